@@ -14,7 +14,7 @@ from retrograd.ops.layout import check_device
 
 
 class _Elementwise(Settings):
-    """What activations share: `_of` is the function."""
+    """Base of activations: `_of` is the function."""
 
     inplace = False
 
@@ -23,19 +23,19 @@ class _Elementwise(Settings):
 
     def forward(self, input: Tensor) -> Tensor:
         """Elementwise."""
-        # Into the input itself, but of a copy: the derivative may need the numbers that are overwritten.
+        # Write in place into a copy: the derivative may need the values that are overwritten.
         return input.copy_(self._of(input.clone())) if self.inplace else self._of(input)
 
 
 class _InPlace(_Elementwise):
-    """Those whose only argument is `inplace`."""
+    """Base of activations whose only argument is `inplace`."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(inplace=inplace)
 
 
 class _Plain(_Elementwise):
-    """Those without arguments."""
+    """Base of activations without arguments."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -131,7 +131,7 @@ class PReLU(_Elementwise):
 
 
 class RReLU(_Elementwise):
-    """x where x > 0, else slope · x, the slope drawn anew for each element in training, between two bounds.
+    """x where x > 0, else slope · x; in training a random slope between two bounds for each element.
 
     In evaluation it is their mean: Xu et al., arXiv 1505.00853.
 

@@ -75,7 +75,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         )
 
     def reset_parameters(self) -> None:
-        """Draw the initial values anew."""
+        """Reinitialize the parameters."""
         for layer in (self.head, *(layer for cluster in self.tail for layer in cluster)):
             layer.reset_parameters()
 

@@ -9,7 +9,7 @@ from retrograd.ops.create import ones, zeros
 
 
 class _ChannelNorm(Affine):
-    """What both share: a weight and a bias for each channel, and running statistics."""
+    """Base of batch and instance norm: a weight and a bias for each channel, and running statistics."""
 
     running_mean: Any
     running_var: Any
@@ -42,7 +42,7 @@ class _ChannelNorm(Affine):
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:
-        """Mean 0, variance 1, and no batches seen."""
+        """Reset to mean 0, variance 1, and a batch count of 0."""
         if self.track_running_stats:
             self.running_mean.zero_()
             self.running_var.fill_(1)
@@ -59,7 +59,7 @@ class _ChannelNorm(Affine):
             raise ValueError(f"{type(self).__name__}: expected {numbers} dimensions, got shape {input.shape}")
 
     def extra_repr(self) -> str:
-        """Channels, eps, momentum, and what is on."""
+        """Return channels, eps, momentum, and the enabled settings."""
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
             f"track_running_stats={self.track_running_stats}"
@@ -74,7 +74,7 @@ class _BatchNorm(_ChannelNorm):
             own = self.training or self.running_mean is None
             mean, var = (None, None) if self.training else (self.running_mean, self.running_var)
             return F.batch_norm(input, mean, var, self.weight, self.bias, own, 0.0, self.eps)
-        # The mean of all batches so far moves by 1 / their number.
+        # With momentum None, the mean of all batches so far: it moves by 1 / their number.
         momentum = 1 / (int(self.num_batches_tracked) + 1) if self.momentum is None else self.momentum
         mean, var = self.running_mean, self.running_var
         out = F.batch_norm(input, mean, var, self.weight, self.bias, True, momentum, self.eps)

@@ -12,7 +12,7 @@ from retrograd.nn.parameter import Parameter
 
 
 class _Numbered(Module):
-    """What containers share whose entries are named "0", "1", ...: position, length, iteration."""
+    """Base of containers whose entries are named "0", "1", ...: indexing, length, iteration."""
 
     def _entries(self) -> list[Any]:
         return [value for _, value in self._own("module", "parameter")]
@@ -30,7 +30,7 @@ class _Numbered(Module):
         return iter(self._entries())
 
     def _rename(self, entries: Iterable[Any]) -> None:
-        """Hold these entries, under their numbers, instead of those that are there."""
+        """Replace all entries by these."""
         entries = list(entries)
         for name in list(self._kinds):
             delattr(self, name)
@@ -47,7 +47,7 @@ def _modules(where: str, modules: Iterable[Any]) -> list[Module]:
 
 
 class Sequential(_Numbered):
-    """Modules that run one after another, each on what the one before returned.
+    """Modules that run in sequence, each on the result of the previous one.
 
     Made of modules, named by their numbers, or of one dict of names to modules. Indexing gives a module,
     slicing a Sequential.
@@ -154,7 +154,7 @@ class ModuleList(_Numbered):
 
 
 class _Keyed(Module):
-    """What containers share whose entries have keys: access, order, and the methods of dicts."""
+    """Base of containers whose entries have keys: access, order, and the methods of dicts."""
 
     def __getitem__(self, key: str) -> Any:
         if key not in self._kinds:
@@ -189,7 +189,7 @@ class _Keyed(Module):
         return list(self._own("module", "parameter"))
 
     def update(self, entries: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
-        """Add the entries of a mapping or of pairs, in the place of those with the same key."""
+        """Add the entries of a mapping or of pairs; existing keys are replaced."""
         raise NotImplementedError
 
     def pop(self, key: str) -> Any:
@@ -218,7 +218,7 @@ class ModuleDict(_Keyed):
         self.update(modules)
 
     def update(self, entries: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
-        """Add the modules of a mapping or of pairs, in the place of those with the same key."""
+        """Add the modules of a mapping or of pairs; existing keys are replaced."""
         pairs = dict(entries)
         _modules("ModuleDict", pairs.values())
         for key, module in pairs.items():
@@ -276,7 +276,7 @@ class ParameterDict(_Keyed):
         self.update(parameters)
 
     def update(self, entries: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]]) -> None:
-        """Add the parameters of a mapping or of pairs, in the place of those with the same key."""
+        """Add the parameters of a mapping or of pairs; existing keys are replaced."""
         for key, value in {key: _parameter(value) for key, value in dict(entries).items()}.items():
             self.register_parameter(key, value)
 

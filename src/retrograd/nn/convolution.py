@@ -20,7 +20,7 @@ MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class _Convolution(Module):
-    """What convolutions and their transposes share: settings, a weight and a bias."""
+    """Base of convolutions and their transposes: settings, a weight and a bias."""
 
     dims: int
     bias: Any
@@ -55,7 +55,7 @@ class _Convolution(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the initial values anew."""
+        """Reinitialize the parameters."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         count = math.prod(self.weight.shape[1:])
         if self.bias is not None and count:
@@ -112,7 +112,7 @@ class _Conv(_Convolution):
         return padding
 
     def _padded_sides(self) -> tuple[int, ...]:
-        """How much is padded on each side, in the order of `F.pad`: from the last dimension on."""
+        """Return the padding on each side, in the order of `F.pad`: from the last dimension on."""
         if self.padding == "valid":
             return (0,) * (2 * self.dims)
         if self.padding == "same":

@@ -6,7 +6,7 @@ from retrograd.nn.settings import Settings
 
 
 class _Dropout(Settings):
-    """What all share: a probability, and whether the result is written into the input."""
+    """Base of dropout layers: a probability, and whether to run in place."""
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         if not 0 <= p <= 1:

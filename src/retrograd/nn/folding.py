@@ -10,7 +10,7 @@ Sizes = int | Sequence[int]
 
 
 class Unfold(Settings):
-    """Images (n, channels, h, w) to columns (n, channels · kernel height · width, places), one for each window.
+    """Images (n, channels, h, w) to columns (n, channels · kernel height · width, windows), one for each window.
 
     Sizes are one number for both dimensions or one for each; images may come without n.
 
@@ -29,7 +29,7 @@ class Unfold(Settings):
 
 
 class Fold(Settings):
-    """The transpose of `Unfold`: columns to images of `output_size`; numbers of the same place are added up.
+    """The transpose of `Unfold`: columns to images of `output_size`; overlapping elements are summed.
 
     >>> import retrograd as rg
     >>> from retrograd import nn

@@ -1,4 +1,4 @@
-"""Hooks: functions that run before and after a module's forward, and may replace what goes in and out."""
+"""Hooks: functions that run before and after a module's forward, and may replace its arguments and result."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ def add(hooks: Hooks, hook: Hook, prepend: bool) -> RemovableHandle:
 
 
 def before(module: Any, hooks: Hooks, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
-    """Run the forward pre-hooks: what they make of the arguments."""
+    """Run the forward pre-hooks, and return the arguments that they replace."""
     for hook in list(hooks.values()):
         if hook.with_kwargs:
             args, kwargs = _both(hook.function(module, args, kwargs), args, kwargs)
@@ -49,7 +49,7 @@ def _both(result: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict
 
 
 def after(module: Any, hooks: Hooks, args: tuple, kwargs: dict[str, Any], output: Any) -> Any:
-    """Run the forward hooks: what they make of the output."""
+    """Run the forward hooks, and return the output that they replace."""
     for hook in list(hooks.values()):
         given = (args, kwargs, output) if hook.with_kwargs else (args, output)
         result = hook.function(module, *given)

@@ -47,7 +47,7 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Numbers from the normal distribution, drawn again until they lie between a and b.
+    """Values from the normal distribution, redrawn until they are between a and b.
 
     A ValueError says so if less than one in a thousand would.
     """
@@ -64,7 +64,7 @@ def trunc_normal_(
 
 
 def constant_(tensor: Any, val: float) -> Tensor:
-    """The same number everywhere."""
+    """The same value everywhere."""
     return _write(tensor, val)
 
 
@@ -92,7 +92,7 @@ def fans(tensor: Any) -> tuple[int, int]:
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The factor that keeps the scale of activations through a nonlinearity; `param`: leaky_relu's slope.
+    """Return the factor that preserves the scale of activations through a nonlinearity; `param`: leaky_relu's slope.
 
     >>> calculate_gain("leaky_relu", 1.0)
     1.0
@@ -219,7 +219,7 @@ def orthogonal_(tensor: Any, gain: float = 1.0, generator: Generator | None = No
 
 
 def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
-    """Normal numbers of that standard deviation, but zeros in a share `sparsity` of each column: Martens, ICML 2010.
+    """Normal values of that standard deviation, with zeros in a share `sparsity` of each column: Martens, ICML 2010.
 
     >>> import retrograd as rg
     >>> from retrograd import nn

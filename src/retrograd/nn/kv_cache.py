@@ -1,4 +1,4 @@
-"""Keys and values that attention has seen, kept for what comes after them."""
+"""A cache of keys and values of attention for later calls."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -47,16 +47,16 @@ class KVCache:
         return key, value
 
     def seen(self, owner: Module) -> int:
-        """How many positions a module has keys and values of."""
+        """Return the number of positions cached for a module."""
         return int(self._grown[owner][0].shape[-2]) if owner in self._grown else 0
 
     @property
     def memory(self) -> "Memory":
-        """The part of the cache that does not grow: for attention to what stays the same."""
+        """Return the part of the cache that does not grow, for cross-attention."""
         return Memory(self._kept)
 
     def reorder(self, order: Any) -> None:
-        """Choose, or repeat, members of the batch by their numbers: a beam search keeps its best beams."""
+        """Select, or repeat, members of the batch by index: a beam search retains its best beams."""
         for held in (self._grown, self._kept):
             for owner, pair in held.items():
                 held[owner] = tuple(_index_select(x, 0, order) for x in pair)
@@ -84,7 +84,7 @@ class Memory:
         self._kept = kept
 
     def take(self, owner: Module, project: Callable[[], Pair]) -> Pair:
-        """Those of the first call."""
+        """Return the keys and values of the first call."""
         if owner not in self._kept:
             self._kept[owner] = project()
         return self._kept[owner]

@@ -55,7 +55,7 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the initial values anew."""
+        """Reinitialize the parameters."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             bound = 1 / math.sqrt(self.in_features) if self.in_features else 0.0
@@ -104,7 +104,7 @@ class Bilinear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the initial values anew."""
+        """Reinitialize the parameters."""
         bound = 1 / math.sqrt(self.in1_features)
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
@@ -145,7 +145,7 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Makes dimensions of the sizes `unflattened_size` of dimension `dim`; one size may be -1, for what is left.
+    """Splits dimension `dim` into the sizes `unflattened_size`; one size may be -1, which is inferred.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -166,5 +166,5 @@ class Unflatten(Module):
         return input.unflatten(self.dim, self.unflattened_size)
 
     def extra_repr(self) -> str:
-        """The dimension and what becomes of it."""
+        """Return the dimension and its new sizes."""
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

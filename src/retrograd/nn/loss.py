@@ -9,7 +9,7 @@ from retrograd.ops.create import full_like
 
 
 class _Loss(Module):
-    """What losses share: how the elements' losses become one number."""
+    """Base of losses: the reduction of the elements' losses."""
 
     def __init__(self, reduction: str, *others: str) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class MSELoss(_Loss):
         super().__init__(reduction)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Two tensors of one shape to a number."""
+        """Return the loss of two tensors of one shape."""
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
@@ -49,7 +49,7 @@ class L1Loss(_Loss):
         super().__init__(reduction)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Two tensors of one shape to a number."""
+        """Return the loss of two tensors of one shape."""
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
@@ -67,7 +67,7 @@ class SmoothL1Loss(_Loss):
         self.beta = beta
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Two tensors of one shape to a number."""
+        """Return the loss of two tensors of one shape."""
         return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
 
@@ -85,7 +85,7 @@ class HuberLoss(_Loss):
         self.delta = delta
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Two tensors of one shape to a number."""
+        """Return the loss of two tensors of one shape."""
         return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
 
 
@@ -106,12 +106,12 @@ class KLDivLoss(_Loss):
         self.log_target = log_target
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Two tensors of one shape to a number."""
+        """Return the loss of two tensors of one shape."""
         return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
 
 
 class _ClassLoss(_Loss):
-    """What losses of class numbers share: a weight for each class, and a class number that does not count."""
+    """Base of losses with class indices: a weight for each class, and an ignored class index."""
 
     weight: Any
 
@@ -122,7 +122,7 @@ class _ClassLoss(_Loss):
 
 
 class CrossEntropyLoss(_ClassLoss):
-    """-log softmax(x)[y]: input scores (N, C, ...) or (C), target class numbers (N, ...) or ().
+    """-log softmax(x)[y]: input scores (N, C, ...) or (C), target class indices (N, ...) or ().
 
     The target may be probabilities shaped as the input. `weight` (C) weighs the classes, "mean" divides by
     the weights of the targets, and those equal to `ignore_index` do not count.
@@ -147,7 +147,7 @@ class CrossEntropyLoss(_ClassLoss):
         self.label_smoothing = label_smoothing
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Scores and classes to a number."""
+        """Return the loss of scores and classes."""
         return F.cross_entropy(
             input,
             target,
@@ -159,7 +159,7 @@ class CrossEntropyLoss(_ClassLoss):
 
 
 class NLLLoss(_ClassLoss):
-    """-x[y]: input log-probabilities (N, C, ...) or (C), target class numbers (N, ...) or ().
+    """-x[y]: input log-probabilities (N, C, ...) or (C), target class indices (N, ...) or ().
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -171,7 +171,7 @@ class NLLLoss(_ClassLoss):
         super().__init__(weight, ignore_index, reduction)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Log-probabilities and classes to a number."""
+        """Return the loss of log-probabilities and classes."""
         return F.nll_loss(input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
 
 
@@ -193,7 +193,7 @@ class BCELoss(_Loss):
         self.register_buffer("weight", weight)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Two tensors of one shape to a number."""
+        """Return the loss of two tensors of one shape."""
         return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
 
 
@@ -217,7 +217,7 @@ class BCEWithLogitsLoss(_Loss):
         self.register_buffer("pos_weight", pos_weight)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Two tensors of one shape to a number."""
+        """Return the loss of two tensors of one shape."""
         return F.binary_cross_entropy_with_logits(
             input, target, self.weight, reduction=self.reduction, pos_weight=self.pos_weight
         )
@@ -245,14 +245,14 @@ class GaussianNLLLoss(_Loss):
         self.eps = eps
 
     def forward(self, input: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
-        """Means, targets and variances to a number."""
+        """Return the loss of means, targets and variances."""
         if not isinstance(var, Tensor):
             var = full_like(input.detach(), var)
         return F.gaussian_nll_loss(input, target, var, self.full, self.eps, self.reduction)
 
 
 class PoissonNLLLoss(_Loss):
-    """exp(x) - y x: input x the logarithm of the mean of a Poisson distribution, y the count that was seen.
+    """exp(x) - y x: input x the logarithm of the mean of a Poisson distribution, y the observed count.
 
     Without `log_input` x is the mean itself, and the loss x - y log(x + eps). `full` adds Stirling's formula for
     the logarithm of y!, where y is more than 1.
@@ -272,7 +272,7 @@ class PoissonNLLLoss(_Loss):
         self.eps = eps
 
     def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
-        """Two tensors of one shape to a number."""
+        """Return the loss of two tensors of one shape."""
         return F.poisson_nll_loss(log_input, target, self.log_input, self.full, self.eps, self.reduction)
 
 
@@ -297,7 +297,7 @@ class CTCLoss(_Loss):
         self.zero_infinity = zero_infinity
 
     def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:
-        """Log-probabilities, targets and their lengths to a number."""
+        """Return the loss of log-probabilities, targets and their lengths."""
         return F.ctc_loss(
             log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity
         )

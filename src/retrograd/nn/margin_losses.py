@@ -22,7 +22,7 @@ class MarginRankingLoss(_Loss):
         self.margin = margin
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        """Three tensors of one shape to a number."""
+        """Return the loss of three tensors of one shape."""
         return F.margin_ranking_loss(input1, input2, target, self.margin, self.reduction)
 
 
@@ -40,7 +40,7 @@ class HingeEmbeddingLoss(_Loss):
         self.margin = margin
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Two tensors of one shape to a number."""
+        """Return the loss of two tensors of one shape."""
         return F.hinge_embedding_loss(input, target, self.margin, self.reduction)
 
 
@@ -59,7 +59,7 @@ class CosineEmbeddingLoss(_Loss):
         self.margin = margin
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        """Vectors (n, size) or (size), and targets (n) or (), to a number."""
+        """Return the loss of vectors (n, size) or (size), and targets (n) or ()."""
         return F.cosine_embedding_loss(input1, input2, target, self.margin, self.reduction)
 
 
@@ -76,7 +76,7 @@ class SoftMarginLoss(_Loss):
         super().__init__(reduction)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Two tensors of one shape to a number."""
+        """Return the loss of two tensors of one shape."""
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
@@ -109,7 +109,7 @@ class MultiMarginLoss(_Loss):
         self.register_buffer("weight", weight)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Scores and classes to a number."""
+        """Return the loss of scores and classes."""
         return F.multi_margin_loss(input, target, self.p, self.margin, self.weight, self.reduction)
 
 
@@ -128,7 +128,7 @@ class MultiLabelMarginLoss(_Loss):
         super().__init__(reduction)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Scores and labels to a number."""
+        """Return the loss of scores and labels."""
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
@@ -148,7 +148,7 @@ class MultiLabelSoftMarginLoss(_Loss):
         self.register_buffer("weight", weight)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Two tensors of one shape to a number."""
+        """Return the loss of two tensors of one shape."""
         return F.multilabel_soft_margin_loss(input, target, self.weight, self.reduction)
 
 
@@ -190,7 +190,7 @@ class TripletMarginLoss(_Loss):
         self.swap = swap
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """Three tensors of vectors (n, size) or (size) to a number."""
+        """Return the loss of three tensors of vectors (n, size) or (size)."""
         return F.triplet_margin_loss(
             anchor, positive, negative, self.margin, self.p, self.eps, self.swap, self.reduction
         )
@@ -221,7 +221,7 @@ class TripletMarginWithDistanceLoss(_Loss):
         self.swap = swap
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """Three tensors of vectors (n, size) or (size) to a number."""
+        """Return the loss of three tensors of vectors (n, size) or (size)."""
         return F.triplet_margin_with_distance_loss(
             anchor,
             positive,

@@ -1,4 +1,4 @@
-"""`Module`: a function with parameters, made of further modules."""
+"""`Module`: a function with parameters and submodules."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -23,7 +23,7 @@ _detach = operator_named("detach")
 
 
 class Module:
-    """The base of all layers and models: keeps parameters, buffers and submodules by name.
+    """Base of all layers and models: stores parameters, buffers and submodules by name.
 
     A subclass calls `super().__init__()`, assigns its `Parameter`s and submodules as attributes, and defines
     `forward`; calling the module runs it. Names, order and `state_dict` are PyTorch's, so that states
@@ -68,13 +68,13 @@ class Module:
         return after(self, self._forward_hooks, args, kwargs, output)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What calling the module computes; every subclass defines it."""
+        """Compute the result of a call; every subclass defines it."""
         raise NotImplementedError(f"{type(self).__name__} has no forward(); define it to say what calling it does")
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """Run `hook(module, args)` before each forward; what it returns, unless None, replaces the arguments.
+        """Run `hook(module, args)` before each forward; its result, unless None, replaces the arguments.
 
         With `with_kwargs` it is `hook(module, args, kwargs)`, and returns None or `(args, kwargs)`.
         """
@@ -83,7 +83,7 @@ class Module:
     def register_forward_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """Run `hook(module, args, output)` after each forward; what it returns, unless None, is the output.
+        """Run `hook(module, args, output)` after each forward; its result, unless None, replaces the output.
 
         With `with_kwargs` it is `hook(module, args, kwargs, output)`.
         """
@@ -105,7 +105,7 @@ class Module:
             kinds[name] = kind
 
     def _replaced(self, name: str, value: Any) -> str | None:
-        """The kind that a registered name keeps when something unregistered is assigned to it."""
+        """Return the kind that a registered name retains when something unregistered is assigned to it."""
         kind = self._kinds.get(name)
         expected, words = _EXPECTED.get(kind, (Module, "a Module"))
         if kind is not None and value is not None and not isinstance(value, expected):
@@ -140,7 +140,7 @@ class Module:
         object.__setattr__(self, name, value)
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Register a parameter by name; None holds the place of one that the module could have."""
+        """Register a parameter by name; None reserves the name of an absent one."""
         self._register(PARAMETER, name, param)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
@@ -154,7 +154,7 @@ class Module:
     register_module = add_module
 
     def _own(self, *kinds: str) -> Iterator[tuple[str, Any]]:
-        """What is registered here as one of these kinds, in order; None where a place is empty."""
+        """Return the members registered here as one of these kinds, in order; None for absent ones."""
         values = self.__dict__
         return ((name, values[name]) for name, kind in list(self._kinds.items()) if kind in kinds)
 
@@ -316,7 +316,7 @@ class Module:
         wanted = zeros(0, dtype=dtype).dtype
         if not dtypes.is_differentiable(wanted):
             raise TypeError(f"to: modules convert to floating or complex dtypes only, got {wanted}")
-        converted: dict[int, Tensor] = {}  # so that what is shared stays shared
+        converted: dict[int, Tensor] = {}  # so that shared tensors stay shared
         for module in self.modules():
             for name, tensor in module._own(PARAMETER, BUFFER, TRANSIENT):
                 if tensor is not None:
@@ -336,11 +336,11 @@ class Module:
     # ------------------------------------------------------------------------------------------- showing it
 
     def extra_repr(self) -> str:
-        """What the module's line says between the brackets; subclasses define it."""
+        """Return the text between the brackets of the module's line; subclasses define it."""
         return ""
 
     def _lines(self) -> Iterator[tuple[str, str]]:
-        """What is shown below the module's line: labels and texts."""
+        """Return labels and texts to show below the module's line."""
         return ((name, repr(module)) for name, module in self._own(MODULE))
 
     def __repr__(self) -> str:

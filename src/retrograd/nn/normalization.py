@@ -11,7 +11,7 @@ from retrograd.nn.settings import Settings, unfilled
 
 
 class Affine(Module):
-    """What norms share: a weight that starts as ones, and a bias that starts as zeros; None where not asked for."""
+    """Base of norms: a weight initialized with ones, and a bias with zeros; None if disabled."""
 
     weight: Any
     bias: Any
@@ -77,7 +77,7 @@ class RMSNorm(Module):
     """x / sqrt(mean(x²) + eps) · weight over the last dimensions: Zhang and Sennrich, arXiv 1910.07467.
 
     `normalized_shape` are the sizes of those dimensions, and the shape of `weight` (ones); eps=None is the
-    distance from 1 to the next number of the dtype.
+    distance from 1 to the next value of the dtype
 
     >>> import retrograd as rg
     >>> from retrograd import nn

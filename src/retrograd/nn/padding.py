@@ -117,7 +117,7 @@ class _ReflectionPad(_Pad):
 
 
 class ReflectionPad1d(_ReflectionPad):
-    """Images (n, channels, l), padded by mirroring at the outermost places.
+    """Images (n, channels, l), padded by mirroring at the border elements.
 
     Each side must be smaller than the image.
 
@@ -131,7 +131,7 @@ class ReflectionPad1d(_ReflectionPad):
 
 
 class ReflectionPad2d(_ReflectionPad):
-    """Images (n, channels, h, w), padded by mirroring at the outermost places.
+    """Images (n, channels, h, w), padded by mirroring at the border elements.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -143,7 +143,7 @@ class ReflectionPad2d(_ReflectionPad):
 
 
 class ReflectionPad3d(_ReflectionPad):
-    """Images (n, channels, d, h, w), padded by mirroring at the outermost places.
+    """Images (n, channels, d, h, w), padded by mirroring at the border elements.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -159,7 +159,7 @@ class _ReplicationPad(_Pad):
 
 
 class ReplicationPad1d(_ReplicationPad):
-    """Images (n, channels, l), padded by repeating the outermost places.
+    """Images (n, channels, l), padded by repeating the border elements.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -171,7 +171,7 @@ class ReplicationPad1d(_ReplicationPad):
 
 
 class ReplicationPad2d(_ReplicationPad):
-    """Images (n, channels, h, w), padded by repeating the outermost places.
+    """Images (n, channels, h, w), padded by repeating the border elements.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -183,7 +183,7 @@ class ReplicationPad2d(_ReplicationPad):
 
 
 class ReplicationPad3d(_ReplicationPad):
-    """Images (n, channels, d, h, w), padded by repeating the outermost places.
+    """Images (n, channels, d, h, w), padded by repeating the border elements.
 
     >>> import retrograd as rg
     >>> from retrograd import nn

@@ -49,7 +49,7 @@ class Parameter(_Owned):
 
 
 class Buffer(_Owned):
-    """A tensor that a module keeps but does not train; `persistent` ones are part of its state dict.
+    """A tensor that a module stores but does not train; `persistent` ones are part of its state dict.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -65,7 +65,8 @@ class Buffer(_Owned):
 
 
 def convert(tensor: Tensor, dtype: Any) -> Tensor:
-    """A floating or complex tensor in another dtype: a parameter and its gradient in place, others anew."""
+    """Convert a floating or complex tensor to a dtype: a parameter and its gradient in place, others as new
+    tensors."""
     if tensor.dtype.kind not in "fc":
         return tensor
     converted = _to(_detach(tensor), dtype)

@@ -1,4 +1,4 @@
-"""Channels into places and back, and channels among each other."""
+"""Rearrange channels into pixels and back, and shuffle channels."""
 
 from retrograd.core import Tensor
 from retrograd.nn import functional as F
@@ -6,7 +6,7 @@ from retrograd.nn.settings import Settings
 
 
 class PixelShuffle(Settings):
-    """Channels become places: (..., c · r², h, w) to (..., c, h · r, w · r), r being `upscale_factor`.
+    """Rearranges channels into pixels: (..., c · r², h, w) to (..., c, h · r, w · r), r being `upscale_factor`.
 
     Shi et al., arXiv 1609.05158.
 

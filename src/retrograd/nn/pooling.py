@@ -1,4 +1,4 @@
-"""Pooling: windows of images to one number each.
+"""Pooling: reduces each window of an image to one element.
 
 Images have shape (n, channels, l), (n, channels, h, w) or (n, channels, d, h, w), or come without n. Sizes are one
 number for all spatial dimensions or one for each; the stride is the kernel's size if it is not given. A dimension of
@@ -16,7 +16,7 @@ Sizes = int | Sequence[int]
 
 
 class _Pool(Settings):
-    """What pooling shares: an operator that takes the settings by name."""
+    """Base of pooling layers: an operator with settings by name."""
 
     pool: Callable[..., Any]
     ndim: int
@@ -27,7 +27,7 @@ class _Pool(Settings):
 
 
 class _Windows(_Pool):
-    """Pooling over windows, which lie side by side unless the stride says otherwise."""
+    """Pooling over windows, which do not overlap unless the stride says otherwise."""
 
     def __init__(self, kernel_size: Sizes, stride: Sizes | None, **settings: Any) -> None:
         super().__init__(kernel_size=kernel_size, stride=kernel_size if stride is None else stride, **settings)
@@ -64,7 +64,7 @@ class _MaxUnpool(Settings):
         super().__init__(kernel_size=kernel_size, stride=stride, padding=padding)
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        """What a pool returned, and where it was found, to larger images."""
+        """Return larger images from the values and indices of a pool."""
         return type(self).pool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
@@ -107,7 +107,7 @@ class MaxPool3d(_MaxPool):
 
 
 class MaxUnpool1d(_MaxUnpool):
-    """`MaxPool1d` undone as far as it can be: the elements back at their places, among zeros.
+    """The partial inverse of `MaxPool1d`: the elements at their indices, zeros elsewhere.
 
     Several sizes may have given the input; `output_size` says which is meant. Zeiler et al., ICCV 2011.
 

@@ -1,4 +1,4 @@
-"""Where in a sequence something is: rotary, sinusoidal and learned positions."""
+"""Positional encodings: rotary, sinusoidal and learned."""
 
 import math
 from typing import Any
@@ -33,7 +33,7 @@ def apply_rotary(x: Any, cos: Any, sin: Any, interleaved: bool = False) -> Any:
 
 
 class RotaryEmbedding(Module):
-    """Queries and keys turned by angles that grow with their positions: Su et al., RoFormer, arXiv 2104.09864.
+    """Queries and keys rotated by angles that grow with their positions: Su et al., RoFormer, arXiv 2104.09864.
 
     Of x (..., positions, dim), feature pair i at position p turns by p · base ^ (-2 i / dim), so that products of
     queries and keys depend on how far apart they are. `offset`: the position of the first, such as `len(cache)`;
@@ -109,7 +109,7 @@ class LearnedPositions(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the rows anew."""
+        """Reinitialize the rows."""
         init.normal_(self.weight, std=0.02)
 
     def forward(self, x: Any, offset: int = 0) -> Any:

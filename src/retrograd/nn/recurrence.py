@@ -1,4 +1,4 @@
-"""How a state goes through the steps of sequences: the recurrences of RNN, LSTM and GRU, and their loop."""
+"""The recurrences of RNN, LSTM and GRU, and their loop over the steps of sequences."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -74,7 +74,7 @@ def _lstm(weights: Weights) -> Step:
 
 
 def _gru(weights: Weights) -> Step:
-    """h ← n + z (h - n), n = tanh(W x + r U h): both gates r and z lie between 0 and 1."""
+    """h ← n + z (h - n), n = tanh(W x + r U h): both gates r and z are between 0 and 1."""
     hidden, bias, size = weights.hidden, weights.hidden_bias, weights.hidden.shape[1]
 
     def step(gates: Any, state: State) -> State:
@@ -107,7 +107,7 @@ def mode_of(name: str, nonlinearity: str) -> str:
 
 
 def projected(kind: Kind, x: Any, weights: Weights) -> Any:
-    """What the input adds to the gates, for all steps at once."""
+    """Return the contributions of the input to the gates, for all steps at once."""
     bias = weights.input_bias
     if bias is not None and not kind.apart:
         bias = bias + weights.hidden_bias

@@ -40,7 +40,7 @@ class _Batch(NamedTuple):
 
 
 class RNNBase(Module):
-    """What RNN, LSTM and GRU share; `mode` is "RNN_TANH", "RNN_RELU", "LSTM" or "GRU".
+    """Base of RNN, LSTM and GRU; `mode` is "RNN_TANH", "RNN_RELU", "LSTM" or "GRU".
 
     >>> from retrograd import nn
     >>> nn.RNNBase("GRU", 3, 4, num_layers=2)
@@ -216,7 +216,7 @@ def _places(x: Any) -> Any:
 
 
 def _order(x: Any) -> tuple[Any, list[int], Any]:
-    """Where the rows of the packed sequences lie among those of a nested tensor; the lengths; the sequences' ranks."""
+    """Return the row indices of packed sequences in a nested tensor; the lengths; the sequences' ranks."""
     places = _places(x)
     lengths = (places * 0 + 1).sum(1)
     longest_first = _argsort(-lengths, stable=True)

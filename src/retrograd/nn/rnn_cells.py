@@ -11,7 +11,7 @@ from retrograd.ops.create import zeros
 
 
 class RNNCellBase(Module):
-    """What the cells share: the weights of one step."""
+    """Base of the cells: the weights of one step."""
 
     weight_ih: Any
     weight_hh: Any

@@ -1,4 +1,4 @@
-"""What layers share: arguments kept as attributes, and parameters that wait for their initial values."""
+"""Base of layers: arguments stored as attributes, and parameters with deferred initial values."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from retrograd.ops.layout import check_device
 
 
 class Settings(Module):
-    """A module that keeps its arguments as attributes of the same names, and shows them in its line."""
+    """A module that stores its arguments as attributes of the same names, and shows them in its line."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__()
@@ -18,7 +18,7 @@ class Settings(Module):
             setattr(self, name, value)
 
     def extra_repr(self) -> str:
-        """The settings, but for those that are off, which are False or None."""
+        """Return the settings, except those that are False or None."""
         values = {name: getattr(self, name) for name in self._settings}
         return ", ".join(f"{name}={v!r}" for name, v in values.items() if v is not None and v is not False)
 

@@ -7,7 +7,7 @@ from retrograd.nn.settings import Settings
 
 
 class _Along(Settings):
-    """What acts along one dimension `dim`."""
+    """Base of modules that act along one dimension `dim`."""
 
     def __init__(self, dim: int) -> None:
         super().__init__(dim=dim)
@@ -56,7 +56,7 @@ class LogSoftmax(_Along):
 
 
 class Softmax2d(Module):
-    """softmax over the channels of images (n, channels, h, w) or (channels, h, w), at each place by itself.
+    """softmax over the channels of images (n, channels, h, w) or (channels, h, w), for each pixel separately.
 
     >>> import retrograd as rg
     >>> from retrograd import nn

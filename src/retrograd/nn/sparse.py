@@ -1,4 +1,4 @@
-"""Embeddings: rows of a table by number, and sums, means and maxima of them."""
+"""Embeddings: rows of a table by index, and sums, means and maxima of them."""
 
 from typing import Any, TypeVar
 
@@ -14,7 +14,7 @@ Table = TypeVar("Table", bound="_Table")
 
 
 class _Table(Module):
-    """What both share: `weight` (num_embeddings, embedding_dim), and a row that is not trained."""
+    """Base of embeddings: `weight` (num_embeddings, embedding_dim), and a row that is not trained."""
 
     weight: Any
     mode: str
@@ -55,7 +55,7 @@ class _Table(Module):
         self.weight.requires_grad = not freeze
 
     def reset_parameters(self) -> None:
-        """Draw the initial values anew."""
+        """Reinitialize the parameters."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with no_grad():
@@ -80,14 +80,14 @@ class _Table(Module):
         return table
 
     def extra_repr(self) -> str:
-        """Sizes, and what else was asked for."""
+        """Return sizes and options."""
         usual = {"padding_idx": None, "max_norm": None, "norm_type": 2.0, "scale_grad_by_freq": False}
         shown = [f"{n}={getattr(self, n)}" for n, value in usual.items() if getattr(self, n) != value]
         return ", ".join([f"{self.num_embeddings}, {self.embedding_dim}", *shown])
 
 
 class Embedding(_Table):
-    """Rows of `weight`, of shape (num_embeddings, embedding_dim), by number.
+    """Rows of `weight`, of shape (num_embeddings, embedding_dim), by index.
 
     Maps integers of any shape (...), nested tensors too, to (..., embedding_dim). Rows start standard normal; the
     row `padding_idx` starts as zeros and gets no gradient. Rows with a `norm_type`-norm of more than `max_norm`
@@ -126,7 +126,7 @@ class Embedding(_Table):
 
 
 class EmbeddingBag(_Table):
-    """The "sum", "mean" or "max", as `mode` says, of the rows of `weight` in each bag of numbers.
+    """The "sum", "mean" or "max", by `mode`, of the rows of `weight` in each bag of indices.
 
     Bags are the rows of a matrix (bags, n), the components of a nested tensor (bags, j), or parts of a vector (n)
     that begin at `offsets` (bags); with `include_last_offset` the last offset is where the last bag ends. The
@@ -165,7 +165,7 @@ class EmbeddingBag(_Table):
         self.include_last_offset = include_last_offset
 
     def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
-        """Bags of numbers to (bags, embedding_dim); `per_sample_weights`, shaped as the numbers, weigh a sum."""
+        """Reduce bags of indices to (bags, embedding_dim); `per_sample_weights`, in the same shape, weigh a sum."""
         return F.embedding_bag(
             input,
             self.weight,
@@ -180,5 +180,5 @@ class EmbeddingBag(_Table):
         )
 
     def extra_repr(self) -> str:
-        """Sizes, mode, and what else was asked for."""
+        """Return sizes, mode and options."""
         return f"{super().extra_repr()}, mode={self.mode!r}"

@@ -43,7 +43,7 @@ def _as_tensor(name: str, value: Any) -> Tensor:
 
 
 def _listed(keys: IncompatibleKeys) -> list[str]:
-    """One line each for what is missing and what is unexpected."""
+    """Return one line each for missing and for unexpected keys."""
     kinds = {"Missing": keys.missing_keys, "Unexpected": keys.unexpected_keys}
     return [
         f"{kind} key(s) in state_dict: {', '.join(repr(name) for name in names)}."

@@ -27,7 +27,7 @@ def _activation(activation: str | Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _attended(
     attention: MultiheadAttention, x: Any, source: Any, mask: Any, padding: Any, is_causal: bool, cache: Any
 ) -> Any:
-    """What the queries x find in the source."""
+    """Return the attention of the queries x to the source."""
     out, _ = attention(
         x,
         source,

@@ -1,4 +1,4 @@
-"""NumPy under another name: the same functions, arrays in and arrays out, which differentiate where a tensor comes in.
+"""NumPy under another name: the same functions, which differentiate if an argument is a tensor.
 
 `import retrograd.numpy as np` in the place of NumPy, or of `autograd.numpy`.  NumPy's own functions take tensors too;
 what they cannot do, these can: `array([t, u])`, `full(3, t)`, `r_[t, 1]`, lists of tensors wherever NumPy takes lists,

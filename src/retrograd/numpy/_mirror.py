@@ -1,4 +1,4 @@
-"""How a module of NumPy's is reflected: what has a counterpart on tensors asks for tensors first."""
+"""Mirror NumPy's modules: functions with a counterpart on tensors dispatch to it."""
 
 import importlib
 from collections.abc import Callable
@@ -13,17 +13,17 @@ from retrograd.interop.numpy_protocol import functions
 from retrograd.interop.numpy_protocol.table import O, dotted_name, holds_tensor, tensor, values
 
 _MODULES = ("fft", "linalg", "random")
-# What has no protocol of its own in NumPy, or makes what is to be written to.
+# Functions without a protocol in NumPy, or whose result is written to.
 _WRITTEN_TO = ("zeros", "ones", "empty", "full")
 
 
 def names(module: ModuleType) -> list[str]:
-    """The public names of a module of NumPy's."""
+    """Return the public names of a NumPy module."""
     return list(module.__all__)
 
 
 def mirror(module: ModuleType, namespace: dict) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of the module with that namespace, which reflects one of NumPy's."""
+    """Return `__getattr__` and `__dir__` for a module with that namespace, which mirrors a NumPy module."""
 
     def member(name: str) -> Any:
         namespace[name] = found = reflected(module, name)  # looked up once
@@ -36,14 +36,14 @@ def mirror(module: ModuleType, namespace: dict) -> tuple[Callable[[str], Any], C
 
 
 def reflected(module: ModuleType, name: str) -> Any:
-    """A member of a module of NumPy's, which takes tensors if these have a counterpart."""
+    """Return a member of a NumPy module, which accepts tensors if there is a counterpart."""
     if module is np and name in _MODULES:
         return importlib.import_module(f"retrograd.numpy.{name}")
     if module is np and name in _OF_HIPS:
         return _OF_HIPS[name]
     member = getattr(module, name)
     if not callable(member) or isinstance(member, (type, np.ufunc)):
-        return member  # ufuncs ask their operands themselves
+        return member  # ufuncs dispatch on their operands themselves
     on_tensors = functions().get(dotted_name(member))
     if on_tensors is None:
         return member
@@ -51,7 +51,7 @@ def reflected(module: ModuleType, name: str) -> Any:
 
 
 def _for_tensors(member: Callable, on_tensors: Callable) -> Callable:
-    """NumPy's function, or ours if an argument is a tensor or holds one."""
+    """Return a function that calls NumPy's, or ours if an argument is or contains a tensor."""
 
     @wraps(member)
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -63,7 +63,7 @@ def _for_tensors(member: Callable, on_tensors: Callable) -> Callable:
 
 
 def _made_here(member: Callable, on_tensors: Callable) -> Callable:
-    """The same; inside of a transform ours always, so that the program may write what it computes into the result."""
+    """Do the same, but inside a transform always call ours, so that the program may write tensors into the result."""
 
     @wraps(member)
     def function(*args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`numpy.random` as it is: drawing has no derivative, and refuses tensors that require one."""
+"""`numpy.random` unchanged: draws have no derivative, and refuse tensors that require grad."""
 
 import numpy.random as _np_random
 
@@ -8,7 +8,7 @@ __all__ = names(_np_random)
 
 
 def __getattr__(name: str) -> object:
-    """NumPy's member of that name."""
+    """Return NumPy's member of that name."""
     return getattr(_np_random, name)
 
 

@@ -31,7 +31,7 @@ def _by_formula(param: Any, grad: Any, state: State, group: Group, eps: float, s
 
 
 def _in_one_pass(param: Any, grad: Any, state: State, group: Group, eps: float, step: float) -> bool:
-    """The same by a kernel, if there is one for such arrays."""
+    """Update in one pass by a kernel, if there is one for such arrays."""
     lr, decay, (beta1, beta2) = group["lr"], group["weight_decay"], group["betas"]
     pull, left = (0.0, 1 - lr * decay) if group["decoupled_weight_decay"] else (decay, 1.0)
     numbers = (-1 if group["maximize"] else 1, pull, left, beta1, beta2, 1 - beta1, 1 - beta2, eps, step)
@@ -80,15 +80,15 @@ class Adam(Optimizer):
         super().__init__(params, defaults)
 
     def check(self, group: Group) -> None:
-        """Ranges of the settings."""
+        """Check the ranges of the settings."""
         at_least_zero(group, "lr", "eps", "weight_decay")
         check_betas(group)
         refuse_complex("Adam", group)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
-        """One step of one parameter."""
+        """Take one step for one parameter."""
         count(param, state, *(_WITH_LARGEST if group["amsgrad"] else _MEANS))
-        # The corrections of both means' bias are numbers, so they go into step and eps, not into arrays.
+        # The corrections of both means' bias are scalars, so they are folded into step and eps, not arrays.
         beta1, beta2 = group["betas"]
         root = math.sqrt(1 - beta2 ** state["step"])
         eps, step = group["eps"] * root, group["lr"] * root / (1 - beta1 ** state["step"])

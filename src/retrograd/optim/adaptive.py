@@ -1,4 +1,4 @@
-"""Optimizers that divide by the size that gradients have had: Adagrad, Adadelta, RMSprop."""
+"""Optimizers that divide by the magnitude of past gradients: Adagrad, Adadelta, RMSprop."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -47,12 +47,12 @@ class Adagrad(Optimizer):
         super().__init__(params, defaults)
 
     def check(self, group: Group) -> None:
-        """Ranges of the settings."""
+        """Check the ranges of the settings."""
         at_least_zero(group, "lr", "lr_decay", "weight_decay", "initial_accumulator_value", "eps")
         refuse_complex("Adagrad", group)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
-        """One step of one parameter."""
+        """Take one step for one parameter."""
         g = descent(param, grad, group)
         if not state:
             state["step"], state["sum"] = 0, _full_like(grad, group["initial_accumulator_value"])
@@ -91,14 +91,14 @@ class Adadelta(Optimizer):
         super().__init__(params, defaults)
 
     def check(self, group: Group) -> None:
-        """Ranges of the settings."""
+        """Check the ranges of the settings."""
         at_least_zero(group, "lr", "eps", "weight_decay")
         if not 0 <= group["rho"] <= 1:
             raise ValueError(f"rho must lie between 0 and 1, got {group['rho']}")
         refuse_complex("Adadelta", group)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
-        """One step of one parameter."""
+        """Take one step for one parameter."""
         g, rho, eps = descent(param, grad, group), group["rho"], group["eps"]
         if not state:
             state["step"] = 0
@@ -150,12 +150,12 @@ class RMSprop(Optimizer):
         super().__init__(params, defaults)
 
     def check(self, group: Group) -> None:
-        """Ranges of the settings."""
+        """Check the ranges of the settings."""
         at_least_zero(group, "lr", "alpha", "eps", "weight_decay", "momentum")
         refuse_complex("RMSprop", group)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
-        """One step of one parameter."""
+        """Take one step for one parameter."""
         g = descent(param, grad, group)
         d = g / (self._size(g, state, group) + group["eps"])
         if group["momentum"]:
@@ -163,7 +163,7 @@ class RMSprop(Optimizer):
         param.sub_(d, alpha=group["lr"])
 
     def _size(self, g: Any, state: State, group: Group) -> Any:
-        """Advance the means; the root of the mean square, about the mean if `centered`."""
+        """Update the means; return the root of the mean square, about the mean if `centered`."""
         if not state:
             state["step"], state["square_avg"] = 0, _zeros_like(g)
         for name, wanted in (("momentum_buffer", group["momentum"]), ("grad_avg", group["centered"])):

@@ -11,7 +11,7 @@ _zeros_like = operator_named("zeros_like")
 
 
 class ASGD(Optimizer):
-    """Gradient descent that keeps the mean of where it has been: Polyak and Juditsky, SIAM J. Control Optim. 30 (1992).
+    """Gradient descent with an average of the iterates: Polyak and Juditsky, SIAM J. Control Optim. 30 (1992).
 
     p ← (1 - lambd · eta) p - eta · g, eta = lr / (1 + lambd · lr · steps) ^ alpha; from step `t0` on, the mean of p,
     `state[p]["ax"]`, is taken. g includes weight_decay · p.
@@ -48,11 +48,11 @@ class ASGD(Optimizer):
         super().__init__(params, defaults)
 
     def check(self, group: Group) -> None:
-        """Ranges of the settings."""
+        """Check the ranges of the settings."""
         at_least_zero(group, "lr", "weight_decay")
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
-        """One step of one parameter."""
+        """Take one step for one parameter."""
         g, lr = descent(param, grad, group), group["lr"]
         if not state:
             state.update(step=0, eta=lr, mu=1.0, ax=_zeros_like(param))

@@ -1,4 +1,4 @@
-"""L-BFGS: a quasi-Newton method that keeps a few of its last steps."""
+"""L-BFGS: a quasi-Newton method with a short history of steps."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -11,7 +11,7 @@ from retrograd.optim.optimizer import Group, Optimizer, State, at_least_zero, re
 _cat = operator_named("cat")
 _clone = operator_named("clone")
 _zeros_like = operator_named("zeros_like")
-_FLAT = 1e-10  # a step whose curvature is less tells nothing
+_FLAT = 1e-10  # steps with less curvature are ignored
 
 
 class _Closure:
@@ -28,19 +28,19 @@ class _Closure:
             return self.function()
 
     def gradient(self) -> Any:
-        """All gradients, one behind the other; zeros where there is none."""
+        """Return all gradients as one vector; zeros for missing ones."""
         parts = [_zeros_like(p.detach()) if p.grad is None else p.grad.detach() for p in self.params]
         return _cat([part.reshape(-1) for part in parts])
 
     def place(self, origin: list[Any], d: Any, t: float) -> None:
-        """Put the parameters at origin + t d."""
+        """Set the parameters to origin + t d."""
         begin = 0
         for p, x in zip(self.params, origin, strict=True):
             p.copy_(x + d[begin : begin + p.numel()].reshape(p.shape) * t)
             begin += p.numel()
 
     def along(self, origin: list[Any], d: Any) -> Callable[[float], Point]:
-        """The loss as a function of t."""
+        """Return the loss as a function of t."""
 
         def evaluate(t: float) -> Point:
             self.place(origin, d, t)
@@ -96,7 +96,7 @@ class LBFGS(Optimizer):
         super().__init__(params, defaults)
 
     def check(self, group: Group) -> None:
-        """Ranges of the settings, and that there is one group."""
+        """Check the ranges of the settings, and that there is one group."""
         at_least_zero(group, "lr", "tolerance_grad", "tolerance_change")
         if group["line_search_fn"] not in (None, "strong_wolfe"):
             raise ValueError(f"line_search_fn must be None or 'strong_wolfe', got {group['line_search_fn']!r}")
@@ -113,7 +113,7 @@ class LBFGS(Optimizer):
         super().add_param_group(param_group)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Take steps; returns the loss from before them."""
+        """Take steps; return the loss before them."""
         if closure is None:
             raise TypeError("LBFGS.step: pass a closure that clears the gradients, computes the loss, calls backward")
         (group,) = self.param_groups
@@ -145,7 +145,7 @@ class LBFGS(Optimizer):
         return first
 
     def _moved(self, closure: _Closure, start: Point, d: Any, state: State, group: Group, last: bool) -> Point:
-        """Move the parameters along d; where they are then, not evaluated after a `last` step of fixed length."""
+        """Move the parameters along d; return the new point, not evaluated after a `last` step of fixed length."""
         t = group["lr"]
         if state["n_iter"] == 1:
             t *= min(1.0, 1 / float(start.gradient.abs().sum()))
@@ -178,7 +178,7 @@ def _settled(now: Point, start: Point, d: Any, close: float) -> bool:
 
 
 def _direction(g: Any, state: State, size: int) -> Any:
-    """-H g; what is known of H comes from the pairs of steps (`old_stps`) and changes of the gradient (`old_dirs`)."""
+    """Return -H g; H is estimated from the pairs of steps (`old_stps`) and changes of the gradient (`old_dirs`)."""
     if state["n_iter"] == 1:
         state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1.0)
         return -g
@@ -193,7 +193,7 @@ def _direction(g: Any, state: State, size: int) -> Any:
 
 
 def _two_loops(q: Any, pairs: list[tuple[Any, Any, float]], scale: float) -> Any:
-    """Nocedal and Wright, algorithm 7.4."""
+    """Apply the two-loop recursion: Nocedal and Wright, algorithm 7.4."""
     shares = []
     for change, moved, ro in reversed(pairs):
         share = _dot(moved, q) * float(ro)

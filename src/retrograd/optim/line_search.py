@@ -1,4 +1,4 @@
-"""A step along a direction that satisfies the strong Wolfe conditions."""
+"""Line search for a step that satisfies the strong Wolfe conditions."""
 
 import math
 from collections.abc import Callable
@@ -9,7 +9,7 @@ MOST_TRIES = 25
 
 
 class Point(NamedTuple):
-    """A step t, the function there, its gradient, and its slope along the direction."""
+    """A step t, the value there, its gradient, and its slope along the direction."""
 
     t: float
     value: float
@@ -18,7 +18,7 @@ class Point(NamedTuple):
 
 
 def strong_wolfe(evaluate: Callable[[float], Point], start: Point, t: float, reach: float, close: float) -> Point:
-    """A point where the function is less by what the slope at `start` promises, and the slope nearly flat.
+    """Return a point with sufficient decrease and a small slope: the strong Wolfe conditions.
 
     Nocedal and Wright, Numerical Optimization, algorithms 3.5 and 3.6, with cubic interpolation. `t` is tried
     first; `reach` is the largest element of the direction, and brackets that are narrower than `close` end the search,
@@ -45,9 +45,9 @@ def _zoom(
     reach: float,
     close: float,
 ) -> Point:
-    """Narrow a bracket that holds a point of the wanted kind; `low` is its end with the smaller value."""
+    """Narrow a bracket that contains a suitable point; `low` is its end with the smaller value."""
     low, high = sorted(ends, key=lambda point: point.value)
-    near = False  # whether the last try was close to an end
+    near = False  # whether the last trial was close to an end
     for _ in range(tries, MOST_TRIES):
         left, right = sorted((low.t, high.t))
         if (right - left) * reach < close:
@@ -73,7 +73,7 @@ def _flat(now: Point, start: Point) -> bool:
 
 
 def _within(t: float, left: float, right: float, near: bool) -> tuple[float, bool]:
-    """Keep the second try in a row that is close to an end, or one outside, a tenth of the bracket away from it."""
+    """Move a second consecutive trial near an end, or one outside, a tenth of the bracket inwards."""
     margin = 0.1 * (right - left)
     if min(right - t, t - left) >= margin:
         return t, False
@@ -83,7 +83,7 @@ def _within(t: float, left: float, right: float, near: bool) -> tuple[float, boo
 
 
 def lowest(a: Point, b: Point, bounds: tuple[float, float]) -> float:
-    """Where the cubic through two points has its minimum, within bounds; their middle if it has none.
+    """Return the minimizer of the cubic through two points, within bounds; their middle if it has none.
 
     >>> lowest(Point(0.0, 1.0, None, -2.0), Point(4.0, 9.0, None, 6.0), (0.0, 4.0))  # (t - 1)²
     1.0

@@ -1,4 +1,4 @@
-"""Optimizers that see a parameter as a matrix: Adafactor keeps sums of rows and columns, Muon orthogonalises."""
+"""Optimizers that treat a parameter as a matrix: Adafactor sums rows and columns, Muon orthogonalises."""
 
 import math
 from collections.abc import Iterable
@@ -51,7 +51,7 @@ class Adafactor(Optimizer):
         super().__init__(params, defaults)
 
     def check(self, group: Group) -> None:
-        """Ranges of the settings."""
+        """Check the ranges of the settings."""
         at_least_zero(group, "lr", "weight_decay")
         if group["beta2_decay"] > 0:
             raise ValueError(f"beta2_decay must be at most 0, got {group['beta2_decay']}")
@@ -60,7 +60,7 @@ class Adafactor(Optimizer):
         refuse_complex("Adafactor", group)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
-        """One step of one parameter."""
+        """Take one step for one parameter."""
         g = -grad if group["maximize"] else grad
         state["step"] = step = state.get("step", 0) + 1
         low = group["eps"][0]
@@ -77,7 +77,7 @@ def _rms(x: Any) -> float:
 
 
 def _mean_squares(g: Any, state: State, share: float, low: float) -> Any:
-    """Advance the means by a share of g²; an estimate of every element's."""
+    """Update the means by a share of g²; return an estimate of every element's."""
     squares = g * g
     if g.ndim < 2:
         return _mixed(state, "variance", squares, share)
@@ -135,7 +135,7 @@ class Muon(Optimizer):
         super().__init__(params, defaults)
 
     def check(self, group: Group) -> None:
-        """Ranges of the settings, and that all parameters are matrices."""
+        """Check the ranges of the settings, and that all parameters are matrices."""
         at_least_zero(group, "lr", "weight_decay", "momentum")
         if group["adjust_lr_fn"] not in (None, "original", "match_rms_adamw"):
             raise ValueError(f"adjust_lr_fn must be 'original' or 'match_rms_adamw', got {group['adjust_lr_fn']!r}")
@@ -145,7 +145,7 @@ class Muon(Optimizer):
         refuse_complex("Muon", group)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
-        """One step of one parameter."""
+        """Take one step for one parameter."""
         momentum, old = group["momentum"], state.get("momentum_buffer")
         state["momentum_buffer"] = m = grad * (1 - momentum) if old is None else old + (grad - old) * (1 - momentum)
         o = _orthogonal(grad + (m - grad) * momentum if group["nesterov"] else m, group)

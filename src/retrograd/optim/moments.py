@@ -1,4 +1,4 @@
-"""Relatives of Adam: Adamax, NAdam, RAdam."""
+"""Variants of Adam: Adamax, NAdam, RAdam."""
 
 import math
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ _zeros_like = operator_named("zeros_like")
 
 
 def count(param: Any, state: State, *means: str) -> None:
-    """Count a step; the running means begin at 0."""
+    """Count a step, and initialize the running means with 0."""
     state["step"] = state.get("step", 0) + 1
     for name in means:
         if name not in state:
@@ -28,7 +28,7 @@ def count(param: Any, state: State, *means: str) -> None:
 
 
 def moments(g: Any, state: State, group: Group) -> tuple[Any, Any]:
-    """Advance the running means of g and g²."""
+    """Update the running means of g and g²."""
     beta1, beta2 = group["betas"]
     state["exp_avg"] = state["exp_avg"] * beta1 + g * (1 - beta1)
     state["exp_avg_sq"] = state["exp_avg_sq"] * beta2 + g * g * (1 - beta2)
@@ -36,10 +36,10 @@ def moments(g: Any, state: State, group: Group) -> tuple[Any, Any]:
 
 
 class _Moments(Optimizer):
-    """What the checks of all of these are."""
+    """Base with common checks."""
 
     def check(self, group: Group) -> None:
-        """Ranges of the settings."""
+        """Check the ranges of the settings."""
         at_least_zero(group, "lr", "eps", "weight_decay")
         check_betas(group)
         refuse_complex(type(self).__name__, group)
@@ -74,7 +74,7 @@ class Adamax(_Moments):
         super().__init__(params, defaults)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
-        """One step of one parameter."""
+        """Take one step for one parameter."""
         count(param, state, "exp_avg", "exp_inf")
         g, (beta1, beta2) = descent(param, grad, group), group["betas"]
         state["exp_avg"] = state["exp_avg"] * beta1 + g * (1 - beta1)
@@ -83,7 +83,7 @@ class Adamax(_Moments):
 
 
 class NAdam(_Moments):
-    """Adam with Nesterov's momentum, which is raised slowly: Dozat, ICLR 2016 workshop.
+    """Adam with Nesterov's momentum, which increases slowly: Dozat, ICLR 2016 workshop.
 
     In step t the momentum is mu = beta1 · (1 - 0.96 ^ (t · momentum_decay) / 2). g includes weight_decay · p, or
     the decay acts on p itself if `decoupled_weight_decay`.
@@ -122,12 +122,12 @@ class NAdam(_Moments):
         super().__init__(params, defaults)
 
     def check(self, group: Group) -> None:
-        """Ranges of the settings."""
+        """Check the ranges of the settings."""
         at_least_zero(group, "momentum_decay")
         super().check(group)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
-        """One step of one parameter."""
+        """Take one step for one parameter."""
         count(param, state, "exp_avg", "exp_avg_sq")
         g = descent(param, grad, group)
         m, v = moments(g, state, group)
@@ -140,7 +140,7 @@ class NAdam(_Moments):
 
 
 class RAdam(_Moments):
-    """Adam that moves by m̂ alone until the variance of its divisor is known: Liu et al., ICLR 2020.
+    """Adam that uses m̂ alone until the variance of its divisor is known: Liu et al., ICLR 2020.
 
     From then on, the step is multiplied by a factor that rises to 1. g includes weight_decay · p, or the decay acts
     on p itself if `decoupled_weight_decay`.
@@ -177,7 +177,7 @@ class RAdam(_Moments):
         super().__init__(params, defaults)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
-        """One step of one parameter."""
+        """Take one step for one parameter."""
         count(param, state, "exp_avg", "exp_avg_sq")
         m, v = moments(descent(param, grad, group), state, group)
         step, (beta1, beta2) = state["step"], group["betas"]
@@ -190,7 +190,7 @@ class RAdam(_Moments):
 
 
 def _rectified(beta2: float, step: int) -> float | None:
-    """The factor of the step; None while the variance is not known: with fewer than 5 degrees of freedom."""
+    """Return the factor of the step; None while the variance is unknown: with at most 5 degrees of freedom."""
     most = 2 / (1 - beta2) - 1
     free = most - 2 * step * beta2**step / (1 - beta2**step)
     if free <= 5:

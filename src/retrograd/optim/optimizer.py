@@ -21,7 +21,7 @@ class Optimizer:
 
     `params` are tensors, (name, tensor) pairs, or dicts: groups, with their tensors as "params" and settings
     that differ from `defaults`. A subclass passes its defaults, and defines `check`, which refuses bad
-    settings, and `update`: what one step does to one parameter that has a gradient.
+    settings, and `update`, which takes one step for one parameter with a gradient.
 
     >>> import retrograd as rg
     >>> from retrograd.optim import Optimizer
@@ -52,16 +52,16 @@ class Optimizer:
             self.add_param_group(group)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
-        """Change one parameter in place, given its gradient; runs under `no_grad`."""
+        """Update one parameter in place, given its gradient; runs under `no_grad`."""
         raise NotImplementedError(f"{type(self).__name__} has no update(); define it to say what a step does")
 
     def check(self, group: Group) -> None:
-        """Raise ValueError for settings out of range; subclasses define what that is."""
+        """Raise ValueError for settings out of range; subclasses define it."""
 
     def add_param_group(self, param_group: Group) -> None:
         """Add a group: {"params": tensors, and settings that differ from the defaults}.
 
-        Raises TypeError or ValueError, and adds nothing, for what is no tensor, no leaf, there already, or a
+        Raises TypeError or ValueError, and adds nothing, for a non-tensor, a non-leaf, a duplicate, or a
         setting out of range.
         """
         if not isinstance(param_group, dict) or "params" not in param_group:
@@ -84,12 +84,12 @@ class Optimizer:
             known.add(id(p))
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of all parameters, or set them to zero."""
+        """Clear the gradients of all parameters, or set them to zero."""
         for group in self.param_groups:
             clear_grads(group["params"], set_to_none)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Change every parameter that has a gradient; returns the loss if a closure computes it first."""
+        """Update every parameter that has a gradient; return the loss if a closure computes it first."""
         loss = None
         if closure is not None:
             with enable_grad():
@@ -104,7 +104,7 @@ class Optimizer:
     # ---------------------------------------------------------------------------------------------- its state
 
     def state_dict(self) -> dict[str, Any]:
-        """Settings and states as plain data: parameters are numbers, in the order of the groups.
+        """Return settings and states as plain data: parameters are indices, in the order of the groups.
 
         {"state": {0: {"exp_avg": Tensor, ...}, ...}, "param_groups": [{"lr": ..., "params": [0, 1]}, ...]};
         the tensors are those of the optimizer, which later steps write to, not copies.
@@ -118,7 +118,7 @@ class Optimizer:
         }
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Take over settings and states of a `state_dict`; floating tensors take their parameter's dtype.
+        """Load settings and states of a `state_dict`; floating tensors are cast to their parameter's dtype.
 
         Raises ValueError, and changes nothing, if the groups have other sizes or settings out of range.
         """
@@ -155,7 +155,7 @@ class Optimizer:
 
 
 def _listed(params: Any) -> list[Any]:
-    """The tensors of a group: one, several, or (name, tensor) pairs as `named_parameters` gives them."""
+    """Return the tensors of a group: one, several, or (name, tensor) pairs as from `named_parameters`."""
     if isinstance(params, set):
         raise TypeError("params must be in order; got a set")
     listed = [params] if isinstance(params, Tensor) else list(params)
@@ -167,7 +167,7 @@ def _loaded(state: Mapping[str, Any], param: Any) -> State:
 
 
 def _fitted(name: str, value: Any, param: Any) -> Any:
-    """A copy of a saved value; a count of steps becomes the number that it is here."""
+    """Return a copy of a saved value; a count of steps becomes an int."""
     if name == "step":
         return int(value)
     if not isinstance(value, Tensor):
@@ -177,7 +177,7 @@ def _fitted(name: str, value: Any, param: Any) -> Any:
 
 
 def at_least_zero(group: Group, *names: str) -> None:
-    """Raise ValueError for a setting below 0, or no number."""
+    """Raise ValueError for a setting below 0 or NaN."""
     for name in names:
         if not group[name] >= 0:
             raise ValueError(f"{name} must be at least 0, got {group[name]}")
@@ -190,16 +190,16 @@ def check_betas(group: Group) -> None:
 
 
 def refuse_complex(name: str, group: Group) -> None:
-    """Raise TypeError for complex parameters, whose sizes these formulas do not know."""
+    """Raise TypeError for complex parameters, which these formulas do not support."""
     for param in group["params"]:
         if param.dtype.kind == "c":
             raise TypeError(f"{name} of complex parameters is not supported yet, got {param.aval}")
 
 
 def descent(param: Any, grad: Any, group: Group) -> Any:
-    """The gradient of what is to be made small: turned round to `maximize`, and with weight_decay · p.
+    """Return the gradient to descend: negated to `maximize`, plus weight_decay · p.
 
-    In a group with `decoupled_weight_decay` the decay acts on p at once instead.
+    In a group with `decoupled_weight_decay` the decay is applied to p directly instead.
     """
     g = -grad if group["maximize"] else grad
     decay = group["weight_decay"]

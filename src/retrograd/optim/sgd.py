@@ -48,7 +48,7 @@ class SGD(Optimizer):
         super().__init__(params, defaults)
 
     def check(self, group: Group) -> None:
-        """Ranges, and what Nesterov's momentum needs."""
+        """Check the ranges, and the requirements of Nesterov's momentum."""
         at_least_zero(group, "lr", "momentum", "weight_decay")
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
             raise ValueError(
@@ -57,7 +57,7 @@ class SGD(Optimizer):
             )
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
-        """One step of one parameter."""
+        """Take one step for one parameter."""
         if group["momentum"]:
             _with_momentum(param, grad, state, group)
         elif not overwrite("descent", [param], [grad], (*_direction(group), group["lr"])):
@@ -78,5 +78,5 @@ def _with_momentum(param: Any, grad: Any, state: State, group: Group) -> None:
 
 
 def _direction(group: Group) -> tuple[float, float]:
-    """The sign of the gradient, and the factor of the parameter."""
+    """Return the sign of the gradient, and the factor of the parameter."""
     return -1.0 if group["maximize"] else 1.0, group["weight_decay"]

@@ -12,7 +12,7 @@ _zeros_like = operator_named("zeros_like")
 
 
 class Rprop(Optimizer):
-    """p ← p - s · sign(g), each element with a step s of its own: Riedmiller and Braun, ICNN 1993.
+    """p ← p - s · sign(g), with a step s for each element: Riedmiller and Braun, ICNN 1993.
 
     s begins at lr; it grows by the second of `etas` where g keeps its sign, and shrinks by the first where the sign
     changes, within `step_sizes`; where it changes, p stays for this step. For gradients of all the data.
@@ -39,7 +39,7 @@ class Rprop(Optimizer):
         super().__init__(params, {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize})
 
     def check(self, group: Group) -> None:
-        """Ranges of the settings."""
+        """Check the ranges of the settings."""
         at_least_zero(group, "lr")
         if not 0 < group["etas"][0] < 1 < group["etas"][1]:
             raise ValueError(f"etas must lie between 0 and 1, and above 1, got {group['etas']}")
@@ -48,7 +48,7 @@ class Rprop(Optimizer):
         refuse_complex("Rprop", group)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
-        """One step of one parameter."""
+        """Take one step for one parameter."""
         g = -grad if group["maximize"] else grad
         if not state:
             state["step"], state["prev"] = 0, _zeros_like(grad)
@@ -97,13 +97,13 @@ class Lion(Optimizer):
         super().__init__(params, defaults)
 
     def check(self, group: Group) -> None:
-        """Ranges of the settings."""
+        """Check the ranges of the settings."""
         at_least_zero(group, "lr", "weight_decay")
         check_betas(group)
         refuse_complex("Lion", group)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
-        """One step of one parameter."""
+        """Take one step for one parameter."""
         g, (beta1, beta2) = descent(param, grad, group), group["betas"]
         m = state.get("exp_avg")
         m = _zeros_like(g) if m is None else m

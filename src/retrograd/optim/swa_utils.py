@@ -16,7 +16,7 @@ Average = Callable[[Any, Any, int], Any]
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Average:
-    """decay · average + (1 - decay) · parameter, for `AveragedModel`.
+    """Return the function decay · average + (1 - decay) · parameter, for `AveragedModel`.
 
     >>> get_ema_avg_fn(0.75)(1.0, 2.0, 7)
     1.25
@@ -27,7 +27,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
 
 
 def get_swa_avg_fn() -> Average:
-    """The mean of all parameters so far, for `AveragedModel`.
+    """Return the function for the mean of all parameters so far, for `AveragedModel`.
 
     >>> get_swa_avg_fn()(1.0, 2.0, 3)
     1.25
@@ -36,7 +36,7 @@ def get_swa_avg_fn() -> Average:
 
 
 class AveragedModel(Module):
-    """A copy of a model whose parameters are the average of those that `update_parameters` has seen.
+    """A copy of a model whose parameters are the average of those passed to `update_parameters`.
 
     `avg_fn(average, parameter, count)` is the next average after `count` of them; None takes the mean: Izmailov et
     al., UAI 2018. Buffers are averaged too if `use_buffers`, else copied. Calling it runs the averaged model;
@@ -63,11 +63,11 @@ class AveragedModel(Module):
         self.use_buffers = use_buffers
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the averaged model makes of the arguments."""
+        """Run the averaged model."""
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model: Module) -> None:
-        """Take the parameters of a model into the average; the first ones are copied."""
+        """Include the parameters of a model in the average; the first ones are copied."""
         count = int(self.n_averaged)
         pairs = list(zip(_tensors(self.module, self.use_buffers), _tensors(model, self.use_buffers), strict=True))
         with no_grad():
@@ -83,9 +83,9 @@ def _tensors(model: Module, buffers: bool) -> list[Any]:
 
 
 def update_bn(loader: Iterable[Any], model: Module) -> None:
-    """Take the running means and variances of all batch norms anew, from one pass over the data.
+    """Recompute the running means and variances of all batch norms, in one pass over the data.
 
-    Of a pair or tuple that the loader yields, the first is the input of the model.
+    If the loader yields a pair or tuple, its first item is the input of the model.
     """
     norms = [module for module in model.modules() if getattr(module, "running_mean", None) is not None]
     if not norms:
@@ -106,7 +106,7 @@ def update_bn(loader: Iterable[Any], model: Module) -> None:
 
 
 class SWALR(LRScheduler):
-    """From the learning rates that there are to `swa_lr` within anneal_epochs steps, and constant from then on.
+    """From the current learning rates to `swa_lr` within anneal_epochs steps, and constant from then on.
 
     `anneal_strategy`: "cos" or "linear". For averages of the parameters: Izmailov et al., UAI 2018.
 
@@ -138,12 +138,12 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _share(self, steps: int) -> float:
-        """How much of the way is done."""
+        """Return the elapsed share of the annealing."""
         done = min(1.0, max(0.0, steps / max(1, self.anneal_epochs)))
         return ANNEAL[self._anneal_strategy](0.0, 1.0, done)
 
     def get_lr(self) -> list[float]:
-        """Where a step leads from where the rates are, whichever schedule set them."""
+        """Return the rates after a step from the current rates, whichever schedule set them."""
         groups = self.optimizer.param_groups
         if self.last_epoch <= 0 and self.anneal_epochs:
             return [group["lr"] for group in groups]

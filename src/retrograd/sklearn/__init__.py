@@ -1,4 +1,4 @@
-"""Networks as scikit-learn's estimators: in pipelines, grid searches and cross-validation, as any other of them."""
+"""Networks as scikit-learn estimators, for pipelines, grid searches and cross-validation."""
 
 try:
     import sklearn as _sklearn  # noqa: F401

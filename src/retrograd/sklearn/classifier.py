@@ -14,7 +14,7 @@ from retrograd.sklearn.estimator import NeuralEstimator
 
 
 class NeuralClassifier(ClassifierMixin, NeuralEstimator):
-    """A network that tells classes apart, as an estimator of scikit-learn's.
+    """A network for classification, as a scikit-learn estimator.
 
     module: a function of the numbers of features and of classes that returns a `Module`, whose output is a score for
     each class (logits); if not given, linear layers of `hidden_layer_sizes` with ReLU in between. optimizer: a
@@ -35,7 +35,7 @@ class NeuralClassifier(ClassifierMixin, NeuralEstimator):
     """
 
     def fit(self, X: Any, y: Any) -> "NeuralClassifier":
-        """Learn from rows X, an array of shape (rows, features), and their labels y; returns the estimator.
+        """Train on rows X, an array of shape (rows, features), and their labels y; return the estimator.
 
         Raises ValueError for data that scikit-learn refuses, for a loss that is no longer finite, and with warm_start
         for labels that differ from those before.
@@ -53,7 +53,7 @@ class NeuralClassifier(ClassifierMixin, NeuralEstimator):
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None) -> "NeuralClassifier":
-        """Pass over these rows once. The first time `classes` lists all labels that there will be."""
+        """Train on these rows for one pass. The first call needs `classes`, all labels."""
         first = not hasattr(self, "module_")
         X, y = self._checked(X, y, reset=first)
         check_classification_targets(y)
@@ -71,15 +71,15 @@ class NeuralClassifier(ClassifierMixin, NeuralEstimator):
         return self
 
     def predict_proba(self, X: Any) -> Any:
-        """The probability of each class, an array of shape (rows, classes) in the order of `classes_`."""
+        """Return the probability of each class, an array of shape (rows, classes) in the order of `classes_`."""
         return self._outputs(X).softmax(-1).numpy()
 
     def predict_log_proba(self, X: Any) -> Any:
-        """The logarithms of the probabilities."""
+        """Return the logarithms of the probabilities."""
         return self._outputs(X).log_softmax(-1).numpy()
 
     def predict(self, X: Any) -> Any:
-        """The label of the most probable class of each row."""
+        """Return the label of the most probable class of each row."""
         check_is_fitted(self)
         return self.classes_[self._outputs(X).argmax(-1).numpy()]
 
@@ -87,7 +87,7 @@ class NeuralClassifier(ClassifierMixin, NeuralEstimator):
         return CrossEntropyLoss()
 
     def _numbers(self, y: Any) -> Any:
-        """Labels as the numbers of their classes."""
+        """Return the class indices of labels."""
         return self.classes_.searchsorted(y)
 
     def _check_known(self, labels: Any) -> None:

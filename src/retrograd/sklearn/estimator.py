@@ -1,4 +1,4 @@
-"""What classifiers and regressors share: the network, and its training."""
+"""The common base of classifiers and regressors: the network, and its training."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -62,7 +62,7 @@ class NeuralEstimator(BaseEstimator):
         raise NotImplementedError
 
     def _checked(self, X: Any, y: Any, reset: bool, **options: Any) -> tuple[Any, Any]:
-        """The data as arrays, if they are what can be learned from."""
+        """Return the validated data as arrays."""
         for name, least in (("batch_size", 1), ("max_iter", 1), ("n_iter_no_change", 1)):
             if not isinstance(getattr(self, name), int) or getattr(self, name) < least:
                 raise ValueError(
@@ -72,7 +72,7 @@ class NeuralEstimator(BaseEstimator):
         return validate_data(self, X, y, dtype=("float64", "float32"), reset=reset, **options)
 
     def _start(self, features: int, outputs: int, dtype: Any) -> None:
-        """A new network, with new random numbers."""
+        """Create a new network with a new generator."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self._generator = Generator(seed)
         with self._randomness():
@@ -83,7 +83,7 @@ class NeuralEstimator(BaseEstimator):
         self.n_iter_ = 0
 
     def _train(self, x: Any, y: Any, epochs: int) -> None:
-        """Passes over the data, until the loss falls no more."""
+        """Run passes over the data until the loss stops falling."""
         loader = DataLoader(
             TensorDataset(x.astype(self._dtype(), copy=False), y),
             min(self.batch_size, len(x)),
@@ -103,7 +103,7 @@ class NeuralEstimator(BaseEstimator):
                     return
 
     def _outputs(self, X: Any) -> Tensor:
-        """What the network makes of the rows of X."""
+        """Return the network's outputs for the rows of X."""
         check_is_fitted(self)
         x = validate_data(self, X, dtype=("float64", "float32"), reset=False).astype(self._dtype(), copy=False)
         self.module_.eval()
@@ -114,7 +114,7 @@ class NeuralEstimator(BaseEstimator):
     # ------------------------------------------------------------------------------------------------- parts
 
     def _perceptron(self, features: int, outputs: int) -> Module:
-        """Linear layers with ReLU in between."""
+        """Return linear layers with ReLU in between."""
         sizes = [features, *self.hidden_layer_sizes]
         layers: list[Module] = []
         for inner, outer in pairwise(sizes):
@@ -139,12 +139,12 @@ class NeuralEstimator(BaseEstimator):
         return total / count
 
     def _dtype(self) -> Any:
-        """That of the network's numbers."""
+        """Return the dtype of the network's parameters."""
         return next((p.dtype for p in self.module_.parameters()), "float64")
 
     @generator_block
     def _randomness(self) -> Iterator[None]:
-        """Inside, in this thread, random numbers are the estimator's own: first weights, order, dropout."""
+        """In the block and this thread, draw from the estimator's own generator: initial weights, order, dropout."""
         with redirected(lambda generator: self._generator):
             yield
 

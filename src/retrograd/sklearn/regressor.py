@@ -11,7 +11,7 @@ from retrograd.sklearn.estimator import NeuralEstimator
 
 
 class NeuralRegressor(RegressorMixin, NeuralEstimator):
-    """A network that predicts numbers, one or several a row, as an estimator of scikit-learn's.
+    """A network for regression, of one or several numbers per row, as a scikit-learn estimator.
 
     module: a function of the numbers of features and of targets that returns a `Module`. loss: a function of
     predictions and targets, both of shape (rows, targets), MSELoss if not given. All else is as for
@@ -28,7 +28,7 @@ class NeuralRegressor(RegressorMixin, NeuralEstimator):
     _targets: int  # a row; 0 where y had one dimension
 
     def fit(self, X: Any, y: Any) -> "NeuralRegressor":
-        """Learn from rows X, of shape (rows, features), and targets y, of shape (rows,) or (rows, targets).
+        """Train on rows X, of shape (rows, features), and targets y, of shape (rows,) or (rows, targets).
 
         Raises ValueError for data that scikit-learn refuses, for a loss that is no longer finite, and with warm_start
         for another number of targets than before.
@@ -36,7 +36,7 @@ class NeuralRegressor(RegressorMixin, NeuralEstimator):
         return self._fit(X, y, self.warm_start and hasattr(self, "module_"), self.max_iter)
 
     def partial_fit(self, X: Any, y: Any) -> "NeuralRegressor":
-        """Pass over these rows once."""
+        """Train on these rows for one pass."""
         return self._fit(X, y, hasattr(self, "module_"), 1)
 
     def _fit(self, X: Any, y: Any, again: bool, epochs: int) -> "NeuralRegressor":
@@ -51,7 +51,7 @@ class NeuralRegressor(RegressorMixin, NeuralEstimator):
         return self
 
     def predict(self, X: Any) -> Any:
-        """The predictions, of the shape that y had in `fit`."""
+        """Return the predictions, in the shape of y in `fit`."""
         outputs = self._outputs(X).numpy()
         return outputs if self._targets else outputs.reshape(-1)
 

@@ -1,4 +1,4 @@
-"""Operators as maps between floating tensors, and their derivatives: by rules and by differences."""
+"""Operators as maps between floating tensors, and their derivatives: by rules and by finite differences."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,7 +17,7 @@ from retrograd.testing.closeness import array_of, assert_close
 
 @generator_block
 def seeded() -> Iterator[None]:
-    """A block in which random operators draw what they always do, and after which they go on as before."""
+    """Run the block with seed 0, then restore the generator."""
     state = random.get_rng_state()
     random.manual_seed(0)
     try:
@@ -27,29 +27,29 @@ def seeded() -> Iterator[None]:
 
 
 def run(op: Op, args: tuple, params: dict) -> tuple:
-    """The operator's outputs as a tuple, called as a user would; every call draws the same random numbers."""
+    """Return the operator's outputs as a tuple, called as a user would; every call draws the same random values."""
     with seeded():
         out = op(*args) if op.simple else op(**op.schema.group(args), **params)
     return tuple(out) if isinstance(out, (tuple, list)) else (out,)
 
 
 def is_float(value: Any) -> bool:
-    """Whether this is a tensor of floating or complex dtype."""
+    """Whether a value is a tensor of floating or complex dtype."""
     return isinstance(value, Tensor) and value.dtype.kind in "fc"
 
 
 def replace_floats(args: tuple, xs: tuple) -> tuple:
-    """The arguments with `xs` in place of their floating tensors."""
+    """Return the arguments with their floating tensors replaced by `xs`."""
     left = iter(xs)
     return tuple(next(left) if is_float(a) else a for a in args)
 
 
 def closed(op: Op, args: tuple, params: dict) -> tuple[Callable, tuple]:
-    """The operator as a map from its floating inputs to its floating outputs, and the inputs.
+    """Return the operator as a map from its floating inputs to its floating outputs, and the inputs.
 
-    An operator without derivatives has no inputs as such a map.  One may say `constrain(*inputs)`, which makes of any
-    inputs such as it is defined for (a matrix Hermitian), and `observe(*outputs)`, what of its outputs is determined
-    (not the phases of eigenvectors): then the map is from what is constrained to what is observed.
+    An operator without derivatives has no inputs as such a map.  One may define `constrain(*inputs)`, which maps any
+    inputs to its domain (a Hermitian matrix), and `observe(*outputs)`, the determined part of its outputs
+    (not the phases of eigenvectors): then the map is from constrained inputs to observed outputs.
     """
     if not (op.differentiable or op.composite):
         return lambda: (), ()
@@ -67,7 +67,7 @@ def _as_they_are(*tensors):
 
 
 def directions(tensors: tuple, seed: int) -> tuple:
-    """A random tensor for each, of its shape and dtype."""
+    """Return a random tensor for each, of its shape and dtype."""
     rng = np.random.default_rng(seed)
 
     def direction(t):
@@ -78,7 +78,7 @@ def directions(tensors: tuple, seed: int) -> tuple:
 
 
 def pull(f: Callable, xs: tuple, gs: tuple, *, wanted: tuple[int, ...] | None = None) -> tuple:
-    """The cotangents that `f` at `xs` gives for the output cotangents `gs`, None where nothing flows.
+    """Return the cotangents of `f` at `xs` for the output cotangents `gs`; None for unused inputs.
 
     `wanted` are the inputs that require gradients (default: all).
     """
@@ -88,14 +88,14 @@ def pull(f: Callable, xs: tuple, gs: tuple, *, wanted: tuple[int, ...] | None = 
 
 
 def leaf(x: Tensor) -> Tensor:
-    """The same value as a leaf that requires a gradient, at whichever level."""
+    """Return the same value as a leaf that requires grad, at any level."""
     leaf = alias(x, None)
     leaf._requires_grad = True  # at any level, tangents and all
     return leaf
 
 
 def gradients(outs: tuple, xs: list, gs: tuple, *, create_graph: bool = False) -> tuple:
-    """Cotangents of tensors in the graph of `outs`."""
+    """Return cotangents of tensors in the graph of `outs`."""
     flowing = [(out, g) for out, g in zip(outs, gs, strict=True) if out.requires_grad]
     edges = [edge_of(x) for x in xs]
     found = pullback(
@@ -110,7 +110,7 @@ def gradients(outs: tuple, xs: list, gs: tuple, *, create_graph: bool = False) -
 
 
 def push(f: Callable, xs: tuple, ts: tuple) -> tuple[tuple, tuple]:
-    """The outputs of `f` at `xs`, and their tangents along `ts`, None where there is none."""
+    """Return the outputs of `f` at `xs`, and their tangents along `ts`, None if there is none."""
     with DualLevel() as level:
         outs = f(*[make(x, level, t) for x, t in zip(xs, ts, strict=True)])
     return tuple(o.value if o.level is level else o for o in outs), tuple(
@@ -119,7 +119,7 @@ def push(f: Callable, xs: tuple, ts: tuple) -> tuple[tuple, tuple]:
 
 
 def difference(f: Callable, xs: tuple, ts: tuple) -> tuple[np.ndarray, ...]:
-    """The derivative of `f` at `xs` along `ts`, by central differences of fourth order."""
+    """Return the derivative of `f` at `xs` along `ts`, by central differences of fourth order."""
     step = precision((*xs, *f(*xs)))[0]
 
     def at(k):
@@ -134,17 +134,17 @@ def difference(f: Callable, xs: tuple, ts: tuple) -> tuple[np.ndarray, ...]:
 
 
 def precision(tensors: tuple) -> tuple[float, float]:
-    """The step of differences, and the tolerance that it allows, for the least precise dtype among these."""
+    """Return the step of differences, and the resulting tolerance, for the least precise dtype among these."""
     return (1e-4, 1e-8) if all(dtypes.real_of(t.dtype).itemsize >= 8 for t in tensors) else (2.0**-5, 1e-4)
 
 
 def inner(us: tuple, vs: tuple) -> float:
-    """The real part of the sum of all products, None being zero: how cotangents are paired with tangents."""
+    """Return the real inner product of cotangents and tangents, with None as zero."""
     return sum(float((array_of(u) * array_of(v)).sum().real) for u, v in zip(us, vs, strict=True) if u is not None)
 
 
 def dense(gs: tuple, like: tuple) -> tuple:
-    """Zeros in place of None."""
+    """Replace None by zeros."""
     return tuple(Tensor(np.zeros(x.shape, x.dtype)) if g is None else g for g, x in zip(gs, like, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""When two tensors or arrays are close enough."""
+"""Closeness of tensors and arrays."""
 
 from typing import Any
 
@@ -21,8 +21,8 @@ def assert_close(
 ) -> None:
     """Check that every `|actual - expected| <= atol + rtol * |expected|`, and that shapes and dtypes agree.
 
-    Takes tensors, arrays, and numbers or lists, whose dtype is not compared.  Of nested tensors, and of lists of what
-    should be their components, it takes one component after the other.  A tolerance that is not given follows from the
+    Accepts tensors, arrays, and numbers or lists, whose dtype is not compared.  Nested tensors, and lists of their
+    expected components, are compared component by component.  A default tolerance follows from the
     less precise dtype, as in torch.testing.assert_close: (rtol, atol) is (1e-7, 1e-7) for float64, (1.3e-6, 1e-5) for
     float32, (1e-3, 1e-5) for float16 and (0, 0) for integers and booleans.
 
@@ -46,7 +46,7 @@ def assert_close(
 
 
 def _assert_parts_close(actual: Any, expected: Any, rtol: float | None, atol: float | None, equal_nan: bool) -> None:
-    """`assert_close` for tensors of several parts: part by part."""
+    """Compare composite tensors part by part."""
     a, e = list(actual), list(expected)
     if len(a) != len(e):
         raise AssertionError(f"there are {len(a)} components, expected {len(e)}")
@@ -58,7 +58,7 @@ def _assert_parts_close(actual: Any, expected: Any, rtol: float | None, atol: fl
 
 
 def array_of(value: Any) -> np.ndarray:
-    """The array in a tensor on the ground, or what NumPy makes of a value."""
+    """Return the array of a tensor on the ground, or the NumPy array of another value."""
     if isinstance(value, Tensor):
         if value.level is not None:
             raise TypeError(f"assert_close: expected values, got a tensor inside a {type(value.level).__name__}")
@@ -82,7 +82,7 @@ def _tolerances(a: np.ndarray, e: np.ndarray, rtol: float | None, atol: float | 
 
 
 def _wide(a: np.ndarray) -> np.ndarray:
-    """The same numbers where a difference is exact enough; large integers keep every digit."""
+    """Return the values in a dtype in which differences are exact enough; large integers stay integers."""
     return a if a.dtype.kind in "iub" else a.astype(np.complex128 if a.dtype.kind == "c" else np.float64)
 
 

@@ -1,4 +1,4 @@
-"""The laws: `law_<name>(op, args, params)` raises AssertionError where it does not hold."""
+"""The laws: `law_<name>(op, args, params)` raises AssertionError if it is violated."""
 
 from collections.abc import Callable
 from itertools import combinations
@@ -36,20 +36,20 @@ from retrograd.testing.writes_law import law_views, law_writes
 
 
 def shape_rule(op: Op, args: tuple, params: dict) -> tuple[Aval, ...]:
-    """What the shape rule says of these arguments."""
+    """Return the result of the shape rule for these arguments."""
     said = op.definition.shape(*[a.aval if isinstance(a, Tensor) else a for a in args], **params)
     return said if isinstance(said, tuple) else (said,)
 
 
 def law_shape(op: Op, args: tuple, params: dict) -> None:
-    """The shape rule says the shape and dtype of the result.  (Composites have none.)"""
+    """Check that the shape rule predicts the shape and dtype of the result.  (Composites have none.)"""
     if not op.composite:
         said, got = shape_rule(op, args, params), tuple(out.aval for out in run(op, args, params))
         assert said == got, f"{op.name}: the shape rule says {said}, the result is {got}"
 
 
 def law_jvp(op: Op, args: tuple, params: dict) -> None:
-    """The forward derivative along each input, and along all at once, is the difference quotient."""
+    """Check the forward derivative along each input, and along all at once, against finite differences."""
     f, xs = closed(op, args, params)
     ts = directions(xs, 1)
     for chosen in [(i,) for i in range(len(xs))] + [tuple(range(len(xs)))] * (len(xs) > 1):
@@ -66,7 +66,7 @@ def law_jvp(op: Op, args: tuple, params: dict) -> None:
 
 
 def _along(f: Callable, xs: tuple, chosen: tuple) -> Callable:
-    """`f` as a map of the chosen inputs, the others fixed."""
+    """Return `f` as a map of the chosen inputs, the others fixed."""
 
     def part(*ys):
         full = list(xs)
@@ -78,7 +78,7 @@ def _along(f: Callable, xs: tuple, chosen: tuple) -> Callable:
 
 
 def law_vjp(op: Op, args: tuple, params: dict) -> None:
-    """<vjp g, t> = <g, Df t>, Df t by differences: for each input alone, and for all pulled at once."""
+    """Check <vjp g, t> = <g, Df t>, Df t by differences: for each input alone, and for all at once."""
     f, xs = closed(op, args, params)
     outs = f(*xs)
     gs, ts = directions(outs, 2), directions(xs, 1)
@@ -97,13 +97,13 @@ def law_vjp(op: Op, args: tuple, params: dict) -> None:
 
 
 def law_reverse_over_reverse(op: Op, args: tuple, params: dict) -> None:
-    """<vjp(g), t>, of all inputs together, differentiates again with respect to each input and to g."""
+    """Check the derivative of <vjp(g), t>, of all inputs together, with respect to each input and to g."""
     f, xs = closed(op, args, params)
     outs = f(*xs)
     n, ts = len(xs), directions(xs, 1)
 
     def slope(*both):
-        """<vjp(g), t> for both = (*inputs, *cotangents), in the graph of all of them."""
+        """Return <vjp(g), t> for both = (*inputs, *cotangents), in the graph of all of them."""
         found = gradients(f(*both[:n]), list(both[:n]), both[n:], create_graph=True)
         terms = [real_part((g * t).sum()) for g, t in zip(found, ts, strict=True) if g is not None]
         return (sum(terms[1:], terms[0]),)
@@ -120,7 +120,7 @@ def law_reverse_over_reverse(op: Op, args: tuple, params: dict) -> None:
 
 
 def law_forward_over_reverse(op: Op, args: tuple, params: dict) -> None:
-    """The tangent of the cotangents is their difference quotient."""
+    """Check the tangent of the cotangents against finite differences."""
     f, xs = closed(op, args, params)
     if not xs:
         return
@@ -136,7 +136,7 @@ def law_forward_over_reverse(op: Op, args: tuple, params: dict) -> None:
 
 
 def law_jet(op: Op, args: tuple, params: dict) -> None:
-    """The first three derivatives along a curve, in Taylor mode, are derivatives of derivatives."""
+    """Check the first three Taylor-mode derivatives along a curve against nested derivatives."""
     f, xs = closed(op, args, params)
     if not xs or not f(*xs):
         return
@@ -153,7 +153,7 @@ def law_jet(op: Op, args: tuple, params: dict) -> None:
 
 
 def _slope(f: Callable) -> Callable:
-    """The derivative of a function of a number."""
+    """Return the derivative of a function of a number."""
 
     def slope(t):
         out, tangent = push(f, (t,), (Tensor(np.ones(())),))
@@ -163,7 +163,7 @@ def _slope(f: Callable) -> Callable:
 
 
 def law_vmap(op: Op, args: tuple, params: dict) -> None:
-    """On a batch the operator does what it does on each example, whichever inputs are batched, along any dimension."""
+    """Check that a batch gives the results of each example, for any batched inputs and dimensions."""
     tensors = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
     every = [c for k in range(1, len(tensors) + 1) for c in combinations(tensors, k)]
     for chosen in every if len(tensors) < 4 else [*[(i,) for i in tensors], tuple(tensors)]:
@@ -174,20 +174,20 @@ def law_vmap(op: Op, args: tuple, params: dict) -> None:
 
 
 def _turned(op: Op, args: tuple, params: dict, chosen: tuple) -> tuple:
-    """Another example: the chosen inputs with their elements in reverse order, if the operator takes them."""
+    """Return another example: the chosen inputs with reversed elements, if the operator accepts them."""
     other = tuple(Tensor(np.flip(a.value).copy()) if i in chosen else a for i, a in enumerate(args))
     return args if _refusal(op, other, params) else other
 
 
 def _in_dims(args: tuple, chosen: tuple) -> list[list[int | None]]:
-    """Examples in front, behind, and behind in the last input only; None for what is not chosen."""
+    """Return batch dimensions: first, last, and last in the last input only; None for inputs that are not chosen."""
     front = [0 if i in chosen else None for i in range(len(args))]
     behind = [a.ndim if i in chosen else None for i, a in enumerate(args)]
     return [front, behind, [*front[: chosen[-1]], behind[chosen[-1]], *front[chosen[-1] + 1 :]]]
 
 
 def check_vmap(op: Op, params: dict, examples: list, dims: list, expected: list) -> None:
-    """The operator on a batch of examples, stacked as `dims` says, against its results on each."""
+    """Compare the operator on a batch of examples, stacked along `dims`, with its results on each."""
     columns = list(zip(*examples, strict=True))
     stacked = [
         column[0] if d is None else Tensor(np.stack([a.value for a in column], axis=d))
@@ -204,7 +204,7 @@ def check_vmap(op: Op, params: dict, examples: list, dims: list, expected: list)
 
 
 def law_pattern(op: Op, args: tuple, params: dict) -> None:
-    """No entry of the Jacobian by an input is outside of the sparsity pattern that is found for it."""
+    """Check that the sparsity pattern of the Jacobian for an input covers all its nonzero entries."""
     f, xs = closed(op, args, params)
     for i, x in enumerate(xs):
         part, unknowns = _along(f, xs, (i,)), np.eye(x.numel(), dtype=x.dtype)
@@ -218,7 +218,7 @@ def law_pattern(op: Op, args: tuple, params: dict) -> None:
 
 
 def law_traced(op: Op, args: tuple, params: dict) -> None:
-    """The operator's graph, traced and run on the same inputs, gives the same result."""
+    """Check that the operator's traced graph, run on the same inputs, gives the same result."""
     tensors = tuple(a for a in args if isinstance(a, Tensor))
 
     def f(*values):
@@ -234,9 +234,9 @@ def law_traced(op: Op, args: tuple, params: dict) -> None:
 
 
 def law_memory(op: Op, args: tuple, params: dict) -> None:
-    """A rule's result is memory of its own or a view of the cotangent, never of an input or output.
+    """Check that a rule's result has its own memory or views the cotangent, never an input or output.
 
-    The engine adds to such memory and hands it to users as `.grad`.
+    The engine adds to such memory and returns it to users as `.grad`.
     """
     f, xs = closed(op, args, params)
     leaves = tuple(map(leaf, xs))
@@ -256,7 +256,7 @@ def law_memory(op: Op, args: tuple, params: dict) -> None:
 
 
 def _filled(fn: Any, outs: tuple, gs: tuple) -> tuple:
-    """A cotangent for every output of a node, zeros for those without one."""
+    """Return a cotangent for every output of a node, zeros for missing ones."""
     full = [Tensor(np.zeros(aval.shape, aval.dtype)) for aval in fn.out_avals]
     for out, g in zip(outs, gs, strict=True):
         full[out.output_nr] = g
@@ -270,7 +270,7 @@ def _results(fn: Any, i: int, g: Any) -> list:
 
 
 def law_no_silent_zero(op: Op, args: tuple, params: dict) -> None:
-    """Without derivatives nothing requires a gradient; an input without a rule is refused by its name."""
+    """Check that results without derivatives do not require grad, and that inputs without a rule raise an error."""
     if op.composite:
         return
     for i, a in enumerate(args):
@@ -300,7 +300,7 @@ REFUSALS = (ValueError, IndexError, RuntimeError, TypeError)
 
 
 def law_empty(op: Op, args: tuple, params: dict) -> None:
-    """With no entries along one dimension: the shape rule still says the result, and cotangents fit."""
+    """Check shape rule and cotangents for inputs that are empty along one dimension."""
     sizes = {s for a in args if isinstance(a, Tensor) for s in a.shape}
     for size in sizes:
         _check_variant(op, tuple(_emptied(a, size) for a in args), params)
@@ -313,7 +313,7 @@ def _emptied(a: Any, size: int) -> Any:
 
 
 def _check_variant(op: Op, args: tuple, params: dict) -> bool:
-    """Where the kernel accepts the arguments, so does the shape rule, and cotangents fit; whether it did."""
+    """Check shape rule and cotangents if the kernel accepts the arguments; return whether it did."""
     try:
         run(op, args, params)
     except REFUSALS:
@@ -326,7 +326,7 @@ def _check_variant(op: Op, args: tuple, params: dict) -> bool:
 
 
 def law_no_dimensions(op: Op, args: tuple, params: dict) -> None:
-    """On 0-d inputs, where the operator accepts them, the shape rule and the cotangents hold."""
+    """Check shape rule and cotangents for 0-d inputs, if the operator accepts them."""
     first = tuple(
         Tensor(a.value.ravel()[:1].reshape(())) if isinstance(a, Tensor) and a.value.size else a for a in args
     )
@@ -335,7 +335,7 @@ def law_no_dimensions(op: Op, args: tuple, params: dict) -> None:
 
 
 def law_strides(op: Op, args: tuple, params: dict) -> None:
-    """The same values in other strides give the same result and the same cotangents."""
+    """Check that the same values in other strides give the same result and the same cotangents."""
     for layout in (_spread_out, np.asfortranarray, _backwards):
         other = tuple(Tensor(layout(a.value)) if isinstance(a, Tensor) and a.ndim else a for a in args)
         agree(run(op, other, params), run(op, args, params), f"{op.name}: {layout.__name__}", 1e-12)
@@ -358,7 +358,7 @@ def _backwards(a: np.ndarray) -> np.ndarray:
 
 
 def law_broadcast(op: Op, args: tuple, params: dict) -> None:
-    """A pointwise operator's inputs broadcast, each in turn, and cotangents are summed back."""
+    """Check that a pointwise operator's inputs broadcast, each in turn, and that cotangents are reduced."""
     if op.composite or not issubclass(op.definition, Pointwise) or sum(isinstance(a, Tensor) for a in args) < 2:
         return
     for i, a in enumerate(args):
@@ -369,7 +369,7 @@ def law_broadcast(op: Op, args: tuple, params: dict) -> None:
 
 
 def _narrowed(a: Any) -> list:
-    """The tensor with one dimension fewer, and with size 1 along each."""
+    """Return the tensor with one dimension fewer, and with size 1 along each."""
     if not isinstance(a, Tensor) or not a.ndim:
         return []
     ones = [Tensor(a.value.take([0], axis=d)) for d in range(a.ndim) if a.shape[d] > 1]
@@ -380,7 +380,7 @@ def _narrowed(a: Any) -> list:
 
 
 def law_float32(op: Op, args: tuple, params: dict) -> None:
-    """Single precision in, single precision out, values and cotangents, unless a dtype is asked for."""
+    """Check that single precision inputs give single precision results and cotangents, unless a dtype is requested."""
     single = tuple(Tensor(a.value.astype(_SINGLE[a.dtype.kind])) if is_float(a) else a for a in args)
     outs = run(op, single, params)
     law_shape(op, single, params)
@@ -398,7 +398,7 @@ _SINGLE = {"f": np.float32, "c": np.complex64}
 
 
 def law_complex(op: Op, args: tuple, params: dict) -> None:
-    """Complex numbers are refused by name, or every derivative holds for them, in single precision too."""
+    """Check that complex inputs are refused, or that every derivative is correct for them, in single precision too."""
     if not any(is_float(a) and a.dtype.kind == "f" for a in args):
         return
     args = tuple(_made_complex(a) if is_float(a) else a for a in args)
@@ -411,7 +411,7 @@ def law_complex(op: Op, args: tuple, params: dict) -> None:
 
 
 def _refusal(op: Op, args: tuple, params: dict) -> str:
-    """What an operator says that refuses a call; "" if it does not."""
+    """Return the message with which an operator refuses a call; "" if it does not."""
     try:
         run(op, args, params)
     except REFUSALS as error:
@@ -420,14 +420,14 @@ def _refusal(op: Op, args: tuple, params: dict) -> str:
 
 
 def _made_complex(a: Tensor) -> Tensor:
-    """The same numbers with imaginary parts, as large, in another order."""
+    """Return complex values with the same real parts, and imaginary parts of similar size in another order."""
     return Tensor(a.value + 0.5j * a.value.ravel()[::-1].reshape(a.shape))
 
 
 def law_integers(op: Op, args: tuple, params: dict) -> None:
-    """Of integers, where the operator takes them, the shape rule knows the result."""
+    """Check the shape rule for integers, if the operator accepts them."""
     for dtype in (np.int64, np.uint8):
-        with np.errstate(all="ignore"):  # rounded, they may leave the domain
+        with np.errstate(all="ignore"):  # rounded values may leave the domain
             other = tuple(Tensor(np.abs(a.value * 3).real.astype(dtype)) if is_float(a) else a for a in args)
             try:
                 run(op, other, params)

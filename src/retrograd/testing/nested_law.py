@@ -1,4 +1,4 @@
-"""The law of nested tensors: an operator on them is that operator mapped over the components."""
+"""The law of nested tensors: an operator on them equals that operator mapped over the components."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -17,11 +17,11 @@ REFUSALS = (ValueError, IndexError, RuntimeError, TypeError, NotImplementedError
 
 
 def law_nested(op: Op, args: tuple, params: dict) -> None:
-    """On nested tensors the operator does what it does on stacked components, and on each of several sizes.
+    """Check the operator on nested tensors against stacked components, and against each of several sizes.
 
-    Nested are the inputs of two dimensions and more, each alone and all together: of rows along the first dimension,
-    and of such rows cut to different lengths, gradients included.  The same of samples stacked, where the operator
-    takes them.  What mixes the rows may be refused.
+    Nested are the inputs of two dimensions and more, each alone and all together: the rows along the first dimension,
+    and such rows cut to different lengths, including gradients.  The same is checked for stacked samples, if the
+    operator accepts them.  An operator that mixes rows may refuse.
     """
     if op.definition.accepts_nested:
         return
@@ -35,7 +35,7 @@ def law_nested(op: Op, args: tuple, params: dict) -> None:
 
 
 def _stacks(op: Op, args: tuple, params: dict) -> Iterator[tuple[tuple, dict]]:
-    """Calls of one dimension more, in front of all inputs or of the first, which params that name dimensions skip."""
+    """Yield calls with one more leading dimension in all inputs or in the first; dim params are shifted."""
     behind = {k: _behind(v) if k.startswith("dim") else v for k, v in params.items()}
     first = next((i for i, a in enumerate(args) if isinstance(a, Tensor)), 0)
     sizes = {s for a in args if isinstance(a, Tensor) for s in a.shape}
@@ -48,26 +48,26 @@ def _stacks(op: Op, args: tuple, params: dict) -> Iterator[tuple[tuple, dict]]:
 
 
 def _behind(dims: Any) -> Any:
-    """Dimensions counted with one in front."""
+    """Return dimensions shifted by a leading one."""
     if isinstance(dims, tuple):
         return tuple(map(_behind, dims))
     return dims + 1 if isinstance(dims, int) and dims >= 0 else dims
 
 
 def _stack(a: Tensor, count: int) -> Tensor:
-    """Several tensors, stacked: one, and that one with its elements in reverse order, in turn."""
+    """Stack copies of a tensor, every second one with its elements reversed."""
     return Tensor(np.stack([np.flip(a.value) if i % 2 else a.value for i in range(count)]))
 
 
 def _may_change(op: Op, args: tuple, chosen: tuple) -> bool:
-    """Whether these inputs may have other sizes than the others: not if they are all made to fit each other."""
+    """Whether these inputs may change their sizes: not if `constrain` ties all inputs together."""
     floating = {i for i, a in enumerate(args) if is_float(a)}
     return not hasattr(op.definition, "constrain") or floating <= set(chosen)
 
 
 @generator_block
 def _quietly() -> Iterator[None]:
-    """A block in which operators may be slow, and losses broadcast."""
+    """Ignore warnings in the block, about slow operators and broadcast losses."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -77,9 +77,9 @@ def _quietly() -> Iterator[None]:
 
 
 def _check_stacked(op: Op, args: tuple, params: dict, chosen: tuple) -> list[tuple]:
-    """Nested or stacked, components of one size give the same.
+    """Check that nested and stacked components of one size give the same.
 
-    Returned are the ways in which the operator maps over them: which inputs are taken row by row.
+    Returns the ways in which the operator maps over them: which inputs are split into rows.
     """
     expected = run(op, args, params)
     maps = [rows for rows in _ways(args, chosen) if _same(expected, _in_rows(op, args, params, rows))]
@@ -102,7 +102,7 @@ def _check_stacked(op: Op, args: tuple, params: dict, chosen: tuple) -> list[tup
 
 
 def _ways(args: tuple, chosen: tuple) -> list[tuple]:
-    """Which inputs may be taken row by row: the chosen ones, and with them those that have as many rows."""
+    """Return which inputs may be split into rows: the chosen ones, and all with as many rows."""
     sizes = {args[i].shape[0] for i in chosen}
     if len(sizes) > 1:
         return []
@@ -111,7 +111,7 @@ def _ways(args: tuple, chosen: tuple) -> list[tuple]:
 
 
 def _in_rows(op: Op, args: tuple, params: dict, rows: tuple) -> tuple | None:
-    """The results for each row, as a batch of one, one behind the other; None if there are none."""
+    """Return the results for each row, as a batch of one, concatenated; None if there are none."""
     count = args[rows[0]].shape[0]
     each = _mapped(op, [_row(args, rows, i) for i in range(count)], params)
     if each is None:
@@ -124,7 +124,7 @@ def _row(args: tuple, rows: tuple, number: int) -> tuple:
 
 
 def _mapped(op: Op, each: list[tuple], params: dict) -> list[tuple] | None:
-    """The results for each of several calls; None if one is refused, or gives what is no batch of one."""
+    """Return the results for each of several calls; None if one is refused, or is not a batch of one."""
     try:
         results = [_strictly(op, one, params) for one in each]
     except REFUSALS:
@@ -138,14 +138,14 @@ def _mapped(op: Op, each: list[tuple], params: dict) -> list[tuple] | None:
 
 
 def _strictly(op: Op, args: tuple, params: dict) -> tuple:
-    """The results, but what the shape rule refuses is refused, though the kernel may take it."""
+    """Return the results; apply the shape rule first, since a kernel may accept more."""
     if not op.composite and not op.definition.ragged:
         op.definition.shape(*[a.aval if isinstance(a, Tensor) else a for a in args], **params)
     return run(op, args, params)
 
 
 def _same(expected: tuple, found: tuple | None) -> bool:
-    """Whether results are equal but for rounding."""
+    """Whether results are equal up to rounding."""
     if found is None:
         return False
     return all(
@@ -155,12 +155,12 @@ def _same(expected: tuple, found: tuple | None) -> bool:
 
 
 def _stacked(out: Tensor) -> Tensor:
-    """A nested tensor's components, stacked; other tensors as they are."""
+    """Stack a nested tensor's components; return other tensors unchanged."""
     return Tensor(np.stack([c.value for c in components(out)], axis=layout(out).lead)) if is_nested(out) else out
 
 
 def _observed(op: Op, outs: tuple) -> tuple:
-    """What of the results is determined."""
+    """Return the determined part of the results."""
     observe: Callable | None = getattr(op.definition, "observe", None)
     return tuple(observe(*outs)) if observe else outs
 
@@ -169,7 +169,7 @@ def _observed(op: Op, outs: tuple) -> tuple:
 
 
 def _check_ragged(op: Op, args: tuple, params: dict, chosen: tuple, ways: list[tuple]) -> None:
-    """Components of several sizes give what the operator gives for each, as a batch of one, and its gradients."""
+    """Check that components of several sizes give the results and gradients of each, as a batch of one."""
     for rows in ways:
         if not _maps_over_several(op, args, params, rows):
             continue
@@ -181,7 +181,7 @@ def _check_ragged(op: Op, args: tuple, params: dict, chosen: tuple, ways: list[t
 
 
 def _maps_over_several(op: Op, args: tuple, params: dict, rows: tuple) -> bool:
-    """Whether an operator that maps over rows does so if there are two in place of one."""
+    """Whether an operator that maps over one row does so for two."""
     if args[rows[0]].shape[0] > 1:
         return True
     more = tuple([registry["cat"]([a, a], dim=0) if i in rows else a for i, a in enumerate(args)])
@@ -192,7 +192,7 @@ def _maps_over_several(op: Op, args: tuple, params: dict, rows: tuple) -> bool:
 
 
 def _cut_dims(first: Tensor) -> list[Callable[[Tensor], list[int]]]:
-    """Along which dimensions components may differ in size: the first, the last, all that have the same size."""
+    """Return the choices of dimensions in which components may differ: the first, the last, all of equal size."""
     size, last = first.shape[1], first.shape[-1]
     return [
         lambda a: [1] if a.shape[1] == size else [],
@@ -202,7 +202,8 @@ def _cut_dims(first: Tensor) -> list[Callable[[Tensor], list[int]]]:
 
 
 def _cut(args: tuple, chosen: tuple, rows: tuple, dims: Callable[[Tensor], list[int]]) -> list[tuple]:
-    """The arguments for each component, the second of which is shorter along these dimensions; [] if none can be."""
+    """Return the arguments for each component, the second of which is shorter along these dimensions; [] if
+    impossible."""
     if not any(args[i].shape[d] > 1 for i in chosen for d in dims(args[i])):
         return []
     count = args[chosen[0]].shape[0]
@@ -217,7 +218,7 @@ def _shorter(a: np.ndarray, dims: list[int]) -> np.ndarray:
 
 
 def _compare(op: Op, each: list[tuple], params: dict, chosen: tuple, rows: tuple) -> None:
-    """The operator on the components put together, and on each, if it has results and gradients for each."""
+    """Compare the operator on the joined components with each of them, if it has results and gradients for each."""
     what = f"{op.name}: inputs {chosen} nested, components of shapes {[one[chosen[0]].shape[1:] for one in each]}"
     try:
         leaves, each = _leaves(op, each, rows)
@@ -236,7 +237,7 @@ def _compare(op: Op, each: list[tuple], params: dict, chosen: tuple, rows: tuple
 
 
 def _leaves(op: Op, each: list[tuple], rows: tuple) -> tuple[list[Tensor], list[tuple]]:
-    """The floating tensors as leaves, of which those that are not taken row by row are the same for all components."""
+    """Return the floating tensors as leaves; those that are not split into rows are shared by all components."""
     shared = tuple([leaf(a) if is_float(a) else a for a in each[0]])
     owned = [tuple([leaf(a) if is_float(a) else a for a in one]) for one in each]
     leaves = [a for i, a in enumerate(shared) if is_float(a) and i not in rows]
@@ -250,7 +251,7 @@ def _leaves(op: Op, each: list[tuple], rows: tuple) -> tuple[list[Tensor], list[
 
 
 def _together(each: list[tuple], chosen: tuple, rows: tuple) -> tuple:
-    """The arguments for all components: nested where they are chosen, stacked where they are taken row by row."""
+    """Return the arguments for all components: nested if chosen, stacked if split into rows."""
     args = list(each[0])
     for i in rows:
         column = [one[i] for one in each]
@@ -263,7 +264,7 @@ def _together(each: list[tuple], chosen: tuple, rows: tuple) -> tuple:
 
 
 def _apart(out: Tensor, count: int) -> list[Tensor]:
-    """The results for each component, as batches of one."""
+    """Return the results for each component, as batches of one."""
     if is_nested(out):
         return [registry["unsqueeze"](c, 0) for c in components(out)]
     assert out.shape[:1] == (count,), f"a result of shape {out.shape} for {count} components"
@@ -271,7 +272,7 @@ def _apart(out: Tensor, count: int) -> list[Tensor]:
 
 
 def _pulled(op: Op, outs: list[Tensor], leaves: list[Tensor]) -> tuple:
-    """The gradients that fixed cotangents of the floating results give the leaves."""
+    """Return the gradients of the leaves for fixed cotangents of the floating results."""
     if not (op.differentiable or op.composite):
         return ()
     floating = tuple(filter(is_float, outs))

@@ -1,4 +1,4 @@
-"""`opcheck`: whether an operator is what it says, in every mode that it is used in."""
+"""`opcheck`: check that an operator satisfies its declarations in every mode."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ SYNONYMS = {  # PyTorch's names
     "test_aot_dispatch_static": "test_tracing",
     "test_aot_dispatch_dynamic": "test_tracing",
 }
-# What users register that a check is about, the first that is there; else it is the kernel.
+# The registered functions that a check is about, the first one present; else it is the kernel.
 SUBJECTS = {
     "test_fake": {"abstract": "the abstract function"},
     "test_gradients": {"autograd": "impl_autograd", "pull": "the gradient formula", "backward": "the gradient formula"},
@@ -38,7 +38,7 @@ SUBJECTS = {
 
 
 class OpCheckError(AssertionError):
-    """What `opcheck` found; `results` has a text for each check."""
+    """The failures that `opcheck` found; `results` has a text for each check."""
 
     def __init__(self, message: str, results: dict[str, str]) -> None:
         super().__init__(message)
@@ -55,25 +55,25 @@ def opcheck(
     atol: float | None = None,
     rtol: float | None = None,
 ) -> dict[str, str]:
-    """Check an operator, a user's or ours, with these arguments: "SUCCESS", or what is wrong, by name of the check.
+    """Check an operator, custom or built in, with these arguments; return "SUCCESS" or the failure of each check.
 
-    - test_schema: it writes only to what its schema says, returns memory of its own, and what the schema promises.
-    - test_fake: its abstract function says the shapes and dtypes of the results, also for other shapes and dtypes.
-    - test_gradients: its gradients are those that `gradcheck` finds, of second order too if its formula is recorded.
-    - test_forward: its forward derivatives are those that differences suggest.
-    - test_batching: `vmap` gives what a loop gives, whichever inputs are batched, in front or behind.
+    - test_schema: it writes only to the arguments marked in its schema, and returns new memory, as the schema
+    declares. - test_fake: its abstract function predicts the shapes and dtypes of the results, also for other shapes
+    and dtypes. - test_gradients: its gradients agree with `gradcheck`, also of second order if its formula is
+    recorded. - test_forward: its forward derivatives agree with finite differences.
+    - test_batching: `vmap` equals a loop, for any batched inputs, along the first or last dimension.
     - test_tracing: a traced graph, of it and of its gradients, gives the same, also on other values.
-    - test_strides: results and gradients do not depend on how tensors lie in memory.
+    - test_strides: results and gradients do not depend on the memory layout of tensors.
 
     `test_utils` names some of them, or is "ALL"; PyTorch's names test_faketensor, test_autograd_registration and
-    test_aot_dispatch_dynamic stand for test_fake, test_gradients and test_tracing.  Derivatives are checked in
-    double precision, by the arguments that require grad, or by all floating ones if none does; what has no formula,
-    and says so when it is asked, passes.  `atol` and `rtol` are those of every comparison, by default
-    `assert_close`'s, and `gradcheck`'s for derivatives.  Choose arguments where the operator is smooth, and none that
-    it must not be given with its entries in another order; they are not changed.
+    test_aot_dispatch_dynamic mean test_fake, test_gradients and test_tracing.  Derivatives are checked in
+    double precision, for the arguments that require grad, or for all floating ones if none does; an operator without a
+    formula that raises an error passes.  `atol` and `rtol` apply to every comparison, by default
+    `assert_close`'s, and `gradcheck`'s for derivatives.  Choose arguments where the operator is smooth, and valid
+    with their entries in another order; they are not changed.
 
-    Raises OpCheckError with all that is wrong, if `raise_exception`; ValueError for an unknown check, TypeError for
-    what is no operator or arguments that do not fit its schema.
+    Raises OpCheckError with all failures, if `raise_exception`; ValueError for an unknown check, TypeError for
+    a non-operator or arguments that do not fit its schema.
 
     >>> import retrograd as rg
     >>> @rg.library.custom_op("docs::doubled_by_opcheck", mutates_args=())
@@ -130,7 +130,7 @@ def _verdict(check: Callable, probe: Probe, close: Callable) -> str:
 
 
 def _report(op: Operator, wrong: dict[str, str], of: int) -> str:
-    """What is wrong as text: each error once, with the checks that met it, and the places that they are about."""
+    """Return the failures as text: each error once, with its checks and the registrations that they concern."""
     lines = [f"opcheck: {op.schema} fails {len(wrong)} of {of} checks"]
     alike: dict[str, list[str]] = {}
     for name, text in wrong.items():
@@ -142,7 +142,7 @@ def _report(op: Operator, wrong: dict[str, str], of: int) -> str:
 
 
 def _place_of(op: Operator, check: str) -> str:
-    """What a check is about, and where that is registered."""
+    """Return the subject of a check, and where it is registered."""
     if not isinstance(op, CustomOperator):
         return f"built in, {op.definition.__module__}"
     for field, what in SUBJECTS.get(SYNONYMS.get(check, check), {}).items():

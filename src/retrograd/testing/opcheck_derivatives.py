@@ -1,4 +1,4 @@
-"""Checks of an operator's derivatives and of its batches, against differences and loops."""
+"""Checks of an operator's derivatives and batching, against finite differences and loops."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -17,18 +17,18 @@ from retrograd.testing.opcheck_values import Close, same
 from retrograd.testing.probe import Probe
 
 ATOL, RTOL = 1e-5, 1e-3  # of derivatives against differences, as in gradcheck
-MANY = 64  # entries; of more than that gradcheck takes random projections
+MANY = 64  # entries; above that gradcheck uses random projections
 
 
 def _points(probe: Probe) -> Iterator[Probe]:
-    """Where derivatives are compared, in double precision: at the values given, perhaps all alike, and at others."""
+    """Yield calls in double precision at which derivatives are compared: at the given values and at others."""
     wide = probe.doubled()
     if all(np.isfinite(t.value).all() for t in wide.tensors):
         yield from [wide, *wide.nearby()]
 
 
 def check_gradients(probe: Probe, close: Close, atol: float = ATOL, rtol: float = RTOL) -> None:
-    """Gradients are those that differences suggest, of second order too if the formula can be differentiated."""
+    """Check gradients against finite differences, also of second order if the formula can be differentiated."""
     if not _has_formula(probe):
         return
     for call in _points(probe):
@@ -45,13 +45,13 @@ def check_gradients(probe: Probe, close: Close, atol: float = ATOL, rtol: float 
 
 
 def _is_declared_constant(probe: Probe) -> bool:
-    """Whether it is registered that no output has a derivative."""
+    """Whether all outputs are registered as not differentiable."""
     marks = probe.custom.parts.differentiable if probe.custom is not None else None
     return marks is not None and not any(marks)
 
 
 def _has_formula(probe: Probe) -> bool:
-    """Whether there is something to check: a formula, or a tensor that needs one."""
+    """Whether there is a formula to check, or a tensor that needs one."""
     if probe.custom is None:
         return bool(probe.op.differentiable or probe.op.composite)
     p = probe.custom.parts
@@ -59,7 +59,7 @@ def _has_formula(probe: Probe) -> bool:
 
 
 def _check_untouched(probe: Probe) -> None:
-    """The formula writes neither to the gradients that it gets nor to what was saved."""
+    """Check that the formula writes neither to its gradients nor to saved tensors."""
     f, xs = probe.along(copy=False)
     gs = directions(f(*xs), 1)
     held = [(f"the gradient of output {i}", g) for i, g in enumerate(gs)]
@@ -71,7 +71,7 @@ def _check_untouched(probe: Probe) -> None:
 
 
 def _check_second_order(probe: Probe, leaves: tuple[Tensor, ...], options: dict) -> None:
-    """Second derivatives are right where there are some; a formula that can't be differentiated must say so."""
+    """Check second derivatives if there are some; a formula that cannot be differentiated must raise an error."""
     f, _ = probe.along()
     try:
         gradgradcheck(f, leaves, **options)
@@ -83,7 +83,7 @@ def _check_second_order(probe: Probe, leaves: tuple[Tensor, ...], options: dict)
 
 
 def _is_recorded(probe: Probe) -> bool:
-    """Whether the formula stays in the graph: what it returns depends on the gradients of the outputs."""
+    """Whether the formula is recorded: its results depend on the gradients of the outputs."""
     f, xs = probe.along()
     leaves = [leaf(x) for x in xs]
     flowing = tuple([out for out in f(*leaves) if out.requires_grad])
@@ -95,7 +95,7 @@ def _is_recorded(probe: Probe) -> bool:
 
 
 def check_forward(probe: Probe, close: Close, atol: float = ATOL, rtol: float = RTOL) -> None:
-    """Tangents are those that differences suggest, along each input alone and along all."""
+    """Check tangents against finite differences, along each input alone and along all."""
     if not (probe.custom or probe.op.differentiable or probe.op.composite):
         return
     for call in _points(probe):
@@ -104,7 +104,7 @@ def check_forward(probe: Probe, close: Close, atol: float = ATOL, rtol: float = 
             try:
                 _check_tangents(replace(call, wanted=tuple([call.wanted[i] for i in chosen])), atol, rtol)
             except NotImplementedError:
-                return  # it says so, and nothing is wrong in silence
+                return  # an error is fine, a wrong value is not
 
 
 def _check_tangents(probe: Probe, atol: float, rtol: float) -> None:
@@ -127,7 +127,7 @@ def _check_tangents(probe: Probe, atol: float, rtol: float) -> None:
 
 
 def _flowing(f: Callable, xs: tuple[Tensor, ...]) -> list[int]:
-    """The outputs that have derivatives; all, where that can't be asked without a gradient formula."""
+    """Return the outputs with derivatives; all, if there is no gradient formula to ask."""
     try:
         outs = f(*map(leaf, xs))
     except RuntimeError:
@@ -139,7 +139,7 @@ def _flowing(f: Callable, xs: tuple[Tensor, ...]) -> list[int]:
 
 
 def check_batching(probe: Probe, close: Close) -> None:
-    """On a batch the operator gives what it gives on each example, whatever is batched, along any dimension."""
+    """Check that a batch gives the results of each example, for any batched inputs, along any dimension."""
     numbers = range(len(probe.tensors))
     every = [c for k in range(1, len(numbers) + 1) for c in combinations(numbers, k)]
     if len(numbers) > 3:
@@ -154,7 +154,7 @@ def _check_batch(probe: Probe, chosen: tuple[int, ...], close: Close) -> None:
     examples = [probe, other, probe]
     expected = [example(*example.tensors) for example in examples]
     if len({tuple([t.aval for t in outs]) for outs in expected}) > 1:
-        return  # shapes follow from values
+        return  # shapes depend on values
     for dims in _in_dims(probe, chosen):
         stacked = [
             column[0] if d is None else Tensor(np.stack([t.value for t in column], axis=d))
@@ -163,20 +163,20 @@ def _check_batch(probe: Probe, chosen: tuple[int, ...], close: Close) -> None:
         try:
             found = vmap(probe, tuple(dims), randomness="same")(*stacked)
         except (NotImplementedError, NotBatchedError):
-            return  # it says so, and nothing is wrong in silence
+            return  # an error is fine, a wrong value is not
         for i, out in enumerate(found):
             loop = Tensor(np.stack([outs[i].value for outs in expected]))
             same(out, loop, close, f"output {i} of a batch with in_dims {tuple(dims)}, against the examples one by one")
 
 
 def _only(probe: Probe, other: Probe, chosen: tuple[int, ...]) -> Probe:
-    """The call with the other's tensors where they are chosen."""
+    """Return the call with the chosen tensors replaced by the other's."""
     pairs = enumerate(zip(probe.tensors, other.tensors, strict=True))
     return probe.at([b if i in chosen else a for i, (a, b) in pairs])
 
 
 def _in_dims(probe: Probe, chosen: tuple[int, ...]) -> list[list[int | None]]:
-    """Examples in front, behind, and behind in the last input only; None for what is not chosen."""
+    """Return batch dimensions: first, last, and last in the last input only; None for inputs that are not chosen."""
     front = [0 if i in chosen else None for i in range(len(probe.tensors))]
     behind = [t.ndim if i in chosen else None for i, t in enumerate(probe.tensors)]
     last = chosen[-1]

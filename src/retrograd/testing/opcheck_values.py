@@ -1,4 +1,4 @@
-"""Checks of what an operator computes: its schema, abstract function and graph, and that memory does not matter."""
+"""Checks of an operator's values: its schema, abstract function and graph, and independence of memory layout."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ Close = Callable[[Any, Any], None]
 
 
 def tolerant(atol: float | None, rtol: float | None) -> Close:
-    """How results are compared."""
+    """Return the comparison of results with these tolerances."""
     return lambda actual, expected: assert_close(actual, expected, rtol, atol, equal_nan=True)
 
 
@@ -31,7 +31,7 @@ def compare(actual: Outcome, expected: Outcome, close: Close, what: str) -> None
 
 
 def same(actual: Tensor, expected: Tensor, close: Close, what: str) -> None:
-    """Check that two tensors are close, and say what they are if not."""
+    """Check that two tensors are close, with a description in the error."""
     try:
         close(actual, expected)
     except AssertionError as error:
@@ -42,10 +42,10 @@ def same(actual: Tensor, expected: Tensor, close: Close, what: str) -> None:
 
 
 def check_schema(probe: Probe, close: Close) -> None:
-    """Only what is declared is written to; a result has memory of its own, and is what the schema says."""
+    """Check that only declared arguments are written to, and that results have new memory as the schema declares."""
     for call in [probe.of_arrays(np.copy), *[call for call, _ in _layouts(probe)], *probe.others()]:
         inputs, before = call.tensors, [t.value.copy() for t in call.tensors]
-        call.run(inputs, copy=False)  # which itself refuses results of another kind, or in memory that has an owner
+        call.run(inputs, copy=False)  # also refuses results of another kind, or that alias memory
         for i, (name, t, old) in enumerate(zip(call.names, inputs, before, strict=True)):
             if i not in call.mutated:
                 _check_unchanged(name, t.value, old)
@@ -65,9 +65,9 @@ def _check_unchanged(name: str, now: np.ndarray, old: np.ndarray) -> None:
 
 
 def check_fake(probe: Probe, close: Close) -> None:
-    """The abstract function says the shapes and dtypes of the results, also for others than those given."""
+    """Check that the abstract function predicts the shapes and dtypes of the results, also for other inputs."""
     if probe.op.composite:
-        return  # it has none: levels see what it is made of
+        return  # it has none: levels intercept its parts
     _check_avals(probe)
     for call in [*probe.resized(), probe.retyped()]:
         if call.takes():
@@ -86,7 +86,7 @@ def _check_avals(probe: Probe) -> None:
     try:
         said = op.definition.shape(*[a.aval if isinstance(a, Tensor) else a for a in probe.inputs], **probe.params)
     except NotImplementedError:
-        return  # it says that it can't be told without the values
+        return  # it raises that the shape depends on values
     except Exception as error:
         raise AssertionError(f"for {given} {source} raises {type(error).__name__}: {error}") from error
     found = [said] if isinstance(said, Aval) else [a for a in said if not isinstance(a, AuxOutput)]
@@ -97,7 +97,7 @@ def _check_avals(probe: Probe) -> None:
 
 
 def check_tracing(probe: Probe, close: Close) -> None:
-    """A traced graph gives what the call gives, also on other values, and so does one of the gradients."""
+    """Check that a traced graph equals the call, also on other values, and one of the gradients too."""
     _check_graph(probe, lambda *xs: probe.run(xs), close, "the traced graph")
     if not probe.has_gradient():
         return
@@ -115,7 +115,7 @@ def _check_graph(probe: Probe, function: Callable[..., Outcome], close: Close, w
     try:
         graph = fx.trace(lambda *xs: tuple(function(*xs)), *probe.tensors)
     except NotImplementedError:
-        return  # it says so, and nothing is wrong in silence
+        return  # an error is fine, a wrong value is not
     for call in [probe, *probe.others()]:
         expected = function(*call.tensors)
         try:
@@ -124,7 +124,7 @@ def _check_graph(probe: Probe, function: Callable[..., Outcome], close: Close, w
         except RuntimeError:
             if call is probe:
                 raise
-            continue  # a guard: the graph is of these values only, and says so
+            continue  # a guard: the graph is valid for these values only
         values = "" if call is probe else ", on other values than it was traced with"
         compare(found, expected, close, f"{what}{values}")
         assert all(map(_alike, found.others, expected.others)), (
@@ -141,12 +141,12 @@ def _alike(a: Any, b: Any) -> bool:
 
 
 def _layouts(probe: Probe) -> list[tuple[Probe, str]]:
-    """The call with other memory; operators of ours may refuse that, as view() does."""
+    """Return the call with other memory layouts; built-in operators may refuse one, as view() does."""
     return [(call, what) for call, what in probe.laid_out() if probe.custom or call.takes(copy=False)]
 
 
 def check_strides(probe: Probe, close: Close) -> None:
-    """Neither the result nor the gradients depend on how inputs and cotangents lie in memory."""
+    """Check that result and gradients do not depend on the memory layout of inputs and cotangents."""
     expected = probe.run(probe.tensors)
     layouts = _layouts(probe)
     for call, what in layouts:

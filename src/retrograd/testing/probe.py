@@ -1,4 +1,4 @@
-"""A call of an operator as a map between tensors, and the same call with other values, shapes, dtypes and strides."""
+"""A call of an operator as a map between tensors, and variants with other values, shapes, dtypes and strides."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ OTHER = {**WIDER, "float64": "float32", "complex128": "complex64", "int64": "int
 
 
 class Outcome(NamedTuple):
-    """What a call gave: the tensors of its result, what else is in there, and the new values of what was written to."""
+    """The result of a call: its tensors, its other leaves, and the new values of written arguments."""
 
     tensors: tuple[Tensor, ...]
     others: tuple
@@ -26,7 +26,7 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True)
 class Probe:
-    """An operator with flat inputs, constants on the ground, and params.
+    """An operator with flat inputs, constant outside transforms, and params.
 
     >>> import retrograd as rg
     >>> probe = Probe.of(rg.mul, (rg.ones(2), rg.ones(2)), {})
@@ -37,12 +37,12 @@ class Probe:
     op: Operator
     inputs: tuple
     params: dict
-    wanted: tuple[int, ...]  # the tensors, by number, by which derivatives are asked for
+    wanted: tuple[int, ...]  # indices of the tensors to differentiate by
     asked: bool  # by requires_grad
 
     @classmethod
     def of(cls, op: Operator, args: Sequence, kwargs: dict) -> "Probe":
-        """A call with these arguments; derivatives are by what requires grad, or else by all that is floating."""
+        """Return a probe for these arguments; differentiate by those that require grad, else by all floating ones."""
         inputs, params = op.schema.bind(tuple(args), kwargs)
         tensors = [a for a in inputs if isinstance(a, Tensor)]
         floating = [i for i, t in enumerate(tensors) if t.dtype.kind in "fc"]
@@ -52,12 +52,12 @@ class Probe:
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
-        """The tensors among the inputs."""
+        """Return the tensors among the inputs."""
         return tuple([a for a in self.inputs if isinstance(a, Tensor)])
 
     @property
     def names(self) -> list[str]:
-        """What the tensors are called: `x`, or `ys[0]` in a list."""
+        """Return the names of the tensors: `x`, or `ys[0]` in a list."""
         found, numbers = {}, self.op.schema.named(range(len(self.inputs)), self.params)
         for p in self.op.schema.inputs:
             value = numbers[p.name]
@@ -67,22 +67,22 @@ class Probe:
 
     @property
     def custom(self) -> CustomOperator | None:
-        """The operator, if it is a user's."""
+        """Return the operator, if it is a custom one."""
         return self.op if isinstance(self.op, CustomOperator) else None
 
     @property
     def mutated(self) -> list[int]:
-        """The tensors, by number, that the schema says are written to."""
+        """Return the indices of the tensors that the schema marks as written."""
         marked = getattr(self.op.schema, "mutated", ())
         return [i for i, name in enumerate(self.names) if name.partition("[")[0] in marked]
 
     def flat(self, tensors: Sequence[Tensor]) -> tuple:
-        """The inputs with these in place of the tensors."""
+        """Return the inputs with the tensors replaced by these."""
         rest = iter(tensors)
         return tuple([next(rest) if isinstance(a, Tensor) else a for a in self.inputs])
 
     def run(self, tensors: Sequence[Tensor], *, copy: bool = True) -> Outcome:
-        """Call the operator, as users do, on copies of these tensors; every call draws the same random numbers."""
+        """Call the operator, as users do, on copies of these tensors; every call draws the same random values."""
         given = [t.clone() for t in tensors] if copy else list(tensors)
         with seeded():
             result = self.op(**self.op.schema.named(self.flat(given), self.params))
@@ -92,18 +92,18 @@ class Probe:
         return Outcome(found, others, tuple([given[i] for i in self.mutated]))
 
     def __call__(self, *tensors: Tensor, copy: bool = True) -> tuple[Tensor, ...]:
-        """All tensors that come out: those of the result, and what was written to."""
+        """Return all result tensors: those returned, and the written arguments."""
         outcome = self.run(tensors, copy=copy)
         return outcome.tensors + outcome.written
 
     def floating(self) -> list[int]:
-        """The tensors that come out, by number, that are floating or complex."""
+        """Return the indices of the result tensors that are floating or complex."""
         return [i for i, out in enumerate(self._observed(self(*self.tensors))) if out.dtype.kind in "fc"]
 
     def along(self, kept: list[int] | None = None, *, copy: bool = True) -> tuple[Callable, tuple[Tensor, ...]]:
-        """The call as a map from the tensors that derivatives are asked for to what is floating, and these tensors.
+        """Return the call as a map from the differentiated tensors to the floating results, and these tensors.
 
-        As in the laws, ours may say what inputs they are defined for, and what of the outputs is determined.
+        As in the laws, built-in operators may define the domain of inputs, and the determined part of outputs.
         """
         numbers = self.floating() if kept is None else kept
 
@@ -124,7 +124,7 @@ class Probe:
         return tuple(getattr(self.op.definition, "observe", lambda *outs: outs)(*outs))
 
     def has_gradient(self) -> bool:
-        """Whether gradients flow, and without an error: whether they should is the subject of one check alone."""
+        """Whether gradients flow without an error: one check alone tests whether they should."""
         f, xs = self.along()
         try:
             return not self.mutated and any(g is not None for g in pull(f, xs, directions(f(*xs), 1)))
@@ -134,54 +134,54 @@ class Probe:
     # ----------------------------------------------------------------------------------------------- other calls
 
     def of_arrays(self, change: Callable[[np.ndarray], np.ndarray]) -> "Probe":
-        """The same call with each tensor's array changed."""
+        """Return the same call with a function applied to each tensor's array."""
         return self.at([Tensor(np.asarray(change(t.value))) for t in self.tensors])
 
     def at(self, tensors: Sequence[Tensor]) -> "Probe":
-        """The same call with these tensors."""
+        """Return the same call with these tensors."""
         return replace(self, inputs=self.flat(tensors))
 
     def takes(self, *, copy: bool = True) -> bool:
-        """Whether the operator takes these inputs."""
+        """Whether the operator accepts these inputs."""
         try:
             self(*self.tensors, copy=copy)
-        except Exception:  # whatever a kernel raises for what it is not made for
+        except Exception:  # kernels raise various errors for invalid inputs
             return False
         return True
 
     def runs(self) -> bool:
-        """Whether the operator takes these inputs, and gives numbers."""
+        """Whether the operator accepts these inputs, and gives finite values."""
         return self.takes() and all(np.isfinite(out.value).all() for out in self(*self.tensors) if is_float(out))
 
     def nearby(self) -> list["Probe"]:
-        """The same call with other values, of the same shapes and dtypes, from where those given are."""
+        """Return the same call with other values, of the same shapes and dtypes, in a similar range."""
         rng = np.random.default_rng(0)
         found = [self.of_arrays(lambda a: np.flip(a).copy()), self.of_arrays(lambda a: _moved(a, rng))]
         return [probe for probe in found if probe.runs()]
 
     def others(self) -> list["Probe"]:
-        """The same, and one with floating values of the other sign, if the operator takes such."""
+        """Return the calls of `nearby`, and one with negated floating values, if the operator accepts it."""
         turned = self.of_arrays(lambda a: -a if a.dtype.kind in "fc" else a.copy())
         return [*self.nearby(), *([turned] if turned.runs() else [])]
 
     def resized(self) -> Iterator["Probe"]:
-        """Calls with other sizes, where equal ones stay equal and 1 stays 1; the values given come again and again."""
+        """Yield calls with other sizes: equal ones stay equal and 1 stays 1; values are repeated."""
         sizes = sorted({n for t in self.tensors for n in t.shape if n > 1})
         news = [{n: n + 1 for n in sizes}, {n: 2 * n for n in sizes}, {n: n + 1 + i for i, n in enumerate(sizes)}]
         for new in [*news, *[{n: 0} for n in sizes], *([] if sizes else [{1: 2}])]:
             yield self.of_arrays(lambda a, new=new: _tiled(a, [new.get(n, n) for n in a.shape]))  # type: ignore[misc]
 
     def retyped(self) -> "Probe":
-        """The call with floating and whole numbers of the other width."""
+        """Return the call with floats and integers of the other width."""
         return self.of_arrays(lambda a: a.astype(OTHER.get(str(a.dtype), a.dtype)))
 
     def doubled(self) -> "Probe":
-        """The call in double precision, or as it is, if the operator does not compute in that."""
+        """Return the call in double precision, or unchanged, if the operator does not support that."""
         wide = self.of_arrays(lambda a: a.astype(WIDER.get(str(a.dtype), a.dtype)))
         return wide if wide.runs() and not any(str(out.dtype) in WIDER for out in wide(*wide.tensors)) else self
 
     def laid_out(self) -> Iterator[tuple["Probe", str]]:
-        """The same call with the inputs in memory in other ways, and what these are."""
+        """Yield the same call with other memory layouts of the inputs, and their description."""
         for layout, what in LAYOUTS.items():
             yield self.of_arrays(layout), f"inputs with {what}"
         for i, name in enumerate(self.names if len(self.names) > 1 else ()):
@@ -209,7 +209,7 @@ LAYOUTS = {
 
 
 def _moved(a: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Floating numbers near those given, of the same sign; zeros become small positive ones."""
+    """Return floating values near the given ones, of the same sign; zeros become small positive ones."""
     if a.dtype.kind not in "fc":
         return a
     return np.asarray(np.where(a == 0, rng.uniform(0.05, 0.1, a.shape), a * rng.uniform(0.8, 1.2, a.shape)), a.dtype)

@@ -1,4 +1,4 @@
-"""Random inputs, and those that operators give of themselves."""
+"""Random inputs, and the samples that operators define."""
 
 from collections.abc import Iterator
 from zlib import crc32
@@ -20,7 +20,7 @@ class Sampler:
         self._rng = np.random.default_rng(seed)
 
     def __call__(self, *shape: int, within: tuple[float, float] = (-2.0, 2.0)) -> Tensor:
-        """A float64 tensor of values in `within`: none near 0, no two closer than a quarter of their mean gap.
+        """Return a float64 tensor of values in `within`: none near 0, no two closer than a quarter of their mean gap.
 
         So differences around a sample cross no tie of `amax` or `sort` and no kink of `abs`.
         """
@@ -31,11 +31,11 @@ class Sampler:
         return Tensor(values.reshape(shape))
 
     def ints(self, high: int, shape: tuple[int, ...] | int) -> Tensor:
-        """An int64 tensor of values in [0, high)."""
+        """Return an int64 tensor of values in [0, high)."""
         return Tensor(np.asarray(self._rng.integers(0, high, shape), np.int64))
 
     def booleans(self, *shape: int) -> Tensor:
-        """A boolean tensor, half of it true (rounded up)."""
+        """Return a boolean tensor, half of it true (rounded up)."""
         n = int(np.prod(shape))
         return Tensor(self._rng.permutation(np.arange(n) % 2 == 0).reshape(shape))
 
@@ -44,9 +44,9 @@ Sample = tuple[tuple, dict]
 
 
 def samples_of(op: Op) -> Iterator[Sample]:
-    """The samples of an operator as `(inputs, params)`: inputs flat, params complete; the same in every run.
+    """Return the samples of an operator as `(inputs, params)`: inputs flat, params complete; the same in every run.
 
-    A TypeError says which operator has none.
+    A TypeError names an operator without samples.
     """
     source = getattr(op.definition, "samples", None)
     if source is None:
@@ -56,6 +56,6 @@ def samples_of(op: Op) -> Iterator[Sample]:
 
 
 def errors_of(op: Op) -> list[tuple]:
-    """The calls that must fail, as `(inputs, params, exception, pattern)`."""
+    """Return the calls that must fail, as `(inputs, params, exception, pattern)`."""
     source = getattr(op.definition, "errors", None)
     return [] if source is None else list(source(Sampler(crc32(op.name.encode()))))

@@ -1,4 +1,4 @@
-"""The law of writes: an in-place write after a call is an error at backward, or changes no gradient."""
+"""The law of writes: an in-place write after a call is an error in the backward pass, or changes no gradient."""
 
 from collections.abc import Iterator
 from itertools import combinations
@@ -14,9 +14,9 @@ from retrograd.testing.calculus import agree, dense, directions, gradients, is_f
 
 
 def law_writes(op: Op, args: tuple, params: dict) -> None:
-    """A write to an input or output after the call is refused, or leaves the gradients those of the program.
+    """Check that a write to an input or output after the call is refused, or that gradients stay correct.
 
-    A recorded write multiplies by two, and so doubles the cotangents of the outputs that show the memory; a write
+    A recorded write multiplies by two, and so doubles the cotangents of the outputs that share the memory; a write
     under no_grad changes no gradient.
     """
     if not (op.differentiable or op.composite):
@@ -29,13 +29,13 @@ def law_writes(op: Op, args: tuple, params: dict) -> None:
 
 
 def law_views(op: Op, args: tuple, params: dict) -> None:
-    """An output in the memory of an input, or of another output, shares its version, so that writes are noticed."""
+    """Check that an output that shares memory with an input or another output shares its version counter."""
     orders: tuple[Literal["C", "F"], ...] = ("C", "F")
     for order in orders:
         inputs = tuple(Tensor(np.array(a.value, order=order)) if isinstance(a, Tensor) else a for a in args)
         try:
             outs = run(op, inputs, params)
-        except (RuntimeError, ValueError):  # memory in this order can't be shown as asked
+        except (RuntimeError, ValueError):  # memory in this order cannot be viewed as requested
             continue
         tensors = [a for a in (*inputs, *outs) if isinstance(a, Tensor)]
         for a, b in combinations(tensors, 2):
@@ -44,7 +44,7 @@ def law_views(op: Op, args: tuple, params: dict) -> None:
 
 
 def _targets(args: tuple, outs: tuple) -> Iterator[tuple[str, int]]:
-    """Every tensor that can be written to after the call: ("input", i) or ("output", i)."""
+    """Yield every tensor that can be written to after the call: ("input", i) or ("output", i)."""
     for what, tensors in (("input", args), ("output", outs)):
         yield from ((what, i) for i, a in enumerate(tensors) if isinstance(a, Tensor))
 
@@ -68,13 +68,13 @@ def _check_write(op: Op, args: tuple, params: dict, wanted: tuple, target: tuple
 
 
 def shows(out: Any, written: Any) -> bool:
-    """Whether an output has the numbers that are written: in the same memory, or in a copy that follows its base."""
+    """Whether a write changes an output: it shares the memory, or is a copy linked to its base."""
     follows = out._view is not None and out._view.made == COPIED and version_of(out) is version_of(written)
     return follows or np.shares_memory(out.value, written.value)
 
 
 def call_on_leaves(op: Op, args: tuple, params: dict, wanted: tuple) -> tuple[list, tuple, tuple]:
-    """Leaves for the inputs that are wanted, the inputs, made of these and of copies of the others, and the outputs."""
+    """Return leaves for the wanted inputs, the inputs, computed from these or copied, and the outputs."""
     leaves = [leaf(args[i]) for i in wanted]
     inputs = [a.clone() if isinstance(a, Tensor) else a for a in args]
     for i, x in zip(wanted, leaves, strict=True):
@@ -83,7 +83,7 @@ def call_on_leaves(op: Op, args: tuple, params: dict, wanted: tuple) -> tuple[li
 
 
 def double(tensor: Any, recorded: bool) -> None:
-    """Write to a tensor: multiply numbers by two, add one to integers, negate booleans."""
+    """Write to a tensor: multiply floats by two, add one to integers, negate booleans."""
     with set_grad_enabled(recorded):
         if dtypes.is_differentiable(tensor.dtype):
             tensor.mul_(2)

@@ -47,7 +47,7 @@ def clip_grad_norm_(
     norm_type: float = 2.0,
     error_if_nonfinite: bool = False,
 ) -> Tensor:
-    """Scale the gradients of parameters in place so that their norm together is at most `max_norm`.
+    """Scale the gradients of parameters in place so that their total norm is at most `max_norm`.
 
     Returns the norm from before. `error_if_nonfinite` raises RuntimeError if it is infinite or NaN, before
     anything is scaled.
@@ -67,7 +67,7 @@ def clip_grad_norm_(
 
 
 def clip_grads_with_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Any) -> None:
-    """Scale the gradients of parameters in place as if their norm together were `total_norm`, to at most `max_norm`.
+    """Scale the gradients of parameters in place from a total norm of `total_norm` to at most `max_norm`.
 
     >>> import retrograd as rg
     >>> x = rg.zeros(2, requires_grad=True)
@@ -87,7 +87,7 @@ def _scale(grads: list[Any], max_norm: float, total: Any) -> None:
 
 
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:
-    """Bound each element of the gradients of parameters to -clip_value .. clip_value, in place.
+    """Clamp each element of the gradients of parameters to -clip_value .. clip_value, in place.
 
     >>> import retrograd as rg
     >>> x = rg.zeros(2, requires_grad=True)

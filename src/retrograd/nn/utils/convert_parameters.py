@@ -23,7 +23,7 @@ def parameters_to_vector(parameters: Iterable[Any]) -> Any:
 
 
 def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
-    """Copy a vector's elements into the parameters, in place, one behind the other.
+    """Copy a vector's elements into the parameters, in place and in order.
 
     Raises ValueError, and changes nothing, for a vector of another size. The parameters keep their memory.
 

@@ -123,7 +123,7 @@ def spectral_norm(
 
 
 class Orthogonal(Module):
-    """Orthogonal rows or columns, whichever are fewer, made of any matrix by one of three maps."""
+    """Orthogonal rows or columns, whichever are fewer, from any matrix by one of three maps."""
 
     base: Any
 
@@ -172,7 +172,7 @@ class Orthogonal(Module):
 
 
 def _nearest(x: Any) -> Any:
-    """The orthogonal factor of x, with signs such that it is x where that is orthogonal."""
+    """Return the orthogonal factor of x, with signs that make it equal x if x is orthogonal."""
     q, r = _qr(x)
     return q * r.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)
 

@@ -132,7 +132,7 @@ def register_parametrization(
 
 
 def _add(module: Any, name: str, parametrization: Module, unsafe: bool) -> Module:
-    """One more: the originals become such that the tensor stays, if it can be inverted."""
+    """Append a parametrization; if it has an inverse, the originals change so that the tensor stays."""
     made = module.parametrizations[name]
     before = getattr(module, name)
     if not unsafe:

@@ -72,7 +72,7 @@ def _check_lengths(counts: list[int], shape: tuple[int, ...], enforce_sorted: bo
 
 
 def step_sizes(lengths: Sequence[int]) -> list[int]:
-    """How many of the sequences, the longest first, have a row in each step.
+    """Return how many of the sequences, the longest first, have a row in each step.
 
     >>> step_sizes([3, 1])
     [2, 1, 1]

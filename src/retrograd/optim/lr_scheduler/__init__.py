@@ -1,6 +1,6 @@
-"""Learning rates that change as training goes on: one `step()` of the schedule after those of the optimizer.
+"""Learning rate schedules: call `step()` of the schedule after the steps of the optimizer.
 
-Every schedule is a formula of the number of its steps and of the learning rates that the optimizer had.
+Every schedule is a formula of its number of steps and the optimizer's initial learning rates.
 """
 
 from retrograd.optim.lr_scheduler.base import LRScheduler as LRScheduler

@@ -1,10 +1,10 @@
-"""What all schedules share."""
+"""The base of all schedules."""
 
 from typing import Any
 
 from retrograd.optim.optimizer import Group, Optimizer
 
-# What PyTorch's states hold besides: counts and marks that nothing here needs.
+# Further entries of PyTorch's states: counts and flags that nothing here needs.
 _FOREIGN = {
     "_step_count", "_is_initial", "_get_lr_called_within_step", "_scale_fn_custom", "use_beta1", "verbose",
     "lr_lambdas",
@@ -14,7 +14,7 @@ _FOREIGN = {
 class LRScheduler:
     """The base of all schedules: a subclass defines `get_lr`, one learning rate for each parameter group.
 
-    `last_epoch` is the number of steps taken, -1 to start anew; `base_lrs` are the rates at the start.
+    `last_epoch` is the number of steps taken, -1 to start; `base_lrs` are the initial rates.
 
     >>> import retrograd as rg
     >>> from retrograd.optim import SGD
@@ -42,15 +42,15 @@ class LRScheduler:
         self.step()
 
     def get_lr(self) -> list[float]:
-        """The learning rates after `last_epoch` steps; subclasses define it."""
+        """Return the learning rates after `last_epoch` steps; subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} has no get_lr(); define it to give the learning rates")
 
     def get_last_lr(self) -> list[float]:
-        """The learning rates that the schedule set last."""
+        """Return the learning rates that the schedule set last."""
         return list(self._last_lr)
 
     def step(self) -> None:
-        """Go one step on, and set the optimizer's learning rates; an error leaves both as they were."""
+        """Take one step, and set the optimizer's learning rates; an error leaves both unchanged."""
         own, groups = dict(vars(self)), [dict(group) for group in self.optimizer.param_groups]
         try:
             self._advance()
@@ -63,7 +63,7 @@ class LRScheduler:
             raise
 
     def restart(self) -> None:
-        """Begin anew at the rates that the optimizer began with."""
+        """Restart with the optimizer's initial rates."""
         for group, lr in zip(self.optimizer.param_groups, self.base_lrs, strict=True):
             group["lr"] = lr
         self.last_epoch = -1
@@ -77,15 +77,15 @@ class LRScheduler:
         self.set_others()
 
     def set_others(self) -> None:
-        """What a step sets besides learning rates: nothing, unless a subclass defines it."""
+        """Set other values in a step: nothing, unless a subclass defines it."""
 
     def state_dict(self) -> dict[str, Any]:
-        """The schedule as plain data: everything but the optimizer and functions."""
+        """Return the schedule as plain data: everything but the optimizer and functions."""
         hidden = ("optimizer", "lr_lambdas", "scale_fn", "_loaded")
         return {name: value for name, value in vars(self).items() if name not in hidden}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave; the optimizer's own state holds its learning rates."""
+        """Restore the result of `state_dict`; the optimizer's own state holds its learning rates."""
         known = {name: value for name, value in state_dict.items() if name not in _FOREIGN}
         unknown = [name for name in known if name not in vars(self)]
         if unknown:
@@ -94,7 +94,7 @@ class LRScheduler:
 
 
 def for_each(value: float | list[float], groups: list[Group]) -> list[float]:
-    """A number for each parameter group; ValueError for a list of another length."""
+    """Return a number for each parameter group; ValueError for a list of another length."""
     values = list(value) if isinstance(value, list | tuple) else [value] * len(groups)
     if len(values) != len(groups):
         raise ValueError(f"expected {len(groups)} values, one for each parameter group, got {len(values)}")
@@ -102,13 +102,13 @@ def for_each(value: float | list[float], groups: list[Group]) -> list[float]:
 
 
 def check_momentum(name: str, groups: list[Group]) -> None:
-    """Raise ValueError for an optimizer that has no momentum to go up and down."""
+    """Raise ValueError for an optimizer without momentum to cycle."""
     if not all("momentum" in group or "betas" in group for group in groups):
         raise ValueError(f"{name}: the optimizer has neither momentum nor betas; pass cycle_momentum=False")
 
 
 def set_momentum(group: Group, momentum: float) -> None:
-    """The momentum, or Adam's first beta."""
+    """Set the momentum, or Adam's first beta."""
     if "betas" in group:
         group["betas"] = (momentum, *group["betas"][1:])
     else:

@@ -1,4 +1,4 @@
-"""Schedules made of schedules."""
+"""Schedules composed of schedules."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -27,11 +27,11 @@ class _Combined(LRScheduler):
         self._schedulers = list(schedulers)
 
     def state_dict(self) -> dict[str, Any]:
-        """The schedule as plain data, with the states of those that it is made of."""
+        """Return the schedule as plain data, with the states of its parts."""
         return {**super().state_dict(), "_schedulers": [schedule.state_dict() for schedule in self._schedulers]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave."""
+        """Restore the result of `state_dict`."""
         states = state_dict["_schedulers"]
         if len(states) != len(self._schedulers):
             raise ValueError(
@@ -63,14 +63,14 @@ class ChainedScheduler(_Combined):
         self._last_lr = self._rates()
 
     def step(self) -> None:
-        """One step of each."""
+        """Take one step of each."""
         for schedule in self._schedulers:
             schedule.step()
         self._last_lr = self._rates()
 
 
 class SequentialLR(_Combined):
-    """Several schedules one after another: the next begins, anew, at each of the `milestones`, numbers of steps.
+    """Several schedules in sequence: the next one starts at each of the `milestones`, given as numbers of steps.
 
     >>> import retrograd as rg
     >>> from retrograd.optim import SGD
@@ -101,7 +101,7 @@ class SequentialLR(_Combined):
         self._last_lr = schedulers[0].get_last_lr()
 
     def step(self) -> None:
-        """One step of the schedule whose turn it is."""
+        """Take one step of the current schedule."""
         self.last_epoch += 1
         number = bisect_right(self._milestones, self.last_epoch)
         schedule = self._schedulers[number]

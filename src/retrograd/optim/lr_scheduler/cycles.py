@@ -1,4 +1,4 @@
-"""Schedules that begin again and again."""
+"""Periodic schedules."""
 
 import math
 from collections.abc import Callable
@@ -11,9 +11,9 @@ _MODES = ("triangular", "triangular2", "exp_range")
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """A cosine from base to eta_min over T_0 steps, and again, each time T_mult times as long as before.
+    """A cosine from base to eta_min over T_0 steps, repeated, each time T_mult times as long as before.
 
-    `step(epoch)` puts the schedule at any point, which may be a fraction: steps taken within an epoch.
+    `step(epoch)` sets any point, which may be a fraction: steps taken within an epoch.
     Loshchilov and Hutter, SGDR, ICLR 2017.
 
     >>> import retrograd as rg
@@ -43,14 +43,14 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def step(self, epoch: float | None = None) -> None:
-        """Go one step on, or to a point that may lie between two steps."""
+        """Take one step, or move to a point that may be between two steps."""
         if epoch is not None and not epoch >= 0:
             raise ValueError(f"CosineAnnealingWarmRestarts.step: epoch must be at least 0, got {epoch}")
         self._epoch = epoch
         super().step()
 
     def get_lr(self) -> list[float]:
-        """On the cosine of the period that the schedule is in."""
+        """Return the rates on the cosine of the current period."""
         at: float = self.last_epoch if self._epoch is None else self._epoch
         self.last_epoch, self._epoch = math.floor(at), None
         self.T_i, self.T_cur = self._period(at)
@@ -58,7 +58,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [self.eta_min + (base - self.eta_min) * share for base in self.base_lrs]
 
     def _period(self, at: float) -> tuple[int, float]:
-        """How long the period is, and how much of it is over."""
+        """Return the length of the period, and the elapsed part."""
         length = self.T_0
         if self.T_mult == 1:
             return length, at % length
@@ -67,12 +67,12 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return length, at
 
     def state_dict(self) -> dict[str, Any]:
-        """The schedule as plain data."""
+        """Return the schedule as plain data."""
         return {name: value for name, value in super().state_dict().items() if name != "_epoch"}
 
 
 class CyclicLR(LRScheduler):
-    """Up from base_lr to max_lr in step_size_up steps, down in step_size_down, again and again: Smith, WACV 2017.
+    """Up from base_lr to max_lr in step_size_up steps, down in step_size_down, repeatedly: Smith, WACV 2017.
 
     `mode`: "triangular" as it is; "triangular2" half as high in every cycle; "exp_range" gamma ^ steps as high; or
     `scale_fn`, of the number of the cycle, from 1, or of the steps if `scale_mode` is "iterations". The momentum, or
@@ -129,7 +129,7 @@ class CyclicLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _height(self) -> float:
-        """How high between its ends the cycle is."""
+        """Return the position in the cycle between its ends, from 0 to 1."""
         cycles = self.last_epoch / self.total_size
         done = cycles - math.floor(cycles)
         high = done / self.step_ratio if done <= self.step_ratio else (done - 1) / (self.step_ratio - 1)
@@ -141,12 +141,12 @@ class CyclicLR(LRScheduler):
         return {"triangular": 1.0, "triangular2": 0.5 ** (x - 1), "exp_range": self.gamma**x}[self.mode]
 
     def get_lr(self) -> list[float]:
-        """Between base_lr and max_lr."""
+        """Return rates between base_lr and max_lr."""
         height = self._height()
         return [low + (high - low) * height for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
 
     def set_others(self) -> None:
-        """The momentum, or Adam's first beta."""
+        """Set the momentum, or Adam's first beta."""
         if not self.cycle_momentum:
             return
         height = self._height()

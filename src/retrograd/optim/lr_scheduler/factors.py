@@ -11,10 +11,11 @@ from retrograd.optim.optimizer import Optimizer
 
 
 class FactorLR(LRScheduler):
-    """lr = floor + (base - floor) · factor(steps); a subclass defines `factor`, and sets `eta_min` for a floor but 0.
+    """lr = floor + (base - floor) · factor(steps); a subclass defines `factor`, and sets `eta_min` for a floor above
+    0.
 
-    If another schedule, or the user, has changed a learning rate since the last step, it is multiplied by how the
-    factor changes, so that several such schedules of one optimizer multiply.
+    If another schedule, or the user, has changed a learning rate since the last step, it is multiplied by the
+    change of the factor, so that several such schedules of one optimizer multiply.
 
     >>> import retrograd as rg
     >>> from retrograd.optim import SGD
@@ -32,11 +33,11 @@ class FactorLR(LRScheduler):
     _loaded = True  # until the first step
 
     def factor(self, steps: int) -> float:
-        """The factor after so many steps; subclasses define it."""
+        """Return the factor after `steps` steps; subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} has no factor(); define it to give the factor of the rates")
 
     def get_lr(self) -> list[float]:
-        """Of the rates at the start, or of what they were changed to."""
+        """Return the rates from the initial ones, or from the ones they were changed to."""
         groups = zip(self.optimizer.param_groups, self.base_lrs, strict=True)
         rates = [self._changed(group["lr"], base) for group, base in groups]
         self._loaded = False
@@ -52,7 +53,7 @@ class FactorLR(LRScheduler):
         return floor + (now - floor) * (share / before)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave, even if the optimizer is at its start."""
+        """Restore the result of `state_dict`, even if the optimizer has not stepped."""
         super().load_state_dict(state_dict)
         self._loaded = True
 
@@ -77,7 +78,7 @@ class StepLR(FactorLR):
         super().__init__(optimizer, last_epoch)
 
     def factor(self, steps: int) -> float:
-        """A factor gamma every step_size steps."""
+        """Return a power of gamma that grows every step_size steps."""
         return self.gamma ** (steps // self.step_size)
 
 
@@ -101,7 +102,7 @@ class MultiStepLR(FactorLR):
         super().__init__(optimizer, last_epoch)
 
     def factor(self, steps: int) -> float:
-        """A factor gamma at each milestone."""
+        """Return a power of gamma that grows at each milestone."""
         return self.gamma ** bisect_right(sorted(self.milestones.elements()), steps)
 
 
@@ -122,7 +123,7 @@ class ExponentialLR(FactorLR):
         super().__init__(optimizer, last_epoch)
 
     def factor(self, steps: int) -> float:
-        """A factor gamma in every step."""
+        """Return gamma to the number of steps."""
         return self.gamma**steps
 
 
@@ -148,7 +149,7 @@ class ConstantLR(FactorLR):
         super().__init__(optimizer, last_epoch)
 
     def factor(self, steps: int) -> float:
-        """The factor, or 1."""
+        """Return the factor, or 1."""
         return self.share if steps < self.total_iters else 1.0
 
 
@@ -185,7 +186,7 @@ class LinearLR(FactorLR):
         super().__init__(optimizer, last_epoch)
 
     def factor(self, steps: int) -> float:
-        """On the line between the factors, or at its end."""
+        """Return the point on the line between the factors, or its end."""
         done = min(steps, self.total_iters) / self.total_iters
         return self.start_factor + (self.end_factor - self.start_factor) * done
 
@@ -210,7 +211,7 @@ class PolynomialLR(FactorLR):
         super().__init__(optimizer, last_epoch)
 
     def factor(self, steps: int) -> float:
-        """On the curve, or at its end."""
+        """Return the point on the curve, or its end."""
         return (1 - min(steps, self.total_iters) / self.total_iters) ** self.power
 
 
@@ -236,12 +237,12 @@ class CosineAnnealingLR(FactorLR):
         super().__init__(optimizer, last_epoch)
 
     def factor(self, steps: int) -> float:
-        """On the cosine."""
+        """Return the point on the cosine."""
         return (1 + math.cos(math.pi * steps / self.T_max)) / 2
 
 
 class _OfFunctions(LRScheduler):
-    """A function of the number of steps, or a list with one for each parameter group."""
+    """Base of schedules given by a function of the number of steps, or a list with one for each parameter group."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
         groups = len(optimizer.param_groups)
@@ -272,7 +273,7 @@ class LambdaLR(_OfFunctions):
         super().__init__(optimizer, lr_lambda, last_epoch)
 
     def get_lr(self) -> list[float]:
-        """Each group's function of the steps."""
+        """Return the base rates times each group's function of the steps."""
         return [base * f(self.last_epoch) for base, f in zip(self.base_lrs, self.lr_lambdas, strict=True)]
 
 
@@ -292,7 +293,7 @@ class MultiplicativeLR(_OfFunctions):
         super().__init__(optimizer, lr_lambda, last_epoch)
 
     def get_lr(self) -> list[float]:
-        """The rates that there are, times each group's function of the steps."""
+        """Return the current rates times each group's function of the steps."""
         groups = self.optimizer.param_groups
         if self.last_epoch <= 0:
             return [group["lr"] for group in groups]

@@ -1,4 +1,4 @@
-"""One cycle: up, and far down."""
+"""The one-cycle schedule: up, and far down."""
 
 import math
 from typing import NamedTuple
@@ -8,12 +8,12 @@ from retrograd.optim.optimizer import Optimizer
 
 
 def cosine(start: float, end: float, done: float) -> float:
-    """Slow at both ends."""
+    """Interpolate by a cosine, slow at both ends."""
     return end + (start - end) / 2 * (1 + math.cos(math.pi * done))
 
 
 def line(start: float, end: float, done: float) -> float:
-    """Even."""
+    """Interpolate linearly."""
     return start + (end - start) * done
 
 
@@ -21,7 +21,7 @@ ANNEAL = {"cos": cosine, "linear": line}
 
 
 class _Phase(NamedTuple):
-    """A stretch of a cycle: where it ends, and the names of the values between which lr and momentum go."""
+    """A phase of a cycle: its end, and the names of the values between which lr and momentum move."""
 
     end: float
     lr: tuple[str, str]
@@ -29,7 +29,7 @@ class _Phase(NamedTuple):
 
 
 class OneCycleLR(LRScheduler):
-    """Up to max_lr, down to far below where it began, the momentum the other way: Smith and Topin, 2017.
+    """Up to max_lr, down to far below the start, the momentum in reverse: Smith and Topin, 2017.
 
     Starts at max_lr / div_factor, reaches max_lr after `pct_start` of the steps, and ends at max_lr / div_factor /
     final_div_factor; with `three_phase`, back where it began at twice pct_start. The steps are `total_steps`, or
@@ -91,7 +91,7 @@ class OneCycleLR(LRScheduler):
         return [first, back, _Phase(self.total_steps - 1, ("initial", "min"), ("max", "max"))]
 
     def _now(self) -> tuple[_Phase, float]:
-        """The phase that the cycle is in, and the share of it that is over."""
+        """Return the current phase, and the elapsed share of it."""
         if self.last_epoch > self.total_steps:
             raise ValueError(f"OneCycleLR: the cycle has {self.total_steps} steps, and all of them are done")
         begin, phases = 0.0, self._phases()
@@ -104,14 +104,14 @@ class OneCycleLR(LRScheduler):
         return phase, min(1.0, (self.last_epoch - begin) / (phase.end - begin)) if phase.end != begin else 1.0
 
     def get_lr(self) -> list[float]:
-        """Between the two learning rates of the phase."""
+        """Return rates between the two learning rates of the phase."""
         (_, (start, end), _), done = self._now()
         anneal = ANNEAL[self.anneal_strategy]
         factor = {"initial": 1.0, "max": self.div_factor, "min": 1 / self.final_div_factor}
         return [anneal(base * factor[start], base * factor[end], done) for base in self.base_lrs]
 
     def set_others(self) -> None:
-        """The momentum, or Adam's first beta."""
+        """Set the momentum, or Adam's first beta."""
         if not self.cycle_momentum:
             return
         (_, _, (start, end)), done = self._now()

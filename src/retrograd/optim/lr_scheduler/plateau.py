@@ -1,4 +1,4 @@
-"""A schedule that looks at how training goes."""
+"""A schedule that depends on the progress of training."""
 
 import math
 from typing import Any
@@ -60,7 +60,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.num_bad_epochs = self.cooldown_counter = 0
 
     def step(self, metrics: Any) -> None:  # type: ignore[override]  # this one looks at something
-        """Take note of the quantity, a number or a tensor with one element, and reduce the rates if it is time to."""
+        """Record the metric, a number or a tensor with one element, and reduce the rates if due."""
         value = float(metrics)
         self.last_epoch += 1
         if self.is_better(value, self.best):
@@ -88,6 +88,6 @@ class ReduceLROnPlateau(LRScheduler):
                 group["lr"] = new
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave."""
+        """Restore the result of `state_dict`."""
         foreign = ("default_min_lr", "mode_worse")  # PyTorch's state has these, which follow from the others
         super().load_state_dict({name: value for name, value in state_dict.items() if name not in foreign})
