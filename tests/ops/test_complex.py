@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 import retrograd as rg
@@ -263,3 +264,15 @@ def test_the_angle_of_real_numbers_has_no_slope():
     out = rg.angle(x)
     assert_close(out, [math.nan, 0.0, math.pi, 0.0], equal_nan=True)
     assert rg.autograd.grad(out.sum(), x)[0].tolist() == [0.0] * 4
+
+
+def test_complex_numbers_at_the_ends_of_the_range():
+    largest, smallest = np.finfo(float).max, np.finfo(float).smallest_subnormal
+    z = rg.tensor(np.array([complex(0, smallest)])).requires_grad_()
+    assert rg.sgn(z).tolist() == [1j]
+    z.abs().sum().backward()
+    assert z.grad.tolist() == [1j]
+    assert rg.pow(rg.tensor(np.array([1e200 + 1e200j])), -2.0).tolist() == [0]
+    assert not rg.isclose(rg.tensor(np.array([0j])), rg.tensor(np.array([complex(largest, largest)]))).item()
+    assert abs(rg.log1p(rg.tensor(np.array([complex(largest, largest)]))).item().real - 710.1292864836639) < 1e-9
+    assert abs(rg.log1p(rg.tensor(np.array([1e-10 + 1e-5j]))).item().real / 1.5e-10 - 1) < 1e-9

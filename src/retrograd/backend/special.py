@@ -20,6 +20,8 @@ __all__ = [
     "gelu_tanh",
     "gelu_tanh_grad",
     "i0",
+    "complex_log1p",
+    "isclose",
     "iv",
     "k0",
     "k0e",
@@ -148,6 +150,17 @@ def _times_log(x, y, log):
     with np.errstate(divide="ignore", invalid="ignore"):  # where x is 0, the logarithm does not matter
         product = x * log(y)
     return np.where((x == 0) & ~np.isnan(y), np.zeros((), product.dtype), product)
+
+
+def complex_log1p(x):
+    """log(1 + x) with all digits of the real part near 0, and in range for the largest numbers, unlike NumPy's."""
+    y = np.array(x)
+    y.real += 1  # 1 + x loses the sign of an imaginary part of -0, which says on which side of the cut x is
+    out = np.asarray(np.log(y))
+    near = np.maximum(np.abs(x.real), np.abs(x.imag)) < 0.5
+    re, im = np.where(near, x.real, 0), np.where(near, x.imag, 0)
+    np.copyto(out.real, np.log1p(re * (2 + re) + im * im) / 2, where=near)
+    return out
 
 
 def logaddexp(a, b):
@@ -292,12 +305,33 @@ right_shift = _checked(_check_numbers, "bitwise_right_shift", np.right_shift)
 
 def power(a, b):
     """a to the power b; of integers rounded towards 0, unless b is a negative number: then it is refused."""
-    if _check_numbers("pow", a, b).kind not in "iu" or np.all(np.greater_equal(b, 0)):
+    kind = _check_numbers("pow", a, b).kind
+    if kind == "c":
+        return _complex_power(a, b)
+    if kind not in "iu" or np.all(np.greater_equal(b, 0)):
         return a**b
     if not hasattr(b, "dtype"):
         raise RuntimeError(f"pow: integers can't be raised to a negative power, here {b}; convert with .to(dtype)")
     of_one = np.where(np.abs(a) == 1, a ** (b & 1), np.zeros((), b.dtype))
     return np.where(b >= 0, a ** np.maximum(b, 0), of_one)
+
+
+def _complex_power(a, b):
+    """NumPy's; where that is NaN since it squares numbers that are too large, exp(b log(a))."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        out = np.asarray(a**b)
+    lost = np.isnan(out) & ~np.isnan(a) & ~np.isnan(b) & np.not_equal(a, 0)
+    return np.where(lost, np.exp(b * np.log(np.where(lost, a, 1))), out).astype(out.dtype) if lost.any() else out
+
+
+def isclose(a, b, *, rtol, atol, equal_nan):
+    """NumPy's; of floats and complex numbers such that neither distance nor tolerance overflows to "close"."""
+    if np.result_type(a, b).kind not in "fc":
+        return np.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
+    with np.errstate(over="ignore", invalid="ignore"):
+        error, allowed = np.abs(np.subtract(a, b)), atol + np.abs(np.multiply(b, rtol))
+    near = np.equal(a, b) | (np.isfinite(error) & (error <= allowed))
+    return near | (np.isnan(a) & np.isnan(b)) if equal_nan else near
 
 
 def quotient(a, b, rounding_mode):

@@ -16,7 +16,7 @@ from retrograd.ops.functions import function
 from retrograd.ops.index import select
 from retrograd.ops.linalg import dot
 from retrograd.ops.methods import method
-from retrograd.ops.pointwise import abs, atan2, clone, cos, eq, sign, sin, where
+from retrograd.ops.pointwise import abs, atan2, clone, cos, enlarged, eq, sign, sin, where
 from retrograd.ops.view import broadcast_tensors, stack, transpose
 
 
@@ -231,6 +231,7 @@ class sgn(Composite, in_place=True):
     def compose(x):
         if x.dtype.kind != "c":
             return sign(x)
+        x = enlarged(x)
         size = abs(x)
         return x / where(size == 0, math.inf, size)
 

@@ -158,8 +158,14 @@ def _towards(x):
     """The derivative of |x|: sign(x), or conj(x) / |x| for complex x, and 0 at 0."""
     if x.dtype.kind != "c":
         return sign(x)
+    x = enlarged(x)
     size = abs(x)
     return conj(x) / where(size == 0, math.inf, size)
+
+
+def enlarged(x):
+    """Complex x with its subnormal numbers multiplied by a power of 2: by their sizes nothing can be divided."""
+    return where(abs(x) < dtypes.finfo(x.dtype).smallest_normal, x * 2.0**64, x)
 
 
 def real_part(x):
@@ -187,7 +193,8 @@ log2 = pointwise("log2(Tensor x) -> Tensor", xp.log2,
 log10 = pointwise("log10(Tensor x) -> Tensor", xp.log10,
     "The logarithm of x to base 10.",
     vjp=lambda g, x: g / (x * math.log(10)), promotion="float", domain=POSITIVE)  # fmt: skip
-log1p = pointwise("log1p(Tensor x) -> Tensor", xp.log1p,
+log1p = pointwise("log1p(Tensor x) -> Tensor",
+    lambda xp, x: xp.complex_log1p(x) if x.dtype.kind == "c" else xp.log1p(x),
     "log(1 + x), accurate for small x.",
     vjp=lambda g, x: g / (1 + x), promotion="float", domain=(-0.5, 3.0), aliases="special.log1p")  # fmt: skip
 logaddexp = pointwise("logaddexp(Tensor a, Tensor b) -> Tensor", xp.logaddexp,
