@@ -148,8 +148,8 @@ class BackwardPass:
         state.depth += 1
         try:
             for (edge, number), g in zip(roots, cotangents, strict=True):
-                if self.needed is not None and edge not in self.needed:  # a root that leads to none of the inputs
-                    continue
+                if self.needed is not None and isinstance(edge, TensorBase) and edge not in self.needed:
+                    continue  # a leaf that is none of the inputs; nodes go on to run their hooks
                 self.deliver(edge, number, g)
                 if self.left is not None and isinstance(edge, TensorBase):
                     self.count_down(edge)
