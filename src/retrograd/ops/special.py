@@ -64,7 +64,7 @@ class xlogy(Special, aliases="special.xlogy"):
 
     def vjp_a(g, a, b):
         nothing = logical_and(logical_or(eq(a, 0), eq(g, 0)), b <= 0)
-        return g * cast_to(where(nothing, 0, log(where(nothing, 1, b))), g.dtype)
+        return g * where(nothing, 0, log(cast_to(where(nothing, 1, b), g.dtype)))
 
     def vjp_b(g, a, b):
         return g * (a / b)
@@ -85,7 +85,7 @@ class xlog1py(Special):
 
     def vjp_a(g, a, b):
         nothing = logical_and(logical_or(eq(a, 0), eq(g, 0)), b <= -1)
-        return g * cast_to(where(nothing, 0, log1p(where(nothing, 0, b))), g.dtype)
+        return g * where(nothing, 0, log1p(cast_to(where(nothing, 0, b), g.dtype)))
 
     def vjp_b(g, a, b):
         return g * (a / (b + 1))
