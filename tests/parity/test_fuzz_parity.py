@@ -47,6 +47,13 @@ PROGRAMS = {
     "older view": [MADE, "v[1] = v[0] * 1", "v[2] = v[1][0]", "v[3] = v[1].t_()", "v[3] *= 2"],
     "leading one": [MADE, "v[1] = v[0] * 1", "v[1][L.tensor([0, 1])] = v[0][None]"],
     "other input": [MADE, "v[1] = L.ones(1, requires_grad=True)", "v[0].backward(W(v[0]), inputs=[v[1]])"],
+    "root": [
+        MADE,
+        "v[1] = v[0].mean()",
+        "v[2] = v[0].view_as(v[0])",
+        "v[1].retain_grad()",
+        "v[1].backward(W(v[1]), inputs=[v[2]])",
+    ],
     "retained": [MADE, "v[1] = v[0] + 2", "v[1].backward(W(v[1]), inputs=[v[1]])", "v[1].backward(W(v[1]))"],
     "number": [
         "v[0] = L.ones(1, 2, 3, 4)",

@@ -10,6 +10,7 @@ import torch
 
 from .coverage import Coverage
 from .explore import differences
+from .generate import CORE, KINDS
 
 
 def main() -> int:
@@ -20,7 +21,7 @@ def main() -> int:
     while time.monotonic() < end and tried < given.programs:
         seed = given.seed + tried
         tried += 1
-        for found, reason in differences(seed, coverage.count):
+        for found, reason in differences(seed, coverage.count, CORE if given.core else KINDS):
             counts["differ"] += 1
             counts["exempt"] += reason is not None
             if reason is None or given.verbose:
@@ -40,6 +41,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--seed", type=int, default=date.today().toordinal() * 1_000_000, help="of the first program")
     parser.add_argument("--programs", type=int, default=1_000_000_000)
+    parser.add_argument("--core", action="store_true", help="only arithmetic, views, indexing, writes and backward")
     parser.add_argument("--coverage", action="store_true", help="print which operators did not occur")
     parser.add_argument("--verbose", action="store_true", help="print exempt differences too")
     return parser.parse_args()

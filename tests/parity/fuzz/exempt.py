@@ -68,7 +68,7 @@ EXEMPT: dict[tuple[str, str], str] = {
     (r"\.data = ", r"(gradient|grad)"): UNDEFINED + ": autograd does not see what `.data` changes",
     (r"polar\(", r"gradient"): THEIRS + ": its rule takes the absolute value for positive, which the operator does not",
     (r"ldexp\(", r"gradient"): THEIRS + ": its rule raises integers to negative powers",
-    (r"digamma|polygamma|lgamma", r"(gradient|grad).*(inf|e\+\d+)"): UNDEFINED + ": the derivative at a pole",
+    (r"digamma|polygamma|lgamma", r"(gradient|grad).*(inf|nan|e\+\d+)"): UNDEFINED + ": the derivative at a pole",
     (r"as_strided\(", r"ours raises RuntimeError: as_strided: .* reach places up to"): (
         UNDEFINED + ": memory of the storage outside of what the tensor shows"
     ),
@@ -100,7 +100,7 @@ EXEMPT: dict[tuple[str, str], str] = {
     (r"func\.jvp.*logcumsumexp", r"value at"): THEIRS + ": the exponentials in its forward rule overflow",
     (r"func\.", r"grad: zeros, ours none"): "nothing flows; PyTorch's graph holds a product with zero",
     (r"geqrf\(", r"value at"): UNDEFINED + ": reflections of columns that are 0 but for rounding",
-    (r"func\.vmap.*expand_as", r"shape"): THEIRS + ": vmap reads a size that is not there",
+    (r"func\.vmap.*(expand_as|unfold)", r"shape"): THEIRS + ": vmap reads a size that is not there",
     ("", r"ours raises RuntimeError: .* is a view in PyTorch, but here a copy"): REFUSED,
     (r"lerp", r"value at .*nan, ours -?inf"): "PyTorch subtracts infinities from each other",
     (r"quantile", r"requires_grad"): "the midpoint does not depend on q; PyTorch's graph ends there",
@@ -128,6 +128,20 @@ EXEMPT: dict[tuple[str, str], str] = {
     (r"True \*\*", r"INTERNAL ASSERT"): THEIRS + ": it says so itself",
     (r"func\.(jacfwd|jvp|hessian)", r"value at .*nan, ours"): THEIRS + ": zeros as tangents meet NaN",
     (r"bessel", r"value at"): THEIRS + ": single precision in the coefficients; SciPy's and mpmath's agree with ours",
+    (
+        r"(?s)register_hook.*no_grad",
+        r"gradient",
+    ): "a view keeps its hooks after a write under no_grad",
+    (_SPECIAL, r"ours raises RuntimeError: this tensor is a view"): MORE + ", which needs the history of the view",
+    (r"linalg", r"ours raises TypeError: [\w.]+: expected a floating"): REFUSED,
+    (_SPECIAL, r"value at .*: -?0\.0, ours"): MORE,
+    ("", r"PyTorch refuses backward: Trying to use a saved tensor that has been detached"): "ours saves another value",
+    (r"abs|i0e|i1e", r"gradient of .*, ours nan"): "the derivative at NaN is NaN; PyTorch's is 0",
+    (r"pinv", r"value at"): UNDEFINED + ": a rank that rounding decides",
+    (r"cond\(", r"value at .*: inf, ours nan"): UNDEFINED + ": the condition of a matrix with NaN",
+    (r"logcumsumexp", r"value at .*(nan|inf)"): THEIRS + ": its rule makes NaN of infinite sums",
+    (r"out=", r"grad: value"): "PyTorch leaves the graph of a tensor that out= wrote to as it was; ours cuts it off",
+    (r"inputs=", r"PyTorch (refuses|raises).*backward through the graph a second time"): "ours frees what it ran only",
     (r"istft", r"ours raises OverflowError"): "a window of zeros, which PyTorch divides by",
     (r"pow|\*\*", r"ours raises TypeError: pow: not defined for bool"): THEIRS
     + ": accepted where there are no elements",

@@ -34,6 +34,9 @@ STATEMENTS: list[tuple[float, Kind]] = [
     (0.4, state),
 ]
 KINDS = [*EXPRESSIONS, *STATEMENTS]
+# Without calls of registered operators, transforms and higher orders: where PyTorch has fewest faults of its own.
+CORE = [(weight, kind) for weight, kind in KINDS if kind not in (call, strided, into, gradient, convert) and
+        not isinstance(kind, partial)]  # fmt: skip
 STATEMENT_KINDS = [kind for _, kind in STATEMENTS]
 
 

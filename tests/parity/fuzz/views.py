@@ -53,10 +53,11 @@ def strided(p: Picker, v: Tensors) -> str:
     available = v[i].untyped_storage().nbytes() // v[i].element_size()
     offset = p.between(0, max(available - 1, 0))
     shape, strides, last = [], [], offset
-    for _ in range(p.between(0, 2)):
-        stride = p.pick((1, 1, 2, 3))
+    extent = 1
+    for _ in range(p.between(0, 2)):  # from the last dimension to the first, so that no two elements share memory
+        stride = extent * p.pick((1, 1, 2, 3))
         size = p.between(1, 1 + max(0, available - 1 - last) // stride)
-        shape, strides, last = [*shape, size], [*strides, stride], last + (size - 1) * stride
+        shape, strides, last, extent = [size, *shape], [stride, *strides], last + (size - 1) * stride, size * stride
     return f"v[{i}].as_strided({tuple(shape)}, {tuple(strides)}, {offset})"
 
 
