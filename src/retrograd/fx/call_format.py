@@ -1,4 +1,4 @@
-"""Calls of operators as a user would write them."""
+"""Calls of operators in the form in which a user would write them."""
 
 from itertools import takewhile
 from typing import Any
@@ -8,7 +8,7 @@ from retrograd.core.schema import REQUIRED, Parameter, foreign_in
 
 
 def as_written(op: Op, values: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
-    """The arguments of a call, of which all are given by name: inputs first, by position, and defaults left out."""
+    """Return a call's arguments, all given by name, with inputs first, by position, and defaults left out."""
     parameters = op.schema.parameters
     leading = list(takewhile(lambda p: p.is_tensor and not p.keyword_only, parameters))
     while leading and _is_default(leading[-1], values):

@@ -1,4 +1,4 @@
-"""How the code that is traced gets its arguments: as a caller would give them, or all as local names."""
+"""Calling conventions of traced code: arguments as from a caller, or all as local names."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -6,7 +6,7 @@ from functools import partial
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-# The kinds of parameters in the order that they have among a function's local names, and how they are written.
+# The kinds of parameters in the order of a function's local names, and their prefixes.
 LOCALS = (
     inspect.Parameter.POSITIONAL_ONLY,
     inspect.Parameter.POSITIONAL_OR_KEYWORD,
@@ -18,7 +18,7 @@ STARS: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Paramete
 
 
 class Callee:
-    """A function that is traced, and its parameters in the order that they have among the local names.
+    """A function that is traced, and its parameters in the order of its local names.
 
     Inside a Python function one proxy stands for all of `*args` and one for `**kwargs`.  A wrapper shows the parameters
     of what it wraps, and a partial some of them, so that is called as any caller would.
@@ -33,7 +33,7 @@ class Callee:
         self.parameters = sorted(found, key=lambda p: LOCALS.index(p.kind))
 
     def call(self, args: list, known: Mapping[str, Any]) -> Any:
-        """What the function returns for proxies and values in the order of `parameters`."""
+        """Return the function's result for proxies and values in the order of `parameters`."""
         plain = None if _shows_another(self.function) else _plain(self.function)
         if plain is not None:
             return plain(*args)
@@ -44,7 +44,7 @@ class Callee:
         return self.function(*given, **named)
 
     def _give(self, parameter: inspect.Parameter, value: Any, given: list, named: dict, known: bool) -> None:
-        """Put a value among the arguments by position or by name."""
+        """Add a value to the arguments, by position or by name."""
         if parameter.kind in STARS and not known:
             raise ValueError(
                 f"symbolic_trace: {STARS[parameter.kind]}{parameter.name} reaches the code by way of a wrapper or "
@@ -61,13 +61,13 @@ class Callee:
 
 
 def _underlying(function: Callable) -> Callable:
-    """The method of an object that is called as a function, if it is one of Python's; else what was given."""
+    """Return the Python method behind a callable object; other callables as they are."""
     own = inspect.getattr_static(type(function), "__call__", None)
     return MethodType(own, function) if isinstance(own, FunctionType) else function
 
 
 def _shows_another(function: Callable) -> bool:
-    """Whether the signature of a function is another's, or is stated."""
+    """Return whether the signature of a function is stated, or that of another function."""
     inner = function.__func__ if isinstance(function, MethodType) else function
     return hasattr(inner, "__wrapped__") or hasattr(inner, "__signature__")
 

@@ -1,4 +1,4 @@
-"""A graph as the source of a Python function: what a `GraphModule` runs, and what people read."""
+"""Code generation: a graph as the source of a Python function, which a `GraphModule` runs."""
 
 import keyword
 import operator
@@ -17,7 +17,7 @@ from retrograd.fx.node import CALLS, Node
 if TYPE_CHECKING:
     from retrograd.fx.graph import Graph
 
-# Functions of the module operator that are written as what Python has for them.
+# Functions of the module `operator` that are written as Python operators.
 INFIX = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@",
     "lshift": "<<", "rshift": ">>", "and_": "&", "or_": "|", "xor": "^",
@@ -34,7 +34,7 @@ SPELLED = {
 # Those that write to their first operand; that is another value from then on, if it is one that can't be written to.
 WRITTEN = {getattr(operator, f"i{name.rstrip('_')}"): sign for name, sign in INFIX.items() if sign not in COMPARISONS}
 
-DType = type(dtypes.float32).__mro__[1]  # NumPy's dtype
+DType = type(dtypes.float32).__mro__[1]  # the class of NumPy's dtypes
 
 
 class Operators:
@@ -55,7 +55,7 @@ class Operators:
 
 
 class Code(NamedTuple):
-    """Source of a function `forward(self, ...)`, the objects that it names, and where its lines come from."""
+    """Source of a function `forward(self, ...)`, its globals, and the source lines of its nodes."""
 
     src: str
     objects: dict[str, Any]
@@ -63,7 +63,7 @@ class Code(NamedTuple):
     made_in: dict[int, Any]  # the modules that ran there: see `ModuleCalls.stack`
 
     def compile(self) -> Any:
-        """The function.  Tracebacks and debuggers show its source, which its globals keep."""
+        """Return the function. Tracebacks and debuggers find its source in its globals."""
         # Modules say by this name where their source is; a file of this name need not be there.
         filename = f"retrograd.fx/{crc32(self.src.encode()):08x}.py"
         scope = {
@@ -79,18 +79,18 @@ class Code(NamedTuple):
 
 
 class _Source:
-    """What linecache asks for the source of a module that is in no file."""
+    """The loader that linecache asks for the source of generated code."""
 
     def __init__(self, src: str) -> None:
         self._src = src
 
     def get_source(self, name: str) -> str:
-        """The source."""
+        """Return the source."""
         return self._src
 
 
 def generate(graph: "Graph") -> Code:
-    """The graph as code: a line per operator, its shape beside it, and above it the user's line."""
+    """Return the graph as code: a line for each operator, with its shape, and the user's line above."""
     return _Writer(graph).code()
 
 
@@ -104,11 +104,11 @@ class _Writer:
         self._objects: dict[str, Any] = {}
         self._made_at: dict[int, str] = {}
         self._made_in: dict[int, Any] = {}
-        self._shown = ""  # the user's line that was last written
+        self._shown = ""  # the last user line that was written
         self._dying = _last_uses(self._nodes)
 
     def code(self) -> Code:
-        """The finished function."""
+        """Return the finished function."""
         inputs = [node for node in self._nodes if node.op == "placeholder"]
         self._lines.append(f"def forward({', '.join(['self', *self._parameters(inputs)])}):")
         shapes = [f"{node.name}: {node.meta['val']}" for node in inputs if "val" in node.meta]
@@ -133,7 +133,7 @@ class _Writer:
             self._lines.append(f"    return {self._value(node.args[0])}")
 
     def _parameters(self, inputs: list[Node]) -> Iterator[str]:
-        """The parameters; one that must be given after others that need not be is given by name."""
+        """Return the parameters; a required one after optional ones is keyword-only."""
         optional = False
         for node in inputs:
             if optional and not node.args and not node.target.startswith("*"):
@@ -153,7 +153,7 @@ class _Writer:
             self._shown = place
 
     def _statement(self, node: Node) -> str:
-        """The assignment of a node's result; of Python's operators that write, their statement first."""
+        """Return the assignment of a node's result; for Python's in-place operators, after their statement."""
         first = node.args[0] if node.op == "call_function" and node.args and not node.kwargs else None
         if not isinstance(first, Node) or not is_hashable(node.target):
             return f"{node.name} = {self._call(node)}"
@@ -164,7 +164,7 @@ class _Writer:
         if sign is None or len(node.args) != 2:
             return f"{node.name} = {self._call(node)}"
         other = self._value(node.args[1])
-        if first.op == "get_attr":  # an attribute of the module stays what it is
+        if first.op == "get_attr":  # do not rebind an attribute of the module
             return f"{node.name} = {self._value(first)};  {node.name} {sign}= {other}"
         return f"{first.name} {sign}= {other};  {node.name} = {first.name}"
 
@@ -185,7 +185,7 @@ class _Writer:
         return f"ops.{name}" if name.isidentifier() and not keyword.iskeyword(name) else f"ops[{name!r}]"
 
     def _value(self, value: Any) -> str:
-        """A value as an expression; what Python has no literal for becomes a global of the function."""
+        """Return a value as an expression; values without a literal become globals of the function."""
         if isinstance(value, Node):
             return _attribute(value.target) if value.op == "get_attr" else value.name
         if type(value) in _WRITERS:
@@ -226,17 +226,17 @@ _WRITERS: dict[type, Any] = {
 
 
 def _atom(value: Any, text: str) -> str:
-    """An expression that may stand beside an operator."""
+    """Return an expression that can be an operand."""
     return text if isinstance(value, Node) or (isinstance(value, int | float) and text[0].isdigit()) else f"({text})"
 
 
 def _owner(value: Any, text: str) -> str:
-    """An expression whose attribute or method is meant."""
+    """Return an expression whose attribute or method can be accessed."""
     return text if isinstance(value, Node) else f"({text})"
 
 
 def _spelled(node: Node, arguments: list[str]) -> str:
-    """A call as Python has it without a function, if it has."""
+    """Return a call in Python's operator syntax, if there is one."""
     target, args = node.target, node.args
     if target is getattr and len(args) == 2 and isinstance(args[1], str) and args[1].isidentifier():
         return "" if keyword.iskeyword(args[1]) else f"{_owner(args[0], arguments[0])}.{args[1]}"
@@ -249,17 +249,17 @@ def _spelled(node: Node, arguments: list[str]) -> str:
 
 
 def is_hashable(target: Any) -> bool:
-    """Whether a target can be looked up in a table."""
+    """Return whether a target can be looked up in a table."""
     return getattr(type(target), "__hash__", None) is not None
 
 
 def _one_line(note: Any) -> str:
-    """A note as a comment, whatever it holds: a line break would end the comment, and the rest would run."""
+    """Return a note as a one-line comment: a line break would end the comment, and the rest would run."""
     return " ".join(str(note).split())
 
 
 def _attribute(target: str) -> str:
-    """`self.layer.weight`; a part that is no identifier, as in a Sequential, is looked up by name."""
+    """Return `self.layer.weight`; parts that are no identifiers, as in a Sequential, use getattr."""
     text = "self"
     for part in target.split("."):
         plain = part.isidentifier() and not keyword.iskeyword(part)
@@ -268,7 +268,7 @@ def _attribute(target: str) -> str:
 
 
 def _last_uses(nodes: list[Node]) -> dict[Node, list[Node]]:
-    """Per node, the computed values that nothing needs after it, so that their memory goes at once."""
+    """Return for each node the values that are not used after it, so that their memory is freed at once."""
     last: dict[Node, Node] = {}
     for node in nodes:
         for used in node.all_input_nodes:

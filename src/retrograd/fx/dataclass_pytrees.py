@@ -1,4 +1,4 @@
-"""Dataclasses among arguments and results, as pytrees; and objects that hide what a trace computes."""
+"""Dataclasses among arguments and results, as pytrees; and checks for objects that hide traced values."""
 
 import dataclasses
 from collections import deque
@@ -16,7 +16,7 @@ HOLDERS = (set, frozenset, deque, KeysView, ValuesView, ItemsView)
 
 
 class Fields:
-    """The fields of an object of a dataclass, which is made of them again when a pytree is put together."""
+    """The fields of a dataclass instance, which is rebuilt when a pytree is unflattened."""
 
     def __init__(self, record: Any) -> None:
         self.kind = type(record)
@@ -34,17 +34,17 @@ _register(Fields, lambda v: (v.values, (v.kind, v.names)), _made, namespace=EVER
 
 
 def with_fields(tree: Any) -> Any:
-    """Return a tree with the fields of dataclasses in place of these, unless optree knows their class."""
+    """Return a tree with dataclass instances replaced by their fields, unless optree knows their class."""
     return optree.tree_map(lambda leaf: Fields(leaf) if is_dataclass(leaf) else leaf, tree)
 
 
 def is_dataclass(value: Any) -> bool:
-    """Whether a value is an object of a dataclass."""
+    """Return whether a value is a dataclass instance."""
     return dataclasses.is_dataclass(value) and not isinstance(value, type)
 
 
 def members(value: Any) -> list:
-    """Return what a set or an object of a user's class holds; nothing of modules, classes and functions."""
+    """Return the members of a set or of a user's object; none for modules, classes and functions."""
     if isinstance(value, HOLDERS):
         return list(value)
     if isinstance(value, Module | Tensor | type | ModuleType) or callable(value):
@@ -53,7 +53,7 @@ def members(value: Any) -> list:
 
 
 def check_hides_none(leaf: Any) -> None:
-    """Refuse a result that is an object with traced tensors inside, which no graph could put there."""
+    """Raise if a result is an object that contains traced tensors, which no graph could rebuild."""
     held: list = [] if isinstance(leaf, Tensor) else optree.tree_leaves(cast(Any, members(leaf)))
     if any(isinstance(x, Tensor) and x.level is not None for x in held):
         raise TypeError(

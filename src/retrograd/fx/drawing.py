@@ -14,7 +14,7 @@ from retrograd.fx.node import Node, target_name
 
 Stages = Mapping[Any, Any] | Callable[[Node], Any]
 
-# Of each stage the box, its edge and its ink, on a light page and on a dark one; further stages begin again.
+# For each stage: box, edge and text colour, on a light page and on a dark one; repeated for further stages.
 COLOURS = (
     (("#e2ecfd", "#86acee", "#173d80"), ("#16294a", "#3f6cb8", "#c6dafc")),
     (("#fdeadb", "#efa96c", "#7a3a08"), ("#3d2512", "#b3702f", "#fcdcc0")),
@@ -28,7 +28,7 @@ COLOURS = (
 
 
 def draw(graph: Graph | GraphModule, stages: Stages | None = None) -> SVG:
-    """A graph as a picture: notebooks show it, `save(path)` writes it to a file, `str` gives the text.
+    """Return a graph as a picture: notebooks display it, `save(path)` writes it to a file, `str` returns the text.
 
     Inputs, parameters and constants are green, calls have the names of what they call and the types of their results
     where `meta["val"]` knows them; the pointer shows the node and the line of the user's code.  Calls of a stage have
@@ -62,7 +62,7 @@ def draw(graph: Graph | GraphModule, stages: Stages | None = None) -> SVG:
 
 
 def _repr_svg_(graph: Graph | GraphModule) -> str:
-    """How notebooks show graphs, and modules with one."""
+    """Return the SVG text that notebooks display."""
     return str(draw(graph))
 
 
@@ -71,7 +71,7 @@ GraphModule._repr_svg_ = _repr_svg_  # type: ignore[attr-defined]
 
 
 def _stages(nodes: list[Node], stages: Stages | None) -> dict[Node, Any]:
-    """The stage of each node that has one; what only one stage reads, but for inputs, belongs to it."""
+    """Return the stage of each node that has one; values read by one stage only, except inputs, belong to it."""
     if callable(stages):
         found = {node: stages(node) for node in nodes}
     elif stages is not None:
@@ -88,7 +88,7 @@ def _stages(nodes: list[Node], stages: Stages | None) -> dict[Node, Any]:
 
 
 def _in_order(stages: Any) -> list:
-    """The stages, each once: numbers by size, others as they come."""
+    """Return the distinct stages: numbers by size, others in order of appearance."""
     found = list(dict.fromkeys(stages))
     return sorted(found) if all(isinstance(stage, int) for stage in found) else found
 
@@ -111,7 +111,7 @@ def _vertex(node: Node, place: dict[Node, int], style: str) -> Vertex:
 
 
 def _css(count: int) -> str:
-    """The colours of the stages; what is read keeps a dashed edge, so that it still differs from what is called."""
+    """Return the colours of the stages; values that are read get a dashed edge, to differ from calls."""
     rules: tuple[list[str], list[str]] = ([], [])
     for number in range(count):
         for theme, (box, edge, ink) in zip(rules, COLOURS[number % len(COLOURS)], strict=True):

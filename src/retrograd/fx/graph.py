@@ -19,7 +19,7 @@ from retrograd.fx.signature import Signature
 if TYPE_CHECKING:
     from retrograd.fx.graph_module import GraphModule
 
-# Generated code itself uses these names.
+# Names that generated code uses itself.
 TAKEN = {*dir(builtins), *keyword.kwlist, *keyword.softkwlist, "self", "ops"}
 
 
@@ -44,26 +44,26 @@ class Graph:
 
     def __init__(self) -> None:
         self.signature: Signature | None = None
-        self._ring = Node(self, "", "output", "root")  # stands before the first and after the last node
-        self._before = self._ring  # where the next node goes
+        self._ring = Node(self, "", "output", "root")  # sentinel before the first and after the last node
+        self._before = self._ring  # the node before which the next one is inserted
         self._names: set[str] = set()
-        self._numbers: dict[str, int] = {}  # a base of names -> the last number that it got
+        self._numbers: dict[str, int] = {}  # base name -> the last number used with it
         self._owner: ref[GraphModule] | None = None
 
     # ----------------------------------------------------------------------------------------------- looking
 
     @property
     def nodes(self) -> "Nodes":
-        """The nodes in order; while walking, nodes may be added, moved and erased."""
+        """The nodes in order; nodes may be added, moved and erased during iteration."""
         return Nodes(self._ring)
 
     def find_nodes(self, *, op: str, target: Any = None) -> list[Node]:
-        """The nodes of one kind, in order; of one target only, if that is given."""
+        """Return the nodes of one kind in order, optionally of one target only."""
         return [n for n in self.nodes if n.op == op and (target is None or n.target == target)]
 
     @property
     def owning_module(self) -> "GraphModule | None":
-        """The graph module that was last given this graph to run, as long as there is one."""
+        """The graph module that last got this graph, while it exists."""
         return self._owner() if self._owner is not None else None
 
     @owning_module.setter
@@ -71,7 +71,7 @@ class Graph:
         self._owner = ref(module) if module is not None else None
 
     def output_node(self) -> Node:
-        """The output; a RuntimeError if there is none yet."""
+        """Return the output; raise a RuntimeError if there is none yet."""
         last = self._ring.prev
         if last is self._ring or last.op != "output":
             raise RuntimeError("graph: no output yet; end it with graph.output(...)")
@@ -79,7 +79,7 @@ class Graph:
 
     @property
     def guards(self) -> list[Node]:
-        """The calls that check values which the traced code read: see `retrograd.fx.operators.guard`."""
+        """The calls that check values read by the traced code: see `retrograd.fx.operators.guard`."""
         return self.find_nodes(op="call_function", target=GUARD)
 
     def __str__(self) -> str:
@@ -87,7 +87,7 @@ class Graph:
         return "\n".join(["graph():", *lines])
 
     def tabular(self) -> str:
-        """The nodes as a table: kind, name, target, args and kwargs."""
+        """Return the nodes as a table: kind, name, target, args and kwargs."""
         rows = [("opcode", "name", "target", "args", "kwargs")]
         for n in self.nodes:
             rows.append((n.op, n.name, target_text(n.target), format_value(n.args), format_value(n.kwargs)))
@@ -100,11 +100,11 @@ class Graph:
         print(self.tabular())
 
     def python_code(self) -> codegen.Code:
-        """The graph as the source of a Python function, with what that refers to."""
+        """Return the graph as the source of a Python function, with its globals."""
         return codegen.generate(self)
 
     def lint(self) -> None:
-        """Check that the graph is sound: order, users, names, operators; a RuntimeError says what is not."""
+        """Check order, users, names and operators; a RuntimeError lists all faults."""
         check(self)
 
     # ---------------------------------------------------------------------------------------------- building
@@ -117,31 +117,31 @@ class Graph:
         kwargs: dict[str, Any] | None = None,
         name: str | None = None,
     ) -> Node:
-        """A new node at the current place, under `name` or a variant of it that is free."""
+        """Insert a new node at the current position, under `name` or a free variant of it."""
         node = Node(self, self._unique(name or target_name(target)), op, target, args, kwargs)
         node._link(self._before.prev, self._before)
         return node
 
     def placeholder(self, name: str, *, default_value: Any = Parameter.empty) -> Node:
-        """A new input, which need not be given if it has a default; `*name` and `**name` take all that are left."""
+        """Insert an input, optional if it has a default; `*name` and `**name` take all remaining arguments."""
         return self.create_node("placeholder", name, () if default_value is Parameter.empty else (default_value,))
 
     def get_attr(self, target: str) -> Node:
-        """A parameter, buffer or constant of the module, by qualified name."""
+        """Insert a read of a parameter, buffer or constant of the module, by qualified name."""
         return self.create_node("get_attr", target)
 
     def call_function(self, target: Op | Callable, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Node:
-        """A call of a registered operator, or of any function, with the arguments that it takes."""
+        """Insert a call of a registered operator, or of any function."""
         if not callable(target):
             raise TypeError(f"call_function: the target must be an operator or a function, got {target!r}")
         return self.create_node("call_function", target, args, kwargs)
 
     def call_method(self, target: str, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Node:
-        """A call of the method of that name of the first argument, with the others."""
+        """Insert a call of a method of the first argument."""
         return self._call_named("call_method", target, args, kwargs)
 
     def call_module(self, target: str, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Node:
-        """A call of the submodule of that qualified name."""
+        """Insert a call of the submodule of that qualified name."""
         return self._call_named("call_module", target, args, kwargs)
 
     def _call_named(self, op: str, target: str, args: tuple, kwargs: dict[str, Any] | None) -> Node:
@@ -150,11 +150,11 @@ class Graph:
         return self.create_node(op, target, args, kwargs)
 
     def output(self, result: Any) -> Node:
-        """The end: the node that is returned, or a tuple, list or dict of nodes and constants."""
+        """Insert the output: a node, or a tuple, list or dict of nodes and constants."""
         return self.create_node("output", "output", (result,))
 
     def erase_node(self, node: Node) -> None:
-        """Take out a node; a RuntimeError if another still uses it."""
+        """Remove a node; raise a RuntimeError if another still uses it."""
         if node.graph is not self:
             raise ValueError(f"erase_node: {node.name} is no node of this graph")
         if node.erased:
@@ -169,11 +169,11 @@ class Graph:
         node.erased = True
 
     def inserting_before(self, node: Node | None = None) -> Any:
-        """New nodes go before `node` inside the block; None is the beginning."""
+        """Insert new nodes before `node` inside the block; None is the beginning."""
         return self._inserting(self._ring.next if node is None else self._checked(node))
 
     def inserting_after(self, node: Node | None = None) -> Any:
-        """New nodes go after `node` inside the block, in the order in which they are made; None is the end."""
+        """Insert new nodes after `node` inside the block, in the order of creation; None is the end."""
         return self._inserting(self._ring if node is None else self._checked(node).next)
 
     def _checked(self, node: Node) -> Node:
@@ -192,14 +192,14 @@ class Graph:
             self._before = old
 
     def node_copy(self, node: Node, map_node: Callable[[Node], Any] = lambda node: node) -> Node:
-        """A copy, in this graph, of another graph's node or one of its own, its inputs replaced by `map_node`."""
+        """Insert a copy of a node of this or another graph, with its inputs replaced by `map_node`."""
         args, kwargs = map_nodes((node.args, node.kwargs), map_node)
         copy = self.create_node(node.op, node.target, args, kwargs, node.name)
         copy.meta = dict(node.meta)
         return copy
 
     def graph_copy(self, other: "Graph", values: dict[Node, Any]) -> Any:
-        """Copy another graph's nodes, except those in `values`, which these replace; returns what it outputs.
+        """Copy another graph's nodes, except those in `values`, which replaces them; return its output.
 
         `values` then maps every node of the other graph, but the output.
         """
@@ -211,7 +211,7 @@ class Graph:
         return None
 
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
-        """Erase what nothing uses, except inputs and impure calls; returns whether there was any.
+        """Erase unused nodes, except inputs and impure calls; return whether there were any.
 
         `is_impure_node(node)` decides in place of `Node.is_impure`; inputs and the output stay all the same.
         """
@@ -248,7 +248,7 @@ class Nodes:
     def __iter__(self) -> Iterator[Node]:
         node = self._ring.next
         while node is not self._ring:
-            yield node  # which the walker may move or erase: an erased node still knows what came next
+            yield node  # may be moved or erased by the caller: an erased node keeps its `next`
             node = node.next
 
     def __reversed__(self) -> Iterator[Node]:
@@ -270,14 +270,14 @@ def _snake(text: str) -> str:
 
 
 class _Reference:
-    """A node by its number, in a graph's rows."""
+    """A reference to a node by its number, in a graph's rows."""
 
     def __init__(self, number: int) -> None:
         self.number = number
 
 
 def _rows(graph: Graph) -> list[tuple]:
-    """The nodes as plain rows, so that however long a graph is, nothing recurses along it."""
+    """Return the nodes as plain rows, so that pickling does not recurse along the graph."""
     references = {node: _Reference(number) for number, node in enumerate(graph.nodes)}
     return [
         (n.op, n.target, *map_nodes((n.args, n.kwargs), references.__getitem__), n.name, n.meta) for n in graph.nodes

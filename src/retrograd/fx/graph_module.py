@@ -46,7 +46,7 @@ class GraphModule(Module):
 
     @property
     def graph(self) -> Graph:
-        """The graph that runs.  After changing it in place, call `recompile()`; assigning another does so."""
+        """The graph. After changing it in place, call `recompile()`; assigning another one does so."""
         return self._graph
 
     @graph.setter
@@ -57,15 +57,15 @@ class GraphModule(Module):
 
     @property
     def code(self) -> str:
-        """The source of the function that runs."""
+        """The source of the generated function."""
         return self._code.src
 
     def recompile(self) -> None:
-        """Make the code anew from the graph."""
+        """Generate the code from the graph again."""
         self._code = self._graph.python_code()
         self._function = self._code.compile()
         self._given_as = _given_as(self._graph)
-        self.__signature__ = self._parameters()  # what inspect.signature(module) answers
+        self.__signature__ = self._parameters()  # the result of inspect.signature(module)
 
     def _parameters(self) -> inspect.Signature:
         if self._graph.signature is not None:
@@ -74,18 +74,18 @@ class GraphModule(Module):
 
     @property
     def flat_signature(self) -> inspect.Signature:
-        """The parameters of `flat_forward`, by the names that the traced code has for them."""
+        """The parameters of `flat_forward`, by their names in the traced code."""
         names = {name: target for target, name in self._given_as.items()}
         found = inspect.signature(self.flat_forward).parameters.values()
         return inspect.Signature([p.replace(name=names.get(p.name, p.name)) for p in found])
 
     @property
     def flat_forward(self) -> Callable:
-        """The function that runs, which takes a value for each placeholder."""
+        """The generated function, which takes a value for each placeholder."""
         return MethodType(self._function, self)
 
     def add_submodule(self, target: str, m: Module) -> bool:
-        """Put a module under a qualified name; False if what is on the way to it is no module."""
+        """Add a module under a qualified name; return False if a parent is no module."""
         *path, name = target.split(".")
         place: Any = self
         for part in path:
@@ -96,7 +96,7 @@ class GraphModule(Module):
         return True
 
     def delete_submodule(self, target: str) -> bool:
-        """Take out the module of a qualified name; False if there is none."""
+        """Delete the module of a qualified name; return False if there is none."""
         if not target or target not in dict(self.named_modules()):
             return False
         path, _, name = target.rpartition(".")
@@ -104,7 +104,7 @@ class GraphModule(Module):
         return True
 
     def delete_all_unused_submodules(self) -> None:
-        """Take out all modules that the graph does not call, in which nothing is that it calls or reads."""
+        """Delete all modules that the graph neither calls nor reads from."""
         used: set[str] = set()
         whole = [str(node.target) for node in self._graph.find_nodes(op="call_module")]
         for target in _read_by(self._graph):
@@ -115,7 +115,7 @@ class GraphModule(Module):
                 self.delete_submodule(name)
 
     def print_readable(self) -> None:
-        """Print the code as that of a class."""
+        """Print the code as a class."""
         print(f"class {type(self).__name__}(Module):\n    " + self.code.rstrip().replace("\n", "\n    "))
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -153,11 +153,11 @@ _MADE = (
     "_function",
     "_given_as",
     "__signature__",
-)  # attributes that follow from root and graph
+)  # attributes that are derived from root and graph
 
 
 def _given_as(graph: Graph) -> dict[str, str]:
-    """The names in the code of the inputs that go by other names there, by those that callers use."""
+    """Return the code's names of inputs, by the different names that callers use."""
     inputs = [(str(n.target).lstrip("*"), n.name) for n in graph.find_nodes(op="placeholder")]
     targets = [target for target, _ in inputs]
     plain = {t for t in targets if t.isidentifier() and not keyword.iskeyword(t) and targets.count(t) == 1}
@@ -165,7 +165,7 @@ def _given_as(graph: Graph) -> dict[str, str]:
 
 
 def tensor_names(root: Module) -> list[str]:
-    """The qualified names of all parameters and buffers, in the order of the state dict."""
+    """Return the qualified names of all parameters and buffers, in the order of the state dict."""
     names = []
     for path, module in root.named_modules(remove_duplicate=False):
         own = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
@@ -174,7 +174,7 @@ def tensor_names(root: Module) -> list[str]:
 
 
 def tensors_and_modules(root: Module) -> list[tuple[str, Any]]:
-    """Submodules, parameters, buffers and other tensors among the attributes, by qualified name."""
+    """Return submodules, parameters, buffers and other tensor attributes, by qualified name."""
     found: list[tuple[str, Any]] = []
     for path, module in root.named_modules(remove_duplicate=False):
         found += [(path, module)] if path else []
@@ -184,20 +184,20 @@ def tensors_and_modules(root: Module) -> list[tuple[str, Any]]:
 
 
 def extract(root: Module, names: Iterable[str]) -> Module:
-    """A bare module with what `root` has under these qualified names."""
+    """Return a bare module with the attributes that `root` has under these qualified names."""
     home = Module()
     _adopt_all(home, root, names)
     return home
 
 
 def _read_by(graph: Graph) -> list[str]:
-    """The qualified names of what the graph reads or writes."""
+    """Return the qualified names that the graph reads or writes."""
     read = [str(node.target) for node in graph.nodes if node.op in ("get_attr", "call_module")]
     return [*read, *tensors_written(graph.signature)]
 
 
 def _module_of(values: Mapping[str, Any]) -> Module:
-    """A bare module with these values under their qualified names."""
+    """Return a bare module with these values under their qualified names."""
     home = Module()
     for target, value in values.items():
         path, _, name = target.rpartition(".")
@@ -212,11 +212,11 @@ def _adopt_all(home: Module, root: Module, names: Iterable[str]) -> None:
 
 
 def _adopt(home: Module, root: Module, target: str) -> None:
-    """Give `home` the parameter, buffer, constant or submodule that `root` has under a qualified name."""
+    """Copy a parameter, buffer, constant or submodule of `root` to `home`, by qualified name."""
     path, _, name = target.rpartition(".")
     owner, place = root.get_submodule(path), submodule(home, path)
     value = getattr(owner, name)
-    if place is owner:  # a submodule that was taken whole has it already
+    if place is owner:  # contained in a submodule that was adopted already
         return
     if isinstance(value, Parameter):
         place.register_parameter(name, value)
@@ -227,7 +227,7 @@ def _adopt(home: Module, root: Module, target: str) -> None:
 
 
 def _user_line(traceback: TracebackType | None) -> str:
-    """The user's line that the innermost generated line in a traceback was made from."""
+    """Return the user's line from which the innermost generated line of a traceback was traced."""
     place = ""
     while traceback is not None:
         place = traceback.tb_frame.f_globals.get(LINES, {}).get(traceback.tb_lineno, place)

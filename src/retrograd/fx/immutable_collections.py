@@ -1,4 +1,4 @@
-"""Lists and dicts among the arguments of nodes: they can't change, since a node would not learn of it."""
+"""Immutable lists and dicts for the arguments of nodes, which could not notice changes."""
 
 from typing import Any, NoReturn
 
@@ -8,7 +8,7 @@ __all__ = ["immutable_dict", "immutable_list"]
 
 
 class immutable_list(list):
-    """A list among the arguments of a node, which can't change: what would change it is a TypeError.
+    """An immutable list among the arguments of a node; methods that would change it raise a TypeError.
 
     >>> immutable_list([1, 2]).append(3)
     Traceback (most recent call last):
@@ -29,7 +29,7 @@ class immutable_list(list):
 
 
 class immutable_dict(dict):
-    """A dict among the arguments of a node, which can't change: what would change it is a TypeError.
+    """An immutable dict among the arguments of a node; methods that would change it raise a TypeError.
 
     >>> immutable_dict(a=1)["a"]
     1
@@ -50,7 +50,7 @@ class immutable_dict(dict):
 EVERYWHERE: Any = optree.registry.__GLOBAL_NAMESPACE
 _register: Any = optree.register_pytree_node
 
-# So that pytree functions see through them, as through plain ones.
+# Registered so that pytree functions treat them like plain lists and dicts.
 _register(immutable_list, lambda v: (tuple(v), None), lambda _, v: immutable_list(v), namespace=EVERYWHERE)
 _register(
     immutable_dict,

@@ -1,4 +1,4 @@
-"""Running a graph node by node, with every step open to change."""
+"""Interpreting a graph node by node, with overridable steps."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from retrograd.nn.module import Module
 
 
 class Interpreter:
-    """Runs a `GraphModule` one node after another; subclasses override the steps that they do otherwise.
+    """Runs a `GraphModule` one node after another; subclasses override steps.
 
     The steps are `run_node`, which calls the method that is named as the node's op: `placeholder`, `get_attr`,
     `call_function`, `call_module`, `call_method` or `output`, each with `(target, args, kwargs)`.  `env` holds the
@@ -40,7 +40,7 @@ class Interpreter:
         self.args_iter: Iterator = iter(())
 
     def run(self, *args: Any, initial_env: Mapping[Node, Any] | None = None, **kwargs: Any) -> Any:
-        """The result for the arguments that the module itself takes.
+        """Return the result for the arguments that the module itself takes.
 
         `initial_env` has values of nodes that are then not run: with all that later nodes need, a run goes on in the
         middle of the graph.
@@ -52,7 +52,7 @@ class Interpreter:
         return signature.finish(self._run_all(inputs, initial_env), inputs, self.module)
 
     def boxed_run(self, args_list: list) -> Any:
-        """The same for a list of arguments, which is emptied, so that each is freed after its last use."""
+        """Run on a list of arguments, which is emptied, so that each is freed after its last use."""
         if not isinstance(args_list, list):
             raise TypeError(f"boxed_run: expected the arguments in a list, got {type(args_list).__name__}")
         signature = self.graph.signature
@@ -60,7 +60,7 @@ class Interpreter:
         args_list.clear()
         if signature is None:
             return self._run_all(_emptying(given))
-        kept = given.copy() if signature.mutations else []  # what is written to is needed in the end
+        kept = given.copy() if signature.mutations else []  # targets of writes are needed at the end
         return signature.finish(self._run_all(_emptying(given)), kept, self.module)
 
     def _run_all(self, args: Iterable, initial_env: Mapping[Node, Any] | None = None) -> Any:
@@ -77,7 +77,7 @@ class Interpreter:
         return result
 
     def _forget(self, node: Node, remaining: dict[Node, int]) -> None:
-        """Drop the values that nothing needs after a node."""
+        """Drop the values that are not used after a node."""
         for used in node.all_input_nodes:
             remaining[used] -= 1
         for done in (*node.all_input_nodes, node):
@@ -93,16 +93,16 @@ class Interpreter:
             raise
 
     def run_node(self, node: Node) -> Any:
-        """The result of one node, whose inputs are in `env`."""
+        """Return the result of one node, whose inputs are in `env`."""
         return getattr(self, node.op)(node.target, *self.fetch_args_kwargs_from_env(node))
 
     def fetch_args_kwargs_from_env(self, n: Node) -> tuple[tuple, dict[str, Any]]:
-        """The arguments of a node, with values in place of nodes."""
+        """Return the arguments of a node, with values in place of nodes."""
         args, kwargs = self.map_nodes_to_values((n.args, n.kwargs), n)
         return args, kwargs
 
     def map_nodes_to_values(self, args: Any, n: Node) -> Any:
-        """Nested tuples, lists, dicts and slices with values in place of nodes; `n` is the node that uses them.
+        """Return nested containers and slices with values in place of nodes; `n` is the node that uses them.
 
         Raises RuntimeError for a node that has no value.
         """
@@ -115,12 +115,12 @@ class Interpreter:
         return map_nodes(args, value)
 
     def fetch_attr(self, target: str) -> Any:
-        """The module's parameter, buffer, constant or submodule of that qualified name."""
+        """Return the module's parameter, buffer, constant or submodule of that qualified name."""
         path, _, name = target.rpartition(".")
         return getattr(self.module.get_submodule(path), name)
 
     def placeholder(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """The next argument, or its default; a TypeError if there is neither.  `*name` gets all that are left."""
+        """Return the next argument, or its default, else raise a TypeError; `*name` returns all remaining ones."""
         if target.startswith("**"):
             return dict(self.args_iter)
         if target.startswith("*"):
@@ -134,38 +134,38 @@ class Interpreter:
         raise TypeError(f"run: missing an argument for {target!r}")
 
     def get_attr(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """The module's parameter, buffer or constant of that qualified name."""
+        """Return the module's parameter, buffer or constant of that qualified name."""
         return self.fetch_attr(target)
 
     def call_function(self, target: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """The result of an operator or a function."""
+        """Return the result of an operator or a function."""
         return target(*args, **kwargs)
 
     def call_module(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """The result of the submodule of that qualified name."""
+        """Return the result of the submodule of that qualified name."""
         return self.fetch_attr(target)(*args, **kwargs)
 
     def call_method(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """The result of a method of the first argument."""
+        """Return the result of a method of the first argument."""
         return getattr(args[0], target)(*args[1:], **kwargs)
 
     def output(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """What the graph returns."""
+        """Return the result of the graph."""
         return args[0]
 
 
-MISSING = object()  # stands for an argument that was left out
+MISSING = object()  # marks an omitted argument
 
 
 def _emptying(values: list) -> Iterator:
-    """The values in order, none of which stays in the list."""
+    """Yield the values in order, removing each from the list."""
     values.reverse()
     while values:
         yield values.pop()
 
 
 def _in_order(graph: Graph, given: int, kwargs: dict[str, Any]) -> Iterator:
-    """The arguments by name in the order of the placeholders, after those that were given by position."""
+    """Return the arguments by name in the order of the placeholders, after those given by position."""
     rest = dict(kwargs)
     for node in graph.find_nodes(op="placeholder")[given:]:
         if node.target.startswith("**"):

@@ -1,4 +1,4 @@
-"""What every sound graph is: the checks behind `Graph.lint`."""
+"""The checks of `Graph.lint`."""
 
 import re
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ def check(graph: "Graph") -> None:
 
 
 def _order(graph: "Graph") -> Iterator[str]:
-    """Inputs come first, one output last, and every node after what it uses."""
+    """Check that inputs come first, one output comes last, and every node comes after its inputs."""
     seen: dict[Node, None] = {}
     for node in graph.nodes:
         if node.graph is not graph:
@@ -40,7 +40,7 @@ def _order(graph: "Graph") -> Iterator[str]:
 
 
 def _users(graph: "Graph") -> Iterator[str]:
-    """Who uses a node is who holds it among the arguments."""
+    """Check that the users of a node are the nodes that have it among their arguments."""
     actual: dict[Node, set[Node]] = {node: set() for node in graph.nodes}
     for node in graph.nodes:
         for used in nodes_in((node.args, node.kwargs)):
@@ -51,7 +51,7 @@ def _users(graph: "Graph") -> Iterator[str]:
 
 
 def _names(graph: "Graph") -> Iterator[str]:
-    """Names are unique and in snake_case."""
+    """Check that names are unique and in snake_case."""
     seen = set()
     for node in graph.nodes:
         if not SNAKE_CASE.fullmatch(node.name):
@@ -62,7 +62,7 @@ def _names(graph: "Graph") -> Iterator[str]:
 
 
 def _targets(graph: "Graph") -> Iterator[str]:
-    """Operators that are called are registered, with arguments that they take; other targets are functions or names."""
+    """Check that called operators are registered and get valid arguments, and that other targets have valid types."""
     for node in graph.nodes:
         if node.op != "call_function":
             if not isinstance(node.target, str):
@@ -80,7 +80,7 @@ def _targets(graph: "Graph") -> Iterator[str]:
 
 
 def _attributes(graph: "Graph") -> Iterator[str]:
-    """The module that runs the graph has what it reads and calls."""
+    """Check that the module that runs the graph has the attributes that it reads and calls."""
     owner: Any = graph.owning_module
     for node in graph.nodes if owner is not None else ():
         if node.op in ("get_attr", "call_module") and isinstance(node.target, str):
@@ -106,7 +106,7 @@ def _arguments(node: Node) -> Iterator[str]:
 
 
 def _stand_in(node: Node) -> Any:
-    """What a schema takes as it would the node's result: of several results their avals, of sizes a number."""
+    """Return a value that schemas accept for a node's result: avals for several results, a number for sizes."""
     val = node.meta.get("val")
     if isinstance(node.target, Op) and node.target.schema.returns in ("int", "float"):
         return 1
@@ -116,7 +116,7 @@ def _stand_in(node: Node) -> Any:
 
 
 class _Unknown:
-    """A value of any type, for which schemas have a place everywhere."""
+    """A value of unknown type, which schemas accept everywhere."""
 
     @classmethod
     def __tensor_function__(cls, func: Any, types: tuple, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -124,7 +124,7 @@ class _Unknown:
 
 
 def _signature(graph: "Graph") -> Iterator[str]:
-    """The signature has a leaf for every placeholder."""
+    """Check that the signature has a leaf for every placeholder."""
     count = len(graph.find_nodes(op="placeholder"))
     if graph.signature is not None and len(graph.signature.inputs) != count:
         yield f"the signature has {len(graph.signature.inputs)} inputs, but there are {count} placeholders"

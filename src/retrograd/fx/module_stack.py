@@ -1,4 +1,4 @@
-"""Which modules' forwards run while a program is traced, by the paths through which they were called."""
+"""The stack of modules whose forwards run during tracing, by the paths through which they were called."""
 
 from typing import Any
 
@@ -6,12 +6,12 @@ from retrograd.core.level import Block
 from retrograd.core.source_location import user_frame
 from retrograd.nn.module import Module
 
-STACKS = "__made_in__"  # in the globals of generated code: line number -> the stack of what it was made from
+STACKS = "__made_in__"  # in the globals of generated code: line number -> the module stack of its source
 Stack = dict[str, tuple[str, str]]
 
 
 class ModuleCalls(Block):
-    """A block in which the calls of a module and of those below it are followed.
+    """A block in which the calls of a module and its submodules are tracked.
 
     `stack` says which of them run: path -> (path, class), the outermost first.  A module's second call is "path@1" in
     the keys.  One that has several paths goes by that below the module which calls it, and if there are several such,
@@ -28,21 +28,21 @@ class ModuleCalls(Block):
     def __init__(self, root: Any) -> None:
         self.stack: Stack = {}
         self._paths: dict[Module, list[str]] = {}
-        self._open: list[tuple[Module, str, Stack]] = []  # with the stack around
+        self._open: list[tuple[Module, str, Stack]] = []  # with the enclosing stack
         self._calls: dict[str, int] = {}
         self._handles: list[Any] = []
         for path, module in root.named_modules(remove_duplicate=False) if isinstance(root, Module) else ():
             self._paths.setdefault(module, []).append(path)
 
     def _enter(self) -> "ModuleCalls":
-        """Register the hooks that follow the calls."""
+        """Register the hooks that track the calls."""
         for module in self._paths:
             self._handles.append(module.register_forward_pre_hook(self._begin, prepend=True))
             self._handles.append(module.register_forward_hook(self._end))
         return self
 
     def _leave(self, *exception: Any) -> None:
-        """Take the hooks away."""
+        """Remove the hooks."""
         for handle in self._handles:
             handle.remove()
 
@@ -65,13 +65,13 @@ class ModuleCalls(Block):
         self.stack = {**self.stack, f"{path}@{again}" if again else path: (path, kind)}
 
     def _end(self, module: Module, args: tuple, output: Any) -> None:
-        while self._open:  # calls that ended in an error which the code has caught are over too
+        while self._open:  # calls that ended in a caught exception are over too
             ended, _, self.stack = self._open.pop()
             if ended is module:
                 return
 
     def _path_of(self, module: Module) -> str:
-        """The nearest path below the calling module; of several the one with the fewest calls up to now."""
+        """Return the nearest path below the calling module; of several the one with the fewest calls so far."""
         paths = self._paths[module]
         around = f"{self._open[-1][1]}." if self._open and self._open[-1][1] else ""
         below = [path for path in paths if path.startswith(around)]

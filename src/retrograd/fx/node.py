@@ -1,4 +1,4 @@
-"""One step of a graph, and the values that steps hold: nodes within tuples, lists, dicts and slices."""
+"""Nodes of graphs, and their arguments: nodes within tuples, lists, dicts and slices."""
 
 import builtins
 import dataclasses
@@ -16,7 +16,7 @@ KINDS = ("placeholder", "get_attr", "call_function", "call_module", "call_method
 CALLS = ("call_function", "call_module", "call_method")
 
 IN_PLACE = ("add", "and", "floordiv", "lshift", "matmul", "mod", "mul", "or", "pow", "rshift", "sub", "truediv", "xor")
-# Python functions that do more than compute their result: see `has_side_effect`.
+# Python functions with side effects: see `has_side_effect`.
 SIDE_EFFECTS: set[Callable] = {getattr(operator, f"i{name}") for name in IN_PLACE}
 SIDE_EFFECTS |= {operator.iconcat, operator.setitem, operator.delitem, setattr, delattr, print}
 
@@ -24,7 +24,7 @@ F = TypeVar("F", bound=Callable)
 
 
 def has_side_effect(fn: F) -> F:
-    """Mark a function, whose calls then stay in a graph even if nothing uses their results; returns it.
+    """Mark a function as impure, so that unused calls of it stay in a graph; return it.
 
     >>> @has_side_effect
     ... def log(x):
@@ -74,14 +74,14 @@ class Node:
         self._args: tuple = ()
         self._kwargs: dict[str, Any] = {}
         self._inputs: dict[Node, None] = {}
-        self._previous = self._next = self  # the graph's places are a ring
+        self._previous = self._next = self  # the nodes of a graph are a doubly linked ring
         self._set(args, kwargs or {})
 
     # ------------------------------------------------------------------------------------------- its inputs
 
     @property
     def args(self) -> tuple:
-        """The positional arguments; assign a whole new tuple to change them."""
+        """The positional arguments; assign a new tuple to change them."""
         return self._args
 
     @args.setter
@@ -90,7 +90,7 @@ class Node:
 
     @property
     def kwargs(self) -> dict[str, Any]:
-        """The arguments by name; assign a whole new dict to change them."""
+        """The keyword arguments; assign a new dict to change them."""
         return self._kwargs
 
     @kwargs.setter
@@ -98,7 +98,7 @@ class Node:
         self._set(self._args, value)
 
     def _set(self, args: tuple, kwargs: dict[str, Any]) -> None:
-        """Take new arguments, as copies, and keep the users of old and new inputs up to date."""
+        """Set new arguments, as copies, and update the users of old and new inputs."""
         args, kwargs = frozen((tuple(args), dict(kwargs)))
         for node in self._inputs:
             node.users.pop(self, None)
@@ -109,31 +109,31 @@ class Node:
 
     @property
     def all_input_nodes(self) -> list["Node"]:
-        """The nodes among the arguments, each once."""
+        """The nodes among the arguments, without repetitions."""
         return list(self._inputs)
 
     @property
     def stack_trace(self) -> str | None:
-        """The line of the user's code that the step comes from, if tracing has left it in `meta`."""
+        """The line of the user's code that the node comes from, if tracing stored it in `meta`."""
         return self.meta.get("stack_trace")
 
     def replace_input_with(self, old: "Node", new: "Node") -> None:
-        """Use `new` wherever `old` stands among the arguments."""
+        """Replace `old` by `new` among the arguments."""
         args, kwargs = map_nodes((self._args, self._kwargs), lambda node: new if node is old else node)
         self._set(args, kwargs)
 
     def update_arg(self, idx: int, arg: Any) -> None:
-        """Put another value at a place of `args`; an IndexError if there is none."""
+        """Replace an argument by its index in `args`; raise an IndexError if there is none."""
         args = list(self._args)
         args[idx] = arg
         self.args = tuple(args)
 
     def update_kwarg(self, key: str, arg: Any) -> None:
-        """Put another value under a name of `kwargs`, or a first one."""
+        """Set a keyword argument."""
         self.kwargs = {**self._kwargs, key: arg}
 
     def insert_arg(self, idx: int, arg: Any) -> None:
-        """Put a further value into `args`, in front of the one at `idx`; an IndexError beyond their end."""
+        """Insert an argument into `args` before index `idx`; raise an IndexError beyond the end."""
         if not 0 <= idx <= len(self._args):
             raise IndexError(f"insert_arg: {self.name} has {len(self._args)} args, so there is no place {idx}")
         self.args = (*self._args[:idx], arg, *self._args[idx:])
@@ -145,7 +145,7 @@ class Node:
         *,
         propagate_meta: bool = False,
     ) -> list["Node"]:
-        """Let all users of this node use `replace_with` instead, except that one itself; returns the users changed.
+        """Replace this node by `replace_with` in all its users, except that one itself; return the changed users.
 
         `delete_user_cb(user)` tells whether a user is to change.  With `propagate_meta` the new node gets this one's
         `meta`; a ValueError if it has some of its own.
@@ -173,7 +173,7 @@ class Node:
         return self._previous
 
     def prepend(self, node: "Node") -> None:
-        """Move `node` to the place before this one; a ValueError if it is of another graph."""
+        """Move `node` before this one; raise a ValueError if it is of another graph."""
         if node.graph is not self.graph:
             raise ValueError(f"{self.name}: {node.name} is of another graph; copy it with graph.node_copy")
         if node is not self:
@@ -181,7 +181,7 @@ class Node:
             node._link(self._previous, self)
 
     def append(self, node: "Node") -> None:
-        """Move `node` to the place after this one; a ValueError if it is of another graph."""
+        """Move `node` after this one; raise a ValueError if it is of another graph."""
         if node is not self:
             self._next.prepend(node)
 
@@ -195,7 +195,7 @@ class Node:
     # ------------------------------------------------------------------------------------------- what it is
 
     def is_impure(self, impure_random: bool = True) -> bool:
-        """Whether the step does more than compute its result, so that it must stay even without users.
+        """Return whether the node has side effects, so that it must stay even without users.
 
         Impure are operators that say so, those that draw random numbers unless `impure_random` is False, functions
         that `has_side_effect` marks, methods whose names end in _, and modules that have `_is_impure`, or in training
@@ -215,7 +215,7 @@ class Node:
         return self.name
 
     def format_node(self) -> str:
-        """The node as one line of its graph's text."""
+        """Return the node as one line of its graph's text."""
         if self.op == "output":
             return f"return {self._args[0]!r}"
         head = f"%{self.name} : [num_users={len(self.users)}] = {self.op}[target={target_text(self.target)}]"
@@ -229,12 +229,12 @@ class Node:
 def _is_marked(function: Callable) -> bool:
     try:
         return function in SIDE_EFFECTS
-    except TypeError:  # no hash
+    except TypeError:  # unhashable
         return False
 
 
 def _changes(module: Any) -> bool:
-    """Whether calling a module may change it."""
+    """Return whether calling a module may change it."""
     marked = getattr(module, "_is_impure", None)
     if marked is not None:
         return bool(marked)
@@ -242,12 +242,12 @@ def _changes(module: Any) -> bool:
 
 
 def target_name(target: Any) -> str:
-    """A target's own name: of an operator or a function without where it is defined."""
+    """Return a target's name, for an operator or a function without its module."""
     return target.name if isinstance(target, Op) else str(getattr(target, "__name__", target))
 
 
 def target_text(target: Any) -> str:
-    """A target as text: an operator by its name, a Python function by its module and name."""
+    """Return a target as text: an operator by its name, a Python function by its module and name."""
     if isinstance(target, str | Op) or not hasattr(target, "__name__"):
         return target_name(target)
     home = getattr(target, "__module__", None) or builtins.__name__
@@ -255,7 +255,7 @@ def target_text(target: Any) -> str:
 
 
 def frozen(value: Any) -> Any:
-    """Nested tuples, lists, dicts and slices as copies that can't change.
+    """Return immutable copies of nested tuples, lists, dicts and slices.
 
     >>> type(frozen([1, 2])).__name__
     'immutable_list'
@@ -275,7 +275,7 @@ def frozen(value: Any) -> Any:
 
 
 def _check_holds_none(value: Any) -> None:
-    """Refuse an object of a dataclass with nodes inside, which nobody would compute."""
+    """Raise for a dataclass instance that contains nodes, which would not be computed."""
     held = list(nodes_in([getattr(value, f.name, None) for f in dataclasses.fields(value)]))
     if held:
         name = type(value).__name__
@@ -283,7 +283,7 @@ def _check_holds_none(value: Any) -> None:
 
 
 def map_leaves(value: Any, function: Callable[[Any], Any]) -> Any:
-    """`function(leaf)` in place of every leaf of nested tuples, lists, dicts and slices, which are copied.
+    """Return a copy of nested tuples, lists, dicts and slices with `function(leaf)` for every leaf.
 
     >>> map_leaves(([1], slice(2, 3)), str)
     (['1'], slice('2', '3', 'None'))
@@ -301,26 +301,26 @@ def map_leaves(value: Any, function: Callable[[Any], Any]) -> Any:
 
 
 def is_record(value: Any) -> bool:
-    """Whether a value is a named tuple or an object of a dataclass, which a call of its class makes."""
+    """Return whether a value is a named tuple or a dataclass instance, which a call of its class rebuilds."""
     if isinstance(value, tuple):
         return hasattr(value, "_fields")
     return dataclasses.is_dataclass(value) and not isinstance(value, type)
 
 
 def map_nodes(value: Any, function: Callable[[Node], Any]) -> Any:
-    """`function(node)` in place of every node in nested tuples, lists, dicts and slices, which are copied."""
+    """Return a copy of nested tuples, lists, dicts and slices with `function(node)` for every node."""
     return map_leaves(value, lambda leaf: function(leaf) if isinstance(leaf, Node) else leaf)
 
 
 def nodes_in(value: Any) -> Iterator[Node]:
-    """Every node in nested tuples, lists, dicts and slices."""
+    """Yield every node in nested tuples, lists, dicts and slices."""
     found: list[Node] = []
     map_nodes(value, found.append)
     return iter(found)
 
 
 def format_value(value: Any) -> str:
-    """A value as text, each node as `%name`."""
+    """Return a value as text, with each node as `%name`."""
     if isinstance(value, Node):
         return f"%{value.name}"
     if isinstance(value, tuple):

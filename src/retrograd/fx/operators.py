@@ -1,4 +1,4 @@
-"""The operators that only graphs hold: choosing among results, checking what a trace read, writes under no_grad."""
+"""Operators that occur in graphs only: selection of results, guards, writes under no_grad."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from retrograd.ops.family import Composite
 
 @op("pick(Tensor[] outputs, int index) -> Tensor")
 class pick(Composite):
-    """One of the results of an operator that has several."""
+    """Return one of the results of an operator that has several."""
 
     public = False
     method = False
@@ -24,7 +24,7 @@ class pick(Composite):
 
 @op("guard(Tensor x, Tensor expected, *, str source) -> Tensor")
 class guard(Definition, differentiable=False, impure=True):
-    """Checks that x is what it was when the trace read it at `source`; a RuntimeError says what differs."""
+    """Raise a RuntimeError if x differs from what the trace read at `source`."""
 
     public = False
     method = False

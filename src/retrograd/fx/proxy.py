@@ -1,4 +1,4 @@
-"""Stand-ins for values that are not there yet: what is done with one is written into a graph."""
+"""Proxies for values that do not exist yet: operations on them are recorded in a graph."""
 
 import math
 import operator
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class TraceError(ValueError):
-    """The traced code did what can't be done with a value that is not there yet."""
+    """Traced code did something that is impossible with a value that does not exist yet."""
 
 
 class Proxy:
-    """Stands for the result of a node while code is traced without example values.
+    """Represents the result of a node while code is traced without example values.
 
     Operators on tensors, methods, attributes and Python's operators answer with further proxies, each of a new node.
     What needs the value itself is refused, with the line that asked: `bool(proxy)`, iterating, `len`, `int`.  Only
@@ -34,14 +34,14 @@ class Proxy:
 
     @classmethod
     def __tensor_function__(cls, func: Callable, types: tuple, args: tuple, kwargs: dict[str, Any]) -> "Proxy":
-        """The node of an operator's call on proxies among others."""
+        """Return a proxy for the node of an operator's call with proxies among its arguments."""
         if isinstance(func, Op):
             inputs = zip([p.name for p in func.schema.inputs], args, strict=True)
             args, kwargs = as_written(func, {**dict(inputs), **kwargs})
         return _tracer_among((args, kwargs)).create_proxy("call_function", func, args, kwargs)
 
     def __getattr__(self, name: str) -> "Attribute":
-        if name.startswith("__") and name.endswith("__"):  # protocols, which Python and NumPy look for
+        if name.startswith("__") and name.endswith("__"):  # protocols that Python and NumPy probe
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return Attribute(self, name)
 
@@ -55,7 +55,7 @@ class Proxy:
         self.tracer.create_proxy("call_function", operator.setitem, (self, key, value), {})
 
     __hash__ = object.__hash__
-    __array_ufunc__ = None  # NumPy's arrays leave operators to the proxy
+    __array_ufunc__ = None  # makes NumPy's arrays defer to the proxy's operators
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         instead = "compute with operators that answer with new tensors; what is made while tracing can't be written to"
@@ -87,7 +87,7 @@ class Proxy:
 
 
 class Attribute(Proxy):
-    """An attribute of a proxy; only if it is not called, as a method is, it gets a node."""
+    """An attribute of a proxy; it gets a node only if it is not called like a method."""
 
     def __init__(self, root: Proxy, attr: str) -> None:
         self.root = root
@@ -107,7 +107,7 @@ class Attribute(Proxy):
 
 
 class SizedProxy(Proxy):
-    """The proxy of a parameter whose sizes are known, and numbers."""
+    """The proxy of a parameter with known sizes."""
 
     def __init__(self, node: Node, tracer: "Tracer", tensor: Tensor) -> None:
         super().__init__(node, tracer)
@@ -116,7 +116,7 @@ class SizedProxy(Proxy):
 
 
 def _refuse(proxy: Proxy, what: str, instead: str = "", kind: type[Exception] = TraceError) -> NoReturn:
-    """Say what can't be done with a proxy, at which line, and what can."""
+    """Return the error for an operation that a proxy does not support, with the line and the alternatives."""
     instead = instead or "give an argument that decides it in concrete_args, mark the function with fx.wrap, or use "
     raise kind(
         f"symbolic_trace: {proxy!r} stands for a value that is not there yet: {what}, at {user_line()}; "
@@ -151,7 +151,7 @@ for _name, _rounded in _ROUNDED.items():
 
 
 def unpacked(proxy: Proxy) -> Iterator:
-    """The members of a proxy, as many as the names that the user's line unpacks it into; refused where none does."""
+    """Return the members of a proxy that the user's line unpacks into names; raise if no line does."""
     frame = user_frame()
     if frame is not None:
         for instruction in get_instructions(frame.f_code):
@@ -161,12 +161,12 @@ def unpacked(proxy: Proxy) -> Iterator:
 
 
 def refuse_bool(proxy: Proxy) -> NoReturn:
-    """A branch depends on a proxy."""
+    """Raise because a branch depends on a proxy."""
     _refuse(proxy, "its truth, on which a branch depends, is not known")
 
 
 def refuse_hidden(value: Any) -> None:
-    """Refuse an object with proxies inside, which no node would know of; a TraceError names its class."""
+    """Raise a TraceError for an object that contains proxies, of which no node would know."""
     held = members(value)
     if held and proxies_in(held):
         raise TraceError(
@@ -177,7 +177,7 @@ def refuse_hidden(value: Any) -> None:
 
 
 def proxies_in(values: Any) -> list[Proxy]:
-    """The proxies in nested containers."""
+    """Yield the proxies in nested containers."""
     found: list[Proxy] = []
     map_leaves(values, lambda leaf: found.append(leaf) if isinstance(leaf, Proxy) else None)
     return found

@@ -1,4 +1,4 @@
-"""How a graph's flat inputs and output stand in the arguments and result of the function that was traced."""
+"""The mapping between a traced function's arguments and result and a graph's flat inputs and output."""
 
 import inspect
 from collections.abc import Callable
@@ -17,21 +17,21 @@ from retrograd.fx.traced_writes import USER_INPUT, Mutation, write_back
 
 
 class Input(NamedTuple):
-    """One tensor among the arguments: the name of its placeholder, and its shape and dtype."""
+    """A tensor among the arguments: the name of its placeholder, and its shape and dtype."""
 
     name: str
     aval: Aval
 
 
 class Constant(NamedTuple):
-    """One argument that is no tensor; its value is part of the graph."""
+    """An argument that is no tensor; its value is part of the graph."""
 
     name: str
     value: Any
 
 
 class Signature:
-    """Takes arguments apart into tensors, and puts results together.
+    """Flattens arguments to tensors, and rebuilds results.
 
     Arguments are pytrees, as in optree: nested tuples, lists, dicts, and what is registered there.  Their
     structure, the shapes and dtypes of tensors, and the values of everything else belong to the graph.  Sizes that are
@@ -55,17 +55,17 @@ class Signature:
         self._specs: dict[str, Any] = {}  # the tree of each argument
         self._leaves: list[Input | Constant] = []
         self._result: Any = None
-        self._same: dict[int, int] = {}  # leaf of the result -> the mutation whose target it is
+        self._same: dict[int, int] = {}  # index of a result's leaf -> the mutation whose target it is
         self.mutations: list[Mutation] = []
         self.knows_sizes = True
 
     @property
     def inputs(self) -> list[Input]:
-        """The tensors among the arguments, one per placeholder."""
+        """The tensors among the arguments, one for each placeholder."""
         return [leaf for leaf in self._leaves if isinstance(leaf, Input)]
 
     def learn(self, args: tuple, kwargs: dict[str, Any]) -> list[Tensor]:
-        """Take these arguments as the example that all others are to be like; returns their tensors."""
+        """Set the example that all later arguments must match; return its tensors."""
         found = []
         for name, value in self._bind(args, kwargs).arguments.items():
             paths, leaves, self._specs[name] = optree.tree_flatten_with_path(with_fields(value))
@@ -75,7 +75,7 @@ class Signature:
         return [leaf for leaf in found if isinstance(leaf, Tensor)]
 
     def rebuild(self, tensors: list[Tensor]) -> inspect.BoundArguments:
-        """The arguments with these tensors in place of the example's."""
+        """Return the arguments with these tensors in place of the example's."""
         rest = iter(tensors)
         leaves = iter([next(rest) if isinstance(leaf, Input) else leaf.value for leaf in self._leaves])
         arguments = {
@@ -85,7 +85,7 @@ class Signature:
         return inspect.BoundArguments(self.parameters, arguments)
 
     def flatten(self, args: tuple, kwargs: dict[str, Any]) -> list[Tensor]:
-        """The tensors among arguments like the example; a ValueError names the first that is not like it."""
+        """Return the tensors of arguments; a ValueError names the first that does not match the example."""
         found = []
         for name, value in self._bind(args, kwargs).arguments.items():
             leaves, spec = optree.tree_flatten(with_fields(value))
@@ -99,7 +99,7 @@ class Signature:
         return tensors
 
     def check_apart(self, tensors: list[Tensor]) -> None:
-        """A ValueError if an argument that is written to shares memory with another: in a graph none do."""
+        """Raise a ValueError if an argument that is written to shares memory with another."""
         written = {m.target for m in self.mutations if m.kind == USER_INPUT}
         pairs = list(zip(self.inputs, tensors, strict=True)) if written else []
         for known, x in pairs:
@@ -111,22 +111,22 @@ class Signature:
                     )
 
     def check(self, leaf: Any, known: Input | Constant) -> None:
-        """Raise a ValueError if a leaf of the arguments is not like the example's."""
+        """Raise a ValueError if a leaf of the arguments does not match the example's."""
         _check(leaf, known, self.knows_sizes)
 
     def learn_result(self, result: Any) -> list:
-        """Take this result's structure for that of all results; returns its leaves."""
+        """Set the structure of all results; return the leaves of this one."""
         leaves, self._result = optree.tree_flatten(with_fields(result))
         for leaf in leaves:
             check_hides_none(leaf)
         return leaves
 
     def learn_mutations(self, mutations: list[Mutation], same: dict[int, int]) -> None:
-        """Take these for what is written to; `same`: which leaves of the result are such a target itself."""
+        """Set the targets of writes; `same` maps leaves of the result that are a target to it."""
         self.mutations, self._same = mutations, same
 
     def keeping(self, *kinds: str) -> "Signature":
-        """The same with mutations of these kinds alone, for a graph that does the others itself."""
+        """Return the signature with mutations of these kinds only, for a graph that performs the others itself."""
         places = [i for i, mutation in enumerate(self.mutations) if mutation.kind in kinds]
         made = copy(self)
         same = {leaf: places.index(i) for leaf, i in self._same.items() if i in places}
@@ -135,18 +135,18 @@ class Signature:
 
     @property
     def single(self) -> bool:
-        """Whether the result is one leaf, which the graph returns as it is; else a tuple of leaves."""
+        """Whether the result is one leaf, which the graph returns as it is, not in a tuple."""
         return not self.mutations and self._result.is_leaf()
 
     def restore(self, flat: Any) -> Any:
-        """A result of the structure that was learnt, from what the graph returns, if it writes to nothing."""
+        """Return a result of the learnt structure from the graph's, if the graph writes to nothing."""
         if self.mutations:
             written = ", ".join(m.target for m in self.mutations)
             raise NotImplementedError(f"this graph writes to {written}, which only running its GraphModule does")
         return flat if self.single else optree.tree_unflatten(self._result, flat)
 
     def finish(self, flat: Any, inputs: list[Tensor], module: Any) -> Any:
-        """Write what the graph returns to the module and the inputs that it ran on; returns the result."""
+        """Write the graph's mutations to the module and the inputs; return the result."""
         if not self.mutations:
             return self.restore(flat)
         count = len(self.mutations)
@@ -162,10 +162,10 @@ class Signature:
 
 
 def _parameters(function: Callable) -> inspect.Signature:
-    """The function's parameters, without annotations, which nothing needs and which may not pickle."""
+    """Return the function's parameters without annotations, which may not pickle."""
     try:
         found = inspect.signature(function).parameters.values()
-    except ValueError:  # some builtins do not say
+    except ValueError:  # some builtins have no signature
         return inspect.signature(lambda *args, **kwargs: None)
     return inspect.Signature([p.replace(annotation=inspect.Parameter.empty) for p in found])
 
@@ -193,7 +193,7 @@ def _check(leaf: Any, known: Input | Constant, knows_sizes: bool) -> None:
 
 
 def _like(a: Aval, b: Aval) -> bool:
-    """Whether two types differ in sizes alone that are no numbers."""
+    """Return whether two types are equal except in symbolic sizes."""
     pairs = zip(a.shape, b.shape, strict=False)
     return a.dtype == b.dtype and a.ndim == b.ndim and all(s == t or _are_symbolic(s, t) for s, t in pairs)
 

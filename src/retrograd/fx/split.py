@@ -1,4 +1,4 @@
-"""Cutting a graph into submodules."""
+"""Splitting a graph into submodules."""
 
 import operator
 from collections.abc import Callable, Iterable
@@ -22,7 +22,7 @@ def split_module(
     *,
     partition_affix: str | None = None,
 ) -> GraphModule:
-    """A module that computes the same through submodules `submod_0`, `submod_1`, ..., graph modules each.
+    """Return a module that computes the same through submodules `submod_0`, `submod_1`, ..., graph modules each.
 
     `split_callback(node)` says for each call to which part it belongs; what it answers ends the submodule's name.
     Parts run in the order that their values need, those of which either could come first as the graph has them, or
@@ -52,7 +52,7 @@ def split_module(
 
 @dataclass
 class _Part:
-    """A submodule to be: its nodes, the values that it takes and gives, and the parts whose values it takes."""
+    """A future submodule: its nodes, its inputs and outputs, and the parts that it depends on."""
 
     name: str
     nodes: list[Node] = field(default_factory=list)
@@ -61,7 +61,7 @@ class _Part:
     after: set[str] = field(default_factory=set)
 
     def graph(self) -> Graph:
-        """The part's own graph."""
+        """Return the part's own graph."""
         graph = Graph()
         inside: dict[Node, Any] = {}
         for node in self.inputs:
@@ -78,7 +78,7 @@ class _Part:
 
 
 def _parts(graph: Graph, split_callback: Callable[[Node], Any], prefix: str) -> dict[str, _Part]:
-    """The parts by name, in the order of their first nodes."""
+    """Return the parts by name, in the order of their first nodes."""
     parts: dict[str, _Part] = {}
     home: dict[Node, _Part] = {}
     for node in graph.nodes:
@@ -102,7 +102,7 @@ def _parts(graph: Graph, split_callback: Callable[[Node], Any], prefix: str) -> 
 
 
 def _sorted(parts: dict[str, _Part]) -> list[_Part]:
-    """The parts in an order in which every one comes after what it needs, as near to theirs as that allows."""
+    """Return the parts in a topological order, as near to the given order as possible."""
     sorter = TopologicalSorter({name: part.after for name, part in parts.items()})
     place = {name: index for index, name in enumerate(parts)}
     try:
@@ -120,7 +120,7 @@ def _sorted(parts: dict[str, _Part]) -> list[_Part]:
 
 
 class _Splitter:
-    """Writes the graph that calls the parts."""
+    """Builds the graph that calls the parts."""
 
     def __init__(self, graph: Graph, root: Module, parts: Iterable[_Part]) -> None:
         self.old = graph
@@ -130,7 +130,7 @@ class _Splitter:
         self.values: dict[Node, Any] = {}
 
     def module(self, names: dict[str, str]) -> GraphModule:
-        """The whole; `names` is filled with where its parameters and submodules come from."""
+        """Return the split module; fill `names` with the origins of its parameters and submodules."""
         for node in self.old.find_nodes(op="placeholder"):
             self.values[node] = self.graph.node_copy(node)
         modules = {part.name: GraphModule(self.root, part.graph()) for part in self.parts}

@@ -1,4 +1,4 @@
-"""Finding small graphs in a large one, and putting others in their place."""
+"""Finding subgraphs that match a pattern, and replacing them."""
 
 import copy
 import operator
@@ -16,7 +16,7 @@ from retrograd.nn.module import Module
 Program = Callable | Graph | GraphModule
 
 
-# What tensors call the functions of the module operator, where that is another name.
+# Tensor methods for functions of the module `operator` that have another name.
 CALLED = {
     "truediv": "div", "floordiv": "floor_divide", "mod": "remainder",
     "and_": "bitwise_and", "or_": "bitwise_or", "xor": "bitwise_xor", "invert": "bitwise_not",
@@ -24,7 +24,7 @@ CALLED = {
 
 
 class Match(NamedTuple):
-    """One place where a pattern was found: its last node there, and the pattern's nodes with what they stand for."""
+    """An occurrence of a pattern: its last node in the graph, and the pattern's nodes with their counterparts."""
 
     anchor: Node
     nodes_map: dict[Node, Any]
@@ -59,7 +59,7 @@ def rewritten(
     chosen: Callable[[Match, Graph], Program] | None = None,
     ignore_literals: bool = False,
 ) -> list[tuple[Match, list[Node]]]:
-    """Replace the matches that are accepted, each by what is `chosen` if that is given; returns them with new nodes."""
+    """Replace the accepted matches, each by `chosen`'s result if given; return them with new nodes."""
     if not isinstance(gm, GraphModule):
         raise TypeError(f"replace_pattern: expected a graph module, got {type(gm).__name__}; see fx.symbolic_trace")
     wanted = _module(pattern, gm)
@@ -110,7 +110,7 @@ def _results(graph: Graph) -> tuple:
 
 
 class _Matcher:
-    """Looks for a pattern from its last result backwards."""
+    """Searches for a pattern from its last result backwards."""
 
     def __init__(self, gm: GraphModule, pattern: GraphModule, ignore_literals: bool) -> None:
         self.gm, self.pattern, self.ignore_literals = gm, pattern, ignore_literals
@@ -118,7 +118,7 @@ class _Matcher:
         self.place = {node: index for index, node in enumerate(gm.graph.nodes)}
 
     def matches(self) -> list[Match]:
-        """All places, none of which shares a call with another."""
+        """Return all matches, none of which shares a call with another."""
         found: list[Match] = []
         taken: set[Node] = set()
         for node in self.gm.graph.nodes:
@@ -129,7 +129,7 @@ class _Matcher:
         return found
 
     def _match_at(self, node: Node) -> Match | None:
-        """The pattern with its first result at a node; further results are looked for after what they share."""
+        """Match the pattern with its first result at a node; then its further results."""
         for bound in self._ways({}, [(self.anchors[0], node)], list(self.anchors[1:])):
             match = Match(node, bound)
             if self._is_closed(match) and self._has_room(match):
@@ -137,7 +137,7 @@ class _Matcher:
         return None
 
     def _ways(self, bound: dict[Node, Any], pairs: list[tuple], rest: list[Node]) -> Iterator[dict[Node, Any]]:
-        """The ways to bind the pattern's nodes such that all pairs agree, and the rest of its results too."""
+        """Yield the ways to bind the pattern's nodes such that all pairs and remaining results agree."""
         bound = dict(bound)
         if not all(self._agree(wanted, there, bound) for wanted, there in pairs):
             return
@@ -151,7 +151,7 @@ class _Matcher:
                     yield from self._ways(bound, [(rest[0], node)], rest[1:])
 
     def _agree(self, first: Any, second: Any, bound: dict[Node, Any]) -> bool:
-        """Whether a part of the pattern and of the graph are alike; notes what stands for what."""
+        """Return whether a part of the pattern and of the graph agree, and record the bindings."""
         pairs = [(first, second)]
         while pairs:
             wanted, there = pairs.pop()
@@ -172,11 +172,11 @@ class _Matcher:
         return True
 
     def _are_literals(self, wanted: Any, there: Any) -> bool:
-        """Whether both are numbers or texts, which may differ."""
+        """Return whether both are numbers or texts, which may differ."""
         return self.ignore_literals and all(isinstance(value, int | float | complex | str) for value in (wanted, there))
 
     def _bind(self, wanted: Node, there: Any) -> list[tuple] | None:
-        """The pairs of arguments that must agree if two nodes are to; None if they can't."""
+        """Return the pairs of arguments that must agree if two nodes are to; None if they can't."""
         if wanted.op == "placeholder":
             return []
         if not isinstance(there, Node):
@@ -197,7 +197,7 @@ class _Matcher:
         return _attribute(self.pattern, wanted) is _attribute(self.gm, there)
 
     def _is_closed(self, match: Match) -> bool:
-        """Whether nothing else uses what the replacement will not have."""
+        """Return whether nothing else uses the nodes that the replacement removes."""
         results = [match.nodes_map[node] for node in self.anchors]
         inside = set(_inside(match))
         kept = [node for node in inside if node not in results]
@@ -206,7 +206,7 @@ class _Matcher:
         )
 
     def _has_room(self, match: Match) -> bool:
-        """Whether there is a place after all arguments and before all uses of results."""
+        """Return whether there is a position after all arguments and before all uses of results."""
         after = [self.place[v] for n, v in match.nodes_map.items() if n.op == "placeholder" and isinstance(v, Node)]
         inside = set(_inside(match))
         users = [user for node in self.anchors for user in match.nodes_map[node].users if user not in inside]
@@ -214,12 +214,12 @@ class _Matcher:
 
 
 def _inside(match: Match) -> list[Node]:
-    """The calls that a match replaces."""
+    """Return the calls that a match replaces."""
     return [there for wanted, there in match.nodes_map.items() if wanted.op in CALLS]
 
 
 def _members(wanted: Any, there: Any) -> list[tuple] | None:
-    """The pairs of members of two containers of one kind; none for equal constants; None if they differ."""
+    """Return pairs of members of two containers of one kind; none for equal constants; None if they differ."""
     if isinstance(wanted, slice) and isinstance(there, slice):
         return [(wanted.start, there.start), (wanted.stop, there.stop), (wanted.step, there.step)]
     if isinstance(wanted, dict) and isinstance(there, dict):
@@ -230,7 +230,7 @@ def _members(wanted: Any, there: Any) -> list[tuple] | None:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Whether two constants are one: tensors of equal numbers, or equal values of one type."""
+    """Return whether two constants are equal: tensors of equal values, or equal values of one type."""
     if a is b:
         return True
     if isinstance(a, Tensor) and isinstance(b, Tensor):
@@ -244,7 +244,7 @@ def _attribute(module: Module, node: Node) -> Any:
 
 
 def _call(node: Node) -> tuple[Any, Any]:
-    """What a node calls, and its arguments: by name for operators, however the call is written."""
+    """Return what a node calls, and its arguments: by name for operators, however the call is written."""
     op = operator_of(node)
     if op is None:
         return (node.op, node.target), (node.args, node.kwargs)
@@ -254,7 +254,7 @@ def _call(node: Node) -> tuple[Any, Any]:
 
 
 def operator_of(node: Node) -> Op | None:
-    """The registered operator that a call means if its arguments are tensors: that of `x + y`, and of `x.add(y)`."""
+    """Return the registered operator of a call whose arguments are tensors: that of `x + y`, and of `x.add(y)`."""
     found: Any = None
     if node.op == "call_method":
         found = getattr(Tensor, node.target, None)
@@ -276,7 +276,7 @@ def operator_of(node: Node) -> Op | None:
 
 
 class _Rewriter:
-    """Puts copies of the replacement into a graph."""
+    """Inserts copies of the replacement into a graph."""
 
     def __init__(self, gm: GraphModule, pattern: GraphModule) -> None:
         self.gm = gm
@@ -287,7 +287,7 @@ class _Rewriter:
         self.names: dict[tuple[GraphModule, str], str] = {}  # a replacement's qualified names -> those in the module
 
     def replace(self, match: Match, replacement: GraphModule) -> list[Node]:
-        """Put the replacement in the place of one match; returns its nodes."""
+        """Replace one match; return the new nodes."""
         graph, source = self.gm.graph, replacement.graph
         bound = [self._current(match.nodes_map.get(argument)) for argument in self.arguments]
         values: dict[Node, Any] = dict(zip(source.find_nodes(op="placeholder"), bound, strict=True))
@@ -308,7 +308,7 @@ class _Rewriter:
         return value
 
     def _where(self, match: Match) -> Node:
-        """The first use of a result outside, or what comes after the last call, if that is earlier."""
+        """Return the first outside use of a result, or the node after the last call, whichever is earlier."""
         inside = set(_inside(match))
         last = max(inside, key=self.place.__getitem__).next
         for node in self.gm.graph.nodes:
@@ -317,7 +317,7 @@ class _Rewriter:
         return last
 
     def _copy(self, node: Node, values: dict[Node, Any], anchor: Node, replacement: GraphModule) -> Node:
-        """A copy of one node; where the module has operators alone, a call of one."""
+        """Return a copy of one node; where the module has operators only, a call of one."""
         copy = self.gm.graph.node_copy(node, values.__getitem__)
         if node.op in ("get_attr", "call_module"):
             copy.target = self._adopted(node, replacement)
@@ -330,7 +330,7 @@ class _Rewriter:
         return copy
 
     def _put(self, old: Node, new: Any) -> None:
-        """Let everything use a result of the replacement; a constant too."""
+        """Replace all uses by a result of the replacement, which may be a constant."""
         for user in list(old.users):
             user.args, user.kwargs = map_nodes((user.args, user.kwargs), lambda n: new if n is old else n)
         if isinstance(new, Node) and "val" in old.meta:
@@ -338,7 +338,7 @@ class _Rewriter:
         self.changed[old] = new
 
     def _adopted(self, node: Node, replacement: GraphModule) -> str:
-        """The name under which the module has what the replacement reads or calls: a free one, if it is new."""
+        """Return the module's name for an attribute of the replacement: a free one, if it is new."""
         key = replacement, node.target
         if key not in self.names:
             value = _attribute(replacement, node)
@@ -351,7 +351,7 @@ class _Rewriter:
 
 
 def _names(name: str) -> Iterable[str]:
-    """A name and variants of it, without end."""
+    """Yield a name and variants of it, without end."""
     yield name
     number = 0
     while True:

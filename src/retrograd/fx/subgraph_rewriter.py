@@ -1,4 +1,4 @@
-"""Replacing patterns in graphs, with a say in which matches are replaced and by what."""
+"""Replacing patterns in graphs, with filters for matches and a choice of replacements."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -12,7 +12,7 @@ __all__ = ["Match", "ReplacedPatterns", "replace_pattern", "replace_pattern_with
 
 
 class ReplacedPatterns(NamedTuple):
-    """A `Match` that was replaced, and the nodes that are in its place."""
+    """A `Match` that was replaced, and the nodes that replaced it."""
 
     anchor: Node
     nodes_map: dict

@@ -1,4 +1,4 @@
-"""Tracing without examples: code runs on proxies, and modules, methods and functions stay calls."""
+"""Symbolic tracing: code runs on proxies instead of tensors; modules, methods and functions stay calls."""
 
 import dataclasses
 import inspect
@@ -26,7 +26,7 @@ from retrograd.nn.parameter import Parameter
 
 
 def symbolic_trace(root: Module | Callable, concrete_args: dict[str, Any] | None = None) -> GraphModule:
-    """Run a function or module on stand-ins for its arguments, and return what it did as a `GraphModule`.
+    """Run a function or module on proxies for its arguments, and return what it did as a `GraphModule`.
 
     No examples are needed, and no shapes are known.  Calls of rg.nn's own modules are `call_module` nodes, which the
     result shares with `root`; methods of tensors are `call_method`; operators and Python's functions of its module
@@ -87,10 +87,10 @@ class Tracer:
         self._paths: dict[int, str] = {}  # id of a module, parameter, buffer or constant -> its qualified name
         self._constants: dict[str, Tensor] = {}
         self._attributes: dict[str, Proxy] = {}
-        self._stack: dict[str, tuple[str, str]] = {}  # the modules that run: qualified name -> that and the class
+        self._stack: dict[str, tuple[str, str]] = {}  # the running modules: qualified name -> (name, class)
 
     def trace(self, root: Module | Callable, concrete_args: dict[str, Any] | None = None) -> Graph:
-        """The graph of what `root` does; `concrete_args` are values of arguments by name."""
+        """Return the graph of `root`; `concrete_args` are values of arguments by name."""
         module = root if isinstance(root, Module) else Module()
         if not callable(root):
             raise TypeError(f"symbolic_trace: expected a function or a module, got {type(root).__name__}")
@@ -105,11 +105,11 @@ class Tracer:
         return self.graph
 
     def _is_flat(self, root: Any) -> bool:
-        """Whether the function of a graph module's graph is traced, which its signature belongs to."""
+        """Return whether the function of a graph module's graph is traced, to which its signature belongs."""
         return self.traced_func_name == "forward" and getattr(type(root), "forward", None) is GraphModule.forward
 
     def _callee(self, root: Module | Callable) -> Callee:
-        """The function, or the method of a module, that is traced; of a graph module the function of the graph."""
+        """Return the traced function or method of a module; for a graph module the function of the graph."""
         if not isinstance(root, Module):
             return Callee(root)
         if self._is_flat(root):
@@ -121,18 +121,18 @@ class Tracer:
         return Callee(found)
 
     def begin(self, module: Module) -> None:
-        """Start an empty graph, whose code belongs to a module."""
+        """Start an empty graph for the code of a module."""
         self.graph = Graph()
         self._paths = {id(value): name for name, value in reversed(tensors_and_modules(module))}
         self._constants, self._attributes, self._stack = {}, {}, {}
 
     def end(self, result: Any, module: Module) -> None:
-        """End the graph with what the code returned."""
+        """Finish the graph with the result of the code."""
         self.create_node("output", "output", (self.create_arg(result),), {})
         self.root = self.home(module, tensors_written(self.graph.signature))
 
     def home(self, module: Module, keep: Iterable[str] = ()) -> Module:
-        """A bare module with what the graph reads and calls, and what `module` has under further names."""
+        """Return a bare module with the attributes of the graph, and those of `module` under further names."""
         targets = [str(n.target) for n in self.graph.nodes if n.op in ("get_attr", "call_module")]
         home = extract(module, [*keep, *(target for target in targets if target not in self._constants)])
         for name, tensor in self._constants.items():
@@ -140,7 +140,7 @@ class Tracer:
         return home
 
     def _arguments(self, callee: Callee, concrete: dict[str, Any]) -> list:
-        """Proxies and concrete values for the parameters, in their order as locals, the former with placeholders."""
+        """Return proxies and concrete values for the parameters, in their order, and create placeholders."""
         unknown = concrete.keys() - {p.name for p in callee.parameters}
         if unknown:
             raise ValueError(f"symbolic_trace: concrete_args has {sorted(unknown)}, which are no arguments of the code")
@@ -153,7 +153,7 @@ class Tracer:
         ]
 
     def _specialized(self, name: str, proxy: Proxy, value: Any) -> Any:
-        """The value of a concrete argument, which the graph checks, with proxies in place of PH."""
+        """Return a concrete argument, which the graph checks, with proxies in place of PH."""
         leaves, spec = optree.tree_flatten(value)
         open_ones = [leaf for leaf in leaves if leaf is PH]
         check: Any = self.create_proxy("call_function", check_concrete, (proxy, value, name), {})
@@ -172,7 +172,7 @@ class Tracer:
     # -------------------------------------------------------------------------------------------- what is open
 
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
-        """Whether a call of a module is one node; if not, what is in it is traced.
+        """Return whether a call of a module becomes one node; if not, it is traced.
 
         True of rg.nn's own modules, and of graph modules that check shapes, as `fx.trace` makes them.
         """
