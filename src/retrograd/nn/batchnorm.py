@@ -6,6 +6,7 @@ from retrograd.core import Tensor
 from retrograd.nn import functional as F
 from retrograd.nn.normalization import Affine
 from retrograd.ops.create import ones, zeros
+from retrograd.ops.mutate import check_write
 
 
 class _ChannelNorm(Affine):
@@ -74,6 +75,7 @@ class _BatchNorm(_ChannelNorm):
             own = self.training or self.running_mean is None
             mean, var = (None, None) if self.training else (self.running_mean, self.running_var)
             return F.batch_norm(input, mean, var, self.weight, self.bias, own, 0.0, self.eps)
+        check_write("add_", self.num_batches_tracked)  # before anything changes
         # With momentum None, the mean of all batches so far: it moves by 1 / their number.
         momentum = 1 / (int(self.num_batches_tracked) + 1) if self.momentum is None else self.momentum
         mean, var = self.running_mean, self.running_var

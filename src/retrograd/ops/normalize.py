@@ -8,11 +8,20 @@ import math
 
 from retrograd.core import dtype as dtypes
 from retrograd.core import op, registry
+from retrograd.ops.buffers import write_statistic
 from retrograd.ops.channels import channel_dot, channel_mix, channel_standardize, norm_channels
-from retrograd.ops.family import Composite, Pointwise, broadcast_like, cast_to, check_real, kernels_know, numel
-from retrograd.ops.mutate import copy_
+from retrograd.ops.family import (
+    Composite,
+    Pointwise,
+    broadcast_like,
+    cast_to,
+    check_floating,
+    check_real,
+    kernels_know,
+    numel,
+)
 from retrograd.ops.norm_rows import normed
-from retrograd.ops.pointwise import detach, pow, rsqrt, square
+from retrograd.ops.pointwise import clone, pow, rsqrt, square
 from retrograd.ops.reduce import mean
 from retrograd.ops.view import cat, narrow, reshape
 
@@ -84,7 +93,6 @@ class standardize(Composite, opmath="x"):
 
 
 def _check_trailing(name, x, normalized_shape, **given):
-    check_real(name, x)
     if not normalized_shape or x.shape[max(x.ndim - len(normalized_shape), 0) :] != normalized_shape:
         raise ValueError(f"{name}: normalized_shape {normalized_shape} is not how shape {x.shape} ends")
     for what, tensor in given.items():
@@ -120,6 +128,7 @@ class layer_norm(Composite, aliases="nn.functional.layer_norm", opmath="x weight
     method = False
 
     def compose(x, weight, bias, *, normalized_shape, eps):
+        check_real("layer_norm", x)
         _check_trailing("layer_norm", x, normalized_shape, weight=weight, bias=bias)
         if kernels_know(x, weight, bias):
             return normed(x, len(normalized_shape), weight, bias, eps)
@@ -143,7 +152,7 @@ class layer_norm(Composite, aliases="nn.functional.layer_norm", opmath="x weight
 class rms_norm(Composite, aliases="nn.functional.rms_norm", opmath="x weight"):
     """RMS normalization: x / sqrt(mean(x^2) + eps) over its last dimensions, `normalized_shape`, times weight.
 
-    eps: None for the machine epsilon of the dtype.  B. Zhang and R. Sennrich, Root mean square layer normalization,
+    x may be complex.  eps: None for the machine epsilon of the dtype.  B. Zhang and R. Sennrich, Root mean square layer normalization,
     arXiv 1910.07467.
 
     >>> import retrograd as rg
@@ -154,10 +163,14 @@ class rms_norm(Composite, aliases="nn.functional.rms_norm", opmath="x weight"):
     method = False
 
     def compose(x, weight, *, normalized_shape, eps):
+        check_floating("rms_norm", x)
         _check_trailing("rms_norm", x, normalized_shape, weight=weight)
         eps = dtypes.finfo(x.dtype).eps if eps is None else eps
         if kernels_know(x, weight):
             return normed(x, len(normalized_shape), weight, None, eps, center=False)
+        if x.dtype.kind == "c":
+            dims = tuple(range(-len(normalized_shape), 0))
+            return _weighed(x * rsqrt(mean(square(x), dims, keepdim=True) + eps), weight, None)
         return _weighed(_rows(x, len(normalized_shape), eps, center=False), weight, None)
 
     def samples(r):
@@ -174,6 +187,8 @@ class rms_norm(Composite, aliases="nn.functional.rms_norm", opmath="x weight"):
 def _channels(name, x, **given):
     """x reshaped to (n, channels, l); ValueError names the argument that does not fit."""
     check_real(name, x)
+    if x.shape == (0,):  # no samples, without channels
+        x = reshape(x, (0, 0))
     if x.ndim < 2:
         raise ValueError(f"{name}: expected at least 2 dimensions, (n, channels, ...), got shape {x.shape}")
     for what, tensor in given.items():
@@ -199,10 +214,10 @@ def _with_running(name, x, mean, var, weight, bias, eps):
     return channel_mix(x, scale, shift)
 
 
-def _keep_running(running, found, momentum):
+def keep_running(name, running, found, momentum):
     """Move a running statistic towards that of the batch, in place."""
     if running is not None:
-        copy_(running, detach(running) * (1 - momentum) + detach(found) * momentum)
+        write_statistic(name, running, lambda old, new: old * (1 - momentum) + new * momentum, found)
 
 
 @op(
@@ -238,8 +253,8 @@ class batch_norm(Composite, home="nn.functional", opmath="x weight bias"):
         weight = registry["ones"](parts.shape[1:2], dtype=x.dtype) if weight is None else weight
         bias = registry["zeros"](parts.shape[1:2], dtype=x.dtype) if bias is None else bias
         out, mean, var = norm_channels([parts, weight, bias], eps=eps)
-        _keep_running(running_mean, mean, momentum)
-        _keep_running(running_var, var * (count / max(count - 1, 1)), momentum)
+        keep_running("batch_norm", running_mean, mean, momentum)
+        keep_running("batch_norm", running_var, var * (count / max(count - 1, 1)), momentum)
         return reshape(out, x.shape)
 
     def samples(r):
@@ -278,8 +293,9 @@ class instance_norm(Composite, home="nn.functional", opmath="x weight bias"):
             raise ValueError(f"instance_norm: expected more than 1 spatial element when training, got shape {x.shape}")
         out, found, var = channel_standardize(reshape(parts, (1, n * c, count)), eps=eps)
         if running_mean is not None or running_var is not None:
-            _keep_running(running_mean, mean(reshape(found, (n, c)), 0), momentum)
-            _keep_running(running_var, mean(reshape(var, (n, c)), 0) * (count / max(count - 1, 1)), momentum)
+            keep_running("instance_norm", running_mean, mean(reshape(found, (n, c)), 0), momentum)
+            variance = mean(reshape(var, (n, c)), 0) * (count / max(count - 1, 1))
+            keep_running("instance_norm", running_var, variance, momentum)
         return reshape(_mix(reshape(out, (n, c, count)), weight, bias), x.shape)
 
     def samples(r):
@@ -334,6 +350,8 @@ class local_response_norm(Composite, home="nn.functional", opmath="x"):
             raise ValueError(f"local_response_norm: expected at least 3 dimensions, got shape {x.shape}")
         if size < 1:
             raise ValueError(f"local_response_norm: size must be at least 1, got {size}")
+        if 0 in x.shape:  # there is nothing to divide, and integers stay integers
+            return clone(x)
         before, after = (registry["zeros"]((x.shape[0], m, *x.shape[2:]), dtype=x.dtype) for m in _sides(size))
         squares = cat([before, square(x), after], 1)
         total = narrow(squares, 1, 0, x.shape[1])

@@ -12,8 +12,8 @@ from retrograd.nested.buffer_layout import is_nested, layout
 from retrograd.nested.dispatch import composed
 from retrograd.nested.ragged_dims import as_components
 from retrograd.nested.rules.reduce import stacked
-from retrograd.ops.mutate import copy_
-from retrograd.ops.pointwise import detach, rsqrt
+from retrograd.ops.normalize import keep_running
+from retrograd.ops.pointwise import rsqrt
 from retrograd.ops.reduce import mean, variance
 from retrograd.ops.view import reshape, squeeze, unsqueeze
 
@@ -102,8 +102,7 @@ def _standardized(x: Tensor, eps: float) -> tuple[Tensor, Tensor]:
 def _keep_running(running: Tensor | None, found: Tensor, momentum: float) -> None:
     """Update a running statistic with the mean of `found` over the components."""
     if running is not None:
-        found = mean(reshape(detach(found), (found.shape[0], -1)), 0)
-        copy_(running, detach(running) * (1 - momentum) + found * momentum)
+        keep_running("instance_norm", running, mean(reshape(found, (found.shape[0], -1)), 0), momentum)
 
 
 def _weighed(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:

@@ -1,0 +1,41 @@
+"""Buffers: tensors of numbers, such as running statistics, that operators update on the side."""
+
+from retrograd.core import NotBatchedError, at, current
+from retrograd.ops.mutate import copy_
+
+
+def write_statistic(name, x, change, *found):
+    """Write `change(x, *found)` into x, which an operator keeps, without derivatives, from whatever level runs it.
+
+    Levels of derivatives between x and the operator are passed, as PyTorch's batch_norm passes them; what differs
+    between the examples of a batch can't be written.
+    """
+    between = _levels_above(x)
+    if between is not None:
+        try:
+            found = [_number_below(t, between) for t in found]
+        except NotBatchedError as error:
+            raise NotBatchedError(
+                f"{name}: vmap can't write what differs between examples to a tensor from outside, of shape {x.shape}; "
+                f"map over that tensor too, or run example by example, by vmap(..., fallback='loop')"
+            ) from error
+    with at(x.level if between else current().level, False):
+        copy_(x, change(x, *found))
+
+
+def _levels_above(x):
+    """Return the levels from the current one to that of x, which is left out; None if the write is refused there."""
+    between, level = [], current().level
+    while level is not x.level:
+        if level is None or (level.wrote is not None and not level.transparent):
+            return None
+        between.append(level)
+        level = level.parent
+    return between
+
+
+def _number_below(t, levels):
+    """Return the value of a tensor below some levels, as a value that is read: without what they track."""
+    for level in levels:
+        t = level.read(t) if t.level is level else t
+    return t
