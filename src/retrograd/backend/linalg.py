@@ -414,6 +414,7 @@ def pseudo_inverse(a, atol, rtol, hermitian):
         u, s, vh = _svd(a, False)
         v = np.swapaxes(vh, -1, -2).conj()
     size = np.abs(s)
+    atol, rtol = (np.real(bound)[..., None] for bound in (atol, rtol))
     kept = size > np.maximum(atol, rtol * size.max(axis=-1, keepdims=True, initial=0))
     inverse = np.where(kept, 1 / np.where(kept, s, 1), 0).astype(s.dtype)
     return (v * inverse[..., None, :]) @ np.swapaxes(u, -1, -2).conj()

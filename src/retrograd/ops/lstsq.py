@@ -10,7 +10,15 @@ from retrograd.core import dtype as dtypes
 from retrograd.ops.constants import constant_in
 from retrograd.ops.family import Composite
 from retrograd.ops.linalg import matmul
-from retrograd.ops.matrix_functions import Mapped, check_matrices, linalg_pinv, mT, pinv_pullback, precision_of
+from retrograd.ops.matrix_functions import (
+    Mapped,
+    check_matrices,
+    linalg_pinv,
+    mT,
+    pinv_pullback,
+    precision_of,
+    pseudo_inverse,
+)
 from retrograd.ops.pointwise import conj, eq, real_part
 from retrograd.ops.reduce import all as all_of
 from retrograd.ops.reduce import sum as sum_over
@@ -58,7 +66,7 @@ class minimizer(Mapped):
         return matmul(mT(linalg_pinv(A)), g)
 
     def jvp_A(t, A, B):
-        return matmul(linalg_pinv.definition.jvp_A(t, A, linalg_pinv(A)), B)
+        return matmul(pseudo_inverse.definition.jvp_A(t, A, linalg_pinv(A)), B)
 
     def jvp_B(t, A):
         return matmul(linalg_pinv(A), t)

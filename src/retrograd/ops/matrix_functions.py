@@ -9,7 +9,8 @@ from retrograd.core.hooks import conjugate
 from retrograd.ops.batching import batch_all
 from retrograd.ops.complex import complex, imag
 from retrograd.ops.complex import conjugate_transpose as adjoint
-from retrograd.ops.family import Composite, Gufunc, Stacked, check_floating, numel, same_dtype
+from retrograd.ops.data import as_tensor
+from retrograd.ops.family import Composite, Gufunc, Stacked, cast_to, check_floating, numel, same_dtype, sum_to
 from retrograd.ops.linalg import matmul
 from retrograd.ops.pointwise import log, where
 from retrograd.ops.reduce import sum as sum_over
@@ -158,32 +159,19 @@ def pinv_pullback(A, P, g):
     return out + conjugate(rows + columns)
 
 
-@op(
-    "linalg.pinv(Tensor A, number? rcond=None, bool hermitian=False, *, number? atol=None, number? rtol=None) "
-    "-> Tensor"
-)
-class linalg_pinv(Gufunc, reduces_cotangent=False):
-    """The Moore-Penrose pseudo-inverse of matrices of any shape.
+@op("pseudo_inverse(Tensor A, Tensor atol, Tensor rtol, *, bool hermitian=False) -> Tensor")
+class pseudo_inverse(Gufunc, reduces_cotangent=False):
+    """The pseudo-inverse by the singular values above max(atol, rtol * the largest), bounds for each matrix."""
 
-    Singular values up to max(atol, rtol * the largest) count as 0.  rtol (or rcond) defaults to the machine epsilon
-    times the larger size if neither it nor atol is given.  hermitian: A is Hermitian, and eigenvalues of its lower
-    triangle are used.  The derivative holds where the rank is constant.
+    public = False
+    method = False
+    core = "(m,n),(),()->(n,m)"
 
-    >>> import retrograd as rg
-    >>> rg.linalg.pinv(rg.tensor([[2.0, 0.0], [0.0, 0.0]])).tolist()
-    [[0.5, 0.0], [0.0, 0.0]]
-    """
-
-    core = "(m,n)->(n,m)"
-
-    def impl(xp, A, *, rcond, hermitian, atol, rtol):
-        rtol = rcond if rtol is None else rtol
-        if rtol is None:
-            rtol = 0.0 if atol else precision_of(A.dtype) * max(A.shape[-2:])
-        return xp.pseudo_inverse(A, atol or 0.0, rtol, hermitian)
+    def impl(xp, A, atol, rtol, *, hermitian):
+        return xp.pseudo_inverse(A, atol, rtol, hermitian)
 
     def vjp_A(g, A, out):
-        return pinv_pullback(A, out, g)
+        return sum_to(pinv_pullback(A, out, g), A.shape)
 
     def jvp_A(t, A, out):
         P, Ph, th = out, adjoint(out), adjoint(t)
@@ -191,13 +179,66 @@ class linalg_pinv(Gufunc, reduces_cotangent=False):
         columns = matmul(matmul(th - matmul(P, matmul(A, th)), Ph), P)
         return rows + columns - matmul(P, matmul(t, P))
 
+    # The rank is constant between the bounds at which a singular value is dropped.
+
+    def vjp_atol(g, atol_aval):
+        return registry["zeros"](atol_aval.shape, dtype=atol_aval.dtype)
+
+    def jvp_atol(t, out):
+        return registry["zeros_like"](out)
+
+    def vjp_rtol(g, rtol_aval):
+        return registry["zeros"](rtol_aval.shape, dtype=rtol_aval.dtype)
+
+    jvp_rtol = jvp_atol
+
     def samples(r):
-        yield (r(4, 3),), {}
-        yield (r(2, 2, 3),), {}
-        yield (r(3, 3),), {"rtol": 1e-3}
+        yield (r(4, 3), as_tensor(1e-3, dtype=dtypes.float64), as_tensor(0.0, dtype=dtypes.float64)), {}
+        yield (r(2, 2, 3), as_tensor([1e-3, 1e-4], dtype=dtypes.float64), as_tensor(0.0, dtype=dtypes.float64)), {}
+
+
+def bounds(name, A, atol, rtol):
+    """The absolute and the relative bound up to which singular values of matrices count as 0; numbers or tensors."""
+    for bound in (atol, rtol):
+        if isinstance(bound, Tensor) and bound.dtype.kind == "c":
+            raise RuntimeError(f"{name}: atol and rtol are real, got {bound.dtype}")
+    if rtol is None:
+        default = precision_of(A.dtype) * max(A.shape[-2:])
+        rtol = where(atol > 0, 0.0, default) if isinstance(atol, Tensor) else 0.0 if atol else default
+    return 0.0 if atol is None else atol, rtol
+
+
+@op(
+    "linalg.pinv(Tensor A, Tensor? rcond=None, bool hermitian=False, *, Tensor? atol=None, Tensor? rtol=None) "
+    "-> Tensor"
+)
+class linalg_pinv(Composite):
+    """The Moore-Penrose pseudo-inverse of matrices of any shape.
+
+    Singular values up to max(atol, rtol * the largest) count as 0.  rtol (or rcond) defaults to the machine epsilon
+    times the larger size if neither it nor atol is given.  Each is a number, or a tensor with one for each matrix.
+    hermitian: A is Hermitian, and eigenvalues of its lower triangle are used.  The derivative holds where the rank is
+    constant.
+
+    >>> import retrograd as rg
+    >>> rg.linalg.pinv(rg.tensor([[2.0, 0.0], [0.0, 0.0]])).tolist()
+    [[0.5, 0.0], [0.0, 0.0]]
+    """
+
+    def compose(A, rcond, atol, rtol, *, hermitian):
+        check_floating("linalg.pinv", A)
+        if A.ndim < 2:
+            raise ValueError(f"linalg.pinv: expected matrices, got shape {A.shape}")
+        given = bounds("linalg.pinv", A, atol, rcond if rtol is None else rtol)
+        return pseudo_inverse(A, *[cast_to(as_tensor(b), A.dtype) for b in given], hermitian=hermitian)
+
+    def samples(r):
+        yield (r(4, 3), None, None, None), {}
+        yield (r(2, 2, 3), None, None, None), {}
+        yield (r(3, 3), None, None, 1e-3), {}
 
     def errors(r):
-        yield (r(3),), {}, ValueError, r"linalg.pinv: shapes \(3,\) do not fit"
+        yield (r(3), None, None, None), {}, ValueError, r"linalg.pinv: expected matrices, got shape \(3,\)"
 
 
 @op("pinverse(Tensor x, number rcond=1e-15) -> Tensor")
@@ -350,7 +391,7 @@ class logdet(Composite):
 
 
 @op("linalg.matrix_exp(Tensor A) -> Tensor")
-class linalg_matrix_exp(Gufunc, reduces_cotangent=False, of_matrices=True, aliases="matrix_exp"):
+class linalg_matrix_exp(Gufunc, reduces_cotangent=False, of_matrices=True, aliases="matrix_exp", opmath="A"):
     """The matrix exponential, the sum of A^n / n!, of square matrices.  Needs SciPy.
 
     The derivative is a block of the exponential of a matrix of twice the size: I. Najfeld and T. F. Havel,

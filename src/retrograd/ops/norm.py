@@ -17,13 +17,13 @@ from retrograd.ops.family import (
     kept,
     reduced_shape,
 )
-from retrograd.ops.matrix_functions import check_matrices, check_square, linalg_inv_ex, over_matrices, precision_of
+from retrograd.ops.matrix_functions import bounds, check_matrices, check_square, linalg_inv_ex, over_matrices
 from retrograd.ops.max_min import amax, amin, check_nonempty
 from retrograd.ops.pointwise import POSITIVE, abs, detach, gt, logical_or, ne, pow, real_part, where
 from retrograd.ops.reduce import axes_of, reduction_samples
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.svd import linalg_svdvals
-from retrograd.ops.view import movedim, reshape
+from retrograd.ops.view import movedim, reshape, unsqueeze
 
 # ------------------------------------------------------------------------------------------------------ vectors
 
@@ -338,39 +338,39 @@ class linalg_cond(Composite):
 
 
 @op(
-    "linalg.matrix_rank(Tensor A, number? tol=None, bool hermitian=False, *, number? atol=None, number? rtol=None) "
+    "linalg.matrix_rank(Tensor A, Tensor? tol=None, bool hermitian=False, *, Tensor? atol=None, Tensor? rtol=None) "
     "-> Tensor"
 )
 class linalg_matrix_rank(Composite):
     """The ranks of matrices: the number of singular values above max(atol, rtol * the largest), in int64.
 
     rtol defaults to eps of the dtype times the larger size if neither rtol nor atol is given.  tol is atol alone.
-    hermitian: the matrices are Hermitian; absolute eigenvalues of the lower triangles count.
+    Each is a number, or a tensor with one for each matrix.  hermitian: the matrices are Hermitian; absolute
+    eigenvalues of the lower triangles count.
 
     >>> import retrograd as rg
     >>> rg.linalg.matrix_rank(rg.tensor([[1.0, 2.0], [2.0, 4.0]])).item()
     1
     """
 
-    def compose(A, *, tol, hermitian, atol, rtol):
+    def compose(A, tol, atol, rtol, *, hermitian):
         check_matrices("linalg.matrix_rank", A)
         A = detach(A)
+        atol, rtol = bounds("linalg.matrix_rank", A, tol if atol is None else atol, rtol)
         values = abs(linalg_eigvalsh(A)) if hermitian else linalg_svdvals(A)
         if values.shape[-1] == 0:
-            return registry["zeros"](A.shape[:-2], dtype=dtypes.int64)
-        atol = tol if atol is None else atol
-        if rtol is None:
-            rtol = 0.0 if atol else precision_of(A.dtype) * max(A.shape[-2:])
-        least = amax(values, -1, keepdim=True) * rtol
-        return sum_over(gt(values, where(least > (atol or 0.0), least, atol or 0.0)), -1)
+            values = registry["zeros"]((*A.shape[:-2], 1), dtype=values.dtype)
+        least = amax(values, -1) * rtol
+        return sum_over(gt(values, unsqueeze(where(least > atol, least, atol), -1)), -1)
 
     def samples(r):
-        yield (r(2, 3, 2) * r.booleans(2, 1, 1),), {}
-        yield (r(3, 3),), {"tol": 1.0}
-        yield (registry["eye"](3, dtype=dtypes.float64) * r(3),), {"hermitian": True, "rtol": 0.5}
+        yield (r(2, 3, 2) * r.booleans(2, 1, 1), None, None, None), {}
+        yield (r(3, 3), 1.0, None, None), {}
+        yield (r(2, 3, 3), None, r(2, within=(0.5, 1.0)), None), {}
+        yield (registry["eye"](3, dtype=dtypes.float64) * r(3), None, None, 0.5), {"hermitian": True}
 
     def errors(r):
-        yield (r(3),), {}, ValueError, "linalg.matrix_rank: expected matrices"
+        yield (r(3), None, None, None), {}, ValueError, "linalg.matrix_rank: expected matrices"
 
 
 @op("renorm(Tensor x, number p, int dim, number maxnorm) -> Tensor")

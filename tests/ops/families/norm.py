@@ -46,10 +46,11 @@ def norm_except_dim(v, pow, dim):
     return vector_norm(v, pow) if dim == -1 else vector_norm(v, pow, tuple(d for d in range(v.ndim) if d != dim), True)
 
 
-def rank(A, tol, hermitian, atol, rtol):
+def rank(A, tol, atol, rtol, hermitian):
     values = np.linalg.svd(A)[1]
-    least = tol if tol is not None else values.max(-1, keepdims=True) * (1e-14 if rtol is None else rtol)
-    return (values > least).sum(-1)
+    given = tol if tol is not None else atol
+    least = values.max(-1, keepdims=True) * (1e-14 if rtol is None else rtol)
+    return (values > (least if given is None else np.asarray(given)[..., None])).sum(-1)
 
 
 ORACLES = {
