@@ -7,6 +7,8 @@ import math
 
 import numpy as np
 
+from retrograd.backend.special import logaddexp
+
 __all__ = [
     "count_into_bins", "count_into_boxes", "count_values", "distinct_values", "insertion_places", "is_among",
     "largest_places", "linear_recurrence", "lowest_middle", "middle_places", "modal_places", "nansum_over",
@@ -350,7 +352,12 @@ def _blocks(x, dim, n, width):
 def running_logsumexp(x, dim):
     """log(cumsum(exp(x))), each sum relative to the largest term so far, so that nothing overflows."""
     rows = np.moveaxis(np.atleast_1d(x), dim, 0)
-    top = np.maximum.accumulate(rows.real, axis=0)
+    if x.dtype.kind == "c":  # a sum stays on the branch of the logarithm on which its larger part lies
+        out = np.empty_like(rows)
+        for i, row in enumerate(rows):
+            out[i] = logaddexp(row, out[i - 1] if i else -math.inf)
+        return np.ascontiguousarray(np.moveaxis(out, 0, dim)).reshape(x.shape)
+    top = np.maximum.accumulate(rows, axis=0)
     shift = np.where(np.isfinite(top), top, np.zeros((), top.dtype))
     decay = np.zeros(rows.shape, x.dtype)
     decay[1:] = np.exp(np.minimum(shift[:-1] - shift[1:], 0))

@@ -164,7 +164,7 @@ def complex_log1p(x):
 
 
 def logaddexp(a, b):
-    """log(exp(a) + exp(b)), without overflow; of complex numbers the principal logarithm."""
+    """log(exp(a) + exp(b)), without overflow; of complex numbers the branch on which the larger one lies."""
     if (a if hasattr(a, "dtype") else b).dtype.kind == "c":
         return _complex_logaddexp(a, b)
     return _log_of_sum(a, b, 1)
@@ -192,10 +192,18 @@ def _log_of_sum(a, b, log_base):
 
 
 def _complex_logaddexp(a, b):
-    top = np.maximum(np.real(a), np.real(b))
-    shift = np.where(np.isfinite(top), top, np.zeros((), top.dtype))
-    with np.errstate(divide="ignore"):
-        return np.log(np.exp(a - shift) + np.exp(b - shift)) + shift
+    with np.errstate(all="ignore"):
+        swapped = np.real(a) < np.real(b)
+        small, large = np.where(swapped, a, b), np.where(swapped, b, a)
+        out = np.log1p(np.exp(small - large)) + large
+        out = np.where((np.real(small) == np.real(large)) & np.isinf(np.real(large)), _of_infinities(small, large), out)
+        undefined = np.isnan(small) | np.isnan(large)
+        return np.where(undefined, complex(math.nan, math.nan), out).astype(out.dtype, copy=False)
+
+
+def _of_infinities(small, large):
+    """log(exp(a) + exp(b)) of infinite real parts of the same sign."""
+    return np.where(np.real(small) < 0, small, np.log(np.exp(small) + np.exp(large)))
 
 
 def entr(x):
