@@ -74,6 +74,8 @@ def _along(name, index, shape, dim):
 def gather(x, index, dim):
     """Per position of `index`, the element of x at that place along `dim`."""
     shape = index.shape
+    if not index.size:  # it may have other dimensions than x
+        return np.empty(shape, x.dtype)
     x, index = x.reshape(x.shape or (1,)), index.reshape(shape or (1,))
     if _one_to_one(x.shape, index.shape, dim) and (x.flags.c_contiguous or x.size < 2 * index.size):
         out = np.empty(index.shape, x.dtype)
@@ -88,6 +90,8 @@ def gather(x, index, dim):
 
 def scatter_along(src, index, shape, dim):
     """Zeros of `shape` with each element of `src` added at its place along `dim`."""
+    if not index.size:  # it may have other dimensions than the result
+        return np.zeros(shape, src.dtype)
     if _one_to_one(shape, index.shape, dim):
         out = np.empty(shape, src.dtype)
         if kernels_for(src.dtype).sum_along(cube(src, dim), cube(_places(index), dim), cube(out, dim)):

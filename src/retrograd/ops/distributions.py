@@ -181,7 +181,7 @@ class sample_student_t(Composite, random=True):
 
 
 @op("poisson(Tensor x, any generator=None) -> Tensor")
-class poisson(Pointwise, differentiable=False, promotion=None, random=True, in_place=False, method=False):
+class poisson(Pointwise, promotion=None, random=True, in_place=False, method=False):
     """Sample from Poisson distributions with means x, in the dtype of x.
 
     >>> import retrograd as rg
@@ -198,6 +198,9 @@ class poisson(Pointwise, differentiable=False, promotion=None, random=True, in_p
     def shape(x, *, generator):
         check_real("poisson", x)
         return x
+
+    def vjp_x(g):
+        return registry["zeros_like"](g)
 
     def samples(r):
         yield (r(2, 3, within=(0.1, 9.0)),), {}
@@ -243,7 +246,7 @@ def _binomial_aval(count, prob):
 
 
 @op("multinomial(Tensor x, int num_samples, bool replacement=False, *, any generator=None) -> Tensor")
-class multinomial(Definition, differentiable=False, random=True):
+class multinomial(Definition, differentiable=False, random=True, row_major=True):
     """Sample `num_samples` indices per row of x, with probabilities proportional to its values.
 
     x is a vector or a matrix of non-negative values, not all 0, which need not sum to 1.  Without replacement no index

@@ -78,7 +78,9 @@ def _check_counted(x, weights, minlength):
     "count_into_bins(Tensor x, Tensor? edges, Tensor? weight, *, int bins=0, number low=0, number high=0, "
     "bool density=False) -> (Tensor hist, Tensor bin_edges)"
 )
-class count_into_bins(Definition, differentiable=False, vmap_fallback="NumPy makes one histogram at a time"):
+class count_into_bins(
+    Definition, differentiable=False, vmap_fallback="NumPy makes one histogram at a time", opmath="x edges weight"
+):
     """A histogram and its edges: those given, or `bins` equal bins from low to high, by default the extremes."""
 
     public = False

@@ -7,8 +7,7 @@ from retrograd.core import Aval, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Along, Composite, canonical_dim, check_floating, check_real, same_dtype
-from retrograd.ops.gather import index_select
-from retrograd.ops.index import T, getitem
+from retrograd.ops.gather import gather, index_select
 from retrograd.ops.linalg import matmul
 from retrograd.ops.pointwise import abs, clamp, detach, floor, remainder, round, row_major, to, where
 from retrograd.ops.sparsity_rules import Labels, numbered
@@ -285,22 +284,25 @@ def _combinations(axes):
 
 
 def _picked(x, choice):
-    """Gather x (n, c, *sizes) at integer positions (n, *out) per dimension, 0 outside: (n, *out, c)."""
-    index, within = 0, None
-    for (place, _), size in zip(choice, x.shape[2:], strict=True):
+    """Gather x (n, c, *sizes) at integer positions (n, *out) per dimension, times the weights: (n, c, *out)."""
+    index, within, weight = 0, None, None
+    for (place, share), size in zip(choice, x.shape[2:], strict=True):
         here = registry["logical_and"](place >= 0, place <= size - 1)  # False for NaN
         within = here if within is None else registry["logical_and"](within, here)
         index = index * size + to(where(here, place, 0), dtypes.int64)
-    batch = reshape(registry["arange"](0, x.shape[0], 1), (-1, *(1,) * (index.ndim - 1)))
-    found = getitem(reshape(x, (*x.shape[:2], -1)), [batch, index], spec=(T, slice(None), T))
-    return where(registry["unsqueeze"](within, -1), found, 0)
+        weight = share if weight is None or share is None else weight * share
+    n, c, out = *x.shape[:2], index.shape[1:]
+    index = expand(reshape(index, (n, 1, math.prod(out))), (n, c, math.prod(out)))
+    found = reshape(gather(reshape(x, (n, c, -1)), 2, index), (n, c, *out))
+    found = where(registry["unsqueeze"](within, 1), found, 0)
+    return found if weight is None else found * registry["unsqueeze"](weight, 1)
 
 
 @op(
     "grid_sample(Tensor x, Tensor grid, str mode='bilinear', str padding_mode='zeros', bool? align_corners=None) "
     "-> Tensor"
 )
-class grid_sample(Composite, home="nn.functional", method=False):
+class grid_sample(Composite, home="nn.functional", method=False, opmath="x grid"):
     """Sample images (n, c, *sizes) at the positions in grid (n, *out, d), d = 2 or 3: (n, c, *out).
 
     A position is (x, y) or (x, y, z), from -1 to 1 over the image: x along the last dimension.  mode: bilinear,
@@ -319,7 +321,7 @@ class grid_sample(Composite, home="nn.functional", method=False):
 
     def compose(x, grid, *, mode, padding_mode, align_corners):
         _check_grid(x, grid, mode, padding_mode)
-        ndim, align = x.ndim - 2, bool(align_corners)
+        align = bool(align_corners)
         places = registry["unbind"](grid, -1)[::-1]
         axes = [
             _neighbours(c, size, mode, padding_mode, align) for c, size in zip(places, x.shape[2:], strict=True)
@@ -327,10 +329,8 @@ class grid_sample(Composite, home="nn.functional", method=False):
         total = None
         for choice in _combinations(axes):
             term = _picked(x, choice)
-            for _, weight in choice:
-                term = term if weight is None else term * registry["unsqueeze"](weight, -1)
             total = term if total is None else total + term
-        return permute(total, (0, ndim + 1, *range(1, ndim + 1))).contiguous()
+        return total
 
     def samples(r):
         for sizes, lead, params in (

@@ -5,7 +5,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.ops.create import as_tensor, factory
 from retrograd.ops.methods import lost
 from retrograd.ops.pointwise import pow as power
-from retrograd.ops.pointwise import to
+from retrograd.ops.pointwise import to, trunc, where
 
 _linspace, _logspace = registry["linspace"], registry["logspace"]
 
@@ -25,7 +25,7 @@ def linspace(start, end, steps, *, dtype=None) -> Tensor:
     """
     if not _are_followed("linspace", start=start, end=end):
         return _linspace(start, end, steps, dtype=dtype)
-    return to(_between(start, end, steps), _dtype(dtype, start, end))
+    return to(_between(start, end, steps, dtype), _dtype(dtype, start, end))
 
 
 def logspace(start, end, steps, base=10.0, *, dtype=None) -> Tensor:
@@ -40,7 +40,7 @@ def logspace(start, end, steps, base=10.0, *, dtype=None) -> Tensor:
     """
     if not _are_followed("logspace", start=start, end=end, base=base):
         return _logspace(start, end, steps, base, dtype=dtype)
-    return to(power(_wide(base), _between(start, end, steps)), _dtype(dtype, start, end, base))
+    return to(power(_wide(base), _between(start, end, steps, dtype)), _dtype(dtype, start, end, base))
 
 
 def _are_followed(name, **ends):
@@ -51,15 +51,17 @@ def _are_followed(name, **ends):
     return any(isinstance(x, Tensor) and (x.level is not None or lost(x)) for x in ends.values())
 
 
-def _between(start, end, steps):
-    """Return the values in double precision, with both ends exact."""
-    share = _linspace(0, 1, steps, dtype=dtypes.float64)
-    start, end = _wide(start), _wide(end)
-    return start * (1 - share) + end * share
+def _between(start, end, steps, dtype):
+    """Return the values in double precision, with both ends exact, as `linspace` of numbers does."""
+    whole = dtype is not None and as_tensor(0, dtype=dtype).dtype.kind in "iu"
+    start, end = (trunc(_wide(x)) if whole else _wide(x) for x in (start, end))
+    step, order = (end - start) / max(steps - 1, 1), registry["arange"](0, steps, 1)
+    return where((order == steps - 1) & (order > 0), end, start + order * step)
 
 
 def _wide(x):
-    x = as_tensor(x)
+    if not isinstance(x, Tensor):
+        return as_tensor(x, dtype=dtypes.complex128 if isinstance(x, complex) else dtypes.float64)
     return to(x, dtypes.complex128 if x.dtype.kind == "c" else dtypes.float64)
 
 

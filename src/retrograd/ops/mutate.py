@@ -475,8 +475,11 @@ def written(operator, x, others, params):
 
 def writer(operator):
     """The function that writes an operator's result into its first input."""
+    real = getattr(operator.definition, "result", "") == "real"
 
     def write(x, *args, **kwargs) -> Tensor:
+        if real and x.dtype.kind == "c":
+            raise RuntimeError(f"{operator.name}_: the result is real, and x complex; use x = {operator.name}(x)")
         inputs, params = operator.schema.bind((x, *args), kwargs)
         return written(operator, x, inputs[1:], params)
 

@@ -1,9 +1,10 @@
 """Random tensors: uniform, normal, integers, permutations, Bernoulli."""
 
-from retrograd.core import Aval, Tensor, op, shape_of
+from retrograd.core import Aval, Tensor, op, registry, shape_of
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
 from retrograd.core.dispatch import compound
+from retrograd.ops.constants import constant_in
 from retrograd.ops.create import Factory, Filled, factory, made
 from retrograd.ops.family import Pointwise, broadcast_shapes, check_real
 from retrograd.ops.generator import Generator as Generator
@@ -157,10 +158,10 @@ def _check_count(n):
 
 
 @op("bernoulli(Tensor x, float? p=None, *, any generator=None) -> Tensor")
-class bernoulli(Pointwise, differentiable=False, random=True, promotion=None, in_place=False):
+class bernoulli(Pointwise, random=True, promotion=None, in_place=False):
     """Random ones with probability x, zeros otherwise, in the shape and dtype of x.
 
-    With `p`, that is the probability of each element, and x only gives shape and dtype.  No gradient flows.
+    With `p`, that is the probability of each element, and x only gives shape and dtype.  The gradient is zero.
 
     >>> import retrograd as rg
     >>> rg.bernoulli(rg.tensor([0.0, 1.0]))
@@ -177,6 +178,9 @@ class bernoulli(Pointwise, differentiable=False, random=True, promotion=None, in
     def shape(x, *, p, generator):
         _check_coins(x, p)
         return x
+
+    def vjp_x(g):
+        return registry["zeros_like"](g)
 
     def samples(r):
         yield (r(3, within=(0.1, 0.9)),), {}
@@ -247,7 +251,7 @@ def randint(low=0, high=None, size=None, *, generator=None, dtype=None) -> Tenso
 def normal(mean=0.0, std=1.0, size=None, *, generator=None, dtype=None) -> Tensor:
     """Normal random values: of the given size, or one per element of tensors mean and std, which broadcast.
 
-    As in PyTorch, no gradient flows to mean and std; `mean + std * randn_like(mean)` has one.
+    As in PyTorch, the gradients of mean and std are zero; those of `mean + std * randn_like(mean)` are not.
 
     >>> import retrograd as rg
     >>> rg.normal(rg.tensor([1.0, 2.0]), 0.0), rg.normal(0.0, 2.0, (2, 3)).shape
@@ -257,6 +261,8 @@ def normal(mean=0.0, std=1.0, size=None, *, generator=None, dtype=None) -> Tenso
         if size is not None:
             raise TypeError("normal: takes a size for numbers only; the shape of tensors says how many to draw")
         out = _normal(mean, std, generator=generator)
+        for given in (mean, std):
+            out = constant_in(out, given) if isinstance(given, Tensor) else out
         return out if dtype is None else to(out, dtype)
     if size is None:
         raise TypeError("normal: expected a size, or a tensor as mean or std")

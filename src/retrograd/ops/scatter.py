@@ -409,6 +409,7 @@ class index_fill(Composite, in_place=True):
         yield (r(3), as_tensor(1), r()), {"dim": 0}
         yield (r(), as_tensor([0, 0]), r()), {"dim": -1}
         yield (r(3, 4), as_tensor([0, 2, 0]), r()), {"dim": 1}
+        yield (r(), as_tensor([0]), r()), {"dim": 0}
 
     def errors(r):
         yield (r(3), r.ints(3, (2,)), r(1)), {"dim": 0}, ValueError, r"index_fill: the value must be a number"
