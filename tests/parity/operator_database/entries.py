@@ -26,11 +26,41 @@ RANDOM = {
     "bernoulli", "cauchy", "empty", "empty_like", "empty_strided", "exponential", "geometric", "log_normal",
     "multinomial", "new_empty", "new_empty_strided", "nn.functional.alpha_dropout", "nn.functional.dropout",
     "nn.functional.dropout2d", "nn.functional.dropout3d", "nn.functional.feature_alpha_dropout.with_train",
-    "nn.functional.rrelu", "normal", "normal.in_place", "normal.number_mean", "rand_like", "randint", "randint_like",
+    "nn.functional.multi_head_attention_forward", "nn.functional.rrelu",
+    "normal", "normal.in_place", "normal.number_mean", "rand_like", "randint", "randint_like",
     "randn", "randn_like", "resize_", "resize_as_", "uniform",
 }  # fmt: skip
+# Entries that draw their regions, unless a sample gives the numbers for them.
+DRAWN = {"nn.functional.fractional_max_pool2d", "nn.functional.fractional_max_pool3d"}
+# Entries for which it is undefined which of equal elements they name, and which of these gets the gradient: the
+# position of their argument `dim` after the input, None for dimension 0.
+FREE_ORDER = {"argsort": 0, "kthvalue": 1, "mode": 0, "msort": None, "sort": 0, "topk": 1}
 # Decompositions whose vectors are defined up to a sign or a phase: compared as PyTorch's gradient tests take them.
 FREE_SIGNS = {"linalg.eig", "linalg.eigh", "linalg.svd", "pca_lowrank", "svd", "svd_lowrank"}
+
+
+def _slice(x: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
+    return x[(slice(None),) * (dim % x.ndim) + (slice(start, end, step),)]
+
+
+# Entries of functions that have another spelling here.
+SPELLINGS = {"__rdiv__": rg.Tensor.__rtruediv__, "slice": _slice}
+
+
+def draws(name: str, sample: Any) -> bool:
+    """Whether the values for a sample are random."""
+    if name in DRAWN:
+        return sample.kwargs.get("_random_samples") is None
+    return name in RANDOM or sample.kwargs.get("dropout_p", 0.0) > 0.0
+
+
+def reduced(name: str, sample: Any) -> Any:
+    """Return a sample of a few images with few channels in place of many, where PyTorch is slow."""
+    if name == "grid_sampler_3d":
+        images, (grid, *others) = sample.input, sample.args
+        sample.input = images.detach()[:2, :3].clone().requires_grad_(images.requires_grad)
+        sample.args = (grid.detach()[:2].clone().requires_grad_(grid.requires_grad), *others)
+    return sample
 
 
 @cache
@@ -47,6 +77,8 @@ def entries() -> dict[str, Any]:
 
 def counterpart(entry: Any) -> Callable | None:
     """Return our function for an entry; None if the one that PyTorch's entry calls does not exist here."""
+    if entry.name in SPELLINGS:
+        return SPELLINGS[entry.name]
     if isinstance(entry.op, types.FunctionType) and entry.op.__module__.startswith("torch.testing"):
         return rebind(entry.op) if _exists(entry) else None
     paths = (entry.name, f"Tensor.{entry.name}", *(alias.name for alias in entry.aliases))
@@ -57,9 +89,10 @@ def counterpart(entry: Any) -> Callable | None:
 
 def _exists(entry: Any) -> bool:
     """Whether the functions of `torch` that a function of PyTorch's tests calls exist here."""
+    roots = [(torch, rg), (torch.Tensor, rg.Tensor)]
     return all(
         member(rg, path) is not None for path in _paths(entry.op) if path != "ops" and member(torch, path) is not None
-    ) and (member(torch, entry.name) is None or member(rg, entry.name) is not None)
+    ) and all(member(theirs, entry.name) is None or member(ours, entry.name) is not None for theirs, ours in roots)
 
 
 def _paths(function: types.FunctionType) -> set[str]:

@@ -1,4 +1,4 @@
-"""Write docs/parity.md: how often results equal PyTorch's, by aspect and by dtype, with every exemption.
+"""Write docs/parity.md: how often results agree with PyTorch's, by aspect and dtype, with every exemption.
 
 python -m tests.parity.operator_database.rates
 """
@@ -15,18 +15,18 @@ from .exemptions import ABSENT, EXEMPT
 
 PAGE = Path(__file__).parents[3] / "docs" / "parity.md"
 HEAD = """\
-# Beside PyTorch's own samples
+# Agreement with PyTorch's operator tests
 
-<!-- Made by `python -m tests.parity.operator_database.rates`, in the environment of `make parity`. -->
+<!-- Written by `python -m tests.parity.operator_database.rates`, in the environment of `make parity`. -->
 
 PyTorch tests its operators with a database of sample inputs.  `make parity` runs every entry that has a counterpart
-here in both libraries, PyTorch {version} and this one, on all samples, in five dtypes.  It compares value, dtype,
-shape, contiguity, memory shared with inputs, `requires_grad`, first and second gradients, tangents, `vmap`, the
-in-place variant, `out=`, and whether the call is refused.
+here in both libraries, PyTorch {version} and retrograd, on all samples, in five dtypes.  It compares errors, values,
+dtypes, shapes, contiguity, memory shared with inputs, `requires_grad`, first and second gradients, forward
+derivatives, `vmap`, the in-place variant and `out=`.  A difference that this page does not list fails the tests.
 
-{samples:,} samples of {entries} entries: {equal:,} of {tried:,} comparisons are equal, {rate:.3%} of those that are not
-exempt.  In {closer} of them the numbers differ, and ours are closer to what PyTorch computes in double precision, or to
-a difference quotient of its function.
+{samples:,} samples of {entries} entries were run.  {equal:,} of {tried:,} comparisons without an exemption agree,
+{rate:.3%}.  In {closer:,} of them the numbers differ, and those of retrograd are closer to the result of PyTorch in
+double precision, to a difference quotient of its function, or to its result without `vmap`.
 
 """
 
@@ -59,17 +59,26 @@ def page() -> str:
             rate=1 - wrong / total,
             closer=closer.total(),
         ),
-        f"| compared | {' | '.join(DTYPES)} | differ | exempt |",
+        f"| aspect | {' | '.join(DTYPES)} | differ | exempt |",
         "| --- |" + " ---: |" * (len(DTYPES) + 2),
     ]
     for aspect in ASPECTS:
         counts = " | ".join(f"{tried[aspect, dtype]:,}" for dtype in DTYPES)
         wrong, excused = (sum(c[aspect, d] for d in DTYPES) for c in (differing, exempt))
         lines.append(f"| {aspect} | {counts} | {wrong} | {excused} |")
-    lines += ["", "## Exempt", "", "| entry | compared | why |", "| --- | --- | --- |"]
+    names = {name for name, _ in EXEMPT}
+    lines += [
+        "",
+        "## Exemptions",
+        "",
+        f"{len(names)} entries.",
+        "",
+        "| entry | aspect | reason |",
+        "| --- | --- | --- |",
+    ]
     lines += [f"| `{name}` | {aspect} | {reason} |" for (name, aspect), reason in sorted(EXEMPT.items())]
-    lines += ["", "## Without a counterpart", "", f"{len(ABSENT)} of {len(entries())} entries.", ""]
-    lines += ["| entry | why |", "| --- | --- |"]
+    lines += ["", "## Entries without a counterpart", "", f"{len(ABSENT)} of {len(entries())} entries.", ""]
+    lines += ["| entry | reason |", "| --- | --- |"]
     lines += [f"| `{name}` | {reason} |" for name, reason in sorted(ABSENT.items())]
     return "\n".join(lines) + "\n"
 

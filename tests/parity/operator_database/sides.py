@@ -1,5 +1,6 @@
 """A sample input with one library's function: its arguments, and the function of some of its tensors."""
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -98,6 +99,14 @@ def widened(value: Any) -> Any:
     return DOUBLE.get(value, value) if isinstance(value, torch.dtype) else value
 
 
+def seed() -> None:
+    """Begin all sequences of random numbers that samples and operators are drawn from."""
+    random.seed(0)
+    np.random.seed(0)  # PyTorch's samples draw from it
+    torch.manual_seed(0)
+    rg.manual_seed(0)
+
+
 def attempt(function: Callable) -> tuple[Any, Exception | None]:
     """Return a function's result, or the exception with which it refuses."""
     try:
@@ -160,13 +169,22 @@ def tangents(side: Side) -> list:
 
 def difference_quotients(side: Side) -> list:
     """Return central differences of the results along the noise of `tangents`."""
+    ahead, behind = (_moved(side, step) for step in (1e-6, -1e-6))
+    return [(a - b) / 2e-6 for a, b in zip(ahead, behind, strict=True)]
+
+
+def wide_quotients(side: Side) -> list:
+    """Return differences of the fourth order with a wide step, which have more digits where the results are large."""
+    h = 1e-3
+    results = zip(*[_moved(side, step) for step in (-2 * h, -h, h, 2 * h)], strict=True)
+    return [(a - 8 * b + 8 * c - d) / (12 * h) for a, b, c, d in results]
+
+
+def _moved(side: Side, step: float) -> tuple:
+    """Return the results a step along the noise of `tangents`."""
     leaves = [x.detach() for x in side.leaves]
     along = [noise(torch, x, 200 + i) for i, x in enumerate(leaves)]
-    step = 1e-6
-    ahead, behind = (
-        side.smooth(side.leaves)(*[x + h * t for x, t in zip(leaves, along, strict=True)]) for h in (step, -step)
-    )
-    return [(a - b) / (2 * step) for a, b in zip(ahead, behind, strict=True)]
+    return side.smooth(side.leaves)(*[x + step * t for x, t in zip(leaves, along, strict=True)])
 
 
 def inner_products(side: Side, found: list) -> list:
@@ -190,6 +208,12 @@ def batch(side: Side, chosen: list[int]) -> list:
     tensors = [side.tensors[i] for i in chosen]
     stacked = [side.library.stack([t.detach(), t.detach()]) for t in tensors]
     return list(side.library.func.vmap(side.of(tensors), randomness="same")(*stacked))
+
+
+def repeated(side: Side, chosen: list[int]) -> list:
+    """Return twice the results for one example, as `batch` should."""
+    tensors = [side.tensors[i] for i in chosen]
+    return [side.library.stack([t, t]) for t in side.of(tensors)(*[t.detach() for t in tensors])]
 
 
 def in_place(side: Side, function: Callable) -> list:
