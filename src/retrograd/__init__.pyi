@@ -1481,7 +1481,7 @@ def result_type(tensor1: Any, tensor2: Any) -> Any:
     """The dtype in which two tensors or numbers meet; numbers, and tensors without dimensions, give way."""
 
 def rms_norm(x: _Operand, normalized_shape: _Ints, weight: _Operand | None = None, eps: _float | None = None) -> Tensor:
-    """x / sqrt(mean(x^2) + eps) over its last dimensions, `normalized_shape`; times weight."""
+    """x / sqrt(mean(x^2) + eps) over its last dimensions, `normalized_shape`; times weight.  x may be complex."""
 
 def rnn_relu_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Tensor:
     """Return the next state of a recurrence with relu, as `nn.RNNCell` computes it."""

@@ -91,7 +91,7 @@ def matrix_norm(A: _Operand, ord: Any = 'fro', dim: _Ints = (-2, -1), keepdim: _
 def matrix_power(A: _Operand, n: _int) -> Tensor:
     """Square matrices to the power n, by squaring; of a negative n, their inverses."""
 
-def matrix_rank(A: _Operand, tol: _Number | None = None, hermitian: _bool = False, *, atol: _Number | None = None, rtol: _Number | None = None) -> Tensor:
+def matrix_rank(A: _Operand, tol: _Operand | None = None, hermitian: _bool = False, *, atol: _Operand | None = None, rtol: _Operand | None = None) -> Tensor:
     """How many singular values of matrices are above max(atol, rtol * the largest), in int64."""
 
 def matrix_transpose(A: _Operand) -> Tensor:
@@ -106,7 +106,7 @@ def norm(A: _Operand, ord: Any = None, dim: _Ints | None = None, keepdim: _bool 
 def outer(a: _Operand, b: _Operand) -> Tensor:
     """Every product of an element of one vector and one of another: (m,) and (n,) to (m, n)."""
 
-def pinv(A: _Operand, rcond: _Number | None = None, hermitian: _bool = False, *, atol: _Number | None = None, rtol: _Number | None = None) -> Tensor:
+def pinv(A: _Operand, rcond: _Operand | None = None, hermitian: _bool = False, *, atol: _Operand | None = None, rtol: _Operand | None = None) -> Tensor:
     """The pseudo-inverse by E. H. Moore and R. Penrose, of matrices of any shape."""
 
 def qr(A: _Operand, mode: _str = 'reduced') -> tuple[Tensor, Tensor]:

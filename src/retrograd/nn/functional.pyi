@@ -327,7 +327,7 @@ def relu_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`relu`, written into the tensor; returns it."""
 
 def rms_norm(x: _Operand, normalized_shape: _Ints, weight: _Operand | None = None, eps: _float | None = None) -> Tensor:
-    """x / sqrt(mean(x^2) + eps) over its last dimensions, `normalized_shape`; times weight."""
+    """x / sqrt(mean(x^2) + eps) over its last dimensions, `normalized_shape`; times weight.  x may be complex."""
 
 def rrelu(x: _Operand, lower: _float = 0.125, upper: _float = 0.3333333333333333, training: _bool = False, inplace: _bool = False) -> Tensor:
     """x where positive, slope * x elsewhere; in training each slope is drawn anew between lower and upper."""

@@ -6,10 +6,10 @@ from typing import NamedTuple
 from retrograd.core import Aval, Definition, Tensor, call, op, registry, xp
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
+from retrograd.ops.as_tensor import as_tensor
 from retrograd.ops.batching import batch_all
 from retrograd.ops.complex import complex, imag
 from retrograd.ops.complex import conjugate_transpose as adjoint
-from retrograd.ops.data import as_tensor
 from retrograd.ops.family import Composite, Gufunc, Stacked, cast_to, check_floating, numel, same_dtype, sum_to
 from retrograd.ops.linalg import matmul
 from retrograd.ops.pointwise import log, where
