@@ -20,7 +20,10 @@ EXEMPT: dict[tuple[str, str], str] = {
         for name in ("log_softmax.with_dtype", "nn.functional.softmin.with_dtype", "softmax.with_dtype")
     },
     **{
-        (f"nn.functional.linear_cross_entropy.{which}", "error"): "refused: there are no chunks here, which save memory"
+        (
+            f"nn.functional.linear_cross_entropy.{which}",
+            "error",
+        ): "refused: the options trade time for memory, and there is no such path here"
         for which in ("chunked", "chunked_none")
     },
     ("linalg.norm.subgradients_at_zero", "second gradient"): "ours does more: 0 where PyTorch gives NaN",

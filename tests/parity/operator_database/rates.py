@@ -5,6 +5,8 @@ python -m tests.parity.operator_database.rates
 
 import warnings
 from collections import Counter
+from dataclasses import dataclass, field
+from multiprocessing import Pool
 from pathlib import Path
 
 import torch
@@ -31,41 +33,63 @@ double precision, to a difference quotient of its function, or to its result wit
 """
 
 
-def count() -> tuple[Counter, Counter, Counter, Counter, int, set]:
-    """Run all samples; returns comparisons, differences and exempt ones by (aspect, dtype), and how many samples."""
-    tried, differing, exempt, closer, samples, names = Counter(), Counter(), Counter(), Counter(), 0, set()
-    for name, dtype in runs():
-        for _, report in compare_samples(name, dtype):
-            samples += 1
-            names.add(name)
-            closer.update(report.closer)
-            tried.update((aspect, dtype) for aspect in set(report.tried))
-            for aspect in report.differences:
-                (exempt if (name, aspect) in EXEMPT else differing)[aspect, dtype] += 1
-    return tried, differing, exempt, closer, samples, names
+@dataclass
+class Counts:
+    """How many samples were run; how many comparisons were made, differ, are exempt or closer, by (aspect, dtype)."""
+
+    samples: int = 0
+    tried: Counter = field(default_factory=Counter)
+    differing: Counter = field(default_factory=Counter)
+    exempt: Counter = field(default_factory=Counter)
+    closer: Counter = field(default_factory=Counter)
+
+    def add(self, other: "Counts") -> None:
+        """Add the counts of other samples."""
+        self.samples += other.samples
+        for mine, more in zip(self._counters(), other._counters(), strict=True):
+            mine.update(more)
+
+    def _counters(self) -> tuple[Counter, ...]:
+        return self.tried, self.differing, self.exempt, self.closer
+
+
+def count(run: tuple[str, str]) -> Counts:
+    """Return the counts of all samples of an entry in a dtype."""
+    name, dtype = run
+    found = Counts()
+    for _, report in compare_samples(name, dtype):
+        found.samples += 1
+        found.closer.update((aspect, dtype) for aspect in report.closer)
+        found.tried.update((aspect, dtype) for aspect in set(report.tried))
+        for aspect in report.differences:
+            (found.exempt if (name, aspect) in EXEMPT else found.differing)[aspect, dtype] += 1
+    return found
 
 
 def page() -> str:
     """Return the page."""
-    tried, differing, exempt, closer, samples, names = count()
-    total, wrong = tried.total() - exempt.total(), differing.total()
+    every, counts = list(runs()), Counts()
+    with Pool(2, initializer=_prepare) as pool:
+        for found in pool.imap_unordered(count, every):
+            counts.add(found)
+    total, wrong = counts.tried.total() - counts.exempt.total(), counts.differing.total()
     lines = [
         HEAD.format(
             version=torch.__version__.partition("+")[0],
-            samples=samples,
-            entries=len(names),
+            samples=counts.samples,
+            entries=len({name for name, _ in every}),
             equal=total - wrong,
             tried=total,
             rate=1 - wrong / total,
-            closer=closer.total(),
+            closer=counts.closer.total(),
         ),
         f"| aspect | {' | '.join(DTYPES)} | differ | exempt |",
         "| --- |" + " ---: |" * (len(DTYPES) + 2),
     ]
     for aspect in ASPECTS:
-        counts = " | ".join(f"{tried[aspect, dtype]:,}" for dtype in DTYPES)
-        wrong, excused = (sum(c[aspect, d] for d in DTYPES) for c in (differing, exempt))
-        lines.append(f"| {aspect} | {counts} | {wrong} | {excused} |")
+        tried = " | ".join(f"{counts.tried[aspect, dtype]:,}" for dtype in DTYPES)
+        wrong, excused = (sum(c[aspect, d] for d in DTYPES) for c in (counts.differing, counts.exempt))
+        lines.append(f"| {aspect} | {tried} | {wrong} | {excused} |")
     names = {name for name, _ in EXEMPT}
     lines += [
         "",
@@ -83,8 +107,11 @@ def page() -> str:
     return "\n".join(lines) + "\n"
 
 
-if __name__ == "__main__":
+def _prepare() -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
+
+
+if __name__ == "__main__":
     PAGE.write_text(page())
     print(f"wrote {PAGE.name}")
