@@ -407,7 +407,7 @@ class masked_softmin(Masked):
     "masked.normalize(Tensor x, number ord, int dim, *, float eps=1e-12, dtype? dtype=None, Tensor? mask=None) "
     "-> Tensor"
 )
-class masked_normalize(Masked):
+class masked_normalize(Masked, opmath="x"):
     """Return x divided by `masked.norm` along `dim`, or by eps where that is smaller; 0 where the mask is false."""
 
     def compose(x, mask, *, ord, dim, eps, dtype):

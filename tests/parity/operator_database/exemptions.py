@@ -7,6 +7,7 @@ known), NumPy's arrays lack something, or ours does more.
 _RANDOM = "undefined: the result depends on random numbers"
 _LOST_IMAGINARY = "ours does more: it refuses to lose the imaginary part, of which PyTorch warns"
 _LAZY = "NumPy has no lazy conjugation: the conjugate of complex numbers is a copy"
+_CHUNKS = "refused: options that trade time for memory, which have no such path here"
 _RAGGED = "undefined: PyTorch's documentation excludes sizes that depend on values from vmap"
 
 EXEMPT: dict[tuple[str, str], str] = {
@@ -19,17 +20,9 @@ EXEMPT: dict[tuple[str, str], str] = {
         (name, "error"): _LOST_IMAGINARY
         for name in ("log_softmax.with_dtype", "nn.functional.softmin.with_dtype", "softmax.with_dtype")
     },
-    **{
-        (
-            f"nn.functional.linear_cross_entropy.{which}",
-            "error",
-        ): "refused: the options trade time for memory, and there is no such path here"
-        for which in ("chunked", "chunked_none")
-    },
+    ("nn.functional.linear_cross_entropy.chunked", "error"): _CHUNKS,
+    ("nn.functional.linear_cross_entropy.chunked_none", "error"): _CHUNKS,
     ("linalg.norm.subgradients_at_zero", "second gradient"): "ours does more: 0 where PyTorch gives NaN",
-    ("special.airy_ai", "value"): "PyTorch is wrong by 3e-9 at -3.06, ours by 1e-15: mpmath.airyai with 40 digits",
-    ("special.bessel_j1", "value"): "PyTorch is wrong by 3e-8 at -5.42, ours by 1e-16: mpmath.besselj with 40 digits",
-    ("special.bessel_y1", "value"): "PyTorch is wrong by 3e-7 at 5.58, ours by 4e-16: mpmath.bessely with 40 digits",
     ("masked.logaddexp", "second gradient"): "PyTorch is wrong: it subtracts infinities where one side is masked",
     ("masked.prod", "jvp"): "PyTorch is wrong: its tangent in float16 overflows to NaN, the product does not",
     ("masked.prod", "aliasing"): "PyTorch returns the number itself, which its documentation does not say",

@@ -1,6 +1,8 @@
 """Write docs/parity.md: how often results agree with PyTorch's, by aspect and dtype, with every exemption.
 
 python -m tests.parity.operator_database.rates
+
+Prints the differences that are not exempt.
 """
 
 import warnings
@@ -27,8 +29,8 @@ dtypes, shapes, contiguity, memory shared with inputs, `requires_grad`, first an
 derivatives, `vmap`, the in-place variant and `out=`.  A difference that this page does not list fails the tests.
 
 {samples:,} samples of {entries} entries were run.  {equal:,} of {tried:,} comparisons without an exemption agree,
-{rate:.3%}.  In {closer:,} of them the numbers differ, and those of retrograd are closer to the result of PyTorch in
-double precision, to a difference quotient of its function, or to its result without `vmap`.
+{rate:.3%}.  In {closer:,} of them the numbers differ, and those of retrograd are closer to the exact value, to the
+result of PyTorch in double precision, to a difference quotient of its function, or to its result without `vmap`.
 
 """
 
@@ -57,11 +59,13 @@ def count(run: tuple[str, str]) -> Counts:
     """Return the counts of all samples of an entry in a dtype."""
     name, dtype = run
     found = Counts()
-    for _, report in compare_samples(name, dtype):
+    for number, report in compare_samples(name, dtype):
         found.samples += 1
         found.closer.update((aspect, dtype) for aspect in report.closer)
         found.tried.update((aspect, dtype) for aspect in set(report.tried))
-        for aspect in report.differences:
+        for aspect, message in report.differences.items():
+            if (name, aspect) not in EXEMPT:
+                print(f"{name} {dtype}, sample {number}, {aspect}: {message}", flush=True)
             (found.exempt if (name, aspect) in EXEMPT else found.differing)[aspect, dtype] += 1
     return found
 
