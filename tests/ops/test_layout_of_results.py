@@ -35,3 +35,9 @@ def test_a_result_of_transposed_operands_can_be_viewed_as_one_row(name):
     out = OPERATORS[name](x)
     assert out.is_contiguous()
     assert out.view(-1).tolist() == OPERATORS[name](rg.tensor(X.copy(order="C"))).view(-1).tolist()
+
+
+@pytest.mark.parametrize("shape", [(0,), (5, 0), (0, 3), (2, 0, 3)])
+def test_empty_arrays_have_no_elements_that_share_memory(shape):
+    out = rg.from_numpy(np.zeros(shape))
+    assert rg.cos(rg.zeros(shape, dtype="float64"), out=out) is out

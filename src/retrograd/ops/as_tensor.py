@@ -85,8 +85,9 @@ def from_numpy(array) -> Tensor:
 
 def _repeats(array):
     """Whether more than one element of an array has the same memory, by a stride of 0."""
-    pairs = zip(array.shape, array.strides, strict=True) if 0 in getattr(array, "strides", ()) else ()
-    return any(size > 1 and stride == 0 for size, stride in pairs)
+    if 0 not in getattr(array, "strides", ()) or 0 in array.shape:  # NumPy gives empty arrays strides of 0
+        return False
+    return any(size > 1 and stride == 0 for size, stride in zip(array.shape, array.strides, strict=True))
 
 
 @function()
