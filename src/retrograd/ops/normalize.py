@@ -152,8 +152,8 @@ class layer_norm(Composite, aliases="nn.functional.layer_norm", opmath="x weight
 class rms_norm(Composite, aliases="nn.functional.rms_norm", opmath="x weight"):
     """RMS normalization: x / sqrt(mean(x^2) + eps) over its last dimensions, `normalized_shape`, times weight.
 
-    x may be complex.  eps: None for the machine epsilon of the dtype.  B. Zhang and R. Sennrich, Root mean square layer normalization,
-    arXiv 1910.07467.
+    x may be complex.  eps: None for the machine epsilon of the dtype.  B. Zhang and R. Sennrich, Root mean square
+    layer normalization, arXiv 1910.07467.
 
     >>> import retrograd as rg
     >>> rg.rms_norm(rg.tensor([2.0, 2.0]), [2]).tolist()
