@@ -1,4 +1,4 @@
-"""The harness of the benchmarks: subjects in processes of their own that take turns, and one form for what they took.
+"""The benchmark harness: subjects run in separate processes that take turns, and share one form of results.
 
 A benchmark is a script. It runs itself once per subject, a library or a way of using one, and each such worker answers
 for the rows that the script asks for: first with results, which must agree with ours, then with seconds. `retrograd

@@ -1,4 +1,4 @@
-"""What was measured: samples by row and subject, their medians, and ratios with their spread."""
+"""Benchmark results: samples by row and subject, their medians, and ratios with their spread."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ class Spread(NamedTuple):
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """The median and the quartiles of at least one value.
+    """Return the median and the quartiles of at least one value.
 
     >>> spread([4.0, 1.0, 2.0, 3.0, 5.0])
     Spread(median=3.0, low=2.0, high=4.0)
@@ -33,7 +33,7 @@ def spread(values: Sequence[float]) -> Spread:
 
 @dataclass(frozen=True)
 class Row:
-    """One case: the samples of each subject, a round's in the same place, in seconds, bytes or numbers.
+    """One case: the samples of each subject, by round, in seconds, bytes or numbers.
 
     A budget is the most that our figure may be in a peer's. `at` is the row's place where a table is a curve.
     """
@@ -44,19 +44,19 @@ class Row:
     at: float | None = None
 
     def median(self, subject: str) -> float | None:
-        """The median of a subject's samples, None where it has none."""
+        """Return the median of a subject's samples, or None without samples."""
         found = self.samples.get(subject)
         return statistics.median(found) if found else None
 
     def ratio(self, ours: str, peer: str) -> Spread | None:
-        """Our samples in a peer's, round by round: what disturbs a round meets both."""
+        """Return the ratios of our samples to a peer's, round by round, so that disturbances affect both."""
         mine, its = self.samples.get(ours), self.samples.get(peer)
         return spread([a / b for a, b in zip(mine, its, strict=True)]) if mine and its and peer != ours else None
 
 
 @dataclass
 class Table:
-    """Rows of one unit; `ours` is the subject that the others are measured by."""
+    """Rows of one unit; `ours` is the subject that is compared with the others."""
 
     title: str
     unit: str
@@ -69,17 +69,17 @@ class Table:
 
     @property
     def subjects(self) -> list[str]:
-        """Those that have figures, ours first."""
+        """Return the subjects with results, ours first."""
         found = dict.fromkeys([self.ours, *(name for row in self.rows for name in row.samples)])
         return [name for name in found if any(row.samples.get(name) for row in self.rows)]
 
     def figure(self, row: Row, subject: str) -> float | None:
-        """A subject's median in the table's unit."""
+        """Return a subject's median in the table's unit."""
         found = row.median(subject)
         return None if found is None else found * UNITS[self.unit]
 
     def met(self, row: Row, peer: str) -> bool | None:
-        """Whether a row keeps a budget; None without the budget, or without figures."""
+        """Whether a row meets a budget; None without the budget, or without results."""
         most = row.budgets.get(peer)
         if peer == OURSELVES:
             found = self.figure(row, self.ours)
@@ -90,5 +90,5 @@ class Table:
 
     @property
     def all_met(self) -> bool:
-        """Whether no budget is missed, and all is fine."""
+        """Whether all budgets are met."""
         return self.fine and all(self.met(row, peer) is not False for row in self.rows for peer in row.budgets)

@@ -1,4 +1,4 @@
-"""Subjects agree first, row by row, and then take turns."""
+"""Check that subjects agree row by row, then time them in turns."""
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,7 +15,7 @@ TOLERANCE = 1e-4  # of a result's largest number
 
 @dataclass
 class Suite:
-    """What a script measures: rows with their budgets by peer, subjects, and how a worker makes their cases.
+    """The content of a benchmark: rows with their budgets by peer, subjects, and how a worker creates their cases.
 
     `cases(subject, threads)` runs in the subject's process; `at` has the place of a row where the table is a curve.
     """
@@ -34,7 +34,7 @@ class Suite:
 
 
 def measured(suite: Suite, options: argparse.Namespace) -> Table:
-    """A table of the chosen rows, over rounds in each of which every subject has its turn at every row."""
+    """Return a table of the chosen rows, over rounds in each of which every subject runs every row once."""
     chosen = [name for name in suite.rows if options.only in name]
     subjects = {name: s for name, s in suite.subjects.items() if name not in options.without}
     with present(suite.script, subjects, suite.threads) as (workers, notes):
@@ -47,7 +47,7 @@ def measured(suite: Suite, options: argparse.Namespace) -> Table:
 def agreeing(
     workers: list[Worker], rows: Iterable[str], suite: Suite
 ) -> tuple[dict[str, list[Worker]], bool, list[str]]:
-    """By row the workers whose results are ours, whether all are that have any, and notes of what is left out."""
+    """Return by row the workers whose results agree with ours, whether all agree, and notes of omissions."""
     able: dict[str, list[Worker]] = {row: [] for row in rows}
     fine, notes = True, list[str]()
     for row, fit in able.items():
@@ -69,7 +69,7 @@ def agreeing(
 
 @generator_block
 def _noted(notes: list[str], worker: Worker, row: str) -> Iterator[list[RowError]]:
-    """Turn a failure into a note; the list has it then."""
+    """Append a failure to a list of notes."""
     failed: list[RowError] = []
     try:
         yield failed
@@ -85,7 +85,7 @@ def _apart(ours: list[dict[str, Any]], its: list[dict[str, Any]]) -> float:
 
 
 def rounds_of(able: Mapping[str, list[Worker]], rounds: int) -> dict[str, dict[str, list[float]]]:
-    """Samples by row and subject; rows and subjects come in the other order every other round."""
+    """Return samples by row and subject; the order of rows and subjects is reversed every other round."""
     found: dict[str, dict[str, list[float]]] = {row: {w.name: [] for w in fit} for row, fit in able.items()}
     for number in range(rounds):
         for row in list(able)[:: 1 if number % 2 else -1]:

@@ -1,4 +1,4 @@
-"""Tables as pictures: ratios on one line each, or curves on logarithmic axes. matplotlib draws them."""
+"""Plot tables with matplotlib: ratios on one line each, or curves on logarithmic axes."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,7 +35,7 @@ def _height(table: Table) -> float:
 
 
 def ratios(table: Table, axes: Any) -> None:
-    """Our share of each peer's figure, with quartiles; budgets are strokes, and left of 1 is less than the peer's."""
+    """Plot our ratio to each peer, with quartiles; budgets are marked, and left of 1 is less than the peer's."""
     peers = [name for name in table.subjects if name != table.ours]
     for number, peer in enumerate(peers):
         found = [(i, row.ratio(table.ours, peer)) for i, row in enumerate(table.rows)]
@@ -62,7 +62,7 @@ def _stroke(axes: Any, place: int, row: Row) -> None:
 
 
 def curves(table: Table, axes: Any) -> None:
-    """Figures over places, on logarithmic axes."""
+    """Plot results over sizes, on logarithmic axes."""
     for number, name in enumerate(table.subjects):
         points = [(row.at, table.figure(row, name)) for row in table.rows if row.samples.get(name)]
         x, y = [p[0] for p in points], [p[1] for p in points]

@@ -1,4 +1,4 @@
-"""One form for all figures: as text, as Markdown, and as a dict for JSON."""
+"""Format results as text, as Markdown, and as a dict for JSON."""
 
 import os
 import platform
@@ -12,7 +12,7 @@ NAMES = {"": "", "1000": "thousands"}
 
 
 def number(value: float | None) -> str:
-    """A figure with three digits that count, nothing for None.
+    """Format a value with three significant digits; empty for None.
 
     >>> number(0.01234), number(12.34), number(1234.5), number(None)
     ('0.0123', '12.3', '1,234', '')
@@ -24,7 +24,7 @@ def number(value: float | None) -> str:
 
 
 def share(ratio: Spread | None) -> str:
-    """A ratio with its quartiles.
+    """Format a ratio with its quartiles.
 
     >>> share(Spread(0.5, 0.45, 0.61))
     '0.50 (0.45-0.61)'
@@ -36,20 +36,20 @@ def share(ratio: Spread | None) -> str:
 
 
 def verdict(met: bool | None, budget: float | None) -> str:
-    """A budget and whether it is met."""
+    """Format a budget and whether it is met."""
     if met is None or budget is None:
         return ""
     return f"{budget:.3g} {'met' if met else 'MISSED'}"
 
 
 def columns(table: Table) -> list[str]:
-    """The peers, and "" for ourselves, for which some row has a budget."""
+    """Return the peers, and "" for ourselves, for which some row has a budget."""
     found = dict.fromkeys(peer for row in table.rows for peer in row.budgets)
     return [peer for peer in found if peer == OURSELVES or peer in table.subjects]
 
 
 def grid(table: Table) -> tuple[list[str], list[list[str]]]:
-    """The head and the lines of a table, as cells."""
+    """Return the head and the lines of a table, as cells."""
     head, budgets = [NAMES.get(table.unit, table.unit), *table.subjects], columns(table)
     peers = [name for name in table.subjects if name != table.ours]
     for peer in [*peers, *([OURSELVES] if OURSELVES in budgets else [])]:
@@ -67,7 +67,7 @@ def _line(table: Table, row: Row, peers: list[str], budgets: list[str]) -> list[
 
 
 def as_text(table: Table) -> str:
-    """Columns as wide as they need to be; the first is aligned to the left, the others to the right."""
+    """Align columns; the first to the left, the others to the right."""
     head, lines = grid(table)
     widths = [max(len(line[i]) for line in [head, *lines]) for i in range(len(head))]
 
@@ -80,7 +80,7 @@ def as_text(table: Table) -> str:
 
 
 def titled(table: Table) -> str:
-    """The title and the number of threads."""
+    """Return the title and the number of threads."""
     return f"{table.title}{_threads(table)}"
 
 
@@ -89,7 +89,7 @@ def _threads(table: Table) -> str:
 
 
 def as_markdown(table: Table) -> str:
-    """The same as a table of Markdown, what is missed in bold."""
+    """Format a table as Markdown, missed budgets in bold."""
     head, lines = grid(table)
     rows = [f"**{titled(table)}**", "", _piped(head), _piped([":--", *["--:"] * (len(head) - 1)]), *map(_piped, lines)]
     notes = [text for note in table.notes for text in ("", note)]
@@ -101,7 +101,7 @@ def _piped(cells: Iterable[str]) -> str:
 
 
 def as_dict(table: Table) -> dict[str, Any]:
-    """Everything that is known, for JSON: figures in the table's unit, samples as they were taken."""
+    """Return all data for JSON: results in the table's unit, and raw samples."""
     rows = []
     for row in table.rows:
         ratios = {peer: row.ratio(table.ours, peer) for peer in table.subjects}
@@ -121,18 +121,18 @@ def as_dict(table: Table) -> dict[str, Any]:
 
 
 def as_table(found: dict[str, Any]) -> Table:
-    """A table from what `as_dict` has made of it."""
+    """Return a table from the result of `as_dict`."""
     kept = {name: found[name] for name in ("title", "unit", "ours", "threads", "axis", "notes", "fine")}
     return Table(rows=[Row(r["name"], r["samples"], r["budgets"], r["at"]) for r in found["rows"]], **kept)
 
 
 def load() -> float | None:
-    """How many processes have wanted a processor in the last minute; None where the system doesn't say."""
+    """Return the load average of the last minute; None if the system does not report it."""
     return round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None
 
 
 def surroundings(before: float | None = None) -> dict[str, Any]:
-    """The machine, the versions, and the load before the run, to stand beside figures."""
+    """Return the machine, the versions, and the load before the run."""
     packages = dict.fromkeys(["retrograd", "numpy", *(subject.package for subject in KNOWN.values())])
     return {
         "machine": f"{processor()}, {os.cpu_count()} processors, {platform.system()} {platform.machine()}",
@@ -143,7 +143,7 @@ def surroundings(before: float | None = None) -> dict[str, Any]:
 
 
 def processor() -> str:
-    """What the processor is called."""
+    """Return the name of the processor."""
     try:
         with open("/proc/cpuinfo") as file:
             return next(line.partition(":")[2].strip() for line in file if line.startswith("model name"))
@@ -152,7 +152,7 @@ def processor() -> str:
 
 
 def said(found: dict[str, Any]) -> str:
-    """The surroundings in a line."""
+    """Format the environment as a line."""
     packages = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
     other = f"; load before the run: {found['load']}" if found.get("load") is not None else ""
     return f"{found['machine']}; Python {found['python']}, {packages}{other}"

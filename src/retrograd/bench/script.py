@@ -1,4 +1,4 @@
-"""The command line that all benchmarks have."""
+"""The common command line of benchmarks."""
 
 import argparse
 import json
@@ -14,7 +14,7 @@ from retrograd.bench.workers import Cases, serve
 
 
 def parser(doc: str, rounds: int) -> argparse.ArgumentParser:
-    """The options: rounds, rows, files for the figures, and --check."""
+    """Return the options: rounds, rows, files for the results, and --check."""
     made = argparse.ArgumentParser(description=doc.splitlines()[0])
     made.add_argument("--worker", metavar="NAME", help=argparse.SUPPRESS)
     made.add_argument("--threads", type=int, help="threads of each subject, if the benchmark does not set them")
@@ -34,7 +34,7 @@ def main(
     worker: Callable[[str, int], Cases] | None = None,
     given: Sequence[str] | None = None,
 ) -> int:
-    """A script's exit status, after a worker's loop if it is run as one, or else after its report."""
+    """Return a script's exit status, after a worker's loop if it runs as one, or else after its report."""
     options = arguments.parse_args(given)
     if worker and options.worker:
         serve(partial(worker, options.worker, options.threads or 1))
@@ -44,7 +44,7 @@ def main(
 
 
 def told(tables: Sequence[Table], options: argparse.Namespace, before: float | None) -> int:
-    """Print the tables, write the files that are asked for, with the load before the run; the exit status."""
+    """Print the tables, write the requested files, with the load before the run; return the exit status."""
     around = surroundings(before)
     print("\n\n".join([*map(as_text, tables), said(around)]))
     if options.json:

@@ -1,4 +1,4 @@
-"""The short benchmark, `retrograd bench`: retrograd next to PyTorch, if that is installed.
+"""The short benchmark, `retrograd bench`: retrograd compared with PyTorch, if that is installed.
 
 This module is also the script of its worker processes. Inputs are sine waves, which every library computes alike.
 """
@@ -22,12 +22,12 @@ Made = Callable[[Any], Case]
 
 
 def waves(m: Any, *shape: int) -> Any:
-    """Numbers between -1 and 1."""
+    """Return values between -1 and 1."""
     return m.sin(m.arange(math.prod(shape), dtype=m.float32) * 0.7 + 0.1).reshape(*shape)
 
 
 def both_ways(m: Any, function: Callable[[Any], Any], x: Any) -> Case:
-    """A function of x, and its gradient by x, which is what must agree."""
+    """Return a function of x, and its gradient by x, on which subjects must agree."""
     x = x.requires_grad_(True)
     g = waves(m, *function(x).shape).cos() if function(x).ndim else None
 
@@ -43,7 +43,7 @@ def both_ways(m: Any, function: Callable[[Any], Any], x: Any) -> Case:
 
 
 def chain(m: Any) -> Case:
-    """Products of four numbers, each of the result of the one before."""
+    """Return four chained products."""
     y = m.tensor([1.0, 1.001, 0.999, 1.0])
 
     def products(x: Any) -> Any:
@@ -55,7 +55,7 @@ def chain(m: Any) -> Case:
 
 
 def training(m: Any) -> Case:
-    """A step of Adam for a network of two layers; the losses of the first steps must agree."""
+    """Return a step of Adam for a network of two layers; the losses of the first steps must agree."""
     layers = [m.nn.Linear(SIZES[0], SIZES[1]), m.nn.ReLU(), m.nn.Linear(SIZES[1], SIZES[2])]
     model = m.nn.Sequential(*layers)
     with m.no_grad():
@@ -75,7 +75,7 @@ def training(m: Any) -> Case:
 
 
 def rowwise(name: str) -> Made:
-    """A function of rows, both ways."""
+    """Return a function of rows, forward and backward."""
 
     def make(m: Any) -> Case:
         functional = m.nn.functional
@@ -100,13 +100,13 @@ CASES: dict[str, tuple[Made, float]] = {
 
 
 def cases(name: str, threads: int) -> Cases:
-    """The function from row to case in a subject's process."""
+    """Return the function from row to case in a subject's process."""
     module = library(name, threads)
     return lambda row: CASES[row][0](module)
 
 
 def report(options: argparse.Namespace) -> list[Table]:
-    """One table; where there is no peer it says so."""
+    """Return one table; a note says if there is no peer."""
     rows = {name: {"PyTorch": budget} for name, (_, budget) in CASES.items()}
     known = subjects(OURS, "PyTorch")
     table = measured(Suite("forward and backward", __file__, rows, known, cases, "us", options.threads or 1), options)

@@ -1,4 +1,4 @@
-"""The libraries that are measured: their modules, versions, threads, and how their results become NumPy arrays."""
+"""The measured libraries: their modules, versions, threads, and conversion of results to NumPy arrays."""
 
 import importlib
 import os
@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Subject:
-    """A library, and what its process has in its environment."""
+    """A library, and the environment of its process."""
 
     package: str  # the name of its distribution; "" for none
     environment: dict[str, str] = field(default_factory=dict)
@@ -32,7 +32,7 @@ LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR
 
 
 def subjects(*names: str) -> dict[str, Subject]:
-    """Known subjects by name; what stands behind a comma tells apart ways of using one.
+    """Return known subjects by name; text after a comma distinguishes ways of using one.
 
     >>> list(subjects("retrograd", "PyTorch, padded"))
     ['retrograd', 'PyTorch, padded']
@@ -41,12 +41,12 @@ def subjects(*names: str) -> dict[str, Subject]:
 
 
 def limits(threads: int) -> dict[str, str]:
-    """The environment of a process that may have so many threads."""
+    """Return the environment of a process limited to this many threads."""
     return dict.fromkeys(LIMITS, str(threads))
 
 
 def library(name: str, threads: int) -> ModuleType:
-    """A subject's module, on so many threads; ImportError if it is not installed.
+    """Return a subject's module, limited to this many threads; ImportError if it is not installed.
 
     One that can't be told is given so many processors, and has its threads from them.
     """
@@ -60,7 +60,7 @@ def library(name: str, threads: int) -> ModuleType:
 
 
 def converter(module: ModuleType) -> Callable[[Any], Any]:
-    """The function from a library's arrays to NumPy's."""
+    """Return the function from a library's arrays to NumPy's."""
     if hasattr(module, "from_numpy"):  # retrograd and PyTorch
         return lambda x: x.detach().numpy()
     if module.__name__ == "tinygrad":
@@ -69,7 +69,7 @@ def converter(module: ModuleType) -> Callable[[Any], Any]:
 
 
 def versions(names: Iterable[str]) -> dict[str, str]:
-    """Versions of installed packages, by package.
+    """Return versions of installed packages, by package.
 
     >>> list(versions(["retrograd", "no-such-package"]))
     ['retrograd']

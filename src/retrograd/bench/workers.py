@@ -1,4 +1,4 @@
-"""Subjects in processes of their own, which answer for one row at a time.
+"""Subjects in separate processes, which run one row at a time.
 
 A worker first writes a line of JSON: `true`, or the reason why its subject is missing.  Then it reads requests, `[what,
 row]` with what "check" or "sample", and answers each with `{"value": ...}`, null where the row does not apply, or with
@@ -25,7 +25,7 @@ BARE = Path(__file__).with_name("bare.py")
 
 
 class Case(NamedTuple):
-    """What a subject does for a row: the call that is timed, and the results that must agree with ours."""
+    """A subject's case for a row: the timed call, and the results that must agree with ours."""
 
     call: Callable[[], object]
     check: Callable[[], Sequence[Any]] | None = None  # NumPy arrays or numbers; runs before the first call
@@ -38,7 +38,7 @@ Cases = Callable[[str], Case | None]
 
 
 def seconds(function: Callable[[], object]) -> float:
-    """How long one call takes."""
+    """Return the seconds of one call."""
     start = time.perf_counter()
     function()
     return time.perf_counter() - start
@@ -48,7 +48,7 @@ def seconds(function: Callable[[], object]) -> float:
 
 
 def serve(make: Callable[[], Cases]) -> None:
-    """A worker's main loop around the function from row to case; `make` raises ImportError if it can't be had."""
+    """Run a worker's main loop around the function from row to case; `make` raises ImportError if unavailable."""
     out, sys.stdout = sys.stdout, sys.stderr  # what a library prints is no answer
     try:
         cases = Sampler(make())
@@ -69,7 +69,7 @@ def _answer(cases: "Sampler", what: str, row: str) -> dict[str, Any]:
 
 
 class Sampler:
-    """A subject's cases, each made when it is first asked for."""
+    """A subject's cases, each created on first use."""
 
     def __init__(self, cases: Cases) -> None:
         self._cases = cases
@@ -77,12 +77,12 @@ class Sampler:
         self._times: dict[str, int] = {}
 
     def check(self, row: str) -> list[dict[str, Any]] | None:
-        """What is compared of a row's results; None where the row does not apply."""
+        """Return the digest of a row's results; None if the row does not apply."""
         case = self._case(row)
         return None if case is None else [digest(x) for x in (case.check() if case.check else ())]
 
     def sample(self, row: str) -> float | None:
-        """Seconds per operation."""
+        """Return seconds per operation."""
         case = self._case(row)
         if case is None:
             return None
@@ -106,13 +106,13 @@ class Sampler:
 
 
 def _repeated(call: Callable[[], object], times: int) -> None:
-    """Every result is dropped before the next is made, so that large ones take turns in one place of memory."""
+    """Drop every result before the next call, so that large ones reuse the same memory."""
     for _ in range(times):
         call()
 
 
 def digest(array: Any) -> dict[str, Any]:
-    """What is compared of an array or a number: its shape, sums, and a thousand of its numbers.
+    """Return the digest of an array or a number: its shape, sums, and a thousand of its values.
 
     >>> digest(2.0)
     {'shape': [], 'sums': [2.0, 4.0], 'values': [2.0]}
@@ -129,7 +129,7 @@ def digest(array: Any) -> dict[str, Any]:
 
 
 def difference(ours: dict[str, Any], its: dict[str, Any]) -> float:
-    """How far two digests lie apart, in the largest number of ours; infinite for other shapes.
+    """Return the distance of two digests, relative to our largest value; infinite for other shapes.
 
     >>> difference(digest(2.0), digest(2.5))
     0.25
@@ -147,11 +147,11 @@ def difference(ours: dict[str, Any], its: dict[str, Any]) -> float:
 
 
 class RowError(Exception):
-    """What a worker could not do."""
+    """The failure of a worker."""
 
 
 class Worker:
-    """A subject in a process of its own."""
+    """A subject in its own process."""
 
     def __init__(self, script: str, name: str, subject: Subject, threads: int) -> None:
         self.name = name
@@ -166,7 +166,7 @@ class Worker:
         self.ready = self._line()
 
     def ask(self, what: str, row: str) -> Any:
-        """The answer to a request; RowError with the reason if there is none."""
+        """Return the answer to a request; RowError with the reason if there is none."""
         assert self._process.stdin
         print(json.dumps([what, row]), file=self._process.stdin, flush=True)
         answer = self._line()
@@ -192,7 +192,7 @@ class Worker:
 
 @generator_block
 def present(script: str, subjects: Mapping[str, Subject], threads: int) -> Iterator[tuple[list[Worker], list[str]]]:
-    """The workers of those subjects that are installed, and a note for each of the others."""
+    """Return the workers of those subjects that are installed, and a note for each of the others."""
     started = [Worker(script, name, subject, threads) for name, subject in subjects.items()]
     try:
         missing = [f"{w.name} is left out: {w.ready}" for w in started if w.ready is not True]

@@ -29,7 +29,7 @@ app = typer.Typer(
 
 
 def _whole(option: str, least: int, most: int | None = None) -> Callable[[str], int]:
-    """A parser of whole numbers in a range; typer's own errors don't name the value."""
+    """Return a parser of integers in a range; typer's own errors do not name the value."""
     allowed = f"of at least {least}" if most is None else f"from {least} to {most}"
 
     def parse(text: str) -> int:

@@ -1,4 +1,4 @@
-"""`retrograd check`: whether an operator in a file is what it says."""
+"""`retrograd check`: check an operator in a file with `opcheck`."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -81,7 +81,7 @@ def _called(function: Any, what: str) -> Any:
 
 
 def _listed(given: Any, what: str) -> list[Sample]:
-    """Samples: one is a tuple of arguments, or one of such a tuple and a dict of those by name."""
+    """Parse samples: one is a tuple of arguments, or a pair of such a tuple and a dict of keyword arguments."""
     several: Iterable[Any] = [given] if isinstance(given, tuple) else given
     samples: list[Sample] = []
     for sample in several:

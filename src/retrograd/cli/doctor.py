@@ -32,7 +32,7 @@ def report() -> int:
 
 
 def _verdict(problems: list[str]) -> int:
-    """Try things, and print what is wrong."""
+    """Run the checks, and print failures."""
     results, seconds = health.timed_self_test()
     failed = [(name, why) for name, why in results if why]
     print(f"self-test: {len(results) - len(failed)} of {len(results)} work ({seconds:.2f} s)")
@@ -62,7 +62,7 @@ def version(package: str) -> str | None:
 
 
 def extras() -> dict[str, list[str]]:
-    """The packages of each extra that retrograd's own metadata lists; an extra within an extra is opened.
+    """Return the packages of each extra in retrograd's own metadata; nested extras are expanded.
 
     >>> extras()["cli"]
     ['typer', 'rich']

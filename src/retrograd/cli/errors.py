@@ -1,13 +1,13 @@
-"""What the command says in one line when it can't do what was asked."""
+"""One-line errors of the command."""
 
 from typing import NoReturn
 
 
 class UsageError(Exception):
-    """Something that the user can put right: shown as one line, without a traceback; the exit code is 2."""
+    """An error that the user can fix: shown as one line, without a traceback; the exit code is 2."""
 
     def format_message(self) -> str:
-        """The line, under the name that typer's own errors have for it."""
+        """Return the line, under the name that typer's own errors have for it."""
         return str(self)
 
 

@@ -1,4 +1,4 @@
-"""What `retrograd doctor` looks at beside versions: the build, the threads, and whether things work."""
+"""The checks of `retrograd doctor` apart from versions: the build, the threads, and a self-test."""
 
 import math
 import os
@@ -15,7 +15,7 @@ from retrograd.interop.safetensors import load_file, save_file
 
 
 def threads() -> Iterator[str]:
-    """A line for the machine's cores, and one for each library with threads of its own."""
+    """Return a line for the machine's cores, and one for each library with its own threads."""
     limits = [f"{name}={os.environ[name]}" for name in LIMITS if name in os.environ]
     yield f"{os.cpu_count()} cores; {', '.join(limits) or 'no limit of threads in the environment'}"
     for pool in threadpool_info():
@@ -28,7 +28,7 @@ LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def problems(config: Mapping[str, Any]) -> Iterator[str]:
-    """What is not as it should be in a build that `show_config` describes, and what to do."""
+    """Return the faults of a build that `show_config` describes, and what to do."""
     asked = os.environ.get("RETROGRAD_PURE", "") not in ("", "0")
     rebuild = 'install a C and C++ compiler, then: pip install --force-reinstall --no-cache-dir "retrograd"'
     if asked:
@@ -47,7 +47,7 @@ def problems(config: Mapping[str, Any]) -> Iterator[str]:
 
 
 def self_test() -> Iterator[tuple[str, str]]:
-    """Each thing that is tried, and what went wrong, or ""."""
+    """Return each check, and its failure, or ""."""
     for name, check in CHECKS.items():
         try:
             yield name, "" if check() else "the result is wrong"
@@ -56,7 +56,7 @@ def self_test() -> Iterator[tuple[str, str]]:
 
 
 def timed_self_test() -> tuple[list[tuple[str, str]], float]:
-    """The results of the self-test, and the seconds that it took."""
+    """Return the results of the self-test, and its seconds."""
     start = time.perf_counter()
     results = list(self_test())
     return results, time.perf_counter() - start
@@ -74,7 +74,7 @@ def _gradient() -> bool:
 
 
 def _product() -> bool:
-    """A product that is large enough for the BLAS's threads."""
+    """Compute a product that is large enough for the BLAS's threads."""
     size = 200
     row = retrograd.arange(size).to("float64")
     made = row.reshape(size, 1).expand(size, size).matmul(retrograd.ones(size, size, dtype="float64"))

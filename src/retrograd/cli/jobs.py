@@ -1,4 +1,4 @@
-"""What `retrograd run` asks of a launcher."""
+"""The interface between `retrograd run` and launchers."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class Job(NamedTuple):
-    """A script on many ranks.
+    """A script to run on several ranks.
 
     command: the script and its arguments; `module`: the name of a module in its place.  ranks: None where the transport
     needs no number.  timeout: seconds that a rank waits for a message.  everything: show what all ranks print, not
@@ -29,7 +29,7 @@ class Job(NamedTuple):
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables in which its processes are told of it."""
+        """Return the environment variables that describe the job to its processes."""
         made = {CHOSEN: self.transport}
         if self.timeout is not None:
             made[PATIENCE] = f"{self.timeout:g}"
@@ -37,7 +37,7 @@ class Job(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """How a run has ended: its exit code, and whether that was since a process was lost."""
+    """The result of a run: its exit code, and whether a process was lost."""
 
     code: int
     lost: bool = False
@@ -53,6 +53,6 @@ def shared_cores(ranks: int) -> dict[str, str]:
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Return the number of cores that this process may use."""
     allowed = getattr(os, "sched_getaffinity", None)  # macOS has none
     return len(allowed(0)) if allowed else os.cpu_count() or 1

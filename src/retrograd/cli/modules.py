@@ -1,4 +1,4 @@
-"""The user's files as modules."""
+"""Import the user's files as modules."""
 
 import importlib.util
 import sys
@@ -9,7 +9,7 @@ from retrograd.cli.errors import UsageError
 
 
 def imported(path: Path) -> ModuleType:
-    """The module in a file; its neighbours can be imported from it, as in `python module.py`."""
+    """Return the module of a file; its neighbours can be imported from it, as in `python module.py`."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None

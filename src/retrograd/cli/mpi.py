@@ -1,4 +1,4 @@
-"""Ranks as processes that `mpiexec` starts."""
+"""Run ranks as processes that `mpiexec` starts."""
 
 import importlib.util
 import os
@@ -12,10 +12,10 @@ from retrograd.cli.jobs import Ended, Job, shared_cores
 from retrograd.cli.processes import watch
 from retrograd.pipelining.transports.mpi import LOST
 
-# The signals by which a process is lost: mpiexec's exit code is the number.
+# The signals that mean a lost process: mpiexec's exit code is the number.
 FATAL = {signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM}
 BROKEN = 255  # mpiexec's own exit code where it has lost a host, or a process on another host
-# Every process starts by way of this shell command, which lets only the first one print.
+# Every process starts through this shell command, which lets only the first one print.
 FIRST_PRINTS = 'if [ "${PMI_RANK:-0}" = 0 ]; then exec "$@"; else exec "$@" >/dev/null; fi'
 
 
@@ -51,7 +51,7 @@ def run_mpi(job: Job) -> Ended:
 
 
 def command(job: Job) -> list[str]:
-    """The command line of mpiexec."""
+    """Return the command line of mpiexec."""
     line = [mpiexec(), "-n", str(job.ranks)]
     if job.hosts is not None:
         line += ["-f", str(job.hosts)]
@@ -61,7 +61,7 @@ def command(job: Job) -> list[str]:
 
 
 def mpiexec() -> str:
-    """The one that belongs to this Python, or else the system's."""
+    """Return the mpiexec of this Python, or else the system's."""
     if importlib.util.find_spec("mpi4py") is None:
         needs_extra("--transport mpi", "mpi4py", "mpi")
     beside = Path(sys.executable).with_name("mpiexec")
@@ -70,6 +70,6 @@ def mpiexec() -> str:
 
 
 def _count(hosts: Path | None) -> int:
-    """How many hosts a file lists, one a line."""
+    """Return the number of hosts in a file, one per line."""
     lines = [] if hosts is None else [line.partition("#")[0].strip() for line in hosts.read_text().splitlines()]
     return max(1, len([line for line in lines if line]))

@@ -23,7 +23,7 @@ RETURNED = "it must return (model, example_args), and after these target and los
 
 
 class Settings(NamedTuple):
-    """What was asked for; see `retrograd.pipelining.plan`."""
+    """The options of the command; see `retrograd.pipelining.plan`."""
 
     target: str
     ranks: int
@@ -36,7 +36,7 @@ class Settings(NamedTuple):
 
 
 def run(settings: Settings) -> int:
-    """Plan, print the plan, write what was asked for; the exit code: 1 where nothing can be planned."""
+    """Plan, print the plan, write the requested files; return the exit code: 1 if no plan exists."""
     model, example, *rest = _returned(settings.target)
     target, loss_fn = [*rest, None, None][:2]
     try:
@@ -71,7 +71,7 @@ def _write(found: Plan, settings: Settings) -> None:
 
 
 def size(text: str) -> float:
-    """Bytes from text such as 2GiB, 500MB or 4096.
+    """Parse bytes from text such as 2GiB, 500MB or 4096.
 
     >>> size("2GiB"), size("1.5 kB")
     (2147483648.0, 1500.0)
@@ -83,7 +83,7 @@ def size(text: str) -> float:
 
 
 def _returned(target: str) -> tuple:
-    """What the function in the target returns."""
+    """Return the result of the function in the target."""
     place, _, name = target.rpartition(":")
     if not place:
         raise UsageError(f"the target is {target!r}; it must be like train.py:example or package.module:example")

@@ -1,4 +1,4 @@
-"""A process that is watched until it ends, and ended when this one is asked to."""
+"""Run a process, and end it when this one is asked to end."""
 
 import signal
 import subprocess
@@ -12,7 +12,7 @@ LOOK = 0.5  # seconds between two looks at whether there was a signal
 
 
 def watch(command: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Run a command; its exit code.  It is negative where a signal ended it, or one that this process has had.
+    """Run a command; return its exit code, negative if a signal ended it, or one that this process received.
 
     SIGINT and SIGTERM are passed on, once; a second one, or the end of the grace, kills.  The command has no standard
     input, and a session of its own, so that Ctrl-C reaches it by way of this process only.
@@ -38,7 +38,7 @@ def _wait(process: subprocess.Popen) -> int | None:
 
 @generator_block
 def signals() -> Iterator[list[signal.Signals]]:
-    """The signals to end that come while entered; otherwise they do nothing."""
+    """Record the termination signals that arrive while entered; otherwise ignore them."""
     asked: list[signal.Signals] = []
     before = {
         number: signal.signal(number, lambda number, _: asked.append(signal.Signals(number)))

@@ -1,4 +1,4 @@
-"""Ranks as actors of a Ray cluster: placed, watched and ended."""
+"""Run ranks as actors of a Ray cluster."""
 
 import importlib.util
 import os
@@ -43,7 +43,7 @@ def run_ray(job: Job) -> Ended:
 
 
 def _connected(address: str | None, ranks: int) -> Any:
-    """Ray, with this process connected to a cluster; that of an earlier call, if there was one."""
+    """Return Ray, connected to a cluster; replaces an earlier connection."""
     os.environ.update(SETTINGS | os.environ)
     import ray
 
@@ -64,7 +64,7 @@ def _connected(address: str | None, ranks: int) -> Any:
 
 @generator_block
 def _workers(ray: Any, ranks: int, spread: bool) -> Iterator[list[Any]]:
-    """An actor per rank, each with a core of its own, for as long as entered."""
+    """Create an actor per rank, each with its own core, while entered."""
     cores = int(ray.cluster_resources().get("CPU", 0))
     if cores < ranks:
         raise UsageError(f"{ranks} ranks need {ranks} cores, and the Ray cluster has {cores}")
@@ -80,7 +80,7 @@ def _workers(ray: Any, ranks: int, spread: bool) -> Iterator[list[Any]]:
 
 @generator_block
 def _placed(ray: Any, ranks: int, spread: bool) -> Iterator[Any]:
-    """A core per rank, all at once, for as long as entered: on few nodes, or spread over all.
+    """Reserve a core per rank, all at once, while entered: on few nodes, or spread over all.
 
     Ray's SPREAD goes by what Ray believes to be free, which for seconds after an earlier run is less than there is, and
     takes one node where it can't have several.  So where a node for each rank is possible, that is asked for first.
@@ -124,7 +124,7 @@ class _Watch:
         self.running = {worker.run.remote(self._script(), workers): rank for rank, worker in enumerate(workers)}
 
     def _places(self) -> list[tuple[int, str]]:
-        """The process and host of every rank, once all have started."""
+        """Return the process and host of every rank, once all have started."""
         try:
             places: list[tuple[int, str]] = self.ray.get([it.where.remote() for it in self.workers], timeout=START)
         except self.ray.exceptions.RayError as error:
@@ -152,7 +152,7 @@ class _Watch:
         return Script(self.job.command, self.job.module, os.getcwd(), self.job.environment)
 
     def _take(self) -> None:
-        """Take in what has come within a moment: output, and ends of scripts."""
+        """Process what has arrived within a moment: output, and ends of scripts."""
         for call in self.ray.wait([*self.printing, *self.running], timeout=LOOK)[0]:
             if call in self.running:
                 self._end(self.running.pop(call), call)
@@ -170,7 +170,7 @@ class _Watch:
             self.printing[self.workers[rank].output.remote()] = rank
 
     def _marked(self, rank: int, data: bytes) -> bytes:
-        """Output with the rank before every line, where that of all is shown."""
+        """Print output, with the rank before every line if all ranks print."""
         if not self.job.everything:
             return data
         return b"".join(b"[%d] %s" % (rank, line) for line in data.splitlines(keepends=True))

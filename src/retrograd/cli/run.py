@@ -1,4 +1,4 @@
-"""`retrograd run`: a script on many ranks, by the launcher of a transport."""
+"""`retrograd run`: run a script on several ranks, with the launcher of a transport."""
 
 import os
 import runpy
@@ -13,7 +13,7 @@ from retrograd.cli.ray import run_ray
 
 
 def run(job: Job, restarts: int = 0) -> int:
-    """Run it, after the loss of a process again, up to so many times; the exit code."""
+    """Run the job, again after the loss of a process, up to the given number of times; return the exit code."""
     if not job.module and not Path(job.command[0]).is_file():
         raise UsageError(f"there is no script '{job.command[0]}'")
     launcher = LAUNCHERS[job.transport]
@@ -26,7 +26,7 @@ def run(job: Job, restarts: int = 0) -> int:
 
 
 def run_threads(job: Job) -> Ended:
-    """Run the script in this process; its pipelines start the threads, as many as they are told."""
+    """Run the script in this process; its pipelines start the threads."""
     if job.ranks is not None:
         raise UsageError(
             f"--ranks {job.ranks} is for processes; on threads the script says it: Pipeline(..., ranks=...)"
@@ -42,5 +42,5 @@ def run_threads(job: Job) -> Ended:
     return Ended(0)
 
 
-# By transport; a launcher runs a job, or raises a UsageError if it can't.
+# By transport; a launcher runs a job, or raises a UsageError if it cannot.
 LAUNCHERS: dict[str, Callable[[Job], Ended]] = {"mpi": run_mpi, "ray": run_ray, "threads": run_threads}

@@ -1,4 +1,4 @@
-"""HIPS autograd under another name: the modules and names that code written for `autograd` imports.
+"""HIPS autograd under another name: the modules and names imported by code written for `autograd`.
 
 `import retrograd.hips as autograd` in a program; for libraries that are not to be edited, `install()` before they are
 imported: `import autograd` then means this package, in them as well.

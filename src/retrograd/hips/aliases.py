@@ -1,4 +1,4 @@
-"""`import autograd` answered by this package, for libraries that are not to be edited."""
+"""Make `import autograd` import this package, for libraries that are not to be edited."""
 
 import importlib
 import pkgutil
@@ -26,7 +26,7 @@ _OTHERS = {
 
 
 def install() -> None:
-    """From now on `import autograd` and imports from it give this package, to every module of the process.
+    """Make `import autograd` and imports from it import this package, for every module of the process.
 
     Call it before the libraries that import autograd; RuntimeError if HIPS autograd itself has been imported.  It is
     for processes that run such code: Python's floats become float64, as by `rg.set_default_dtype(rg.float64)`, and the
@@ -44,7 +44,7 @@ def install() -> None:
 
 
 def _modules() -> Iterator[tuple[str, ModuleType]]:
-    """Each module by the name that it has in HIPS autograd."""
+    """Return each module by its name in HIPS autograd."""
     for name, target in _OTHERS.items():
         yield f"autograd.{name}".rstrip("."), importlib.import_module(target)
     for name, target in _HOMES.items():
@@ -55,7 +55,7 @@ def _modules() -> Iterator[tuple[str, ModuleType]]:
 
 
 def _tree(name: str, package: ModuleType) -> Iterator[tuple[str, ModuleType]]:
-    """A package and the public modules below it, under another name."""
+    """Return a package and the public modules below it, under another name."""
     yield name, package
     for info in pkgutil.iter_modules(getattr(package, "__path__", ())):
         if not info.name.startswith("_"):
@@ -76,5 +76,5 @@ def _is_tensor(x: Any) -> bool:
 
 
 def unbroadcast_f(target: Any, f: Any) -> Any:
-    """The pullback f, its result summed over the axes along which the target was broadcast."""
+    """Return the pullback f with its result summed over the axes along which the target was broadcast."""
     return lambda g: sum_to(f(g), getattr(target, "shape", ()))

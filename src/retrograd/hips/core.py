@@ -1,4 +1,4 @@
-"""`autograd.core`: what `retrograd.hips.extend` has, and the derivatives of functions of one argument."""
+"""`autograd.core`: the names of `retrograd.hips.extend`, and the derivatives of functions of one argument."""
 
 from collections.abc import Callable
 from typing import Any

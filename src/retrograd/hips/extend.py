@@ -1,4 +1,4 @@
-"""`autograd.extend`: functions of arrays that bring their own derivatives."""
+"""`autograd.extend`: functions of arrays with custom derivatives."""
 
 from collections.abc import Callable, Iterable
 from functools import wraps
@@ -11,7 +11,7 @@ from retrograd.interop.numpy_protocol.table import O, holds_tensor, tensor, valu
 
 
 class _Rules:
-    """What is known of a primitive: the function of arrays, and its derivatives by the argument's number."""
+    """A primitive: the function of arrays, and its derivatives by argument index."""
 
     def __init__(self, function: Callable) -> None:
         self.function = function
@@ -20,13 +20,13 @@ class _Rules:
         self.pushers: Callable[[int], Callable] | None = None
 
     def puller(self, argnum: int) -> Callable:
-        """The function of (ans, *args) that gives the pullback."""
+        """Return the function of (ans, *args) that returns the pullback."""
         if self.pullers is None:
             raise NotImplementedError(f"{self.name}: has no derivative; give it one by defvjp({self.name}, ...)")
         return self.pullers(argnum)
 
     def pusher(self, argnum: int) -> Callable:
-        """The function of (g, ans, *args) that gives the tangent."""
+        """Return the function of (g, ans, *args) that returns the tangent."""
         if self.pushers is None:
             raise NotImplementedError(
                 f"{self.name}: has no derivative in forward mode; give it one by defjvp({self.name}, ...)"
@@ -35,7 +35,7 @@ class _Rules:
 
 
 class _Call(Function):
-    """A call of a primitive: its rules, the arguments by name, and those by position."""
+    """A call of a primitive: its rules, and its keyword and positional arguments."""
 
     @staticmethod
     def forward(rules: _Rules, named: dict, *args: Any) -> Tensor:
@@ -85,12 +85,12 @@ class _Call(Function):
 
 
 def _plain(x: Any) -> Any:
-    """An argument as the function of arrays takes it; numbers as NumPy has them."""
+    """Return an argument as the function of arrays expects it; numbers as NumPy scalars."""
     return values(x)[()] if isinstance(x, Tensor) else values(x) if holds_tensor(x) else x
 
 
 def primitive(function: Callable) -> Callable:
-    """The function of arrays as one step of what is differentiated, by the rules that `defvjp` and `defjvp` give it.
+    """Decorator: make a function of arrays one differentiable step, with the rules of `defvjp` and `defjvp`.
 
     It gets arrays and returns one; the rules get tensors, and so may be differentiated themselves.
 
@@ -116,7 +116,7 @@ def primitive(function: Callable) -> Callable:
 
 
 def notrace_primitive(function: Callable) -> Callable:
-    """The function of arrays as one without derivative: it gets the numbers alone, and its result is a constant."""
+    """Decorator: make a function of arrays one without derivative, whose result is a constant."""
 
     @wraps(function)
     def constant(*args: Any, **kwargs: Any) -> Any:
@@ -133,7 +133,7 @@ def _rules_of(name: str, fun: Callable) -> _Rules:
 
 
 def _by_number(name: str, rules: _Rules, given: tuple, argnums: Iterable[int] | None) -> Callable[[int], Callable]:
-    """One rule for each of `argnums`, by default counted from 0, as a function of the number."""
+    """Return one rule for each of `argnums`, by default counted from 0, as a function of the index."""
     known = dict(zip(count() if argnums is None else argnums, given, strict=False))
 
     def rule(argnum: int) -> Callable:
@@ -145,7 +145,7 @@ def _by_number(name: str, rules: _Rules, given: tuple, argnums: Iterable[int] | 
 
 
 def defvjp(fun: Callable, *vjpmakers: Callable | None, argnums: Iterable[int] | None = None) -> None:
-    """Give a primitive its pullbacks, one for each argument: `vjpmaker(ans, *args, **kwargs)(g)`, None for zero."""
+    """Set a primitive's pullbacks, one for each argument: `vjpmaker(ans, *args, **kwargs)(g)`, None for zero."""
     rules = _rules_of("defvjp", fun)
     made = tuple([_no_pullback if maker is None else maker for maker in vjpmakers])
     rules.pullers = _by_number("defvjp", rules, made, argnums)
@@ -156,7 +156,7 @@ def _no_pullback(ans: Any, *args: Any, **kwargs: Any) -> Callable:
 
 
 def defvjp_argnum(fun: Callable, vjpmaker: Callable) -> None:
-    """Give a primitive all pullbacks at once: `vjpmaker(argnum, ans, args, kwargs)(g)`."""
+    """Set all of a primitive's pullbacks at once: `vjpmaker(argnum, ans, args, kwargs)(g)`."""
 
     def puller(argnum: int) -> Callable:
         return lambda ans, *args, **kwargs: vjpmaker(argnum, ans, args, kwargs)
@@ -165,7 +165,7 @@ def defvjp_argnum(fun: Callable, vjpmaker: Callable) -> None:
 
 
 def defjvp(fun: Callable, *jvpfuns: Callable | str | None, argnums: Iterable[int] | None = None) -> None:
-    """Give a primitive its tangents, one for each argument: `jvpfun(g, ans, *args, **kwargs)`, None for zero.
+    """Set a primitive's tangents, one for each argument: `jvpfun(g, ans, *args, **kwargs)`, None for zero.
 
     "same" stands for the function itself, with the tangent in the argument's place: it is linear in it.
     """
@@ -186,7 +186,7 @@ def _pusher(fun: Callable, maker: Callable | str | None, argnum: int) -> Callabl
 
 
 def defjvp_argnum(fun: Callable, jvpmaker: Callable) -> None:
-    """Give a primitive all tangents at once: `jvpmaker(argnum, g, ans, args, kwargs)`."""
+    """Set all of a primitive's tangents at once: `jvpmaker(argnum, g, ans, args, kwargs)`."""
 
     def pusher(argnum: int) -> Callable:
         return lambda g, ans, *args, **kwargs: jvpmaker(argnum, g, ans, args, kwargs)
@@ -195,5 +195,5 @@ def defjvp_argnum(fun: Callable, jvpmaker: Callable) -> None:
 
 
 def def_linear(fun: Callable) -> None:
-    """Say that a primitive is linear in each argument, which is its derivative in forward mode."""
+    """Declare that a primitive is linear in each argument, so that it is its own forward derivative."""
     defjvp_argnum(fun, lambda argnum, g, ans, args, kwargs: fun(*args[:argnum], g, *args[argnum + 1 :], **kwargs))

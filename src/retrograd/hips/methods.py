@@ -1,4 +1,4 @@
-"""Methods of tensors with NumPy's meaning, where PyTorch has another one for the name or none."""
+"""Methods of tensors with NumPy's meaning, where PyTorch's differ or are missing."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -7,7 +7,7 @@ from typing import Any
 from retrograd.core import Tensor
 from retrograd.interop.numpy_protocol import functions
 
-# Of the methods of HIPS autograd's boxes those that differ: `x.var()` divides by n, `x.max(axis=0)` gives values alone.
+# The methods of HIPS autograd's boxes that differ: `x.var()` divides by n, `x.max(axis=0)` gives values alone.
 _NUMPYS = (
     "argpartition", "argsort", "compress", "cumprod", "cumsum", "dot", "max", "min", "nonzero", "ptp", "put", "ravel",
     "repeat", "round", "searchsorted", "sort", "std", "take", "trace", "var",
@@ -42,7 +42,7 @@ def _transpose(self: Tensor, *axes: Any, **named: Any) -> Tensor:
 
 
 def _reshape(self: Tensor, *shape: Any, order: str = "C") -> Tensor:
-    """The numbers in another shape, row by row or, with order="F", column by column."""
+    """Return the values in another shape, in row-major or, with order="F", column-major order."""
     if order == "C":
         return _reshaped(self, *shape)
     return functions()["reshape"](self, shape[0] if len(shape) == 1 else shape, order)

@@ -1,4 +1,4 @@
-"""What of `autograd.differential_operators` is called otherwise here, or is something else."""
+"""The functions of `autograd.differential_operators` with another name or meaning here."""
 
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -12,7 +12,7 @@ from retrograd.utils.checkpoint import checkpoint as _checkpoint
 
 
 def checkpoint(fun: Callable) -> Callable:
-    """The function, which computes again on the way back what it does not keep.
+    """Return the function with checkpointing: it recomputes its saved tensors in the backward pass.
 
     >>> from retrograd import grad
     >>> grad(checkpoint(lambda x: x**3))(2.0)
@@ -27,7 +27,7 @@ def checkpoint(fun: Callable) -> Callable:
 
 
 def make_jvp_reversemode(fun: Callable, argnum: int | Sequence[int] = 0) -> Callable:
-    """At a point: the function that takes a tangent of the argument to the derivative along it, by reverse mode alone.
+    """Return the function from a tangent to the directional derivative at a point, computed by reverse mode.
 
     A pullback is linear in its cotangent, and the pullback of that one pushes forward.  For functions whose primitives
     have no forward rule; all others are better off with `make_jvp`, which gives the value as well.

@@ -1,4 +1,4 @@
-"""`autograd.test_util`: derivatives against differences."""
+"""`autograd.test_util`: check derivatives against finite differences."""
 
 from collections.abc import Callable, Sequence
 from itertools import product
@@ -19,7 +19,7 @@ from retrograd.interop.numpy_protocol.table import values
 from retrograd.ops.random import Generator
 
 MODES = ("fwd", "rev")
-# HIPS autograd's: |a - b| <= 1e-6 |a + b|, or 1e-6 in all.
+# HIPS autograd's criterion: |a - b| <= 1e-6 |a + b|, or 1e-6 in all.
 DOUBLE_PRECISION = {"atol": 1e-6, "rtol": 2e-6}
 
 
@@ -106,7 +106,7 @@ def _differentiable(out: Any) -> tuple[Tensor, ...]:
 
 
 class DerivativeError(GradcheckError, AssertionError):
-    """What `check_grads` raises, the error of `rg.autograd.gradcheck` and that of HIPS autograd."""
+    """The error of `check_grads`, a subclass of `rg.autograd.gradcheck`'s and HIPS autograd's."""
 
 
 def _check(name: str, fun: Callable, leaves: tuple[Tensor, ...], modes: tuple[str, ...], order: int) -> None:

@@ -1,4 +1,4 @@
-"""What the array API standard asks of tensors themselves: `__array_namespace__` and `to_device`."""
+"""The array API standard's protocol of tensors: `__array_namespace__` and `to_device`."""
 
 import importlib
 from types import ModuleType
@@ -11,7 +11,7 @@ VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")  # each contains those b
 
 
 def _array_namespace(x: Tensor, /, *, api_version: str | None = None) -> ModuleType:
-    """The functions of the standard: `retrograd.interop.array_api`, imported when first asked for.
+    """Return the functions of the standard: `retrograd.interop.array_api`, imported on first use.
 
     Raises ValueError for a version that it does not follow.
 
@@ -26,7 +26,7 @@ def _array_namespace(x: Tensor, /, *, api_version: str | None = None) -> ModuleT
 
 
 def _to_device(x: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
-    """The tensor itself: it lives on the one device there is.  RuntimeError for others, ValueError for streams."""
+    """Return the tensor itself, on the only device.  RuntimeError for others, ValueError for streams."""
     check_device(device)
     if stream is not None:
         raise ValueError(f"to_device: the CPU has no streams, got {stream!r}")

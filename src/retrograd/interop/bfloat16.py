@@ -4,5 +4,5 @@ import numpy as np
 
 
 def widened(halves: np.ndarray) -> np.ndarray:
-    """Numbers given as unsigned integers of 16 bits, in any byte order, as float32."""
+    """Convert bfloat16 values, given as 16-bit unsigned integers in any byte order, to float32."""
     return (halves.astype(np.uint32) << 16).view(np.float32)

@@ -1,4 +1,4 @@
-"""`rg.save` and `rg.load`: one name each for the formats of tensors, none of which runs code."""
+"""`rg.save` and `rg.load` for the supported tensor formats, none of which runs code."""
 
 import os
 from typing import Any, BinaryIO
@@ -41,7 +41,7 @@ def load(
     weights_only: bool = True,
     mmap: bool | None = None,
 ) -> Any:
-    """What `rg.save` or `torch.save` wrote, or the tensors of a `.safetensors` file by name; no code of files is run.
+    """Load a file of `rg.save` or `torch.save`, or the tensors of a `.safetensors` file by name; runs no code from it.
 
     None of the tensors requires a gradient.  `map_location` may be "cpu", where they all are.  `mmap=True` maps the
     file of a path into memory and reads only what is used.  Raises FileNotFoundError, ValueError for what is damaged or

@@ -1,4 +1,4 @@
-"""How notebooks show tensors: shape, dtype and place in the graph above a table of the numbers."""
+"""Display tensors in notebooks: shape, dtype and gradient status above a table of the values."""
 
 import html
 
@@ -11,7 +11,7 @@ CELL = "padding:1px 8px;text-align:right;font-family:monospace"
 
 
 def _repr_html_(x):
-    """The tensor as HTML: a table for one or two dimensions, of large ones the first and last numbers; else its text.
+    """Return the tensor as HTML: a table for one or two dimensions, abbreviated for large ones; else its text.
 
     >>> import retrograd as rg
     >>> "shape (2,), float32" in rg.ones(2)._repr_html_()
@@ -26,7 +26,7 @@ Tensor._repr_html_ = _repr_html_  # type: ignore[attr-defined]
 
 
 def _told(x):
-    """What stands above the numbers."""
+    """Return the heading above the values."""
     graph = f", grad_fn={x.grad_fn!r}" if x.grad_fn is not None else ", requires grad" if x.requires_grad else ""
     return f"tensor of shape {x.shape}, {x.dtype}{graph}"
 
@@ -41,7 +41,7 @@ def _table(array):
 
 
 def _shown(count, most):
-    """The places that are shown; None stands for those that are not."""
+    """Return the indices that are shown; None marks an omission."""
     if count <= most:
         return list(range(count))
     return [*range(most // 2), None, *range(count - most // 2, count)]

@@ -10,11 +10,11 @@ Write = Callable[["Writer", Any, str], None]
 
 
 class Name(str):
-    """What stands for an object of a module: "torch._utils _rebuild_tensor_v2"."""
+    """A reference to a global object: "torch._utils _rebuild_tensor_v2"."""
 
 
 class Kept(tuple):
-    """What refers to data that is kept outside of the pickled data."""
+    """A reference to data that is stored outside of the pickled data."""
 
 
 class Writer:
@@ -30,7 +30,7 @@ class Writer:
         self._others = others
 
     def data(self) -> bytes:
-        """All of it."""
+        """Return the pickled data."""
         return b"".join([*self._parts, pickle.STOP])
 
     def put(self, value: Any, where: str) -> None:
@@ -46,19 +46,19 @@ class Writer:
         write(self, value, where)
 
     def keep(self, value: Any) -> None:
-        """Let what has been written last be the value, wherever that comes again."""
+        """Memoize the last value, so that later occurrences refer to it."""
         self._numbers[id(value)] = number = len(self._numbers)
         self._alive.append(value)
         self._parts.append(pickle.LONG_BINPUT + struct.pack("<I", number))
 
     def call(self, name: str, arguments: tuple, where: str) -> None:
-        """What the function of that name gives for these arguments."""
+        """Write a call of the function of that name with these arguments."""
         self.put(Name(name), where)
         self.put(arguments, where)
         self._parts.append(pickle.REDUCE)
 
     def constant(self, value: Any) -> None:
-        """None or a truth."""
+        """Write None or a boolean."""
         codes = {None: pickle.NONE, True: pickle.NEWTRUE, False: pickle.NEWFALSE}
         self._parts.append(codes[value])
 

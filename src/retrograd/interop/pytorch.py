@@ -1,4 +1,4 @@
-"""Checkpoints of PyTorch, read and written without PyTorch, and without running what a file says."""
+"""Read and write PyTorch checkpoints without PyTorch, and without running code from the file."""
 
 import errno
 import mmap as memory_map
@@ -33,7 +33,7 @@ HEADER = struct.Struct("<26xHH")
 
 
 def load_file(path: str | os.PathLike[str] | BinaryIO, *, mmap: bool = False):
-    """What `torch.save` or `save_file` wrote to a file: tensors, and the dicts, lists, numbers and text around them.
+    """Load a file of `torch.save` or `save_file`: tensors in dicts and lists, with numbers and text.
 
     So for a state dict it is the dict that `Module.load_state_dict` takes. Views of one memory are that here too, and
     parameters are tensors; none requires a gradient. bfloat16, which NumPy lacks, becomes float32, which has all its
@@ -69,7 +69,7 @@ def _is_path(path):
 
 @generator_block
 def _named(path):
-    """Name the file in every error, and turn the many ways in which zipfile finds an archive damaged into one."""
+    """Name the file in every error, and unify zipfile's various errors for a damaged archive."""
     name = os.fspath(path) if _is_path(path) else repr(path)
     try:
         yield
@@ -88,7 +88,7 @@ def _named(path):
 
 
 def _entries(infos, length):
-    """The entries of an archive by name, without the folder that all are in, each once, and none beyond the file."""
+    """Return the entries of an archive by name, without the common folder; check for duplicates and bounds."""
     entries = {info.filename.partition("/")[2]: info for info in infos}
     if len(entries) != len(infos):
         raise ValueError("damaged: a name is in the archive twice")
@@ -98,7 +98,7 @@ def _entries(infos, length):
 
 
 class _Storage:
-    """The memory of tensors: bytes, or numbers of a dtype."""
+    """The memory of tensors: bytes, or values of a dtype."""
 
     def __init__(self, array, dtype, count):
         self.array = array
@@ -107,7 +107,7 @@ class _Storage:
 
 
 class _Checkpoint:
-    """An open archive, and the storages that were read from it."""
+    """An open archive, and its storages that have been read."""
 
     def __init__(self, archive, file, mmap):
         self._archive = archive
@@ -117,7 +117,7 @@ class _Checkpoint:
         self._order = self._byte_order()
 
     def read(self):
-        """The object that was saved."""
+        """Return the saved object."""
         if "constants.pkl" in self._entries:
             raise ValueError("a TorchScript program, not a checkpoint; save its state_dict()")
         return read(self._bytes("data.pkl"), self._known(), self._storage)
@@ -171,7 +171,7 @@ class _Checkpoint:
     # -------------------------------------------------------------------------------------------- the tensors
 
     def _storage(self, saved):
-        """The storage that the pickled data refers to, read once."""
+        """Return the storage that the pickled data refers to, read once."""
         kind, stored, key, _device, count = saved
         if kind != "storage" or not isinstance(stored, Known) or not isinstance(key, str) or not _is_size(count):
             raise ValueError(f"damaged: a storage is {shown(saved)}")
@@ -185,7 +185,7 @@ class _Checkpoint:
         return found
 
     def _memory(self, name):
-        """The bytes of an entry, which can be written to."""
+        """Return the bytes of an entry, writable."""
         info = self._entry(name)
         if self._mapped is None:
             return np.frombuffer(bytearray(self._archive.read(info)), np.uint8)
@@ -213,7 +213,7 @@ class _Checkpoint:
         return from_numpy(np.lib.stride_tricks.as_strided(array[offset:], size, strides))
 
     def _of_class(self, func, kind, arguments, state):
-        """A tensor of a class: a jagged one, or a plain one with attributes, which nobody here reads."""
+        """Return a tensor of a subclass: a jagged one, or a plain one without its attributes."""
         if func == JAGGED and kind == JAGGED_CLASS and len(arguments) == 1 and isinstance(arguments[0], dict):
             return from_jagged(**arguments[0])
         if func == "torch._utils _rebuild_tensor_v2" and kind == "torch Tensor":
@@ -224,7 +224,7 @@ class _Checkpoint:
         return from_strided(_component, buffer, sizes, strides, offsets)
 
     def _numbers(self, storage, dtype):
-        """A storage as numbers; the same array for all views, where its bytes can be used as they are."""
+        """Return a storage as an array; all views share it if its bytes can be used directly."""
         if not isinstance(storage.array, dict):
             storage.array = {"bytes": storage.array}
         made = storage.array
@@ -236,7 +236,7 @@ class _Checkpoint:
 
 
 def _component(flat, offset, size, stride):
-    """A component of a nested tensor, in the buffer of all."""
+    """Return a component of a nested tensor, in the common buffer."""
     _check_view(flat.size, offset, size, stride)
     strides = [step * flat.itemsize for step in stride]
     return from_numpy(np.lib.stride_tricks.as_strided(flat[offset:], size, strides))
@@ -260,7 +260,7 @@ def _as_numbers(stored, dtype, order):
 
 
 def _check_view(count, offset, size, stride):
-    """A view that reaches beyond its memory would show what lies behind."""
+    """Refuse a view that reaches beyond its memory."""
     shape = (type(size) is tuple) and (type(stride) is tuple) and len(size) == len(stride)
     if not shape or not all(map(_is_size, (offset, *size, *stride))):
         raise ValueError(f"damaged: a tensor of size {shown(size)}, stride {shown(stride)}, offset {shown(offset)}")
@@ -282,7 +282,7 @@ def _parameter(data, requires_grad=True, hooks=None):
 
 
 def _dtype(name):
-    """A dtype among what was saved: NumPy's, or where that has none the name."""
+    """Return a saved dtype: NumPy's, or its name if NumPy lacks it."""
     return name if name in ("bfloat16", *LACKING) else np.dtype(name)
 
 
@@ -293,7 +293,7 @@ def _device(kind, index=None):
 
 
 def _ordered(items=()):
-    """What OrderedDict makes of pairs; a nested tensor, where they are those of one."""
+    """Return the OrderedDict of pairs; a nested tensor if they describe one."""
     made = paired([part for pair in items for part in _pair(pair)])
     return from_marked(made) if MARKER in made else made
 
@@ -304,7 +304,7 @@ def _pair(value):
 
 
 def _encode(text, encoding="latin1"):
-    """Bytes, as pickles of Python 2's kind have them."""
+    """Return bytes, as encoded in protocol 2 pickles."""
     if encoding not in ("latin1", "latin-1", "utf-8"):
         raise ValueError(f"damaged: the encoding {encoding!r}")
     return str.encode(text, encoding)

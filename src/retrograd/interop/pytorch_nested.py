@@ -54,7 +54,7 @@ def _jagged(array: Ragged, requires_grad: bool) -> tuple[str, tuple]:
 
 
 def _strided(parts: list[np.ndarray]) -> tuple[str, tuple]:
-    """The elements of all components, and the sizes, strides and first places of each."""
+    """Return the elements of all components, and the sizes, strides and first offset of each."""
     flat = np.concatenate([part.reshape(-1) for part in parts])
     sizes = np.array([part.shape for part in parts], np.int64)
     strides = np.array([_row_major(part.shape) for part in parts], np.int64)
@@ -120,11 +120,11 @@ def _check_dense(what: str, part: Any) -> None:
 
 
 def _check_count(count: int, most: Any) -> None:
-    """Refuse components that have more rows or elements than there are, which copies would make room for."""
+    """Refuse components with more rows or elements than stored, which would allocate memory for copies."""
     if count > most:
         raise ValueError(f"damaged: a nested tensor with {count} rows or elements in a buffer of {most}")
 
 
 def _nested() -> Any:
-    """The package that makes operators work on such arrays: needed only by files that hold some."""
+    """Import the nested package, which makes operators support such arrays; only files that contain some need it."""
     return importlib.import_module("retrograd.nested")

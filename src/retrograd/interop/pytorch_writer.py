@@ -1,4 +1,4 @@
-"""Checkpoints as PyTorch writes them, without PyTorch."""
+"""Write PyTorch checkpoints without PyTorch."""
 
 import os
 import sys
@@ -48,19 +48,19 @@ def save_file(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
 
 
 class _Storage:
-    """Memory that tensors show a part of: from the first byte to the last that one of them shows."""
+    """A range of memory that tensors view: from the first byte to the last that one of them uses."""
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.arrays: list[np.ndarray] = []
 
     def bounds(self) -> tuple[int, int]:
-        """The addresses of the first byte, and of the one behind the last."""
+        """Return the addresses of the first byte, and after the last one."""
         both = [np.lib.array_utils.byte_bounds(array) for array in self.arrays]
         return min(low for low, _ in both), max(high for _, high in both)
 
     def contents(self) -> np.ndarray:
-        """The bytes."""
+        """Return the bytes."""
         low, high = self.bounds()
         one = min(self.arrays, key=lambda array: np.lib.array_utils.byte_bounds(array)[0])
         first = np.lib.stride_tricks.as_strided(one, (min(one.size, 1),), (one.itemsize,))
@@ -101,7 +101,7 @@ class _Checkpoint:
         writer.keep(tensor)
 
     def _is_nested(self, writer: Writer, tensor: Tensor, where: str) -> bool:
-        """Whether a tensor is nested; then it is written as a call that makes it of others."""
+        """Whether a tensor is nested, and so written as a call that builds it."""
         if id(tensor) not in self._nested:
             made = written(tensor)
             if made is None:
@@ -131,7 +131,7 @@ class _Checkpoint:
 
 
 def _others(tensor: Any) -> dict:
-    """What is written for what is no plain data, but can be held."""
+    """Write a supported object that is not plain data."""
     return {
         Tensor: tensor,
         np.dtype: _dtype,
@@ -152,7 +152,7 @@ def _dtype(writer: Writer, value: np.dtype, where: str) -> None:
 
 
 def _array(tensor: Tensor, where: str) -> np.ndarray:
-    """The array of a tensor, in an order that the format can hold: no dimension goes backwards."""
+    """Return the array of a tensor, in a layout that the format supports: no negative strides."""
     array = tensor.detach().numpy()
     _check_dtype(array.dtype, where)
     regular = array.dtype.isnative and all(s >= 0 and s % array.itemsize == 0 for s in array.strides)
@@ -164,7 +164,7 @@ def _address(array: np.ndarray) -> int:
 
 
 def _root(array: np.ndarray) -> Any:
-    """What owns the memory that an array shows."""
+    """Return the object that owns the memory of an array."""
     found: Any = array
     while isinstance(found, np.ndarray) and found.base is not None:
         found = found.base
@@ -172,7 +172,7 @@ def _root(array: np.ndarray) -> Any:
 
 
 def _add(archive: zipfile.ZipFile, name: str, content: Any) -> None:
-    """An entry that begins at a multiple of the alignment, so that the file can be mapped into memory."""
+    """Write an entry at a multiple of the alignment, so that the file can be mapped into memory."""
     entry = zipfile.ZipInfo(f"archive/{name}")
     start = archive.fp.tell() + 30 + len(entry.filename) + 4  # type: ignore[union-attr]
     padding = -start % ALIGNMENT

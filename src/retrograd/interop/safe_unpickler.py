@@ -1,4 +1,4 @@
-"""Pickled data read without running any code: a machine that knows plain data, and calls only what it is given.
+"""Read pickled data without running code: an interpreter of plain data that calls only the given functions.
 
 Python's own reader calls what a file names, and can be made to set attributes of what it was allowed to find. This one
 has the operations that plain containers need, and no other.
@@ -14,11 +14,11 @@ LARGEST_KEY = 1000  # values in a key of a dict or member of a set, with those o
 
 
 class RefusedError(TypeError):
-    """The data is sound, but there is nothing here that could hold it."""
+    """The data is valid, but contains something that is not supported."""
 
 
 class Known:
-    """A name in pickled data that stands for something: what calling it gives, if it can be called."""
+    """A global name in pickled data: the result of calling it, if that is allowed."""
 
     def __init__(self, name: str, call: Callable[..., Any] | None = None, value: Any = None) -> None:
         self.name = name
@@ -27,13 +27,13 @@ class Known:
 
 
 class Ignored:
-    """An object that stands for one of a class that nobody here reads: its attributes are dropped."""
+    """A stand-in for an object of an unsupported class: its attributes are dropped."""
 
     __slots__ = ()
 
 
 def read(data: bytes, known: Mapping[str, Any], persistent: Callable[[Any], Any]) -> Any:
-    """What pickled data holds.
+    """Return the content of pickled data.
 
     known: "module.name" -> what stands for it, a Known or plain data; a name that is not there is a ValueError that
     says the name.
@@ -65,7 +65,7 @@ _NOTHING = {"PROTO", "FRAME", "STOP"}
 
 
 class _Machine:
-    """A stack of values, and those kept by number."""
+    """A stack of values, and the memo."""
 
     def __init__(self, known: Mapping[str, Any], persistent: Callable[[Any], Any], budget: int) -> None:
         self._known = known
@@ -75,7 +75,7 @@ class _Machine:
         self._memo: dict[int, Any] = {}
 
     def step(self, name: str, argument: Any) -> None:
-        """Do one operation of the pickled data."""
+        """Run one opcode of the pickled data."""
         if name in _LITERALS:
             self._stack.append(argument)
         elif name in _CONSTANTS:
@@ -92,7 +92,7 @@ class _Machine:
             operation(self, argument)
 
     def result(self) -> Any:
-        """What is left when all is done."""
+        """Return the final value."""
         result = self._pop()
         if self._stack:
             raise ValueError("damaged pickled data: more than one value is left")
@@ -105,7 +105,7 @@ class _Machine:
         return value
 
     def _marked(self) -> list[Any]:
-        """What was put onto the stack since the last mark."""
+        """Pop the values since the last mark."""
         start = len(self._stack) - 1
         while self._stack[start] is not MARK:
             start -= 1
@@ -198,7 +198,7 @@ class _Machine:
         self._stack.append(called.call(*given))
 
     def build(self, _: Any) -> None:
-        """Attributes of a dict, such as the versions that PyTorch gives states: nobody here reads them."""
+        """Ignore attributes of a dict, such as the versions in PyTorch's state dicts."""
         self._pop()
         if type(self._stack[-1]) is not Ignored:
             self._top(dict)

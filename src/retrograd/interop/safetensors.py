@@ -1,4 +1,4 @@
-"""Tensors in safetensors files: named arrays and text, loaded without running code."""
+"""Read and write safetensors files: named tensors and text, loaded without running code."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from retrograd.ops.create import from_numpy
 
 __all__ = ["load_file", "load_metadata", "save_file"]
 
-# NumPy's names to those of the format, which has more that NumPy lacks: bfloat16, and floats of 8 bits and less.
+# NumPy's names to those of the format, which has types that NumPy lacks: bfloat16, and 8-bit floats and smaller.
 DTYPES = {
     "bool": "BOOL",
     **{f"{kind}{bits}": f"{code}{bits}" for kind, code in (("int", "I"), ("uint", "U")) for bits in (8, 16, 32, 64)},
@@ -53,7 +53,7 @@ def save_file(
 
 
 def load_file(path: str | os.PathLike[str]) -> dict[str, Tensor]:
-    """The tensors of a safetensors file by name, in new memory; none requires a gradient.
+    """Load the tensors of a safetensors file by name, in new memory; none requires grad.
 
     bfloat16, which NumPy lacks, becomes float32, which has all its values.  Raises FileNotFoundError where there is no
     file, ValueError for a damaged one, and TypeError for other dtypes that NumPy lacks, such as floats of 8 bits.
@@ -62,7 +62,7 @@ def load_file(path: str | os.PathLike[str]) -> dict[str, Tensor]:
 
 
 def load_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
-    """The text that a safetensors file holds by name; errors as those of `load_file`."""
+    """Load the text of a safetensors file by name; errors as those of `load_file`."""
     return _read(path, lambda file: dict(file.metadata() or {}))
 
 
@@ -86,7 +86,7 @@ def _arrays(file, path):
 
 
 def _halves(path, names):
-    """Arrays of bfloat16 of a file that has been found whole, from its bytes: the library would need ml_dtypes."""
+    """Read the bfloat16 arrays of a validated file from its bytes: the library would need ml_dtypes."""
     with open(path, "rb") as file:
         start = 8 + int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(start - 8))

@@ -77,7 +77,7 @@ class RMSNorm(Module):
     """x / sqrt(mean(x²) + eps) · weight over the last dimensions: Zhang and Sennrich, arXiv 1910.07467.
 
     `normalized_shape` are the sizes of those dimensions, and the shape of `weight` (ones); eps=None is the
-    distance from 1 to the next value of the dtype
+    distance from 1 to the next value of the dtype.
 
     >>> import retrograd as rg
     >>> from retrograd import nn

@@ -1,4 +1,4 @@
-"""How a module of SciPy's is reflected: what is written for tensors asks for them first, the rest is SciPy's."""
+"""Mirror SciPy's modules: functions defined here handle tensors, the rest is SciPy's."""
 
 import importlib
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from retrograd.interop.numpy_protocol.table import holds_tensor
 
 
 def scipy_member(path: str) -> Any:
-    """A module of SciPy's or what is in it, "scipy.special" or "scipy.stats.norm"; ImportError names the extra."""
+    """Return a module of SciPy or its member, "scipy.special" or "scipy.stats.norm"; ImportError names the extra."""
     module, _, member = path.removeprefix("scipy.").partition(".")
     try:
         found = importlib.import_module(f"scipy.{module}")
@@ -19,7 +19,7 @@ def scipy_member(path: str) -> Any:
 
 
 def on_tensors(path: str, name: str = "") -> Callable[[Callable], Callable]:
-    """Decorator: the function answers where an argument is a tensor or holds one, SciPy's of that name elsewhere."""
+    """Decorator: call the function if an argument is or contains a tensor, else SciPy's of that name."""
 
     def decorate(function: Callable) -> Callable:
         @wraps(function)
@@ -34,7 +34,7 @@ def on_tensors(path: str, name: str = "") -> Callable[[Callable], Callable]:
 
 
 def rest_of(path: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` for a module that is SciPy's in all that it does not define itself."""
+    """Return `__getattr__` and `__dir__` for a module that takes all other names from SciPy."""
 
     def member(name: str) -> Any:
         if name.startswith("__"):

@@ -8,7 +8,7 @@ from retrograd.scipy._mirror import rest_of, scipy_member
 
 
 def odeint(func, y0, t, args=(), **kwargs):
-    """The solution of dy/dt = func(y, t, *args) at the times t, one row for each, from y = y0 at the first.
+    """Return the solution of dy/dt = func(y, t, *args) at the times t, one row for each, from y = y0 at the first.
 
     `func` returns one array of the shape of y.  Derivatives are solutions of differential equations too: reverse mode
     solves the adjoint equation from the last time back to the first, forward mode one for the tangent (L. S. Pontryagin
@@ -27,7 +27,7 @@ def odeint(func, y0, t, args=(), **kwargs):
 
 
 class _Problem:
-    """The right-hand side as a function of y, t and those arguments that are tensors, and the solver's options."""
+    """Return the right-hand side as a function of y, t and the tensor arguments, and the solver's options."""
 
     def __init__(self, func, args, moving, options):
         self._func = func
@@ -36,7 +36,7 @@ class _Problem:
         self.options = options
 
     def slope(self, y, t, *moving):
-        """dy/dt, as a tensor."""
+        """Return dy/dt, as a tensor."""
         args = list(self._args)
         for i, value in zip(self._moving, moving, strict=True):
             args[i] = value
@@ -44,7 +44,7 @@ class _Problem:
 
 
 class _Solution(Function):
-    """The solution of a problem from y0 at the times t."""
+    """Return the solution of a problem from y0 at the times t."""
 
     @staticmethod
     def forward(problem, y0, t, *args):
@@ -85,7 +85,7 @@ class _Solution(Function):
 
 
 def _back(problem, y, adjoint, totals, interval, args):
-    """From the end of an interval to its start: the adjoint, and the arguments' gradients, which add up on the way."""
+    """Integrate from the end of an interval to its start: the adjoint, and the accumulated gradients of arguments."""
     size, places = y.shape[0], range(2, 2 + len(args))
 
     def augmented(state, now, *args):
@@ -101,7 +101,7 @@ def _back(problem, y, adjoint, totals, interval, args):
 
 
 def _along(problem, y0, dy0, t, args, dargs):
-    """The tangent of the solution at all times."""
+    """Return the tangent of the solution at all times."""
     size, count = y0.shape[0], len(args)
     places = (0, *range(2, 2 + count))
 

@@ -1,4 +1,4 @@
-"""`scipy.linalg`: what of it takes tensors; the rest is SciPy's own."""
+"""`scipy.linalg`: its functions with tensor support; the rest is SciPy's own."""
 
 from retrograd.core import registry
 from retrograd.core.dtype import complex_of
@@ -11,7 +11,7 @@ _linalg = on_tensors("scipy.linalg")
 
 
 def _defaults(name, check_finite=True, **given):
-    """Flags that only say what may be overwritten or left unchecked mean nothing here; others must be as they are."""
+    """Ignore flags about overwriting and checks; refuse other non-default arguments."""
     given = {key: value for key, value in given.items() if not key.startswith("overwrite_")}
     only_default(f"linalg.{name}", **{key: (value, None) for key, value in given.items()})
 
@@ -25,7 +25,7 @@ def sqrtm(A, **kwargs):
 
 
 def _has_complex_root(x):
-    """Whether a real matrix has none but complex roots; under vmap, where there is no one matrix, it must not."""
+    """Whether the square root of a real matrix is complex; assumed False under vmap, where values are unknown."""
     try:
         return x.dtype.kind == "f" and scipy_member("scipy.linalg").sqrtm(values(x)).dtype.kind == "c"
     except ReadError:
@@ -34,13 +34,13 @@ def _has_complex_root(x):
 
 @_linalg
 def solve_sylvester(a, b, q):
-    """x with a x + x b = q."""
+    """Return x with a x + x b = q."""
     return registry["solve_sylvester"](*agreeing(floating(a), floating(b), floating(q)))
 
 
 @_linalg
 def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, **kwargs):
-    """x with a x = b, where only one triangle of a is read; trans=1 or 2 takes its transpose or adjoint."""
+    """Return x with a x = b for a triangular matrix; trans=1 or 2 uses its transpose or adjoint."""
     _defaults("solve_triangular", **kwargs)
     a, b = agreeing(floating(a), floating(b))
     if trans in (1, "T", 2, "C"):
@@ -53,7 +53,7 @@ def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, **kwargs):
 
 @_linalg
 def solve_banded(l_and_u, ab, b, **kwargs):
-    """x with a x = b, where the rows of `ab` are the diagonals of a, the highest first; by way of the whole matrix."""
+    """Return x with a x = b for a banded matrix, whose diagonals are the rows of `ab`, the highest first."""
     _defaults("solve_banded", **kwargs)
     below, above = l_and_u
     ab = floating(ab)
@@ -65,13 +65,13 @@ def solve_banded(l_and_u, ab, b, **kwargs):
 
 
 def _band(row, offset, size):
-    """The part of a row of `ab` that lies inside of the matrix."""
+    """Return the part of a row of `ab` that is inside the matrix."""
     return row[offset:] if offset > 0 else row[: size + offset]
 
 
 @_linalg
 def solve(a, b, lower=False, assume_a="gen", transposed=False, **kwargs):
-    """x with a x = b; what is assumed of a is not made use of."""
+    """Return x with a x = b; assumptions about a are ignored."""
     _defaults("solve", **kwargs)
     if assume_a not in (None, "gen", "general"):
         refuse("linalg.solve", f"assume_a={assume_a!r}, which reads one triangle, is not supported for tensors")

@@ -43,7 +43,7 @@ def _convolve(in1, in2, mode, axes, dot_axes):
 
 
 def _arranged(x, at, dot):
-    """x as (other axes, summed axes, convolved axes), the sizes of the first and of the last."""
+    """Return x as (other axes, summed axes, convolved axes), and the sizes of the first and of the last."""
     at, dot = axes_of(at, x.ndim), axes_of(dot, x.ndim) if dot else ()
     own = [i for i in range(x.ndim) if i not in at and i not in dot]
     sizes = [tuple(x.shape[i] for i in part) for part in (own, dot, at)]
@@ -59,7 +59,7 @@ def _modes(mode):
 
 
 def _slid(a, b, padding):
-    """b, turned round, slid over a."""
+    """Convolve a with b, by correlation with b reversed."""
     turned = O.flip(b, tuple(range(2, b.ndim)))
     return getattr(O.nn, _CONVOLUTIONS[a.ndim - 2])(a, turned, None, 1, padding)
 

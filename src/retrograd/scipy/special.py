@@ -1,4 +1,4 @@
-"""`scipy.special`: its universal functions take tensors themselves; here are those that are none."""
+"""`scipy.special`: its ufuncs support tensors themselves; here are the other functions."""
 
 from typing import Any
 
@@ -60,7 +60,8 @@ _member, __dir__ = rest_of("scipy.special")
 
 
 def __getattr__(name: str) -> Any:
-    """SciPy's member of that name.  Its ufuncs ask tensors, unless SCIPY_ARRAY_API=1 has put functions around them."""
+    """Return SciPy's member of that name.  Ufuncs dispatch on tensors, unless SCIPY_ARRAY_API=1 wraps them in
+    functions."""
     found = _member(name)
     if hasattr(found, "nin") or name not in ufuncs:
         return found

@@ -1,4 +1,4 @@
-"""Checkpoints of the demo: everything that training needs to go on as if it had never stopped."""
+"""Checkpoints of the demo: the complete state of a training, so that it can resume exactly."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ def save(path: Path, trainer: Trainer) -> None:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """What a checkpoint holds beside tensors; a UsageError if it is missing, damaged or of something else."""
+    """Return the metadata of a checkpoint; UsageError if it is missing, damaged or of something else."""
     try:
         text = load_metadata(path).get("state", "{}")
     except FileNotFoundError as error:
@@ -54,7 +54,7 @@ _KINDS = {"seed": int, "epochs": int, "losses": list, "accuracies": list, "optim
 
 
 def restore(path: Path, state: dict[str, Any], trainer: Trainer) -> None:
-    """Put a fresh trainer where the one that was saved stood."""
+    """Restore the saved state of a trainer."""
     tensors = load_file(path)
     trainer.model.load_state_dict(_under(MODEL, tensors))
     _load_optimizer(trainer, _under(OPTIMIZER, tensors), state["optimizer"])
@@ -67,7 +67,7 @@ def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _optimizer_state(trainer: Trainer) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The optimizer's tensors as "optimizer.<what>/<parameter>", and its numbers."""
+    """Return the optimizer's tensors as "optimizer.<state>/<parameter>", and its numbers."""
     state = trainer.optimizer.state_dict()
     names = [name for name, _ in trainer.model.named_parameters()]
     values = {(what, names[i]): value for i, own in state["state"].items() for what, value in own.items()}

@@ -1,4 +1,4 @@
-"""The digits of scikit-learn: 1,797 scans of 8 x 8 pixels, which come with it."""
+"""The digits data set of scikit-learn: 1,797 scans of 8 x 8 pixels."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ SPLIT_SEED = 0  # not the user's seed: every run is judged on the same 360 scans
 
 
 class Digits(NamedTuple):
-    """Scans, float32 of shape (n, 8, 8), and the digits that they show, int64 of shape (n,)."""
+    """Return scans, float32 of shape (n, 8, 8), and their digits, int64 of shape (n,)."""
 
     train_x: Tensor
     train_y: Tensor
@@ -19,7 +19,7 @@ class Digits(NamedTuple):
 
 
 def load_digits() -> Digits:
-    """Four fifths to train on and one to test with, each digit in both as often as in all.
+    """Split into four fifths to train on and one to test with, with the same share of each digit in both.
 
     Pixels are shifted and scaled to mean 0 and deviation 1 over the training scans.
     """
@@ -42,7 +42,7 @@ def _scans(pixels, mean, deviation):  # type: ignore[no-untyped-def]
 
 
 def batches(examples: int, batch: int, seed: int, epoch: int) -> list[Tensor]:
-    """The numbers of the examples in each batch of an epoch: all of them, in an order of that epoch's own.
+    """Return the example indices of each batch of an epoch: all of them, in an order specific to the epoch.
 
     Depends on nothing but the arguments, so that any step can be repeated.
 
@@ -58,7 +58,7 @@ def batches(examples: int, batch: int, seed: int, epoch: int) -> list[Tensor]:
 
 
 def batches_per_epoch(examples: int, batch: int) -> int:
-    """How many batches of at most `batch` examples, all about equal, hold all examples.
+    """Return the number of batches of at most `batch` examples, all of about equal size.
 
     >>> batches_per_epoch(1437, 240)
     6

@@ -1,4 +1,4 @@
-"""The picture of a training: loss and accuracy."""
+"""Plot loss and accuracy of a training."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Ctrl-C, or the SIGTERM that stops a container, which lets the running step end."""
+"""Handle Ctrl-C, or the SIGTERM that stops a container, after the running step."""
 
 import signal
 import threading
@@ -9,7 +9,7 @@ HANDLERS: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SI
 
 
 class Interruption:
-    """While it is entered, the first signal only sets `asked`, to its number; a second one stops at once, as usual."""
+    """While entered, the first signal only sets `asked`, to its number; a second one stops at once, as usual."""
 
     def __init__(self) -> None:
         self.asked = 0

@@ -1,4 +1,4 @@
-"""What a trained demo has to show, as numbers."""
+"""Measure the results of the demo."""
 
 import os
 import platform
@@ -15,14 +15,14 @@ LARGEST_DIFFERENCE = 1e-5
 
 
 class Training(NamedTuple):
-    """What this run of the command trained: examples, and the seconds that it took, tests included."""
+    """The training in this run of the command: examples and seconds, including tests."""
 
     examples: int
     seconds: float
 
 
 class Stage(NamedTuple):
-    """One stage: what it holds, how many numbers it trains, and its share of the time spent computing."""
+    """One stage: its content, its number of trained parameters, and its share of the time spent computing."""
 
     holds: str
     parameters: int
@@ -30,7 +30,7 @@ class Stage(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """Everything that is reported.  The timelines are those of one step; bubbles are shares from 0 to 1."""
+    """The complete report.  The timelines are those of one step; bubbles are shares from 0 to 1."""
 
     training: Training
     accuracy: float
@@ -41,12 +41,12 @@ class Measured(NamedTuple):
 
     @property
     def sound(self) -> bool:
-        """Whether the pipeline's gradients are those of the unsplit model, up to rounding."""
+        """Whether the pipeline's gradients equal those of the unsplit model, up to rounding."""
         return self.gradient_difference <= LARGEST_DIFFERENCE
 
 
 def measure(trainer: Trainer, training: Training) -> Measured:
-    """Compare gradients, test, and time some more steps, of which the quickest is kept: the least disturbed one."""
+    """Compare gradients, test, and time some more steps; report the fastest, which is the least disturbed."""
     difference = trainer.gradient_difference(0)
     measured, planned = _quickest_step(trainer)
     return Measured(training, trainer.accuracy(), difference, _stages(trainer, measured), measured, planned)
@@ -82,7 +82,7 @@ def _stages(trainer: Trainer, timeline: Timeline) -> list[Stage]:
 
 
 def as_json(trainer: Trainer, measured: Measured) -> dict[str, Any]:
-    """The report as plain data, for metrics.json."""
+    """Return the report as plain data, for metrics.json."""
     examples, seconds = measured.training
     return {
         "retrograd": rg.__version__,

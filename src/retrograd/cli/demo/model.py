@@ -7,7 +7,7 @@ from retrograd.pipelining import SplitPoint
 ROWS = COLUMNS = 8
 DIGITS = 10
 WIDTH, HEADS, HIDDEN, BLOCKS = 96, 4, 384, 4
-# A model can be cut before a block, and within one before its second half.
+# A model can be cut before a block, and before the second half of a block.
 CUTS = [f"blocks.{i // 2}" + (".norm2" if i % 2 else "") for i in range(1, 2 * BLOCKS)]
 MOST_STAGES = len(CUTS) + 1
 
@@ -28,7 +28,7 @@ class DigitReader(nn.Module):
         self.head = nn.Linear(ROWS * WIDTH, DIGITS)
 
     def forward(self, scans: Tensor) -> Tensor:
-        """Scores of the ten digits, before any softmax."""
+        """Return scores of the ten digits, before softmax."""
         x = self.embed(scans) + self.positions
         for block in self.blocks:
             x = block(x)
@@ -36,14 +36,14 @@ class DigitReader(nn.Module):
 
 
 def _block() -> nn.Module:
-    # No dropout: threads would draw its random numbers in another order in every run.
+    # No dropout: the order of random draws would depend on thread timing.
     return nn.TransformerEncoderLayer(
         WIDTH, HEADS, HIDDEN, dropout=0.0, activation="relu", batch_first=True, norm_first=True
     )
 
 
 def split_spec(stages: int) -> dict[str, SplitPoint]:
-    """Where to cut the model into so many stages, from 1 to MOST_STAGES, of about equal size.
+    """Return where to cut the model into 1 to MOST_STAGES stages of about equal size.
 
     >>> list(split_spec(4))
     ['blocks.1', 'blocks.2', 'blocks.3']
@@ -53,7 +53,7 @@ def split_spec(stages: int) -> dict[str, SplitPoint]:
 
 
 def contents(parameters: list[str]) -> str:
-    """What a stage holds, said shortly, from the names of its parameters.
+    """Summarize the content of a stage from the names of its parameters.
 
     >>> contents(["embed.weight", "blocks.0.norm1.weight", "blocks.0.norm2.bias", "blocks.1.self_attn.in_proj_bias"])
     'embed, block 0, attention 1'

@@ -1,4 +1,4 @@
-"""What the demo prints and leaves behind at its end."""
+"""Print and save the results of the demo."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def _cores() -> str:
 
 
 def show(console: Console, folder: Path, measured: Measured) -> None:
-    """Print the table of stages and what was found."""
+    """Print the table of stages and the results."""
     console.print(_table(measured))
     _show_bubble(console, measured)
     _show_results(console, measured)

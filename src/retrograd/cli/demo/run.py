@@ -1,4 +1,4 @@
-"""The demo from beginning to end."""
+"""Run the demo from beginning to end."""
 
 import time
 from collections.abc import Iterator
@@ -75,7 +75,7 @@ def _make_folder(folder: Path) -> None:
 
 @generator_block
 def _writing() -> Iterator[None]:
-    """Say in one line what could not be written."""
+    """Report in one line a file that could not be written."""
     try:
         yield
     except OSError as error:
@@ -95,7 +95,7 @@ def _introduce(console: Console, trainer: Trainer) -> None:
 
 
 def _train(trainer: Trainer, quiet: bool) -> tuple[Training, int]:
-    """Train to the end, or until a signal; returns its number, or 0."""
+    """Train to the end, or until a signal; return its number, or 0."""
     start, examples = time.perf_counter(), 0
     with Interruption() as interruption, progress(trainer.remaining, "training", quiet=quiet) as bar:
         while trainer.remaining and not interruption.asked:

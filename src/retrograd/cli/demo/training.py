@@ -1,4 +1,4 @@
-"""Training: steps through the pipeline, and what it takes to go on from any of them."""
+"""Training: steps through the pipeline, which can resume after any of them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +19,7 @@ LEARNING_RATE, WARM_UP, WEIGHT_DECAY = 2e-3, 0.15, 1.0
 
 
 class Settings(NamedTuple):
-    """What the user asks for; None leaves epochs and seed to the checkpoint, or to the defaults."""
+    """The user's settings; None takes epochs and seed from the checkpoint, or the defaults."""
 
     stages: int
     micro_batches: int
@@ -32,7 +32,7 @@ class Settings(NamedTuple):
 
 
 class History(NamedTuple):
-    """The loss of every step, and the share of the test scans read correctly after every epoch."""
+    """The loss of every step, and the test accuracy after every epoch."""
 
     losses: list[float]
     accuracies: list[float]
@@ -64,7 +64,7 @@ class Trainer:
         self.rates = self._rates()
 
     def _rates(self) -> OneCycleLR:
-        """The learning rates from the step that comes next."""
+        """Return the learning rate schedule from the next step on."""
         total = self.epochs * self.steps_per_epoch + 1  # one more, since it sets the next rate after the last step
         return OneCycleLR(
             self.optimizer, LEARNING_RATE, total, pct_start=WARM_UP, cycle_momentum=False, last_epoch=self.done - 1
@@ -72,12 +72,12 @@ class Trainer:
 
     @property
     def done(self) -> int:
-        """Steps behind."""
+        """Return the number of finished steps."""
         return len(self.history.losses)
 
     @property
     def remaining(self) -> int:
-        """Steps ahead."""
+        """Return the number of remaining steps."""
         return self.epochs * self.steps_per_epoch - self.done
 
     def go_on_from(self, history: History) -> None:
@@ -86,13 +86,13 @@ class Trainer:
         self.rates = self._rates()
 
     def batch(self, step: int) -> tuple[Tensor, Tensor]:
-        """Scans and digits of the batch of a step."""
+        """Return scans and digits of the batch of a step."""
         epoch, number = divmod(step, self.steps_per_epoch)
         chosen = batches(len(self.digits.train_y), BATCH, self.seed, epoch)[number]
         return self.digits.train_x[chosen], self.digits.train_y[chosen]
 
     def step(self) -> int:
-        """Train on one batch, and after an epoch's last see how well it reads; returns the batch's size."""
+        """Train on one batch, and test after the last of an epoch; return the batch's size."""
         x, y = self.batch(self.done)
         self.optimizer.zero_grad()
         loss = self.pipeline.step(x, target=y)
@@ -104,12 +104,12 @@ class Trainer:
         return len(y)
 
     def accuracy(self) -> float:
-        """The share of the test scans that the model, run through the pipeline, reads correctly."""
+        """Return the test accuracy of the model, run through the pipeline."""
         scores = self.pipeline.predict(self.digits.test_x)
         return (scores.argmax(1) == self.digits.test_y).to(rg.float64).mean().item()
 
     def gradient_difference(self, step: int) -> float:
-        """How far the pipeline's gradients are from those of the unsplit model, on the batch of a step.
+        """Return the difference between the pipeline's gradients and the unsplit model's, on the batch of a step.
 
         The largest difference of two entries, divided by the largest entry; without dropout.
         """

@@ -1,4 +1,4 @@
-"""`autograd.misc`: trees of arrays as vectors, and simple optimizers over functions."""
+"""`autograd.misc`: flattening of trees of arrays, and simple optimizers of functions."""
 
 from retrograd.hips.misc import optimizers
 from retrograd.hips.misc.flatten import flatten

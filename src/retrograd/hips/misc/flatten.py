@@ -1,4 +1,4 @@
-"""Trees of arrays as vectors, and back."""
+"""Flatten trees of arrays to vectors, and back."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -11,7 +11,7 @@ from retrograd import numpy as np
 
 
 def flatten(value: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """All numbers of a tree of arrays as one vector, and the function that makes such a tree of a vector again.
+    """Return all values of a tree of arrays as one vector, and the inverse function.
 
     Both differentiate.  The leaves of dicts come in the order of their keys.
 
@@ -36,7 +36,7 @@ def flatten(value: Any) -> tuple[Any, Callable[[Any], Any]]:
 
 
 def flatten_func(func: Callable, example: Any) -> tuple[Callable, Callable, Any]:
-    """A function of trees like the example as one of vectors, what makes trees of vectors, and the example's vector."""
+    """Return a function of trees as one of vectors, the unflattening function, and the example's vector."""
     vector, unflatten = flatten(example)
 
     @wraps(func)

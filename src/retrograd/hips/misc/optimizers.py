@@ -11,7 +11,7 @@ from retrograd.hips.misc.flatten import flatten
 
 
 def _descended(grad: Callable, x0: Any, callback: Callable | None, num_iters: int, change: Callable) -> Any:
-    """The tree after so many steps of `x + change(g, i)`."""
+    """Return the tree after `num_iters` steps of `x + change(g, i)`."""
     x, unflatten = flatten(x0)
     for i in range(num_iters):
         slope = grad(unflatten(x), i)
@@ -29,7 +29,7 @@ def sgd(
     step_size: float = 0.1,
     mass: float = 0.9,
 ) -> Any:
-    """Steps along a running mean of the gradient.
+    """Gradient descent with momentum: steps along a running mean of the gradient.
 
     >>> bool(np.all(np.abs(sgd(lambda x, i: 2 * x, np.ones(2))) < 1e-3))
     True
@@ -53,7 +53,7 @@ def rmsprop(
     gamma: float = 0.9,
     eps: float = 1e-8,
 ) -> Any:
-    """Steps along the gradient over the root of the running mean of its square, which starts at one."""
+    """Steps along the gradient divided by the root of the running mean of its square, which starts at one."""
     square = 1.0
 
     def change(g: Any, i: int) -> Any:
@@ -74,7 +74,7 @@ def adam(
     b2: float = 0.999,
     eps: float = 1e-8,
 ) -> Any:
-    """Adam (D. P. Kingma and J. Ba, https://arxiv.org/abs/1412.6980): running means of both, freed of their start."""
+    """Adam (D. P. Kingma and J. Ba, https://arxiv.org/abs/1412.6980): bias-corrected running means of both."""
     mean = square = 0.0
 
     def change(g: Any, i: int) -> Any:

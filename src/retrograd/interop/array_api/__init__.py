@@ -85,7 +85,7 @@ globals().update(FUNCTIONS)
 
 
 def __array_namespace_info__() -> Info:
-    """What the namespace can do: dtypes, devices, capabilities."""
+    """Return the object that describes the namespace: dtypes, devices, capabilities."""
     return Info()
 
 

@@ -1,4 +1,4 @@
-"""Arrays made of sizes and numbers.  Floats have the default dtype, integers int64."""
+"""Array creation from sizes and numbers.  Floats have the default dtype, integers int64."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from retrograd.ops.layout import check_device
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
-    """An array, a number, or nested sequences of them, as a tensor; copy=None shares memory where it can.
+    """An array, a number, or nested sequences of them, as a tensor; copy=None shares memory if possible.
 
     Raises ValueError if copy is False and a copy is needed.
     """
@@ -27,7 +27,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
 
 
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Numbers from start (or 0) up to, but not including, stop, in steps; none where no step leads there."""
+    """Numbers from start (or 0) up to, but not including, stop, in steps; empty if the step leads away from stop."""
     start, stop = (0, start) if stop is None else (start, stop)
     if step and (stop - start) / step <= 0:
         stop = start
@@ -62,19 +62,19 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """One number everywhere, in its own dtype unless another is asked for."""
+    """A constant tensor, in the value's own dtype by default."""
     return functions["full"]((shape,) if isinstance(shape, int) else shape, fill_value, dtype=dtype, device=device)
 
 
 def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """One number everywhere, in the shape of x, and in its dtype unless another is asked for."""
+    """A constant tensor in the shape of x, and by default its dtype."""
     return functions["full_like"](x, fill_value, dtype=dtype, device=device)
 
 
 def linspace(
     start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
 ) -> Tensor:
-    """`num` numbers at equal distances from start to stop, which is among them unless endpoint is False."""
+    """`num` numbers at equal distances from start to stop, which is included unless endpoint is False."""
     if not endpoint and num:
         stop = start + (stop - start) * (num - 1) / num
     return functions["linspace"](start, stop, num, dtype=dtype, device=device)
@@ -96,6 +96,6 @@ def triu(x: Any, /, *, k: int = 0) -> Tensor:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """The array of another library, its memory shared unless copy is True."""
+    """The array of another library as a tensor; its memory is shared unless copy is True."""
     check_device(device)
     return as_tensor.from_dlpack(x, copy=copy)

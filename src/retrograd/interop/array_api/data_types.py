@@ -1,4 +1,4 @@
-"""Dtypes: which there are, what they hold, and which becomes which."""
+"""Dtypes: listing, limits, and promotion."""
 
 from typing import Any, NamedTuple
 
@@ -32,7 +32,7 @@ _FAMILIES = {"b": "boolean", "i": "integral", "u": "integral", "f": "floating", 
 
 
 class FloatInfo(NamedTuple):
-    """What a floating dtype holds; of a complex one, its parts."""
+    """The limits of a floating dtype, or of the parts of a complex one."""
 
     bits: int
     eps: float
@@ -43,7 +43,7 @@ class FloatInfo(NamedTuple):
 
 
 class IntegerInfo(NamedTuple):
-    """What an integer dtype holds."""
+    """The limits of an integer dtype."""
 
     bits: int
     max: int
@@ -93,22 +93,22 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 
 class Info:
-    """What the namespace can do, as the standard asks for it."""
+    """The description of the namespace that the standard requires."""
 
     def capabilities(self) -> dict:
-        """What depends on the library: all of it is there."""
+        """Return the library-dependent capabilities: all are supported."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> Any:
-        """The one device."""
+        """Return the only device."""
         return as_tensor(0).device
 
     def devices(self) -> list:
-        """All devices."""
+        """Return all devices."""
         return [self.default_device()]
 
     def default_dtypes(self, *, device: Any = None) -> dict:
-        """What numbers without a dtype become."""
+        """Return the default dtypes."""
         check_device(device)
         real = dtypes.get_default_dtype()
         return {

@@ -1,4 +1,4 @@
-"""Functions of each element."""
+"""Elementwise functions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -73,7 +73,7 @@ FUNCTIONS |= {name: _binary(name, target) for name, target in BINARY.items()}
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
-    """x, but at least min and at most max, which are numbers or arrays; the dtype is that of x."""
+    """x, clipped to min and max, which are numbers or arrays; the dtype is that of x."""
     for bound, choose in ((min, "maximum"), (max, "minimum")):
         if bound is not None:
             bound = cast_to(bound, x.dtype) if isinstance(bound, Tensor) else bound

@@ -32,12 +32,12 @@ fftn, ifftn, rfftn, irfftn = (_of_several(name) for name in ("fftn", "ifftn", "r
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
-    """The frequencies of the places of `fft`, for n samples at a distance of d."""
+    """The frequencies of the elements of `fft`, for n samples at a distance of d."""
     return functions["fft.fftfreq"](n, d, dtype=dtype, device=device)
 
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
-    """The frequencies of the places of `rfft`, for n samples at a distance of d."""
+    """The frequencies of the elements of `rfft`, for n samples at a distance of d."""
     return functions["fft.rfftfreq"](n, d, dtype=dtype, device=device)
 
 

@@ -1,4 +1,4 @@
-"""Shapes, joining, and choosing along an axis."""
+"""Shapes, joining, and selection along an axis."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Tensor:
 
 
 def stack(arrays: Any, /, *, axis: int = 0) -> Tensor:
-    """The arrays, all of one shape, side by side along a new axis."""
+    """The arrays, all of one shape, stacked along a new axis."""
     dtype = result_type(*arrays)
     return _op("stack")([cast_to(a, dtype) for a in arrays], dim=axis)
 
@@ -50,7 +50,7 @@ def expand_dims(x: Any, /, axis: int) -> Tensor:
 
 
 def squeeze(x: Any, /, axis: int | tuple[int, ...]) -> Tensor:
-    """Without the axes named; ValueError if one of them is not of size 1."""
+    """Remove the given axes; ValueError if one of them is not of size 1."""
     for a in (axis,) if isinstance(axis, int) else axis:
         if not -x.ndim <= a < x.ndim or x.shape[a] != 1:
             raise ValueError(f"squeeze: axis {a} of shape {x.shape} is not of size 1")
@@ -63,7 +63,7 @@ def flip(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Tensor:
 
 
 def moveaxis(x: Any, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Tensor:
-    """Axes moved to other places, the rest in their old order."""
+    """Move axes to other positions, the rest in their old order."""
     return _op("movedim")(x, source, destination)
 
 
@@ -78,7 +78,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
 
 
 def reshape(x: Any, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Tensor:
-    """The same elements in another shape; copy=False raises ValueError where the memory can't be shown so."""
+    """The same elements in another shape; copy=False raises ValueError if that needs a copy."""
     out = _op("reshape")(x, tuple(shape))
     if copy is False and x.level is None and not out._is_view():
         raise ValueError(f"reshape: an array of shape {x.shape} can't be shown in shape {tuple(shape)} without a copy")
@@ -86,14 +86,14 @@ def reshape(x: Any, /, shape: tuple[int, ...], *, copy: bool | None = None) -> T
 
 
 def roll(x: Any, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None) -> Tensor:
-    """The elements shifted along axes (None: of the flattened array), those pushed out coming in at the front."""
+    """Roll the elements along axes (None: of the flattened array); those beyond the end reappear at the front."""
     if isinstance(shift, int) and isinstance(axis, tuple):
         shift = (shift,) * len(axis)
     return _op("roll")(x, shift, axis)
 
 
 def tile(x: Any, repetitions: tuple[int, ...], /) -> Tensor:
-    """The whole array several times along each axis."""
+    """Repeat the whole array along each axis."""
     return _op("tile")(x, tuple(repetitions))
 
 
@@ -111,5 +111,5 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
 
 
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
-    """Per place of `indices`, the element of x at that index along the axis; other axes broadcast."""
+    """The elements of x at `indices` along the axis; other axes broadcast."""
     return _op("take_along_dim")(x, indices, axis)

@@ -1,10 +1,10 @@
-"""Names of functions that are made in a loop."""
+"""Names of functions that are created in a loop."""
 
 from collections.abc import Callable
 
 
 def named(function: Callable, name: str, doc: str | None) -> Callable:
-    """The function, with the name that it is found under and a text for `help`."""
+    """Return the function with its public name and docstring."""
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     return function

@@ -1,4 +1,4 @@
-"""The standard's rules of promotion: by dtype alone, whatever the number of dimensions; Python's numbers adapt."""
+"""The standard's promotion rules: by dtype alone, whatever the number of dimensions; Python scalars adapt."""
 
 from functools import reduce
 from typing import Any
@@ -13,7 +13,7 @@ NUMBERS = (bool, int, float, complex)
 
 
 def result_type(*arrays_and_dtypes: Any) -> Any:
-    """The dtype that arrays, dtypes and Python numbers meet in.
+    """The common dtype of arrays, dtypes and Python scalars.
 
     Raises ValueError if there is neither an array nor a dtype.
 
@@ -31,7 +31,7 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
 
 
 def dtype_of(a: Any) -> Any:
-    """The dtype of an array; a dtype is its own."""
+    """Return the dtype of an array, or a dtype itself."""
     return a.dtype if hasattr(a, "dtype") else np.dtype(a)
 
 
@@ -43,6 +43,6 @@ def _with_number(dtype: Any, number: Any) -> Any:
 
 
 def promoted(*operands: Any) -> tuple[Any, ...]:
-    """The operands in one dtype; a number beside an array stays a number, which adapts to it."""
+    """Return the operands in one dtype; a scalar combined with an array stays a scalar, which adapts to it."""
     dtype = result_type(*operands)
     return tuple(cast_to(a, dtype) if isinstance(a, Tensor) else a for a in operands)

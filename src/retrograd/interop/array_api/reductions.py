@@ -10,19 +10,19 @@ from retrograd.interop.array_api.promotion import promoted, result_type
 from retrograd.interop.numpy_protocol import sorting
 from retrograd.ops.family import cast_to
 
-# The names of several functions are Python's own: the standard has them so.
+# The standard prescribes names that shadow Python's builtins.
 _op = operator_named
 
 
 def _over(name: str, x: Any, axis: Any, keepdims: bool, **params: Any) -> Tensor:
-    """Reduce; over no axis at all where `axis` is (), which PyTorch takes for all of them."""
+    """Reduce; `axis=()` reduces over no axis, whereas PyTorch reduces over all of them."""
     if axis == ():
         return _op("squeeze")(_op(name)(_op("unsqueeze")(x, 0), (0,), keepdim=True, **params), 0)
     return _op(name)(x, axis, keepdim=keepdims, **params)
 
 
 def _sum_dtype(x: Any, dtype: Any) -> Any:
-    """What elements add up in: unsigned integers in uint64, signed ones in int64."""
+    """Return the accumulation dtype: unsigned integers in uint64, signed ones in int64."""
     if dtype is not None:
         return np.dtype(dtype)
     return {"u": np.dtype("uint64"), "i": dtypes.int64, "b": dtypes.int64}.get(x.dtype.kind, x.dtype)
@@ -54,12 +54,12 @@ def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
 
 
 def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The largest element over `axis` (None: all); NaN wins."""
+    """The largest element over `axis` (None: all); NaN propagates."""
     return _over("amax", x, axis, keepdims)
 
 
 def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The smallest element over `axis` (None: all); NaN wins."""
+    """The smallest element over `axis` (None: all); NaN propagates."""
     return _over("amin", x, axis, keepdims)
 
 
@@ -74,7 +74,7 @@ def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """How many elements over `axis` (None: all) are not zero."""
+    """The number of nonzero elements over `axis` (None: all)."""
     return _over("sum", x != 0, axis, keepdims)
 
 
@@ -90,17 +90,17 @@ def _along(name: str, x: Any, axis: int | None, dtype: Any, include_initial: boo
 
 
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
-    """The sums of the elements up to each place along `axis`; include_initial puts the sum of none in front."""
+    """The cumulative sums along `axis`; include_initial prepends 0."""
     return _along("sum", x, axis, dtype, include_initial, 0)
 
 
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
-    """The products of the elements up to each place along `axis`; include_initial puts that of none in front."""
+    """The cumulative products along `axis`; include_initial prepends 1."""
     return _along("prod", x, axis, dtype, include_initial, 1)
 
 
 def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Tensor:
-    """Differences of neighbours along `axis`, taken n times."""
+    """The n-th differences of neighbours along `axis`."""
     return _op("diff")(x, n=n, dim=axis, prepend=prepend, append=append)
 
 
@@ -108,24 +108,24 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
 
 
 def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Where the largest element along `axis` is; None: in the flattened array."""
+    """The index of the largest element along `axis`; None: in the flattened array."""
     return _op("argmax")(x, axis, keepdim=keepdims)
 
 
 def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Where the smallest element along `axis` is; None: in the flattened array."""
+    """The index of the smallest element along `axis`; None: in the flattened array."""
     return _op("argmin")(x, axis, keepdim=keepdims)
 
 
 def nonzero(x: Any, /) -> tuple[Tensor, ...]:
-    """The places of the elements that are not zero, an array of indices per axis."""
+    """The indices of the nonzero elements, an array per axis."""
     if not x.ndim:
         raise ValueError("nonzero: expected at least one axis")
     return _op("nonzero")(x, as_tuple=True)
 
 
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
-    """Where each element of x2 belongs in the sorted x1."""
+    """The insertion index of each element of x2 in the sorted x1."""
     x1, x2 = promoted(x1, x2)
     return _op("searchsorted")(x1, x2, side=side, sorter=sorter)
 
@@ -136,12 +136,12 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Tensor:
 
 
 def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """The places of the elements along `axis`, in their order."""
+    """The indices that sort the elements along `axis`."""
     return _op("argsort")(x, dim=axis, descending=descending, stable=stable)
 
 
 def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """The elements along `axis` in order."""
+    """The sorted elements along `axis`."""
     return _op("sort")(x, dim=axis, descending=descending, stable=stable)[0]
 
 
@@ -149,17 +149,17 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
 
 
 def unique_all(x: Any, /) -> tuple[Tensor, ...]:
-    """values, indices, inverse_indices and counts: the distinct values in order, each NaN for itself."""
+    """values, indices, inverse_indices and counts: the distinct values in order, each NaN separately."""
     return sorting.unique_all(x)
 
 
 def unique_counts(x: Any, /) -> tuple[Tensor, ...]:
-    """values and counts: the distinct values in order, and how often each comes."""
+    """values and counts: the distinct values in order, and the number of occurrences of each."""
     return sorting.unique_counts(x)
 
 
 def unique_inverse(x: Any, /) -> tuple[Tensor, ...]:
-    """values and inverse_indices: the distinct values in order, and which of them each element is."""
+    """values and inverse_indices: the distinct values in order, and the index of each element among them."""
     return sorting.unique_inverse(x)
 
 

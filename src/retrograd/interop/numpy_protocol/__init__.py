@@ -23,13 +23,13 @@ _MODULES = (
 
 @cache
 def _loaded() -> tuple[ModuleType, ModuleType]:
-    """The table of functions and that of universal functions, filled."""
+    """Return the table of functions and that of ufuncs, filled."""
     modules = {name: importlib.import_module(f"{__name__}.{name}") for name in _MODULES}
     return modules["table"], modules["ufuncs"]
 
 
 def functions() -> dict[str, Callable]:
-    """NumPy's functions on tensors, by dotted name."""
+    """Return the implementations of NumPy's functions on tensors, by dotted name."""
     return _loaded()[0].functions
 
 
@@ -37,7 +37,7 @@ asked_for: dict[Callable, Callable] = {}  # universal functions by NumPy's objec
 
 
 def _array_ufunc(x: Tensor, ufunc: Callable, method: str, *inputs: Any, **kwargs: Any) -> Any:
-    """`ufunc(...)`, or its method of that name, where an operand is a tensor."""
+    """Run `ufunc(...)`, or its method of that name, if an operand is a tensor."""
     function = asked_for.get(ufunc)
     if function is None or kwargs or method != "__call__":
         return _loaded()[1].apply(ufunc, method, inputs, kwargs)
@@ -45,7 +45,7 @@ def _array_ufunc(x: Tensor, ufunc: Callable, method: str, *inputs: Any, **kwargs
 
 
 def _array_function(x: Tensor, function: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
-    """A function of NumPy's, where an argument is a tensor or a list of tensors."""
+    """Run a NumPy function, if an argument is a tensor or a list of tensors."""
     if not all(issubclass(t, (Tensor, ndarray)) for t in types):
         return NotImplemented  # another library's class may know what to do
     table = _loaded()[0]

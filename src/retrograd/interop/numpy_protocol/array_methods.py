@@ -1,4 +1,4 @@
-"""What NumPy's arrays have as methods, and PyTorch's tensors do not."""
+"""Methods of NumPy arrays that PyTorch's tensors lack."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ def astype(x, dtype, order="K", casting="unsafe", subok=True, copy=True) -> Tens
 
 @method
 def copy(x, order="C") -> Tensor:
-    """A copy, in the same graph."""
+    """Return a copy, in the same graph."""
     return registry["clone"](x)
 
 

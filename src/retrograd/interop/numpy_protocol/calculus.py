@@ -1,4 +1,4 @@
-"""Elementwise functions that are no ufuncs, differences, interpolation, polynomials, convolution."""
+"""Elementwise functions other than ufuncs, differences, interpolation, polynomials, convolution."""
 
 import numpy as np
 
@@ -25,7 +25,7 @@ _NONE = np._NoValue
 
 @implements()
 def clip(a, a_min=_NONE, a_max=_NONE, out=None, *, min=_NONE, max=_NONE, **kwargs):
-    """Between bounds, each of which may be None, a number or a tensor."""
+    """Clip to bounds, each of which may be None, a number or a tensor."""
     only_default("clip", **{name: (value, None) for name, value in kwargs.items()})
     bounds = (min if a_min is _NONE else a_min, max if a_max is _NONE else a_max)
     low, high = (None if b is _NONE else b for b in bounds)
@@ -38,7 +38,7 @@ def clip(a, a_min=_NONE, a_max=_NONE, out=None, *, min=_NONE, max=_NONE, **kwarg
 
 @implements("round", "around")
 def round_(a, decimals=0, out=None):
-    """Rounded to so many decimals; the derivative is 0."""
+    """Round to a number of decimals; the derivative is 0."""
     x, scale = tensor(a), 10.0 ** abs(decimals)
     if decimals == 0 or (x.dtype.kind in "iub" and decimals > 0):
         return O.round(x)
@@ -48,7 +48,7 @@ def round_(a, decimals=0, out=None):
 
 @implements()
 def fix(x, out=None):
-    """Rounded towards 0."""
+    """Round towards 0."""
     return O.trunc(tensor(x))
 
 
@@ -63,7 +63,7 @@ def sinc(x):
 
 @implements()
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
-    """With numbers in the place of NaN and of the infinities, and derivative 0 there."""
+    """Replace NaN and infinities by numbers, with derivative 0 there."""
     x = tensor(x)
     if x.dtype.kind not in "fc":
         return x
@@ -83,13 +83,13 @@ def angle(z, deg=False):
 
 @implements()
 def real(val):
-    """The real part; a real tensor is its own."""
+    """The real part; a real tensor is returned as it is."""
     return O.real(tensor(val))
 
 
 @implements()
 def imag(val):
-    """The imaginary part; that of a real tensor is 0."""
+    """The imaginary part; 0 for a real tensor."""
     x = tensor(val)
     return O.imag(x) if x.dtype.kind == "c" else O.zeros_like(x)
 
@@ -114,13 +114,13 @@ def i0(x):
 
 
 def _at(x, axis, part):
-    """A part of x along an axis."""
+    """Return a slice of x along an axis."""
     return x[(*(slice(None),) * axis, part)]
 
 
 @implements()
 def diff(a, n=1, axis=-1, prepend=_NONE, append=_NONE):
-    """The differences of neighbours, n times over."""
+    """The n-th differences of neighbours."""
     x = tensor(a)
     if n < 0:
         raise ValueError(f"np.diff: n must not be negative, got {n}")
@@ -137,7 +137,7 @@ def diff(a, n=1, axis=-1, prepend=_NONE, append=_NONE):
 
 
 def _end(value, x, axis):
-    """What stands before or behind x: a number becomes one slice of it."""
+    """Return an extension before or after x; a number becomes one slice of it."""
     value = tensor(value)
     shape = tuple(1 if i == axis else n for i, n in enumerate(x.shape))
     return value if value.ndim else O.broadcast_to(value, shape)
@@ -145,14 +145,14 @@ def _end(value, x, axis):
 
 @implements()
 def ediff1d(ary, to_end=None, to_begin=None):
-    """The differences of neighbours, all in a row, with numbers in front and behind."""
+    """The differences of neighbours of the flattened elements, with values before and after."""
     parts = [to_begin, diff(O.reshape(tensor(ary), (-1,))), to_end]
     return concatenate([O.reshape(tensor(part), (-1,)) for part in parts if part is not None])
 
 
 @implements()
 def gradient(f, *varargs, axis=None, edge_order=1):
-    """Slopes at every place, from the neighbours on both sides; at the ends from one side."""
+    """The gradient by central differences; one-sided at the ends."""
     x = floating(f)
     over = axes(axis, x.ndim)
     steps = varargs * len(over) if len(varargs) == 1 else varargs or (1.0,) * len(over)
@@ -194,7 +194,7 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
 
 @implements()
 def unwrap(p, discont=None, axis=-1, *, period=2 * np.pi):
-    """With multiples of the period added, so that neighbours lie close together; they have no derivative."""
+    """Unwrap by multiples of the period, so that neighbours are close; the multiples have no derivative."""
     x = tensor(p)
     return x + as_tensor(np.unwrap(values(x), discont, axis, period=period) - values(x))
 
@@ -204,7 +204,7 @@ def unwrap(p, discont=None, axis=-1, *, period=2 * np.pi):
 
 @implements()
 def interp(x, xp, fp, left=None, right=None, period=None):
-    """Straight lines between the points (xp, fp), xp ascending; beyond them `left` and `right`, or periods again."""
+    """Linear interpolation between the points (xp, fp), xp ascending; outside `left` and `right`, or periodic."""
     x, xp = agreeing(floating(x), floating(xp))
     fp = floating(fp)
     if period is not None:
@@ -218,7 +218,7 @@ def interp(x, xp, fp, left=None, right=None, period=None):
 
 
 def _over_a_period(x, xp, fp, period):
-    """Points within one period and their neighbours on both sides; rounding down has no derivative."""
+    """Return points within one period and their neighbours on both sides; rounding down has no derivative."""
     x, xp = x % period, xp % period
     order = np.argsort(values(xp))
     xp, fp = xp[order], fp[order]
@@ -227,7 +227,7 @@ def _over_a_period(x, xp, fp, period):
 
 @implements()
 def polyval(p, x):
-    """The polynomial whose coefficients are p, the highest power first."""
+    """The value of the polynomial with coefficients p, the highest power first."""
     x = tensor(x)
     total = O.zeros_like(x)
     for coefficient in p:
@@ -236,7 +236,7 @@ def polyval(p, x):
 
 
 def _lengthened(a, b):
-    """Two lists of coefficients, the shorter one with zeros in front."""
+    """Return two lists of coefficients, the shorter one padded with leading zeros."""
     a, b = agreeing(*atleast_1d(a, b))
     size = max(a.shape[0], b.shape[0])
     return [concatenate([np.zeros(size - x.shape[0], x.dtype), x]) for x in (a, b)]
@@ -298,7 +298,7 @@ def convolve(a, v, mode="full"):
 
 
 def _part(whole, n, m, mode):
-    """Of a full convolution of n and m elements what the mode asks for."""
+    """Return the part of a full convolution of n and m elements that the mode selects."""
     if mode == "full":
         return whole
     if mode == "same":

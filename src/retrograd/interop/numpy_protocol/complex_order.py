@@ -1,4 +1,4 @@
-"""NumPy's order of complex numbers, by the real and then by the imaginary part, which PyTorch has none of."""
+"""NumPy's order of complex numbers, by the real and then by the imaginary part, which PyTorch lacks."""
 
 import math
 from collections.abc import Callable
@@ -32,22 +32,22 @@ def less(a: Tensor, b: Tensor) -> Tensor:
 
 
 def greater_equal(a: Tensor, b: Tensor) -> Tensor:
-    """Whether a is b or comes after it."""
+    """Whether a equals b or comes after it."""
     return greater(a, b) | (a == b)
 
 
 def less_equal(a: Tensor, b: Tensor) -> Tensor:
-    """Whether a is b or comes before it."""
+    """Whether a equals b or comes before it."""
     return greater_equal(b, a)
 
 
 def maximum(a: Tensor, b: Tensor) -> Tensor:
-    """The later of two numbers, or the one that is NaN; equal ones share the gradient."""
+    """The later of two numbers, or NaN if one is; equal ones share the gradient."""
     return _later(a, b, O.isnan(a), O.isnan(b) & ~O.isnan(a))
 
 
 def minimum(a: Tensor, b: Tensor) -> Tensor:
-    """The earlier of two numbers, or the one that is NaN; equal ones share the gradient."""
+    """The earlier of two numbers, or NaN if one is; equal ones share the gradient."""
     return -maximum(-a, -b)
 
 

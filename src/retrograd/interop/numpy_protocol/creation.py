@@ -1,4 +1,4 @@
-"""Making tensors: from parts, like others, in steps, as matrices of a pattern."""
+"""Tensor creation: from parts, like others, in steps, as structured matrices."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from retrograd.ops.create import as_tensor
 
 @implements()
 def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, ndmax=0):
-    """A tensor of numbers, arrays and tensors in nested lists; in the graph of those that it is made of."""
+    """A tensor of numbers, arrays and tensors in nested lists, connected to the graph of these."""
     x = cast(tensor(object), dtype)
     x = O.clone(x) if x is object and copy else x
     return O.reshape(x, (1,) * (ndmin - x.ndim) + x.shape) if ndmin > x.ndim else x
@@ -17,13 +17,13 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, ndm
 
 @implements("asarray", "asanyarray")
 def asarray(a, dtype=None, order=None, *, device=None, copy=None):
-    """A tensor as it is, and anything else as `array` makes it."""
+    """Return a tensor unchanged, and anything else converted by `array`."""
     return array(a, dtype, copy=bool(copy))
 
 
 @implements()
 def asarray_chkfinite(a, dtype=None, order=None):
-    """The same, if all elements are finite numbers."""
+    """Do the same, and check that all elements are finite."""
     x = asarray(a, dtype)
     if not np.all(np.isfinite(values(x))):
         raise ValueError("array must not contain infs or NaNs")
@@ -32,7 +32,7 @@ def asarray_chkfinite(a, dtype=None, order=None):
 
 @implements("ascontiguousarray", "asfortranarray")
 def ascontiguousarray(a, dtype=None):
-    """A tensor with at least one axis; its order in memory is not the program's business."""
+    """Return a tensor with at least one axis; the memory order is ignored."""
     return array(a, dtype, copy=False, ndmin=1)
 
 
@@ -54,13 +54,13 @@ def ones(shape, dtype=None, order="C", *, device=None):
 
 @implements()
 def full(shape, fill_value, dtype=None, order="C", *, device=None):
-    """One value everywhere, which may be a tensor."""
+    """A constant tensor, whose value may be a tensor."""
     return O.clone(O.broadcast_to(cast(tensor(fill_value), dtype), _shape(shape)))
 
 
 @implements()
 def arange(*args, dtype=None, device=None):
-    """Numbers at equal steps; tensors among the bounds and the step take no gradient."""
+    """Numbers at equal steps; tensors among the bounds and the step get no gradient."""
     return as_tensor(np.arange(*[x.item() if isinstance(x, Tensor) else x for x in args], dtype=dtype))
 
 
@@ -78,7 +78,7 @@ def identity(n, dtype=None):
 
 @implements()
 def empty_like(prototype, /, dtype=None, order="K", subok=True, shape=None, *, device=None):
-    """Zeros, though nobody should count on that."""
+    """Zeros, as an uninitialized tensor."""
     return full_like(prototype, 0, dtype, shape=shape)
 
 
@@ -96,7 +96,7 @@ def ones_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
 
 @implements()
 def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
-    """One value in the shape and dtype of another."""
+    """A constant in the shape and dtype of another tensor."""
     x = tensor(a)
     value = cast(tensor(fill_value), x.dtype if dtype is None else dtype)
     return O.clone(O.broadcast_to(value, x.shape if shape is None else _shape(shape)))
@@ -107,7 +107,7 @@ def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, d
 
 @implements()
 def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
-    """`num` numbers at equal distances; both ends may be tensors, and take gradients."""
+    """`num` numbers at equal distances; both ends may be tensors, and get gradients."""
     start, stop = agreeing(floating(start), floating(stop))
     share, parts = np.linspace(0, 1, num, endpoint=endpoint), num - 1 if endpoint else num
     ndim = max(start.ndim, stop.ndim)

@@ -1,4 +1,4 @@
-"""Choosing elements by conditions and places, and writing to such places."""
+"""Selection of elements by conditions and indices, and writes to indices."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from retrograd.ops.create import as_tensor
 
 @implements()
 def where(condition, x=None, y=None, /):
-    """x where the condition holds, else y; without these, the places where it holds."""
+    """x if the condition holds, else y; without these, the indices where it holds."""
     mask = truth(condition)
     if x is None and y is None:
         return O.nonzero(mask, as_tuple=True)
@@ -33,25 +33,25 @@ def where(condition, x=None, y=None, /):
 
 @implements()
 def nonzero(a):
-    """The places of the elements that are not 0, one tensor per axis."""
+    """The indices of the nonzero elements, one tensor per axis."""
     return O.nonzero(tensor(a), as_tuple=True)
 
 
 @implements()
 def argwhere(a):
-    """The places of the elements that are not 0, one row each."""
+    """The indices of the nonzero elements, one row each."""
     return O.nonzero(tensor(a))
 
 
 @implements()
 def flatnonzero(a):
-    """The places of the elements that are not 0, all being in a row."""
+    """The indices of the nonzero elements in the flattened tensor."""
     return O.nonzero(O.reshape(tensor(a), (-1,)), as_tuple=True)[0]
 
 
 @implements()
 def select(condlist, choicelist, default=0):
-    """At each place the first choice whose condition holds."""
+    """For each element, the first choice whose condition holds."""
     chosen = operand(default)
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
         chosen = where(condition, choice, chosen)
@@ -60,7 +60,7 @@ def select(condlist, choicelist, default=0):
 
 @implements()
 def piecewise(x, condlist, funclist, *args, **kw):
-    """At each place the value of the function whose condition holds last; one function more is for the rest."""
+    """For each element, the value of the last function whose condition holds; one more function is the default."""
     x, conditions = tensor(x), condlist if isinstance(condlist, (list, tuple)) else [condlist]
     conditions, pieces = [truth(c) for c in conditions], list(funclist)
     extra = pieces.pop() if len(pieces) == len(conditions) + 1 else 0
@@ -73,7 +73,7 @@ def piecewise(x, condlist, funclist, *args, **kw):
 
 @implements()
 def choose(a, choices, out=None, mode="raise"):
-    """At each place the element of the choice whose number stands there."""
+    """For each element, the element of the choice with that index."""
     only_default("choose", mode=(mode, "raise"))
     stacked = O.stack(list(O.broadcast_tensors([tensor(c) for c in choices])), 0)
     numbers = O.broadcast_to(tensor(a), stacked.shape[1:])
@@ -85,7 +85,7 @@ def choose(a, choices, out=None, mode="raise"):
 
 @implements()
 def take(a, indices, axis=None, out=None, mode="raise"):
-    """The elements at places along an axis, or of all in a row; beyond the end, "wrap" goes round, "clip" stays."""
+    """The elements at indices along an axis, or of the flattened tensor; mode "wrap" is periodic, "clip" clamps."""
     x, ids = tensor(a), np.asarray(values(indices))
     x, axis = (O.reshape(x, (-1,)), 0) if axis is None else (x, axes(axis, x.ndim)[0])
     if ids.dtype.kind not in "iub" and ids.size:
@@ -99,7 +99,7 @@ def take(a, indices, axis=None, out=None, mode="raise"):
 
 @implements()
 def take_along_axis(arr, indices, axis=-1):
-    """For each place of `indices`, the element at that place along the axis."""
+    """The elements at `indices` along the axis."""
     x, ids = tensor(arr), tensor(indices)
     if axis is None:
         return O.reshape(x, (-1,))[ids]
@@ -112,7 +112,7 @@ def take_along_axis(arr, indices, axis=-1):
 
 @implements()
 def compress(condition, a, axis=None, out=None):
-    """The slices along an axis, or the elements of all in a row, for which a condition holds."""
+    """The slices along an axis, or the elements of the flattened tensor, for which a condition holds."""
     return take(a, np.flatnonzero(values(condition)), axis)
 
 
@@ -124,7 +124,7 @@ def extract(condition, arr):
 
 @implements()
 def diagonal(a, offset=0, axis1=0, axis2=1):
-    """The elements whose places along two axes differ by the offset; a view."""
+    """The elements whose indices along two axes differ by the offset; a view."""
     return O.diagonal(tensor(a), offset, axis1, axis2)
 
 
@@ -148,37 +148,37 @@ def _trace_of_matrices(x, /, *, offset=0, dtype=None):
 
 @implements()
 def ix_(*args):
-    """Index tensors for the rows, columns and so on that are named."""
+    """Index tensors for the given sizes: rows, columns and so on."""
     return tuple(as_tensor(x) for x in np.ix_(*map(values, args)))
 
 
 @implements()
 def unravel_index(indices, shape, order="C"):
-    """Places among all elements in a row as places along each axis."""
+    """Convert flat indices to indices along each axis."""
     return tuple(as_tensor(x) for x in np.unravel_index(values(indices), shape, order))
 
 
 @implements()
 def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
-    """Places along each axis as places among all elements in a row."""
+    """Convert indices along each axis to flat indices."""
     return tensor(np.ravel_multi_index(tuple(map(values, multi_index)), dims, mode, order))
 
 
 @implements()
 def diag_indices_from(arr):
-    """The places of the main diagonal, as arrays."""
+    """The indices of the main diagonal, as arrays."""
     return np.diag_indices(arr.shape[0], arr.ndim)
 
 
 @implements()
 def tril_indices_from(arr, k=0):
-    """The places below a diagonal and on it, as arrays."""
+    """The indices below a diagonal and on it, as arrays."""
     return np.tril_indices(arr.shape[-2], k, arr.shape[-1])
 
 
 @implements()
 def triu_indices_from(arr, k=0):
-    """The places above a diagonal and on it, as arrays."""
+    """The indices above a diagonal and on it, as arrays."""
     return np.triu_indices(arr.shape[-2], k, arr.shape[-1])
 
 
@@ -243,7 +243,7 @@ def fill_diagonal(a, val, wrap=False):
 
 @implements()
 def apply_along_axis(func1d, axis, arr, *args, **kwargs):
-    """A function of vectors, on each vector along an axis."""
+    """Apply a function of vectors to each vector along an axis."""
     x = O.movedim(tensor(arr), axis, -1)
     lead = int(np.prod(x.shape[:-1], dtype=int))
     if not lead:
@@ -254,7 +254,7 @@ def apply_along_axis(func1d, axis, arr, *args, **kwargs):
 
 
 def _back_along(made, lead, axis):
-    """The axes that the function's results have go where the vector was."""
+    """Move the axes of the function's results to where the vector was."""
     own = made.ndim - lead
     start = axis if axis >= 0 else axis + lead + 1
     return O.movedim(made, tuple(range(lead, made.ndim)), tuple(range(start, start + own))) if own else made
@@ -262,7 +262,7 @@ def _back_along(made, lead, axis):
 
 @implements()
 def apply_over_axes(func, a, axes):
-    """A reduction along one axis after the other, each kept with size 1."""
+    """Reduce along one axis after the other, each with size 1 in the result."""
     x = tensor(a)
     for axis in (axes,) if isinstance(axes, int) else axes:
         reduced = func(x, axis)
@@ -272,7 +272,7 @@ def apply_over_axes(func, a, axes):
 
 @implements()
 def trim_zeros(filt, trim="fb", axis=None):
-    """Without the zeros at the front and at the back."""
+    """Remove leading and trailing zeros."""
     x = tensor(filt)
     only_default("trim_zeros", axis=(axis, None))
     (full_,) = np.nonzero(values(x))

@@ -1,4 +1,4 @@
-"""Questions about tensors: shapes, dtypes, closeness; their answers are no tensors, or have no derivative."""
+"""Queries about tensors: shapes, dtypes, closeness; their results are not tensors, or have no derivative."""
 
 import numpy as np
 
@@ -31,25 +31,25 @@ def _dtype_alone(x):
 
 @implements()
 def result_type(*arrays_and_dtypes):
-    """The dtype that NumPy's promotion gives; tensors are promoted by PyTorch's."""
+    """The dtype of NumPy's promotion; tensors are promoted by PyTorch's."""
     return np.result_type(*map(_dtype_alone, arrays_and_dtypes))
 
 
 @implements()
 def common_type(*arrays):
-    """The floating or complex dtype that holds all."""
+    """The floating or complex dtype that represents all operands."""
     return np.common_type(*[np.empty(0, tensor(x).dtype) for x in arrays])
 
 
 @implements()
 def can_cast(from_, to, casting="safe"):
-    """Whether a dtype may become another."""
+    """Whether a dtype can be cast to another."""
     return np.can_cast(_dtype_alone(from_), _dtype_alone(to), casting)
 
 
 @implements()
 def min_scalar_type(a, /):
-    """The smallest dtype that holds the number."""
+    """The smallest dtype that represents the number."""
     return np.min_scalar_type(values(a))
 
 
@@ -91,7 +91,7 @@ def isneginf(x, out=None):
 
 
 def _of_values(name, finish):
-    """A question whose answer has no derivative: NumPy answers it for the numbers alone."""
+    """Return a query without derivative, which NumPy answers from the values."""
     function = getattr(np, name)
 
     def answer(*args, **kwargs):

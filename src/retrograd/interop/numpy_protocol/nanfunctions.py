@@ -1,4 +1,4 @@
-"""Reductions that pass over NaN."""
+"""Reductions that ignore NaN."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ _NONE = np._NoValue
 
 
 def _known(x, where=_NONE):
-    """Where there is a number, and a mask that is given holds."""
+    """Whether each element is not NaN, and selected by an optional mask."""
     there = ~O.isnan(x)
     return there if where is _NONE else there & tensor(where)
 
@@ -21,37 +21,37 @@ def _without(x, rest):
 
 @implements()
 def nansum(a, axis=None, dtype=None, out=None, keepdims=_NONE, initial=_NONE, where=_NONE):
-    """The sum of the numbers."""
+    """The sum of the elements that are not NaN."""
     return reductions.sum(_without(tensor(a), 0), axis, dtype, None, keepdims, initial, where)
 
 
 @implements()
 def nanprod(a, axis=None, dtype=None, out=None, keepdims=_NONE, initial=_NONE, where=_NONE):
-    """The product of the numbers."""
+    """The product of the elements that are not NaN."""
     return reductions.prod(_without(tensor(a), 1), axis, dtype, None, keepdims, initial, where)
 
 
 @implements()
 def nancumsum(a, axis=None, dtype=None, out=None):
-    """The sums of the numbers up to each place."""
+    """The cumulative sums with NaN as 0."""
     return reductions.cumsum(_without(tensor(a), 0), axis, dtype)
 
 
 @implements()
 def nancumprod(a, axis=None, dtype=None, out=None):
-    """The products of the numbers up to each place."""
+    """The cumulative products with NaN as 1."""
     return reductions.cumprod(_without(tensor(a), 1), axis, dtype)
 
 
 @implements()
 def nanmax(a, axis=None, out=None, keepdims=_NONE, initial=_NONE, where=_NONE):
-    """The largest number; NaN where there is none."""
+    """The largest element that is not NaN; NaN if there is none."""
     return _extreme(reductions.max, -np.inf, a, axis, keepdims, initial, where)
 
 
 @implements()
 def nanmin(a, axis=None, out=None, keepdims=_NONE, initial=_NONE, where=_NONE):
-    """The smallest number; NaN where there is none."""
+    """The smallest element that is not NaN; NaN if there is none."""
     return _extreme(reductions.min, np.inf, a, axis, keepdims, initial, where)
 
 
@@ -65,7 +65,7 @@ def _extreme(extreme, rest, a, axis, keepdims, initial, where):
 
 @implements()
 def nanmean(a, axis=None, dtype=None, out=None, keepdims=_NONE, *, where=_NONE):
-    """The mean of the numbers."""
+    """The mean of the elements that are not NaN."""
     x = floating(a)
     return reductions.mean(_without(x, 0), axis, dtype, None, keepdims, where=_known(x, where))
 
@@ -74,7 +74,7 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims=_NONE, *, where=_NONE):
 def nanvar(
     a, axis=None, dtype=None, out=None, ddof=0, keepdims=_NONE, *, where=_NONE, mean=_NONE, correction=_NONE
 ):  # fmt: skip
-    """The variance of the numbers."""
+    """The variance of the elements that are not NaN."""
     x, rest = floating(a), {"mean": mean, "correction": correction}
     there, lost = _known(x, where), given(correction, ddof)
     found = reductions.var(_without(x, 0), axis, dtype, None, ddof, keepdims, where=there, **rest)
@@ -85,7 +85,7 @@ def nanvar(
 def nanstd(
     a, axis=None, dtype=None, out=None, ddof=0, keepdims=_NONE, *, where=_NONE, mean=_NONE, correction=_NONE
 ):  # fmt: skip
-    """The standard deviation of the numbers."""
+    """The standard deviation of the elements that are not NaN."""
     x, rest = floating(a), {"mean": mean, "correction": correction}
     there, lost = _known(x, where), given(correction, ddof)
     found = reductions.std(_without(x, 0), axis, dtype, None, ddof, keepdims, where=there, **rest)
@@ -99,7 +99,7 @@ def nanstd(
 def nanquantile(
     a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=_NONE, *, weights=None
 ):  # fmt: skip
-    """The quantiles of the numbers."""
+    """The quantiles of the elements that are not NaN."""
     only_default("nanquantile", weights=(weights, None))
     x = floating(a)
     if x.dtype.kind == "c":
@@ -120,7 +120,7 @@ def _shares_of_numbers(x, q, axis, method, keepdims):
 
 
 def _numbers(row):
-    """The numbers of a row, in a row; one that has none stays."""
+    """Return the elements of a row that are not NaN, flattened; a row of NaN is unchanged."""
     known = np.flatnonzero(~np.isnan(values(row)))
     return row[known] if len(known) else row
 
@@ -135,5 +135,5 @@ def nanpercentile(
 
 @implements()
 def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=_NONE):
-    """The median of the numbers."""
+    """The median of the elements that are not NaN."""
     return _shares_of_numbers(floating(a), 0.5, axis, "linear", given(keepdims, False))

@@ -1,4 +1,4 @@
-"""Reductions along axes: sums, products, extremes, moments, truth, and running ones."""
+"""Reductions along axes: sums, products, extrema, moments, logical and cumulative ones."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ _NONE = np._NoValue  # what NumPy's signatures have where None means something e
 
 
 def masked(x, where, rest):
-    """x where the mask is true, elsewhere a number that does not count."""
+    """Return x where the mask is true, elsewhere the neutral element."""
     return x if where is _NONE or where is True else O.where(tensor(where), x, rest)
 
 
@@ -21,7 +21,7 @@ def truth(x):
 
 
 def given(value, default):
-    """An argument, or its default if it was not given."""
+    """Return an argument, or its default if it was not given."""
     return default if value is _NONE else value
 
 
@@ -40,7 +40,7 @@ def prod(a, axis=None, dtype=None, out=None, keepdims=_NONE, initial=_NONE, wher
 
 
 def _over(operator, x, axis, keepdims, dtype=None):
-    """A reducing operator; over no axes at all it leaves x as it is, where the operator would take all of them."""
+    """Return a reducing operator that returns x for an empty tuple of axes, whereas the operator would reduce all."""
     if axis == () and x.ndim:
         return cast(O.clone(x), dtype)
     params = {} if dtype is None else {"dtype": dtype}
@@ -51,13 +51,13 @@ def _over(operator, x, axis, keepdims, dtype=None):
 
 @implements("max", "amax")
 def max(a, axis=None, out=None, keepdims=_NONE, initial=_NONE, where=_NONE):
-    """The largest element; those that share it share the gradient."""
+    """The largest element; ties share the gradient."""
     return _extreme("max", O.amax, by_order(O.maximum, complex_order.maximum), a, axis, keepdims, initial, where)
 
 
 @implements("min", "amin")
 def min(a, axis=None, out=None, keepdims=_NONE, initial=_NONE, where=_NONE):
-    """The smallest element; those that share it share the gradient."""
+    """The smallest element; ties share the gradient."""
     return _extreme("min", O.amin, by_order(O.minimum, complex_order.minimum), a, axis, keepdims, initial, where)
 
 
@@ -73,7 +73,7 @@ def _extreme(name, operator, pairwise, a, axis, keepdims, initial, where):
 
 @implements()
 def ptp(a, axis=None, out=None, keepdims=_NONE):
-    """The largest element less the smallest."""
+    """The largest minus the smallest element."""
     return max(a, axis, None, keepdims) - min(a, axis, None, keepdims)
 
 
@@ -91,7 +91,7 @@ def any_(a, axis=None, out=None, keepdims=_NONE, *, where=_NONE):
 
 @implements()
 def count_nonzero(a, axis=None, *, keepdims=False):
-    """How many elements are not 0."""
+    """The number of nonzero elements."""
     return _over(O.sum, truth(a), axis, keepdims, np.dtype(np.int64))
 
 
@@ -108,7 +108,7 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=_NONE, *, where=_NONE):
 
 
 def _counted(x, axis, keepdims, where):
-    """How many elements a mask leaves, in the dtype of x."""
+    """Return the number of elements that a mask selects, in the dtype of x."""
     chosen = O.broadcast_to(tensor(True if where is _NONE else where), x.shape)
     return _over(O.sum, cast(chosen, x.real.dtype), axis, given(keepdims, False))
 
@@ -125,7 +125,7 @@ def var(
 def std(
     a, axis=None, dtype=None, out=None, ddof=0, keepdims=_NONE, *, where=_NONE, mean=_NONE, correction=_NONE
 ):  # fmt: skip
-    """The square root of the variance; where that is 0, the derivative is taken as 0."""
+    """The square root of the variance; where that is 0, the derivative is defined as 0."""
     squared = _variance(a, axis, dtype, ddof, keepdims, where, mean, correction)
     zero = squared == 0
     return O.where(zero, 0, O.sqrt(O.where(zero, 1, squared)))
@@ -142,13 +142,13 @@ def _variance(a, axis, dtype, ddof, keepdims, where, known_mean, correction):
 
 
 def squared(x):
-    """|x|^2, with all derivatives also at 0."""
+    """Return |x|^2, with all derivatives also at 0."""
     return O.square(x) if x.dtype.kind != "c" else O.real(x * O.conj(x))
 
 
 @implements()
 def average(a, axis=None, weights=None, returned=False, *, keepdims=_NONE):
-    """The mean, weighted if weights are given: of the shape of a, or one for each place along the axis."""
+    """The mean, or the weighted mean: weights have the shape of a, or are one per index along the axis."""
     x = floating(a)
     w = O.ones_like(x) if weights is None else _spread_weights(tensor(weights), x, axis)
     total = _over(O.sum, O.broadcast_to(w, x.shape), axis, given(keepdims, False))
@@ -168,13 +168,13 @@ def _spread_weights(w, x, axis):
 
 @implements()
 def argmax(a, axis=None, out=None, *, keepdims=_NONE):
-    """The place of the largest element, the first of several."""
+    """The index of the largest element, the first of several."""
     return _where_extreme(O.argmax, O.amax, a, axis, keepdims)
 
 
 @implements()
 def argmin(a, axis=None, out=None, *, keepdims=_NONE):
-    """The place of the smallest element, the first of several."""
+    """The index of the smallest element, the first of several."""
     return _where_extreme(O.argmin, O.amin, a, axis, keepdims)
 
 
@@ -191,25 +191,25 @@ def _running(operator, a, axis, dtype):
 
 @implements()
 def cumsum(a, axis=None, dtype=None, out=None):
-    """The sums up to each place along an axis, or of all elements in a row."""
+    """The cumulative sums along an axis, or of the flattened elements."""
     return _running(O.cumsum, a, axis, dtype)
 
 
 @implements()
 def cumprod(a, axis=None, dtype=None, out=None):
-    """The products up to each place along an axis, or of all elements in a row."""
+    """The cumulative products along an axis, or of the flattened elements."""
     return _running(O.cumprod, a, axis, dtype)
 
 
 @implements()
 def cumulative_sum(x, /, *, axis=None, dtype=None, out=None, include_initial=False):
-    """`cumsum`, with a 0 in front if the initial value is to be included."""
+    """`cumsum`, with a leading 0 if the initial value is to be included."""
     return _cumulative("cumulative_sum", O.cumsum, x, axis, dtype, include_initial, 0)
 
 
 @implements()
 def cumulative_prod(x, /, *, axis=None, dtype=None, out=None, include_initial=False):
-    """`cumprod`, with a 1 in front if the initial value is to be included."""
+    """`cumprod`, with a leading 1 if the initial value is to be included."""
     return _cumulative("cumulative_prod", O.cumprod, x, axis, dtype, include_initial, 1)
 
 

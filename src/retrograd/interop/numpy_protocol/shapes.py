@@ -1,4 +1,4 @@
-"""Functions that show the same elements in another shape or order."""
+"""Functions that return the same elements in another shape or order."""
 
 import numpy as np
 
@@ -26,38 +26,38 @@ def _reversed(x):
 
 @implements()
 def ravel(a, order="C"):
-    """All elements in a row."""
+    """Flatten the elements."""
     return reshape(a, (-1,), order)
 
 
 @implements()
 def transpose(a, axes=None):
-    """The axes in reverse, or in the order that is given."""
+    """Reverse the axes, or permute them in the given order."""
     x = tensor(a)
     return _reversed(x) if axes is None else O.permute(x, tuple(axes))
 
 
 @implements("matrix_transpose", "linalg.matrix_transpose")
 def matrix_transpose(x, /):
-    """The last two axes swapped."""
+    """Swap the last two axes."""
     return O.transpose(tensor(x), -2, -1)
 
 
 @implements()
 def swapaxes(a, axis1, axis2):
-    """Two axes swapped."""
+    """Swap two axes."""
     return O.transpose(tensor(a), axis1, axis2)
 
 
 @implements()
 def moveaxis(a, source, destination):
-    """Axes moved to other places, the rest in their order."""
+    """Move axes to other positions, the rest in their order."""
     return O.movedim(tensor(a), source, destination)
 
 
 @implements()
 def rollaxis(a, axis, start=0):
-    """One axis moved to before another."""
+    """Move one axis to before another."""
     x = tensor(a)
     axis, start = axis % x.ndim, start + x.ndim if start < 0 else start
     return O.movedim(x, axis, start - 1 if axis < start else start)
@@ -65,7 +65,7 @@ def rollaxis(a, axis, start=0):
 
 @implements()
 def squeeze(a, axis=None):
-    """Without axes of size 1; those that are named must be so."""
+    """Remove axes of size 1; the given ones must have that size."""
     x = tensor(a)
     for at in () if axis is None else axes(axis, x.ndim):
         if x.shape[at] != 1:
@@ -75,7 +75,7 @@ def squeeze(a, axis=None):
 
 @implements()
 def expand_dims(a, axis):
-    """With axes of size 1 at the places that are given in the result."""
+    """Insert axes of size 1 at the given positions of the result."""
     x = tensor(a)
     axis = axis if isinstance(axis, (tuple, list)) else (axis,)
     at = axes(axis, x.ndim + len(axis))
@@ -85,13 +85,13 @@ def expand_dims(a, axis):
 
 @implements()
 def broadcast_to(array, shape, subok=False):
-    """Repeated along new axes and those of size 1, without a copy."""
+    """Broadcast to a shape, without a copy."""
     return O.broadcast_to(tensor(array), (shape,) if isinstance(shape, int) else tuple(shape))
 
 
 @implements()
 def broadcast_arrays(*args, subok=False):
-    """All in their common shape."""
+    """Broadcast all to their common shape."""
     return tuple(O.broadcast_tensors([tensor(x) for x in args]))
 
 
@@ -102,19 +102,19 @@ def _each(function, arrays):
 
 @implements()
 def atleast_1d(*arys):
-    """With at least one axis."""
+    """Return x with at least one axis."""
     return _each(lambda x: x if x.ndim else O.reshape(x, (1,)), arys)
 
 
 @implements()
 def atleast_2d(*arys):
-    """With at least two axes, new ones in front."""
+    """Return x with at least two axes, new ones in front."""
     return _each(lambda x: x if x.ndim >= 2 else O.reshape(x, (1,) * (2 - x.ndim) + x.shape), arys)
 
 
 @implements()
 def atleast_3d(*arys):
-    """With at least three axes: one behind a matrix, one on each side of a vector."""
+    """Return x with at least three axes: one after a matrix, one on each side of a vector."""
 
     def deepened(x):
         shape = {0: (1, 1, 1), 1: (1, *x.shape, 1), 2: (*x.shape, 1)}.get(x.ndim)
@@ -128,26 +128,26 @@ def atleast_3d(*arys):
 
 @implements()
 def flip(m, axis=None):
-    """The elements in reverse along axes (None: all)."""
+    """Reverse the elements along axes (None: all)."""
     x = tensor(m)
     return O.flip(x, axes(axis, x.ndim))
 
 
 @implements()
 def flipud(m):
-    """The rows in reverse."""
+    """Reverse the rows."""
     return flip(m, 0)
 
 
 @implements()
 def fliplr(m):
-    """The columns in reverse."""
+    """Reverse the columns."""
     return flip(m, 1)
 
 
 @implements()
 def rot90(m, k=1, axes=(0, 1)):
-    """Turned by 90 degrees k times, from the first of the axes towards the second."""
+    """Rotate by 90 degrees k times, from the first of the axes towards the second."""
     x, (first, second) = tensor(m), axes
     turned = {0: x, 2: flip(x, tuple(axes))}
     if k % 4 in turned:
@@ -159,7 +159,7 @@ def rot90(m, k=1, axes=(0, 1)):
 
 @implements()
 def roll(a, shift, axis=None):
-    """Shifted along axes, round the end; without an axis, all elements in a row."""
+    """Roll along axes; without an axis, roll the flattened elements."""
     x, shift = tensor(a), values(shift)
     if axis is None:
         return O.roll(x, int(np.sum(shift)))
@@ -169,27 +169,27 @@ def roll(a, shift, axis=None):
 
 @implements()
 def tile(A, reps):
-    """Copies side by side, so many along each axis."""
+    """Tile with copies along each axis."""
     return O.tile(tensor(A), tuple(map(int, np.ravel(values(reps)))))
 
 
 @implements()
 def repeat(a, repeats, axis=None):
-    """Each element several times, one after the other."""
+    """Repeat each element."""
     times = np.asarray(values(repeats))
     return O.repeat_interleave(tensor(a), tensor(times) if times.ndim else int(times), axis)
 
 
 @implements()
 def resize(a, new_shape):
-    """In another shape, filled with the elements again and again."""
+    """Resize to another shape, repeating the elements as needed."""
     x = tensor(a)
     return rearranged(np.resize, x, new_shape) if x.numel() else O.zeros(new_shape, dtype=x.dtype)
 
 
 @implements()
 def delete(arr, obj, axis=None):
-    """Without the elements at the places that are named."""
+    """Remove the elements at the given indices."""
     return rearranged(np.delete, tensor(arr), obj, axis)
 
 
@@ -198,12 +198,12 @@ def delete(arr, obj, axis=None):
 
 @implements()
 def astype(x, dtype, /, *, copy=True, device=None):
-    """In another dtype."""
+    """Cast to another dtype."""
     made = cast(tensor(x), dtype)
     return O.clone(x) if made is x and copy else made
 
 
 @implements()
 def copy(a, order="K", subok=False):
-    """A copy, in the same graph."""
+    """Return a copy, in the same graph."""
     return O.clone(tensor(a))

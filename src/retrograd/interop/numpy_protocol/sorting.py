@@ -1,4 +1,4 @@
-"""Sorting, and what rests on it: partitions, medians, quantiles, sets."""
+"""Sorting and derived functions: partitions, medians, quantiles, sets."""
 
 from typing import NamedTuple
 
@@ -21,21 +21,21 @@ from retrograd.ops.create import as_tensor
 
 
 def _row_or(x, axis):
-    """x and the axis; without one, all elements in a row."""
+    """Return x and the axis; without one, flatten the elements."""
     x = tensor(x)
     return (O.reshape(x, (-1,)), 0) if axis is None else (x, axis)
 
 
 @implements()
 def argsort(a, axis=-1, kind=None, order=None, *, stable=None):
-    """The places of the elements in ascending order."""
+    """The indices that sort the elements in ascending order."""
     only_default("argsort", order=(order, None))
     x, axis = _row_or(a, axis)
     return as_tensor(np.argsort(values(x), axis, "stable" if kind == "mergesort" or stable else kind))
 
 
 def _ordered(x, axis, places):
-    """The elements along an axis in the order that NumPy has found for them."""
+    """Return the elements along an axis in the order that NumPy has found."""
     return O.take_along_dim(x, as_tensor(places), axis) if x.ndim else x
 
 
@@ -55,7 +55,7 @@ def sort_complex(a):
 
 @implements()
 def partition(a, kth, axis=-1, kind="introselect", order=None):
-    """What belongs at place kth is there, smaller elements before it and larger ones behind."""
+    """A partition: the element at index kth is in sorted position, smaller ones before it and larger ones after it."""
     only_default("partition", order=(order, None))
     x, axis = _row_or(a, axis)
     return _ordered(x, axis, np.argpartition(values(x), kth, axis, kind))
@@ -70,7 +70,7 @@ _METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 def quantile(
     a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None
 ):  # fmt: skip
-    """The value below which the share q of the elements lies; several shares stand along a new first axis."""
+    """The q-quantile of the elements; several values of q form a new first axis."""
     only_default("quantile", weights=(weights, None))
     x = floating(a)
     if x.dtype.kind == "c":
@@ -101,12 +101,12 @@ def _size(x, over):
 
 
 def _left(x, over):
-    """The sizes of the axes that stay."""
+    """Return the sizes of the remaining axes."""
     return tuple(n for i, n in enumerate(x.shape) if i not in over)
 
 
 def _between(rows, spots, method):
-    """Sorted rows at places between their elements; a row with NaN, which sorts last, is NaN."""
+    """Return interpolated elements of sorted rows; a row with NaN, which sorts last, gives NaN."""
     low, high = np.floor(spots).astype(int), np.ceil(spots).astype(int)
     share = {
         "linear": spots - low,
@@ -141,7 +141,7 @@ def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
 def unique(
     ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True, sorted=True
 ):  # fmt: skip
-    """The different elements, sorted; of equal ones the first has the gradient.  Then places and counts."""
+    """The distinct elements, sorted; of equal ones the first has the gradient.  Then indices and counts."""
     x = tensor(ar)
     _, first, *rest = np.unique(values(x), True, return_inverse, return_counts, axis, equal_nan=equal_nan)
     chosen = O.reshape(x, (-1,))[first] if axis is None else O.index_select(x, axis, as_tensor(first))
@@ -151,12 +151,12 @@ def unique(
 
 @implements()
 def unique_values(x):
-    """The different elements, sorted; each NaN is an element for itself."""
+    """The distinct elements, sorted; each NaN is separate."""
     return unique(x, equal_nan=False)
 
 
 class UniqueAllResult(NamedTuple):
-    """The different elements, the place of each one's first, which of them each element is, how often each occurs."""
+    """The distinct elements, their first indices, the index of each element among them, and their counts."""
 
     values: Tensor
     indices: Tensor
@@ -165,14 +165,14 @@ class UniqueAllResult(NamedTuple):
 
 
 class UniqueCountsResult(NamedTuple):
-    """The different elements, and how often each occurs."""
+    """The distinct elements, and their counts."""
 
     values: Tensor
     counts: Tensor
 
 
 class UniqueInverseResult(NamedTuple):
-    """The different elements, and which of them each element is."""
+    """The distinct elements, and the index of each element among them."""
 
     values: Tensor
     inverse_indices: Tensor
@@ -180,32 +180,32 @@ class UniqueInverseResult(NamedTuple):
 
 @implements()
 def unique_all(x):
-    """The different elements, sorted, and what belongs to them; each NaN is an element for itself."""
+    """The distinct elements, sorted, with the requested extra results; each NaN is separate."""
     return UniqueAllResult(*unique(x, True, True, True, equal_nan=False))
 
 
 @implements()
 def unique_counts(x):
-    """The different elements, sorted, and how often each occurs."""
+    """The distinct elements, sorted, and their counts."""
     return UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False))
 
 
 @implements()
 def unique_inverse(x):
-    """The different elements, sorted, and which of them each element is."""
+    """The distinct elements, sorted, and the index of each element among them."""
     return UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False))
 
 
 @implements()
 def union1d(ar1, ar2):
-    """The different elements of both, sorted."""
+    """The distinct elements of both, sorted."""
     a, b = agreeing(ar1, ar2)
     return unique(O.cat([O.reshape(a, (-1,)), O.reshape(b, (-1,))], 0))
 
 
 @implements()
 def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
-    """The different elements that are in both, sorted; the gradient is that of the first."""
+    """The distinct elements that are in both, sorted; the gradient is that of the first."""
     only_default("intersect1d", return_indices=(return_indices, False))
     mine = unique(ar1)
     return mine[functions["isin"](mine, ar2)]
@@ -213,12 +213,12 @@ def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
 
 @implements()
 def setxor1d(ar1, ar2, assume_unique=False):
-    """The different elements that are in one of the two only, sorted."""
+    """The distinct elements that are in exactly one of the two, sorted."""
     return sort(O.cat(list(agreeing(setdiff1d(ar1, ar2), setdiff1d(ar2, ar1))), 0))
 
 
 @implements()
 def setdiff1d(ar1, ar2, assume_unique=False):
-    """The different elements of the first that are not in the second, sorted."""
+    """The distinct elements of the first that are not in the second, sorted."""
     mine = unique(ar1)
     return mine[~functions["isin"](mine, ar2)]

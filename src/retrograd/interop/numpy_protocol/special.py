@@ -1,4 +1,4 @@
-"""The universal functions of `scipy.special` on tensors: SciPy's functions ask tensors through NumPy's protocol.
+"""The ufuncs of `scipy.special` on tensors: SciPy's functions dispatch through NumPy's protocol.
 
 The operators of `rg.special` that have the name of one of SciPy's are that on tensors.
 """
@@ -8,7 +8,7 @@ from retrograd.interop.numpy_protocol.ufuncs import elementwise
 
 
 def _ufunc(*names):
-    """Decorator: the function is SciPy's of these names, by default of its own."""
+    """Decorator: register a function for SciPy's functions of these names, by default its own."""
 
     def register(function):
         ufuncs.update(dict.fromkeys(names or (function.__name__,), elementwise(function)))
@@ -23,13 +23,13 @@ for _name, _operator in vars(O.special).items():
 
 @_ufunc("_zeta")
 def zeta(x, q):
-    """What `scipy.special.zeta(x, q)` calls."""
+    """Implement `scipy.special.zeta(x, q)`."""
     return O.special.zeta(x, q)
 
 
 @_ufunc("_riemann_zeta")
 def riemann_zeta(x):
-    """What `scipy.special.zeta(x)` calls."""
+    """Implement `scipy.special.zeta(x)`."""
     return O.special.zeta(x, 1.0)
 
 

@@ -38,7 +38,7 @@ def cov(
 
 
 def _variables(m, y, rowvar, dtype):
-    """One variable in each row."""
+    """Return the variables as rows."""
     rows = [_rows(floating(v), rowvar) for v in (m, y) if v is not None]
     return cast(O.cat(list(agreeing(*rows)), 0) if len(rows) > 1 else rows[0], dtype)
 
@@ -66,7 +66,7 @@ def corrcoef(x, y=None, rowvar=True, *, dtype=None):
 
 @implements()
 def bincount(x, /, weights=None, minlength=0):
-    """How often each number occurs, or the sums of the weights that go with it."""
+    """The number of occurrences of each integer, or the sums of their weights."""
     ids = values(x)
     if weights is None:
         return as_tensor(np.bincount(ids, minlength=minlength))
@@ -80,7 +80,7 @@ def _requires_grad(x):
 
 @implements()
 def histogram(a, bins=10, range=None, density=None, weights=None):
-    """How many elements lie in each bin, and the bins' edges; no derivative is kept."""
+    """The number of elements in each bin, and the bins' edges; without derivative."""
     if _requires_grad(bins) or _requires_grad(weights):
         refuse("histogram", "edges and weights would lose their gradient; give arrays")
     if isinstance(bins, (int, str)) and range is None and _requires_grad(a):

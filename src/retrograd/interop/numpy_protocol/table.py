@@ -1,4 +1,4 @@
-"""NumPy's functions on tensors, by dotted name: how the table is filled, and what its functions share."""
+"""The table of NumPy functions on tensors by dotted name, and helpers of its functions."""
 
 import sys
 from collections.abc import Callable
@@ -34,7 +34,7 @@ DIRECT = {*NUMBERS, np.ndarray, np.float64, np.float32, Tensor}  # what operator
 
 
 def implements(*names: str, home: str = "") -> Callable[[Callable], Callable]:
-    """Decorator: the function is NumPy's of these names, by default of its own, on tensors."""
+    """Decorator: register a function on tensors for NumPy's functions of these names, by default its own."""
 
     def register(function: Callable) -> Callable:
         own = names or (f"{home}.{function.__name__}".lstrip("."),)
@@ -48,13 +48,13 @@ def implements(*names: str, home: str = "") -> Callable[[Callable], Callable]:
 
 
 def dotted_name(function: Callable) -> str:
-    """NumPy's function by the name of the table: np.linalg.solve is "linalg.solve", also if it came as an alias."""
+    """Return the NumPy function of a name in the table: np.linalg.solve is "linalg.solve", also for an alias."""
     home = (getattr(function, "__module__", None) or "").removeprefix("numpy").lstrip(".")
     return f"{home}.{getattr(function, '__name__', '')}".lstrip(".")
 
 
 def holds_tensor(value: Any) -> bool:
-    """Whether a value is a tensor, or a list, a tuple or the values of a dict that have one inside."""
+    """Whether a value is a tensor, or a list, tuple or dict that contains one."""
     if isinstance(value, SEQUENCES):
         return any(map(holds_tensor, value))
     return isinstance(value, Tensor)
@@ -64,7 +64,7 @@ def holds_tensor(value: Any) -> bool:
 
 
 def tensor(x: Any) -> Tensor:
-    """An array, number or nested list as a tensor, in the dtype that NumPy gives it; lists of tensors are stacked."""
+    """Convert an array, number or nested list to a tensor, in NumPy's dtype; lists of tensors are stacked."""
     if isinstance(x, Tensor):
         return x
     if type(x) is np.ndarray:
@@ -75,12 +75,12 @@ def tensor(x: Any) -> Tensor:
 
 
 def operand(x: Any) -> Any:
-    """An operand of an elementwise operator: Python's numbers stay, since they take the dtype that they meet."""
+    """Return an operand of an elementwise operator: Python scalars stay, since they adapt to the other's dtype."""
     return x if type(x) in NUMBERS else tensor(x)
 
 
 def agreeing(*xs: Any) -> tuple[Tensor, ...]:
-    """Operands as tensors of one dtype, the promoted one."""
+    """Return operands as tensors of the promoted dtype."""
     known = tuple([tensor(x) for x in xs])
     if len({x.dtype for x in known}) == 1:
         return known
@@ -89,18 +89,18 @@ def agreeing(*xs: Any) -> tuple[Tensor, ...]:
 
 
 def floating(x: Any) -> Tensor:
-    """An operand as a tensor of floating or complex dtype."""
+    """Return an operand as a tensor of floating or complex dtype."""
     x = tensor(x)
     return cast(x, dtypes.float_of(x.dtype))
 
 
 def cast(x: Tensor, dtype: Any) -> Tensor:
-    """x in the dtype, None being its own."""
+    """Return x in the dtype, by default its own."""
     return x if dtype is None else cast_to(x, np.dtype(dtype))
 
 
 def cast_safely(name: str, x: Any, dtype: Any, casting: Any = "same_kind") -> Tensor:
-    """x in a dtype that NumPy's rule `casting` lets it have, None being its own: no float becomes an int unasked."""
+    """Return x in a dtype that NumPy's rule `casting` permits, by default its own."""
     x, casting = tensor(x), casting or "same_kind"
     if dtype is not None and not np.can_cast(x.dtype, np.dtype(dtype), casting):
         raise TypeError(f"np.{name}: cannot cast {x.dtype} to {np.dtype(dtype)} with casting {casting!r}")
@@ -108,21 +108,21 @@ def cast_safely(name: str, x: Any, dtype: Any, casting: Any = "same_kind") -> Te
 
 
 def values(x: Any) -> np.ndarray:
-    """The numbers alone, for a question whose answer has no derivative."""
+    """Return the plain values, for a query whose result has no derivative."""
     if isinstance(x, (list, tuple)):
         return np.asarray([values(member) for member in x]) if holds_tensor(x) else np.asarray(x)
     return concrete(x) if isinstance(x, Tensor) else x
 
 
 def axes(axis: Any, ndim: int) -> tuple[int, ...]:
-    """The axes that `axis` names, counted from the front; None names all."""
+    """Return the axes in `axis`, counted from the front; None means all."""
     if axis is None:
         return tuple(range(ndim))
     return np.lib.array_utils.normalize_axis_tuple(axis, ndim)
 
 
 def rearranged(function: Callable, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """`function(x, ...)` for a function that only moves, repeats and drops elements: it moves their places."""
+    """Apply a function that only moves, repeats and drops elements, by applying it to their indices."""
     plain = {name: values(a) for name, a in kwargs.items()}
     places = function(np.arange(x.numel()).reshape(x.shape), *map(values, args), **plain)
     return O.reshape(x, (-1,))[places]
@@ -132,7 +132,7 @@ def rearranged(function: Callable, x: Tensor, *args: Any, **kwargs: Any) -> Tens
 
 
 def _with_out(name: str, function: Callable) -> Callable:
-    """The function with `out=`, given by name or by position, as a tensor that is written into."""
+    """Return the function with support for `out=`, by name or by position, a tensor that is written into."""
     positional = function.__code__.co_varnames[: function.__code__.co_argcount]
     position = positional.index("out") if "out" in positional else sys.maxsize
 
@@ -169,7 +169,7 @@ def write_into(name: str, out: Any, result: Any, operands: tuple) -> Any:
 
 
 def refuse(name: str, why: str) -> None:
-    """Say which of NumPy's functions can't do something on tensors."""
+    """Raise an error that names the NumPy function and the unsupported case."""
     raise TypeError(f"np.{name}: {why}")
 
 

@@ -1,4 +1,4 @@
-"""NumPy's universal functions on tensors, and their methods `reduce`, `accumulate`, `outer` and `at`."""
+"""NumPy's ufuncs on tensors, and their methods `reduce`, `accumulate`, `outer` and `at`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,7 +26,7 @@ from retrograd.interop.numpy_protocol.table import (
 )
 from retrograd.ops.index import fill, static_index
 
-# NumPy's name, and the operator's where that is another.
+# NumPy's name, and the operator's if it differs.
 _SAME = """
     absolute=abs add arccos=acos arccosh=acosh arcsin=asin arcsinh=asinh arctan2=atan2 arctan=atan arctanh=atanh
     bitwise_and bitwise_count bitwise_or bitwise_xor cbrt ceil clip=clamp conjugate=conj copysign cos cosh
@@ -41,7 +41,7 @@ ufuncs |= {"matmul": matmul, "matvec": matvec, "vecdot": vecdot, "vecmat": vecma
 
 
 def elementwise(operator: Callable) -> Callable:
-    """The operator, on whatever NumPy takes as an operand."""
+    """Return the operator, extended to all operands that NumPy accepts."""
     inlined = not isinstance(operator, Operator) or operator.definition.composite
     taken = {*NUMBERS, Tensor} if inlined else DIRECT
 
@@ -59,13 +59,13 @@ def elementwise(operator: Callable) -> Callable:
 
 
 def _answers_itself(x):
-    """Whether an operand is of another library's class, which may know what to do."""
+    """Whether an operand is of another library's class, which may implement the ufunc."""
     known = getattr(type(x), "__array_ufunc__", None)
     return known is not None and not isinstance(x, (Tensor, np.ndarray, np.generic))
 
 
 def add_operators(listed: str, home: str = "") -> None:
-    """Put operators into the table; those that are not there (yet) are left out."""
+    """Register operators in the table; missing ones are skipped."""
     for word in listed.split():
         name, _, ours = word.partition("=")
         operator = getattr(getattr(O, home) if home else O, ours or name, None)
@@ -84,7 +84,7 @@ for _name in ("fmax", "fmin", "greater", "greater_equal", "less", "less_equal", 
 
 
 def _on_floats(name):
-    """Let a function make floats of integers and booleans, as NumPy's does."""
+    """Let a function convert integers and booleans to floats, as NumPy's does."""
     of_floats = ufuncs[name]
 
     def function(*inputs: Any) -> Any:
@@ -102,13 +102,13 @@ for _name in ("fabs", "frexp", "heaviside", "rint"):
 
 @_ufunc
 def divmod(a, b):
-    """The quotient, rounded down, and the remainder."""
+    """The floor quotient and the remainder."""
     return O.floor_divide(a, b), O.remainder(a, b)
 
 
 @_ufunc
 def modf(x):
-    """The fraction and the whole part of x, both with its sign."""
+    """The fractional and the integer part of x, both with its sign."""
     x = floating(x)
     whole = O.trunc(x)
     return x - whole, whole
@@ -128,7 +128,7 @@ ACCUMULATE = {"add": "cumsum", "multiply": "cumprod", "maximum": "cummax", "mini
 
 
 def apply(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict) -> Any:
-    """What `Tensor.__array_ufunc__` answers."""
+    """Implement `Tensor.__array_ufunc__`."""
     function = ufuncs.get(ufunc.__name__)
     if function is not None:
         asked_for[ufunc] = function
@@ -143,7 +143,7 @@ def apply(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict) -> Any:
 
 
 def _call(ufunc, function, inputs, out=None, where=True, dtype=None, casting=None, order=None, subok=None, **rest):
-    """`ufunc(...)` with arguments; memory order and subclasses mean nothing to tensors."""
+    """Run `ufunc(...)` with arguments; memory order and subclasses are ignored for tensors."""
     if rest:
         refuse(ufunc.__name__, f"{', '.join(rest)} not supported for tensors")
     if dtype is not None:
@@ -155,7 +155,7 @@ def _call(ufunc, function, inputs, out=None, where=True, dtype=None, casting=Non
 
 
 def _only_where(ufunc, where, result, out):
-    """The result where the mask is true, elsewhere what `out` holds, or 0."""
+    """Return the result where the mask is true, elsewhere the values of `out`, or 0."""
     if isinstance(result, tuple):
         refuse(ufunc.__name__, "where= is not supported for several results")
     rest = out[0] if out is not None and isinstance(out[0], Tensor) else 0
@@ -170,7 +170,7 @@ def _written(ufunc, out, result, inputs):
 
 
 def _reduce(ufunc, x, axis=0, dtype=None, out=None, keepdims=False, **initial_and_where):
-    """`ufunc.reduce`: along the first axis unless told."""
+    """Implement `ufunc.reduce`: along the first axis by default."""
     x = tensor(x) if dtype is None else cast(tensor(x), dtype)
     if ufunc.__name__ == "logaddexp" and not initial_and_where:
         result = O.logsumexp(x, axis, keepdims)
@@ -180,7 +180,7 @@ def _reduce(ufunc, x, axis=0, dtype=None, out=None, keepdims=False, **initial_an
 
 
 def _accumulate(ufunc, x, axis=0, dtype=None, out=None):
-    """`ufunc.accumulate`: the reductions of the elements up to each place."""
+    """Implement `ufunc.accumulate`: the cumulative reductions."""
     x = tensor(x) if dtype is None else cast(tensor(x), dtype)
     scan = {**ACCUMULATE, "logaddexp": "logcumsumexp"}
     result = getattr(O, _method_name(ufunc, "accumulate", scan))(x, axis)
@@ -195,14 +195,14 @@ def _method_name(ufunc, method, known):
 
 
 def _outer(ufunc, a, b, **kwargs):
-    """`ufunc.outer`: of each element of a with each of b."""
+    """Implement `ufunc.outer`: combine each element of a with each of b."""
     a, b = tensor(a), tensor(b)
     column = O.reshape(a, (*a.shape, *(1,) * b.ndim))
     return apply(ufunc, "__call__", (column, b), kwargs)
 
 
 def _at(ufunc, x, indices, *operands):
-    """`ufunc.at`: x changes in place; a place that is named twice changes twice.  Sums and differences only."""
+    """Implement `ufunc.at`: x changes in place; repeated indices accumulate.  Sums and differences only."""
     sign = {"add": 1, "subtract": -1}.get(ufunc.__name__)
     if sign is None:
         refuse(f"{ufunc.__name__}.at", "only add.at and subtract.at are there for tensors")

@@ -1,4 +1,4 @@
-"""`scipy.stats`: the distributions that take tensors, each a module of functions; everything else is SciPy's own."""
+"""`scipy.stats`: the distributions with tensor support, each a module of functions; the rest is SciPy's own."""
 
 from retrograd.scipy._mirror import rest_of
 from retrograd.scipy.stats import beta, chi2, dirichlet, gamma, multivariate_normal, norm, poisson, t

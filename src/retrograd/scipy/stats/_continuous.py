@@ -1,4 +1,4 @@
-"""Continuous distributions with shapes, a location and a scale: what they share."""
+"""The base of continuous distributions with shapes, a location and a scale."""
 
 import math
 from collections.abc import Callable
@@ -43,7 +43,7 @@ class Continuous:
         self.pdf = self._function("pdf", lambda *args: O.exp(logpdf(*args)), 0.0, 0.0)
 
     def _function(self, name: str, standard: Callable, below: float, above: float) -> Callable:
-        """One of the distribution's functions, with what it is on both sides of the support."""
+        """Return one of the distribution's functions, with its values on both sides of the support."""
 
         def function(x: Any, *args: Any, **kwargs: Any) -> Tensor:
             z, scale, shapes = self._standardized(x, args, kwargs)
@@ -59,14 +59,15 @@ class Continuous:
         return on_tensors(f"scipy.stats.{self.name}")(function)
 
     def _inside(self, name: str, z: Tensor) -> Tensor:
-        """Where the formula holds: densities have a value at finite ends of the support, the rest none but a limit."""
+        """Return where the formula holds: densities are defined at finite ends of the support, other functions have
+        limits."""
         low, high = self.support
         if name in ("pdf", "logpdf"):
             return O.logical_and(z >= low, z <= high if high < math.inf else z < high)
         return O.logical_and(z > low, z < high)
 
     def _standardized(self, x: Any, args: tuple, kwargs: dict) -> tuple[Tensor, Any, list[Tensor]]:
-        """(x - loc) / scale, the scale, which is NaN where it is not positive, and the shapes."""
+        """Return (x - loc) / scale, the scale, NaN if it is not positive, and the shapes."""
         names = [*self.shapes, "loc", "scale"]
         given = {"loc": 0.0, "scale": 1.0, **dict(zip(names, args, strict=False)), **kwargs}
         if len(args) > len(names) or given.keys() != set(names):
@@ -79,7 +80,7 @@ class Continuous:
 
 
 def _scaled(name: str, value: Tensor, scale: Any) -> Tensor:
-    """A value of the standard form as one of the distribution: the scale changes densities only."""
+    """Return a value of the scaled distribution from the standard one: the scale changes densities only."""
     if name == "logpdf":
         return value - (math.log(scale) if type(scale) in NUMBERS else O.log(scale))
     return value / scale if name == "pdf" else value

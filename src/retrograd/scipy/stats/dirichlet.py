@@ -20,7 +20,7 @@ def logpdf(x, alpha):
 
 
 def _check_shares(x):
-    """Refuse what is no share of a whole; under vmap, where no one array can be looked at, nothing is."""
+    """Refuse values outside the simplex; not checked under vmap, where values are unknown."""
     try:
         shares = values(x)
     except ReadError:

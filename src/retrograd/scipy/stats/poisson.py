@@ -9,19 +9,19 @@ _poisson = on_tensors("scipy.stats.poisson")
 
 
 def _counted(k, mu, loc):
-    """k - loc, and the mean, which is NaN where it is negative; both floating."""
+    """Return k - loc, and the mean, NaN if negative; both floating."""
     k, mu, loc = agreeing(floating(k), floating(mu), floating(loc))
     return k - loc, O.where(mu >= 0, mu, math.nan)
 
 
 def _known(value, k, mu):
-    """A value where there are a number and a mean, else NaN."""
+    """Return a value, or NaN if k or the mean is NaN."""
     return O.where(O.isnan(k + mu), math.nan, value)
 
 
 @_poisson
 def logpmf(k, mu, loc=0):
-    """The logarithm of the probability of k; -inf where k is no count."""
+    """The logarithm of the probability of k; -inf unless k is a count."""
     k, mu = _counted(k, mu, loc)
     possible = O.logical_and(k >= 0, k == O.floor(k))
     known = O.where(possible, k, 0.0)
