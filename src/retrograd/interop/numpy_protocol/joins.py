@@ -1,4 +1,4 @@
-"""Joining tensors, and taking them apart."""
+"""Join and split tensors."""
 
 import numpy as np
 
@@ -21,18 +21,18 @@ from retrograd.interop.numpy_protocol.table import values as values_of
 
 
 def joined(tensors, axis, dtype=None, casting="same_kind"):
-    """One after the other along an axis, in the dtype that they are promoted to or the one that is given."""
+    """Concatenate along an axis, in the promoted dtype or the given one."""
     return cast_safely("concatenate", O.cat(list(agreeing(*tensors)), axis), dtype, casting)
 
 
 def listed(arrays):
-    """The members of a sequence; a tensor's are its rows."""
+    """Return the members of a sequence; those of a tensor are its rows."""
     return list(arrays)
 
 
 @implements()
 def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind"):
-    """One after the other along an axis (None: all elements in a row)."""
+    """Concatenate along an axis (None: flattened)."""
     parts = [tensor(x) for x in listed(arrays)]
     if axis is None:
         parts, axis = [O.reshape(x, (-1,)) for x in parts], 0
@@ -41,7 +41,7 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind")
 
 @implements()
 def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
-    """Side by side along a new axis."""
+    """Stack along a new axis."""
     return cast_safely("stack", O.stack(list(agreeing(*listed(arrays))), axis), dtype, casting)
 
 
@@ -51,7 +51,7 @@ def _at_least(deepen, arrays):
 
 @implements()
 def vstack(tup, *, dtype=None, casting="same_kind"):
-    """One below the other, vectors being rows."""
+    """Concatenate along the first axis; vectors become rows."""
     return joined(_at_least(atleast_2d, tup), 0, dtype, casting)
 
 
@@ -64,7 +64,7 @@ def hstack(tup, *, dtype=None, casting="same_kind"):
 
 @implements()
 def dstack(tup):
-    """One behind the other, along the third axis."""
+    """Concatenate along the third axis."""
     return joined(_at_least(atleast_3d, tup), 2)
 
 
@@ -77,7 +77,7 @@ def column_stack(tup):
 
 @implements()
 def block(arrays):
-    """A matrix of nested lists of blocks: the innermost lists are joined along the last axis."""
+    """Assemble a matrix from nested lists of blocks: the innermost lists are joined along the last axis."""
     depth = _depth(arrays)
     return _assembled(arrays, depth, max([depth, *_dimensions(arrays)]))
 
@@ -87,7 +87,7 @@ def _depth(value):
 
 
 def _dimensions(value):
-    """How many axes each innermost member has."""
+    """Return the number of axes of each innermost member."""
     if isinstance(value, list):
         return [n for member in value for n in _dimensions(member)]
     return [np.ndim(value)]
@@ -102,13 +102,13 @@ def _assembled(value, depth, ndim):
 
 @implements()
 def append(arr, values, axis=None):
-    """Values at the end, along an axis or of all elements in a row."""
+    """Append values along an axis, or to the flattened elements."""
     return concatenate((arr, values), axis)
 
 
 @implements()
 def insert(arr, obj, values, axis=None):
-    """Values before the places that are named, in the dtype that both are promoted to."""
+    """Insert values before the given indices, in the promoted dtype."""
     x, added = agreeing(arr, values)
     if axis is None:
         x, axis = O.reshape(x, (-1,)), 0
@@ -130,7 +130,7 @@ def _numbered(shape):
 
 @implements()
 def array_split(ary, indices_or_sections, axis=0):
-    """Parts along an axis: so many of nearly one size, or cut at the places that are named."""
+    """Split along an axis: into parts of nearly one size, or at the given indices."""
     x = tensor(ary)
     (axis,) = axes(axis, x.ndim)
     parts = np.array_split(np.arange(x.shape[axis]), values_of(indices_or_sections))
@@ -145,7 +145,7 @@ def _taken(x, axis, part):
 
 @implements()
 def split(ary, indices_or_sections, axis=0):
-    """Parts along an axis: so many of one size, or cut at the places that are named."""
+    """Split along an axis: into parts of one size, or at the given indices."""
     x = tensor(ary)
     indices_or_sections = values_of(indices_or_sections)
     if isinstance(indices_or_sections, (int, np.integer)) and x.shape[axis] % indices_or_sections:
@@ -155,26 +155,26 @@ def split(ary, indices_or_sections, axis=0):
 
 @implements()
 def hsplit(ary, indices_or_sections):
-    """Parts side by side; of a vector, one after the other."""
+    """Split along the second axis; a vector along its only one."""
     x = tensor(ary)
     return split(x, indices_or_sections, 1 if x.ndim > 1 else 0)
 
 
 @implements()
 def vsplit(ary, indices_or_sections):
-    """Parts one below the other."""
+    """Split along the first axis."""
     return split(ary, indices_or_sections, 0)
 
 
 @implements()
 def dsplit(ary, indices_or_sections):
-    """Parts one behind the other, along the third axis."""
+    """Split along the third axis."""
     return split(ary, indices_or_sections, 2)
 
 
 @implements()
 def unstack(x, /, *, axis=0):
-    """The members along an axis, without that."""
+    """Return the slices along an axis, without that axis."""
     return O.unbind(tensor(x), axis)
 
 
@@ -198,7 +198,7 @@ _MOVING = ("edge", "reflect", "symmetric", "wrap")
 
 @implements()
 def pad(array, pad_width, mode="constant", **kwargs):
-    """More elements at both ends of each axis: constants, or elements again."""
+    """Pad both ends of each axis, with constants or with elements of x."""
     x = tensor(array)
     if mode == "constant":
         return _padded(x, pad_width, **kwargs)
@@ -221,7 +221,7 @@ def _padded(x, pad_width, constant_values=0):
 
 
 def _widths(pad_width, ndim):
-    """How many elements come before and after, as the operator wants them: from the last axis on."""
+    """Return the padding before and after in the operator's order: from the last axis on."""
     if isinstance(pad_width, dict):
         at = {axes(axis, ndim)[0]: width for axis, width in pad_width.items()}
         pad_width = [np.broadcast_to(at.get(i, 0), (2,)) for i in range(ndim)]

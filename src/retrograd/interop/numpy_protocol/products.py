@@ -72,7 +72,7 @@ def tensordot(a, b, axes=2):
 
 
 def _pairs_of_axes(pairs, ndim_a, ndim_b):
-    """What `axes` of tensordot says: the axes of a and those of b, in the order in which they meet."""
+    """Return the axes of a and those of b that `axes` of tensordot pairs."""
     if isinstance(pairs, (int, np.integer)):
         return tuple(range(ndim_a - pairs, ndim_a)), tuple(range(pairs))
     return axes(pairs[0], ndim_a), axes(pairs[1], ndim_b)
@@ -80,7 +80,7 @@ def _pairs_of_axes(pairs, ndim_a, ndim_b):
 
 @implements()
 def kron(a, b):
-    """The product of each element of a with all of b, in blocks."""
+    """The Kronecker product: each element of a times all of b, in blocks."""
     return O.kron(*agreeing(a, b))
 
 
@@ -96,7 +96,7 @@ def einsum(*operands, out=None, optimize=False, **kwargs):
 
 
 def _equation_of_lists(operands):
-    """`einsum(a, [0, 1], b, [1, 2], [0, 2])` as a string and its operands."""
+    """Convert `einsum(a, [0, 1], b, [1, 2], [0, 2])` to a string and its operands."""
     pairs = len(operands) // 2
     words = [_letters(axes_of) for axes_of in operands[1 : 2 * pairs : 2]]
     equation = ",".join(words) + ("->" + _letters(operands[-1]) if len(operands) % 2 else "")
@@ -104,7 +104,7 @@ def _equation_of_lists(operands):
 
 
 def _letters(numbers):
-    """Axis numbers as letters, in their order, so that an implied result has its axes sorted."""
+    """Convert axis numbers to letters, in their order, so that an implied result has its axes sorted."""
     alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
     return "".join("..." if n is Ellipsis else alphabet[n] for n in numbers)
 

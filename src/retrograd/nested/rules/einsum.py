@@ -47,7 +47,7 @@ def sums_of_products(op: Op, args: tuple, params: dict) -> Any:
 
 
 def _of_rows(args: tuple, terms: Sequence[str], out: str) -> Any:
-    """Compute one einsum of buffers, in which one letter stands for the rows."""
+    """Compute one einsum of buffers, in which one letter represents the rows."""
     nested = [(a, t) for a, t in zip(args, terms, strict=True) if is_nested(a)]
     known = layout(nested[0][0])
     row = _row_letters(known, nested[0][1])
