@@ -1,4 +1,4 @@
-"""Reductions, scans and normalisations of the elements where a mask is true, under the names of torch.masked.
+"""Masked reductions, scans and normalizations, over the elements where a mask is true, as in torch.masked.
 
 Elements where the mask is false count as the identity of the operation, 0 for a sum, so that a slice without any true
 element gives the identity.  Where there is no identity, as for a mean or a median, such a slice gives NaN.
@@ -24,7 +24,7 @@ from retrograd.ops.view import broadcast_to
 
 
 class Masked(Composite, method=False):
-    """Operates on the elements where `mask` (None: everywhere) is true."""
+    """Base of operators on the elements where `mask` (None: everywhere) is true."""
 
 
 def _mask(name, x, mask):
@@ -61,7 +61,7 @@ _SOME = [[True, False, True, True], [True, True, False, False], [False, True, Tr
 
 
 def _samples(*several, **params):
-    """Return samples with masks that have the shape of x, that broadcast, and none, for each of several params."""
+    """Return samples with masks of the shape of x, that broadcast, and None, for each of several params."""
 
     def samples(r):
         for more in several or ({},):
@@ -188,7 +188,7 @@ def _divided(total, count):
 
 
 def _count(name, x, mask, dim, keepdim):
-    """Return how many elements are reduced."""
+    """Return the number of elements that are reduced."""
     return count_over(x.shape, dim) if mask is None else sum_over(_mask(name, x, mask), dim, keepdim)
 
 
@@ -302,7 +302,7 @@ _VARIED = ({}, {"dim": 1, "unbiased": False}, {"dim": (0, 1), "keepdim": True, "
 class masked_var(Masked):
     """Return the variance over `dim` (None: all) of the elements where the mask is true.
 
-    `correction` (1 unless given; 0 for unbiased=False) is subtracted from their number n; inf or NaN where n is not
+    `correction` (1 unless given; 0 for unbiased=False) is subtracted from their count n; inf or NaN where n is not
     larger.  Of complex numbers the result is complex, as in PyTorch.
     """
 

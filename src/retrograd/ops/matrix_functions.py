@@ -23,12 +23,12 @@ def mT(x):
 
 
 def first_columns(x, size):
-    """The first `count` columns of matrices; x itself if these are all."""
+    """The first `size` columns of matrices; x itself if these are all."""
     return narrow(x, -1, 0, size) if x.shape[-1] != size else x
 
 
 def first_rows(x, size):
-    """The first `count` rows of matrices; x itself if these are all."""
+    """The first `size` rows of matrices; x itself if these are all."""
     return narrow(x, -2, 0, size) if x.shape[-2] != size else x
 
 

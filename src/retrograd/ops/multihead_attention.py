@@ -101,13 +101,13 @@ def multi_head_attention_forward(
     """Return the output of multi-head attention and its weights, None unless `need_weights`.
 
     query is (L, N, E), key and value are (S, N, ...), or all come without N; E must be `embed_dim_to_check`.
-    `in_proj_weight` (3 E, E), or with use_separate_proj_weight the three others, make queries, keys and values of
-    `num_heads` heads; static_k and static_v (N * num_heads, S, E / num_heads) take the place of the latter.  bias_k and
-    bias_v, of E elements, are one more key and value, add_zero_attn is one of zeros.  key_padding_mask (N, S) and
-    attn_mask (L, S) or (N * num_heads, L, S) are True where attention is forbidden, or values to be added to the
-    scores; is_causal says that attn_mask, which must be given, is the causal one.  Queries that may attend to no key
-    give 0, where PyTorch gives NaN if weights are needed.  The weights are (N, L, S), the mean over heads, or (N,
-    num_heads, L, S).
+    `in_proj_weight` (3 E, E), or with use_separate_proj_weight the three others, project to queries, keys and values of
+    `num_heads` heads.  static_k and static_v (N * num_heads, S, E / num_heads) replace the projected keys and values.
+    bias_k and bias_v, of E elements, add one key and value; add_zero_attn adds one of zeros.  key_padding_mask (N, S)
+    and attn_mask (L, S) or (N * num_heads, L, S) are True where attention is forbidden, or values to be added to the
+    scores.  is_causal states that attn_mask, which must be given, is causal.  Queries that may attend to no key give 0,
+    where PyTorch gives NaN if weights are needed.  The weights are (N, L, S), the mean over heads, or (N, num_heads, L,
+    S).
 
     >>> import retrograd as rg
     >>> x, w = rg.ones(3, 1, 4), rg.eye(4)

@@ -348,6 +348,7 @@ def in_place(operator, x, others, params):
     straight = straight and type(x.value) not in composite_arrays
     if not straight or (current().level and keepers()):
         return _through_a_copy(operator, x, others, params)
+    # The node that records the write has x before the write as its input; x then gets that node as its grad_fn.
     recorded = is_recorded(x, *others)
     inherit_cut(x, *others)
     if recorded:

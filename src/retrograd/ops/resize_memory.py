@@ -54,7 +54,7 @@ def _show_part(x, array):
 
 
 def _newer(x):
-    """Return a version counter for new memory, above that of the old memory."""
+    """Return a version counter for new memory, which continues the count of the old memory."""
     version = Version()
     version.count = version_of(x).count
     return version

@@ -226,7 +226,7 @@ def _among(choices, name, word):
     "scatter(Tensor x, int dim, Tensor index, Tensor? src=None, *, number? value=None, str? reduce=None) -> Tensor"
 )
 class scatter(Composite, in_place=True):
-    """x with the elements of src, or one value, written at `index` along `dim`; the inverse of gather.
+    """x with the elements of src, or one value, written at `index` along `dim`; the counterpart of gather.
 
     `index` has as many dimensions as x and src.  It is no larger than src, and except along dim no larger than x.
     reduce="add" or "multiply" combines with the elements of x.  Of duplicate indices the last is written, and the

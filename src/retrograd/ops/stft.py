@@ -175,7 +175,7 @@ class checked_envelope(Pointwise, differentiable=False, impure=True, in_place=Fa
     "bool normalized=False, bool? onesided=None, int? length=None, bool return_complex=False) -> Tensor"
 )
 class istft(Composite):
-    """Return the signals whose `stft` is closest to spectra x (..., frequencies, frames), by least squares.
+    """Return the signals whose `stft` is closest to spectra x (..., frequencies, frames), in the least-squares sense.
 
     The arguments are those of `stft`; `onesided` (None: unless there are n_fft frequencies) says that x has
     n_fft // 2 + 1 frequencies.  `length` is that of the signals: what is longer is cut, what is shorter filled with
