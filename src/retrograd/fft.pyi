@@ -15,43 +15,43 @@ _Operand = Tensor | NDArray[Any] | np.generic | _Number
 _Ints = _int | Sequence[_int]
 
 def fft(x: _Operand, n: _int | None = None, dim: _int = -1, norm: _str | None = None) -> Tensor:
-    """The sums over j of x[j] * exp(-2 pi i j k / n) along dim, for k from 0 to n - 1: complex."""
+    """Discrete Fourier transform along dim: the sums over j of x[j] * exp(-2 pi i j k / n), k from 0 to n - 1."""
 
 def fft2(x: _Operand, s: _Ints | None = None, dim: _Ints = (-2, -1), norm: _str | None = None) -> Tensor:
-    """`fft` over two dimensions, brought to the sizes s."""
+    """`fft` over two dimensions, truncated or padded to the sizes s."""
 
 def fftfreq(n: Any, d: Any = 1.0, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
-    """The frequencies that `fft` of n numbers at distances d answers for, in its order: 0, the positive, the negative."""
+    """Return the frequencies of `fft` of n values with spacing d, in its order: 0, positive, negative."""
 
 def fftn(x: _Operand, s: _Ints | None = None, dim: _Ints | None = None, norm: _str | None = None) -> Tensor:
-    """`fft` over several dimensions (None: all, or as many of the last as s has), brought to the sizes s."""
+    """`fft` over several dimensions (None: all, or as many of the last as s has), truncated or padded to s."""
 
 def fftshift(x: _Operand, dim: _Ints | None = None) -> Tensor:
-    """Each of the dimensions (None: all) turned round, so that frequency 0 is in its middle."""
+    """Rotate each of the dimensions (None: all) so that frequency 0 is in the middle."""
 
 def hfft(x: _Operand, n: _int | None = None, dim: _int = -1, norm: _str | None = None) -> Tensor:
-    """The real `fft` of n numbers (None: 2 * (size - 1)) of which x is the first half, the second its conjugate."""
+    """Real `fft` of n values (None: 2 * (size - 1)) with first half x, and its conjugates as the second half."""
 
 def hfft2(x: _Operand, s: _Ints | None = None, dim: _Ints = (-2, -1), norm: _str | None = None) -> Tensor:
     """`fft` over the first, `hfft` over the second dimension."""
 
 def hfftn(x: _Operand, s: _Ints | None = None, dim: _Ints | None = None, norm: _str | None = None) -> Tensor:
-    """`fft` over all dimensions but the last, `hfft` over that."""
+    """`hfft` over the last dimension, `fft` over the others."""
 
 def ifft(x: _Operand, n: _int | None = None, dim: _int = -1, norm: _str | None = None) -> Tensor:
-    """The inverse of `fft`: the sums of x[j] * exp(2 pi i j k / n) along dim, divided by n unless norm says otherwise."""
+    """Inverse of `fft` along dim: the sums over j of x[j] * exp(2 pi i j k / n), divided by n by default."""
 
 def ifft2(x: _Operand, s: _Ints | None = None, dim: _Ints = (-2, -1), norm: _str | None = None) -> Tensor:
-    """`ifft` over two dimensions, brought to the sizes s."""
+    """`ifft` over two dimensions, truncated or padded to the sizes s."""
 
 def ifftn(x: _Operand, s: _Ints | None = None, dim: _Ints | None = None, norm: _str | None = None) -> Tensor:
     """The inverse of `fftn`."""
 
 def ifftshift(x: _Operand, dim: _Ints | None = None) -> Tensor:
-    """The inverse of `fftshift`: frequency 0 in the middle becomes the first."""
+    """Invert `fftshift`: rotate frequency 0 from the middle to the front."""
 
 def ihfft(x: _Operand, n: _int | None = None, dim: _int = -1, norm: _str | None = None) -> Tensor:
-    """The inverse of `hfft`: the first n // 2 + 1 numbers of `ifft` of real numbers."""
+    """Inverse of `hfft`: the first n // 2 + 1 values of `ifft` of real values."""
 
 def ihfft2(x: _Operand, s: _Ints | None = None, dim: _Ints = (-2, -1), norm: _str | None = None) -> Tensor:
     """The inverse of `hfft2`."""
@@ -60,7 +60,7 @@ def ihfftn(x: _Operand, s: _Ints | None = None, dim: _Ints | None = None, norm: 
     """The inverse of `hfftn`."""
 
 def irfft(x: _Operand, n: _int | None = None, dim: _int = -1, norm: _str | None = None) -> Tensor:
-    """The inverse of `rfft`: n real numbers (None: 2 * (size - 1), an even number) of the first half of a spectrum."""
+    """Inverse of `rfft`: n real values (None: 2 * (size - 1), an even number) from the first half of a spectrum."""
 
 def irfft2(x: _Operand, s: _Ints | None = None, dim: _Ints = (-2, -1), norm: _str | None = None) -> Tensor:
     """The inverse of `rfft2`; s are the sizes of the result."""
@@ -69,13 +69,13 @@ def irfftn(x: _Operand, s: _Ints | None = None, dim: _Ints | None = None, norm: 
     """The inverse of `rfftn`; s are the sizes of the result."""
 
 def rfft(x: _Operand, n: _int | None = None, dim: _int = -1, norm: _str | None = None) -> Tensor:
-    """The first n // 2 + 1 numbers of `fft` of real numbers, of which the others are the conjugates."""
+    """Discrete Fourier transform of real values: the first n // 2 + 1 values of `fft`; the others are their conjugates."""
 
 def rfft2(x: _Operand, s: _Ints | None = None, dim: _Ints = (-2, -1), norm: _str | None = None) -> Tensor:
     """`rfft` over the second, `fft` over the first dimension."""
 
 def rfftfreq(n: Any, d: Any = 1.0, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
-    """The frequencies that `rfft` of n numbers at distances d answers for."""
+    """Return the frequencies of `rfft` of n values with spacing d."""
 
 def rfftn(x: _Operand, s: _Ints | None = None, dim: _Ints | None = None, norm: _str | None = None) -> Tensor:
     """`rfft` over the last dimension, `fft` over the others."""

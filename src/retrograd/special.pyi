@@ -30,85 +30,85 @@ def bessel_y1(x: _Operand) -> Tensor:
     """The Bessel function of the second kind, of order 1: -inf at 0, NaN below."""
 
 def beta(a: _Operand, b: _Operand) -> Tensor:
-    """The beta function: gamma(a) gamma(b) / gamma(a + b)."""
+    """Beta function: gamma(a) gamma(b) / gamma(a + b)."""
 
 def betainc(a: _Operand, b: _Operand, x: _Operand) -> Tensor:
-    """The regularized incomplete beta function: a beta number of shapes a and b is below x with this probability."""
+    """Regularized incomplete beta function: the beta distribution function of shapes a and b at x."""
 
 def betaln(a: _Operand, b: _Operand) -> Tensor:
-    """The logarithm of |beta(a, b)|."""
+    """Logarithm of |beta(a, b)|."""
 
 def chebyshev_polynomial_t(x: _Operand, n: _Operand) -> Tensor:
-    """Chebyshev's polynomial of the first kind: cos(n a) where x is cos(a)."""
+    """The Chebyshev polynomial of the first kind: cos(n a) where x is cos(a)."""
 
 def chebyshev_polynomial_u(x: _Operand, n: _Operand) -> Tensor:
-    """Chebyshev's polynomial of the second kind: sin((n + 1) a) / sin(a) where x is cos(a)."""
+    """The Chebyshev polynomial of the second kind: sin((n + 1) a) / sin(a) where x is cos(a)."""
 
 def chebyshev_polynomial_v(x: _Operand, n: _Operand) -> Tensor:
-    """Chebyshev's polynomial of the third kind: cos((n + 1/2) a) / cos(a / 2) where x is cos(a)."""
+    """The Chebyshev polynomial of the third kind: cos((n + 1/2) a) / cos(a / 2) where x is cos(a)."""
 
 def chebyshev_polynomial_w(x: _Operand, n: _Operand) -> Tensor:
-    """Chebyshev's polynomial of the fourth kind: sin((n + 1/2) a) / sin(a / 2) where x is cos(a)."""
+    """The Chebyshev polynomial of the fourth kind: sin((n + 1/2) a) / sin(a / 2) where x is cos(a)."""
 
 def digamma(x: _Operand) -> Tensor:
-    """The derivative of `lgamma`; NaN at the negative integers, infinite at 0."""
+    """Derivative of `lgamma`; NaN at the negative integers, infinite at 0."""
 
 def entr(x: _Operand) -> Tensor:
-    """-x log(x), the share of one outcome in the entropy: 0 at 0, -inf below."""
+    """The elementwise entropy -x log(x); 0 at 0, -inf for negative x."""
 
 def erf(x: _Operand) -> Tensor:
-    """The error function."""
+    """The error function of x."""
 
 def erfc(x: _Operand) -> Tensor:
-    """1 - erf(x), exact where erf(x) is near 1."""
+    """The complementary error function 1 - erf(x), accurate where erf(x) is near 1."""
 
 def erfcinv(x: _Operand) -> Tensor:
-    """The inverse of erfc, from (0, 2): infinite at the ends, NaN beyond."""
+    """The inverse of `erfc` on (0, 2); infinite at the ends, NaN outside."""
 
 def erfcx(x: _Operand) -> Tensor:
-    """exp(x^2) erfc(x), which falls like 1 / x."""
+    """The scaled complementary error function exp(x^2) erfc(x), which decays like 1 / x."""
 
 def erfinv(x: _Operand) -> Tensor:
-    """The inverse of erf, from (-1, 1): infinite at the ends, NaN beyond."""
+    """The inverse of `erf` on (-1, 1); infinite at the ends, NaN outside."""
 
 def exp1(x: _Operand) -> Tensor:
-    """The exponential integral E1: of exp(-t) / t over t from x to infinity; NaN for negative x."""
+    """The exponential integral E1, of exp(-t) / t over t from x to infinity; NaN for negative x."""
 
 def exp2(x: _Operand) -> Tensor:
-    """2 to the power x."""
+    """The power 2**x."""
 
 def expi(x: _Operand) -> Tensor:
-    """The exponential integral Ei: of exp(t) / t over t from -infinity to x, by its principal value."""
+    """The exponential integral Ei, of exp(t) / t over t from -infinity to x, as principal value."""
 
 def expit(x: _Operand) -> Tensor:
-    """1 / (1 + exp(-x))."""
+    """The logistic sigmoid 1 / (1 + exp(-x))."""
 
 def expm1(x: _Operand) -> Tensor:
-    """exp(x) - 1, exact for small x."""
+    """exp(x) - 1, accurate for small x."""
 
 def expn(n: _int, x: _Operand) -> Tensor:
-    """The exponential integral of order n, at least 0: of exp(-x t) / t**n over t from 1 to infinity."""
+    """The exponential integral of order n >= 0, of exp(-x t) / t**n over t from 1 to infinity."""
 
 def gamma(x: _Operand) -> Tensor:
-    """The gamma function: (x - 1)! for the integers, NaN at the negative ones."""
+    """Gamma function: (x - 1)! for the integers, NaN at the negative ones."""
 
 def gammainc(a: _Operand, x: _Operand) -> Tensor:
-    """The regularized lower incomplete gamma function: a gamma number of shape a is below x with this probability."""
+    """Regularized lower incomplete gamma function: the gamma distribution function of shape a at x."""
 
 def gammaincc(a: _Operand, x: _Operand) -> Tensor:
-    """The regularized upper incomplete gamma function: 1 - igamma(a, x), exact where that is small."""
+    """Regularized upper incomplete gamma function: 1 - igamma(a, x), accurate where that is small."""
 
 def gammaln(x: _Operand) -> Tensor:
-    """The logarithm of |gamma(x)|; infinite at 0 and the negative integers."""
+    """Logarithm of |gamma(x)|; infinite at 0 and the negative integers."""
 
 def gammasgn(x: _Operand) -> Tensor:
-    """The sign of gamma(x), -1 or 1; its derivative is 0."""
+    """Sign of gamma(x), -1 or 1; its derivative is 0."""
 
 def hermite_polynomial_h(x: _Operand, n: _Operand) -> Tensor:
-    """Hermite's polynomial as physicists have it: orthogonal with weight exp(-x^2)."""
+    """The physicists' Hermite polynomial: orthogonal with weight exp(-x^2)."""
 
 def hermite_polynomial_he(x: _Operand, n: _Operand) -> Tensor:
-    """Hermite's polynomial as probability has it: orthogonal with weight exp(-x^2 / 2)."""
+    """The probabilists' Hermite polynomial: orthogonal with weight exp(-x^2 / 2)."""
 
 def i0(x: _Operand) -> Tensor:
     """The modified Bessel function of the first kind, of order 0."""
@@ -153,7 +153,7 @@ def k1e(x: _Operand) -> Tensor:
     """exp(x) times `modified_bessel_k1`."""
 
 def kl_div(a: _Operand, b: _Operand) -> Tensor:
-    """a log(a / b) - a + b, element by element: `rel_entr` made never negative."""
+    """The elementwise Kullback-Leibler divergence a log(a / b) - a + b, which is never negative."""
 
 def kv(v: _Operand, x: _Operand) -> Tensor:
     """The modified Bessel function of the second kind, of order v: inf at 0, NaN below."""
@@ -162,25 +162,25 @@ def kve(v: _Operand, x: _Operand) -> Tensor:
     """exp(x) times the modified Bessel function of the second kind, of order v."""
 
 def laguerre_polynomial_l(x: _Operand, n: _Operand) -> Tensor:
-    """Laguerre's polynomial: orthogonal on [0, inf) with weight exp(-x)."""
+    """The Laguerre polynomial: orthogonal on [0, inf) with weight exp(-x)."""
 
 def legendre_polynomial_p(x: _Operand, n: _Operand) -> Tensor:
-    """Legendre's polynomial: orthogonal on [-1, 1] with equal weights, and 1 at 1."""
+    """The Legendre polynomial: orthogonal on [-1, 1] with weight 1, and 1 at 1."""
 
 def log1p(x: _Operand) -> Tensor:
-    """log(1 + x), exact for small x."""
+    """log(1 + x), accurate for small x."""
 
 def log_ndtr(x: _Operand) -> Tensor:
-    """The logarithm of `ndtr`, exact far into the left tail."""
+    """The logarithm of `ndtr`, the standard normal CDF, accurate far into the left tail."""
 
 def log_softmax(x: _Operand, dim: _int, dtype: DTypeLike | None = None) -> Tensor:
-    """log(softmax(x)) along dim, exact where the softmax is small; computed in `dtype`, None for that of x."""
+    """The logarithm of the softmax along dim, accurate for small values; computed in `dtype` (None: that of x)."""
 
 def logit(x: _Operand, eps: _float | None = None) -> Tensor:
     """log(x / (1 - x)), the inverse of sigmoid; with eps, x is first clamped to [eps, 1 - eps]."""
 
 def logsumexp(x: _Operand, dim: _Ints | None = None, keepdim: _bool = False) -> Tensor:
-    """log(sum(exp(x))) over `dim` (None or (): all), without overflow; -inf where there is nothing."""
+    """log(sum(exp(x))) over `dim` (None or (): all), without overflow; -inf for empty slices."""
 
 def modified_bessel_i0(x: _Operand) -> Tensor:
     """The modified Bessel function of the first kind, of order 0."""
@@ -195,28 +195,28 @@ def modified_bessel_k1(x: _Operand) -> Tensor:
     """The modified Bessel function of the second kind, of order 1: inf at 0, NaN below."""
 
 def multigammaln(x: _Operand, p: _int) -> Tensor:
-    """The logarithm of the multivariate gamma function of dimension p: of x in place of (degrees of freedom) / 2."""
+    """Logarithm of the multivariate gamma function of dimension p at x, which is (degrees of freedom) / 2."""
 
 def ndtr(x: _Operand) -> Tensor:
-    """The normal distribution function: the probability that a standard normal number is less than x."""
+    """The CDF of the standard normal distribution."""
 
 def ndtri(x: _Operand) -> Tensor:
-    """The inverse of `ndtr`, from (0, 1): infinite at the ends, NaN beyond."""
+    """The inverse of `ndtr`, the standard normal CDF, on (0, 1); infinite at the ends, NaN outside."""
 
 def polygamma(n: _int, x: _Operand) -> Tensor:
-    """The derivative of `digamma` of order n, at least 0."""
+    """Derivative of `digamma` of order n, at least 0."""
 
 def psi(x: _Operand) -> Tensor:
-    """The derivative of `lgamma`; NaN at the negative integers, infinite at 0."""
+    """Derivative of `lgamma`; NaN at the negative integers, infinite at 0."""
 
 def rel_entr(a: _Operand, b: _Operand) -> Tensor:
-    """a log(a / b), the share of one outcome in the relative entropy: 0 where a is 0, inf where a or b is negative."""
+    """The elementwise relative entropy a log(a / b); 0 where a is 0, inf where a or b is negative."""
 
 def rgamma(x: _Operand) -> Tensor:
     """1 / gamma(x), which is 0 at 0 and the negative integers, where the derivative is not defined here."""
 
 def round(x: _Operand, *, decimals: _int = 0) -> Tensor:
-    """The nearest number of so many decimals, halves to even; negative decimals round to tens.  Its derivative is 0."""
+    """x rounded to `decimals` decimals, halves to even; negative decimals round to tens.  Its derivative is 0."""
 
 def scaled_modified_bessel_k0(x: _Operand) -> Tensor:
     """exp(x) times `modified_bessel_k0`."""
@@ -240,10 +240,10 @@ def sici(x: _Operand) -> tuple[Tensor, Tensor]:
     """The sine and the cosine integral, as a named tuple (si, ci)."""
 
 def sinc(x: _Operand) -> Tensor:
-    """sin(pi x) / (pi x), and 1 at 0; derivatives of every order hold there too."""
+    """The normalized sinc sin(pi x) / (pi x), 1 at 0; derivatives of every order hold there, too."""
 
 def softmax(x: _Operand, dim: _int, dtype: DTypeLike | None = None) -> Tensor:
-    """exp(x) / sum(exp(x)) along dim, shifted so that it cannot overflow; computed in `dtype`, None for that of x."""
+    """The softmax exp(x) / sum(exp(x)) along dim, without overflow; computed in `dtype` (None: that of x)."""
 
 def spherical_bessel_j0(x: _Operand) -> Tensor:
     """The spherical Bessel function of order 0: sin(x) / x, and 1 at 0."""
@@ -252,10 +252,10 @@ def spherical_jn(n: _int, x: _Operand) -> Tensor:
     """The spherical Bessel function of the first kind, of integer order n, at least 0."""
 
 def xlog1py(a: _Operand, b: _Operand) -> Tensor:
-    """a log(1 + b), and 0 where a is 0, whatever b is but NaN."""
+    """a * log(1 + b), and 0 where a is 0, unless b is NaN."""
 
 def xlogy(a: _Operand, b: _Operand) -> Tensor:
-    """a log(b), and 0 where a is 0, whatever b is but NaN."""
+    """a * log(b), and 0 where a is 0, unless b is NaN."""
 
 def y0(x: _Operand) -> Tensor:
     """The Bessel function of the second kind, of order 0: -inf at 0, NaN below."""
@@ -270,4 +270,4 @@ def yv(v: _Operand, x: _Operand) -> Tensor:
     """The Bessel function of the second kind, of order v: -inf at 0, NaN below."""
 
 def zeta(x: _Operand, q: _Operand) -> Tensor:
-    """The Hurwitz zeta function: the sum of (k + q)^-x over k from 0, for x above 1."""
+    """Hurwitz zeta function: the sum of (k + q)^-x over k from 0, for x above 1."""

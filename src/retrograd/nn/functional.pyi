@@ -42,10 +42,10 @@ def adaptive_max_pool3d_with_indices(x: Tensor, output_size: Any, return_indices
     """Return `adaptive_max_pool3d` as a named tuple (values, indices)."""
 
 def affine_grid(theta: _Operand, size: _Ints, align_corners: _bool | None = None) -> Tensor:
-    """The grid for `grid_sample` of an affine map: theta (n, d, d + 1) to (n, *out, d), size being (n, c, *out)."""
+    """Return the grid for `grid_sample` of an affine map: theta (n, d, d + 1) to (n, *out, d), size being (n, c, *out)."""
 
 def alpha_dropout(x: _Operand, p: _float = 0.5, training: _bool = False, inplace: _bool = False) -> Tensor:
-    """Each element where `selu` saturates with probability p; scaled and moved so that mean 0 and variance 1 stay."""
+    """Set elements to the saturation value of `selu` with probability p, then rescale to keep mean 0 and variance 1."""
 
 def avg_pool1d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor:
     """The mean of each window of images (n, c, *sizes) or (c, *sizes) with 1 spatial dimensions."""
@@ -57,175 +57,175 @@ def avg_pool3d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, pad
     """The mean of each window of images (n, c, *sizes) or (c, *sizes) with 3 spatial dimensions."""
 
 def batch_norm(x: _Operand, running_mean: _Operand | None, running_var: _Operand | None, weight: _Operand | None = None, bias: _Operand | None = None, training: _bool = False, momentum: _float = 0.1, eps: _float = 1e-05) -> Tensor:
-    """(x - mean) / sqrt(variance + eps) * weight + bias for each channel: x (n, channels, ...), the others (channels,)."""
+    """Batch normalization: (x - mean) / sqrt(variance + eps) * weight + bias for each channel."""
 
 def bilinear(input1: _Operand, input2: _Operand, weight: _Operand, bias: _Operand | None = None) -> Tensor:
     """input1^T weight[k] input2 + bias[k] for each k: (..., m), (..., n), (k, m, n), (k,) to (..., k)."""
 
 def binary_cross_entropy(x: _Operand, target: _Operand, weight: _Operand | None = None, reduction: _str = 'mean') -> Tensor:
-    """-(target log x + (1 - target) log(1 - x)) times weight, of probabilities x, logarithms at least -100."""
+    """Binary cross entropy of probabilities: -(target log x + (1 - target) log(1 - x)) times weight."""
 
 def binary_cross_entropy_with_logits(x: _Operand, target: _Operand, weight: _Operand | None = None, reduction: _str = 'mean', pos_weight: _Operand | None = None) -> Tensor:
-    """`binary_cross_entropy` of sigmoid(x), without overflow; pos_weight weighs the positive part."""
+    """Binary cross entropy of logits: that of sigmoid(x), without overflow; pos_weight scales the positive part."""
 
 def celu(x: _Operand, alpha: _float = 1.0, inplace: _bool = False) -> Tensor:
-    """x where positive, alpha * expm1(x / alpha) elsewhere: `elu` with slope 1 at 0 for every alpha but 0."""
+    """Exponential linear unit with slope 1 at 0: x where positive, alpha * expm1(x / alpha) elsewhere; alpha is not 0."""
 
 def celu_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`celu`, written into the tensor; returns it."""
 
 def channel_shuffle(x: _Operand, groups: _int) -> Tensor:
-    """Channels (n, c, *sizes), in so many groups one after the other, interleaved: the first of each, the second, ..."""
+    """Interleave `groups` consecutive groups of channels (n, c, *sizes): the first of each, the second of each, ..."""
 
 def conv1d(x: _Operand, weight: _Operand, bias: _Operand | None = None, stride: _Ints = 1, padding: Any = 0, dilation: _Ints = 1, groups: _int = 1) -> Tensor:
-    """Slides a kernel over images with 1 spatial dimensions: (n, c, *sizes) to (n, o, *size)."""
+    """Convolution of images with 1 spatial dimensions: (n, c, *sizes) to (n, o, *size)."""
 
 def conv2d(x: _Operand, weight: _Operand, bias: _Operand | None = None, stride: _Ints = 1, padding: Any = 0, dilation: _Ints = 1, groups: _int = 1) -> Tensor:
-    """Slides a kernel over images with 2 spatial dimensions: (n, c, *sizes) to (n, o, *size)."""
+    """Convolution of images with 2 spatial dimensions: (n, c, *sizes) to (n, o, *size)."""
 
 def conv3d(x: _Operand, weight: _Operand, bias: _Operand | None = None, stride: _Ints = 1, padding: Any = 0, dilation: _Ints = 1, groups: _int = 1) -> Tensor:
-    """Slides a kernel over images with 3 spatial dimensions: (n, c, *sizes) to (n, o, *size)."""
+    """Convolution of images with 3 spatial dimensions: (n, c, *sizes) to (n, o, *size)."""
 
 def conv_tbc(input: Any, weight: Any, bias: Any, pad: Any = 0) -> Tensor:
     """Return the convolution of (time, batch, channels in) with weights (kernel, channels in, channels out)."""
 
 def conv_transpose1d(x: _Operand, weight: _Operand, bias: _Operand | None = None, stride: _Ints = 1, padding: _Ints = 0, output_padding: _Ints = 0, groups: _int = 1, dilation: _Ints = 1) -> Tensor:
-    """`conv1d` transposed: (n, o, *sizes) to (n, c, *size), every place spread through the kernel."""
+    """Transposed convolution, the transpose of `conv1d`: (n, o, *sizes) to (n, c, *size)."""
 
 def conv_transpose2d(x: _Operand, weight: _Operand, bias: _Operand | None = None, stride: _Ints = 1, padding: _Ints = 0, output_padding: _Ints = 0, groups: _int = 1, dilation: _Ints = 1) -> Tensor:
-    """`conv2d` transposed: (n, o, *sizes) to (n, c, *size), every place spread through the kernel."""
+    """Transposed convolution, the transpose of `conv2d`: (n, o, *sizes) to (n, c, *size)."""
 
 def conv_transpose3d(x: _Operand, weight: _Operand, bias: _Operand | None = None, stride: _Ints = 1, padding: _Ints = 0, output_padding: _Ints = 0, groups: _int = 1, dilation: _Ints = 1) -> Tensor:
-    """`conv3d` transposed: (n, o, *sizes) to (n, c, *size), every place spread through the kernel."""
+    """Transposed convolution, the transpose of `conv3d`: (n, o, *sizes) to (n, c, *size)."""
 
 def cosine_embedding_loss(input1: _Operand, input2: _Operand, target: _Operand, margin: _float = 0.0, reduction: _str = 'mean') -> Tensor:
-    """With c the cosine of the angle between vectors: 1 - c where the target is 1, max(0, c - margin) where it is -1."""
+    """1 - c where the target is 1, max(0, c - margin) where it is -1, with c the cosine similarity."""
 
 def cosine_similarity(x1: _Operand, x2: _Operand, dim: _int = 1, eps: _float = 1e-08) -> Tensor:
-    """sum(x1 * x2) / (norm(x1) * norm(x2)) along dim, each norm at least eps; x1 and x2 broadcast."""
+    """The cosine similarity sum(x1 * x2) / (norm(x1) * norm(x2)) along dim, each norm at least eps; x1, x2 broadcast."""
 
 def cross_entropy(x: _Operand, target: _Operand, weight: _Operand | None = None, ignore_index: _int = -100, reduction: _str = 'mean', label_smoothing: _float = 0.0) -> Tensor:
-    """-sum(p * log softmax(x)) over the classes: x any numbers, p the wanted probabilities."""
+    """Cross entropy of logits x: -sum(p * log softmax(x)) over the classes, for target probabilities p."""
 
 def ctc_loss(log_probs: _Operand, targets: _Operand, input_lengths: Any, target_lengths: Any, blank: _int = 0, reduction: _str = 'mean', zero_infinity: _bool = False) -> Tensor:
-    """-log of the probability that the steps spell the target, once repeated labels are merged and blanks dropped."""
+    """The CTC loss: -log of the probability of the target after repeated labels are merged and blanks dropped."""
 
 def dropout(x: _Operand, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor:
-    """Each element 0 with probability p, else divided by 1 - p; x itself when not training."""
+    """Zero each element with probability p and divide the others by 1 - p; x itself when not training."""
 
 def dropout1d(x: _Operand, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor:
-    """`feature_dropout` of x (n, channels, l), or (channels, l)."""
+    """Zero whole channels at random: `feature_dropout` of x (n, channels, l), or (channels, l)."""
 
 def dropout2d(x: _Operand, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor:
-    """`feature_dropout` of x (n, channels, h, w); three dimensions are (n, channels, l), as in PyTorch."""
+    """Zero whole channels at random: `feature_dropout` of x (n, channels, h, w); (n, channels, l) also, as in PyTorch."""
 
 def dropout3d(x: _Operand, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor:
-    """`feature_dropout` of x (n, channels, d, h, w), or (channels, d, h, w)."""
+    """Zero whole channels at random: `feature_dropout` of x (n, channels, d, h, w), or (channels, d, h, w)."""
 
 def elu(x: _Operand, alpha: _float = 1.0, inplace: _bool = False) -> Tensor:
-    """x where positive, alpha * expm1(x) elsewhere; the derivative at 0 is alpha."""
+    """Exponential linear unit: x where positive, alpha * expm1(x) elsewhere; the derivative at 0 is alpha."""
 
 def elu_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`elu`, written into the tensor; returns it."""
 
 def embedding(ids: _Operand, weight: _Operand, padding_idx: _int | None = None, max_norm: _float | None = None, norm_type: _float = 2.0, scale_grad_by_freq: _bool = False, sparse: _bool = False) -> Tensor:
-    """The rows of weight (rows, size) that the integers `ids` name: (*ids.shape, size)."""
+    """Return the rows of weight (rows, size) at the integer indices `ids`: (*ids.shape, size)."""
 
 def embedding_bag(ids: _Operand, weight: _Operand, offsets: _Operand | None = None, max_norm: _float | None = None, norm_type: _float = 2.0, scale_grad_by_freq: _bool = False, mode: _str = 'mean', sparse: _bool = False, per_sample_weights: _Operand | None = None, include_last_offset: _bool = False, padding_idx: _int | None = None) -> Tensor:
-    """The sum, mean or maximum ("sum", "mean", "max") of the rows of weight in each bag of ids: (bags, size)."""
+    """Return the sum, mean or maximum ("sum", "mean", "max") of the rows of weight in each bag of ids: (bags, size)."""
 
 def feature_alpha_dropout(x: _Operand, p: _float = 0.5, training: _bool = False, inplace: _bool = False) -> Tensor:
-    """`alpha_dropout` of whole channels of x (n, channels, ...)."""
+    """Set whole channels to the saturation value of `selu` at random: `alpha_dropout` of x (n, channels, ...)."""
 
 def fold(x: _Operand, output_size: _Ints, kernel_size: _Ints, dilation: _Ints = 1, padding: _Ints = 0, stride: _Ints = 1) -> Tensor:
-    """Columns (n, c * kernel_h * kernel_w, places) to images (n, c, *output_size), adding where windows overlap."""
+    """Sum columns (n, c * kernel_h * kernel_w, windows) into images (n, c, *output_size), where windows may overlap."""
 
 def fractional_max_pool2d(x: _Operand, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: _Operand | None = None) -> Tensor:
-    """Return the largest element of each of `output_size` windows of images (n, channels, h, w), or without n."""
+    """Fractional max pooling of images (n, channels, h, w), or without n: maxima of `output_size` windows."""
 
 def fractional_max_pool2d_with_indices(x: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: Any = None) -> Any:
     """Return `fractional_max_pool2d` as a named tuple (values, indices)."""
 
 def fractional_max_pool3d(x: _Operand, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: _Operand | None = None) -> Tensor:
-    """Return the largest element of each of `output_size` windows of images (n, channels, d, h, w), or without n."""
+    """Fractional max pooling of images (n, channels, d, h, w), or without n: maxima of `output_size` windows."""
 
 def fractional_max_pool3d_with_indices(x: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: Any = None) -> Any:
     """Return `fractional_max_pool3d` as a named tuple (values, indices)."""
 
 def gaussian_nll_loss(x: _Operand, target: _Operand, var: _Operand, full: _bool = False, eps: _float = 1e-06, reduction: _str = 'mean') -> Tensor:
-    """(log(var) + (x - target)^2 / var) / 2: x is the mean, var the variance of a normal distribution."""
+    """The Gaussian loss (log(var) + (x - target)^2 / var) / 2, with mean x and variance var."""
 
 def gelu(x: _Operand, *, approximate: _str = 'none') -> Tensor:
-    """x times the normal distribution function: exact, or with approximate="tanh" by that formula."""
+    """x times the normal CDF of x; approximate="tanh" uses the approximation with tanh."""
 
 def glu(x: _Operand, dim: _int = -1) -> Tensor:
-    """The first half of x along dim, times the sigmoid of the second."""
+    """Gated linear unit: the first half of x along dim, times the sigmoid of the second half."""
 
 def grid_sample(x: _Operand, grid: _Operand, mode: _str = 'bilinear', padding_mode: _str = 'zeros', align_corners: _bool | None = None) -> Tensor:
-    """Images (n, c, *sizes) at the places in grid (n, *out, d), d = 2 or 3: (n, c, *out)."""
+    """Sample images (n, c, *sizes) at the positions in grid (n, *out, d), d = 2 or 3: (n, c, *out)."""
 
 def group_norm(x: _Operand, num_groups: _int, weight: _Operand | None = None, bias: _Operand | None = None, eps: _float = 1e-05) -> Tensor:
-    """Each sample with mean 0 and variance 1 in each of `num_groups` groups of its channels; times weight, plus bias."""
+    """Group normalization: each of `num_groups` groups of channels standardized per sample, times weight, plus bias."""
 
 def gumbel_softmax(logits: _Operand, tau: _float = 1.0, hard: _bool = False, eps: _float = 1e-10, dim: _int = -1) -> Tensor:
-    """A random point of the simplex along dim: softmax((logits + Gumbel noise) / tau); close to a corner for small tau."""
+    """Sample from the Gumbel-softmax distribution along dim: softmax((logits + Gumbel noise) / tau)."""
 
 def hardshrink(x: _Operand, lambd: _float = 0.5) -> Tensor:
-    """x, but 0 from -lambd to lambd, the ends included, where the derivative is 0."""
+    """Return 0 where abs(x) is at most lambd, with derivative 0, and x elsewhere."""
 
 def hardsigmoid(x: _Operand, inplace: _bool = False) -> Tensor:
-    """A sigmoid of straight lines: x / 6 + 1 / 2, but at least 0 and at most 1, where the derivative is 0."""
+    """Piecewise linear sigmoid: x / 6 + 1 / 2, clamped to the range from 0 to 1; the derivative at the bounds is 0."""
 
 def hardswish(x: _Operand, inplace: _bool = False) -> Tensor:
     """x * hardsigmoid(x); the derivative is 0 at -3 and 1 at 3.  A. Howard et al., MobileNetV3, arXiv 1905.02244."""
 
 def hardtanh(x: _Operand, min_val: _Number = -1.0, max_val: _Number = 1.0, inplace: _bool = False) -> Tensor:
-    """x, but at least min_val and at most max_val; the derivative at the bounds is 0."""
+    """Clamp x to the range from min_val to max_val; the derivative at the bounds is 0."""
 
 def hardtanh_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`hardtanh`, written into the tensor; returns it."""
 
 def hinge_embedding_loss(x: _Operand, target: _Operand, margin: _float = 1.0, reduction: _str = 'mean') -> Tensor:
-    """x, a distance, where the target is 1; max(0, margin - x) where it is -1."""
+    """The distance x where the target is 1, max(0, margin - x) where it is -1."""
 
 def huber_loss(x: _Operand, target: _Operand, reduction: _str = 'mean', delta: _float = 1.0, weight: _Operand | None = None) -> Tensor:
-    """With d = abs(x - target): d^2 / 2 where d < delta, delta * (d - delta / 2) elsewhere; times weight."""
+    """Huber loss: with d = abs(x - target), d^2 / 2 where d < delta, delta * (d - delta / 2) elsewhere; times weight."""
 
 def instance_norm(x: _Operand, running_mean: _Operand | None = None, running_var: _Operand | None = None, weight: _Operand | None = None, bias: _Operand | None = None, use_input_stats: _bool = True, momentum: _float = 0.1, eps: _float = 1e-05) -> Tensor:
-    """`batch_norm` of each sample by itself; the running mean and variance move towards the means over the samples."""
+    """Instance normalization: `batch_norm` of each sample; running statistics follow the means over the samples."""
 
 def interpolate(x: _Operand, size: Any = None, scale_factor: Any = None, mode: _str = 'nearest', align_corners: _bool | None = None, recompute_scale_factor: _bool | None = None, antialias: _bool = False) -> Tensor:
-    """Images (n, c, *sizes) with one to three spatial dimensions in another size."""
+    """Resize images (n, c, *sizes) with one to three spatial dimensions."""
 
 def kl_div(x: _Operand, target: _Operand, reduction: _str = 'mean', log_target: _bool = False) -> Tensor:
-    """target * (log(target) - x), 0 where target is 0: x holds logarithms of probabilities."""
+    """Kullback-Leibler divergence: target * (log(target) - x), 0 where target is 0; x holds log-probabilities."""
 
 def l1_loss(x: _Operand, target: _Operand, reduction: _str = 'mean', weight: _Operand | None = None) -> Tensor:
-    """abs(x - target) times weight, averaged, added up or as it is; the mean is over the weights."""
+    """Mean absolute error: abs(x - target) times weight, reduced by mean, sum or none; the mean is weighted."""
 
 def layer_norm(x: _Operand, normalized_shape: _Ints, weight: _Operand | None = None, bias: _Operand | None = None, eps: _float = 1e-05) -> Tensor:
-    """x with mean 0 and variance 1 over its last dimensions, `normalized_shape`; times weight, plus bias."""
+    """Layer normalization: x standardized over its last dimensions, `normalized_shape`, times weight, plus bias."""
 
 def leaky_relu(x: _Operand, negative_slope: _Number = 0.01, inplace: _bool = False) -> Tensor:
-    """x where positive, negative_slope * x elsewhere."""
+    """x where it is positive, negative_slope * x elsewhere."""
 
 def leaky_relu_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`leaky_relu`, written into the tensor; returns it."""
 
 def linear(x: _Operand, weight: _Operand, bias: _Operand | None = None) -> Tensor:
-    """x @ weight.T + bias: x (..., in), weight (out, in), bias (out,) to (..., out), as one matrix product."""
+    """Affine map x @ weight.T + bias: x (..., in), weight (out, in), bias (out,) to (..., out), as one matrix product."""
 
 def linear_cross_entropy(x: _Operand, linear_weight: _Operand, target: _Operand, *, linear_bias: _Operand | None = None, weight: _Operand | None = None, reduction: _str = 'mean', ignore_index: _int | None = None, label_smoothing: _float = 0.0, options: Any = None) -> Tensor:
     """Return `cross_entropy` of a linear map of x (n, features) or (features,)."""
 
 def local_response_norm(x: _Operand, size: _int, alpha: _float = 0.0001, beta: _float = 0.75, k: _float = 1.0) -> Tensor:
-    """x / (k + alpha * the mean of x^2 over `size` neighbouring channels) ^ beta; beyond the ends there are zeros."""
+    """x / (k + alpha * mean of x^2 over `size` neighbouring channels, zero-padded) ^ beta."""
 
 def log_softmax(x: _Operand, dim: _int, dtype: DTypeLike | None = None) -> Tensor:
-    """log(softmax(x)) along dim, exact where the softmax is small; computed in `dtype`, None for that of x."""
+    """The logarithm of the softmax along dim, accurate for small values; computed in `dtype` (None: that of x)."""
 
 def logsigmoid(x: _Operand) -> Tensor:
-    """log(1 / (1 + exp(-x))), without overflow."""
+    """Logarithm of the sigmoid: log(1 / (1 + exp(-x))), without overflow."""
 
 def lp_pool1d(x: _Operand, norm_type: _Number, kernel_size: _Ints, stride: _Ints | None = None, ceil_mode: _bool = False) -> Tensor:
     """The p-norm of each window, sum(x^p)^(1/p), p being norm_type, of images with 1 spatial dimensions."""
@@ -237,7 +237,7 @@ def lp_pool3d(x: _Operand, norm_type: _Number, kernel_size: _Ints, stride: _Ints
     """The p-norm of each window, sum(x^p)^(1/p), p being norm_type, of images with 3 spatial dimensions."""
 
 def margin_ranking_loss(input1: _Operand, input2: _Operand, target: _Operand, margin: _float = 0.0, reduction: _str = 'mean') -> Tensor:
-    """max(0, margin - target * (input1 - input2)): target is 1 where input1 should be the larger, -1 where not."""
+    """max(0, margin - target * (input1 - input2)); target 1 ranks input1 higher, -1 input2."""
 
 def max_pool1d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
     """The largest element of each window of images (n, c, *sizes) or (c, *sizes) with 1 spatial dimensions."""
@@ -267,19 +267,19 @@ def max_unpool3d(x: _Operand, indices: _Operand, kernel_size: _Ints, stride: _In
     """`max_pool3d` undone as far as it can be: the values at the places `indices` of larger images of zeros."""
 
 def mish(x: _Operand, inplace: _bool = False) -> Tensor:
-    """x * tanh(softplus(x)).  D. Misra, Mish, arXiv 1908.08681."""
+    """Mish: x * tanh(softplus(x)).  D. Misra, Mish, arXiv 1908.08681."""
 
 def mse_loss(x: _Operand, target: _Operand, reduction: _str = 'mean', weight: _Operand | None = None) -> Tensor:
-    """(x - target)^2 times weight, averaged, added up or as it is; the mean is over the weights."""
+    """Mean squared error: (x - target)^2 times weight, reduced by mean, sum or none; the mean is weighted."""
 
 def multi_head_attention_forward(query: Any, key: Any, value: Any, embed_dim_to_check: Any, num_heads: Any, in_proj_weight: Any, in_proj_bias: Any, bias_k: Any, bias_v: Any, add_zero_attn: Any, dropout_p: Any, out_proj_weight: Any, out_proj_bias: Any, training: Any = True, key_padding_mask: Any = None, need_weights: Any = True, attn_mask: Any = None, use_separate_proj_weight: Any = False, q_proj_weight: Any = None, k_proj_weight: Any = None, v_proj_weight: Any = None, static_k: Any = None, static_v: Any = None, average_attn_weights: Any = True, is_causal: Any = False) -> Any:
     """Return the output of multi-head attention and its weights, None unless `need_weights`."""
 
 def multi_margin_loss(x: _Operand, target: _Operand, p: _int = 1, margin: _float = 1.0, weight: _Operand | None = None, reduction: _str = 'mean') -> Tensor:
-    """The mean over the classes i other than the target y of max(0, margin - x[y] + x[i])^p, times weight[y]."""
+    """The mean over classes i other than the target y of max(0, margin - x[y] + x[i])^p, times weight[y]."""
 
 def multilabel_margin_loss(x: _Operand, target: _Operand, reduction: _str = 'mean') -> Tensor:
-    """The sum over labels y and classes i that are no label of max(0, 1 - x[y] + x[i]), divided by the classes."""
+    """The sum over labels y and other classes i of max(0, 1 - x[y] + x[i]), divided by the number of classes."""
 
 def multilabel_soft_margin_loss(x: _Operand, target: _Operand, weight: _Operand | None = None, reduction: _str = 'mean') -> Tensor:
     """The mean over the classes, the last dimension, of `binary_cross_entropy_with_logits`, times weight."""
@@ -288,97 +288,97 @@ def native_channel_shuffle(input: Any, groups: Any) -> Tensor:
     """Return `channel_shuffle`."""
 
 def nll_loss(x: _Operand, target: _Operand, weight: _Operand | None = None, ignore_index: _int = -100, reduction: _str = 'mean') -> Tensor:
-    """-x at the target class, times that class's weight: x holds logarithms of probabilities."""
+    """Negative log likelihood: -x at the target class, times the weight of the class; x are log-probabilities."""
 
 def normalize(x: _Operand, p: _Number = 2, dim: _Ints = 1, eps: _float = 1e-12) -> Tensor:
-    """x divided by its p-norm over dim, or by eps where the norm is less."""
+    """x divided by its p-norm over dim, or by eps where the norm is smaller."""
 
 def one_hot(tensor: _Operand, num_classes: _int = -1) -> Tensor:
-    """Integer classes as rows of zeros with a single one, in a new last dimension of int64."""
+    """One-hot encode integer classes in a new last dimension, in int64."""
 
 def pad(x: _Operand, pad: _Ints, mode: _str = 'constant', value: _Number | None = None) -> Tensor:
-    """x with so many places more before and after, from the last dimension on; negative numbers cut off."""
+    """x padded before and after, from the last dimension on, by `pad` elements; negative amounts crop."""
 
 def pairwise_distance(x1: _Operand, x2: _Operand, p: _float = 2.0, eps: _float = 1e-06, keepdim: _bool = False) -> Tensor:
     """The p-norm of x1 - x2 + eps along the last dimension; the two broadcast."""
 
 def pdist(x: _Operand, p: _float = 2.0) -> Tensor:
-    """The p-norm distance of each row of a matrix from each later one: the upper triangle of `cdist`, row by row."""
+    """The p-norm distance between each row of a matrix and each later one: the upper triangle of `cdist`, row by row."""
 
 def pixel_shuffle(x: _Operand, upscale_factor: _int) -> Tensor:
-    """Channels become places: (..., c * r^2, h, w) to (..., c, h * r, w * r), r being upscale_factor."""
+    """Rearrange channels into pixels: (..., c * r^2, h, w) to (..., c, h * r, w * r), r being upscale_factor."""
 
 def pixel_unshuffle(x: _Operand, downscale_factor: _int) -> Tensor:
-    """`pixel_shuffle` undone: (..., c, h * r, w * r) to (..., c * r^2, h, w), r being downscale_factor."""
+    """Undo `pixel_shuffle`: (..., c, h * r, w * r) to (..., c * r^2, h, w), r being downscale_factor."""
 
 def poisson_nll_loss(x: _Operand, target: _Operand, log_input: _bool = True, full: _bool = False, eps: _float = 1e-08, reduction: _str = 'mean') -> Tensor:
-    """exp(x) - target * x, of counts with the logarithm x of their mean; of the mean itself x - target * log(x + eps)."""
+    """The Poisson loss exp(x) - target * x, with x the log of the mean; else x - target * log(x + eps)."""
 
 def prelu(x: _Operand, weight: _Operand) -> Tensor:
-    """x where positive, weight * x elsewhere: one weight, or one for each channel, which are dimension 1 of x."""
+    """Return x where positive and weight * x elsewhere: one weight, or one per channel, which is dimension 1 of x."""
 
 def relu(x: _Operand, inplace: _bool = False) -> Tensor:
-    """max(x, 0); its derivative at 0 is 0, and at NaN 1."""
+    """The rectified linear unit max(x, 0).  Its derivative is 0 at 0, and 1 at NaN."""
 
 def relu6(x: _Operand, inplace: _bool = False) -> Tensor:
-    """x, but at least 0 and at most 6; the derivative at the bounds is 0."""
+    """Clamp x to the range from 0 to 6; the derivative at the bounds is 0."""
 
 def relu_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`relu`, written into the tensor; returns it."""
 
 def rms_norm(x: _Operand, normalized_shape: _Ints, weight: _Operand | None = None, eps: _float | None = None) -> Tensor:
-    """x / sqrt(mean(x^2) + eps) over its last dimensions, `normalized_shape`; times weight.  x may be complex."""
+    """RMS normalization: x / sqrt(mean(x^2) + eps) over its last dimensions, `normalized_shape`, times weight."""
 
 def rrelu(x: _Operand, lower: _float = 0.125, upper: _float = 0.3333333333333333, training: _bool = False, inplace: _bool = False) -> Tensor:
-    """x where positive, slope * x elsewhere; in training each slope is drawn anew between lower and upper."""
+    """Randomized leaky ReLU: x where positive, slope * x elsewhere; in training, slopes are drawn from [lower, upper]."""
 
 def rrelu_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`rrelu`, written into the tensor; returns it."""
 
 def scaled_dot_product_attention(query: _Operand, key: _Operand, value: _Operand, attn_mask: _Operand | None = None, dropout_p: _float = 0.0, is_causal: _bool = False, *, scale: _float | None = None, enable_gqa: _bool = False) -> Tensor:
-    """softmax(scale * query key^T + mask) value: (..., l, e), (..., s, e) and (..., s, d) to (..., l, d)."""
+    """Attention, softmax(scale * query key^T + mask) value: (..., l, e), (..., s, e), (..., s, d) to (..., l, d)."""
 
 def selu(x: _Operand, inplace: _bool = False) -> Tensor:
-    """1.0507 * elu(x, 1.6733): layers of it keep mean 0 and variance 1."""
+    """Scaled exponential linear unit: 1.0507 * elu(x, 1.6733); a stack of such layers keeps mean 0 and variance 1."""
 
 def selu_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`selu`, written into the tensor; returns it."""
 
 def sigmoid(x: _Operand) -> Tensor:
-    """1 / (1 + exp(-x))."""
+    """The logistic sigmoid 1 / (1 + exp(-x))."""
 
 def silu(x: _Operand, inplace: _bool = False) -> Tensor:
-    """x * sigmoid(x), also called swish."""
+    """The sigmoid linear unit x * sigmoid(x), also called swish."""
 
 def smooth_l1_loss(x: _Operand, target: _Operand, reduction: _str = 'mean', beta: _float = 1.0) -> Tensor:
-    """With d = abs(x - target): d^2 / (2 beta) where d < beta, d - beta / 2 elsewhere."""
+    """Smooth L1 loss: with d = abs(x - target), d^2 / (2 beta) where d < beta, d - beta / 2 elsewhere."""
 
 def soft_margin_loss(x: _Operand, target: _Operand, reduction: _str = 'mean') -> Tensor:
-    """log(1 + exp(-target * x)), without overflow; each target is -1 or 1."""
+    """The logistic loss log(1 + exp(-target * x)), without overflow; each target is -1 or 1."""
 
 def softmax(x: _Operand, dim: _int, dtype: DTypeLike | None = None) -> Tensor:
-    """exp(x) / sum(exp(x)) along dim, shifted so that it cannot overflow; computed in `dtype`, None for that of x."""
+    """The softmax exp(x) / sum(exp(x)) along dim, without overflow; computed in `dtype` (None: that of x)."""
 
 def softmin(x: _Operand, dim: _int, dtype: DTypeLike | None = None) -> Tensor:
-    """softmax(-x) along dim."""
+    """Softmax of -x along dim."""
 
 def softplus(x: _Operand, beta: _float = 1.0, threshold: _float = 20.0) -> Tensor:
-    """log(1 + exp(beta * x)) / beta, without overflow; x itself where beta * x is more than the threshold."""
+    """log(1 + exp(beta * x)) / beta, without overflow; x itself where beta * x exceeds the threshold."""
 
 def softshrink(x: _Operand, lambd: _float = 0.5) -> Tensor:
-    """x moved towards 0 by lambd, and 0 if it was not farther away, where the derivative is 0."""
+    """Move x towards 0 by lambd; where abs(x) is at most lambd, the result and the derivative are 0."""
 
 def softsign(x: _Operand) -> Tensor:
-    """x / (1 + abs(x))."""
+    """Softsign: x / (1 + abs(x))."""
 
 def tanh(x: _Operand) -> Tensor:
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent of x."""
 
 def tanhshrink(x: _Operand) -> Tensor:
     """x - tanh(x)."""
 
 def threshold(x: _Operand, threshold: _Number, value: _Number, inplace: _bool = False) -> Tensor:
-    """x where it is more than the threshold, the value elsewhere, where the derivative is 0."""
+    """Return x where it is greater than the threshold, and `value`, with derivative 0, elsewhere."""
 
 def threshold_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`threshold`, written into the tensor; returns it."""
@@ -390,13 +390,13 @@ def triplet_margin_with_distance_loss(anchor: _Operand, positive: _Operand, nega
     """`triplet_margin_loss` with any distance, a function of two tensors; None for the Euclidean one."""
 
 def unfold(x: _Operand, kernel_size: _Ints, dilation: _Ints = 1, padding: _Ints = 0, stride: _Ints = 1) -> Tensor:
-    """Images (n, c, h, w) to columns (n, c * kernel_h * kernel_w, places), one for each place of the kernel."""
+    """Extract windows of images (n, c, h, w) as columns (n, c * kernel_h * kernel_w, windows)."""
 
 def upsample(x: _Operand, size: Any = None, scale_factor: Any = None, mode: _str = 'nearest', align_corners: _bool | None = None) -> Tensor:
-    """`interpolate`, by an earlier name."""
+    """Resize images: an earlier name of `interpolate`."""
 
 def upsample_bilinear(x: _Operand, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """`interpolate` with mode 'bilinear' and align_corners, by an earlier name."""
+    """Resize images: `interpolate` with mode 'bilinear' and align_corners."""
 
 def upsample_nearest(x: _Operand, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """`interpolate` with mode 'nearest', by an earlier name."""
+    """Resize images: `interpolate` with mode 'nearest'."""

@@ -15,34 +15,34 @@ _Operand = Tensor | NDArray[Any] | np.generic | _Number
 _Ints = _int | Sequence[_int]
 
 def bartlett(M: _int, *, sym: _bool = True, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
-    """Up from 0 to 1 in the middle, and down again."""
+    """The Bartlett window: a triangle, from 0 up to 1 in the middle and back to 0."""
 
 def blackman(M: Any, *, sym: Any = True, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
-    """0.42 - 0.5 cos + 0.08 cos of two periods."""
+    """The Blackman window: 0.42 - 0.5 cos of one period + 0.08 cos of two periods."""
 
 def cosine(M: _int, *, sym: _bool = True, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
-    """Half a period of the sine, of which the ends are left out."""
+    """The cosine window: half a period of the sine, without its ends."""
 
 def exponential(M: _int, *, center: Any = None, tau: _float = 1.0, sym: _bool = True, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
-    """exp(-|n - center| / tau); the center is the middle, periodic windows may have another."""
+    """The exponential window exp(-|n - center| / tau); periodic windows may set the center."""
 
 def gaussian(M: _int, *, std: _float = 1.0, sym: _bool = True, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
-    """exp(-(n - middle)^2 / (2 std^2))."""
+    """The Gaussian window exp(-(n - middle)^2 / (2 std^2))."""
 
 def general_cosine(M: _int, *, a: Any, sym: _bool = True, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
-    """The sum of cosines of 0, 1, ... periods, weighed by `a`, the signs alternating."""
+    """The sum of cosines of 0, 1, ... periods with weights `a` and alternating signs."""
 
 def general_hamming(M: Any, *, alpha: Any = 0.54, sym: Any = True, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
-    """alpha - (1 - alpha) cos: `hamming` and `hann` with another weight."""
+    """The generalized Hamming window: alpha - (1 - alpha) cos over one period."""
 
 def hamming(M: Any, *, sym: Any = True, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
-    """0.54 - 0.46 cos, over one period."""
+    """The Hamming window: 0.54 - 0.46 cos over one period."""
 
 def hann(M: Any, *, sym: Any = True, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
-    """0.5 - 0.5 cos, over one period."""
+    """The Hann window: 0.5 - 0.5 cos over one period."""
 
 def kaiser(M: _int, *, beta: _float = 12.0, sym: _bool = True, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
-    """I0(beta sqrt(1 - t^2)) / I0(beta) for t from -1 to 1, where I0 is the modified Bessel function of order 0."""
+    """The Kaiser window: I0(beta sqrt(1 - t^2)) / I0(beta) for t from -1 to 1, with I0 the modified Bessel function."""
 
 def nuttall(M: Any, *, sym: Any = True, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
-    """The cosines of 0 to 3 periods, so weighed that the side lobes are low."""
+    """The Nuttall window: cosines of 0 to 3 periods with weights for low side lobes."""
