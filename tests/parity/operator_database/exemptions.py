@@ -7,6 +7,7 @@ known), NumPy's arrays lack something, or ours does more.
 _RANDOM = "undefined: the result depends on random numbers"
 _LOST_IMAGINARY = "ours does more: it refuses to lose the imaginary part, of which PyTorch warns"
 _LAZY = "NumPy has no lazy conjugation: the conjugate of complex numbers is a copy"
+_STORAGE = "NumPy's arrays know no storage: an offset counts from the tensor's first element"
 _CHUNKS = "refused: options that trade time for memory, which have no such path here"
 _RAGGED = "undefined: PyTorch's documentation excludes sizes that depend on values from vmap"
 
@@ -27,8 +28,7 @@ EXEMPT: dict[tuple[str, str], str] = {
     ("masked.prod", "jvp"): "PyTorch is wrong: its tangent in float16 overflows to NaN, the product does not",
     ("masked.prod", "aliasing"): "PyTorch returns the number itself, which its documentation does not say",
     ("addbmm", "inplace"): "PyTorch lets addbmm_ change the shape of the tensor, which its documentation does not say",
-    ("as_strided.partial_views", "error"): "an offset counts from the tensor's first element: arrays know no storage",
-    ("as_strided.partial_views", "value"): "an offset counts from the tensor's first element: arrays know no storage",
+    **{("as_strided.partial_views", aspect): _STORAGE for aspect in ("error", "jvp")},
     ("fft.ihfft2", "out"): "PyTorch is wrong: it leaves `out` as it was",
     ("fft.ihfftn", "out"): "PyTorch is wrong: it leaves `out` as it was",
     ("histogramdd", "error"): "undefined: edges that do not increase, which NumPy refuses",

@@ -31,7 +31,6 @@ derivatives, `vmap`, the in-place variant and `out=`.  A difference that this pa
 {samples:,} samples of {entries} entries were run.  {equal:,} of {tried:,} comparisons without an exemption agree,
 {rate:.3%}.  In {closer:,} of them the numbers differ, and those of retrograd are closer to the exact value, to the
 result of PyTorch in double precision, to a difference quotient of its function, or to its result without `vmap`.
-
 """
 
 
