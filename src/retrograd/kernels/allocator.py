@@ -1,4 +1,4 @@
-"""How much memory of arrays that are gone stays with the process, for those to come.
+"""How much freed memory of arrays the process keeps for new arrays.
 
 Fresh memory comes from the operating system page by page, at the first touch of each: for an array of megabytes that
 takes longer than most operators need to fill it.  The GNU C library gives memory back at once, where more than a few
@@ -15,7 +15,7 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt, in malloc.h
 
 
 def keep(mebibytes: int) -> bool:
-    """Keep so much memory when it is free; 0 leaves the C library's own rules.  Whether it takes such orders."""
+    """Set how much free memory is kept; 0 restores the C library's rules. Return whether that is supported."""
     if not mebibytes or not sys.platform.startswith("linux"):
         return False
     tell = getattr(ctypes.CDLL(None), "mallopt", None)
@@ -25,7 +25,7 @@ def keep(mebibytes: int) -> bool:
 
 
 def asked_for() -> int:
-    """What the environment asks for, in MiB; ValueError if that is no number."""
+    """Return the setting of the environment, in MiB; raise a ValueError if it is no number."""
     text = os.environ.get("RETROGRAD_KEEP_MEMORY", "")
     if text and not text.isdigit():
         raise ValueError(f"RETROGRAD_KEEP_MEMORY: expected a number of MiB, 0 to keep nothing, got {text!r}")

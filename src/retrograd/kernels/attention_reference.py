@@ -1,4 +1,4 @@
-"""Attention with NumPy, a block of queries at a time: no component's scores are ever whole.
+"""The reference implementation of attention, a block of queries at a time: scores are never stored all at once.
 
 The way back makes the weights again, from the logarithms of the sums of exponentials: T. Dao et al., FlashAttention,
 arXiv 2205.14135; M. N. Rabe and C. Staats, Self-attention does not need O(n^2) memory, arXiv 2112.05682.

@@ -29,5 +29,5 @@ def separate(count: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def _share(x: Any, y: np.ndarray) -> bool:
-    """Whether x is an array that has an element in common with y."""
+    """Return whether x is an array that shares an element with y."""
     return isinstance(x, np.ndarray) and np.may_share_memory(x, y) and np.shares_memory(x, y)

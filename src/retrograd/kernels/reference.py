@@ -1,4 +1,4 @@
-"""What the kernels in C++ compute, written with NumPy: their definition, their fallback, and the tests' oracle."""
+"""The reference implementations of the C++ kernels in NumPy: their definition, fallback, and test oracle."""
 
 import math
 
@@ -53,7 +53,7 @@ _INVERSE_SQRT_PI = 0.56418958354775628695
 
 
 def erf(x):
-    """The error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x, of float32 or float64."""
+    """Return the error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x, of float32 or float64."""
     return _erf_single(x) if x.dtype == np.float32 else _erf_double(x)
 
 
@@ -82,7 +82,7 @@ def _ratio(coefficients, x):
 
 
 def _polynomial(coefficients, x):
-    """Horner's rule, in one array."""
+    """Evaluate a polynomial by Horner's rule, in one array."""
     out = np.full_like(x, coefficients[0])
     for coefficient in coefficients[1:]:
         out *= x
@@ -91,13 +91,13 @@ def _polynomial(coefficients, x):
 
 
 def gelu(x):
-    """x times the normal distribution function."""
+    """Return x times the normal distribution function."""
     with np.errstate(invalid="ignore"):  # NaN at minus infinity
         return x * _normal(x)
 
 
 def _gelu_slope(x):
-    """The derivative of `gelu`: the normal distribution function, and x times the density."""
+    """Return the derivative of `gelu`: the normal distribution function plus x times the density."""
     far = 14.5 if x.dtype == np.float32 else 39.0  # where x times the density is 0 in all digits
     y = np.clip(x, -far, far)
     with np.errstate(under="ignore"):
@@ -110,7 +110,7 @@ def _normal(x):
 
 
 def gelu_grad(g, x):
-    """g times the derivative of `gelu` at x."""
+    """Return g times the derivative of `gelu` at x."""
     return g * _gelu_slope(x)
 
 
@@ -124,7 +124,7 @@ def gelu_tanh(x):
 
 
 def gelu_tanh_grad(g, x):
-    """g times the derivative of `gelu_tanh` at x."""
+    """Return g times the derivative of `gelu_tanh` at x."""
     far = 14.5 if x.dtype == np.float32 else 39.0
     y = np.clip(x, -far, far)
     u = _ROOT * (y + 0.044715 * y * y * y)
@@ -141,7 +141,7 @@ def sigmoid(x):
 
 
 def sigmoid_grad(g, out):
-    """g times the derivative of `sigmoid` where that is `out`."""
+    """Return g times the derivative of `sigmoid`, whose result is `out`."""
     return g * (out * (1 - out))
 
 
@@ -152,13 +152,13 @@ def silu(x):
 
 
 def silu_grad(g, x):
-    """g times the derivative of `silu` at x."""
+    """Return g times the derivative of `silu` at x."""
     with np.errstate(invalid="ignore", under="ignore"):
         return g * (sigmoid(x) * (1 + x * sigmoid(-x)))
 
 
 def tanh_grad(g, out):
-    """g times the derivative of tanh where that is `out`."""
+    """Return g times the derivative of tanh, whose result is `out`."""
     return g * (1 - out * out)
 
 
@@ -168,7 +168,7 @@ def relu(x):
 
 
 def relu_grad(g, out):
-    """g where relu, which is `out`, is not 0."""
+    """Return g where `out`, the result of relu, is not 0; else 0."""
     return np.where(out == 0, np.zeros((), g.dtype), g)
 
 
@@ -186,13 +186,13 @@ def softplus(x, beta, threshold):
 
 
 def softplus_grad(g, x, beta, threshold):
-    """g times the derivative of `softplus` at x."""
+    """Return g times the derivative of `softplus` at x."""
     z = x * beta
     return np.where(z > threshold, g, g * sigmoid(z))
 
 
 def masked(kept, x, scale):
-    """scale x where it is kept, else 0 times x: dropout."""
+    """Return scale x where the mask is true, else 0 times x: dropout."""
     return x * np.where(kept, np.asarray(scale, x.dtype), np.zeros((), x.dtype))
 
 
@@ -342,7 +342,7 @@ def _along(p, left, mean, divisor, eps, step):
 
 
 def _write(out, *results):
-    """Write results when all operands have been read, since they may have the memory of any operand."""
+    """Write results after all operands have been read, since they may share memory."""
     for to, result in zip(out, results, strict=True):
         to[...] = result
 
@@ -361,7 +361,7 @@ def standardize_rows(x, eps):
 
 
 def column_sums(x):
-    """The sum of each column, by a product with ones: BLAS adds up several times faster than NumPy."""
+    """Return the sum of each column, by a product with ones: BLAS sums several times faster than NumPy."""
     with np.errstate(invalid="ignore"):
         return np.matmul(np.ones(x.shape[-2], x.dtype), x)
 
@@ -551,13 +551,13 @@ def _each(ufunc, x, offsets):
 
 
 def get_num_threads():
-    """NumPy's own loops have one."""
+    """Return 1: NumPy's own loops are single-threaded."""
     return 1
 
 
 def set_num_threads(most):
-    """There is nothing to set."""
+    """Do nothing."""
 
 
 def set_grain_size(least):
-    """Nothing is shared among threads."""
+    """Do nothing, since no work is shared among threads."""

@@ -1,4 +1,4 @@
-"""Operators of users: defined, extended and checked, in the registry that holds ours."""
+"""Custom operators: defined, extended and checked, in the registry of the library's own operators."""
 
 import importlib
 from typing import Any
@@ -40,7 +40,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The checks lie above all else, so they are imported when first asked for."""
+    """Import the checks on first access, since their layer is above all others."""
     if name != "opcheck":
         raise AttributeError(f"module 'retrograd.library' has no attribute {name!r}")
     globals()[name] = found = importlib.import_module("retrograd.testing").opcheck

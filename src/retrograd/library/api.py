@@ -9,7 +9,7 @@ from retrograd.library.custom_ops import check_name, found
 from retrograd.library.library_scope import Library
 from retrograd.library.operator import CustomOperator
 
-_kept: dict[str, Library] = {}  # those of `define` without a library
+_kept: dict[str, Library] = {}  # the libraries of `define` calls without `lib`
 
 
 def _library(ns: str, lib: Library | None) -> Library:
@@ -75,7 +75,7 @@ def register_fake(
     _stacklevel: int = 1,
     allow_override: bool = True,
 ) -> Any:
-    """Decorator: the function that says the shape and dtype of the result; see `CustomOperator.impl_abstract`.
+    """Decorator: register the function that returns the result's shape and dtype; see `CustomOperator.impl_abstract`.
 
     With a library, until that ends.  With `allow_override=False` a second one is a RuntimeError.
 

@@ -1,4 +1,4 @@
-"""Gradient formulas of users' operators: what a call keeps, what its formula returns, and the checks of both."""
+"""Gradient formulas of custom operators: what a call saves, what the formula returns, and checks of both."""
 
 import weakref
 from collections.abc import Callable, Sequence
@@ -31,17 +31,17 @@ class Call:
 
     @property
     def result(self) -> Any:
-        """What the user gets."""
+        """Return the result for the user."""
         return self.outs[0] if self.structure is None else self.structure.rebuild(self.outs)
 
 
 def inputs_of(schema: CustomSchema, inputs: Sequence, params: dict) -> Any:
-    """The arguments of a call as a named tuple after the schema."""
+    """Return the arguments of a call as a named tuple that follows the schema."""
     return schema.arguments_type(*schema.values(inputs, params))
 
 
 def split(out: Any) -> tuple[list[Tensor], Structure | None]:
-    """The tensors of a flat result, and how the user's is made of them."""
+    """Return the tensors of a flat result, and the structure of the user's result."""
     return ([out], None) if isinstance(out, Tensor) else (list(out[:-1]), out[-1])
 
 
@@ -49,7 +49,7 @@ def split(out: Any) -> tuple[list[Tensor], Structure | None]:
 
 
 class Context(FunctionCtx):
-    """What a call hands to its gradient formula."""
+    """The ctx that a call passes to its gradient formula."""
 
     _params: dict  # of the call
     _avals: list  # per flat input its shape and dtype, None if it was no tensor
@@ -59,7 +59,7 @@ class Context(FunctionCtx):
 
 
 def keep(parts: Parts, call: Call, needed: Sequence[bool]) -> Context:
-    """The ctx of a call, with what the formula will need; `needed` says of which flat inputs a gradient will be."""
+    """Return the ctx of a call with everything that the formula needs; `needed` marks inputs with gradients."""
     ctx, schema = Context(), call.schema
     ctx._params, ctx._structure, ctx._pull = call.params, call.structure, parts.pull
     ctx._avals = [(a.shape, a.dtype) if isinstance(a, Tensor) else None for a in call.inputs]
@@ -86,7 +86,7 @@ def _set_up(setup: Callable, ctx: Context, call: Call) -> None:
 
 
 def record(op: Any, parts: Parts, call: Call, level: Any) -> None:
-    """Make the outputs of a call those of a node, if some of them have a derivative."""
+    """Attach a node to the outputs of a call, if some of them are differentiable."""
     wanted = differentiable(op.name, parts, call)
     if True not in wanted:
         return
@@ -117,7 +117,7 @@ _NO_EDGE = (None, 0)
 
 
 def differentiable(name: str, parts: Parts, call: Call) -> list[bool]:
-    """Per tensor that came out, whether it has a derivative."""
+    """Return for each output tensor whether it is differentiable."""
     floating = [is_differentiable(out.dtype) for out in call.outs]
     if parts.differentiable is None or parts.pull is not None:
         return floating
@@ -139,7 +139,7 @@ def differentiable(name: str, parts: Parts, call: Call) -> list[bool]:
 
 
 def gradients(op: Any, parts: Parts, fn: GradFn, cotangents: tuple, wanted: list[bool]) -> list:
-    """Per edge of a node the cotangent by the user's formula."""
+    """Return the cotangent of each edge of a node, by the user's formula."""
     ctx, state = fn.params["ctx"], current()
     recorded = state.level is not None or state.grad_enabled
     saved = saved_of(fn) if recorded or ctx._kept is not None else ()  # others ask the ctx
@@ -156,7 +156,7 @@ def gradients(op: Any, parts: Parts, fn: GradFn, cotangents: tuple, wanted: list
 def pulled(
     schema: CustomSchema, parts: Parts, ctx: Context, saved: tuple, cotangents: Sequence, wanted: Sequence[bool]
 ) -> list:
-    """Per flat input of the call that a ctx was kept of the cotangent, None where it is not wanted or nothing flows."""
+    """Return the cotangent of each flat input of a saved call; None where it is not wanted or there is none."""
     shown = [g if g is None or g.dtype.kind == "f" else conjugate(g) for g in cotangents]
     if ctx._materializes:
         for i, g in enumerate(shown):
@@ -178,19 +178,19 @@ def pulled(
 
 
 def _fits(g: Any, aval: tuple | None) -> bool:
-    """Whether a gradient is none, or as nearly all are: of its input's shape and dtype."""
+    """Return whether a gradient is None, or has its input's shape and dtype."""
     if g is None:
         return True
     return type(g) is Tensor and aval is not None and g.dtype is aval[1] and g.dtype.kind == "f" and g.shape == aval[0]
 
 
 def has_formula(parts: Parts) -> bool:
-    """Whether a gradient formula is registered."""
+    """Return whether a gradient formula is registered."""
     return parts.pull is not None or (parts.save is not None and parts.backward is not None)
 
 
 def missing_formula(name: str, parts: Parts) -> RuntimeError:
-    """The error where a gradient is asked for and there is no formula."""
+    """Return the error for a gradient without a formula."""
     formula = parts.pull or parts.backward
     if formula is not None and has_formula(parts):
         return RuntimeError(
@@ -218,7 +218,7 @@ def _as_results(structure: Structure, grads: list) -> tuple:
 
 
 def _by_position(schema: CustomSchema, ctx: Context, returned: Any, place: str) -> Sequence:
-    """Per flat input what a formula of the newer face returned: one gradient for each argument given by position."""
+    """Return for each flat input what a formula of the newer interface returned by position."""
     given = returned if isinstance(returned, tuple) else (returned,)
     count = len(schema.by_position)
     if len(given) != count and (len(given) < count or any(g is not None for g in given[count:])):
@@ -235,7 +235,7 @@ def _by_position(schema: CustomSchema, ctx: Context, returned: Any, place: str) 
 
 
 def _by_name(schema: CustomSchema, ctx: Context, returned: Any, place: str) -> Sequence:
-    """Per flat input what a formula of the older face returned, by the names of arguments."""
+    """Return for each flat input what a formula of the older interface returned by name."""
     if not isinstance(returned, dict):
         raise RuntimeError(
             f"{schema.name}: expected the formula registered at {place} to return a dict from names of arguments to "
@@ -253,7 +253,7 @@ def _by_name(schema: CustomSchema, ctx: Context, returned: Any, place: str) -> S
 
 
 def _flat(schema: CustomSchema, ctx: Context, named: dict, place: str, empty: Sequence[str] = ()) -> list:
-    """The gradients by name as those of the flat inputs; of the lists `empty` no member has one."""
+    """Return the gradients by name as those of flat inputs; members of the lists `empty` have none."""
     numbers = schema.named(range(len(ctx._avals)), ctx._params)
     flat: list = []
     for p in schema.parameters:
@@ -288,7 +288,7 @@ def _of_list(name: str, place: str, argument: str, count: int, given: Any) -> Se
 
 
 def _checked(schema: CustomSchema, ctx: Context, place: str, number: int, g: Any) -> Tensor:
-    """A gradient that does not fit its input as it is: converted, or refused."""
+    """Return a gradient converted to its input's shape and dtype, or raise."""
     name, where, aval = schema.name, schema.place(number, len(ctx._avals), ctx._params), ctx._avals[number]
     if not isinstance(g, Tensor):
         raise RuntimeError(

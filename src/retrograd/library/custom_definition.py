@@ -1,4 +1,4 @@
-"""A user's operator as what levels and the engine ask of one: kernels, shapes, tangents, batches, recording."""
+"""The definition of a custom operator for levels and the engine: kernels, shapes, tangents, batches, recording."""
 
 import itertools
 from collections.abc import Callable
@@ -27,14 +27,14 @@ class CustomDefinition(
     vmap_fallback="no batching rule is registered",
     takes_randomness=True,
 ):
-    """Everything about one operator of a user; each is a class below this one, with its own schema and parts."""
+    """Everything about one custom operator; each has a subclass, with its own schema and parts."""
 
     schema: CustomSchema
     parts: Parts
 
     @classmethod
     def bind(cls, namespace: Any) -> Callable:
-        """The kernel over one kind of arrays."""
+        """Return the kernel over one kind of arrays."""
         kind = KINDS[namespace.__name__.rpartition(".")[2]]
         found = cls.parts.kernels.get(kind) or cls.parts.kernels.get("")
         if found is None:
@@ -47,7 +47,7 @@ class CustomDefinition(
 
     @classmethod
     def shape(cls, /, *avals: Any, **params: Any) -> Any:
-        """The avals of the result, by the user's abstract function, or by a run on zeros."""
+        """Return the avals of the result, by the user's abstract function or a run on zeros."""
         inputs = [_zeros(a) if isinstance(a, Aval) else a for a in avals]
         with at(None, False):
             if cls.parts.abstract is None:
@@ -62,14 +62,14 @@ class CustomDefinition(
 
     @classmethod
     def record(cls, op: Any, args: tuple, params: dict, out: Any, level: Any) -> None:
-        """Give the outputs of a call their node."""
+        """Attach a node to the outputs of a call."""
         autograd_formula.record(op, cls.parts, Call(cls.schema, args, params, out), level)
 
     # ---------------------------------------------------------------------------------------------- forward mode
 
     @classmethod
     def jvp(cls, op: Any, primals: tuple, tangents: tuple, out: Any, params: dict) -> Any:
-        """The tangents of the outputs: by the user's rule, or by transposing the gradient formula, which is linear."""
+        """Return the outputs' tangents, by the user's rule or by transposing the gradient formula, which is linear."""
         made = Call(cls.schema, primals, params, out)
         found = cls._by_rule(made, tangents) if cls.parts.jvp is not None else cls._transposed(made, tangents)
         return found[0] if made.structure is None else (*found, None)
@@ -109,7 +109,7 @@ class CustomDefinition(
 
     @classmethod
     def batch(cls, batched: tuple[bool, ...], n: int, /, *args: Any, randomness: str = "error", **params: Any) -> Any:
-        """All examples by the user's rule, or one by one."""
+        """Run all examples by the user's rule, or one by one."""
         operator = registry[cls.schema.name]
         if cls.parts.vmap is None:
             return _one_by_one(operator, batched, n, args, params)
@@ -131,12 +131,12 @@ def _dims_of(parameter: Any, dims: dict) -> Any:
 
 
 def _zeros(aval: Aval) -> Tensor:
-    """Zeros that take no memory."""
+    """Return zeros that take no memory."""
     return registry["expand"](registry["zeros"]((), dtype=aval.dtype), aval.shape)
 
 
 def _placed(tensors: list, wanted: list[bool]) -> list:
-    """The tensors where they are wanted, None between."""
+    """Return the tensors in the wanted positions, None between them."""
     rest = iter(tensors)
     return [next(rest) if w else None for w in wanted]
 

@@ -1,4 +1,4 @@
-"""Defining operators: `custom_op`, and their places in the registry."""
+"""`custom_op`: define operators, and register them."""
 
 import functools
 import inspect
@@ -91,7 +91,7 @@ def _check_prototype(name: str, schema: CustomSchema, fn: Callable) -> None:
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that is not `namespace::name`, or whose namespace is ours."""
+    """Raise for a name that is not `namespace::name`, or in a namespace of the library."""
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*::[A-Za-z_][\w.]*", name):
         raise ValueError(f"library: expected a name with a namespace, such as 'mylib::scale', got {name!r}")
     namespace = name.partition("::")[0]
@@ -100,7 +100,7 @@ def check_name(name: str) -> None:
 
 
 def renamed(name: str, schema: CustomSchema) -> CustomSchema:
-    """The schema under the whole name of its operator."""
+    """Return the schema with the qualified name of its operator."""
     return CustomSchema(name, schema.parameters, schema.results, schema.mutated)
 
 
@@ -124,14 +124,14 @@ def second_definition(known: CustomOperator, place: str) -> str:
 
 
 def forget(operator: CustomOperator) -> None:
-    """Take an operator out of the registry, unless another has taken its place there."""
+    """Remove an operator from the registry, unless it was replaced there."""
     for name, known in ((operator.name, operator), (operator.functional.name, operator.functional)):
         if registry.get(name) is known:
             del registry[name]
 
 
 def found(op: str | CustomOperator) -> CustomOperator:
-    """The operator, given itself or by its name."""
+    """Return the operator, given itself or by its name."""
     known = registry.get(op) if isinstance(op, str) else op
     if not isinstance(known, CustomOperator):
         raise RuntimeError(f"library: no operator {op!r} is defined; define it first, by custom_op or define")

@@ -1,4 +1,4 @@
-"""Forward derivatives by transposing a gradient formula: what to feed it, and whether it was linear all the way."""
+"""Forward derivatives by transposing a gradient formula, with a check that the formula is linear."""
 
 import math
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ def check_transposed(name: str, outs: Pairs, inputs: Pairs) -> None:
 
 
 def _products(level: Level | None, pairs: Pairs) -> tuple[Tensor, Tensor]:
-    """Per example the sum of the products of all pairs, its real part, and how large it might be."""
+    """Return for each example the real sum of the products of all pairs, and a bound of its size."""
     total = scale = registry["zeros"](())
     for a, b in pairs:
         product = registry["real"](_grounded(level, a) * _grounded(level, b))

@@ -1,4 +1,4 @@
-"""Gradients that left the graph on their way through a formula, and are differentiated again: no silent zeros."""
+"""Checks of gradients that left the graph in a formula and are differentiated again: no silent zeros."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from retrograd.levels.grad import leaf_at
 
 
 class _Refusal:
-    """The operator behind a gradient that can't be differentiated."""
+    """The operator of a gradient that can't be differentiated."""
 
     name = "Error"
     reduces_cotangent = False
@@ -23,7 +23,7 @@ class _Refusal:
         self.message = message
 
     def gradients(self, fn: GradFn, cotangents: tuple, wanted: list[bool]) -> list:
-        """Refuse."""
+        """Raise."""
         raise NotImplementedError(self.message)
 
 
@@ -53,7 +53,7 @@ def checked(name: str, formula: Callable, cotangents: Sequence, kept: Sequence, 
 
 
 def _moving(tensors: list) -> set[Level | None]:
-    """The levels, from the current one down to the ground (None), at which some of the tensors have derivatives."""
+    """Return the levels, from the current one down to the ground (None), at which some tensors have derivatives."""
     level = current().level
     found = {level} if any(_moves(level, x) for x in tensors) else set()
     if level is None:
@@ -71,7 +71,7 @@ def _moves(level: Any, x: Tensor) -> bool:
 
 
 def _connected(formula: Callable, cotangents: Sequence) -> list[bool]:
-    """Per result of the formula whether it depends on cotangents, once these are in a graph."""
+    """Return for each result of the formula whether it depends on the cotangents, once these are in a graph."""
     with override_state("saving", None), GradLevel() as level:
         found = formula([None if g is None else leaf_at(level, g) for g in cotangents])
     return [g is not None and g.level is level and g._requires_grad for g in found]

@@ -1,4 +1,4 @@
-"""What a function that says shapes and dtypes, registered by `register_fake`, can ask while it runs."""
+"""The context of functions registered by `register_fake`, while they run."""
 
 import threading
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ thread_values.append(_operator)
 
 
 class AbstractContext:
-    """Where a function that says shapes and dtypes runs."""
+    """The context in which a function for shapes and dtypes runs."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -30,7 +30,7 @@ class AbstractContext:
 
 @generator_block
 def running(name: str) -> Iterator[None]:
-    """A block in which the operator's function that says shapes and dtypes runs."""
+    """A block in which the operator's function for shapes and dtypes runs."""
     before, _operator.name = _operator.name, name
     try:
         yield
@@ -39,7 +39,7 @@ def running(name: str) -> Iterator[None]:
 
 
 def get_ctx() -> AbstractContext:
-    """The context of the function registered by `register_fake` that is running; RuntimeError if none is.
+    """Return the context of the running function registered by `register_fake`; RuntimeError if none runs.
 
     >>> import retrograd as rg
     >>> @rg.library.custom_op("docs::nonzeros", mutates_args=())

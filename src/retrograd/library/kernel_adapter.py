@@ -1,4 +1,4 @@
-"""Calling the functions that users register, with tensors in place of arrays."""
+"""Adapters that call user functions with tensors in place of arrays."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from retrograd.library.schema import CustomSchema
 
 
 def arguments(schema: CustomSchema, inputs: Sequence, params: dict) -> tuple[tuple, dict[str, Any]]:
-    """A call's flat inputs and params as the user's functions take them: by position, and those that must be named."""
+    """Return a call's flat inputs and params in the form of the user's functions: positional, and keyword-only."""
     values = schema.values(inputs, params)
     count = len(schema.by_position)
     if count == len(values):
@@ -39,7 +39,7 @@ def _quick(schema: CustomSchema, function: Callable) -> Callable:
 
 
 def value_of(schema: CustomSchema, tensors: Sequence, result: Any) -> Any:
-    """The array of a kernel's one result, which must be a tensor with memory of its own."""
+    """Return the array of a kernel's only result, which must be a tensor with memory of its own."""
     if not isinstance(result, Tensor):
         taken_apart(schema.name, result, schema.results)  # which says what is wrong
     value = result.value
@@ -69,7 +69,7 @@ def _tensor(a: Any) -> Any:
 
 
 def _perhaps_shared(arrays: Sequence, values: Sequence) -> bool:
-    """Whether a result may show memory of an input or of another result: where one owner has both."""
+    """Return whether a result may share memory with an input or another result: whether one owner has both."""
     owners = [id(_owner(v)) for v in values]
     return len({*owners}) < len(owners) or not {*owners}.isdisjoint([id(_owner(a)) for a in arrays])
 
@@ -80,7 +80,7 @@ def _owner(array: Any) -> Any:
 
 
 def copying(schema: CustomSchema, part: Part) -> Part:
-    """A function that writes to its arguments as one that writes to copies, and returns these after its result."""
+    """Return a function that writes to copies of its arguments, and returns these after its result."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
         given = schema.given(args, kwargs)

@@ -1,4 +1,4 @@
-"""Scopes of registrations, that take them back at their end."""
+"""Scopes of registrations, which are undone at their end."""
 
 import functools
 import weakref
@@ -115,11 +115,11 @@ class Library:
                 op.parts.take(f"{op.name}: {key}", FIELDS[key], fn)
 
     def noting(self, op: CustomOperator) -> AbstractContextManager:
-        """A block for registrations that the library takes back."""
+        """A block for registrations that the library undoes."""
         return op.parts.noting(self._undo)
 
     def _destroy(self) -> None:
-        """End it now."""
+        """End the scope now."""
         _take_back(self._undo)
 
     def __enter__(self) -> "Library":

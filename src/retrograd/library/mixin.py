@@ -1,4 +1,4 @@
-"""What users register for an operator: kernels, shapes, gradient formulas, and rules for the other transforms."""
+"""The registration methods of operators: kernels, shapes, gradient formulas, and rules of transforms."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -10,14 +10,14 @@ from retrograd.library.schema import CustomSchema
 
 
 class Registrations:
-    """The methods of an operator by which its parts are registered."""
+    """The methods of an operator that register its parts."""
 
     name: str
     schema: CustomSchema
     parts: Parts
 
     def _take(self, field: str, what: str, function: Callable | None) -> Any:
-        """Register a function; without one, the decorator that does."""
+        """Register a function; without one, return the decorator that does."""
         take = functools.partial(self.parts.take, f"{self.name}: {what}", field)
         return take if function is None else take(function)
 
@@ -195,7 +195,7 @@ class Registrations:
 
 
 def check_kinds(name: str, device_types: str | Sequence[str]) -> tuple[str, ...]:
-    """The kinds of arrays that a user names, each a known one."""
+    """Return the kinds of arrays that a user names, after checking each."""
     kinds = (device_types,) if isinstance(device_types, str) else tuple(device_types)
     for kind in kinds:
         if kind not in (*KINDS.values(), "default"):

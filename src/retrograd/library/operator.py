@@ -1,4 +1,4 @@
-"""The operator that a user defines: called, extended, listed like ours, and in the same registry."""
+"""The operator that a user defines: called, extended and listed like the library's own."""
 
 import itertools
 import re
@@ -41,7 +41,7 @@ class CustomOperator(Operator, Registrations):
         definition = type(re.sub(r"\W", "_", schema.name), (CustomDefinition,), {"schema": schema, "parts": parts})
         super().__init__(schema, definition)
         self.__doc__ = str(schema)
-        self.rules = None  # all gradients come at once
+        self.rules = None  # one formula gives all gradients at once
         self.simple = 0
         self.parts = parts
         self.functional = self if not schema.mutated else self._functional()
@@ -62,7 +62,7 @@ class CustomOperator(Operator, Registrations):
         return CustomOperator(schema, Parts(self.parts.place, strict=self.parts.strict))
 
     def _refresh(self) -> None:
-        """What was bound or derived is bound and derived anew: something was registered."""
+        """Rebuild what was bound or derived, after a registration."""
         parts = self.parts
         self.kernels.clear()
         self.kernel = None
@@ -78,13 +78,13 @@ class CustomOperator(Operator, Registrations):
 
     @property
     def default(self) -> "CustomOperator":
-        """The operator itself: PyTorch has overloads."""
+        """The operator itself; in PyTorch, its default overload."""
         return self
 
     # ------------------------------------------------------------------------------------------------ calls
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the operator wherever the call stands."""
+        """Run the operator at the current level."""
         state, kernel = current(), self._straight
         if kernel is None or state.level is not None or len(args) != self._fixed or kwargs or sanitizer.state.on:
             return self._run(args, kwargs)
@@ -110,7 +110,7 @@ class CustomOperator(Operator, Registrations):
         return out
 
     def _run(self, args: tuple, kwargs: dict) -> Any:
-        """Run the operator in whatever case."""
+        """Run the operator in the general case."""
         if len(args) == self._fixed and not kwargs:
             inputs, params = args, self.params
         else:
@@ -132,11 +132,11 @@ class CustomOperator(Operator, Registrations):
         return self._result(call(self, inputs, params))
 
     def _result(self, out: Any) -> Any:
-        """What the user gets."""
+        """Return the result for the user."""
         return out if self._single else out[-1].rebuild(out[:-1])
 
     def _instead(self, inputs: Sequence) -> Part | None:
-        """What runs in place of the operator here; RuntimeError if it must not run, having no gradient formula."""
+        """Return what runs in place of the operator here; raise a RuntimeError if a gradient formula is missing."""
         parts, state = self.parts, current()
         if parts.composite is not None and not parts.kernels:
             return parts.composite
@@ -195,11 +195,11 @@ class CustomOperator(Operator, Registrations):
     # ------------------------------------------------------------------------------------ what the engine asks
 
     def gradients(self, fn: Any, cotangents: tuple, wanted: list[bool]) -> list:
-        """Per edge of a node the cotangent."""
+        """Return the cotangent of each edge."""
         return autograd_formula.gradients(self, self.parts, fn, cotangents, wanted)
 
     def saved(self, fn: Any) -> tuple:
-        """The saved tensors of a node."""
+        """Return the saved tensors of a node."""
         return autograd_formula.saved_of(fn)
 
 
@@ -208,7 +208,7 @@ def _wanted(inputs: Sequence) -> bool:
 
 
 def _check_apart(name: str, targets: list[Tensor]) -> None:
-    """Refuse targets that show the same memory: each would get its own new value, and the last one win."""
+    """Raise if written arguments share memory: each would get its own new value, and the last would win."""
     for a, b in itertools.combinations(targets, 2):
         if _base(a) is _base(b) and (a.level is not None or backend.shares_memory(a.value, b.value)):
             raise RuntimeError(

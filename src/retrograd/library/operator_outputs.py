@@ -1,4 +1,4 @@
-"""What users' operators return: tensors, lists and tuples of them, and values that are none."""
+"""Results of custom operators: tensors, lists and tuples of tensors, and other values."""
 
 import numbers
 from typing import Any
@@ -12,24 +12,24 @@ from retrograd.library.schema import Returns
 
 
 class Structure(AuxOutput):
-    """How a result is made of its tensors: the tree, and the leaves that are no tensors."""
+    """The structure of a result: its tree, and the leaves that are no tensors."""
 
     def __init__(self, spec: Any, leaves: list) -> None:
         self.spec = spec
         self.leaves = leaves  # TENSOR stands for the next tensor
 
     def path(self, number: int) -> tuple:
-        """Where in the result one of its tensors stands."""
+        """Return the path of one of the tensors in the result."""
         paths = [p for p, leaf in zip(self.spec.paths(), self.leaves, strict=True) if leaf is TENSOR]
         return paths[number]
 
     def rebuild(self, tensors: Any) -> Any:
-        """The result with these in place of the tensors."""
+        """Return the result with these tensors."""
         rest = iter(tensors)
         return optree.tree_unflatten(self.spec, [next(rest) if leaf is TENSOR else leaf for leaf in self.leaves])
 
     def only(self, tensors: Any) -> Any:
-        """The same with None for what is no tensor."""
+        """Return the result with None for leaves that are no tensors."""
         rest = iter(tensors)
         return optree.tree_unflatten(self.spec, [next(rest) if leaf is TENSOR else None for leaf in self.leaves])
 
@@ -56,20 +56,20 @@ TYPES: dict[str, Any] = {  # what a result of a type is an instance of
 
 
 def taken_apart(name: str, result: Any, results: Returns) -> tuple[list[Tensor], Structure]:
-    """The tensors of a result, which must be as the schema says, and how it is made of them."""
+    """Return the tensors of a result, after checking it against the schema, and its structure."""
     _check(name, result, results, "the result")
     return flattened(result)
 
 
 def flattened(tree: Any) -> tuple[list[Tensor], Structure]:
-    """The tensors of a tree, and how it is made of them."""
+    """Return the tensors of a tree, and its structure."""
     leaves, spec = optree.tree_flatten(tree, none_is_leaf=True)
     tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
     return tensors, Structure(spec, [TENSOR if isinstance(leaf, Tensor) else leaf for leaf in leaves])
 
 
 def _check(name: str, value: Any, kind: Returns, what: str) -> None:
-    """Refuse a result that is not what the schema promises."""
+    """Raise if a result does not match the schema."""
     if isinstance(kind, tuple):
         _check_members(name, value, kind, what)
     elif kind.endswith("?") and value is None:

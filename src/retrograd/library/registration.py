@@ -1,4 +1,4 @@
-"""What users register for an operator, and where they did."""
+"""The registered parts of operators, and the lines where they were registered."""
 
 import functools
 from collections.abc import Callable, Iterator
@@ -9,14 +9,14 @@ from retrograd.core.source_location import user_line
 
 
 class Part(NamedTuple):
-    """A function that somebody registered, and the line where."""
+    """A registered function, and the line where."""
 
     function: Callable
     place: str
 
 
 class Parts:
-    """All that is known of one operator beside its schema."""
+    """All parts of one operator except its schema."""
 
     def __init__(self, place: str, *, strict: bool) -> None:
         self.place = place  # where it was defined
@@ -55,7 +55,7 @@ class Parts:
 
     @generator_block
     def noting(self, undo: list[Callable[[], None]]) -> Iterator[None]:
-        """A block for registrations: what takes each of them back is appended to `undo`."""
+        """A block for registrations: a function that undoes each is appended to `undo`."""
         before = [(fields, dict(fields)) for fields in (self.kernels, vars(self))]
         yield
         for fields, old in before:
@@ -64,7 +64,7 @@ class Parts:
             undo += [functools.partial(self._take_back, fields, *pair) for pair in new]
 
     def _take_back(self, fields: dict, key: str, installed: Part | None, before: Part | None) -> None:
-        if fields.get(key) is not installed:  # somebody has replaced it since
+        if fields.get(key) is not installed:  # it was replaced since
             return
         fields[key] = before
         if before is None and fields is self.kernels:

@@ -1,4 +1,4 @@
-"""Honesty of users' kernels: what they may write to, and whose memory they may return."""
+"""Checks of custom kernels: what they write to, and whose memory they return."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -49,12 +49,12 @@ def sanitize(enabled: bool = True) -> Iterator[None]:
 
 
 def invoke(schema: CustomSchema, function: Callable, args: list, kwargs: dict) -> Any:
-    """Call a kernel, under watch where that is on."""
+    """Call a kernel, with checks if they are on."""
     return _watched(schema, function, args, kwargs) if state.on else function(*args, **kwargs)
 
 
 def _watched(schema: CustomSchema, function: Callable, args: list, kwargs: dict) -> Any:
-    """Call a kernel under watch."""
+    """Call a kernel with checks."""
     given = schema.given(args, kwargs)
     tensors = _tensors(given)
     before = [(where, t.value, _copy(t.value)) for where, t in tensors if where.partition("[")[0] not in schema.mutated]
@@ -74,7 +74,7 @@ def _watched(schema: CustomSchema, function: Callable, args: list, kwargs: dict)
 
 
 def check_memory(schema: CustomSchema, args: list, kwargs: dict, result: Any) -> None:
-    """Refuse results of a kernel that show the memory of an input or of one another."""
+    """Raise if results of a kernel share memory with an input or with each other."""
     _check_memory(schema, _tensors(schema.given(args, kwargs)), result)
 
 
@@ -95,7 +95,7 @@ def _guarded(value: Any) -> Any:
 
 
 def _copy(array: Any) -> bytes | None:
-    """The entries of a small array, to tell whether somebody has written there."""
+    """Return the entries of a small array, to detect writes later."""
     return array.tobytes() if hasattr(array, "tobytes") and array.nbytes <= SMALL else None
 
 

@@ -1,4 +1,4 @@
-"""Schemas of users' operators: lists of tensors anywhere, marks of what is written to, results with structure."""
+"""Schemas of custom operators: lists of tensors anywhere, mutation marks, structured results."""
 
 from collections import namedtuple
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ class CustomSchema(Schema):
         return namedtuple(f"{name}_args", [p.name for p in self.parameters], rename=True)
 
     def _resolve(self, key: str) -> str:
-        """The user's names are all there are."""
+        """Return the name itself: custom operators have no aliases of arguments."""
         if key in self._by_name:
             return key
         raise TypeError(f"{self}: unexpected argument {key!r}")
@@ -76,7 +76,7 @@ class CustomSchema(Schema):
         return tuple(flat)
 
     def bind(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-        """Inputs, as one flat tuple, and params, by name, of a call; a TypeError says what does not fit."""
+        """Return the inputs of a call as one flat tuple, and its params by name; a TypeError says what is wrong."""
         given = self.given(args, kwargs)
         inputs = self._flatten(given)
         params = {p.name: self._convert(p, given) for p in self.params}
@@ -86,7 +86,7 @@ class CustomSchema(Schema):
         return inputs, params
 
     def named(self, args: Sequence, params: dict) -> dict[str, Any]:
-        """All arguments of a call by name, lists of tensors as tuples."""
+        """Return all arguments of a call by name, lists of tensors as tuples."""
         if not self.measured:
             return {**self.group(args), **params}
         rest, lengths = iter(args), iter(params[LENGTHS])
@@ -94,7 +94,7 @@ class CustomSchema(Schema):
         return {**found, **{name: value for name, value in params.items() if name != LENGTHS}}
 
     def values(self, args: Sequence, params: dict) -> tuple:
-        """All arguments of a call in the order of the schema, lists as lists."""
+        """Return all arguments of a call in the order of the schema, lists as lists."""
         if self.plain:
             return tuple(args)
         named = self.named(args, params)
@@ -118,7 +118,7 @@ class CustomSchema(Schema):
 
 
 def is_list(p: Parameter) -> bool:
-    """Whether an argument is a list."""
+    """Return whether an argument is a list."""
     return "[]" in p.type
 
 

@@ -1,4 +1,4 @@
-"""Schemas inferred from the annotations of functions."""
+"""Inference of schemas from the annotations of functions."""
 
 import inspect
 import types
@@ -25,7 +25,7 @@ def infer_schema(
     op_name: str | None = None,
     tags: Any = (),
 ) -> str:
-    """The schema of a function by its annotations, as text.
+    """Return the schema of a function, inferred from its annotations, as text.
 
     Arguments are tensors, int, float, bool, str, dtypes and numbers (int | float), each as `T | None` or in a list;
     results are tensors, lists and tuples of them and of numbers, or None.  `mutates_args` names the arguments that are
@@ -92,7 +92,7 @@ def _default(p: inspect.Parameter) -> Any:
 
 
 def _kind(hint: Any) -> str | None:
-    """The type of an argument; None if there is none for the annotation."""
+    """Return the schema type of an argument; None if the annotation has none."""
     if hint in TYPE_OF:
         return TYPE_OF[hint]
     origin, args = typing.get_origin(hint), typing.get_args(hint)

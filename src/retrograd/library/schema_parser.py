@@ -1,4 +1,4 @@
-"""Reading schemas: `(Tensor x, Tensor[] ys, *, int n=2, float[] s=[1.0]) -> (Tensor, Tensor[])`."""
+"""The parser of schemas: `(Tensor x, Tensor[] ys, *, int n=2, float[] s=[1.0]) -> (Tensor, Tensor[])`."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ WORDS = ("dtype", "float", "number", "any")  # types with values that are words:
 
 
 class Reader:
-    """Goes through a schema from left to right; an error shows the place."""
+    """Reads a schema from left to right; errors show the column."""
 
     TOKEN = re.compile(
         r"""\s*(->|-?inf\b|[A-Za-z_][\w.]*(?:::[\w.]+)?|-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"""
@@ -27,12 +27,12 @@ class Reader:
         self.at = 0
 
     def peek(self) -> str:
-        """The next token, "" at the end."""
+        """Return the next token, "" at the end."""
         found = self.TOKEN.match(self.text, self.at)
         return found[1] if found else ""
 
     def take(self) -> str:
-        """The next token, which is then behind."""
+        """Consume and return the next token."""
         found = self.TOKEN.match(self.text, self.at)
         if not found:
             self.fail("the schema ends too early")
@@ -40,19 +40,19 @@ class Reader:
         return found[1]
 
     def expect(self, token: str, why: str = "") -> None:
-        """Take this token, or fail."""
+        """Consume this token, or fail."""
         if not self.accept(token):
             self.fail(f"expected {token!r}{why}")
 
     def accept(self, token: str) -> bool:
-        """Take this token if it is the next."""
+        """Consume this token if it is the next; return whether it was."""
         found = self.peek() == token
         if found:
             self.take()
         return found
 
     def fail(self, what: str, at: int | None = None) -> NoReturn:
-        """A ValueError with the column, counted from 1, and a mark below it."""
+        """Raise a ValueError with the column, counted from 1, and a mark below it."""
         self.at = self.at if at is None else at
         column = len(self.text) - len(self.text[self.at :].lstrip())
         token = self.peek() or "the end"
@@ -60,7 +60,7 @@ class Reader:
 
 
 def read(text: str) -> CustomSchema:
-    """A schema, with or without a name in front; a ValueError shows the column of what does not fit.
+    """Parse a schema, with or without a name; a ValueError shows the column of the error.
 
     >>> str(read("scale(Tensor x, SymInt[] n=[1, 2], *, float by=2) -> (Tensor, Tensor[])"))
     'scale(Tensor x, int[] n=[1, 2], *, float by=2.0) -> (Tensor, Tensor[])'
@@ -106,7 +106,7 @@ def _parameter(reader: Reader, kind: str, starred: bool, known: list[Parameter])
 
 
 def _type(reader: Reader) -> tuple[str, bool]:
-    """A type, and whether it is marked as mutated."""
+    """Parse a type, and whether it is marked as mutated."""
     base = SYNONYMS.get(reader.peek(), reader.peek())
     if base != "Tensor" and base not in PARAMS:
         reader.fail(f"expected a type, one of Tensor, {', '.join(PARAMS)}")
