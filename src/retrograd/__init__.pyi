@@ -1001,7 +1001,7 @@ def isreal(x: _Operand) -> Tensor:
     """Whether the imaginary part is 0; True for all real values, NaN included."""
 
 def istft(x: _Operand, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: _Operand | None = None, center: _bool = True, normalized: _bool = False, onesided: _bool | None = None, length: _int | None = None, return_complex: _bool = False) -> Tensor:
-    """Return the signals whose `stft` is closest to spectra x (..., frequencies, frames), by least squares."""
+    """Return the signals whose `stft` is closest to spectra x (..., frequencies, frames), in the least-squares sense."""
 
 def kaiser_window(window_length: Any, periodic: Any = True, beta: Any = 12.0, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """The Kaiser window: I0(beta sqrt(1 - t^2)) / I0(beta) for t from -1 to 1, with I0 the modified Bessel function."""
@@ -1541,7 +1541,7 @@ def scaled_dot_product_attention(query: _Operand, key: _Operand, value: _Operand
     """Attention, softmax(scale * query key^T + mask) value: (..., l, e), (..., s, e), (..., s, d) to (..., l, d)."""
 
 def scatter(x: _Operand, dim: _int, index: _Operand, src: _Operand | None = None, *, value: _Number | None = None, reduce: _str | None = None) -> Tensor:
-    """x with the elements of src, or one value, written at `index` along `dim`; the inverse of gather."""
+    """x with the elements of src, or one value, written at `index` along `dim`; the counterpart of gather."""
 
 def scatter_add(x: _Operand, dim: _int, index: _Operand, src: _Operand) -> Tensor:
     """x with the elements of src added at `index` along `dim`; sizes as in `scatter`."""

@@ -695,7 +695,7 @@ class Tensor:
     def isreal(self) -> Tensor:
         """Whether the imaginary part is 0; True for all real values, NaN included."""
     def istft(self, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: _Operand | None = None, center: _bool = True, normalized: _bool = False, onesided: _bool | None = None, length: _int | None = None, return_complex: _bool = False) -> Tensor:
-        """Return the signals whose `stft` is closest to spectra x (..., frequencies, frames), by least squares."""
+        """Return the signals whose `stft` is closest to spectra x (..., frequencies, frames), in the least-squares sense."""
     def item(self) -> Any:
         """The value of a tensor with one element, as a Python number."""
     @property
@@ -1049,7 +1049,7 @@ class Tensor:
     def rsub(self, b: _Operand, *, alpha: _Number = 1) -> Tensor:
         """Subtract with swapped operands: b - alpha * a."""
     def scatter(self, dim: _int, index: _Operand, src: _Operand | None = None, *, value: _Number | None = None, reduce: _str | None = None) -> Tensor:
-        """x with the elements of src, or one value, written at `index` along `dim`; the inverse of gather."""
+        """x with the elements of src, or one value, written at `index` along `dim`; the counterpart of gather."""
     def scatter_(self, dim: _int, index: _Operand, src: _Operand | None = None, *, value: _Number | None = None, reduce: _str | None = None) -> Tensor:
         """`scatter`, written into the tensor; returns it."""
     def scatter_add(self, dim: _int, index: _Operand, src: _Operand) -> Tensor:
