@@ -75,11 +75,21 @@ def test_gradients_reach_the_base_of_a_resized_view():
     assert w.grad.tolist() == [[3, 6], [9, 12]]
 
 
-def test_recorded_writes_to_views_of_what_was_resized_are_refused():
+def test_recorded_writes_to_views_reach_a_base_that_was_resized_within_its_memory():
     base, w = rg.zeros(6), rg.ones(2, requires_grad=True)
     view = base[:2]
     base.resize_(2, 3)
+    view.copy_(w * 2)
+    assert base.tolist() == [[2, 2, 0], [0, 0, 0]]
+    (base * rg.arange(1.0, 7.0).reshape(2, 3)).sum().backward()
+    assert w.grad.tolist() == [2, 4]
+
+
+def test_recorded_writes_to_views_are_refused_once_the_base_has_other_memory():
+    base, w = rg.zeros(6), rg.ones(2, requires_grad=True)
+    view = base[:2]
+    base.resize_(9)
     with pytest.raises(RuntimeError, match="a view of a tensor that was resized in place"):
         view.copy_(w)
     view.copy_(w.detach())
-    assert base.tolist() == [[1, 1, 0], [0, 0, 0]]
+    assert view.tolist() == [1, 1]
