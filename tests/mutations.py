@@ -70,8 +70,8 @@ MUTATIONS = (
     Mutation("ops/channels.py", "norm_channels: the vjp ignores that the variance depends on the input",
         "slope = (of_variance * 2 - scale * s * along) / count", "slope = (of_variance * 2 - 0 * along) / count"),
     Mutation("ops/normalize.py", "batch_norm: the running variance is not corrected for n - 1",
-        "_keep_running(running_var, var * (count / max(count - 1, 1)), momentum)",
-        "_keep_running(running_var, var, momentum)"),
+        'keep_running("batch_norm", running_var, var * (count / max(count - 1, 1)), momentum)',
+        'keep_running("batch_norm", running_var, var, momentum)'),
     # Families
     Mutation("ops/family.py", "sum_to: the first broadcast dimension of size 1 is not summed over",
         "dims = (*range(lead), *repeated)", "dims = (*range(lead), *repeated[1:])"),

@@ -30,20 +30,26 @@ def matrices(mask, q, k):
 
 
 def raised(x, ndim):
-    """An array, or None, with at least so many dimensions."""
+    """Return an array, or None, with at least `ndim` dimensions."""
     return x if x is None or x.ndim >= ndim else x.reshape((1,) * (ndim - x.ndim) + x.shape)
 
 
-def attend(q, k, v, allowed, added, look):
+def joined_heads(q):
+    """Return "K" if the heads of each position are contiguous in q, so that those of the result join without a copy.
+
+    Otherwise return "C": the result is in row-major order, as in PyTorch.
+    """
+    return "K" if q.ndim == 4 and q.strides[-1] == q.itemsize and 0 not in q.strides else "C"
+
+
+def attend(q, k, v, allowed, added, look, order="K"):
     """softmax(scale q k^T + added) v within components, and the logarithms of the sums of exponentials.
 
     The dimensions of q in front of the rows are those of all, among which the others may have 1.  For masks see
     `matrices` and `kernels.reference`.
     """
     k, v = raised(k, q.ndim), raised(v, q.ndim)
-    # Heads of one position that are neighbours in memory are so in the result: then they join without a copy.
-    joined = q.ndim == 4 and q.strides[-1] == q.itemsize and 0 not in q.strides
-    out = np.empty_like(q, shape=(*q.shape[:-1], v.shape[-1]), order="K" if joined else "C")
+    out = np.empty_like(q, shape=(*q.shape[:-1], v.shape[-1]), order=order)
     sums = np.empty(q.shape[:-1], q.dtype)
     kernels.attend(q, k, v, allowed, added, *look, out, sums)
     return out, sums

@@ -117,7 +117,8 @@ class attend(Definition, snapshots="allowed tensors out"):
     def impl(xp, allowed, q, k, v, added=None, *, scale, causal):
         _check("attend", allowed, q, k, v, added)
         masks = [attention.matrices(mask, q, k) for mask in (allowed, added)]
-        return attention.attend(q, k, v, *masks, attention.whole(q, k, scale, causal))
+        look, order = attention.whole(q, k, scale, causal), attention.joined_heads(q)
+        return attention.attend(q, k, v, *masks, look, order)
 
     def shape(allowed, q, k, v, added=None, *, scale, causal):
         _check("attend", allowed, q, k, v, added)
