@@ -2,13 +2,13 @@
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from retrograd.bench.figures import Row, Table
 from retrograd.bench.subjects import OURS, Subject
 from retrograd.bench.workers import Cases, RowError, Worker, difference, present
-from retrograd.core.level import generator_block
 
 TOLERANCE = 1e-4  # of a result's largest number
 
@@ -67,7 +67,7 @@ def agreeing(
     return able, fine, notes
 
 
-@generator_block
+@contextmanager
 def _noted(notes: list[str], worker: Worker, row: str) -> Iterator[list[RowError]]:
     """Append a failure to a list of notes."""
     failed: list[RowError] = []

@@ -12,12 +12,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from retrograd.bench.subjects import OURS, Subject, limits
-from retrograd.core.level import generator_block
 
 LEAST_SECONDS = 0.02  # a sample repeats its call until it takes about so long
 SHOWN = 1000  # of an array's numbers as many are compared one by one, all others by their sums
@@ -190,7 +189,7 @@ class Worker:
         return json.loads(line)
 
 
-@generator_block
+@contextmanager
 def present(script: str, subjects: Mapping[str, Subject], threads: int) -> Iterator[tuple[list[Worker], list[str]]]:
     """Return the workers of those subjects that are installed, and a note for each of the others."""
     started = [Worker(script, name, subject, threads) for name, subject in subjects.items()]
