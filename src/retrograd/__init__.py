@@ -91,7 +91,7 @@ _examples.joins.append(lambda tensors: importlib.import_module("retrograd.nested
 
 
 def __getattr__(name: str) -> object:
-    """What not every program needs is imported when first asked for: packages, and transforms of functions."""
+    """Import packages and function transforms on first use: not every program needs them."""
     if name in _LATER:
         return importlib.import_module(f"retrograd.{name}")
     if name in _OF_FUNC:

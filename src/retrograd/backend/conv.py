@@ -101,7 +101,7 @@ def _transposed(size, kernel, out, stride, before, dilation):
 
 
 def _backwards(taps, size):
-    """A slice of so many taps in reverse order."""
+    """Return the slice that reverses the taps of a dimension."""
     found = range(size)[taps]
     return slice(found[-1], found[0] - 1 if found[0] else None, -found.step)
 

@@ -102,7 +102,7 @@ def scatter_along(src, index, shape, dim):
 
 
 def kernels_for(dtype):
-    """The kernels that know numbers of a dtype: their twins know all."""
+    """Return the kernels for a dtype: compiled ones for some, the reference implementation for all."""
     return kernels if dtype.char in "fd" and dtype.isnative else reference
 
 
@@ -207,7 +207,7 @@ def _in_front_as_one(where, shape):
 
 
 def add_at(out, where, src):
-    """Add `src` to `out`, which lies in rows, at the index `where`: in one dimension if it is worth it."""
+    """Add `src` to `out`, stored in rows, at the index `where`; flattened to one dimension if that pays."""
     if src.size * 4 > out.size:
         where, out = (np.arange(out.size).reshape(out.shape)[where].reshape(-1),), out.reshape(-1)
         src = np.asarray(src).reshape(-1)

@@ -102,7 +102,7 @@ def _bump(d, a=CUBIC):
 
 
 def _tent(d):
-    """What linear interpolation weighs by."""
+    """Return the weights of linear interpolation at distances `d`."""
     return np.maximum(1 - np.abs(d), 0)
 
 
@@ -289,7 +289,7 @@ def _by_rows(x, dim, size, rows):
 
 
 def _term(x, dim, row):
-    """What lies at the places of a row times its weights; perhaps a view."""
+    """Return the elements at the indices of a row times its weights; possibly a view."""
     read = _read(x, dim, row)
     if row.weights is None:
         return read
@@ -297,7 +297,7 @@ def _term(x, dim, row):
 
 
 def _read(x, dim, row):
-    """What lies at the places of a row; a view if they lie at equal distances."""
+    """Return the elements at the indices of a row; a view if the indices are equally spaced."""
     lead = (slice(None),) * dim
     if row.pieces is None:
         return np.take(x, row.places, axis=dim)

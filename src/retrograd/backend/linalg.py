@@ -262,7 +262,7 @@ def _eliminate(a, j, stop, pivot):
 
 
 def row_order(swaps, rows):
-    """What the swaps make of 0, 1, ..., rows - 1: the order in which rows of the matrix come."""
+    """Return the row permutation that the swaps produce from 0, 1, ..., rows - 1."""
     flat = swaps.reshape(int(np.prod(swaps.shape[:-1])), swaps.shape[-1])
     order = np.tile(np.arange(rows), (len(flat), 1))
     each = np.arange(len(flat))
@@ -275,7 +275,7 @@ def row_order(swaps, rows):
 
 
 def factors_for_solving(a):
-    """What to keep for solving with a, and with its transpose, again: LU and swaps, of small matrices themselves."""
+    """Return what later solves with a and its transpose reuse: LU and pivots, or small matrices themselves."""
     check_square("linalg.solve", a)
     if a.shape[-1] <= BLOCK:
         return a.copy(), np.full(a.shape[:-1], -1, np.int32)

@@ -8,7 +8,7 @@ from retrograd.backend.ragged import Structure, packed, rows_of
 
 
 def as_lists(array, build):
-    """What `build` makes of an array's rows: from the numbers outwards, lists around lists, one at last for each row.
+    """Return the result of `build` on an array's rows: nested lists from the values outwards, one for each row.
 
     `build.rows(array)` starts with a plain array; `build.fixed(content, size, count)` and
     `build.lists(offsets, content)` put lists of one size and of several around it; `build.pieces(starts, lengths,
@@ -41,7 +41,7 @@ def _around(build, content, array, column):
 
 
 def _row_major(array):
-    """The rows of the buffer, so that each component lies in row-major order: dense dimensions before them as well."""
+    """Return the rows of the buffer with each component in row-major order, leading dense dimensions included."""
     if not array.axis:
         return array.values
     behind = array.values.shape[array.axis + 1 :]

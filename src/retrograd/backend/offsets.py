@@ -6,7 +6,7 @@ from retrograd.backend.ragged import Structure
 
 
 def structure_of_offsets(name, offsets, lengths, rows):
-    """The structure of components among so many rows, for the function of that name.
+    """Return the structure of components in a buffer of `rows` rows; errors name the calling function.
 
     `offsets` has one entry more than there are components: where each begins, and where the last one ends.  `lengths`
     says how many rows each has; with both, rows may be left out or lie in several components.  Either may be None.
@@ -30,7 +30,7 @@ def structure_of_offsets(name, offsets, lengths, rows):
 
 
 def structure_of_starts(name, starts, lengths, rows):
-    """The structure of components that begin anywhere among so many rows."""
+    """Return the structure of components at arbitrary offsets in a buffer of `rows` rows."""
     _check(name, "lengths", lengths < 0, lengths, "is negative")
     _check(name, "offsets", (starts < 0) | (starts > rows), starts, f"is outside the {rows} rows of values")
     beyond = lengths > rows - starts
@@ -47,7 +47,7 @@ def structure_of_starts(name, starts, lengths, rows):
 
 
 def _between(name, offsets, rows):
-    """Of offsets alone, which have to cover all rows."""
+    """Return the structure for offsets without lengths, which must cover all rows."""
     if offsets[0] != 0:
         raise ValueError(f"{name}: offsets must begin with 0, got {offsets[0]}; give lengths to leave rows out")
     falls = offsets[1:] < offsets[:-1]
@@ -62,7 +62,7 @@ def _between(name, offsets, rows):
 
 
 def _following(name, lengths, rows):
-    """Of lengths alone: the components follow each other."""
+    """Return the structure for lengths without offsets: the components are contiguous."""
     _check(name, "lengths", lengths < 0, lengths, "is negative")
     _check(name, "lengths", lengths > rows, lengths, f"is more than the {rows} rows of values")
     structure = Structure(lengths.reshape(-1, 1))

@@ -39,7 +39,7 @@ def check_boxes(shape, structure):
 
 
 def _corners(structure):
-    """Of each component where it lies in its box, and where its rows begin and end."""
+    """Yield for each component its slices in its box, and the start and end of its rows."""
     corners = [tuple([slice(size) for size in sizes]) for sizes in structure.sizes.tolist()]
     return zip(corners, structure.bounds(), strict=True)
 

@@ -15,7 +15,7 @@ def random_source(seed):
 
 
 def uniform(source, size, dtype=np.float64):
-    """What `source.random(size, dtype)` answers, and leaves behind; many numbers by a kernel."""
+    """Return `source.random(size, dtype)` and advance the source alike; many values come from a kernel."""
     count = math.prod(size)
     if count < MANY:
         return source.random(size, dtype)

@@ -50,7 +50,7 @@ def _pooled_shape(x, windows):
 
 
 def _filled(name, x, windows, sizes, shape, dtype, *given):
-    """What a kernel makes of x, and of what is `given` before it: an array of this shape."""
+    """Return the result of a kernel on x, after the arguments `given`: an array of this shape."""
     out = np.empty(shape, dtype)
     if x.size and out.size:
         known = len(windows) <= 3 and x.size < FURTHER and all(z.dtype == x.dtype for z in given)

@@ -22,7 +22,7 @@ class Plan(NamedTuple):
 
 
 def may_look(plan):
-    """Of each pair of a query and a key of one component whether the key comes no later, one pair behind the other."""
+    """Return for each (query, key) pair of one component, flattened, whether the key comes no later."""
     sizes = zip(plan.queries.lengths.tolist(), plan.keys.lengths.tolist(), strict=True)
     return np.concatenate([np.tri(*size, dtype=bool).ravel() for size in sizes] or [np.zeros(0, bool)])
 

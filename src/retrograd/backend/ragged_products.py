@@ -8,7 +8,7 @@ from retrograd.backend.ragged import Structure
 
 
 class Part(NamedTuple):
-    """Where in a buffer the matrix of each component lies; the dimensions in front are the same for all.
+    """The parts of a buffer that hold the components' matrices; leading dimensions are shared.
 
     A matrix (m, n) of a component with so many rows or columns lies, with `ragged` "rows", in a buffer (..., rows, n);
     with "columns" in (..., m, rows); with "both", where the structure has two sizes for each component, in (..., rows);
@@ -26,7 +26,7 @@ class Part(NamedTuple):
 
     @property
     def transposed(self):
-        """Of the transposed matrices, where the last two dimensions of the buffer, if it has them, are exchanged."""
+        """Return the parts for the transposed matrices: the buffer's last two dimensions, if any, are swapped."""
         if self.ragged == "both":
             return self._replace(turned=not self.turned)
         return self._replace(ragged={"rows": "columns", "columns": "rows", "none": "none"}[self.ragged])
@@ -74,7 +74,7 @@ def paired(rows, columns):
 
 
 def uniform(count, rows):
-    """The structure of so many components that have as many rows each."""
+    """Return the structure of `count` components with the same number of rows each."""
     return Structure(np.full((count, 1), rows, np.int64))
 
 

@@ -9,7 +9,7 @@ from retrograd.backend.ragged import Ragged, Structure
 
 
 class Window(NamedTuple):
-    """The places along one ragged dimension: of each component so many from `first` on, in steps.
+    """The indices selected along one ragged dimension: for each component a count of them from `first`, in steps.
 
     A `single` place leaves no dimension.
     """
@@ -67,7 +67,7 @@ def window(name, structure, column, key):
 
 
 def _slice_window(sizes, key):
-    """What slice.indices() says, for all sizes at once."""
+    """Return slice.indices() for all sizes at once."""
     step = 1 if key.step is None else operator.index(key.step)
     if step == 0:
         raise ValueError("slice step cannot be zero")
@@ -125,7 +125,7 @@ def _check_sizes(name, sizes, bad, what):
 
 
 def cut(structure, windows):
-    """What is left of components that are seen through windows: one for each ragged dimension, None for a new one.
+    """Return the components restricted to windows: one per ragged dimension, None for a new dimension.
 
     The structure, with holes, over the same buffer, if the rows of each component still follow each other and there is
     a ragged dimension left; otherwise without holes, over the rows at the places that are returned with it.
@@ -151,7 +151,7 @@ def _in_one_piece(structure, windows):
 
 
 def _strides(structure):
-    """By how many rows the next place along each ragged dimension lies farther."""
+    """Return the stride, in rows, of each ragged dimension."""
     behind = np.ones((len(structure), 1), np.int64)
     return np.cumprod(np.concatenate([behind, structure.sizes[:, :0:-1]], axis=1), axis=1)[:, ::-1].T[
         : structure.sizes.shape[1]
@@ -173,7 +173,7 @@ def _places(structure, windows):
 
 
 def coordinates(structure):
-    """Of each row of a structure without holes its place along each ragged dimension: one array for each."""
+    """Return for each ragged dimension an array with every row's index along it; the structure has no holes."""
     of = structure.components()
     flat = np.arange(structure.rows) - structure.offsets[of]
     out = []

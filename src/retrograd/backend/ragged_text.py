@@ -6,7 +6,7 @@ LINE = 10  # a component takes a line at least, which counts as so many elements
 
 
 def text(array, indent="", *, threshold=None, edgeitems=None, **options):
-    """A ragged array as the code that makes it, but for the closing bracket; options are array2string's."""
+    """Return a ragged array as code, without the closing bracket; options are array2string's."""
     defaults = np.get_printoptions()
     threshold = defaults["threshold"] if threshold is None else threshold
     edge = defaults["edgeitems"] if edgeitems is None else edgeitems

@@ -14,7 +14,7 @@ _NODES = np.cos(np.pi * (np.arange(12) + 0.5) / 12)  # Chebyshev's, in (-1, 1)
 
 @functools.cache
 def _weights(order):
-    """What the values at the nodes count in the derivative of that order, at 0, of the polynomial through them."""
+    """Return the weights of the node values in the derivative, at 0, of their interpolating polynomial."""
     basis = np.polynomial.chebyshev.chebvander(_NODES, 11) * (2 / 12)  # node, degree: a discrete cosine transform
     basis[:, 0] /= 2
     at_zero = np.polynomial.chebyshev.chebder(np.eye(12), order)

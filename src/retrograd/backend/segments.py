@@ -36,18 +36,18 @@ def smallest(structure, columns):
 
 
 def counts(structure, less, dtype):
-    """How many rows each component has, but for so many; NaN if none is left, by which sums are to be divided."""
+    """Return the divisor of sums for each component: its rows minus a correction; NaN if none is left."""
     left = structure.lengths - less
     return np.where(left > 0, left, np.nan).astype(dtype)
 
 
 def starts(structure):
-    """Of each row, where its component begins."""
+    """Return for each row the first row of its component."""
     return np.repeat(structure.offsets[:-1], structure.lengths)
 
 
 def continued(structure, reverse):
-    """Of each row, whether one of the same component lies before it, or behind it with `reverse`."""
+    """Return whether a row of the same component precedes each row, or follows it with `reverse`."""
     firsts = structure.offsets[:-1][structure.lengths > 0]
     out = np.ones(structure.rows, bool)
     out[firsts - 1 if reverse else firsts] = False  # before the first row is the last one: -1
@@ -74,7 +74,7 @@ def _known(x):
 
 
 def _by_kernel(kernel, x, structure, row, count=None):
-    """What a kernel writes: a row for each component, or as many as are said."""
+    """Return a kernel's output: one row per component, or the given number of rows."""
     out = np.empty((*x.shape[:row], len(structure) if count is None else count, *x.shape[row + 1 :]), x.dtype)
     kernel(cube(x, row), structure.offsets, cube(out, row))
     return out
@@ -124,7 +124,7 @@ _UFUNCS = {
 
 
 def found(x, structure, row, name, kernel, dtype):
-    """What a kernel, that of the operator `name`, finds in the rows of each component; it keeps the dimension."""
+    """Return the result of the kernel of operator `name` on each component's rows; the dimension is kept."""
     if name == "amax" and _known(x) and structure.lengths.all():
         return _by_kernel(kernels.segment_max, x, structure, row)
     if name in _UFUNCS and (_UFUNCS[name][1] is not None or structure.lengths.all()):

@@ -239,8 +239,10 @@ def sorted_run_starts(x):
 
 
 def _runs(rows, order):
-    """Of the rows in that order (None: as they stand): the place of the first of each run, the number of the run that
-    each row is in, and how many are in each run."""
+    """Return the first index of each run of equal rows, the run number of each row, and the lengths of the runs.
+
+    `order` sorts the rows; None means that they are sorted already.
+    """
     ranked = rows if order is None else rows[order]
     starts = np.flatnonzero(np.concatenate([[True] * bool(len(rows)), (ranked[1:] != ranked[:-1]).any(axis=1)]))
     counts = np.diff(starts, append=len(rows))

@@ -32,7 +32,7 @@ def on_nothing(n, unknowns):
 
 
 def _rows(counts, columns, width):
-    """Rows with so many entries each, in these columns."""
+    """Return the compressed rows with `counts` entries each, in these columns."""
     starts = np.concatenate([[0], np.cumsum(counts)])
     return scipy_sparse().csr_array((np.ones(len(columns), bool), columns, starts), shape=(len(counts), width))
 

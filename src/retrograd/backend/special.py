@@ -164,7 +164,7 @@ def complex_log1p(x):
 
 
 def logaddexp(a, b):
-    """log(exp(a) + exp(b)), without overflow; of complex numbers the branch on which the larger one lies."""
+    """log(exp(a) + exp(b)), without overflow; for complex values on the branch of the larger one."""
     if (a if hasattr(a, "dtype") else b).dtype.kind == "c":
         return _complex_logaddexp(a, b)
     return _log_of_sum(a, b, 1)

@@ -1,4 +1,4 @@
-"""Which kernel computes several arrays anew in one pass over memory."""
+"""Choose the kernel that updates several arrays in one pass over memory."""
 
 import numpy as np
 

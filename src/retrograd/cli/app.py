@@ -273,7 +273,7 @@ def bench(
     plot: Annotated[Path | None, typer.Option(help="Draw the ratios, as .svg or .png.")] = None,
     check: Annotated[bool, typer.Option("--check", help="Exit with 1 if a budget is missed.")] = False,
 ) -> int:
-    """Measure small and middling cases beside PyTorch, if that is installed. Takes less than a minute.
+    """Measure small and medium cases, compared with PyTorch if it is installed. Takes less than a minute.
 
     Each library runs in a process of its own. Results must agree; then all take turns. A ratio is the median of the
     rounds' ratios, with its quartiles. The long form is in the repository: make bench.

@@ -34,7 +34,7 @@ COPIED = "copied"  # `View.made` of a view whose elements had to be copied
 
 
 class View:
-    """What a view records: its base, and the chain of view operators that leads from the base to it.
+    """The record of a view: its base, and the chain of view operators that leads from the base to it.
 
     `seen` is the `rebased` count of the base at which the view got its history. `made` says why a recorded write is
     refused: "" (it is not), "no_grad", "inference", or the name of the function that returned several views at once.

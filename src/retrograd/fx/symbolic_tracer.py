@@ -54,7 +54,7 @@ def symbolic_trace(root: Module | Callable, concrete_args: dict[str, Any] | None
 
 
 class Tracer:
-    """What `symbolic_trace` does, with every decision open to change.
+    """The tracer behind `symbolic_trace`; subclasses change its decisions.
 
     Subclasses override `is_leaf_module`, which modules to look into; `create_arg`, what values become; `to_bool`,
     `iter`, what a proxy answers; `traced_func_name`, which method of a module is traced.  `trace` returns the graph,
@@ -181,7 +181,7 @@ class Tracer:
         return type(m).__module__.startswith("retrograd.nn") and not isinstance(m, Sequential)
 
     def call_module(self, m: Module, forward: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """What a call of a submodule answers; `forward` is what it does itself."""
+        """Return the result of a submodule's call; `forward` is its own implementation."""
         path = self.path_of_module(m)
         if self.is_leaf_module(m, path):
             return self.create_proxy("call_module", path, args, kwargs)
@@ -194,7 +194,7 @@ class Tracer:
         return self._paths[id(mod)]
 
     def create_arg(self, a: Any) -> Any:
-        """What stands for a value in the graph: nodes for proxies and tensors, in nested containers too.
+        """Return a value's form in the graph: nodes for proxies and tensors, in nested containers too.
 
         A named tuple or dataclass that has some becomes a node that makes it.
         """
@@ -325,7 +325,7 @@ def _watching(base: Any, tracer: Tracer) -> type:
 
 
 class Placeholder:
-    """The type of `PH`, which stands in `concrete_args` for values that are not known.
+    """The type of `PH`, the placeholder in `concrete_args` for unknown values.
 
     >>> from retrograd import fx
     >>> f = lambda d: d["a"] * d["factors"][0] + d["factors"][1]
@@ -357,7 +357,7 @@ def _is_known(name: str, concrete: dict[str, Any]) -> bool:
 
 @has_side_effect
 def check_concrete(value: Any, expected: Any, name: str) -> tuple:
-    """What stands in the places of PH; a ValueError if all else is not as it was when the code was traced."""
+    """Return the values at PH; raise ValueError if any other argument differs from the traced one."""
     leaves, spec = optree.tree_flatten(value)
     known, structure = optree.tree_flatten(expected)
     if spec != structure or not all(map(_is_alike, leaves, known)):

@@ -1,4 +1,4 @@
-"""What a traced program writes to: stand-ins for a module's tensors while it runs, and what has become of them."""
+"""Writes of a traced program: proxies for a module's tensors while it runs, and their final values."""
 
 import inspect
 from collections.abc import Callable, Iterable
@@ -32,7 +32,7 @@ class Mutation(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What the program assigned to an attribute of that qualified name, in place of `outside` if that was a tensor."""
+    """A value assigned by the program to an attribute; it replaces `outside` if that was a tensor."""
 
     name: str
     outside: Tensor | None
@@ -155,7 +155,7 @@ def _written(kind: str, target: str, inside: Tensor | None, old: Node | None, ne
 
 
 def numbers_of(node: Any, recorded: bool = False) -> Any:
-    """What is written to all of a tensor, from the result of the write."""
+    """Return the value written to an entire tensor, from the result of the write."""
     merged = node.args[0] if _is_call(node, _detach) and not recorded else node
     whole = _is_call(merged, _view_scatter) and merged.kwargs["chain"] == () and _alike(merged, merged.args[1])
     numbers = merged.args[1] if whole else node
@@ -171,7 +171,7 @@ def _alike(a: Node, b: Any) -> bool:
 
 
 def keeps_old(node: Node) -> bool:
-    """Whether something shows or saves a value past the end of the run, when what it lies in has been written to."""
+    """Return whether a view or a saved value outlives the run although its memory has been written to."""
     return any(user.op == "output" or _saves(user, node) or _shows(user) for user in node.users)
 
 

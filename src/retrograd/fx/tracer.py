@@ -167,7 +167,7 @@ class TraceLevel(Level):
         return make(example, self, node)
 
     def stand_in(self, tensor: Tensor) -> Tensor:
-        """What stands for a tensor from outside, which the code may write to."""
+        """Return the proxy of a tensor from outside, which the code may write to."""
         if id(tensor) not in self._inside:
             inside = make(tensor, self, tensor)
             inside = Parameter(inside, requires_grad=False) if isinstance(tensor, Parameter) else inside
@@ -197,7 +197,7 @@ class TraceLevel(Level):
     # ------------------------------------------------------------------------------------------ what it meets
 
     def operand(self, a: Any) -> Any:
-        """What stands for an operand in the graph: the node of a tensor, or a constant."""
+        """Return an operand's form in the graph: the node of a tensor, or a constant."""
         if isinstance(a, Tensor):
             a = self._as_inside(a)
             source = a.tag if a.level is self else a  # a node, or a tensor from outside
@@ -209,7 +209,7 @@ class TraceLevel(Level):
         return self.read(leaf).item() if isinstance(leaf, Tensor) and leaf.level is self else leaf
 
     def _as_inside(self, a: Any) -> Any:
-        """What stands for an operand, if it is a tensor from outside that the code may write to."""
+        """Return the proxy of an operand that is a tensor from outside, which the code may write to."""
         outside = isinstance(a, Tensor) and a.level is not self and id(a) in self._inside
         return self._inside[id(a)][1] if outside else a
 
@@ -235,7 +235,7 @@ class TraceLevel(Level):
         return f"{CONSTANT_NAME}{number}"
 
     def _picked(self, node: Node, outs: dict[tuple, Tensor]) -> dict[tuple, Node]:
-        """The nodes of tensors by their places in a result, by way of the nodes of the lists that these stand in."""
+        """Return the nodes of tensors by their paths in a result, through the nodes of the lists around them."""
         picks = {(): node}
         for path, out in outs.items():
             for depth in range(1, len(path) + 1):

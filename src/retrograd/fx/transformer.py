@@ -1,4 +1,4 @@
-"""Making a graph anew node by node, with every step open to change."""
+"""Rebuild a graph node by node; subclasses change each step."""
 
 from collections.abc import Callable
 from typing import Any
@@ -39,7 +39,7 @@ class Transformer(Interpreter):
         return GraphModule(self.tracer.home(self.module, keep), self.tracer.graph, keep)
 
     def run_node(self, node: Node) -> Any:
-        """What stands for the result of one node."""
+        """Return the proxy of one node's result."""
         result = super().run_node(node)
         if isinstance(result, Proxy) and not result.node.meta.get("val"):
             result.node.meta = {**result.node.meta, **node.meta}

@@ -45,7 +45,7 @@ def attend(q, k, v, allowed, added, queries, keys, scale, causal, out, sums):
 @separate(4)
 @np.errstate(invalid="ignore")
 def attend_grad(g, of_sums, out, sums, q, k, v, allowed, added, queries, keys, scale, causal, dq, dk, dv, dscores):
-    """What `attend` sends back, into arrays for q, k, v and the scores, or None: with the dimensions in front of q.
+    """Write the gradients of `attend` for q, k, v and the scores into arrays, or None, with q's leading dimensions.
 
     The array for the scores must hold zeros, which stay where no query looks.
 
@@ -75,7 +75,7 @@ def attend_grad(g, of_sums, out, sums, q, k, v, allowed, added, queries, keys, s
 
 
 def _blocks(q, allowed, added, queries, keys, causal):
-    """Of each block the places of its queries and of the keys that they may see, and its masks."""
+    """Yield for each block the slices of its queries and of the keys they may attend to, and its masks."""
     count, pairs = math.prod(q.shape[:-2]), 0
     bounds = zip(pairwise(queries.tolist()), pairwise(keys.tolist()), strict=True)
     for (start, stop), (begin, end) in bounds:
@@ -109,7 +109,7 @@ class _Masks:
         return mask[..., first:last, :seen]
 
     def __iter__(self):
-        """What is added, what is allowed, and if causal by how many places the queries lie behind the first key."""
+        """Return the additive mask, the boolean mask and, if causal, the offset of the queries from the first key."""
         return iter((self.added, self.allowed, self.block[0] if self.causal else None))
 
 

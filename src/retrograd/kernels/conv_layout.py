@@ -97,7 +97,7 @@ def plan_of(sizes, kernel, out, stride, before, dilation):
 
 
 def _table(plan, out, stride, strides):
-    """What grid.hpp reads: how many parts, taps, rows and columns, run, length, strides; then parts, taps and rows."""
+    """Return the layout for conv_layout.hpp: counts, run, length and strides; then the parts, taps and rows."""
     gapless = plan.rows == out
     rows = [0] if gapless else [i * strides[0] + j * strides[1] for i, j in np.ndindex(*out[:2])]
     table = [len(plan.parts), len(plan.places), len(rows), math.prod(out) if gapless else out[2]]

@@ -111,7 +111,7 @@ def _padded(x, dims, value):
 
 
 def _read(x, dim, read):
-    """What a tap reads along one dimension."""
+    """Return the elements that a tap reads along one dimension."""
     return x[(slice(None),) * dim + (read,)] if isinstance(read, slice) else np.take(x, read, axis=dim)
 
 

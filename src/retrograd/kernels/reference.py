@@ -351,7 +351,7 @@ def _write(out, *results):
 
 
 def standardize_rows(x, eps):
-    """Of each row (x - mean) / sqrt(variance + eps), the mean and the variance."""
+    """Return for each row (x - mean) / sqrt(variance + eps), its mean and its variance."""
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.add.reduce(x, axis=-1) / np.asarray(x.shape[-1], x.dtype)
         out = x - mean[..., None]
@@ -541,7 +541,7 @@ def _shifted(x, offsets, out):
 
 
 def _each(ufunc, x, offsets):
-    """What a ufunc makes of the rows of each segment, for each of these."""
+    """Return the reduction of each segment's rows by a ufunc."""
     found = np.empty((len(x), len(offsets) - 1, x.shape[2]), x.dtype)
     _reduced(ufunc, x, offsets, 0, found)
     return np.repeat(found, np.diff(offsets), axis=1)

@@ -1,4 +1,4 @@
-"""Defining and extending operators by name: what PyTorch has as functions beside the operator's methods."""
+"""Define and extend operators by name: PyTorch's functions that correspond to an operator's methods."""
 
 import functools
 from collections.abc import Callable, Sequence

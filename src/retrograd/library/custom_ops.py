@@ -119,7 +119,7 @@ def register(schema: CustomSchema, *, strict: bool) -> CustomOperator:
 
 
 def second_definition(known: CustomOperator, place: str) -> str:
-    """What is wrong with defining an operator again, at that place."""
+    """Return the error for defining an operator twice, with the location of the first definition."""
     return f"{known.name}: defined already, at {known.parts.place}; this is a second definition, at {place}"
 
 

@@ -28,7 +28,7 @@ class _Refusal:
 
 
 def checked(name: str, formula: Callable, cotangents: Sequence, kept: Sequence, found: list) -> list:
-    """What a formula found, if its derivatives can be had where somebody is going to ask for them.
+    """Return a formula's gradients after checking that they can be differentiated where that may be needed.
 
     A formula is linear in the cotangents.  If these have derivatives that what it found has not, it has left the graph.
     If only what it kept has some, they may be zero: a formula has stayed in the graph if it depends on cotangents that

@@ -109,7 +109,7 @@ class CustomSchema(Schema):
         return tuple([False if g is None else _as_list(p, g) for p, g in zip(self.by_position, given, strict=True)])
 
     def place(self, number: int, count: int, params: dict) -> str:
-        """What one of so many flat inputs is called, such as "x" or "ys[2]"."""
+        """Return the name of a flat input, such as "x" or "ys[2]"."""
         names: list[str] = []
         named = self.named(range(count), params)
         for p in self.inputs:

@@ -123,7 +123,7 @@ def _type(reader: Reader) -> tuple[str, bool]:
 
 
 def _mark(reader: Reader) -> bool:
-    """What stands in the parentheses of `Tensor(a!)`: a name for the memory, and whether it is written to."""
+    """Parse the parentheses of `Tensor(a!)`: a name for the memory, and whether it is written to."""
     if not reader.peek().isidentifier():
         reader.fail("expected a name, as in Tensor(a!)")
     reader.take()

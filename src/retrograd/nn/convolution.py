@@ -242,7 +242,7 @@ class Conv3d(_Conv):
 
 
 class ConvTranspose1d(_ConvTranspose):
-    """What `Conv1d` with the same settings does to gradients: images (n, in_channels, l) to larger ones.
+    """Apply the gradient of `Conv1d` with the same settings: map images (n, in_channels, l) to larger ones.
 
     `weight` (in_channels, out_channels / groups, k), `bias` (out_channels). The size of the result is
     (l - 1) stride - 2 padding + dilation (k - 1) + output_padding + 1. Zeiler et al., CVPR 2010.

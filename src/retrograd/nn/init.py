@@ -79,7 +79,7 @@ def ones_(tensor: Any) -> Tensor:
 
 
 def fans(tensor: Any) -> tuple[int, int]:
-    """Of a weight (out, in, ...): how many inputs each output sums over, and how many outputs an input has.
+    """Return (fan_in, fan_out) of a weight (out, in, ...): inputs per output, and outputs per input.
 
     >>> import retrograd as rg
     >>> fans(rg.empty(3, 4))

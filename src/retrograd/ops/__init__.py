@@ -90,7 +90,7 @@ bind_arithmetic({name: registry[name] for name in _ARITHMETIC.split()})
 
 
 def public(home=""):
-    """What has a name in `rg.<home>` ("": in `rg` itself), by that name: operators, and functions that are none."""
+    """Return the operators and functions in the namespace `rg.<home>` ("": `rg` itself), by name."""
     named = {name: operator for operator in registry.values() for name in operator.public_names}
     parts = [(*name.rpartition("."), member) for name, member in {**named, **functions.functions}.items()]
     return {last: member for where, _, last, member in parts if where == home}

@@ -115,7 +115,7 @@ class Position(Reduction, differentiable=False):
 
     @classmethod
     def batch(cls, batched, n, /, x, *, dim=None, keepdim=False):
-        """Of all dimensions, a flattened example is a row."""
+        """Return the batched reduction over all dimensions: each flattened example is a row."""
         if dim is not None and x.ndim > 1:
             return registry[cls.__name__](x, shift_dims(cls.__name__, dim, x.ndim - 1), keepdim)
         canonical_dims(cls.__name__, dim, x.ndim - 1)

@@ -134,7 +134,7 @@ class _Arranger:
 
 
 def _paths(group: Group, path: tuple[Group, ...]) -> Iterator[tuple[int, tuple[Group, ...]]]:
-    """Of every vertex in a group, the groups that hold it, the outermost first."""
+    """Yield every vertex in a group with the groups that contain it, outermost first."""
     for member in group.members:
         if isinstance(member, Group):
             yield from _paths(member, (*path, member))
@@ -147,7 +147,7 @@ def _name(member: "int | Group") -> Key:
 
 
 def _element(path: tuple[Group, ...], depth: int, vertex: int) -> Key:
-    """What the group at a depth of a vertex's path holds: the next group, or the vertex."""
+    """Return the child of the group at a depth of a vertex's path: the next group, or the vertex."""
     return _name(path[depth + 1]) if depth + 1 < len(path) else vertex
 
 

@@ -90,7 +90,7 @@ class _Folder:
         return blocks
 
     def _next(self, children: list[int]) -> int:
-        """What a chain goes on with: the largest child; beside a small one, what feeds it, as x does in x + f(x)."""
+        """Return the child that continues a chain: the largest, or the input of a small one, as x in x + f(x)."""
         largest = max(children, key=lambda child: (self.vertices[child].kind != LEAF, self.size[child]))
         feeding = [child for child in children if 1 < len(set(self.consumers[child])) <= FEW]
         if feeding and self.size[largest] <= LONGEST:

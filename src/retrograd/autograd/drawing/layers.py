@@ -282,7 +282,7 @@ class _Drawing:
                     yield link
 
     def _stiffen(self, upright: set[Arrow]) -> None:
-        """Give the links of columns more weight, so that what stands beside them makes room."""
+        """Give the links of columns more weight, so that their neighbors make room."""
         for links in (self.above, self.below):
             for found in links.values():
                 found[:] = [k._replace(weight=k.weight * STIFF) if k in upright else k for k in found]
@@ -375,7 +375,7 @@ class _Drawing:
         return tops, bottoms
 
     def _top(self, box: Key, tops: list[float], bottoms: list[float]) -> float:
-        """Boxes stand in the middle of their row."""
+        """Return the top of a box, such that it is centered in its row."""
         row = self.row[box]
         return (tops[row] + bottoms[row] - self.sizes[box].height) / 2
 

@@ -65,7 +65,7 @@ def _operator(node: Any, inputs: tuple[int, ...]) -> Vertex:
 
 
 def _facts(node: Any) -> Iterator[str]:
-    """What the pointer shows of an operator: its params, and what it saved for the backward pass."""
+    """Yield the lines of an operator's tooltip: its params, and what it saved for the backward pass."""
     for name, value in (node.params or {}).items():
         text = repr(value)
         yield f"{name} = {text if len(text) <= 60 else text[:57] + '...'}"

@@ -86,7 +86,7 @@ def caption_of(vertices: Sequence[Vertex]) -> str:
 
 
 def _legend(legend: Sequence[tuple[str, str]], x: float) -> tuple[list[str], float]:
-    """What classes mean, each a small box and words, from a place behind the caption on; and where it ends."""
+    """Draw the legend of classes after the caption, each a small box and a label; return where it ends."""
     parts = []
     for name, words in legend:
         box = _rect(x, MARGIN - 6, (12.0, 12.0), 3.5)

@@ -1,0 +1,57 @@
+"""Names, first lines of docstrings and headings use the field's words (docs/glossary.md), not words of our own."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.once("sources are read, nothing of them runs")
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted((ROOT / "src" / "retrograd").rglob("*.py"))
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
+BANNED = re.compile(
+    r"^(What|Of|Whoever|So many)\b|\b(that which|anew|beside|but for|stands? in|goes on|lies|so many|twins?)\b", re.I
+)
+
+
+def first_lines(path):
+    """Yield (line number, text) of the first line of every docstring in a file."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+            text = ast.get_docstring(node)
+            if text:
+                yield getattr(node, "lineno", 1), text.splitlines()[0]
+
+
+def headings(path):
+    """Yield (line number, text) of every heading of a page; lines within code blocks are none."""
+    inside = False
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        inside ^= line.startswith("```")
+        if not inside and (found := re.match(r"#+ (.*)", line)):
+            yield number, found[1]
+
+
+def banned(lines, path):
+    """Return those of (line number, text) that have a banned word."""
+    return [f"{path.relative_to(ROOT)}:{n}: {text}" for n, text in lines if BANNED.search(text)]
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in SOURCES}), ids=lambda p: str(p.relative_to(ROOT)))
+def test_first_lines_of_docstrings_use_the_fields_words(folder):
+    assert [line for path in sorted(folder.glob("*.py")) for line in banned(first_lines(path), path)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_headings_use_the_fields_words(page):
+    assert banned(headings(page), page) == []
+
+
+def test_the_check_finds_words_of_our_own():
+    lines = [(1, "What a tap reads"), (2, "Return the twin of a kernel"), (3, "Return the sum")]
+    assert banned(lines, ROOT / "README.md") == [
+        "README.md:1: What a tap reads",
+        "README.md:2: Return the twin of a kernel",
+    ]
