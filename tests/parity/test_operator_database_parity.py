@@ -10,7 +10,7 @@ RUNS = list(runs())
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-@pytest.mark.parametrize(("name", "dtype"), RUNS, ids="-".join)
+@pytest.mark.parametrize(("name", "dtype"), RUNS, ids=["-".join(run) for run in RUNS])
 def test_every_sample_gives_the_results_of_pytorch(name, dtype):
     found = [
         f"sample {number}, {aspect}: {message}"
