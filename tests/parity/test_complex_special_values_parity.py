@@ -40,10 +40,6 @@ CONVENTIONS = {
     ("ldexp", "gradient 0"): (ANYWHERE, "PyTorch takes 0 for 2 to a negative integer power"),
     ("ldexp", "gradient 1"): (EXTREME, "which of the smallest numbers a product is rounded to"),
     ("lerp", "value 0"): (EXTREME, _RANGE),
-    ("logaddexp", "value 0"): (
-        EXTREME,
-        "the imaginary part of a logarithm is an angle, at most pi; PyTorch's is not reduced",
-    ),
     ("pow", "value 0"): (EXTREME, _RANGE),
     ("pow", "gradient 0"): (EXTREME, _RANGE),
     ("pow", "gradient 1"): (EXTREME, _RANGE),

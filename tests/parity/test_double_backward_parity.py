@@ -15,7 +15,6 @@ LINEAR = "it is linear in this input, which no rule reads; PyTorch's formula nam
 BIAS = "the gradient of a bias is a sum of cotangents; PyTorch computes it together with the others"
 # (operator, number of the input) -> why its gradient depends on the input in PyTorch alone.
 KNOWN = {
-    ("grid_sample", 0): LINEAR,
     **{(f"{kind}{n}d", 2): BIAS for n in (1, 2, 3) for kind in ("conv", "conv_transpose")},
     **{(name, 2): BIAS for name in ("batch_norm", "instance_norm")},
     **{(name, 0): LINEAR for name in ("batch_norm", "instance_norm")},  # with statistics that are given

@@ -10,7 +10,8 @@ ENTRIES = with_bad_calls()
 
 # What PyTorch's refusal says where ours does more, and why that is right.
 MORE = {
-    r"must be Tensor, not int|got \(int, (int|Tensor)\)|doesn't apply to a 'int' object": (
+    r"must be Tensor, not int|got \(int, (int|Tensor)\)|doesn't apply to a 'int' object"
+    r"|'int' object has no attribute": (
         "operators take Python numbers wherever they take tensors, as NumPy's functions do"
     ),
     r"[Ee]xpected out tensor to have dtype|for argument 'out'|expects Long tensor out": (

@@ -12,7 +12,3 @@ def _gradient(x, spacing, dim, edge_order):
 
 
 CALLS = {"gradient": _gradient}
-
-KNOWN = {
-    ("logcumsumexp", "values"): "of complex numbers ours is the principal logarithm, as in logsumexp",
-}
