@@ -31,7 +31,7 @@ cpdef object record(OpBase op, tuple args, dict params, object out, object level
 @cython.locals(i=cython.int, last=cython.int, saved=list, versions=list)
 cpdef object save(GradFn fn, OpBase op, tuple args, object out, unsigned long long wanted, long long outs)
 
-@cython.locals(i=cython.int, needed=cython.bint, avals=list)
+@cython.locals(i=cython.int, needed=cython.bint, mixed=cython.bint, avals=list)
 cpdef object keep_avals(GradFn fn, OpBase op, tuple args, object out, unsigned long long wanted)
 
 cpdef object notify_watchers(tuple watchers, GradFn fn)
@@ -42,3 +42,5 @@ cpdef object snapped(object saved)
 cpdef object kept_output(object out)
 cpdef object aval_of(object a)
 cpdef bint agrees(TensorBase a, TensorBase out) except -1
+
+cpdef bint mixes(tuple args) except -1

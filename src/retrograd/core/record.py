@@ -52,7 +52,7 @@ def record2(op, a, b, out, state):
             fn.versions = (m, n, 0)
     if avals or op.reduces_cotangent:
         # A cotangent has the shape and dtype of the output. If broadcasting or promotion made these differ from the
-        # input's, the input's aval is saved, and `GradFn.pull` reduces the cotangent to it.
+        # input's, its aval is saved, and `GradFn.pull` reduces the cotangent to it.
         x = aval_of(a) if avals & 1 or (op.reduces_cotangent and left is not None and not agrees(a, out)) else None
         y = aval_of(b) if avals & 2 or (op.reduces_cotangent and right is not None and not agrees(b, out)) else None
         if x is not None or y is not None:
@@ -252,12 +252,16 @@ def keep_avals(fn, op, args, out, wanted):
     """Save the avals that rules ask for, and those of inputs to which a cotangent must be reduced."""
     avals = [None] * (op.last + 1)
     needed = False
+    # A rule that reads inputs of several dtypes may promote the cotangent of an input that agrees with the output.
+    mixed = op.reduces_cotangent and mixes(args)
     for i in range(op.last + 1):
         if op.variadic and i == op.last:
             if wanted >> i & 1:
                 avals[i] = tuple([aval_of(a) for a in args[i:]])
                 needed = True
-        elif wanted >> i & 1 or (op.reduces_cotangent and fn.edges[i] is not None and not agrees(args[i], out)):
+        elif wanted >> i & 1 or (
+            op.reduces_cotangent and fn.edges[i] is not None and (mixed or not agrees(args[i], out))
+        ):
             avals[i] = aval_of(args[i])
             needed = True
     if needed:
@@ -267,6 +271,17 @@ def keep_avals(fn, op, args, out, wanted):
 def agrees(a, out):
     """Return whether a cotangent of the output has the shape and dtype of the input."""
     return (a.level is None and same_kind(a.value, out.value)) or a.aval == out.aval
+
+
+def mixes(args):
+    """Return whether operands are floating tensors of different dtypes."""
+    first = None
+    for a in args:
+        if isinstance(a, TensorBase) and is_differentiable(a.dtype):
+            if first is not None and a.dtype != first:
+                return True
+            first = a.dtype
+    return False
 
 
 def aval_of(a):

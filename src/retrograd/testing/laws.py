@@ -1,5 +1,6 @@
 """The laws: `law_<name>(op, args, params)` raises AssertionError if it is violated."""
 
+import warnings
 from collections.abc import Callable
 from itertools import combinations
 from typing import Any
@@ -395,6 +396,27 @@ def law_float32(op: Op, args: tuple, params: dict) -> None:
 
 
 _SINGLE = {"f": np.float32, "c": np.complex64}
+
+
+def law_mixed_dtypes(op: Op, args: tuple, params: dict) -> None:
+    """Check that cotangents have their inputs' dtypes where one input is a 0-d tensor of double precision.
+
+    Such a tensor does not promote the others, but inside of a derivative rule it may meet values that it promotes.
+    """
+    single = [Tensor(a.value.astype(_SINGLE[a.dtype.kind])) if is_float(a) else a for a in args]
+    if not op.definition.public or sum(map(is_float, args)) < 2:  # others call internal operators with one dtype
+        return
+    for i, a in enumerate(args):
+        if not is_float(a) or not a.numel():
+            continue
+        mixed = (*single[:i], Tensor(np.asarray(a.value.ravel()[0])), *single[i + 1 :])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # losses warn of operands that broadcast
+            if _refusal(op, mixed, params):
+                continue
+            f, xs = closed(op, mixed, params)
+            for x, g in zip(xs, pull(f, xs, directions(f(*xs), 2)), strict=True):
+                assert g is None or g.aval == x.aval, f"{op.name}: the cotangent of {x.aval} is {g.aval}"
 
 
 def law_complex(op: Op, args: tuple, params: dict) -> None:
