@@ -1,6 +1,6 @@
-"""Activations: functions of each element by itself; the shape stays, nested tensors too.
+"""Elementwise activations. They keep the shape, also of nested tensors.
 
-Those with `inplace` can write the result into their input, and return that.
+With `inplace`, an activation overwrites its input with the result and returns it.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ class _Elementwise(Settings):
 
     def forward(self, input: Tensor) -> Tensor:
         """Elementwise."""
-        # Write in place into a copy: the derivative may need the values that are overwritten.
+        # Write in place into a copy, because the derivative may need the overwritten values.
         return input.copy_(self._of(input.clone())) if self.inplace else self._of(input)
 
 
@@ -41,7 +41,7 @@ class _Plain(_Elementwise):
         super().__init__()
 
 
-# ------------------------------------------------------------------------------------------ made of straight lines
+# ------------------------------------------------------------------------------------------ piecewise linear
 
 
 class ReLU(_InPlace):
@@ -105,10 +105,10 @@ class LeakyReLU(_Elementwise):
 
 
 class PReLU(_Elementwise):
-    """x where x > 0, else weight · x, of slopes that are learned: He et al., ICCV 2015.
+    """x where x > 0, else weight · x, with learned slopes: He et al., ICCV 2015.
 
-    `weight` (num_parameters) is one slope, or one for each channel, which is dimension 1 of x. It starts as
-    `init`, and is best left out of weight decay.
+    `weight` (num_parameters) is one slope, or one per channel (dimension 1 of x). It starts as `init`, and should be
+    excluded from weight decay.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -123,7 +123,7 @@ class PReLU(_Elementwise):
         self.weight = Parameter(full((num_parameters,), float(init), dtype=dtype))
 
     def reset_parameters(self) -> None:
-        """Every slope is `init` again."""
+        """Reset every slope to `init`."""
         self.weight.detach().fill_(self.init)
 
     def _of(self, x: Tensor) -> Tensor:

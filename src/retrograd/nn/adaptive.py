@@ -32,10 +32,10 @@ def _check_cutoffs(cutoffs: Sequence[int], n_classes: int) -> list[int]:
 class AdaptiveLogSoftmaxWithLoss(Module):
     """-log softmax(x)[y] over `n_classes` classes, sorted by how frequent they are: Grave et al., arXiv 1609.04309.
 
-    The classes below the first of the `cutoffs` have scores of their own, as does each cluster of classes between
-    one cutoff and the next; the scores within cluster i come from in_features / div_value^(i + 1) features, and are
-    only computed for the samples that have a target there. Gives `output`, the log-probability of each target,
-    and `loss`, minus its mean.
+    Each class below the first of the `cutoffs` has its own score, and so has each cluster of classes between two
+    consecutive cutoffs. Scores within cluster i use in_features / div_value^(i + 1) features, and are computed only for
+    samples whose target is in that cluster. Returns `output`, the log-probability of each target, and `loss`, minus its
+    mean.
 
     >>> import retrograd as rg
     >>> from retrograd import nn

@@ -14,13 +14,13 @@ from retrograd.ops.multihead_attention import attend_heads, per_head, per_key, w
 class MultiheadAttention(Module):
     """softmax(Q Kᵀ / sqrt(head size)) V in `num_heads` subspaces of equal size: Vaswani et al., NeurIPS 2017.
 
-    Queries have shape (L, N, embed_dim), keys (S, N, kdim), values (S, N, vdim): L and S positions, N the batch,
-    which comes first if `batch_first`; without a batch there is no N. Parameters are PyTorch's: `in_proj_weight` (3
+    Queries have shape (L, N, embed_dim), keys (S, N, kdim), values (S, N, vdim): L and S positions, N the batch, which
+    is the first dimension with `batch_first`. Unbatched inputs omit N. Parameters are PyTorch's: `in_proj_weight` (3
     embed_dim, embed_dim), or `q_proj_weight`, `k_proj_weight` and `v_proj_weight` where kdim or vdim differs from
-    embed_dim; `in_proj_bias`; `out_proj`. `dropout` acts on the weights. `add_bias_kv` adds a learned key and value,
-    `bias_k` and `bias_v`, behind the others, `add_zero_attn` one of zeros. Nested queries, keys and values (N, j,
-    embed_dim) need `batch_first`; each component attends to its own. In attention of a sequence to itself, `rotary`,
-    such as `RotaryEmbedding(embed_dim // num_heads)`, turns queries and keys by where they are; PyTorch has no such
+    embed_dim; `in_proj_bias`; `out_proj`. `dropout` acts on the attention weights. `add_bias_kv` appends a learned key
+    and value, `bias_k` and `bias_v`; `add_zero_attn` appends zeros. Nested queries, keys and values (N, j, embed_dim)
+    need `batch_first`; each component attends to its own. In self-attention, `rotary`, such as
+    `RotaryEmbedding(embed_dim // num_heads)`, rotates queries and keys by their positions; PyTorch has no such
     argument.
 
     >>> import retrograd as rg
@@ -101,13 +101,13 @@ class MultiheadAttention(Module):
         is_causal: bool = False,
         cache: Any = None,
     ) -> tuple[Any, Any]:
-        """The attention's output, shaped as the query, and its weights, or None where they are not needed.
+        """Return the output, shaped as the query, and the attention weights, or None if they are not needed.
 
-        `key_padding_mask` (N, S) and `attn_mask` (L, S), (N · num_heads, L, S) or (N, 1, L, S) are True where
-        attention is forbidden, or floats that are added to the scores; queries that may look nowhere get 0. The weights
-        are (N, L, S), the mean over the heads, or (N, num_heads, L, S). `is_causal`: query i sees keys 0 to i;
-        an `attn_mask` beside it is taken to say just that. With a `KVCache`, keys and values come behind those that it
-        holds, the queries are the last positions, and masks are as wide as all keys.
+        `key_padding_mask` (N, S) and `attn_mask` (L, S), (N · num_heads, L, S) or (N, 1, L, S) are True where attention
+        is forbidden, or floats added to the scores. Queries without an allowed key get 0. The weights are (N, L, S),
+        the mean over the heads, or (N, num_heads, L, S). With `is_causal`, query i attends to keys 0 to i; a given
+        `attn_mask` is assumed to be that mask. With a `KVCache`, keys and values are appended to the cached ones, the
+        queries are the last positions, and masks cover all keys.
         """
         self._check(query, key, value)
         batched = query.ndim == 3
@@ -127,7 +127,7 @@ class MultiheadAttention(Module):
         return out, weights if batched else weights.squeeze(0)
 
     def _with_additions(self, k: Any, v: Any, masks: tuple[Any, ...]) -> tuple[Any, Any, tuple[Any, ...]]:
-        """A learned key and value behind the others, and one of zeros, which no mask forbids."""
+        """Append the learned key and value and the zeros, which no mask forbids."""
         pairs = []
         if self.bias_k is not None:
             pairs.append((self._as_heads(self.bias_k), self._as_heads(self.bias_v)))
@@ -149,7 +149,7 @@ class MultiheadAttention(Module):
             )
 
     def _project(self, query: Any, key: Any, value: Any, cache: Any) -> tuple[Any, ...]:
-        """Queries, keys and values as (N, num_heads, positions, head size)."""
+        """Return queries, keys and values as (N, num_heads, positions, head size)."""
         if query is key is value and self.in_proj_weight is not None:
             parts = F.linear(self._enter(query), self.in_proj_weight, self.in_proj_bias).chunk(3, -1)
             q, k, v = (self._as_heads(part) for part in parts)
@@ -177,20 +177,20 @@ class MultiheadAttention(Module):
         return self.q_proj_weight, self.k_proj_weight, self.v_proj_weight
 
     def _enter(self, x: Any) -> Any:
-        """A user's layout to (N, positions, width)."""
+        """Convert the user's layout to (N, positions, width)."""
         if x.ndim == 2:
             return x.unsqueeze(0)
         return x if self.batch_first else x.transpose(0, 1)
 
     def _leave(self, x: Any, batched: bool) -> Any:
-        """(N, positions, width) to the user's layout."""
+        """Convert (N, positions, width) to the user's layout."""
         if not batched:
             return x.squeeze(0)
         return x if self.batch_first else x.transpose(0, 1)
 
 
 def _future(queries: Any, seen: Any, keys: Any, last: bool) -> Any:
-    """Where keys lie behind queries, the first or `last` positions of those seen; keys behind these are for all."""
+    """Return a mask of keys later than their query, the first or `last` position; keys after `seen` are unmasked."""
     count, positions = queries.shape[-2], seen.shape[-2]
     if count == 1 and last:
         return None

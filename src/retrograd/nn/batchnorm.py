@@ -1,4 +1,4 @@
-"""Normalisation of each channel: over a batch, or of each sample by itself."""
+"""Normalisation of each channel, over a batch or per sample."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ class _ChannelNorm(Affine):
             self.num_batches_tracked.zero_()
 
     def reset_parameters(self) -> None:
-        """Weights one, biases zero, running statistics as in the beginning."""
+        """Reset weights to one, biases to zero, and the running statistics."""
         self.reset_running_stats()
         super().reset_parameters()
 
@@ -76,7 +76,7 @@ class _BatchNorm(_ChannelNorm):
             mean, var = (None, None) if self.training else (self.running_mean, self.running_var)
             return F.batch_norm(input, mean, var, self.weight, self.bias, own, 0.0, self.eps)
         check_write("add_", self.num_batches_tracked)  # before anything changes
-        # With momentum None, the mean of all batches so far: it moves by 1 / their number.
+        # With momentum None, average over all batches so far: the factor is 1 / their number.
         momentum = 1 / (int(self.num_batches_tracked) + 1) if self.momentum is None else self.momentum
         mean, var = self.running_mean, self.running_var
         out = F.batch_norm(input, mean, var, self.weight, self.bias, True, momentum, self.eps)
@@ -87,12 +87,11 @@ class _BatchNorm(_ChannelNorm):
 class BatchNorm1d(_BatchNorm):
     """(x - mean) / sqrt(var + eps) · weight + bias for each channel of x (n, num_features) or (n, num_features, l).
 
-    In training, mean and variance (divided by the number of elements) are those of the batch, over all
-    dimensions but the channels; a ValueError if there is one element alone. The buffers `running_mean` and
-    `running_var` (unbiased) move towards them by the factor `momentum`, or with momentum=None are the mean over all
-    batches, which `num_batches_tracked` counts. In evaluation the buffers are used. With track_running_stats=False
-    there are none. Nested tensors (n, num_features, j) are normalised over all their elements. Ioffe and Szegedy,
-    arXiv 1502.03167.
+    In training, mean and variance (divided by the number of elements) are those of the batch, over all dimensions
+    except the channels; a single element raises ValueError. The buffers `running_mean` and `running_var` (unbiased)
+    move towards them by the factor `momentum`; with momentum=None they are the mean over all batches, counted in
+    `num_batches_tracked`. Evaluation uses the buffers. With track_running_stats=False there are none. Nested tensors
+    (n, num_features, j) are normalised over all their elements. Ioffe and Szegedy, arXiv 1502.03167.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -161,10 +160,10 @@ class _InstanceNorm(_ChannelNorm):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """`BatchNorm1d` of each sample by itself: x (n, num_features, l) or (num_features, l).
+    """`BatchNorm1d` of each sample separately: x (n, num_features, l) or (num_features, l).
 
-    Without weights, and without running statistics, unless asked for with `affine` and `track_running_stats`; then
-    the means over the samples are kept. Ulyanov et al., arXiv 1607.08022.
+    Weights and running statistics are off by default; enable them with `affine` and `track_running_stats`. The running
+    statistics are means over the samples. Ulyanov et al., arXiv 1607.08022.
 
     >>> import retrograd as rg
     >>> from retrograd import nn

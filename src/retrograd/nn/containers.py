@@ -1,4 +1,4 @@
-"""Modules that hold modules or parameters: in sequence, in lists, by key."""
+"""Containers of modules or parameters: sequences, lists, dicts."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
@@ -47,10 +47,10 @@ def _modules(where: str, modules: Iterable[Any]) -> list[Module]:
 
 
 class Sequential(_Numbered):
-    """Modules that run in sequence, each on the result of the previous one.
+    """Run modules in sequence, each on the result of the previous one.
 
-    Made of modules, named by their numbers, or of one dict of names to modules. Indexing gives a module,
-    slicing a Sequential.
+    Takes modules, which are named by index, or one dict of names to modules. Indexing returns a module, slicing a
+    Sequential.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -144,7 +144,7 @@ class ModuleList(_Numbered):
         self._rename(entries)
 
     def _lines(self) -> Iterator[tuple[str, str]]:
-        """Neighbours that read alike share a line."""
+        """Return the lines of the entries; equal neighbours share a line."""
         for text, run in groupby(enumerate(map(repr, self._entries())), key=lambda item: item[1]):
             numbers = [number for number, _ in run]
             if len(numbers) == 1:
@@ -193,19 +193,19 @@ class _Keyed(Module):
         raise NotImplementedError
 
     def pop(self, key: str) -> Any:
-        """Take an entry out and return it."""
+        """Remove an entry and return it."""
         value = self[key]
         delattr(self, key)
         return value
 
     def clear(self) -> None:
-        """Take all entries out."""
+        """Remove all entries."""
         for key in self.keys():
             delattr(self, key)
 
 
 class ModuleDict(_Keyed):
-    """Modules by key, in the order in which they came.
+    """A dict of modules, in insertion order.
 
     >>> from retrograd import nn
     >>> heads = nn.ModuleDict({"small": nn.Linear(2, 1), "none": nn.Identity()})
@@ -226,7 +226,7 @@ class ModuleDict(_Keyed):
 
 
 class ParameterList(_Numbered):
-    """A list of parameters; a tensor that is put into it becomes one.
+    """A list of parameters; tensors put into it become parameters.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -262,7 +262,7 @@ class ParameterList(_Numbered):
 
 
 class ParameterDict(_Keyed):
-    """Parameters by key, in the order in which they came; a tensor that is put into it becomes one.
+    """A dict of parameters, in insertion order; tensors put into it become parameters.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -281,17 +281,17 @@ class ParameterDict(_Keyed):
             self.register_parameter(key, value)
 
     def setdefault(self, key: str, default: Tensor) -> Parameter:
-        """The parameter of that key, which is the default from then on if there was none."""
+        """Return the parameter of that key; if there is none, store and return the default."""
         if key not in self:
             self[key] = default
         return self[key]
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The parameter of that key, or the default."""
+        """Return the parameter of that key, or the default."""
         return self.__dict__[key] if key in self._kinds else default
 
     def copy(self) -> "ParameterDict":
-        """Another dict of the same parameters."""
+        """Return another dict of the same parameters."""
         return ParameterDict(self.items())
 
     def __or__(self, other: "ParameterDict") -> "ParameterDict":
@@ -302,7 +302,7 @@ class ParameterDict(_Keyed):
 
 
 def _lines_of_parameters(module: Module) -> Iterator[tuple[str, str]]:
-    """One line per parameter: its dtype and shape."""
+    """Return one line per parameter: its dtype and shape."""
     return ((name, f"Parameter({value.aval})") for name, value in module._own("parameter"))
 
 

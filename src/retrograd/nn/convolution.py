@@ -1,7 +1,7 @@
 """Convolutions and their transposes, of images with one to three spatial dimensions.
 
-Weights and biases start uniform within ±1 / sqrt(n), n being the numbers that each output sums over (of a transpose:
-the size of `weight` behind its first dimension).
+Weights and biases start uniform within ±1 / sqrt(n), where n is the number of terms in each output (of a transpose: the
+number of elements in one slice of `weight` along its first dimension).
 """
 
 import math
@@ -27,7 +27,7 @@ class _Convolution(Module):
     padding: Any
 
     def _set_up(self, in_channels: int, out_channels: int, kernel_size: Sizes, **settings: Any) -> None:
-        """Check all settings, then keep them."""
+        """Check all settings, then store them."""
         super().__init__()
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, settings["groups"]
         self._check_channels()
@@ -62,7 +62,7 @@ class _Convolution(Module):
             init.uniform_(self.bias, -1 / math.sqrt(count), 1 / math.sqrt(count))
 
     def extra_repr(self) -> str:
-        """Channels, kernel, and whatever is not as usual."""
+        """Return channels, kernel size, and the settings that differ from the defaults."""
         usual = {
             "padding": (0,) * self.dims,
             "dilation": (1,) * self.dims,
@@ -76,7 +76,7 @@ class _Convolution(Module):
 
 
 class _Conv(_Convolution):
-    """A convolution; images are padded here only where that is not with zeros."""
+    """Base of convolutions; padding with other values than zeros is a separate operation."""
 
     convolve: Callable[..., Tensor]
 
@@ -130,7 +130,7 @@ class _Conv(_Convolution):
 
 
 class _ConvTranspose(_Convolution):
-    """The transpose, as a linear map, of a convolution from out_channels to in_channels."""
+    """Base of transposed convolutions: the transpose of a convolution from out_channels to in_channels."""
 
     convolve: Callable[..., Tensor]
 
@@ -157,7 +157,7 @@ class _ConvTranspose(_Convolution):
         self._parameters_of(in_channels, out_channels, bias, device, dtype)
 
     def _more(self, input: Tensor, output_size: Sequence[int] | None) -> tuple[int, ...]:
-        """The output padding that gives images of that size, of which the last dimensions count."""
+        """Return the output padding that gives images of that size; only its last dimensions count."""
         if output_size is None:
             return self.output_padding
         wanted = tuple(output_size)[-self.dims :]
@@ -180,7 +180,7 @@ class _ConvTranspose(_Convolution):
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """Images (n, in_channels, ...) or (in_channels, ...) to images with out_channels.
 
-        Where the stride is more than 1, several sizes of the result fit: `output_size` says which is meant.
+        If the stride is more than 1, several output sizes are valid; `output_size` selects one.
         """
         check_images(type(self).__name__, input, self.dims)
         return type(self).convolve(
@@ -196,12 +196,12 @@ class _ConvTranspose(_Convolution):
 
 
 class Conv1d(_Conv):
-    """The sums of windows of images (n, in_channels, l), weighed by `weight`, plus `bias`.
+    """Return the sums of windows of images (n, in_channels, l), weighted by `weight`, plus `bias`.
 
-    `weight` (out_channels, in_channels / groups, k), `bias` (out_channels). `padding` zeros, or as
-    `padding_mode` says "reflect", "replicate" or "circular", are put on both ends; "same" keeps the size,
-    "valid" pads nothing. The size of the result is (l + 2 padding - dilation (k - 1) - 1) // stride + 1.
-    Images may come without n, and in nested tensors (n, in_channels, j).
+    `weight` (out_channels, in_channels / groups, k), `bias` (out_channels). Both ends are padded by `padding` elements:
+    zeros, or by `padding_mode` "reflect", "replicate" or "circular"; "same" keeps the size, "valid" pads nothing. The
+    size of the result is (l + 2 padding - dilation (k - 1) - 1) // stride + 1. Images may be unbatched (no n), or
+    nested tensors (n, in_channels, j).
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -216,7 +216,7 @@ class Conv1d(_Conv):
 
 
 class Conv2d(_Conv):
-    """`Conv1d` of images (n, in_channels, h, w); sizes are numbers, or one for each of the two dimensions.
+    """`Conv1d` of images (n, in_channels, h, w); each size is one integer or two, one per dimension.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -229,7 +229,7 @@ class Conv2d(_Conv):
 
 
 class Conv3d(_Conv):
-    """`Conv1d` of images (n, in_channels, d, h, w); sizes are numbers, or one for each of the three dimensions.
+    """`Conv1d` of images (n, in_channels, d, h, w); each size is one integer or three, one per dimension.
 
     >>> import retrograd as rg
     >>> from retrograd import nn

@@ -6,9 +6,9 @@ from retrograd.nn.settings import Settings
 
 
 class CosineSimilarity(Settings):
-    """The cosine of the angle between vectors along `dim`, of norms that are taken to be at least `eps`.
+    """Return the cosine of the angle between vectors along `dim`; norms are clamped to at least `eps`.
 
-    The two inputs broadcast; the dimension is gone from the result.
+    The two inputs broadcast; the result lacks the dimension.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -20,12 +20,12 @@ class CosineSimilarity(Settings):
         super().__init__(dim=dim, eps=eps)
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """Two tensors of vectors to a tensor of cosines."""
+        """Map two tensors of vectors to a tensor of cosines."""
         return F.cosine_similarity(x1, x2, self.dim, self.eps)
 
 
 class PairwiseDistance(Settings):
-    """The p-norm of x1 - x2 + eps along the last dimension, which stays, with size 1, if `keepdim`.
+    """Return the p-norm of x1 - x2 + eps along the last dimension, which keeps size 1 with `keepdim`.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -37,5 +37,5 @@ class PairwiseDistance(Settings):
         super().__init__(norm=p, eps=eps, keepdim=keepdim)
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """Two tensors (..., size), which broadcast, to a tensor (...)."""
+        """Map two tensors (..., size), which broadcast, to a tensor (...)."""
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)

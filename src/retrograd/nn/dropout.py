@@ -1,4 +1,4 @@
-"""Dropout: in training zeros at random, drawn from the default generator; in evaluation the input itself."""
+"""Dropout: random zeros in training, drawn from the default generator; the identity in evaluation."""
 
 from retrograd.core import Tensor
 from retrograd.nn import functional as F
@@ -22,9 +22,9 @@ class _Dropout(Settings):
 
 
 class Dropout(_Dropout):
-    """In training, each element is zero with probability p, and x / (1 - p) else.
+    """In training, each element becomes zero with probability p, otherwise x / (1 - p).
 
-    Of tensors of any shape, nested ones too. Srivastava et al., JMLR 15 (2014).
+    Accepts tensors of any shape, and nested tensors. Srivastava et al., JMLR 15 (2014).
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -76,7 +76,7 @@ class Dropout3d(_Dropout):
 
 
 class AlphaDropout(_Dropout):
-    """In training, each element is where `SELU` saturates with probability p; mean 0 and variance 1 stay.
+    """In training, each element gets the saturation value of `SELU` with probability p; keeps mean 0, variance 1.
 
     Klambauer et al., arXiv 1706.02515.
 

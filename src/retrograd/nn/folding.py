@@ -1,4 +1,4 @@
-"""Between images and columns of the windows that a kernel sees."""
+"""Convert between images and columns of the windows under a kernel."""
 
 from collections.abc import Sequence
 
@@ -10,9 +10,9 @@ Sizes = int | Sequence[int]
 
 
 class Unfold(Settings):
-    """Images (n, channels, h, w) to columns (n, channels · kernel height · width, windows), one for each window.
+    """Map images (n, channels, h, w) to columns (n, channels · kernel height · width, windows), one per window.
 
-    Sizes are one number for both dimensions or one for each; images may come without n.
+    Each size is one integer for both dimensions or two, one per dimension; images may be unbatched (no n).
 
     >>> import retrograd as rg
     >>> from retrograd import nn

@@ -1,4 +1,4 @@
-"""The operators of neural networks, under the names that torch.nn.functional gives them."""
+"""Operators of neural networks, under their names in torch.nn.functional."""
 
 from retrograd import ops
 

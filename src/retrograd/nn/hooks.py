@@ -7,7 +7,7 @@ from retrograd.core.hooks import RemovableHandle
 
 
 class Hook(NamedTuple):
-    """A registered function, and whether it sees keyword arguments."""
+    """A registered function, and whether it receives keyword arguments."""
 
     function: Callable[..., Any]
     with_kwargs: bool
@@ -17,7 +17,7 @@ Hooks = dict[int, Hook]
 
 
 def add(hooks: Hooks, hook: Hook, prepend: bool) -> RemovableHandle:
-    """Register a hook, last or first of those that are there."""
+    """Register a hook, after or before the existing ones."""
     if not callable(hook.function):
         raise TypeError(f"a hook must be callable, got {type(hook.function).__name__}")
     others = dict(hooks) if prepend else {}
@@ -29,7 +29,7 @@ def add(hooks: Hooks, hook: Hook, prepend: bool) -> RemovableHandle:
 
 
 def before(module: Any, hooks: Hooks, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
-    """Run the forward pre-hooks, and return the arguments that they replace."""
+    """Run the forward pre-hooks, and return the arguments, which hooks may replace."""
     for hook in list(hooks.values()):
         if hook.with_kwargs:
             args, kwargs = _both(hook.function(module, args, kwargs), args, kwargs)
@@ -49,7 +49,7 @@ def _both(result: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict
 
 
 def after(module: Any, hooks: Hooks, args: tuple, kwargs: dict[str, Any], output: Any) -> Any:
-    """Run the forward hooks, and return the output that they replace."""
+    """Run the forward hooks, and return the output, which hooks may replace."""
     for hook in list(hooks.values()):
         given = (args, kwargs, output) if hook.with_kwargs else (args, output)
         result = hook.function(module, *given)

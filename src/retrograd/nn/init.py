@@ -1,6 +1,6 @@
 """Initial values in PyTorch's distributions: `<name>_(tensor, ...)` writes in place and returns the tensor.
 
-Random ones draw from the default generator, or from the `generator` that is given.
+Random ones draw from the default generator unless `generator` is given.
 """
 
 import math
@@ -24,7 +24,7 @@ def _write(tensor: Any, value: Any) -> Any:
 
 
 def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Numbers uniform between a and b.
+    """Fill with values uniform between a and b.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -35,7 +35,7 @@ def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Generator |
 
 
 def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Numbers from the normal distribution of that mean and standard deviation."""
+    """Fill with values from the normal distribution of that mean and standard deviation."""
     return _write(tensor, randn(tensor.shape, generator=generator, dtype=tensor.dtype) * std + mean)
 
 
@@ -47,9 +47,9 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Values from the normal distribution, redrawn until they are between a and b.
+    """Fill with values from the normal distribution, redrawn until they are between a and b.
 
-    A ValueError says so if less than one in a thousand would.
+    Raises ValueError if less than one draw in a thousand would be.
     """
     share = (math.erf((b - mean) / (std * math.sqrt(2))) - math.erf((a - mean) / (std * math.sqrt(2)))) / 2
     if share < 1e-3:
@@ -64,7 +64,7 @@ def trunc_normal_(
 
 
 def constant_(tensor: Any, val: float) -> Tensor:
-    """The same value everywhere."""
+    """Fill with one value."""
     return _write(tensor, val)
 
 
@@ -178,7 +178,7 @@ def eye_(tensor: Any) -> Tensor:
 
 
 def dirac_(tensor: Any, groups: int = 1) -> Tensor:
-    """Kernels (out, in, ...) of convolutions that pass as many of the inputs as they can, in each of the groups.
+    """Fill kernels (out, in, ...) so that the convolution passes as many inputs as possible in each group.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -198,7 +198,7 @@ def dirac_(tensor: Any, groups: int = 1) -> Tensor:
 
 
 def orthogonal_(tensor: Any, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """gain times a random matrix with orthogonal rows, or columns if fewer; all dimensions but the first are one.
+    """Fill with gain times a random matrix with orthogonal rows, or columns if fewer; dimensions after 0 are flattened.
 
     Saxe, McClelland and Ganguli, ICLR 2014.
 
@@ -214,12 +214,12 @@ def orthogonal_(tensor: Any, gain: float = 1.0, generator: Generator | None = No
         return tensor
     rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
     q, r = _qr(randn((max(rows, columns), min(rows, columns)), generator=generator, dtype=tensor.dtype))
-    q = q * r.diagonal().sign()  # without which QR would prefer some matrices
+    q = q * r.diagonal().sign()  # QR alone would not give a uniform distribution
     return _write(tensor, (q.mT if rows < columns else q).reshape(tensor.shape) * gain)
 
 
 def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
-    """Normal values of that standard deviation, with zeros in a share `sparsity` of each column: Martens, ICML 2010.
+    """Fill with normal values, and zeros in a fraction `sparsity` of each column: Martens, ICML 2010.
 
     >>> import retrograd as rg
     >>> from retrograd import nn

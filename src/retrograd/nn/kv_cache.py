@@ -1,4 +1,4 @@
-"""A cache of keys and values of attention for later calls."""
+"""Cache of attention keys and values for later calls."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,12 +13,12 @@ Pair = tuple[Any, Any]
 
 
 class KVCache:
-    """The keys and values of every attention that it is passed through, so that generation computes each position once.
+    """Store the keys and values of attention modules, so that generation computes each position only once.
 
     Pass the new positions alone, with the same cache each time, to a `MultiheadAttention`, a transformer's layer,
-    encoder or decoder: `layer(x, is_causal=True, cache=cache)`. What was there before is attended to as well. Keys
-    and values of a decoder's memory are computed in the first call, and kept. `len(cache)` is the number of positions
-    seen.
+    encoder or decoder: `layer(x, is_causal=True, cache=cache)`. Queries attend to the cached positions too. Keys and
+    values of a decoder's memory are computed in the first call, then reused. `len(cache)` is the number of cached
+    positions.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -34,7 +34,7 @@ class KVCache:
         self._kept: dict[Module, Pair] = {}
 
     def take(self, owner: Module, project: Callable[[], Pair]) -> Pair:
-        """All keys and values (batch, heads, positions, size) of a module so far, new ones from `project` last."""
+        """Return all keys and values (batch, heads, positions, size) of a module; `project` computes the new ones."""
         key, value = project()
         before = self._grown.get(owner)
         if before is not None:
@@ -62,7 +62,7 @@ class KVCache:
                 held[owner] = tuple(_index_select(x, 0, order) for x in pair)
 
     def crop(self, length: int) -> None:
-        """Forget all positions but the first `length`."""
+        """Drop all positions except the first `length`."""
         if not 0 <= length <= len(self):
             raise ValueError(f"KVCache.crop: length must lie between 0 and {len(self)}, got {length}")
         self._grown = {owner: (key[..., :length, :], value[..., :length, :]) for owner, (key, value) in self._pairs()}
@@ -74,7 +74,7 @@ class KVCache:
         return next((int(key.shape[-2]) for _, (key, _) in self._pairs()), 0)
 
     def __bool__(self) -> bool:
-        return True  # an empty cache is a cache
+        return True  # not false when empty: an empty cache is still a cache
 
 
 class Memory:

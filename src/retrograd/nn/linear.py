@@ -1,4 +1,4 @@
-"""Linear and bilinear layers, and those that only pass on or reshape."""
+"""Linear and bilinear layers, identity, and layers that reshape."""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from retrograd.nn.settings import unfilled
 
 
 class Identity(Module):
-    """Returns its input; whatever arguments it is made with are ignored.
+    """Return the input; constructor arguments are ignored.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -122,7 +122,7 @@ class Bilinear(Module):
 
 
 class Flatten(Module):
-    """Makes one dimension of the dimensions from `start_dim` to `end_dim`, both included.
+    """Flatten the dimensions from `start_dim` to `end_dim`, both included, into one.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -136,7 +136,7 @@ class Flatten(Module):
         self.end_dim = end_dim
 
     def forward(self, input: Tensor) -> Tensor:
-        """(N, a, b, ...) to (N, a·b·...) as the defaults are."""
+        """(N, a, b, ...) to (N, a·b·...) by default."""
         return input.flatten(self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
@@ -145,7 +145,7 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Splits dimension `dim` into the sizes `unflattened_size`; one size may be -1, which is inferred.
+    """Split dimension `dim` into the sizes `unflattened_size`; one size may be -1, which is inferred.
 
     >>> import retrograd as rg
     >>> from retrograd import nn

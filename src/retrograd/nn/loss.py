@@ -92,7 +92,7 @@ class HuberLoss(_Loss):
 class KLDivLoss(_Loss):
     """y (log y - x): input x holds log-probabilities, target y probabilities, or their logs if `log_target`.
 
-    reduction="batchmean" is the sum divided by the first size: the divergence as it is defined.
+    reduction="batchmean" is the sum divided by the first size: the mathematical definition.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -124,8 +124,8 @@ class _ClassLoss(_Loss):
 class CrossEntropyLoss(_ClassLoss):
     """-log softmax(x)[y]: input scores (N, C, ...) or (C), target class indices (N, ...) or ().
 
-    The target may be probabilities shaped as the input. `weight` (C) weighs the classes, "mean" divides by
-    the weights of the targets, and those equal to `ignore_index` do not count.
+    The target may be probabilities shaped as the input. `weight` (C) weights the classes; "mean" divides by the sum of
+    the targets' weights; targets equal to `ignore_index` are ignored.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -178,7 +178,7 @@ class NLLLoss(_ClassLoss):
 class BCELoss(_Loss):
     """-(y log x + (1 - y) log(1 - x)): input probabilities and targets of one shape; `weight` broadcasts.
 
-    Logarithms are at least -100, so that the loss stays finite.
+    Logarithms are clamped to at least -100, which keeps the loss finite.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -198,7 +198,7 @@ class BCELoss(_Loss):
 
 
 class BCEWithLogitsLoss(_Loss):
-    """`BCELoss` of sigmoid(x), without overflow; `pos_weight` weighs the positive targets.
+    """`BCELoss` of sigmoid(x), without overflow; `pos_weight` weights the positive targets.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -229,7 +229,7 @@ class BCEWithLogitsLoss(_Loss):
 class GaussianNLLLoss(_Loss):
     """(log(var) + (x - y)² / var) / 2: input the mean, var the variance of a normal distribution, y the target.
 
-    `var` broadcasts, or lacks the last dimension, and counts as at least `eps`; `full` adds log(2π) / 2.
+    `var` broadcasts, or lacks the last dimension, and is clamped to at least `eps`; `full` adds log(2π) / 2.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -254,8 +254,8 @@ class GaussianNLLLoss(_Loss):
 class PoissonNLLLoss(_Loss):
     """exp(x) - y x: input x the logarithm of the mean of a Poisson distribution, y the observed count.
 
-    Without `log_input` x is the mean itself, and the loss x - y log(x + eps). `full` adds Stirling's formula for
-    the logarithm of y!, where y is more than 1.
+    Without `log_input`, x is the mean, and the loss is x - y log(x + eps). `full` adds Stirling's approximation of
+    log(y!) where y is more than 1.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -277,12 +277,11 @@ class PoissonNLLLoss(_Loss):
 
 
 class CTCLoss(_Loss):
-    """-log of the probability of all ways to write a target: Graves et al., ICML 2006.
+    """-log of the total probability of all alignments of a target: Graves et al., ICML 2006.
 
-    Input log-probabilities (time, n, classes) or (time, classes); targets (n, length), or one after another in a
-    vector; `input_lengths` and `target_lengths` (n) say how much of each counts. A way has class `blank` or a repeat
-    between letters. "mean" divides by the lengths of the targets first. A target that does not fit into its time
-    costs inf, or nothing with `zero_infinity`.
+    Input log-probabilities (time, n, classes) or (time, classes); targets (n, length), or concatenated in a vector;
+    `input_lengths` and `target_lengths` (n) are their valid lengths. An alignment may insert `blank` and repeat labels.
+    "mean" first divides by the target lengths. A target that has no alignment gives inf, or 0 with `zero_infinity`.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -304,7 +303,7 @@ class CTCLoss(_Loss):
 
 
 class NLLLoss2d(NLLLoss):
-    """`NLLLoss`, by an earlier name.
+    """Old name of `NLLLoss`.
 
     >>> import retrograd as rg
     >>> from retrograd import nn

@@ -1,4 +1,4 @@
-"""Losses of margins: of pairs, of classes, and of distances. `reduction` as in all losses."""
+"""Margin losses of pairs, classes and distances; `reduction` is "mean", "sum" or "none"."""
 
 from collections.abc import Callable
 from typing import Any
@@ -84,9 +84,9 @@ class SoftMarginLoss(_Loss):
 
 
 class MultiMarginLoss(_Loss):
-    """The mean over the classes i other than the target y of max(0, margin - x[y] + x[i])^p, times weight[y].
+    """The sum over classes i other than the target y of weight[y] max(0, margin - x[y] + x[i])^p / classes.
 
-    Input scores (n, classes) or (classes), target class numbers (n) or (); p is 1 or 2.
+    Input scores (n, classes) or (classes), target class indices (n) or (); p is 1 or 2.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -114,9 +114,9 @@ class MultiMarginLoss(_Loss):
 
 
 class MultiLabelMarginLoss(_Loss):
-    """The sum over labels y and classes i that are none of max(0, 1 - x[y] + x[i]), divided by the classes.
+    """The sum over labels y and other classes i of max(0, 1 - x[y] + x[i]), divided by the number of classes.
 
-    Input scores (n, classes) or (classes), target of the same shape: class numbers, and -1 after the last.
+    Input scores (n, classes) or (classes), target of the same shape: class indices, and -1 after the last.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -163,8 +163,7 @@ def _check_margin(name: str, margin: float) -> None:
 class TripletMarginLoss(_Loss):
     """max(0, margin + d(anchor, positive) - d(anchor, negative)), d the p-norm of the difference plus eps.
 
-    With `swap`, the positive may be nearer to the negative than the anchor is; then that counts: Balntas et al.,
-    BMVC 2016.
+    With `swap`, the distance from positive to negative is used where it is the smaller: Balntas et al., BMVC 2016.
 
     >>> import retrograd as rg
     >>> from retrograd import nn

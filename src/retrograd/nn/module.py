@@ -1,4 +1,4 @@
-"""`Module`: a function with parameters and submodules."""
+"""`Module`: the base class of layers and models."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -25,9 +25,8 @@ _detach = operator_named("detach")
 class Module:
     """Base of all layers and models: stores parameters, buffers and submodules by name.
 
-    A subclass calls `super().__init__()`, assigns its `Parameter`s and submodules as attributes, and defines
-    `forward`; calling the module runs it. Names, order and `state_dict` are PyTorch's, so that states
-    interchange.
+    A subclass calls `super().__init__()`, assigns its `Parameter`s and submodules as attributes, and defines `forward`;
+    calling the module runs it. Names, order and `state_dict` are PyTorch's, so that states can be exchanged.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -48,8 +47,8 @@ class Module:
     training: bool
 
     def __init__(self) -> None:
-        # What is registered lives in the instance's own dictionary, found as fast as any attribute; this
-        # says which names those are, in order.
+        # Registered values are stored in the instance's dictionary, so that attribute access is fast; this lists their
+        # names in order.
         object.__setattr__(self, "_kinds", {})
         self.training = True
         self._forward_pre_hooks: Hooks = {}
@@ -68,7 +67,7 @@ class Module:
         return after(self, self._forward_hooks, args, kwargs, output)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute the result of a call; every subclass defines it."""
+        """Compute the result of a call; subclasses override it."""
         raise NotImplementedError(f"{type(self).__name__} has no forward(); define it to say what calling it does")
 
     def register_forward_pre_hook(
@@ -105,7 +104,7 @@ class Module:
             kinds[name] = kind
 
     def _replaced(self, name: str, value: Any) -> str | None:
-        """Return the kind that a registered name retains when something unregistered is assigned to it."""
+        """Return the kind under which a name stays registered when a value of no kind is assigned to it."""
         kind = self._kinds.get(name)
         expected, words = _EXPECTED.get(kind, (Module, "a Module"))
         if kind is not None and value is not None and not isinstance(value, expected):
@@ -116,7 +115,7 @@ class Module:
         return kind
 
     def __getattr__(self, name: str) -> Any:
-        # Only reached when there is no such attribute.
+        # Python calls this only if the attribute does not exist.
         if "_kinds" not in self.__dict__ and not name.startswith("__"):
             raise AttributeError(f"{type(self).__name__} has no {name!r}: its __init__ must call super().__init__()")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -154,14 +153,14 @@ class Module:
     register_module = add_module
 
     def _own(self, *kinds: str) -> Iterator[tuple[str, Any]]:
-        """Return the members registered here as one of these kinds, in order; None for absent ones."""
+        """Return this module's own members of these kinds, in order; None for absent ones."""
         values = self.__dict__
         return ((name, values[name]) for name, kind in list(self._kinds.items()) if kind in kinds)
 
     # ----------------------------------------------------------------------------------------- looking at it
 
     def named_children(self) -> "Iterator[tuple[str, Module]]":
-        """The direct submodules by name, each once."""
+        """Iterate over names and direct submodules, each once."""
         seen = set()
         for name, module in self._own(MODULE):
             if module is not None and module not in seen:
@@ -169,13 +168,13 @@ class Module:
                 yield name, module
 
     def children(self) -> "Iterator[Module]":
-        """The direct submodules, each once."""
+        """Iterate over the direct submodules, each once."""
         return (module for _, module in self.named_children())
 
     def named_modules(
         self, memo: "set[Module] | None" = None, prefix: str = "", remove_duplicate: bool = True
     ) -> "Iterator[tuple[str, Module]]":
-        """This module and all below it, by dotted name, parents first; each once, if `remove_duplicate`."""
+        """Iterate over dotted names and modules, this one first, parents first; each once, if `remove_duplicate`."""
         memo = set() if memo is None else memo
         if self in memo:
             return
@@ -187,7 +186,7 @@ class Module:
                 yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
     def modules(self) -> "Iterator[Module]":
-        """This module and all below it, each once."""
+        """Iterate over this module and its submodules, each once."""
         return (module for _, module in self.named_modules())
 
     def _named_tensors(
@@ -206,25 +205,25 @@ class Module:
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """The parameters by dotted name; a shared one under its first alone, if `remove_duplicate`."""
+        """Iterate over dotted names and parameters; a shared one under its first name only, if `remove_duplicate`."""
         return self._named_tensors((PARAMETER,), prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """The parameters, each once: of this module, and of those below it if `recurse`."""
+        """Iterate over the parameters, each once: of this module, and of its submodules if `recurse`."""
         return (parameter for _, parameter in self.named_parameters(recurse=recurse))
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """The buffers by dotted name, persistent or not."""
+        """Iterate over dotted names and buffers, persistent or not."""
         return self._named_tensors((BUFFER, TRANSIENT), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """The buffers, each once."""
+        """Iterate over the buffers, each once."""
         return (buffer for _, buffer in self.named_buffers(recurse=recurse))
 
     def get_submodule(self, target: str) -> "Module":
-        """The module of that dotted name, "" for this one; an AttributeError says where the path ends."""
+        """Return the submodule of that dotted name, "" for this one; AttributeError names the part that is missing."""
         module = self
         for name in target.split(".") if target else ():
             if module._kinds.get(name) != MODULE or module.__dict__[name] is None:
@@ -233,11 +232,11 @@ class Module:
         return module
 
     def get_parameter(self, target: str) -> Parameter:
-        """The parameter of that dotted name."""
+        """Return the parameter of that dotted name."""
         return self._get(target, "get_parameter", (PARAMETER,))
 
     def get_buffer(self, target: str) -> Tensor:
-        """The buffer of that dotted name."""
+        """Return the buffer of that dotted name."""
         return self._get(target, "get_buffer", (BUFFER, TRANSIENT))
 
     def _get(self, target: str, caller: str, kinds: tuple[str, ...]) -> Any:
@@ -250,9 +249,9 @@ class Module:
     # --------------------------------------------------------------------------------------------- its state
 
     def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> dict[str, Tensor]:
-        """All parameters and persistent buffers by dotted name, a shared one under each of its names.
+        """Return all parameters and persistent buffers by dotted name, a shared one under each of its names.
 
-        The tensors share the module's memory, outside every graph; `keep_vars`: they are the module's own.
+        The tensors are detached and share the module's memory; with `keep_vars` they are the module's own tensors.
         """
         state = {}
         for path, module in self.named_modules(None, prefix.removesuffix("."), remove_duplicate=False):
@@ -264,8 +263,8 @@ class Module:
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
         """Copy a state's tensors or arrays into this module's, by name, converted to their dtypes.
 
-        Raises RuntimeError that lists every name missing, unexpected (these two only if `strict`) or of
-        another shape, and then has changed nothing.
+        Raises RuntimeError, before anything changes, that lists all names missing or unexpected (only if `strict`) or
+        of another shape.
 
         >>> from retrograd import nn
         >>> nn.Linear(2, 1).load_state_dict(nn.Linear(2, 1).state_dict()).missing_keys
@@ -276,14 +275,14 @@ class Module:
     # ------------------------------------------------------------------------------------ changes throughout
 
     def apply(self: Self, fn: "Callable[[Module], None]") -> Self:
-        """Call `fn` on every module below this one, children first, then on this one."""
+        """Call `fn` on every submodule, children first, then on this module."""
         for module in self.children():
             module.apply(fn)
         fn(self)
         return self
 
     def train(self: Self, mode: bool = True) -> Self:
-        """Put this module and all below it into training mode, or evaluation mode."""
+        """Put this module and its submodules into training mode, or evaluation mode."""
         if not isinstance(mode, bool):
             raise ValueError(f"train: mode must be True or False, got {mode!r}")
         for module in self.modules():
@@ -291,24 +290,24 @@ class Module:
         return self
 
     def eval(self: Self) -> Self:
-        """Put this module and all below it into evaluation mode: dropout passes everything."""
+        """Put this module and its submodules into evaluation mode, in which dropout is the identity."""
         return self.train(False)
 
     def requires_grad_(self: Self, requires_grad: bool = True) -> Self:
-        """Ask for the gradients of all parameters, or no longer."""
+        """Set `requires_grad` of all parameters."""
         for parameter in self.parameters():
             parameter.requires_grad = requires_grad
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of all parameters, or set them to zero."""
+        """Set the gradients of all parameters to None, or to zero."""
         clear_grads(self.parameters(), set_to_none)
 
     def to(self: Self, dtype: Any) -> Self:
         """Convert all floating and complex parameters, their gradients and buffers to a dtype, in place.
 
-        Parameters stay the same objects, so an optimizer that has them goes on. The CPU is accepted, by
-        name or as a device: it is where everything is.
+        Parameters stay the same objects, so optimizers keep working. The only device is the CPU, given by name or as a
+        device.
         """
         if is_device(dtype):
             check_device(dtype)
@@ -316,7 +315,7 @@ class Module:
         wanted = zeros(0, dtype=dtype).dtype
         if not dtypes.is_differentiable(wanted):
             raise TypeError(f"to: modules convert to floating or complex dtypes only, got {wanted}")
-        converted: dict[int, Tensor] = {}  # so that shared tensors stay shared
+        converted: dict[int, Tensor] = {}  # keeps shared tensors shared
         for module in self.modules():
             for name, tensor in module._own(PARAMETER, BUFFER, TRANSIENT):
                 if tensor is not None:
@@ -336,11 +335,11 @@ class Module:
     # ------------------------------------------------------------------------------------------- showing it
 
     def extra_repr(self) -> str:
-        """Return the text between the brackets of the module's line; subclasses define it."""
+        """Return the text in the parentheses of the module's `repr`; subclasses override it."""
         return ""
 
     def _lines(self) -> Iterator[tuple[str, str]]:
-        """Return labels and texts to show below the module's line."""
+        """Return labels and texts of the lines below the first in `repr`."""
         return ((name, repr(module)) for name, module in self._own(MODULE))
 
     def __repr__(self) -> str:
@@ -353,7 +352,7 @@ class Module:
 
 
 def _kind_of(value: Any) -> str | None:
-    """The kind that a value is registered as wherever it is assigned, or None."""
+    """Return the kind under which an assigned value is registered, or None."""
     if isinstance(value, Parameter):
         return PARAMETER
     if isinstance(value, Module):
@@ -364,7 +363,7 @@ def _kind_of(value: Any) -> str | None:
 
 
 def clear_grads(parameters: Any, set_to_none: bool) -> None:
-    """Forget the gradients of parameters, or set those that there are to zero."""
+    """Set the gradients of parameters to None, or existing ones to zero."""
     for parameter in parameters:
         if set_to_none:
             parameter.grad = None

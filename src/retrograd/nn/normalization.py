@@ -38,8 +38,8 @@ def _sizes(name: str, normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
 class LayerNorm(Affine):
     """(x - mean) / sqrt(var + eps) · weight + bias over the last dimensions: Ba, Kiros and Hinton, 2016.
 
-    `normalized_shape` are the sizes of those dimensions, and the shape of `weight` (ones) and `bias` (zeros);
-    the variance divides by their number of elements. The shape of the input stays.
+    `normalized_shape` are the sizes of those dimensions, and the shape of `weight` (ones) and `bias` (zeros); the
+    variance divides by their number of elements. The input's shape stays.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -76,8 +76,8 @@ class LayerNorm(Affine):
 class RMSNorm(Module):
     """x / sqrt(mean(x²) + eps) · weight over the last dimensions: Zhang and Sennrich, arXiv 1910.07467.
 
-    `normalized_shape` are the sizes of those dimensions, and the shape of `weight` (ones); eps=None is the
-    distance from 1 to the next value of the dtype.
+    `normalized_shape` are the sizes of those dimensions, and the shape of `weight` (ones); eps=None means the dtype's
+    machine epsilon.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -119,7 +119,7 @@ class RMSNorm(Module):
 class GroupNorm(Affine):
     """(x - mean) / sqrt(var + eps) · weight + bias over each of `num_groups` groups of channels of each sample.
 
-    Of x (n, num_channels, ...); `weight` and `bias` have a number for each channel. Wu and He, arXiv 1803.08494.
+    x has shape (n, num_channels, ...); `weight` and `bias` have one element per channel. Wu and He, arXiv 1803.08494.
 
     >>> import retrograd as rg
     >>> from retrograd import nn

@@ -1,7 +1,7 @@
-"""Padding: images (n, channels, l), (n, channels, h, w), (n, channels, d, h, w), or without n, made larger.
+"""Padding of images (n, channels, l), (n, channels, h, w) or (n, channels, d, h, w); n may be absent.
 
-`padding` is one number for all sides, or two for each dimension from the last one on: (left, right, top, bottom,
-front, back). Negative numbers cut off.
+`padding` is one integer for all sides, or two for each dimension beginning with the last: (left, right, top, bottom,
+front, back). Negative integers crop.
 """
 
 from collections.abc import Sequence

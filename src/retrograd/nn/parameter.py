@@ -22,7 +22,7 @@ class _Owned(Tensor):
 
 
 class Parameter(_Owned):
-    """A tensor that a module trains: a leaf that requires a gradient, registered where it is assigned.
+    """A trainable tensor of a module: a leaf that requires grad, registered when it is assigned to an attribute.
 
     `data` is a floating or complex tensor of any shape; the parameter shares its memory.
 
@@ -75,6 +75,6 @@ def convert(tensor: Tensor, dtype: Any) -> Tensor:
     if converted.dtype != tensor.dtype:
         grad, tensor.grad = tensor.grad, None
         tensor.value = converted.value
-        version_of(tensor).count += 1  # a graph that saved the old values must not go on with the new ones
+        version_of(tensor).count += 1  # a graph that saved the old values must not use the new ones
         tensor.grad = None if grad is None else _to(_detach(grad), dtype)
     return tensor

@@ -6,7 +6,7 @@ from retrograd.nn.settings import Settings
 
 
 class PixelShuffle(Settings):
-    """Rearranges channels into pixels: (..., c · r², h, w) to (..., c, h · r, w · r), r being `upscale_factor`.
+    """Rearrange channels into pixels: (..., c · r², h, w) to (..., c, h · r, w · r), where r is `upscale_factor`.
 
     Shi et al., arXiv 1609.05158.
 
@@ -25,7 +25,7 @@ class PixelShuffle(Settings):
 
 
 class PixelUnshuffle(Settings):
-    """`PixelShuffle` undone: (..., c, h · r, w · r) to (..., c · r², h, w), r being `downscale_factor`.
+    """The inverse of `PixelShuffle`: (..., c, h · r, w · r) to (..., c · r², h, w), where r is `downscale_factor`.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -42,7 +42,7 @@ class PixelUnshuffle(Settings):
 
 
 class ChannelShuffle(Settings):
-    """The channels of (n, channels, ...), in `groups` equal groups: the first of each, then the second of each, ...
+    """Interleave the `groups` equal groups of channels of (n, channels, ...): all first channels, all second, ...
 
     Zhang et al., arXiv 1707.01083.
 

@@ -1,8 +1,8 @@
 """Pooling: reduces each window of an image to one element.
 
-Images have shape (n, channels, l), (n, channels, h, w) or (n, channels, d, h, w), or come without n. Sizes are one
-number for all spatial dimensions or one for each; the stride is the kernel's size if it is not given. A dimension of
-size l becomes (l + 2 padding - dilation (kernel_size - 1) - 1) // stride + 1, rounded up with `ceil_mode`.
+Images have shape (n, channels, l), (n, channels, h, w) or (n, channels, d, h, w), or omit n. Each size is one integer
+for all spatial dimensions or one per dimension; the stride defaults to the kernel size. A dimension of size l becomes
+(l + 2 padding - dilation (kernel_size - 1) - 1) // stride + 1, rounded up with `ceil_mode`.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,13 +27,13 @@ class _Pool(Settings):
 
 
 class _Windows(_Pool):
-    """Pooling over windows, which do not overlap unless the stride says otherwise."""
+    """Base of pooling over windows; the stride defaults to the window's size."""
 
     def __init__(self, kernel_size: Sizes, stride: Sizes | None, **settings: Any) -> None:
         super().__init__(kernel_size=kernel_size, stride=kernel_size if stride is None else stride, **settings)
 
 
-# --------------------------------------------------------------------------------------------------- the largest
+# --------------------------------------------------------------------------------------------------- maximum
 
 
 class _MaxPool(_Windows):
@@ -71,7 +71,7 @@ class _MaxUnpool(Settings):
 class MaxPool1d(_MaxPool):
     """The largest element of each window of images (n, channels, l).
 
-    Padding counts as -inf. With `return_indices` also where in its channel each lies, as `MaxUnpool1d` wants it.
+    Padding counts as -inf. `return_indices` also returns the flat index of each within its channel, for `MaxUnpool1d`.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -109,7 +109,7 @@ class MaxPool3d(_MaxPool):
 class MaxUnpool1d(_MaxUnpool):
     """The partial inverse of `MaxPool1d`: the elements at their indices, zeros elsewhere.
 
-    Several sizes may have given the input; `output_size` says which is meant. Zeiler et al., ICCV 2011.
+    Several sizes can pool to the same size; `output_size` selects one. Zeiler et al., ICCV 2011.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -122,7 +122,7 @@ class MaxUnpool1d(_MaxUnpool):
 
 
 class MaxUnpool2d(_MaxUnpool):
-    """`MaxPool2d` undone as far as it can be; see `MaxUnpool1d`.
+    """The partial inverse of `MaxPool2d`; see `MaxUnpool1d`.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -135,7 +135,7 @@ class MaxUnpool2d(_MaxUnpool):
 
 
 class MaxUnpool3d(_MaxUnpool):
-    """`MaxPool3d` undone as far as it can be; see `MaxUnpool1d`.
+    """The partial inverse of `MaxPool3d`; see `MaxUnpool1d`.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -217,10 +217,10 @@ class _FractionalMaxPool(_Pool):
 
 
 class FractionalMaxPool2d(_FractionalMaxPool):
-    """The largest element of each of windows at random distances in images (n, channels, h, w).
+    """The largest element of each of several randomly spaced windows of images (n, channels, h, w).
 
-    `output_size` says how many windows there are, or `output_ratio`, between 0 and 1, which part of the sizes that is:
-    B. Graham, arXiv 1412.6071. `_random_samples` (n, channels, 2) takes the place of random numbers.
+    `output_size` is the number of windows, or `output_ratio`, between 0 and 1, its ratio to the input's size: B.
+    Graham, arXiv 1412.6071. `_random_samples` (n, channels, 2) replaces the random numbers.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -245,13 +245,13 @@ class FractionalMaxPool3d(_FractionalMaxPool):
     ndim = 3
 
 
-# ------------------------------------------------------------------------------------------------------ the mean
+# ------------------------------------------------------------------------------------------------------ mean
 
 
 class AvgPool1d(_Windows):
     """The mean of each window of images (n, channels, l).
 
-    Padding counts as zeros, or not at all without `count_include_pad`.
+    Padding counts as zeros; without `count_include_pad` it is excluded from the mean.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -293,7 +293,7 @@ class _AvgPool(_Windows):
 
 
 class AvgPool2d(_AvgPool):
-    """`AvgPool1d` of images (n, channels, h, w); `divisor_override` takes the place of the window's size.
+    """`AvgPool1d` of images (n, channels, h, w); `divisor_override` replaces the window's size.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -305,7 +305,7 @@ class AvgPool2d(_AvgPool):
 
 
 class AvgPool3d(_AvgPool):
-    """`AvgPool1d` of images (n, channels, d, h, w); `divisor_override` takes the place of the window's size.
+    """`AvgPool1d` of images (n, channels, d, h, w); `divisor_override` replaces the window's size.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -370,7 +370,7 @@ class _LPPool(_Windows):
 
 
 class LPPool1d(_LPPool):
-    """The norm sum(x^p)^(1/p) of each window of images (n, channels, l), p being `norm_type`.
+    """The norm sum(x^p)^(1/p) of each window of images (n, channels, l), where p is `norm_type`.
 
     >>> import retrograd as rg
     >>> from retrograd import nn

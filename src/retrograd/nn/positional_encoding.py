@@ -16,9 +16,9 @@ _stack = operator_named("stack")
 
 
 def apply_rotary(x: Any, cos: Any, sin: Any, interleaved: bool = False) -> Any:
-    """Turn pairs of features of x (..., size) by angles whose cosines and sines (..., size / 2) broadcast against x.
+    """Rotate pairs of features of x (..., size) by angles given as cosines and sines (..., size / 2), which broadcast.
 
-    A pair is feature i and i + size / 2, or with `interleaved` 2 i and 2 i + 1.
+    A pair is features i and i + size / 2, or with `interleaved` 2 i and 2 i + 1.
 
     >>> import retrograd as rg
     >>> from retrograd.nn.positional_encoding import apply_rotary
@@ -35,9 +35,9 @@ def apply_rotary(x: Any, cos: Any, sin: Any, interleaved: bool = False) -> Any:
 class RotaryEmbedding(Module):
     """Queries and keys rotated by angles that grow with their positions: Su et al., RoFormer, arXiv 2104.09864.
 
-    Of x (..., positions, dim), feature pair i at position p turns by p · base ^ (-2 i / dim), so that products of
-    queries and keys depend on how far apart they are. `offset`: the position of the first, such as `len(cache)`;
-    or `positions`, integers that broadcast against (..., positions). `interleaved`: see `apply_rotary`.
+    In x (..., positions, dim), feature pair i at position p rotates by p · base ^ (-2 i / dim), so that products of
+    queries and keys depend on their distance. `offset` is the position of the first, such as `len(cache)`; or give
+    `positions`, integers that broadcast against (..., positions). `interleaved`: see `apply_rotary`.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -75,7 +75,7 @@ class RotaryEmbedding(Module):
 
 
 def frequencies(dim: int, base: float, dtype: Any = None) -> Any:
-    """base ^ (-2 i / dim) for i from 0 to dim / 2 - 1.
+    """Return base ^ (-2 i / dim) for i from 0 to dim / 2 - 1.
 
     >>> frequencies(4, 100.0)
     tensor([1. , 0.1])
@@ -84,7 +84,7 @@ def frequencies(dim: int, base: float, dtype: Any = None) -> Any:
 
 
 def _places(x: Any, offset: int) -> Any:
-    """The positions of x (..., positions, features), or nested: of each row within its component."""
+    """Return the positions of x (..., positions, features); of a nested x, each row's position in its component."""
     if x.is_nested:
         return _ones_like(x.detach().select(-1, 0), dtype="int64").cumsum(-1) + (offset - 1)
     return arange(offset, offset + x.shape[-2])
@@ -93,8 +93,8 @@ def _places(x: Any, offset: int) -> Any:
 class LearnedPositions(Module):
     """x + weight[position]: a learned row for each of up to `max_positions` positions, from N(0, 0.02²).
 
-    x has shape (..., positions, dim), or is nested (batch, j, dim).  PyTorch has no such layer: there an `nn.Embedding`
-    of arange(positions) is added by hand, whose `weight` this one loads.
+    x has shape (..., positions, dim), or is nested (batch, j, dim). PyTorch has no such layer; it loads the `weight` of
+    an `nn.Embedding` that is applied to arange(positions).
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -126,9 +126,9 @@ class LearnedPositions(Module):
 
 
 class SinusoidalPositions(Module):
-    """x + sines and cosines of the position, features in turn, with periods from 2 π to 2 π base: Vaswani et al., 2017.
+    """x + sines and cosines of the position, alternating, with periods from 2 π to 2 π base: Vaswani et al., 2017.
 
-    x has shape (..., positions, dim), or is nested (batch, j, dim). Nothing is learned.
+    x has shape (..., positions, dim), or is nested (batch, j, dim). No parameters.
 
     >>> import retrograd as rg
     >>> from retrograd import nn

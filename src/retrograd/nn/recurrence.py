@@ -30,9 +30,9 @@ class Weights(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A recurrence: how many gates it has, how many tensors its state, and how it makes steps of weights.
+    """A recurrence: its numbers of gates and of state tensors, and the function that makes its step from weights.
 
-    `apart`: the bias of the hidden state can't be added to that of the input.
+    `apart`: the bias of the hidden state must not be added to that of the input.
     """
 
     gates: int
@@ -100,7 +100,7 @@ KINDS = {
 
 
 def mode_of(name: str, nonlinearity: str) -> str:
-    """The mode of an RNN, whose nonlinearity is "tanh" or "relu"."""
+    """Return the mode of an RNN with nonlinearity "tanh" or "relu"."""
     if nonlinearity not in ("tanh", "relu"):
         raise ValueError(f"{name}: nonlinearity must be 'tanh' or 'relu', got {nonlinearity!r}")
     return f"RNN_{nonlinearity.upper()}"
@@ -115,10 +115,10 @@ def projected(kind: Kind, x: Any, weights: Weights) -> Any:
 
 
 def through(step: Step, gates: Sequence[Any], first: State, backwards: bool) -> tuple[list[Any], State]:
-    """The outputs of all steps, in the order of the steps, and each sequence's last state.
+    """Return the outputs of all steps, in order, and each sequence's last state.
 
-    Each step has the gates of as many sequences as still go on, which are the first ones; from behind, sequences join
-    with their first state as the steps come to them.
+    Each step holds the gates of the sequences that are not finished, which are the first ones. In reverse, sequences
+    join with their first state at their last step.
     """
     run = _from_behind if backwards else _from_the_front
     return run(step, gates, first)
@@ -147,7 +147,7 @@ def _from_behind(step: Step, gates: Sequence[Any], first: State) -> tuple[list[A
 
 
 def _joined(state: State, first: State, size: int) -> State:
-    """The state of the first `size` sequences, some of which begin here."""
+    """Return the state of the first `size` sequences, some of which begin at this step."""
     here = state[0].shape[0]
     if here == size:
         return state

@@ -21,10 +21,10 @@ _stack = operator_named("stack")
 
 
 class _Batch(NamedTuple):
-    """The rows of the input, as the loop takes them, and how many sequences there are.
+    """The rows of the input in the layout of the loop, and the number of sequences.
 
-    `sizes`: how many sequences each step has, where they differ; then rows lie one step behind the other,
-    (rows, features), else as (steps, sequences, features). `order`: the places of the sorted sequences, and back.
+    `sizes`: the number of sequences in each step, if it varies; then rows are (rows, features), step after step, else
+    (steps, sequences, features). `order`: the indices of the sorted sequences, and the inverse permutation.
     """
 
     rows: Any
@@ -105,14 +105,14 @@ class RNNBase(Module):
             self.register_parameter(f"{name}{suffix}", unfilled(True, size, device, dtype))
 
     def reset_parameters(self) -> None:
-        """Uniform within ±1 / sqrt(hidden_size)."""
+        """Reset all parameters to values uniform within ±1 / sqrt(hidden_size)."""
         bound = 1 / math.sqrt(self.hidden_size)
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
 
     @property
     def all_weights(self) -> list[list[Parameter]]:
-        """The parameters of each layer and direction."""
+        """Return the parameters of each layer and direction."""
         layers = (self._weights(suffix) for layer in range(self.num_layers) for suffix in self._suffixes(layer))
         return [[weight for weight in weights if weight is not None] for weights in layers]
 
@@ -123,7 +123,7 @@ class RNNBase(Module):
     # -------------------------------------------------------------------------------------------- running it
 
     def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
-        """The outputs of the last layer, laid out as the input, and the last states of all layers."""
+        """Return the outputs of the last layer, in the input's layout, and the last states of all layers."""
         kind = KINDS[self.mode]
         batched = isinstance(input, PackedSequence) or input.is_nested or input.ndim == 3
         batch = self._batch(input)
@@ -175,7 +175,7 @@ class RNNBase(Module):
             )
 
     def _first(self, batch: _Batch, hx: Any, batched: bool, kind: Kind) -> State:
-        """The states before the first step, each (layers · directions, sequences, size), sorted as sequences are."""
+        """Return the initial states, each (layers · directions, sequences, size), in the sorted sequences' order."""
         layers = self.num_layers * (1 + self.bidirectional)
         widths = (self.proj_size or self.hidden_size, self.hidden_size)[: kind.states]
         if hx is None:
@@ -211,7 +211,7 @@ class RNNBase(Module):
 
 
 def _places(x: Any) -> Any:
-    """Which step of its sequence each row of a nested tensor is, from 1: nested integers (sequences, j)."""
+    """Return the step of each row of a nested tensor in its sequence, from 1: nested integers (sequences, j)."""
     return _ones_like(x.detach().select(-1, 0), dtype="int64").cumsum(1)
 
 
@@ -226,7 +226,7 @@ def _order(x: Any) -> tuple[Any, list[int], Any]:
 
 
 def _ragged(x: Any) -> _Batch:
-    """The sequences of a nested tensor (sequences, j, features), packed."""
+    """Pack the sequences of a nested tensor (sequences, j, features)."""
     x = x.contiguous()
     rows, lengths, order = _order(x)
     sizes = step_sizes(sorted(lengths, reverse=True))
@@ -234,7 +234,7 @@ def _ragged(x: Any) -> _Batch:
 
 
 def _as_ragged(rows: Any, x: Any) -> Any:
-    """Packed rows as a nested tensor whose sequences are as long as those of x."""
+    """Return packed rows as a nested tensor with the offsets of x."""
     x = x.contiguous()
     rows = _index_select(rows, 0, _argsort(_order(x)[0]))
     numbers = _places(x) - 1 + x.offsets()[:-1].unsqueeze(1)
@@ -248,10 +248,9 @@ class RNN(RNNBase):
     """h_t = tanh(W_ih x_t + b_ih + W_hh h_(t-1) + b_hh), or relu: Elman, Cognitive Science 14 (1990).
 
     Input (steps, batch, input_size), or (batch, steps, input_size) if `batch_first`, or (steps, input_size); a
-    `PackedSequence`; or a nested tensor (batch, j, input_size). The first state, zeros unless given, is (layers,
-    batch, hidden_size), with twice the layers if `bidirectional`. Returns the outputs of the last layer, laid out as
-    the input, both directions side by side, and the last state. `dropout` acts on the outputs of all layers but the
-    last.
+    `PackedSequence`; or a nested tensor (batch, j, input_size). The first state, zeros unless given, is (layers, batch,
+    hidden_size), with twice the layers if `bidirectional`. Returns the outputs of the last layer, in the input's layout
+    with both directions concatenated, and the last state. `dropout` acts on the outputs of all layers except the last.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -289,8 +288,8 @@ class LSTM(RNNBase):
     """Long short-term memory: Hochreiter and Schmidhuber, Neural Computation 9 (1997).
 
     c_t = f c_(t-1) + i g and h_t = o tanh(c_t); the gates i, f, o are sigmoids, and g a tanh, of W_ih x_t + W_hh
-    h_(t-1) and biases. Layouts are those of `RNN`; the state is a pair (h, c). With `proj_size`, h is W_hr times
-    that, so much smaller: Sak et al., arXiv 1402.1128.
+    h_(t-1) and biases. Layouts are those of `RNN`; the state is a pair (h, c). With `proj_size`, h is W_hr times that
+    and has that size: Sak et al., arXiv 1402.1128.
 
     >>> import retrograd as rg
     >>> from retrograd import nn

@@ -1,4 +1,4 @@
-"""The cells of recurrent networks: one step of each."""
+"""Cells of recurrent networks: one step each."""
 
 import math
 from typing import Any
@@ -32,13 +32,13 @@ class RNNCellBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Uniform within ±1 / sqrt(hidden_size)."""
+        """Reset the parameters to values uniform within ±1 / sqrt(hidden_size)."""
         bound = 1 / math.sqrt(self.hidden_size)
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
 
     def forward(self, input: Any, hx: Any = None) -> Any:
-        """(batch, input_size), or (input_size), and the state before to the state after; zeros are before all."""
+        """Map the input (batch, input_size) or (input_size) and a state to the next state; zeros by default."""
         kind = KINDS[self.mode]
         state = self._state(input, hx, kind)
         weights = Weights(self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)

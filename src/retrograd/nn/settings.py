@@ -9,7 +9,7 @@ from retrograd.ops.layout import check_device
 
 
 class Settings(Module):
-    """A module that stores its arguments as attributes of the same names, and shows them in its line."""
+    """A module that stores its arguments as attributes of the same names, and shows them in `repr`."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__()
@@ -24,6 +24,6 @@ class Settings(Module):
 
 
 def unfilled(wanted: bool, shape: tuple[int, ...], device: Any, dtype: Any) -> Any:
-    """A parameter of that shape with any values, or None if it is not wanted; the device is the CPU or None."""
+    """Return an uninitialized parameter of that shape, or None if not `wanted`; the device is the CPU or None."""
     check_device(device)
     return Parameter(empty(shape, dtype=dtype)) if wanted else None

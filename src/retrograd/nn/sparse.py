@@ -63,7 +63,7 @@ class _Table(Module):
 
     @classmethod
     def from_pretrained(cls: type[Table], embeddings: Tensor, freeze: bool = True, **settings: Any) -> Table:
-        """The layer of a table (rows, size) that there is; it shares its memory, and is not trained if `freeze`.
+        """Make the layer from an existing table (rows, size), sharing its memory; `freeze` excludes it from training.
 
         Further arguments are those of the class.
 
@@ -89,10 +89,10 @@ class _Table(Module):
 class Embedding(_Table):
     """Rows of `weight`, of shape (num_embeddings, embedding_dim), by index.
 
-    Maps integers of any shape (...), nested tensors too, to (..., embedding_dim). Rows start standard normal; the
-    row `padding_idx` starts as zeros and gets no gradient. Rows with a `norm_type`-norm of more than `max_norm`
-    are scaled down to it, in place, when they are looked up. With `scale_grad_by_freq` the gradient of a row is
-    divided by how often it was.
+    Maps integers of any shape (...), nested tensors too, to (..., embedding_dim). Rows start standard normal; the row
+    `padding_idx` starts as zeros and gets no gradient. Rows with a `norm_type`-norm of more than `max_norm` are scaled
+    down to it, in place, when they are looked up. With `scale_grad_by_freq` the gradient of a row is divided by its
+    number of occurrences.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -126,12 +126,12 @@ class Embedding(_Table):
 
 
 class EmbeddingBag(_Table):
-    """The "sum", "mean" or "max", by `mode`, of the rows of `weight` in each bag of indices.
+    """Reduce the rows of `weight` in each bag of indices by `mode`: "sum", "mean" or "max".
 
-    Bags are the rows of a matrix (bags, n), the components of a nested tensor (bags, j), or parts of a vector (n)
-    that begin at `offsets` (bags); with `include_last_offset` the last offset is where the last bag ends. The
-    result has shape (bags, embedding_dim), with zeros for bags that are empty. The row `padding_idx` does not
-    count; the other settings are those of `Embedding`.
+    Bags are the rows of a matrix (bags, n), the components of a nested tensor (bags, j), or parts of a vector (n) that
+    begin at `offsets` (bags); with `include_last_offset` the last offset is the end of the last bag. The result has
+    shape (bags, embedding_dim), with zeros for empty bags. The row `padding_idx` is ignored; the other settings are
+    those of `Embedding`.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -165,7 +165,7 @@ class EmbeddingBag(_Table):
         self.include_last_offset = include_last_offset
 
     def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
-        """Reduce bags of indices to (bags, embedding_dim); `per_sample_weights`, in the same shape, weigh a sum."""
+        """Reduce bags of indices to (bags, embedding_dim); `per_sample_weights`, in the same shape, weight a sum."""
         return F.embedding_bag(
             input,
             self.weight,

@@ -1,4 +1,4 @@
-"""Loading states: everything is checked before anything is written."""
+"""Load states; everything is checked before anything is written."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -9,14 +9,14 @@ from retrograd.ops.create import as_tensor
 
 
 class IncompatibleKeys(NamedTuple):
-    """The names that a state lacked, and those that nothing in the module asked for."""
+    """The names missing from a state, and those that the module does not have."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
 
 
 def load(module: str, own: Mapping[str, Any], given: Mapping[str, Any], strict: bool) -> IncompatibleKeys:
-    """Write values into a module's tensors by name, or raise one error that lists all that is wrong."""
+    """Write values into a module's tensors by name, or raise one error that lists all faults."""
     if not isinstance(given, Mapping):
         raise TypeError(f"load_state_dict: expected a mapping of names to tensors, got {type(given).__name__}")
     keys = IncompatibleKeys([n for n in own if n not in given], [n for n in given if n not in own])

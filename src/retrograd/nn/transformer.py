@@ -1,4 +1,4 @@
-"""The transformer: encoder, decoder, and both."""
+"""Transformer: encoder, decoder, and their combination."""
 
 import math
 from collections.abc import Callable
@@ -50,10 +50,10 @@ def _copies(name: str, layer: Module, count: int) -> ModuleList:
 class TransformerEncoderLayer(Module):
     """Self-attention and a feed-forward network, each with a residual and a norm.
 
-    Vaswani et al., NeurIPS 2017. Shapes (L, N, d_model), or (N, L, d_model) if `batch_first`, go in and out.
-    `activation` is "relu", "gelu" or any function. The norms come after the sums, or before each part if
-    `norm_first`. `rotary`, such as `nn.RotaryEmbedding(d_model // nhead)`, turns the queries and keys of
-    self-attention by their positions; PyTorch has no such argument.
+    Vaswani et al., NeurIPS 2017. Input and output have shape (L, N, d_model), or (N, L, d_model) if `batch_first`.
+    `activation` is "relu", "gelu" or any function. The norms come after the sums, or before each part if `norm_first`.
+    `rotary`, such as `nn.RotaryEmbedding(d_model // nhead)`, rotates the queries and keys of self-attention by their
+    positions; PyTorch has no such argument.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -116,10 +116,10 @@ class TransformerEncoderLayer(Module):
 
 
 class TransformerEncoder(Module):
-    """`num_layers` copies of a layer, one after another, and a norm at the end if one is given.
+    """Run `num_layers` copies of a layer in sequence, then a norm if one is given.
 
-    All copies start with the weights of `encoder_layer`. The last two arguments choose among PyTorch's ways to
-    compute the same; here they have no effect.
+    All copies start with the weights of `encoder_layer`. The last two arguments select implementations in PyTorch; here
+    they have no effect.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -239,7 +239,7 @@ class TransformerDecoderLayer(Module):
 
 
 class TransformerDecoder(Module):
-    """`num_layers` copies of a decoder's layer, one after another, and a norm at the end if one is given.
+    """Run `num_layers` copies of a decoder's layer in sequence, then a norm if one is given.
 
     All copies start with the weights of `decoder_layer`.
 
@@ -289,10 +289,10 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """An encoder of the source, and a decoder of the target that looks at it: Vaswani et al., NeurIPS 2017.
+    """An encoder of the source, and a decoder of the target that attends to it: Vaswani et al., NeurIPS 2017.
 
-    Source (S, N, d_model) and target (T, N, d_model), or with N in front if `batch_first`, to the target's shape. Every
-    weight matrix starts in Glorot's uniform distribution. `custom_encoder` and `custom_decoder` stand in for these.
+    Maps source (S, N, d_model) and target (T, N, d_model), with N first if `batch_first`, to the target's shape. Every
+    weight matrix starts in Glorot's uniform distribution. `custom_encoder` and `custom_decoder` replace these.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -354,7 +354,7 @@ class Transformer(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Any:
-        """The target's shape; masks are those of `MultiheadAttention`."""
+        """Return a tensor of the target's shape; masks are those of `MultiheadAttention`."""
         self._check(src, tgt)
         memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
         return self.decoder(
@@ -380,7 +380,7 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, dtype: Any = None) -> Any:
-        """A mask (sz, sz) for causal attention, added to scores: 0 up to the diagonal, -inf above it.
+        """Return a mask (sz, sz) for causal attention, added to scores: 0 up to the diagonal, -inf above it.
 
         >>> from retrograd import nn
         >>> nn.Transformer.generate_square_subsequent_mask(2)

@@ -1,4 +1,4 @@
-"""Images in another size."""
+"""Upsampling layers."""
 
 from collections.abc import Sequence
 
@@ -11,11 +11,11 @@ Factor = float | Sequence[float]
 
 
 class Upsample(Settings):
-    """Images (n, channels, l), (n, channels, h, w) or (n, channels, d, h, w) in another size.
+    """Resize images (n, channels, l), (n, channels, h, w) or (n, channels, d, h, w).
 
-    `size` is that of the result, `scale_factor` how many times larger it is: one of the two, a number for all
-    spatial dimensions or one for each. `mode`: "nearest", "linear" (1 dimension), "bilinear" and "bicubic" (2),
-    "trilinear" (3); `align_corners`: whether the centres of the outermost places, not their outer edges, stay.
+    Give either the output's `size` or the `scale_factor`: one number for all spatial dimensions or one per dimension.
+    `mode`: "nearest", "linear" (1 dimension), "bilinear" and "bicubic" (2), "trilinear" (3); `align_corners` aligns the
+    centres of the corner elements, not their outer edges.
 
     >>> import retrograd as rg
     >>> from retrograd import nn

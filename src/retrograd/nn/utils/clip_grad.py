@@ -18,7 +18,7 @@ def _grads(parameters: Tensor | Iterable[Tensor]) -> list[Any]:
 
 
 def get_total_norm(tensors: Tensor | Iterable[Any], norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Any:
-    """The norm of all elements of all tensors together, without dimensions; 0 of none.
+    """Return the norm of all elements of all tensors together, a scalar tensor; 0 if there are none.
 
     `error_if_nonfinite` raises RuntimeError if it is infinite or NaN.
 
@@ -37,7 +37,7 @@ def get_total_norm(tensors: Tensor | Iterable[Any], norm_type: float = 2.0, erro
 
 
 def _norm_of(x: Any, norm_type: float) -> Any:
-    """The norm of one tensor; the common one without the general operator's checks."""
+    """Return the norm of one tensor; the 2-norm avoids the general operator's checks."""
     return _euclidean_norm(x) if norm_type == 2 and x.dtype.kind == "f" else _norm(x, norm_type)
 
 
@@ -49,8 +49,8 @@ def clip_grad_norm_(
 ) -> Tensor:
     """Scale the gradients of parameters in place so that their total norm is at most `max_norm`.
 
-    Returns the norm from before. `error_if_nonfinite` raises RuntimeError if it is infinite or NaN, before
-    anything is scaled.
+    Returns the norm before scaling. `error_if_nonfinite` raises RuntimeError if it is infinite or NaN, before anything
+    is scaled.
 
     >>> import retrograd as rg
     >>> x = rg.zeros(2, requires_grad=True)

@@ -1,4 +1,4 @@
-"""All parameters as one vector, and back."""
+"""Convert between parameters and one vector."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,7 +10,7 @@ _cat = operator_named("cat")
 
 
 def parameters_to_vector(parameters: Iterable[Any]) -> Any:
-    """All elements of all parameters, one behind the other; gradients flow to them.
+    """Concatenate the elements of all parameters into a vector; gradients flow to them.
 
     >>> import retrograd as rg
     >>> parameters_to_vector([rg.ones(1, 2), rg.zeros(1)])

@@ -1,4 +1,4 @@
-"""Weights that keep a property: a norm apart from the direction, a largest singular value of 1, orthogonal rows."""
+"""Parametrizations of weights: separate norm and direction, spectral norm 1, orthogonal rows."""
 
 from typing import Any
 
@@ -45,9 +45,9 @@ class WeightNorm(Module):
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """The weight as magnitudes, `original0`, of directions, `original1`: Salimans and Kingma, NeurIPS 2016.
+    """Parametrize a weight by magnitudes `original0` and directions `original1`: Salimans and Kingma, NeurIPS 2016.
 
-    Each slice of dimension `dim` has its own magnitude; None: the whole has one. Returns the module.
+    Each slice along `dim` has its own magnitude; with None the whole weight has one. Returns the module.
 
     >>> from retrograd import nn
     >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(4, 3))
@@ -59,7 +59,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 
 
 class SpectralNorm(Module):
-    """The weight divided by an estimate of its largest singular value, which each pass in training improves."""
+    """The weight divided by an estimate of its largest singular value, which each forward pass in training improves."""
 
     _u: Any
     _v: Any
@@ -96,17 +96,17 @@ class SpectralNorm(Module):
         return weight / (self._u.clone() @ (matrix @ self._v.clone()))
 
     def right_inverse(self, value: Any) -> Any:
-        """The value itself: its scale does not matter."""
+        """Return the value: its scale does not matter."""
         return value
 
 
 def spectral_norm(
     module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Module:
-    """The weight divided by its largest singular value: Miyato et al., ICLR 2018. Returns the module.
+    """Divide a weight by its largest singular value: Miyato et al., ICLR 2018. Returns the module.
 
-    That is estimated by power iteration, in each pass in training; `dim` holds the matrix's rows: 0, or for transposed
-    convolutions 1.
+    Each forward pass in training runs power iteration. `dim` is the dimension of the matrix's rows: 0, or 1 for
+    transposed convolutions.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -159,7 +159,7 @@ class Orthogonal(Module):
         return q[..., :columns]
 
     def right_inverse(self, value: Any) -> Any:
-        """The start: the orthogonal factor of the value becomes the base, which the maps turn from there."""
+        """Return the start: the orthogonal factor of the value becomes the base that the maps rotate."""
         wide = value.shape[-2] < value.shape[-1]
         q = value.mT if wide else value
         rows, columns = q.shape[-2:]
@@ -178,10 +178,10 @@ def _nearest(x: Any) -> Any:
 
 
 def orthogonal(module: Module, name: str = "weight", orthogonal_map: str | None = None) -> Module:
-    """A weight with orthogonal rows, or columns if there are fewer of them, all through training. Returns the module.
+    """Keep the rows of a weight orthogonal in training, or the columns if there are fewer. Returns the module.
 
     `orthogonal_map`: "matrix_exp" or "cayley" of a skew-symmetric matrix, or products of "householder" reflections;
-    None takes the first for square matrices, else the last. They turn a base, the orthogonal factor of the first
+    None selects the first for square matrices, else the last. They rotate a base, the orthogonal factor of the initial
     weight: Lezcano-Casado, NeurIPS 2019.
 
     >>> import retrograd as rg

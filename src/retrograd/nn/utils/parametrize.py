@@ -15,7 +15,7 @@ _caching = 0
 
 @generator_block
 def cached() -> Iterator[None]:
-    """Within this block every parametrized tensor is computed once: for modules that read it often.
+    """Compute every parametrized tensor only once within this block, for modules that read it often.
 
     >>> from retrograd.nn.utils import parametrize
     >>> with parametrize.cached():
@@ -32,7 +32,7 @@ def cached() -> Iterator[None]:
 
 
 class ParametrizationList(ModuleList):
-    """The functions that make a tensor of `original`, or of `original0`, `original1`, ...; calling it does."""
+    """The functions that compute a tensor from `original`, or from `original0`, `original1`, ...; call it to do so."""
 
     def __init__(self, modules: Sequence[Module], original: Any, unsafe: bool = False) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class ParametrizationList(ModuleList):
         return list(self)[key]
 
     def right_inverse(self, value: Any) -> None:
-        """Set the originals so that the tensor is that value."""
+        """Set the originals so that the tensor has that value."""
         with no_grad():
             for module in reversed(list(self)):
                 if not hasattr(module, "right_inverse"):
@@ -88,7 +88,7 @@ class ParametrizationList(ModuleList):
 
 
 def _owned(kind: Any, part: Any, original: Any) -> Any:
-    """A new parameter or buffer; of memory of its own."""
+    """Return a new parameter or buffer with its own memory."""
     part = part.detach().clone()
     return Parameter(part, original.requires_grad) if kind is Parameter else Buffer(part)
 
@@ -96,12 +96,12 @@ def _owned(kind: Any, part: Any, original: Any) -> Any:
 def register_parametrization(
     module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
 ) -> Module:
-    """From now on, reading `module.<tensor_name>` gives `parametrization(original)`; returns the module.
+    """Make `module.<tensor_name>` return `parametrization(original)`; returns the module.
 
     The original is then the parameter `parametrizations.<tensor_name>.original`. If the parametrization has a method
-    `right_inverse`, it makes the original of the tensor that there is, and of what is assigned later; it may give
-    several, which are then original0, original1, ... Parametrizations add up. Raises ValueError, and changes nothing,
-    if the module has no such tensor, or shape or dtype would change and not `unsafe`.
+    `right_inverse`, it computes the original from the existing tensor, and from values assigned later; it may return
+    several, named original0, original1, ... Parametrizations compose. Raises ValueError, before anything changes, if
+    the module has no such tensor, or if shape or dtype would change without `unsafe`.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -132,7 +132,7 @@ def register_parametrization(
 
 
 def _add(module: Any, name: str, parametrization: Module, unsafe: bool) -> Module:
-    """Append a parametrization; if it has an inverse, the originals change so that the tensor stays."""
+    """Append a parametrization; if it has an inverse, update the originals so that the tensor stays the same."""
     made = module.parametrizations[name]
     before = getattr(module, name)
     if not unsafe:
@@ -161,7 +161,7 @@ def _compare(name: str, before: Any, after: Any) -> None:
 
 
 def _change_class(module: Any) -> None:
-    """A class of its own for the module: properties live in classes."""
+    """Give the module its own class, because properties belong to classes."""
     base = type(module)
     object.__setattr__(
         module, "__class__", type(f"Parametrized{base.__name__}", (base,), {"__module__": base.__module__})
@@ -197,7 +197,7 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 
 
 def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: bool = True) -> Module:
-    """Make the tensor an ordinary parameter again: of its value now, or of the original if not `leave_parametrized`.
+    """Restore an ordinary parameter with the tensor's value, or the original's if not `leave_parametrized`.
 
     >>> from retrograd import nn
     >>> from retrograd.nn.utils import parametrizations, parametrize
@@ -227,7 +227,7 @@ def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: b
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """The class that a module had.
+    """Return the module's class before parametrization.
 
     >>> from retrograd import nn
     >>> type_before_parametrizations(nn.Linear(1, 1)).__name__

@@ -1,4 +1,4 @@
-"""Sequences of different lengths: padded into one tensor, or packed one step behind the other."""
+"""Sequences of different lengths, padded into one tensor or packed step by step."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -16,8 +16,9 @@ _stack = operator_named("stack")
 class PackedSequence(NamedTuple):
     """Sequences, the longest first, as rows: those of the first step, of the second step, and so on.
 
-    `data` (rows, ...), `batch_sizes` how many sequences have a row in each step, `sorted_indices` the places of the
-    sorted sequences among those given, and `unsorted_indices` the way back; None if they came sorted.
+    `data` has shape (rows, ...). `batch_sizes` counts the sequences that have a row in each step. `sorted_indices` are
+    the indices of the sorted sequences among the given ones, `unsorted_indices` the inverse; None if they were given
+    sorted.
 
     >>> import retrograd as rg
     >>> from retrograd.nn.utils.rnn import pack_sequence
@@ -35,9 +36,9 @@ class PackedSequence(NamedTuple):
 def pack_padded_sequence(
     input: Any, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
-    """The first `lengths[i]` steps of each sequence of a padded tensor (T, N, ...), or (N, T, ...) if `batch_first`.
+    """Pack the first `lengths[i]` steps of the sequences of a padded (T, N, ...), or (N, T, ...) if `batch_first`.
 
-    Raises RuntimeError for lengths that do not fall although `enforce_sorted`, below 1, or of another number than N.
+    Raises RuntimeError if lengths increase despite `enforce_sorted`, are below 1, or are not N values.
 
     >>> import retrograd as rg
     >>> from retrograd.nn.utils.rnn import pack_padded_sequence
@@ -72,7 +73,7 @@ def _check_lengths(counts: list[int], shape: tuple[int, ...], enforce_sorted: bo
 
 
 def step_sizes(lengths: Sequence[int]) -> list[int]:
-    """Return how many of the sequences, the longest first, have a row in each step.
+    """Return the number of sequences that have a row in each step; they are sorted, the longest first.
 
     >>> step_sizes([3, 1])
     [2, 1, 1]
@@ -86,7 +87,7 @@ def step_sizes(lengths: Sequence[int]) -> list[int]:
 
 
 def inverted(order: Sequence[int]) -> list[int]:
-    """The permutation that undoes another.
+    """Return the inverse of a permutation.
 
     >>> inverted([1, 2, 0])
     [2, 0, 1]
@@ -98,7 +99,7 @@ def inverted(order: Sequence[int]) -> list[int]:
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """The permutation that undoes another, both as tensors of integers; None stays.
+    """Return the inverse of a permutation, both as tensors of integers; None gives None.
 
     >>> import retrograd as rg
     >>> invert_permutation(rg.tensor([1, 2, 0]))
@@ -110,7 +111,7 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 def pad_packed_sequence(
     sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
 ) -> tuple[Any, Any]:
-    """The padded tensor (T, N, ...), or (N, T, ...) if `batch_first`, and the lengths, in the order they were given.
+    """Return the padded tensor (T, N, ...), or (N, T, ...) if `batch_first`, and the lengths, in the given order.
 
     `total_length`: pad to that many steps; ValueError if it is less than the longest sequence has.
 
@@ -138,7 +139,7 @@ def pad_packed_sequence(
 def pad_sequence(
     sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Any:
-    """Sequences (T_i, ...) as one tensor (T, N, ...), or (N, T, ...) if `batch_first`: the shorter ones padded.
+    """Pad sequences (T_i, ...) into one tensor (T, N, ...), or (N, T, ...) if `batch_first`.
 
     >>> import retrograd as rg
     >>> from retrograd.nn.utils.rnn import pad_sequence
@@ -160,7 +161,7 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = False) -> list[Any]:
-    """The first `lengths[i]` steps of each sequence of a padded tensor, as a list.
+    """Return the first `lengths[i]` steps of each sequence of a padded tensor, as a list.
 
     >>> import retrograd as rg
     >>> from retrograd.nn.utils.rnn import unpad_sequence
@@ -173,7 +174,7 @@ def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = Fals
 
 
 def pack_sequence(sequences: Iterable[Any], enforce_sorted: bool = True) -> PackedSequence:
-    """Sequences (T_i, ...), packed; the longest come first, or `enforce_sorted` is False.
+    """Pack sequences (T_i, ...), given longest first unless `enforce_sorted` is False.
 
     >>> import retrograd as rg
     >>> from retrograd.nn.utils.rnn import pack_sequence
@@ -185,7 +186,7 @@ def pack_sequence(sequences: Iterable[Any], enforce_sorted: bool = True) -> Pack
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
-    """The sequences that were packed, in the order they were given.
+    """Return the packed sequences, in the given order.
 
     >>> import retrograd as rg
     >>> from retrograd.nn.utils.rnn import pack_sequence, unpack_sequence
