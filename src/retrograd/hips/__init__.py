@@ -1,7 +1,7 @@
 """HIPS autograd under another name: the modules and names imported by code written for `autograd`.
 
-`import retrograd.hips as autograd` in a program; for libraries that are not to be edited, `install()` before they are
-imported: `import autograd` then means this package, in them as well.
+`import retrograd.hips as autograd` in a program; for unmodified libraries, call `install()` before importing them:
+`import autograd` then imports this package everywhere.
 """
 
 from retrograd import numpy, scipy

@@ -1,4 +1,4 @@
-"""Make `import autograd` import this package, for libraries that are not to be edited."""
+"""Make `import autograd` import this package, for unmodified libraries."""
 
 import importlib
 import pkgutil
@@ -28,9 +28,9 @@ _OTHERS = {
 def install() -> None:
     """Make `import autograd` and imports from it import this package, for every module of the process.
 
-    Call it before the libraries that import autograd; RuntimeError if HIPS autograd itself has been imported.  It is
-    for processes that run such code: Python's floats become float64, as by `rg.set_default_dtype(rg.float64)`, and the
-    methods of tensors NumPy's, where PyTorch means something else by the name, such as `x.var()`.
+    Call it before importing these libraries; RuntimeError if HIPS autograd itself has been imported. It changes the
+    process: Python's floats become float64, as by `rg.set_default_dtype(rg.float64)`, and tensor methods follow NumPy
+    where PyTorch's meaning differs, such as `x.var()`.
 
     >>> install()  # doctest: +SKIP
     >>> import lifelines  # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""`autograd.builtins`: Python's own, since tuples, lists and dicts of tensors need no boxes."""
+"""`autograd.builtins`: Python's own, because tuples, lists and dicts of tensors need no boxes."""
 
 import builtins
 from builtins import dict, list, tuple  # noqa: UP029 (they are this module's names)
@@ -14,7 +14,7 @@ __all__ = ["DictBox", "SequenceBox", "dict", "isinstance", "list", "tuple", "typ
 
 
 def isinstance(obj: Any, class_or_tuple: Any) -> bool:
-    """Whether an object is of a class, or a tensor whose value is: an array, or without dimensions a number as well.
+    """Whether an object, or a tensor's value, is of a class: arrays, and for 0-d tensors numbers as well.
 
     >>> import numpy as np
     >>> from retrograd import grad
@@ -27,5 +27,5 @@ def isinstance(obj: Any, class_or_tuple: Any) -> bool:
 
 
 def type(obj: Any) -> builtins.type:
-    """Return the class of an object; of a tensor, that of its value."""
+    """Return the class of an object; for a tensor, that of its value."""
     return builtins.type(values(obj) if builtins.isinstance(obj, Tensor) else obj)

@@ -31,7 +31,7 @@ def make_vjp(fun: Callable, x: Any) -> tuple[Callable, Any]:
 
 
 def make_jvp(fun: Callable, x: Any) -> Callable:
-    """Return the function that takes a tangent of x to `fun(x)` and the derivative along the tangent.
+    """Return the function that maps a tangent of x to `fun(x)` and the derivative along the tangent.
 
     >>> make_jvp(lambda x: x**3, 2.0)(10.0)
     (np.float64(8.0), np.float64(120.0))

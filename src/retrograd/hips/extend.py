@@ -90,9 +90,9 @@ def _plain(x: Any) -> Any:
 
 
 def primitive(function: Callable) -> Callable:
-    """Decorator: make a function of arrays one differentiable step, with the rules of `defvjp` and `defjvp`.
+    """Decorator: make a function of arrays a primitive, with the rules of `defvjp` and `defjvp`.
 
-    It gets arrays and returns one; the rules get tensors, and so may be differentiated themselves.
+    The function gets arrays and returns one; the rules get tensors, and so can be differentiated themselves.
 
     >>> import retrograd.numpy as np
     >>> from retrograd import grad
@@ -116,7 +116,7 @@ def primitive(function: Callable) -> Callable:
 
 
 def notrace_primitive(function: Callable) -> Callable:
-    """Decorator: make a function of arrays one without derivative, whose result is a constant."""
+    """Decorator: make a function of arrays non-differentiable; its result is a constant."""
 
     @wraps(function)
     def constant(*args: Any, **kwargs: Any) -> Any:
@@ -167,7 +167,7 @@ def defvjp_argnum(fun: Callable, vjpmaker: Callable) -> None:
 def defjvp(fun: Callable, *jvpfuns: Callable | str | None, argnums: Iterable[int] | None = None) -> None:
     """Set a primitive's tangents, one for each argument: `jvpfun(g, ans, *args, **kwargs)`, None for zero.
 
-    "same" stands for the function itself, with the tangent in the argument's place: it is linear in it.
+    "same" means the function itself, applied to the tangent instead of the argument: it is linear in it.
     """
     rules = _rules_of("defjvp", fun)
     numbers = list(range(len(jvpfuns)) if argnums is None else argnums)

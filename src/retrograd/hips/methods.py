@@ -7,7 +7,7 @@ from typing import Any
 from retrograd.core import Tensor
 from retrograd.interop.numpy_protocol import functions
 
-# The methods of HIPS autograd's boxes that differ: `x.var()` divides by n, `x.max(axis=0)` gives values alone.
+# The methods of HIPS autograd's boxes that differ: `x.var()` divides by n, `x.max(axis=0)` returns only values.
 _NUMPYS = (
     "argpartition", "argsort", "compress", "cumprod", "cumsum", "dot", "max", "min", "nonzero", "ptp", "put", "ravel",
     "repeat", "round", "searchsorted", "sort", "std", "take", "trace", "var",
@@ -15,7 +15,7 @@ _NUMPYS = (
 
 
 def give() -> None:
-    """Give tensors these methods, in the whole process."""
+    """Install these methods on tensors, in the whole process."""
     for name in _NUMPYS:
         setattr(Tensor, name, _method(functions()[name]))
     Tensor.transpose = _transpose  # type: ignore[method-assign]
@@ -34,7 +34,7 @@ _swapped, _reshaped = Tensor.transpose, Tensor.reshape
 
 
 def _transpose(self: Tensor, *axes: Any, **named: Any) -> Tensor:
-    """All axes in the given order; two of more axes are swapped, as in PyTorch, which NumPy has no meaning for."""
+    """Permute all axes; two axes of more are swapped as in PyTorch, where NumPy would raise."""
     if named or (len(axes) == 2 and self.ndim != 2):
         return _swapped(self, *axes, **named)
     whole = axes[0] if len(axes) == 1 else axes or None

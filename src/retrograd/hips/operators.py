@@ -29,8 +29,8 @@ def checkpoint(fun: Callable) -> Callable:
 def make_jvp_reversemode(fun: Callable, argnum: int | Sequence[int] = 0) -> Callable:
     """Return the function from a tangent to the directional derivative at a point, computed by reverse mode.
 
-    A pullback is linear in its cotangent, and the pullback of that one pushes forward.  For functions whose primitives
-    have no forward rule; all others are better off with `make_jvp`, which gives the value as well.
+    A pullback is linear in its cotangent, so its own pullback computes the jvp. Use it for functions whose primitives
+    have no forward rule; otherwise prefer `make_jvp`, which returns the value as well.
 
     >>> make_jvp_reversemode(lambda x: x**3)(2.0)(10.0)
     np.float64(120.0)

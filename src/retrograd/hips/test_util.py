@@ -29,11 +29,11 @@ def check_grads(
     modes: Sequence[str] = MODES,
     order: int = 2,
 ) -> Callable:
-    """Return the function of arguments that raises DerivativeError where derivatives differ from those of differences.
+    """Return a function that checks derivatives at its arguments against differences, or raises DerivativeError.
 
-    `modes` are "fwd", forward, and "rev", reverse.  `order` counts derivatives: those of the k-th order are differences
-    of those of the order before, in every sequence of modes.  In double precision derivatives that are wrong by 2e-6,
-    relatively, are found, as in HIPS autograd; below, `rg.autograd.gradcheck` says what is.
+    `modes` are "fwd", forward, and "rev", reverse. Up to `order`, derivatives of order k are compared with differences
+    of order k - 1, in every sequence of modes. In double precision a relative error of 2e-6 is found, as in HIPS
+    autograd; `rg.autograd.gradcheck` documents smaller ones.
 
     >>> import retrograd.numpy as np
     >>> check_grads(np.sin, modes=["rev"], order=3)(np.array([0.5, 1.0]))
@@ -77,12 +77,12 @@ def combo_check(fun: Callable, *check_args: Any, **check_kwargs: Any) -> Callabl
 
 
 def scalar_close(a: float, b: float) -> bool:
-    """Whether two numbers differ by less than 1e-6, or by that share of their sum."""
+    """Whether two numbers differ by less than 1e-6, absolutely or relative to their sum."""
     return bool(abs(a - b) < 1e-6 or abs(a - b) / abs(a + b) < 1e-6)
 
 
 def check_equivalent(x: Any, y: Any) -> None:
-    """Raise AssertionError unless two trees of arrays have one structure, the same shapes and kinds, and values close.
+    """Raise AssertionError unless two trees of arrays have equal structures, shapes and kinds, and close values.
 
     >>> check_equivalent({"a": [1.0]}, {"a": [1.0 + 1e-9]})
     """
@@ -95,7 +95,7 @@ def check_equivalent(x: Any, y: Any) -> None:
 
 
 def _leaf_of(value: Any) -> Tensor:
-    """Return a number or an array as a tensor of its own that requires a gradient."""
+    """Return a number or an array as a new leaf tensor that requires grad."""
     return differentiable("check_grads", value).clone().detach().requires_grad_()
 
 
@@ -112,7 +112,7 @@ class DerivativeError(GradcheckError, AssertionError):
 def _check(name: str, fun: Callable, leaves: tuple[Tensor, ...], modes: tuple[str, ...], order: int) -> None:
     """Check the derivatives of a function of tensors, up to an order, in all sequences of the modes."""
     if not any(out.requires_grad for out in fun(*leaves)):
-        return  # it depends on none of them
+        return  # the result depends on none of them
     for mode in modes:
         _check_first(name, fun, leaves, mode)
         if order > 1:
@@ -121,7 +121,7 @@ def _check(name: str, fun: Callable, leaves: tuple[Tensor, ...], modes: tuple[st
 
 
 def _check_first(name: str, fun: Callable, leaves: tuple[Tensor, ...], mode: str) -> None:
-    """Check first derivatives in one mode: random projections, and entry by entry where these differ."""
+    """Check first derivatives in one mode: by random projections, then entry by entry if these differ."""
     tolerances: dict[str, Any] = DOUBLE_PRECISION if precision_of(leaves) == DOUBLE else {}
     forward = mode == "fwd"
     try:
@@ -134,7 +134,7 @@ _WORDS = {"fwd": "JVP", "rev": "VJP"}
 
 
 def _tangent_of(fun: Callable, leaves: tuple[Tensor, ...]) -> tuple[Callable, tuple[Tensor, ...]]:
-    """Return the function of leaves and tangents that pushes these forward, and tangents."""
+    """Return the jvp as a function of leaves and tangents, and tangents."""
 
     def tangents(*values: Tensor) -> tuple[Tensor, ...]:
         return _differentiable(jvp(fun, values[: len(leaves)], values[len(leaves) :])[1])
@@ -143,7 +143,7 @@ def _tangent_of(fun: Callable, leaves: tuple[Tensor, ...]) -> tuple[Callable, tu
 
 
 def _cotangents_of(fun: Callable, leaves: tuple[Tensor, ...]) -> tuple[Callable, tuple[Tensor, ...]]:
-    """Return the function of leaves and cotangents that pulls these back, and cotangents."""
+    """Return the vjp as a function of leaves and cotangents, and cotangents."""
 
     def cotangents(*values: Tensor) -> tuple[Tensor, ...]:
         return _differentiable(vjp(fun, *values[: len(leaves)])[1](values[len(leaves) :]))

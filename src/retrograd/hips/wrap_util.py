@@ -8,7 +8,7 @@ from typing import Any
 def unary_to_nary(unary_operator: Callable) -> Callable:
     """Return `operator(fun, argnum)(*args, **kwargs)` for an operator that is called as `operator(fun, x)`.
 
-    Of several `argnum`, x is the tuple of these arguments.
+    With several `argnum`, x is the tuple of these arguments.
 
     >>> half = unary_to_nary(lambda fun, x: fun(x / 2))
     >>> half(lambda x, y: (x, y), 1)(3.0, 4.0)

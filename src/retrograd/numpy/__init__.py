@@ -1,8 +1,8 @@
-"""NumPy under another name: the same functions, which differentiate if an argument is a tensor.
+"""NumPy's functions under the same names, differentiable in arguments that are tensors.
 
-`import retrograd.numpy as np` in the place of NumPy, or of `autograd.numpy`.  NumPy's own functions take tensors too;
-what they cannot do, these can: `array([t, u])`, `full(3, t)`, `r_[t, 1]`, lists of tensors wherever NumPy takes lists,
-and writing into what `zeros`, `ones`, `empty` and `full` make inside of a transform such as `rg.grad`.
+Use `import retrograd.numpy as np` instead of NumPy or `autograd.numpy`. NumPy's own functions take tensors too, but
+only these support `array([t, u])`, `full(3, t)`, `r_[t, 1]`, lists of tensors wherever NumPy takes lists, and writing
+into the results of `zeros`, `ones`, `empty` and `full` inside a transform such as `rg.grad`.
 """
 
 import numpy as _np

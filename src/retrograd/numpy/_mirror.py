@@ -75,7 +75,7 @@ def _made_here(member: Callable, on_tensors: Callable) -> Callable:
 
 
 class _Concatenator:
-    """`r_[...]` and `c_[...]`: NumPy's, and for numbers, vectors and matrices with tensors among them `concatenate`."""
+    """`r_[...]` and `c_[...]`: NumPy's, or `concatenate` for numbers, vectors and matrices that include tensors."""
 
     def __init__(self, plain: Any, joined: Callable) -> None:
         self._plain = plain
@@ -98,7 +98,7 @@ def _as_columns(parts: list) -> Any:
 
 
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:
-    """Return `numpy.where`, whose arguments may be given by name here."""
+    """Return `numpy.where`; its arguments may also be given by name."""
     chosen = () if x is None and y is None else (x, y)
     return (functions()["where"] if holds_tensor((condition, x, y)) else np.where)(condition, *chosen)
 
@@ -125,7 +125,7 @@ class _Counting(type):
 
 
 def _integer_type(member: type) -> type:
-    """Return a dtype's class that makes integers of tensors, whose result has no derivative."""
+    """Return a dtype's class that converts tensors to integers, without derivative."""
 
     def made(cls: type, x: Any = 0, *args: Any) -> Any:
         return member(values(x), *args)
@@ -133,7 +133,7 @@ def _integer_type(member: type) -> type:
     return _Counting(member.__name__, (member,), {"__new__": made, "__module__": "retrograd.numpy"})
 
 
-# What HIPS autograd's NumPy has, or has otherwise.
+# Names of HIPS autograd's NumPy that are missing from NumPy or differ.
 _OF_HIPS = {
     "r_": _Concatenator(np.r_, _in_a_row),
     "c_": _Concatenator(np.c_, _as_columns),

@@ -42,9 +42,9 @@ def _in_one_pass(param: Any, grad: Any, state: State, group: Group, eps: float, 
 class Adam(Optimizer):
     """p ← p - lr · m̂ / (sqrt(v̂) + eps): Kingma and Ba, ICLR 2015.
 
-    m and v are the running means of g and g² with factors `betas`, m̂ and v̂ without their bias towards 0;
-    g includes weight_decay · p, or with `decoupled_weight_decay` the decay is that of `AdamW`. `amsgrad` divides
-    by the largest v so far (Reddi et al., ICLR 2018), and `maximize` goes up instead of down.
+    m and v are the running means of g and g² with factors `betas`, m̂ and v̂ their bias-corrected values. g includes
+    weight_decay · p; `decoupled_weight_decay` decays as `AdamW` does. `amsgrad` divides by the largest v so far (Reddi
+    et al., ICLR 2018). `maximize` ascends instead of descending.
 
     >>> import retrograd as rg
     >>> from retrograd.optim import Adam
@@ -88,7 +88,7 @@ class Adam(Optimizer):
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
         count(param, state, *(_WITH_LARGEST if group["amsgrad"] else _MEANS))
-        # The corrections of both means' bias are scalars, so they are folded into step and eps, not arrays.
+        # The bias corrections are scalars, so they are applied to step and eps instead of to arrays.
         beta1, beta2 = group["betas"]
         root = math.sqrt(1 - beta2 ** state["step"])
         eps, step = group["eps"] * root, group["lr"] * root / (1 - beta1 ** state["step"])
@@ -97,7 +97,7 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam whose weight decay acts on p itself: p ← (1 - lr · weight_decay) p, then the step without it.
+    """Adam with decoupled weight decay: p ← (1 - lr · weight_decay) p, then Adam's step without decay.
 
     Loshchilov and Hutter, Decoupled weight decay regularization, ICLR 2019.
 

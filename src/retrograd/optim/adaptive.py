@@ -13,7 +13,7 @@ _zeros_like = operator_named("zeros_like")
 class Adagrad(Optimizer):
     """p ← p - lr / (1 + lr_decay · (steps - 1)) · g / (sqrt(sum of g²) + eps): Duchi et al., JMLR 12 (2011).
 
-    The sum begins at `initial_accumulator_value`; g includes weight_decay · p.
+    The sum starts at `initial_accumulator_value`; g includes weight_decay · p.
 
     >>> import retrograd as rg
     >>> from retrograd.optim import Adagrad

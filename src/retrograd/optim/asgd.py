@@ -13,8 +13,8 @@ _zeros_like = operator_named("zeros_like")
 class ASGD(Optimizer):
     """Gradient descent with an average of the iterates: Polyak and Juditsky, SIAM J. Control Optim. 30 (1992).
 
-    p ← (1 - lambd · eta) p - eta · g, eta = lr / (1 + lambd · lr · steps) ^ alpha; from step `t0` on, the mean of p,
-    `state[p]["ax"]`, is taken. g includes weight_decay · p.
+    p ← (1 - lambd · eta) p - eta · g, eta = lr / (1 + lambd · lr · steps) ^ alpha; from step `t0` on, `state[p]["ax"]`
+    is the mean of p. g includes weight_decay · p.
 
     >>> import retrograd as rg
     >>> from retrograd.optim import ASGD

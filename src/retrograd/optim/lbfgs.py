@@ -55,10 +55,10 @@ class LBFGS(Optimizer):
     """Minimise by steps -H g, where the inverse Hessian H is estimated from the last steps: Liu and Nocedal, 1989.
 
     `step(closure)` takes up to `max_iter` steps, and calls the closure, which clears the gradients, computes the loss
-    and calls backward, up to `max_eval` times (None: 5/4 max_iter). It ends early where no element of the gradient is
-    above `tolerance_grad`, or neither the loss nor an element of a parameter changes by more than `tolerance_change`.
-    The step has length `lr`, or with `line_search_fn="strong_wolfe"` one that satisfies the strong Wolfe conditions.
-    All parameters are in one group. Returns the loss from before.
+    and calls backward, up to `max_eval` times (None: 5/4 max_iter). It ends early if no element of the gradient is
+    above `tolerance_grad`, or if neither the loss nor any element of a parameter changes by more than
+    `tolerance_change`. The step has length `lr`, or with `line_search_fn="strong_wolfe"` one that satisfies the strong
+    Wolfe conditions. All parameters must be in one group. Returns the loss before the steps.
 
     >>> import retrograd as rg
     >>> from retrograd.optim import LBFGS

@@ -9,7 +9,7 @@ MOST_TRIES = 25
 
 
 class Point(NamedTuple):
-    """A step t, the value there, its gradient, and its slope along the direction."""
+    """A step t, and at t the value, the gradient, and the slope along the direction."""
 
     t: float
     value: float
@@ -83,7 +83,7 @@ def _within(t: float, left: float, right: float, near: bool) -> tuple[float, boo
 
 
 def lowest(a: Point, b: Point, bounds: tuple[float, float]) -> float:
-    """Return the minimizer of the cubic through two points, within bounds; their middle if it has none.
+    """Return the minimizer of the cubic through two points, within bounds; their midpoint if it has none.
 
     >>> lowest(Point(0.0, 1.0, None, -2.0), Point(4.0, 9.0, None, 6.0), (0.0, 4.0))  # (t - 1)²
     1.0

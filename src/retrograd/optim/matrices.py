@@ -13,11 +13,11 @@ _zeros_like = operator_named("zeros_like")
 
 
 class Adafactor(Optimizer):
-    """Adam's divisor from the mean squares of the rows and columns of g alone: Shazeer and Stern, ICML 2018.
+    """Adam's divisor estimated from mean squares of the rows and columns of g: Shazeer and Stern, ICML 2018.
 
-    The step is min(lr, 1 / sqrt(steps)) times the root mean square of p, at least eps[1]; the means have the factor
-    1 - steps ^ beta2_decay; an update of a root mean square above `d` is scaled down to it. The weight decay acts on p
-    itself. eps[0] bounds the divisor from below; None is the dtype's epsilon.
+    The step is min(lr, 1 / sqrt(steps)) times the root mean square of p, at least eps[1]. The means have the factor 1 -
+    steps ^ beta2_decay. An update with a root mean square above `d` is scaled down to it. Weight decay is decoupled.
+    eps[0] bounds the divisor from below; None is the dtype's epsilon.
 
     >>> import retrograd as rg
     >>> from retrograd.optim import Adafactor
@@ -95,10 +95,10 @@ def _mixed(state: State, name: str, new: Any, share: float) -> Any:
 class Muon(Optimizer):
     """p ← (1 - lr · weight_decay) p - lr' · O, O the matrix with orthogonal rows or columns nearest to the momentum.
 
-    For matrices only: give biases, embeddings and the like to another optimizer. O comes from `ns_steps` steps of
-    Newton and Schulz with `ns_coefficients`, which bring singular values near 1, not to it. lr' is
-    lr · sqrt(max(1, rows / columns)), or lr · 0.2 · sqrt(max(rows, columns)) if `adjust_lr_fn` is
-    "match_rms_adamw". Jordan et al., Muon, 2024. PyTorch takes these steps in bfloat16, so its last digits differ.
+    For matrices only: use another optimizer for biases, embeddings etc. O is computed by `ns_steps` Newton-Schulz steps
+    with `ns_coefficients`, which bring singular values near 1. lr' is lr · sqrt(max(1, rows / columns)), or lr · 0.2 ·
+    sqrt(max(rows, columns)) if `adjust_lr_fn` is "match_rms_adamw". Jordan et al., Muon, 2024. PyTorch computes these
+    steps in bfloat16, so its last digits differ.
 
     >>> import retrograd as rg
     >>> from retrograd.optim import Muon

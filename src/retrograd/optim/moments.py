@@ -48,7 +48,7 @@ class _Moments(Optimizer):
 class Adamax(_Moments):
     """p ← p - lr · m̂ / u, u ← max(beta2 · u, |g| + eps): Adam in the maximum norm, Kingma and Ba, ICLR 2015.
 
-    m̂ is the running mean of g without its bias towards 0; g includes weight_decay · p.
+    m̂ is the bias-corrected running mean of g; g includes weight_decay · p.
 
     >>> import retrograd as rg
     >>> from retrograd.optim import Adamax

@@ -11,10 +11,10 @@ _zeros_like = operator_named("zeros_like")
 
 
 class SGD(Optimizer):
-    """p ← p - lr · d, with d = g + weight_decay · p, or its running sum if there is momentum.
+    """p ← p - lr · d, with d = g + weight_decay · p, or its running sum with momentum.
 
-    The sum is b ← momentum · b + (1 - dampening) · d, from b = d in the first step on; then d is b, or
-    d + momentum · b if `nesterov`: Sutskever et al., ICML 2013. `maximize` goes up instead of down.
+    The sum is b ← momentum · b + (1 - dampening) · d, from b = d in the first step on; then d is b, or d + momentum · b
+    if `nesterov`: Sutskever et al., ICML 2013. `maximize` ascends instead of descending.
 
     >>> import retrograd as rg
     >>> from retrograd.optim import SGD

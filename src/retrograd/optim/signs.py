@@ -15,7 +15,7 @@ class Rprop(Optimizer):
     """p ← p - s · sign(g), with a step s for each element: Riedmiller and Braun, ICNN 1993.
 
     s begins at lr; it grows by the second of `etas` where g keeps its sign, and shrinks by the first where the sign
-    changes, within `step_sizes`; where it changes, p stays for this step. For gradients of all the data.
+    changes, within `step_sizes`; where it changes, p stays for this step. Use full-batch gradients.
 
     >>> import retrograd as rg
     >>> from retrograd.optim import Rprop
@@ -65,8 +65,8 @@ class Rprop(Optimizer):
 class Lion(Optimizer):
     """p ← (1 - lr · weight_decay) p - lr · sign(beta1 · m + (1 - beta1) · g), then m ← beta2 · m + (1 - beta2) · g.
 
-    Chen et al., Symbolic discovery of optimization algorithms, NeurIPS 2023. Every element moves by lr: take a
-    tenth of AdamW's, and ten times its weight decay. Not in PyTorch.
+    Chen et al., Symbolic discovery of optimization algorithms, NeurIPS 2023. Every element moves by lr: use a tenth of
+    AdamW's lr, and ten times its weight decay. Not in PyTorch.
 
     >>> import retrograd as rg
     >>> from retrograd.optim import Lion

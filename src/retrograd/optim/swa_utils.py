@@ -38,9 +38,8 @@ def get_swa_avg_fn() -> Average:
 class AveragedModel(Module):
     """A copy of a model whose parameters are the average of those passed to `update_parameters`.
 
-    `avg_fn(average, parameter, count)` is the next average after `count` of them; None takes the mean: Izmailov et
-    al., UAI 2018. Buffers are averaged too if `use_buffers`, else copied. Calling it runs the averaged model;
-    `module` is that.
+    `avg_fn(average, parameter, count)` is the next average after `count` of them; None means the mean: Izmailov et al.,
+    UAI 2018. Buffers are averaged too with `use_buffers`, else copied. Calling it runs the averaged model, `module`.
 
     >>> from retrograd import nn
     >>> from retrograd.optim.swa_utils import AveragedModel

@@ -1,7 +1,7 @@
-"""SciPy under another name: the same functions, which differentiate if an argument is a tensor.
+"""SciPy's functions under the same names, differentiable in arguments that are tensors.
 
-`from retrograd.scipy import special, stats` in the place of SciPy, or of `autograd.scipy`.  What stands in the modules
-below takes tensors; everything else in them is SciPy's own.
+Use `from retrograd.scipy import special, stats` instead of SciPy or `autograd.scipy`. The functions defined in the
+modules below take tensors; all their other names are SciPy's own.
 """
 
 from retrograd.scipy import integrate, linalg, signal, special, stats

@@ -1,4 +1,4 @@
-"""`scipy.integrate`: `odeint` takes tensors, and differentiates; the rest is SciPy's own."""
+"""`scipy.integrate`: `odeint` is differentiable; the rest is SciPy's own."""
 
 from retrograd.autograd import Function
 from retrograd.core import Tensor
@@ -8,11 +8,11 @@ from retrograd.scipy._mirror import rest_of, scipy_member
 
 
 def odeint(func, y0, t, args=(), **kwargs):
-    """Return the solution of dy/dt = func(y, t, *args) at the times t, one row for each, from y = y0 at the first.
+    """Return the solution of dy/dt = func(y, t, *args) at the times t, one row each, with y = y0 at the first.
 
-    `func` returns one array of the shape of y.  Derivatives are solutions of differential equations too: reverse mode
-    solves the adjoint equation from the last time back to the first, forward mode one for the tangent (L. S. Pontryagin
-    et al., The Mathematical Theory of Optimal Processes, 1962), each by `odeint` itself, so to any order.
+    `func` returns an array shaped as y. Reverse mode solves the adjoint equation from the last time back to the first,
+    forward mode the tangent equation (L. S. Pontryagin et al., The Mathematical Theory of Optimal Processes, 1962),
+    each by `odeint`, so derivatives exist to any order.
     """
     args = args if isinstance(args, tuple) else (args,)
     if not holds_tensor((y0, t, args)):

@@ -80,40 +80,40 @@ def solve(a, b, lower=False, assume_a="gen", transposed=False, **kwargs):
 
 @_linalg
 def inv(a, **kwargs):
-    """The inverse."""
+    """Return the inverse."""
     _defaults("inv", **kwargs)
     return O.linalg.inv(floating(a))
 
 
 @_linalg
 def det(a, **kwargs):
-    """The determinant."""
+    """Return the determinant."""
     _defaults("det", **kwargs)
     return O.linalg.det(floating(a))
 
 
 @_linalg
 def cholesky(a, lower=False, **kwargs):
-    """The triangle R with R^H R = a, or with lower=True L with L L^H = a."""
+    """Return the triangular R with R^H R = a, or with lower=True the L with L L^H = a."""
     _defaults("cholesky", **kwargs)
     return O.linalg.cholesky(floating(a), upper=not lower)
 
 
 @_linalg
 def expm(A):
-    """The exponential of a matrix."""
+    """Return the matrix exponential."""
     return O.linalg.matrix_exp(floating(A))
 
 
 @_linalg
 def norm(a, ord=None, axis=None, keepdims=False, check_finite=True):
-    """The norm of vectors or matrices, as `numpy.linalg.norm` has it."""
+    """Return the norm of vectors or matrices, as `numpy.linalg.norm` does."""
     return functions()["linalg.norm"](a, ord, axis, keepdims)
 
 
 @_linalg
 def block_diag(*arrs):
-    """The matrix with blocks on its diagonal."""
+    """Return the matrix with these blocks on its diagonal."""
     blocks = agreeing(*[functions()["atleast_2d"](tensor(x)) for x in arrs])
     width, rows, start = sum(x.shape[1] for x in blocks), [], 0
     for x in blocks:

@@ -10,11 +10,11 @@ _CONVOLUTIONS = {1: "conv1d", 2: "conv2d", 3: "conv3d"}
 
 
 def convolve(in1, in2, mode="full", method="auto", *, axes=None, dot_axes=((), ())):
-    """The convolution of two arrays along all axes, or along pairs of axes.
+    """Return the convolution of two arrays along all axes, or along pairs of axes.
 
-    `axes` are two lists: which axes of the first array meet which of the second; `dot_axes` likewise pairs axes that
-    are summed over.  The result has the other axes of the first, those of the second, and then the convolved ones.
-    `mode` is "full", "same" (the middle, of the size of the first array) or "valid" (where both overlap wholly).
+    `axes` are two lists that pair axes of the first array with axes of the second; `dot_axes` likewise pairs axes that
+    are summed over. The result has the other axes of the first, those of the second, and then the convolved ones.
+    `mode` is "full", "same" (the middle, of the size of the first array) or "valid" (where both overlap completely).
     """
     if isinstance(mode, (list, tuple)) or mode is None:
         raise TypeError("signal.convolve: give axes= by name; the third argument is the mode")

@@ -11,7 +11,7 @@ _special = on_tensors("scipy.special")
 
 @_special
 def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
-    """log(sum(b exp(a))) without overflow; b scales each term, and may not make the sum negative."""
+    """Return log(sum(b exp(a))) without overflow; b scales each term, and must not make the sum negative."""
     only_default("special.logsumexp", return_sign=(return_sign, False))
     x = floating(a)
     if b is None:
@@ -25,32 +25,32 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
 
 @_special
 def softmax(x, axis=None):
-    """exp(x) over its sum along axes (None: all)."""
+    """Return exp(x) divided by its sum along axes (None: all)."""
     return O.exp(log_softmax(x, axis))
 
 
 @_special
 def log_softmax(x, axis=None):
-    """The logarithm of `softmax`."""
+    """Return the logarithm of `softmax`."""
     x = floating(x)
     return x - O.logsumexp(x, axis, True)
 
 
 @_special
 def multigammaln(a, d):
-    """The logarithm of the multivariate gamma function of dimension d."""
+    """Return the logarithm of the multivariate gamma function of dimension d."""
     return O.special.multigammaln(floating(a), int(d))
 
 
 @_special
 def polygamma(n, x):
-    """The n-th derivative of `psi`."""
+    """Return the n-th derivative of `psi`."""
     return O.special.polygamma(int(n), floating(x))
 
 
 @_special
 def factorial(n, exact=False, extend="zero"):
-    """gamma(n + 1), as a function of real numbers."""
+    """Return gamma(n + 1), for real n."""
     only_default("special.factorial", exact=(exact, False), extend=(extend, "zero"))
     x = floating(n)
     return O.where(x < 0, 0.0, O.special.gamma(O.where(x < 0, 0.0, x) + 1))

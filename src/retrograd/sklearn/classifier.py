@@ -16,15 +16,15 @@ from retrograd.sklearn.estimator import NeuralEstimator
 class NeuralClassifier(ClassifierMixin, NeuralEstimator):
     """A network for classification, as a scikit-learn estimator.
 
-    module: a function of the numbers of features and of classes that returns a `Module`, whose output is a score for
-    each class (logits); if not given, linear layers of `hidden_layer_sizes` with ReLU in between. optimizer: a
-    function of the parameters and `lr`, Adam if not given; `functools.partial` adds further options. loss: a function
-    of scores and the numbers of classes, CrossEntropyLoss if not given.
+    module: a function of the numbers of features and classes that returns a `Module` whose output is the logits; by
+    default, linear layers of `hidden_layer_sizes` with ReLU in between. optimizer: a function of the parameters and
+    `lr`, by default Adam; `functools.partial` adds further options. loss: a function of logits and class indices, by
+    default CrossEntropyLoss.
 
     `fit` passes over the data `max_iter` times, in batches of `batch_size`, in random order if `shuffle`, and ends
-    earlier when the loss has not fallen by `tol` for `n_iter_no_change` passes. warm_start: a further `fit` goes on
-    with the network. random_state: an integer makes all of it, first weights and dropout too, the same each time.
-    verbose: show progress. X of float32 makes a network of float32, all else one of float64.
+    early when the loss has not decreased by `tol` for `n_iter_no_change` passes. warm_start: a further `fit` continues
+    with the network. random_state: an integer makes everything reproducible, including initial weights and dropout.
+    verbose: show progress. The network is float32 if X is, else float64.
 
     After `fit`: `module_`, `classes_`, `loss_curve_` (the mean loss of each pass), `n_iter_` and `n_features_in_`.
 
@@ -37,8 +37,8 @@ class NeuralClassifier(ClassifierMixin, NeuralEstimator):
     def fit(self, X: Any, y: Any) -> "NeuralClassifier":
         """Train on rows X, an array of shape (rows, features), and their labels y; return the estimator.
 
-        Raises ValueError for data that scikit-learn refuses, for a loss that is no longer finite, and with warm_start
-        for labels that differ from those before.
+        Raises ValueError for data that scikit-learn refuses, for a loss that is not finite, and with warm_start for
+        labels that differ from the earlier ones.
         """
         again = self.warm_start and hasattr(self, "module_")
         X, y = self._checked(X, y, reset=not again)

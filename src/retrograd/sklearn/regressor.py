@@ -14,7 +14,7 @@ class NeuralRegressor(RegressorMixin, NeuralEstimator):
     """A network for regression, of one or several numbers per row, as a scikit-learn estimator.
 
     module: a function of the numbers of features and of targets that returns a `Module`. loss: a function of
-    predictions and targets, both of shape (rows, targets), MSELoss if not given. All else is as for
+    predictions and targets, both of shape (rows, targets), by default MSELoss. All other arguments are those of
     `NeuralClassifier`.
 
     After `fit`: `module_`, `loss_curve_` (the mean loss of each pass), `n_iter_` and `n_features_in_`.
@@ -30,8 +30,8 @@ class NeuralRegressor(RegressorMixin, NeuralEstimator):
     def fit(self, X: Any, y: Any) -> "NeuralRegressor":
         """Train on rows X, of shape (rows, features), and targets y, of shape (rows,) or (rows, targets).
 
-        Raises ValueError for data that scikit-learn refuses, for a loss that is no longer finite, and with warm_start
-        for another number of targets than before.
+        Raises ValueError for data that scikit-learn refuses, for a loss that is not finite, and with warm_start for
+        another number of targets than before.
         """
         return self._fit(X, y, self.warm_start and hasattr(self, "module_"), self.max_iter)
 

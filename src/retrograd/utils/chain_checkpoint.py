@@ -22,7 +22,7 @@ def run_chain(steps: list[Callable], x: Any, budget: int, options: Options) -> A
 
 
 class _Chain:
-    """The steps of a chain that has run, and its saved states.
+    """The steps of an executed chain, and its saved states.
 
     State i is the input of step i.  Each step but the last leaves placeholders in the graph.  To fill those of
     step i, the chain runs from the latest saved state up to state i, and saves more states if there is
@@ -50,7 +50,7 @@ class _Chain:
         return self.steps[-1](x)
 
     def _consider(self, number: int, x: Any) -> None:
-        """Save a state if the plan says so; one larger than all before it leaves room for fewer."""
+        """Save a state if the plan says so; a larger one than before leaves room for fewer."""
         size = max(1, bytes_of(x))
         if size > self.budget:
             raise ValueError(

@@ -82,7 +82,7 @@ def checkpoint(
     one size; if not, the largest one so far determines how many fit.  The running step's own input and
     result, and its saved tensors, are not counted.
     - `use_reentrant`: with True, the result requires grad only if some tensor among the arguments does, and
-    a warning says so if none does.
+    it warns if none does.
 
     Raises ValueError for a budget below one value, and in the backward pass `CheckpointError` if recomputation
     saves other tensors than before, RuntimeError if an argument has been changed in place.
@@ -229,7 +229,7 @@ def _setting(variable: ContextVar[bool | None], value: bool | None) -> Iterator[
         variable.reset(token)
 
 
-# -------------------------------------------------------------------------------------- smaller parts, as in PyTorch
+# -------------------------------------------------------------------------------------- helpers, as in PyTorch
 
 
 def check_backward_validity(inputs: Iterable[Any]) -> bool:
@@ -268,7 +268,7 @@ def set_device_states(devices: Sequence[int], states: Sequence[Any], *, device_t
 
 
 class DefaultDeviceType:
-    """The kind of device that checkpoints assume by default: the CPU, the only one.
+    """The device type that checkpoints assume by default: the CPU, the only one.
 
     >>> DefaultDeviceType.get_device_type()
     'cpu'

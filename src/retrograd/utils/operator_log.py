@@ -8,7 +8,7 @@ from retrograd.core.source_location import user_line
 
 
 class OperatorLog(Level):
-    """Records every operator that runs in the block, with the shapes of its tensors and the user's line."""
+    """Record every operator that runs in the block, with the shapes of its tensors and the user's line."""
 
     transparent, own_mode = True, False
 

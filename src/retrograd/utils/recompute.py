@@ -22,7 +22,7 @@ from retrograd.utils.operator_log import OperatorLog, side_by_side
 
 
 class CheckpointError(RuntimeError):
-    """Recomputation gave other tensors than the forward pass."""
+    """The error if recomputation gave other tensors than the forward pass."""
 
 
 class _EnoughError(BaseException):
@@ -91,7 +91,7 @@ class RandomState:
         self._states = [(generator, _state(generator)) for generator in generators]
 
     def settle(self) -> None:
-        """After the run, forget the generators that it did not draw from."""
+        """After the run, drop the generators that it did not draw from."""
         self._states = [(generator, state) for generator, state in self._states if _state(generator) != state]
 
     @generator_block

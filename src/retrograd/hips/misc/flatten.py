@@ -13,7 +13,7 @@ from retrograd import numpy as np
 def flatten(value: Any) -> tuple[Any, Callable[[Any], Any]]:
     """Return all values of a tree of arrays as one vector, and the inverse function.
 
-    Both differentiate.  The leaves of dicts come in the order of their keys.
+    Both are differentiable. Leaves of dicts are in the order of their keys.
 
     >>> vector, unflatten = flatten({"b": np.ones(2), "a": 3.0})
     >>> vector, unflatten(2 * vector)

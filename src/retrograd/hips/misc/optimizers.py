@@ -1,6 +1,6 @@
-"""Descent along `grad(x, i)`, a function of trees of arrays and the step's number, as a loop without a class.
+"""Gradient descent methods as functions; `grad(x, i)` takes a tree of arrays and the step's index.
 
-Each calls `callback(x, i, g)` before a step, and returns where the last one led.  `retrograd.optim` has the others.
+Each calls `callback(x, i, g)` before a step, and returns the final tree. `retrograd.optim` has more optimizers.
 """
 
 from collections.abc import Callable

@@ -46,7 +46,7 @@ class _Combined(LRScheduler):
 
 
 class ChainedScheduler(_Combined):
-    """Several schedules at once: each step is one of all of them, so that their factors multiply.
+    """Run several schedules together: each step is a step of all of them, so that their factors multiply.
 
     >>> import retrograd as rg
     >>> from retrograd.optim import SGD
@@ -70,7 +70,7 @@ class ChainedScheduler(_Combined):
 
 
 class SequentialLR(_Combined):
-    """Several schedules in sequence: the next one starts at each of the `milestones`, given as numbers of steps.
+    """Run schedules in sequence: the next one starts at each of the `milestones`, given as step counts.
 
     >>> import retrograd as rg
     >>> from retrograd.optim import SGD

@@ -11,10 +11,9 @@ _MODES = ("triangular", "triangular2", "exp_range")
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """A cosine from base to eta_min over T_0 steps, repeated, each time T_mult times as long as before.
+    """A repeated cosine from base to eta_min: the first takes T_0 steps, each later one T_mult times as many.
 
-    `step(epoch)` sets any point, which may be a fraction: steps taken within an epoch.
-    Loshchilov and Hutter, SGDR, ICLR 2017.
+    `step(epoch)` moves to any point; fractions are points within an epoch. Loshchilov and Hutter, SGDR, ICLR 2017.
 
     >>> import retrograd as rg
     >>> from retrograd.optim import SGD
@@ -74,9 +73,9 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 class CyclicLR(LRScheduler):
     """Up from base_lr to max_lr in step_size_up steps, down in step_size_down, repeatedly: Smith, WACV 2017.
 
-    `mode`: "triangular" as it is; "triangular2" half as high in every cycle; "exp_range" gamma ^ steps as high; or
-    `scale_fn`, of the number of the cycle, from 1, or of the steps if `scale_mode` is "iterations". The momentum, or
-    Adam's first beta, goes the other way between max_momentum and base_momentum, if `cycle_momentum`.
+    `mode`: "triangular" has constant height; "triangular2" halves it in every cycle; "exp_range" scales it by gamma ^
+    steps; or `scale_fn` scales it, a function of the cycle, from 1, or of the steps if `scale_mode` is "iterations".
+    With `cycle_momentum`, the momentum, or Adam's first beta, moves inversely between max_momentum and base_momentum.
 
     >>> import retrograd as rg
     >>> from retrograd.optim import SGD

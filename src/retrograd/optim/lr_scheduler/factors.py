@@ -83,7 +83,7 @@ class StepLR(FactorLR):
 
 
 class MultiStepLR(FactorLR):
-    """lr = base · gamma ^ (how many of the `milestones`, numbers of steps, are reached).
+    """lr = base · gamma ^ (number of `milestones` reached); milestones are step counts.
 
     >>> import retrograd as rg
     >>> from retrograd.optim import SGD
@@ -154,7 +154,7 @@ class ConstantLR(FactorLR):
 
 
 class LinearLR(FactorLR):
-    """lr = base · f, where f goes evenly from start_factor to end_factor in total_iters steps, then stays.
+    """lr = base · f, where f changes linearly from start_factor to end_factor in total_iters steps, then stays.
 
     >>> import retrograd as rg
     >>> from retrograd.optim import SGD

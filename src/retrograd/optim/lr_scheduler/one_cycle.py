@@ -1,4 +1,4 @@
-"""The one-cycle schedule: up, and far down."""
+"""The one-cycle schedule: up, then far below the start."""
 
 import math
 from typing import NamedTuple
@@ -29,12 +29,12 @@ class _Phase(NamedTuple):
 
 
 class OneCycleLR(LRScheduler):
-    """Up to max_lr, down to far below the start, the momentum in reverse: Smith and Topin, 2017.
+    """Up to max_lr, then far below the start, momentum inversely: Smith and Topin, 2017.
 
     Starts at max_lr / div_factor, reaches max_lr after `pct_start` of the steps, and ends at max_lr / div_factor /
-    final_div_factor; with `three_phase`, back where it began at twice pct_start. The steps are `total_steps`, or
-    epochs · steps_per_epoch: so often `step` may be called; once more raises ValueError. The momentum, or Adam's
-    first beta, goes from max_momentum to base_momentum and back.
+    final_div_factor; with `three_phase`, it is back at the initial value at twice pct_start. `step` may be called
+    `total_steps`, or epochs · steps_per_epoch, times; more calls raise ValueError. The momentum, or Adam's first beta,
+    moves from max_momentum to base_momentum and back.
 
     >>> import retrograd as rg
     >>> from retrograd.optim import SGD

@@ -8,11 +8,11 @@ from retrograd.optim.optimizer import Optimizer
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """lr ← max(lr · factor, min_lr) when a quantity has not become better for more than `patience` steps.
+    """lr ← max(lr · factor, min_lr) when a metric has not improved for more than `patience` steps.
 
-    `step(metrics)` tells it the quantity, such as the loss of the validation data. `mode`: "min" or "max" is better.
-    Better means by more than `threshold`, a share of the best so far (`threshold_mode` "rel"), or a difference
-    ("abs"). After a reduction, `cooldown` steps are not counted. Changes of less than `eps` are not made.
+    `step(metrics)` takes the metric, such as the validation loss. `mode`: "min" if smaller is better, or "max". An
+    improvement exceeds `threshold`, a fraction of the best so far (`threshold_mode` "rel") or a difference ("abs").
+    After a reduction, `cooldown` steps are not counted. Changes of lr below `eps` are skipped.
 
     >>> import retrograd as rg
     >>> from retrograd.optim import SGD
@@ -89,5 +89,5 @@ class ReduceLROnPlateau(LRScheduler):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore the result of `state_dict`."""
-        foreign = ("default_min_lr", "mode_worse")  # PyTorch's state has these, which follow from the others
+        foreign = ("default_min_lr", "mode_worse")  # PyTorch's state contains these; they follow from the others
         super().load_state_dict({name: value for name, value in state_dict.items() if name not in foreign})

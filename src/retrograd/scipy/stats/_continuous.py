@@ -13,8 +13,8 @@ class Continuous:
     """The functions of one distribution, from those of its standard form, of (z, *shapes).
 
     `logpdf` is the logarithm of the density inside of the support (low, high), where the standard form has `middle`;
-    `cdf` and `sf` are the probabilities below and above, `logcdf` and `logsf` their logarithms where there is a better
-    way than to take these.
+    `cdf` and `sf` are the probabilities below and above, `logcdf` and `logsf` more accurate logarithms of them if
+    known.
     """
 
     def __init__(

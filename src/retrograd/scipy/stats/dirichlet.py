@@ -9,7 +9,7 @@ _dirichlet = on_tensors("scipy.stats.dirichlet")
 
 @_dirichlet
 def logpdf(x, alpha):
-    """The logarithm of the density at x, whose first axis has the components; the last of these may be left out."""
+    """Return the log-density at x, whose first axis has the components; the last of these may be omitted."""
     x, alpha = agreeing(floating(x), floating(alpha))
     if x.shape[0] == alpha.shape[0] - 1:
         x = O.cat([x, 1 - O.sum(x, 0, True)], 0)
@@ -31,7 +31,7 @@ def _check_shares(x):
 
 @_dirichlet
 def pdf(x, alpha):
-    """The density at x."""
+    """Return the density at x."""
     return O.exp(logpdf(x, alpha))
 
 

@@ -10,7 +10,7 @@ _normal = on_tensors("scipy.stats.multivariate_normal")
 
 
 def _parameters(mean, cov):
-    """The mean as a vector and the covariance as a matrix: a number times the unit, a vector the diagonal."""
+    """Return mean vector and covariance matrix; a number scales the identity, a vector is the diagonal."""
     cov = floating(cov)
     zero = O.zeros_like(O.reshape(cov, (-1,))[:1])
     known = zero if mean is None else O.reshape(floating(mean), (-1,))
@@ -20,14 +20,14 @@ def _parameters(mean, cov):
 
 
 def _points(x, size):
-    """x with the components along its last axis."""
+    """Return x with the components along its last axis."""
     x = floating(x)
     return O.unsqueeze(x, -1) if x.ndim == 0 or (x.ndim == 1 and size == 1) else x
 
 
 @_normal
 def logpdf(x, mean=None, cov=1, allow_singular=False):
-    """The logarithm of the density at x, whose last axis has the components."""
+    """Return the log-density at x, whose last axis has the components."""
     mean, cov = _parameters(mean, cov)
     size = mean.shape[0]
     x, mean, cov = agreeing(_points(x, size), mean, cov)
@@ -42,7 +42,7 @@ def logpdf(x, mean=None, cov=1, allow_singular=False):
 def _on_support(deviations, cov):
     """Return the log-density on the support of a covariance that may be singular; -inf outside of it.
 
-    Eigenvalues count as 0 where SciPy takes them for it.
+    Eigenvalues count as 0 by SciPy's criterion.
     """
     sizes = O.linalg.eigvalsh(cov)
     least = (1e3 if sizes.dtype.itemsize == 4 else 1e6) * finfo(sizes.dtype).eps * abs(sizes.detach()).max().item()
@@ -57,13 +57,13 @@ def _on_support(deviations, cov):
 
 @_normal
 def pdf(x, mean=None, cov=1, allow_singular=False):
-    """The density at x."""
+    """Return the density at x."""
     return O.exp(logpdf(x, mean, cov, allow_singular))
 
 
 @_normal
 def entropy(mean=None, cov=1):
-    """The entropy, in units of the natural logarithm."""
+    """Return the entropy in nats."""
     _, matrix = _parameters(mean, cov)
     size = matrix.shape[0]
     return O.sum(O.log(O.diagonal(O.linalg.cholesky(matrix)))) + size * (1 + math.log(2 * math.pi)) / 2

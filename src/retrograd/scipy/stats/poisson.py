@@ -21,7 +21,7 @@ def _known(value, k, mu):
 
 @_poisson
 def logpmf(k, mu, loc=0):
-    """The logarithm of the probability of k; -inf unless k is a count."""
+    """Return the log-probability of k; -inf unless k is a count."""
     k, mu = _counted(k, mu, loc)
     possible = O.logical_and(k >= 0, k == O.floor(k))
     known = O.where(possible, k, 0.0)
@@ -31,13 +31,13 @@ def logpmf(k, mu, loc=0):
 
 @_poisson
 def pmf(k, mu, loc=0):
-    """The probability of k."""
+    """Return the probability of k."""
     return O.exp(logpmf(k, mu, loc))
 
 
 @_poisson
 def cdf(k, mu, loc=0):
-    """The probability of k or less."""
+    """Return the probability of k or less."""
     k, mu = _counted(k, mu, loc)
     known = O.where(k >= 0, O.floor(k), 0.0)
     return _known(O.where(k >= 0, O.special.gammaincc(known + 1, mu), 0.0), k, mu)
@@ -45,7 +45,7 @@ def cdf(k, mu, loc=0):
 
 @_poisson
 def sf(k, mu, loc=0):
-    """The probability of more than k."""
+    """Return the probability of more than k."""
     k, mu = _counted(k, mu, loc)
     known = O.where(k >= 0, O.floor(k), 0.0)
     return _known(O.where(k >= 0, O.special.gammainc(known + 1, mu), 1.0), k, mu)
@@ -53,13 +53,13 @@ def sf(k, mu, loc=0):
 
 @_poisson
 def logcdf(k, mu, loc=0):
-    """The logarithm of `cdf`."""
+    """Return the logarithm of `cdf`."""
     return O.log(cdf(k, mu, loc))
 
 
 @_poisson
 def logsf(k, mu, loc=0):
-    """The logarithm of `sf`."""
+    """Return the logarithm of `sf`."""
     return O.log(sf(k, mu, loc))
 
 

@@ -13,7 +13,7 @@ def _logpdf(z, df):
 
 
 def _cdf(z, df):
-    """Half of an incomplete beta function on each side; at 0, where that has no slope, the tangent."""
+    """Return half of an incomplete beta function on each side; at 0, where its slope is undefined, the tangent."""
     middle = z == 0
     safe = O.where(middle, 1.0, z)
     tail = O.special.betainc(df / 2, 0.5, df / (df + safe * safe)) / 2

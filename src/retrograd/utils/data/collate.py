@@ -12,8 +12,8 @@ Join = Callable[[list[Tensor]], Tensor]
 def default_collate(batch: Sequence[Any]) -> Any:
     """Return the batch of examples: tensors and arrays are stacked along a new first dimension, in any nesting.
 
-    Numbers become a tensor, floats of float64; text is collected in a tuple; mappings and named tuples preserve
-    their type, other tuples and lists become lists of batches.
+    Numbers become a tensor, Python floats one of float64; text is collected in a tuple; mappings and named tuples
+    preserve their type, other tuples and lists become lists of batches.
 
     Raises ValueError for an empty batch and for examples whose shapes, lengths or names differ, and TypeError for
     types that cannot be collated, which need the loader's `collate_fn`.
