@@ -1,11 +1,11 @@
 """The benchmark harness: subjects run in separate processes that take turns, and share one form of results.
 
-A benchmark is a script. It runs itself once per subject, a library or a way of using one, and each such worker answers
-for the rows that the script asks for: first with results, which must agree with ours, then with seconds. `retrograd
-bench` is the short form (`retrograd.bench.short`); benchmarks/ in the repository has one script per question.
+A benchmark is a script. It runs itself once per subject, a library or a way of using one. Each such worker answers
+requests for rows: first with results, which must agree with ours, then with seconds. `retrograd bench` is the short
+form (`retrograd.bench.short`); benchmarks/ in the repository has one script per question.
 
-Only the standard library is imported here, and a peer's process has nothing else of retrograd (`bare`), so that what
-is measured beside us is what its users get.
+Only the standard library is imported here, and a peer's process has nothing else of retrograd (`bare`), so that a peer
+is measured as its users run it.
 """
 
 from retrograd.bench.figures import Row, Spread, Table, spread

@@ -1,7 +1,7 @@
-"""Runs a benchmark's script for a peer: `import retrograd.bench` works, and brings in nothing else of retrograd.
+"""Run a benchmark's script for a peer: `import retrograd.bench` works, and imports nothing else of retrograd.
 
-`python bare.py SCRIPT ARGUMENTS`.  Importing retrograd sets rules for the process's memory and starts threads, which
-a peer should neither gain nor suffer from.
+`python bare.py SCRIPT ARGUMENTS`. Importing retrograd configures the process's allocator and starts threads, which must
+not affect a peer.
 """
 
 import runpy

@@ -35,7 +35,7 @@ def spread(values: Sequence[float]) -> Spread:
 class Row:
     """One case: the samples of each subject, by round, in seconds, bytes or numbers.
 
-    A budget is the most that our figure may be in a peer's. `at` is the row's place where a table is a curve.
+    A budget is the maximum ratio of our figure to a peer's. `at` is the row's x coordinate if the table is a curve.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Table:
     threads: int | None = None
     axis: str = ""  # what `Row.at` counts
     notes: list[str] = field(default_factory=list)
-    fine: bool = True  # whether all subjects agreed, and whatever else the script demands
+    fine: bool = True  # whether all subjects agreed, and the script's other requirements hold
 
     @property
     def subjects(self) -> list[str]:

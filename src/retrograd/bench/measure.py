@@ -10,14 +10,14 @@ from retrograd.bench.figures import Row, Table
 from retrograd.bench.subjects import OURS, Subject
 from retrograd.bench.workers import Cases, RowError, Worker, difference, present
 
-TOLERANCE = 1e-4  # of a result's largest number
+TOLERANCE = 1e-4  # relative to a result's largest value
 
 
 @dataclass
 class Suite:
     """The content of a benchmark: rows with their budgets by peer, subjects, and how a worker creates their cases.
 
-    `cases(subject, threads)` runs in the subject's process; `at` has the place of a row where the table is a curve.
+    `cases(subject, threads)` runs in the subject's process; `at` has the x coordinate of a row if the table is a curve.
     """
 
     title: str
@@ -34,7 +34,7 @@ class Suite:
 
 
 def measured(suite: Suite, options: argparse.Namespace) -> Table:
-    """Return a table of the chosen rows, over rounds in each of which every subject runs every row once."""
+    """Return a table of the chosen rows; in each round every subject runs every row once."""
     chosen = [name for name in suite.rows if options.only in name]
     subjects = {name: s for name, s in suite.subjects.items() if name not in options.without}
     with present(suite.script, subjects, suite.threads) as (workers, notes):

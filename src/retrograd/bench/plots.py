@@ -12,7 +12,7 @@ STYLE: dict[Any, Any] = {"font.size": 9, "svg.hashsalt": "retrograd"}
 
 
 def draw(tables: Sequence[Table], path: Path) -> None:
-    """Write a picture of tables, one below the other, in the format that the path's ending says.
+    """Write a picture of tables, one below the other; the path's suffix selects the format.
 
     Raises ImportError without matplotlib.
     """

@@ -1,6 +1,6 @@
 """The short benchmark, `retrograd bench`: retrograd compared with PyTorch, if that is installed.
 
-This module is also the script of its worker processes. Inputs are sine waves, which every library computes alike.
+This module is also the script of its worker processes. Inputs are sine waves, which every library computes equally.
 """
 
 import argparse
@@ -91,7 +91,7 @@ def rowwise(name: str) -> Made:
 
 
 FUNCTIONS = ("softmax", "layer_norm", "gelu", "cross_entropy")
-# The cases, and the share of PyTorch's time that each may take.
+# The cases, and their budgets as fractions of PyTorch's time.
 CASES: dict[str, tuple[Made, float]] = {
     f"chain of {CHAIN:,} multiplications of 4 elements": (chain, 0.33),
     f"MLP {'-'.join(map(str, SIZES))}, batch {BATCH}, Adam step": (training, 0.5),

@@ -48,7 +48,7 @@ def limits(threads: int) -> dict[str, str]:
 def library(name: str, threads: int) -> ModuleType:
     """Return a subject's module, limited to this many threads; ImportError if it is not installed.
 
-    One that can't be told is given so many processors, and has its threads from them.
+    A library without such a setting is restricted to that many processors, from which it derives its threads.
     """
     package = KNOWN[name.partition(",")[0]].package
     if package not in ("retrograd", "torch") and hasattr(os, "sched_setaffinity"):

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 from retrograd.bench.subjects import OURS, Subject, limits
 
-LEAST_SECONDS = 0.02  # a sample repeats its call until it takes about so long
-SHOWN = 1000  # of an array's numbers as many are compared one by one, all others by their sums
+LEAST_SECONDS = 0.02  # a sample repeats its call until it takes about this long
+SHOWN = 1000  # number of elements compared one by one; the others are compared by their sums
 BARE = Path(__file__).with_name("bare.py")
 
 
@@ -29,8 +29,8 @@ class Case(NamedTuple):
     call: Callable[[], object]
     check: Callable[[], Sequence[Any]] | None = None  # NumPy arrays or numbers; runs before the first call
     operations: int = 1  # in one call; a sample is the time of one
-    once: bool = False  # whether a sample is one call, however short
-    around: Callable[[], AbstractContextManager[object]] = nullcontext  # of a sample, and not counted
+    once: bool = False  # whether a sample is a single call
+    around: Callable[[], AbstractContextManager[object]] = nullcontext  # of a sample, not timed
 
 
 Cases = Callable[[str], Case | None]
@@ -48,7 +48,7 @@ def seconds(function: Callable[[], object]) -> float:
 
 def serve(make: Callable[[], Cases]) -> None:
     """Run a worker's main loop around the function from row to case; `make` raises ImportError if unavailable."""
-    out, sys.stdout = sys.stdout, sys.stderr  # what a library prints is no answer
+    out, sys.stdout = sys.stdout, sys.stderr  # keep a library's output out of the answers
     try:
         cases = Sampler(make())
     except ImportError as error:
@@ -62,7 +62,7 @@ def serve(make: Callable[[], Cases]) -> None:
 def _answer(cases: "Sampler", what: str, row: str) -> dict[str, Any]:
     try:
         return {"value": getattr(cases, what)(row)}
-    except Exception as error:  # whatever a library can't do
+    except Exception as error:  # anything that a library does not support
         first = (str(error).strip().splitlines() or [""])[0][:150]
         return {"error": f"{type(error).__name__}: {first}"}
 
@@ -90,8 +90,8 @@ class Sampler:
 
     def _timed(self, row: str, case: Case) -> float:
         if row not in self._times and not case.once:
-            case.call()  # what is made once is made now
-        case.call()  # finds memory as other rows left it, which may cost more than the call
+            case.call()  # one-time set-up happens here
+        case.call()  # the memory state that other rows left may cost more than the call
         if row not in self._times:
             self._times[row] = 1 if case.once else max(1, round(LEAST_SECONDS / seconds(case.call)))
         gc.collect()
@@ -119,7 +119,7 @@ def digest(array: Any) -> dict[str, Any]:
     if isinstance(array, int | float):
         return {"shape": [], "sums": [float(array), float(array) ** 2], "values": [float(array)]}
     flat = array.astype("float64").ravel()
-    step = max(1, flat.size // SHOWN) | 1  # odd, or all might stand in one column
+    step = max(1, flat.size // SHOWN) | 1  # odd, so that the samples are not all in one column
     return {
         "shape": list(array.shape),
         "sums": [float(flat.sum()), float((flat * flat).sum())],
@@ -142,7 +142,7 @@ def difference(ours: dict[str, Any], its: dict[str, Any]) -> float:
     return float("inf") if any(x != x for x in found) else max(found)
 
 
-# ------------------------------------------------------------------------------------------- in the asking process
+# ------------------------------------------------------------------------------------------- in the requesting process
 
 
 class RowError(Exception):

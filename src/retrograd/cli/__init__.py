@@ -19,8 +19,7 @@ USAGE_ERROR, INTERRUPTED = 2, 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with these arguments (those of the process), and return its exit code.
 
-    0: done. 2: a mistake in the arguments, or a package that is missing; one line on standard error says which.
-    130: stopped by Ctrl-C.
+    0: success. 2: invalid arguments or a missing package, with one line on standard error. 130: stopped by Ctrl-C.
 
     >>> main(["--version"])
     retrograd 0.1.0
@@ -33,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:
-        if not hasattr(error, "format_message"):  # typer's errors have one; their class has moved between versions
+        if not hasattr(error, "format_message"):  # typer's errors have it; their class has moved between versions
             raise
         return _fail(error.format_message())
 

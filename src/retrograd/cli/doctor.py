@@ -1,4 +1,4 @@
-"""`retrograd doctor`: what is installed, whether it works, and what to do."""
+"""`retrograd doctor`: report what is installed, whether it works, and how to fix faults."""
 
 import platform
 import re
@@ -14,7 +14,7 @@ _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(\[(?P<extras>[\w,-]+)\])?[^;]*(;.*
 
 
 def report() -> int:
-    """Print the build, versions, threads, for each extra whether it is complete, a self-test, and what to do.
+    """Print the build, versions, threads, the completeness of each extra, a self-test, and remedies.
 
     The exit code is 0, or 1 if something does not work.
     """
@@ -27,7 +27,7 @@ def report() -> int:
         complete = all(told.values())
         listed = ", ".join(f"{name} {found or 'missing'}" for name, found in told.items())
         table.add_row(extra, listed, "complete" if complete else f'pip install "retrograd[{extra}]"')
-    Console(markup=False, highlight=False).print(table)  # markup would take [extra] for a style
+    Console(markup=False, highlight=False).print(table)  # rich would parse [extra] as a style
     return _verdict(list(health.problems(config)))
 
 
@@ -50,7 +50,7 @@ def _verdict(problems: list[str]) -> int:
 
 
 def version(package: str) -> str | None:
-    """The installed version of a package, or None.
+    """Return the installed version of a package, or None.
 
     >>> version("no-such-package") is None
     True

@@ -62,7 +62,7 @@ def timed_self_test() -> tuple[list[tuple[str, str]], float]:
     return results, time.perf_counter() - start
 
 
-# ------------------------------------------------------------------------------------------- what is tried
+# ------------------------------------------------------------------------------------------- self-test
 
 
 def _gradient() -> bool:

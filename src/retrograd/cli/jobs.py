@@ -12,9 +12,10 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 class Job(NamedTuple):
     """A script to run on several ranks.
 
-    command: the script and its arguments; `module`: the name of a module in its place.  ranks: None where the transport
-    needs no number.  timeout: seconds that a rank waits for a message.  everything: show what all ranks print, not
-    only the first.  address, spread: for Ray, of the cluster, and whether its nodes shall have equally many ranks.
+    command: the script and its arguments; `module`: the name of a module instead of a script. ranks: None if the
+    transport needs no number. timeout: seconds that a rank waits for a message. everything: show the output of all
+    ranks, not only the first. For Ray, address: of the cluster; spread: whether to distribute ranks evenly over its
+    nodes.
     """
 
     command: list[str]
@@ -44,9 +45,9 @@ class Ended(NamedTuple):
 
 
 def shared_cores(ranks: int) -> dict[str, str]:
-    """Variables that give each of the ranks of a machine its share of the cores, where the user has set none.
+    """Return variables that give each rank on a machine its share of the cores, unless the user has set them.
 
-    More threads than cores, each waiting by spinning, make matrix products slower than one thread does.
+    More spinning threads than cores make matrix products slower than a single thread.
     """
     share = max(1, cores() // ranks)
     return {name: str(share) for name in THREADS if name not in os.environ}

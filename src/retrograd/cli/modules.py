@@ -9,7 +9,7 @@ from retrograd.cli.errors import UsageError
 
 
 def imported(path: Path) -> ModuleType:
-    """Return the module of a file; its neighbours can be imported from it, as in `python module.py`."""
+    """Return the module of a file; it can import files in its folder, as in `python module.py`."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
@@ -22,6 +22,6 @@ def imported(path: Path) -> ModuleType:
         raise UsageError(f"{path} can't be imported: {type(error).__name__}: {error}") from error
     finally:
         sys.path.pop(0)
-        if before is not None:  # a file may be called like a module that the program has
+        if before is not None:  # a file may have the name of a loaded module
             sys.modules[path.stem] = before
     return module

@@ -12,15 +12,15 @@ from retrograd.cli.jobs import Ended, Job, shared_cores
 from retrograd.cli.processes import watch
 from retrograd.pipelining.transports.mpi import LOST
 
-# The signals that mean a lost process: mpiexec's exit code is the number.
+# Signals that indicate a lost process; mpiexec's exit code is the signal's number.
 FATAL = {signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM}
-BROKEN = 255  # mpiexec's own exit code where it has lost a host, or a process on another host
+BROKEN = 255  # mpiexec's own exit code if it has lost a host, or a process on another host
 # Every process starts through this shell command, which lets only the first one print.
 FIRST_PRINTS = 'if [ "${PMI_RANK:-0}" = 0 ]; then exec "$@"; else exec "$@" >/dev/null; fi'
 
 
-# What Python runs where all print: the script, with streams that are written line by line, as mpiexec puts the rank in
-# front of whatever is written at a time.
+# Python code for the case that all ranks print: it runs the script with line-buffered streams, because mpiexec puts the
+# rank before each write.
 ALL_PRINT = """
 import os, runpy, sys
 for stream in (sys.stdout, sys.stderr):

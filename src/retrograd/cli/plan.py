@@ -1,4 +1,4 @@
-"""`retrograd plan`: how to split a model over ranks, and which schedule to use."""
+"""`retrograd plan`: plan how to split a model over ranks, and which schedule to use."""
 
 import importlib
 import json

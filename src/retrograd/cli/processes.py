@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from retrograd.core.level import generator_block
 
-GRACE = 10.0  # seconds to end by itself after a signal was passed on
-LOOK = 0.5  # seconds between two looks at whether there was a signal
+GRACE = 10.0  # seconds for a process to end by itself after a forwarded signal
+LOOK = 0.5  # seconds between two checks for a signal
 
 
 def watch(command: Sequence[str], environment: Mapping[str, str]) -> int:
     """Run a command; return its exit code, negative if a signal ended it, or one that this process received.
 
-    SIGINT and SIGTERM are passed on, once; a second one, or the end of the grace, kills.  The command has no standard
-    input, and a session of its own, so that Ctrl-C reaches it by way of this process only.
+    The first SIGINT or SIGTERM is forwarded; a second one, or the end of the grace period, kills the command. It has no
+    standard input, and its own session, so that Ctrl-C reaches it only through this process.
     """
     with signals() as asked:
         process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)

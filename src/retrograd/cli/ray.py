@@ -17,10 +17,10 @@ from retrograd.pipelining.transports.ray_worker import STDERR, STDOUT, THREADS, 
 GRACE = 10.0  # seconds for the other ranks to end by themselves, once one has failed or there was a signal
 START = 60.0  # seconds for Ray to place and start the ranks
 SETTLE = 5.0  # seconds for Ray to notice that an earlier run's cores are free again
-LOOK = 0.5  # seconds between two looks at whether there was a signal
-ANSWER = 1.0  # seconds for a rank to say what it is at
-# What Ray is told where the user has not done so: to report nothing to its makers, and not to print among the script's
-# output what this launcher says in a line of its own.
+LOOK = 0.5  # seconds between two checks for a signal
+ANSWER = 1.0  # seconds for a rank to report its current activity
+# Defaults for Ray, unless set by the user: no usage statistics, and no log messages in the script's output that this
+# launcher reports in its own lines.
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_DEDUP_LOGS_SKIP_REGEX": "^A worker died or was killed while executing a task by an unexpected system error",
@@ -30,8 +30,7 @@ SETTINGS = {
 def run_ray(job: Job) -> Ended:
     """Start an actor per rank on the cluster, let them run the script, and wait until all have ended.
 
-    The cluster is that of `job.address` or of RAY_ADDRESS; without either, one of this machine alone, which ends with
-    this process.
+    The cluster is that of `job.address` or RAY_ADDRESS, otherwise a local one, which ends with this process.
     """
     if importlib.util.find_spec("ray") is None:
         needs_extra("--transport ray", "ray", "ray")
@@ -82,8 +81,8 @@ def _workers(ray: Any, ranks: int, spread: bool) -> Iterator[list[Any]]:
 def _placed(ray: Any, ranks: int, spread: bool) -> Iterator[Any]:
     """Reserve a core per rank, all at once, while entered: on few nodes, or spread over all.
 
-    Ray's SPREAD goes by what Ray believes to be free, which for seconds after an earlier run is less than there is, and
-    takes one node where it can't have several.  So where a node for each rank is possible, that is asked for first.
+    Ray's SPREAD uses its own estimate of free cores, which is too low for seconds after an earlier run, and falls back
+    to one node. So if one node per rank is possible, that is requested first.
     """
     nodes = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
     ways = {"SPREAD": START} if spread else {"PACK": START}
@@ -109,12 +108,12 @@ def _worker(ray: Any, group: Any, rank: int, ranks: int) -> Any:
 class _Watch:
     """One run of the script on all ranks.
 
-    running, printing: by the reference to what a call will return, the rank that was called.
+    running, printing: the called rank, by the reference to the call's future result.
     """
 
     def __init__(self, ray: Any, job: Job, workers: list[Any]) -> None:
         self.ray, self.job, self.workers = ray, job, workers
-        self.codes: list[int] = []  # of the ranks that have failed, in that order
+        self.codes: list[int] = []  # of failed ranks, in order of failure
         self.lost: list[int] = []
         self.deadline: float | None = None
         self.killed: set[int] = set()
@@ -162,7 +161,7 @@ class _Watch:
     def _print(self, rank: int, call: Any) -> None:
         try:
             chunks = self.ray.get(call)
-        except self.ray.exceptions.RayError:  # the process is gone, which the call of `run` reports
+        except self.ray.exceptions.RayError:  # the process is gone; the call of `run` reports that
             return
         for descriptor, data in chunks or ():
             _write(descriptor, self._marked(rank, data))

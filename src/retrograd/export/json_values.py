@@ -28,7 +28,7 @@ DTYPES = {
 
 
 class StorageError(ValueError):
-    """A stored program cannot be read, or a program cannot be stored: the message says which part, and why."""
+    """The error if a program cannot be read or stored; the message names the part and the reason."""
 
 
 class Form(NamedTuple):

@@ -222,19 +222,19 @@ class ExportedProgram:
         return self.state_dict[target] if target in self.state_dict else self.constants[target]
 
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
-        """The parameters by qualified name."""
+        """Iterate over names and parameters."""
         return ((name, self.state_dict[name]) for name in self.graph_signature.parameters)  # type: ignore[misc]
 
     def parameters(self) -> Iterator[Parameter]:
-        """The parameters."""
+        """Iterate over the parameters."""
         return (parameter for _, parameter in self.named_parameters())
 
     def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
-        """The buffers by qualified name."""
+        """Iterate over names and buffers."""
         return ((name, self.tensor(name)) for name in self.graph_signature.buffers)
 
     def buffers(self) -> Iterator[Tensor]:
-        """The buffers."""
+        """Iterate over the buffers."""
         return (buffer for _, buffer in self.named_buffers())
 
     def validate(self) -> None:

@@ -168,7 +168,7 @@ class Prober:
             if size in limits:
                 self._try({**point, name: size})
 
-    # ------------------------------------------------------------------------------------------- what it is
+    # ------------------------------------------------------------------------------------------- result
 
     def _fitted(self) -> dict[tuple[Node, int], Any]:
         """Return for each varying leaf of the first graph's nodes its expression; None if none fits."""
@@ -277,7 +277,7 @@ def _answers(points: list[dict[str, int]], notes: list[Any]) -> Iterator[Guard]:
         yield Guard(">=", left, right.times(notes[0].outcome), True, notes[0].line)
 
 
-# -------------------------------------------------------------------------------------------------- points
+# -------------------------------------------------------------------------------------------------- sizes to try
 
 
 def _shown(point: Mapping[str, int]) -> str:

@@ -104,7 +104,7 @@ def _read_leaf(data: Any, codec: Codec) -> Input | Constant:
     return Constant(text(name, "a name"), known)
 
 
-# --------------------------------------------------------------------------------- what the program writes to
+# --------------------------------------------------------------------------------- mutations
 
 
 def _read_mutations(made: Signature, mutations: list, same: list) -> None:
@@ -124,7 +124,7 @@ def _read_mutations(made: Signature, mutations: list, same: list) -> None:
     made.learn_mutations(found, pairs)
 
 
-# ---------------------------------------------------------------------------------------- sizes that may vary
+# ---------------------------------------------------------------------------------------- varying sizes
 
 
 def _write_sizes(sizes: Sizes) -> dict[str, Any]:

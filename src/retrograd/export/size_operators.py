@@ -8,7 +8,7 @@ from retrograd.ops.family import Composite
 
 @op("export::size(Tensor x, *, int dim) -> int")
 class size(Composite):
-    """The size of a dimension of x, as an integer: the same under every transform that does not hide the dimension."""
+    """Return the size of a dimension of x as an integer; transforms that keep the dimension do not change it."""
 
     public = False
     method = False
@@ -19,7 +19,7 @@ class size(Composite):
 
 @op("export::plus(int a, int b) -> int")
 class plus(Composite):
-    """a + b, for sizes."""
+    """Return a + b, for sizes."""
 
     public = False
     method = False
@@ -30,7 +30,7 @@ class plus(Composite):
 
 @op("export::times(int a, int b) -> int")
 class times(Composite):
-    """a * b, for sizes."""
+    """Return a * b, for sizes."""
 
     public = False
     method = False
@@ -41,7 +41,7 @@ class times(Composite):
 
 @op("export::over(int a, int b) -> int")
 class over(Composite):
-    """a // b, for sizes."""
+    """Return a // b, for sizes."""
 
     public = False
     method = False
@@ -52,7 +52,7 @@ class over(Composite):
 
 @op("export::ratio(number a, number b) -> float")
 class ratio(Composite):
-    """a / b, for sizes or a number and a size."""
+    """Return a / b, for sizes or a number and a size."""
 
     public = False
     method = False

@@ -116,7 +116,7 @@ def _read_entry(data: Any, codec: Codec) -> Entry:
     return Entry(name, kind, requires_grad, known, text(stored_as, "a name"))
 
 
-# --------------------------------------------------------------------------------------------- the numbers
+# --------------------------------------------------------------------------------------------- values
 
 
 def as_stored(tensor: Tensor) -> Tensor:

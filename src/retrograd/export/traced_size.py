@@ -96,7 +96,7 @@ class TracedNumber:
         return getattr(ufunc, method)(*map(plain, inputs), **kwargs)
 
     def _fix(self, how: str) -> None:
-        """Record a conversion to a plain number, unless this package does it, whose rules pass sizes on to operators.
+        """Record a conversion to a plain number, except by this package, whose rules pass sizes on to operators.
 
         Its compiled code has no frames: then a shape is read and used in a single instruction of the user's code.
         """
@@ -167,7 +167,7 @@ class TracedInt(TracedNumber):
         left, right = plain(left), plain(right)
         if type(left) is int and type(right) is int:
             divisor = 2**right if function is operator.rshift and right >= 0 else right
-            if divisor:  # otherwise it raises by itself
+            if divisor:  # otherwise the operation raises by itself
                 self._log.append(Floor(left, divisor, user_line(), place_of(sys._getframe(2))))
 
     def _bits(self, function: Callable, other: Any) -> Any:
@@ -213,7 +213,7 @@ def place_of(frame: Any) -> tuple:
     return frame.f_code.co_filename, frame.f_code.co_firstlineno, frame.f_lasti
 
 
-# -------------------------------------------------------------------------------------- what Python asks of numbers
+# -------------------------------------------------------------------------------------- Python's number protocol
 
 _METHODS = {"==": "__eq__", "!=": "__ne__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}
 _ROUNDED = {"floordiv": operator.floordiv, "mod": operator.mod, "divmod": divmod, "rshift": operator.rshift}

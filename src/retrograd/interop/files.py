@@ -15,10 +15,10 @@ def _is_safetensors(f: Any) -> bool:
 def save(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
     """Write tensors, and dicts, lists, tuples, sets, numbers and text around them, to a file, or an open binary one.
 
-    The format is PyTorch's, so that `torch.load(f)` reads it too: for state dicts of models and optimizers, with
-    whatever belongs to them.  A path that ends with `.safetensors` gets that format, which holds a dict of tensors by
-    name alone.  A file is replaced in one step.  Raises TypeError, before anything is written, for values that are no
-    plain data, such as modules: save their `state_dict()`.
+    The format is PyTorch's, so that `torch.load(f)` reads it too: use it for state dicts of models and optimizers, and
+    plain data. If the path ends with `.safetensors`, that format is written, which holds only a dict of tensors by
+    name. The file is replaced atomically. Raises TypeError, before anything is written, for values that are not plain
+    data, such as modules: save their `state_dict()`.
 
     >>> import io
     >>> import retrograd as rg
@@ -43,9 +43,9 @@ def load(
 ) -> Any:
     """Load a file of `rg.save` or `torch.save`, or the tensors of a `.safetensors` file by name; runs no code from it.
 
-    None of the tensors requires a gradient.  `map_location` may be "cpu", where they all are.  `mmap=True` maps the
-    file of a path into memory and reads only what is used.  Raises FileNotFoundError, ValueError for what is damaged or
-    asks for more than plain data, and for `weights_only=False`, which would run what the file says.
+    No tensor requires grad. `map_location` may be "cpu", the only device. `mmap=True` maps the file of a path into
+    memory and reads only what is used. Raises FileNotFoundError; ValueError for damaged files, content that is not
+    plain data, and `weights_only=False`, which would run code from the file.
     """
     if map_location not in (None, "cpu"):
         raise ValueError(f"load: map_location must be 'cpu' or None, got {map_location!r}")

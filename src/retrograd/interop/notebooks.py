@@ -41,7 +41,7 @@ def _table(array):
 
 
 def _shown(count, most):
-    """Return the indices that are shown; None marks an omission."""
+    """Return the displayed indices; None marks an omission."""
     if count <= most:
         return list(range(count))
     return [*range(most // 2), None, *range(count - most // 2, count)]

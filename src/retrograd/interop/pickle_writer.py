@@ -1,4 +1,4 @@
-"""Plain data as pickled data of protocol 2, in the few operations that `plain_pickle` and PyTorch's own reader know."""
+"""Pickle plain data in protocol 2, with the few opcodes that `safe_unpickler` and PyTorch's reader support."""
 
 import pickle
 import struct
@@ -18,15 +18,15 @@ class Kept(tuple):
 
 
 class Writer:
-    """Pickled data that grows by what is put into it.
+    """Build pickled data from values that are put into it.
 
-    others: by type, what is written for values that are no plain data.
+    others: by type, the function that writes values that are not plain data.
     """
 
     def __init__(self, others: dict[type, Write]) -> None:
         self._parts: list[bytes] = [pickle.PROTO + b"\x02"]
-        self._numbers: dict[int, int] = {}  # id of a value -> the number under which the reader keeps it
-        self._alive: list[Any] = []  # so that no other value takes the id of one
+        self._numbers: dict[int, int] = {}  # id of a value -> its index in the reader's memo
+        self._alive: list[Any] = []  # keeps values alive, so that ids are not reused
         self._others = others
 
     def data(self) -> bytes:
@@ -34,7 +34,7 @@ class Writer:
         return b"".join([*self._parts, pickle.STOP])
 
     def put(self, value: Any, where: str) -> None:
-        """Write a value, which stands at `where` in what is written, for messages."""
+        """Write a value; `where` is its path, for messages."""
         number = self._numbers.get(id(value))
         if number is not None:
             self._parts.append(pickle.LONG_BINGET + struct.pack("<I", number))

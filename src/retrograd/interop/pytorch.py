@@ -21,7 +21,7 @@ from retrograd.ops.create import from_numpy
 
 __all__ = ["load_file", "save_file"]
 
-# The names of storages, and of dtypes, to NumPy's dtypes. Half of a float32 is a bfloat16: widened, nothing is lost.
+# Storage and dtype names to NumPy's dtypes. bfloat16 is the upper half of a float32, so widening is exact.
 STORAGES = {
     "Double": "float64", "Float": "float32", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64", "Int": "int32",
     "Short": "int16", "Char": "int8", "Byte": "uint8", "Bool": "bool", "ComplexDouble": "complex128",
@@ -35,18 +35,17 @@ HEADER = struct.Struct("<26xHH")
 def load_file(path: str | os.PathLike[str] | BinaryIO, *, mmap: bool = False):
     """Load a file of `torch.save` or `save_file`: tensors in dicts and lists, with numbers and text.
 
-    So for a state dict it is the dict that `Module.load_state_dict` takes. Views of one memory are that here too, and
-    parameters are tensors; none requires a gradient. bfloat16, which NumPy lacks, becomes float32, which has all its
-    values. `torch.Size` is a tuple, a dtype NumPy's,
-    a device its name.
+    A state dict becomes the dict that `Module.load_state_dict` takes. Views of one memory stay views, and parameters
+    become tensors; none requires grad. bfloat16, which NumPy lacks, becomes float32, which represents all its values.
+    `torch.Size` becomes a tuple, a dtype NumPy's, a device its name.
 
-    mmap: map the file into memory and read only what is used, for checkpoints larger than memory; what is written to
-    tensors does not reach the file, which must not change meanwhile. Without it checksums are compared.
+    mmap: map the file into memory and read only what is used, for checkpoints larger than memory. Writes to tensors do
+    not reach the file, which must not change meanwhile. Checksums are verified only without it.
 
-    Nothing in the file is run: it may hold only what is named above, and what is read takes memory in proportion to
-    the file. Raises FileNotFoundError where there is no file, and other OSErrors where it can't be read; ValueError for
-    a damaged one, one from before PyTorch 1.6, and one that asks for anything else, which the message names; and
-    TypeError for dtypes that NumPy lacks. All of them name the file.
+    No code in the file is run: it may hold only the types named above, and memory use is proportional to its size.
+    Raises FileNotFoundError if there is no file, and other OSErrors if it cannot be read; ValueError for a damaged
+    file, one from before PyTorch 1.6, and unsupported content, which the message names; and TypeError for dtypes that
+    NumPy lacks. All of them name the file.
 
     >>> from retrograd.interop.pytorch import load_file
     >>> state = load_file("model.pt")  # doctest: +SKIP
@@ -78,7 +77,7 @@ def _named(path):
     except RefusedError as error:
         raise TypeError(f"{name}: {error}") from error
     except OSError as error:
-        if error.errno not in (None, errno.EINVAL):  # EINVAL: the archive asks for a place before its beginning
+        if error.errno not in (None, errno.EINVAL):  # EINVAL: the archive refers to an offset before its beginning
             raise type(error)(error.errno, error.strerror, name) from error
         raise ValueError(f"{name} is damaged: {error}") from error
     except ValueError as error:
@@ -141,7 +140,7 @@ class _Checkpoint:
             raise ValueError(f"damaged: {name} is of {info.file_size} bytes and of {info.compress_size}")
         return info
 
-    # ---------------------------------------------------------------------------------------------- the names
+    # ---------------------------------------------------------------------------------------------- names
 
     def _known(self):
         calls = {
@@ -168,7 +167,7 @@ class _Checkpoint:
         known["torch.storage.UntypedStorage"] = Known("UntypedStorage", value="uint8")
         return known | {f"torch.{dtype}": _dtype(dtype) for dtype in (*DTYPES, *LACKING)}
 
-    # -------------------------------------------------------------------------------------------- the tensors
+    # -------------------------------------------------------------------------------------------- tensors
 
     def _storage(self, saved):
         """Return the storage that the pickled data refers to, read once."""
@@ -208,7 +207,7 @@ class _Checkpoint:
         array = self._numbers(storage, dtype)
         _check_view(array.size, offset, size, stride)
         for name in [name for name, flag in (metadata or {}).items() if flag]:
-            array = _FLAGS[name](array)  # before the view, which may show one number very often
+            array = _FLAGS[name](array)  # before the view, which may repeat one element very often
         strides = [step * array.itemsize for step in stride]
         return from_numpy(np.lib.stride_tricks.as_strided(array[offset:], size, strides))
 

@@ -1,7 +1,7 @@
-"""Nested tensors in checkpoints: PyTorch's jagged and strided ones, and a mapping for those that it lacks.
+"""Nested tensors in checkpoints: PyTorch's jagged and strided layouts, and a mapping for those that it lacks.
 
-PyTorch reads the first two as its own nested tensors, and the third, for sets of sets, as an OrderedDict with the
-entry MARKER.
+PyTorch reads the first two as its own nested tensors, and the third, such as nested components, as an OrderedDict with
+the entry MARKER.
 """
 
 import importlib
@@ -27,7 +27,7 @@ FIELDS = (MARKER, "values", "sizes", "axis", "lead")
 
 
 def written(tensor: Tensor) -> tuple[str, tuple] | None:
-    """Return the function that makes a nested tensor again, by PyTorch's name, and its arguments; None of others."""
+    """Return PyTorch's name of the function that rebuilds a nested tensor, and its arguments; None if not nested."""
     array = concrete(tensor.detach())
     if not isinstance(array, Ragged):
         return None
@@ -76,7 +76,7 @@ def _marked(array: Ragged) -> tuple[str, tuple]:
 
 
 def from_jagged(values: Any, offsets: Any, lengths: Any = None, _ragged_idx: int = 1, **others: Any) -> Tensor:
-    """Return what `_rebuild_njt` makes of its arguments; ValueError for such as fit to no nested tensor."""
+    """Return the result of `_rebuild_njt` for these arguments; ValueError if they do not describe a nested tensor."""
     for part in (values, offsets, *([] if lengths is None else [lengths])):
         _check_dense("a jagged tensor", part)
     made: Tensor = _nested().nested_tensor_from_jagged(values, offsets, lengths, _ragged_idx)
@@ -98,7 +98,7 @@ def from_strided(view: Callable, buffer: Any, sizes: Any, strides: Any, offsets:
 
 
 def from_marked(fields: dict) -> Tensor:
-    """Return the nested tensor of what `_marked` wrote."""
+    """Return the nested tensor that `_marked` wrote."""
     values, axis, lead = fields.get("values"), fields.get("axis"), fields.get("lead")
     if tuple(fields) != FIELDS or not isinstance(values, Tensor) or type(axis) is not int or type(lead) is not int:
         raise ValueError(f"damaged: a nested tensor of {shown(list(fields))}")

@@ -18,20 +18,19 @@ STORAGES = {
     "float64": "Double", "float32": "Float", "float16": "Half", "int64": "Long", "int32": "Int", "int16": "Short",
     "int8": "Char", "uint8": "Byte", "bool": "Bool", "complex128": "ComplexDouble", "complex64": "ComplexFloat",
 }  # fmt: skip
-UNTYPED = {"uint16", "uint32", "uint64"}  # those that PyTorch has no typed storage for
+UNTYPED = {"uint16", "uint32", "uint64"}  # dtypes without a typed storage in PyTorch
 ALIGNMENT = 64
 
 
 def save_file(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
     """Write tensors, and dicts, lists, tuples, sets, numbers and text around them, as `torch.save` writes them.
 
-    What `load_file` reads here, `torch.load(..., weights_only=True)` reads there.  Tensors that show the same memory
-    do so again when they are read; the whole memory between the first and the last element that is shown is written.
-    Graphs are not; that a tensor requires a gradient is, for PyTorch.  Scalars of NumPy's are written as Python's.
+    `load_file` and PyTorch's `torch.load(..., weights_only=True)` read the file. Tensors that share memory share it
+    again when they are read; the memory from the first to the last element in use is written. Graphs are not written;
+    `requires_grad` is, for PyTorch. NumPy scalars are written as Python's.
 
-    A file of that name is replaced in one step, so that at any moment it holds the old object or the new one; `f`
-    may be an open binary file as well.  Raises TypeError, before anything is written, for what is no plain data: it
-    says where that stands.
+    An existing file is replaced atomically; `f` may also be an open binary file. Raises TypeError, before anything is
+    written, for values that are not plain data, with their path.
 
     >>> import io, retrograd as rg
     >>> from retrograd.interop.pytorch import load_file
@@ -73,8 +72,8 @@ class _Checkpoint:
     def __init__(self, obj: Any) -> None:
         self._storages: dict[tuple, _Storage] = {}
         self._shown: dict[int, tuple[Tensor, np.ndarray, _Storage]] = {}
-        self._nested: dict[int, tuple[Tensor, str, tuple]] = {}  # with the calls that make them again
-        Writer(_others(self._noted)).put(obj, "the object")  # which storages there are, and how large
+        self._nested: dict[int, tuple[Tensor, str, tuple]] = {}  # with the calls that rebuild them
+        Writer(_others(self._noted)).put(obj, "the object")  # the storages and their sizes
         writer = Writer(_others(self._tensor))
         writer.put(obj, "the object")
         self._pickled = writer.data()

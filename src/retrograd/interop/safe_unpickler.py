@@ -1,7 +1,7 @@
 """Read pickled data without running code: an interpreter of plain data that calls only the given functions.
 
-Python's own reader calls what a file names, and can be made to set attributes of what it was allowed to find. This one
-has the operations that plain containers need, and no other.
+Python's own reader calls any function that a file names, and can set attributes of permitted objects. This one supports
+only the opcodes that plain containers need.
 """
 
 import pickletools
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 MARK = object()
-LARGEST_KEY = 1000  # values in a key of a dict or member of a set, with those of tuples in it
+LARGEST_KEY = 1000  # maximum number of values in a dict key or set member, including nested tuples
 
 
 class RefusedError(TypeError):
@@ -35,12 +35,11 @@ class Ignored:
 def read(data: bytes, known: Mapping[str, Any], persistent: Callable[[Any], Any]) -> Any:
     """Return the content of pickled data.
 
-    known: "module.name" -> what stands for it, a Known or plain data; a name that is not there is a ValueError that
-    says the name.
-    persistent: from what a file keeps outside of the pickled data to the object.
+    known: "module.name" -> its replacement, a Known or plain data; other names raise a ValueError that contains the
+    name. persistent: maps a reference to data outside of the pickled data to the object.
 
-    Raises ValueError for data that is damaged, or asks for more than plain data does, be it memory beyond a multiple
-    of its length; what `known` and `persistent` raise as RefusedError passes through.
+    Raises ValueError for damaged or unsupported data, and for data that would use more memory than a multiple of its
+    length; a RefusedError of `known` or `persistent` propagates.
     """
     machine = _Machine(known, persistent, 4 * len(data) + 1000)
     try:
@@ -70,7 +69,7 @@ class _Machine:
     def __init__(self, known: Mapping[str, Any], persistent: Callable[[Any], Any], budget: int) -> None:
         self._known = known
         self._persistent = persistent
-        self._budget = budget  # how many members the arguments of calls may have, each of which may copy them
+        self._budget = budget  # limit for the total members of call arguments, because each call may copy them
         self._stack: list[Any] = []
         self._memo: dict[int, Any] = {}
 
@@ -232,17 +231,17 @@ _OPERATIONS: dict[str, Callable[[_Machine, Any], None]] = {
 
 
 def paired(values: list[Any]) -> dict[Any, Any]:
-    """Return the dict whose keys and values follow each other in a list."""
+    """Return the dict of a list of alternating keys and values."""
     return {_key(key): value for key, value in zip(values[::2], values[1::2], strict=True)}
 
 
 def members_of_set(values: Iterable[Any] = ()) -> set[Any]:
-    """Return the set of values that can be members of one."""
+    """Return a set; all values must be hashable."""
     return set(map(_key, values))
 
 
 def _key(value: Any) -> Any:
-    """Return a value that is to be hashed.  Python hashes tuples in tuples without a limit, and again each time."""
+    """Return a value to be hashed. Python's hash of nested tuples has no depth limit and is not cached."""
     waiting, count = [value], 0
     while waiting:
         one = waiting.pop()
@@ -255,7 +254,7 @@ def _key(value: Any) -> Any:
 
 
 def shown(value: Any) -> str:
-    """Return a value as text for messages, in a few hundred characters at most: it may hold itself many times."""
+    """Return a value as text for messages, at most a few hundred characters: it may reference itself many times."""
     return _SHORT.repr(value)
 
 

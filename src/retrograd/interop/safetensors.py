@@ -16,7 +16,7 @@ from retrograd.ops.create import from_numpy
 
 __all__ = ["load_file", "load_metadata", "save_file"]
 
-# NumPy's names to those of the format, which has types that NumPy lacks: bfloat16, and 8-bit floats and smaller.
+# NumPy's dtype names to the format's; it also has types that NumPy lacks: bfloat16, and floats of at most 8 bits.
 DTYPES = {
     "bool": "BOOL",
     **{f"{kind}{bits}": f"{code}{bits}" for kind, code in (("int", "I"), ("uint", "U")) for bits in (8, 16, 32, 64)},
@@ -31,12 +31,11 @@ def save_file(
 ) -> None:
     """Write tensors by name, and `metadata` (text by name), as one safetensors file.
 
-    tensors: any shapes; integers, bool, float16 to float64 and complex64. Views are written as what they show;
-    what requires a gradient is written without its graph. A file of that name is replaced in one step, so that
-    at any moment `path` holds the old tensors or the new ones.
+    tensors: any shapes; integers, bool, float16 to float64 and complex64. A view is written as its own elements, a
+    tensor that requires grad without its graph. An existing file is replaced atomically.
 
-    Raises TypeError, before anything is written, for a name that is no string, a value that is no tensor, a
-    dtype that the format can't hold, and metadata that is no text.
+    Raises TypeError, before anything is written, for a name that is not a string, a value that is not a tensor, a dtype
+    that the format lacks, and metadata that is not text.
 
     Source of the format: https://github.com/huggingface/safetensors, "Format".
 
@@ -55,8 +54,8 @@ def save_file(
 def load_file(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     """Load the tensors of a safetensors file by name, in new memory; none requires grad.
 
-    bfloat16, which NumPy lacks, becomes float32, which has all its values.  Raises FileNotFoundError where there is no
-    file, ValueError for a damaged one, and TypeError for other dtypes that NumPy lacks, such as floats of 8 bits.
+    bfloat16, which NumPy lacks, becomes float32, which represents all its values. Raises FileNotFoundError if there is
+    no file, ValueError for a damaged one, and TypeError for other dtypes that NumPy lacks, such as floats of 8 bits.
     """
     return {name: from_numpy(array) for name, array in _read(path, lambda file: _arrays(file, path)).items()}
 
@@ -67,7 +66,7 @@ def load_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
 
 
 def _read(path, take):
-    opened(path).close()  # says what is wrong where it can't be read, and does not wait for a pipe
+    opened(path).close()  # gives a clear error if it cannot be read, and does not block on a pipe
     try:
         with safe_open(path, framework="np") as file:
             return take(file)
@@ -112,7 +111,7 @@ def _array(name, tensor):
         raise TypeError(
             f"save_file: {name!r} is of dtype {tensor.dtype}; safetensors holds {', '.join(sorted(DTYPES))}"
         )
-    return np.asarray(tensor.detach().numpy(), order="C")  # ascontiguousarray would make 0-d arrays 1-d
+    return np.asarray(tensor.detach().numpy(), order="C")  # ascontiguousarray would turn 0-d arrays into 1-d
 
 
 def _checked_text(metadata):

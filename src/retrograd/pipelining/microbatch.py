@@ -63,7 +63,7 @@ def split_args_kwargs_into_chunks(
     args_chunk_spec: Sequence[Spec] | None = None,
     kwargs_chunk_spec: dict[str, Spec] | None = None,
 ) -> list[MicroBatch]:
-    """Split a batch into `chunks` microbatches of equal size; the first ones get one more where it does not divide.
+    """Split a batch into `chunks` microbatches of equal size; the first ones get one more if it does not divide evenly.
 
     A spec applies to the whole argument, including nested tensors; without one, tensors split along dimension 0.
 

@@ -170,9 +170,8 @@ class Pipeline:
         """Run forward and backward over a batch: accumulate gradients, and return the mean loss, 0-d.
 
         Microbatches are weighted by their sizes, so if the loss is the mean over the examples, it and the gradients
-        equal those of the unsplit model on the whole batch.  If the examples of the target are ragged, microbatches
-        are
-        weighted by elements instead; a loss whose mean is over something else needs `count_fn`.
+        equal those of the unsplit model on the whole batch. If the examples of the target are ragged, microbatches are
+        weighted by elements instead; a mean over other elements needs `count_fn`.
 
         Dropout and other random operators draw the same values as the unsplit model, from the same generators.
         Every process gets the loss; gradients are in the process whose rank trains the parameter.  After a step,

@@ -31,7 +31,7 @@ def save(path: Path, trainer: Trainer) -> None:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return the metadata of a checkpoint; UsageError if it is missing, damaged or of something else."""
+    """Return the metadata of a checkpoint; UsageError if it is missing, damaged or not of the demo."""
     try:
         text = load_metadata(path).get("state", "{}")
     except FileNotFoundError as error:

@@ -6,7 +6,7 @@ import retrograd as rg
 from retrograd import Tensor
 from retrograd.cli.errors import needs_extra
 
-SPLIT_SEED = 0  # not the user's seed: every run is judged on the same 360 scans
+SPLIT_SEED = 0  # not the user's seed: every run is tested on the same 360 scans
 
 
 class Digits(NamedTuple):
@@ -19,7 +19,7 @@ class Digits(NamedTuple):
 
 
 def load_digits() -> Digits:
-    """Split into four fifths to train on and one to test with, with the same share of each digit in both.
+    """Split into four fifths for training and one for testing, with the same share of each digit in both.
 
     Pixels are shifted and scaled to mean 0 and deviation 1 over the training scans.
     """
@@ -42,7 +42,7 @@ def _scans(pixels, mean, deviation):  # type: ignore[no-untyped-def]
 
 
 def batches(examples: int, batch: int, seed: int, epoch: int) -> list[Tensor]:
-    """Return the example indices of each batch of an epoch: all of them, in an order specific to the epoch.
+    """Return the example indices of each batch of an epoch: all examples, in an order specific to the epoch.
 
     Depends on nothing but the arguments, so that any step can be repeated.
 

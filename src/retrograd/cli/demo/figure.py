@@ -12,7 +12,7 @@ LOSS, ACCURACY, GRID = "#2f6fde", "#0c8f82", "#e4e8ee"
 
 
 def check_pictures() -> None:
-    """Raise a UsageError if nothing can draw."""
+    """Raise a UsageError if matplotlib is missing."""
     try:
         import matplotlib  # noqa: F401
     except ModuleNotFoundError as error:

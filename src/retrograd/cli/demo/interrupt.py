@@ -15,7 +15,7 @@ class Interruption:
         self.asked = 0
 
     def __enter__(self) -> "Interruption":
-        self._in_charge = threading.current_thread() is threading.main_thread()  # others can't handle signals
+        self._in_charge = threading.current_thread() is threading.main_thread()  # other threads cannot handle signals
         if self._in_charge:
             self._before = {number: signal.signal(number, self._note) for number in HANDLERS}
         return self

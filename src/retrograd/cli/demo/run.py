@@ -22,7 +22,7 @@ INTERRUPTED, UNSOUND = 130, 1
 def run(settings: Settings) -> int:
     """Train, report, and return the exit code: 0, 130 after Ctrl-C, 143 after SIGTERM, or 1 for wrong gradients.
 
-    Raises UsageError, before anything is written, for what can't be done.
+    Raises UsageError, before anything is written, for settings that cannot work.
     """
     check_pictures()
     path = settings.output / "checkpoint.safetensors"

@@ -41,7 +41,7 @@ class History(NamedTuple):
 class Trainer:
     """A model in training: `step` by `step` until `remaining` is 0.
 
-    The number of losses in the history is the number of steps done; with the seed it says which batch is next.
+    The number of losses in the history is the number of steps done; with the seed it determines the next batch.
     """
 
     def __init__(self, settings: Settings, digits: Digits, epochs: int, seed: int) -> None:

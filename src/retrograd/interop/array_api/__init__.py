@@ -1,7 +1,7 @@
-"""The namespace that `Tensor.__array_namespace__()` answers: the Python array API standard, version 2024.12.
+"""The namespace of `Tensor.__array_namespace__()`: the Python array API standard, version 2024.12.
 
-Names, signatures, dtypes and promotion are the standard's, also where PyTorch's differ; gradients flow as everywhere.
-The deviations that are left are those of tensors themselves: docs/array_api.md lists them.  The standard:
+Names, signatures, dtypes and promotion are the standard's, also where PyTorch's differ; gradients flow as usual. The
+remaining deviations are those of tensors themselves; docs/array_api.md lists them. The standard:
 https://data-apis.org/array-api/2024.12
 """
 

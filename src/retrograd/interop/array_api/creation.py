@@ -14,7 +14,7 @@ from retrograd.ops.layout import check_device
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
-    """An array, a number, or nested sequences of them, as a tensor; copy=None shares memory if possible.
+    """Return an array, a number, or nested sequences of them as a tensor; copy=None shares memory if possible.
 
     Raises ValueError if copy is False and a copy is needed.
     """
@@ -74,14 +74,14 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
 def linspace(
     start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
 ) -> Tensor:
-    """`num` numbers at equal distances from start to stop, which is included unless endpoint is False."""
+    """Return `num` equally spaced values from start to stop, which is included unless endpoint is False."""
     if not endpoint and num:
         stop = start + (stop - start) * (num - 1) / num
     return functions["linspace"](start, stop, num, dtype=dtype, device=device)
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
-    """Coordinates of a grid, one array per axis; "xy" has the second axis first."""
+    """Return the coordinates of a grid, one array per axis; "xy" puts the second axis first."""
     return tuple(operator_named("meshgrid")(list(arrays), indexing=indexing))
 
 
@@ -96,6 +96,6 @@ def triu(x: Any, /, *, k: int = 0) -> Tensor:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """The array of another library as a tensor; its memory is shared unless copy is True."""
+    """Return another library's array as a tensor that shares its memory unless copy is True."""
     check_device(device)
     return as_tensor.from_dlpack(x, copy=copy)

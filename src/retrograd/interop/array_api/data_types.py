@@ -63,11 +63,11 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> T
 def can_cast(from_: Any, to: Any, /) -> bool:
     """Return whether the standard's rules of promotion lead from one dtype (an array's, or a dtype) to the other."""
     own, wanted = dtype_of(from_), np.dtype(to)
-    if _FAMILIES[own.kind] != _FAMILIES[wanted.kind]:  # they have no rules for booleans, integers and floats together
+    if _FAMILIES[own.kind] != _FAMILIES[wanted.kind]:  # the standard has no rules across these kinds
         return False
     try:
         return dtypes.promote(own, wanted) == wanted
-    except TypeError:  # of uint64 with signed integers, which no integer dtype holds both
+    except TypeError:  # uint64 with signed integers: no integer dtype represents both
         return False
 
 
@@ -84,7 +84,7 @@ def iinfo(type: Any, /) -> IntegerInfo:
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether a dtype is another, or of a kind such as "real floating", or of one of several such."""
+    """Whether a dtype equals another, or is of a kind such as "real floating", or of one of several kinds."""
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
     if isinstance(kind, str) and kind not in KINDS:

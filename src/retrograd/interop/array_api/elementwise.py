@@ -73,7 +73,7 @@ FUNCTIONS |= {name: _binary(name, target) for name, target in BINARY.items()}
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
-    """x, clipped to min and max, which are numbers or arrays; the dtype is that of x."""
+    """Clip x to min and max, which are numbers or arrays; the dtype is that of x."""
     for bound, choose in ((min, "maximum"), (max, "minimum")):
         if bound is not None:
             bound = cast_to(bound, x.dtype) if isinstance(bound, Tensor) else bound

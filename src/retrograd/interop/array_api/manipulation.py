@@ -27,14 +27,14 @@ def broadcast_to(x: Any, /, shape: tuple[int, ...]) -> Tensor:
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Tensor:
-    """The arrays one after the other along an axis; None: flattened."""
+    """Concatenate arrays along an axis; None: flattened."""
     dtype = result_type(*arrays)
     parts = [cast_to(a, dtype) for a in arrays]
     return _op("cat")([a.reshape(-1) for a in parts] if axis is None else parts, dim=axis or 0)
 
 
 def stack(arrays: Any, /, *, axis: int = 0) -> Tensor:
-    """The arrays, all of one shape, stacked along a new axis."""
+    """Stack arrays of one shape along a new axis."""
     dtype = result_type(*arrays)
     return _op("stack")([cast_to(a, dtype) for a in arrays], dim=axis)
 
@@ -100,7 +100,7 @@ def tile(x: Any, repetitions: tuple[int, ...], /) -> Tensor:
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
     """Return the slices along an axis at a vector of indices, counted from either end.
 
-    axis may be left out for a vector x.  Raises IndexError for indices out of range.
+    axis may be omitted for a vector x. Raises IndexError for indices out of range.
     """
     if axis is None and x.ndim != 1:
         raise ValueError(f"take: axis is needed for an array of {x.ndim} axes")

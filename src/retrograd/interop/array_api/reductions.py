@@ -149,7 +149,7 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
 
 
 def unique_all(x: Any, /) -> tuple[Tensor, ...]:
-    """values, indices, inverse_indices and counts: the distinct values in order, each NaN separately."""
+    """Return values, indices, inverse_indices and counts of the distinct values in order, each NaN separately."""
     return sorting.unique_all(x)
 
 

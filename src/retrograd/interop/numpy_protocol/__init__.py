@@ -1,7 +1,7 @@
 """NumPy's functions, and Python's operators between arrays and tensors: `np.sin(t)`, `np.stack([t, a])`, `a * t`.
 
-Importing this package gives tensors NumPy's two protocols.  What each function does stands in the modules beside this
-one, which are imported when the first of them is asked for.
+Importing this package installs NumPy's two protocols on tensors. The functions are in the other modules of this
+package, which are imported on first use.
 """
 
 import importlib
@@ -33,7 +33,7 @@ def functions() -> dict[str, Callable]:
     return _loaded()[0].functions
 
 
-asked_for: dict[Callable, Callable] = {}  # universal functions by NumPy's object, so that they are found at once
+asked_for: dict[Callable, Callable] = {}  # ufuncs by NumPy's object, for fast look-up
 
 
 def _array_ufunc(x: Tensor, ufunc: Callable, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -47,7 +47,7 @@ def _array_ufunc(x: Tensor, ufunc: Callable, method: str, *inputs: Any, **kwargs
 def _array_function(x: Tensor, function: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
     """Run a NumPy function, if an argument is a tensor or a list of tensors."""
     if not all(issubclass(t, (Tensor, ndarray)) for t in types):
-        return NotImplemented  # another library's class may know what to do
+        return NotImplemented  # another library's class may implement it
     table = _loaded()[0]
     name = table.dotted_name(function)
     if name not in table.functions:

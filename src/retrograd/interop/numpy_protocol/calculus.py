@@ -83,7 +83,7 @@ def angle(z, deg=False):
 
 @implements()
 def real(val):
-    """The real part; a real tensor is returned as it is."""
+    """The real part; a real tensor is returned unchanged."""
     return O.real(tensor(val))
 
 
@@ -204,7 +204,7 @@ def unwrap(p, discont=None, axis=-1, *, period=2 * np.pi):
 
 @implements()
 def interp(x, xp, fp, left=None, right=None, period=None):
-    """Linear interpolation between the points (xp, fp), xp ascending; outside `left` and `right`, or periodic."""
+    """Linear interpolation between the points (xp, fp), xp ascending; `left` and `right` outside, or periodic."""
     x, xp = agreeing(floating(x), floating(xp))
     fp = floating(fp)
     if period is not None:

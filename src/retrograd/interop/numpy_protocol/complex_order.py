@@ -42,33 +42,33 @@ def less_equal(a: Tensor, b: Tensor) -> Tensor:
 
 
 def maximum(a: Tensor, b: Tensor) -> Tensor:
-    """The later of two numbers, or NaN if one is; equal ones share the gradient."""
+    """The larger of two numbers in this order, or NaN if one is; equal ones share the gradient."""
     return _later(a, b, O.isnan(a), O.isnan(b) & ~O.isnan(a))
 
 
 def minimum(a: Tensor, b: Tensor) -> Tensor:
-    """The earlier of two numbers, or NaN if one is; equal ones share the gradient."""
+    """The smaller of two numbers in this order, or NaN if one is; equal ones share the gradient."""
     return -maximum(-a, -b)
 
 
 def fmax(a: Tensor, b: Tensor) -> Tensor:
-    """The later of two numbers, or the one that is not NaN; equal ones share the gradient."""
+    """The larger of two numbers in this order, or the one that is not NaN; equal ones share the gradient."""
     return _later(a, b, O.isnan(b), O.isnan(a) & ~O.isnan(b))
 
 
 def fmin(a: Tensor, b: Tensor) -> Tensor:
-    """The earlier of two numbers, or the one that is not NaN; equal ones share the gradient."""
+    """The smaller of two numbers in this order, or the one that is not NaN; equal ones share the gradient."""
     return -fmax(-a, -b)
 
 
 def _later(a: Tensor, b: Tensor, first: Tensor, second: Tensor) -> Tensor:
-    """Return a or b where the masks say so, and elsewhere the later."""
+    """Return a or b where the masks select it, and elsewhere the larger."""
     later = O.where(a == b, (a + b) / 2, O.where(greater(a, b), a, b))
     return O.where(first, a, O.where(second, b, later))
 
 
 def extreme(operator: Callable) -> Callable:
-    """Return `amax` or `amin`, as the operator says, of complex numbers; those that share it share the gradient."""
+    """Return `amax` or `amin`, selected by the operator, of complex numbers; ties share the gradient."""
 
     def function(x: Tensor, dims: Any = None, keepdims: bool = False) -> Tensor:
         chosen = _at_extreme(operator, O.detach(x), dims)
@@ -79,7 +79,7 @@ def extreme(operator: Callable) -> Callable:
 
 
 def arg_extreme(operator: Callable, x: Tensor, axis: Any, keepdims: bool) -> Tensor:
-    """Return where the extreme is, the first of several; the first NaN where there is one."""
+    """Return the index of the first extreme element, or of the first NaN if there is one."""
     return O.argmax(cast(_at_extreme(operator, O.detach(x), axis), "int8"), axis, keepdims)
 
 

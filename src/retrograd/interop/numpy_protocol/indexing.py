@@ -27,7 +27,7 @@ def where(condition, x=None, y=None, /):
     mask = truth(condition)
     if x is None and y is None:
         return O.nonzero(mask, as_tuple=True)
-    alone = type(x) in NUMBERS and type(y) in NUMBERS  # then nothing but NumPy says what their dtype is
+    alone = type(x) in NUMBERS and type(y) in NUMBERS  # then NumPy determines their dtype
     return O.where(mask, tensor(x) if alone else operand(x), tensor(y) if alone else operand(y))
 
 
@@ -80,7 +80,7 @@ def choose(a, choices, out=None, mode="raise"):
     return O.take_along_dim(stacked, O.unsqueeze(numbers, 0), 0)[0]
 
 
-# -------------------------------------------------------------------------------------------------- by places
+# -------------------------------------------------------------------------------------------------- by indices
 
 
 @implements()
@@ -200,7 +200,7 @@ def copyto(dst, src, casting="same_kind", where=True):
 
 @implements()
 def put(a, ind, v, mode="raise"):
-    """Write to places among all elements in a row."""
+    """Write to flat indices."""
     only_default("put", mode=(mode, "raise"))
     ids = np.ravel(values(ind))
     _written("put", a)[np.unravel_index(ids, a.shape)] = rearranged(np.resize, tensor(v), ids.shape)
@@ -215,14 +215,14 @@ def place(arr, mask, vals):
 
 @implements()
 def putmask(a, /, mask, values):
-    """Write values where the mask is true, each at the place that it has itself."""
+    """Write values where the mask is true, each at its own index."""
     x = _written("putmask", a)
     x.copy_(O.where(truth(mask), rearranged(np.resize, tensor(values), x.shape), x))
 
 
 @implements()
 def put_along_axis(arr, indices, values, axis):
-    """Write to places along an axis, one for each place of `indices`."""
+    """Write to the positions in `indices` along an axis."""
     x, ids = _written("put_along_axis", arr), tensor(indices)
     (at,) = axes(axis, x.ndim)
     spots = list(np.ogrid[tuple(slice(n) for n in ids.shape)])

@@ -91,7 +91,7 @@ def isneginf(x, out=None):
 
 
 def _of_values(name, finish):
-    """Return a query without derivative, which NumPy answers from the values."""
+    """Return a query without derivative that calls NumPy on the values."""
     function = getattr(np, name)
 
     def answer(*args, **kwargs):

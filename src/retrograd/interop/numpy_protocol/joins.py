@@ -136,7 +136,7 @@ def array_split(ary, indices_or_sections, axis=0):
     parts = np.array_split(np.arange(x.shape[axis]), values_of(indices_or_sections))
     if sum(map(len, parts)) == x.shape[axis]:
         return list(O.split(x, [len(part) for part in parts], axis))
-    return [_taken(x, axis, part) for part in parts]  # cut in places that are not in ascending order
+    return [_taken(x, axis, part) for part in parts]  # the indices are not in ascending order
 
 
 def _taken(x, axis, part):

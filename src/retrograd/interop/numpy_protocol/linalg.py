@@ -44,7 +44,7 @@ class QRResult(NamedTuple):
 
 
 class SlogdetResult(NamedTuple):
-    """The sign of a determinant, and the logarithm of its size."""
+    """The sign of a determinant, and the logarithm of its absolute value."""
 
     sign: Tensor
     logabsdet: Tensor
@@ -116,7 +116,7 @@ def eigvalsh(a, UPLO="L"):
 
 
 def _from_triangle(x, UPLO):
-    """Return the Hermitian matrices that one triangle says: what is read alone has a gradient."""
+    """Return the Hermitian matrices given by one triangle; only that triangle gets a gradient."""
     if str(UPLO).upper() not in ("L", "U"):
         raise ValueError(f"np.linalg: UPLO must be 'L' or 'U', got {UPLO!r}")
     strict = O.tril(x, -1) if str(UPLO).upper() == "L" else O.triu(x, 1)
@@ -126,13 +126,13 @@ def _from_triangle(x, UPLO):
 
 @linalg()
 def eig(a):
-    """Eigenvalues and eigenvectors; complex, also where NumPy finds that all are real."""
+    """Eigenvalues and eigenvectors, always complex; NumPy returns real ones if all are real."""
     return EigResult(*O.linalg.eig(floating(a)))
 
 
 @linalg()
 def eigvals(a):
-    """Eigenvalues; complex, also where NumPy finds that all are real."""
+    """Eigenvalues, always complex; NumPy returns real ones if all are real."""
     return O.linalg.eigvals(floating(a))
 
 
@@ -151,7 +151,7 @@ def svdvals(x, /):
 
 @linalg()
 def pinv(a, rcond=None, hermitian=False, *, rtol=_NONE):
-    """The pseudo-inverse; singular values below a share of the largest count as 0."""
+    """The pseudo-inverse; singular values below a fraction of the largest count as 0."""
     x = floating(a)
     share = rcond if rtol is _NONE else rtol
     share = 1e-15 if share is None and rtol is _NONE else share
@@ -159,7 +159,7 @@ def pinv(a, rcond=None, hermitian=False, *, rtol=_NONE):
 
 
 def pinv_of_each(x, rtol):
-    """Return pseudo-inverses; rtol is a number, or an array of one for each matrix."""
+    """Return pseudo-inverses; rtol is a number, or an array with one per matrix."""
     shares = np.asarray(values(rtol))
     if not shares.ndim:
         return O.linalg.pinv(x, rtol=float(shares))
@@ -245,7 +245,7 @@ def cond(x, p=None):
 
 @linalg()
 def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
-    """How many singular values are not 0."""
+    """The number of nonzero singular values."""
     x = tensor(A)
     if x.ndim < 2:
         return O.any(x != 0).long()
@@ -259,7 +259,7 @@ def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
 
 @linalg()
 def lstsq(a, b, rcond=None):
-    """The x for which a x comes closest to b, the squared distances, the rank and the singular values of a."""
+    """The least-squares solution x of a x = b, the squared residuals, the rank and the singular values of a."""
     a, b = agreeing(floating(a), floating(b))
     share = max(a.shape) * np.finfo(a.dtype).eps if rcond is None else rcond
     x = dot(pinv(a, share), b)

@@ -66,7 +66,7 @@ def outer(a, b, out=None):
 
 @implements()
 def tensordot(a, b, axes=2):
-    """The sum over pairs of axes: over the last of a and the first of b, or over those that are listed."""
+    """The sum over pairs of axes: over the last of a and the first of b, or over the listed ones."""
     a, b = agreeing(a, b)
     return O.tensordot(a, b, _pairs_of_axes(axes, a.ndim, b.ndim))
 
@@ -104,7 +104,7 @@ def _equation_of_lists(operands):
 
 
 def _letters(numbers):
-    """Convert axis numbers to letters, in their order, so that an implied result has its axes sorted."""
+    """Convert axis numbers to letters in the same order, so that an implied result has its axes sorted."""
     alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
     return "".join("..." if n is Ellipsis else alphabet[n] for n in numbers)
 

@@ -6,7 +6,7 @@ from retrograd.interop.numpy_protocol import complex_order
 from retrograd.interop.numpy_protocol.complex_order import arg_extreme, by_order, extreme
 from retrograd.interop.numpy_protocol.table import O, cast, floating, implements, operand, refuse, tensor
 
-_NONE = np._NoValue  # what NumPy's signatures have where None means something else
+_NONE = np._NoValue  # NumPy's default where None has another meaning
 
 
 def masked(x, where, rest):
@@ -163,7 +163,8 @@ def _spread_weights(w, x, axis):
     return O.reshape(w, tuple(x.shape[i] if i in at else 1 for i in range(x.ndim)))
 
 
-# ------------------------------------------------------------------------------------- places and running ones
+# ------------------------------------------------------------------------------------- argmax, argmin and cumulative
+# functions
 
 
 @implements()

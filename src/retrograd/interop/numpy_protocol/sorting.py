@@ -35,7 +35,7 @@ def argsort(a, axis=-1, kind=None, order=None, *, stable=None):
 
 
 def _ordered(x, axis, places):
-    """Return the elements along an axis in the order that NumPy has found."""
+    """Return the elements along an axis in the order that NumPy computed."""
     return O.take_along_dim(x, as_tensor(places), axis) if x.ndim else x
 
 
@@ -81,7 +81,7 @@ def quantile(
 
 
 def shares_of(x, q, axis, method="linear", keepdims=False):
-    """Return the quantiles along axes; NaN where there is nothing."""
+    """Return the quantiles along axes; NaN where there are no elements."""
     if method not in _METHODS:
         refuse("quantile", f"method {method!r} is not supported for tensors; there are {', '.join(_METHODS)}")
     shares = np.asarray(values(q), float)
@@ -141,7 +141,7 @@ def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
 def unique(
     ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True, sorted=True
 ):  # fmt: skip
-    """The distinct elements, sorted; of equal ones the first has the gradient.  Then indices and counts."""
+    """The distinct elements, sorted; the first of equal ones gets the gradient. Optionally indices and counts."""
     x = tensor(ar)
     _, first, *rest = np.unique(values(x), True, return_inverse, return_counts, axis, equal_nan=equal_nan)
     chosen = O.reshape(x, (-1,))[first] if axis is None else O.index_select(x, axis, as_tensor(first))

@@ -1,6 +1,6 @@
 """The ufuncs of `scipy.special` on tensors: SciPy's functions dispatch through NumPy's protocol.
 
-The operators of `rg.special` that have the name of one of SciPy's are that on tensors.
+Operators of `rg.special` implement SciPy's functions of the same name.
 """
 
 from retrograd.interop.numpy_protocol.table import O, operand, ufuncs

@@ -19,7 +19,7 @@ from retrograd.ops.family import cast_to
 from retrograd.ops.methods import concrete
 
 functions: dict[str, Callable] = {}  # "concatenate", "linalg.solve"
-ufuncs: dict[str, Callable] = {}  # NumPy's and SciPy's universal functions, by the name that each has itself
+ufuncs: dict[str, Callable] = {}  # NumPy's and SciPy's ufuncs, by their `__name__`
 
 _HOMES = ("fft", "linalg", "special")
 O = SimpleNamespace(  # noqa: E741 (the operators, by their public names; `O.linalg.det`)
@@ -30,7 +30,7 @@ O = SimpleNamespace(  # noqa: E741 (the operators, by their public names; `O.lin
 
 SEQUENCES: Any = (list, tuple, type({}.values()))
 NUMBERS = (bool, int, float, complex)
-DIRECT = {*NUMBERS, np.ndarray, np.float64, np.float32, Tensor}  # what operators take as it is
+DIRECT = {*NUMBERS, np.ndarray, np.float64, np.float32, Tensor}  # passed to operators unchanged
 
 
 def implements(*names: str, home: str = "") -> Callable[[Callable], Callable]:
@@ -75,7 +75,7 @@ def tensor(x: Any) -> Tensor:
 
 
 def operand(x: Any) -> Any:
-    """Return an operand of an elementwise operator: Python scalars stay, since they adapt to the other's dtype."""
+    """Return an operand of an elementwise operator; Python scalars stay, because they adapt to the other's dtype."""
     return x if type(x) in NUMBERS else tensor(x)
 
 
@@ -132,7 +132,7 @@ def rearranged(function: Callable, x: Tensor, *args: Any, **kwargs: Any) -> Tens
 
 
 def _with_out(name: str, function: Callable) -> Callable:
-    """Return the function with support for `out=`, by name or by position, a tensor that is written into."""
+    """Return the function with support for `out=`, by name or position: a tensor that receives the result."""
     positional = function.__code__.co_varnames[: function.__code__.co_argcount]
     position = positional.index("out") if "out" in positional else sys.maxsize
 
@@ -148,7 +148,7 @@ def _with_out(name: str, function: Callable) -> Callable:
 
 
 def write_into(name: str, out: Any, result: Any, operands: tuple) -> Any:
-    """Write what NumPy's function `name` has given into its `out=`, and return that."""
+    """Write the result of NumPy's function `name` into its `out=`, and return that."""
     target = out[0] if isinstance(out, tuple) and len(out) == 1 else out
     if not isinstance(target, Tensor):
         raise TypeError(

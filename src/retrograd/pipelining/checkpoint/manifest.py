@@ -108,7 +108,7 @@ def _plain(value: Any) -> Any:
 def write_common(names: Mapping[str, str], groups: list[Group] | None, scheduler: Any, extra: Any) -> dict[str, Any]:
     """Return the entries of a manifest that do not depend on the rank; StorageError for other than plain data.
 
-    names: the name under which each state entry is stored, since a tensor may have several names.
+    names: the name under which each state entry is stored, because a tensor may have several names.
     """
     common: dict[str, Any] = {"names": dict(names), "groups": None}
     if groups is not None:

@@ -204,5 +204,5 @@ def _memory(tensor: Tensor) -> tuple[int, int]:
 
 
 def bytes_of(value: Any) -> int:
-    """Return the bytes of a value; NEVER for a tuple of results, so that no stage ends before they are picked."""
+    """Return the bytes of a value; NEVER for a tuple of results, so that no stage ends before they are unpacked."""
     return NEVER if isinstance(value, tuple) else getattr(value, "nbytes", 0)

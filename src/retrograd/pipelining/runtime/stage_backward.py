@@ -100,7 +100,7 @@ def paired(outputs: Any, gradients: Any) -> list[tuple[Tensor, Tensor | None]]:
 
 
 def without_gaps(outputs: Iterable[Any], gradients: Iterable[Any]) -> tuple[list[Any], list[Any]]:
-    """Return the outputs whose gradient is not None, and the gradients; None means here that no gradient arrived."""
+    """Return the outputs whose gradient is not None, and the gradients; None here means that no gradient arrived."""
     pairs = [(output, g) for output, g in zip(outputs, gradients, strict=True) if g is not None]
     return [output for output, _ in pairs], [g for _, g in pairs]
 

@@ -12,7 +12,7 @@ from retrograd.pipelining.split.partition import numbers
 
 @op("write(*, any target, any value, bool recorded) -> Tensor")
 class _write(Composite, impure=True):
-    """Writes a value to a tensor of the model; autograd sees it only if it is `recorded`."""
+    """Write a value to a tensor of the model; autograd records it only if `recorded`."""
 
     public = False
     method = False

@@ -5,7 +5,7 @@ from retrograd.pipelining.schedules.actions import Kind
 COLOURS = {Kind.F: "#2f6fde", Kind.B: "#0c8f82", Kind.I: "#0b7285", Kind.W: "#84c66b"}
 NAMES = {Kind.F: "forward", Kind.B: "backward", Kind.I: "input gradient", Kind.W: "weight gradient"}
 OTHER = "#7d8898"
-DARKEST = 0.3  # how much darker the last of a rank's stages is than the first
+DARKEST = 0.3  # relative darkening from the first to the last of a rank's stages
 
 
 def name_of(kind: Kind) -> str:

@@ -28,7 +28,7 @@ def huge_pages(size: int) -> memoryview:
     try:
         area.madvise(mmap.MADV_HUGEPAGE)
         area.madvise(mmap.MADV_DONTFORK)  # pages shared with a child would be split by the next write
-    except OSError:  # a kernel without them
+    except OSError:  # a kernel without huge pages
         return _NOTHING
     for place in range(0, size, PAGE):
         memory[place] = 0  # the first write to a page allocates it
