@@ -33,7 +33,7 @@ def check_grads(
 
     `modes` are "fwd", forward, and "rev", reverse. Up to `order`, derivatives of order k are compared with differences
     of order k - 1, in every sequence of modes. In double precision a relative error of 2e-6 is found, as in HIPS
-    autograd; `rg.autograd.gradcheck` documents smaller ones.
+    autograd; see `rg.autograd.gradcheck` for lower precisions.
 
     >>> import retrograd.numpy as np
     >>> check_grads(np.sin, modes=["rev"], order=3)(np.array([0.5, 1.0]))

@@ -36,7 +36,8 @@ def read(data: bytes, known: Mapping[str, Any], persistent: Callable[[Any], Any]
     """Return the content of pickled data.
 
     known: "module.name" -> its replacement, a Known or plain data; other names raise a ValueError that contains the
-    name. persistent: maps a reference to data outside of the pickled data to the object.
+    name.
+    persistent: maps a reference to data outside of the pickled data to the object.
 
     Raises ValueError for damaged or unsupported data, and for data that would use more memory than a multiple of its
     length; a RefusedError of `known` or `persistent` propagates.

@@ -22,7 +22,7 @@ class _Elementwise(Settings):
         raise NotImplementedError
 
     def forward(self, input: Tensor) -> Tensor:
-        """Elementwise."""
+        """Apply the function elementwise."""
         # Write in place into a copy, because the derivative may need the overwritten values.
         return input.copy_(self._of(input.clone())) if self.inplace else self._of(input)
 

@@ -69,7 +69,7 @@ class _ChannelNorm(Affine):
 
 class _BatchNorm(_ChannelNorm):
     def forward(self, input: Tensor) -> Tensor:
-        """The shape stays."""
+        """Return a tensor of the input's shape."""
         self._check_input(input)
         if not (self.training and self.track_running_stats):
             own = self.training or self.running_mean is None
@@ -143,7 +143,7 @@ class _InstanceNorm(_ChannelNorm):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def forward(self, input: Tensor) -> Tensor:
-        """The shape stays."""
+        """Return a tensor of the input's shape."""
         self._check_input(input)
         batch = input if input.ndim == max(self.wanted) else input.unsqueeze(0)
         out = F.instance_norm(

@@ -121,7 +121,7 @@ class _Conv(_Convolution):
         return tuple(p for p in reversed(self.padding) for _ in range(2))
 
     def forward(self, input: Tensor) -> Tensor:
-        """Images (n, in_channels, ...) or (in_channels, ...) to images with out_channels."""
+        """Map images (n, in_channels, ...) or (in_channels, ...) to images with out_channels."""
         padding = self.padding
         if self.padding_mode != "zeros":
             check_images(type(self).__name__, input, self.dims)
@@ -178,7 +178,7 @@ class _ConvTranspose(_Convolution):
         return more
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        """Images (n, in_channels, ...) or (in_channels, ...) to images with out_channels.
+        """Map images (n, in_channels, ...) or (in_channels, ...) to images with out_channels.
 
         If the stride is more than 1, several output sizes are valid; `output_size` selects one.
         """

@@ -17,7 +17,7 @@ class _Dropout(Settings):
         raise NotImplementedError
 
     def forward(self, input: Tensor) -> Tensor:
-        """The shape stays."""
+        """Return a tensor of the input's shape."""
         return input.copy_(self._of(input)) if self.inplace and self.training else self._of(input)
 
 

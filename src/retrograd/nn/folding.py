@@ -24,7 +24,7 @@ class Unfold(Settings):
         super().__init__(kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Images to columns."""
+        """Map images to columns."""
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
 
@@ -45,5 +45,5 @@ class Fold(Settings):
         )
 
     def forward(self, input: Tensor) -> Tensor:
-        """Columns to images."""
+        """Map columns to images."""
         return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)

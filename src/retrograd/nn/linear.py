@@ -24,7 +24,7 @@ class Identity(Module):
         super().__init__()
 
     def forward(self, input: Any) -> Any:
-        """The input itself."""
+        """Return the input itself."""
         return input
 
 
@@ -62,11 +62,11 @@ class Linear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input: Tensor) -> Tensor:
-        """(..., in_features) to (..., out_features)."""
+        """Map (..., in_features) to (..., out_features)."""
         return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """Sizes, and whether there is a bias."""
+        """Return the sizes, and whether there is a bias."""
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
@@ -110,11 +110,11 @@ class Bilinear(Module):
             init.uniform_(parameter, -bound, bound)
 
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
-        """(..., in1_features) and (..., in2_features) to (..., out_features)."""
+        """Map (..., in1_features) and (..., in2_features) to (..., out_features)."""
         return F.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """Sizes, and whether there is a bias."""
+        """Return the sizes, and whether there is a bias."""
         return (
             f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
             f"out_features={self.out_features}, bias={self.bias is not None}"
@@ -136,11 +136,11 @@ class Flatten(Module):
         self.end_dim = end_dim
 
     def forward(self, input: Tensor) -> Tensor:
-        """(N, a, b, ...) to (N, a·b·...) by default."""
+        """Map (N, a, b, ...) to (N, a·b·...) by default."""
         return input.flatten(self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
-        """The first and last dimension."""
+        """Return the first and last dimension."""
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
@@ -162,7 +162,7 @@ class Unflatten(Module):
         self.unflattened_size = sizes
 
     def forward(self, input: Tensor) -> Tensor:
-        """(..., a·b·..., ...) to (..., a, b, ..., ...)."""
+        """Map (..., a·b·..., ...) to (..., a, b, ..., ...)."""
         return input.unflatten(self.dim, self.unflattened_size)
 
     def extra_repr(self) -> str:

@@ -65,11 +65,11 @@ class LayerNorm(Affine):
         self.reset_parameters()
 
     def forward(self, input: Tensor) -> Tensor:
-        """(..., *normalized_shape) to the same shape."""
+        """Map (..., *normalized_shape) to the same shape."""
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        """Sizes, eps, and whether there are weights."""
+        """Return the sizes, eps, and whether there are weights."""
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
@@ -108,11 +108,11 @@ class RMSNorm(Module):
             init.ones_(self.weight)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., *normalized_shape) to the same shape."""
+        """Map (..., *normalized_shape) to the same shape."""
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
-        """Sizes, eps, and whether there are weights."""
+        """Return the sizes, eps, and whether there are weights."""
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
@@ -149,11 +149,11 @@ class GroupNorm(Affine):
         self.reset_parameters()
 
     def forward(self, input: Tensor) -> Tensor:
-        """The shape stays."""
+        """Return a tensor of the input's shape."""
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        """Groups, channels, eps, and whether there are weights."""
+        """Return the groups, channels, eps, and whether there are weights."""
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
 
 
@@ -172,5 +172,5 @@ class LocalResponseNorm(Settings):
         super().__init__(size=size, alpha=alpha, beta=beta, k=k)
 
     def forward(self, input: Tensor) -> Tensor:
-        """The shape stays."""
+        """Return a tensor of the input's shape."""
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)

@@ -25,7 +25,7 @@ class _Pad(Settings):
         super().__init__(padding=sides)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Images to larger ones."""
+        """Map images to larger ones."""
         return F.pad(input, self.padding, mode=self.mode, value=self.value)
 
 

@@ -56,5 +56,5 @@ class ChannelShuffle(Settings):
         super().__init__(groups=groups)
 
     def forward(self, input: Tensor) -> Tensor:
-        """The shape stays."""
+        """Return a tensor of the input's shape."""
         return F.channel_shuffle(input, self.groups)

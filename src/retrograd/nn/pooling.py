@@ -22,7 +22,7 @@ class _Pool(Settings):
     ndim: int
 
     def forward(self, input: Tensor) -> Any:
-        """Images to smaller images."""
+        """Map images to smaller images."""
         return type(self).pool(input, **{name: getattr(self, name) for name in self._settings})
 
 
@@ -211,7 +211,7 @@ class _FractionalMaxPool(_Pool):
         self.register_buffer("_random_samples", _random_samples)
 
     def forward(self, input: Tensor) -> Any:
-        """Images to smaller images."""
+        """Map images to smaller images."""
         settings = {name: getattr(self, name) for name in self._settings}
         return type(self).pool(input, _random_samples=self._random_samples, **settings)
 

@@ -61,7 +61,7 @@ class RotaryEmbedding(Module):
         self.register_buffer("inv_freq", frequencies(dim, base, dtype), persistent=False)
 
     def forward(self, x: Any, positions: Any = None, offset: int = 0) -> Any:
-        """(..., positions, dim) to the same shape."""
+        """Map (..., positions, dim) to the same shape."""
         if x.shape[-1] != self.dim:
             raise ValueError(f"RotaryEmbedding: expected {self.dim} features, got shape {x.shape}")
         if positions is None:
@@ -70,7 +70,7 @@ class RotaryEmbedding(Module):
         return apply_rotary(x, angles.cos(), angles.sin(), self.interleaved)
 
     def extra_repr(self) -> str:
-        """The settings."""
+        """Return the settings."""
         return f"{self.dim}, base={self.base}, interleaved={self.interleaved}"
 
 
@@ -113,7 +113,7 @@ class LearnedPositions(Module):
         init.normal_(self.weight, std=0.02)
 
     def forward(self, x: Any, offset: int = 0) -> Any:
-        """The shape of x stays; `offset` is the position of the first, such as `len(cache)`."""
+        """Return a tensor of the shape of x; `offset` is the position of the first, such as `len(cache)`."""
         if not x.is_nested and offset + x.shape[-2] > self.max_positions:
             raise ValueError(
                 f"LearnedPositions: there are {self.max_positions} positions, got {x.shape[-2]} from {offset} on"
@@ -121,7 +121,7 @@ class LearnedPositions(Module):
         return x + F.embedding(_places(x, offset), self.weight)
 
     def extra_repr(self) -> str:
-        """Sizes."""
+        """Return the sizes."""
         return f"{self.max_positions}, {self.weight.shape[1]}"
 
 
@@ -146,10 +146,10 @@ class SinusoidalPositions(Module):
         self.register_buffer("inv_freq", frequencies(dim, base, dtype), persistent=False)
 
     def forward(self, x: Any, offset: int = 0) -> Any:
-        """The shape of x stays; `offset` is the position of the first, such as `len(cache)`."""
+        """Return a tensor of the shape of x; `offset` is the position of the first, such as `len(cache)`."""
         angles = _places(x, offset).unsqueeze(-1) * self.inv_freq
         return x + _stack([angles.sin(), angles.cos()], -1).flatten(-2)
 
     def extra_repr(self) -> str:
-        """The size."""
+        """Return the size."""
         return f"{self.dim}"

@@ -199,7 +199,7 @@ class RNNBase(Module):
         return rows.transpose(0, 1) if self.batch_first else rows
 
     def extra_repr(self) -> str:
-        """Sizes, and the settings that differ from the defaults."""
+        """Return the sizes, and the settings that differ from the defaults."""
         shown = [str(self.input_size), str(self.hidden_size)]
         defaults = {"proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False, "dropout": 0.0}
         defaults |= {"bidirectional": False}

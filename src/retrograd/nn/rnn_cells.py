@@ -61,7 +61,7 @@ class RNNCellBase(Module):
         return given
 
     def extra_repr(self) -> str:
-        """Sizes, and whether there are biases."""
+        """Return the sizes, and whether there are biases."""
         return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
 
 

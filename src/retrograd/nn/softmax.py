@@ -23,7 +23,7 @@ class Softmax(_Along):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Along the dimension."""
+        """Apply the function along the dimension."""
         return F.softmax(input, dim=self.dim)
 
 
@@ -37,7 +37,7 @@ class Softmin(_Along):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Along the dimension."""
+        """Apply the function along the dimension."""
         return F.softmin(input, dim=self.dim)
 
 
@@ -51,7 +51,7 @@ class LogSoftmax(_Along):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Along the dimension."""
+        """Apply the function along the dimension."""
         return F.log_softmax(input, dim=self.dim)
 
 
@@ -65,7 +65,7 @@ class Softmax2d(Module):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Images to images of the same shape."""
+        """Map images to images of the same shape."""
         if input.ndim not in (3, 4):
             raise ValueError(f"Softmax2d: expected images (n, channels, h, w) or without n, got shape {input.shape}")
         return F.softmax(input, dim=-3)
@@ -86,5 +86,5 @@ class GLU(_Along):
         super().__init__(dim)
 
     def forward(self, input: Tensor) -> Tensor:
-        """(..., 2 k, ...) to (..., k, ...)."""
+        """Map (..., 2 k, ...) to (..., k, ...)."""
         return F.glu(input, self.dim)

@@ -121,7 +121,7 @@ class Embedding(_Table):
         super().__init__(num_embeddings, embedding_dim, *options, _weight, _freeze, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Integers (...) to (..., embedding_dim)."""
+        """Map integers (...) to (..., embedding_dim)."""
         return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
 
 

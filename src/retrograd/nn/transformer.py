@@ -100,7 +100,7 @@ class TransformerEncoderLayer(Module):
         is_causal: bool = False,
         cache: Any = None,
     ) -> Any:
-        """The input's shape stays; masks and `cache` are those of `MultiheadAttention`."""
+        """Return a tensor of the input's shape; masks and `cache` are those of `MultiheadAttention`."""
         masks = (src_mask, src_key_padding_mask, is_causal, cache)
         if self.norm_first:
             x = src + self._attend(self.norm1(src), *masks)
@@ -149,7 +149,7 @@ class TransformerEncoder(Module):
         is_causal: bool | None = None,
         cache: Any = None,
     ) -> Any:
-        """The input's shape stays; every layer gets the masks, and the `KVCache`, if there is one."""
+        """Return a tensor of the input's shape; every layer gets the masks, and the `KVCache`, if there is one."""
         how = {} if cache is None else {"cache": cache}
         x = src
         for layer in self.layers:
@@ -214,7 +214,7 @@ class TransformerDecoderLayer(Module):
         memory_is_causal: bool = False,
         cache: Any = None,
     ) -> Any:
-        """The shape of `tgt` stays; masks and `cache` are those of `MultiheadAttention`."""
+        """Return a tensor of the shape of `tgt`; masks and `cache` are those of `MultiheadAttention`."""
         if cache is not None and memory_is_causal:
             raise ValueError("TransformerDecoderLayer: a memory that is causal can't be used with a cache")
         own = (tgt_mask, tgt_key_padding_mask, tgt_is_causal, cache)
@@ -270,7 +270,7 @@ class TransformerDecoder(Module):
         memory_is_causal: bool = False,
         cache: Any = None,
     ) -> Any:
-        """The shape of `tgt` stays; every layer gets the memory and masks, and the `KVCache`, if there is one."""
+        """Return a tensor of the shape of `tgt`; every layer gets the memory, the masks and any `KVCache`."""
         how = {} if cache is None else {"cache": cache}
         x = tgt
         for layer in self.layers:

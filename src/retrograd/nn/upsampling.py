@@ -40,7 +40,7 @@ class Upsample(Settings):
         )
 
     def forward(self, input: Tensor) -> Tensor:
-        """Images to images of the new size."""
+        """Map images to images of the new size."""
         return F.interpolate(
             input,
             self.size,

@@ -49,7 +49,7 @@ class Pipeline:
 
     model: any module; its own parameters receive the gradients.  Or a list of modules, which are then the stages:
      each is called with the result of the one before, and nothing is captured.
-    stages: how many, unless `split_spec` or `pipe_split()` in the model's code says it.  `split_policy` finds
+    stages: their number, unless `split_spec` or `pipe_split()` in the model determines it.  `split_policy` finds
      them, see `pipeline`; by default stages of about equal work.  Pass a recommendation of `plan(...)` as
      `**plan.options`.
     ranks: how many; None: as many as `retrograd run` has started, else the number that suits the schedule, see

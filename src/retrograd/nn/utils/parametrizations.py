@@ -36,7 +36,7 @@ class WeightNorm(Module):
         return _norm_except_dim(x, 2, self.dim)
 
     def forward(self, magnitude: Any, direction: Any) -> Any:
-        """The weight."""
+        """Return the weight."""
         return direction * (magnitude / self._norm(direction))
 
     def right_inverse(self, weight: Any) -> tuple[Any, Any]:
@@ -87,7 +87,7 @@ class SpectralNorm(Module):
                 self._v = F.normalize(matrix.mT @ self._u, dim=0, eps=self.eps)
 
     def forward(self, weight: Any) -> Any:
-        """The weight, with a largest singular value near 1."""
+        """Return the weight, with a largest singular value near 1."""
         if weight.ndim == 1:
             return F.normalize(weight, dim=0, eps=self.eps)
         matrix = self._matrix(weight)
@@ -133,7 +133,7 @@ class Orthogonal(Module):
         self.register_buffer("base", None)
 
     def forward(self, x: Any) -> Any:
-        """The orthogonal matrix."""
+        """Return the orthogonal matrix."""
         wide = x.shape[-2] < x.shape[-1]
         x = x.mT if wide else x
         q = self._reflections(x) if self.orthogonal_map == "householder" else self._rotation(x)

@@ -79,7 +79,7 @@ class ParametrizationList(ModuleList):
                 getattr(self, name).copy_(part)
 
     def forward(self) -> Any:
-        """The tensor."""
+        """Return the tensor."""
         modules = list(self)
         x = modules[0](*(getattr(self, name) for name in self._names()))
         for module in modules[1:]:

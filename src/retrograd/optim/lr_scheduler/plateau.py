@@ -59,7 +59,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.best = math.inf if mode == "min" else -math.inf
         self.num_bad_epochs = self.cooldown_counter = 0
 
-    def step(self, metrics: Any) -> None:  # type: ignore[override]  # this one looks at something
+    def step(self, metrics: Any) -> None:  # type: ignore[override]  # this one takes a metric
         """Record the metric, a number or a tensor with one element, and reduce the rates if due."""
         value = float(metrics)
         self.last_epoch += 1

@@ -24,9 +24,10 @@ def format_grid(
 ) -> str:
     """Draw a schedule as in papers: a line per rank, a column per time slot, so that bubbles are visible.
 
-    plan: a schedule, simulated with `costs` along `edges`; or a timeline, drawn unchanged. costs: as for `simulate`, or
-    seconds per kind; missing computations, and messages, cost 0. edges: of the stage graph; None: each stage feeds the
-    next. slot: seconds per column; None: the shortest computation.
+    plan: a schedule, simulated with `costs` along `edges`; or a timeline, drawn unchanged.
+    costs: as for `simulate`, or seconds per kind; missing computations, and messages, cost 0.
+    edges: of the stage graph; None: each stage feeds the next.  slot: seconds per column; None: the shortest
+    computation.
 
     A cell names kind and microbatch, prefixed by the stage if a rank has several. Dashes continue the
     computation to their left; a dot is an idle slot.

@@ -77,7 +77,7 @@ class Reading:
         return self.collate_fn(examples if self.batched else examples[0])
 
 
-class Ended(Exception):  # noqa: N818 (no error, but news)
+class Ended(Exception):  # noqa: N818 (a signal, not an error)
     """An iterable dataset has no more examples."""
 
 
