@@ -21,9 +21,8 @@ def unflatten(module: ExportedProgram) -> GraphModule:
     """Return the program as modules under the original paths, with the parameters and buffers of the program.
 
     Each submodule runs the operators of the original's calls. Its inputs are the outside tensors they use, in the
-    order
-    of use, and its result is what is used elsewhere: one tensor, or a tuple of several. So one with a single input and
-    output can be replaced by any module like it. If several calls of a module ran different operators,
+    order of use, and its results are those used elsewhere: one tensor, or a tuple of several. So one with a single
+    input and output can be replaced by any similar module. If several calls of a module ran different operators,
     those of the later calls are placed in the parent module.
 
     >>> import retrograd as rg

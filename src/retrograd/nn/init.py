@@ -69,12 +69,12 @@ def constant_(tensor: Any, val: float) -> Tensor:
 
 
 def zeros_(tensor: Any) -> Tensor:
-    """Zeros."""
+    """Fill with zeros."""
     return _write(tensor, 0)
 
 
 def ones_(tensor: Any) -> Tensor:
-    """Ones."""
+    """Fill with ones."""
     return _write(tensor, 1)
 
 
@@ -108,13 +108,13 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Uniform of variance gain² · 2 / (fan in + fan out): Glorot and Bengio, AISTATS 2010."""
+    """Fill with uniform values of variance gain² · 2 / (fan in + fan out): Glorot and Bengio, AISTATS 2010."""
     bound = gain * math.sqrt(6 / sum(fans(tensor)))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Normal of variance gain² · 2 / (fan in + fan out): Glorot and Bengio, AISTATS 2010."""
+    """Fill with normal values of variance gain² · 2 / (fan in + fan out): Glorot and Bengio, AISTATS 2010."""
     return normal_(tensor, 0.0, gain * math.sqrt(2 / sum(fans(tensor))), generator)
 
 
@@ -132,7 +132,7 @@ def kaiming_uniform_(
     nonlinearity: str = "leaky_relu",
     generator: Generator | None = None,
 ) -> Tensor:
-    """Uniform of variance gain² / fan: He et al., ICCV 2015; `a` is the slope of leaky_relu.
+    """Fill with uniform values of variance gain² / fan: He et al., ICCV 2015; `a` is the slope of leaky_relu.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -152,7 +152,7 @@ def kaiming_normal_(
     nonlinearity: str = "leaky_relu",
     generator: Generator | None = None,
 ) -> Tensor:
-    """Normal of variance gain² / fan: He et al., ICCV 2015; `a` is the slope of leaky_relu."""
+    """Fill with normal values of variance gain² / fan: He et al., ICCV 2015; `a` is the slope of leaky_relu."""
     if 0 in tensor.shape:
         return tensor
     return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
@@ -165,7 +165,7 @@ def _need(name: str, tensor: Any, *dims: int) -> None:
 
 
 def eye_(tensor: Any) -> Tensor:
-    """The identity matrix, of any two sizes.
+    """Fill with the identity matrix, of any two sizes.
 
     >>> import retrograd as rg
     >>> from retrograd import nn

@@ -15,7 +15,7 @@ Pair = tuple[Any, Any]
 class KVCache:
     """Store the keys and values of attention modules, so that generation computes each position only once.
 
-    Pass the new positions alone, with the same cache each time, to a `MultiheadAttention`, a transformer's layer,
+    Pass only the new positions, with the same cache each time, to a `MultiheadAttention`, a transformer's layer,
     encoder or decoder: `layer(x, is_causal=True, cache=cache)`. Queries attend to the cached positions too. Keys and
     values of a decoder's memory are computed in the first call, then reused. `len(cache)` is the number of cached
     positions.

@@ -21,7 +21,7 @@ class Affine(Module):
             self.register_parameter(name, unfilled(wanted, shape, device, dtype))
 
     def reset_parameters(self) -> None:
-        """Ones and zeros."""
+        """Reset weights to ones and biases to zeros."""
         if self.weight is not None:
             init.ones_(self.weight)
         if self.bias is not None:
@@ -103,7 +103,7 @@ class RMSNorm(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Ones."""
+        """Reset the weights to ones."""
         if self.weight is not None:
             init.ones_(self.weight)
 

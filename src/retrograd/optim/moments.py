@@ -142,8 +142,8 @@ class NAdam(_Moments):
 class RAdam(_Moments):
     """Adam that uses m̂ alone until the variance of its divisor is known: Liu et al., ICLR 2020.
 
-    From then on, the step is multiplied by a factor that rises to 1. g includes weight_decay · p, or the decay acts
-    on p itself if `decoupled_weight_decay`.
+    From then on, the step is multiplied by a factor that rises to 1. g includes weight_decay · p, or with
+    `decoupled_weight_decay` p itself decays.
 
     >>> import retrograd as rg
     >>> from retrograd.optim import RAdam

@@ -69,8 +69,7 @@ def split_args_kwargs_into_chunks(
 
     Raises ValueError for a tensor without that dimension (declare it `Replicate()`), for sizes that differ
     between arguments, for more microbatches than examples, and for specs of missing arguments; TypeError for an
-    invalid
-    spec, and for a tensor instead of a sequence of arguments.
+    invalid spec, and for a tensor instead of a sequence of arguments.
 
     >>> import retrograd as rg
     >>> parts = split_args_kwargs_into_chunks((rg.arange(5),), {"scale": 2}, 2)

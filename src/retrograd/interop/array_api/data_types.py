@@ -52,7 +52,7 @@ class IntegerInfo(NamedTuple):
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
-    """x in another dtype; a copy, unless copy is False and the dtype is its own."""
+    """Convert x to a dtype; returns a copy unless copy is False and x has that dtype."""
     check_device(device)
     if np.dtype(dtype).kind != "c" and x.dtype.kind == "c":
         raise TypeError(f"astype: complex numbers do not become {dtype}; choose real(x) or abs(x)")
@@ -61,7 +61,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> T
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """Return whether the standard's rules of promotion lead from one dtype (an array's, or a dtype) to the other."""
+    """Whether the standard's promotion rules lead from one dtype (or an array's) to another."""
     own, wanted = dtype_of(from_), np.dtype(to)
     if _FAMILIES[own.kind] != _FAMILIES[wanted.kind]:  # the standard has no rules across these kinds
         return False

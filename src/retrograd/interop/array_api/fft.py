@@ -32,17 +32,17 @@ fftn, ifftn, rfftn, irfftn = (_of_several(name) for name in ("fftn", "ifftn", "r
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
-    """The frequencies of the elements of `fft`, for n samples at a distance of d."""
+    """The frequencies of the elements of `fft`, for n samples with spacing d."""
     return functions["fft.fftfreq"](n, d, dtype=dtype, device=device)
 
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
-    """The frequencies of the elements of `rfft`, for n samples at a distance of d."""
+    """The frequencies of the elements of `rfft`, for n samples with spacing d."""
     return functions["fft.rfftfreq"](n, d, dtype=dtype, device=device)
 
 
 def fftshift(x: Any, /, *, axes: Any = None) -> Tensor:
-    """The zero frequency moved to the middle."""
+    """Move the zero frequency to the middle."""
     return operator_named("fft.fftshift")(x, dim=axes)
 
 

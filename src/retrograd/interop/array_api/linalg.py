@@ -91,7 +91,7 @@ def matrix_power(x: Any, n: int, /) -> Tensor:
 
 
 def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
-    """Return how many singular values are larger than rtol, a number or one for each matrix, times the largest."""
+    """Return the number of singular values above rtol, a number or one per matrix, times the largest."""
     if not isinstance(rtol, Tensor):
         return _op("linalg.matrix_rank")(x, rtol=rtol)
     values = svdvals(x)
@@ -100,7 +100,7 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
 
 
 def matrix_transpose(x: Any, /) -> Tensor:
-    """The last two axes swapped."""
+    """Swap the last two axes."""
     return _op("transpose")(x, -2, -1)
 
 
@@ -149,7 +149,7 @@ def svdvals(x: Any, /) -> Tensor:
 
 
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
-    """The sum of products over the axes named, or over the last of x1 and the first of x2."""
+    """The sum of products over the given axes, or over the last of x1 and the first of x2."""
     return _op("tensordot")(*promoted(x1, x2), dims=axes)
 
 

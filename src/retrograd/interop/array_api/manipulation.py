@@ -12,7 +12,7 @@ _op = operator_named
 
 
 def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
-    """The arrays in their common shape."""
+    """Broadcast arrays to their common shape."""
     return tuple(_op("broadcast_tensors")(list(arrays)))
 
 
@@ -22,7 +22,7 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def broadcast_to(x: Any, /, shape: tuple[int, ...]) -> Tensor:
-    """x in another shape, by repeating it along new axes and those of size 1."""
+    """Broadcast x to a shape, repeating it along new axes and those of size 1."""
     return _op("expand")(x, tuple(shape))
 
 
@@ -45,7 +45,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
 
 
 def expand_dims(x: Any, /, axis: int) -> Tensor:
-    """A new axis of size 1."""
+    """Insert an axis of size 1."""
     return _op("unsqueeze")(x, axis)
 
 
@@ -58,7 +58,7 @@ def squeeze(x: Any, /, axis: int | tuple[int, ...]) -> Tensor:
 
 
 def flip(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Tensor:
-    """The elements in reverse order along the axes (None: all)."""
+    """Reverse the elements along the axes (None: all)."""
     return _op("flip")(x, tuple(range(x.ndim)) if axis is None else axis)
 
 
@@ -68,17 +68,17 @@ def moveaxis(x: Any, source: int | tuple[int, ...], destination: int | tuple[int
 
 
 def permute_dims(x: Any, /, axes: tuple[int, ...]) -> Tensor:
-    """The axes in another order."""
+    """Permute the axes."""
     return _op("permute")(x, tuple(axes))
 
 
 def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
-    """Each element several times along an axis (None: of the flattened array)."""
+    """Repeat each element along an axis (None: of the flattened array)."""
     return _op("repeat_interleave")(x, repeats, dim=axis)
 
 
 def reshape(x: Any, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Tensor:
-    """The same elements in another shape; copy=False raises ValueError if that needs a copy."""
+    """Return the same elements in another shape; copy=False raises ValueError if that needs a copy."""
     out = _op("reshape")(x, tuple(shape))
     if copy is False and x.level is None and not out._is_view():
         raise ValueError(f"reshape: an array of shape {x.shape} can't be shown in shape {tuple(shape)} without a copy")

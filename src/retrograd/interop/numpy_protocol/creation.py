@@ -60,7 +60,7 @@ def full(shape, fill_value, dtype=None, order="C", *, device=None):
 
 @implements()
 def arange(*args, dtype=None, device=None):
-    """Numbers at equal steps; tensors among the bounds and the step get no gradient."""
+    """Equally spaced values; tensors among the bounds and the step get no gradient."""
     return as_tensor(np.arange(*[x.item() if isinstance(x, Tensor) else x for x in args], dtype=dtype))
 
 
@@ -107,7 +107,7 @@ def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, d
 
 @implements()
 def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
-    """`num` numbers at equal distances; both ends may be tensors, and get gradients."""
+    """`num` equally spaced values; both ends may be tensors, and get gradients."""
     start, stop = agreeing(floating(start), floating(stop))
     share, parts = np.linspace(0, 1, num, endpoint=endpoint), num - 1 if endpoint else num
     ndim = max(start.ndim, stop.ndim)
@@ -118,13 +118,13 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
 
 @implements()
 def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
-    """Powers of a base whose exponents are at equal distances."""
+    """Powers of a base with equally spaced exponents."""
     return cast(O.pow(operand(base), linspace(start, stop, num, endpoint, axis=axis)), dtype)
 
 
 @implements()
 def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
-    """Numbers with equal ratios, both ends of one sign; of complex numbers, along a spiral."""
+    """Values with equal ratios between ends of one sign; complex values are on a spiral."""
     start, stop = agreeing(floating(start), floating(stop))
     sign = O.sgn(start)
     made = O.exp(linspace(O.log(start / sign), O.log(stop / sign), num, endpoint, axis=axis))
@@ -153,13 +153,13 @@ def diagflat(v, k=0):
 
 @implements()
 def tril(m, k=0):
-    """Zeros above a diagonal; of a vector, copies of it below each other first."""
+    """Zeros above a diagonal; a vector is first repeated as rows."""
     return O.tril(_matrix(m), k)
 
 
 @implements()
 def triu(m, k=0):
-    """Zeros below a diagonal; of a vector, copies of it below each other first."""
+    """Zeros below a diagonal; a vector is first repeated as rows."""
     return O.triu(_matrix(m), k)
 
 

@@ -65,7 +65,7 @@ def linalg(*names):
 
 @linalg()
 def solve(a, b):
-    """x with a x = b; b is a vector only if it has one axis."""
+    """Return x with a x = b; b is a vector only if it has one axis."""
     a, b = agreeing(floating(a), floating(b))
     return O.linalg.solve(a, O.unsqueeze(b, -1))[..., 0] if b.ndim == 1 else O.linalg.solve(a, b)
 
@@ -105,7 +105,7 @@ def qr(a, mode="reduced"):
 
 @linalg()
 def eigh(a, UPLO="L"):
-    """Eigenvalues and eigenvectors of Hermitian matrices, of which one triangle is read."""
+    """Eigenvalues and eigenvectors of Hermitian matrices, given by one triangle."""
     return EighResult(*O.linalg.eigh(_from_triangle(floating(a), UPLO)))
 
 
@@ -187,7 +187,7 @@ def multi_dot(arrays, *, out=None):
 
 @linalg()
 def tensorsolve(a, b, axes=None):
-    """x with tensordot(a, x, x.ndim) = b."""
+    """Return x with tensordot(a, x, x.ndim) = b."""
     only_default("linalg.tensorsolve", axes=(axes, None))
     a, b = agreeing(floating(a), floating(b))
     shape = a.shape[b.ndim :]
@@ -234,7 +234,7 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
 
 @linalg()
 def cond(x, p=None):
-    """The ratio of the largest to the smallest singular value, or the norms of a matrix and its inverse multiplied."""
+    """The ratio of the largest to the smallest singular value, or the product of the norms of x and its inverse."""
     x = floating(x)
     if p in (None, 2, -2):
         sizes = svdvals(x)

@@ -33,7 +33,7 @@ def vecmat(a, b):
 
 @implements()
 def dot(a, b, out=None):
-    """The product of numbers, vectors and matrices; of more axes, over a's last and b's last but one."""
+    """The product of scalars, vectors and matrices; for more axes, over a's last and b's second to last."""
     a, b = agreeing(a, b)
     if a.ndim == 0 or b.ndim == 0:
         return a * b

@@ -108,8 +108,7 @@ class Checkpoints:
 
         Raises FileExistsError if there is otherwise a checkpoint of this or a later step, ValueError for optimizer
         parameters that the model lacks, TypeError or StorageError for values that cannot be stored, and OSError that
-        names
-        the checkpoint if it cannot be written.
+        names the checkpoint if it cannot be written.
         """
         if type(step) is not int or step < 0:
             raise ValueError(f"save: step must be an integer of at least 0, got {step!r}")
@@ -194,13 +193,11 @@ class Checkpoints:
 
         Returns None if there is no checkpoint.  Given the same data, the losses that follow are equal to those of
         an uninterrupted run, to the last bit.  If ranks are processes, all of them must call this, and each gets the
-        full
-        model state.  If the number of ranks has changed, all generators continue from the state of rank 0.
+        full model state.  If the number of ranks has changed, all generators continue from the state of rank 0.
 
         Raises ValueError, before anything has changed, if names or shapes of the model or groups and settings of the
         optimizer differ, and lists them; FileNotFoundError if there is no checkpoint of `step`; and StorageError if it
-        is
-        damaged, if all are, or if a later release wrote it.  All of these name the checkpoint.
+        is damaged, if all are, or if a later release wrote it.  All of these name the checkpoint.
         """
         ranks = _ranks(pipeline)
         steps = ranks.on_ranks(_at_first(lambda: self._candidates(step)))

@@ -44,9 +44,8 @@ def plan(
 
     Every operator is timed forward and backward on the first microbatch.  Dynamic programming finds the contiguous
     stages that minimize the slowest one.  Ranks run these over the transport, timed, and each schedule is simulated
-    with
-    the measured costs.  The model runs on one thread, and its gradients, buffers and the generator states are restored
-    afterwards.
+    with the measured costs.  The model runs on one thread, and its gradients, buffers and the generator states are
+    restored afterwards.
 
     example_args, example_kwargs, target: a whole batch, as for `Pipeline.step`.
     loss_fn: as for `Pipeline`; None: the sum of the model's outputs.

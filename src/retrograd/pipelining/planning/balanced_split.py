@@ -107,8 +107,7 @@ def split(
 
     in_flight: per stage, the number of microbatches whose values it holds at a time.
     message: maps a number of bytes to the seconds of a message; values go one way and their gradients the other, so
-    each
-     stage at a cut counts one message.
+    each stage at a cut counts one message.
     copies: how often the bytes of a parameter count, see `Memory`.
     limit: bytes that a stage may use.
 

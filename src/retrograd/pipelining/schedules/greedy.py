@@ -52,8 +52,7 @@ class _State:
 
     def _can_forward(self, stage: int, stages: list[int]) -> bool:
         """Whether a stage has an input, and memory for its activations as well as the remaining ones of the rank's
-        oldest
-        microbatch."""
+        oldest microbatch."""
         forward, weights = self.done[Kind.F], self.done[Kind.W]
         if forward[stage] == (forward[stage - 1] if stage else self.micro_batches):
             return False

@@ -12,7 +12,7 @@ class ArrowDataset(Dataset[dict[str, Any]]):
     """The rows of an Arrow table: dicts from the columns' names to values.
 
     table: a `pyarrow.Table` or `RecordBatch`, or an object with Arrow's C interface, such as a data frame; also
-    memory- mapped ones, as nothing is copied. columns: their names, all by default. Numbers and booleans are tensors
+    memory-mapped ones, as nothing is copied. columns: their names, all by default. Numbers and booleans are tensors
     without dimensions, lists of numbers are tensors, which `nested_collate` puts into nested ones, and other values
     are as Arrow's `as_py` returns them.
 
