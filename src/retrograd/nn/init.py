@@ -219,7 +219,7 @@ def orthogonal_(tensor: Any, gain: float = 1.0, generator: Generator | None = No
 
 
 def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
-    """Fill with normal values, and zeros in a fraction `sparsity` of each column: Martens, ICML 2010.
+    """Fill with N(0, std²), and zeros in a fraction `sparsity` of each column: Martens, ICML 2010.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
