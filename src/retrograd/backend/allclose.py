@@ -1,10 +1,10 @@
-"""Comparing arrays up to rounding."""
+"""Comparison of arrays up to rounding."""
 
 import numpy as np
 
 
 def repeats(whole, part):
-    """Whether an array is another one, which broadcasts to its shape, again and again, up to rounding."""
+    """Return whether an array equals another one, broadcast to its shape, up to rounding."""
     if part.dtype.kind not in "fc":
         return bool((whole == part).all())
     largest = np.abs(part[np.isfinite(part)]).max(initial=0)

@@ -1,4 +1,4 @@
-"""Attention in arrays: the kernels, and the memory for what they find."""
+"""Attention of dense arrays: calls of the kernels, and allocation of their results."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from retrograd import kernels
 
 
 class Look(NamedTuple):
-    """How queries look at keys: where the rows of each component begin, and the last ones end, int64, and the rest."""
+    """Which keys each query attends to: int64 offsets of the components' rows, and the options of the kernels."""
 
     queries: object
     keys: object
@@ -17,12 +17,12 @@ class Look(NamedTuple):
 
 
 def whole(q, k, scale, causal):
-    """All rows of queries look at all rows of keys."""
+    """Return the `Look` for which all rows of queries attend to all rows of keys."""
     return Look(np.array([0, q.shape[-2]]), np.array([0, k.shape[-2]]), scale, causal)
 
 
 def matrices(mask, q, k):
-    """A mask, or None, as one for `whole`: with a row for each query and a column for each key; a view."""
+    """Return a mask (or None) with a row for each query and a column for each key, for `whole`; a view."""
     if mask is None:
         return None
     front = mask.shape[:-2]
@@ -43,9 +43,9 @@ def joined_heads(q):
 
 
 def attend(q, k, v, allowed, added, look, order="K"):
-    """softmax(scale q k^T + added) v within components, and the logarithms of the sums of exponentials.
+    """Return softmax(scale q k^T + added) v within components, and the logsumexp of the scores of each query.
 
-    The dimensions of q in front of the rows are those of all, among which the others may have 1.  For masks see
+    The other operands may have size 1 in the leading dimensions of q, and are broadcast.  For masks see
     `matrices` and `kernels.reference`.
     """
     k, v = raised(k, q.ndim), raised(v, q.ndim)
@@ -56,7 +56,7 @@ def attend(q, k, v, allowed, added, look, order="K"):
 
 
 def attend_backward(g, of_sums, q, k, v, allowed, added, out, sums, look, wanted):
-    """The cotangents of q, k, v and what is added to the scores, those that are `wanted`; of others nothing, (0,)."""
+    """Return the `wanted` cotangents of q, k, v and `added`; for the others an empty array, (0,)."""
     front, shapes = q.shape[:-2], [None if x is None else x.shape for x in (q, k, v, added)]
     made = [
         np.empty_like(x, shape=(*front, *x.shape[-2:])) if w else None for x, w in zip((q, k, v), wanted, strict=False)
@@ -69,7 +69,7 @@ def attend_backward(g, of_sums, q, k, v, allowed, added, out, sums, look, wanted
 
 
 def summed_to(x, shape):
-    """x summed over the dimensions in which an operand of that shape has 1, or none."""
+    """Return x summed over the dimensions in which an operand of this shape has size 1, or no dimension."""
     lead = x.ndim - len(shape)
     dims = (*range(lead), *(lead + d for d, size in enumerate(shape) if size == 1 and x.shape[lead + d] != 1))
     return np.add.reduce(x, axis=dims, keepdims=True).reshape(shape) if dims else x

@@ -33,7 +33,7 @@ def bunch_kaufman(a, hermitian):
 
 
 def _completed(a, hermitian):
-    """Return the whole matrix of which `a` has the lower triangle."""
+    """Return the full symmetric (Hermitian) matrix of which `a` has the lower triangle."""
     diagonal = np.diagonal(a).real if hermitian else np.diagonal(a)
     below = np.tril(a, -1)
     return below + (below.conj() if hermitian else below).T + np.diag(diagonal)
@@ -45,7 +45,7 @@ def _size(x):
 
 
 def _factor(a, pivots, hermitian):
-    """Factor one matrix in place, the trailing part of which stays whole; return its info."""
+    """Factor one matrix in place and return its info; the trailing part holds both triangles throughout."""
     k, info = 0, 0
     while k < len(a):
         other, step = _pivot(a, k)
@@ -64,7 +64,7 @@ def _factor(a, pivots, hermitian):
 
 
 def _pivot(a, k):
-    """Return the row that comes to row k, or to row k + 1, and whether the block has size 1 or 2, or is 0."""
+    """Return the row to swap with row k, or with row k + 1, and whether the block has size 1 or 2, or is 0."""
     own = _size(a[k, k])
     column = _size(a[k + 1 :, k])
     largest = column.max(initial=0)
@@ -96,7 +96,7 @@ def _eliminate(a, k, step, hermitian):
 
 
 def swaps_of_pivots(pivots):
-    """Return what `pivots` of `bunch_kaufman` say: the order of rows, the blocks, the source of each element.
+    """Decode `pivots` of `bunch_kaufman`: return the row order, the blocks and the source of each element.
 
     Row i of the matrix with all swaps done is row order[i].  `blocks[k]` says that rows k and k + 1 have a block of
     size 2.  Swaps leave earlier columns of the packed L as they are: element (i, j) of L is in row source[i, j].

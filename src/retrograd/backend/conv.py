@@ -1,6 +1,6 @@
 """Kernels of convolutions: one trilinear form, solved for each of its three parts.
 
-The form is the sum over images n, channels c and o, places p and taps t of x[n, c, p * stride + t * dilation - before]
+The form is the sum over images n, channels c and o, indices p and taps t of x[n, c, p * stride + t * dilation - before]
 * w[o, c, t] * y[n, o, p], x being 0 outside.  `conv` is its derivative by y, `conv_input` by x, `conv_weight` by w.
 """
 
@@ -17,12 +17,12 @@ __all__ = ["conv", "conv_input", "conv_weight", "window_columns", "window_sums"]
 
 
 def _kernels(x):
-    """Those in C++ know real numbers, and three dimensions at most."""
+    """Return the C++ kernels for real dtypes and up to three spatial dimensions, else the reference ones."""
     return kernels_for(x.dtype) if x.ndim == 5 else reference
 
 
 def _half_in_single(kernel):
-    """A kernel that computes in single precision where the numbers are half."""
+    """Wrap a kernel to compute half-precision operands in single precision."""
 
     def rounded(a, b, *rest, **params):
         if a.dtype != np.float16:
@@ -38,7 +38,7 @@ def _in_three(values, fill):
 
 
 def _images(x):
-    """Images with three spatial dimensions."""
+    """Return images with three spatial dimensions."""
     return x.reshape(*x.shape[:2], *_in_three(x.shape[2:], 1))
 
 
@@ -50,19 +50,19 @@ def _plan(sizes, kernel, size, stride, before, dilation):
 
 @_half_in_single
 def conv(x, w, bias=None, *, size, stride, before, dilation, groups):
-    """The images y (n, o, *size) that x (n, c, *sizes) and w (o, c / groups, *kernel) give."""
+    """Return the convolution y (n, o, *size) of x (n, c, *sizes) with w (o, c / groups, *kernel)."""
     out = np.empty((len(x), len(w), *size), x.dtype)
     _convolve(x, _by_group(w, groups), bias, out, stride, before, dilation)
     return out
 
 
 def _by_group(w, groups):
-    """The weight (groups, o of one, c of one, *kernel)."""
+    """Return the weight as (groups, output channels, input channels, *kernel), channels per group."""
     return w.reshape(groups, len(w) // groups, *w.shape[1:])
 
 
 def _convolve(x, w, bias, out, stride, before, dilation):
-    """Fill images, which may lie apart in memory."""
+    """Write the convolution to `out`, which may be strided."""
     if x.size and w.size and out.size:
         plan = _plan(x.shape[2:], w.shape[3:], out.shape[2:], stride, before, dilation)
         x, out = _images(in_rows(x)), out[:, :, *(None,) * (5 - out.ndim)]
@@ -75,9 +75,9 @@ def _convolve(x, w, bias, out, stride, before, dilation):
 
 @_half_in_single
 def conv_input(y, w, *, size, stride, before, dilation, groups):
-    """The images x (n, c, *size) that y (n, o, *out) and w (o, c / groups, *kernel) give: `conv` transposed.
+    """Return x (n, c, *size) from y (n, o, *out) and w (o, c / groups, *kernel): `conv` transposed.
 
-    For each phase of the stride it is a convolution with those taps that read places of this phase, in reverse order.
+    For each phase of the stride this is a convolution with the reversed taps that read indices of this phase.
     """
     w, ones = _by_group(w, groups).swapaxes(1, 2), (1,) * len(size)
     covered, phases = _transposed(tuple(size), w.shape[3:], y.shape[2:], stride, before, dilation)
@@ -89,7 +89,7 @@ def conv_input(y, w, *, size, stride, before, dilation, groups):
 
 @lru_cache(1024)
 def _transposed(size, kernel, out, stride, before, dilation):
-    """Whether phases have all places; and of each the reversed taps, the places, padding and dilation."""
+    """Return whether all indices have taps, and per phase the reversed taps, slice, padding and dilation."""
     axes = [phases_of(*one) for one in zip(size, kernel, out, stride, before, dilation, strict=True)]
     covered = all(sum(p.kept.stop - p.kept.start for p in phases) == n for phases, n in zip(axes, size, strict=True))
     found = []
@@ -108,7 +108,7 @@ def _backwards(taps, size):
 
 @_half_in_single
 def conv_weight(x, y, *, kernel, stride, before, dilation, groups):
-    """The weight (o, c / groups, *kernel) that x (n, c, *sizes) and y (n, o, *out) give."""
+    """Return the weight (o, c / groups, *kernel) from x (n, c, *sizes) and y (n, o, *out)."""
     out = np.zeros((y.shape[1], x.shape[1] // groups, *kernel), x.dtype)
     if x.size and y.size and out.size:
         plan = _plan(x.shape[2:], kernel, y.shape[2:], stride, before, dilation)
@@ -121,20 +121,20 @@ def conv_weight(x, y, *, kernel, stride, before, dilation, groups):
 
 
 def _tap_places(tap, size, stride, dilation):
-    """Where a tap reads a padded image, for all places of a window."""
+    """Return the slice of a padded image that a tap reads, for all positions of the window."""
     per = zip(tap, size, stride, dilation, strict=True)
     return tuple(slice(t * d, t * d + (n - 1) * s + 1, s) for t, n, s, d in per)
 
 
 def _margins(sizes, kernel, stride, before, dilation, size):
-    """The size of an image with all the padding that windows see, and where in it the image is."""
+    """Return the size of an image with all the padding that windows read, and the slices of the image in it."""
     per = zip(sizes, kernel, stride, before, dilation, size, strict=True)
     whole = tuple(max(n + b, (m - 1) * s + (k - 1) * d + 1) for n, k, s, b, d, m in per)
     return whole, tuple(slice(b, b + n) for b, n in zip(before, sizes, strict=True))
 
 
 def window_columns(x, kernel, stride, before, dilation, size):
-    """Images (n, c, *sizes) as (n, c, *kernel, *size): what each tap reads at each place."""
+    """Return (n, c, *kernel, *size) from images (n, c, *sizes): the element each tap reads at each position."""
     whole, inside = _margins(x.shape[2:], kernel, stride, before, dilation, size)
     image = np.zeros((*x.shape[:2], *whole), x.dtype)
     image[..., *inside] = x
@@ -145,7 +145,7 @@ def window_columns(x, kernel, stride, before, dilation, size):
 
 
 def window_sums(x, kernel, stride, before, dilation, size):
-    """Columns (n, c, *kernel, *places) added up to images (n, c, *size)."""
+    """Return images (n, c, *size), the sums of columns (n, c, *kernel, *positions): im2col transposed."""
     places = x.shape[2 + len(kernel) :]
     whole, inside = _margins(size, kernel, stride, before, dilation, places)
     image = np.zeros((*x.shape[:2], *whole), x.dtype)

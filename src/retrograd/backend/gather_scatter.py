@@ -1,4 +1,4 @@
-"""Kernels that read from places and write into places: gathering, scattering, windows of memory."""
+"""Kernels of indexed reads and writes: gathering, scattering, strided windows of memory."""
 
 import itertools
 import math
@@ -36,19 +36,19 @@ __all__ = [
 
 
 def check_range(name, ids, size):
-    """Indices must name places that are there; an IndexError says which do not."""
+    """Raise an IndexError that names the first index out of range."""
     if ids.size and (ids.min() < 0 or ids.max() >= size):
         raise IndexError(f"{name}: {ids.min()} to {ids.max()} are named, but there are 0 to {size - 1}")
 
 
 def wrapped(ids, size):
-    """The same places counted from the front, in int64; where none was counted from the end, a view if it can."""
+    """Return int64 indices with negative ones wrapped; a view if none is negative and the dtype allows."""
     ids = ids.astype(np.int64, copy=False)
     return np.where(ids < 0, ids + size, ids) if ids.size and ids.min() < 0 else ids.view()
 
 
 def stacked_places(ids, size, dim):
-    """Places in tables of one size, one for each slice of `ids` along dim, as places in all of them as one table."""
+    """Return indices into a stack of tables of `size` rows, one table for each slice of `ids` along dim."""
     check_range("index", ids, size)
     starts = np.arange(ids.shape[dim]) * size
     return ids.astype(np.int64) + starts.reshape(-1, *(1,) * (ids.ndim - 1 - dim))
@@ -58,7 +58,7 @@ def stacked_places(ids, size, dim):
 
 
 def _along(name, index, shape, dim):
-    """The places, in an array of `shape` laid out in rows, that `index` names along `dim`; others match one to one."""
+    """Return flat indices into a row-major array of `shape` for `index` along `dim`; other dimensions match."""
     shape, index = shape or (1,), index.reshape(index.shape or (1,))
     at = dim % len(shape)
     check_range(name, index, shape[at])
@@ -72,7 +72,7 @@ def _along(name, index, shape, dim):
 
 
 def gather(x, index, dim):
-    """Per position of `index`, the element of x at that place along `dim`."""
+    """Return the elements of x at `index` along `dim`, in the shape of `index`."""
     shape = index.shape
     if not index.size:  # it may have other dimensions than x
         return np.empty(shape, x.dtype)
@@ -89,7 +89,7 @@ def gather(x, index, dim):
 
 
 def scatter_along(src, index, shape, dim):
-    """Zeros of `shape` with each element of `src` added at its place along `dim`."""
+    """Return zeros of `shape` with each element of `src` added at its index along `dim`."""
     if not index.size:  # it may have other dimensions than the result
         return np.zeros(shape, src.dtype)
     if _one_to_one(shape, index.shape, dim):
@@ -107,18 +107,18 @@ def kernels_for(dtype):
 
 
 def _one_to_one(shape, index_shape, dim):
-    """Whether all dimensions but `dim` have the same sizes."""
+    """Return whether the sizes of all dimensions except `dim` are equal."""
     return shape[:dim] == index_shape[:dim] and shape[dim + 1 :] == index_shape[dim + 1 :]
 
 
 def in_rows(x, dtype=None):
-    """x in rows without gaps and where processors read numbers, as kernels want it: itself, if it is."""
+    """Return x contiguous and aligned, as kernels need it; x itself if it is."""
     x = np.ascontiguousarray(x, dtype)
     return x if x.flags.aligned else x.copy()
 
 
 def cube(x, dim):
-    """x with what is before `dim` as one dimension, and what is behind it as another, in rows without gaps."""
+    """Return x contiguous as (dimensions before `dim`, dim, dimensions after it)."""
     shape = x.shape or (1,)
     return in_rows(x).reshape(math.prod(shape[:dim]), shape[dim], math.prod(shape[dim + 1 :]))
 
@@ -128,7 +128,7 @@ def _places(index):
 
 
 def scatter_set(x, index, src, dim):
-    """x with each element of `src`, an array or a number, at its place along `dim`; of several, the last."""
+    """Return x with each element of `src`, an array or a number, at its index along `dim`; the last one wins."""
     out = np.array(x, order="C")
     places = _along("scatter", index, x.shape, dim)
     out.reshape(-1)[places] = src.reshape(places.shape) if np.ndim(src) else src
@@ -136,14 +136,14 @@ def scatter_set(x, index, src, dim):
 
 
 def _merging(name, ufunc):
-    """x with each element of `src` merged by a ufunc into what is at its place along `dim`."""
+    """Return a kernel that merges each element of `src` by a ufunc into x at its index along `dim`."""
 
     def merge(x, index, src, dim):
         if name != "prod" and x.dtype.kind == "c":
             raise TypeError(f"scatter_reduce: complex numbers have no order, as scatter_{name} needs it; got {x.dtype}")
         out = np.array(x, order="C")
         places = _along("scatter_reduce", index, x.shape, dim).reshape(-1)
-        with np.errstate(invalid="ignore"):  # of NaN, which is what it should be
+        with np.errstate(invalid="ignore"):  # NaN operands give NaN, as intended
             ufunc.at(out.reshape(-1), places, src.reshape(-1))
         return out
 
@@ -154,18 +154,18 @@ scatter_prod = _merging("prod", np.multiply)
 scatter_max, scatter_min = _merging("max", np.maximum), _merging("min", np.minimum)
 
 
-# -------------------------------------------------------------------------------------------- whole slices
+# -------------------------------------------------------------------------------------------- slices
 
 
 def index_select(x, index, dim):
-    """The slices along `dim` that `index` names."""
+    """Return the slices of x at `index` along `dim`."""
     x, index = x.reshape(x.shape or (1,)), index.reshape(-1)
     check_range("index_select", index, x.shape[dim])
     return np.take(x, index, axis=dim)
 
 
 def index_sum(src, index, dim, size):
-    """`size` slices along `dim`, each the sum of those slices of src at whose place `index` names it."""
+    """Return `size` slices along `dim`; slice i sums the slices of src whose entry in `index` is i."""
     out = np.empty((*src.shape[:dim], size, *src.shape[dim + 1 :]), src.dtype)
     if not kernels_for(src.dtype).sum_rows(cube(src, dim), _places(index), cube(out, dim)):
         check_range("index_add", index, size)
@@ -173,7 +173,7 @@ def index_sum(src, index, dim, size):
 
 
 def sum_rows(src, ids, size):
-    """`size` rows: row i sums the rows of src whose id is i."""
+    """Return `size` rows; row i sums the rows of src whose id is i."""
     rows = src.reshape(ids.size, *src.shape[ids.ndim :])
     return index_sum(rows, ids.reshape(-1), 0, size)
 
@@ -182,7 +182,7 @@ def sum_rows(src, ids, size):
 
 
 def scatter_add(src, where, shape):
-    """Zeros of `shape` with `src` added at the index `where`; places named twice get both."""
+    """Return zeros of `shape` with `src` added at the index `where`; repeated indices accumulate."""
     flat = _in_front_as_one(where, shape)
     if flat is not None:
         return sum_rows(src, flat, math.prod(shape[: len(where)])).reshape(shape)
@@ -195,19 +195,19 @@ def scatter_add(src, where, shape):
 
 
 def _in_front_as_one(where, shape):
-    """Integers that name places in the first, not all, dimensions as places in these laid out in one row, else None."""
+    """Return integer indices of leading dimensions as flat indices of these; None for any other index."""
     if not 0 < len(where) < len(shape) or any(not isinstance(i, np.ndarray) or i.dtype.kind not in "iu" for i in where):
         return None
     try:
         return np.ravel_multi_index(
             [wrapped(i, size) for i, size in zip(where, shape, strict=False)], shape[: len(where)]
         )
-    except ValueError:  # one is not there, which NumPy says better
+    except ValueError:  # out of range: NumPy's own error is clearer
         return None
 
 
 def add_at(out, where, src):
-    """Add `src` to `out`, stored in rows, at the index `where`; flattened to one dimension if that pays."""
+    """Add `src` to the row-major `out` at the index `where`, flattened to one dimension if that is faster."""
     if src.size * 4 > out.size:
         where, out = (np.arange(out.size).reshape(out.shape)[where].reshape(-1),), out.reshape(-1)
         src = np.asarray(src).reshape(-1)
@@ -215,7 +215,7 @@ def add_at(out, where, src):
 
 
 def nonzero_static(x, size, fill_value):
-    """The first `size` places of elements that are not zero, the rest of the rows filled."""
+    """Return the indices of the first `size` nonzero elements, padded with `fill_value`."""
     found = np.argwhere(x)[:size]
     out = np.full((size, x.ndim), fill_value, np.int64)
     out[: len(found)] = found
@@ -223,7 +223,7 @@ def nonzero_static(x, size, fill_value):
 
 
 def put_true(x, mask, source):
-    """Rows of x with the elements of those of `source` in their order, or a number, where the mask is true."""
+    """Return rows of x with the next elements of `source`, or a number, where the mask is true."""
     out = np.array(x, order="C")
     values = source.reshape(-1)[_in_front(mask, source.shape[-1])] if np.ndim(source) else source
     out.reshape(-1)[np.flatnonzero(mask)] = values
@@ -231,14 +231,14 @@ def put_true(x, mask, source):
 
 
 def take_true(x, mask, size):
-    """Rows of `size` elements: those of x where the mask is true, then zeros."""
+    """Return rows of `size` elements: those of x where the mask is true, then zeros."""
     out = np.zeros((*x.shape[:-1], size), x.dtype)
     out.reshape(-1)[_in_front(mask, size)] = x.reshape(-1)[np.flatnonzero(mask)]
     return out
 
 
 def _in_front(mask, size):
-    """The places of as many elements at the front of rows of `size` as rows of the mask have true ones."""
+    """Return the flat indices of the first elements of rows of `size`, as many as the mask has true ones per row."""
     count = np.count_nonzero(mask, axis=-1)
     most = count.max(initial=0) if mask.ndim > 1 else count
     if most > size:
@@ -247,7 +247,7 @@ def _in_front(mask, size):
 
 
 def repeat_places(repeats, output_size):
-    """Each place as often as `repeats` says, one after the other; several rows of repeats must all be of that size."""
+    """Return each index repeated as `repeats` says; if there are several rows, each must sum to `output_size`."""
     if repeats.size and repeats.min() < 0:
         raise RuntimeError(f"repeat_interleave: repeats must not be negative, got {repeats.min()}")
     sizes = repeats.sum(axis=-1, dtype=np.int64)
@@ -260,13 +260,13 @@ def repeat_places(repeats, output_size):
 
 
 def chosen(n, r, with_replacement):
-    """The choices of r among n places in order: one row each."""
+    """Return the combinations of r among n indices in lexicographic order, one row each."""
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     return np.array(list(choose(range(n), r)), np.int64).reshape(-1, r)
 
 
 def triangle(find, row, col, offset, dtype):
-    """The places of a triangle of a matrix, as two rows; `find` is NumPy's function for it."""
+    """Return the indices of a triangle of a matrix as two rows; `find` is NumPy's function for it."""
     return np.stack(getattr(np, find)(row, offset, col)).astype(dtype)
 
 
@@ -274,12 +274,12 @@ def triangle(find, row, col, offset, dtype):
 
 
 def _shown(x, shape, strides, skip=0):
-    """The memory of x, from `skip` bytes on, in another shape and other strides: a view that NumPy knows as one."""
+    """Return a view of the memory of x from byte `skip` on, in another shape and strides, with a NumPy base."""
     owner = x if x.base is None else x.base
     memory = owner
     if isinstance(owner, np.ndarray):  # which may own its memory in any order of dimensions
         memory = owner.transpose(sorted(range(owner.ndim), key=lambda d: -owner.strides[d]))
-        if not (memory.flags.c_contiguous or skip):  # an array that shows memory of no array: as_strided made it
+        if not (memory.flags.c_contiguous or skip):  # as_strided made it: its memory belongs to no array
             return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=False).copy()
         start = memory.__array_interface__["data"][0]
     else:
@@ -290,7 +290,7 @@ def _shown(x, shape, strides, skip=0):
 
 
 def _apart(shape, strides, itemsize):
-    """Whether no two elements lie in one place, as far as sizes and strides tell."""
+    """Return whether no two elements overlap in memory, as far as sizes and strides tell."""
     reach = itemsize
     for stride, size in sorted((abs(s), n) for n, s in zip(shape, strides, strict=True) if n > 1):
         if stride < reach:
@@ -300,7 +300,7 @@ def _apart(shape, strides, itemsize):
 
 
 def moving_windows(x, dim, size, step):
-    """The windows of `size` elements at every `step` along dim, their elements in a new last dimension: a view."""
+    """Return a view of the windows of `size` elements at every `step` along dim, in a new last dimension."""
     count = (x.shape[dim] - size) // step + 1
     shape = (*x.shape[:dim], count, *x.shape[dim + 1 :], size)
     if 0 in shape:
@@ -309,7 +309,7 @@ def moving_windows(x, dim, size, step):
 
 
 def moving_windows_sum(src, dim, length, step):
-    """Zeros of `length` along dim, with each window added where it was seen."""
+    """Return zeros of `length` along dim with each window added where it was read."""
     out = np.zeros((*src.shape[:dim], length, *src.shape[dim + 1 : -1]), src.dtype)
     count, size, before = src.shape[dim], src.shape[-1], (slice(None),) * dim
     for i in range(size if count else 0):
@@ -318,7 +318,7 @@ def moving_windows_sum(src, dim, length, step):
 
 
 def strided(x, size, stride, offset):
-    """Elements of a vector in a shape of `size`, where one step along dimension d is `stride[d]` elements."""
+    """Return elements of a vector in the shape `size`; the stride of dimension d is `stride[d]` elements."""
     if 0 in size:
         return np.zeros(size, x.dtype)
     apart = x.strides[0]

@@ -1,7 +1,7 @@
-"""Kernels of padding and resizing: linear maps along one dimension, as tables of places and weights.
+"""Kernels of padding and resizing: linear maps along one dimension, as tables of indices and weights.
 
-Maps that only copy read slices.  Those that weigh are products with the blocks of a band of a matrix, as long as all
-numbers are finite; else term by term, so that no result sees a number whose weight is 0.
+Maps that only copy read slices.  Weighted maps are products with the blocks of a band matrix if all values are finite.
+Otherwise they are computed term by term, because 0 times an infinite value would be NaN.
 """
 
 import math
@@ -12,30 +12,30 @@ import numpy as np
 
 __all__ = ["pad_constant", "resample", "resample_back"]
 
-FEW = 4  # slices are quicker than a list of places
-BLOCK = 16  # places of a result that are made by one matrix product
-CUBIC = -0.75  # the coefficient of Keys' cubic convolution, IEEE Trans. ASSP 29 (1981), that PyTorch takes
-SMOOTH = -0.5  # the one that it takes where details that the result can't show are averaged
+FEW = 4  # up to here slices are faster than a list of indices
+BLOCK = 16  # indices of the result computed by one matrix product
+CUBIC = -0.75  # the coefficient of Keys' cubic convolution, IEEE Trans. ASSP 29 (1981), as in PyTorch
+SMOOTH = -0.5  # the one for antialiasing
 
 
 class Table(NamedTuple):
-    """Place i of the result is the sum of weights[j][i] * x[places[j][i]]; no weights are ones."""
+    """A linear map: result[i] = sum of weights[j][i] * x[places[j][i]] over j; without weights all are 1."""
 
     places: np.ndarray
     weights: np.ndarray | None
 
 
 class Row(NamedTuple):
-    """One j of a table, made ready: `pieces` are slices (of the result, of x) that make x[places], if few do."""
+    """One j of a table, prepared: `pieces` are slices (of the result, of x) that copy x[places], if few suffice."""
 
     places: np.ndarray
     pieces: list | None
     weights: np.ndarray | None
-    targets: np.ndarray | None  # where in the result these are added; None: everywhere
+    targets: np.ndarray | None  # indices of the result to add to; None: all
 
 
 class Block(NamedTuple):
-    """Places of the result next to each other, the stretch of x that they are made of, and the matrix that does it."""
+    """Consecutive indices of the result, the range of x that they depend on, and the matrix that maps it to them."""
 
     target: slice
     source: slice
@@ -44,7 +44,7 @@ class Block(NamedTuple):
 
 # ------------------------------------------------------------------------------------ the maps, and their tables
 
-# Each takes the size of what it maps, the size of the result, and what else it needs to know.
+# Each takes the size of the source, the size of the result, and further parameters.
 
 
 def _reflect(size, out, before):
@@ -61,19 +61,19 @@ def _circular(size, out, before):
 
 
 def _step(size, out, scale):
-    """How far the places of the result lie apart in the source."""
+    """Return the distance in the source of neighbouring indices of the result."""
     return 1.0 / scale if scale > 0 else size / out
 
 
 def _nearest(size, out, scale, shift):
-    """In single precision, as PyTorch computes them: the places jump."""
+    """Return the source indices of the nearest neighbours, in single precision like PyTorch, because they jump."""
     step = np.float32(_step(size, out, scale))
     at = (np.arange(out, dtype=np.float32) + np.float32(shift)) * step
     return Table(np.minimum(np.floor(at).astype(np.int64), size - 1)[None], None)
 
 
 def _source(size, out, scale, align):
-    """Where in the source the centres of the result lie."""
+    """Return the positions in the source of the centres of the result."""
     if align:
         return np.arange(out) * ((size - 1) / (out - 1) if out > 1 else 0.0)
     return (np.arange(out) + 0.5) * _step(size, out, scale) - 0.5
@@ -94,7 +94,7 @@ def _cubic(size, out, scale, align):
 
 
 def _bump(d, a=CUBIC):
-    """Keys' cubic convolution kernel at distance d; 0 from 2 on."""
+    """Return Keys' cubic convolution kernel at distance d; 0 from 2 on."""
     d = np.minimum(np.abs(d), 2)
     near = ((a + 2) * d - (a + 3)) * d * d + 1
     far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
@@ -107,7 +107,7 @@ def _tent(d):
 
 
 def _widened(size, out, scale, align, kernel, reach):
-    """The mean weighted by a kernel that is as wide as the places of the result lie apart, and `reach` at least."""
+    """Return a table of weighted means; the kernel is widened to the step in the source, if that exceeds 1."""
     step = (size - 1) / max(out - 1, 1) if align else _step(size, out, scale)
     wide = max(step, 1.0)
     centre = step * (np.arange(out) + 0.5)
@@ -127,7 +127,7 @@ def _smooth_cubic(size, out, scale, align):
 
 
 def _area(size, out):
-    """The mean of the places from i * size / out, rounded down, to (i + 1) * size / out, rounded up."""
+    """Return the table of means of source indices floor(i * size / out) to ceil((i + 1) * size / out)."""
     start = np.arange(out) * size // out
     count = -(-np.arange(1, out + 1) * size // out) - start
     places = start + np.arange(count.max(initial=0))[:, None]
@@ -155,7 +155,7 @@ def _table(how, transposed):
 
 
 def _transposed(table, size):
-    """The table of the transposed map, in which places that few places see are filled up with weights of 0."""
+    """Return the table of the transposed map, padded with entries of weight 0 to rows of equal length."""
     places, weights = table
     weights = np.ones(places.shape) if weights is None else weights
     kept = weights != 0
@@ -171,7 +171,7 @@ def _transposed(table, size):
 
 @lru_cache(256)
 def _rows(how, transposed):
-    """The rows of a table."""
+    """Return the prepared rows of a table."""
     places, weights = _table(how, transposed)
     if weights is None:
         return [_row(p, None) for p in places]
@@ -179,7 +179,7 @@ def _rows(how, transposed):
 
 
 def _row(places, weights):
-    """A row without what has the weight 0: it sees nothing, not even what is infinite."""
+    """Return a row without entries of weight 0, so that not even infinite values at them matter."""
     targets = None
     if weights is not None and not weights.all():
         targets = np.flatnonzero(weights)
@@ -188,8 +188,8 @@ def _row(places, weights):
 
 
 def _pieces(places):
-    """Slices (of the result, of the source) that copy the source to these places of it; None if that takes many."""
-    repeated = int(np.argmax(places != places[:1])) if len(places) else 0  # how often the first comes
+    """Return slices (of the result, of the source) that copy the source to these indices; None if too many."""
+    repeated = int(np.argmax(places != places[:1])) if len(places) else 0  # repetitions of the first index
     if 1 < repeated <= FEW and np.array_equal(places, np.arange(len(places)) // repeated):
         return [(slice(i, None, repeated), slice(0, len(places[i::repeated]))) for i in range(repeated)]
     pieces, start = [], 0
@@ -201,14 +201,14 @@ def _pieces(places):
 
 
 def _run(places):
-    """How many of these lie at equal distances, or all at one place."""
+    """Return how many leading indices are equally spaced, or all equal."""
     steps = np.diff(places)
     other = np.flatnonzero(steps != steps[:1])
     return int(other[0]) + 1 if len(other) else len(places)
 
 
 def _progression(places):
-    """The slice of places at equal distances; of one place, if all are that."""
+    """Return the slice of equally spaced indices; of one index, if all are equal."""
     first, last = int(places[0]), int(places[-1])
     step = int(places[1]) - first if len(places) > 1 else 1
     stop = last + 1 if step >= 0 else last - 1
@@ -217,7 +217,7 @@ def _progression(places):
 
 @lru_cache(256)
 def _blocks(how, transposed, dtype):
-    """The blocks of a table's matrix."""
+    """Return the blocks of a table's matrix."""
     table = _table(how, transposed)
     return [_block(table, slice(i, i + BLOCK), dtype) for i in range(0, table.places.shape[1], BLOCK)]
 
@@ -236,17 +236,17 @@ def _block(table, target, dtype):
 
 
 def resample(x, dim, how):
-    """x mapped along one dimension."""
+    """Return x mapped along one dimension."""
     return _mapped(x, dim, how[2], how, False)
 
 
 def resample_back(x, dim, how):
-    """x mapped along one dimension by the transposed map."""
+    """Return x mapped along one dimension by the transposed map."""
     return _mapped(x, dim, how[1], how, True)
 
 
 def mapped_places(how, transposed=False):
-    """Per place of the result, along the first dimension, the places that it sees, counted from 1; 0 is none."""
+    """Return the source indices, from 1, that each index of the result depends on; 0 pads the columns."""
     places, weights = _table(how, transposed)
     return places + 1 if weights is None else np.where(weights != 0, places + 1, 0)
 
@@ -310,7 +310,7 @@ def _read(x, dim, row):
 
 
 def pad_constant(x, margins, value):
-    """x with (before, after) places of `value` along each dimension; negative margins cut off."""
+    """Return x padded with (before, after) elements of `value` in each dimension; negative margins crop."""
     pairs = list(zip(x.shape, margins, strict=True))
     shape = tuple(size + before + after for size, (before, after) in pairs)
     taken = tuple(slice(max(0, -before), size - max(0, -after)) for size, (before, after) in pairs)

@@ -1,7 +1,7 @@
-"""Kernels of linear algebra that NumPy lacks, or that fail without saying whose matrix was singular.
+"""Kernels of linear algebra that NumPy lacks, or whose errors in NumPy do not name the operator.
 
-SciPy's LAPACK, where it is installed, does large matrices: it keeps LU, and has single precision, for which NumPy
-computes in double.  Small ones go through NumPy, all of a stack at once.
+If SciPy is installed, its LAPACK computes large matrices: it returns LU factors, and has single precision, where NumPy
+computes in double.  Small matrices go through NumPy, a whole stack at once.
 """
 
 from functools import cache
@@ -45,7 +45,7 @@ class LinAlgError(RuntimeError, np.linalg.LinAlgError):
 
 @cache
 def scipy_linalg():
-    """The module scipy.linalg, imported when first needed; None without SciPy."""
+    """Return the module scipy.linalg, imported at the first call; None without SciPy."""
     try:
         import scipy.linalg
     except ImportError:
@@ -54,7 +54,7 @@ def scipy_linalg():
 
 
 def lapack():
-    """SciPy's LAPACK and BLAS as (lapack, blas); None without SciPy."""
+    """Return SciPy's LAPACK and BLAS as (lapack, blas); None without SciPy."""
     linalg = scipy_linalg()
     return linalg and (linalg.lapack, linalg.blas)
 
@@ -64,7 +64,7 @@ def _routine(of, name, dtype):
 
 
 def _guarded(name, function, reason):
-    """NumPy's function, whose failures name the operator."""
+    """Wrap NumPy's function so that its errors name the operator."""
 
     def kernel(a, *args, **params):
         check_precision(name, a)
@@ -77,14 +77,14 @@ def _guarded(name, function, reason):
 
 
 def check_square(name, a):
-    """A stack of square matrices, of a dtype that LAPACK knows."""
+    """Raise unless `a` is a stack of square matrices of a dtype that LAPACK supports."""
     check_precision(name, a)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         raise ValueError(f"{name}: expected square matrices, got shape {a.shape}")
 
 
 def check_precision(name, a):
-    """LAPACK knows four dtypes; of others NumPy would refuse some, and compute with integers in double precision."""
+    """Raise unless LAPACK supports the dtype; NumPy would compute integers in double precision."""
     if a.dtype.char not in "fdFD":
         raise TypeError(
             f"{name}: expected a floating or complex dtype of at least 32 bits, got {a.dtype}; convert with .to(dtype)"
@@ -92,7 +92,7 @@ def check_precision(name, a):
 
 
 def _single(function, of_scipy):
-    """NumPy's function, or, for large matrices in single precision, SciPy's, which computes in that."""
+    """Return a kernel: NumPy's function, or SciPy's for large single-precision matrices, which NumPy upcasts."""
 
     def kernel(a, *args):
         if a.dtype.char not in "fF" or a.ndim < 2 or min(a.shape[-2:]) <= BLOCK or not a.size or not lapack():
@@ -151,29 +151,29 @@ _solve = _guarded("linalg.solve", np.linalg.solve, _SINGULAR)
 
 
 def eigen_hermitian(a, uplo):
-    """Eigenvalues in ascending order, and eigenvectors."""
+    """Return the eigenvalues in ascending order, and the eigenvectors."""
     return tuple(_eigh(a, uplo))
 
 
 def orthogonal_triangular(a, mode):
-    """The factors Q and R of matrices with at least as many rows as columns."""
+    """Return the factors Q and R of matrices with at least as many rows as columns."""
     if a.ndim < 2 or a.shape[-2] < a.shape[-1]:
         raise ValueError(f"linalg.qr: expected matrices that are not wide, got shape {a.shape}")
     return tuple(_qr(a, mode))
 
 
 def singular_vectors(a, full_matrices):
-    """The factors U, S and Vh."""
+    """Return the factors U, S and Vh."""
     return tuple(_svd(a, full_matrices))
 
 
 def log_determinant(a):
-    """The sign of the determinant, and the logarithm of its absolute value."""
+    """Return the sign of the determinant, and the logarithm of its absolute value."""
     return tuple(_slogdet(a))
 
 
 def known(a, x):
-    """A copy of a result x that is known of matrices a."""
+    """Return a copy of x, an already computed result for the matrices a."""
     if a.ndim < 2:
         raise ValueError(f"expected matrices, got shape {a.shape}")
     return x.copy(order="C")
@@ -184,18 +184,18 @@ def _complex_like(x, a):
 
 
 def eigen(a):
-    """Eigenvalues and eigenvectors, always complex."""
+    """Return the eigenvalues and eigenvectors, always complex."""
     values, vectors = _eig(a)
     return _complex_like(values, a), _complex_like(vectors, a)
 
 
 def eigenvalues(a):
-    """Eigenvalues, always complex."""
+    """Return the eigenvalues, always complex."""
     return _complex_like(_eigvals(a), a)
 
 
 def _stack(x):
-    """The matrices as one stack of three dimensions."""
+    """Return the matrices as one stack of three dimensions."""
     return x.reshape(int(np.prod(x.shape[:-2])), *x.shape[-2:])
 
 
@@ -203,9 +203,9 @@ def _stack(x):
 
 
 def lu_factors(a, pivot=True):
-    """LU in one matrix, with partial pivoting; the row that each step swapped in, from 0; which pivot is 0, from 1.
+    """Return packed LU factors, the row swapped in at each step (from 0), and the first zero pivot (from 1).
 
-    Nothing fails: the third says 0 where all is well.
+    Singular matrices raise no error; the third result is 0 for regular ones.
     """
     stack = _stack(a)
     steps = min(stack.shape[1:])
@@ -227,13 +227,13 @@ def _lu_by_lapack(stack):
     getrf = _routine(lapack()[0], "getrf", stack.dtype)
     factored = [getrf(x) for x in stack]
     swaps = np.stack([f[1] for f in factored]) if count else np.zeros((0, min(m, n)))
-    if count == 1:  # LAPACK's layout is kept, which spares copies when it solves
+    if count == 1:  # LAPACK's layout is preserved, which avoids copies in later solves
         return factored[0][0][None], swaps
     return (np.stack([f[0] for f in factored]) if count else stack.copy()), swaps
 
 
 def _lu_in_blocks(a, steps, pivot):
-    """The factorisation in place, of all matrices of a stack at once: columns of a block, then the rest as products."""
+    """Factor all matrices of a stack at once, in place: the columns of a block, then the rest by matrix products."""
     swaps = np.zeros((len(a), steps), np.int32)
     for start in range(0, steps, BLOCK):
         stop = min(start + BLOCK, steps)
@@ -247,7 +247,7 @@ def _lu_in_blocks(a, steps, pivot):
 
 
 def _eliminate(a, j, stop, pivot):
-    """Step j within the columns up to `stop`; the rows that come to place j."""
+    """Eliminate column j within the columns up to `stop`; return the rows swapped with row j."""
     each = np.arange(len(a))
     rows = np.full(len(a), j)
     if pivot:
@@ -275,7 +275,7 @@ def row_order(swaps, rows):
 
 
 def factors_for_solving(a):
-    """Return what later solves with a and its transpose reuse: LU and pivots, or small matrices themselves."""
+    """Return what solves with a and its transpose share: LU and pivots, or a itself if it is small."""
     check_square("linalg.solve", a)
     if a.shape[-1] <= BLOCK:
         return a.copy(), np.full(a.shape[:-1], -1, np.int32)
@@ -286,7 +286,7 @@ def factors_for_solving(a):
 
 
 def solve_factored(lu, swaps, b, transposed):
-    """X with A X = B, or with A^T X = B, of what `factors_for_solving` or `lu_factors` gave, and as many matrices B."""
+    """Return X with A X = B, or A^T X = B, from the result of `factors_for_solving` or `lu_factors`."""
     if swaps.size and swaps.flat[0] < 0:
         return _solve(np.swapaxes(lu, -1, -2) if transposed else lu, b)
     if lapack() and b.size and lu.shape[-1] > BLOCK:
@@ -309,7 +309,7 @@ def _solve_by_triangles(lu, swaps, b, transposed):
 
 
 def solve_triangular(a, b, upper, unit):
-    """X with A X = B, reading one triangle of A, with ones on its diagonal if `unit`; halves, joined by a product."""
+    """Return X with A X = B from one triangle of A, recursively by halves; `unit`: ones on the diagonal."""
     n = a.shape[-1]
     if a.ndim == b.ndim == 2 and n > BLOCK and b.size and lapack():
         return _solve_by_blas(a, b, upper, unit)
@@ -325,7 +325,7 @@ def solve_triangular(a, b, upper, unit):
 
 def _solve_by_blas(a, b, upper, unit):
     trsm = _routine(lapack()[1], "trsm", a.dtype)
-    if a.flags.c_contiguous:  # BLAS reads columns: it sees the transpose, without a copy
+    if a.flags.c_contiguous:  # BLAS expects column order: pass the transpose, without a copy
         return trsm(1, a.T, b, lower=int(upper), trans_a=1, diag=int(unit))
     return trsm(1, a, b, lower=int(not upper), diag=int(unit))
 
@@ -341,11 +341,11 @@ def _substitute(a, b, upper, unit):
     return out
 
 
-# ------------------------------------------------------------------------------- what exists of singular matrices
+# ------------------------------------------------------------------------------- singular matrices allowed
 
 
 def _or_nan(name, function, a):
-    """A function of square matrices; if it fails, of each alone, and NaN where it fails again."""
+    """Apply a function to stacked square matrices; if that fails, to each alone, with NaN where it fails again."""
     check_square(name, a)
     try:
         return function(a)
@@ -361,21 +361,21 @@ def _or_nan(name, function, a):
 
 
 def invert_or_nan(a):
-    """The inverse; NaN for matrices that are singular."""
+    """Return the inverse; NaN for singular matrices."""
     return _or_nan("linalg.inv_ex", np.linalg.inv, a)
 
 
 def cholesky_or_nan(a):
-    """The lower factor; NaN for matrices that are not positive definite."""
+    """Return the lower Cholesky factor; NaN for matrices that are not positive definite."""
     return _or_nan("linalg.cholesky_ex", np.linalg.cholesky, a)
 
 
 def first_indefinite_minor(a):
-    """The order of the first leading minor that is not positive definite; 0 if all are."""
+    """Return the order of the first leading minor that is not positive definite; 0 if all are."""
     out = np.zeros(a.shape[:-2], np.int32)
     for place in np.ndindex(out.shape):
         good, bad = 0, a.shape[-1] + 1
-        while bad - good > 1:  # minors are positive definite up to some order
+        while bad - good > 1:  # bisection: minors are positive definite up to some order
             middle = (good + bad) // 2
             known = not np.isnan(cholesky_or_nan(a[place][:middle, :middle])).any()
             good, bad = (middle, bad) if known else (good, middle)
@@ -384,7 +384,7 @@ def first_indefinite_minor(a):
 
 
 def cofactors(a):
-    """det(A) inv(A)^T, which is a polynomial: also where A is singular, then by its singular vectors."""
+    """Return det(A) inv(A)^T; it is a polynomial, so for singular A it is computed from the singular vectors."""
     check_square("linalg.det", a)
     try:
         inverse = _inverse(a)
@@ -406,7 +406,7 @@ def _cofactors_by_svd(a):
 
 
 def pseudo_inverse(a, atol, rtol, hermitian):
-    """By the singular values above max(atol, rtol * the largest); of Hermitian matrices by their eigenvalues."""
+    """Return the inverse over singular values (if `hermitian`, eigenvalues) above max(atol, rtol * largest)."""
     if hermitian:
         s, u = _eigh(a)
         v = u
@@ -421,7 +421,7 @@ def pseudo_inverse(a, atol, rtol, hermitian):
 
 
 def least_squares(a, b, rcond):
-    """The shortest X that minimises |A X - B|, and the rank of A."""
+    """Return the X of least norm that minimises |A X - B|, and the rank of A."""
     x = np.empty((*a.shape[:-2], a.shape[-1], b.shape[-1]), b.dtype)
     rank = np.empty(a.shape[:-2], np.int64)
     for place in np.ndindex(rank.shape):
@@ -430,7 +430,10 @@ def least_squares(a, b, rcond):
 
 
 def matrix_exponential(a):
-    """SciPy's: N. J. Higham, The scaling and squaring method for the matrix exponential revisited (2005)."""
+    """Return the exponential of square matrices, by SciPy.
+
+    N. J. Higham, The scaling and squaring method for the matrix exponential revisited (2005).
+    """
     check_square("linalg.matrix_exp", a)
     if scipy_linalg() is None:
         raise ImportError("linalg.matrix_exp needs SciPy: pip install 'retrograd[scipy]'")

@@ -1,4 +1,4 @@
-"""Ragged arrays as lists in lists, which is how Arrow and Awkward Array see them."""
+"""Ragged arrays as nested lists, the form that Arrow and Awkward Array use."""
 
 import math
 
@@ -8,11 +8,11 @@ from retrograd.backend.ragged import Structure, packed, rows_of
 
 
 def as_lists(array, build):
-    """Return the result of `build` on an array's rows: nested lists from the values outwards, one for each row.
+    """Return an array as nested lists, constructed by `build` from the values outwards, one list for each row.
 
-    `build.rows(array)` starts with a plain array; `build.fixed(content, size, count)` and
-    `build.lists(offsets, content)` put lists of one size and of several around it; `build.pieces(starts, lengths,
-    content)`, if it has that, lists with holes between them.
+    `build.rows(array)` wraps a plain array; `build.fixed(content, size, count)` and `build.lists(offsets, content)`
+    wrap content in lists of one size and of varying sizes; `build.pieces(starts, lengths, content)`, which is optional,
+    in lists with holes between them.
     """
     if isinstance(array, np.ndarray):
         return build.rows(array)
@@ -32,7 +32,7 @@ def as_lists(array, build):
 
 
 def _around(build, content, array, column):
-    """Lists around the elements that lie along a ragged dimension, for all components."""
+    """Return lists of the elements along a ragged dimension, for all components."""
     sizes = array.structure.sizes
     if sizes.shape[1] == 1 and not array.axis:
         return build.lists(array.structure.offsets, content)

@@ -13,8 +13,8 @@ def extreme_eigenpairs(a, b, ik, x, niter, tol, largest, tracker):
     """Return eigenvalues (..., n) and eigenvectors (..., m, n) of A x = e B x, from a first guess x (..., m, n).
 
     `ik` approximates the inverse of A.  The iteration ends when all residuals, relative to |A| + |e| |B|, are below
-    `tol`, or after `niter` steps (-1: never).  `tracker` is called with a dict of what a
-    step knows, and ends the iteration by returning True.
+    `tol`, or after `niter` steps (-1: never).  `tracker` is called with a dict of
+    each step's state, and ends the iteration by returning True.
     """
     values, vectors = np.empty((*x.shape[:-2], x.shape[-1]), x.dtype), np.empty(x.shape, x.dtype)
     for place in np.ndindex(x.shape[:-2]):
@@ -37,7 +37,7 @@ def _times(matrix, x):
 
 def _iterate(a, b, ik, x, niter, tol, largest, tracker):
     count, step = x.shape[1], 0
-    sizes = [np.linalg.norm(_times(matrix, x)) / np.linalg.norm(x) for matrix in (a, b)]  # estimates, by the guess
+    sizes = [np.linalg.norm(_times(matrix, x)) / np.linalg.norm(x) for matrix in (a, b)]  # estimates from the guess
     x = _orthonormal(b, x)
     if x.shape[1] < count:
         raise ValueError(f"lobpcg: the first guess has rank {x.shape[1]}, expected {count} independent columns")
@@ -59,8 +59,8 @@ def _iterate(a, b, ik, x, niter, tol, largest, tracker):
 
 
 def _extended(b, x, more):
-    """Return the orthonormal columns x, followed by those that others add to their span."""
-    for _ in range(2):  # the second time takes away what rounding left
+    """Return the orthonormal columns x, followed by orthonormal ones for the part of `more` outside their span."""
+    for _ in range(2):  # the second pass removes the rounding errors of the first
         more = more - x @ (_times(b, x).T @ more)
         more = _orthonormal(b, more)
     return np.concatenate([x, more], axis=1)

@@ -1,7 +1,7 @@
-"""Kernels of norms and distances, right over the whole range of a dtype.
+"""Kernels of norms and distances, accurate over the whole range of a dtype.
 
-A sum of powers that overflows, or is so small that digits are lost, is computed again from scaled elements: the check
-is of the results, so that it costs no pass over the elements.
+A sum of powers that overflows, or is so small that digits are lost, is computed again from scaled elements.  Only the
+results are checked, so that the check costs no pass over the elements.
 """
 
 import math
@@ -10,14 +10,14 @@ import numpy as np
 
 __all__ = ["euclidean_norm", "power_norm", "row_distances"]
 
-# From which total on a sum of powers has all its digits, and up to which it is finite.
+# The range of totals within which a sum of powers has all its digits and is finite.
 _TOTALS = {d: (float(np.finfo(d).smallest_normal / np.finfo(d).eps), float(np.finfo(d).max)) for d in "fd"}
 _ROOTS = {d: (math.sqrt(low), high) for d, (low, high) in _TOTALS.items()}
 _REAL = {"F": "f", "D": "d"}
 
 
 def _all_within(x, bounds):
-    """Whether all elements are; NaN is not."""
+    """Return whether all elements are within the bounds; NaN is not."""
     low, high = bounds
     if x.ndim == 0:
         return low <= x <= high
@@ -44,7 +44,7 @@ def euclidean_norm(x, axis, keepdims):
 def _sum_of_squares(x):
     """Return the sum of all squared absolute values, by one product of vectors."""
     flat = x.reshape(-1)
-    if x.dtype.kind == "c":  # of numbers that are infinite in one part the complex product is NaN
+    if x.dtype.kind == "c":  # if only one part is infinite, the complex product is NaN
         flat = np.ascontiguousarray(flat).view(_REAL[x.dtype.char])
     return np.vdot(flat, flat)
 
@@ -61,7 +61,7 @@ def _root_of_squares(x, axis, keepdims):
 
 
 def _root_of_scaled_squares(x, axis, keepdims):
-    """By a power of 2, which rounds nothing: of vectors that need no scaling the result is the same."""
+    """Return the norm of elements scaled by a power of 2, so that no rounding is added."""
     size = np.abs(x) if x.dtype.kind == "f" else np.maximum(np.abs(x.real), np.abs(x.imag))
     exponent = np.frexp(np.max(size, axis=axis, keepdims=True))[1]
     if x.dtype.kind == "f":
@@ -83,7 +83,7 @@ def power_norm(x, p, axis, keepdims):
 
 
 def _of_scaled_powers(x, p, axis, keepdims):
-    """By the element with the largest power: that of each vector becomes 1."""
+    """Return the norm of elements scaled by the one with the largest power."""
     top = (np.max if p > 0 else np.min)(x, axis=axis, keepdims=True)
     scale = np.where((top == 0) | (top == np.inf), x.dtype.type(1), top)
     out = scale * np.add.reduce((x / scale) ** p, axis=axis, keepdims=True) ** (1 / p)
@@ -93,13 +93,13 @@ def _of_scaled_powers(x, p, axis, keepdims):
 # ------------------------------------------------------------------------------------------------- distances
 
 BLOCK = 2**22  # elements of a table of differences
-CANCELLED = 1 / 16  # of the squares' sum: below, their difference with the product has lost digits
+CANCELLED = 1 / 16  # fraction of the sum of squares: below, subtracting the product has lost digits
 
 
 def row_distances(x, y):
     """Return the Euclidean distance of each row of x from each row of y.
 
-    By |x|^2 + |y|^2 - 2 x.y, one matrix product; where that cancels or is out of range, from the differences.
+    Computed as |x|^2 + |y|^2 - 2 x.y, by one matrix product; from the differences if that cancels or is out of range.
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         squares, close = _squared_by_products(*_centred(x, y))
@@ -114,14 +114,14 @@ def row_distances(x, y):
 
 
 def _centred(x, y):
-    """Both without the mean row of x, so that less cancels."""
+    """Return both operands minus the mean row of x, so that less cancels."""
     rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
     centre = rows.mean(axis=0) if len(rows) else np.zeros(rows.shape[1], x.dtype)
     return (x - centre, y - centre) if np.isfinite(centre).all() else (x, y)
 
 
 def _squared_by_products(x, y):
-    """The squared distances, and where they have lost digits or left the range."""
+    """Return the squared distances, and a mask of those that lost digits or left the range."""
     size = np.vecdot(x, x)[..., :, None] + np.vecdot(y, y)[..., None, :]
     squares = size - 2 * np.matmul(x, np.swapaxes(y, -1, -2))
     return squares, np.nonzero(~((squares > CANCELLED * size) & (size > _TOTALS[x.dtype.char][0])))

@@ -1,4 +1,4 @@
-"""The namespace of NumPy arrays: functions of our own that operators need, then NumPy's, then SciPy's."""
+"""The namespace of NumPy arrays: retrograd's own kernels, then NumPy's functions, then SciPy's."""
 
 import math
 
@@ -46,7 +46,7 @@ def converted(x, dtype):
 
 
 def copy(x):
-    """A copy with the dimensions in the order in which x has them in memory."""
+    """Return a copy that preserves the memory order of the dimensions."""
     out = dense(x)
     return x.copy(order="K") if out is x else out
 
@@ -65,22 +65,22 @@ def dense(x):
 
 
 def zeros_like(x, dtype=None):
-    """Zeros in the shape and the order of x."""
+    """Return zeros in the shape and memory order of x."""
     return np.zeros_like(dense(x), dtype)
 
 
 def ones_like(x, dtype=None):
-    """Ones in the shape and the order of x."""
+    """Return ones in the shape and memory order of x."""
     return np.ones_like(dense(x), dtype)
 
 
 def full_like(x, value, dtype=None):
-    """One number in the shape and the order of x."""
+    """Return an array filled with one value, in the shape and memory order of x."""
     return np.full_like(dense(x), value, dtype)
 
 
 def nan_to_num(x, **numbers):
-    """NumPy's, in the order of x."""
+    """Return NumPy's `nan_to_num`, in the memory order of x."""
     return np.nan_to_num(dense(x), **numbers)
 
 
@@ -310,13 +310,13 @@ def matmul(a, b):
 WORTH = 8, 1 << 17  # the least size of a dimension, and number of multiplications, for the kernel
 
 
-# The columns of a matrix whose float32 product with a vector OpenBLAS 0.3.31 computes, on processors with AVX-512, with
-# numbers from its stack that nobody wrote.  They change no result, but a signaling NaN among them makes NumPy warn.
+# Column counts for which the float32 matrix-vector product of OpenBLAS 0.3.31 reads uninitialized stack memory, on
+# processors with AVX-512.  That changes no result, but a signaling NaN among the values makes NumPy warn.
 FALSE_ALARM = (5,)
 
 
 def product(a, b):
-    """Return NumPy's matmul; on processors with wide vectors that BLAS does not use, by a kernel."""
+    """Return NumPy's matmul, or a kernel's on processors whose wide vectors BLAS does not use."""
     if type(a) is type(b) is np.ndarray and a.ndim > 1 < b.ndim:
         (m, k), n = a.shape[-2:], b.shape[-1]
         if k == 1 == b.shape[-2]:
@@ -338,7 +338,7 @@ def _rows(x):
 def linear(x, weight, bias=None):
     """Return x times the transposed weight, plus the bias: one product over all rows of x."""
     if weight.ndim != 2 or (bias is not None and bias.shape != weight.shape[:1]):
-        raise ValueError("linear: the shapes do not fit")  # NumPy would broadcast
+        raise ValueError("linear: the shapes do not fit")  # NumPy would broadcast the bias
     out = product(_rows(x), weight.T)
     if bias is not None:
         out += bias
@@ -353,9 +353,9 @@ def rows_dot(a, b):
 
 
 def contract(a, b, equation):
-    """An explicit einsum of two operands, each letter once per term and in two terms or more, through BLAS.
+    """Return an explicit einsum of two operands through BLAS; each letter is once per term, in two terms or more.
 
-    Letters that both have and the result keeps are a batch; those that it drops are multiplied away.
+    Letters in both operands and the result are batch dimensions; those missing from the result are contracted.
     """
     left, right, out = equation.replace("->", ",").split(",")
     size = dict(zip(left + right, a.shape + b.shape, strict=True))

@@ -1,4 +1,4 @@
-"""Structures of ragged arrays from offsets and lengths that come from outside: checked before any memory is touched."""
+"""Check user-given offsets and lengths of ragged arrays, before any memory is read."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ def structure_of_offsets(name, offsets, lengths, rows):
     """Return the structure of components in a buffer of `rows` rows; errors name the calling function.
 
     `offsets` has one entry more than there are components: where each begins, and where the last one ends.  `lengths`
-    says how many rows each has; with both, rows may be left out or lie in several components.  Either may be None.
+    has the number of rows of each; with both, rows may be in no component or in several.  Either may be None.
     Errors name the first bad entry.
     """
     if lengths is not None:
@@ -72,7 +72,7 @@ def _following(name, lengths, rows):
 
 
 def _integers(name, what, given):
-    """A copy, so that nobody changes a structure later."""
+    """Return a copy as int64, so that nobody can change the structure later."""
     array = np.asarray(given)
     if array.dtype.kind not in "iu":
         if array.size or array.ndim != 1:
@@ -91,19 +91,19 @@ def _check(name, what, bad, values, why):
 
 
 def equal_parts(count, size):
-    """The structure of components that all have one size."""
+    """Return the structure of components of one size."""
     return Structure(np.full((count, 1), size, np.int64))
 
 
 def sizes_in_full(structure, before, after):
-    """The sizes of all dimensions of each component, a row each."""
+    """Return the sizes of all dimensions of each component, one row each."""
     count = len(structure)
     front, back = np.tile(np.array(before, np.int64), (count, 1)), np.tile(np.array(after, np.int64), (count, 1))
     return np.concatenate([front, structure.sizes, back], axis=1)
 
 
 def places_in(structure):
-    """Where the components begin, and where the last one ends."""
+    """Return the first row of each component, and the end of the last one."""
     if structure.starts is None:
         return structure.offsets
     end = structure.starts[-1] + structure.lengths[-1] if len(structure) else 0

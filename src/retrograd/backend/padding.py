@@ -1,6 +1,6 @@
-"""Components of different sizes in boxes of one size, and back.  Structures here are without holes.
+"""Padding of components to boxes of one size, and back.  Structures here are without holes.
 
-A loop that copies whole components is faster than places for all rows, unless components are a few numbers only.
+A loop that copies components is faster than indexing all rows, unless components have only a few elements.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ from retrograd.backend.ragged import RaggedSize, Structure
 
 
 def pad_rows(x, structure, row, sizes, padding):
-    """The rows of each component in the corner of a box of `sizes`, `padding` elsewhere: (components, *sizes)."""
+    """Return (components, *sizes): the rows of each component in the corner of a box, `padding` elsewhere."""
     shape = (*x.shape[:row], len(structure), *sizes, *x.shape[row + 1 :])
     out = np.zeros(shape, x.dtype) if padding == 0 else np.full(shape, padding, x.dtype)
     front = (slice(None),) * row
@@ -20,7 +20,7 @@ def pad_rows(x, structure, row, sizes, padding):
 
 
 def unpad_rows(x, structure, row):
-    """The rows of the components, which lie in the corners of boxes, one component behind the other."""
+    """Return the rows of components in the corners of boxes, concatenated."""
     front, several = (slice(None),) * row, structure.sizes.shape[1]
     check_boxes(x.shape[row : row + 1 + several], structure)
     if not len(structure):
@@ -33,7 +33,7 @@ def unpad_rows(x, structure, row):
 
 
 def check_boxes(shape, structure):
-    """Refuse boxes, (components, *sizes), that the components do not fit into."""
+    """Raise unless the components fit into boxes (components, *sizes)."""
     if shape[0] != len(structure) or (structure.sizes > np.array(shape[1:])).any():
         raise ValueError(f"unpad_rows: boxes of shape {tuple(shape)} are too few or too small for the components")
 
@@ -45,20 +45,20 @@ def _corners(structure):
 
 
 def _apart(rows, structure, number, row):
-    """The rows of a component, the ragged dimensions apart."""
+    """Return the rows of a component with its ragged dimensions unflattened."""
     return rows.reshape(*rows.shape[:row], *structure.sizes[number].tolist(), *rows.shape[row + 1 :])
 
 
 def largest(size):
-    """The largest that a size, a number or that of a ragged dimension, is in any component."""
+    """Return the maximum over the components of a size, which is an int or a ragged size."""
     return int(size.sizes.max(initial=0)) if isinstance(size, RaggedSize) else size
 
 
 def structure_of_lengths(name, lengths, box):
-    """The structure of components of these lengths in boxes of a shape (components, *sizes).
+    """Return the structure of components of these lengths in boxes of a shape (components, *sizes).
 
-    `lengths` has one entry for each component, or a row of several, one for each ragged dimension; errors name the
-    first that does not fit.
+    `lengths` has one entry for each component, or a row with one for each ragged dimension.  Errors name the first
+    that does not fit.
     """
     lengths = np.asarray(lengths)
     if lengths.dtype.kind not in "iu" and lengths.size:

@@ -1,4 +1,4 @@
-"""Streams of random numbers: NumPy's generators over Philox, whose uniform numbers several threads may draw."""
+"""Streams of random numbers: NumPy's Philox generators, with uniform values drawn by several threads."""
 
 import math
 
@@ -6,11 +6,11 @@ import numpy as np
 
 from retrograd import kernels
 
-MANY = 16_384  # numbers from which on drawing them by whole counters pays
+MANY = 16_384  # values from which on drawing by whole counters is faster
 
 
 def random_source(seed):
-    """A NumPy generator over Philox, a function of the seed alone."""
+    """Return a NumPy generator over Philox that depends on the seed alone."""
     return np.random.Generator(np.random.Philox(seed))
 
 
@@ -22,9 +22,9 @@ def uniform(source, size, dtype=np.float64):
     out = np.empty(count, dtype)
     state = source.bit_generator.state
     single = out.dtype == np.float32
-    each = 8 if single else 4  # numbers of a counter
+    each = 8 if single else 4  # values per counter
     begun = (4 - state["buffer_pos"]) * each // 4 + (single and state["has_uint32"])
-    end = begun + (count - begun - 1) // each * each  # at least one number is left to the source: it ends as it would
+    end = begun + (count - begun - 1) // each * each  # the source draws the last value itself
     source.random(dtype=dtype, out=out[:begun])
     kernels.uniform(state["state"]["key"], state["state"]["counter"], out[begun:end])
     skip_uniform(source, end - begun, dtype)
@@ -33,9 +33,9 @@ def uniform(source, size, dtype=np.float64):
 
 
 def skip_uniform(source, count, dtype):
-    """Put a source where `source.random(count, dtype)` would leave it, without drawing more than a few numbers.
+    """Advance a source as `source.random(count, dtype)` would, drawing at most a few values.
 
-    Double precision takes a word of 64 bits for each number; single takes half of one, and keeps the other half.
+    Double precision consumes a 64-bit word per value; single consumes half of one, and buffers the other half.
     """
     bits, single = source.bit_generator, dtype == np.float32
     state = bits.state
@@ -46,7 +46,7 @@ def skip_uniform(source, count, dtype):
         bits.state = {**state, **kept, "buffer_pos": state["buffer_pos"] + words}
     else:
         blocks, rest = divmod(words - ready, 4)
-        bits.advance(blocks)  # from the end of the present block
+        bits.advance(blocks)  # from the end of the current block
         bits.state = {**bits.state, **kept}
         bits.random_raw(rest, output=False)
     if half:

@@ -1,7 +1,7 @@
 """Kernels of pooling: sums and maxima over windows of the last dimensions.
 
-Along each dimension windows are (kernel, stride, before, dilation, size): what place i of `size` sees begins at
-i * stride - before; or (size,): as many windows that cover everything, as even as can be.
+Along each dimension windows are (kernel, stride, before, dilation, size): window i of `size` begins at
+i * stride - before; or (size,): that many windows cover the dimension as evenly as possible.
 """
 
 from functools import lru_cache
@@ -14,34 +14,34 @@ from retrograd.kernels.pooling_windows import windows_of
 
 __all__ = ["max_places", "pooled_max", "pooled_max_back", "pooled_sum", "pooled_sum_back"]
 
-FURTHER = 2**31  # places of an image that C++ does not count
-ALONE = (1, 1, 0, 1, 1)  # the window along a dimension that is not there
+FURTHER = 2**31  # sizes from which on the C++ kernels cannot index an image
+ALONE = (1, 1, 0, 1, 1)  # the window along an added dimension
 
 
 def pooled_sum(x, windows):
-    """Sums over windows of the last dimensions, zeros outside."""
+    """Return the sums over windows of the last dimensions, with zeros outside."""
     return _filled("window_sums", x, windows, x.shape[x.ndim - len(windows) :], _pooled_shape(x, windows), x.dtype)
 
 
 def pooled_sum_back(g, windows, sizes):
-    """`pooled_sum` transposed: what each window is given goes to all of its places, of `sizes`."""
+    """Return `pooled_sum` transposed: each window's cotangent is added to all of its elements, in `sizes`."""
     shape = (*g.shape[: g.ndim - len(windows)], *sizes)
     return _filled("window_sums_back", g, windows, tuple(sizes), shape, g.dtype)
 
 
 def pooled_max(x, windows):
-    """The largest element in each window; NaN wins."""
+    """Return the largest element in each window; NaN wins."""
     return _filled("window_maxima", x, windows, x.shape[x.ndim - len(windows) :], _pooled_shape(x, windows), x.dtype)
 
 
 def max_places(x, windows):
-    """Where the largest element of each window is, the first of equals, the last NaN: places of flattened images."""
+    """Return the flat index of each window's largest element: the first of equal ones, the last NaN."""
     shape = _pooled_shape(x, windows)
     return _filled("window_places", x, windows, x.shape[x.ndim - len(windows) :], shape, np.dtype(np.int64))
 
 
 def pooled_max_back(g, x, windows):
-    """Images like x, zeros with what each window is given added where its largest element is."""
+    """Return zeros like x with each window's cotangent added at its largest element."""
     return _filled("window_maxima_back", x, windows, x.shape[x.ndim - len(windows) :], x.shape, g.dtype, g)
 
 
@@ -50,7 +50,7 @@ def _pooled_shape(x, windows):
 
 
 def _filled(name, x, windows, sizes, shape, dtype, *given):
-    """Return the result of a kernel on x, after the arguments `given`: an array of this shape."""
+    """Return an array of this shape, filled by a kernel on x and the arguments `given`."""
     out = np.empty(shape, dtype)
     if x.size and out.size:
         known = len(windows) <= 3 and x.size < FURTHER and all(z.dtype == x.dtype for z in given)
@@ -68,5 +68,5 @@ def _plan(windows, sizes):
 
 
 def _images(x, ndim):
-    """Images in one row, of three dimensions at least."""
+    """Return x as one batch of images with at least three dimensions."""
     return in_rows(x).reshape(-1, *(1,) * (3 - ndim), *x.shape[x.ndim - ndim :])

@@ -49,7 +49,7 @@ class RaggedSize(SymbolicSize):
         return np.array_equal(self.sizes, other.sizes)
 
     def of_example(self, place):
-        """Return whether a shape with this size at index `place` is that of one component."""
+        """Return whether a shape with this size at index `place` is the shape of one component."""
         return place <= self.axis
 
     def typical(self):

@@ -8,7 +8,7 @@ from retrograd.backend import attention
 
 
 class Plan(NamedTuple):
-    """The rows of the components in the buffers of queries and of keys, and how the queries look at these."""
+    """The structures of the buffers of queries and of keys, the scale, and whether attention is causal."""
 
     queries: object
     keys: object
@@ -17,7 +17,7 @@ class Plan(NamedTuple):
 
     @property
     def look(self):
-        """The same for the kernels."""
+        """The same as the kernels' argument."""
         return attention.Look(self.queries.offsets, self.keys.offsets, self.scale, self.causal)
 
 
@@ -28,13 +28,13 @@ def may_look(plan):
 
 
 def attend(q, k, v, allowed, added, plan):
-    """The attention's results, and for each query the logarithm of the sum of its exponentials; 0 where it has none."""
+    """Return the attention's results, and the logsumexp of each query's scores; 0 for a query without keys."""
     masks = [attention.raised(mask, q.ndim - 1) for mask in (allowed, added)]
     return attention.attend(q, k, v, *masks, plan.look)
 
 
 def attend_backward(g, of_sums, q, k, v, allowed, added, out, sums, plan, wanted):
-    """The cotangents of q, k, v and what is added to the scores, those that are `wanted`; of others nothing, (0,)."""
+    """Return the `wanted` cotangents of q, k, v and `added`; for the others an empty array, (0,)."""
     allowed = attention.raised(allowed, q.ndim - 1)
     raised = attention.raised(added, q.ndim - 1)
     *found, d_added = attention.attend_backward(g, of_sums, q, k, v, allowed, raised, out, sums, plan.look, wanted)

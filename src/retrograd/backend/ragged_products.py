@@ -1,4 +1,4 @@
-"""Matrix products of the components of ragged arrays, one by one."""
+"""Matrix products of the components of ragged arrays."""
 
 from typing import NamedTuple
 
@@ -8,11 +8,11 @@ from retrograd.backend.ragged import Structure
 
 
 class Part(NamedTuple):
-    """The parts of a buffer that hold the components' matrices; leading dimensions are shared.
+    """The layout of the components' matrices in a buffer; leading dimensions are shared.
 
-    A matrix (m, n) of a component with so many rows or columns lies, with `ragged` "rows", in a buffer (..., rows, n);
-    with "columns" in (..., m, rows); with "both", where the structure has two sizes for each component, in (..., rows);
-    with "none" in (..., components, m, n).  `turned` matrices, of "both" alone, are the transposed ones of these.
+    The buffer of matrices (m, n) is (..., rows, n) if `ragged` is "rows"; (..., m, rows) if it is "columns";
+    (..., rows) if it is "both", with two sizes for each component; (..., components, m, n) if it is "none".
+    `turned`, possible only with "both", means that the matrices are stored transposed.
     """
 
     ragged: str
@@ -21,7 +21,7 @@ class Part(NamedTuple):
 
     @property
     def core(self):
-        """How many of the buffer's last dimensions the matrices take."""
+        """The number of the buffer's last dimensions that the matrices occupy."""
         return {"rows": 2, "columns": 2, "both": 1, "none": 3}[self.ragged]
 
     @property
@@ -32,7 +32,7 @@ class Part(NamedTuple):
         return self._replace(ragged={"rows": "columns", "columns": "rows", "none": "none"}[self.ragged])
 
     def sizes(self, shape):
-        """The numbers of rows and of columns, one number or one for each component, of a buffer of this shape."""
+        """Return the numbers of rows and of columns, each an int or one per component, for a buffer of this shape."""
         if self.ragged == "both":
             rows, columns = self.structure.sizes.T
             return (columns, rows) if self.turned else (rows, columns)
@@ -41,21 +41,21 @@ class Part(NamedTuple):
 
     @property
     def structures(self):
-        """Those of the ragged rows and of the ragged columns; None where they are not ragged."""
+        """The structures of the ragged rows and columns; None for a dimension that is not ragged."""
         if self.ragged != "both":
             return tuple([self.structure if self.ragged == which else None for which in ("rows", "columns")])
         rows, columns = (Structure(self.structure.sizes[:, i : i + 1]) for i in (0, 1))
         return (columns, rows) if self.turned else (rows, columns)
 
     def check(self, name, shape):
-        """A ValueError says that a buffer of this shape has not the rows that the structure says."""
+        """Raise a ValueError unless a buffer of this shape has as many rows as the structure."""
         if self.structure is not None:
             rows = shape[-2] if self.ragged == "rows" else shape[-1]
             if len(shape) < self.core or rows != self.structure.rows:
                 raise ValueError(f"{name}: a buffer of shape {shape} has not the {self.structure.rows} rows of {self}")
 
     def pieces(self, buffer):
-        """The matrix of each component, which shows the buffer's memory."""
+        """Return the matrix of each component, a view of the buffer."""
         if self.ragged == "none":
             return [buffer[..., i, :, :] for i in range(buffer.shape[-3])]
         bounds = self.structure.bounds()
@@ -69,7 +69,7 @@ class Part(NamedTuple):
 
 
 def paired(rows, columns):
-    """The structure of matrices that have the rows of one structure and the columns of another."""
+    """Return the structure of matrices with the rows of one structure and the columns of another."""
     return Structure(np.stack((rows.lengths, columns.lengths), 1))
 
 
@@ -79,7 +79,7 @@ def uniform(count, rows):
 
 
 class Parts(NamedTuple):
-    """Where the matrices of two operands and of their products lie."""
+    """The layouts of two operands and of their products."""
 
     a: Part
     b: Part
@@ -87,7 +87,7 @@ class Parts(NamedTuple):
 
 
 def multiply_each(a, b, parts):
-    """The products of the matrices of each component of two buffers, as a buffer."""
+    """Return the buffer of the matrix products of each component of two buffers."""
     out = np.empty(product_shape(a.shape, b.shape, parts), a.dtype)
     with np.errstate(invalid="ignore"):  # a false alarm of OpenBLAS: see FALSE_ALARM in numpy.py
         for x, y, z in zip(parts.a.pieces(a), parts.b.pieces(b), parts.out.pieces(out), strict=True):
@@ -96,7 +96,7 @@ def multiply_each(a, b, parts):
 
 
 def product_shape(a, b, parts):
-    """The shape of the buffer of the products, of buffers of these shapes; a ValueError names what does not fit."""
+    """Return the shape of the products' buffer from the operands' shapes; raise ValueError if they don't fit."""
     _check_fit(a, b, parts)
     front = np.broadcast_shapes(a[: len(a) - parts.a.core], b[: len(b) - parts.b.core])
     out, rows, columns = parts.out, parts.a.sizes(a)[0], parts.b.sizes(b)[1]
@@ -110,18 +110,18 @@ def product_shape(a, b, parts):
 
 
 def _number(size):
-    """The size of a dimension that is ragged in an operand, but met one in the other that is the same for all."""
+    """Return the common size of a dimension that is ragged in one operand and dense in the other."""
     return size if isinstance(size, int) else int(size[0]) if len(size) else 0
 
 
 def _count(a, parts):
-    """The number of components."""
+    """Return the number of components."""
     structure = parts.b.structure if parts.a.structure is None else parts.a.structure
     return a[-3] if structure is None else len(structure)
 
 
 def _check_fit(a, b, parts):
-    """A ValueError names the first component whose matrices do not fit, and their shapes."""
+    """Raise a ValueError that names the first component whose matrices do not fit, and their shapes."""
     parts.a.check("matmul", a)
     parts.b.check("matmul", b)
     left, right = parts.a.sizes(a), parts.b.sizes(b)

@@ -111,7 +111,7 @@ def repeated(structure, times):
     return Structure(np.repeat(structure.sizes, times, axis=0))
 
 
-# ------------------------------------------------------------------------ where rows lie that are moved
+# ------------------------------------------------------------------------ permutations of rows
 
 
 def rearranged(structure, move):

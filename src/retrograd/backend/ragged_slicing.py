@@ -1,4 +1,4 @@
-"""Which rows of a ragged array's buffer are chosen: by slices, by places, by masks."""
+"""Select rows of a ragged array's buffer by slices, indices and masks."""
 
 import operator
 from typing import NamedTuple
@@ -9,9 +9,9 @@ from retrograd.backend.ragged import Ragged, Structure
 
 
 class Window(NamedTuple):
-    """The indices selected along one ragged dimension: for each component a count of them from `first`, in steps.
+    """The indices selected along one ragged dimension: per component `first`, step and count.
 
-    A `single` place leaves no dimension.
+    A `single` index removes the dimension.
     """
 
     first: np.ndarray
@@ -20,27 +20,27 @@ class Window(NamedTuple):
     single: bool = False
 
     def whole(self, sizes):
-        """Whether these are all places, in their order."""
+        """Return whether these are all indices, in their order."""
         return not self.single and self.step == 1 and np.array_equal(self.many, sizes)
 
 
 def begins(structure):
-    """The first row of each component."""
+    """Return the first row of each component."""
     return structure.offsets[:-1] if structure.starts is None else structure.starts
 
 
 def reach(structure):
-    """How many rows a buffer must have for the components to lie in it."""
+    """Return how many rows a buffer must have to hold all components."""
     return structure.rows if structure.starts is None else int((structure.starts + structure.lengths).max(initial=0))
 
 
 def some_components(structure, key):
-    """The components that a slice, or an array of numbers, names, over the same buffer."""
+    """Return the structure of the components that a slice or index array selects, over the same buffer."""
     return Structure(structure.sizes[key], begins(structure)[key])
 
 
 def component_numbers(name, index, count, wrap):
-    """Numbers of components from the front; an IndexError names the first that there is not."""
+    """Return component indices with negative ones wrapped; an IndexError names the first out of range."""
     index = np.asarray(index, np.int64)
     bad = (index >= count) | (index < (-count if wrap else 0))
     if bad.any():
@@ -49,7 +49,7 @@ def component_numbers(name, index, count, wrap):
 
 
 def rows_of_component(name, structure, number):
-    """The first row of a component, how many it has, and its sizes."""
+    """Return the first row of a component, its number of rows, and its sizes."""
     number = int(component_numbers(name, number, len(structure), True))
     return int(begins(structure)[number]), int(structure.lengths[number]), structure.sizes[number].tolist()
 
@@ -58,7 +58,7 @@ def rows_of_component(name, structure, number):
 
 
 def window(name, structure, column, key):
-    """The window that a slice or an integer is along a ragged dimension."""
+    """Return the window that a slice or an integer selects along a ragged dimension."""
     sizes = structure.sizes[:, column]
     if isinstance(key, slice):
         return _slice_window(sizes, key)
@@ -79,7 +79,7 @@ def _slice_window(sizes, key):
 
 
 def _bound(given, sizes, low, high, default):
-    """One end of a slice, counted from the front and put between the ends."""
+    """Return one end of a slice, with negative values wrapped and clamped to the ends."""
     if given is None:
         return np.broadcast_to(default, sizes.shape)
     given = operator.index(given)
@@ -87,7 +87,7 @@ def _bound(given, sizes, low, high, default):
 
 
 def narrowed(name, structure, column, start, length):
-    """The window of `length` places from `start` on, numbers or one for each component; IndexError if there are not."""
+    """Return the window of `length` indices from `start` on, ints or one per component; IndexError if out of range."""
     sizes = structure.sizes[:, column]
     start, length = (_one_each(name, n, len(sizes)) for n in (start, length))
     first = start + sizes * (start < 0)
@@ -102,7 +102,7 @@ def narrowed(name, structure, column, start, length):
 
 
 def _one_each(name, numbers, count):
-    """A number for each component, given as such or as one for all."""
+    """Return one value per component, from that or from a single one."""
     numbers = np.asarray(numbers)
     if numbers.dtype.kind not in "iu":
         if numbers.size:
@@ -127,8 +127,8 @@ def _check_sizes(name, sizes, bad, what):
 def cut(structure, windows):
     """Return the components restricted to windows: one per ragged dimension, None for a new dimension.
 
-    The structure, with holes, over the same buffer, if the rows of each component still follow each other and there is
-    a ragged dimension left; otherwise without holes, over the rows at the places that are returned with it.
+    If the rows of each component remain contiguous and a ragged dimension remains, the structure has holes and uses the
+    same buffer; otherwise it has no holes, and the indices of its rows are returned too.
     """
     seen = [w for w in windows if w is not None]
     ones = np.ones(len(structure), np.int64)
@@ -143,7 +143,7 @@ def cut(structure, windows):
 
 
 def _in_one_piece(structure, windows):
-    """Whether the rows of each component follow each other: single places first, then a part, then all there is."""
+    """Return whether selected rows are contiguous: single indices first, then one range, then full dimensions."""
     rest = [(w, c) for c, w in enumerate(windows) if not w.single]
     if [c for _, c in rest] != list(range(len(windows) - len(rest), len(windows))):
         return False
@@ -159,7 +159,7 @@ def _strides(structure):
 
 
 def _places(structure, windows):
-    """The places of the rows: along one dimension after the other, each place becomes as many as there are there."""
+    """Return the indices of the rows, expanded one dimension after the other."""
     of, at = np.arange(len(structure)), begins(structure)
     for w, stride in zip(windows, _strides(structure), strict=True):
         count = w.many[of]
@@ -169,7 +169,7 @@ def _places(structure, windows):
     return at
 
 
-# --------------------------------------------------------------------------------------------------- places
+# -------------------------------------------------------------------------------------------------- indices
 
 
 def coordinates(structure):
@@ -185,7 +185,7 @@ def coordinates(structure):
 
 
 def rows_at(component, places, structure, wrap):
-    """The rows at places along the ragged dimensions in components; all broadcast.  `wrap`: -1 is the last place."""
+    """Return the rows at indices along the ragged dimensions in components; all broadcast.  `wrap` allows negatives."""
     component = component_numbers("index", component, len(structure), wrap)
     row = None
     for column, place in enumerate(places):
@@ -196,7 +196,7 @@ def rows_at(component, places, structure, wrap):
 
 
 def _from_front(place, component, size, wrap):
-    """Places counted from the front; an IndexError names the first that there is not."""
+    """Return indices with negative ones wrapped; an IndexError names the first out of range."""
     if place.min(initial=0) < 0:
         wrapped = np.where(place < 0, place + size, place) if wrap else place
         _check_places(wrapped < 0, place, component, size)
@@ -220,9 +220,9 @@ def _check_places(bad, *arrays):
 
 
 def by_component(structure, flat, behind, ordered):
-    """How many of the chosen elements of a buffer (*before, rows, behind), named in its order, each component has.
+    """Return the number of selected elements of each component, for flat indices into (*before, rows, behind).
 
-    And in which order they lie component by component; None if that is theirs.
+    Also return the permutation that sorts them by component; None if they are sorted already.
     """
     of = structure.components()[flat // max(behind, 1) % max(structure.rows, 1)]
     counts = np.bincount(of, minlength=len(structure)).astype(np.int64)
@@ -230,7 +230,7 @@ def by_component(structure, flat, behind, ordered):
 
 
 def nonzero(array):
-    """The places of the elements that are not zero, with the number of the component in front, for `lead` 0."""
+    """Return the indices of nonzero elements, with the component index first; `lead` must be 0."""
     if not isinstance(array, Ragged):
         return np.argwhere(array)
     parts = [np.insert(nonzero(c), 0, i, axis=1) for i, c in enumerate(array.components())]

@@ -1,8 +1,8 @@
-"""Ragged arrays as text: their components one below the other, those in the middle left out where there are many."""
+"""Ragged arrays as text: one component after the other, the middle of a long array elided."""
 
 import numpy as np
 
-LINE = 10  # a component takes a line at least, which counts as so many elements
+LINE = 10  # a component takes at least a line, which counts as this many elements
 
 
 def text(array, indent="", *, threshold=None, edgeitems=None, **options):
@@ -11,7 +11,7 @@ def text(array, indent="", *, threshold=None, edgeitems=None, **options):
     threshold = defaults["threshold"] if threshold is None else threshold
     edge = defaults["edgeitems"] if edgeitems is None else edgeitems
     if max(array.size, LINE * array.shape[0]) > threshold:
-        threshold = 0  # what is left of components is summarised as well
+        threshold = 0  # the components shown are summarised as well
     options = {**options, "threshold": threshold, "edgeitems": edge}
     below = indent + "  "
     members = _members(array, below, edge if threshold == 0 else None, options)
@@ -22,7 +22,7 @@ def text(array, indent="", *, threshold=None, edgeitems=None, **options):
 
 
 def _members(array, indent, edge, options):
-    """The text of each component, or of `edge` of them at each end."""
+    """Return the text of each component, or of `edge` of them at each end."""
     count = array.shape[0]
     if edge is None or count <= 2 * edge:
         return [_member(array, number, indent, options) for number in range(count)]
@@ -31,7 +31,7 @@ def _members(array, indent, edge, options):
 
 
 def _member(array, number, indent, options):
-    """The text of one component, or of an example of a batch."""
+    """Return the text of one component, or of an example of a batch."""
     part = array.at(number) if array.lead else array.between(number, number + 1).components()[0]
     if not isinstance(part, np.ndarray):
         return text(part, indent, **options) + ")"

@@ -1,4 +1,4 @@
-"""Steps of recurrent networks, whose gates lie side by side along the last dimension."""
+"""Steps of recurrent networks, whose gates are concatenated along the last dimension."""
 
 import numpy as np
 
@@ -8,24 +8,24 @@ __all__ = ["gru", "gru_grad", "lstm", "lstm_grad"]
 
 
 def lstm(x, h, c):
-    """The states h and c after a step: x and h are what input and state add to the gates i, f, g, o."""
+    """Return the states h and c after a step; x and h are the parts of the gates i, f, g, o from input and state."""
     return kernels.lstm(*_parts(x, 4), *_parts(h, 4), c)
 
 
 def lstm_grad(gh, gc, x, h, c):
-    """The cotangents of the gates, together and of either addend, and of c, from those of both results."""
+    """Return the cotangents of the gates (the same for both parts) and of c, from those of both results."""
     gates, before = np.empty(x.shape, x.dtype), np.empty(c.shape, c.dtype)
     kernels.lstm_grad(gh, gc, *_parts(x, 4), *_parts(h, 4), c, out=(*_parts(gates, 4), before))
     return gates, before
 
 
 def gru(x, h, state):
-    """The state after a step: x and h are what input and state add to the gates r, z, n, of which n takes r h."""
+    """Return the state after a step; x and h are the parts of the gates r, z, n from input and state; n uses r h."""
     return np.asarray(kernels.gru(*_parts(x, 3), *_parts(h, 3), state))
 
 
 def gru_grad(g, x, h, state):
-    """The cotangents of x, of h and of the state before, from that of the state after."""
+    """Return the cotangents of x, of h and of the previous state, from that of the new state."""
     of_x, of_h, before = np.empty(x.shape, x.dtype), np.empty(h.shape, h.dtype), np.empty(state.shape, state.dtype)
     r, z, new = _parts(of_x, 3)
     kernels.gru_grad(g, *_parts(x, 3), *_parts(h, 3), state, out=(r, z, new, _parts(of_h, 3)[2], before))

@@ -1,4 +1,4 @@
-"""Kernels of random numbers: how they move with the parameters of their distributions, and drawing of places."""
+"""Kernels of random numbers: derivatives of samples by distribution parameters, and sampling of indices."""
 
 import functools
 import math
@@ -9,7 +9,7 @@ from retrograd.backend.special import scipy_special
 
 __all__ = ["draw_distinct", "draw_places", "gamma_cdf_slope"]
 
-_NODES = np.cos(np.pi * (np.arange(12) + 0.5) / 12)  # Chebyshev's, in (-1, 1)
+_NODES = np.cos(np.pi * (np.arange(12) + 0.5) / 12)  # Chebyshev nodes, in (-1, 1)
 
 
 @functools.cache
@@ -22,10 +22,10 @@ def _weights(order):
 
 
 def gamma_cdf_slope(alpha, x, order):
-    """The derivative of that order, by alpha, of the gamma distribution function at x, over the density there.
+    """Return the derivative of that order, by alpha, of the gamma distribution function at x, over the density.
 
-    Of the logarithm of the smaller of the two tails, which SciPy knows to full precision, derivatives are those of the
-    polynomial through its values at 12 points around alpha, near enough for its singularities to be far away.
+    SciPy has the smaller tail to full precision.  The derivatives are those of the polynomial through its logarithm at
+    12 points around alpha, which are close compared with the distance of its singularities.
     """
     a, z = (np.asarray(v, np.float64) for v in np.broadcast_arrays(alpha, x))
     with np.errstate(all="ignore"):  # NaN outside the domain, and where even the tail underflows
@@ -37,7 +37,7 @@ def gamma_cdf_slope(alpha, x, order):
 
 
 def _log_tail_slopes(a, z, lower, order):
-    """The derivatives of orders 1, 2, ... of the logarithm of the lower tail, or of the upper one."""
+    """Return the derivatives of orders 1, 2, ... of the logarithm of the lower tail, or of the upper one."""
     radius = 0.2 * a / np.sqrt(1 + a)
     around = a + np.multiply.outer(_NODES, radius)
     tails = np.empty_like(around)
@@ -48,7 +48,7 @@ def _log_tail_slopes(a, z, lower, order):
 
 
 def _bell(slopes):
-    """A function's derivative over the function, from the derivatives of its logarithm."""
+    """Return a function's derivative over the function, from the derivatives of its logarithm (Bell polynomials)."""
     made = [1.0]
     for n in range(len(slopes)):
         made.append(sum(math.comb(n, k) * made[n - k] * slopes[k] for k in range(n + 1)))
@@ -56,7 +56,7 @@ def _bell(slopes):
 
 
 def _log_density(a, z):
-    """The logarithm of the gamma density; for large a by Stirling's series, without the large terms that cancel."""
+    """Return the logarithm of the gamma density; for large a by Stirling's series, to avoid cancellation."""
     plain = (a - 1) * np.log(z) - z - scipy_special().gammaln(a)
     away, square = (z - a) / a, a * a
     rest = (1 / 12 - (1 / 360 - (1 / 1260 - 1 / (1680 * square)) / square) / square) / a
@@ -65,7 +65,7 @@ def _log_density(a, z):
 
 
 def draw_places(weights, uniform):
-    """Per row, the places where numbers uniform in [0, 1) fall if places are as wide as their weights."""
+    """Return per row the indices where uniform values in [0, 1) fall among intervals as wide as the weights."""
     edges = np.cumsum(weights, axis=-1, dtype=np.float64)
     edges /= edges[..., -1:]
     rows = [np.searchsorted(e, u, side="right") for e, u in zip(edges, uniform, strict=True)]
@@ -73,7 +73,7 @@ def draw_places(weights, uniform):
 
 
 def draw_distinct(weights, exponential, count):
-    """Per row, `count` different places: those with the smallest of exponential times, each faster by its weight.
+    """Return per row `count` distinct indices: those with the smallest exponential times at rates `weights`.
 
     Efraimidis and Spirakis, Weighted random sampling with a reservoir, Inf. Process. Lett. 97 (2006), 181-185.
     """

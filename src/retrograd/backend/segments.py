@@ -1,7 +1,7 @@
 """Kernels along the rows of a ragged array's buffer, component by component.
 
-The rows are the dimension `row` of the buffer; structures are without holes.  Large components are taken one by one,
-with NumPy's functions of whole arrays, while they are in the cache; many small ones all at once, which costs more per
+The rows are the dimension `row` of the buffer; structures are without holes.  Large components are processed one by
+one, with NumPy's array functions, while they are in the cache; many small ones all at once, which costs more per
 element.
 """
 
@@ -12,13 +12,13 @@ from retrograd.backend.gather_scatter import cube, kernels_for
 from retrograd.backend.ragged import Structure
 from retrograd.backend.sorting import linear_recurrence, running_logsumexp
 
-LARGE = 4096  # elements of a component from which on it pays to take it by itself
+LARGE = 4096  # elements from which on a component is processed separately
 
 # ----------------------------------------------------------------------------------------------- structures
 
 
 def grouped(structure, kept):
-    """The rows in groups that differ in the first `kept` ragged sizes, and the structure of a row for each group."""
+    """Return the structure of rows grouped by the first `kept` ragged sizes, and that of one row per group."""
     sizes = structure.sizes
     left = Structure(sizes[:, :kept])
     each = sizes[:, kept:].prod(axis=1)
@@ -26,12 +26,12 @@ def grouped(structure, kept):
 
 
 def joined_sets(structure, inner):
-    """The rows of the components of each component, taken together."""
+    """Return the structure in which the inner components of each component are concatenated."""
     return Structure(np.diff(inner.offsets[structure.offsets])[:, None])
 
 
 def smallest(structure, columns):
-    """The first of the components with fewest elements along these ragged dimensions; None if there is none."""
+    """Return the first component with the fewest elements along these ragged dimensions; None without components."""
     return int(structure.sizes[:, columns].prod(axis=1).argmin()) if len(structure) else None
 
 
@@ -50,7 +50,7 @@ def continued(structure, reverse):
     """Return whether a row of the same component precedes each row, or follows it with `reverse`."""
     firsts = structure.offsets[:-1][structure.lengths > 0]
     out = np.ones(structure.rows, bool)
-    out[firsts - 1 if reverse else firsts] = False  # before the first row is the last one: -1
+    out[firsts - 1 if reverse else firsts] = False  # for a first row 0, index -1 is the last one
     return out
 
 
@@ -58,14 +58,14 @@ def continued(structure, reverse):
 
 
 def segment_sum(x, structure, row):
-    """The sum of the rows of each component; of one without rows, 0."""
+    """Return the sum of the rows of each component; 0 for one without rows."""
     if _known(x):
         return _by_kernel(kernels.segment_sum, x, structure, row)
     return _reduced(np.add, x, structure, row, np.int64 if x.dtype.kind in "biu" else x.dtype, 0)
 
 
 def repeat_rows(x, structure, row):
-    """Each component's row as often as the component has rows."""
+    """Return each component's row repeated as often as the component has rows."""
     return np.repeat(x, structure.lengths, axis=row)
 
 
@@ -85,7 +85,7 @@ def _large(x, structure):
 
 
 def _reduced(ufunc, x, structure, row, dtype, nothing):
-    """A ufunc's reduction of the rows of each component; of one without rows, `nothing`."""
+    """Return a ufunc's reduction of the rows of each component; `nothing` for one without rows."""
     out = np.full((*x.shape[:row], len(structure), *x.shape[row + 1 :]), nothing, dtype)
     there = structure.lengths > 0
     if not there.any():
@@ -103,7 +103,7 @@ def _reduced(ufunc, x, structure, row, dtype, nothing):
 
 
 def _parts(x, structure, row):
-    """The components' numbers and rows."""
+    """Yield the index and the rows of each component."""
     for i, bounds in enumerate(structure.bounds()):
         yield i, x[_at(row, slice(*bounds))]
 
@@ -137,7 +137,7 @@ def found(x, structure, row, name, kernel, dtype):
 
 
 def segment_prod(x, structure, row):
-    """The product of the rows of each component; of one without rows, 1."""
+    """Return the product of the rows of each component; 1 for one without rows."""
     return _reduced(np.multiply, x, structure, row, np.int64 if x.dtype.kind in "biu" else x.dtype, 1)
 
 
@@ -151,7 +151,7 @@ def segment_scale(x, structure, row, largest):
 
 
 def segment_logsumexp(x, structure, row):
-    """log(sum(exp(x))) over the rows of each component; of one without rows, -inf."""
+    """Return log(sum(exp(x))) over the rows of each component; -inf for one without rows."""
     if _known(x):
         top = _by_kernel(kernels.segment_max, x, structure, row)
     else:
@@ -167,7 +167,7 @@ def segment_logsumexp(x, structure, row):
 
 
 def segment_softmax(x, structure, row, log):
-    """exp(x) / sum(exp(x)) over the rows of each component, or the logarithm of that."""
+    """Return exp(x) / sum(exp(x)) over the rows of each component, or the logarithm of that."""
     with np.errstate(invalid="ignore", divide="ignore"):  # NaN where every number is -inf
         if _known(x):
             kernel = kernels.segment_log_softmax if log else kernels.segment_softmax
@@ -202,7 +202,7 @@ def _softmax_of_one(x, row, log, out):
 
 
 def _largest(x, row):
-    """The maximum over the rows.  Folded twice first: NumPy is slow at comparing short rows."""
+    """Return the maximum over the rows, folded in half twice first: NumPy compares short rows slowly."""
     n = x.shape[row]
     if n >= 16:
         quarter = (n + 3) // 4
@@ -215,7 +215,7 @@ def _largest(x, row):
 
 
 def along(kernel, arrays, structure, row, dtype):
-    """A kernel that keeps the shape, on the rows of each component."""
+    """Return the result of a shape-preserving kernel on the rows of each component."""
     out = np.empty(arrays[0].shape, dtype)
     for bounds in structure.bounds():
         at = _at(row, slice(*bounds))
@@ -225,7 +225,7 @@ def along(kernel, arrays, structure, row, dtype):
 
 
 def segment_cumsum(x, structure, row, reverse):
-    """The sums of the rows of a component up to each, or from each on."""
+    """Return the cumulative sums of the rows of each component; with `reverse`, from the end."""
     dtype = np.int64 if x.dtype.kind in "biu" else x.dtype
     out = np.empty(x.shape, dtype)
     for (_, part), (_, to) in zip(_parts(x, structure, row), _parts(out, structure, row), strict=True):
@@ -235,7 +235,7 @@ def segment_cumsum(x, structure, row, reverse):
 
 
 def segment_recurrence(b, a, structure, row, reverse):
-    """h[i] = b[i] + a[i] h[i - 1] along the rows of each component, or h[i + 1] with `reverse`."""
+    """Return h[i] = b[i] + a[i] h[i - 1] along the rows of each component, or h[i + 1] with `reverse`."""
 
     def kernel(b, a):
         if not reverse:
@@ -246,5 +246,5 @@ def segment_recurrence(b, a, structure, row, reverse):
 
 
 def segment_logcumsumexp(x, structure, row):
-    """log(cumsum(exp(x))) along the rows of each component."""
+    """Return log(cumsum(exp(x))) along the rows of each component."""
     return along(lambda part: running_logsumexp(part, row), (x,), structure, row, x.dtype)

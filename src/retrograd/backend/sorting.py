@@ -1,6 +1,6 @@
 """Kernels of sorting, searching, scans and statistics.
 
-Orders are stable, and total: NaN stands above every number, zeros of either sign are equal.
+Orders are stable, and total: NaN is above every number, zeros of either sign are equal.
 """
 
 import math
@@ -17,15 +17,15 @@ __all__ = [
 ]  # fmt: skip
 
 LOW_HALF = 2**32 - 1
-FEW = 512  # elements, of which NumPy's stable sort needs less time than the preparations of another
-SEVERAL = 8  # ranks, from which on sorting all takes less time than finding each
+FEW = 512  # elements up to which NumPy's stable sort is faster than other ways
+SEVERAL = 8  # ranks from which on a full sort is faster than several selections
 
 
 # ---------------------------------------------------------------------------------------------------- orders
 
 
 def _keys(x, dim, descending=False):
-    """Integers along the last dimension in the order of x along `dim`, or in the opposite one."""
+    """Return integers along the last dimension in the order of x along `dim`, or in the opposite one."""
     x = np.moveaxis(np.atleast_1d(x), dim, -1)
     keys = _keys_of_floats(x) if x.dtype.kind == "f" else x.view(np.uint8) if x.dtype.kind == "b" else x
     keys = np.ascontiguousarray(keys)
@@ -33,7 +33,7 @@ def _keys(x, dim, descending=False):
 
 
 def _keys_of_floats(x):
-    """The bits of a float as an integer in the order of the floats: those of negative numbers are inverted."""
+    """Return the bits of a float as an integer in the order of the floats: negative numbers' are inverted."""
     integer = np.dtype(f"i{x.dtype.itemsize}")
     bits = np.add(x, 0, order="C").view(integer)  # -0 + 0 is 0
     keys = bits >> (8 * integer.itemsize - 1)
@@ -46,10 +46,10 @@ def _keys_of_floats(x):
 
 
 def _order(keys):
-    """Where the elements of the sorted rows come from, equal ones in the order in which they stand."""
+    """Return the indices that sort the rows; stable."""
     if keys.size <= FEW or keys.dtype.itemsize <= 2:
         return np.argsort(keys, axis=-1, kind="stable")
-    if keys.dtype.itemsize == 4 or _span(keys) < 2**31:  # far faster than sorting the places alone
+    if keys.dtype.itemsize == 4 or _span(keys) < 2**31:  # key and index in one integer: far faster than argsort
         low = 0 if keys.dtype.itemsize == 4 else keys.min()
         return _places_in_low_half(keys - low if low else keys, np.arange(keys.shape[-1]))
     order = np.argsort(keys, axis=-1)
@@ -67,7 +67,7 @@ def _span(keys):
 
 
 def _places_in_low_half(keys, places):
-    """The places sorted by key, then by place."""
+    """Return the indices sorted by key, then by index."""
     packed = keys.astype(np.int64)
     packed <<= 32
     packed |= places
@@ -77,17 +77,17 @@ def _places_in_low_half(keys, places):
 
 
 def _placed(places, x, dim):
-    """Places along the last dimension as places in x along `dim`, in row-major order, as results of operators are."""
+    """Move indices from the last dimension to `dim`, in row-major order, as results of operators are."""
     return np.ascontiguousarray(np.moveaxis(places, -1, dim)) if x.ndim else places.reshape(())
 
 
 def sorting_places(x, dim, descending):
-    """Where the elements of x, sorted along `dim`, come from."""
+    """Return the indices that sort x along `dim`."""
     return _placed(_order(_keys(x, dim, descending)), x, dim)
 
 
 def sorted_values(x, dim, descending):
-    """x sorted along `dim`."""
+    """Return x sorted along `dim`."""
     if x.ndim == 0:
         return x.copy()
     out = np.sort(x, axis=dim)
@@ -95,14 +95,14 @@ def sorted_values(x, dim, descending):
 
 
 def largest_places(x, k, dim, largest):
-    """Where the k largest, or smallest, elements along `dim` are, in their order; of equals the first ones."""
+    """Return the indices of the k largest or smallest elements along `dim`, in order; the first of equal ones."""
     keys = _keys(x, dim, descending=largest)
     n = keys.shape[-1]
     if keys.size <= FEW or 8 * k > n or k == 0:
         return _placed(_order(keys)[..., :k], x, dim)
     bound = np.partition(keys, k - 1, axis=-1)[..., k - 1 : k]
     chosen = keys <= bound
-    if (np.count_nonzero(chosen, axis=-1) > k).any():  # the bound comes more often than is wanted
+    if (np.count_nonzero(chosen, axis=-1) > k).any():  # more elements equal the bound than are needed
         below, equal = keys < bound, keys == bound
         wanted = k - np.count_nonzero(below, axis=-1, keepdims=True)
         chosen = below | (equal & (np.cumsum(equal, axis=-1) <= wanted))
@@ -112,7 +112,7 @@ def largest_places(x, k, dim, largest):
 
 
 def rank_places(x, k, dim):
-    """Where the k-th smallest element along `dim` is, as a dimension of size 1: of equals, as if all were sorted."""
+    """Return the index of the k-th smallest element along `dim`, as a dimension of size 1, by a stable sort."""
     keys = _keys(x, dim)
     bound = np.partition(keys, k - 1, axis=-1)[..., k - 1 : k]
     nth = k - np.count_nonzero(keys < bound, axis=-1, keepdims=True)
@@ -122,7 +122,7 @@ def rank_places(x, k, dim):
 
 
 def middle_places(x, dim, skip_nan):
-    """Where the lower median along `dim` is, as a dimension of size 1: the first NaN, unless these are skipped."""
+    """Return the index of the lower median along `dim`, with size 1; the first NaN's unless they are skipped."""
     n = x.shape[dim] if x.ndim else 1
     holes = np.isnan(x) if x.dtype.kind == "f" else None
     if holes is None or not holes.any():
@@ -137,7 +137,7 @@ def middle_places(x, dim, skip_nan):
 
 
 def lowest_middle(x, dims, keepdim, skip_nan):
-    """The lower median over dims: NaN where one is, or if these are skipped, where nothing else is."""
+    """Return the lower median over dims; NaN if one is there, or if all are skipped NaN."""
     if len(dims) == x.ndim:
         out = np.asarray(_middle_of_all(x.reshape(-1), skip_nan))
     else:
@@ -165,7 +165,7 @@ def _middle_of_all(x, skip_nan):
 
 
 def modal_places(x, dim):
-    """Where the most frequent value along `dim` was seen last; of equally frequent ones, the smallest."""
+    """Return the index of the last occurrence of the most frequent value along `dim`; of ties the smallest."""
     order = _order(_keys(x, dim))
     ranked = np.take_along_axis(np.moveaxis(np.atleast_1d(x), dim, -1), order, -1)
     places = np.arange(order.shape[-1])
@@ -177,7 +177,7 @@ def modal_places(x, dim):
 
 
 def order_statistics(x, ranks, dim):
-    """The elements that stand at `ranks` (from 0) when x is sorted along `dim`; all NaN where one is."""
+    """Return the elements at `ranks` (from 0) of x sorted along `dim`; all NaN if x has a NaN there."""
     rows = np.moveaxis(np.atleast_1d(x), dim, -1).copy()
     wanted = np.unique(ranks)
     if len(wanted) > SEVERAL:
@@ -194,7 +194,7 @@ def order_statistics(x, ranks, dim):
 
 
 def ranked_places(x, ranks, dim):
-    """Where `order_statistics` finds its elements; a NaN where one is."""
+    """Return the indices of the elements of `order_statistics`; a NaN's where there is one."""
     order = np.moveaxis(np.atleast_1d(sorting_places(x, dim, False)), dim, -1)
     holes = np.isnan(x).any(axis=dim).reshape(*order.shape[:-1], 1)
     return np.moveaxis(np.where(holes, order[..., -1:], order[..., ranks]), -1, dim)
@@ -204,7 +204,7 @@ def ranked_places(x, ranks, dim):
 
 
 def insertion_places(sequence, values, sorter, right):
-    """Before which element of the sorted rows each value belongs; `right`: after those that equal it."""
+    """Return the index in the sorted rows at which to insert each value; `right`: after equal elements."""
     if sorter is not None:
         sequence = np.take_along_axis(sequence, sorter, -1)
     side = "right" if right else "left"
@@ -217,7 +217,7 @@ def insertion_places(sequence, values, sorter, right):
 
 
 def distinct_values(x, counted):
-    """The different elements of a 1-d array in order, and how often each comes (nothing, unless asked for)."""
+    """Return the distinct elements of a 1-d array in order, and their counts (empty unless `counted`)."""
     ranked = np.sort(x)
     new = np.ones(x.size, bool)
     np.not_equal(ranked[1:], ranked[:-1], out=new[1:])
@@ -226,12 +226,12 @@ def distinct_values(x, counted):
 
 
 def run_starts(x):
-    """Runs of equal neighbours, of the slices of x along its first dimension: as `_runs` says."""
+    """Return the runs of equal neighbouring slices of x along its first dimension, like `_runs`."""
     return _runs(x.reshape(len(x), math.prod(x.shape[1:])), None)
 
 
 def sorted_run_starts(x):
-    """Equal slices of x along its first dimension, sorted: as `_runs` says."""
+    """Return the runs of equal slices of x along its first dimension, after sorting, like `_runs`."""
     rows = x.reshape(len(x), math.prod(x.shape[1:]))
     if rows.shape[1] == 1:
         return _runs(rows, _order(_keys(rows[:, 0], 0)))
@@ -255,7 +255,7 @@ def _runs(rows, order):
 
 
 def is_among(x, elements, assume_unique, invert):
-    """Whether each element of x is among others."""
+    """Return whether each element of x is among `elements`."""
     return np.isin(x, elements, assume_unique=assume_unique, invert=invert)
 
 
@@ -263,7 +263,7 @@ def is_among(x, elements, assume_unique, invert):
 
 
 def count_values(x, weights, minlength):
-    """How often each integer from 0 comes, or how much it weighs."""
+    """Return the count, or the total weight, of each integer from 0 on."""
     try:
         counts = np.bincount(x, weights, minlength)
     except ValueError as error:
@@ -274,15 +274,15 @@ def count_values(x, weights, minlength):
 
 
 def count_into_bins(x, bins, low, high, weight, density):
-    """How many elements are in each bin, or how much they weigh, and the edges: `bins` of equal width, or as given."""
+    """Return the count or total weight of each bin, and the edges: `bins` of equal width, or as given."""
     span = None if hasattr(bins, "dtype") else _range(x, low, high)
-    with np.errstate(invalid="ignore"):  # NaN where nothing is to be divided
+    with np.errstate(invalid="ignore"):  # NaN: the density of no elements
         hist, edges = np.histogram(x.reshape(-1), bins, span, density, None if weight is None else weight.reshape(-1))
     return hist.astype(x.dtype), edges.astype(x.dtype)
 
 
 def _range(x, low, high):
-    """Where bins begin and end: as given, else at the extremes (NumPy moves them apart where these are equal)."""
+    """Return the ends of the bins: as given, else the extremes (NumPy moves them apart if they are equal)."""
     if low == high:
         low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 1.0)
     if not math.isfinite(low) or not math.isfinite(high):
@@ -291,7 +291,7 @@ def _range(x, low, high):
 
 
 def count_into_boxes(x, edges, counts, spans, weight, density):
-    """The histogram of the rows of x, and the edges along each column: as given, or `counts` bins over `spans`."""
+    """Return the histogram of the rows of x, and the edges along each column: given, or `counts` over `spans`."""
     if not edges:
         given = spans or [(0.0, 0.0)] * len(counts)
         spans = [_range(column, *span) for column, span in zip(x.T, given, strict=True)]
@@ -304,7 +304,7 @@ def count_into_boxes(x, edges, counts, spans, weight, density):
 
 
 def nansum_over(x, dim, keepdim, dtype):
-    """The sum without NaN; only where the plain sum is NaN are they looked for."""
+    """Return the sum without NaN; NaN are searched only where the plain sum is NaN."""
     with np.errstate(invalid="ignore"):
         total = np.add.reduce(x, axis=dim, dtype=dtype, keepdims=keepdim)
         if total.dtype.kind == "f" and np.isnan(total).any():
@@ -313,19 +313,19 @@ def nansum_over(x, dim, keepdim, dtype):
 
 
 def running_extremes(x, dim, largest):
-    """The largest, or smallest, element up to each place, and where it is: the last of equals; NaN wins."""
+    """Return the running maximum or minimum and its index: the last of equal ones; NaN wins."""
     rows = np.ascontiguousarray(np.moveaxis(np.atleast_1d(x), dim, -1))
     best = (np.maximum if largest else np.minimum).accumulate(rows, axis=-1)
     hit = rows == best
     if x.dtype.kind == "f":
         hit |= np.isnan(rows)
-    hits = np.flatnonzero(hit)  # every row begins with one, which holds until the next
+    hits = np.flatnonzero(hit)  # every row begins with a hit, which is valid until the next one
     places = np.repeat(hits % max(rows.shape[-1], 1), np.diff(hits, append=hit.size)).reshape(rows.shape)
     return _placed(best, x, dim), _placed(places, x, dim)
 
 
 def linear_recurrence(b, a, dim):
-    """h[i] = b[i] + a[i] h[i - 1] along `dim`, in two rounds of sqrt(n) steps: within blocks, then from block to block.
+    """Return h[i] = b[i] + a[i] h[i - 1] along `dim`, by sqrt(n) steps within blocks, then sqrt(n) between blocks.
 
     G. E. Blelloch, Prefix sums and their applications, CMU-CS-90-190 (1990), section 1.4.
     """
@@ -344,7 +344,7 @@ def linear_recurrence(b, a, dim):
 
 
 def _blocks(x, dim, n, width):
-    """A copy of x with `dim` in front, in blocks of that width; the last one filled up with zeros."""
+    """Return a copy of x with `dim` first, in blocks of that width; the last one is padded with zeros."""
     rows = np.moveaxis(x, dim, 0)
     out = np.zeros((-(-n // width) * width, *rows.shape[1:]), x.dtype)
     out[:n] = rows
@@ -352,9 +352,9 @@ def _blocks(x, dim, n, width):
 
 
 def running_logsumexp(x, dim):
-    """log(cumsum(exp(x))), each sum relative to the largest term so far, so that nothing overflows."""
+    """Return log(cumsum(exp(x))), each sum relative to the largest term so far to avoid overflow."""
     rows = np.moveaxis(np.atleast_1d(x), dim, 0)
-    if x.dtype.kind == "c":  # a sum stays on the branch of the logarithm on which its larger part lies
+    if x.dtype.kind == "c":  # a sum keeps the branch of the logarithm of its larger part
         out = np.empty_like(rows)
         for i, row in enumerate(rows):
             out[i] = logaddexp(row, out[i - 1] if i else -math.inf)

@@ -1,4 +1,4 @@
-"""Sparse Jacobians as SciPy's arrays: which elements depend on which unknowns, and matrices from their compressed form.
+"""Sparse Jacobians as SciPy arrays: dependences of elements on unknowns, and decompression of matrices.
 
 A dependence is a boolean array with a row for each element and a column for each unknown.
 """
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def scipy_sparse():
-    """The module scipy.sparse, imported when first needed; ImportError names the extra to install."""
+    """Return the module scipy.sparse, imported at the first call; ImportError names the extra to install."""
     try:
         import scipy.sparse
     except ImportError as error:
@@ -22,30 +22,30 @@ def scipy_sparse():
 
 
 def on_itself(n):
-    """The dependence of n unknowns: each on itself."""
+    """Return the dependence of n unknowns on themselves: the identity."""
     return _rows(np.ones(n, np.intp), np.arange(n), n)
 
 
 def on_nothing(n, unknowns):
-    """The dependence of n elements that have no derivative."""
+    """Return the dependence of n elements without derivatives."""
     return _rows(np.zeros(n, np.intp), np.empty(0, np.intp), unknowns)
 
 
 def _rows(counts, columns, width):
-    """Return the compressed rows with `counts` entries each, in these columns."""
+    """Return a sparse array whose rows have `counts` entries each, in these columns."""
     starts = np.concatenate([[0], np.cumsum(counts)])
     return scipy_sparse().csr_array((np.ones(len(columns), bool), columns, starts), shape=(len(counts), width))
 
 
 def stacked(dependences):
-    """The dependence of the elements of several tensors, one after the other."""
+    """Return the dependence of the elements of several tensors, concatenated."""
     return dependences[0] if len(dependences) == 1 else scipy_sparse().vstack(dependences, format="csr")
 
 
 def alike(shape, out, dims):
-    """Labels, for elements of `shape` and of `out`, that are equal where all `dims` agree.
+    """Return labels for elements of `shape` and of `out` that are equal where all `dims` agree.
 
-    `dims` says of dimensions of the first which one of the second each is; sizes of 1 broadcast.
+    `dims` maps dimensions of the first shape to dimensions of the second; sizes of 1 broadcast.
     """
     sizes = [shape[d] for d in dims]
     numbers = np.arange(math.prod(sizes)).reshape(sizes)
@@ -53,7 +53,7 @@ def alike(shape, out, dims):
 
 
 def _laid_out(numbers, at, shape):
-    """Numbers along some dimensions of a shape, repeated along the others; flat."""
+    """Return values along some dimensions of a shape, repeated along the others; flat."""
     sizes = [1] * len(shape)
     for d, size in zip(at, numbers.shape, strict=True):
         sizes[d] = size
@@ -61,13 +61,13 @@ def _laid_out(numbers, at, shape):
 
 
 def as_labels(array, rows):
-    """Labels that an operator computed, as integers: 1 is the first, 0 is none; -1 here."""
+    """Return labels that an operator computed as integers from 0; its 0, no label, becomes -1."""
     numbers = np.real(array).round().astype(np.int64) - 1
     return numbers.reshape(rows, -1) if rows else numbers.reshape(0, 1)
 
 
 def linked(dependence, into, out, rows):
-    """The dependence of `rows` elements, each on those that have one of its labels; None: it is its own label."""
+    """Return the dependence of `rows` elements on those that share a label; None: an element is its own label."""
     count = dependence.shape[0]
     if into is not None:
         count = rows if out is None else 1 + max(into.max(initial=-1), out.max(initial=-1))
@@ -76,15 +76,15 @@ def linked(dependence, into, out, rows):
 
 
 def _chosen(labels, count):
-    """A row for each element, with entries at its labels."""
+    """Return a sparse array with a row for each element and entries at its labels."""
     labels = labels[:, None] if labels.ndim < 2 else labels
     there = labels >= 0
-    assert labels.max(initial=-1) < count, "labels are numbers of elements"  # SciPy does not look
+    assert labels.max(initial=-1) < count, "labels are numbers of elements"  # SciPy does not check
     return _rows(there.sum(1), labels[there], count)
 
 
 def as_pattern(matrix):
-    """A SciPy sparse array, or a dense one, as a boolean one in row order; zeros that are stored count as entries."""
+    """Return a SciPy sparse or dense array as a boolean CSR array; stored zeros count as entries."""
     pattern = scipy_sparse().csr_array(matrix)
     pattern = scipy_sparse().csr_array(
         (np.ones(pattern.indices.size, bool), pattern.indices, pattern.indptr), shape=pattern.shape, copy=True
@@ -94,7 +94,7 @@ def as_pattern(matrix):
 
 
 def symmetric(pattern):
-    """The pattern with the mirror image of each entry."""
+    """Return the pattern united with its transpose."""
     return as_pattern(pattern + transposed(pattern))
 
 
@@ -102,28 +102,28 @@ def symmetric(pattern):
 
 
 def lists(pattern):
-    """Per row the columns of its entries."""
+    """Return for each row the columns of its entries."""
     columns, starts = pattern.indices.tolist(), pattern.indptr.tolist()
     return [columns[a:b] for a, b in pairwise(starts)]
 
 
 def transposed(pattern):
-    """The pattern with rows and columns exchanged, in row order."""
+    """Return the transposed pattern as a CSR array."""
     return pattern.T.tocsr()
 
 
 def most_in_a_row(pattern):
-    """The number of entries of the fullest row."""
+    """Return the number of entries of the fullest row."""
     return int(np.diff(pattern.indptr).max(initial=0))
 
 
 def as_colors(colors):
-    """Colours as an array of integers."""
+    """Return colours as an array of integers."""
     return np.array(colors, np.intp)
 
 
 def seeds(colors, count, dtype, shape):
-    """An array of `shape` for each colour, with ones where that is."""
+    """Return an array of `shape` for each colour, with ones at the elements of that colour."""
     out = np.zeros((count, len(colors)), dtype)
     there = np.flatnonzero(colors >= 0)
     out[colors[there], there] = 1
@@ -131,7 +131,7 @@ def seeds(colors, count, dtype, shape):
 
 
 def entries(pattern, colors, products, by):
-    """The entries of a matrix, in the order of its pattern, from sums of its columns, or rows, of each colour."""
+    """Return the entries of a matrix, in its pattern's order, from the sums of columns or rows of each colour."""
     rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
     columns = pattern.indices
     if by == "rows":
@@ -143,14 +143,14 @@ def entries(pattern, colors, products, by):
 
 
 def _alone(rows, colors, count):
-    """Whether an entry is the only one of its colour in its row."""
+    """Return whether each entry is the only one of its colour in its row."""
     places = rows * count + colors
     _, inverse, repeats = np.unique(places, return_inverse=True, return_counts=True)
     return repeats[inverse] == 1
 
 
 def assembled(pattern, data, dtype):
-    """A sparse array with these entries, in memory of its own."""
+    """Return a sparse array with these entries, in new memory."""
     return scipy_sparse().csr_array(
         (data.astype(dtype), pattern.indices.copy(), pattern.indptr.copy()), shape=pattern.shape
     )

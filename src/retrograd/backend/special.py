@@ -1,4 +1,4 @@
-"""Elementwise functions that NumPy lacks: some of our own, which need no SciPy; the others are SciPy's."""
+"""Elementwise functions that NumPy lacks: kernels without SciPy, then SciPy's functions."""
 
 import math
 
@@ -55,7 +55,7 @@ __all__ = [
 
 
 def scipy_special():
-    """The module scipy.special, imported when an operator first needs it; ImportError names the extra to install."""
+    """Return the module scipy.special, imported at the first call; ImportError names the extra to install."""
     try:
         import scipy.special
     except ImportError as error:
@@ -64,7 +64,7 @@ def scipy_special():
 
 
 def of_reals(name, kernel):
-    """The kernel, which refuses complex numbers by name, and answers in the dtype of its operands."""
+    """Wrap a kernel to raise for complex numbers and to return the dtype of its operands."""
 
     def checked(*operands, **params):
         dtype = next(o.dtype for o in operands if hasattr(o, "dtype"))
@@ -77,9 +77,9 @@ def of_reals(name, kernel):
 
 
 def _of_floats(name, kernel):
-    """A kernel for float32 and float64, which refuses complex numbers and takes half precision by way of single.
+    """Wrap a kernel for float32 and float64: raise for complex numbers, compute half precision in single.
 
-    Operands are of one dtype; settings, Python's numbers, come behind.
+    Operands have one dtype; settings, which are Python numbers, follow them.
     """
 
     def function(x, *others):
@@ -95,7 +95,7 @@ def _of_floats(name, kernel):
 
 
 def _or_complex(name, kernel, formula):
-    """`_of_floats`, with a formula for complex numbers."""
+    """Wrap a kernel like `_of_floats`, with a formula for complex numbers."""
     of_floats = _of_floats(name, kernel)
 
     def function(x, *others):
@@ -115,7 +115,7 @@ softplus, softplus_grad = _of_floats("softplus", kernels.softplus), _of_floats("
 
 
 def _complex_sigmoid(x):
-    """Without overflow: the exponential is of numbers whose real part is never positive."""
+    """Return the sigmoid without overflow: real parts in the exponential are never positive."""
     low = x.real < 0
     e = np.exp(np.where(low, x, -x))
     return np.where(low, e, np.ones((), x.dtype)) / (1 + e)
@@ -137,12 +137,12 @@ tanh_grad = _or_complex("tanh", kernels.tanh_grad, reference.tanh_grad)
 
 
 def xlogy(x, y):
-    """x log(y), and 0 where x is 0, unless y is NaN."""
+    """Return x log(y), and 0 where x is 0, unless y is NaN."""
     return _times_log(x, y, np.log)
 
 
 def xlog1py(x, y):
-    """x log(1 + y), and 0 where x is 0, unless y is NaN."""
+    """Return x log(1 + y), and 0 where x is 0, unless y is NaN."""
     return _times_log(x, y, np.log1p)
 
 
@@ -153,9 +153,9 @@ def _times_log(x, y, log):
 
 
 def complex_log1p(x):
-    """log(1 + x) with all digits of the real part near 0, and in range for the largest numbers, unlike NumPy's."""
+    """Return log(1 + x), accurate near 0 and without overflow for large numbers, unlike NumPy's."""
     y = np.array(x)
-    y.real += 1  # 1 + x loses the sign of an imaginary part of -0, which says on which side of the cut x is
+    y.real += 1  # 1 + x loses the sign of an imaginary part -0, which is the side of the branch cut
     out = np.asarray(np.log(y))
     near = np.maximum(np.abs(x.real), np.abs(x.imag)) < 0.5
     re, im = np.where(near, x.real, 0), np.where(near, x.imag, 0)
@@ -164,21 +164,21 @@ def complex_log1p(x):
 
 
 def logaddexp(a, b):
-    """log(exp(a) + exp(b)), without overflow; for complex values on the branch of the larger one."""
+    """Return log(exp(a) + exp(b)) without overflow; for complex values on the branch of the larger one."""
     if (a if hasattr(a, "dtype") else b).dtype.kind == "c":
         return _complex_logaddexp(a, b)
     return _log_of_sum(a, b, 1)
 
 
 def logaddexp2(a, b):
-    """log2(2^a + 2^b), without overflow."""
+    """Return log2(2^a + 2^b) without overflow."""
     if (a if hasattr(a, "dtype") else b).dtype.kind == "c":
         raise TypeError("logaddexp2: complex numbers are not supported")
     return _log_of_sum(a, b, math.log(2))
 
 
 def _log_of_sum(a, b, log_base):
-    """The larger of two numbers, and the logarithm of 1 + base^-|a - b|: many times faster than NumPy's."""
+    """Return max(a, b) + log(1 + base^-|a - b|), many times faster than NumPy's functions."""
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         out = np.asarray(np.abs(a - b))
         out *= -log_base
@@ -186,7 +186,7 @@ def _log_of_sum(a, b, log_base):
         out /= log_base
         out += np.maximum(a, b)
     holes = np.isnan(out)
-    if holes.any():  # of equal infinities the difference is NaN, the sum is itself
+    if holes.any():  # the difference of equal infinities is NaN; the result is that infinity
         np.copyto(out, a, where=holes & np.equal(a, b))
     return out
 
@@ -202,17 +202,17 @@ def _complex_logaddexp(a, b):
 
 
 def _of_infinities(small, large):
-    """log(exp(a) + exp(b)) of infinite real parts of the same sign."""
+    """Return log(exp(a) + exp(b)) for infinite real parts of the same sign."""
     return np.where(np.real(small) < 0, small, np.log(np.exp(small) + np.exp(large)))
 
 
 def entr(x):
-    """-x log(x); 0 at 0, -inf below."""
+    """Return -x log(x); 0 at 0, -inf below."""
     return np.where(x < 0, -math.inf, 0 - xlogy(x, x))
 
 
 def logit(x):
-    """log(x / (1 - x)); NaN where x is no probability."""
+    """Return log(x / (1 - x)); NaN for x outside [0, 1]."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.log(x / (1 - x))
 
@@ -221,18 +221,18 @@ def logit(x):
 
 
 def sinc(x):
-    """sin(pi x) / (pi x), and 1 at 0."""
+    """Return sin(pi x) / (pi x), and 1 at 0."""
     x = np.where(x == 0, x.dtype.type(1e-20), x)
     return np.sin(_reduced(x) * math.pi) / (x * math.pi)
 
 
 def _reduced(x):
-    """Real x without a multiple of 2, which is exact, so that sin(pi x) keeps its digits."""
+    """Return real x minus a multiple of 2, which is exact, so that sin(pi x) keeps its digits."""
     return x - 2 * np.rint(x / 2) if x.dtype.kind == "f" else x
 
 
 def sinc_derivative(x, order):
-    """The derivative of that order of sin(pi x) / (pi x): for small |pi x| its power series, else a recurrence."""
+    """Return a derivative of sin(pi x) / (pi x) by its power series for small |pi x|, else by a recurrence."""
     near = np.abs(x) * math.pi <= order + 1
     out = np.empty_like(x)
     out[near] = _sinc_series(x[near] * math.pi, order)
@@ -241,7 +241,7 @@ def sinc_derivative(x, order):
 
 
 def _sinc_series(y, order):
-    """The integral of (pi t)^order cos(y t + order pi/2) over t from 0 to 1, term by term of the cosine."""
+    """Return the integral of (pi t)^order cos(y t + order pi/2) over [0, 1], by the cosine's power series."""
     total = np.zeros_like(y)
     for power in range(order % 2, 3 * order + 24, 2):
         sign = 1 - (power + order) % 4
@@ -250,7 +250,7 @@ def _sinc_series(y, order):
 
 
 def _sinc_recurrence(x, order):
-    """From the product rule for x times sinc; stable where |pi x| > order."""
+    """Return the derivative from the product rule for x times sinc; stable where |pi x| > order."""
     turned = _reduced(x) * math.pi
     out = np.sin(turned) / (x * math.pi)
     for k in range(1, order + 1):
@@ -262,7 +262,7 @@ def _sinc_recurrence(x, order):
 
 
 def recurrence(x, n, first, step):
-    """p_n(x): p_0 = 1, p_1 = first(x), p_(k+1) = step(k, x, p_k, p_(k-1)), k from 1; 0 where n is negative."""
+    """Return p_n(x): p_0 = 1, p_1 = first(x), p_(k+1) = step(k, x, p_k, p_(k-1)), k from 1; 0 for negative n."""
     x, n = np.asarray(x, np.result_type(x, n)), np.trunc(n)
     before, now = np.ones_like(x), first(x)
     out = np.where(n == 0, before, np.where(n == 1, now, np.zeros((), x.dtype)))
@@ -276,7 +276,7 @@ def recurrence(x, n, first, step):
 
 
 def lerp(a, b, weight):
-    """From a to b, as far as weight says: exact at both ends."""
+    """Return a + weight (b - a), exact at both ends."""
     way = b - a
     if isinstance(weight, np.ndarray):
         return np.where(weight < 0.5, a + weight * way, b - way * (1 - weight))
@@ -284,7 +284,7 @@ def lerp(a, b, weight):
 
 
 def _check_numbers(name, a, b):
-    """The dtype of the two; booleans are refused: NumPy makes int8 of them."""
+    """Return the common dtype; raise for booleans, of which NumPy would make int8."""
     dtype = (a if hasattr(a, "dtype") else b).dtype
     if dtype.kind == "b":
         raise TypeError(f"{name}: not defined for bool")
@@ -292,7 +292,7 @@ def _check_numbers(name, a, b):
 
 
 def _check_divisor(name, a, b):
-    """Refuse to divide integers by 0, where NumPy warns and answers 0."""
+    """Raise for a division of integers by 0, where NumPy warns and returns 0."""
     if _check_numbers(name, a, b).kind in "iu" and not np.all(b) and np.size(a):
         raise ZeroDivisionError(f"{name}: integers can't be divided by 0")
 
@@ -312,7 +312,7 @@ right_shift = _checked(_check_numbers, "bitwise_right_shift", np.right_shift)
 
 
 def power(a, b):
-    """a to the power b; of integers rounded towards 0, unless b is a negative number: then it is refused."""
+    """Return a to the power b; integers are rounded towards 0, and raise for Python numbers b below 0."""
     kind = _check_numbers("pow", a, b).kind
     if kind == "c":
         return _complex_power(a, b)
@@ -325,7 +325,7 @@ def power(a, b):
 
 
 def _complex_power(a, b):
-    """NumPy's; where that is NaN since it squares numbers that are too large, exp(b log(a))."""
+    """Return NumPy's power; exp(b log(a)) where that is NaN because it squares numbers that are too large."""
     with np.errstate(over="ignore", invalid="ignore"):
         out = np.asarray(a**b)
     lost = np.isnan(out) & ~np.isnan(a) & ~np.isnan(b) & np.not_equal(a, 0)
@@ -333,7 +333,7 @@ def _complex_power(a, b):
 
 
 def isclose(a, b, *, rtol, atol, equal_nan):
-    """NumPy's; of floats and complex numbers such that neither distance nor tolerance overflows to "close"."""
+    """Return NumPy's `isclose`, but without errors or tolerances that overflow to "close"."""
     if np.result_type(a, b).kind not in "fc":
         return np.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -343,7 +343,7 @@ def isclose(a, b, *, rtol, atol, equal_nan):
 
 
 def quotient(a, b, rounding_mode):
-    """a / b, rounded down ("floor") or towards 0 ("trunc")."""
+    """Return a / b, rounded down ("floor") or towards 0 ("trunc")."""
     _check_divisor("div", a, b)
     if rounding_mode == "floor":
         return np.floor_divide(a, b)
@@ -357,12 +357,12 @@ def quotient(a, b, rounding_mode):
 
 
 def i0(x):
-    """The modified Bessel function of order 0: SciPy's, which is quicker than NumPy's."""
+    """Return the modified Bessel function of order 0, from SciPy, which is faster than NumPy."""
     return scipy_special().i0(x)
 
 
 def gammaln(x):
-    """The logarithm of |gamma(x)|: SciPy's, which overflows at the smallest numbers and cancels near 1 and 2."""
+    """Return log(|gamma(x)|); SciPy's overflows at the smallest numbers and cancels near 1 and 2."""
     x = np.asarray(x)
     out = np.asarray(scipy_special().gammaln(x))
     _replace(out, np.abs(x) < np.finfo(out.dtype).smallest_normal, x, _gammaln_near_zero)
@@ -382,7 +382,7 @@ def _replace(out, where, x, function):
         out[where] = function(x[where])
 
 
-# zeta(k) / k for k from 2 on: the coefficients of log(gamma(1 - d)) behind that of Euler's constant.
+# zeta(k) / k for k from 2 on: the coefficients of log(gamma(1 - d)) after Euler's constant.
 _ZETA_PARTS = [
     0.8224670334241132, 0.40068563438653143, 0.27058080842778454, 0.207385551028674, 0.16955717699740822,
     0.14404989676884614, 0.12550966952474304, 0.11133426586956469, 0.10009945751278179, 0.09095401714582904,
@@ -401,7 +401,7 @@ def _gammaln_near_two(x):
 
 
 def _horner(coefficients, x):
-    """The sum of coefficients times powers of x, from 0 on."""
+    """Return the sum of coefficients times powers of x, from 0 on."""
     out = np.zeros_like(x)
     for c in reversed(coefficients):
         out = out * x + c
@@ -409,7 +409,7 @@ def _horner(coefficients, x):
 
 
 def iv(v, x):
-    """The modified Bessel function of the first kind; by its limits at 0 and far from it, where SciPy says NaN."""
+    """Return the modified Bessel function of the first kind; its limits at 0 and infinity where SciPy returns NaN."""
     out = scipy_special().iv(v, x)
     near = np.abs(x) < 1e-100
     out = _where_lost(out, v, x, lambda v, x: (x / 2) ** v / scipy_special().gamma(v + 1), near)
@@ -417,7 +417,7 @@ def iv(v, x):
 
 
 def ive(v, x):
-    """The same times exp(-|x|); far from 0 its limit, where SciPy says NaN."""
+    """Return exp(-|x|) iv(v, x); far from 0 its limit, where SciPy returns NaN."""
     out = scipy_special().ive(v, x)
     near = np.abs(x) < 1e-100
     out = _where_lost(out, v, x, lambda v, x: (x / 2) ** v / scipy_special().gamma(v + 1), near)
@@ -442,7 +442,7 @@ k1, k1e = (_near_zero(name, lambda x: 1 / x) for name in ("k1", "k1e"))
 
 
 def _where_lost(out, v, x, function, where):
-    """`out`, and where that is NaN without reason, a function, as far as `where` says so."""
+    """Return `out`, with a function's values at the elements of `where` that are NaN for operands without NaN."""
     lost = np.isnan(out) & where & ~np.isnan(x) & ~np.isnan(v)
     if not lost.any():
         return out
@@ -454,7 +454,7 @@ def _where_lost(out, v, x, function, where):
 
 
 def airy(x):
-    """Ai and its derivative, by their limits far from 0, where SciPy says NaN."""
+    """Return Ai and its derivative, by their limits far from 0, where SciPy returns NaN."""
     value, slope = map(np.asarray, scipy_special().airy(x)[:2])
     lost = np.isnan(value) & ~np.isnan(x)
     if lost.any():
@@ -463,7 +463,7 @@ def airy(x):
 
 
 def _airy_far_away(x):
-    """0 to the right; to the left waves of phase zeta + pi / 4."""
+    """Return the limits of `airy`: 0 to the right; to the left waves of phase zeta + pi / 4."""
     with np.errstate(over="ignore", invalid="ignore"):
         size = np.abs(x)
         zeta, root = size**1.5 / 1.5, size**0.25
@@ -473,7 +473,7 @@ def _airy_far_away(x):
 
 
 def polygamma(x, n):
-    """The derivative of order n of digamma, from the Hurwitz zeta function."""
+    """Return the derivative of order n of digamma, from the Hurwitz zeta function."""
     if n == 0:
         return scipy_special().psi(x)
     out = (-1) ** (n + 1) * float(math.factorial(n)) * scipy_special().zeta(x.dtype.type(n + 1), x)

@@ -6,7 +6,7 @@ from retrograd import kernels
 
 
 def update_kernel(name, arrays):
-    """The kernel of that name, if the arrays are NumPy's, of one shape and of one dtype that it knows; else None."""
+    """Return the kernel of that name if the arrays are NumPy's and share a shape and a float dtype; else None."""
     first = arrays[0]
     if type(first) is not np.ndarray or first.dtype.char not in "fd":
         return None
