@@ -1,4 +1,4 @@
-"""Custom operators: defined, extended and checked, in the registry of the library's own operators."""
+"""Custom operators: defining, extending and checking them; they share the registry of the built-in operators."""
 
 import importlib
 from typing import Any
@@ -40,7 +40,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import the checks on first access, since their layer is above all others."""
+    """Import the checks on first access, because their layer is above all others."""
     if name != "opcheck":
         raise AttributeError(f"module 'retrograd.library' has no attribute {name!r}")
     globals()[name] = found = importlib.import_module("retrograd.testing").opcheck

@@ -21,9 +21,9 @@ def _library(ns: str, lib: Library | None) -> Library:
 def define(
     qualname: str | Library, schema: str, alias_analysis: str = "", *, lib: Library | None = None, tags: Any = ()
 ) -> Any:
-    """Define "namespace::name" with a schema that has no name, until `lib` ends, if there is one; returns the name.
+    """Define "namespace::name" with a schema without a name, and return the name.  With `lib`, until that ends.
 
-    `define(lib, "name(...) -> ...")`, PyTorch's older way, is a decorator for what runs the operator.
+    `define(lib, "name(...) -> ...")`, PyTorch's older form, is a decorator for the function that runs the operator.
 
     >>> import retrograd as rg
     >>> rg.library.define("docs::shifted", "(Tensor x, *, float by=1.0) -> Tensor")
@@ -47,10 +47,10 @@ def _implemented(lib: Library, name: Any, key: str, func: Callable) -> Callable:
 
 
 def impl(qualname: str | Library, types: str | Sequence[str], func: Any = None, *, lib: Library | None = None) -> Any:
-    """Decorator: register a kernel for kinds of arrays, "cpu", "cuda", "nested" or "default", until `lib` ends, if
-    there is one.
+    """Decorator: register a kernel for kinds of arrays: "cpu", "cuda", "nested" or "default".  With `lib`, until that
+    ends.
 
-    `impl(lib, name, dispatch_key)`, PyTorch's older way, is a decorator too.
+    `impl(lib, name, dispatch_key)`, PyTorch's older form, is a decorator too.
     """
     if isinstance(qualname, Library):
         return functools.partial(_implemented, qualname, types, func or "")
@@ -77,7 +77,7 @@ def register_fake(
 ) -> Any:
     """Decorator: register the function that returns the result's shape and dtype; see `CustomOperator.impl_abstract`.
 
-    With a library, until that ends.  With `allow_override=False` a second one is a RuntimeError.
+    With a library, until that ends.  With `allow_override=False` a second registration is a RuntimeError.
 
     >>> import retrograd as rg
     >>> name = rg.library.define("docs::row_sums", "(Tensor x) -> Tensor")
@@ -106,8 +106,9 @@ def register_kernel(
     *,
     lib: Library | None = None,
 ) -> Any:
-    """Decorator: a kernel for kinds of arrays, None for all; see `CustomOperator.impl`.  With a library, until that
-    ends.
+    """Decorator: register a kernel for kinds of arrays, None for all; see `CustomOperator.impl`.
+
+    With a library, until that ends.
 
     >>> import retrograd as rg
     >>> name = rg.library.define("docs::thrice", "(Tensor x) -> Tensor")
@@ -148,7 +149,7 @@ def register_autograd(
 
 
 def register_vmap(op: str | CustomOperator, func: Callable | None = None, /, *, lib: Library | None = None) -> Any:
-    """Decorator: the operator on a batch; see `CustomOperator.impl_vmap`.  With a library, until that ends.
+    """Decorator: register the batching rule; see `CustomOperator.impl_vmap`.  With a library, until that ends.
 
     >>> import retrograd as rg
     >>> @rg.library.custom_op("docs::negative", mutates_args=())

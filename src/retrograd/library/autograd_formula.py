@@ -1,4 +1,4 @@
-"""Gradient formulas of custom operators: what a call saves, what the formula returns, and checks of both."""
+"""Gradient formulas of custom operators: the saved values, the returned gradients, and checks of both."""
 
 import weakref
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ from retrograd.library.schema import CustomSchema, is_list
 
 
 class Call:
-    """One call: flat inputs, params, the tensors that came out, how the result is made of them (None: it is one)."""
+    """One call: its flat inputs, params, output tensors, and the structure of the result (None: a single tensor)."""
 
     __slots__ = ("inputs", "outs", "params", "schema", "structure")
 
@@ -45,17 +45,17 @@ def split(out: Any) -> tuple[list[Tensor], Structure | None]:
     return ([out], None) if isinstance(out, Tensor) else (list(out[:-1]), out[-1])
 
 
-# -------------------------------------------------------------------------------------------------- what is kept
+# -------------------------------------------------------------------------------------------------- saved values
 
 
 class Context(FunctionCtx):
     """The ctx that a call passes to its gradient formula."""
 
     _params: dict  # of the call
-    _avals: list  # per flat input its shape and dtype, None if it was no tensor
+    _avals: list  # shape and dtype of each flat input, None for a non-tensor
     _structure: Structure | None
-    _pull: Part | None  # the formula of the newer face when the call was made
-    _kept: Structure | None = None  # how what impl_save_for_backward returned is made of the saved tensors
+    _pull: Part | None  # the newer interface's formula at the time of the call
+    _kept: Structure | None = None  # the structure of impl_save_for_backward's result
 
 
 def keep(parts: Parts, call: Call, needed: Sequence[bool]) -> Context:
@@ -135,14 +135,14 @@ def differentiable(name: str, parts: Parts, call: Call) -> list[bool]:
     return [m and f for m, f in zip(marks, floating, strict=True)]
 
 
-# --------------------------------------------------------------------------------------------- what comes back
+# --------------------------------------------------------------------------------------------- returned gradients
 
 
 def gradients(op: Any, parts: Parts, fn: GradFn, cotangents: tuple, wanted: list[bool]) -> list:
     """Return the cotangent of each edge of a node, by the user's formula."""
     ctx, state = fn.params["ctx"], current()
     recorded = state.level is not None or state.grad_enabled
-    saved = saved_of(fn) if recorded or ctx._kept is not None else ()  # others ask the ctx
+    saved = saved_of(fn) if recorded or ctx._kept is not None else ()  # otherwise ctx.saved_tensors unpacks them
     found = pulled(op.schema, parts, ctx, saved, cotangents, wanted)
     if not recorded:
         return found
@@ -212,7 +212,7 @@ def _lonely(name: str, found: str, part: Part, missing: str) -> RuntimeError:
 
 
 def _as_results(structure: Structure, grads: list) -> tuple:
-    """The gradients of the outputs, one argument for each: lists of lists, None of what is no tensor."""
+    """Return the gradients of the outputs, one argument for each: lists for lists, None for non-tensors."""
     found = structure.only(grads)
     return found if isinstance(found, tuple) else (found,)
 

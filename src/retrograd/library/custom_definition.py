@@ -17,7 +17,7 @@ from retrograd.library.operator_outputs import Structure, taken_apart
 from retrograd.library.registration import Parts
 from retrograd.library.schema import CustomSchema
 
-KINDS = {"numpy": "cpu", "cupy": "cuda", "ragged": "nested"}  # a kind of array by the namespace of its functions
+KINDS = {"numpy": "cpu", "cupy": "cuda", "ragged": "nested"}  # kinds of arrays by namespace
 
 
 class CustomDefinition(
@@ -27,7 +27,7 @@ class CustomDefinition(
     vmap_fallback="no batching rule is registered",
     takes_randomness=True,
 ):
-    """Everything about one custom operator; each has a subclass, with its own schema and parts."""
+    """The definition of one custom operator; each is a subclass with its own schema and parts."""
 
     schema: CustomSchema
     parts: Parts
@@ -96,7 +96,7 @@ class CustomDefinition(
         marks = autograd_formula.differentiable(name, cls.parts, made)
         wanted = [m and not any(out is f for f in ctx._fixed) for out, m in zip(made.outs, marks, strict=True)]
         seeds = [waves(out) for out, w in zip(made.outs, wanted, strict=True) if w]
-        with override_state("saving", None):  # hooks of saved tensors, a checkpoint's say, are for graphs that stay
+        with override_state("saving", None):  # this graph is temporary: no hooks of saved tensors
             with level:
                 leaves = [leaf_at(level, x) for x in seeds]
                 found = autograd_formula.pulled(cls.schema, cls.parts, ctx, ctx._saved, _placed(leaves, wanted), moving)
@@ -131,7 +131,7 @@ def _dims_of(parameter: Any, dims: dict) -> Any:
 
 
 def _zeros(aval: Aval) -> Tensor:
-    """Return zeros that take no memory."""
+    """Return zeros, expanded from one element to save memory."""
     return registry["expand"](registry["zeros"]((), dtype=aval.dtype), aval.shape)
 
 
@@ -151,7 +151,7 @@ def _one_by_one(op: Any, batched: tuple[bool, ...], n: int, args: tuple, params:
 
 
 def _shared(name: str, structures: list[Structure | None]) -> Structure | None:
-    """How the results of all examples are made of their tensors; what is no tensor must be the same in each."""
+    """Return the structure of the results of all examples; their values that are no tensors must be equal."""
     first = structures[0]
     for i, other in enumerate(structures):
         if first is not None and other is not None and (other.leaves, other.spec) != (first.leaves, first.spec):

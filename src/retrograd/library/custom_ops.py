@@ -1,4 +1,4 @@
-"""`custom_op`: define operators, and register them."""
+"""`custom_op`: define and register operators."""
 
 import functools
 import inspect
@@ -27,19 +27,19 @@ def custom_op(
     schema: str | None = None,
     tags: Any = None,
 ) -> Any:
-    """Define an operator "namespace::name": a function that levels, graphs and the engine take for one of ours.
+    """Define an operator "namespace::name", which levels, graphs and the engine treat like a built-in one.
 
     With `mutates_args`, the names of the arguments that it writes to, the function is the kernel, for `device_types`
-    or for all kinds of arrays; formulas and rules are registered by the methods of the operator that is returned; a
-    call without a formula fails in the backward pass, and a second definition takes the place of the first.
+    or for all kinds of arrays.  Formulas and rules are registered by methods of the returned operator.  A call
+    without a formula fails in the backward pass.  A second definition replaces the first.
 
-    Without, in PyTorch's older way, the function only has the signature, kernels come by `impl`, and the second
-    argument may be the schema; a call that needs a formula fails without, and nothing is replaced.
+    Without it, in PyTorch's older form, the function only has the signature, kernels are registered by `impl`, and
+    the second argument may be the schema.  A call that needs a missing formula fails, and nothing is replaced.
 
-    The schema is read off the annotations if it is not given.  `tags` is there for PyTorch's sake.
+    Without a schema, it is inferred from the annotations.  `tags` is ignored; it exists for PyTorch's signature.
 
-    Raises ValueError for a name without namespace, a namespace that is ours, or a schema that can't be read or
-    inferred; RuntimeError for a second definition where nothing is replaced.
+    Raises ValueError for a name without namespace, a reserved namespace, or a schema that can't be parsed or
+    inferred; RuntimeError for a second definition in the older form.
 
     >>> import retrograd as rg
     >>> @rg.library.custom_op("docs::cube", mutates_args=())
@@ -105,7 +105,7 @@ def renamed(name: str, schema: CustomSchema) -> CustomSchema:
 
 
 def register(schema: CustomSchema, *, strict: bool) -> CustomOperator:
-    """A new operator in the registry; of the newer face it takes the place of one by the same name."""
+    """Add a new operator to the registry; in the newer form it replaces one of the same name."""
     known, place = registry.get(schema.name), user_line()
     if known is not None and (strict or known.parts.strict):
         raise RuntimeError(second_definition(known, place))
@@ -131,7 +131,7 @@ def forget(operator: CustomOperator) -> None:
 
 
 def found(op: str | CustomOperator) -> CustomOperator:
-    """Return the operator, given itself or by its name."""
+    """Return the operator, given as itself or by name."""
     known = registry.get(op) if isinstance(op, str) else op
     if not isinstance(known, CustomOperator):
         raise RuntimeError(f"library: no operator {op!r} is defined; define it first, by custom_op or define")

@@ -12,7 +12,7 @@ Pairs = Sequence[tuple[Tensor, Tensor]]
 
 
 def waves(like: Tensor) -> Tensor:
-    """Numbers that are all different: a cotangent that a formula can't take for a constant."""
+    """Return distinct values: a cotangent that a formula can't treat as a constant."""
     n = registry["arange"](1, like.numel() + 1, 1)
     cosines = registry["reshape"](registry["cos"](n), like.shape)
     if like.dtype.kind == "c":
@@ -21,10 +21,10 @@ def waves(like: Tensor) -> Tensor:
 
 
 def check_transposed(name: str, outs: Pairs, inputs: Pairs) -> None:
-    """Refuse tangents that don't fit the formula: of each output the cotangent and tangent, of each input the same.
+    """Raise if tangents contradict the formula, given (cotangent, tangent) pairs of outputs and of inputs.
 
-    Where a formula maps the cotangent w to f(w), the tangents u of the outputs and t of the inputs have
-    <w, u> = <f(w), t>; but not where a term of it has left the graph, or is not linear.  NaN fits everything.
+    If a formula maps the cotangent w to f(w), the tangents u of the outputs and t of the inputs satisfy
+    <w, u> = <f(w), t>, except if one of its terms has left the graph or is not linear.  NaN passes the check.
     """
     level = current().level
     with at(None, False):
@@ -40,7 +40,7 @@ def check_transposed(name: str, outs: Pairs, inputs: Pairs) -> None:
 
 
 def _products(level: Level | None, pairs: Pairs) -> tuple[Tensor, Tensor]:
-    """Return for each example the real sum of the products of all pairs, and a bound of its size."""
+    """Return for each example the real sum of the products of all pairs, and a bound of its magnitude."""
     total = scale = registry["zeros"](())
     for a, b in pairs:
         product = registry["real"](_grounded(level, a) * _grounded(level, b))
@@ -50,7 +50,7 @@ def _products(level: Level | None, pairs: Pairs) -> tuple[Tensor, Tensor]:
 
 
 def _grounded(level: Level | None, x: Tensor) -> Tensor:
-    """A tensor on the ground: a dimension for each batch around, 1 where all share it, and one for its numbers."""
+    """Return a tensor at the ground with a dimension per enclosing batch (1 if shared) and one for its elements."""
     sizes = [math.prod(x.shape)]
     while level is not None:
         if isinstance(level, VmapLevel):

@@ -1,4 +1,4 @@
-"""Checks of gradients that left the graph in a formula and are differentiated again: no silent zeros."""
+"""Checks against silent zeros when gradients that left the graph in a formula are differentiated again."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from retrograd.levels.grad import leaf_at
 
 
 class _Refusal:
-    """The operator of a gradient that can't be differentiated."""
+    """The operator of a gradient that can't be differentiated; its backward pass raises."""
 
     name = "Error"
     reduces_cotangent = False
@@ -28,11 +28,11 @@ class _Refusal:
 
 
 def checked(name: str, formula: Callable, cotangents: Sequence, kept: Sequence, found: list) -> list:
-    """Return a formula's gradients after checking that they can be differentiated where that may be needed.
+    """Return a formula's gradients after checking that they are differentiable where that may be needed.
 
-    A formula is linear in the cotangents.  If these have derivatives that what it found has not, it has left the graph.
-    If only what it kept has some, they may be zero: a formula has stayed in the graph if it depends on cotangents that
-    are in one.  What has left is refused at once, or on the ground, where maybe nobody asks, in the next backward pass.
+    A formula is linear in the cotangents.  If these have derivatives and its results have none, it has left the graph.
+    If only saved values have derivatives, those may be zero: then the formula is in the graph if its results depend on
+    cotangents in a graph.  A gradient that has left raises at once; at the ground, only if it is differentiated.
     """
     given = [g for g in cotangents if g is not None]
     kept = [x for x in kept if isinstance(x, Tensor)]
@@ -71,7 +71,7 @@ def _moves(level: Any, x: Tensor) -> bool:
 
 
 def _connected(formula: Callable, cotangents: Sequence) -> list[bool]:
-    """Return for each result of the formula whether it depends on the cotangents, once these are in a graph."""
+    """Return for each result of the formula whether it depends on the cotangents, after these enter a graph."""
     with override_state("saving", None), GradLevel() as level:
         found = formula([None if g is None else leaf_at(level, g) for g in cotangents])
     return [g is not None and g.level is level and g._requires_grad for g in found]

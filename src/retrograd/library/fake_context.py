@@ -22,7 +22,7 @@ class AbstractContext:
         self._name = name
 
     def new_dynamic_size(self, *, min: int = 0, max: int | None = None) -> NoReturn:
-        """A size that depends on values: there is none here, since shapes are numbers."""
+        """Raise: sizes that depend on values are not supported, because shapes are concrete."""
         raise NotImplementedError(
             f"{self._name}: the size of its result depends on values, so there is no telling it without a run"
         )
@@ -30,7 +30,7 @@ class AbstractContext:
 
 @generator_block
 def running(name: str) -> Iterator[None]:
-    """A block in which the operator's function for shapes and dtypes runs."""
+    """Run a block in which the operator's function for shapes and dtypes is the current one."""
     before, _operator.name = _operator.name, name
     try:
         yield

@@ -23,7 +23,7 @@ def arguments(schema: CustomSchema, inputs: Sequence, params: dict) -> tuple[tup
 
 
 def kernel(schema: CustomSchema, part: Part) -> Callable:
-    """The user's kernel as a function of arrays, flat, with how its result is made of them behind, unless it is one."""
+    """Return the user's kernel as a flat function of arrays; its last result is the structure, unless it is single."""
     simple = not schema.params and all(p.type == "Tensor" and not p.keyword_only for p in schema.inputs)
     return (_quick if simple and schema.returns == "Tensor" else _general)(schema, part.function)
 
@@ -39,9 +39,9 @@ def _quick(schema: CustomSchema, function: Callable) -> Callable:
 
 
 def value_of(schema: CustomSchema, tensors: Sequence, result: Any) -> Any:
-    """Return the array of a kernel's only result, which must be a tensor with memory of its own."""
+    """Return the array of a kernel's only result, which must be a tensor with its own memory."""
     if not isinstance(result, Tensor):
-        taken_apart(schema.name, result, schema.results)  # which says what is wrong
+        taken_apart(schema.name, result, schema.results)  # raises with the reason
     value = result.value
     for t in tensors:
         if t.value is value or value.base is not None:
@@ -69,7 +69,7 @@ def _tensor(a: Any) -> Any:
 
 
 def _perhaps_shared(arrays: Sequence, values: Sequence) -> bool:
-    """Return whether a result may share memory with an input or another result: whether one owner has both."""
+    """Return whether a result may share memory with an input or another result: whether an owner repeats."""
     owners = [id(_owner(v)) for v in values]
     return len({*owners}) < len(owners) or not {*owners}.isdisjoint([id(_owner(a)) for a in arrays])
 

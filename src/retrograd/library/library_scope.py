@@ -1,4 +1,4 @@
-"""Scopes of registrations, which are undone at their end."""
+"""Scopes of registrations, which are undone when the scope ends."""
 
 import functools
 import weakref
@@ -13,30 +13,30 @@ from retrograd.library.operator import CustomOperator
 from retrograd.library.schema_parser import read
 
 SCOPES = ("DEF", "IMPL", "FRAGMENT")
-KERNELS = {  # PyTorch's dispatch keys: the kind of array that a kernel is for
+KERNELS = {  # PyTorch's dispatch keys of kernels: the kind of array
     "CPU": "cpu",
     "CUDA": "cuda",
     "NestedTensorCPU": "nested",
     "NestedTensorCUDA": "nested",
     "CompositeExplicitAutograd": "default",
 }
-FIELDS = {  # and those of other parts
+FIELDS = {  # the dispatch keys of other parts
     "Meta": "abstract",
     "Autograd": "autograd",
     "AutogradCPU": "autograd",
     "AutogradCUDA": "autograd",
     "CompositeImplicitAutograd": "composite",
 }
-_defined: dict[str, str] = {}  # the namespaces of DEF libraries, and where
+_defined: dict[str, str] = {}  # the namespaces of DEF libraries, and their source locations
 
 
 class Library:
-    """A scope of registrations in one namespace: "DEF" defines it, "FRAGMENT" adds to it, "IMPL" extends what is there.
+    """A scope of registrations in one namespace: "DEF" defines it, "FRAGMENT" adds to it, "IMPL" extends operators.
 
-    What it has defined and registered is taken back when it goes: when a `with` block ends, by whatever way, or when
-    nobody holds it any more.  What somebody else has replaced meanwhile stays.
+    Its definitions and registrations are undone when a `with` block ends, by any exit, or when the library is garbage
+    collected.  Registrations that were replaced meanwhile stay.
 
-    Raises ValueError for another kind and for a namespace that is ours, RuntimeError for a second "DEF" of a namespace.
+    Raises ValueError for another kind and for a reserved namespace, RuntimeError for a second "DEF" of a namespace.
 
     >>> import retrograd as rg
     >>> with rg.library.Library("docs", "FRAGMENT") as lib:
@@ -67,13 +67,13 @@ class Library:
         return f"Library({self.ns!r}, {self.kind!r})"
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
-        """Define an operator by its schema, which has a name without namespace; returns that name.
+        """Define an operator by its schema, which has a name without namespace; return that name.
 
-        It is of the newer face: a call without a formula fails in the backward pass.  The last two arguments are
-        there for PyTorch's sake.
+        It has the newer interface: a call without a formula fails in the backward pass.  The last two arguments are
+        ignored; they exist for PyTorch's signature.
 
-        Raises ValueError for a schema that can't be read, RuntimeError for a name that is taken, with both places, and
-        in an "IMPL" library.
+        Raises ValueError for a schema that can't be parsed; RuntimeError for a name that is taken, with both source
+        locations, and in an "IMPL" library.
         """
         if self.kind == "IMPL":
             raise RuntimeError("Library.define: an IMPL library defines nothing; use DEF or FRAGMENT")
@@ -96,11 +96,11 @@ class Library:
         """Register a function for an operator by PyTorch's dispatch key.
 
         "CPU", "CUDA" and "NestedTensorCPU" are for kernels, "CompositeExplicitAutograd" for one for all arrays,
-        "Meta" for shapes and dtypes, "Autograd" for what runs where a gradient is wanted.
-        "CompositeImplicitAutograd", which is meant without a key, is for a function of operators that takes the
-        operator's place in graphs, if it has no kernels.
+        "Meta" for shapes and dtypes, "Autograd" for a function that runs if a gradient is needed.
+        "CompositeImplicitAutograd", the default, is for a function of operators that replaces the operator in
+        graphs, if it has no kernels.
 
-        Raises ValueError for another key; with `allow_override=False` RuntimeError if there is one already.
+        Raises ValueError for another key; with `allow_override=False`, RuntimeError for a second registration.
         """
         op = found(op_name if isinstance(op_name, CustomOperator) or "::" in op_name else f"{self.ns}::{op_name}")
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
@@ -115,7 +115,7 @@ class Library:
                 op.parts.take(f"{op.name}: {key}", FIELDS[key], fn)
 
     def noting(self, op: CustomOperator) -> AbstractContextManager:
-        """A block for registrations that the library undoes."""
+        """Return a context manager for registrations that the library undoes."""
         return op.parts.noting(self._undo)
 
     def _destroy(self) -> None:

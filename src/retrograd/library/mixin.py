@@ -22,10 +22,10 @@ class Registrations:
         return take if function is None else take(function)
 
     def impl(self, device_types: str | Sequence[str], func: Callable | None = None) -> Any:
-        """Decorator: the kernel for "cpu" (NumPy), "cuda" (CuPy) or "nested" arrays, some of them, or all: "default".
+        """Decorator: register the kernel for "cpu" (NumPy), "cuda" (CuPy) or "nested" arrays, or "default" for all.
 
-        It gets tensors, outside any graph, and params, and returns what the schema says, new tensors all.  A second
-        kernel for the same kind takes the first one's place; in the older face it is a RuntimeError.
+        It gets tensors outside any graph, and params, and returns new tensors according to the schema.  A second
+        kernel for the same kind replaces the first one; in the older interface it is a RuntimeError.
 
         >>> import retrograd as rg
         >>> @rg.library.custom_op("docs::double", "(Tensor x) -> Tensor")
@@ -44,18 +44,18 @@ class Registrations:
         return func
 
     def impl_factory(self, func: Callable | None = None, /) -> Any:
-        """Decorator: the kernel of an operator without tensor arguments."""
+        """Decorator: register the kernel of an operator without tensor arguments."""
         return self.impl("default", func)
 
     def register_kernel(self, device_types: str | Sequence[str] | None, func: Callable | None = None, /) -> Any:
-        """Decorator: `impl` by its newer name; None is for all kinds of arrays."""
+        """Decorator: `impl` by its newer name; None means all kinds of arrays."""
         return self.impl("default" if device_types is None else device_types, func)
 
     def impl_abstract(self, func: Callable | None = None, /) -> Any:
-        """Decorator: the function that says the shape and dtype of the result.
+        """Decorator: register the function that returns the shape and dtype of the result.
 
-        It gets tensors without memory, whose numbers mean nothing, and returns some like the result.  Without, the
-        kernel runs on zeros.
+        It gets tensors without memory, whose values are meaningless, and returns tensors like the result.  Without it,
+        the kernel runs on zeros.
 
         >>> import retrograd as rg
         >>> @rg.library.custom_op("docs::spectrum", mutates_args=())
@@ -72,19 +72,19 @@ class Registrations:
     register_fake = impl_abstract
 
     def impl_save_for_backward(self, func: Callable | None = None, /) -> Any:
-        """Decorator: what the gradient formula needs of a call, `func(inputs, output)`.
+        """Decorator: register `func(inputs, output)`, which returns what the gradient formula needs.
 
-        `inputs` is a named tuple after the schema; what is returned, any nesting of tensors and other values, is what
-        `impl_backward`'s function gets.
+        `inputs` is a named tuple that follows the schema.  The function of `impl_backward` gets the result, any nesting
+        of tensors and other values.
         """
         self._check_new("impl_save_for_backward")
         return self._take("save", "impl_save_for_backward", func)
 
     def impl_backward(self, output_differentiability: Sequence[bool] | None = None) -> Callable:
-        """Decorator: the gradient formula, `func(ctx, saved, *grads)`, that returns a dict from argument to gradient.
+        """Decorator: register the gradient formula `func(ctx, saved, *grads)`; it returns a dict by argument name.
 
-        There is a gradient in `grads` for each output, zeros where nothing flows, and a key in the dict for each tensor
-        argument; of a list of tensors a list.  `output_differentiability` has an entry for each output.
+        `grads` has a gradient for each output, zeros for unused ones.  The dict has a key for each tensor argument, and
+        a list for a list of tensors.  `output_differentiability` has an entry for each output.
 
         >>> import retrograd as rg
         >>> @rg.library.custom_op("docs::total", mutates_args=())
@@ -124,11 +124,11 @@ class Registrations:
         return tuple(marks)
 
     def register_autograd(self, backward: Callable, /, *, setup_context: Callable | None = None) -> None:
-        """Register the gradient formula `backward(ctx, *grads)`, that returns a gradient for each argument.
+        """Register the gradient formula `backward(ctx, *grads)`, which returns a gradient for each argument.
 
-        `setup_context(ctx, inputs, output)` keeps what it needs, by `ctx.save_for_backward` or as attributes;
-        arguments that must be named come as `keyword_only_inputs`, and have no gradients.  Registered again, the new
-        formula takes the old one's place, for the calls that follow.
+        `setup_context(ctx, inputs, output)` saves values by `ctx.save_for_backward` or as attributes.  Keyword-only
+        arguments are passed as `keyword_only_inputs`, and have no gradients.  A second registration replaces the
+        formula for later calls.
 
         >>> import retrograd as rg
         >>> @rg.library.custom_op("docs::power", mutates_args=())
@@ -166,27 +166,27 @@ class Registrations:
             raise RuntimeError(f"{self.name}: {what}: not for an operator that returns nothing")
 
     def impl_autograd(self, func: Callable | None = None, /) -> Any:
-        """Decorator: the function to call in place of the kernel where a gradient may be wanted.
+        """Decorator: register the function that replaces the kernel if a gradient may be needed.
 
-        It goes before formulas, gets the arguments of the call, in their graph, and may call the operator itself under
-        `no_grad`.
+        It has precedence over formulas.  It gets the arguments of the call, in their graph, and may call the operator
+        itself under `no_grad`.
         """
         self._check_new("impl_autograd")
         return self._take("autograd", "impl_autograd", func)
 
     def impl_jvp(self, func: Callable | None = None, /) -> Any:
-        """Decorator: the forward derivative, `func(inputs, tangents, output)`, that returns tangents like the output.
+        """Decorator: register the forward derivative `func(inputs, tangents, output)`; it returns output tangents.
 
-        `inputs` and `tangents` are named tuples after the schema; a tangent is None for zero.  Without, it is derived
-        from the gradient formula.
+        `inputs` and `tangents` are named tuples that follow the schema; a tangent of zero is None.  Without it, the
+        derivative is derived from the gradient formula.
         """
         self._check_new("impl_jvp")
         return self._take("jvp", "impl_jvp", func)
 
     def impl_vmap(self, func: Callable | None = None, /) -> Any:
-        """Decorator: the operator on a batch, `func(info, in_dims, *args, **kwargs)`, that returns (output, out_dims).
+        """Decorator: register the batching rule `func(info, in_dims, *args, **kwargs)` -> (output, out_dims).
 
-        As the static method vmap of a Function.  Without, the examples run one by one.
+        It is like the static method vmap of a Function.  Without it, the examples run one by one.
         """
         self._check_new("impl_vmap")
         return self._take("vmap", "impl_vmap", func)
@@ -195,7 +195,7 @@ class Registrations:
 
 
 def check_kinds(name: str, device_types: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the kinds of arrays that a user names, after checking each."""
+    """Return the kinds of arrays that a user named, after checking each."""
     kinds = (device_types,) if isinstance(device_types, str) else tuple(device_types)
     for kind in kinds:
         if kind not in (*KINDS.values(), "default"):

@@ -1,4 +1,4 @@
-"""The operator that a user defines: called, extended and listed like the library's own."""
+"""The operators that users define: called, extended and listed like built-in ones."""
 
 import itertools
 import re
@@ -22,10 +22,10 @@ from retrograd.ops.mutate import check_write
 
 
 class CustomOperator(Operator, Registrations):
-    """A registered operator of a user, `rg.ops.<namespace>.<name>`.
+    """A registered user-defined operator, `rg.ops.<namespace>.<name>`.
 
-    Kernels, gradient formulas and rules are registered by its methods, in any order; what is missing is derived where
-    that can be, and else refused by name when it is needed.
+    Kernels, gradient formulas and rules are registered by its methods, in any order.  A missing part is derived if
+    possible; otherwise its first use raises an error that names it.
 
     >>> import retrograd as rg
     >>> @rg.library.custom_op("docs::square", mutates_args=())
@@ -41,12 +41,12 @@ class CustomOperator(Operator, Registrations):
         definition = type(re.sub(r"\W", "_", schema.name), (CustomDefinition,), {"schema": schema, "parts": parts})
         super().__init__(schema, definition)
         self.__doc__ = str(schema)
-        self.rules = None  # one formula gives all gradients at once
+        self.rules = None  # one formula returns all gradients at once
         self.simple = 0
         self.parts = parts
         self.functional = self if not schema.mutated else self._functional()
         plain = schema.plain and not any(p.keyword_only for p in schema.inputs)
-        self._fixed = len(schema.inputs) if plain else -1  # as many tensors by position need no binding
+        self._fixed = len(schema.inputs) if plain else -1  # this many positional tensors need no binding
         self._single = schema.returns == "Tensor"
         parts.changed = self._refresh
         self._refresh()
@@ -62,7 +62,7 @@ class CustomOperator(Operator, Registrations):
         return CustomOperator(schema, Parts(self.parts.place, strict=self.parts.strict))
 
     def _refresh(self) -> None:
-        """Rebuild what was bound or derived, after a registration."""
+        """Rebuild cached and derived attributes after a registration."""
         parts = self.parts
         self.kernels.clear()
         self.kernel = None
@@ -91,8 +91,8 @@ class CustomOperator(Operator, Registrations):
         for a in args:
             if type(a) is not Tensor or a._requires_grad or a.tag is not None or a._view or a.level:
                 return self._run(args, kwargs)
-        # What `call` does in the simplest of cases: a kernel for all arrays, and tensors without history.  It is
-        # written out, as each call of a function, or block for the grad mode, would take a tenth of the time.
+        # `call` inlined for the simplest case: a kernel for all arrays, and tensors without history.  Each function
+        # call or context manager saved here is a tenth of the time.
         mode, state.grad_enabled = state.grad_enabled, False
         try:
             result = kernel(*args)
@@ -103,7 +103,7 @@ class CustomOperator(Operator, Registrations):
             if a.value is value:
                 value = None
         if value is None or value.base is not None:
-            value = value_of(self.schema, args, result)  # which refuses what must not be
+            value = value_of(self.schema, args, result)  # raises for invalid results
         out = make(value, None, None)
         if state.inference:
             mark_inference(out)
@@ -136,7 +136,7 @@ class CustomOperator(Operator, Registrations):
         return out if self._single else out[-1].rebuild(out[:-1])
 
     def _instead(self, inputs: Sequence) -> Part | None:
-        """Return what runs in place of the operator here; raise a RuntimeError if a gradient formula is missing."""
+        """Return what runs instead of the operator here; raise a RuntimeError if a gradient formula is missing."""
         parts, state = self.parts, current()
         if parts.composite is not None and not parts.kernels:
             return parts.composite
@@ -162,10 +162,10 @@ class CustomOperator(Operator, Registrations):
             what = "a Tensor or None" if optional else "a Tensor"
             raise TypeError(f"{self.name}(): {where} must be {what}, got {type(value).__name__}; its type is {p.type}")
 
-    # ------------------------------------------------------------------------------------------------ writing
+    # ------------------------------------------------------------------------------------------ in-place writes
 
     def _write(self, inputs: tuple, params: dict) -> Any:
-        """Run an operator that writes to some of its arguments: straight, or as one that returns what is new."""
+        """Run an operator that writes to arguments: directly, or as one that returns the new values."""
         targets = self._targets(inputs, params)
         operands = [a for a in inputs if isinstance(a, Tensor)]
         for x in targets:
@@ -192,7 +192,7 @@ class CustomOperator(Operator, Registrations):
         leaves: list = optree.tree_leaves(written)
         return leaves
 
-    # ------------------------------------------------------------------------------------ what the engine asks
+    # ------------------------------------------------------------------------------------ used by the engine
 
     def gradients(self, fn: Any, cotangents: tuple, wanted: list[bool]) -> list:
         """Return the cotangent of each edge."""
@@ -208,7 +208,7 @@ def _wanted(inputs: Sequence) -> bool:
 
 
 def _check_apart(name: str, targets: list[Tensor]) -> None:
-    """Raise if written arguments share memory: each would get its own new value, and the last would win."""
+    """Raise if written arguments share memory, because each would get its own new value and the last would win."""
     for a, b in itertools.combinations(targets, 2):
         if _base(a) is _base(b) and (a.level is not None or backend.shares_memory(a.value, b.value)):
             raise RuntimeError(

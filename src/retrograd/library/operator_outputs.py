@@ -16,7 +16,7 @@ class Structure(AuxOutput):
 
     def __init__(self, spec: Any, leaves: list) -> None:
         self.spec = spec
-        self.leaves = leaves  # TENSOR stands for the next tensor
+        self.leaves = leaves  # TENSOR marks the next tensor
 
     def path(self, number: int) -> tuple:
         """Return the path of one of the tensors in the result."""
@@ -34,7 +34,7 @@ class Structure(AuxOutput):
         return optree.tree_unflatten(self.spec, [next(rest) if leaf is TENSOR else None for leaf in self.leaves])
 
     def matched(self, name: str, tree: Any) -> list:
-        """Per tensor what stands at its place in a tree like the result; None may stand for it, and for all below."""
+        """Return for each tensor the corresponding value in a tree like the result; None covers its whole subtree."""
         try:
             found = self.spec.flatten_up_to(tree)
         except ValueError as error:
@@ -43,7 +43,7 @@ class Structure(AuxOutput):
 
 
 TENSOR = object()
-TYPES: dict[str, Any] = {  # what a result of a type is an instance of
+TYPES: dict[str, Any] = {  # the Python types of results
     "Tensor": Tensor,
     "int": numbers.Integral,
     "float": numbers.Real,

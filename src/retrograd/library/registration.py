@@ -1,4 +1,4 @@
-"""The registered parts of operators, and the lines where they were registered."""
+"""The registered parts of operators, and the source locations of the registrations."""
 
 import functools
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from retrograd.core.source_location import user_line
 
 
 class Part(NamedTuple):
-    """A registered function, and the line where."""
+    """A registered function and its source location."""
 
     function: Callable
     place: str
@@ -19,23 +19,23 @@ class Parts:
     """All parts of one operator except its schema."""
 
     def __init__(self, place: str, *, strict: bool) -> None:
-        self.place = place  # where it was defined
-        self.strict = strict  # of the older face: a call that needs a formula fails without, and nothing is replaced
+        self.place = place  # source location of the definition
+        self.strict = strict  # older interface: a call that needs a missing formula fails, and nothing is replaced
         self.kernels: dict[str, Part] = {}  # by kind of array; "" is for all
-        self.composite: Part | None = None  # what to run in place of any kernel, as a function of operators
+        self.composite: Part | None = None  # runs instead of any kernel, as a function of operators
         self.abstract: Part | None = None
-        self.save: Part | None = None  # of the pair
+        self.save: Part | None = None  # save and backward: the older interface
         self.backward: Part | None = None
-        self.differentiable: tuple[bool, ...] | None = None  # per output, as the pair says
-        self.pull: Part | None = None  # of the newer face
+        self.differentiable: tuple[bool, ...] | None = None  # for each output
+        self.pull: Part | None = None  # the newer interface's formula
         self.setup: Part | None = None
         self.autograd: Part | None = None
         self.jvp: Part | None = None
         self.vmap: Part | None = None
-        self.changed: Callable[[], None] = _nothing  # is told of every change
+        self.changed: Callable[[], None] = _nothing  # called after every change
 
     def take(self, what: str, field: str, function: Callable) -> Callable:
-        """Register a function; `what` says in errors which one of which operator it is."""
+        """Register a function; `what` describes it, with its operator, in errors."""
         return self._put(what, vars(self), field, function)
 
     def take_kernel(self, what: str, kind: str, function: Callable) -> Callable:
@@ -55,7 +55,7 @@ class Parts:
 
     @generator_block
     def noting(self, undo: list[Callable[[], None]]) -> Iterator[None]:
-        """A block for registrations: a function that undoes each is appended to `undo`."""
+        """Context manager for registrations: a function that undoes each is appended to `undo`."""
         before = [(fields, dict(fields)) for fields in (self.kernels, vars(self))]
         yield
         for fields, old in before:
@@ -64,7 +64,7 @@ class Parts:
             undo += [functools.partial(self._take_back, fields, *pair) for pair in new]
 
     def _take_back(self, fields: dict, key: str, installed: Part | None, before: Part | None) -> None:
-        if fields.get(key) is not installed:  # it was replaced since
+        if fields.get(key) is not installed:  # replaced since
             return
         fields[key] = before
         if before is None and fields is self.kernels:

@@ -1,4 +1,4 @@
-"""Checks of custom kernels: what they write to, and whose memory they return."""
+"""Checks of custom kernels: no undeclared writes, and no results that share memory."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,7 +11,7 @@ from retrograd.core.level import generator_block
 from retrograd.core.tensor import make
 from retrograd.library.schema import CustomSchema
 
-SMALL = 2**14  # bytes: inputs of at most as many are compared with copies
+SMALL = 2**14  # bytes: inputs up to this size are compared with copies
 
 
 class _State:
@@ -23,12 +23,11 @@ state = _State()
 
 @generator_block
 def sanitize(enabled: bool = True) -> Iterator[None]:
-    """A block in which kernels of users' operators get read-only inputs; `sanitize(False)` switches that off within.
+    """Context manager that makes inputs of custom kernels read-only; `sanitize(False)` disables that within it.
 
-    Inputs that the schema marks as mutated may be written to.  A write to another raises ValueError where it happens
-    (RuntimeError by an operator of ours), or, if the kernel goes round the flag, RuntimeError behind it; of inputs
-    above 16 KiB that is not noticed.  A result in the memory of an input or of another result is a RuntimeError, as
-    always.
+    Inputs that the schema marks as mutated may be written to.  A write to another one raises ValueError at the write
+    (RuntimeError in a built-in operator).  A kernel that bypasses the flag raises RuntimeError at its end, but only for
+    inputs up to 16 KiB.  A result that shares memory with an input or another result is always a RuntimeError.
 
     >>> import retrograd as rg
     >>> @rg.library.custom_op("docs::clip", mutates_args=())
@@ -61,7 +60,7 @@ def _watched(schema: CustomSchema, function: Callable, args: list, kwargs: dict)
     guarded = {n: v if n in schema.mutated else _guarded(v) for n, v in given.items()}
     try:
         result = function(*[guarded[p.name] for p in schema.by_position], **{k: guarded[k] for k in kwargs})
-    except (ValueError, RuntimeError) as error:  # from NumPy, or from a tensor
+    except (ValueError, RuntimeError) as error:  # raised by NumPy or by a tensor
         if "read-only" in str(error):
             error.add_note(
                 f"{schema.name}: its kernel writes to an argument that the schema does not mark as mutated; name it in "
@@ -95,7 +94,7 @@ def _guarded(value: Any) -> Any:
 
 
 def _copy(array: Any) -> bytes | None:
-    """Return the entries of a small array, to detect writes later."""
+    """Return the bytes of a small array, to detect writes later."""
     return array.tobytes() if hasattr(array, "tobytes") and array.nbytes <= SMALL else None
 
 

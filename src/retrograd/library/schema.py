@@ -8,15 +8,15 @@ from typing import Any
 from retrograd.core.dtype import DType
 from retrograd.core.schema import REQUIRED, Parameter, Schema
 
-LENGTHS = "_lengths"  # the param that says how long the lists of tensors in a call are
-RESERVED = (LENGTHS, "randomness")  # names that calls need for themselves
-Returns = str | tuple  # the type of a result, or a tuple of such
+LENGTHS = "_lengths"  # the param with the lengths of a call's lists of tensors
+RESERVED = (LENGTHS, "randomness")  # names of internal params
+Returns = str | tuple  # the type of a result, or a tuple of types
 
 
 class CustomSchema(Schema):
     """A schema with lists of tensors anywhere, mutation marks and nested results.
 
-    Where the numbers of tensors in lists do not follow from that of all, a call has one param more, which says them.
+    If the lengths of lists of tensors do not follow from the number of all tensors, a call has a param with them.
     """
 
     def __init__(self, name: str, parameters: tuple, results: Returns, mutated: tuple[str, ...]) -> None:
@@ -28,7 +28,7 @@ class CustomSchema(Schema):
         self.variadic = len(listed) == 1 and listed[0] is self.inputs[-1] and listed[0].type == "Tensor[]"
         self.measured = bool(listed) and not self.variadic
         self.plain = not listed and not self.params  # all arguments are single tensors
-        self.last_positional = None  # a list comes as one, not as the rest of the arguments
+        self.last_positional = None  # a list is one argument, not the remaining ones
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CustomSchema) and self._key == other._key
@@ -51,7 +51,7 @@ class CustomSchema(Schema):
 
     @cached_property
     def arguments_type(self) -> Any:
-        """The named tuple of all arguments; those whose names can't be attributes have numbers."""
+        """The named tuple type of all arguments; names that can't be attributes are replaced by numbers."""
         name = "".join(c if c.isalnum() else "_" for c in self.name)
         return namedtuple(f"{name}_args", [p.name for p in self.parameters], rename=True)
 
@@ -76,7 +76,7 @@ class CustomSchema(Schema):
         return tuple(flat)
 
     def bind(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-        """Return the inputs of a call as one flat tuple, and its params by name; a TypeError says what is wrong."""
+        """Return the inputs of a call as one flat tuple, and its params by name; raise TypeError on a mismatch."""
         given = self.given(args, kwargs)
         inputs = self._flatten(given)
         params = {p.name: self._convert(p, given) for p in self.params}
@@ -101,7 +101,7 @@ class CustomSchema(Schema):
         return tuple([_as_list(p, named[p.name]) for p in self.parameters])
 
     def marks(self, marks: Sequence[bool], params: dict) -> tuple:
-        """Marks of the flat inputs by argument: one, or a list of them; False where there is no tensor."""
+        """Return the marks of the flat inputs by argument: one, or a list of them; False for non-tensors."""
         if self.plain:
             return tuple(marks)
         named = self.named(marks, params)
@@ -142,5 +142,5 @@ def _literal(value: Any) -> str:
 def _written(results: Returns) -> str:
     if isinstance(results, str):
         return results
-    comma = "," if len(results) == 1 else ""  # parentheses around one type would mean that type
+    comma = "," if len(results) == 1 else ""  # without it, parentheses would only group
     return f"({', '.join(map(_written, results))}{comma})"

@@ -29,10 +29,10 @@ def infer_schema(
 
     Arguments are tensors, int, float, bool, str, dtypes and numbers (int | float), each as `T | None` or in a list;
     results are tensors, lists and tuples of them and of numbers, or None.  `mutates_args` names the arguments that are
-    written to, or is "unknown": then all tensors may be.  `op_name` goes in front.  `tags` is there for PyTorch's sake.
+    written to, or is "unknown": then all tensors may be.  `op_name` is prepended.  `tags` is ignored.
 
-    Raises ValueError for an argument without annotation, or with one that is none of these, and for a name in
-    `mutates_args` that is no tensor argument's.
+    Raises ValueError for an argument without annotation or with another one, and for a name in `mutates_args` that is
+    not a tensor argument.
 
     >>> import retrograd as rg
     >>> def scale(x: rg.Tensor, factor: float = 2.0, *, into: rg.Tensor | None = None) -> rg.Tensor: ...
@@ -92,7 +92,7 @@ def _default(p: inspect.Parameter) -> Any:
 
 
 def _kind(hint: Any) -> str | None:
-    """Return the schema type of an argument; None if the annotation has none."""
+    """Return the schema type of an annotation; None if there is none."""
     if hint in TYPE_OF:
         return TYPE_OF[hint]
     origin, args = typing.get_origin(hint), typing.get_args(hint)

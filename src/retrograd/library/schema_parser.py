@@ -7,15 +7,15 @@ from typing import Any, NoReturn
 from retrograd.core.schema import CONVERT, REQUIRED, Parameter
 from retrograd.library.schema import RESERVED, CustomSchema, Returns
 
-# PyTorch's names of types that have others here.
+# PyTorch's names of types, and the names used here.
 SYNONYMS = {"SymInt": "int", "Scalar": "number", "ScalarType": "dtype", "Device": "any", "Layout": "any"}
 PARAMS = ("int", "float", "bool", "str", "number", "dtype", "any")
-LISTS = ("Tensor", "int", "float", "bool", "str", "number")  # of these there may be lists
-WORDS = ("dtype", "float", "number", "any")  # types with values that are words: float32, inf, cpu
+LISTS = ("Tensor", "int", "float", "bool", "str", "number")  # types that may be in lists
+WORDS = ("dtype", "float", "number", "any")  # types whose values may be words: float32, inf, cpu
 
 
 class Reader:
-    """Reads a schema from left to right; errors show the column."""
+    """A tokenizer that reads a schema from left to right; its errors show the column."""
 
     TOKEN = re.compile(
         r"""\s*(->|-?inf\b|[A-Za-z_][\w.]*(?:::[\w.]+)?|-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"""
@@ -40,7 +40,7 @@ class Reader:
         return found[1]
 
     def expect(self, token: str, why: str = "") -> None:
-        """Consume this token, or fail."""
+        """Consume this token; raise if it is not the next."""
         if not self.accept(token):
             self.fail(f"expected {token!r}{why}")
 
@@ -106,7 +106,7 @@ def _parameter(reader: Reader, kind: str, starred: bool, known: list[Parameter])
 
 
 def _type(reader: Reader) -> tuple[str, bool]:
-    """Parse a type, and whether it is marked as mutated."""
+    """Parse a type and whether it is marked as mutated."""
     base = SYNONYMS.get(reader.peek(), reader.peek())
     if base != "Tensor" and base not in PARAMS:
         reader.fail(f"expected a type, one of Tensor, {', '.join(PARAMS)}")
@@ -123,7 +123,7 @@ def _type(reader: Reader) -> tuple[str, bool]:
 
 
 def _mark(reader: Reader) -> bool:
-    """Parse the parentheses of `Tensor(a!)`: a name for the memory, and whether it is written to."""
+    """Parse the parentheses of `Tensor(a!)`: an alias name, and whether the memory is written to."""
     if not reader.peek().isidentifier():
         reader.fail("expected a name, as in Tensor(a!)")
     reader.take()
