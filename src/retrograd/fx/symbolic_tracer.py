@@ -26,17 +26,17 @@ from retrograd.nn.parameter import Parameter
 
 
 def symbolic_trace(root: Module | Callable, concrete_args: dict[str, Any] | None = None) -> GraphModule:
-    """Run a function or module on proxies for its arguments, and return what it did as a `GraphModule`.
+    """Run a function or module on proxies for its arguments, and return the recorded calls as a `GraphModule`.
 
-    No examples are needed, and no shapes are known.  Calls of rg.nn's own modules are `call_module` nodes, which the
-    result shares with `root`; methods of tensors are `call_method`; operators and Python's functions of its module
-    operator are `call_function`.  What is done with values that do not depend on the arguments is done at once, but
-    parameters and buffers stay what the module has.  Control flow that depends on an argument is an error that names
+    No examples are needed, and shapes are unknown.  Calls of rg.nn's own modules are `call_module` nodes, which the
+    result shares with `root`; methods of tensors are `call_method`; operators and functions of Python's module
+    `operator` are `call_function`.  Operations on values that do not depend on the arguments run at once, but
+    parameters and buffers are read from the module.  Control flow that depends on an argument is an error that names
     the line; see `fx.trace`, which runs the code on examples.
 
-    `concrete_args` has values for arguments by name, with which the code runs.  The result still takes these
-    arguments, and checks that they are what they were: a ValueError if not.  They may be left out.  `fx.PH` in nested
-    lists, tuples and dicts there stands for a value that is not known; then the argument must be given.
+    `concrete_args` has values of arguments by name, with which the code runs.  The result still takes these
+    arguments, and raises a ValueError if they differ.  They may be omitted.  `fx.PH` in nested lists, tuples and
+    dicts there marks an unknown value; then the argument is required.
 
     >>> import retrograd as rg
     >>> from retrograd import fx
@@ -56,13 +56,13 @@ def symbolic_trace(root: Module | Callable, concrete_args: dict[str, Any] | None
 class Tracer:
     """The tracer behind `symbolic_trace`; subclasses change its decisions.
 
-    Subclasses override `is_leaf_module`, which modules to look into; `create_arg`, what values become; `to_bool`,
-    `iter`, what a proxy answers; `traced_func_name`, which method of a module is traced.  `trace` returns the graph,
-    and leaves in `root` what a `GraphModule` of it needs.
+    Subclasses override `is_leaf_module`, the modules that are not traced into; `create_arg`, the form of values;
+    `to_bool`, `iter`, a proxy's truth and members; `traced_func_name`, the traced method of a module.  `trace` returns
+    the graph, and stores in `root` the attributes that a `GraphModule` of it needs.
 
-    Functions of the modules in `autowrap_modules`, and `autowrap_functions` where the traced function's module calls
-    them by name, are one node each when they are called with proxies.  With `param_shapes_constant` the shapes of
-    parameters are numbers, not nodes.
+    Functions of the modules in `autowrap_modules`, and `autowrap_functions` that the traced function's module calls
+    by name, are one node each when called with proxies.  With `param_shapes_constant` the shapes of parameters are
+    ints, not nodes.
 
     >>> from retrograd import fx, nn
     >>> class Fine(fx.Tracer):
@@ -105,7 +105,7 @@ class Tracer:
         return self.graph
 
     def _is_flat(self, root: Any) -> bool:
-        """Return whether the function of a graph module's graph is traced, to which its signature belongs."""
+        """Return whether the traced function is that of a graph module's graph, to which its signature belongs."""
         return self.traced_func_name == "forward" and getattr(type(root), "forward", None) is GraphModule.forward
 
     def _callee(self, root: Module | Callable) -> Callee:
@@ -161,7 +161,7 @@ class Tracer:
         return optree.tree_unflatten(spec, [next(found) if leaf is PH else leaf for leaf in leaves])
 
     def _input(self, parameter: inspect.Parameter, concrete: dict[str, Any], later: list[inspect.Parameter]) -> Proxy:
-        """The placeholder of a parameter.  A concrete one may be left out, unless others that may not come later."""
+        """Return a parameter's placeholder.  A concrete one may be omitted, unless later parameters are required."""
         default, empty = parameter.default, inspect.Parameter.empty
         if parameter.name in concrete:
             last = all(p.default is not empty or _is_known(p.name, concrete) or p.kind in STARS for p in later)
@@ -169,12 +169,12 @@ class Tracer:
         name = f"{STARS.get(parameter.kind, '')}{parameter.name}"
         return self.proxy(self.create_node("placeholder", name, () if default is empty else (default,), {}))
 
-    # -------------------------------------------------------------------------------------------- what is open
+    # -------------------------------------------------------------------------------------------- overridable decisions
 
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
         """Return whether a call of a module becomes one node; if not, it is traced.
 
-        True of rg.nn's own modules, and of graph modules that check shapes, as `fx.trace` makes them.
+        True for rg.nn's own modules, and for graph modules that check shapes, such as those of `fx.trace`.
         """
         if isinstance(m, GraphModule) and m.graph.signature is not None:
             return True
@@ -188,7 +188,7 @@ class Tracer:
         return forward(*args, **kwargs)
 
     def path_of_module(self, mod: Module) -> str:
-        """The qualified name of a submodule; a NameError if it is none."""
+        """Return the qualified name of a submodule; raise NameError if it is none."""
         if id(mod) not in self._paths:
             raise NameError(f"symbolic_trace: a {type(mod).__name__} is no submodule of what is traced")
         return self._paths[id(mod)]
@@ -196,7 +196,7 @@ class Tracer:
     def create_arg(self, a: Any) -> Any:
         """Return a value's form in the graph: nodes for proxies and tensors, in nested containers too.
 
-        A named tuple or dataclass that has some becomes a node that makes it.
+        A named tuple or dataclass that contains proxies becomes a node that constructs it.
         """
         if is_record(a):
             return self._made(a)
@@ -209,17 +209,17 @@ class Tracer:
         return map_leaves(a, self._leaf)
 
     def to_bool(self, obj: Proxy) -> bool:
-        """The truth of a proxy; a TraceError."""
+        """Return the truth of a proxy: here, raise a TraceError."""
         refuse_bool(obj)
 
     def iter(self, obj: Proxy) -> Iterator:
-        """The members of a proxy that is unpacked into names; a TraceError in loops."""
+        """Return the members of a proxy that is unpacked into names; raise a TraceError in loops."""
         return unpacked(obj)
 
     # --------------------------------------------------------------------------------------------------- nodes
 
     def create_node(self, kind: str, target: Any, args: tuple, kwargs: dict[str, Any], name: str | None = None) -> Node:
-        """A new node, with notes on the user's line and the modules that run."""
+        """Return a new node, with metadata of the user's line and the running modules."""
         node = self.graph.create_node(kind, target, args, kwargs, name)
         if kind not in ("placeholder", "output"):
             node.meta["stack_trace"] = user_line()
@@ -230,11 +230,11 @@ class Tracer:
     def create_proxy(
         self, kind: str, target: Any, args: tuple, kwargs: dict[str, Any], name: str | None = None
     ) -> Proxy:
-        """The proxy of a new node, whose arguments may be proxies and tensors."""
+        """Return the proxy of a new node, whose arguments may be proxies and tensors."""
         return self.proxy(self.create_node(kind, target, self.create_arg(args), self.create_arg(kwargs), name))
 
     def proxy(self, node: Node) -> Proxy:
-        """The proxy of a node."""
+        """Return the proxy of a node."""
         return Proxy(node, self)
 
     def _leaf(self, leaf: Any) -> Any:
@@ -248,14 +248,14 @@ class Tracer:
         return leaf
 
     def _made(self, record: Any) -> Any:
-        """The node that makes a named tuple or dataclass of what it holds."""
+        """Return the node that constructs a named tuple or dataclass from its fields."""
         if isinstance(record, tuple):
             return self.create_node("call_function", type(record), self.create_arg(tuple(record)), {})
         fields = {f.name: getattr(record, f.name) for f in dataclasses.fields(record) if f.init}
         return self.create_node("call_function", type(record), (), self.create_arg(fields))
 
     def attribute(self, tensor: Tensor) -> Proxy:
-        """The proxy of a parameter, a buffer, or a tensor that the code has from elsewhere."""
+        """Return the proxy of a parameter, a buffer, or another tensor that the code uses."""
         if id(tensor) not in self._paths:
             taken = {*self._paths.values()}
             name = next(n for n in map("_tensor_constant{}".format, count()) if n not in taken)
@@ -270,7 +270,7 @@ class Tracer:
 
     @generator_block
     def entered(self, module: Module) -> Iterator[None]:
-        """Inside the block the nodes' notes name the module."""
+        """Record the module in the metadata of nodes within the block."""
         path = self._paths.get(id(module), "")
         self._stack[path] = path, type(module).__name__
         try:
@@ -281,9 +281,9 @@ class Tracer:
 
 @generator_block
 def _watched(root: Module, tracer: Tracer) -> Iterator[None]:
-    """Let the tracer answer when submodules of `root` are called, and their parameters and buffers read.
+    """Within the block, the tracer handles calls of submodules of `root`, and reads of their tensors.
 
-    Each of them is for that time of a class of its own, below the one that it has.
+    For that time each submodule has its own class, a subclass of its former one.
     """
     modules = list(root.modules())
     classes = [type(module) for module in modules]
@@ -300,7 +300,7 @@ def _watched(root: Module, tracer: Tracer) -> Iterator[None]:
 
 
 def _watching(base: Any, tracer: Tracer) -> type:
-    """A class that is as `base` but asks the tracer what calls answer, and what parameters and buffers are."""
+    """Return a subclass of `base` that asks the tracer for results of calls, and for parameters and buffers."""
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         def forward(*args: Any, **kwargs: Any) -> Any:
@@ -351,7 +351,7 @@ PH = Placeholder()
 
 
 def _is_known(name: str, concrete: dict[str, Any]) -> bool:
-    """Whether an argument has a value that holds nothing open."""
+    """Return whether an argument has a concrete value without PH."""
     return name in concrete and not any(leaf is PH for leaf in optree.tree_leaves(concrete[name]))
 
 
@@ -366,7 +366,7 @@ def check_concrete(value: Any, expected: Any, name: str) -> tuple:
 
 
 def _is_alike(value: Any, expected: Any) -> bool:
-    """Whether a value is the one with which the code was traced."""
+    """Return whether a value equals the one with which the code was traced."""
     if expected is PH or value is expected:
         return True
     return not isinstance(value, Tensor) and type(value) is type(expected) and bool(value == expected)

@@ -20,7 +20,7 @@ _clone, _detach, _view_scatter = map(operator_named, ("clone", "detach", "view_s
 
 
 class Mutation(NamedTuple):
-    """Something that a program writes to; the graph's output at the same place is what it is afterwards.
+    """A target that a program writes to; the graph's output at the same index is its final value.
 
     `kind` is "user_input" (then `target` is the placeholder's name), "parameter", "buffer", "constant" (a tensor of
     the module that is neither), or "attribute" (where there was no tensor); then `target` is the qualified name.
@@ -28,7 +28,7 @@ class Mutation(NamedTuple):
 
     kind: str
     target: str
-    recorded: bool = True  # False: written under no_grad, so that it keeps its place in every graph
+    recorded: bool = True  # False: written under no_grad, so it keeps its node in the autograd graph
 
 
 class Change(NamedTuple):
@@ -40,9 +40,9 @@ class Change(NamedTuple):
 
 
 class Attributes(Block):
-    """A block in which a module's tensors are those of a trace; afterwards all its attributes are as before.
+    """A block in which a module's tensors are replaced by a trace's proxies; all attributes are restored after it.
 
-    `changes` then lists what the program has assigned to them.
+    `changes` then lists the program's assignments to them.
     """
 
     def __init__(self, level: Any, root: Any) -> None:
@@ -52,7 +52,7 @@ class Attributes(Block):
         self.changes: list[Change] = []
 
     def _enter(self) -> "Attributes":
-        """Put what stands for them into the modules."""
+        """Put the proxies into the modules."""
         for _, module in self._modules:
             for name, value in list(vars(module).items()):
                 if isinstance(value, Tensor):
@@ -60,7 +60,7 @@ class Attributes(Block):
         return self
 
     def _leave(self, kind: Any, error: BaseException | None, traceback: TracebackType | None) -> None:
-        """Put back what was there, and note what was assigned."""
+        """Restore the attributes, and record the assignments."""
         after = [dict(vars(module)) for _, module in self._modules]
         for (_, module), (attributes, kinds) in zip(self._modules, self._before, strict=True):
             for here, before in ((module._kinds, kinds), (vars(module), attributes)):
@@ -70,7 +70,7 @@ class Attributes(Block):
             self._compare(after)
 
     def _compare(self, after: list[dict[str, Any]]) -> None:
-        places: dict[int, set[int]] = {}  # per tensor there was: what is in its places now
+        places: dict[int, set[int]] = {}  # for each former tensor: the ids now at its attributes
         for (path, _), (before, _), now in zip(self._modules, self._before, after, strict=True):
             for name in {**before, **now}:
                 old, new = before.get(name), now.get(name)
@@ -98,21 +98,21 @@ class Attributes(Block):
 
 
 def _modules_of(root: Any) -> list[tuple[str, Module]]:
-    """A module and those below it; of a function those that it names, or is a method of, each once, by a path."""
+    """Return a module and its submodules; of a function those that it names or is a method of, once, with paths."""
     found = {"": root, "self": getattr(root, "__self__", None)}
     if inspect.isfunction(inspect.unwrap(root)):
-        with suppress(ValueError):  # a variable without a value yet
+        with suppress(ValueError):  # an unbound variable
             names = inspect.getclosurevars(inspect.unwrap(root))
             found |= {**names.globals, **names.nonlocals}
     seen: set[Module] = set()
     return [pair for name, m in found.items() if isinstance(m, Module) for pair in m.named_modules(seen, name)]
 
 
-# --------------------------------------------------------------------------------------------- at the end of a trace
+# --------------------------------------------------------------------------------------------- end of a trace
 
 
 class Written(NamedTuple):
-    """A mutation, what stands for its target in the trace, and the nodes of what was there and of what is to be."""
+    """A mutation, the proxy of its target, and the nodes of the target's old and new value."""
 
     mutation: Mutation
     inside: Tensor | None
@@ -121,13 +121,13 @@ class Written(NamedTuple):
 
 
 def of_inputs(operand: Callable, names: Iterable[str], nodes: Iterable[Node], given: Iterable[Tensor]) -> list[Written]:
-    """The inputs that have been written to."""
+    """Return the inputs that have been written to."""
     triples = zip(names, nodes, given, strict=True)
     return [_written(USER_INPUT, name, x, node, operand(x)) for name, node, x in triples if count_of(x)]
 
 
 def of_attributes(level: Any, inside: Iterable[tuple[Tensor, Tensor]], changes: list[Change]) -> list[Written]:
-    """The module's tensors that have been written to or replaced, and tensors assigned where none was."""
+    """Return the module's tensors that were written to or replaced, and new tensors assigned to it."""
     found, operand = [], level.operand
     replaced = {id(change.outside): change.now for change in changes}
     for outside, x in inside:
@@ -145,7 +145,7 @@ def _kind(tensor: Tensor, name: str) -> str:
 
 
 def _written(kind: str, target: str, inside: Tensor | None, old: Node | None, new: Any) -> Written:
-    """The mutation, without the steps that only say that something is written: see `write_back`."""
+    """Return the mutation, without the nodes that only mark a write: see `write_back`."""
     last, recorded = new, True
     while _is_call(last, OVERWRITTEN):
         last = last.args[0]
@@ -180,7 +180,7 @@ def _shows(user: Node) -> bool:
 
 
 def _saves(user: Node, node: Node) -> bool:
-    """Whether the derivative of a call needs the value of one of its inputs."""
+    """Return whether the derivative of a call needs the value of one of its inputs."""
     if not isinstance(user.target, Op):
         return True
     if all(_is_call(n, _detach) for n in user.users):
@@ -194,7 +194,7 @@ def _saves(user: Node, node: Node) -> bool:
 
 
 def read_copies(graph: Any, written: Iterable[Node]) -> None:
-    """Let what shows or saves a value that will be written to use a copy of it."""
+    """Insert copies of values that will be written to, for nodes that are views of them or save them."""
     for node in written:
         if keeps_old(node):
             first = next(n for n in graph.nodes if n.op != "placeholder")
@@ -206,13 +206,13 @@ def read_copies(graph: Any, written: Iterable[Node]) -> None:
 
 
 def tensors_written(signature: Any) -> list[str]:
-    """The qualified names of the module's tensors that a graph of this signature, if it has one, writes to."""
+    """Return the qualified names of the module's tensors that a graph of this signature writes to."""
     mutations = signature.mutations if signature is not None else []
     return [m.target for m in mutations if m.kind not in (USER_INPUT, ATTRIBUTE)]
 
 
 def targets_in(graph: Any) -> list[Node]:
-    """The inputs and attributes of a graph that it writes to."""
+    """Return the inputs and attributes of a graph that it writes to."""
     names = tensors_written(graph.signature)
     inputs = [m.target for m in graph.signature.mutations if m.kind == USER_INPUT] if graph.signature else []
     return [
@@ -222,11 +222,11 @@ def targets_in(graph: Any) -> list[Node]:
     ]
 
 
-# ------------------------------------------------------------------------------------------------- when a graph runs
+# ------------------------------------------------------------------------------------------------- running a graph
 
 
 def write_back(mutations: list[Mutation], values: Iterable[Any], inputs: dict[str, Tensor], module: Module) -> list:
-    """Write the values where they belong; returns what was written to."""
+    """Write the values to their targets; return the targets."""
     targets = []
     for (kind, target, recorded), value in zip(mutations, values, strict=True):
         path, _, name = target.rpartition(".")
@@ -241,7 +241,7 @@ def write_back(mutations: list[Mutation], values: Iterable[Any], inputs: dict[st
 
 
 def submodule(home: Module, path: str) -> Module:
-    """The submodule of that qualified name, with those on the way made where there are none."""
+    """Return the submodule of that qualified name; create missing ones on the path."""
     for name in path.split(".") if path else ():
         if name not in dict(home.named_children()):
             home.add_module(name, Module())

@@ -1,4 +1,4 @@
-"""Tracing: running code on example values while every operator that it calls is written down."""
+"""Tracing: run code on example values and record every operator that it calls."""
 
 from collections.abc import Callable
 from typing import Any
@@ -32,25 +32,25 @@ from retrograd.nn.parameter import Parameter
 from retrograd.ops.create import as_tensor
 
 _detach = operator_named("detach")
-MERE_STEPS = (PICK, OVERWRITTEN, _detach, operator_named("view_scatter"))  # which go if nothing uses them
+MERE_STEPS = (PICK, OVERWRITTEN, _detach, operator_named("view_scatter"))  # removed if unused
 
 
 def trace(root: Callable | Module, *args: Any, **kwargs: Any) -> GraphModule:
-    """Run a function or module on example arguments, and return what it did as a `GraphModule`.
+    """Run a function or module on example arguments, and return the recorded operators as a `GraphModule`.
 
-    Arguments and results are pytrees (nested tuples, lists, dicts and what is registered with optree) of
+    Arguments and results are pytrees (nested tuples, lists, dicts and types registered with optree) of
     tensors and constants.  The graph holds every operator that ran, random ones included, with the example's
-    shapes and constants, and the parameters, buffers and other tensors that it met.  Where the code reads a
-    value, in `if x.sum() > 0`, `int(x)`, `x.item()`, the graph checks that later inputs give the same one.
+    shapes and constants, and the parameters, buffers and other tensors that the code used.  If the code reads
+    a value, as `if x.sum() > 0`, `int(x)` and `x.item()` do, a guard checks that later inputs give the same one.
 
     Where the code writes to its arguments, to parameters or buffers, or assigns tensors to the module's attributes,
-    running the graph does so too, in place and when all else is done: see `Signature.mutations`.  That goes for the
-    module that is traced, or modules that a traced function names; other tensors from outside can't be written to.
+    running the graph does so too, in place and at the end: see `Signature.mutations`.  That holds for the traced
+    module, or modules that a traced function names; other tensors from outside can't be written to.
 
-    Nothing is recorded for autograd, and arguments and module stay as they are; its parameters are shared.  Raises
-    TypeError for arrays among the arguments, ValueError where an argument that is written to shares memory with
-    another, NotImplementedError for attributes that get another shape or dtype and for an `autograd.Function` (its
-    derivative would be lost), and whatever the code itself raises.
+    Nothing is recorded for autograd.  Arguments and module are unchanged; the parameters are shared.  Raises
+    TypeError for arrays among the arguments, ValueError if an argument that is written to shares memory with
+    another, NotImplementedError for attributes that change shape or dtype and for an `autograd.Function` (its
+    derivative would be lost), and any error of the code itself.
 
     >>> import retrograd as rg
     >>> from retrograd import fx
@@ -70,7 +70,7 @@ def trace(root: Callable | Module, *args: Any, **kwargs: Any) -> GraphModule:
 def capture(
     kind: Callable[..., "TraceLevel"], root: Callable | Module, args: tuple, kwargs: dict[str, Any]
 ) -> GraphModule:
-    """`trace` by the level that `kind(graph, home, names)` makes."""
+    """Trace like `trace`, with the level that `kind(graph, home, names)` returns."""
     graph = Graph()
     graph.signature = Signature(_with_parameters(root))
     examples = graph.signature.learn(args, kwargs)
@@ -91,14 +91,14 @@ def capture(
 
 
 def _with_parameters(root: Callable | Module) -> Callable:
-    """The function whose parameters name the inputs: a module's `forward`, unless the module has its say."""
+    """Return the function whose parameters name the inputs: a module's `forward`, unless it is overridden."""
     return root.forward if isinstance(root, Module) and not hasattr(root, "__signature__") else root
 
 
 class TraceLevel(Level):
-    """A tensor's tag is the node that made it; its value is that of the example.
+    """The level that records a graph: a tensor's tag is its node, and its value is the example's.
 
-    The tag of what stands for a tensor from outside is that tensor, until it is written to.
+    The tag of a proxy of a tensor from outside is that tensor, until it is written to.
     """
 
     keeps_whole = True
@@ -106,24 +106,24 @@ class TraceLevel(Level):
 
     def __init__(self, graph: Graph, home: Module, names: list[str]) -> None:
         self.graph = graph
-        self._home = home  # keeps the constants that the code meets
+        self._home = home  # holds the constants that the code uses
         self._recording = True
         self._attributes: dict[int, str] = {}  # id of a tensor -> its qualified name
         self._nodes: dict[str, Node] = {}  # qualified name -> the node that reads it
         self._guarded: set[Node] = set()
-        self._inside: dict[int, tuple[Tensor, Tensor]] = {}  # id of a tensor -> it, and what stands for it
+        self._inside: dict[int, tuple[Tensor, Tensor]] = {}  # id of a tensor -> the tensor and its proxy
         self.calls = ModuleCalls(None)
         for name in reversed(names):
             path, _, last = name.rpartition(".")
             self._attributes[id(getattr(home.get_submodule(path), last))] = name
 
     def below(self) -> at:
-        """A block one level below, remembering whether the code was under `no_grad` when it was entered."""
+        """Enter the level below; remember whether the code was under `no_grad`."""
         self._recording = current().grad_enabled
         return super().below()
 
     def process(self, op: Op, args: tuple, params: dict) -> Any:
-        """Run the operator on the example's values, and write it down."""
+        """Run the operator on the example's values, and record it."""
         stopped = op.differentiable and not self._recording
         args = tuple(map(self._as_inside, args))
         params = map_leaves(params, self._constant)
@@ -140,7 +140,7 @@ class TraceLevel(Level):
         return self._wrap(node, out, stopped)
 
     def read(self, tensor: Any) -> Any:
-        """The example's value, which the graph from now on checks."""
+        """Return the example's value, and add a guard for it to the graph."""
         _check_not_escaped(tensor)
         read = self.operand(tensor)
         if read not in self._guarded:
@@ -152,7 +152,7 @@ class TraceLevel(Level):
         return tensor.value
 
     def wrote(self, x: Tensor, merged: Tensor) -> None:
-        """x is about to become `merged`, by a write that no graph hears of: what follows has the derivatives of x."""
+        """Record that x becomes `merged` by a write outside the graph, so that later uses have the derivatives of x."""
         if merged.dtype.kind in "fc":
             node = self.graph.call_function(OVERWRITTEN, (self.operand(x), numbers_of(self.operand(merged))))
             self._describe(node, merged)
@@ -161,7 +161,7 @@ class TraceLevel(Level):
     # -------------------------------------------------------------------------------------- ends of the graph
 
     def input(self, name: str, example: Tensor) -> Tensor:
-        """A new input of the graph, as the code sees it."""
+        """Add an input to the graph, and return its proxy."""
         node = self.graph.placeholder(name)
         node.meta["val"] = example.aval
         return make(example, self, node)
@@ -175,7 +175,7 @@ class TraceLevel(Level):
         return self._inside[id(tensor)][1]
 
     def output(self, result: Any, given: list[Tensor], changes: list[Change]) -> None:
-        """End the graph with what the code has written, and what it returned."""
+        """End the graph with the values written and returned."""
         signature = self.graph.signature
         assert signature is not None
         names = [known.name for known in signature.inputs]
@@ -194,7 +194,7 @@ class TraceLevel(Level):
             if not node.users and node.target in MERE_STEPS:
                 self.graph.erase_node(node)
 
-    # ------------------------------------------------------------------------------------------ what it meets
+    # ------------------------------------------------------------------------------------------ operands
 
     def operand(self, a: Any) -> Any:
         """Return an operand's form in the graph: the node of a tensor, or a constant."""
@@ -205,7 +205,7 @@ class TraceLevel(Level):
         return self.attribute(as_tensor(a)) if hasattr(a, "__array__") else a
 
     def _constant(self, leaf: Any) -> Any:
-        """A leaf of the params; a tensor there, as in `x[t:]`, is read."""
+        """Return a leaf of the params as a constant; a tensor, as in `x[t:]`, is read."""
         return self.read(leaf).item() if isinstance(leaf, Tensor) and leaf.level is self else leaf
 
     def _as_inside(self, a: Any) -> Any:
@@ -217,7 +217,7 @@ class TraceLevel(Level):
         return a.value if isinstance(a, Tensor) and a.level is self else a
 
     def attribute(self, tensor: Tensor) -> Node:
-        """The node that reads a tensor from outside the trace."""
+        """Return the node that reads a tensor from outside the trace."""
         _check_not_escaped(tensor)
         if id(tensor) not in self._attributes:
             self._attributes[id(tensor)] = self._new_constant(tensor)
@@ -248,7 +248,7 @@ class TraceLevel(Level):
         return picks
 
     def _wrap(self, node: Node, out: Tensor, stopped: bool) -> Tensor:
-        """The result as the code sees it; what was made under `no_grad` is detached in the graph too."""
+        """Return the result's proxy; a result computed under `no_grad` is detached in the graph too."""
         if stopped and out.dtype.kind in "fc":
             node = self.graph.call_function(_detach, (node,))
             self._describe(node, out)
@@ -259,7 +259,7 @@ class TraceLevel(Level):
         self._note(node, tuple(o.aval for o in tensors) if isinstance(out, tuple) else out.aval)
 
     def _note(self, node: Node, val: Any) -> None:
-        """The type of a node's result, and where the code is."""
+        """Record the type of a node's result, and the current source location."""
         node.meta["val"] = val
         node.meta["stack_trace"] = user_line()
         stack = self.calls.here()
@@ -268,7 +268,7 @@ class TraceLevel(Level):
 
 
 def _knows_sizes(node: Node) -> bool:
-    """Whether a node depends on sizes that are no numbers: it takes arrays apart, or it has such a size."""
+    """Return whether a node depends on ragged sizes: its operator accepts nested arrays, or it has such a size."""
     if isinstance(node.target, Op) and node.target.definition.accepts_nested:
         return True
     inputs: Any = (node.args, node.kwargs)

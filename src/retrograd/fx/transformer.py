@@ -1,4 +1,4 @@
-"""Rebuild a graph node by node; subclasses change each step."""
+"""Rebuild a graph node by node; subclasses override the steps."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,10 +11,10 @@ from retrograd.fx.symbolic_tracer import Tracer
 
 
 class Transformer(Interpreter):
-    """An `Interpreter` whose values are proxies, so that running writes a new graph; `transform()` does that.
+    """An `Interpreter` whose values are proxies, so that running writes a new graph; see `transform()`.
 
-    A step that is overridden may call any other step, and compute with proxies: what it returns stands for the node's
-    result.  The node that it stands for gets the notes of the old one.
+    An overridden step may call any other step, and compute with proxies; its result replaces the node's result.  The
+    metadata of the old node is copied to the new one.
 
     >>> import retrograd as rg
     >>> from retrograd import fx
@@ -31,7 +31,7 @@ class Transformer(Interpreter):
         self.tracer = Tracer()
 
     def transform(self) -> GraphModule:
-        """The module of the new graph, which shares parameters and submodules with the old one."""
+        """Return the module of the new graph; it shares parameters and submodules with the old one."""
         self.tracer.begin(self.module)
         self.tracer.end(self._run_all(()), self.module)
         self.tracer.graph.signature = self.graph.signature
@@ -46,21 +46,21 @@ class Transformer(Interpreter):
         return result
 
     def placeholder(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """An input of the new graph."""
+        """Return the proxy of an input of the new graph."""
         return self.tracer.create_proxy("placeholder", target, args, kwargs)
 
     def get_attr(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """An attribute of the module."""
+        """Return the proxy of an attribute of the module."""
         return self.tracer.create_proxy("get_attr", target, args, kwargs)
 
     def call_function(self, target: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """A call of an operator or a function."""
+        """Return the proxy of a call of an operator or a function."""
         return self.tracer.create_proxy("call_function", target, args, kwargs)
 
     def call_module(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """A call of a submodule."""
+        """Return the proxy of a call of a submodule."""
         return self.tracer.create_proxy("call_module", target, args, kwargs)
 
     def call_method(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """A call of a method of the first argument."""
+        """Return the proxy of a call of a method of the first argument."""
         return self.tracer.create_proxy("call_method", target, args, kwargs)

@@ -1,4 +1,4 @@
-"""Functions whose calls on proxies are nodes of their own, which tracing does not look into."""
+"""Functions whose calls on proxies become single nodes, without tracing into them."""
 
 import functools
 import sys
@@ -9,16 +9,16 @@ from typing import Any
 from retrograd.core.level import generator_block
 from retrograd.fx.proxy import proxies_in
 
-AWAITED: list[tuple[dict[str, Any], str]] = []  # names that modules wrapped before they defined the function
+AWAITED: list[tuple[dict[str, Any], str]] = []  # names wrapped before their module defined them
 
 
 def wrap(fn_or_name: Any) -> Any:
-    """Let calls of a function on proxies be nodes of their own, which tracing does not look into.
+    """Make calls of a function on proxies single nodes, without tracing into it.
 
-    As a decorator it returns the function with that ability.  A name, as in `fx.wrap("len")`, stands for a global or
-    built-in function of the calling module, whose global of that name has the ability from then on; if the module
-    defines it later, from the next trace on.  Raises TypeError for anything else, and NameError for the name of
-    something that can't be called.
+    As a decorator, it returns the wrapped function.  A name, as in `fx.wrap("len")`, means a global or built-in
+    function of the calling module; the module's global of that name is replaced by the wrapped function.  If the
+    module defines it later, this happens at the next trace.  Raises TypeError for anything else, and NameError for
+    the name of an object that can't be called.
 
     >>> from retrograd import fx
     >>> @fx.wrap
@@ -48,12 +48,12 @@ def wrap(fn_or_name: Any) -> Any:
 
 def _wrap_global(scope: dict[str, Any], name: str, found: Callable) -> None:
     if not hasattr(found, "__wrapped_for_fx__"):
-        own = getattr(found, "__module__", "") == scope.get("__name__")  # the name then means the new one
+        own = getattr(found, "__module__", "") == scope.get("__name__")  # then the name refers to the wrapped one
         scope[name] = _wrapped(found, target=None if own else found)
 
 
 def _wrapped(function: Callable, target: Callable | None = None) -> Callable:
-    """The function, which on proxies makes a node that calls `target`: by default what is returned here."""
+    """Return a wrapper that on proxies makes a node that calls `target`, by default the wrapper itself."""
 
     @functools.wraps(function)
     def either(*args: Any, **kwargs: Any) -> Any:
@@ -68,7 +68,7 @@ def _wrapped(function: Callable, target: Callable | None = None) -> Callable:
 
 @generator_block
 def wrapped_calls(root: Callable, modules: Iterable[ModuleType], functions: Iterable[Callable]) -> Iterator[None]:
-    """Let functions of some modules, and some that `root`'s module has by name, make nodes inside the block."""
+    """Within the block, wrap functions of some modules, and some that `root`'s module has by name."""
     for scope, name in AWAITED:
         if callable(scope.get(name)):
             _wrap_global(scope, name, scope[name])
@@ -85,7 +85,7 @@ def wrapped_calls(root: Callable, modules: Iterable[ModuleType], functions: Iter
 
 
 def _functions_in(scope: dict[str, Any], wanted: list[Callable] | None) -> list[tuple[str, Callable]]:
-    """The public functions in a scope, or those that are wanted."""
+    """Return the public functions in a scope, or the wanted ones."""
     if wanted is not None:
         return [(name, value) for name, value in scope.items() if any(value is function for function in wanted)]
     return [(name, value) for name, value in scope.items() if callable(value) and not name.startswith("_")]
