@@ -1,4 +1,4 @@
-"""Places for a folded graph: each frame's inside by itself, then the frame as one box of the group around it."""
+"""Layout of a folded graph: the inside of each frame first, then the frame as one box of the enclosing group."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -8,10 +8,10 @@ from retrograd.autograd.drawing.fold import Folded, Group
 from retrograd.autograd.drawing.layers import Arrow, Key, Placed, Point, Size, place
 from retrograd.autograd.drawing.read import LEAF
 
-SIDE = 18.0  # between a frame's border and what is inside
+SIDE = 18.0  # between a frame's border and its contents
 NARROWEST = 190.0  # a frame with room for its badge
 APART = 15.0  # between arrowheads at one box
-LIGHT = 0.1  # how straight arrows from leaves are, against those between operators
+LIGHT = 0.1  # weight of arrows from leaves; those between operators have 1
 OUT = ("out",)
 
 
@@ -26,7 +26,7 @@ class Box(NamedTuple):
 
 
 class Line(NamedTuple):
-    """An arrow between two vertices through its points, straight down where x stays and in a curve where not."""
+    """An arrow between two vertices by its points: a straight line where x is constant, else a curve."""
 
     source: int
     target: int
@@ -34,7 +34,7 @@ class Line(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """All that is drawn, in pixels; outer frames before inner ones."""
+    """All drawn elements, in pixels; outer frames before inner ones."""
 
     boxes: list[Box]
     frames: list[Box]
@@ -44,12 +44,12 @@ class Picture(NamedTuple):
 
 
 def arrange(folded: Folded, size_of: Callable[[int], Size]) -> Picture:
-    """Place all boxes; `size_of` tells how large a vertex's box must be."""
+    """Lay out all boxes; `size_of` returns the size of a vertex's box."""
     return _Arranger(folded, size_of).picture()
 
 
 class _Inside(NamedTuple):
-    """A group's size, its boxes' corners and sizes, and its pieces of lines, from its own top left corner."""
+    """A group's size, its boxes' corners and sizes, and its pieces of lines, relative to its top left corner."""
 
     size: Size
     corners: dict[Key, Point]
@@ -57,7 +57,7 @@ class _Inside(NamedTuple):
     lines: dict[tuple[Key, Key], list[Point]]
 
     def port(self, port: Key) -> float:
-        """How far right of the frame's middle its border is crossed."""
+        """Return how far right of the frame's middle its border is crossed."""
         return self.corners[port][0] - self.size.width / 2 if port in self.corners else 0.0
 
 
@@ -75,7 +75,7 @@ class _Arranger:
         self.inside: dict[Key, _Inside] = {}
 
     def _route(self, u: int, v: int) -> Iterator[tuple[Group, Key, Key]]:
-        """The pieces of an arrow: out of the frames of u, within the group that holds both, into the frames of v."""
+        """Yield the pieces of an arrow: out of the frames of u, within their common group, into the frames of v."""
         above, below = self.path[u], self.path[v]
         same = sum(a is b for a, b in zip(above, below, strict=False))
         for depth in reversed(range(same, len(above))):
@@ -95,7 +95,7 @@ class _Arranger:
         return found
 
     def _lay_out(self, group: Group) -> None:
-        """Place what is in a group, the groups in it first."""
+        """Lay out the contents of a group, inner groups first."""
         for member in group.members:
             if isinstance(member, Group):
                 self._lay_out(member)
@@ -120,7 +120,7 @@ class _Arranger:
         return self.inside[box].port(port) if box in self.inside else 0.0
 
     def _collect(self, group: Group, origin: Point, origins: dict[int, Point], found: Picture) -> None:
-        """Add the boxes and frames in a group to the picture, and note where the group's corner is."""
+        """Add the boxes and frames in a group to the picture, and record the group's corner."""
         origins[id(group)] = origin
         inside = self.inside[_name(group)]
         for member in group.members:
@@ -152,7 +152,7 @@ def _element(path: tuple[Group, ...], depth: int, vertex: int) -> Key:
 
 
 def _inside(placed: Placed, sizes: dict[Key, Size], arrows: Sequence[Arrow], bare: bool) -> _Inside:
-    """A group as it was placed, with room at its sides unless it is bare."""
+    """Return a laid out group, with margins at its sides unless it is bare."""
     side = 0.0 if bare else max(SIDE, (NARROWEST - placed.width) / 2)
     corners = {box: (x - sizes[box].width / 2 + side, y) for box, (x, y) in placed.tops.items()}
     shifts = _spread(placed, sizes, arrows)
@@ -167,7 +167,7 @@ def _inside(placed: Placed, sizes: dict[Key, Size], arrows: Sequence[Arrow], bar
 
 
 def _spread(placed: Placed, sizes: dict[Key, Size], arrows: Sequence[Arrow]) -> dict[tuple[Key, Key], float]:
-    """How far from the middle each arrow arrives at a vertex, so that heads stand apart and lines don't cross."""
+    """Return how far from the middle arrows arrive at a vertex, to separate heads and avoid crossings."""
     arriving: dict[Key, list[Arrow]] = defaultdict(list)
     for arrow in arrows:
         arriving[arrow.target].append(arrow)
@@ -180,7 +180,7 @@ def _spread(placed: Placed, sizes: dict[Key, Size], arrows: Sequence[Arrow]) -> 
 
 
 def _shifts(arrows: Sequence[Arrow], width: float) -> list[float]:
-    """Equal distances around the middle, where the only arrow from an operator arrives if there is just one."""
+    """Return equal distances around the middle; if one arrow is from an operator, that is in the middle."""
     main = [index for index, arrow in enumerate(arrows) if arrow.weight >= 1]
     middle = main[0] if len(main) == 1 else (len(arrows) - 1) / 2
     farthest = max(middle, len(arrows) - 1 - middle)
@@ -193,7 +193,7 @@ def _moved(points: Sequence[Point], by: Point) -> list[Point]:
 
 
 def _joined(pieces: Sequence[Sequence[Point]]) -> list[Point]:
-    """Pieces that begin where the ones before end, as one line without points on a straight way."""
+    """Return consecutive pieces as one line, without points in the middle of straight parts."""
     points: list[Point] = []
     for x, y in (point for piece in pieces for point in piece):
         while len(points) > 1 and all(abs(x - before) < 0.01 for before, _ in points[-2:]):

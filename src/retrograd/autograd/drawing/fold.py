@@ -1,8 +1,9 @@
-"""Fold what repeats: 48 layers become one frame around a single layer that says "× 48".
+"""Fold repetitions: 48 layers become one frame around a single layer, labelled "× 48".
 
-Every vertex has a nearest vertex that all ways from it to the outputs pass: its post-dominator (Lengauer and Tarjan,
-ACM Transactions on Programming Languages and Systems 1, 1979).  A row of them, each the next one's post-dominator, is
-a chain; what only serves one member of a chain makes a block with it.  Equal blocks in a row repeat.
+The post-dominator of a vertex is the nearest vertex on all paths from it to the outputs (Lengauer and Tarjan, ACM
+Transactions on Programming Languages and Systems 1, 1979).  A chain is a sequence of vertices, each the post-dominator
+of the one before.  A block is a member of a chain with the vertices that serve it alone.  Equal neighbouring blocks
+repeat.
 """
 
 import re
@@ -13,30 +14,30 @@ from typing import NamedTuple
 
 from retrograd.autograd.drawing.read import LEAF, MORE, NOTHING, OPERATOR, Vertex
 
-WORTH = 12  # fold only where at least so many boxes disappear
-LONGEST = 64  # members of a chain that may repeat as one
-FEW = 4  # consumers of what a block of a network begins with; shared weights have more
-LONELY = 24  # a chain longer than this, of operators without company, is cut short in the middle
-ENDS = 4  # what remains of it at each end
+WORTH = 12  # fold only if at least this many boxes disappear
+LONGEST = 64  # the longest period of a repetition, in members of a chain
+FEW = 4  # consumers of a block's input; shared weights have more
+LONELY = 24  # longer chains of operators without inputs of their own are elided
+ENDS = 4  # operators that remain of such a chain at each end
 
 
 @dataclass
 class Group:
-    """Vertices and groups inside a frame that stands for `count` copies of it; the whole picture is a group too."""
+    """Vertices and groups in a frame that represents `count` copies; the whole picture is a group too."""
 
     count: int = 1
     members: list["int | Group"] = field(default_factory=list)
 
 
 class Folded(NamedTuple):
-    """The picture's boxes: `top` holds what is shown, as indices into `vertices`; `shown` maps what is not."""
+    """The picture's boxes: `top` holds the shown indices into `vertices`; `shown` maps folded vertices to them."""
 
     top: Group
     vertices: list[Vertex]
-    shown: dict[int, int]  # a vertex that was folded away -> the one that stands for it
+    shown: dict[int, int]  # a folded vertex -> its representative
 
     def inputs(self, vertex: int) -> list[int]:
-        """The shown vertices that arrows to a shown vertex come from, each once."""
+        """Return the shown inputs of a shown vertex, each once."""
         found = (self._stand_in(source) for source in self.vertices[vertex].inputs if source != NOTHING)
         return list(dict.fromkeys(found))
 
@@ -57,7 +58,7 @@ def fold(vertices: Sequence[Vertex]) -> Folded:
 class _Folder:
     def __init__(self, vertices: list[Vertex]) -> None:
         self.vertices = vertices
-        self.root = len(vertices)  # stands below all outputs
+        self.root = len(vertices)  # the virtual consumer of all outputs
         self.consumers: list[list[int]] = [[] for _ in vertices]
         for index, vertex in enumerate(vertices):
             for source in vertex.inputs:
@@ -66,18 +67,18 @@ class _Folder:
         self.parent = post_dominators(self.consumers)
         self.children: list[list[int]] = [[] for _ in range(self.root + 1)]
         self.size = [1] * self.root + [0]
-        for index in range(self.root):  # inputs first, so sizes are complete when they are added on
+        for index in range(self.root):  # inputs first, so that sizes are complete when they are added
             self.children[self.parent[index]].append(index)
             self.size[self.parent[index]] += self.size[index]
         self.shown: dict[int, int] = {}
 
     def fill(self, group: Group, ends: Sequence[int]) -> None:
-        """Put the chains that end at `ends`, and all that serves them, into a group."""
+        """Put the chains that end at `ends`, and their inputs, into a group."""
         for end in ends:
             self._fill_blocks(group, self._blocks(end))
 
     def _blocks(self, end: int) -> list["_Block"]:
-        """The chain that ends at a vertex, cut into blocks, first to last."""
+        """Return the chain that ends at a vertex as blocks, first to last."""
         chain = [end]
         while children := self.children[chain[-1]]:
             chain.append(self._next(children))
@@ -106,12 +107,12 @@ class _Folder:
 
     def _subtree(self, vertex: int) -> list[int]:
         found = [vertex]
-        for member in found:  # which grows on the way
+        for member in found:  # the list grows in the loop
             found.extend(self.children[member])
         return found
 
     def _visit(self, last: int, before: int, own: set[int]) -> "_Visit":
-        """A block's vertices in an order that only its shape decides, and a text that tells shapes apart."""
+        """Return a block's vertices in an order that depends only on its shape, and a key that identifies the shape."""
         number = {last: 0}
         words: list[object] = []
         for vertex in (order := [last]):
@@ -154,7 +155,7 @@ class _Folder:
                 self.fill(group, block.shared)
 
     def _stand_for(self, same: Sequence[int]) -> None:
-        """The first of equal vertices stands for all."""
+        """Make the first of equal vertices represent all."""
         first = same[0]
         for other in same[1:]:
             self.shown[other] = first
@@ -164,7 +165,7 @@ class _Folder:
             self.vertices[first] = self.vertices[first]._replace(name=common_name(names), tip=tip)
 
     def _cut_short(self, run: list["_Block"]) -> None:
-        """One box for a run of operators, in the place of its first."""
+        """Replace a run of operators by one box, at the position of its first."""
         first = run[0].last
         names = Counter(self.vertices[block.last].name for block in run)
         tip = "\n".join(f"{name} × {count}" for name, count in names.most_common())
@@ -180,7 +181,7 @@ class _Visit(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """A member of a chain, the one before it, and the ends of what serves it: alone, or others as well."""
+    """A member of a chain, its predecessor, and the ends of its inputs: exclusive ones, and shared ones."""
 
     last: int
     before: int
@@ -190,9 +191,9 @@ class _Block(NamedTuple):
 
 
 def post_dominators(consumers: Sequence[Sequence[int]]) -> list[int]:
-    """For each vertex the nearest one that all ways to the ends pass; len(consumers) stands below all ends.
+    """Return the nearest vertex on all paths from each vertex to the ends; len(consumers) is below all ends.
 
-    consumers: of each vertex, all with higher numbers.
+    consumers: of each vertex, all with higher indices.
 
     >>> post_dominators([[1, 2], [3], [3], []])
     [3, 3, 3, 4]
@@ -221,7 +222,7 @@ def post_dominators(consumers: Sequence[Sequence[int]]) -> list[int]:
 
 
 def repeats(shapes: Sequence[object], sizes: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Where a sequence repeats: (start, period, count), apart from each other, those that hide most first chosen.
+    """Return the repetitions (start, period, count) of a sequence, disjoint; those that hide most are chosen first.
 
     >>> repeats("abcabcabcabcx", [2] * 13)
     [(0, 3, 4)]
@@ -243,7 +244,7 @@ def repeats(shapes: Sequence[object], sizes: Sequence[int]) -> list[tuple[int, i
 
 
 def _runs(word: Sequence[int], period: int) -> Iterator[tuple[int, int, int]]:
-    """The longest stretches in which every entry equals the one a period later."""
+    """Yield the longest stretches in which every entry equals the one a period later."""
     start = 0
     for at in range(len(word) - period + 1):
         if at == len(word) - period or word[at] != word[at + period]:
@@ -253,7 +254,7 @@ def _runs(word: Sequence[int], period: int) -> Iterator[tuple[int, int, int]]:
 
 
 def lonely_runs(blocks: Sequence[_Block]) -> Iterator[list[_Block]]:
-    """Blocks in order: operators without company in runs, all others alone."""
+    """Yield blocks in order: operators without inputs of their own in runs, all others alone."""
     run: list[_Block] = []
     for block in blocks:
         if not block.side and not block.shared and block.before != NOTHING:
@@ -268,7 +269,7 @@ def lonely_runs(blocks: Sequence[_Block]) -> Iterator[list[_Block]]:
 
 
 def common_name(names: Sequence[str]) -> str:
-    """One name for many that differ in a number.
+    """Return one name for many that differ in a number.
 
     >>> common_name(["layers.0.weight", "layers.1.weight", "layers.2.weight"])
     'layers.0–2.weight'

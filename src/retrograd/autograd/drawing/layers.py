@@ -1,8 +1,8 @@
-"""Boxes in rows along their arrows: few crossings, long arrows straight, short arrows short.
+"""Layout of boxes in rows along their arrows: few crossings, straight long arrows, short arrows.
 
-The steps are those of Sugiyama, Tagawa and Toda (IEEE Transactions on Systems, Man, and Cybernetics 11, 1981): a row
-for each box, an order within each row, a place for each box.  Long arrows from one box share a trunk, which branches
-off where they end.
+The steps are those of Sugiyama, Tagawa and Toda (IEEE Transactions on Systems, Man, and Cybernetics 11, 1981): assign
+a row to each box, order each row, and choose coordinates.  Long arrows from one box share a trunk, which branches where
+they end.
 """
 
 from bisect import bisect_right, insort
@@ -15,16 +15,16 @@ from typing import NamedTuple
 
 Key = Hashable
 Point = tuple[float, float]
-Neighbours = dict[Key, tuple[list[tuple[Key, float]], list[tuple[Key, float]]]]  # left and right, how far at least
+Neighbours = dict[Key, tuple[list[tuple[Key, float]], list[tuple[Key, float]]]]  # left and right, with least distances
 
 ROW_GAP, BOX_GAP, LINE_GAP = 34.0, 26.0, 18.0
-TALL = 60.0  # higher than a box with two lines of text
+TALL = 60.0  # above the height of a box with two lines of text
 SWEEPS = 24
-TRIES, FEW = 10, 150  # how often a drawing of so few items is begun anew, to find an order with fewer crossings
-MANY = 600  # items, with which swapping neighbours takes too long
-FIRM = 1e6  # how much what must not move resists, against links that pull
-STIFF = 8.0  # how much more it matters that the middle of a long arrow is straight
-WIDEST = 1e5  # more than a box is wide: where arrows end at one box counts less than the order of boxes
+TRIES, FEW = 10, 150  # restarts for a drawing of at most this many items, to find an order with fewer crossings
+MANY = 600  # items for which swapping neighbours takes too long
+FIRM = 1e6  # weight of items that must not move, compared with links
+STIFF = 8.0  # extra weight for a straight middle of a long arrow
+WIDEST = 1e5  # wider than any box, so that the order of boxes counts more than that of arrows at one box
 
 
 class Size(NamedTuple):
@@ -35,9 +35,9 @@ class Size(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """From the bottom of one box to the top of another, at these distances right of their middles.
+    """An arrow from the bottom of one box to the top of another, at these offsets right of their middles.
 
-    The greater the weight, the more it matters that the arrow is straight.
+    Arrows of greater weight are straightened with priority.
     """
 
     source: Key
@@ -48,7 +48,7 @@ class Arrow(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """The middle of each box's top, the course of each arrow between its ends, and the size of the whole."""
+    """The middle of each box's top, the points of each arrow between its ends, and the size of the drawing."""
 
     tops: dict[Key, Point]
     courses: dict[tuple[Key, Key], list[Point]]
@@ -57,10 +57,10 @@ class Placed(NamedTuple):
 
 
 def place(sizes: dict[Key, Size], arrows: Sequence[Arrow], first: Sequence[Key] = ()) -> Placed:
-    """Place boxes so that every arrow points down.
+    """Lay out boxes so that every arrow points down.
 
-    sizes: of every box; in a tie, the earlier box stands further left.  first: boxes of a row of their own, on top
-    of all others.  The arrows must make no cycle, and there is at most one from one box to another.
+    sizes: of every box; in a tie, the earlier box is further left.  first: boxes of a separate row, above all others.
+    The arrows must have no cycle, and at most one leads from one box to another.
     """
     drawing = _Drawing(sizes, arrows, _rows(sizes, arrows, first))
     drawing.order_rows()
@@ -69,9 +69,9 @@ def place(sizes: dict[Key, Size], arrows: Sequence[Arrow], first: Sequence[Key] 
 
 
 def _rows(sizes: dict[Key, Size], arrows: Sequence[Arrow], first: Sequence[Key]) -> dict[Key, int]:
-    """The row of each box: right above the first box that it points to; boxes at an end right below their last.
+    """Return the row of each box: directly above its first target; for a box without targets, below its last source.
 
-    Below a tall box is a free row, if others point to what comes then: they would stand far up beside it.
+    The row below a tall box is free if other boxes point to its targets; they would be far above those otherwise.
     """
     into, out_of = defaultdict(list), defaultdict(list)
     for arrow in arrows:
@@ -94,7 +94,7 @@ def _rows(sizes: dict[Key, Size], arrows: Sequence[Arrow], first: Sequence[Key])
 def _topological(sizes: dict[Key, Size], into: dict[Key, list[Key]], out_of: dict[Key, list[Key]]) -> list[Key]:
     waiting = {box: len(into[box]) for box in sizes}
     ready = [box for box in sizes if not waiting[box]]
-    for box in ready:  # which grows on the way
+    for box in ready:  # the list grows in the loop
         for target in out_of[box]:
             waiting[target] -= 1
             if not waiting[target]:
@@ -103,7 +103,7 @@ def _topological(sizes: dict[Key, Size], into: dict[Key, list[Key]], out_of: dic
 
 
 class _Bend(NamedTuple):
-    """Where the trunk of a box's long arrows passes a row."""
+    """The point where the trunk of a box's long arrows passes a row."""
 
     source: Key
     row: int
@@ -120,7 +120,7 @@ class _Drawing:
         self.above: dict[Key, list[Arrow]] = defaultdict(list)  # links that end here
         self.below: dict[Key, list[Arrow]] = defaultdict(list)  # links that start here
         self.x: dict[Key, float] = {}
-        self.firm: set[Key] = set()  # what hangs on by more than light links
+        self.firm: set[Key] = set()  # items with more than light links
         self._link()
         self._fill_rows()
 
@@ -140,11 +140,11 @@ class _Drawing:
                 self.above[lower].append(link)
 
     def path(self, arrow: Arrow) -> list[_Bend]:
-        """The bends of an arrow, one for each row that it passes."""
+        """Return the bends of an arrow, one for each row that it passes."""
         return [_Bend(arrow.source, row) for row in range(self.row[arrow.source] + 1, self.row[arrow.target])]
 
     def _fill_rows(self) -> None:
-        """A first order: depth first from the ends upwards, which draws trees without a crossing."""
+        """Set a first order: depth first from the ends upwards, which draws trees without crossings."""
         seen: set[Key] = set()
         stack = [box for box in reversed(self.sizes) if not self.below[box]]
         while stack:
@@ -160,7 +160,7 @@ class _Drawing:
     # ------------------------------------------------------------------------------------------------- order
 
     def order_rows(self) -> None:
-        """Find an order with few crossings; a small drawing is tried from several beginnings."""
+        """Find an order with few crossings; a small drawing is tried from several starting orders."""
         best, fewest = self._sweep()
         tries = TRIES if sum(map(len, self.rows)) <= FEW else 0
         for seed in range(tries if fewest else 0):
@@ -172,7 +172,7 @@ class _Drawing:
         self.rows = best
 
     def _sweep(self) -> tuple[list[list[Key]], int]:
-        """Sort rows by the mean place of neighbours above, then below, in turns: the best order, and its crossings."""
+        """Sort rows by the mean position of neighbours above and below in turns; return the best order, its crossings."""
         best, fewest = [list(row) for row in self.rows], self.crossings()
         for sweep in range(SWEEPS):
             if not fewest:
@@ -196,15 +196,15 @@ class _Drawing:
             row.sort(key=mean.__getitem__)
 
     def _starts(self, item: Key, place: dict[Key, float]) -> list[float]:
-        """Where the links from above start, in the row with these places."""
+        """Return where the links from above start, in the row with these positions."""
         return [place[link.source] + link.leaves_at / WIDEST for link in self.above[item]]
 
     def _ends(self, item: Key, place: dict[Key, float]) -> list[float]:
-        """Where the links to below end."""
+        """Return where the links to below end."""
         return [place[link.target] + link.arrives_at / WIDEST for link in self.below[item]]
 
     def _swap_neighbours(self) -> None:
-        """Swap items that stand side by side while fewer links cross afterwards."""
+        """Swap adjacent items while that reduces the crossings."""
         for index, row in enumerate(self.rows):
             above = _places(self.rows[index - 1]) if index else {}
             below = _places(self.rows[index + 1]) if index + 1 < len(self.rows) else {}
@@ -218,7 +218,7 @@ class _Drawing:
                     row[at : at + 2] = right, left
 
     def crossings(self) -> int:
-        """How many pairs of links cross."""
+        """Return how many pairs of links cross."""
         total = 0
         for upper, lower in pairwise(self.rows):
             place = _places(lower)
@@ -230,10 +230,10 @@ class _Drawing:
                     insort(passed, end)
         return total
 
-    # ------------------------------------------------------------------------------------------------ places
+    # ------------------------------------------------------------------------------------------- coordinates
 
     def move_boxes(self) -> None:
-        """Move boxes towards their neighbours above, below, and both, while they keep their order and distance."""
+        """Move boxes towards their neighbours above, below, and both; preserve their order and distances."""
         for row in self.rows:
             self._settle(row, [0.0] * len(row), [1.0] * len(row))
         columns = list(self._columns())
@@ -249,22 +249,22 @@ class _Drawing:
                 self._straighten(columns, neighbours)
 
     def _pull(self, item: Key, up: bool = True, down: bool = True) -> tuple[float, float]:
-        """Where an item's neighbours want it, and how much."""
+        """Return the position that an item's neighbours pull it to, and the weight."""
         pulls = [(self._below(link), link.weight) for link in self.above[item] if down]
         pulls += [(self._above(link), link.weight) for link in self.below[item] if up]
         weight = sum(weight for _, weight in pulls)
         return (sum(x * w for x, w in pulls) / weight, weight) if pulls else (self.x[item], 0.01)
 
     def _below(self, link: Arrow) -> float:
-        """Where the target must be for the link to be vertical."""
+        """Return the position of the target at which the link is vertical."""
         return self.x[link.source] + link.leaves_at - link.arrives_at
 
     def _above(self, link: Arrow) -> float:
-        """Where the source must be for the link to be vertical."""
+        """Return the position of the source at which the link is vertical."""
         return self.x[link.target] + link.arrives_at - link.leaves_at
 
     def _columns(self) -> Iterator[list[Arrow]]:
-        """Rows of links that should be one vertical line: trunks, and boxes with one main way in and out."""
+        """Yield lists of links that should form a vertical line: trunks, and boxes with one main input and output."""
         following = {link.source: link for link in self._upright()}
         entered = {link.target for link in following.values()}
         for start in (item for item in following if item not in entered):
@@ -288,7 +288,7 @@ class _Drawing:
                 found[:] = [k._replace(weight=k.weight * STIFF) if k in upright else k for k in found]
 
     def _straighten(self, columns: Sequence[list[Arrow]], neighbours: Neighbours) -> None:
-        """Make columns vertical where firm neighbours leave the room; what only hangs on by light links follows."""
+        """Make columns vertical where firm neighbours leave room; items with only light links follow."""
         for column in columns:
             offsets = {column[0].source: 0.0}
             for link in column:
@@ -304,7 +304,7 @@ class _Drawing:
             self._settle(row, [x for x, _ in pulls], [weight for _, weight in pulls])
 
     def _wanted(self, offsets: dict[Key, float]) -> float:
-        """Where the neighbours outside a column want its beginning."""
+        """Return the position of a column's beginning that the neighbours outside it pull to."""
         pulls = [
             (x - offset, weight)
             for item, offset in offsets.items()
@@ -317,7 +317,7 @@ class _Drawing:
         return sum(x * weight for x, weight in pulls) / sum(weight for _, weight in pulls)
 
     def _neighbours(self) -> Neighbours:
-        """The nearest firm items left and right of an item, if any, and the least distance to them."""
+        """Return the nearest firm items left and right of each item, if any, and the least distance to them."""
         found: Neighbours = {item: ([], []) for row in self.rows for item in row}
         for row in self.rows:
             for side, items in enumerate((row, row[::-1])):
@@ -331,7 +331,7 @@ class _Drawing:
         return found
 
     def _settle(self, row: list[Key], wanted: list[float], weights: list[float]) -> None:
-        """The places nearest to the wanted ones, by weighted squares, that keep the distances."""
+        """Move a row to the positions nearest to the wanted ones, by weighted squares, that preserve the distances."""
         starts = [0.0]
         for left, right in pairwise(row):
             starts.append(starts[-1] + self._distance(left, right))
@@ -357,7 +357,7 @@ class _Drawing:
         return Placed(boxes, courses, right - left, bottoms[-1] if bottoms else 0.0)
 
     def _course(self, arrow: Arrow, left: float, tops: list[float], bottoms: list[float]) -> Iterator[Point]:
-        """Straight through every row, so that no arrow runs into a neighbour: it bends between rows only."""
+        """Yield an arrow's points: vertical through every row, to avoid its neighbours, bent between rows only."""
         yield self.x[arrow.source] + arrow.leaves_at - left, bottoms[self.row[arrow.source]]
         for bend in self.path(arrow):
             yield self.x[bend] - left, tops[bend.row]
@@ -365,7 +365,7 @@ class _Drawing:
         yield self.x[arrow.target] + arrow.arrives_at - left, tops[self.row[arrow.target]]
 
     def _heights(self) -> tuple[list[float], list[float]]:
-        """Top and bottom of each row."""
+        """Return the top and bottom of each row."""
         tops, bottoms = [], []
         y = 0.0
         for row in self.rows:
@@ -385,22 +385,22 @@ def _places(row: Sequence[Key]) -> dict[Key, float]:
 
 
 def _out_of_order(left: Sequence[float], right: Sequence[float]) -> int:
-    """How many of the pairs cross."""
+    """Return how many of the pairs cross."""
     return sum(a > b for a in left for b in right)
 
 
 def _stiffness(upper: Key, lower: Key, weight: float) -> float:
-    """How much a piece of an arrow of this weight should be vertical: most where it is the middle of a long one."""
+    """Return the weight of a vertical piece of an arrow of this weight, largest in the middle of a long one."""
     return (weight, 2 * weight, STIFF)[isinstance(upper, _Bend) + isinstance(lower, _Bend)]
 
 
 def _increasing(wanted: Sequence[float], weights: Sequence[float]) -> list[float]:
-    """The non-decreasing numbers nearest to the wanted ones by weighted squares: pool what is out of order.
+    """Return the non-decreasing values nearest to the wanted ones by weighted squares (pool adjacent violators).
 
     >>> _increasing([1.0, 5.0, 3.0], [1.0, 1.0, 1.0])
     [1.0, 4.0, 4.0]
     """
-    pools: list[tuple[float, float, int]] = []  # mean, weight, how many
+    pools: list[tuple[float, float, int]] = []  # mean, weight, count
     for mean, weight in zip(wanted, weights, strict=True):
         count = 1
         while pools and pools[-1][0] > mean:

@@ -1,4 +1,4 @@
-"""The autograd graph behind some tensors as a list of vertices, and what to say of each."""
+"""The autograd graph of some tensors as a list of vertices with their labels."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -10,23 +10,23 @@ LEAF, OPERATOR, OUTPUT, MORE = "leaf", "operator", "output", "more"
 
 
 class Vertex(NamedTuple):
-    """A box of the picture: two lines of text, a longer one for the pointer, and the vertices it comes from."""
+    """A box of the picture: two lines of text, a longer tooltip, and the vertices of its inputs."""
 
     kind: str
     name: str
     detail: str = ""
     tip: str = ""
     inputs: tuple[int, ...] = ()  # in the operator's order; NOTHING where no gradient flows
-    style: str = ""  # a further class, for colours
+    style: str = ""  # another CSS class, for colours
 
 
 NOTHING = -1
 
 
 def read(outputs: Sequence[Any], names: Mapping[int, str]) -> list[Vertex]:
-    """The vertices of the graph behind `outputs`, inputs before what is made of them, the outputs last.
+    """Return the vertices of the graph of `outputs`: inputs before their consumers, the outputs last.
 
-    outputs: tensors or GradientEdges.  names: id of a leaf -> its name.  Raises RuntimeError where there is no graph.
+    outputs: tensors or GradientEdges.  names: id of a leaf -> its name.  Raises RuntimeError if there is no graph.
     """
     roots = [_checked(index, output) for index, output in enumerate(outputs)]
     place: dict[int, int] = {}
@@ -43,7 +43,7 @@ def read(outputs: Sequence[Any], names: Mapping[int, str]) -> list[Vertex]:
 
 
 def _checked(index: int, output: Any) -> Any:
-    """The node or leaf behind an output; errors name the output."""
+    """Return the node or leaf of an output; errors name the output."""
     if not isinstance(output, Tensor) and not isinstance(getattr(output, "node", None), GradFn | AccumulateGrad):
         raise TypeError(f"draw: output {index} must be a Tensor or GradientEdge, got {type(output).__name__}")
     if isinstance(output, Tensor) and not output.requires_grad:

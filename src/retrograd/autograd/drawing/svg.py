@@ -1,4 +1,4 @@
-"""The picture as SVG text, in light or dark colours as the reader's system has it."""
+"""The picture as SVG text, in light or dark colours as the reader's system is set."""
 
 from collections.abc import Iterator, Sequence
 from html import escape
@@ -13,7 +13,7 @@ MARGIN, CAPTION = 28.0, 30.0
 NAME_SIZE, DETAIL_SIZE = 13.0, 11.0
 PADDING, HEAD = 14.0, 6.0
 LONGEST_TEXT = 34
-SHEETS = (8, 4)  # how far the sheets behind a frame look out
+SHEETS = (8, 4)  # offsets of the sheets behind a frame
 
 STYLE = """
 .rg-graph { color-scheme: light dark; font-family: Inter, "Helvetica Neue", Helvetica, Arial, "DejaVu Sans", sans-serif;
@@ -44,15 +44,15 @@ STYLE = """
 
 
 def render(vertices: Sequence[Vertex]) -> str:
-    """The SVG text of a graph; inputs come before what is made of them."""
+    """Return the SVG text of a graph; inputs come before their consumers."""
     return paint(fold(vertices), "Autograd graph", caption_of(vertices))
 
 
 def paint(folded: Folded, title: str, caption: str, *, style: str = "", legend: Sequence[tuple[str, str]] = ()) -> str:
-    """The SVG text of a graph that is folded already.
+    """Return the SVG text of a folded graph.
 
-    title: what the picture is, for those who can't see it.  style: CSS for the classes of vertices, beside the usual.
-    legend: what classes mean, as (class, words).
+    title: a description for screen readers.  style: CSS for the classes of vertices, besides the default.
+    legend: the meaning of classes, as (class, text).
     """
     picture = arrange(folded, lambda index: size_of(folded.vertices[index]))
     key, key_end = _legend(legend, MARGIN + text_width(caption, 12) + 14)
@@ -79,7 +79,7 @@ def paint(folded: Folded, title: str, caption: str, *, style: str = "", legend: 
 
 
 def caption_of(vertices: Sequence[Vertex]) -> str:
-    """How many operators, leaves and outputs there are."""
+    """Return a text with the numbers of operators, leaves and outputs."""
     counts = [(kind, sum(vertex.kind == kind for vertex in vertices)) for kind in (OPERATOR, LEAF, OUTPUT)]
     plural = {OPERATOR: "operators", LEAF: "leaves", OUTPUT: "outputs"}
     return " · ".join(f"{count:,} {kind if count == 1 else plural[kind]}" for kind, count in counts)
@@ -98,7 +98,7 @@ def _legend(legend: Sequence[tuple[str, str]], x: float) -> tuple[list[str], flo
 
 # --------------------------------------------------------------------------------------------------------- text
 
-# Widths in em, of the widest of the fonts in STYLE (DejaVu Sans Bold), by character; others are as wide as capitals.
+# Widths in em of the widest font in STYLE (DejaVu Sans Bold), by character; other characters are as wide as capitals.
 WIDTHS = {
     **dict.fromkeys("ijlI.,:;|'!`· ", 0.41),
     **dict.fromkeys("frt()[]{}/\\-", 0.51),
@@ -110,7 +110,7 @@ CAPITAL, MONOSPACE = 0.86, 0.61
 
 
 def text_width(text: str, size: float) -> float:
-    """At most how wide a text is, in pixels, at a font size in pixels.
+    """Return an upper bound of a text's width in pixels, at a font size in pixels.
 
     >>> text_width("mul", 10.0)
     22.8
@@ -119,7 +119,7 @@ def text_width(text: str, size: float) -> float:
 
 
 def shortened(text: str) -> str:
-    """A text that fits a box: without its middle if it is long.
+    """Return a text that fits a box, with the middle of a long one elided.
 
     >>> shortened("transformer.encoder.layers.11.self_attn.in_proj_weight")
     'transformer.encod…n.in_proj_weight'
@@ -131,13 +131,13 @@ def shortened(text: str) -> str:
 
 
 def _rows(vertex: Vertex) -> list[tuple[str, bool]]:
-    """The lines of text in a box, and which are details."""
+    """Return the lines of text in a box, and which of them are details."""
     rows = [(shortened(vertex.name), False), (shortened(vertex.detail), True)]
     return [row for row in rows if row[0]]
 
 
 def size_of(vertex: Vertex) -> Size:
-    """The box that a vertex needs."""
+    """Return the size of a vertex's box."""
     rows = _rows(vertex)
     widths = [len(text) * MONOSPACE * DETAIL_SIZE if detail else text_width(text, NAME_SIZE) for text, detail in rows]
     return Size(max(52.0, max(widths, default=0.0) + 2 * PADDING), 28.0 if len(rows) < 2 else 44.0)
@@ -175,7 +175,7 @@ def _id(vertex: int) -> str:
 
 
 def _frame(box: Box) -> str:
-    """A frame on the sheets of its copies."""
+    """Draw a frame on the sheets of its copies."""
     sheets = "".join(_rect(box.x + by, box.y + by, box[3:5], 12) for by in (*SHEETS, 0))
     return (
         f'<g class="frame" data-count="{box.what.count}"><title>{box.what.count} copies in a row: each goes on '
@@ -184,7 +184,7 @@ def _frame(box: Box) -> str:
 
 
 def _badge(box: Box, lines: Sequence[Line]) -> str:
-    """How many copies a frame stands for, in a corner that no arrow passes."""
+    """Draw the number of copies that a frame represents, in a corner that no arrow passes."""
     text = f"× {box.what.count:,}"
     wide = text_width(text, 12) + 16
     corners = [(x, y - 10) for y in (box.y, box.y + box.height) for x in (box.x + box.width - wide - 10, box.x + 10)]
@@ -194,7 +194,7 @@ def _badge(box: Box, lines: Sequence[Line]) -> str:
 
 
 def _passes(line: Line, corner: Point, wide: float) -> bool:
-    """Whether a line comes near a badge."""
+    """Return whether a line passes near a badge."""
     left, top = corner
     return any(
         y0 <= top + 20 and y1 >= top and min(x0, x1) <= left + wide + 4 and max(x0, x1) >= left - 4
@@ -212,7 +212,7 @@ def _arrow(line: Line) -> str:
 
 
 def _course(points: Sequence[Point]) -> Iterator[str]:
-    """Straight down where x stays, in a curve that begins and ends vertically where not; up to the arrowhead."""
+    """Yield path commands up to the arrowhead: straight down where x is constant, else a curve with vertical ends."""
     x, y = points[-1]
     points = [*(point for point in points if point[1] < y - HEAD), (x, y - HEAD)]
     yield f"M{_n(points[0][0])} {_n(points[0][1])}"
