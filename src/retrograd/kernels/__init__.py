@@ -1,4 +1,4 @@
-"""Kernels for computations that take NumPy many passes: in C++ if compiled, else the reference implementations.
+"""Kernels for computations that take NumPy many passes: C++ if compiled, else the reference implementations.
 
 They take arrays of float32 or float64, all of one dtype.
 """
@@ -12,7 +12,7 @@ from retrograd.kernels import allocator, reference
 
 
 def _best() -> tuple[str, ModuleType]:
-    """Return how the kernels were built, as shown by `show_config`, and the module that has them."""
+    """Return the build's name, as shown by `show_config`, and the module with the kernels."""
     if os.environ.get("RETROGRAD_PURE", "") not in ("", "0"):
         return "pure", reference
     try:

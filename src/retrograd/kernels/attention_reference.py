@@ -1,12 +1,12 @@
-"""The reference implementation of attention, a block of queries at a time: scores are never stored all at once.
+"""The reference implementation of attention, by blocks of queries, so that not all scores are stored at once.
 
-The way back makes the weights again, from the logarithms of the sums of exponentials: T. Dao et al., FlashAttention,
-arXiv 2205.14135; M. N. Rabe and C. Staats, Self-attention does not need O(n^2) memory, arXiv 2112.05682.
+The backward pass recomputes the weights from the logsumexp of the scores: T. Dao et al., FlashAttention, arXiv
+2205.14135; M. N. Rabe and C. Staats, Self-attention does not need O(n^2) memory, arXiv 2112.05682.
 
-Rows of queries (..., rows, e) belong to components, of which `queries` says where each begins and where the last one
-ends; so do those of keys and of values.  A mask is (..., queries, keys) where there is one component, else, and where
-it has one dimension less, (..., pairs) with the matrices of all components one behind the other.  The dimensions in
-front are those of the queries, among which other operands may have 1.
+Rows of queries (..., rows, e) belong to components, whose offsets are `queries`; rows of keys and of values have the
+offsets `keys`.  A mask is (..., queries, keys) for a single component; otherwise, or if it has one dimension less, it
+is (..., pairs) with the concatenated matrices of all components.  Leading dimensions are those of the queries; other
+operands may have size 1 there.
 """
 
 import math
@@ -16,17 +16,17 @@ import numpy as np
 
 from retrograd.kernels.overlap import separate
 
-BLOCK = 1 << 18  # scores that are held at a time; of components with more keys, those of one query
-CAUSAL_QUERIES = 64  # in a block: each block looks only at keys up to its last query
+BLOCK = 1 << 18  # scores in memory at a time; if a component has more keys, those of one query
+CAUSAL_QUERIES = 64  # in a block, which reads only keys up to its last query
 
 
 @separate(2)
 @np.errstate(invalid="ignore")  # as in C++, no product warns
 def attend(q, k, v, allowed, added, queries, keys, scale, causal, out, sums):
-    """softmax(scale q k^T + added) v, and the logarithms of the sums of exponentials, into out and sums.
+    """Write softmax(scale q k^T + added) v to out, and the logsumexp of each query's scores to sums.
 
-    A query sees the keys that are `allowed`, booleans; if `causal`, those up to its own place.  Of a query that sees
-    none, or only where -inf was added, both are 0.
+    A query attends to the keys that are `allowed`, booleans; if `causal`, to those up to its own index.  For a query
+    without keys, or with -inf added to all of them, both results are 0.
     """
     for rows, seen, masks in _blocks(q, allowed, added, queries, keys, causal):
         scores = _scores(q[rows] * q.dtype.type(scale), k[seen], *masks)
@@ -47,9 +47,9 @@ def attend(q, k, v, allowed, added, queries, keys, scale, causal, out, sums):
 def attend_grad(g, of_sums, out, sums, q, k, v, allowed, added, queries, keys, scale, causal, dq, dk, dv, dscores):
     """Write the gradients of `attend` for q, k, v and the scores into arrays, or None, with q's leading dimensions.
 
-    The array for the scores must hold zeros, which stay where no query looks.
+    The array for the scores must hold zeros, which remain at pairs that are masked out.
 
-    With P the weights and D = g v^T they are dS = P (D - sum(g out) + of_sums), scale dS k, scale dS^T q and P^T g.
+    With weights P and D = g v^T they are dS = P (D - sum(g out) + of_sums), scale dS k, scale dS^T q and P^T g.
     """
     level = of_sums - np.vecdot(g, out)
     for total in (dk, dv):
@@ -92,7 +92,7 @@ def _blocks(q, allowed, added, queries, keys, causal):
 
 
 class _Masks:
-    """Those of a block, of which `block` has the first query, the one behind the last, and how many keys are seen."""
+    """The masks of a block; `block` has its first query, the end of its queries, and its number of keys."""
 
     def __init__(self, allowed, added, causal, ndim, pairs, sizes, block):
         self.ndim, self.pairs, self.sizes, self.block = ndim, pairs, sizes, block
@@ -101,7 +101,7 @@ class _Masks:
         self.added = None if added is None else self.place(added)
 
     def place(self, mask):
-        """Where in a mask, or in an array like one, the numbers of this block lie."""
+        """Return this block's part of a mask, or of an array in the layout of masks."""
         if mask.ndim < self.ndim:
             rows, columns = self.sizes
             mask = mask[..., self.pairs : self.pairs + rows * columns].reshape(*mask.shape[:-1], rows, columns)
@@ -114,7 +114,7 @@ class _Masks:
 
 
 def _scores(queries, keys, added, allowed, behind):
-    """The products of queries and keys, with what is added; -inf where a query may not look."""
+    """Return the products of queries and keys, plus `added`; -inf where masked out."""
     out = np.matmul(queries, keys.swapaxes(-1, -2))
     if added is not None:
         out += added

@@ -1,11 +1,11 @@
-"""How convolutions read memory: the grid, and what `sum_windows` and `sum_places` do in C++, with NumPy.
+"""The memory layout of convolutions: the grid, and NumPy versions of the C++ `sum_windows` and `sum_places`.
 
-Images are first copied into a padded grid, split by phase (place modulo stride), in which what a tap reads of a channel
-for all places is one run of memory.  A run also passes the padding between two rows of an image: what is computed there
-is cut off.
+Images are first copied into a padded grid, split by phase (index modulo stride), so that the elements that a tap reads
+of a channel, for all positions, are one contiguous run.  A run also covers the padding between two rows of an image;
+results computed there are dropped.
 
-NumPy makes the runs of all taps the rows of a matrix, as much at a time as fits into the cache; the rest is a matrix
-product.  C++ wants three spatial dimensions, of which some may be of size 1.
+In NumPy, the runs of all taps become the rows of a matrix, in blocks that fit into the cache, for a matrix product
+(im2col).  C++ expects three spatial dimensions, some of which may have size 1.
 """
 
 import itertools
@@ -17,54 +17,54 @@ import numpy as np
 
 from retrograd.kernels.overlap import separate
 
-CACHE = 1 << 17  # elements that are worked on at a time
+CACHE = 1 << 17  # elements processed at a time
 WIDE = 256  # columns that make a matrix product efficient
 
 
 class Phase(NamedTuple):
-    """Along one dimension: the places of an image that agree modulo the stride, and the taps that read them."""
+    """Along one dimension: the indices of an image that agree modulo the stride, and the taps that read them."""
 
     taps: slice
     number: int  # of taps
-    first: int  # the place, counted within the phase, that the first tap reads first
+    first: int  # the index, within the phase, that the first tap reads first
     step: int  # from one tap to the next
-    kept: slice  # the places in the grid that hold elements of the image
+    kept: slice  # the indices in the grid that hold elements of the image
     source: slice  # these elements
 
 
 class Part(NamedTuple):
-    """A phase along each dimension."""
+    """One phase for each dimension."""
 
     taps: tuple
     counts: tuple
-    offset: int  # where the first run begins
+    offset: int  # offset of the first run
     steps: tuple  # from a tap's run to the next one's, along each dimension
     kept: tuple
     source: tuple
 
 
 class Plan(NamedTuple):
-    """How images lie in the grid."""
+    """The layout of images in the grid."""
 
     parts: tuple
     pitches: tuple  # the shape of an image in one part of the grid
     rows: tuple  # the shape of a run
     run: int  # its length
     length: int  # of one channel of one part
-    places: tuple  # per tap: the number of its part, and where its run begins
+    places: tuple  # for each tap: the index of its part, and the offset of its run
     as_is: bool  # the grid is the image itself
-    table: np.ndarray | None  # what kernels in C++ need to know of this, if there are three dimensions
+    table: np.ndarray | None  # the layout for the C++ kernels, if there are three dimensions
 
 
 def phases_of(size, kernel, out, stride, before, dilation):
-    """The phases along one dimension."""
+    """Return the phases along one dimension."""
     common = math.gcd(stride, dilation)
     found = []
     for tap in range(min(stride // common, kernel)):
         taps = range(tap, kernel, stride // common)
         first, rest = divmod(tap * dilation, stride)
         step = dilation // common
-        end = out + first + (len(taps) - 1) * step  # of what is read
+        end = out + first + (len(taps) - 1) * step  # of the elements read
         low = max(0, -((rest - before) // stride))
         high = max(low, min(end, (size - 1 + before - rest) // stride + 1))
         start = rest + stride * low - before
@@ -74,14 +74,14 @@ def phases_of(size, kernel, out, stride, before, dilation):
 
 
 def _pitch(phases, out):
-    """How far rows lie apart: the padding at the end of one serves as that at the beginning of the next."""
+    """Return the distance of rows; the padding after one also serves as that before the next."""
     end = max(out + p.first + (p.number - 1) * p.step for p in phases)
     return max(out, end - min(p.kept.start for p in phases), *(p.kept.stop for p in phases))
 
 
 @lru_cache(1024)
 def plan_of(sizes, kernel, out, stride, before, dilation):
-    """The plan of a convolution of images."""
+    """Return the plan of a convolution of images."""
     axes = [phases_of(*one) for one in zip(sizes, kernel, out, stride, before, dilation, strict=True)]
     pitches = tuple(_pitch(phases, o) for phases, o in zip(axes, out, strict=True))
     strides = [math.prod(pitches[j + 1 :]) for j in range(len(pitches))]
@@ -120,7 +120,7 @@ def _part(phases, strides):
 
 
 def _runs(part):
-    """Each tap of a part, with the place where its run begins."""
+    """Yield each tap of a part, with the offset of its run."""
     for number in np.ndindex(*part.counts):
         tap = tuple(s.start + s.step * i for s, i in zip(part.taps, number, strict=True))
         yield tap, part.offset + sum(i * s for i, s in zip(number, part.steps, strict=True))
@@ -134,24 +134,24 @@ def _chunks(total, step):
 
 
 def _batches(plan, images, channels, cache=CACHE):
-    """Images that are worked on at a time; several only where one alone makes a narrow matrix."""
+    """Return slices of images to process at a time; several images only if one makes too narrow a matrix."""
     taken = channels * len(plan.places) * plan.run
     return _chunks(images, max(1, cache // max(taken, 1), WIDE // max(plan.run, 1)))
 
 
 def _blocks(plan, channels, cache=CACHE):
-    """Stretches of a run that are worked on at a time."""
+    """Return slices of a run to process at a time."""
     return _chunks(plan.run, max(WIDE, cache // max(channels * len(plan.places), 1)))
 
 
 def _in_grid(plan, grid):
-    """Per part its images in the grid, without what follows the last row."""
+    """Return the images of each part in the grid, without the elements after the last row."""
     end = math.prod(plan.pitches)
     return [grid[:, i, :, :end].reshape(*grid.shape[::2][:2], *plan.pitches) for i in range(len(plan.parts))]
 
 
 def _grid(plan, x, used=None):
-    """Images (n, c, *sizes) in the grid, (n, parts, c, length); `used` is memory of an earlier grid, if it fits."""
+    """Return images (n, c, *sizes) in the grid, (n, parts, c, length); `used` is an earlier grid, reused if it fits."""
     if plan.as_is:
         return np.ascontiguousarray(x).reshape(len(x), 1, x.shape[1], plan.length)
     if used is None or len(used) != len(x):
@@ -162,7 +162,7 @@ def _grid(plan, x, used=None):
 
 
 def _views(plan, grid, groups):
-    """Per part its runs, (groups, channels of one, *taps, n, run), which overlap in memory."""
+    """Return for each part its runs, (groups, channels per group, *taps, n, run), which overlap in memory."""
     n, _, c, _ = grid.shape
     image, _, channel, item = grid.strides
     found = []
@@ -175,7 +175,7 @@ def _views(plan, grid, groups):
 
 
 def _columns(plan, views, kernel, block):
-    """A block of the runs of all taps as a matrix per group, (groups, channels of one * taps, n * block)."""
+    """Return a block of the runs of all taps as a matrix per group, (groups, channels per group * taps, n * block)."""
     groups, channels, *_, n, _ = views[0].shape
     shape = (groups, channels * len(plan.places), n * (block.stop - block.start))
     if len(plan.places) == 1:
@@ -187,7 +187,7 @@ def _columns(plan, views, kernel, block):
 
 
 def _widened(plan, y):
-    """Images (n, o, *out) with rows as far apart as in the grid, zeros between them: (n, o, run)."""
+    """Return images (n, o, *out) with the row distance of the grid and zeros between rows: (n, o, run)."""
     if plan.rows != y.shape[2:]:
         wide = np.zeros((*y.shape[:2], *plan.rows), y.dtype)
         wide[..., *map(slice, y.shape[2:])] = y
@@ -196,7 +196,7 @@ def _widened(plan, y):
 
 
 def _grouped(y, groups, block):
-    """A block of widened images as a matrix per group, (groups, channels of one, n * block)."""
+    """Return a block of widened images as a matrix per group, (groups, channels per group, n * block)."""
     n, o, _ = y.shape
     part = y[..., block].reshape(n, groups, o // groups, -1)
     return part[0] if n == 1 else np.moveaxis(part, 0, 2).reshape(groups, o // groups, -1)
@@ -208,11 +208,10 @@ def _grouped(y, groups, block):
 @separate(1)
 @np.errstate(invalid="ignore")  # as in C++, no product warns
 def sum_windows(plan, x, w, bias, out):
-    """Fill the images `out` (n, o, *out) from x (n, c, *sizes) and w (groups, o of one, c of one, *kernel).
+    """Write the images `out` (n, o, *out) from x (n, c, *sizes) and w (groups, o and c per group, *kernel).
 
-    w and `out` may lie apart in memory.
-
-    Each number is the sum over channels and taps of what a tap reads times its weight, plus the bias of its channel.
+    w and `out` may be strided.  Each value is the sum over channels and taps of the element that a tap reads times its
+    weight, plus the bias of its channel.
     """
     groups, outs, channels = w.shape[:3]
     matrix = w.reshape(groups, outs, -1)
@@ -238,7 +237,7 @@ def _conv_by_group(plan, x, w, out, kernel):
 
 
 def _conv_by_channel(plan, x, w, out, _):
-    """Each channel has a kernel of its own: scaled runs are added, without a matrix."""
+    """Convolve with one kernel per channel: scaled runs are added, without a matrix."""
     channels, taps = x.shape[1], w[:, 0]
     grid, few = None, CACHE // 4
     blocks = _chunks(plan.run, max(WIDE, few // channels))
@@ -262,9 +261,9 @@ def _add_scaled_runs(plan, grid, taps, block, out):
 @separate(2)
 @np.errstate(invalid="ignore")
 def sum_places(plan, x, y, out, groups):
-    """Fill the weight `out` (o, c / groups, *kernel) from images x (n, c, *sizes) and y (n, o, *out).
+    """Write the weight `out` (o, c / groups, *kernel) from images x (n, c, *sizes) and y (n, o, *out).
 
-    Each number is the sum over images and places of what its tap reads of x there times y.
+    Each value is the sum over images and positions of the element of x that its tap reads there times y.
     """
     out.fill(0)
     by_channel = groups == x.shape[1] == y.shape[1]
@@ -274,7 +273,7 @@ def sum_places(plan, x, y, out, groups):
 def _weight_by_group(plan, x, y, out, groups):
     total = out.reshape(groups, out.shape[0] // groups, -1)
     grid, blocks = None, _blocks(plan, x.shape[1])
-    for images in _batches(plan, len(x), x.shape[1], 4 * CACHE):  # few, since each adds to all of the weight
+    for images in _batches(plan, len(x), x.shape[1], 4 * CACHE):  # few, because each adds to the entire weight
         grid = _grid(plan, x[images], grid)
         views, flat = _views(plan, grid, groups), _widened(plan, y[images])
         for block in blocks if len(grid) == 1 else [slice(0, plan.run)]:

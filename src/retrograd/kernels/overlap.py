@@ -1,4 +1,4 @@
-"""Kernels whose results may share memory with their operands."""
+"""Decorator for kernels whose results may share memory with their operands."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -11,7 +11,7 @@ import numpy as np
 def separate(count: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator for functions that write to their last `count` arguments before they have read all others.
 
-    It copies operands that share memory with results.  Results that share memory with each other are a ValueError.
+    It copies operands that share memory with results.  Results that share memory with each other raise a ValueError.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,7 +1,7 @@
 """Pooling with NumPy: sums and maxima over windows, one dimension after the other.
 
-Along each dimension windows are (kernel, stride, before, dilation, size): what place i of `size` sees begins at
-i * stride - before; or (size,): as many windows that cover everything, as even as can be.
+Along each dimension windows are (kernel, stride, before, dilation, size): window i of `size` begins at
+i * stride - before; or (size,): that many windows cover the dimension as evenly as possible.
 """
 
 from functools import lru_cache
@@ -17,19 +17,19 @@ class Windows(NamedTuple):
 
     windows: tuple
     sizes: tuple
-    table: np.ndarray  # what pooling.cpp needs to know of them
+    table: np.ndarray  # the description for pooling.cpp
 
 
 @lru_cache(1024)
 def windows_of(windows, sizes):
-    """The windows of images of these sizes."""
+    """Return the windows of images of these sizes."""
     axes = [_axis(*one) for one in zip(sizes, windows, strict=True)]
     heads, lists = zip(*axes, strict=True) if axes else ((), ())
     return Windows(windows, sizes, np.concatenate([*heads, *lists], dtype=np.int64) if axes else np.zeros(0, np.int64))
 
 
 def _axis(size, windows):
-    """Size, number of windows, stride (0: none), dilation, margin and taps; where each begins, and its length."""
+    """Return size, number of windows, stride (0: irregular), dilation, margin, taps, starts and lengths of windows."""
     if len(windows) == 1:
         first = np.arange(windows[0]) * size // windows[0]
         count = -(-np.arange(1, windows[0] + 1) * size // windows[0]) - first
@@ -43,40 +43,40 @@ def _axis(size, windows):
 
 
 def window_sums(plan, x, out):
-    """Fill `out` with the sums over windows of x."""
+    """Write the sums over windows of x to `out`."""
     out[...] = pooled_sum(x, plan.windows)
 
 
 def window_sums_back(plan, g, out):
-    """Fill the images `out` with what each window is given, at all of its places, added up."""
+    """Write the images `out`: each window's cotangent is added to all of its elements."""
     out[...] = pooled_sum_back(g, plan.windows, plan.sizes)
 
 
 def window_maxima(plan, x, out):
-    """Fill `out` with the largest numbers in windows of x; NaN wins."""
+    """Write the largest values in windows of x to `out`; NaN wins."""
     out[...] = pooled_max(x, plan.windows)
 
 
 def window_places(plan, x, out):
-    """Fill `out` with where the largest number in each window is, the first of equals, the last NaN."""
+    """Write the index of the largest value in each window to `out`: the first of equal ones, the last NaN."""
     out[...] = max_places(x, plan.windows)
 
 
 @separate(1)
 def window_maxima_back(plan, g, x, out):
-    """Fill the images `out` with what each window is given, where its largest number is, added up."""
+    """Write the images `out`: each window's cotangent is added at its largest value."""
     places = max_places(x, plan.windows).reshape(len(x), -1)
     out[...] = 0
     np.add.at(out.reshape(len(x), -1), (np.arange(len(x))[:, None], places), g.reshape(places.shape))
 
 
 class Taps(NamedTuple):
-    """Along one dimension: what is padded, and where in that each tap of the window reads for all places."""
+    """Along one dimension: the padding, and the indices that each tap reads for all windows."""
 
     before: int
     after: int
     reads: list  # slices, or integer arrays where windows are of several sizes
-    places: list  # the same as arrays of places in the image
+    places: list  # the same as arrays of indices into the image
 
 
 def _taps(size, windows):
@@ -92,13 +92,13 @@ def _taps(size, windows):
 
 
 def _dims(x, windows):
-    """The pooled dimensions of x, the last ones, each with its taps."""
+    """Return the pooled dimensions of x, the last ones, each with its taps."""
     first = x.ndim - len(windows)
     return [(first + d, _taps(x.shape[first + d], w)) for d, w in enumerate(windows)]
 
 
 def _padded(x, dims, value):
-    """x with all that windows see outside."""
+    """Return x padded by all that windows read outside."""
     if not any(taps.before or taps.after for _, taps in dims):
         return x
     shape, inside = list(x.shape), [slice(None)] * x.ndim
@@ -116,12 +116,12 @@ def _read(x, dim, read):
 
 
 def _lowest(dtype):
-    """A number that is no maximum of others."""
+    """Return a value that is never the maximum of others."""
     return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
 
 
 def pooled_sum(x, windows):
-    """Sums over windows of the last dimensions, zeros outside."""
+    """Return the sums over windows of the last dimensions, with zeros outside."""
     dims = _dims(x, windows)
     x = _padded(x, dims, 0)
     for dim, taps in dims:
@@ -130,7 +130,7 @@ def pooled_sum(x, windows):
 
 
 def pooled_max(x, windows):
-    """The largest element in each window; NaN wins."""
+    """Return the largest element in each window; NaN wins."""
     dims = _dims(x, windows)
     x = _padded(x, dims, _lowest(x.dtype))
     for dim, taps in dims:
@@ -146,7 +146,7 @@ def _combined(x, dim, taps, combine):
 
 
 def pooled_sum_back(g, windows, sizes):
-    """`pooled_sum` transposed: what each window is given goes to all of its places, of `sizes`."""
+    """Return `pooled_sum` transposed: each window's cotangent is added to all of its elements, in `sizes`."""
     first = g.ndim - len(windows)
     for d, (size, along) in enumerate(zip(sizes, windows, strict=True)):
         dim, taps = first + d, _taps(size, along)
@@ -158,13 +158,13 @@ def pooled_sum_back(g, windows, sizes):
 
 
 def max_places(x, windows):
-    """Where the largest element of each window is, the first of equals, the last NaN: places of flattened images."""
+    """Return the flat index of each window's largest element: the first of equal ones, the last NaN."""
     if x.dtype.kind in "iu":
         x = x.astype(np.int64)
     dims = _dims(x, windows)
     largest = pooled_max(x, windows)
     out = np.zeros(largest.shape, np.int64)
-    # What is not there must not be found: among numbers it is NaN.
+    # Padding must not be found as the maximum: for floats it is NaN.
     outside = np.nan if x.dtype.kind == "f" else _lowest(x.dtype)
     for read, place in reversed(list(_choices(_padded(x, dims, outside), dims))):
         np.copyto(out, place, where=read == largest)
@@ -175,7 +175,7 @@ def max_places(x, windows):
 
 
 def _choices(x, dims):
-    """For each tap of the whole window: what it reads, and where that is in the flattened image."""
+    """Yield for each tap of the window the elements that it reads and their flat indices in the image."""
     sizes = [x.shape[dim] - taps.before - taps.after for dim, taps in dims]
     for tap in np.ndindex(*[len(taps.reads) for _, taps in dims]):
         read, place = x, 0

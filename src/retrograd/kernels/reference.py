@@ -18,8 +18,8 @@ from retrograd.kernels.pooling_windows import window_sums_back as window_sums_ba
 add, subtract, multiply, true_divide = np.add, np.subtract, np.multiply, np.true_divide
 multiply_matrices, vector_bytes = np.matmul, 0
 
-# erf(x) / x in x^2 for |x| <= 3.95, where erf in single precision reaches 1: our own weighted least-squares fit, wrong
-# by at most 2e-8; rounding in single precision adds 4e-7.
+# erf(x) / x in x^2 for |x| <= 3.95, where erf in single precision reaches 1: our weighted least-squares fit, with an
+# error of at most 2e-8; rounding in single precision adds 4e-7.
 _SINGLE = (
     (2.0117344511229603e-06, 2.8760165552651037e-04, 3.917361155784924e-03, 5.3207189619104e-02,
      1.9403669602557594e-01, 1.1283790060995655),
@@ -98,7 +98,7 @@ def gelu(x):
 
 def _gelu_slope(x):
     """Return the derivative of `gelu`: the normal distribution function plus x times the density."""
-    far = 14.5 if x.dtype == np.float32 else 39.0  # where x times the density is 0 in all digits
+    far = 14.5 if x.dtype == np.float32 else 39.0  # from here on x times the density rounds to 0
     y = np.clip(x, -far, far)
     with np.errstate(under="ignore"):
         density = np.exp(-0.5 * np.square(y)) * x.dtype.type(1 / math.sqrt(2 * math.pi))
@@ -118,7 +118,7 @@ _ROOT = 2 * math.sqrt(2 / math.pi)
 
 
 def gelu_tanh(x):
-    """x (1 + tanh(u)) / 2 for u = sqrt(2 / pi) (x + 0.044715 x^3)."""
+    """Return x (1 + tanh(u)) / 2 for u = sqrt(2 / pi) (x + 0.044715 x^3)."""
     with np.errstate(invalid="ignore", over="ignore"):  # NaN at minus infinity
         return x * sigmoid(_ROOT * (x + 0.044715 * x * x * x))
 
@@ -129,12 +129,12 @@ def gelu_tanh_grad(g, x):
     y = np.clip(x, -far, far)
     u = _ROOT * (y + 0.044715 * y * y * y)
     s, other = sigmoid(u), sigmoid(-u)
-    with np.errstate(invalid="ignore"):  # NaN at infinity, as PyTorch has it
+    with np.errstate(invalid="ignore"):  # NaN at infinity, as in PyTorch
         return g * (s + y * s * other * (_ROOT * (1 + 3 * 0.044715 * y * y)) + (x - x))
 
 
 def sigmoid(x):
-    """1 / (1 + exp(-x)), without overflow: the exponential is of numbers that are never positive."""
+    """Return 1 / (1 + exp(-x)) without overflow, by exponentials of values that are never positive."""
     with np.errstate(under="ignore"):
         e = np.exp(-np.abs(x))
     return np.maximum(e, x >= 0) / (1 + e)  # the larger is 1 or e
@@ -146,7 +146,7 @@ def sigmoid_grad(g, out):
 
 
 def silu(x):
-    """x times its sigmoid."""
+    """Return x times its sigmoid."""
     with np.errstate(invalid="ignore", under="ignore"):  # NaN at minus infinity
         return x * sigmoid(x)
 
@@ -163,7 +163,7 @@ def tanh_grad(g, out):
 
 
 def relu(x):
-    """max(x, 0); NaN stays NaN."""
+    """Return max(x, 0); NaN stays NaN."""
     return np.maximum(x, np.zeros((), x.dtype))
 
 
@@ -173,7 +173,7 @@ def relu_grad(g, out):
 
 
 def softplus(x, beta, threshold):
-    """log(1 + exp(z)) / beta for z = beta x, without overflow; x itself where z is more than the threshold."""
+    """Return log(1 + exp(z)) / beta for z = beta x, without overflow; x itself where z exceeds the threshold."""
     z = x * beta
     out = np.asarray(-np.abs(z))
     with np.errstate(under="ignore"):
@@ -197,7 +197,7 @@ def masked(kept, x, scale):
 
 
 def uniform(key, counter, out):
-    """The numbers in [0, 1) of as many counters behind the one that is given as `out` takes whole ones."""
+    """Fill `out` with values in [0, 1) of the Philox counters that follow the given one."""
     np.random.Generator(np.random.Philox(key=key, counter=counter)).random(out=out, dtype=out.dtype)
 
 
@@ -205,14 +205,14 @@ def uniform(key, counter, out):
 
 
 def channel_moments(x):
-    """The means and variances of images' channels, (n, c, l) to twice (c,); 0 where there are no numbers."""
+    """Return the means and variances of images' channels, (n, c, l) to twice (c,); 0 without elements."""
     count = max(x.shape[0] * x.shape[2], 1)
     mean = x.sum((0, 2)) / x.dtype.type(count)
     return mean, np.square(x - mean[:, None]).sum((0, 2)) / x.dtype.type(count)
 
 
 def channel_dots(x, y, a):
-    """The sums of x (y - a) over n and l, both (n, c, l), a a number of each channel."""
+    """Return the sums of x (y - a) over n and l, for x and y (n, c, l) and a value a of each channel."""
     y = _away(y, a)
     if x.shape[2] < 16:  # vecdot is for long vectors
         return np.einsum("ncl,ncl->c", x, y)
@@ -220,12 +220,12 @@ def channel_dots(x, y, a):
 
 
 def channel_sums(x):
-    """The sums of x (n, c, l) over n and l."""
+    """Return the sums of x (n, c, l) over n and l."""
     return np.add.reduce(np.add.reduce(x, axis=2), axis=0)
 
 
 def channel_shift(x, a, p, q):
-    """(x - a) p + q, x (n, c, l) and the others numbers of the channels."""
+    """Return (x - a) p + q for x (n, c, l) and per-channel values a, p, q."""
     out = x - a[:, None]
     out *= p[:, None]
     out += q[:, None]
@@ -233,12 +233,12 @@ def channel_shift(x, a, p, q):
 
 
 def _away(y, a):
-    """y - a, without a pass over y where that is y."""
+    """Return y - a, without a pass over y if that is y."""
     return y - a[:, None] if a.any() else y
 
 
 def channel_mix(x, p, q, y, r, a):
-    """x p + (y - a) r + q, x and y (n, c, l) and the others numbers of the channels."""
+    """Return x p + (y - a) r + q for x and y (n, c, l) and per-channel values p, q, r, a."""
     out = x * p[:, None]
     out += _away(y, a) * r[:, None]
     out += q[:, None]
@@ -249,14 +249,14 @@ def channel_mix(x, p, q, y, r, a):
 
 
 def lstm(xi, xf, xg, xo, hi, hf, hg, ho, before):
-    """The states h and c after a step of an LSTM: what input and state add to its gates, and c before."""
+    """Return the states h and c after a step of an LSTM from the gates' input and state parts, and the previous c."""
     i, f, g, o = _lstm_gates(xi, xf, xg, xo, hi, hf, hg, ho)
     after = f * before + i * g
     return o * np.tanh(after), after
 
 
 def lstm_grad(gh, gc, xi, xf, xg, xo, hi, hf, hg, ho, before, out):
-    """The cotangents of the gates and of c before, written into out, from those of h and c after."""
+    """Write the cotangents of the gates and of the previous c to out, from those of the new h and c."""
     i, f, g, o = _lstm_gates(xi, xf, xg, xo, hi, hf, hg, ho)
     top = np.tanh(f * before + i * g)
     gc = gc + gh * o * (1 - top * top)
@@ -270,13 +270,13 @@ def _lstm_gates(xi, xf, xg, xo, hi, hf, hg, ho):
 
 
 def gru(xr, xz, xn, hr, hz, hn, h):
-    """The state after a step of a GRU: what input and state add to its gates, and the state before."""
+    """Return the state after a step of a GRU from the gates' input and state parts, and the previous state."""
     n, z = np.tanh(xn + sigmoid(xr + hr) * hn), sigmoid(xz + hz)
     return n + z * (h - n)
 
 
 def gru_grad(g, xr, xz, xn, hr, hz, hn, h, out):
-    """The cotangents of r, z, xn, hn and h, written into out; those of r and z are both the input's and the state's."""
+    """Write the cotangents of r, z, xn, hn and h to out; those of r and z are the same for input and state parts."""
     r, z = sigmoid(xr + hr), sigmoid(xz + hz)
     n = np.tanh(xn + r * hn)
     of_new = g * (1 - z) * (1 - n * n)
@@ -289,14 +289,14 @@ def gru_grad(g, xr, xz, xn, hr, hz, hn, h, out):
 
 
 def descent(p, g, sign, decay, far, out):
-    """A step of gradient descent, written into out = (p,): p goes back by far d, with d = sign g + decay p."""
+    """Write a step of gradient descent to out = (p,): p decreases by far d, with d = sign g + decay p."""
     np.subtract(p, far * _downhill(p, g, sign, decay), out=out[0])
 
 
 def momentum(p, g, b, sign, decay, kept, taken, far, further, out):
-    """A step of gradient descent with momentum, written into out = (p, b): the sum b of d = sign g + decay p.
+    """Write a step of gradient descent with momentum to out = (p, b); b sums d = sign g + decay p.
 
-    b becomes kept b + taken d, and p goes back by far d + further b.
+    b becomes kept b + taken d, and p decreases by far d + further b.
     """
     d = _downhill(p, g, sign, decay)
     total = b * kept
@@ -305,23 +305,23 @@ def momentum(p, g, b, sign, decay, kept, taken, far, further, out):
 
 
 def adam(p, g, m, v, sign, decay, left, beta1, beta2, rest1, rest2, eps, step, out):
-    """Adam's step, written into out = (p, m, v): means m and v of d = sign g + decay p and of its square.
+    """Write Adam's step to out = (p, m, v): m and v are running means of d = sign g + decay p and of its square.
 
-    p becomes left p - step m / (sqrt(v) + eps); rest1 and rest2 are what the betas leave to d.
+    p becomes left p - step m / (sqrt(v) + eps); rest1 and rest2 are the weights of d next to the betas.
     """
     mean, square = _moments(_downhill(p, g, sign, decay), m, v, beta1, beta2, rest1, rest2)
     _write(out, _along(p, left, mean, square, eps, step), mean, square)
 
 
 def amsgrad(p, g, m, v, largest, sign, decay, left, beta1, beta2, rest1, rest2, eps, step, out):
-    """`adam` with the largest v so far as divisor, the fourth of out."""
+    """Write the step of `adam` with the largest v so far in the divisor, which is the fourth of out."""
     mean, square = _moments(_downhill(p, g, sign, decay), m, v, beta1, beta2, rest1, rest2)
     most = np.maximum(largest, square)
     _write(out, _along(p, left, mean, most, eps, step), mean, square, most)
 
 
 def _part(factor, x):
-    """factor * x; a factor of 0 leaves nothing of infinities either."""
+    """Return factor * x; a factor of 0 gives 0 for infinities too."""
     return factor * x if factor else 0
 
 
@@ -347,7 +347,7 @@ def _write(out, *results):
         to[...] = result
 
 
-# ------------------------------------------------------------------------------------------------------ of rows
+# --------------------------------------------------------------------------------------------------------- rows
 
 
 def standardize_rows(x, eps):
@@ -367,14 +367,14 @@ def column_sums(x):
 
 
 def affine_rows(x, weight, bias):
-    """x * weight + bias for each row of x; weight and bias are rows."""
+    """Return x * weight + bias for each row of x; weight and bias are rows."""
     out = x * weight
     out += bias
     return out
 
 
 def softmax_rows(x):
-    """exp(x) / sum(exp(x)) of each row."""
+    """Return exp(x) / sum(exp(x)) of each row."""
     with np.errstate(invalid="ignore", under="ignore"):  # NaN where every number is -inf
         e = np.exp(x - np.max(x, axis=-1, keepdims=True, initial=-np.inf))
     e /= np.sum(e, axis=-1, keepdims=True)
@@ -382,32 +382,32 @@ def softmax_rows(x):
 
 
 def log_softmax_rows(x):
-    """log(softmax(x)) of each row, without taking the logarithm of a small number."""
+    """Return log(softmax(x)) of each row, without taking the logarithm of a small number."""
     with np.errstate(invalid="ignore", divide="ignore", under="ignore"):
         shifted = x - np.max(x, axis=-1, keepdims=True, initial=-np.inf)
         return shifted - np.log(np.sum(np.exp(shifted), axis=-1, keepdims=True))
 
 
 def softmax_grad_rows(g, out):
-    """The derivative of `softmax_rows` along g, where that is `out`: a symmetric matrix times g."""
+    """Return the derivative of `softmax_rows`, whose result is `out`, times g; it is symmetric."""
     return out * (g - np.sum(g * out, axis=-1, keepdims=True))
 
 
 def log_softmax_grad_rows(g, out):
-    """The derivative of `log_softmax_rows` where that is `out`, transposed, times g."""
+    """Return the transposed derivative of `log_softmax_rows`, whose result is `out`, times g."""
     with np.errstate(under="ignore"):
         return g - np.exp(out) * np.sum(g, axis=-1, keepdims=True)
 
 
 def class_loss_rows(x, target, ignored):
-    """-log_softmax(x) at the number of each row's class, which must be one; 0 where that is `ignored`."""
+    """Return -log_softmax(x) at each row's class, which must be in range; 0 where that is `ignored`."""
     at = np.where(target == ignored, 0, target)[..., None]
-    loss = 0 - np.take_along_axis(log_softmax_rows(x), at, axis=-1)[..., 0]  # 0, not -0, where it is sure
+    loss = 0 - np.take_along_axis(log_softmax_rows(x), at, axis=-1)[..., 0]  # 0, not -0, for probability 1
     return np.where(target == ignored, np.zeros((), x.dtype), loss)
 
 
 def class_grad_rows(x, target, ignored, g):
-    """The derivative of `class_loss_rows` times g for each row: g (softmax(x) - 1 at its class)."""
+    """Return the derivative of `class_loss_rows` times g for each row: g (softmax(x) - 1 at its class)."""
     out = softmax_rows(x)
     at = np.where(target == ignored, 0, target)[..., None]
     np.put_along_axis(out, at, np.take_along_axis(out, at, axis=-1) - 1, axis=-1)
@@ -417,12 +417,12 @@ def class_grad_rows(x, target, ignored, g):
 
 
 def norm_rows(x, weight, bias, eps, center):
-    """(x - mean) / sqrt(variance + eps) * weight + bias of each row; if center is 0, the mean counts as 0."""
+    """Return (x - mean) / sqrt(variance + eps) * weight + bias of each row; if center is 0, the mean is taken as 0."""
     return _standard(x, eps, center)[0] * weight + bias
 
 
 def norm_grad_rows(g, x, weight, eps, center):
-    """The derivatives of `norm_rows` times g: those by x, by the weight and by the bias."""
+    """Return the derivatives of `norm_rows` by x, by the weight and by the bias, times g."""
     y, scale = _standard(x, eps, center)
     h = g * weight[..., None, :]
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -434,7 +434,7 @@ def norm_grad_rows(g, x, weight, eps, center):
 
 
 def _standard(x, eps, center):
-    """The rows with mean 0 and variance 1, and what they were multiplied by."""
+    """Return the rows with mean 0 and variance 1, and the factors they were multiplied by."""
     with np.errstate(invalid="ignore", divide="ignore"):
         count = np.asarray(x.shape[-1], x.dtype)
         away = x - np.sum(x, axis=-1, keepdims=True) / count if center else x
@@ -442,17 +442,17 @@ def _standard(x, eps, center):
         return away * scale, scale
 
 
-# -------------------------------------------------------------------------------------------------- of places
+# ----------------------------------------------------------------------------------------------------- indexing
 
-_FEW_COLUMNS = 8  # are added one by one: that needs no places of single elements
+_FEW_COLUMNS = 8  # up to here, columns are added one by one: faster than indexing single elements
 _BLOCK = 1 << 16  # indices of single elements that stay in the cache
 
 
 @_separate(1)
 def sum_rows(rows, ids, out):
-    """out[b, i] becomes the sum of those rows[b, j] whose ids[j] is i; False where one names no row.
+    """Set out[b, i] to the sum of rows[b, j] with ids[j] == i; return False if an id is out of range.
 
-    NumPy's `ufunc.at` is several times faster in one dimension than in two: so go by columns, or by elements.
+    NumPy's `ufunc.at` is several times faster in one dimension than in two, so this loops over columns or flattens.
     """
     size, columns = out.shape[1:]
     if not _there(ids, size):
@@ -476,7 +476,7 @@ def _add_elements(out, ids, rows):
 
 
 def take_along(x, index, out):
-    """out[b, j, c] becomes x[b, index[b, j, c], c]; False where one names no place."""
+    """Set out[b, j, c] to x[b, index[b, j, c], c]; return False if an index is out of range."""
     if not _there(index, x.shape[1]):
         return False
     out[...] = np.take_along_axis(x, index, 1)
@@ -485,7 +485,7 @@ def take_along(x, index, out):
 
 @_separate(1)
 def sum_along(values, index, out):
-    """out[b, i, c] becomes the sum of the values[b, j, c] with index[b, j, c] = i; False where one names no place."""
+    """Set out[b, i, c] to the sum of values[b, j, c] with index[b, j, c] == i; return False if out of range."""
     if not _there(index, out.shape[1]):
         return False
     out[...] = 0
@@ -500,18 +500,18 @@ def _there(ids, size):
     return not ids.size or (ids.min() >= 0 and ids.max() < size)
 
 
-# ------------------------------------------------------------------------------------------------ of segments
+# --------------------------------------------------------------------------------------------------- segments
 
 
 @_separate(1)
 def segment_sum(x, offsets, out):
-    """out[b, k] becomes the sum of the rows of x[b] from offsets[k] up to offsets[k + 1]; 0 of none."""
+    """Set out[b, k] to the sum of the rows of x[b] from offsets[k] up to offsets[k + 1]; 0 for none."""
     _reduced(np.add, x, offsets, 0, out)
 
 
 @_separate(1)
 def segment_max(x, offsets, out):
-    """out[b, k] becomes the largest of the rows of x[b] from offsets[k] up to offsets[k + 1]; -inf of none."""
+    """Set out[b, k] to the maximum of the rows of x[b] from offsets[k] up to offsets[k + 1]; -inf for none."""
     _reduced(np.maximum, x, offsets, -np.inf, out)
 
 
@@ -524,14 +524,14 @@ def _reduced(ufunc, x, offsets, nothing, out):
 
 @_separate(1)
 def segment_softmax(x, offsets, out):
-    """out becomes exp(x) / sum(exp(x)) over the rows of x[b] from one offset to the next."""
+    """Set out to exp(x) / sum(exp(x)) over the rows of x[b] from one offset to the next."""
     np.exp(_shifted(x, offsets, out), out=out)
     out /= _each(np.add, out, offsets)
 
 
 @_separate(1)
 def segment_log_softmax(x, offsets, out):
-    """out becomes the logarithm of `segment_softmax`."""
+    """Set out to the logarithm of `segment_softmax`."""
     _shifted(x, offsets, out)
     out -= np.log(_each(np.add, np.exp(out), offsets))
 
@@ -547,7 +547,7 @@ def _each(ufunc, x, offsets):
     return np.repeat(found, np.diff(offsets), axis=1)
 
 
-# -------------------------------------------------------------------------------------------------- of threads
+# ----------------------------------------------------------------------------------------------------- threads
 
 
 def get_num_threads():
@@ -560,4 +560,4 @@ def set_num_threads(most):
 
 
 def set_grain_size(least):
-    """Do nothing, since no work is shared among threads."""
+    """Do nothing, because no work is shared among threads."""
