@@ -172,7 +172,7 @@ class _Drawing:
         self.rows = best
 
     def _sweep(self) -> tuple[list[list[Key]], int]:
-        """Sort rows by the mean position of neighbours above and below in turns; return the best order, its crossings."""
+        """Sort rows by mean positions of neighbours above and below in turns; return the best order and its score."""
         best, fewest = [list(row) for row in self.rows], self.crossings()
         for sweep in range(SWEEPS):
             if not fewest:
