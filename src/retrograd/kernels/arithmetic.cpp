@@ -1,9 +1,9 @@
-// Sums, differences, products and quotients as programs mostly ask for them: of two arrays of one floating type and one
-// shape without gaps, or of such an array and a number.  Small ones take half of the time of NumPy's functions, whose
-// choice of a loop takes longer than the loop; large ones are shared among threads.
+// Sums, differences, products and quotients in the common cases: two contiguous arrays of one floating type and shape,
+// or such an array and a number.  Small arrays take half of the time of NumPy's functions, whose choice of a loop takes
+// longer than the loop; large arrays are shared among threads.
 //
-// Everything else is left to NumPy's function, and so is what it would warn of, which it computes again.  It may be told
-// to warn of numbers that are too small for their type, too (numpy.errstate(under=...)); nobody is told of those here.
+// Everything else is left to NumPy's function.  So are results that NumPy would warn about: it computes them again.
+// Exception: underflow, which numpy.errstate(under=...) can report, is never reported here.
 
 #include <atomic>
 #include <cmath>
@@ -17,7 +17,7 @@ namespace {
 
 enum Kind { ADD, SUBTRACT, MULTIPLY, TRUE_DIVIDE, KINDS };
 
-constexpr npy_intp SMALL = 1024;  // up to so many numbers looking at each result is quicker than asking the processor
+constexpr npy_intp SMALL = 1024;  // up to this size, checking each result is faster than reading the processor's flags
 constexpr int ACCIDENTS = FE_DIVBYZERO | FE_OVERFLOW | FE_INVALID;
 
 template <Kind kind, class T>
@@ -25,7 +25,7 @@ INLINE T result(T a, T b) {
     return kind == ADD ? a + b : kind == SUBTRACT ? a - b : kind == MULTIPLY ? a * b : a / b;
 }
 
-// Of n pairs; an operand that is `single` is the same number in each.
+// Computes n results; an operand that is `single` is one value for all.
 template <Kind kind, class T>
 INLINE void all(const T* a, bool single_a, const T* b, bool single_b, T* out, npy_intp n) {
     if (single_a) {
@@ -63,7 +63,7 @@ constexpr Loop<float> loops<float>[KINDS] = {ADD_float, SUBTRACT_float, MULTIPLY
 template <>
 constexpr Loop<double> loops<double>[KINDS] = {ADD_double, SUBTRACT_double, MULTIPLY_double, TRUE_DIVIDE_double};
 
-// Whether all went well, without an accident of which NumPy would want to tell.
+// Returns whether no error occurred that NumPy would report.
 template <class T>
 bool computed(Kind kind, const T* a, bool single_a, const T* b, bool single_b, T* out, npy_intp n) {
     if (n <= SMALL) {
@@ -81,7 +81,7 @@ bool computed(Kind kind, const T* a, bool single_a, const T* b, bool single_b, T
     return fine;
 }
 
-// An array of floating type as it lies in memory, if that is without gaps.
+// Returns the object as a contiguous array of floating type, or null.
 PyArrayObject* plain(PyObject* o) {
     if (!PyArray_CheckExact(o)) return nullptr;
     PyArrayObject* array = reinterpret_cast<PyArrayObject*>(o);
@@ -90,7 +90,7 @@ PyArrayObject* plain(PyObject* o) {
     return fits ? array : nullptr;
 }
 
-// A Python number that both types hold as well as NumPy's conversion would.
+// Converts a Python number if the result is the same as by NumPy's conversion, for both types.
 bool number_of(PyObject* o, double& value) {
     constexpr long EXACT = 1 << 24;
     if (PyFloat_CheckExact(o)) {
@@ -119,7 +119,7 @@ PyObject* combined(Kind kind, PyArrayObject* a, PyArrayObject* b, double number,
     return nullptr;
 }
 
-// The result, or null without an error: it is a matter for NumPy.
+// Returns the result, or null without an error to leave the call to NumPy.
 PyObject* quick(Kind kind, PyObject* left, PyObject* right) {
     PyArrayObject *a = plain(left), *b = plain(right), *like = a ? a : b;
     double number = 0;

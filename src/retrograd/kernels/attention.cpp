@@ -1,4 +1,4 @@
-// Attention, forward and backward: of all heads of a batch, or of the components of a ragged one.
+// Attention, forward and backward, for all heads of a batch or for the components of a ragged batch.
 
 #include "attention.hpp"
 
@@ -12,11 +12,11 @@ FOR_VECTORS(attend_grad, double, Items<double>)
 
 namespace {
 
-constexpr npy_intp WORK = 1 << 20;  // multiplications for which a thread is woken
+constexpr npy_intp WORK = 1 << 20;  // multiplications for which waking a thread pays
 
 // --------------------------------------------------------------------------------------------- a call's operands
 
-// What is given for an operand: its size in rows and columns, and whether results go there.
+// The expected operand: its size in rows and columns, and whether it is written to.
 struct Wanted {
     Role role;
     npy_intp rows, columns;
@@ -32,7 +32,7 @@ public:
         for (PyObject* array : kept) Py_XDECREF(array);
     }
 
-    // The dimensions in front, and the dtype, are those of the queries.
+    // Leading dimensions and dtype are those of the queries.
     bool begin(PyObject* q, PyObject* k, PyObject* v, PyObject* queries, PyObject* keys) {
         for (PyObject* array : {q, k, v})
             if (!PyArray_Check(array) || PyArray_NDIM(as_array(array)) < 2) return refuse("arrays of rows expected");
@@ -63,7 +63,7 @@ public:
         return operand(array, wanted, expected);
     }
 
-    // Of rows of numbers, or of one number each where `columns` is -1; a derivative that is None is not wanted.
+    // Reads an operand with rows of values, or of one value each if `columns` is -1; None: a derivative not needed.
     bool operand(PyObject* given, Wanted wanted, int expected = NPY_NOTYPE) {
         if (given == Py_None && wanted.role >= DQ) return true;
         expected = expected == NPY_NOTYPE ? type : expected;
@@ -102,7 +102,7 @@ private:
         return false;
     }
 
-    // The array, or where its numbers do not lie as the processor expects them, a copy.
+    // Returns the array, or a copy if it is not aligned or not in native byte order.
     PyArrayObject* kept_array(PyObject* given, bool written) {
         PyArrayObject* array = as_array(given);
         if (written && !PyArray_ISBEHAVED(array)) {
@@ -140,16 +140,16 @@ private:
     }
 };
 
-// ----------------------------------------------------------------------------------------------------- the work
+// ---------------------------------------------------------------------------------------------------- execution
 
-// Does the items of a call on several threads.
+// Runs the items of a call on several threads.
 template <class T, void (*work)(const Items<T>&)>
 void do_items(const Call& call, T* partial) {
     npy_intp each = std::min(call.chunk, call.longest_queries) * call.longest_keys * (call.e + call.d) + 1;
     share(call.items(), 1 + WORK / each, [&](npy_intp begin, npy_intp end) { work({&call, begin, end, partial}); });
 }
 
-// What the chunks of a unit have summed up for its keys, added in their order.
+// Adds the partial sums of a unit's chunks for its keys, in the order of the chunks.
 template <class T>
 void join(const Call& call, const T* partial) {
     npy_intp size = room_for_sums(call), units = call.items() / call.chunks;

@@ -1,7 +1,6 @@
-// Attention of blocks of queries to blocks of keys: scores are made, used and forgotten in the nearest caches.
+// Attention of blocks of queries to blocks of keys: the scores of a block stay in the nearest caches.
 //
-// The way back makes them again, from the logarithms of the sums of exponentials: T. Dao et al., FlashAttention, arXiv
-// 2205.14135.
+// The backward pass recomputes them from the logsumexp of each query: T. Dao et al., FlashAttention, arXiv 2205.14135.
 #pragma once
 
 #include <algorithm>
@@ -14,20 +13,20 @@
 
 namespace retrograd {
 
-constexpr npy_intp QUERIES = 64, KEYS = 256;  // of a block
-constexpr npy_intp CHUNKS = 8, CHUNK = 256;   // a call of fewer units is cut into so many, of at least so many queries
+constexpr npy_intp QUERIES = 64, KEYS = 256;  // sizes of a block
+constexpr npy_intp CHUNKS = 8, CHUNK = 256;   // fewer units are cut into CHUNKS, of at least CHUNK queries
 
-// An operand: steps in bytes along the dimensions in front, which all operands share, from row to row and in a row.
+// An operand: strides in bytes of the leading dimensions, which all operands share, of rows, and within a row.
 struct Operand {
     char* at = nullptr;
     std::vector<npy_intp> front;
     npy_intp row = 0, column = 0;
-    bool pairs = false;  // a mask whose rows are the pairs of a query and a key of each component, one behind the other
+    bool pairs = false;  // a mask with the concatenated (query, key) pairs of all components
 };
 
 enum Role { Q, K, V, ALLOWED, ADDED, OUT, SUMS, G, OF_SUMS, DQ, DK, DV, DSCORES, ROLES };
 
-// The operands' matrices for the queries and keys of one component, of which those from `first` to `last` look.
+// The operands' matrices of one component; the unit's queries are those from `first` to `last`.
 struct Unit {
     Matrix of[ROLES];
     npy_intp first, last, keys;
@@ -36,13 +35,13 @@ struct Unit {
 struct Call {
     Operand operands[ROLES];
     std::vector<npy_intp> front;
-    const npy_int64 *queries, *keys;  // where the rows of each component begin, and where the last ones end
-    std::vector<npy_intp> pairs;      // in front of those of each component
+    const npy_int64 *queries, *keys;  // offsets of the components' rows
+    std::vector<npy_intp> pairs;      // offset of each component's pairs
     npy_intp components, fronts, longest_queries, longest_keys, e, d, chunk, chunks;
     double scale;
     bool causal;
 
-    // Of which parts of the work there are so many depends on the sizes alone, so that digits do not on the threads.
+    // The chunks depend on the sizes alone, so that results do not depend on the number of threads.
     void plan() {
         npy_intp units = fronts * components, most = units < CHUNKS && units > 0 ? CHUNKS / units : 1;
         chunks = std::max<npy_intp>(1, std::min(most, longest_queries / CHUNK));
@@ -78,7 +77,7 @@ private:
     }
 };
 
-// What one thread does: the items from `begin` to `end`; each has room of its own for sums, if `partial` is some.
+// The work of one thread: items from `begin` to `end`; each has its own sums in `partial`, unless that is null.
 template <class T>
 struct Items {
     const Call* call;
@@ -86,13 +85,13 @@ struct Items {
     T* partial;
 };
 
-// The numbers of keys and values that a thread sums up, or an item.
+// The sums for keys and values, of a thread or of an item.
 template <class T>
 struct Sums {
     T *k, *v;
 };
 
-// Widths that fit vectors of all sizes, so that partial sums do not depend on them.
+// Widths are multiples of every vector size, so that the layout of partial sums does not depend on it.
 inline npy_intp wide(npy_intp n) { return whole(n, 16); }
 inline npy_intp room_for_sums(const Call& call) { return whole(call.longest_keys, KEYS) * (wide(call.e) + wide(call.d)); }
 template <class T>
@@ -102,12 +101,12 @@ Sums<T> sums_at(const Call& call, T* at) {
 
 // ------------------------------------------------------------------------------------------------------- scores
 
-// Queries of a unit from `first` on, and keys.
+// A block of scores: `rows` queries of a unit from `first` on, `keys` keys from `key` on.
 struct Block {
     npy_intp first, rows, key, keys;
 };
 
-// Scores with what is added; -inf where a query may not look, and behind the last key.
+// Adds the additive mask to a row of scores, and sets -inf where keys are masked out, and after the last key.
 template <class T>
 INLINE void restrict_row(const Call& call, const Unit& unit, const Block& block, npy_intp i, npy_intp width, T* row) {
     npy_intp query = block.first + i, seen = block.keys;
@@ -129,8 +128,8 @@ INLINE void restrict_row(const Call& call, const Unit& unit, const Block& block,
     for (npy_intp j = seen; j < width; j++) row[j] = T(-INFINITY);
 }
 
-// What a thread holds while it goes through the blocks of its units: templates of the vectors' width, so that the
-// compiler makes one function of each.
+// The state of a thread that processes the blocks of its units.  It is a template of the vector width, so that the
+// compiler inlines all of it into one function.
 template <class T, int bytes>
 struct Work {
     using Of = Tile<T, bytes>;
@@ -145,7 +144,7 @@ struct Work {
         return {whole.at + first * whole.row, whole.row, whole.column};
     }
 
-    // The queries of a unit see keys up to this one.
+    // Returns the end of the keys that these queries attend to.
     INLINE npy_intp seen(npy_intp first, npy_intp rows) const {
         return call.causal ? std::min(unit.keys, first + rows) : unit.keys;
     }
@@ -167,7 +166,7 @@ struct Forward : Work<T, bytes> {
     std::unique_ptr<T[]> room{new T[QUERIES * (e + width + KEYS) + keys * (e + width)]};
     T *const q = room.get(), *const out = q + QUERIES * e, *const scores = out + QUERIES * width;
     T *const k = scores + QUERIES * KEYS, *const v = k + keys * e;
-    T top[QUERIES];        // of each query the largest score so far,
+    T top[QUERIES];        // the largest score of each query so far,
     double sum[QUERIES];   // and the sum of exponentials
 
     INLINE explicit Forward(const Call& of) : Base(of) {}
@@ -204,7 +203,7 @@ struct Forward : Work<T, bytes> {
         product<T, bytes, true>(filled, width, block.keys, {scores, KEYS, 1}, values, out, width);
     }
 
-    // Scores become exponentials; what was summed up before shrinks where a larger score has come.
+    // Replaces scores by exponentials; rescales earlier sums where a larger score has come (online softmax).
     INLINE void exponentiate(npy_intp i, npy_intp columns) {
         T *row = scores + i * KEYS, most = std::max(top[i], largest(row, columns));
         T shift = most == T(-INFINITY) ? T(0) : most;
@@ -233,7 +232,7 @@ INLINE void attend(const Items<T>& items) {
 
 // ----------------------------------------------------------------------------------------------------- backward
 
-// Scores become weights P, and the cotangents of weights, D, those of scores: P (D + level).
+// Replaces scores by weights P, and the cotangents D of weights by those of scores, P (D + level).
 template <class T>
 INLINE void pull_row(T* weights, T* pulled, T sum, T level, npy_intp width) {
     IN_ANY_ORDER
@@ -321,7 +320,7 @@ struct Backward : Work<T, bytes> {
     }
 };
 
-// What was summed up for the keys of a unit.
+// Writes the sums for the keys of a unit.
 template <class T>
 INLINE void put_sums(const Call& call, const Unit& unit, T* for_sums) {
     Sums<T> sums = sums_at(call, for_sums);

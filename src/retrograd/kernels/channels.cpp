@@ -1,4 +1,4 @@
-// Images (n, c, l) channel by channel, as batch norm needs it: sums over n and l, and numbers that hold for a channel.
+// Per-channel kernels of images (n, c, l), for batch norm: sums over n and l, and maps with per-channel parameters.
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 namespace retrograd {
 namespace {
 
-// Where the numbers of images lie: their channels' planes, and in those the numbers, `step` bytes apart.
+// The memory layout of images: strides of the channels' planes, and of their elements, `step`, in bytes.
 struct Images {
     char* data;
     npy_intp images, channels, step;
@@ -30,7 +30,7 @@ struct Numbers {
     T& operator[](npy_intp c) const { return *reinterpret_cast<T*>(data + c * step); }
 };
 
-// What a kernel is given: images and numbers of the channels, the results last.
+// The operands of a kernel: images and per-channel values, the results last.
 template <class T>
 struct Operands {
     Sizes sizes;
@@ -40,7 +40,7 @@ struct Operands {
 
 #define CHANNELS(name, T) FOR_PROCESSORS void name##_##T(const Operands<T>& of, npy_intp begin, npy_intp end)
 
-// The mean a and the variance p of each channel.
+// Writes the mean a and the variance p of each channel.
 #define MOMENTS(T)                                                                                                 \
     CHANNELS(moments, T) {                                                                                         \
         const auto [n, channels, l] = of.sizes;                                                                    \
@@ -62,7 +62,7 @@ struct Operands {
         }                                                                                                          \
     }
 
-// The sums a of `expression` of x and y, and of the channel's q.
+// Writes the sums a of `expression` in x, y and the channel's q.
 #define TOTALS(name, T, expression)                                                   \
     CHANNELS(name, T) {                                                               \
         const npy_intp l = of.sizes.l;                                                \
@@ -79,8 +79,8 @@ struct Operands {
         }                                                                             \
     }
 
-// All planes, number by number: `expression` of x and y, and of the channel's a, p, q, r.  Images of one number for each
-// channel are rows, in which the channels lie side by side.
+// Maps all planes elementwise: `expression` in x, y, and the channel's a, p, q, r.  Images with one element for each
+// channel are treated as rows of contiguous channels.
 #define EACH(name, T, expression)                                                         \
     CHANNELS(name, T) {                                                                   \
         const npy_intp l = of.sizes.l;                                                    \
@@ -117,7 +117,7 @@ struct Operands {
         }                                                                                 \
     }
 
-// Of such rows, what `expression` of x, y and numbers a of the channels adds to the channels' totals.
+// Adds `expression` in x, y and per-channel a to the channels' totals, for such rows.
 #define SUM_OF_ROWS(name, T, expression)                                                                      \
     FOR_PROCESSORS void name##_of_rows(const Operands<T>& of, const T* a, npy_intp begin, npy_intp end,       \
                                        double* totals) {                                                      \
@@ -154,7 +154,7 @@ using Work = void (*)(const Operands<T>&, npy_intp, npy_intp);
 template <class T>
 using Add = void (*)(const Operands<T>&, const T*, npy_intp, npy_intp, double*);
 
-// The sums that `add` finds in rows, divided by `count`.
+// Writes the sums of rows by `add`, divided by `count`.
 template <class T>
 std::unique_ptr<T[]> over_rows(const Operands<T>& of, const T* a, double count, Add<T> add) {
     const npy_intp c = of.sizes.c;
@@ -174,7 +174,7 @@ void moments_by_rows(const Operands<T>& of) {
     for (npy_intp k = 0; k < of.sizes.c; k++) of.a[k] = mean[k], of.p[k] = variance[k];
 }
 
-// The sums a that `add` finds in rows, by way of the channels' numbers q where there are any.
+// Writes the sums a of rows by `add`, with the per-channel values q if there are any.
 template <class T, Add<T> add>
 void totals_by_rows(const Operands<T>& of) {
     Reader<T> read(of.q.data ? of.q.step : sizeof(T), of.sizes.c);
@@ -186,7 +186,7 @@ constexpr auto sums_by_rows = totals_by_rows<T, values_of_rows>;
 template <class T>
 constexpr auto dots_by_rows = totals_by_rows<T, products_of_rows>;
 
-// Threads share channels, or, where every number is for itself, planes, or rows.
+// Threads share channels; in elementwise kernels planes or rows.
 template <class T>
 void run(Work<T> work, const Operands<T>& of, npy_intp count, npy_intp each) {
     share(count, ENOUGH / (each > 0 ? each : 1), [&](npy_intp begin, npy_intp end) { work(of, begin, end); });
@@ -206,7 +206,7 @@ void all_numbers(const Operands<T>& of) {
     else run<T>(work, of, n * c, l);
 }
 
-// A loop for NumPy's generalised ufuncs, over stacks of images; the rest finds the operands among the arguments.
+// A loop for NumPy's generalised ufuncs, over stacks of images; `...` selects the operands from the arguments.
 #define STACKS(name, operands, ...)                                                                 \
     template <class T, void (*all)(const Operands<T>&)>                                             \
     void name(char** args, const npy_intp* dimensions, const npy_intp* steps, void*) {              \

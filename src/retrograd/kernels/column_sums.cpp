@@ -8,14 +8,14 @@
 namespace retrograd {
 namespace {
 
-// Where a matrix lies; steps in bytes, from row to row and within one.
+// A matrix in memory; strides in bytes, of rows and within one.
 template <class T>
 struct Columns {
     const char* x;
     npy_intp row, step, n;
 };
 
-// Four rows at a time, so that the sums are read and written once for all of them.
+// Adds four rows at a time, so that the sums are read and written once for all of them.
 template <class T>
 INLINE void add_group(const Columns<T>& of, npy_intp begin, npy_intp end, Reader<T>& read, T* sums) {
     npy_intp i = begin;
@@ -45,7 +45,7 @@ INLINE void add_group(const Columns<T>& of, npy_intp begin, npy_intp end, Reader
 ADD_ROWS(float)
 ADD_ROWS(double)
 
-constexpr npy_intp BROAD = 128;  // numbers: of shorter rows without gaps several are taken as one
+constexpr npy_intp BROAD = 128;  // elements; several shorter contiguous rows are treated as one
 
 template <class T>
 void column_sums_of_one(const Columns<T>& of, npy_intp m, char* out, npy_intp step) {

@@ -1,4 +1,4 @@
-// One padded image in memory in which what a tap reads of a channel for all places is one run.
+// A padded image in memory in which the elements that a tap reads of a channel, for all positions, are one run.
 #pragma once
 
 #include <algorithm>
@@ -10,19 +10,19 @@
 
 namespace retrograd {
 
-// How images lie in the grid: a view of the table of a plan, which backend/conv.py makes.
+// The layout of images in the grid: a view of the table of a plan; see conv_layout.py.
 struct Layout {
     npy_intp parts, taps, rows, cols, run, length, step[3], pitch[3];
-    const npy_int64 *part, *tap, *row;  // of a part and dimension: low, high, start; of a tap: part, begin; begins of rows
+    const npy_int64 *part, *tap, *row;  // per part and dimension: low, high, start; per tap: part, begin; row begins
 
     explicit Layout(const npy_int64* t)
         : parts(t[0]), taps(t[1]), rows(t[2]), cols(t[3]), run(t[4]), length(t[5]), step{t[6], t[7], t[8]},
           pitch{t[9], t[10], t[11]}, part(t + 12), tap(part + 9 * parts), row(tap + 2 * taps) {}
 
-    // Whether a table is as long as it says.
+    // Returns whether a table has the length that its counts require.
     static bool complete(const Table& t) { return t.size > 12 && t.size == 12 + 9 * t.at[0] + 2 * t.at[1] + t.at[2]; }
 
-    // Whether images of these sizes have all that the grid takes from them, and a run all that comes out.
+    // Returns whether images of these sizes cover all reads of the grid, and a run covers the result.
     bool fits(const npy_intp* sizes, const npy_intp* out) const {
         bool good = rows * cols == out[0] * out[1] * out[2] && (out[0] - 1) * pitch[0] + (out[1] - 1) * pitch[1] + out[2] <= run;
         for (npy_intp k = 0; k < 3 * parts; k++) {
@@ -34,7 +34,7 @@ struct Layout {
 
     npy_intp volume(npy_intp channels) const { return parts * channels * length; }
 
-    // Where each tap of each of so many channels begins to read.
+    // Returns the offset of the first read of each tap, for each of this many channels.
     std::vector<npy_intp> begins(npy_intp channels) const {
         std::vector<npy_intp> found;
         for (npy_intp c = 0; c < channels; c++)
@@ -43,7 +43,7 @@ struct Layout {
     }
 };
 
-// Places of some rows of a matrix as rows of `columns` numbers.
+// Transposes some rows of a matrix into rows of `columns` elements.
 template <class T>
 inline void transposed(const T* from, npy_intp pitch, npy_intp rows, npy_intp places, T* out, npy_intp columns) {
     npy_intp lanes = tiles<T>().lanes;
@@ -58,7 +58,7 @@ inline void transposed(const T* from, npy_intp pitch, npy_intp rows, npy_intp pl
         for (npy_intp k = p; k < places; k++) out[k * columns + o] = from[o * pitch + k];
 }
 
-// The grids of some images one after the other; or one of several, at each place the numbers of all of them side by side.
+// The grids of some images, consecutive; or one grid in which the elements of several images are interleaved.
 template <class T>
 class Grid {
 public:
@@ -69,14 +69,14 @@ public:
 
     T* at(npy_intp grid) const { return memory.get() + grid * layout.volume(channels); }
 
-    // A grid with some channels of an image in it; what no image covers stays zero.
+    // Copies some channels of an image into a grid; the padding stays zero.
     const T* fill(const T* image, npy_intp grid = 0) {
         T* out = at(grid);
         for (npy_intp c = 0; c < channels; c++) each_part(image + c * places, c, out);
         return out;
     }
 
-    // The same for images side by side, which lie so far apart.
+    // The same for interleaved images, which are `apart` elements apart in the source.
     const T* fill_abreast(const T* image, npy_intp apart, npy_intp images) {
         for (npy_intp c = 0; c < channels; c++) {
             transposed(image + c * places, apart, images, places, side_by_side.get(), abreast);

@@ -1,4 +1,4 @@
-// Convolutions as sums in registers over a grid that holds one padded image, which needs no matrix of what windows see.
+// Convolutions as sums in registers over a grid that holds one padded image, without an im2col matrix.
 
 #include "conv_layout.hpp"
 
@@ -6,29 +6,29 @@ namespace retrograd {
 namespace {
 
 constexpr npy_intp UNITS = 8, WORK = 1 << 18;
-constexpr npy_intp SHORT = 8, NEAR = 1 << 19;  // vectors of a run, and bytes of a grid, of images that lie side by side
+constexpr npy_intp SHORT = 8, NEAR = 1 << 19;  // limits for interleaving: vectors of a run, bytes of a grid
 
 template <class T>
 struct Images {
     Layout layout;
-    npy_intp groups, outs, channels, sums;  // per group; how many products a number is the sum of
-    npy_intp tall, blocks;                  // rows of a tile; what the channels that a group puts out are cut into
-    npy_intp abreast;                       // images that lie side by side
+    npy_intp groups, outs, channels, sums;  // per group; products per output value
+    npy_intp tall, blocks;                  // rows of a tile; blocks of a group's output channels
+    npy_intp abreast;                       // number of interleaved images
     const npy_intp* sizes;
     const T *x, *bias;
     PyArrayObject* out;
     std::vector<npy_intp> begins;
-    std::unique_ptr<T[]> weights;  // tile by tile, those of one product side by side
+    std::unique_ptr<T[]> weights;  // tile by tile; the rows of a tile are interleaved
 
     npy_intp tiles() const { return (outs + tall - 1) / tall; }
 
-    // How many rows the tile from a row on has; beyond the last they are zero.
+    // Returns the number of rows of the tile that begins at a row; rows after the last are zero.
     npy_intp height(npy_intp row) const { return outs - row > 4 ? tall : outs - row > 1 ? 4 : 1; }
 
     T* tile(npy_intp group, npy_intp row) const { return weights.get() + (group * tiles() * tall + row) * sums; }
 };
 
-// Some rows of a run of so many numbers.
+// Computes some rows (output channels) of a run of `run` elements.
 template <class T>
 void sum_rows(const Images<T>& job, npy_intp tall, const T* weights, const T* grid, npy_intp run, T* out, npy_intp pitch) {
     const auto& sums = tiles<T>().from_runs[tall == 1 ? 0 : tall == 4 ? 1 : 2];
@@ -39,7 +39,8 @@ void sum_rows(const Images<T>& job, npy_intp tall, const T* weights, const T* gr
     }
 }
 
-// A run without what lies between the rows of an image; rows along two dimensions lie so far apart.
+// Writes a run to the result, without the elements between the rows of an image; `down` and `along` are the distances
+// of rows in the run along two dimensions.
 template <class T>
 void emit(const Images<T>& job, const T* run, npy_intp down, npy_intp along, npy_intp image, npy_intp channel) {
     const npy_intp *size = PyArray_DIMS(job.out), *step = PyArray_STRIDES(job.out);
@@ -56,7 +57,7 @@ void emit(const Images<T>& job, const T* run, npy_intp down, npy_intp along, npy
         }
 }
 
-// Units of work: a block of the channels that one group puts out, of one image.
+// Units of work: a block of the output channels of one group, of one image.
 template <class T>
 void sum_images(const Images<T>& job, npy_intp begin, npy_intp end) {
     npy_intp pitch = job.layout.run + BEYOND, each = (job.tiles() + job.blocks - 1) / job.blocks * job.tall;
@@ -75,14 +76,14 @@ void sum_images(const Images<T>& job, npy_intp begin, npy_intp end) {
     }
 }
 
-// Small images: a row of one is shorter than a vector, and most of what is computed between rows is cut off.  Of many,
-// vectors have the same place of several images.
+// Small images: a row is shorter than a vector, and most of a run is padding between rows.  With many images, a vector
+// holds the same position of several of them.
 template <class T>
 struct Abreast {
     const Images<T>& job;
     npy_intp images, size[3], places;
     Grid<T> grid;
-    bool gapless;  // an image of the result
+    bool gapless;  // whether an image of the result is contiguous
     std::unique_ptr<T[]> rows, turned;
 
     explicit Abreast(const Images<T>& job)
@@ -94,7 +95,7 @@ struct Abreast {
             if (size[d] > 1 && PyArray_STRIDE(job.out, 2 + d) != apart) gapless = false;
     }
 
-    // One group of some images.
+    // Computes one group of some images.
     void sum(npy_intp first, npy_intp count, npy_intp group) {
         npy_intp volume = job.channels * job.sizes[0] * job.sizes[1] * job.sizes[2];
         const T* filled = grid.fill_abreast(job.x + (first * job.groups + group) * volume, job.groups * volume, count);
@@ -112,7 +113,7 @@ struct Abreast {
         }
     }
 
-    // One channel of all images: straight to where it belongs, if the places of an image have no gaps there.
+    // Writes one channel of all images; directly to the result if its images are contiguous.
     void emit_all(T* from, npy_intp first, npy_intp count, npy_intp channel) {
         if (!gapless) {
             transposed(from, images, places, count, turned.get(), places);
@@ -128,7 +129,7 @@ struct Abreast {
     }
 };
 
-// Units of work: one group of as many images as lie side by side.
+// Units of work: one group of a set of interleaved images.
 template <class T>
 void sum_abreast(const Images<T>& job, npy_intp begin, npy_intp end) {
     Abreast<T> abreast(job);
@@ -138,7 +139,7 @@ void sum_abreast(const Images<T>& job, npy_intp begin, npy_intp end) {
     }
 }
 
-// How many images to lay side by side: two vectors of them, or one where there are no more, if the cache holds the grid; else 1.
+// Returns how many images to interleave: two vectors of them, or one if there are no more; 1 if the cache is too small.
 template <class T>
 npy_intp abreast(const Images<T>& job, npy_intp images) {
     npy_intp lanes = tiles<T>().lanes, together = images < 2 * lanes ? lanes : 2 * lanes;
@@ -146,13 +147,13 @@ npy_intp abreast(const Images<T>& job, npy_intp images) {
     return fits && job.layout.run <= SHORT * lanes && images >= lanes ? together : 1;
 }
 
-// Weights of any strides, (groups, outs, channels, 3 dimensions of taps), as tiles.
+// Copies weights of any strides, (groups, outs, channels, 3 dimensions of taps), into tiles.
 template <class T>
 void pack(Images<T>& job, PyArrayObject* w) {
     const npy_intp *size = PyArray_DIMS(w), *step = PyArray_STRIDES(w);
     npy_intp tiles = job.tiles();
     job.weights.reset(new T[job.groups * tiles * job.tall * job.sums]());
-    std::vector<npy_intp> places;  // of what one number is the sum of
+    std::vector<npy_intp> places;  // offsets of the weights of one output value
     for (npy_intp c = 0; c < size[2]; c++)
         for (npy_intp t = 0; t < job.layout.taps; t++)
             places.push_back(c * step[2] + t / (size[4] * size[5]) * step[3] + t / size[5] % size[4] * step[4] +
@@ -190,7 +191,7 @@ void images(const npy_int64* table, PyArrayObject* x, PyArrayObject* w, const vo
     }
 }
 
-// Images, weights (groups, outs, channels, 3 dimensions of taps), a bias or nothing, and what comes out.
+// Checks images, weights (groups, outs, channels, 3 dimensions of taps), a bias or null, and the result.
 bool fit(const Layout& layout, PyArrayObject* x, PyArrayObject* w, PyArrayObject* bias, PyArrayObject* out) {
     const int type = type_of(x);
     if (!is(x, type, 5) || PyArray_TYPE(w) != type || PyArray_NDIM(w) != 6 || !PyArray_ISBEHAVED_RO(w)) return false;
@@ -201,7 +202,7 @@ bool fit(const Layout& layout, PyArrayObject* x, PyArrayObject* w, PyArrayObject
            made[1] == form[0] * form[1] && layout.taps == form[3] * form[4] * form[5] && layout.fits(in + 2, made + 2);
 }
 
-// sum_windows(plan, x, w, bias, out): see twins.py.
+// sum_windows(plan, x, w, bias, out): see conv_layout.py.
 PyObject* sum_windows(PyObject*, PyObject* args) {
     PyObject *plan, *given;
     PyArrayObject *x, *w, *out;

@@ -1,4 +1,4 @@
-// The gradient of a convolution by its weight: sums in registers of what a tap reads times what its place puts out.
+// The weight gradient of a convolution: sums in registers of the elements that a tap reads times the output cotangents.
 
 #include "conv_layout.hpp"
 
@@ -6,20 +6,20 @@ namespace retrograd {
 namespace {
 
 constexpr npy_intp UNITS = 8, PLACES = 1024, WORK = 1 << 18;
-constexpr npy_intp PARTIAL = 1 << 20;  // numbers in the sums that are made side by side, at most
+constexpr npy_intp PARTIAL = 1 << 20;  // limit of the elements in all units' sums
 
 template <class T>
 struct Weights {
     Layout layout;
     npy_intp images, groups, outs, channels;  // outs and channels of a group
-    npy_intp spans, blocks;                   // what images and what the channels of a group are cut into
-    npy_intp together;                        // images whose places are summed up before sums leave registers
+    npy_intp spans, blocks;                   // numbers of parts of the images, and of the channels of a group
+    npy_intp together;                        // images that are summed before sums leave registers
     npy_intp lanes, high;
-    std::vector<npy_intp> begins;  // of rows
+    std::vector<npy_intp> begins;  // offsets of rows
     const npy_intp* sizes;
     const T *x, *y;
     T* out;
-    std::vector<std::unique_ptr<T[]>> sums;  // of each unit
+    std::vector<std::unique_ptr<T[]>> sums;  // one for each unit
 
     npy_intp each() const { return (channels + blocks - 1) / blocks; }  // channels of a unit
     npy_intp padded() const { return (each() * layout.taps + high - 1) / high * high; }
@@ -28,7 +28,7 @@ struct Weights {
     npy_intp units() const { return groups * spans * blocks; }
 };
 
-// Adds to a unit's sums what some places of an image give.
+// Adds the products of some positions of an image to a unit's sums.
 template <class T>
 void sum_places(const Weights<T>& job, const T* const* taps, npy_intp row, npy_intp rows, npy_intp cols, const T* y, T* out) {
     npy_intp columns = job.columns(), lanes = job.lanes;
@@ -53,7 +53,7 @@ void sum_weights(Weights<T>& job, npy_intp begin, npy_intp end) {
     for (npy_intp unit = begin; unit < end; unit++) {
         npy_intp block = unit % job.blocks, span = unit / job.blocks % job.spans, group = unit / job.blocks / job.spans;
         job.sums[unit].reset(new T[padded * columns]());
-        npy_intp first = std::min(block * each, job.channels - each);  // the last block may do some once more
+        npy_intp first = std::min(block * each, job.channels - each);  // the last block may overlap the one before
         npy_intp last = (span + 1) * job.images / job.spans, some;
         for (npy_intp n = span * job.images / job.spans; n < last; n += some) {
             some = std::min(job.together, last - n);
@@ -76,7 +76,7 @@ void sum_weights(Weights<T>& job, npy_intp begin, npy_intp end) {
     }
 }
 
-// Adds up the sums of images that lie in the first span.
+// Adds the sums of all spans of images to those of the first span.
 template <class T>
 void add_spans(const Weights<T>& job) {
     npy_intp padded = job.padded(), columns = job.columns();
@@ -93,7 +93,7 @@ void add_spans(const Weights<T>& job) {
     });
 }
 
-// The sums of all units, in their order, as the weight (groups, outs, channels, taps).
+// Writes the sums of all units, in their order, to the weight (groups, outs, channels, taps).
 template <class T>
 void collect(const Weights<T>& job) {
     npy_intp each = job.each(), taps = job.layout.taps, columns = job.columns(), one = job.channels * taps;
@@ -127,7 +127,7 @@ void weights(const npy_int64* table, PyArrayObject* x, PyArrayObject* y, PyArray
     collect(job);
 }
 
-// Images, what their places put out, and the weight (outs, channels of a group, 3 dimensions of taps).
+// Checks images, output cotangents, and the weight (outs, channels of a group, 3 dimensions of taps).
 bool fit(const Layout& layout, PyArrayObject* x, PyArrayObject* y, PyArrayObject* out, npy_intp groups) {
     const int type = type_of(x);
     if (!is(x, type, 5) || !is(y, type, 5) || !is_writable(out, type, 5) || groups < 1) return false;
@@ -137,7 +137,7 @@ bool fit(const Layout& layout, PyArrayObject* x, PyArrayObject* y, PyArrayObject
            layout.fits(in + 2, put + 2);
 }
 
-// sum_places(plan, x, y, out, groups): see twins.py.
+// sum_places(plan, x, y, out, groups): see conv_layout.py.
 PyObject* sum_places(PyObject*, PyObject* args) {
     PyObject* plan;
     PyArrayObject *x, *y, *out;

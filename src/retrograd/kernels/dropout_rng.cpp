@@ -1,4 +1,4 @@
-// Uniform random numbers, as NumPy draws them from Philox, and what chance keeps.
+// Uniform random numbers, identical to NumPy's Philox generator, and dropout.
 //
 // Philox 4x64 with 10 rounds: J. Salmon et al., Parallel random numbers: as easy as 1, 2, 3, SC 2011.  Every four words
 // are a function of a counter, so that threads need not wait for each other.
@@ -26,7 +26,7 @@ INLINE Word product(Word a, Word b, Word& high) {
 #endif
 }
 
-// The four words of a counter.
+// Computes the four words of a counter.
 INLINE void words_of(const Word* counter, const Word* key, Word* out) {
     Word a = counter[0], b = counter[1], c = counter[2], d = counter[3], first = key[0], second = key[1];
     for (int round = 0; round < ROUNDS; round++) {
@@ -41,7 +41,7 @@ INLINE void words_of(const Word* counter, const Word* key, Word* out) {
     out[0] = a, out[1] = b, out[2] = c, out[3] = d;
 }
 
-// The numbers in [0, 1) of four words: two of single precision are in each, the lower half first.
+// Converts four words to values in [0, 1); single precision takes two from each word, the lower half first.
 INLINE void to_numbers(const Word* words, float* out) {
     for (int i = 0; i < WORDS; i++) {
         out[2 * i] = static_cast<float>(static_cast<int32_t>(static_cast<uint32_t>(words[i]) >> 8)) * (1.0f / 16777216);
@@ -52,14 +52,14 @@ INLINE void to_numbers(const Word* words, double* out) {
     for (int i = 0; i < WORDS; i++) out[i] = static_cast<double>(static_cast<int64_t>(words[i] >> 11)) * (1.0 / 9007199254740992);
 }
 
-// The numbers of so many counters, of which the first is `begin` and one behind `counter`.
+// Writes the values of the counters `counter` + 1 + i, for i from `begin` on.
 template <class T>
 void draw(const Word* key, const Word* counter, npy_intp begin, npy_intp end, T* out) {
     constexpr npy_intp each = WORDS * (sizeof(Word) / sizeof(T));
     Word at[WORDS], words[WORDS], step = static_cast<Word>(begin) + 1;
     for (int i = 0; i < WORDS; i++) {
         at[i] = counter[i] + step;
-        step = at[i] < step;  // what is carried over
+        step = at[i] < step;  // the carry
     }
     for (npy_intp block = begin; block < end; block++) {
         words_of(at, key, words);
@@ -91,7 +91,7 @@ PyMethodDef methods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-// ------------------------------------------------------------------------------------------------ what is kept
+// ------------------------------------------------------------------------------------------------ ---- dropout
 
 #define CHOOSE(T)                                                                                    \
     FOR_PROCESSORS void choose(const npy_bool* kept, const T* x, T scale, T* out, npy_intp n) {      \

@@ -1,5 +1,5 @@
-// How kernels become NumPy's ufuncs: loops over arrays of any strides, in clones for several generations of
-// processors, shared among threads where the arrays are large.
+// Kernels as NumPy ufuncs: loops over arrays of any strides, in clones for several generations of processors, shared
+// among threads if the arrays are large.
 #pragma once
 
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
@@ -20,14 +20,14 @@
 #include "scalar_math.hpp"
 #include "thread_pool.hpp"
 
-// The processor picks one of the clones when the module is loaded.  A sanitizer's calls must not come that early.
+// A clone is picked for the processor when the module is loaded, which is too early for calls of a sanitizer.
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) && !defined(RETROGRAD_NO_CLONES)
 #define FOR_PROCESSORS __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define FOR_PROCESSORS
 #endif
 
-// No element's result is another's operand, though an output may be an input.
+// Loop iterations are independent: an output may be an input, but only element by element.
 #if defined(__GNUC__) && !defined(__clang__)
 #define IN_ANY_ORDER _Pragma("GCC ivdep")
 #else
@@ -36,21 +36,21 @@
 
 namespace retrograd {
 
-// A ufunc: `types` says for each operand whether it is of the kernel's type, 'T', an integer, 'l', or a boolean, '?'.
+// A ufunc: `types` has a letter per operand: the kernel's type, 'T', an integer, 'l', or a boolean, '?'.
 struct Kernel {
     const char* name;
-    PyUFuncGenericFunction loops[2];  // of float, of double
+    PyUFuncGenericFunction loops[2];  // for float, for double
     const char* types;
     int inputs;
-    const char* signature;  // null: of every number
+    const char* signature;  // null: elementwise
 };
 
-// From about so many numbers for each thread on, waking it costs less than it saves.
+// From about this many elements per thread on, waking a thread costs less than it saves.
 constexpr npy_intp ENOUGH = 32768;
 
 constexpr int MOST_OPERANDS = 20, MOST_DIMENSIONS = 4;
 
-// Does work without holding up other Python threads; false, with MemoryError, where there is no memory for it.
+// Runs work without the GIL; returns false, with MemoryError set, if memory runs out.
 template <class F>
 bool released(F work) {
     bool enough = true;
@@ -65,8 +65,8 @@ bool released(F work) {
     return enough;
 }
 
-// Whether the result, the last operand, shares memory with another one other than element by element.  NumPy copies such
-// operands, except where reading stays ahead of writing in a loop from the first element to the last one.
+// Returns whether the result, the last operand, overlaps another operand other than element by element.  NumPy copies
+// such operands, unless reads stay ahead of writes in a loop from the first element to the last.
 template <int operands>
 bool ahead(char** args, npy_intp n, const npy_intp* steps) {
     constexpr int out = operands - 1;
@@ -80,7 +80,7 @@ bool ahead(char** args, npy_intp n, const npy_intp* steps) {
     return false;
 }
 
-// A loop whose outer dimension several threads share.  `of_rows`: each place of it has dimensions[1] numbers.
+// A loop whose outer dimension is shared among threads.  `of_rows`: each index of it has dimensions[1] elements.
 template <PyUFuncGenericFunction serial, int operands, bool of_rows>
 void shared(char** args, const npy_intp* dimensions, const npy_intp* steps, void* data) {
     static_assert(operands <= MOST_OPERANDS, "a wider kernel needs a wider table");
@@ -96,7 +96,7 @@ void shared(char** args, const npy_intp* dimensions, const npy_intp* steps, void
         for (int k = 0; k < operands; k++) there[k] = args[k] + begin * steps[k];
         serial(there, sizes, steps, data);
     });
-    std::feclearexcept(FE_ALL_EXCEPT);  // infinities and NaN are no accidents here
+    std::feclearexcept(FE_ALL_EXCEPT);  // infinities and NaN are not errors here
 }
 
 }  // namespace retrograd

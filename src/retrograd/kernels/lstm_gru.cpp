@@ -1,4 +1,4 @@
-// Steps of recurrent networks: what the gates of an LSTM and of a GRU do to a state, and the way back.
+// Steps of LSTM and GRU cells, forward and backward.
 
 #include "ufunc_adapter.hpp"
 #include "registration.hpp"
@@ -6,7 +6,7 @@
 namespace retrograd {
 namespace {
 
-// What the input and the state before add to the gates i, f, g, o comes one after the other.
+// The operands are the input parts of the gates i, f, g, o, then their state parts.
 #define LSTM_GATES(at)                                                                                      \
     const T i = sigmoid_of(in[at][k] + in[at + 4][k]), f = sigmoid_of(in[at + 1][k] + in[at + 5][k]);       \
     const T g = tanh_of(in[at + 2][k] + in[at + 6][k]), o = sigmoid_of(in[at + 3][k] + in[at + 7][k]);      \
@@ -22,7 +22,7 @@ INLINE void lstm_of(T* const* in, T* const* out, npy_intp n) {
     }
 }
 
-// The cotangents of h and c come first.
+// The first operands are the cotangents of h and c.
 template <class T>
 INLINE void lstm_grad_of(T* const* in, T* const* out, npy_intp n) {
     IN_ANY_ORDER
@@ -37,7 +37,7 @@ INLINE void lstm_grad_of(T* const* in, T* const* out, npy_intp n) {
     }
 }
 
-// The gates r, z and n of the input, those of the state, and the state.
+// The operands are the input parts of the gates r, z, n, their state parts, and the state.
 #define GRU_GATES(at)                                                                                   \
     const T r = sigmoid_of(in[at][k] + in[at + 3][k]), z = sigmoid_of(in[at + 1][k] + in[at + 4][k]);   \
     const T memory = in[at + 5][k], n = tanh_of(in[at + 2][k] + r * memory), h = in[at + 6][k];

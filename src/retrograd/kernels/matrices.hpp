@@ -1,7 +1,7 @@
-// Products of small matrices that lie in the nearest caches, for kernels that need a matrix only to use it up.
+// Products of small matrices in the nearest caches, for kernels that use a product at once and never store it.
 //
-// A tile of the result stays in registers while the inner dimension runs.  That takes vectors that fit the processor,
-// so what is here is a template of their width in bytes, and `FOR_VECTORS` picks that when it is called.
+// A tile of the result stays in registers during the loop over the inner dimension.  That needs vectors of the
+// processor's width, so these are templates of the width in bytes, and `FOR_VECTORS` picks one at run time.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ namespace retrograd {
 
 // ------------------------------------------------------------------------------------------------------ products
 
-// Matrices are as large as whole tiles: rows a multiple of ROWS, columns one of LANES.
+// Matrices are padded to tiles: rows to a multiple of ROWS, columns to one of LANES.
 template <class T, int bytes>
 struct Tile {
     static constexpr std::ptrdiff_t LANES = bytes / sizeof(T), PANEL = 2 * LANES, ROWS = bytes == 64 ? 8 : 4;
@@ -31,8 +31,8 @@ struct Tile {
 
 inline std::ptrdiff_t whole(std::ptrdiff_t n, std::ptrdiff_t size) { return (n + size - 1) / size * size; }
 
-// Where a matrix lies: the steps from row to row and from column to column, the columns of right operands and of
-// results being neighbours; those of right operands are in panels, with a step of their own.
+// A matrix in memory: strides of rows and columns.  Columns of right operands and results are contiguous; right
+// operands are in panels, which have their own stride.
 template <class T>
 struct Left {
     const T* at;
@@ -67,7 +67,7 @@ INLINE void tile(std::ptrdiff_t depth, Left<T> a, Right<T> b, T* out, std::ptrdi
         for (int j = 0; j < width; j++) V::at(out + i * step + j * Of::LANES) = sums[i][j];
 }
 
-// out = a b, or out += a b if `add`: out has `rows` and `columns`.
+// Computes out = a b, or out += a b if `add`; out has `rows` and `columns`.
 template <class T, int bytes, bool add>
 INLINE void product(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth, Left<T> a, Right<T> b, T* out,
                     std::ptrdiff_t step) {
@@ -83,7 +83,7 @@ INLINE void product(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t 
 
 // ------------------------------------------------------------------------------------------------------ operands
 
-// A matrix in an array; steps in bytes.
+// A matrix in an array; strides in bytes.
 struct Matrix {
     char* at;
     std::ptrdiff_t row, column;
@@ -93,7 +93,7 @@ struct Matrix {
     }
 };
 
-// Copies rows, times a factor, to memory where each has `width` numbers; zeros fill the rest, up to `filled` rows.
+// Copies rows, times a factor, to rows of `width` elements; pads with zeros, up to `filled` rows.
 template <class T>
 INLINE void copy_rows(Matrix from, std::ptrdiff_t rows, std::ptrdiff_t columns, T factor, T* out, std::ptrdiff_t width,
                       std::ptrdiff_t filled) {
@@ -110,11 +110,11 @@ INLINE void copy_rows(Matrix from, std::ptrdiff_t rows, std::ptrdiff_t columns, 
     for (std::ptrdiff_t i = rows * width; i < filled * width; i++) out[i] = 0;
 }
 
-// Copies the transposed matrix to panels of `PANEL` of its rows each, side by side; zeros fill the last one.
+// Copies the transposed matrix to panels of `PANEL` rows each, interleaved; pads the last one with zeros.
 template <class T, int bytes>
 INLINE void copy_turned(Matrix from, std::ptrdiff_t rows, std::ptrdiff_t columns, T* out) {
     constexpr std::ptrdiff_t lanes = Tile<T, bytes>::LANES, panel = Tile<T, bytes>::PANEL;
-    constexpr std::ptrdiff_t size = sizeof(T);  // signed, as steps are
+    constexpr std::ptrdiff_t size = sizeof(T);  // signed, like strides
     const bool turns = from.column == size && from.row % size == 0;
     for (std::ptrdiff_t start = 0; start < rows; start += panel, out += columns * panel) {
         std::ptrdiff_t squares = turns && start + panel <= rows ? columns / lanes * lanes : 0;

@@ -1,5 +1,5 @@
-// What is largest in windows of two by two that lie side by side, which most networks have: all four numbers are read
-// at once, and which of them it is decides no branch, since it is chance.
+// Max pooling of adjacent 2x2 windows, which most networks use.  All four elements are read at once, and the choice
+// needs no branch, because it would be unpredictable.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace retrograd {
 
-// Whether windows are such squares.
+// Returns whether windows are adjacent 2x2 squares.
 inline bool are_squares(const Windows& w) {
     auto halves = [](const Axis& a) {
         return a.taps == 2 && a.stride == 2 && a.dilation == 1 && a.before == 0 && 2 * a.out <= a.size;
@@ -16,8 +16,8 @@ inline bool are_squares(const Windows& w) {
     return w.axis[0].size == 1 && w.axis[0].out == 1 && halves(w.axis[1]) && halves(w.axis[2]);
 }
 
-// Masks, numbers all of whose bits are set or none, choose among numbers: the compiler makes no vectors of a loop that
-// combines conditions in another way.
+// Selects values by masks with all bits set or none: the compiler does not vectorize loops that combine conditions in
+// other ways.
 template <class T>
 INLINE Place<T> bits(T x) {
     Place<T> found;
@@ -35,19 +35,19 @@ INLINE T chosen(Place<T> second, T a, T b) {
     return number<T>((bits(a) & ~second) | (bits(b) & second));
 }
 
-// Whether the second of two numbers is the larger: of equals the first is, of NaN the last.
+// Returns a mask: whether the second value is larger.  The first of equal values wins, and the last NaN.
 template <class T>
 INLINE Place<T> second_larger(T first, T second) {
     return (second > first ? Place<T>(-1) : Place<T>(0)) | (second != second ? Place<T>(-1) : Place<T>(0));
 }
 
-// What n windows see, that of one after the other in two rows; and what becomes of them: the largest numbers, where they
-// are, or rows of g at the largest numbers, with zeros beside it.
+// The elements of n windows, two rows with the windows one after the other, and the results: the largest values, their
+// indices, or rows with g at the largest values and zeros elsewhere.
 template <class T>
 struct Seen {
-    npy_intp n, size;  // windows, and how far rows lie apart in the image
+    npy_intp n, size;  // number of windows, and the row stride of the image
     const T *top, *low, *g;
-    const Place<T>* begins;  // where windows begin in their images
+    const Place<T>* begins;  // indices of the windows' begins in their images
     T *values, *back, *low_back;
     npy_int64* places;
 };
@@ -77,7 +77,7 @@ INLINE void largest_of_seen(const Seen<T>& of) {
     }
 }
 
-// Rows of narrow images are too short for vectors, so that several are laid side by side.
+// Rows of narrow images are too short for vectors, so several are concatenated.
 template <Wanted wanted, class T>
 class Squares {
 public:
@@ -85,7 +85,7 @@ public:
         : job(job), per(job.windows.axis[2].out), size(job.windows.axis[2].size), most(per < FEW ? TOGETHER / per : 1),
           from(most), begins(most * per), rows(8 * most * per) {}
 
-    // What the windows of these images see, row after row.
+    // Processes the windows of these images, row after row.
     INLINE void of_images(npy_intp begin, npy_intp end) {
         const npy_intp down = job.windows.axis[1].out, places = job.windows.places();
         done = begin * down * per;
@@ -101,10 +101,10 @@ private:
     static constexpr npy_intp FEW = 16, TOGETHER = 128;  // windows
     const Maxima<T>& job;
     const npy_intp per, size, most;
-    npy_intp count = 0, done = 0;  // rows that wait; windows before them
-    std::vector<npy_intp> from;    // where the rows lie
+    npy_intp count = 0, done = 0;  // collected rows; windows before them
+    std::vector<npy_intp> from;    // offsets of the rows
     std::vector<Place<T>> begins;
-    std::vector<T> rows;  // what windows see above and below, and what they give back
+    std::vector<T> rows;  // upper and lower rows of the windows, and their gradients
 
     T* side(int which) { return rows.data() + 2 * which * most * per; }
 
@@ -128,7 +128,7 @@ private:
             for (npy_intp j = 0; j < per; j++) begins[count * per + j] = Place<T>(row + 2 * j);
     }
 
-    // A row that is long enough, where it lies.
+    // Processes a row that is long enough, without a copy.
     INLINE void direct(npy_intp image, npy_intp row) {
         const T* top = job.x + image + row;
         T *out = static_cast<T*>(job.out), *back = out + image + row;

@@ -1,7 +1,8 @@
-// The module: functions of arrays that NumPy would make in many passes, as NumPy ufuncs.
+// The extension module: functions of arrays that would take NumPy many passes, as NumPy ufuncs.
 //
-// Each has a twin of the same name in twins.py, attention_twins.py, grids.py or windows.py, which is its definition and its
-// fallback.  numbers.hpp has what is done with one number, loops.hpp and elements.hpp how that meets arrays, pool.hpp the threads.
+// Each has a reference implementation of the same name in reference.py, attention_reference.py, conv_layout.py or
+// pooling_windows.py, which is its definition and fallback.  scalar_math.hpp has the functions of one value, loops.hpp
+// and ufunc_adapter.hpp the loops over arrays, thread_pool.hpp the threads.
 
 #define RETROGRAD_MODULE
 #include "loops.hpp"
@@ -11,7 +12,7 @@
 namespace retrograd {
 namespace {
 
-// The loop of every ufunc, which does what a kernel's own does: where there is no memory for that, Python hears of it.
+// The loop of every ufunc: it calls the kernel's own loop, and raises MemoryError if memory runs out.
 void guarded(char** args, const npy_intp* dimensions, const npy_intp* steps, void* loop) {
     try {
         (*static_cast<const PyUFuncGenericFunction*>(loop))(args, dimensions, steps, nullptr);
@@ -25,9 +26,9 @@ void guarded(char** args, const npy_intp* dimensions, const npy_intp* steps, voi
 
 PyUFuncGenericFunction loops[2] = {guarded, guarded};
 
-// Lets NumPy copy operands of a generalised ufunc that share memory with a result.  By default it trusts that an operand
-// with exactly the memory of a result is read element by element, which is false where rows become numbers: NumPy's
-// matmul has these flags too.
+// Makes NumPy copy operands of a generalised ufunc that share memory with a result.  By default it assumes that an
+// operand with exactly the memory of a result is read element by element, which is false for kernels of rows; NumPy's
+// matmul sets these flags too.
 void copy_overlap(PyUFuncObject* ufunc) {
     constexpr npy_uint32 of_results = NPY_ITER_WRITEONLY | NPY_ITER_UPDATEIFCOPY | NPY_ITER_ALIGNED | NPY_ITER_ALLOCATE |
                                       NPY_ITER_NO_BROADCAST | NPY_ITER_NO_SUBTYPE;
@@ -100,7 +101,7 @@ retrograd::Table retrograd::table_of(PyObject* plan) {
 
 namespace {
 
-// The memory from the first to the last byte of an array.
+// The range of memory from the first to the last byte of an array.
 struct Extent {
     const char *begin = nullptr, *end = nullptr;
 
@@ -117,7 +118,7 @@ struct Extent {
     bool meets(const Extent& other) const { return begin < other.end && other.begin < end; }
 };
 
-// Whether two arrays have an element in common: 1 or 0, or -1 with an error. NumPy decides where their extents meet.
+// Returns whether two arrays share an element: 1 or 0, or -1 with an error. NumPy decides if their extents overlap.
 int share_memory(PyObject* a, PyObject* b) {
     if (!Extent(a).meets(Extent(b))) return 0;
     PyObject* numpy = PyImport_ImportModule("numpy");
@@ -145,7 +146,7 @@ bool copy_overlapping(PyObject* items, Py_ssize_t first) {
     return true;
 }
 
-// Whether the extent of one of the results, the last items, meets that of an item before it.
+// Returns whether the extent of one of the results, the last items, overlaps that of an item before it.
 bool any_meet(PyObject* items, Py_ssize_t first) {
     for (Py_ssize_t j = first; j < PyTuple_GET_SIZE(items); j++) {
         const Extent result(PyTuple_GET_ITEM(items, j));

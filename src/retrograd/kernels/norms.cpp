@@ -1,4 +1,4 @@
-// Rows with mean 0 and variance 1, with weights and bias, forward and backward.
+// Normalization of rows to mean 0 and variance 1, with weights and bias, forward and backward.
 
 #include <algorithm>
 
@@ -8,14 +8,13 @@
 namespace retrograd {
 namespace {
 
-// The mean and the variance of a row, and sums of `count` - 2 more things, from one pass: add(i, d, to) adds to the
-// sums 2, 3, ... what comes with d = x[i] - shift.  The shift is the first number, mostly; where that is more than two
-// standard deviations from the mean, which would cost digits, it is the mean, in a second pass.  Without `center` the
-// mean counts as 0.
+// Computes the mean and variance of a row, and `count` - 2 more sums, in one pass: add(i, d, to) adds the terms for
+// d = x[i] - shift to the sums 2, 3, ...  The shift is the first element.  If that is more than two standard deviations
+// from the mean, which would lose digits, a second pass shifts by the mean.  Without `center` the mean is taken as 0.
 template <class T, int count>
 struct Moments {
     T mean, variance;
-    double away, total[count];  // the mean from the shift; the sums
+    double away, total[count];  // the mean minus the shift; the sums
 
     template <class F, int rows>
     INLINE Moments(const T* x, bool center, npy_intp n, Soon<T, rows> soon, F add) {
@@ -98,7 +97,7 @@ OF_ROWS(double)
 
 // ------------------------------------------------------------------------------------ backward, summed by columns
 
-// With y = (x - mean) scale and h = g weight: out = scale (h - mean(h) - y mean(h y)); the sums of g y and of g grow.
+// With y = (x - mean) scale and h = g weight: out = scale (h - mean(h) - y mean(h y)); adds to the sums of g y and g.
 template <class T>
 INLINE void norm_grad(const T* g, const T* x, const T* weight, T eps, bool center, Soon<T, 2> soon, T* out, T* sums,
                       npy_intp n) {
@@ -122,7 +121,7 @@ INLINE void norm_grad(const T* g, const T* x, const T* weight, T eps, bool cente
 template <class T>
 struct NormGrad {
     char** args;
-    const npy_intp* steps;  // from row to row and in a row: of g, x, then that of the weight, of out, of both sums
+    const npy_intp* steps;  // strides of rows and within rows: of g, x, then that of the weight, of out, of both sums
     npy_intp n;
 };
 

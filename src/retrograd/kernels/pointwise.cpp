@@ -1,4 +1,4 @@
-// Functions of every number by itself.
+// Elementwise functions.
 
 #include "ufunc_adapter.hpp"
 #include "registration.hpp"
@@ -6,7 +6,7 @@
 namespace retrograd {
 namespace {
 
-// One output, of one expression of x, the first input, and y, the second; a and b are the first two settings.
+// Defines a kernel with one output: an expression in the inputs x and y; a and b are the first two settings.
 #define ONE(name, T, arrays, settings, expression)                 \
     KERNEL(name, T, arrays, settings, 1) {                         \
         const T *in = given.in[0], *second = given.in[arrays - 1]; \
@@ -24,7 +24,7 @@ namespace {
     ONE(name, float, arrays, settings, expression) \
     ONE(name, double, arrays, settings, expression)
 
-// The operands may share memory, each element with itself: the output of a step is its input.
+// The output may be an input: each element depends only on itself.
 BOTH(erf, 1, 0, erf_of(x))
 BOTH(gelu, 1, 0, gelu_of(x))
 BOTH(gelu_grad, 2, 0, x * gelu_slope_of(y))

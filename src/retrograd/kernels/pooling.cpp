@@ -1,4 +1,4 @@
-// What is largest in windows of images, where that is, and sums over windows; row after row of the result.
+// Max pooling with values and indices, and sums over windows of images; row by row of the result.
 
 #include <limits>
 #include <vector>
@@ -8,7 +8,7 @@
 namespace retrograd {
 namespace {
 
-// Rows of images, whole vectors of them: those that end beyond the last image are copied.
+// Reads rows of images in full vectors; rows whose last vector would pass the end of the images are copied.
 template <class T>
 class Lines {
 public:
@@ -25,16 +25,16 @@ private:
     std::vector<T> copy;
 };
 
-// ------------------------------------------------------------------------------------------------- what is largest
+// -------------------------------------------------------------------------------------------------------- maxima
 
-// Whether a number at a place takes the place of the best yet: of equals the first does, of NaN the last.
+// Returns whether a value replaces the best so far: the first of equal values wins, and the last NaN.
 template <class T>
 INLINE bool better(T x, Place<T> at, T best, Place<T> best_at) {
     bool none = x != x, had_none = best != best;
     return (none & (!had_none | (at > best_at))) | (x > best) | ((x == best) & (at < best_at));
 }
 
-// The largest numbers for a row of the result: first for each column of the image, then for each window.
+// Computes the maxima of a row of the result: first of each column of the image, then of each window.
 template <class T>
 class Largest {
 public:
@@ -75,11 +75,11 @@ private:
     static constexpr Place<T> NOWHERE = std::numeric_limits<Place<T>>::max();
     const Windows& w;
     Lines<T>& lines;
-    std::vector<T> column;  // of the image, in what windows see of it
+    std::vector<T> column;  // maxima of the image's columns within the windows' rows
     std::vector<Place<T>> column_at, first;
-    std::vector<npy_intp> empty;  // windows that see nothing
+    std::vector<npy_intp> empty;  // windows without elements
 
-    // Where the first row begins that the windows see.
+    // Computes the columns' maxima; returns the index where the first row of the windows begins.
     INLINE Place<T> columns(const T* image, npy_intp row) {
         Place<T> size = Place<T>(w.axis[2].size), n = Place<T>(whole(size)), start = -1;
         T* col = column.data() + w.axis[2].before;
@@ -139,7 +139,7 @@ struct Sums {
     T* out;
 };
 
-// First of columns of the image, then of windows.
+// Sums first the columns of the image, then the windows.
 template <class T>
 INLINE void sums(const Sums<T>& job, npy_intp begin, npy_intp end) {
     const Windows& w = job.windows;
@@ -160,7 +160,7 @@ INLINE void sums(const Sums<T>& job, npy_intp begin, npy_intp end) {
     }
 }
 
-// From the results x to images: a row is spread over columns, and then added to rows.
+// The transposed map, from results x to images: a row is spread over columns, then added to rows.
 template <class T>
 INLINE void sums_back(const Sums<T>& job, npy_intp begin, npy_intp end) {
     const Windows& w = job.windows;
@@ -179,7 +179,7 @@ INLINE void sums_back(const Sums<T>& job, npy_intp begin, npy_intp end) {
     }
 }
 
-// ------------------------------------------------------------------------------------------------- of many images
+// ----------------------------------------------------------------------------------------------------- batches
 
 #define FOR_TYPE(T)                                                                                                    \
     FOR_PROCESSORS void largest_of(const Maxima<T>& job, npy_intp begin, npy_intp end) { largest(job, begin, end); }   \
@@ -202,7 +202,7 @@ void all_sums(const npy_int64* table, bool back, npy_intp images, const void* x,
           [&](npy_intp begin, npy_intp end) { back ? sums_back_of(job, begin, end) : sums_of(job, begin, end); });
 }
 
-// Arrays (images, ...) without gaps, after a plan that has a table.
+// The arguments of a method: a plan with a table, then contiguous arrays (images, ...).
 struct Arguments {
     PyObject* plan;
     PyArrayObject *x, *y = nullptr, *out;
@@ -219,7 +219,7 @@ struct Arguments {
     bool single() const { return PyArray_TYPE(x) == NPY_FLOAT; }
     npy_intp images() const { return PyArray_DIM(x, 0); }
 
-    // Whether x are images, or one number for each window of them; and so `out`, of a dtype.
+    // Returns whether x has the shape of images (`x_whole`) or of windows, and so has `out`, of dtype `made`.
     bool fit(bool x_whole, bool out_whole, int made) const {
         return Windows::complete(table) && is(x, type_of(x), 4) && is_writable(out, made, 4) && sized(x, x_whole) &&
                sized(out, out_whole) && images() == PyArray_DIM(out, 0);

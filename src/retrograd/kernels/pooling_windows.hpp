@@ -1,4 +1,4 @@
-// Windows of images, and what the kernels of pooling are given.
+// Windows of images, and the operands of the pooling kernels.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ constexpr bool little_endian = NPY_BYTE_ORDER == NPY_LITTLE_ENDIAN;
 
 npy_intp whole(npy_intp n) { return (n + LANES - 1) / LANES * LANES; }
 
-// x[0]; where a loop takes every second number, it is read with its neighbour, so that memory is read without gaps.
+// Reads x[0].  A loop over every second element reads it together with the next one, for contiguous loads.
 struct One {};
 struct OfTwo {};
 template <class T, class Step>
@@ -34,8 +34,8 @@ INLINE npy_int32 read(const npy_int32* x, OfTwo) {
     return static_cast<npy_int32>(little_endian ? both : both >> 32);
 }
 
-// The windows along one dimension: where in the image each begins, and how many places it has there.  Regular ones are
-// known by a formula too: tap k of window i reads place i * stride + k * dilation - before.
+// The windows along one dimension: the begin of each in the image, and its number of elements there.  Regular windows
+// also follow a formula: tap k of window i reads index i * stride + k * dilation - before.
 struct Axis {
     npy_intp size, out, stride, dilation, before, taps;
     const npy_int64 *first, *count;
@@ -44,7 +44,7 @@ struct Axis {
 struct Windows {
     Axis axis[3];
 
-    // See `Windows` in windows.py.
+    // See `Windows` in pooling_windows.py.
     explicit Windows(const npy_int64* t) {
         const npy_int64* lists = t + 18;
         for (int d = 0; d < 3; d++, t += 6) {
@@ -53,20 +53,20 @@ struct Windows {
         }
     }
 
-    // Whether a table is as long as it says.
+    // Returns whether a table has the length that its counts require.
     static bool complete(const Table& t) { return t.size >= 18 && t.size == 18 + 2 * (t.at[1] + t.at[7] + t.at[13]); }
 
     npy_intp places() const { return axis[0].size * axis[1].size * axis[2].size; }
     npy_intp count() const { return axis[0].out * axis[1].out * axis[2].out; }
     npy_intp rows() const { return axis[0].out * axis[1].out; }
 
-    // A row of an image with what regular windows see on both sides of it, and what makes vectors whole.
+    // Returns the size of a row of an image with the padding of regular windows, rounded up to vectors.
     npy_intp wide() const {
         const Axis& c = axis[2];
         return c.before + std::max(whole(c.size), whole(c.out) * c.stride + c.taps * c.dilation) + 1;
     }
 
-    // Calls f(place where it begins) for each row of the image that windows in a row of the result see.
+    // Calls f(begin) for each row of the image that the windows in a row of the result read.
     template <class F>
     INLINE void each_row(npy_intp row, F f) const {
         const Axis &a = axis[0], &b = axis[1];
@@ -76,8 +76,8 @@ struct Windows {
                 f(((a.first[i] + k * a.dilation) * b.size + b.first[j] + l * b.dilation) * axis[2].size);
     }
 
-    // Calls f(window, place in the row, how to read) for all that windows in a row see: for `n` regular ones, more than there are
-    // perhaps, tap after tap.
+    // Calls f(window, index in the row, how to read) for all elements of the windows in a row; for `n` regular windows
+    // tap by tap, where n may exceed the number of windows.
     template <class F>
     INLINE void each_place(npy_intp n, F f) const {
         const Axis& c = axis[2];
@@ -105,13 +105,13 @@ private:
     }
 };
 
-// What counts places is as wide as what is there.
+// Indices have the width of the values, so that both fit the same vectors.
 template <class T>
 using Place = typename std::conditional<sizeof(T) == 4, npy_int32, npy_int64>::type;
 
 enum Wanted { VALUES, PLACES, BACK };
 
-// `out`: the largest numbers; or where they are; or images in which g is added there.
+// `out` has the largest values, or their indices, or images to which g is added there.
 template <class T>
 struct Maxima {
     Windows windows;

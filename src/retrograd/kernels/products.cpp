@@ -1,8 +1,8 @@
-// Products of large matrices in vectors of 64 bytes: NumPy's OpenBLAS uses them on some processors that have them only.
+// Products of large matrices in vectors of 64 bytes, which NumPy's OpenBLAS uses on only some processors with them.
 //
-// Blocks of the left operand and panels of the right one, which is copied so that a panel lies in one piece, are as
-// large as the caches: K. Goto and R. A. van de Geijn, Anatomy of high-performance matrix multiplication, ACM Trans.
-// Math. Softw. 34 (2008) 12.  Each number of the result is summed in the same order whatever the blocks and threads.
+// Blocks of the left operand and panels of the right one, which is copied so that panels are contiguous, fit the
+// caches: K. Goto and R. A. van de Geijn, Anatomy of high-performance matrix multiplication, ACM Trans. Math. Softw. 34
+// (2008) 12.  The order of summation does not depend on the blocks and threads.
 
 #include <algorithm>
 #include <memory>
@@ -12,11 +12,11 @@
 
 namespace retrograd {
 
-constexpr npy_intp DEPTH = 256, TALL = 64, BROAD = 512;  // of blocks, whole tiles of every processor
-constexpr npy_intp NARROW = 64;                          // columns of blocks, where broad ones are too few for the threads
-constexpr npy_intp ALONE = 1 << 19;                      // multiplications that are too few for another thread
+constexpr npy_intp DEPTH = 256, TALL = 64, BROAD = 512;  // sizes of blocks, multiples of every processor's tiles
+constexpr npy_intp NARROW = 64;                          // columns of blocks, if broad ones are too few for the threads
+constexpr npy_intp ALONE = 1 << 19;                      // multiplications up to which another thread does not pay
 
-// out = a b, in blocks of so many columns, and the right operand in panels, those of the first DEPTH rows of it first.
+// out = a b, in blocks of `broad` columns; the right operand is in panels, those of its first DEPTH rows first.
 struct Product {
     Matrix a, b, out;
     npy_intp m, k, n, broad;
@@ -30,7 +30,7 @@ struct Pieces {
 
 inline npy_intp parts(npy_intp n, npy_intp size) { return (n + size - 1) / size; }
 
-// Copies panels, counted through all blocks of rows.
+// Copies panels, numbered through all blocks of rows.
 template <class T, int bytes>
 INLINE void copy_panels(const Pieces<T>& pieces) {
     constexpr npy_intp panel = Tile<T, bytes>::PANEL;
@@ -46,7 +46,7 @@ INLINE void copy_panels(const Pieces<T>& pieces) {
     }
 }
 
-// Rows of the left operand as tiles read them: where they lie, or a copy.
+// Returns rows of the left operand in the layout of tiles: in place, or a copy.
 template <class T, int bytes>
 INLINE Left<T> left(const Product& of, npy_intp row, npy_intp rows, npy_intp column, npy_intp columns, T* room) {
     Matrix from{of.a.at + row * of.a.row + column * of.a.column, of.a.row, of.a.column};
@@ -61,7 +61,7 @@ INLINE Left<T> left(const Product& of, npy_intp row, npy_intp rows, npy_intp col
     return {room, DEPTH, 1};
 }
 
-// Blocks of TALL rows and BROAD columns of the result.
+// Computes blocks of TALL rows and BROAD columns of the result.
 template <class T, int bytes>
 INLINE void multiply_blocks(const Pieces<T>& pieces) {
     using Of = Tile<T, bytes>;

@@ -1,4 +1,4 @@
-// What the module offers, from the files that define it.
+// Registration of the module's functions, by the files that define them.
 #pragma once
 
 #include "loops.hpp"
@@ -19,27 +19,27 @@ struct Part {
 extern const Part part_arithmetic, part_attention, part_chance, part_channels, part_columns, part_convolution, part_convolution_weight, part_gates, part_norms,
     part_pointwise, part_pooling, part_products, part_rows, part_scatter, part_segments, part_updates;
 
-// The numbers of a plan's `table`, which the plan keeps; null, with an error, if it has none.
+// The values of a plan's `table`, a borrowed reference; null, with an error, if it has none.
 struct Table {
     const npy_int64* at;
     npy_intp size;
 };
 Table table_of(PyObject* plan);
 
-// Whether an array has that dtype and as many dimensions, and lies in rows without gaps, as processors read it.
+// Returns whether an array has that dtype and number of dimensions, and is contiguous, aligned and in native order.
 inline bool is(PyArrayObject* a, int type, int ndim) {
     return PyArray_TYPE(a) == type && PyArray_NDIM(a) == ndim && PyArray_ISCARRAY_RO(a);
 }
 inline bool is_writable(PyArrayObject* a, int type, int ndim) { return is(a, type, ndim) && PyArray_ISWRITEABLE(a); }
 
-// float32 or float64: that of an array, or else one that it does not fit.
+// Returns float32 if the array has that, else float64, which other dtypes then fail to match.
 inline int type_of(PyArrayObject* a) { return PyArray_TYPE(a) == NPY_FLOAT ? NPY_FLOAT : NPY_DOUBLE; }
 
-// Null, with the error that a method's arrays do not fit it.
+// Returns null, with the error that a method's arrays do not fit it.
 PyObject* refused(const char* name);
 
-// The arguments of a method, of which the last `results` are written to, with copies of operands that share memory with
-// those; a new reference. Null, with an error, where results share memory with each other.
+// Returns the arguments of a method, of which the last `results` are written to, with copies of operands that share
+// memory with those; a new reference. Returns null, with an error, if results share memory with each other.
 PyObject* without_overlap(PyObject* args, int results);
 
 // A method that may read its operands in any order while it writes to its last `results` arguments.

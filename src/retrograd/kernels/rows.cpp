@@ -1,5 +1,4 @@
-// Functions of rows: what NumPy makes of a matrix in several passes over memory takes several passes over a row here,
-// which the nearest cache holds.
+// Functions of rows: several passes over a row, which stays in the nearest cache, replace NumPy's passes over a matrix.
 
 #include <algorithm>
 
@@ -9,7 +8,7 @@
 namespace retrograd {
 namespace {
 
-// ---------------------------------------------------------------------------------------------- of one row
+// ------------------------------------------------------------------------------------------------- one row
 
 template <class T>
 INLINE void softmax(const T* x, T* out, npy_intp n, Soon<T, 1> soon) {
@@ -53,7 +52,7 @@ INLINE void class_grad(const T* x, npy_int64 target, T g, T* out, npy_intp n, So
     for (npy_intp i = 0; i < n; i++) out[i] *= g;
 }
 
-// -------------------------------------------------------------------------------------------- of every row
+// ------------------------------------------------------------------------------------------------ all rows
 
 #define ONE_TO_ONE(name, T)                                                        \
     LOOP(name##_rows, T) {                                                         \

@@ -1,4 +1,4 @@
-// Rows of matrices: where they lie in memory, and loops for NumPy over all of them.
+// Rows of matrices in memory, and NumPy loops over them.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@ namespace retrograd {
 
 // ---------------------------------------------------------------------------------------------- rows in memory
 
-// A row without gaps to read: where it lies, or a copy if its numbers lie apart.
+// A contiguous row to read: in place, or a copy if it is strided.
 template <class T>
 class Reader {
 public:
@@ -26,7 +26,7 @@ private:
     std::unique_ptr<T[]> copy;
 };
 
-// A row without gaps to write to, which `finish` puts into its place.
+// A contiguous row to write to, which `finish` copies back if the row is strided.
 template <class T>
 class Writer {
 public:
@@ -53,14 +53,14 @@ T number(const char* place) {
 
 // ------------------------------------------------------------------------------------------- loops over all rows
 
-// `steps` has those from row to row first, one for each operand, then those in a row, one for each that has rows.
+// `steps` has the strides between rows, one per operand, then those within a row, one per operand that has rows.
 #define LOOP(name, T) FOR_PROCESSORS void name##_##T(char** args, const npy_intp* dimensions, const npy_intp* steps, void*)
 #define PLACE(k) (args[k] + i * steps[k])
 
-// The row of an operand that is read after the next one.
+// The row of an operand that is read after the next one, for prefetching.
 #define SOON(k) (args[k] + (i + 2) * steps[k])
 
-// A kernel's row of the table.
+// A kernel's entry in the table.
 #define ROW(name, operands, types, inputs, signature)                                                                \
     {                                                                                                                \
         #name, {shared<name##_float, operands, true>, shared<name##_double, operands, true>}, types, inputs, signature \

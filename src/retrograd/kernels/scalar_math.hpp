@@ -1,4 +1,4 @@
-// Functions of one number, without branches, so that the compiler makes vectors of the loops that call them.
+// Functions of one value, without branches, so that the compiler vectorizes the loops that call them.
 #pragma once
 
 #include <cmath>
@@ -16,8 +16,8 @@ namespace retrograd {
 template <class T>
 struct Format;
 
-// How numbers lie in memory, and where exp rounds to 0.  Adding `shift` rounds to a whole number, which the last
-// bits then hold; log(2) is in two parts, of which the first times a whole number is exact.
+// Constants of the floating formats, and where exp rounds to 0.  Adding `shift` rounds to an integer, which the last
+// bits then hold; log(2) is in two parts, of which the first times an integer is exact.
 template <>
 struct Format<float> {
     using Bits = uint32_t;
@@ -34,14 +34,14 @@ struct Format<double> {
     static constexpr double far = 39.0;
 };
 
-// NaN is what it was.
+// Clamps x to [low, high]; NaN stays NaN.
 template <class T>
 INLINE T clamp(T x, T low, T high) {
     x = x < low ? low : x;
     return x > high ? high : x;
 }
 
-// 2^k for whole k within the range of exponents.
+// 2^k for an integer k within the range of exponents.
 template <class T>
 INLINE T power_of_two(T k) {
     T moved = k + Format<T>::shift;
@@ -52,7 +52,7 @@ INLINE T power_of_two(T k) {
     return moved;
 }
 
-// (exp(r) - 1 - r) / r^2 for |r| <= log(2) / 2, by Taylor's series.
+// (exp(r) - 1 - r) / r^2 for |r| <= log(2) / 2, by the Taylor series.
 INLINE float exp_rest(float r) {
     float p = 1.0f / 5040;
     p = p * r + 1.0f / 720;
@@ -76,7 +76,7 @@ INLINE double exp_rest(double r) {
     return p * r + 0.5;
 }
 
-// z = k log(2) + r, k whole and r small.
+// z = k log(2) + r, with an integer k and small r.
 template <class T>
 INLINE T split(T z, T& r) {
     T k = (z * T(1.44269504088896340736) + Format<T>::shift) - Format<T>::shift;
@@ -126,7 +126,7 @@ INLINE double log1p_of_unit(double e) {
     return 2.0 * (s + s * z * p);
 }
 
-// 1 / (1 + exp(-x)), and what is missing to 1 without taking a difference.
+// 1 / (1 + exp(-x)), and 1 minus that without cancellation.
 template <class T>
 INLINE T sigmoid_of(T x, T& other) {
     T e = exp_of_negative(-std::fabs(x)), near = T(1) / (T(1) + e), rest = e / (T(1) + e);
@@ -139,7 +139,7 @@ INLINE T sigmoid_of(T x) {
     return (x >= T(0) ? T(1) : e) / (T(1) + e);
 }
 
-// With e = exp(-2 |x|) - 1, in which near 0 no digit is lost, the hyperbolic tangent of |x| is -e / (e + 2).
+// With e = exp(-2 |x|) - 1, which is accurate near 0, the hyperbolic tangent of |x| is -e / (e + 2).
 template <class T>
 INLINE T tanh_of(T x) {
     T z = T(-2) * std::fabs(x), r, k = split(z < T(-80) ? T(-80) : z, r), scale = power_of_two(k);  // -80: -1 in all digits
@@ -166,7 +166,7 @@ INLINE T softplus_of(T x, T beta, T threshold) {
 
 // ------------------------------------------------------------------------------------- the normal distribution
 
-// The rational function of twins.py.
+// The rational function of reference.py.
 INLINE float erf_of(float x) {
     float y = clamp(x, -3.95f, 3.95f), z = y * y;
     float above = 2.0117344511229603e-06f;
@@ -193,7 +193,7 @@ template <class T>
 INLINE T gelu_of(T x) {
     return x * normal_of(x);
 }
-// The normal distribution function, and x times its density, which from `far` on is 0 in all digits, at infinity too.
+// The normal distribution function, and x times its density, which rounds to 0 from `far` on, at infinity too.
 template <class T>
 INLINE T gelu_slope_of(T x) {
     T y = clamp(x, -Format<T>::far, Format<T>::far);
@@ -210,7 +210,7 @@ INLINE T gelu_tanh_slope_of(T x) {
     T y = clamp(x, -Format<T>::far, Format<T>::far), square = y * y;
     T other, s = sigmoid_of(T(1.5957691216057307117) * (y + T(0.044715) * square * y), other);
     T slope = s + y * s * other * (T(1.5957691216057307117) * (T(1) + T(3 * 0.044715) * square));
-    return slope + (x - x);  // NaN at infinity, as PyTorch has it
+    return slope + (x - x);  // NaN at infinity, as in PyTorch
 }
 
 }  // namespace retrograd

@@ -1,5 +1,5 @@
-// Reading from places and adding into places that integers name, in the order in which they come: the sums are the
-// same for any number of threads.
+// Gather and scatter-add by integer indices.  Additions keep the order of the indices, so that sums do not depend on
+// the number of threads.
 
 #include <atomic>
 #include <memory>
@@ -10,15 +10,15 @@
 namespace retrograd {
 namespace {
 
-constexpr npy_intp FEW = 8;     // a row of so many columns is added where it goes, without looking for its like
-constexpr npy_intp BLOCK = 64;  // so many columns one thread goes through by itself
+constexpr npy_intp FEW = 8;     // rows of up to this many columns are added directly, without chains
+constexpr npy_intp BLOCK = 64;  // columns that one thread processes
 
 template <class T>
 T* data(PyArrayObject* a) {
     return static_cast<T*>(PyArray_DATA(a));
 }
 
-// ------------------------------------------------------------------------------------------------- whole rows
+// -------------------------------------------------------------------------------------------------------- rows
 
 template <class T>
 struct Rows {
@@ -28,7 +28,7 @@ struct Rows {
     npy_intp batch, count, size, columns;
 };
 
-// Each row to its place, one after the other.
+// Adds each row to its target, one after the other.
 template <class T>
 INLINE void add_each(const Rows<T>& all, npy_intp begin, npy_intp end) {
     npy_intp columns = all.columns;
@@ -47,8 +47,8 @@ INLINE void add_each(const Rows<T>& all, npy_intp begin, npy_intp end) {
     }
 }
 
-// The rows from `begin` to `end` of all batches' results, each once: the first that goes there, and what else does.
-// `first` and `next` are chains of places in `ids`.
+// Writes the rows from `begin` to `end` of all batches' results, each once, as the sum of its chain of sources.
+// `first` and `next` are linked lists of indices into `ids`.
 template <class T>
 INLINE void add_chains(const Rows<T>& all, const npy_intp* first, const npy_intp* next, npy_intp begin, npy_intp end) {
     npy_intp columns = all.columns;
@@ -116,9 +116,9 @@ PyObject* rows_summed(PyArrayObject* rows, PyArrayObject* ids, PyArrayObject* ou
     return released(add) ? PyBool_FromLong(there) : nullptr;
 }
 
-// ---------------------------------------------------------------------------------------- a place per element
+// ---------------------------------------------------------------------------------------- an index per element
 
-// x (batch, size, columns), and an index (batch, count, columns) of places in the middle dimension.
+// x (batch, size, columns), and an index (batch, count, columns) into the middle dimension.
 template <class T>
 struct Places {
     T* x;
@@ -127,7 +127,7 @@ struct Places {
     npy_intp batch, size, count, columns;
 };
 
-// picked[b, j, c] = x[b, index[b, j, c], c] for the elements from `begin` to `end`; whether all places are there.
+// Sets picked[b, j, c] = x[b, index[b, j, c], c] for elements from `begin` to `end`; false if an index is out of range.
 template <class T>
 bool take(const Places<T>& all, npy_intp begin, npy_intp end) {
     npy_intp columns = all.columns, span = all.count * columns;
@@ -147,7 +147,7 @@ bool take(const Places<T>& all, npy_intp begin, npy_intp end) {
     return there;
 }
 
-// x[b, index[b, j, c], c] becomes the sum of such picked[b, j, c], for blocks of columns; whether all places are there.
+// Sets x[b, i, c] to the sum of picked[b, j, c] with that index i, by blocks of columns; false if one is out of range.
 template <class T>
 bool add(const Places<T>& all, npy_intp begin, npy_intp end) {
     npy_intp columns = all.columns, blocks = (columns + BLOCK - 1) / BLOCK;
@@ -156,7 +156,7 @@ bool add(const Places<T>& all, npy_intp begin, npy_intp end) {
     for (npy_intp block = begin; block < end; block++) {
         npy_intp b = block / blocks, first = block % blocks * BLOCK, most = columns - first < BLOCK ? columns - first : BLOCK;
         T* x = all.x + b * all.size * columns + first;
-        npy_intp rows = blocks == 1 ? 1 : all.size;  // alone, the block has no gaps
+        npy_intp rows = blocks == 1 ? 1 : all.size;  // a single block is contiguous
         for (npy_intp i = 0; i < rows; i++) std::memset(x + i * columns, 0, most * all.size / rows * sizeof(T));
         for (npy_intp j = 0; j < all.count; j++) {
             npy_intp row = (b * all.count + j) * columns + first;

@@ -1,4 +1,4 @@
-// Sums, maxima and softmax of the rows from one offset to the next: the components of ragged arrays.
+// Sums, maxima and softmax over segments, the rows from one offset to the next: the components of ragged arrays.
 
 #include <algorithm>
 #include <limits>
@@ -9,10 +9,10 @@
 namespace retrograd {
 namespace {
 
-constexpr npy_intp WIDTH = 64;  // columns that are taken together
-constexpr npy_intp LANES = 16;  // rows of one number are taken as rows of so many
+constexpr npy_intp WIDTH = 64;  // columns that are processed together
+constexpr npy_intp LANES = 16;  // rows of one element are grouped into rows of this many
 
-// Rows of `width` numbers, `step` apart, and what is left of a row behind them.
+// Rows of `width` elements, `step` apart, and the number of columns after them.
 template <class T>
 struct Panel {
     const T* x;
@@ -21,7 +21,7 @@ struct Panel {
 
 template <class T>
 INLINE T larger(T a, T b) {
-    return b > a || b != b ? b : a;  // NaN is larger than all
+    return b > a || b != b ? b : a;  // NaN is the largest
 }
 
 template <class T>
@@ -40,7 +40,7 @@ INLINE void find_sum(const Panel<T>& p, T* sum) {
     for (npy_intp c = 0; c < p.rest; c++) sum[c] += p.x[p.rows * p.step + c];
 }
 
-// out = x - top, or exp of that, and the sums of exp.
+// Computes out = x - top, or exp of that, and the sums of exp.
 template <class T>
 INLINE void shift(const Panel<T>& p, const T* top, T* out, T* sum, bool log) {
     for (npy_intp c = 0; c < p.width; c++) sum[c] = 0;
@@ -69,7 +69,7 @@ INLINE void finish(const Panel<T>& p, T* out, T* sum, bool log) {
 
 enum Kind { SUM, MAX, SOFTMAX, LOG_SOFTMAX };
 
-// x (batch, rows, columns); out has a row for each of n segments, or those of x.
+// x (batch, rows, columns); out has a row for each of n segments, or the rows of x.
 template <class T>
 struct Segments {
     const T* x;
@@ -79,7 +79,7 @@ struct Segments {
     Kind kind;
 };
 
-// One number for each lane becomes one for all of them.
+// Reduces the lanes to one value, and copies it to all of them.
 template <class T>
 INLINE void join(T* lanes, bool adding) {
     for (npy_intp c = 1; c < LANES; c++) lanes[0] = adding ? lanes[0] + lanes[c] : larger(lanes[0], lanes[c]);

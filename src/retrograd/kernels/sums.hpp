@@ -1,4 +1,4 @@
-// Sums and largest numbers of rows, in an order that depends on their length alone.
+// Sums and maxima of rows, in an order that depends on their length alone.
 #pragma once
 
 #include <memory>
@@ -7,13 +7,13 @@
 
 namespace retrograd {
 
-// Sums are made in lanes side by side, as many as processors have vectors to add to at the same time.
+// Sums are accumulated in parallel lanes, as many as a processor can add to at the same time.
 constexpr npy_intp PIECE = 1024;
 template <class T>
 constexpr npy_intp LANES = 128 / sizeof(T);
 
-// The sum of some lanes, a power of two: halves are added until one is left.  Of plain loops over halves, which it
-// unrolls first, the compiler makes hundreds of shuffles.
+// Returns the sum of a power of two of lanes, by adding halves until one is left.  The compiler would unroll plain
+// loops over halves first, and make hundreds of shuffles of them.
 template <npy_intp count, class T>
 INLINE T folded(T* lanes) {
     constexpr npy_intp half = count / 2;
@@ -26,7 +26,7 @@ INLINE T folded(T* lanes) {
     return half > 1 ? lanes[0] + lanes[1] : lanes[0];
 }
 
-// Rows that come soon, to be asked for while those before them are read: the processor's own guesses end with a row.
+// Prefetches the next rows while the current ones are read: the processor's own prefetching ends with a row.
 template <class T, int count>
 struct Soon {
     const char* rows[count];
@@ -43,11 +43,11 @@ struct Soon<T, 0> {
     INLINE void fetch(npy_intp, npy_intp) const {}
 };
 
-// Several sums over i < n in one pass, in pieces that are added up in double precision: add(i, to) adds to the numbers
-// to(0), to(1), ...
+// Computes several sums over i < n in one pass, in pieces that are added in double precision: add(i, to) adds to the
+// values to(0), to(1), ...
 template <class T, int count>
 struct SumsOf {
-    using V = Vector<T, 64>;  // zeros by way of it are no call of memset, which takes as long as half of a short row
+    using V = Vector<T, 64>;  // sets zeros without memset, whose call takes as long as half of a short row
     double total[count] = {};
 
     template <class F, int rows = 0>
@@ -68,13 +68,13 @@ struct SumsOf {
     }
 };
 
-// The sum of f(i) over i < n.
+// Returns the sum of f(i) over i < n.
 template <class T, class F, int rows = 0>
 INLINE double summed(npy_intp n, F f, Soon<T, rows> soon = {}) {
     return SumsOf<T, 1>(n, [&](npy_intp i, auto to) { to(0) += f(i); }, soon).total[0];
 }
 
-// The largest of some lanes, a power of two.
+// Returns the maximum of a power of two of lanes.
 template <npy_intp count, class T>
 INLINE T top_of(T* lanes) {
     if constexpr (count > 1) {
@@ -85,7 +85,7 @@ INLINE T top_of(T* lanes) {
     return lanes[0];
 }
 
-// The largest number, as if NaN were none; -inf of an empty row.
+// Returns the maximum, ignoring NaN; -inf for an empty row.
 template <class T, int rows = 0>
 INLINE T largest(const T* x, npy_intp n, Soon<T, rows> soon = {}) {
     T lanes[LANES<T>];
@@ -99,7 +99,7 @@ INLINE T largest(const T* x, npy_intp n, Soon<T, rows> soon = {}) {
     return top_of<LANES<T>>(lanes);
 }
 
-// out = exp(x - top), and the sum of that.
+// Writes exp(x - top) to out, and returns its sum.
 template <class T>
 INLINE double exponentials(const T* x, T top, T* out, npy_intp n) {
     IN_ANY_ORDER
@@ -107,7 +107,7 @@ INLINE double exponentials(const T* x, T top, T* out, npy_intp n) {
     return summed<T>(n, [=](npy_intp i) { return out[i]; });
 }
 
-// The sum of exp(x - top).
+// Returns the sum of exp(x - top).
 template <class T>
 INLINE double sum_of_exponentials(const T* x, T top, npy_intp n) {
     T piece[PIECE];
@@ -117,12 +117,11 @@ INLINE double sum_of_exponentials(const T* x, T top, npy_intp n) {
     return total;
 }
 
-// Sums over the rows of a matrix must not depend on how many threads there are: rows are summed in blocks that are the
-// same for any number of them, and within a block in groups, so that single precision does not add many numbers to a
-// large one.
+// Sums over the rows of a matrix must not depend on the number of threads: rows are summed in blocks that are the same
+// for any number, and within a block in groups, so that single precision does not add many small values to a large one.
 constexpr npy_intp BLOCKS = 16, GROUP = 32;
 
-// What `add(begin, end, totals)` adds for the rows from begin to end of a matrix (m, n) to so many totals.
+// Sums a matrix (m, n): `add(begin, end, totals)` adds the rows from begin to end to the totals.
 template <class F>
 std::unique_ptr<double[]> sums_of_blocks(npy_intp m, npy_intp n, npy_intp count, F add) {
     npy_intp blocks = n > 0 ? m / (1 + ENOUGH / 4 / n) : 0;

@@ -1,9 +1,9 @@
-// One pool for the process.  Its threads start when there is work for them, and end with the process.  Without work they
-// look out for some for a while, since waking a thread that sleeps takes longer than most of the work, and then sleep.
+// One thread pool for the process.  Its threads start at the first work for them, and end with the process.  Without
+// work they spin for a while before they sleep, because waking a sleeping thread takes longer than most of the work.
 //
-// Only one caller at a time has helpers: who comes while they are busy does its work alone, which is what many Python
-// threads with kernels of their own need, and what a kernel within a kernel needs too.  The caller takes pieces like
-// every helper and waits for those that have begun only, so that helpers that wake late cost nothing.
+// Only one caller at a time has helpers: a caller that comes while they are busy works alone.  That suits several
+// Python threads that run kernels, and kernels within kernels.  The caller takes pieces like every helper, and waits
+// only for helpers that have begun, so that helpers that wake late cost nothing.
 
 #include "thread_pool.hpp"
 
@@ -24,9 +24,9 @@ namespace retrograd {
 namespace {
 
 constexpr int MOST = 256;
-constexpr std::ptrdiff_t PIECES = 4;  // for each thread: who is late leaves some to the others
+constexpr std::ptrdiff_t PIECES = 4;  // per thread: a late thread leaves some to the others
 
-// How long a thread that waits stays awake.
+// Returns how long a waiting thread spins.
 std::chrono::microseconds patience() {
     const char* asked = std::getenv("OMP_WAIT_POLICY");
     const bool passive = asked && (asked[0] == 'p' || asked[0] == 'P');
@@ -41,7 +41,7 @@ inline void relax() {
 #endif
 }
 
-// Whether something becomes true soon.  Whoever has work for this processor goes first.
+// Spins until a condition is true; returns false after `patience`.  Yields the processor to threads with work.
 template <class F>
 bool soon(F become) {
     using clock = std::chrono::steady_clock;
@@ -58,11 +58,11 @@ struct Job {
     Body body;
     void* context;
     std::ptrdiff_t n, size;
-    int places;  // for helpers; guarded by the pool's lock
+    int places;  // free slots for helpers; guarded by the pool's lock
     std::atomic<std::ptrdiff_t> next{0};
     std::atomic<bool> failed{false};
 
-    // No thread may leave a job by an exception: others still look at it.
+    // No exception may leave a job, because other threads still use it.
     void work() noexcept {
         try {
             for (;;) {
@@ -87,9 +87,9 @@ public:
             std::lock_guard<std::mutex> hold(lock);
             job = &mine;
         }
-        number++;  // with the lock free, which those who look out for it want next
+        number++;  // after unlocking, because the spinning threads take the lock next
         if (asleep) {
-            { std::lock_guard<std::mutex> hold(lock); }  // whoever has just looked is asleep by now
+            { std::lock_guard<std::mutex> hold(lock); }  // a thread that had just checked is asleep after this
             wake.notify_all();
         }
         mine.work();
@@ -106,14 +106,14 @@ private:
     std::mutex lock;
     std::condition_variable wake, done;
     Job* job = nullptr;
-    std::atomic<unsigned long> number{0};  // of the job
+    std::atomic<unsigned long> number{0};  // of the current job
     std::atomic<int> working{0}, asleep{0};
     int workers = 0;
 
     void start(int wanted) {
         try {
             for (; workers < wanted; workers++) std::thread([this] { help(); }).detach();
-        } catch (const std::exception&) {  // the system has no more threads, or no memory: those that there are do the work
+        } catch (const std::exception&) {  // no more threads or memory: the existing threads do the work
         }
     }
 
@@ -138,10 +138,10 @@ private:
 };
 
 std::atomic<Pool*> pool{nullptr};
-std::atomic<int> limit{0};  // 0: nobody has said
-std::atomic<std::ptrdiff_t> grain{0};  // 0: what each kernel asks for
+std::atomic<int> limit{0};  // 0: not set
+std::atomic<std::ptrdiff_t> grain{0};  // 0: each kernel's own
 
-// After a fork the child has none of the threads, and locks in whatever state they were: it starts anew.
+// After a fork the child has none of the threads, and locks in an unknown state: it makes a new pool.
 #if !defined(_WIN32)
 [[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, [] { pool.store(nullptr); });
 #endif

@@ -66,7 +66,7 @@ INLINE void from_rows(const T* const* a, const npy_intp* begins, npy_intp rows, 
     }
 }
 
-// One function of each for each width: a compiler keeps sums in registers only where they are all that there is.
+// One function per kind and width: compilers keep the sums in registers only if the function has nothing else.
 #define TILES(W, attributes)                                                                                          \
     template <class T, int tall, int wide>                                                                            \
     attributes void runs_##W(const T* a, const T* b, const npy_intp* begins, npy_intp n, T* out, npy_intp pitch) {    \

@@ -1,15 +1,15 @@
-// Sums of products that stay in registers, in the widest vectors that the processor has.
+// Sums of products in registers, in the widest vectors of the processor.
 #pragma once
 
 #include "loops.hpp"
 
 namespace retrograd {
 
-constexpr npy_intp BEYOND = 64;  // numbers that vectors may read and write after the last
+constexpr npy_intp BEYOND = 64;  // elements after the last that vectors may read and write
 
 template <class T>
 struct Tiles {
-    npy_intp lanes;        // numbers of a vector
+    npy_intp lanes;        // elements of a vector
     npy_intp tall, high;   // rows of the tallest tile of three vectors, and of those of one or two
 
     // out[i * pitch + j] = sum over k < n of a[k * rows + i] * (b + begins[k])[j], for the rows of 1, 4 or `tall`
@@ -21,7 +21,7 @@ struct Tiles {
     void (*from_rows[2])(const T* const* a, const npy_intp* begins, npy_intp rows, npy_intp cols, const T* b,
                          npy_intp columns, T* out);
 
-    // A square of as many numbers as a vector has, transposed; rows lie so far apart.
+    // Transposes a square of `lanes` rows and columns; `pitch` and `apart` are the row strides.
     void (*turn)(const T* from, npy_intp pitch, T* to, npy_intp apart);
 };
 

@@ -1,5 +1,5 @@
-// How functions of every number by itself become ufuncs: of several arrays, numbers that hold for all of their
-// elements, and several outputs.
+// Adapters that turn elementwise functions into ufuncs of several arrays, settings (scalars for all elements), and
+// several outputs.
 #pragma once
 
 #include "loops.hpp"
@@ -8,7 +8,7 @@ namespace retrograd {
 
 constexpr npy_intp BLOCK = 512;
 
-// What a kernel is given: arrays without gaps, and numbers that hold for all of their elements.
+// The operands of a kernel: contiguous arrays, and settings.
 template <class T, int arrays, int settings, int outputs>
 struct Operands {
     T* in[arrays];
@@ -16,8 +16,8 @@ struct Operands {
     T* out[outputs];
 };
 
-// A loop for NumPy over numbers anywhere in memory, by way of `kernel` on blocks of them; `settings` come after the
-// other inputs and have a step of 0, else every element has a block to itself.
+// A NumPy loop over arrays of any strides, which calls `kernel` on blocks; `settings` are the last inputs.  If one has
+// a nonzero stride, every element is a separate block.
 template <class T, int arrays, int settings, int outputs, void (*kernel)(const Operands<T, arrays, settings, outputs>&, npy_intp)>
 void anywhere(char** args, const npy_intp* dimensions, const npy_intp* steps, void*) {
     constexpr int first_out = arrays + settings;

@@ -1,4 +1,4 @@
-// Steps of optimizers: all that happens to a parameter and what is kept for it, in one pass over memory.
+// Steps of optimizers: the update of a parameter and its state in one pass over memory.
 
 #include "ufunc_adapter.hpp"
 #include "registration.hpp"
@@ -6,13 +6,13 @@
 namespace retrograd {
 namespace {
 
-// factor * x; a factor of 0 leaves nothing of infinities either.
+// factor * x; a factor of 0 gives 0 for infinities too.
 template <class T>
 INLINE T part(T factor, T x) {
     return factor == T(0) ? T(0) : factor * x;
 }
 
-// p, g; sign and decay of the gradient, how far p goes along it.
+// Operands: p, g; sign and decay of the gradient, step of p along it.
 #define DESCENT(T)                                                                          \
     KERNEL(descent, T, 2, 3, 1) {                                                           \
         const T *p = given.in[0], *g = given.in[1];                                         \
@@ -24,8 +24,8 @@ INLINE T part(T factor, T x) {
 DESCENT(float)
 DESCENT(double)
 
-// p, g, b; sign and decay of the gradient, the momentum, how much of the gradient the sum takes, how far p goes along
-// the gradient and along the sum.
+// Operands: p, g, b; sign and decay of the gradient, the momentum, the weight of the gradient in the sum, steps of p
+// along the gradient and along the sum.
 #define MOMENTUM(T)                                                                           \
     KERNEL(momentum, T, 3, 6, 2) {                                                            \
         const T *p = given.in[0], *g = given.in[1], *b = given.in[2], *set = given.set;       \
@@ -41,9 +41,9 @@ DESCENT(double)
 MOMENTUM(float)
 MOMENTUM(double)
 
-// What both kinds of Adam do with p, g, m, v and nine numbers: sign and decay of the gradient, what is left of p, both
-// betas and what they leave, eps, the step.  `DIVISOR` is the square that p's step is divided by; `WRITE_MORE` comes after
-// all operands are read, since any result may have the memory of any of them.
+// Adam and AMSGrad, with operands p, g, m, v and nine scalars: sign and decay of the gradient, the factor of p, both
+// betas and their complements, eps, the step.  p's step is divided by the root of `DIVISOR`; `WRITE_MORE` runs after
+// all operands are read, because any result may share memory with any of them.
 #define MOMENTS(DIVISOR, WRITE_MORE)                                                                                  \
     const auto *p = given.in[0], *g = given.in[1], *m = given.in[2], *v = given.in[3], *set = given.set;  \
     const auto sign = set[0], decay = set[1], left = set[2], beta1 = set[3], beta2 = set[4];              \
@@ -63,7 +63,7 @@ MOMENTUM(double)
 KERNEL(adam, float, 4, 9, 3) { MOMENTS(square, ) }
 KERNEL(adam, double, 4, 9, 3) { MOMENTS(square, ) }
 
-// Besides, the largest square so far, the fifth array and the fourth result; NaN is larger than all.
+// AMSGrad's largest square so far, the fifth array and the fourth result; NaN is the largest.
 #define LARGEST                                                            \
     const auto* old = given.in[4];                                         \
     auto* top = given.out[3];                                              \

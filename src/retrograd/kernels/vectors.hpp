@@ -1,4 +1,4 @@
-// Vectors of numbers, as the compiler knows them where it does.
+// SIMD vectors by compiler extensions, where available.
 #pragma once
 
 #include "loops.hpp"
@@ -11,8 +11,8 @@
 
 namespace retrograd {
 
-// The widths for which there is code of its own: 64 bytes, those of AVX-512, 32, those of AVX, and 16, of every
-// processor.  Where one build serves all processors, that at hand says what it has; else the compiler was told.
+// The vector widths with separate code: 64 bytes (AVX-512), 32 (AVX), and 16 (every processor).  If one build serves
+// all processors, the width is chosen at run time; otherwise by the compiler's flags.
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && !defined(RETROGRAD_NO_CLONES)
 #define FOR_WIDEST __attribute__((target("arch=x86-64-v4")))
 #define FOR_WIDE __attribute__((target("arch=x86-64-v3")))
@@ -60,7 +60,7 @@ struct Vector {
 };
 #endif
 
-// Turns a square of numbers, as many vectors as a vector has numbers: swaps ever smaller squares beside the diagonal.
+// Transposes a square of as many vectors as a vector has elements, by swapping ever smaller off-diagonal squares.
 template <class T, int bytes>
 INLINE void turn(const T* from, std::ptrdiff_t pitch, T* to, std::ptrdiff_t apart) {
     constexpr int lanes = bytes / sizeof(T);
