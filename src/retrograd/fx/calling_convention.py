@@ -20,8 +20,8 @@ STARS: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Paramete
 class Callee:
     """A function that is traced, and its parameters in the order of its local names.
 
-    Inside a Python function one proxy stands for all of `*args` and one for `**kwargs`.  A wrapper shows the parameters
-    of what it wraps, and a partial some of them, so that is called as any caller would.
+    A Python function gets one proxy for all of `*args` and one for `**kwargs`.  A wrapper has the signature of the
+    wrapped function, and a partial a part of it, so these are called like by any caller.
 
     >>> Callee(lambda x, *rest: (x, rest)).call([1, 2], {})
     (1, 2)
@@ -61,7 +61,7 @@ class Callee:
 
 
 def _underlying(function: Callable) -> Callable:
-    """Return the Python method behind a callable object; other callables as they are."""
+    """Return the Python method of a callable object; other callables as they are."""
     own = inspect.getattr_static(type(function), "__call__", None)
     return MethodType(own, function) if isinstance(own, FunctionType) else function
 
@@ -73,9 +73,9 @@ def _shows_another(function: Callable) -> bool:
 
 
 def _plain(function: Callable) -> Callable | None:
-    """The function with all its parameters as positional ones, so that one proxy each stands for *args and **kwargs.
+    """Return the function with all parameters positional, so that *args and **kwargs get one proxy each.
 
-    None of a function that has no Python code.
+    Return None for a function without Python code.
     """
     if isinstance(function, MethodType):
         inner = _plain(function.__func__)

@@ -31,7 +31,7 @@ SPELLED = {
     operator.getitem: "{0}[{1}]",
 }
 
-# Those that write to their first operand; that is another value from then on, if it is one that can't be written to.
+# In-place operators.  An immutable first operand is rebound to the result.
 WRITTEN = {getattr(operator, f"i{name.rstrip('_')}"): sign for name, sign in INFIX.items() if sign not in COMPARISONS}
 
 DType = type(dtypes.float32).__mro__[1]  # the class of NumPy's dtypes
@@ -60,11 +60,11 @@ class Code(NamedTuple):
     src: str
     objects: dict[str, Any]
     made_at: dict[int, str]
-    made_in: dict[int, Any]  # the modules that ran there: see `ModuleCalls.stack`
+    made_in: dict[int, Any]  # the module stack of each line: see `ModuleCalls.stack`
 
     def compile(self) -> Any:
         """Return the function. Tracebacks and debuggers find its source in its globals."""
-        # Modules say by this name where their source is; a file of this name need not be there.
+        # linecache looks the source up by this name; no file of this name needs to exist.
         filename = f"retrograd.fx/{crc32(self.src.encode()):08x}.py"
         scope = {
             "__name__": "retrograd.fx.generated",

@@ -30,13 +30,13 @@ COLOURS = (
 def draw(graph: Graph | GraphModule, stages: Stages | None = None) -> SVG:
     """Return a graph as a picture: notebooks display it, `save(path)` writes it to a file, `str` returns the text.
 
-    Inputs, parameters and constants are green, calls have the names of what they call and the types of their results
-    where `meta["val"]` knows them; the pointer shows the node and the line of the user's code.  Calls of a stage have
-    its colour, which a legend explains: `meta["stage"]` of the nodes, or what `stages` says, a mapping from nodes or
-    names to stages, or a function of a node; None is no stage.  Without stages, what repeats in a row is drawn once,
-    in a frame that says how often.  Guards and other calls without users are drawn as well.
+    Inputs, parameters and constants are green.  Calls show the name of the callee and the type of the result, if
+    `meta["val"]` has it; the tooltip shows the node and the line of the user's code.  Calls of a stage have its
+    colour, with a legend.  The stage is `meta["stage"]` of the node, or given by `stages`, a mapping from nodes or
+    names, or a function of a node; None is no stage.  Without stages, consecutive repetitions are drawn once, in a
+    frame with their count.  Guards and other calls without users are drawn too.
 
-    Raises TypeError for what is no graph, and KeyError for a name in `stages` that no node has.
+    Raises TypeError for an object that is no graph, and KeyError for a name in `stages` that no node has.
 
     >>> from retrograd import fx
     >>> module = fx.symbolic_trace(lambda x: (x + 1).exp())

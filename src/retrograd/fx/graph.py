@@ -26,8 +26,8 @@ TAKEN = {*dir(builtins), *keyword.kwlist, *keyword.softkwlist, "self", "ops"}
 class Graph:
     """A program as an ordered list of nodes: inputs, attributes, calls, and one output.
 
-    Every function from graphs to graphs leaves `lint()` content.  `signature`, if there is one, says how the
-    placeholders and the output stand in the arguments and results of the function that was traced.
+    Every function from graphs to graphs returns one that passes `lint()`.  `signature`, if there is one, maps the
+    arguments and results of the traced function to the placeholders and the output.
 
     >>> from retrograd.core import registry
     >>> graph = Graph()
@@ -50,7 +50,7 @@ class Graph:
         self._numbers: dict[str, int] = {}  # base name -> the last number used with it
         self._owner: ref[GraphModule] | None = None
 
-    # ----------------------------------------------------------------------------------------------- looking
+    # ------------------------------------------------------------------------------------------------ queries
 
     @property
     def nodes(self) -> "Nodes":
@@ -63,7 +63,7 @@ class Graph:
 
     @property
     def owning_module(self) -> "GraphModule | None":
-        """The graph module that last got this graph, while it exists."""
+        """The graph module that this graph was last assigned to, while it exists."""
         return self._owner() if self._owner is not None else None
 
     @owning_module.setter
@@ -201,7 +201,7 @@ class Graph:
     def graph_copy(self, other: "Graph", values: dict[Node, Any]) -> Any:
         """Copy another graph's nodes, except those in `values`, which replaces them; return its output.
 
-        `values` then maps every node of the other graph, but the output.
+        `values` then maps every node of the other graph except the output.
         """
         for node in other.nodes:
             if node.op == "output":
@@ -213,7 +213,7 @@ class Graph:
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
         """Erase unused nodes, except inputs and impure calls; return whether there were any.
 
-        `is_impure_node(node)` decides in place of `Node.is_impure`; inputs and the output stay all the same.
+        `is_impure_node(node)` replaces `Node.is_impure`; inputs and the output are never erased.
         """
         dead = False
         impure = is_impure_node or Node.is_impure
@@ -270,7 +270,7 @@ def _snake(text: str) -> str:
 
 
 class _Reference:
-    """A reference to a node by its number, in a graph's rows."""
+    """A reference to a node by its index in a graph's rows."""
 
     def __init__(self, number: int) -> None:
         self.number = number

@@ -18,12 +18,12 @@ class GraphModule(Module):
     """A module whose `forward` is the code of a graph.
 
     It takes from `root` the parameters, buffers and constants that the graph reads, and those named in
-    `keep`: the same objects under the same qualified names.  Running it calls operators, so it differentiates
-    and can be traced again.  Whether dropout is active was decided when the graph was traced: `train()` and
+    `keep`: the same objects under the same qualified names.  Running it calls operators, so it is differentiable
+    and can be traced again.  The training mode of dropout is fixed when the graph is traced: `train()` and
     `eval()` change nothing.
 
-    Submodules that the graph calls are taken whole.  `root` may also be a dict from qualified names to such things.
-    Raises AttributeError where root lacks what the graph reads.
+    Submodules that the graph calls are included with all their contents.  `root` may also be a dict from qualified
+    names to these objects.  Raises AttributeError if root lacks one that the graph reads.
 
     >>> import retrograd as rg
     >>> from retrograd import fx
@@ -121,7 +121,7 @@ class GraphModule(Module):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Run the graph on arguments like those that it was traced with.
 
-        Raises ValueError if their structure, shapes, dtypes or constants are others, and RuntimeError if a
+        Raises ValueError if their structure, shapes, dtypes or constants differ, and RuntimeError if a
         value that the traced code read, as in `if x.sum() > 0`, has changed: see `Graph.guards`.
         """
         signature = self._graph.signature

@@ -1,4 +1,4 @@
-"""Interpreting a graph node by node, with overridable steps."""
+"""Interpret a graph node by node, with overridable steps."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -11,10 +11,10 @@ from retrograd.nn.module import Module
 class Interpreter:
     """Runs a `GraphModule` one node after another; subclasses override steps.
 
-    The steps are `run_node`, which calls the method that is named as the node's op: `placeholder`, `get_attr`,
-    `call_function`, `call_module`, `call_method` or `output`, each with `(target, args, kwargs)`.  `env` holds the
-    results that are still needed, by node; all of them, if `garbage_collect_values` is False.  `graph` is run in place
-    of the module's own.  Errors say which node was run and where it was made.
+    The steps are `run_node`, which calls the method named like the node's op: `placeholder`, `get_attr`,
+    `call_function`, `call_module`, `call_method` or `output`, each with `(target, args, kwargs)`.  `env` maps nodes to
+    the results that are still needed, or to all results if `garbage_collect_values` is False.  `graph` replaces the
+    module's own.  Errors name the node that was run and the line where it was created.
 
     >>> import retrograd as rg
     >>> from retrograd import fx
@@ -42,8 +42,8 @@ class Interpreter:
     def run(self, *args: Any, initial_env: Mapping[Node, Any] | None = None, **kwargs: Any) -> Any:
         """Return the result for the arguments that the module itself takes.
 
-        `initial_env` has values of nodes that are then not run: with all that later nodes need, a run goes on in the
-        middle of the graph.
+        `initial_env` has values of nodes, which are then not run.  With all values that later nodes need, a run
+        continues from the middle of the graph.
         """
         signature = self.graph.signature
         if signature is None:
@@ -97,12 +97,12 @@ class Interpreter:
         return getattr(self, node.op)(node.target, *self.fetch_args_kwargs_from_env(node))
 
     def fetch_args_kwargs_from_env(self, n: Node) -> tuple[tuple, dict[str, Any]]:
-        """Return the arguments of a node, with values in place of nodes."""
+        """Return the arguments of a node, with nodes replaced by their values."""
         args, kwargs = self.map_nodes_to_values((n.args, n.kwargs), n)
         return args, kwargs
 
     def map_nodes_to_values(self, args: Any, n: Node) -> Any:
-        """Return nested containers and slices with values in place of nodes; `n` is the node that uses them.
+        """Return nested containers and slices with nodes replaced by values; `n` is the node that uses them.
 
         Raises RuntimeError for a node that has no value.
         """

@@ -16,7 +16,7 @@ SNAKE_CASE = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 def check(graph: "Graph") -> None:
-    """Raise a RuntimeError that lists all that is wrong with a graph, a line each."""
+    """Raise a RuntimeError that lists all faults of a graph, one per line."""
     problems = [problem for rule in RULES for problem in rule(graph)]
     if problems:
         raise RuntimeError("lint: the graph is not sound:\n  " + "\n  ".join(problems))

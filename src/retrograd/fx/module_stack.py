@@ -13,9 +13,9 @@ Stack = dict[str, tuple[str, str]]
 class ModuleCalls(Block):
     """A block in which the calls of a module and its submodules are tracked.
 
-    `stack` says which of them run: path -> (path, class), the outermost first.  A module's second call is "path@1" in
-    the keys.  One that has several paths goes by that below the module which calls it, and if there are several such,
-    by one after the other.
+    `stack` maps the paths of the running modules to (path, class), the outermost first.  The key of a module's second
+    call is "path@1".  For a module with several paths, the path below its calling module is used; if there are several
+    of those, they are used in turn.
 
     >>> import retrograd as rg
     >>> net = rg.nn.Sequential(rg.nn.ReLU())
@@ -47,7 +47,7 @@ class ModuleCalls(Block):
             handle.remove()
 
     def here(self) -> Stack:
-        """The stack where the user's code is.  Code that was generated from a graph has the modules of that one."""
+        """The stack at the user's current line.  In code generated from a graph, it is that graph's stack."""
         frame = user_frame(3)
         if not self.stack or frame is None or STACKS not in frame.f_globals:
             return self.stack

@@ -37,12 +37,12 @@ def has_side_effect(fn: F) -> F:
 class Node:
     """One step of a `Graph`: an input, an attribute of the module, a call, or the output.
 
-    `op` is the kind of step (see `KINDS`) and `target` what it is about: a placeholder's name, an attribute's or
+    `op` is the kind of node (see `KINDS`) and `target` its object: a placeholder's name, an attribute's or
     submodule's qualified name, the registered operator or Python function, a method's name.  `args` and `kwargs` hold
-    constants and further nodes; of a placeholder, its default.  They change by assignment only, lists and dicts in
-    them too: what would change one in place is a TypeError, since no user would know.  `meta` is for
-    notes: tracing leaves "val", the `Aval` of the result (a tuple of them for several), and
-    "stack_trace", the line of the user's code as `file:line in function`.
+    constants and further nodes; of a placeholder, its default.  They change by assignment only: in-place changes, also
+    of lists and dicts in them, raise a TypeError, because `users` would become wrong.  `meta` holds metadata:
+    tracing stores "val", the `Aval` of the result (a tuple of them for several), and "stack_trace", the
+    line of the user's code as `file:line in function`.
 
     >>> from retrograd.core import registry
     >>> from retrograd.fx import Graph
@@ -147,8 +147,8 @@ class Node:
     ) -> list["Node"]:
         """Replace this node by `replace_with` in all its users, except that one itself; return the changed users.
 
-        `delete_user_cb(user)` tells whether a user is to change.  With `propagate_meta` the new node gets this one's
-        `meta`; a ValueError if it has some of its own.
+        `delete_user_cb(user)` returns whether to change a user.  With `propagate_meta` this node's `meta` is copied to
+        the new node; a ValueError if that has its own.
         """
         if propagate_meta:
             if replace_with.meta:
@@ -160,7 +160,7 @@ class Node:
             user.replace_input_with(self, replace_with)
         return changed
 
-    # -------------------------------------------------------------------------------------------- its place
+    # -------------------------------------------------------------------------------------------- position
 
     @property
     def next(self) -> "Node":
@@ -192,14 +192,14 @@ class Node:
     def _unlink(self) -> None:
         self._previous._next, self._next._previous = self._next, self._previous
 
-    # ------------------------------------------------------------------------------------------- what it is
+    # ------------------------------------------------------------------------------------------- properties
 
     def is_impure(self, impure_random: bool = True) -> bool:
         """Return whether the node has side effects, so that it must stay even without users.
 
-        Impure are operators that say so, those that draw random numbers unless `impure_random` is False, functions
-        that `has_side_effect` marks, methods whose names end in _, and modules that have `_is_impure`, or in training
-        mode buffers that they may update.
+        Impure are operators with that trait, random operators unless `impure_random` is False, functions marked by
+        `has_side_effect`, methods whose names end in _, and modules that have `_is_impure`, or in training mode
+        buffers that they may update.
         """
         if self.op == "call_function":
             if isinstance(self.target, Op):

@@ -56,7 +56,7 @@ class guard(Definition, differentiable=False, impure=True):
 
 @op("overwritten(Tensor x, Tensor numbers) -> Tensor")
 class overwritten(Definition, moves=True):
-    """x after a write that no graph hears of, as under no_grad: it has these numbers, and the derivatives of x."""
+    """Return x after a write outside the graph, as under no_grad: the new values, and the derivatives of x."""
 
     public = False
     method = False

@@ -23,9 +23,9 @@ class TraceError(ValueError):
 class Proxy:
     """Represents the result of a node while code is traced without example values.
 
-    Operators on tensors, methods, attributes and Python's operators answer with further proxies, each of a new node.
-    What needs the value itself is refused, with the line that asked: `bool(proxy)`, iterating, `len`, `int`.  Only
-    unpacking into names, as in `a, b = proxy`, says how many values there must be, so it works.
+    Operators on tensors, methods, attributes and Python's operators return further proxies, each of a new node.
+    Operations that need the value raise an error with the user's line: `bool(proxy)`, iterating, `len`, `int`.
+    Unpacking into names, as in `a, b = proxy`, works, because it determines the number of values.
     """
 
     def __init__(self, node: Node, tracer: "Tracer") -> None:
@@ -166,7 +166,7 @@ def refuse_bool(proxy: Proxy) -> NoReturn:
 
 
 def refuse_hidden(value: Any) -> None:
-    """Raise a TraceError for an object that contains proxies, of which no node would know."""
+    """Raise a TraceError for an object that contains proxies, because no node would have them as inputs."""
     held = members(value)
     if held and proxies_in(held):
         raise TraceError(

@@ -33,12 +33,12 @@ class Constant(NamedTuple):
 class Signature:
     """Flattens arguments to tensors, and rebuilds results.
 
-    Arguments are pytrees, as in optree: nested tuples, lists, dicts, and what is registered there.  Their
-    structure, the shapes and dtypes of tensors, and the values of everything else belong to the graph.  Sizes that are
-    no numbers may be others than the example's, unless the graph was made with what they are (`knows_sizes`).
+    Arguments are pytrees, as in optree: nested tuples, lists, dicts, and types registered there.  Their
+    structure, the shapes and dtypes of tensors, and the values of everything else belong to the graph.  Ragged sizes
+    may differ from the example's, unless the graph depends on them (`knows_sizes`).
 
-    `mutations` lists what the program writes to.  The graph then returns a tuple: for each of them what it is to be,
-    and after these the leaves of the result.  `finish` writes them.
+    `mutations` lists the targets that the program writes to.  The graph then returns a tuple: the new value of each
+    target, followed by the leaves of the result.  `finish` writes the values.
 
     >>> import retrograd as rg
     >>> signature = Signature(lambda x, scale=2.0: x)
@@ -75,7 +75,7 @@ class Signature:
         return [leaf for leaf in found if isinstance(leaf, Tensor)]
 
     def rebuild(self, tensors: list[Tensor]) -> inspect.BoundArguments:
-        """Return the arguments with these tensors in place of the example's."""
+        """Return the arguments with these tensors instead of the example's."""
         rest = iter(tensors)
         leaves = iter([next(rest) if isinstance(leaf, Input) else leaf.value for leaf in self._leaves])
         arguments = {

@@ -1,4 +1,4 @@
-"""Splitting a graph into submodules."""
+"""Split a graph into submodules."""
 
 import operator
 from collections.abc import Callable, Iterable
@@ -22,16 +22,16 @@ def split_module(
     *,
     partition_affix: str | None = None,
 ) -> GraphModule:
-    """Return a module that computes the same through submodules `submod_0`, `submod_1`, ..., graph modules each.
+    """Return a module that computes the same by submodules `submod_0`, `submod_1`, ..., each a graph module.
 
-    `split_callback(node)` says for each call to which part it belongs; what it answers ends the submodule's name.
-    Parts run in the order that their values need, those of which either could come first as the graph has them, or
-    all as the graph has them with `keep_original_order`.  What a part reads and calls goes into it; a parameter that
-    several read is shared between them.  Values pass between parts as arguments, several results as a tuple.
+    `split_callback(node)` returns the part of each call; the submodule's name ends with it.  Parts run in topological
+    order, as near to the graph's order as possible, or in the graph's order with `keep_original_order`.  Attributes
+    and submodules that a part uses become its own; a parameter that several use is shared between them.  Values pass
+    between parts as arguments, several results as a tuple.
 
     `root_m` has the parameters and submodules; None means `m`.  `qualname_map` is filled with the qualified name in
-    `root_m` for each in the result.  `partition_affix` makes the names `submod_<affix>_0`.  Raises RuntimeError where
-    parts would need each other's values.
+    `root_m` of each in the result.  `partition_affix` gives names `submod_<affix>_0`.  Raises RuntimeError if parts
+    depend on each other cyclically.
 
     >>> from retrograd import fx
     >>> module = fx.symbolic_trace(lambda x: (x.exp() + 1).log())
@@ -96,7 +96,7 @@ def _parts(graph: Graph, split_callback: Callable[[Node], Any], prefix: str) -> 
                 source.outputs[used] = None
                 if user is not None:
                     user.after.add(source.name)
-    for part in parts.values():  # in the order in which the part makes them
+    for part in parts.values():  # in the order of the part's nodes
         part.outputs = {node: None for node in part.nodes if node in part.outputs}
     return parts
 

@@ -1,4 +1,4 @@
-"""Finding subgraphs that match a pattern, and replacing them."""
+"""Find subgraphs that match a pattern, and replace them."""
 
 import copy
 import operator
@@ -16,7 +16,7 @@ from retrograd.nn.module import Module
 Program = Callable | Graph | GraphModule
 
 
-# Tensor methods for functions of the module `operator` that have another name.
+# Tensor methods that have another name than the function of the module `operator`.
 CALLED = {
     "truediv": "div", "floordiv": "floor_divide", "mod": "remainder",
     "and_": "bitwise_and", "or_": "bitwise_or", "xor": "bitwise_xor", "invert": "bitwise_not",
@@ -31,16 +31,16 @@ class Match(NamedTuple):
 
 
 def replace_pattern(gm: GraphModule, pattern: Program, replacement: Program) -> list[Match]:
-    """Replace everything in `gm` that computes what `pattern` does by what `replacement` does; returns the places.
+    """Replace the subgraphs of `gm` that match `pattern` by `replacement`; return the matches.
 
-    Both are functions of as many arguments, which are traced with `symbolic_trace`, or graph modules.  An argument
-    stands for any value, the same wherever it is used.  Everything else must be alike: what is called, where `x + y`,
-    `x.add(y)` and `rg.add(x, y)` are one; constants; parameters and other tensors by their values; submodules, which
-    must be the same or have the same name.  A value inside the pattern that something else uses as well, or a call
-    that the pattern has further results of, is no match.  Where places overlap, the first in the graph is taken.
+    Both are functions of the same number of arguments, which are traced with `symbolic_trace`, or graph modules.  An
+    argument matches any value, the same at each use.  Everything else must be equal: calls, where `x + y`, `x.add(y)`
+    and `rg.add(x, y)` are equal; constants; parameters and other tensors by their values; submodules, which must be
+    identical or have the same name.  A subgraph is no match if an inner value has other users, or if one call
+    matches two of the pattern.  Of overlapping matches, the first in the graph is replaced.
 
-    The module is compiled anew, and takes what the replacement reads.  Raises ValueError for different numbers of
-    arguments or results, and for a pattern that calls nothing.
+    The module is recompiled, and gets the attributes that the replacement reads.  Raises ValueError for different
+    numbers of arguments or results, and for a pattern without calls.
 
     >>> from retrograd import fx
     >>> module = fx.symbolic_trace(lambda x, y: (x.exp() * y).log())
@@ -74,7 +74,7 @@ def rewritten(
         return known[id(program)][1]
 
     if replacement is not None:
-        made(replacement)  # which may refuse it
+        made(replacement)  # raises if it is invalid
     matches = [m for m in _Matcher(gm, wanted, ignore_literals).matches() if accepts(m, wanted.graph)]
     programs = [chosen(match, wanted.graph) if chosen is not None else replacement for match in matches]
     pairs = [(match, made(program)) for match, program in zip(matches, programs, strict=True) if program is not None]
@@ -172,7 +172,7 @@ class _Matcher:
         return True
 
     def _are_literals(self, wanted: Any, there: Any) -> bool:
-        """Return whether both are numbers or texts, which may differ."""
+        """Return whether both are numbers or strings, and literals are ignored."""
         return self.ignore_literals and all(isinstance(value, int | float | complex | str) for value in (wanted, there))
 
     def _bind(self, wanted: Node, there: Any) -> list[tuple] | None:
@@ -244,7 +244,7 @@ def _attribute(module: Module, node: Node) -> Any:
 
 
 def _call(node: Node) -> tuple[Any, Any]:
-    """Return what a node calls, and its arguments: by name for operators, however the call is written."""
+    """Return a node's callee and arguments: by name for operators, in whatever form the call is written."""
     op = operator_of(node)
     if op is None:
         return (node.op, node.target), (node.args, node.kwargs)
@@ -254,7 +254,7 @@ def _call(node: Node) -> tuple[Any, Any]:
 
 
 def operator_of(node: Node) -> Op | None:
-    """Return the registered operator of a call whose arguments are tensors: that of `x + y`, and of `x.add(y)`."""
+    """Return the registered operator of a call with tensor arguments, such as `x + y` or `x.add(y)`."""
     found: Any = None
     if node.op == "call_method":
         found = getattr(Tensor, node.target, None)
@@ -283,7 +283,7 @@ class _Rewriter:
         self.arguments = pattern.graph.find_nodes(op="placeholder")
         self.anchors = _results(pattern.graph)
         self.place = {node: index for index, node in enumerate(gm.graph.nodes)}
-        self.changed: dict[Node, Any] = {}  # what earlier matches replaced
+        self.changed: dict[Node, Any] = {}  # values replaced by earlier matches
         self.names: dict[tuple[GraphModule, str], str] = {}  # a replacement's qualified names -> those in the module
 
     def replace(self, match: Match, replacement: GraphModule) -> list[Node]:

@@ -1,4 +1,4 @@
-"""Replacing patterns in graphs, with filters for matches and a choice of replacements."""
+"""Replace patterns in graphs, with filters for matches and a choice of replacements."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -27,12 +27,12 @@ def replace_pattern_with_filters(
     ignore_literals: bool = False,
     replacement_callback: Callable[[Match, Graph, Graph], Graph] | None = None,
 ) -> list[ReplacedPatterns]:
-    """`replace_pattern` for the matches that all filters accept; returns them with the nodes in their place.
+    """Replace the matches that all filters accept, like `replace_pattern`; return them with the new nodes.
 
-    Filters, and `replacement_callback`, which answers what to put there in place of `replacement`, are called with the
-    match, the graph and the pattern's graph, before anything changes.  With `ignore_literals` numbers and texts in the
-    pattern stand for any.  Raises TypeError unless there is either a replacement or a callback, and what
-    `replace_pattern` raises.
+    Filters, and `replacement_callback`, which returns the replacement for one match, are called with the match, the
+    graph and the pattern's graph, before anything changes.  With `ignore_literals` numbers and strings in the pattern
+    match any others.  Raises TypeError unless there is either a replacement or a callback, and the errors of
+    `replace_pattern`.
 
     >>> from retrograd import fx
     >>> module = fx.symbolic_trace(lambda x: (x + 1) * (x + 2))
