@@ -61,7 +61,7 @@ def _root_of_squares(x, axis, keepdims):
 
 
 def _root_of_scaled_squares(x, axis, keepdims):
-    """Return the norm of elements scaled by a power of 2, so that no rounding is added."""
+    """Return the norm of elements scaled by a power of 2: without rounding, so the same for vectors that need none."""
     size = np.abs(x) if x.dtype.kind == "f" else np.maximum(np.abs(x.real), np.abs(x.imag))
     exponent = np.frexp(np.max(size, axis=axis, keepdims=True))[1]
     if x.dtype.kind == "f":

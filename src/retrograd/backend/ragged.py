@@ -123,7 +123,7 @@ class RaggedSize(SymbolicSize):
 
 
 class Structure:
-    """How the rows of a buffer belong to components: the sizes and first row of each. Immutable.
+    """The layout of components in the rows of a buffer: the sizes and first row of each. Immutable.
 
     `sizes` (int64) has a row for each component and a column for each ragged dimension; a component has as many rows as
     the product of its sizes. `starts` holds the first row of each component, or is None if the components follow each

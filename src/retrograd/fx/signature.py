@@ -135,7 +135,7 @@ class Signature:
 
     @property
     def single(self) -> bool:
-        """Whether the result is one leaf, which the graph returns as it is, not in a tuple."""
+        """True if the result is one leaf, which the graph returns as it is, not in a tuple."""
         return not self.mutations and self._result.is_leaf()
 
     def restore(self, flat: Any) -> Any:

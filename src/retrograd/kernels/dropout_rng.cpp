@@ -91,7 +91,7 @@ PyMethodDef methods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-// ------------------------------------------------------------------------------------------------ ---- dropout
+// ---------------------------------------------------------------------------------------------------- dropout
 
 #define CHOOSE(T)                                                                                    \
     FOR_PROCESSORS void choose(const npy_bool* kept, const T* x, T scale, T* out, npy_intp n) {      \
