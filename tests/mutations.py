@@ -1,7 +1,7 @@
-"""Seeds bugs into a copy of the source, one at a time, and tells which of them the tests catch.
+"""Seed bugs into a copy of the source, one at a time, and report which of them the tests catch.
 
-Run by hand: `python tests/mutations.py [words]`; words choose the mutations whose description has one.
-The exit status is 1 if more than one goes unnoticed; docs/laws.md keeps the record.
+Run by hand: `python tests/mutations.py [words]`; words select the mutations whose description has one.
+The exit status is 1 if more than one is not caught; docs/laws.md has the record.
 """
 
 import os

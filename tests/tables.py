@@ -1,4 +1,4 @@
-"""What tests need to know of each operator: tables, one file per family, merged; and an operator held to a law."""
+"""Tables of test data for operators, one file per family, merged; and checks of an operator against a law."""
 
 from collections.abc import Callable, Iterator
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""The examples of the README and the documentation run as they stand there."""
+"""The examples of the README and the documentation run as written."""
 
 import doctest
 import re

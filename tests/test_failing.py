@@ -1,4 +1,4 @@
-"""A test that takes too much memory, or whose process dies, is named, and the others run."""
+"""A test that takes too much memory, or whose process dies, is reported by name, and the others run."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Who may import whom: the layers of the source tree, read from its syntax, so nothing needs to import."""
+"""Layers of the source tree: permitted imports, checked on the syntax without importing anything."""
 
 import ast
 import functools

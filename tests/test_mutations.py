@@ -1,4 +1,4 @@
-"""The bugs that `make mutations` seeds can be seeded: sources change, and a text that is gone would end the run."""
+"""The bugs of `make mutations` can be seeded: sources change, and a missing text would end the run."""
 
 import pytest
 from tests.mutations import MUTATIONS, ROOT

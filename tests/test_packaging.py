@@ -1,4 +1,4 @@
-"""The build: all hot modules are compiled, or none, and the dependencies that the decisions give reasons for."""
+"""The build: all hot modules are compiled, or none; and docs/decisions gives a reason for each dependency."""
 
 import os
 import re

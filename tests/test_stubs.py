@@ -1,4 +1,4 @@
-"""The type stubs say what the registry says, and a type checker finds what they promise."""
+"""The type stubs agree with the registry, and a type checker accepts their use."""
 
 import re
 import subprocess

@@ -1,8 +1,8 @@
-"""Writes the drawings of docs/how_it_works.md: docs/images/axes.svg and docs/images/levels.svg.
+"""Write the drawings of docs/how_it_works.md: docs/images/axes.svg and docs/images/levels.svg.
 
 python tools/drawings.py
 
-All text stands on filled boxes, and lines have a middle tone, so that the drawings read on white and on black.
+All text has a filled background, and lines have a middle tone, so that the drawings read on white and on black.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
-"""From clone to trained model, as a newcomer has it: how many seconds, how many megabytes: `make first-run`.
+"""Measure the seconds and megabytes from a clone to a trained model, as for a newcomer: `make first-run`.
 
-Clones this repository's last commit into an empty folder and runs `make demo` there, with nothing in the environment
-but where programs and packages are found.  Packages come from the index that pip is set up with, past its cache.
+Clones this repository's last commit into an empty folder and runs `make demo` there, with an environment that only
+contains the paths of programs and packages.  Packages come from pip's configured index, bypassing its cache.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Pages of the documentation site that are made of docstrings: one for each public module and kind of operator."""
+"""Write the reference pages of the documentation site from docstrings: one for each module and kind of operator."""
 
 import enum
 import importlib

@@ -1,10 +1,10 @@
-"""Runs tests that go through the kernels under AddressSanitizer with UBSan, and under ThreadSanitizer: `make sanitize`.
+"""Run tests that use the kernels under AddressSanitizer with UBSan, and under ThreadSanitizer: `make sanitize`.
 
 `make vectors` runs the kernels' own tests without a sanitizer (--kind none), with the vectors of older processors.
 
-The kernels are built anew, beside a copy of the sources in build/sanitize, whose core is plain Python.  Needs GCC on
-Linux.  Sanitizers must be loaded before Python, and their calls must not come as early as the choice among clones for
-processors: there is one build, for this machine's processor or for that of --march, x86-64-v3 for vectors of 32 bytes.
+The kernels are built with a copy of the sources in build/sanitize, whose core is plain Python.  Needs GCC on Linux.
+Sanitizers must be loaded before Python, and may not be called as early as the dispatch among processor clones
+happens, so there is one build, for this machine's processor or for that of --march, x86-64-v3 for 32-byte vectors.
 """
 
 import argparse

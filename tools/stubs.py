@@ -1,4 +1,4 @@
-"""Writes the type stubs: what the registry adds to `retrograd` and to `Tensor` when it is imported.
+"""Write the type stubs of the names that the registry adds to `retrograd` and to `Tensor` at import.
 
 python tools/stubs.py            # write
 python tools/stubs.py --check    # exit with 1 and name the files that are out of date

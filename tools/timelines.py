@@ -1,6 +1,6 @@
 """Draw the pictures of docs/timelines.md: `python tools/timelines.py`. The page's needs Chromium and selenium.
 
-The README's `timeline.png` is what `retrograd demo` leaves behind.
+The README's `timeline.png` is written by `retrograd demo`.
 """
 
 import random

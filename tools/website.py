@@ -1,7 +1,7 @@
-"""Writes build/pages, from which the documentation site is built, and build/mkdocs.yml, its configuration.
+"""Write build/pages, from which the documentation site is built, and build/mkdocs.yml, its configuration.
 
 The pages are those of docs/, the README and others from elsewhere in the repository, the sources of examples, and one
-for each module, made of docstrings (reference.py). Run by `make docs`.
+for each module, generated from docstrings (reference.py). Run by `make docs`.
 """
 
 import json

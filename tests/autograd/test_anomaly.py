@@ -1,4 +1,4 @@
-"""Anomaly mode: which line a failing backward pass is blamed on, and what the mode leaves alone."""
+"""Anomaly mode: errors in backward name the forward line; results, graphs and modes are unchanged."""
 
 import gc
 import inspect

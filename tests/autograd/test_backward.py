@@ -1,4 +1,4 @@
-"""backward and grad: what they give, and what they refuse before anything has changed."""
+"""backward and grad: their gradients, and the wrong calls they refuse before anything changes."""
 
 import gc
 import threading

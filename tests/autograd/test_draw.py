@@ -1,4 +1,4 @@
-"""What `draw` promises, read from the SVG: every box once, arrows right, what repeats counted, text in its box."""
+"""`draw`: the SVG has every box once, correct arrows, repeat counts, and text that fits its box."""
 
 import random
 import re

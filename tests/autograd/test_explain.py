@@ -1,4 +1,4 @@
-"""What `explain` promises: the facts of each case, and the way out."""
+"""`explain`: its report names the facts of each case and a solution."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Forward mode: duals, their views and writes, reverse mode over them, nested levels, and what ends with a level."""
+"""Forward mode: dual tensors, their views and writes, reverse mode over them, nested levels, and the end of a level."""
 
 import gc
 import threading

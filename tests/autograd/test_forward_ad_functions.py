@@ -1,4 +1,4 @@
-"""A user's Function in forward mode: inside a dual_level its `jvp` gives the tangents of what it returns."""
+"""User-defined Functions in forward mode: inside a dual_level, `jvp` computes the tangents of the outputs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Functions of the user: forward and backward, what is saved, what is marked, and errors that name class and place."""
+"""User-defined Functions: forward, backward, saved tensors, marks, and errors that name the class and argument."""
 
 import gc
 import weakref

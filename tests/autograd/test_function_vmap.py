@@ -1,4 +1,4 @@
-"""A user's Function under vmap: its own rule, or the one that is made of its other methods."""
+"""User-defined Functions under vmap: their own batching rule, or one generated from their other methods."""
 
 import pytest
 

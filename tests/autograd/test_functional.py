@@ -1,4 +1,4 @@
-"""autograd.functional: products, Jacobians and Hessians where these are known by mathematics, and what is refused."""
+"""autograd.functional: products, Jacobians and Hessians with known results, and refused arguments."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""gradcheck and gradgradcheck: right gradients pass, each kind of wrong one is named, and inputs come back whole."""
+"""gradcheck and gradgradcheck: correct gradients pass, each kind of wrong one is named, and inputs are unchanged."""
 
 import math
 import warnings

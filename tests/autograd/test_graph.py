@@ -1,4 +1,4 @@
-"""The graph as users see it: nodes, edges, metadata, versions, and what is freed."""
+"""The graph as users see it: nodes, edges, metadata, versions, and freed values."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Hooks: what they see, in which order, what they may replace, and when they go."""
+"""Hooks: their arguments, order, return values and removal."""
 
 import pytest
 

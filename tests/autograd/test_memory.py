@@ -1,4 +1,4 @@
-"""Memory, with the cycle collector off: what is dropped is freed, at once, and nothing piles up."""
+"""Memory, with the cycle collector off: dropped objects are freed at once, and nothing accumulates."""
 
 import gc
 import tracemalloc

@@ -1,4 +1,4 @@
-"""Classes of others that answer for functions themselves: `__tensor_function__`."""
+"""`__tensor_function__`: other classes override functions on their objects."""
 
 import pytest
 

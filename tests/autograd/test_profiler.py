@@ -1,4 +1,4 @@
-"""The profiler: what it sees, how it counts, how it prints and writes, and what it leaves behind."""
+"""The profiler: recorded events, counts, tables, trace files, and no effect after it ends."""
 
 import json
 import os

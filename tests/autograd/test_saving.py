@@ -1,4 +1,4 @@
-"""What a graph saves: hooks that pack and unpack it, writes to it that are noticed, and writes that are allowed."""
+"""Saved tensors: pack and unpack hooks, writes that are detected, and writes that are allowed."""
 
 import gc
 import weakref

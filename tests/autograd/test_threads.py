@@ -1,4 +1,4 @@
-"""Threads and tasks: no gradient is lost, and no mode, hook or pass of one is seen by another."""
+"""Threads and tasks: no gradient is lost, and modes, hooks and backward passes of one do not affect another."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Old faces: Variable, variable, and the engine that hung on it."""
+"""Deprecated names: Variable, variable, and its execution engine."""
 
 import pytest
 

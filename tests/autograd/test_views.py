@@ -1,4 +1,4 @@
-"""Views and writes in place as part of the graph: values, gradients, chains of both, transforms, and the rules."""
+"""Views and in-place writes in the graph: values, gradients, chains of both, transforms, and refused writes."""
 
 import pytest
 

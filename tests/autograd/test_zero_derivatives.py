@@ -1,4 +1,4 @@
-"""Gradients that were computed from an input require grad, and have derivative zero where they do not vary with it."""
+"""Gradients computed from an input require grad, and have derivative zero where they do not vary with it."""
 
 import pytest
 

@@ -1,7 +1,7 @@
-"""Products of finite numbers bring no warning, whatever the stack holds.
+"""Matrix products of finite values give no warning, whatever the stack contains.
 
-OpenBLAS 0.3.31 computes single-precision products of a matrix with 5 columns and a vector with numbers from its stack
-that nobody wrote, where the processor has AVX-512.  They change no result, but a signaling NaN among them raises the
+OpenBLAS 0.3.31 computes single-precision products of a matrix with 5 columns and a vector from uninitialized stack
+memory, where the processor has AVX-512.  These values change no result, but a signaling NaN among them raises the
 processor's flag, and NumPy warns of an invalid value.
 """
 

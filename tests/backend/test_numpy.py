@@ -1,4 +1,4 @@
-"""Kernels that NumPy has too, where ours go another way for many elements."""
+"""Kernels that agree with NumPy's functions but use another algorithm for large arrays."""
 
 import numpy as np
 import pytest

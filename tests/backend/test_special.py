@@ -1,4 +1,4 @@
-"""The error function to the precision of its dtype, everywhere."""
+"""The error function is accurate to the precision of its dtype over the whole range."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""A benchmark for the tests: subjects that agree, disagree, fail, or are missing, and what a peer's process imports."""
+"""A benchmark for the tests: subjects that agree, disagree, fail or are missing, and a peer's imports."""
 
 import sys
 

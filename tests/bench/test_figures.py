@@ -1,4 +1,4 @@
-"""Medians, ratios of the rounds and their spread, verdicts, and the one form in which all of it is told."""
+"""Benchmark figures: medians, ratios of rounds with their spread, verdicts, and their formatting."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Subjects take turns in processes of their own, once their results agree."""
+"""Benchmark subjects run in processes of their own and take turns, after their results have been compared."""
 
 import argparse
 import json

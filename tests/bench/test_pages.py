@@ -1,4 +1,4 @@
-"""The scripts in benchmarks/ and the pages that show what they found."""
+"""The scripts in benchmarks/ and the documentation pages with their results."""
 
 import importlib
 import re

@@ -1,4 +1,4 @@
-"""Pictures of tables."""
+"""Benchmark tables are drawn as pictures."""
 
 import pytest
 

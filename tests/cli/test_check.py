@@ -1,4 +1,4 @@
-"""`retrograd check` finds the operator and its arguments, shows what is wrong, and says it by its exit code."""
+"""`retrograd check` finds an operator and its arguments, prints the failed checks, and sets the exit code."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The command says what is wrong in one line, and what is installed."""
+"""The `retrograd` command prints errors in one line, and the installed versions."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The demo writes what it promises, stops when asked, and goes on as if it had never stopped."""
+"""`retrograd demo` writes the announced files, stops on request, and resumes with the same results."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""`retrograd plan`: what it prints and writes, and mistakes."""
+"""`retrograd plan`: its output, the files it writes, and errors."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""`retrograd run` starts a script on many ranks, shows what it prints, and leaves no process behind."""
+"""`retrograd run` starts a script on many ranks, forwards their output, and leaves no process behind."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""A program that is interrupted at random moments, and finds the state of its thread as it was; run by a test.
+"""A program that is interrupted at random moments and checks that its thread state is restored; run by a test.
 
 python interrupted.py INTERRUPTS SEED
 """

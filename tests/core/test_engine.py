@@ -1,4 +1,4 @@
-"""The backward pass: sums over paths, memory, freed and changed values, depth, and which nodes are run."""
+"""The backward pass: sums over paths, memory, freed and changed values, depth, and which nodes run."""
 
 import gc
 import tracemalloc

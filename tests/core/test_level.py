@@ -1,4 +1,4 @@
-"""The state of a thread: its own, and never one that has died."""
+"""Thread state: each thread has its own, and none is inherited from a thread that ended."""
 
 import threading
 from contextlib import contextmanager, suppress

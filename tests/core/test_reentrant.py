@@ -1,4 +1,4 @@
-"""Backward passes inside of backward passes, far deeper than the stack of a thread."""
+"""Backward passes inside backward passes, nested deeper than a thread's stack allows."""
 
 import threading
 

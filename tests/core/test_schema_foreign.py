@@ -1,4 +1,4 @@
-"""Objects of other classes among the parameters of operators: they answer, as they do among the inputs."""
+"""Objects that override `__tensor_function__` are found among the params of operators as among the inputs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Snapshots: saved values that may be written to after, since the write copies them first."""
+"""Snapshots: saved tensors may be written to later, because the first write copies them."""
 
 import gc
 

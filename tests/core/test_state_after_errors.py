@@ -1,4 +1,4 @@
-"""Errors in every function of a user's that retrograd calls, and Ctrl-C at any moment, leave no mode behind."""
+"""Errors in every user function that retrograd calls, and Ctrl-C at any moment, leave no mode active."""
 
 import signal
 import subprocess

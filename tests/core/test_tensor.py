@@ -1,4 +1,4 @@
-"""What a tensor knows of itself: its fields, its gradient, recording, and what operators refuse."""
+"""Tensors: their fields, gradient and recording, and calls that operators refuse."""
 
 import threading
 

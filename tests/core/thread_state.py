@@ -1,4 +1,4 @@
-"""All that a thread remembers of the modes that it is in."""
+"""Read all modes that are active in a thread."""
 
 import retrograd as rg
 from retrograd.core import current

@@ -1,4 +1,4 @@
-"""The examples of custom operators run, and find what they say they find."""
+"""The examples of custom operators run and print the documented results."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""The examples find what they say they find: with few steps, and what they are made of against the mathematics."""
+"""The examples give the documented results with few steps, and their functions agree with the mathematics."""
 
 import importlib.util
 from pathlib import Path

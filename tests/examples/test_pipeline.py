@@ -1,4 +1,4 @@
-"""The example of a pipeline trains on threads, goes on from its checkpoints, and can be planned."""
+"""The pipeline example trains on threads, resumes from its checkpoints, and can be planned."""
 
 import importlib.util
 from pathlib import Path

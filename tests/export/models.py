@@ -1,4 +1,4 @@
-"""Models that the tests of export share."""
+"""Models shared by the tests of export."""
 
 import retrograd as rg
 from retrograd import nn

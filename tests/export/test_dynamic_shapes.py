@@ -1,4 +1,4 @@
-"""Dimensions that vary: what they are declared as, what is found out about them, what is refused."""
+"""Symbolic sizes: declarations, inferred relations and ranges, and refused declarations."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Exporting: flat graphs that do what the module does."""
+"""Export: flat graphs compute the same as the module."""
 
 import pytest
 

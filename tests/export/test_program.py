@@ -1,4 +1,4 @@
-"""Exported programs as objects: refusals, text, state, soundness."""
+"""Exported programs as objects: refused calls, text, state, validation."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Programs that are stored and loaded: the same graph, the same results, the same derivatives."""
+"""Saved and loaded programs have the same graph, results and derivatives."""
 
 import json
 import math

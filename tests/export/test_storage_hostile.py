@@ -1,4 +1,4 @@
-"""Files that are damaged, or made to do harm: a StorageError that says what is wrong, and nothing runs."""
+"""Damaged and malicious program files raise a StorageError that names the fault, and execute nothing."""
 
 import copy
 import importlib

@@ -1,4 +1,4 @@
-"""Taking programs apart: modules under the original paths."""
+"""Unflattening exported programs: modules under the original paths."""
 
 import pytest
 

@@ -1,6 +1,6 @@
-"""Files that are damaged at random, and what loaders make of them: whole, or refused by name with little memory.
+"""Load randomly damaged files: each loads correctly or is refused with a named error, in little memory.
 
-python -m tests.files.damage [COUNT] [LOADER]...: COUNT damaged files for each loader; how they ended.
+python -m tests.files.damage [COUNT] [LOADER]...: try COUNT damaged files for each loader and print the outcomes.
 """
 
 import copy

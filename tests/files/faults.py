@@ -1,6 +1,6 @@
-"""Savers, and disks that fail while they save: old files stay, errors name the path, and nothing torn is read as good.
+"""Save to disks that fail: old files remain, errors name the path, and no incomplete file loads.
 
-python -m tests.files.faults FOLDER: fill the file system of a folder, a small one, and save there until it is full.
+python -m tests.files.faults FOLDER: save to the (small) file system of FOLDER until it is full.
 """
 
 import ctypes

@@ -1,6 +1,6 @@
-"""Runs of `retrograd demo` that are killed at random moments and resumed: nothing torn is read, nothing is lost.
+"""Kill `retrograd demo` at random moments and resume it: no incomplete file is read, and no step is lost.
 
-python -m tests.files.killing [COUNT]: COUNT kills by SIGINT, SIGTERM and SIGKILL; how they ended.
+python -m tests.files.killing [COUNT]: COUNT kills by SIGINT, SIGTERM and SIGKILL; prints the outcomes.
 """
 
 import os

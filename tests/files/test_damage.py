@@ -1,4 +1,4 @@
-"""Damaged files: whatever is wrong with one, a loader says so by its name, in one kind of error and little memory."""
+"""Damaged files: every loader refuses them with one kind of error that names the file, in little memory."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""A disk that is full, broken or read-only while something is saved: the old file stays, the error names the path."""
+"""Saving to a full, broken or read-only disk: the old file remains, and the error names the path."""
 
 import errno
 import os

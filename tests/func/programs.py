@@ -1,4 +1,4 @@
-"""Random programs of operators on vectors of one size, for laws that must hold of every program."""
+"""Random programs of operators on vectors of one size, for laws that every program must satisfy."""
 
 from collections.abc import Callable
 

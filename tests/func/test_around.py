@@ -1,4 +1,4 @@
-"""Graphs that cross the edge of a transform: recorded around it and pulled back inside, or the other way round."""
+"""Graphs across a transform: recorded outside and differentiated inside, or the other way round."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`grad` and its like over plain functions of plain arrays: HIPS autograd's names, and nesting to any depth."""
+"""`grad` and related functions on plain functions of arrays: HIPS autograd's names, nested to any depth."""
 
 import inspect
 

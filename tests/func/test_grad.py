@@ -1,4 +1,4 @@
-"""`grad`, `grad_and_value`, `vjp`, `jvp` and `linearize`: what each promises, against derivatives by hand."""
+"""`grad`, `grad_and_value`, `vjp`, `jvp` and `linearize`, compared with derivatives by hand."""
 
 import tracemalloc
 

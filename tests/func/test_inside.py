@@ -1,4 +1,4 @@
-"""`backward()`, `autograd.grad`, hooks, writes and Functions inside transforms do what a loop over the body does."""
+"""`backward()`, `autograd.grad`, hooks, writes and Functions inside transforms agree with a loop over the body."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`jacrev`, `jacfwd` and `hessian`: what they promise, against derivatives worked out by hand."""
+"""`jacrev`, `jacfwd` and `hessian`, compared with derivatives by hand."""
 
 import pytest
 

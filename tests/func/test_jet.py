@@ -1,4 +1,4 @@
-"""Taylor mode: derivatives of every order against mathematics and nested jvp; nesting, costs, errors."""
+"""Taylor mode: derivatives of every order compared with mathematics and nested jvp; nesting, costs, errors."""
 
 import gc
 import math

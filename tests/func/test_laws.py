@@ -1,4 +1,4 @@
-"""What holds of every program under every transform, on random programs: tests/func/programs.py."""
+"""Laws of every transform, checked on the random programs of tests/func/programs.py."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Modules as functions, functions without writes, and a look inside: functional_call, functionalize and their kin."""
+"""functional_call, functionalize and related functions: modules as functions, functions without writes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`.grad` of tensors from around a transform: each example sees its own, the program around it what a loop leaves."""
+"""`.grad` of tensors from outside a transform: each example sees its own, the outer program the result of a loop."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Nested derivatives do not take each other's infinitesimals for their own.
+"""Nested derivatives do not confuse their perturbations.
 
 J. M. Siskind, B. A. Pearlmutter, Perturbation confusion and referential transparency, IFL 2005; O. Manzyuk et al.,
 Perturbation confusion in forward automatic differentiation of higher-order functions, JFP 29 (2019).

@@ -1,4 +1,4 @@
-"""A value that a transform differentiates leaves the program only where the program says so."""
+"""Reading the value of a differentiated tensor inside a transform requires an explicit call."""
 
 import array
 import math

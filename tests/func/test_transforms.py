@@ -1,4 +1,4 @@
-"""Function transforms: values against the calculus, and every pair of them nested."""
+"""Function transforms: values compared with calculus, and every pair of transforms nested."""
 
 import pytest
 

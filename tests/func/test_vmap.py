@@ -1,4 +1,4 @@
-"""`vmap`: a function of one example on many, against a loop over them."""
+"""`vmap`: a function of one example on a batch, compared with a loop."""
 
 import re
 from functools import partial

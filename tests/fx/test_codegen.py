@@ -1,4 +1,4 @@
-"""The Python that graphs print as: it reads well, and runs to the same results."""
+"""The Python code of graphs: it is readable, and gives the same results when run."""
 
 import traceback
 

@@ -1,4 +1,4 @@
-"""What traced functions may return and be: records, wrappers, graph modules; and graphs with nothing in them."""
+"""Traced functions that return dataclasses, wrapped functions, nested graph modules; and empty graphs."""
 
 import collections
 import copy

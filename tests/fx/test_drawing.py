@@ -1,4 +1,4 @@
-"""Pictures of graphs: all that is in them, the colours of stages, and what is refused."""
+"""Pictures of graphs: their contents, the colors of stages, and refused arguments."""
 
 import re
 from xml.etree import ElementTree

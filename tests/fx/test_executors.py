@@ -1,4 +1,4 @@
-"""Every kind of node with every form of arguments, under everything that runs or rewrites a graph: the same result."""
+"""Every kind of node with every form of arguments gives the same result in every executor and graph rewrite."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Graph modules: made from graphs, changed, copied; and the interpreter, which runs them step by step."""
+"""Graph modules: built from graphs, changed, copied; and the interpreter, which runs them step by step."""
 
 import copy
 import pickle

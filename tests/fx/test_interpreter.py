@@ -1,4 +1,4 @@
-"""The interpreter's further ways to run: from the middle, with all values kept, on a list that is emptied."""
+"""The interpreter's options: starting in the middle, saving all values, consuming the argument list."""
 
 import weakref
 

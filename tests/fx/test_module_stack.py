@@ -1,4 +1,4 @@
-"""Nodes know which modules' forwards made them, by the paths through which these were called."""
+"""Nodes record which modules' forwards made them, by the attribute paths of the calls."""
 
 import pickle
 

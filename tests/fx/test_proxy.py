@@ -1,4 +1,4 @@
-"""Tracing without examples: what becomes which node, what is refused, and that the result computes the same."""
+"""Symbolic tracing: the recorded nodes, refused operations, and equal results of the graph."""
 
 import copy
 import math

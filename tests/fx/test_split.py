@@ -1,4 +1,4 @@
-"""Graphs cut into submodules: the same results, parameters where they are used, values passed between."""
+"""Graphs split into submodules: the same results, parameters where they are used, values passed between."""
 
 import pytest
 

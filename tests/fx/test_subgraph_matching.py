@@ -1,4 +1,4 @@
-"""Patterns found in graphs and replaced: what matches, what does not, and what the graph computes then."""
+"""Subgraph matching and replacement: which patterns match, and the results of the rewritten graph."""
 
 import pytest
 

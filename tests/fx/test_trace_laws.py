@@ -1,4 +1,4 @@
-"""Every operator on every sample: its graph is sound, and running it, as code or in steps, is the call."""
+"""Every operator on every sample: its traced graph is valid and, as code or interpreted, gives the call's result."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Writes in traced code: the graph holds them, and running it leaves what running the code leaves."""
+"""Writes in traced code: the graph contains them, and running it has the same effects as the code."""
 
 import copy
 import pickle

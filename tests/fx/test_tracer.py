@@ -1,4 +1,4 @@
-"""Tracing: the graph is what ran, and running it is what the code does."""
+"""Tracing: the graph contains the operators that ran, and computes the same as the code."""
 
 from collections import namedtuple
 

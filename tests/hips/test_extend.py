@@ -1,4 +1,4 @@
-"""Primitives: functions of arrays with derivatives of their own."""
+"""HIPS autograd's primitives: functions of arrays with user-defined derivatives."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""`install()`: code that imports autograd runs on this package, in a process of its own each."""
+"""`install()`: code that imports autograd runs on this package; each test in a process of its own."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What HIPS autograd keeps beside its derivatives: trees as vectors, descent, checks."""
+"""HIPS autograd's utilities: flattening of trees, optimizers, derivative checks."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What HIPS autograd's mirrors of NumPy and SciPy have beyond these."""
+"""Functions of HIPS autograd's NumPy and SciPy modules that NumPy and SciPy lack."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""`rg.save` and `rg.load`: plain data with tensors comes back as it was, and nothing else gets into a file."""
+"""`rg.save` and `rg.load`: plain data with tensors is restored unchanged, and other objects are refused."""
 
 import collections
 import io

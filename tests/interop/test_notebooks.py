@@ -1,4 +1,4 @@
-"""Notebooks show tensors as tables, with what stands in the graph escaped."""
+"""Notebooks show tensors as tables; text from the graph is escaped."""
 
 import pytest
 

@@ -1,6 +1,6 @@
-"""NumPy and tensors in one expression: Python's operators, ufuncs and their arguments, writes, and what is refused.
+"""NumPy and tensors in one expression: Python's operators, ufuncs and their arguments, writes, and refused calls.
 
-What each function of NumPy's gives, and its derivatives, stands in tests/mirrors.
+tests/mirrors checks the values and derivatives of each NumPy function.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Checkpoints of PyTorch, written here by hand: what damaged and hostile ones do, and that none runs anything."""
+"""PyTorch checkpoints, written here by hand: damaged and malicious ones are refused, and none executes code."""
 
 import os
 import pickle

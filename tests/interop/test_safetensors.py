@@ -1,4 +1,4 @@
-"""Tensors survive a file as they are, and no damaged or unsuitable file goes unnoticed."""
+"""Tensors are restored exactly from safetensors files, and damaged or unsuitable files are refused."""
 
 import json
 import os

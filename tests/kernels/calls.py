@@ -1,4 +1,4 @@
-"""Calls of the kernels that are functions of arrays: arguments that fit each other."""
+"""Calls of the array kernels with matching arguments."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What tests of kernels share."""
+"""Fixtures of the kernel tests."""
 
 import pytest
 

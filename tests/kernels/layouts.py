@@ -1,4 +1,4 @@
-"""Arrays in every way in which NumPy lets them lie in memory, between numbers that belong to nobody."""
+"""Arrays in every memory layout that NumPy allows, surrounded by guard values."""
 
 import numpy as np
 

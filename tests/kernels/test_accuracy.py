@@ -1,4 +1,4 @@
-"""The kernels in C++ are exact to a few units in the last place, of any numbers, wherever they lie in memory."""
+"""The C++ kernels are accurate to a few units in the last place, for any values and memory layout."""
 
 import numpy as np
 import pytest

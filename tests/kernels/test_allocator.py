@@ -1,4 +1,4 @@
-"""What of the memory of arrays stays with the process, and what happens where there is none."""
+"""The allocator of array memory: which blocks the process keeps, and errors when memory runs out."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Sums, differences, products and quotients: NumPy's, to the last bit, warning and error."""
+"""Sums, differences, products and quotients equal NumPy's, to the last bit, warning and error."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Attention by the kernels: what its twin in NumPy computes, in memory linear in the length, on any threads."""
+"""Attention kernels agree with the NumPy reference, use memory linear in the length, and run on any threads."""
 
 import tracemalloc
 

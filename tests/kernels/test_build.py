@@ -1,4 +1,4 @@
-"""Which kernels run: those in C++ if all are there, else their twins in NumPy; never some of both."""
+"""Selection of kernels: the C++ ones if all are available, else the NumPy reference; never a mixture."""
 
 import importlib
 import sys

@@ -1,4 +1,4 @@
-"""Columns add up as in exact arithmetic, wherever they lie and however many threads there are."""
+"""Column sums agree with exact arithmetic, for every memory layout and number of threads."""
 
 import math
 

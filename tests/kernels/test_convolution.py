@@ -1,4 +1,4 @@
-"""Convolutions in C++ compute what their twins in NumPy do, for any shape, layout and number of threads."""
+"""C++ convolutions agree with the NumPy reference, for any shape, layout and number of threads."""
 
 import numpy as np
 import pytest

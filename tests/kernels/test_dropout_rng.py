@@ -1,4 +1,4 @@
-"""Random numbers by kernels are NumPy's, in all digits and for any number of threads; so is what chance keeps."""
+"""Random kernels give NumPy's bits for any number of threads; dropout masks are just as reproducible."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Ufuncs compute the same wherever their operands lie; test_overlap.py has results in the memory of operands."""
+"""Ufuncs give the same results for every layout of operands; test_overlap.py covers results in operands' memory."""
 
 import math
 import re

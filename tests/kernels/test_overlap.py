@@ -1,4 +1,4 @@
-"""Results may share memory with operands: every kernel, every pair of the two, exhaustively for small arrays."""
+"""Results may share memory with operands: every kernel, every overlap, exhaustively for small arrays."""
 
 import functools
 import itertools

@@ -1,4 +1,4 @@
-"""Pooling in C++ computes what its twins in NumPy do, for any windows and number of threads."""
+"""C++ pooling agrees with the NumPy reference, for any windows and number of threads."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Products of matrices by the kernel are those of NumPy, wherever the numbers lie and on any number of threads."""
+"""Matrix products of the kernel equal NumPy's, for any memory layout and number of threads."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The kernels in C++ compute what their twins in NumPy do, wherever the numbers lie."""
+"""The C++ kernels agree with the NumPy reference implementations, for any memory layout."""
 
 import warnings
 

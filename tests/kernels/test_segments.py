@@ -1,4 +1,4 @@
-"""Kernels over segments of rows: those of their twins, the same in all digits for any number of threads."""
+"""Segment kernels agree with the reference, bit for bit the same for any number of threads."""
 
 import warnings
 

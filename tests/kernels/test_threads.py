@@ -1,4 +1,4 @@
-"""Kernels on large arrays share their work among threads, and nobody can tell but by the clock."""
+"""Kernels on large arrays divide their work among threads; results do not depend on it."""
 
 import itertools
 import os

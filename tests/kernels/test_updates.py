@@ -1,4 +1,4 @@
-"""Steps of optimizers by the kernels are those of their twins, wherever the arrays lie."""
+"""Optimizer step kernels agree with the reference, for any memory layout."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Functions of arrays that are told what does not fit: an error, or nothing, but never a number in others' memory."""
+"""Kernels called with wrong arguments raise or do nothing, and never access memory out of bounds."""
 
 import sys
 import warnings

@@ -1,4 +1,4 @@
-"""Operators that a test module defines are in the registry while its tests run, and not while others are collected."""
+"""Operators defined by a test module are registered while its tests run, and not during collection of others."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Custom operators under everything: each transform, any two and three of them nested, and autograd's tools."""
+"""Custom operators under each transform, any two and three of them nested, and autograd's tools."""
 
 import itertools
 import pickle

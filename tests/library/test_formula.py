@@ -1,4 +1,4 @@
-"""The pair impl_save_for_backward and impl_backward: what they get, may return, and what is said of the rest."""
+"""impl_save_for_backward and impl_backward: arguments, permitted results, and errors for others."""
 
 import re
 

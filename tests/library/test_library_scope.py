@@ -1,4 +1,4 @@
-"""Libraries: scopes that clean up, fragments, dispatch keys, and the functions that register by name."""
+"""Libraries: scopes that clean up, fragments, dispatch keys, and registration by name."""
 
 import gc
 

@@ -1,4 +1,4 @@
-"""Operators that write to their arguments: versions, histories, views, leaves, and the twin that returns new values."""
+"""Operators that write to their arguments: versions, histories, views, leaves, and the functional variant."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""register_autograd and its ctx: setup_context, saved tensors, marks, replacement, and what is refused."""
+"""register_autograd and its ctx: setup_context, saved tensors, marks, replacement, and refused uses."""
 
 import gc
 import re

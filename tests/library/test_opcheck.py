@@ -1,4 +1,4 @@
-"""`opcheck` catches every kind of dishonest operator by the name of the check, and lets honest ones pass."""
+"""`opcheck` reports every kind of wrong operator by the name of the check, and passes correct ones."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Under `sanitize()` a kernel can't write to what it does not own, nor return it; our own tests run under it."""
+"""Under `sanitize()`, a kernel can't write to or return memory it does not own; built-in operators pass."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Schemas of custom operators: read, with the column of what does not fit, printed, inferred, and bound to calls."""
+"""Schemas of custom operators: parsed (errors name the column), printed, inferred, and bound to calls."""
 
 import inspect
 import math

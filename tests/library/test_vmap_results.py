@@ -1,4 +1,4 @@
-"""What a user's operator returns under `vmap`: lists, and values that are no tensors."""
+"""Results of custom operators under `vmap`: lists, and values that are no tensors."""
 
 import pytest
 

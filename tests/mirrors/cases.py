@@ -1,7 +1,7 @@
-"""NumPy's functions in small expressions: `np` is a namespace, letters are the inputs below.
+"""Small expressions of NumPy functions: `np` is a namespace, letters are the inputs below.
 
-`CASES` has those that have a derivative where it is asked for, `ANSWERS` those whose results have none.  Each
-expression stands under the name of the function that it is for.
+`CASES` contains those with a derivative at the inputs, `ANSWERS` those whose results have none.  Each expression is
+filed under the name of the function that it tests.
 """
 
 import numpy as np

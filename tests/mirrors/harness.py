@@ -1,4 +1,4 @@
-"""Evaluating the expressions of `cases`, and their derivatives."""
+"""Evaluate the expressions of `cases`, and their derivatives."""
 
 import ast
 

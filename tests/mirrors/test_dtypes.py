@@ -1,7 +1,7 @@
-"""NumPy's functions on tensors of integers, booleans, single precision and complex numbers, and on empty ones.
+"""NumPy functions on integer, boolean, single-precision, complex and empty tensors.
 
-Every expression of `cases` is evaluated on inputs of other dtypes: where NumPy answers, the values, shapes and dtypes
-are NumPy's, and where it refuses, so does the function on tensors.
+Every expression of `cases` is evaluated on inputs of other dtypes: where NumPy returns a result, values, shapes and
+dtypes are equal, and where NumPy raises, so does the function on tensors.
 """
 
 import numpy as np

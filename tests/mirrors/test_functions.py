@@ -1,4 +1,4 @@
-"""NumPy's functions on tensors: what NumPy answers, and derivatives of that, through NumPy itself and the mirror."""
+"""NumPy functions on tensors: NumPy's results and their derivatives, called through NumPy and the mirror."""
 
 import inspect
 

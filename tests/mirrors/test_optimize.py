@@ -1,4 +1,4 @@
-"""scipy.optimize takes values, gradients and products with the Hessian from retrograd as they are."""
+"""scipy.optimize accepts values, gradients and Hessian products of retrograd without conversion."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""SciPy's functions on tensors: what SciPy answers, and the derivatives of that."""
+"""SciPy functions on tensors: SciPy's results and their derivatives."""
 
 import importlib
 import os

@@ -1,4 +1,4 @@
-"""What all tests of nested tensors share."""
+"""Fixtures of the tests of nested tensors."""
 
 import pytest
 

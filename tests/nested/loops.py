@@ -1,4 +1,4 @@
-"""Components to make nested tensors of, and functions of nested tensors beside a loop over the components."""
+"""Components of nested tensors, and comparison of functions of nested tensors with a loop over the components."""
 
 from collections.abc import Callable, Iterator
 

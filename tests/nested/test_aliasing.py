@@ -1,4 +1,4 @@
-"""The law of views: what PyTorch calls a view shares memory with its base, or follows it and refuses writes."""
+"""Aliasing law: a view in PyTorch shares memory with its base here, or is regenerated from it and refuses writes."""
 
 import warnings
 

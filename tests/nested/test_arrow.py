@@ -1,4 +1,4 @@
-"""Nested tensors from and to Arrow's arrays."""
+"""Conversion of nested tensors from and to Arrow arrays."""
 
 import subprocess
 import sys

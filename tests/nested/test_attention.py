@@ -1,4 +1,4 @@
-"""Attention within the components of nested tensors, against a loop over them."""
+"""Attention within the components of nested tensors, compared with a loop over them."""
 
 import tracemalloc
 

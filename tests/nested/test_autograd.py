@@ -1,4 +1,4 @@
-"""Reverse mode through nested tensors: what a loop over the components gives, and what the tape promises."""
+"""Reverse mode through nested tensors agrees with a loop over the components; hooks, versions and saved tensors."""
 
 import warnings
 

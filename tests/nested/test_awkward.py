@@ -1,4 +1,4 @@
-"""Nested tensors from and to Awkward Arrays."""
+"""Conversion of nested tensors from and to Awkward Arrays."""
 
 import awkward as ak
 import numpy as np

@@ -1,4 +1,4 @@
-"""Checkpoints around code on nested tensors: the same gradients, computed again."""
+"""Checkpointed code on nested tensors gives the same gradients."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Nested tensors of components, of dense tensors, and over buffers."""
+"""Construction of nested tensors from components, from dense tensors, and over buffers."""
 
 import numpy as np
 import pytest

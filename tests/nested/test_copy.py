@@ -1,4 +1,4 @@
-"""Writes into nested tensors: what x[key] = value and the methods that end in _ do to each component."""
+"""Writes to nested tensors: x[key] = value and in-place methods, on each component."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Operators without a rule of their own, mapped over the components one by one."""
+"""Operators without a ragged rule are looped over the components."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Functions and operators of users on nested tensors."""
+"""User-defined Functions and custom operators on nested tensors."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""x[...] of nested tensors indexes each component, as a batch of one; of equal components, their stack."""
+"""x[...] of nested tensors indexes each component, as a batch of one; with equal components, their stack."""
 
 import numpy as np
 import pytest

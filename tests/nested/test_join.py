@@ -1,4 +1,4 @@
-"""Cutting and joining nested tensors: as each component, or the stacked tensor, is cut and joined."""
+"""Splitting and joining nested tensors acts on each component, or on the stacked tensor."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Products with nested operands, against a loop over the components."""
+"""Products with nested operands, compared with a loop over the components."""
 
 import numpy as np
 import pytest

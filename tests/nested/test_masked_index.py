@@ -1,4 +1,4 @@
-"""Elements of nested tensors chosen by masks, by nested tensors of places, and by their values."""
+"""Elements of nested tensors selected by masks, by nested index tensors, and by their values."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Every public method and function on nested tensors gives what it gives for the components, or a clear refusal."""
+"""Every public method and function on nested tensors agrees with the components, or raises a clear error."""
 
 import copy
 import inspect

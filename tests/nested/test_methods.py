@@ -1,4 +1,4 @@
-"""What a nested tensor says of itself, and what Python does with it."""
+"""Attributes of nested tensors, and Python's protocols on them."""
 
 import copy
 import pickle

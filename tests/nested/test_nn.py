@@ -1,4 +1,4 @@
-"""Layers on nested input: what they give each component as a batch of one, and the gradients of a loop over these."""
+"""Layers on nested input: results and gradients agree with a loop over the components as batches of one."""
 
 import warnings
 

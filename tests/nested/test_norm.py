@@ -1,4 +1,4 @@
-"""Normalisation of nested tensors: what a loop over the components gives."""
+"""Normalisation of nested tensors, compared with a loop over the components."""
 
 import numpy as np
 import pytest

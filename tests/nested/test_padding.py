@@ -1,4 +1,4 @@
-"""Nested tensors padded to dense ones, and back."""
+"""Padding of nested tensors to dense ones, and back."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Pipelines on ragged micro-batches: the numbers of the unsplit model."""
+"""Pipelines on ragged microbatches give the results of the unsplit model."""
 
 import numpy as np
 import pytest

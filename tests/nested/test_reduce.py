@@ -1,4 +1,4 @@
-"""Reductions of nested tensors: what they give is what a loop over the components gives, each as a batch of one."""
+"""Reductions of nested tensors agree with a loop over the components, each as a batch of one."""
 
 from itertools import combinations
 

@@ -1,4 +1,4 @@
-"""Softmax, scans and sorting of nested tensors: what a loop over the components gives."""
+"""Softmax, scans and sorting of nested tensors, compared with a loop over the components."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The operators along the rows of a buffer keep the laws of all operators, and give what NumPy gives each component."""
+"""Operators on segments of a buffer satisfy the laws of all operators and agree with NumPy on each component."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The example of a sentence encoder runs, and finds what it says it finds."""
+"""The example of a sentence encoder runs and gives the documented results."""
 
 import importlib.util
 import re

@@ -1,4 +1,4 @@
-"""Structures are equal if their sizes are, whoever made them."""
+"""Structures of nested tensors are equal if their sizes are, however they were made."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Graphs of code on nested tensors: they hold the operators whole, and run on other structures."""
+"""Graphs of code on nested tensors contain the operators on nested tensors, and run on other structures."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""Function transforms of nested tensors, and nested tensors inside of them: what a loop over the components gives."""
+"""Transforms of functions of nested tensors, and nested tensors inside them, compared with a loop."""
 
 import numpy as np
 import pytest

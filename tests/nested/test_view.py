@@ -1,4 +1,4 @@
-"""Nested tensors in other shapes: what each component would be, as a batch of one, gradients of two orders included."""
+"""Reshaping nested tensors acts on each component as a batch of one; gradients of two orders."""
 
 from collections.abc import Callable
 

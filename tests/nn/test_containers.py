@@ -1,4 +1,4 @@
-"""Containers: order, names, indexing, and what they refuse."""
+"""Containers: order, names, indexing, and refused arguments."""
 
 from collections import OrderedDict
 

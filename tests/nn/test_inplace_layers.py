@@ -1,4 +1,4 @@
-"""Layers followed by operators that write into their results: networks as they are usually written."""
+"""Layers followed by operators that write to their results, as networks are usually written."""
 
 import pytest
 

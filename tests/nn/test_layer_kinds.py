@@ -1,4 +1,4 @@
-"""Layers of all kinds: their formulas, their settings, ragged input, and what they refuse."""
+"""Layers of all kinds: formulas, settings, ragged input, and refused arguments."""
 
 import copy
 import pickle

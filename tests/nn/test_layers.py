@@ -1,4 +1,4 @@
-"""Layers: what they promise beyond PyTorch's numbers, which tests/parity compares."""
+"""Layers: behavior that the comparison with PyTorch in tests/parity does not cover."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Modules: registration, looking around, hooks, states, changes throughout, and how they print."""
+"""Modules: registration, traversal, hooks, state dicts, conversions, and printing."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Recurrent networks: what they promise beyond PyTorch's numbers, which tests/parity compares."""
+"""Recurrent networks: behavior that the comparison with PyTorch in tests/parity does not cover."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Helpers for training, and initial values."""
+"""Training utilities, and initialization."""
 
 import copy
 

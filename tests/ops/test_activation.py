@@ -1,4 +1,4 @@
-"""Activations: kinks, saturation, noise, forms that write, and what is refused."""
+"""Activations: kinks, saturation, noise, in-place forms, and refused arguments."""
 
 import math
 

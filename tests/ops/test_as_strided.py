@@ -1,4 +1,4 @@
-"""Views of memory: what shares it, what may be written, where strides lead out, and replay in every layout."""
+"""as_strided: shared memory, permitted writes, strides out of bounds, and replay in every layout."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Batching rules of operators that name places, sort, count and normalize, where their samples do not reach."""
+"""Batching rules of indexing, sorting, counting and normalization, for cases that their samples do not cover."""
 
 import itertools
 

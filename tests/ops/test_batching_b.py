@@ -1,7 +1,7 @@
 """Batching rules of products, linear algebra, convolutions, pooling and Fourier transforms.
 
-Samples and laws try each rule on batches of three; here is what they leave out: derivatives through rules, rules within
-rules, batches without examples, sizes of 0, and that one call does the work of many.
+Samples and laws try each rule on batches of three. These tests add derivatives through rules, nested rules, empty
+batches, sizes of 0, and check that one call handles the whole batch.
 """
 
 from itertools import product

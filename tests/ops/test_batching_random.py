@@ -1,4 +1,4 @@
-"""Random operators on batches: different numbers for each example, or the same, as `randomness` says."""
+"""Random operators under vmap: different values for each example, or the same, as `randomness` says."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Operators on integers: signs, widths, refusals, in-place forms."""
+"""Integer operators: signs, widths, refused dtypes, in-place forms."""
 
 import pytest
 

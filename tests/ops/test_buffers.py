@@ -1,4 +1,4 @@
-"""Running statistics are updated from inside transforms, and only where all examples agree on them."""
+"""Running statistics are updated inside transforms, but only if all examples agree on them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How operators may be called: by several names, with more keywords, writing into their input; what `help` shows."""
+"""Calling operators: aliases, additional keywords, in-place forms, and the text of `help`."""
 
 import inspect
 

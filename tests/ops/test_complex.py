@@ -1,4 +1,4 @@
-"""Complex numbers: parts are views, and derivatives are those of the real map between parts."""
+"""Complex tensors: real and imaginary parts are views, and derivatives are those of the real map of the parts."""
 
 import math
 

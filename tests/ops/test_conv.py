@@ -1,4 +1,4 @@
-"""Convolutions: sizes, chunks, strides and groups of every kind against the definition; refusals."""
+"""Convolutions: all sizes, chunks, strides and groups compared with the definition; refused arguments."""
 
 import itertools
 

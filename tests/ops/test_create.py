@@ -1,4 +1,4 @@
-"""Making tensors: what parity does not see, memory, leaves, levels, refusals."""
+"""Creation operators: memory, leaves, levels and refused arguments, which tests/parity does not compare."""
 
 import copy
 import inspect

@@ -1,4 +1,4 @@
-"""Factorisations: reconstruction at any size, equal eigenvalues, phases, what they answer with."""
+"""Factorisations: reconstruction at any size, equal eigenvalues, phases, named results."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Distances: at 0, far from the origin, of many dimensions, of nothing."""
+"""Distances: at 0, far from the origin, of many dimensions, of empty inputs."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Draws from distributions: their moments, their gradients, what is refused, what is written in place."""
+"""Samples from distributions: moments, gradients, refused parameters, in-place forms."""
 
 import numpy as np
 import pytest

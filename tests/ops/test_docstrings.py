@@ -1,4 +1,4 @@
-"""The examples in the docstrings of operators run: they are objects, which pytest's search for doctests passes by."""
+"""Doctests of operators: pytest does not find them itself, because operators are objects."""
 
 import doctest
 

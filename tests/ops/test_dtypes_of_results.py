@@ -1,4 +1,4 @@
-"""Dtypes and numbers of results where PyTorch's rules are easy to miss."""
+"""Dtypes and values of results where PyTorch's rules are easy to miss."""
 
 import pytest
 

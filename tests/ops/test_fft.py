@@ -1,4 +1,4 @@
-"""Fourier transforms: pairs of inverses, dtypes, sizes, frequencies and refusals."""
+"""Fourier transforms: inverse pairs, dtypes, sizes, frequencies and refused arguments."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Half precision: what adds up many numbers, or squares them, computes in single precision and rounds once."""
+"""Half precision: operators that sum or square many values compute in single precision and round once."""
 
 import numpy as np
 import pytest

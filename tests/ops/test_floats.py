@@ -1,4 +1,4 @@
-"""Operators on floating numbers where laws do not look: special numbers, ties, dtypes, in-place forms, booleans."""
+"""Floating-point operators: special values, ties, dtypes, in-place forms and booleans, which the laws do not cover."""
 
 import math
 import subprocess

@@ -1,4 +1,4 @@
-"""Counting: edges, weights, what counts nowhere, dtypes."""
+"""Histograms and counting: edges, weights, ignored values, dtypes."""
 
 import math
 

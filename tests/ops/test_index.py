@@ -1,4 +1,4 @@
-"""Indexing: what is a view, which masks fit, booleans and lists as NumPy reads them, errors by name."""
+"""Indexing: views, shapes of masks, booleans and lists as in NumPy, errors that name the index."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Where the dimensions of an index go: integers select before index tensors do, and lists may be keys."""
+"""Order of dimensions in index results: integers are applied before index tensors, and lists may be keys."""
 
 import numpy as np
 import pytest

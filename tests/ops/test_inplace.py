@@ -1,4 +1,4 @@
-"""`F.relu(x, inplace=True)` and its like: the function's result, written into its input."""
+"""`F.relu(x, inplace=True)` and similar functions write their result to the input."""
 
 import inspect
 

@@ -1,4 +1,4 @@
-"""Views in place: what they do to memory, graphs and other views, and what they refuse."""
+"""In-place view operators: effects on memory, graphs and other views, and refused calls."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Resizing and sampling: edges, infinite numbers, places outside, refusals."""
+"""Resizing and sampling: edges, infinite values, positions outside, refused arguments."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Joining and repeating: dtypes that meet, empty operands, several results, sizes that depend on values."""
+"""Joining and repeating: promotion, empty operands, several results, sizes that depend on values."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every registered operator is held to every law on every one of its samples."""
+"""Every registered operator satisfies every law on each of its samples."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Results of operators that move or gather elements are contiguous, whatever the order of their operands."""
+"""Results of operators that move or gather elements are contiguous for every memory order of the operands."""
 
 import numpy as np
 import pytest

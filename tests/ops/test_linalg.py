@@ -1,4 +1,4 @@
-"""Products of matrices and tensors: dtypes, shapes that do not fit, memory order, einsum's notation."""
+"""Products of matrices and tensors: dtypes, mismatched shapes, memory order, einsum's notation."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""lobpcg: eigenpairs of symmetric matrices against all that eigh finds; derivatives; the tracker; refusals."""
+"""lobpcg: eigenpairs of symmetric matrices compared with eigh's; derivatives; the tracker; refused arguments."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Losses: reductions, ignored targets, weights, smoothing and limits, against their definitions."""
+"""Losses: reductions, ignored targets, weights, smoothing and limits, compared with their definitions."""
 
 import math
 

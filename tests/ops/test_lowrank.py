@@ -1,4 +1,4 @@
-"""svd_lowrank and pca_lowrank: exact where the rank is low, close where singular values fall, repeatable."""
+"""svd_lowrank and pca_lowrank: exact for low rank, close for decaying singular values, reproducible."""
 
 import numpy as np
 import pytest

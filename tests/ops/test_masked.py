@@ -1,4 +1,4 @@
-"""Masks: dtypes that stay, values with gradients, places, and `where` with its three faces."""
+"""Masked operators: dtypes, values with gradients, positions, and the three forms of `where`."""
 
 import pytest
 

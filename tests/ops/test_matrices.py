@@ -1,4 +1,4 @@
-"""Matrices of vectors: powers at zero, diagonals that are written, dtypes of places."""
+"""Matrices built from vectors: powers at zero, writes to diagonals, dtypes of index arguments."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Methods that are no operators."""
+"""Tensor methods that are not operators."""
 
 import copy
 import math

@@ -1,4 +1,4 @@
-"""Writing in place: into the memory that the tensor shows, counted, and refused where it would go wrong."""
+"""In-place writes: they change the tensor's memory, raise its version, and are refused where they would be wrong."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The public names of PyTorch that people reach for exist here too, or stand below with what will bring them."""
+"""PyTorch's commonly used public names exist here, or are listed below with the feature that will add them."""
 
 from functools import reduce
 from pathlib import Path

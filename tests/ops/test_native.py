@@ -1,4 +1,4 @@
-"""Older and lower names: the same numbers as the functions and layers that they are called for."""
+"""Older and lower-level names give the same results as the functions and layers they correspond to."""
 
 import pytest
 

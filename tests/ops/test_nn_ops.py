@@ -1,4 +1,4 @@
-"""Softmax, normalisation, dropout, embedding, attention: limits, errors and what PyTorch promises."""
+"""Softmax, normalisation, dropout, embedding, attention: limits, errors, and PyTorch's documented behavior."""
 
 import math
 

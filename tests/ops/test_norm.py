@@ -1,4 +1,4 @@
-"""Norms at 0, of nothing, of complex numbers; what is made of them."""
+"""Norms at 0, of empty and of complex tensors; operators derived from norms."""
 
 import math
 import warnings

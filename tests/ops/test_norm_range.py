@@ -1,4 +1,4 @@
-"""Norms are right over the whole range of a dtype: no intermediate power, square or sum overflows or underflows."""
+"""Norms are correct over the whole range of a dtype: no intermediate power, square or sum overflows or underflows."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Normalisation: statistics that run along, edges of batches, precision and refusals."""
+"""Normalisation: running statistics, edge cases of batches, precision and refused arguments."""
 
 import numpy as np
 import pytest

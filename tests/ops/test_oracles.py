@@ -1,6 +1,6 @@
-"""What operators compute, against NumPy and SciPy: `ORACLES[name](*inputs, **params)` takes arrays, float64 ones.
+"""Operators compared with NumPy and SciPy: `ORACLES[name](*inputs, **params)` takes float64 arrays.
 
-Each file in `families` has the oracles of a few modules of operators.
+Each file in `families` contains the reference implementations for some modules of operators.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Padding: orders, crops, dtypes."""
+"""Padding: order of the widths, negative widths, dtypes."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Losses with margins: ties, targets that are neither, variances that are none, sequences that can't be spelled."""
+"""Losses with margins: ties, invalid targets, non-positive variances, impossible sequences."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Pooling: ties, NaN, windows that are cut off, named tuples, refusals."""
+"""Pooling: ties, NaN, truncated windows, named tuples, refused arguments."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Random numbers: reproducible, from the distribution asked for, refused where they can't be."""
+"""Random operators: reproducible, from the requested distribution, refused where randomness is not allowed."""
 
 import copy
 import pickle

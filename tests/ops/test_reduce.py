@@ -1,4 +1,4 @@
-"""Reductions and extremes where something is special: zeros, ties, nothing, infinities, dtypes."""
+"""Reductions and extremes in special cases: zeros, ties, empty inputs, infinities, dtypes."""
 
 import math
 import warnings

@@ -1,4 +1,4 @@
-"""resize_: another shape over the same memory; what it refuses."""
+"""resize_: another shape over the same memory, and refused calls."""
 
 import numpy as np
 import pytest

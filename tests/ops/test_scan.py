@@ -1,4 +1,4 @@
-"""Scans and differences where something is special: zeros, ties, infinities, ends."""
+"""Scans and differences in special cases: zeros, ties, infinities, ends."""
 
 import math
 

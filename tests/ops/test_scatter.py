@@ -1,4 +1,4 @@
-"""Scattering: ties, zeros among factors, duplicates, dtypes, sizes that differ, and the forms that write."""
+"""Scattering: ties, zeros among factors, duplicates, dtypes, sizes that differ, and in-place forms."""
 
 import numpy as np
 import pytest

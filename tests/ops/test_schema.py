@@ -1,4 +1,4 @@
-"""Signatures: read, printed, bound to calls, and what they refuse."""
+"""Schemas: parsed, printed, bound to calls, and refused."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Windows under their two sets of names."""
+"""Window functions under both sets of names."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Systems of equations, inverses, determinants: sizes, singular matrices, what they answer with."""
+"""Linear systems, inverses, determinants: sizes, singular matrices, named results."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Sorting, ranks, searching and what comes twice: ties, NaN, zeros of either sign, large rows, dtypes."""
+"""Sorting, ranks, searching and unique values: ties, NaN, zeros of either sign, large rows, dtypes."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Special functions where laws do not look: poles, ends and infinities, refusals, precisions, orders of derivatives."""
+"""Special functions: poles, ends, infinities, refused arguments, precisions and orders that the laws do not cover."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Medians, modes, quantiles, covariances: ties, NaN, nothing, how results are laid out."""
+"""Medians, modes, quantiles, covariances: ties, NaN, empty inputs, layout of results."""
 
 import math
 import warnings

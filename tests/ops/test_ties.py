@@ -1,4 +1,4 @@
-"""Derivatives where the difference quotient has no say, by PyTorch's conventions: ties, kinks, bounds."""
+"""Derivatives at ties, kinks and bounds, where the difference quotient is undefined, by PyTorch's conventions."""
 
 import numpy as np
 import pytest

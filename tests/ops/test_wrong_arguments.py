@@ -1,4 +1,4 @@
-"""Wrong arguments of every public operator: one of the errors that users may expect, and the same at each call."""
+"""Wrong arguments of every public operator raise one of the documented errors, the same at each call."""
 
 import re
 import warnings

@@ -1,4 +1,4 @@
-"""Steps by a kernel: they write what the formulas do, into the same memory, and only where they may."""
+"""Optimizer step kernels agree with the formulas, write to the same memory, and run only where permitted."""
 
 import pytest
 

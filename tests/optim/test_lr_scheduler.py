@@ -1,4 +1,4 @@
-"""Schedules: the rates that they set, states, and what they refuse."""
+"""Learning rate schedulers: rates, states, and refused arguments."""
 
 import copy
 import math

@@ -1,4 +1,4 @@
-"""Optimizers: groups, states, steps, and what they refuse; their formulas are compared in tests/parity."""
+"""Optimizers: groups, states, steps, and refused arguments; their formulas are compared in tests/parity."""
 
 import copy
 

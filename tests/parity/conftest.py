@@ -1,4 +1,4 @@
-"""Parity with PyTorch: the same calls in both, and the same answers.  Run by `make parity`."""
+"""Parity with PyTorch: the same calls give the same results in both.  Run by `make parity`."""
 
 import numpy as np
 import pytest

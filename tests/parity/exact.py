@@ -1,4 +1,4 @@
-"""Exact values and derivatives of elementwise functions, by mpmath: who is right where two libraries differ.
+"""Exact values and derivatives of elementwise functions, by mpmath: they decide where two libraries differ.
 
 `EXACT[name]` holds functions of mpmath numbers: the value, then the derivative by each operand (None: unknown).
 """

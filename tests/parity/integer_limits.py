@@ -1,4 +1,4 @@
-"""Operators on integers at the limits of their dtypes: the operands, and where both libraries differ."""
+"""Integer operators at the limits of their dtypes: the operands, and where both libraries differ."""
 
 import warnings
 from collections.abc import Iterator

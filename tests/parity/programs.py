@@ -1,4 +1,4 @@
-"""Programs of a library, `rg` or `torch`: the same answers, and kinds of errors, but for deviations that are named."""
+"""Run programs of a library, `rg` or `torch`: results and kinds of errors agree, except for listed deviations."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""PyTorch's functions without the warnings that they give."""
+"""PyTorch functions with their warnings suppressed."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Results show the memory of an input, or are it, where PyTorch's do: every operator, on inputs of several layouts."""
+"""Results share memory with an input, or are it, where PyTorch's are: every operator, on several layouts."""
 
 import warnings
 from functools import cache

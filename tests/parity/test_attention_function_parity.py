@@ -1,4 +1,4 @@
-"""multi_head_attention_forward compared with PyTorch's: outputs, weights and gradients, and what is refused."""
+"""multi_head_attention_forward compared with PyTorch's: outputs, weights, gradients, and refused arguments."""
 
 import inspect
 from itertools import product

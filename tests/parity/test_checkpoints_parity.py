@@ -1,4 +1,4 @@
-"""What torch.save writes comes back as what torch.load gives, without PyTorch."""
+"""Files written by torch.save load without PyTorch to the same objects as by torch.load."""
 
 import collections
 

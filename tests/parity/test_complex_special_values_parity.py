@@ -1,7 +1,7 @@
-"""Elementwise operators on complex numbers with special parts: values and gradients as in PyTorch.
+"""Elementwise operators on complex values with special parts: values and gradients as in PyTorch.
 
 Points where PyTorch's result is NaN are left out. So are gradients at infinite and NaN operands: annex G of the C
-standard leaves open what products and quotients of such numbers are, and a gradient is one.
+standard leaves open what products and quotients of such values are, and a gradient is one.
 """
 
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Making tensors, their dtypes, places and names: the same calls in both, and the same answers."""
+"""Creation operators, dtypes, devices and names: the same calls in both give the same results."""
 
 import warnings
 

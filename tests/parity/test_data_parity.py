@@ -1,4 +1,4 @@
-"""Batches hold the same, in the same containers, as PyTorch's."""
+"""Batches of data loaders contain the same values, in the same containers, as PyTorch's."""
 
 import collections
 

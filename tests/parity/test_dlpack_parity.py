@@ -1,4 +1,4 @@
-"""DLPack: memory goes to NumPy, PyTorch and JAX, and comes from them, without copies."""
+"""DLPack: memory is exchanged with NumPy, PyTorch and JAX without copies."""
 
 import jax.numpy as jnp
 import numpy as np

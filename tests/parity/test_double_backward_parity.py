@@ -1,4 +1,4 @@
-"""A gradient that is differentiated again depends on the inputs on which PyTorch's does, if only by zeros."""
+"""Gradients of gradients depend on the same inputs as PyTorch's, even if the derivative is zero."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Libraries over HIPS autograd, unedited: on retrograd they answer what they do on autograd."""
+"""Unmodified libraries built on HIPS autograd give the same results on retrograd."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What PyTorch's operator database lists as bad calls is refused here too: by name, before anything has changed."""
+"""Error inputs of PyTorch's operator database are refused here too: by name, before anything has changed."""
 
 import re
 

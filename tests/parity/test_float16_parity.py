@@ -1,4 +1,4 @@
-"""Half precision: no operator loses more digits than PyTorch does, which computes many of them in single precision."""
+"""Half precision: no operator is less accurate than PyTorch's, which computes many in single precision."""
 
 import warnings
 

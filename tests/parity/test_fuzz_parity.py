@@ -1,4 +1,4 @@
-"""The fuzzer itself: it finds planted faults, shrinks them to a few lines, and is silent where there are none."""
+"""The fuzzer itself: it finds seeded bugs, shrinks them to a few lines, and reports nothing without them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Graphs against torch.fx: the nodes of small programs, errors, dead code, patterns, parts, interpreters."""
+"""Graphs compared with torch.fx: nodes of small programs, errors, dead code, patterns, parts, interpreters."""
 
 import operator
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Programs traced in both libraries: what they return, however the graph is run, and the names of the nodes."""
+"""Programs traced in both libraries: their results, in every way to run the graph, and the names of the nodes."""
 
 import copy
 import dataclasses

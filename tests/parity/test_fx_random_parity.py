@@ -1,4 +1,4 @@
-"""Random graphs, built by hand in both libraries: run, interpreted, transformed, copied, stored, split and cleaned."""
+"""Random graphs, built by hand in both libraries: run, interpreted, transformed, copied, saved, split, dead code."""
 
 import copy
 import operator

@@ -1,8 +1,8 @@
-"""HIPS autograd's operators on integers, booleans and other kinds of numbers: the same values and dtypes here.
+"""HIPS autograd's operators on integers, booleans and other dtypes: the same values and dtypes here.
 
-Integers count as float64 here.  Where HIPS autograd takes integers, the answer is the same, and so is its dtype if that
-is floating.  Where HIPS refuses them (Python's integers, functions that return one integer), the answer is the one that
-it gives for the same numbers as floats.
+Integers count as float64 here.  Where HIPS autograd takes integers, the result is the same, and so is its dtype if
+that is floating.  Where HIPS refuses them (Python's integers, functions that return one integer), the result is that
+for the same values as floats.
 """
 
 import inspect

@@ -1,4 +1,4 @@
-"""Views in place, `x.unsqueeze_(0)`, compared with PyTorch's: elements, memory, gradients, versions, refusals."""
+"""In-place view methods such as `x.unsqueeze_(0)` compared with PyTorch: elements, memory, gradients, errors."""
 
 import pytest
 import torch

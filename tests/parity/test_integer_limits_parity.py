@@ -1,4 +1,4 @@
-"""Elementwise operators, reductions and scans on integers at the limits of their dtypes: as in PyTorch."""
+"""Elementwise operators, reductions and scans on integers at the limits of their dtypes agree with PyTorch."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Taylor mode: the same functions, series and answers as jax.experimental.jet."""
+"""Taylor mode: the same functions and series give the same results as jax.experimental.jet."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Custom operators against torch.library and its older face: values, gradients, versions, and kinds of errors."""
+"""Custom operators compared with both APIs of torch.library: values, gradients, versions, and kinds of errors."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Linear algebra beside PyTorch's: what phases do not change, equal eigenvalues, singular matrices, names, refusals."""
+"""Linear algebra compared with PyTorch: phase-independent results, equal eigenvalues, singular matrices, errors."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""lobpcg compared with PyTorch's: eigenvalues, projections on eigenvectors, gradients by A."""
+"""lobpcg compared with PyTorch's: eigenvalues, projections on eigenvectors, gradients with respect to A."""
 
 import inspect
 

@@ -1,4 +1,4 @@
-"""svd_lowrank and pca_lowrank compared with PyTorch's in what random numbers do not change."""
+"""svd_lowrank and pca_lowrank compared with PyTorch's, in results that do not depend on random projections."""
 
 import numpy as np
 import pytest

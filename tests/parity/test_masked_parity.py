@@ -1,4 +1,4 @@
-"""Masked reductions compared with PyTorch's: slices without any element, dtypes, masks that do not fit."""
+"""Masked reductions compared with PyTorch's: empty slices, dtypes, mismatched masks."""
 
 import warnings
 

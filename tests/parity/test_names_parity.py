@@ -1,7 +1,7 @@
-"""Every public function and method of PyTorch that subclasses of tensors may override has a namesake here.
+"""Every public function and method of PyTorch that tensor subclasses may override exists here under the same name.
 
-PyTorch lists these itself, which leaves out flags, types and tools of its compilers. What is left out on purpose stands
-in ABSENT, by the reason.
+PyTorch lists these itself; its list has no flags, types and compiler tools. Deliberate omissions are listed in
+ABSENT, by reason.
 """
 
 from functools import reduce

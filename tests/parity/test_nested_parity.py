@@ -1,4 +1,4 @@
-"""Nested tensors against torch.nested: the same programs give the same numbers, structures and kinds of errors."""
+"""Nested tensors compared with torch.nested: the same programs give the same values, structures and kinds of errors."""
 
 import pytest
 import torch

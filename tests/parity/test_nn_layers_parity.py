@@ -1,4 +1,4 @@
-"""All layers against PyTorch: the same weights and inputs give the same outputs, gradients, buffers and states."""
+"""All layers compared with PyTorch: equal weights and inputs give equal outputs, gradients, buffers and states."""
 
 import inspect
 

@@ -1,4 +1,4 @@
-"""Layers against PyTorch: the same weights and inputs give the same outputs and gradients."""
+"""Layers compared with PyTorch: the same weights and inputs give the same outputs and gradients."""
 
 import numpy as np
 import pytest

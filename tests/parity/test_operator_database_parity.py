@@ -1,4 +1,4 @@
-"""Every entry of PyTorch's operator database that has a counterpart here gives its results, on all of its samples."""
+"""Every entry of PyTorch's operator database with a counterpart here gives the same results, on all of its samples."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every operator that PyTorch has under the same name gives what PyTorch gives: values, dtypes, derivatives."""
+"""Every operator that PyTorch has under the same name gives PyTorch's values, dtypes and derivatives."""
 
 import operator
 import warnings

@@ -1,4 +1,4 @@
-"""Optimizers and schedules against PyTorch: the same gradients move the same parameters to the same place."""
+"""Optimizers and schedulers compared with PyTorch: the same gradients give the same parameters."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Parametrized weights and initial values against PyTorch."""
+"""Parametrized weights and initialization compared with PyTorch."""
 
 import numpy as np
 import pytest

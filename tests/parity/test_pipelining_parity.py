@@ -1,4 +1,4 @@
-"""Pipelines against torch.distributed.pipelining: splits, micro-batches, gradients in one pass and in two, orders."""
+"""Pipelines compared with torch.distributed.pipelining: splits, microbatches, whole and split gradients, orders."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""resize_ and resize_as_ compared with PyTorch's: elements, strides, what shares memory, what is refused."""
+"""resize_ and resize_as_ compared with PyTorch's: elements, strides, shared memory, refused calls."""
 
 import pytest
 import torch

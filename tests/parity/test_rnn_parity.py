@@ -1,4 +1,4 @@
-"""Recurrent networks against PyTorch: outputs, states, gradients, parameter names, packed sequences."""
+"""Recurrent networks compared with PyTorch: outputs, states, gradients, parameter names, packed sequences."""
 
 import numpy as np
 import pytest

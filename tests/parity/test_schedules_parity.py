@@ -1,4 +1,4 @@
-"""Orders of schedules that cross a rank several times, against torch.distributed.pipelining, which builds the same."""
+"""Orders of schedules with several stages per rank equal those that torch.distributed.pipelining builds."""
 
 import csv
 

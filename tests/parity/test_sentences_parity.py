@@ -1,4 +1,4 @@
-"""The example of a sentence encoder against BERT in transformers, on PyTorch: the same weights, the same vectors."""
+"""The sentence encoder example compared with BERT in transformers: the same weights give the same embeddings."""
 
 import importlib.util
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Elementwise operators on special values: as in PyTorch, or by mpmath's numbers right where PyTorch is wrong."""
+"""Elementwise operators on special values agree with PyTorch, or with mpmath where PyTorch is wrong."""
 
 from contextlib import suppress
 

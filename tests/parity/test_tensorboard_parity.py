@@ -1,4 +1,4 @@
-"""TensorBoard reads the event files."""
+"""TensorBoard reads the event files written by the summary writer."""
 
 import io
 

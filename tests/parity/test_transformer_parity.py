@@ -1,4 +1,4 @@
-"""Attention and transformers against PyTorch: outputs, gradients, parameter names."""
+"""Attention and transformers compared with PyTorch: outputs, gradients, parameter names."""
 
 import numpy as np
 import pytest

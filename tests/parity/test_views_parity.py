@@ -1,4 +1,4 @@
-"""Which functions and methods show the memory of their argument: a write to the result tells, in both libraries."""
+"""Functions and methods that return views of their argument in PyTorch do so here: a write to the result shows it."""
 
 import warnings
 

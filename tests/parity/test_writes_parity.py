@@ -1,6 +1,6 @@
 """In-place writes after the call of every operator: backward raises only where PyTorch's does, or gives its gradients.
 
-Where PyTorch refuses and ours does not, the gradients must be those of the program without the write.
+Where PyTorch refuses and retrograd does not, the gradients must be those of the program without the write.
 """
 
 from functools import cache

@@ -1,7 +1,7 @@
-"""What every transport does, as checks that run in each process of a launch; `test_transports.py` runs them.
+"""Checks that every transport must pass, run in each process of a launch by `test_transports.py`.
 
-As a script it runs all checks over the transport that is named, in every process, and the first rank prints as JSON
-what has failed: `mpiexec -n 3 python conformance.py mpi`.
+As a script it runs all checks over the named transport, in every process, and the first rank prints the failures as
+JSON: `mpiexec -n 3 python conformance.py mpi`.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""Steps of pipelines whose ranks are processes, beside the unsplit model in each: `test_over_processes.py` runs it.
+"""Compare pipelines whose ranks are processes with the unsplit model in each: `test_over_processes.py` runs it.
 
-python matrix.py TRANSPORT: in every process; the first rank prints as JSON what differs.
+python matrix.py TRANSPORT: in every process; the first rank prints the differences as JSON.
 """
 
 import json

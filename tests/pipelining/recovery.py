@@ -1,6 +1,6 @@
-"""Runs `recovery_script.py` and kills its processes: a few times for `test_recovery.py`, and often as a script.
+"""Run `recovery_script.py` and kill its processes: a few times for `test_recovery.py`, and often as a script.
 
-python -m tests.pipelining.recovery [TRANSPORT]...: kills over each transport, at random moments; how each went.
+python -m tests.pipelining.recovery [TRANSPORT]...: kill over each transport, at random moments; print the outcomes.
 """
 
 import os

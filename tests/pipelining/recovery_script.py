@@ -1,8 +1,8 @@
-"""Training with checkpoints, which can be killed at any moment and started again; `recovery.py` does so.
+"""Train with checkpoints; the run can be killed at any moment and restarted, as `recovery.py` does.
 
-python recovery_script.py FOLDER STEPS EVERY: checkpoints in FOLDER after every so many steps.  What is done is told
-line by line to the pipe FOLDER/notes.  A file FOLDER/kill-RANK-STEP with a number is a wish that the rank dies in the
-save of that step, before so many changes of the disk.
+python recovery_script.py FOLDER STEPS EVERY: checkpoints in FOLDER after every EVERY steps.  Events are written line
+by line to the pipe FOLDER/notes.  A file FOLDER/kill-RANK-STEP with a number requests that the rank kills itself in
+the save of that step, before that many changes of the disk.
 """
 
 import hashlib

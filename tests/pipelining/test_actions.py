@@ -1,4 +1,4 @@
-"""Actions and schedules print as text that reads back."""
+"""Actions and schedules print as text that can be parsed again."""
 
 import pickle
 

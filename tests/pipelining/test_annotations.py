@@ -1,4 +1,4 @@
-"""Split points that are noted on a model: calls add up, and copies have them."""
+"""Split points annotated on a model: calls accumulate, and copies preserve them."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""A pipe's graph with its own backward part, and the executor that runs it."""
+"""A pipe's graph with an explicit backward part, and the executor that runs it."""
 
 from operator import getitem
 

@@ -1,4 +1,4 @@
-"""Checkpoints: training goes on as if nothing had happened, in any layout, and nothing half-written is ever read."""
+"""Checkpoints: training resumes exactly, in any layout, and incomplete checkpoints are never read."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Stages follow their device: graphs name none."""
+"""Stages follow their device: graphs contain no device."""
 
 import pytest
 

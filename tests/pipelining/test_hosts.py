@@ -1,4 +1,4 @@
-"""The MPI transport between hosts: two network namespaces of this machine, which only a network connects."""
+"""The MPI transport between hosts: two network namespaces of this machine, connected only by a network."""
 
 import importlib.util
 import json

@@ -1,4 +1,4 @@
-"""Cutting models into stages: as a whole they compute and differentiate what the model does."""
+"""Models split into stages compute the model's results and gradients."""
 
 import gc
 import pickle

@@ -1,4 +1,4 @@
-"""Finding the loss in what a model returns, and models that return it."""
+"""Finding the loss among a model's outputs, and models that return it."""
 
 import pytest
 

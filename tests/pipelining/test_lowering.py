@@ -1,4 +1,4 @@
-"""Lowering puts every transfer where it belongs, and validation finds what is missing, wrong or stuck."""
+"""Lowering inserts every transfer at the right position; validation finds missing, wrong and deadlocked actions."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Splitting a batch into micro-batches and merging what comes of them."""
+"""Splitting a batch into microbatches and merging their results."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What a model writes, cut into stages: to buffers and parameters micro-batch by micro-batch, to inputs at the end."""
+"""Writes of split models: to buffers and parameters microbatch by microbatch, to inputs at the end."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""Pipelines whose ranks are processes train as the unsplit model does."""
+"""Pipelines whose ranks are processes train like the unsplit model."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Cutting a graph into stages of about equal work."""
+"""Partition of a graph into stages of about equal cost."""
 
 from itertools import combinations
 

@@ -1,4 +1,4 @@
-"""A model trained through a pipeline: the same numbers as unsplit, and errors that say where."""
+"""Training through a pipeline gives the results of the unsplit model, and errors that name the stage."""
 
 import inspect
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Planning: measured layers, the split under a memory limit, the choice of a schedule, and what is told of it."""
+"""Planning: measured layers, the split under a memory limit, the choice of a schedule, and the report."""
 
 import json
 from itertools import combinations

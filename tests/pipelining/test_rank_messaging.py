@@ -1,4 +1,4 @@
-"""What processes tell each other, over a post within this process: the ends of launches, and who is gone."""
+"""Messages between ranks, over a channel within this process: ends of launches, and lost ranks."""
 
 import threading
 from collections import deque

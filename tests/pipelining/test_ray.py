@@ -1,4 +1,4 @@
-"""What the Ray transport does without a cluster; `test_ray_cluster.py` has the rest."""
+"""The Ray transport without a cluster; `test_ray_cluster.py` covers the rest."""
 
 import importlib.util
 import os

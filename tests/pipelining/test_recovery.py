@@ -1,4 +1,4 @@
-"""Training that is killed goes on from its last checkpoint, and nothing shows that it was."""
+"""Killed training runs resume from their last checkpoint with the same results."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""Loss and gradients are those of the unsplit step: for every schedule, number of ranks, stages and micro-batches."""
+"""Loss and gradients equal those of the unsplit step: for every schedule, number of ranks, stages and microbatches."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Each schedule does everything once, in the order of its paper, with the memory and the bubble it promises."""
+"""Each schedule runs every action once, in the order of its paper, with the documented memory and bubble."""
 
 import pytest
 

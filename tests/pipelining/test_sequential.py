@@ -1,4 +1,4 @@
-"""A sequence of modules with a stage each."""
+"""A sequence of modules as a pipeline with one stage each."""
 
 import retrograd as rg
 from retrograd import nn

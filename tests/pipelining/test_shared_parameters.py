@@ -1,4 +1,4 @@
-"""Parameters that several stages use train as those of the unsplit model."""
+"""Parameters that several stages share are trained like those of the unsplit model."""
 
 import pickle
 

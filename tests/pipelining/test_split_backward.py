@@ -1,4 +1,4 @@
-"""The two halves of a stage's backward: together what stage_backward gives, each rule run in the half that wants it."""
+"""Split backward: both parts together equal stage_backward, and each rule runs in the part that needs it."""
 
 import tracemalloc
 import weakref

@@ -1,4 +1,4 @@
-"""Copies that wait to be fetched: none is written over before it is given up, and without room there are none."""
+"""The staging ring: no buffer is overwritten before it is released, and a full ring gives none."""
 
 import mmap
 from collections import deque

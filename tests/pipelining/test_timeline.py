@@ -1,4 +1,4 @@
-"""A timeline adds up, and its page, picture and trace show all of it and nothing from elsewhere."""
+"""Timelines: times add up, and page, picture and trace show all events and load nothing from elsewhere."""
 
 import html.parser
 import json

@@ -1,4 +1,4 @@
-"""The page of timelines in a browser: it zooms, tells, pins and switches, by mouse and by keys, without an error."""
+"""The timelines' page in a browser: zoom, tooltips, pins and switches work by mouse and keys, without an error."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""What every transport does: deliver each message to who waits for it, and never leave anyone waiting."""
+"""Every transport delivers each message to its receiver, and no rank waits forever."""
 
 import gc
 import importlib.util

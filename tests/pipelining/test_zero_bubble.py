@@ -1,4 +1,4 @@
-"""The simulator gives the figures that the zero-bubble paper printed."""
+"""The simulator reproduces the figures of the zero-bubble paper."""
 
 import json
 from pathlib import Path

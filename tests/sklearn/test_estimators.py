@@ -1,4 +1,4 @@
-"""The estimators do what scikit-learn expects of its own, and train the networks that they are given."""
+"""The estimators satisfy scikit-learn's conventions, and train the given networks."""
 
 import functools
 import pickle

@@ -1,4 +1,4 @@
-"""Chains in segments and under a budget: the plain gradients, as few repeated steps as promised, within memory."""
+"""Checkpointed chains, in segments and under a budget: exact gradients, few recomputed steps, limited memory."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""Checkpoints: the gradients of the plain function, for the memory of its arguments and one more run."""
+"""Checkpoints: the gradients of the plain function, for the memory of its arguments and one recomputation."""
 
 import gc
 import threading

@@ -1,4 +1,4 @@
-"""Checkpoints whose recomputation differs or fails say so; and the smaller parts of PyTorch's module."""
+"""Checkpoints whose recomputation differs or fails raise errors; the smaller parts of PyTorch's module."""
 
 import warnings
 

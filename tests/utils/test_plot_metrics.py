@@ -1,4 +1,4 @@
-"""Curves become pictures."""
+"""Metrics are plotted as curves."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Progress is told in a terminal, in logs and not at all, each as it should be."""
+"""Progress is shown as a bar in a terminal, as lines in logs, or not at all."""
 
 import io
 import sys

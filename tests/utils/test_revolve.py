@@ -1,4 +1,4 @@
-"""The binomial plan: as few repeated steps as can be, never more states than there is room for."""
+"""The binomial plan: the fewest recomputed steps, and never more saved states than allowed."""
 
 from functools import cache
 from math import comb

@@ -1,4 +1,4 @@
-"""Selective checkpoints: what a policy saves is not computed again, and nothing else changes."""
+"""Selective checkpoints: values that a policy saves are not recomputed, and nothing else changes."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""Event files hold what was added; read back here by a parser of its own, and in tests/parity by TensorBoard."""
+"""Event files contain what was added; read here by a separate parser, and in tests/parity by TensorBoard."""
 
 import struct
 import zlib

@@ -1,4 +1,4 @@
-"""Settings of the whole process are put back."""
+"""Process-wide settings are restored."""
 
 import sys
 

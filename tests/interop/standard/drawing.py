@@ -1,4 +1,4 @@
-"""Random arguments for functions of the array API standard, made of NumPy arrays and names of dtypes."""
+"""Random arguments for functions of the array API standard, as NumPy arrays and names of dtypes."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Random arguments of functions of each element, of those that make arrays, and of those of dtypes."""
+"""Random arguments of elementwise functions, creation functions and dtype functions."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What arrays of the standard do themselves: random operators, indexing, attributes and conversions."""
+"""Random operators, indexing, attributes and conversions of the standard's array objects."""
 
 import numpy as np
 

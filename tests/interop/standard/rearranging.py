@@ -1,4 +1,4 @@
-"""Random arguments of functions that move, choose, sort and reduce."""
+"""Random arguments of manipulation, searching, sorting and statistical functions."""
 
 import numpy as np
 

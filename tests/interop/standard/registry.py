@@ -1,4 +1,4 @@
-"""The programs: for each function of the standard, and each member of its arrays, what draws arguments of a call."""
+"""The registry of random calls: for each function and array member of the standard, a generator of arguments."""
 
 PROGRAMS = {}
 

@@ -1,4 +1,4 @@
-"""What activations compute: by their definitions, with masks and without care for overflow."""
+"""Reference implementations of activations: their definitions, with masks and without protection from overflow."""
 
 import math
 

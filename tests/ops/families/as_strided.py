@@ -1,4 +1,4 @@
-"""Windows, memory in other strides, and what is written into views."""
+"""Reference implementations of windows, strided views of memory, and scatter into views."""
 
 import numpy as np
 

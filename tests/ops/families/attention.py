@@ -1,4 +1,4 @@
-"""Attention with its weights as a whole."""
+"""Reference implementation of attention, which computes the whole weight matrix."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What the operators of the first hour compute: arithmetic, reductions, views, products, losses."""
+"""Reference implementations of arithmetic, reductions, views, products and losses."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Bessel functions: by their power series and integrals."""
+"""Reference implementations of Bessel functions: their power series and integrals."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Integers: by Python's own."""
+"""Reference implementations of integer operators: Python's own."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Convolutions, by their definition: one product for each place and tap."""
+"""Reference implementations of convolutions: one product for each position and tap."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Tensors made of numbers."""
+"""Reference implementations of creation operators."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Factorisations, against NumPy's and SciPy's, signs and phases included where these share LAPACK's."""
+"""Reference implementations of factorisations: NumPy's and SciPy's, with signs and phases if LAPACK is shared."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What distances compute: pair by pair."""
+"""Reference implementations of distances, pair by pair."""
 
 import numpy as np
 

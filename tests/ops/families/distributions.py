@@ -1,4 +1,4 @@
-"""Random numbers from distributions, and how they move with the parameters."""
+"""Reference implementations of samples from distributions, and of their derivatives by the parameters."""
 
 import numpy as np
 import scipy.special

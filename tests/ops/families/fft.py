@@ -1,4 +1,4 @@
-"""Fourier transforms, as products with matrices of powers of a root of unity."""
+"""Reference implementations of Fourier transforms: products with matrices of powers of a root of unity."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Rounding, signs, scaled sums, comparison within tolerances: by their definitions."""
+"""Reference implementations of rounding, signs, scaled sums and comparison within tolerances."""
 
 import math
 

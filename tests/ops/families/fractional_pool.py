@@ -1,4 +1,4 @@
-"""Fractional max pooling, window by window."""
+"""Reference implementation of fractional max pooling, window by window."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""The gamma function and its family: by Python's own, by series, and by Euler and Maclaurin's formula."""
+"""Reference implementations of gamma functions: Python's own, series, and the Euler-Maclaurin formula."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What counting computes: bin by bin."""
+"""Reference implementations of counting, bin by bin."""
 
 from itertools import pairwise
 

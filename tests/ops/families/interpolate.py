@@ -1,4 +1,4 @@
-"""Resizing and sampling, place by place."""
+"""Reference implementations of resizing and sampling, one position at a time."""
 
 import itertools
 import math

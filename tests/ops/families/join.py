@@ -1,4 +1,4 @@
-"""What joining and repeating makes."""
+"""Reference implementations of joining and repeating."""
 
 import itertools
 

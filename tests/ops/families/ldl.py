@@ -1,4 +1,4 @@
-"""Factorisations in LAPACK's packed forms, by LAPACK itself."""
+"""Reference implementations of factorisations in LAPACK's packed forms: LAPACK itself."""
 
 import numpy as np
 from scipy.linalg import lapack

@@ -1,4 +1,4 @@
-"""Some eigenpairs, of all that SciPy finds."""
+"""Reference implementation of lobpcg: some of the eigenpairs that SciPy finds."""
 
 import numpy as np
 from scipy import linalg

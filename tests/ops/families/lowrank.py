@@ -1,4 +1,4 @@
-"""Factorisations by random projections, of which signs are random."""
+"""Reference implementations of factorisations by random projections, whose signs are random."""
 
 RANDOM = "the signs of the factors are random: test_lowrank.py looks at their product"
 SIGNS = "the signs of the factors depend on random numbers, which differ between dtypes"

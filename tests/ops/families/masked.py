@@ -1,4 +1,4 @@
-"""What is done where masks are true."""
+"""Reference implementations of masked selection and writes."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Reductions under masks, by the elements that the masks leave, slice by slice."""
+"""Reference implementations of masked reductions: the unmasked elements, slice by slice."""
 
 import numpy as np
 from scipy import special

@@ -1,4 +1,4 @@
-"""Matrices turned, and made of vectors."""
+"""Reference implementations of flips of matrices, and of matrices built from vectors."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Attention, embeddings and dropout, by their definitions."""
+"""Reference implementations of attention, embeddings and dropout, by their definitions."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Norms and what is made of them, by their definitions."""
+"""Reference implementations of norms and operators derived from them, by their definitions."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Normalisation, by its definition, one mean and one variance at a time."""
+"""Reference implementations of normalisation: one mean and one variance at a time."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Orthogonal polynomials: by NumPy's, by SciPy's, and by their definitions with angles."""
+"""Reference implementations of orthogonal polynomials: NumPy's, SciPy's, and trigonometric definitions."""
 
 import numpy as np
 import scipy.special

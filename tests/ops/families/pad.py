@@ -1,4 +1,4 @@
-"""Padding, by NumPy."""
+"""Reference implementations of padding, by NumPy."""
 
 import numpy as np
 

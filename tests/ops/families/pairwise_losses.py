@@ -1,4 +1,4 @@
-"""Losses with margins, of pairs, of counts and of sequences, by loops over their definitions."""
+"""Reference implementations of losses with margins, of pairs, counts and sequences: loops over the definitions."""
 
 from itertools import groupby, product
 

@@ -1,4 +1,4 @@
-"""Pooling, window by window."""
+"""Reference implementations of pooling, window by window."""
 
 import itertools
 

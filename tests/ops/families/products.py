@@ -1,4 +1,4 @@
-"""Products of tensors, against NumPy's."""
+"""Reference implementations of tensor products: NumPy's."""
 
 from functools import reduce
 

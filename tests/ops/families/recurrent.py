@@ -1,4 +1,4 @@
-"""Steps of recurrent networks, one gate after the other; slopes by differences in complex steps."""
+"""Reference implementations of recurrent cells, gate by gate; derivatives by complex steps."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What reductions beside those of the basics compute."""
+"""Reference implementations of the reductions that basics.py lacks."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What scans, integrals and differences compute: element by element, or by NumPy."""
+"""Reference implementations of scans, integrals and differences: element by element, or NumPy's."""
 
 import numpy as np
 

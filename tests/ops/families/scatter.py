@@ -1,4 +1,4 @@
-"""What scattering and gathering compute: element by element, by their definitions."""
+"""Reference implementations of scattering and gathering, element by element."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Window functions."""
+"""Reference implementations of window functions."""
 
 import numpy as np
 import scipy.signal

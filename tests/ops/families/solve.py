@@ -1,4 +1,4 @@
-"""Systems of equations, inverses, determinants: by NumPy's and SciPy's own, or by what they must fulfil."""
+"""Reference implementations of linear systems, inverses and determinants: NumPy's and SciPy's, or an equation."""
 
 import numpy as np
 import scipy.linalg

@@ -1,4 +1,4 @@
-"""What sorting and searching compute, by Python's own sort and search."""
+"""Reference implementations of sorting and searching, by Python's own sort and search."""
 
 import bisect
 

@@ -1,4 +1,4 @@
-"""Error functions, the normal distribution, entropies, exponential integrals: by Python's own, series and integrals."""
+"""Reference implementations of error functions, entropies and exponential integrals: Python's, series, integrals."""
 
 import math
 from statistics import NormalDist

@@ -1,4 +1,4 @@
-"""The parts that tensors are split into."""
+"""Reference implementations of splitting."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What medians, modes, quantiles and covariances compute."""
+"""Reference implementations of medians, modes, quantiles and covariances."""
 
 from collections import Counter
 

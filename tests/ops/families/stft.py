@@ -1,4 +1,4 @@
-"""Short-time Fourier transforms, frame by frame."""
+"""Reference implementations of short-time Fourier transforms, frame by frame."""
 
 import numpy as np
 

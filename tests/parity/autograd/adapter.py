@@ -1,4 +1,4 @@
-"""The adapter of the parity scripts: a scenario runs in retrograd and in PyTorch, and what it observes must be equal.
+"""The adapter of the parity scripts: a scenario runs in retrograd and in PyTorch, and both results must be equal.
 
     @parity
     def test_gradients_accumulate(m):       # m is retrograd, then torch
@@ -6,9 +6,9 @@
         ...
         return x.grad, outcome(lambda: x.backward(m.ones(3)), "[3]", "[2]")
 
-An answer is plain data: tensors become lists, dtypes their names, floats six digits.  An error is its built-in kind,
-and the facts listed after the action must stand in the text of ours.  A difference that we know of is marked
-`@parity(known="why", ours="[True, 1.0]")`, with our answer as it prints; it fails when there is no difference any more.
+A result is plain data: tensors become lists, dtypes their names, floats six digits.  An error is its built-in kind, and
+our message must contain the facts listed after the action.  A known difference is marked
+`@parity(known="why", ours="[True, 1.0]")`, with our result as it prints; it fails if there is no difference any more.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""What the scripts of row A16 share: a checkpointed call, functions that count, a Function that saves."""
+"""Helpers of the scripts of row A16: a checkpointed call, functions that count, a Function that saves."""
 
 import functools
 

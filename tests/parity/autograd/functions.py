@@ -1,4 +1,4 @@
-"""Functions that the scripts of row A11 share, made for one library or the other."""
+"""Functions shared by the scripts of row A11, built for one library or the other."""
 
 from .adapter import data
 

@@ -1,4 +1,4 @@
-"""Row A1, backward(): roots, cotangents, inputs, what is freed, what is refused and in which words."""
+"""Row A1, backward(): roots, cotangents, inputs, freed graphs, refused calls and their messages."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Row A4 and fact 9, gradient edges: places in the graph that name a value, as input and as output of a pass."""
+"""Row A4 and fact 9, gradient edges: references to a value in the graph, as input and as output of a pass."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""Row A6 and facts 4, 5, accumulation: what is summed where, in which order, and in whose memory."""
+"""Row A6 and facts 4, 5, accumulation: which gradients are summed, in which order, and in whose memory."""
 
 import numpy as np
 

@@ -1,6 +1,6 @@
-"""Row A6 on random graphs: the same hooks run in the same order with the same gradients, whatever a pass is asked for.
+"""Row A6 on random graphs: the same hooks run in the same order with the same gradients, for all inputs of a pass.
 
-A program is a list of steps, printed when it fails.  Numbers are small integers, so that sums are exact.
+A program is a list of steps, printed when it fails.  Values are small integers, so that sums are exact.
 """
 
 import torch

@@ -1,4 +1,4 @@
-"""Row A6 and fact 13, gradients kept by retain_grad, and what a change in place does to them and to hooks."""
+"""Row A6 and fact 13, retain_grad: retained gradients and hooks after in-place writes."""
 
 from .adapter import leaf, logger, outcome, parity
 

@@ -1,4 +1,4 @@
-"""Row A7 and facts 2, 3, the graph: names, edges, metadata, what is saved, and a second walk."""
+"""Row A7 and facts 2, 3, the graph: names, edges, metadata, saved tensors, and a second backward pass."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""Row A8 and fact 1, version counters: who shares one, what counts as a change, and the error that names it."""
+"""Row A8 and fact 1, version counters: which tensors share one, what increments it, and the error that names it."""
 
 import pytest
 

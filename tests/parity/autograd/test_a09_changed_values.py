@@ -1,4 +1,4 @@
-"""Row A9: detaching, changes of saved values, out=, and what stays with a tensor that is written to."""
+"""Row A9: detaching, changes of saved tensors, out=, and attributes that survive a write."""
 
 import pytest
 

@@ -1,8 +1,8 @@
-"""Row A9: random programs of operations, views and writes in place do in retrograd what they do in PyTorch.
+"""Row A9: random programs of operations, views and in-place writes behave as in PyTorch.
 
-A program is text, a line a step, that runs line by line in both.  A line that is refused by one must be refused
-by the other, and has then done nothing.  At the end everything that can be seen of every value is compared:
-its elements, flags, version and gradients.
+A program is text, one step per line, that runs line by line in both.  A line that one library refuses must be refused
+by the other, without effect.  At the end everything observable of every value is compared: its elements, flags,
+version and gradients.
 """
 
 import math

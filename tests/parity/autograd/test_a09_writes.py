@@ -1,4 +1,4 @@
-"""Row A9: writes in place to a whole tensor and to part of one: values, gradients, flags, versions."""
+"""Row A9: in-place writes to a tensor and to a part of it: values, gradients, flags, versions."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Row A11, Function: what backward may return, and how often it is differentiable."""
+"""Row A11, Function: permitted results of backward, and how often it is differentiable."""
 
 import pytest
 

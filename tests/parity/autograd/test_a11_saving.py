@@ -1,4 +1,4 @@
-"""Row A11, Function: what is saved for backward, and how it comes back."""
+"""Row A11, Function: tensors saved for backward, and how they are restored."""
 
 from .adapter import data, leaf, outcome, parity
 from .functions import doubling, power

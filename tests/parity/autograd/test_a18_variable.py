@@ -1,4 +1,4 @@
-"""Row A18: Variable is a Tensor by another name, as in PyTorch."""
+"""Row A18: Variable is an alias of Tensor, as in PyTorch."""
 
 from .adapter import data, leaf, outcome, parity
 

@@ -1,4 +1,4 @@
-"""Row A21, threads: graphs built and walked by several at once lose no gradient, and their state stays apart."""
+"""Row A21, threads: concurrent graphs and backward passes lose no gradient, and thread state is separate."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""The adapter itself: a script that should fail does."""
+"""The adapter itself: scripts that should fail do fail."""
 
 import pytest
 

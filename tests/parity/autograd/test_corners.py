@@ -1,4 +1,4 @@
-"""Derivatives at ties, kinks, zeros and repeated places; the convention for complex numbers."""
+"""Derivatives at ties, kinks, zeros and repeated indices; the convention for complex numbers."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""lifelines: survival curves and regressions fitted by maximum likelihood, with the standard errors that it gives."""
+"""lifelines: survival curves and regressions fitted by maximum likelihood, with their standard errors."""
 
 import lifelines
 import numpy as np

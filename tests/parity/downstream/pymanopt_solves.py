@@ -1,4 +1,4 @@
-"""pymanopt: minima over manifolds by its autograd backend, with gradients and products with Hessians."""
+"""pymanopt: minima on manifolds by its autograd backend, with gradients and Hessian products."""
 
 import autograd.numpy as np
 import pymanopt

@@ -1,5 +1,5 @@
-"""One program over another library, its answers written to a file: `run.py PROGRAM FILE` on HIPS autograd, and with
-`retrograd` as third argument on retrograd, which then answers to the name of autograd."""
+"""Run a program that uses a library and write its results to a file: `run.py PROGRAM FILE` on HIPS autograd, and with
+`retrograd` as third argument on retrograd, which is then imported under the name autograd."""
 
 import importlib
 import sys

@@ -1,4 +1,4 @@
-"""Activations."""
+"""PyTorch's calls and known differences of activations."""
 
 import torch
 

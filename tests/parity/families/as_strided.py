@@ -1,4 +1,4 @@
-"""Windows, and memory in other strides."""
+"""PyTorch's calls and known differences of windows and strided views."""
 
 CALLS = {"unfold_dim": lambda x, dimension, size, step: x.unfold(dimension, size, step)}
 

@@ -1,4 +1,4 @@
-"""Arithmetic, reductions, views, products, losses."""
+"""PyTorch's calls and known differences of arithmetic, reductions, views, products and losses."""
 
 import torch
 

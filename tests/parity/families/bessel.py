@@ -1,4 +1,4 @@
-"""Bessel functions: PyTorch has no derivatives of most."""
+"""PyTorch's calls and known differences of Bessel functions: most have no derivative in PyTorch."""
 
 NO_GRADIENT = dict.fromkeys(
     [

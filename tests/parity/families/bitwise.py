@@ -1,4 +1,4 @@
-"""Operators on integers."""
+"""PyTorch's calls and known differences of integer operators."""
 
 import torch
 

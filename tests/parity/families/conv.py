@@ -1,4 +1,4 @@
-"""Convolutions."""
+"""PyTorch's calls of convolutions."""
 
 import torch
 

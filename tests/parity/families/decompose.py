@@ -1,4 +1,4 @@
-"""Factorisations.  Signs of vectors depend on the LAPACK at hand: PyTorch's get those of NumPy's."""
+"""PyTorch's calls of factorisations.  Signs of vectors depend on LAPACK, so PyTorch's are set to NumPy's."""
 
 import numpy as np
 import torch

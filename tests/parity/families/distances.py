@@ -1,4 +1,4 @@
-"""Distances: how PyTorch's are called where that differs."""
+"""PyTorch's calls of distances where they differ."""
 
 import torch
 

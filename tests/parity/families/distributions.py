@@ -1,4 +1,4 @@
-"""Random numbers from distributions; tests/parity/test_creation_parity.py compares their moments."""
+"""Samples from distributions: exempt, tests/parity/test_creation_parity.py compares their moments."""
 
 NO_COUNTERPART = {
     **dict.fromkeys(["binomial", "multinomial", "poisson", "sample_dirichlet", "standard_gamma"], "random"),

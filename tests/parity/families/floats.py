@@ -1,4 +1,4 @@
-"""Rounding, signs, scaled sums, comparison within tolerances."""
+"""PyTorch's calls and known differences of rounding, signs, scaled sums, comparison within tolerances."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Fractional max pooling, whose random numbers PyTorch differentiates nothing by."""
+"""Fractional max pooling: PyTorch does not differentiate with respect to its random samples."""
 
 NO_GRADIENT = {
     "fractional_max_pool2d": ("_random_samples",),

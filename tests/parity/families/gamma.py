@@ -1,4 +1,4 @@
-"""The gamma function and its family."""
+"""PyTorch's calls and known differences of the gamma functions."""
 
 import torch
 

@@ -1,3 +1,3 @@
-"""Counting: inputs that only ours differentiates by, or that PyTorch refuses to."""
+"""Histograms: inputs by which only retrograd differentiates, or which PyTorch refuses to differentiate."""
 
 NO_GRADIENT = {"bincount": ("weights",), "histogram": ("x", "weight")}

@@ -1,4 +1,4 @@
-"""Resizing and sampling."""
+"""PyTorch's calls and known differences of resizing and sampling."""
 
 from torch.nn import functional
 

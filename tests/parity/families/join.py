@@ -1,4 +1,4 @@
-"""Joining tensors, and laying them out against each other."""
+"""PyTorch's calls and known differences of joining and broadcasting tensors."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Memory that results share with inputs, and writes to it."""
+"""Known differences in memory that results share with inputs, and in writes to it."""
 
 _FOLLOWS = "of complex numbers PyTorch shows the memory; ours are copies that follow it, and refuse writes"
 _UNTRACKED = "PyTorch does not know that the results are views: its gradients are those of the memory before the write"

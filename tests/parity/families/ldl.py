@@ -1,4 +1,4 @@
-"""Factorisations of which PyTorch has no derivatives."""
+"""Factorisations without derivatives in PyTorch."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Dropout, embeddings, attention."""
+"""PyTorch's calls and known differences of dropout, embeddings and attention."""
 
 from torch.nn.functional import embedding_bag, scaled_dot_product_attention
 

@@ -1,4 +1,4 @@
-"""Norms and what is made of them."""
+"""PyTorch's calls and known differences of norms and operators derived from them."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Normalisation."""
+"""PyTorch's calls and known differences of normalisation."""
 
 from torch.nn.functional import batch_norm, instance_norm
 

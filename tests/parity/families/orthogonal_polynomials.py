@@ -1,4 +1,4 @@
-"""Orthogonal polynomials: PyTorch has no derivatives of them."""
+"""Orthogonal polynomials: they have no derivatives in PyTorch."""
 
 NO_GRADIENT = dict.fromkeys(
     [

@@ -1,4 +1,4 @@
-"""Losses with margins."""
+"""PyTorch's calls and known differences of losses with margins."""
 
 NO_COUNTERPART = {
     "ctc_loss": "PyTorch's gradient has that of log_softmax in it, and cannot be differentiated again",

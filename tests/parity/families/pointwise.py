@@ -1,4 +1,4 @@
-"""Arithmetic, functions of one number, choosing, conversion."""
+"""PyTorch's calls and known differences of arithmetic, elementwise functions, selection and conversion."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Pooling."""
+"""PyTorch's calls and known differences of pooling."""
 
 from torch.nn import functional
 

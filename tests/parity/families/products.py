@@ -1,4 +1,4 @@
-"""Products of tensors."""
+"""PyTorch's calls and known differences of tensor products."""
 
 import torch
 

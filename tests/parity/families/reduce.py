@@ -1,4 +1,4 @@
-"""Reductions: how PyTorch's are called where that differs, and what differs."""
+"""PyTorch's calls and known differences of reductions."""
 
 import torch
 

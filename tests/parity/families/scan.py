@@ -1,4 +1,4 @@
-"""Scans and differences: how PyTorch's are called where that differs, and what differs."""
+"""PyTorch's calls and known differences of scans and differences."""
 
 import torch
 

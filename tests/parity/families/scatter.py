@@ -1,4 +1,4 @@
-"""Gathering and scattering."""
+"""PyTorch's calls and known differences of gathering and scattering."""
 
 import torch
 

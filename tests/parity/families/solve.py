@@ -1,4 +1,4 @@
-"""Systems of equations, inverses, determinants."""
+"""PyTorch's calls and known differences of linear systems, inverses and determinants."""
 
 import torch
 

@@ -1,3 +1,3 @@
-"""Sorting and searching: inputs that only ours differentiates by."""
+"""Sorting and searching: inputs by which only retrograd differentiates."""
 
 NO_GRADIENT = {"unique": ("x",), "unique_consecutive": ("x",)}

@@ -1,4 +1,4 @@
-"""Error functions, entropies, exponential integrals."""
+"""PyTorch's calls and known differences of error functions, entropies and exponential integrals."""
 
 KNOWN = {
     ("sinc", "special"): "PyTorch's derivative cancels near 0: at 1e-8 it has no digit right",

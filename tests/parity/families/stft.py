@@ -1,4 +1,4 @@
-"""Short-time Fourier transforms, which PyTorch warns about without windows; masks of two inputs."""
+"""PyTorch's calls of short-time Fourier transforms, which warn without windows; masks of two inputs."""
 
 import torch
 import torch.masked

@@ -1,4 +1,4 @@
-"""vmap."""
+"""Parity cases of vmap."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""What the cases of the transforms are made of: each is a function of m, which is retrograd or PyTorch."""
+"""Helpers of the parity cases of transforms: each case is a function of m, which is retrograd or PyTorch."""
 
 import numpy as np
 

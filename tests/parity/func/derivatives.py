@@ -1,4 +1,4 @@
-"""grad, grad_and_value, vjp, jvp, linearize."""
+"""Parity cases of grad, grad_and_value, vjp, jvp, linearize."""
 
 from .common import bent, cube, whole, x
 

@@ -1,4 +1,4 @@
-"""jacrev, jacfwd, hessian."""
+"""Parity cases of jacrev, jacfwd, hessian."""
 
 from .common import bent, whole, x
 from .derivatives import in_mode, stale_view, tree

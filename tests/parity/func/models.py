@@ -1,4 +1,4 @@
-"""Modules and whole programs: functional_call, stack_module_state, per-sample gradients, ensembles, inner loops."""
+"""Parity cases of modules: functional_call, stack_module_state, per-sample gradients, ensembles, inner loops."""
 
 from itertools import pairwise
 

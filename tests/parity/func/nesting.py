@@ -1,4 +1,4 @@
-"""Every transform of every other, two and three deep, on functions from vectors to vectors."""
+"""Parity cases of nested transforms, two and three deep, on functions from vectors to vectors."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""functionalize, debug_unwrap."""
+"""Parity cases of functionalize and debug_unwrap."""
 
 from .common import x
 

@@ -1,4 +1,4 @@
-"""Lines that differentiate: backward, hooks, higher orders, transforms of functions."""
+"""Lines that differentiate: backward, hooks, higher orders, function transforms."""
 
 import re
 from collections.abc import Callable

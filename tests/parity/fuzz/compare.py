@@ -1,4 +1,4 @@
-"""In what two tensors, and the gradients of two runs, differ."""
+"""Comparison of two tensors, and of the gradients of two runs."""
 
 from collections.abc import Callable, Collection
 from contextlib import suppress

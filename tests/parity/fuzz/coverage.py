@@ -1,4 +1,4 @@
-"""Which operators occurred in random programs with a result that both libraries accepted."""
+"""Coverage: which operators occurred in random programs with a result that both libraries accepted."""
 
 import re
 from collections import Counter

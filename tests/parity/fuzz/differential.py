@@ -1,4 +1,4 @@
-"""A program in both libraries, line by line: the first difference, and the shortest program that has it."""
+"""Run a program in both libraries, line by line: the first difference, and the shortest program that has it."""
 
 import re
 import warnings

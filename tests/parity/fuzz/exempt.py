@@ -1,4 +1,4 @@
-"""What a program may differ in, and why."""
+"""Permitted differences of programs, and the reason for each."""
 
 import re
 

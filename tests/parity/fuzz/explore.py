@@ -1,4 +1,4 @@
-"""A random program, written while both libraries run it; its differences, shrunk and judged."""
+"""Generate a random program while both libraries run it; shrink and judge its differences."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

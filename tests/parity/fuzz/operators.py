@@ -1,4 +1,4 @@
-"""Calls of any registered operator that PyTorch has under a name of ours, after the operator's samples."""
+"""Calls of any registered operator that PyTorch has under the same name, based on the operator's samples."""
 
 from functools import cache, reduce
 from typing import Any

@@ -1,4 +1,4 @@
-"""Random choices that suit the tensors that a program has so far."""
+"""Random choices that suit the current tensors of a program."""
 
 from collections.abc import Sequence
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""The shortest program that has a difference."""
+"""Shrink a program with a difference to the shortest one that has it."""
 
 import re
 

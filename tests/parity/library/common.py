@@ -1,4 +1,4 @@
-"""What the cases of custom operators are made with: a function of the library m, `rg` or `torch`, each."""
+"""Helpers of the parity cases of custom operators: each case is a function of the library m, `rg` or `torch`."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""The newer face: register_autograd, its ctx, and how operators are called."""
+"""Parity cases of the newer API: register_autograd, its ctx, and calls of operators."""
 
 from .common import hooked, keep, leaf, newer, of_numpy, plain, twice, with_formula
 

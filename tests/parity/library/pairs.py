@@ -1,4 +1,4 @@
-"""The older face: prototype, kernel, and the pair of save and backward."""
+"""Parity cases of the older API: prototype, kernel, and the pair of save and backward."""
 
 from .common import hooked, leaf, of_numpy, older, plain, twice, with_pair
 

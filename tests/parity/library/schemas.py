@@ -1,4 +1,4 @@
-"""Schemas: which are read, which are refused, and what is inferred."""
+"""Parity cases of schemas: accepted, refused, and inferred ones."""
 
 import typing
 

@@ -1,4 +1,4 @@
-"""Libraries, and the functions that define and register by name."""
+"""Parity cases of libraries, and of the functions that define and register by name."""
 
 from .common import fresh, leaf, plain
 from .schemas import Scope

@@ -1,4 +1,4 @@
-"""Operators that write to their arguments."""
+"""Parity cases of operators that write to their arguments."""
 
 from .common import leaf, newer, plain
 

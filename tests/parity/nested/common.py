@@ -1,4 +1,4 @@
-"""What the cases of nested tensors are made of: each is a function of m, which is retrograd or PyTorch."""
+"""Helpers of the parity cases of nested tensors: each case is a function of m, which is retrograd or PyTorch."""
 
 from functools import partial
 

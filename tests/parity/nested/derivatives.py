@@ -1,4 +1,4 @@
-"""Which functions are differentiated, by the nested tensor and by what else they are given."""
+"""Differentiated functions of nested tensors, by the nested tensor and by the other inputs."""
 
 from .common import classes, functional, rows
 from .common import x as dense

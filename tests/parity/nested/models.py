@@ -1,4 +1,4 @@
-"""What models are made of, on a nested tensor of shape (3, j, 4), by f(m, x)."""
+"""Parts of models, on a nested tensor of shape (3, j, 4), as f(m, x)."""
 
 from .common import classes, functional, other, twin
 from .common import x as dense

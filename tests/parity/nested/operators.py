@@ -1,4 +1,4 @@
-"""Operators that act on each element or reduce, of a nested tensor of shape (3, j, 4), by f(m, x)."""
+"""Elementwise operators and reductions of a nested tensor of shape (3, j, 4), as f(m, x)."""
 
 from .common import functional, nested, other, twin
 from .common import x as dense

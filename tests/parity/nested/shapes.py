@@ -1,4 +1,4 @@
-"""Operators that arrange, join or choose, of a nested tensor of shape (3, j, 4), by f(m, x)."""
+"""Operators that rearrange, join or select, of a nested tensor of shape (3, j, 4), as f(m, x)."""
 
 from .common import x as dense
 

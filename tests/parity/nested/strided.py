@@ -1,4 +1,4 @@
-"""What PyTorch's strided layout, for components of any shape, has of each table, and some of what it has not."""
+"""Cases of each table that PyTorch's strided layout, for components of any shape, has, and some that it lacks."""
 
 STRIDED = {
     "unary": [

@@ -1,4 +1,4 @@
-"""Making nested tensors, asking them how they are made, and taking them apart."""
+"""Construction of nested tensors, their attributes, and unbinding."""
 
 from .common import ids, nested, rows, x
 

@@ -1,4 +1,4 @@
-"""One sample input through both libraries: in which aspects the results differ."""
+"""Run one sample input in both libraries, and compare the results by aspect."""
 
 import warnings
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""The entries of PyTorch's operator database that have a counterpart here, and how both are called."""
+"""The entries of PyTorch's operator database that have a counterpart here, and the calls of both."""
 
 import dis
 import types

@@ -1,4 +1,4 @@
-"""The bad calls of PyTorch's operator database: whether both libraries refuse them, and how."""
+"""The error inputs of PyTorch's operator database: whether both libraries refuse them, and with which error."""
 
 import re
 import warnings

@@ -1,7 +1,7 @@
-"""What differs from PyTorch, and why: (entry, aspect) -> reason.  An exemption that nothing needs fails a test.
+"""Differences from PyTorch, and why: (entry, aspect) -> reason.  An exemption that is not needed fails a test.
 
 Reasons are of four kinds: PyTorch's documentation leaves the result open, PyTorch is wrong (the reason says how that is
-known), NumPy's arrays lack something, or ours does more.
+known), NumPy arrays lack something, or retrograd supports more.
 """
 
 _RANDOM = "undefined: the result depends on random numbers"

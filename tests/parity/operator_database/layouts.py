@@ -1,4 +1,4 @@
-"""Samples with their tensors laid out otherwise: where PyTorch's result is contiguous, so is ours."""
+"""Samples with tensors in other memory layouts: where PyTorch's result is contiguous, so is ours."""
 
 import warnings
 from typing import Any

@@ -1,4 +1,4 @@
-"""A sample input with one library's function: its arguments, and the function of some of its tensors."""
+"""A sample input with one library's function: its arguments, and the function of selected tensors."""
 
 import random
 from collections.abc import Callable

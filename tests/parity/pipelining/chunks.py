@@ -1,4 +1,4 @@
-"""A batch split into micro-batches, and merged again."""
+"""Parity cases of splitting a batch into microbatches, and merging them."""
 
 from .common import numbers, pp, replicate
 

@@ -1,4 +1,4 @@
-"""What the programs share: the peer's package, and models with the same numbers in both libraries."""
+"""Helpers of the parity cases of pipelines: the peer's package, and models with the same weights in both libraries."""
 
 from types import SimpleNamespace
 

@@ -1,6 +1,6 @@
-"""Stages drawn by chance: outputs nested in any way, with or without gradients, and inputs of every kind.
+"""Random stages: outputs nested in any way, with or without gradients, and inputs of every kind.
 
-A draw is a function of its seed and of no library, so that both libraries get the same program.
+A stage is drawn from a seed and independently of the library, so that both libraries get the same program.
 """
 
 import random

@@ -1,4 +1,4 @@
-"""A stage's backward pass, whole and in halves."""
+"""Parity cases of a stage's backward pass, whole and split."""
 
 from .common import filled, numbers, pp
 from .splits import written

@@ -1,4 +1,4 @@
-"""In which order each rank computes, by the schedules that both have."""
+"""Parity cases of the order of computations per rank, for the schedules that both libraries have."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Models cut into stages: how many, with which parameters, and what the pipe answers."""
+"""Parity cases of models split into stages: number, parameters, and results of the pipe."""
 
 import optree
 

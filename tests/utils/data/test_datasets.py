@@ -1,4 +1,4 @@
-"""Datasets, samplers and batches: what comes, in which order, and what is refused."""
+"""Datasets, samplers and batches: their items, their order, and refused arguments."""
 
 import collections
 

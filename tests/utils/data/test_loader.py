@@ -1,4 +1,4 @@
-"""The loader: the same batches whoever reads, errors with their place, and workers that end."""
+"""The data loader: the same batches for any number of workers, errors with their index, and workers that end."""
 
 import gc
 import multiprocessing
