@@ -39,7 +39,7 @@ PLAIN = {
 
 
 class Switched(NamedTuple):
-    """Something that is measured with a tool off and on."""
+    """Something that is measured with a tool switched off and on."""
 
     what: str
     tool: str
@@ -60,7 +60,7 @@ AFTER = "chain, forward + backward, profiler off"  # in a process that profiled 
 
 
 class Library(NamedTuple):
-    """What the rows use of a library."""
+    """The functions of a library that the rows use."""
 
     m: Any
     gradcheck: Callable
@@ -69,7 +69,7 @@ class Library(NamedTuple):
 
 
 def tools_of(m: Any) -> Library:
-    """Those of retrograd or PyTorch."""
+    """Return the tools of retrograd or PyTorch."""
     autograd = m.autograd
     detect = getattr(autograd, "anomaly_mode", autograd).detect_anomaly
     tools = {"anomaly": detect, "profiler": importlib.import_module(f"{m.__name__}.autograd.profiler").profile}
@@ -84,7 +84,7 @@ SUBJECTS = {
 
 
 def checks(library: Library) -> dict[str, Callable[[], object]]:
-    """The functions to be timed: gradient checks."""
+    """Return the functions to be timed: gradient checks."""
     m = library.m
     m.manual_seed(0)
     w = m.randn(N, N, dtype=m.float64) / 10
@@ -105,7 +105,7 @@ def checks(library: Library) -> dict[str, Callable[[], object]]:
 
 
 def function(m: Any) -> Callable:
-    """A user's function."""
+    """Return a user-defined function."""
 
     class Square(m.autograd.Function):
         @staticmethod
@@ -122,7 +122,7 @@ def function(m: Any) -> Callable:
 
 
 def repeated(m: Any, square: Callable) -> Callable[[], None]:
-    """Many times a function, forward and backward."""
+    """Return many forward and backward passes of a function."""
     x, g = m.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True), m.ones(4)
 
     def run() -> None:
@@ -133,7 +133,7 @@ def repeated(m: Any, square: Callable) -> Callable[[], None]:
 
 
 def summed(m: Any, square: Callable) -> Callable[[], None]:
-    """The same with a sum behind it, whose own cost counts too."""
+    """Return many passes of a function followed by a sum, whose own cost is included."""
     x = m.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
 
     def run() -> None:
@@ -144,7 +144,7 @@ def summed(m: Any, square: Callable) -> Callable[[], None]:
 
 
 def step(m: Any) -> Callable[[], None]:
-    """Training steps of a network with three layers."""
+    """Return training steps of a network with three layers."""
     nn = m.nn
     model = nn.Sequential(nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 256))
     optimizer = m.optim.SGD(model.parameters(), lr=1e-3)
@@ -160,7 +160,7 @@ def step(m: Any) -> Callable[[], None]:
 
 
 def forward_chain(m: Any) -> Any:
-    """Multiplications of four numbers, each of the result of the one before."""
+    """Return a chain of multiplications of four numbers."""
     w = m.tensor([1.0, 1.00001, 0.99999, 1.0], requires_grad=True)
     y = m.tensor([1.0, 1.00001, 0.99999, 1.0])
     for _ in range(CHAIN):
@@ -169,7 +169,7 @@ def forward_chain(m: Any) -> Any:
 
 
 def work(library: Library) -> dict[str, Callable[[], object]]:
-    """Everything to be timed."""
+    """Return all work to be timed."""
     m = library.m
     return {
         **checks(library),
@@ -184,7 +184,7 @@ def work(library: Library) -> dict[str, Callable[[], object]]:
 
 
 def cases(name: str, threads: int) -> Callable[[str], Case | None]:
-    """The function from row, with " on" or " off" after those that are switched, to case."""
+    """Return a function from row, with " on" or " off" after switched ones, to case."""
     warnings.simplefilter("ignore")  # PyTorch's anomaly mode warns that it is slow
     subject = tools_of(library("retrograd" if name == "unprofiled" else name, threads))
     jobs = work(subject)
@@ -209,7 +209,7 @@ def cases(name: str, threads: int) -> Callable[[str], Case | None]:
 
 
 def on_beside_off(made: Table) -> Table:
-    """Each tool's rows on and off, by library; notes say what the tool adds."""
+    """Return each tool's rows on and off, by library; notes give the tool's overhead."""
     found = {row.name: row.samples for row in made.rows}
     rows, notes, fine = [], [], True
     for title, row in SWITCHED.items():
@@ -227,7 +227,7 @@ def on_beside_off(made: Table) -> Table:
 
 
 def report(options: argparse.Namespace) -> list[Table]:
-    """Both tables, and the cost of a profiler that is off again."""
+    """Return both tables, and the cost of a profiler that is off again."""
     rows = {title: {"PyTorch": budget} if budget else {} for title, (_, _, budget) in PLAIN.items()}
     plain = measured(Suite("Autograd's tools", __file__, rows, SUBJECTS, cases, "us", THREADS), options)
     both = {f"{title} {state}": {} for title in SWITCHED for state in ("off", "on")}

@@ -46,7 +46,7 @@ PRODUCT = "1000x1000 matrix product"
 
 
 def passes(m: ModuleType, function: Callable[..., Any], *shapes: tuple[int, ...]) -> Case:
-    """One forward and backward pass of a function of tensors of these shapes."""
+    """Return one forward and backward pass of a function of tensors of these shapes."""
     drawn = np.random.default_rng(0)
     inputs = [m.from_numpy(drawn.standard_normal(s, np.float32)).requires_grad_() for s in shapes]
     g = m.ones_like(function(*inputs))
@@ -64,7 +64,7 @@ def passes(m: ModuleType, function: Callable[..., Any], *shapes: tuple[int, ...]
 
 
 def cases(name: str, threads: int) -> Callable[[str], Case]:
-    """The function from row to case in a subject's process."""
+    """Return a function from row to case in a subject's process."""
     m = library(name, threads)
     functional = m.nn.functional
 
@@ -89,7 +89,7 @@ SUITE = Suite(
 
 
 def report(options: argparse.Namespace) -> list[Table]:
-    """One table."""
+    """Return one table."""
     return [measured(SUITE, options)]
 
 

@@ -29,7 +29,7 @@ BUILT = (".pyc", ".c", ".cpp", ".hpp", ".pxd")  # of a source tree: not in a whe
 
 
 def imported(rounds: int) -> Row:
-    """Seconds that an import takes in a new process, above those of the bare interpreter."""
+    """Return the seconds of an import in a new process, minus those of the bare interpreter."""
     packages = {name: KNOWN[name].package for name in NAMES}
     present = {name: MODULES.get(p, p) for name, p in packages.items() if versions([p])}
     samples: dict[str, list[float]] = {name: [] for name in present}
@@ -50,7 +50,7 @@ def imported(rounds: int) -> Row:
 
 
 def required(package: str, seen: dict[str, int]) -> dict[str, int]:
-    """The bytes of a package and of all that it requires, by package."""
+    """Return the bytes of a package and of all that it requires, by package."""
     name = re.sub(r"[-_.]+", "-", package).lower()
     if name in seen or not versions([name]):
         return seen
@@ -63,7 +63,7 @@ def required(package: str, seen: dict[str, int]) -> dict[str, int]:
 
 
 def holds(marker: str | None) -> bool:
-    """Whether a requirement is one of every installation on this machine."""
+    """Return whether a requirement applies to every installation on this machine."""
     if marker is None:
         return True
     from packaging.markers import Marker
@@ -72,20 +72,20 @@ def holds(marker: str | None) -> bool:
 
 
 def listed(package: str) -> int:
-    """The bytes of an installed package's files, without what has been compiled since."""
+    """Return the bytes of an installed package's files, without files compiled later."""
     files = metadata.files(package) or ()
     paths = [Path(str(f.locate())) for f in files if not str(f).endswith(".pyc")]
     return sum(path.stat().st_size for path in paths if path.exists())
 
 
 def ours() -> int:
-    """The bytes of our own package, as a wheel has it."""
+    """Return the bytes of retrograd itself, as in a wheel."""
     files = [path for path in SOURCE.rglob("*") if path.is_file() and path.suffix not in BUILT]
     return sum(path.stat().st_size for path in files)
 
 
 def sizes() -> tuple[Row, list[str]]:
-    """The bytes of installations, and what they consist of."""
+    """Return the bytes of installations, and their composition."""
     found = {name: required(KNOWN[name].package, {}) for name in NAMES}
     notes = [
         f"{name} installs {', '.join(f'{package} {size / 2**20:.1f}' for package, size in parts.items())} MiB"
@@ -97,7 +97,7 @@ def sizes() -> tuple[Row, list[str]]:
 
 
 def report(options: argparse.Namespace) -> list[Table]:
-    """Two tables of a row."""
+    """Return two tables of one row."""
     size, notes = sizes()
     return [
         Table("Import", "ms", [imported(options.rounds)], threads=1),

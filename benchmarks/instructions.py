@@ -35,7 +35,7 @@ COUNTED = re.compile(r"Collected : (\d+)")
 
 
 def counted(grad: bool, end: str, length: int) -> int:
-    """The instructions of one process."""
+    """Return the instructions of one process."""
     code = PROGRAM.format(grad=grad, end=end, length=length)
     environment = {**os.environ, **limits(1), "PYTHONHASHSEED": "0", "PYTHONMALLOC": "pymalloc"}
     with TemporaryDirectory() as folder:
@@ -47,7 +47,7 @@ def counted(grad: bool, end: str, length: int) -> int:
 
 
 def report(options: argparse.Namespace) -> list[Table]:
-    """Instructions per operation; without valgrind a note."""
+    """Return instructions per operation; without valgrind a note."""
     if shutil.which("valgrind") is None:
         return [
             Table(

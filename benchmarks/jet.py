@@ -22,14 +22,14 @@ JAX = Subject("jax", {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false", "JAX_PL
 
 
 def numbers(shape: tuple[int, ...]) -> Any:
-    """Numbers of about 1, alike in every process."""
+    """Return values of about 1, the same in every process."""
     import numpy as np
 
     return np.random.default_rng(0).normal(size=shape).astype("float32")
 
 
 def program(m: Any, name: str) -> tuple[Callable, Any, Any]:
-    """A function over a library, a point and a direction."""
+    """Return a function of a library, a point and a direction."""
     if name == PROGRAMS[0]:
         return lambda x: m.sin(m.exp(x)), m.asarray(numbers((4,)) * 0.3), m.asarray(numbers((4,)))
     weights = [m.asarray(numbers((64, 64)) / 8) for _ in range(3)]
@@ -46,13 +46,13 @@ def program(m: Any, name: str) -> tuple[Callable, Any, Any]:
 
 
 def call_of(row: str) -> tuple[str, int]:
-    """The program and the order of a row."""
+    """Return the program and the order of a row."""
     name, _, order = row.rpartition(", order ")
     return name, int(order)
 
 
 def taylor(row: str) -> Callable[[], object]:
-    """Our Taylor mode."""
+    """Return derivatives by retrograd's Taylor mode."""
     import retrograd as rg
 
     name, order = call_of(row)
@@ -61,7 +61,7 @@ def taylor(row: str) -> Callable[[], object]:
 
 
 def nested(row: str) -> Callable[[], object] | None:
-    """A derivative of a derivative of ..., by our forward mode."""
+    """Return the derivative of a derivative of ..., by retrograd's forward mode."""
     import retrograd as rg
 
     name, order = call_of(row)
@@ -78,7 +78,7 @@ def nested(row: str) -> Callable[[], object] | None:
 
 
 def jax(row: str, *, compiled: bool) -> Callable[[], object]:
-    """JAX's Taylor mode."""
+    """Return derivatives by JAX's Taylor mode."""
     import jax
     import jax.numpy as jnp
     from jax.experimental.jet import jet
@@ -103,7 +103,7 @@ CALLS: dict[str, Callable[[str], Callable[[], object] | None]] = {
 
 
 def cases(name: str, threads: int) -> Callable[[str], Case | None]:
-    """The function from row to case in a subject's process; ImportError if the library is not there."""
+    """Return a function from row to case in a subject's process; ImportError if the library is missing."""
     CALLS[name](f"{PROGRAMS[0]}, order 1")
 
     def case(row: str) -> Case | None:
@@ -114,7 +114,7 @@ def cases(name: str, threads: int) -> Callable[[str], Case | None]:
 
 
 def highest(found: Any) -> Any:
-    """The derivative of the highest order, which Taylor modes answer last."""
+    """Return the derivative of the highest order, which Taylor modes return last."""
     import numpy as np
 
     while isinstance(found, tuple | list):
@@ -135,7 +135,7 @@ SUITE = Suite(
 
 
 def report(options: argparse.Namespace) -> list[Table]:
-    """One table, without budgets."""
+    """Return one table, without budgets."""
     return [measured(SUITE, options)]
 
 

@@ -21,18 +21,18 @@ THREADS = 2
 
 
 def array(*shape: int, seed: int = 0) -> np.ndarray:
-    """Normal numbers, the same for everyone."""
+    """Return normal samples, the same for every subject."""
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
 def layer_norm(m: ModuleType) -> Callable[[Any], Any]:
-    """With weights that are learnt."""
+    """Return layer normalization with learned weights."""
     weight, bias = (m.from_numpy(array(SHAPE[1], seed=s)).requires_grad_(True) for s in (2, 3))
     return lambda x: m.nn.functional.layer_norm(x, SHAPE[1:], weight, bias)
 
 
 def cross_entropy(m: ModuleType) -> Callable[[Any], Any]:
-    """Of 512 classes."""
+    """Return the cross entropy of 512 classes."""
     target = m.from_numpy(np.random.default_rng(1).integers(0, SHAPE[1], SHAPE[0]))
     return lambda x: m.nn.functional.cross_entropy(x, target)
 
@@ -56,7 +56,7 @@ ROWS |= {"bias gradient": {"PyTorch": BUDGET}, "Adam step": {"PyTorch": BUDGET}}
 
 
 def adam(m: ModuleType) -> Callable[[], Any]:
-    """Of one matrix."""
+    """Return an Adam step on one matrix."""
     p = m.from_numpy(array(*SHAPE)).requires_grad_(True)
     p.grad = m.from_numpy(array(*SHAPE, seed=1))
     optimizer = m.optim.Adam([p])
@@ -69,7 +69,7 @@ def adam(m: ModuleType) -> Callable[[], Any]:
 
 
 def call_of(m: ModuleType, row: str) -> Callable[[], Any]:
-    """A row's call; it returns what must agree."""
+    """Return a row's call; its result must agree between subjects."""
     if row == "Adam step":
         return adam(m)
     x, g = m.from_numpy(array(*SHAPE)), m.from_numpy(array(*SHAPE, seed=1))
@@ -90,13 +90,13 @@ def call_of(m: ModuleType, row: str) -> Callable[[], Any]:
 
 
 def torch_case(m: ModuleType, row: str) -> Case:
-    """A row in retrograd or PyTorch."""
+    """Return a row's case in retrograd or PyTorch."""
     call = call_of(m, row)
     return Case(call, lambda: [converter(m)(call()).copy()])
 
 
 def in_jax(name: str) -> Callable[[Any], Any]:
-    """A function by its name here."""
+    """Return JAX's function for a name of retrograd's."""
     import jax
     import jax.numpy as jnp
 
@@ -121,7 +121,7 @@ def in_jax(name: str) -> Callable[[Any], Any]:
 
 
 def jax_case(row: str) -> Case | None:
-    """A row in JAX, compiled whole."""
+    """Return a row's case in JAX, compiled as a whole."""
     import jax
 
     name = row.removesuffix(BOTH_WAYS)
@@ -142,7 +142,7 @@ def jax_case(row: str) -> Case | None:
 
 
 def cases(name: str, threads: int) -> Callable[[str], Case | None]:
-    """The function from row to case in a subject's process."""
+    """Return a function from row to case in a subject's process."""
     m = library(name, threads)
     return jax_case if name == "JAX jit" else lambda row: torch_case(m, row)
 
@@ -158,7 +158,7 @@ SUITE = Suite(
 
 
 def report(options: argparse.Namespace) -> list[Table]:
-    """One table."""
+    """Return one table."""
     return [measured(SUITE, options)]
 
 

@@ -27,7 +27,7 @@ JOBS: dict[str, tuple[float | None, float | None]] = {
 
 
 def newer(m: Any) -> Callable:
-    """With `mutates_args`, and a formula by `register_autograd`."""
+    """Define the operator with `mutates_args`, and a formula by `register_autograd`."""
 
     def product(a, b):
         return a * b
@@ -46,7 +46,7 @@ def newer(m: Any) -> Callable:
 
 
 def older(m: Any) -> Callable:
-    """By the old API: a prototype, a kernel, and a pair of functions for the gradient."""
+    """Define the operator by the old API: a prototype, a kernel, and a pair of functions for the gradient."""
 
     def older(a, b): ...
 
@@ -70,7 +70,7 @@ def older(m: Any) -> Callable:
 
 
 def jobs(m: Any) -> Callable[[str], Callable[[], object] | None]:
-    """The function from a row, job and operator, to what is timed; PyTorch's old API no longer takes formulas."""
+    """Return a function from row, job and operator, to timed call; PyTorch's old API no longer accepts formulas."""
     operators = {"built in": m.mul, "new API": newer(m)}
     if m.__name__ == "retrograd":
         operators["old API"] = older(m)
@@ -92,7 +92,7 @@ def jobs(m: Any) -> Callable[[str], Callable[[], object] | None]:
 
 
 def cases(name: str, threads: int) -> Callable[[str], Case | None]:
-    """The function from row to case in a subject's process."""
+    """Return a function from row to case in a subject's process."""
     m = library(name, threads)
     made = jobs(m)
 
@@ -107,7 +107,7 @@ def cases(name: str, threads: int) -> Callable[[str], Case | None]:
 
 
 def beside_built_in(made: Table) -> Table:
-    """Our times again, each in that of the built-in operator."""
+    """Return retrograd's times again, divided by those of the built-in operator."""
     found = {row.name: row.samples.get("retrograd", ()) for row in made.rows}
     rows = []
     for name, taken in found.items():
@@ -120,7 +120,7 @@ def beside_built_in(made: Table) -> Table:
 
 
 def report(options: argparse.Namespace) -> list[Table]:
-    """Both beside PyTorch's, and ours beside our own built-in ones."""
+    """Return tables of both APIs compared with PyTorch's, and with retrograd's built-in operator."""
     rows: dict[str, dict[str, float]] = {}
     for what, (_, budget) in JOBS.items():
         for operator in OPERATORS:

@@ -32,18 +32,18 @@ MALLOC_TRIM = ctypes.CDLL(None).malloc_trim
 
 
 def status(field: str) -> int:
-    """A field of the kernel's account of this process, such as VmRSS, in KiB."""
+    """Return a field of the kernel's status of this process, such as VmRSS, in KiB."""
     with open("/proc/self/status") as file:
         return next(int(line.split()[1]) for line in file if line.startswith(field + ":"))
 
 
 def give_back_free_memory() -> None:
-    """Give the kernel what the allocator keeps."""
+    """Return the allocator's free memory to the operating system."""
     MALLOC_TRIM(0)
 
 
 def peak_during(step: Callable[[], object]) -> int:
-    """By how many KiB a step's peak lies above what was resident before it."""
+    """Return by how many KiB a step's peak exceeds the memory resident before it."""
     gc.collect()
     give_back_free_memory()  # it would hide part of the peak
     before = status("VmRSS")
@@ -60,7 +60,7 @@ SUBJECTS = subjects("retrograd", "PyTorch")
 
 
 def perceptron(m: ModuleType, layers: int) -> tuple[Any, Any]:
-    """A model and a function that runs one forward and backward pass of it."""
+    """Return a model and a function that runs one forward and backward pass of it."""
     nn = m.nn
     model = nn.Sequential(*[part for _ in range(layers) for part in (nn.Linear(WIDTH, WIDTH), nn.ReLU())])
     x = m.ones(BATCH, WIDTH)
@@ -68,18 +68,18 @@ def perceptron(m: ModuleType, layers: int) -> tuple[Any, Any]:
 
 
 def first_step(model: Any, step: Callable[[], None]) -> Callable[[], None]:
-    """No parameter has a gradient yet."""
+    """Prepare a first step: no parameter has a gradient yet."""
     return step
 
 
 def accumulating(model: Any, step: Callable[[], None]) -> Callable[[], None]:
-    """Every parameter has a gradient, to which the step adds."""
+    """Prepare an accumulating step: every parameter has a gradient, to which the step adds."""
     step()
     return step
 
 
 def after_zero_grad(model: Any, step: Callable[[], None]) -> Callable[[], None]:
-    """The gradients of a step before were set to None."""
+    """Prepare a step after the gradients of the last one were set to None."""
     step()
     model.zero_grad(set_to_none=True)
     return step
@@ -93,7 +93,7 @@ PEAKS = {
 
 
 def peak(m: ModuleType, row: str) -> int:
-    """The peak of one step in KiB."""
+    """Return the peak of one step in KiB."""
     if row in STEPS:
         step = step_of(m, row).call
         step()  # moments of Adam, and buffers of matrix products, are there from now on
@@ -108,20 +108,20 @@ def peak(m: ModuleType, row: str) -> int:
 
 
 def small_net(rg: ModuleType) -> tuple[list[Any], Callable[[], Any]]:
-    """Parameters, and a loss that uses each of them in several operators."""
+    """Return parameters, and a loss that uses each of them in several operators."""
     w, b = rg.randn(4, 4, requires_grad=True), rg.zeros(4, requires_grad=True)
     x = rg.ones(3, 4)
     return [w, b], lambda: (((x @ w + b).tanh() @ w).softmax(-1) ** 2).sum()
 
 
 def plain_step(rg: ModuleType) -> Callable[[], None]:
-    """backward(), which adds to .grad."""
+    """Run backward(), which adds to .grad."""
     _, loss = small_net(rg)
     return lambda: loss().backward()
 
 
 def in_place_step(rg: ModuleType) -> Callable[[], None]:
-    """backward(), and a step of gradient descent that writes to the parameters."""
+    """Run backward(), and a step of gradient descent that writes to the parameters."""
     params, loss = small_net(rg)
 
     def step() -> None:
@@ -135,13 +135,13 @@ def in_place_step(rg: ModuleType) -> Callable[[], None]:
 
 
 def penalty_step(rg: ModuleType) -> Callable[[], None]:
-    """grad(create_graph=True), then backward() through the gradients."""
+    """Run grad(create_graph=True), then backward() through the gradients."""
     params, loss = small_net(rg)
     return lambda: sum((g * g).sum() for g in rg.autograd.grad(loss(), params, create_graph=True)).backward()
 
 
 def stored_step(rg: ModuleType) -> Callable[[], None]:
-    """backward(create_graph=True), whose .grad holds the graph until it is cleared."""
+    """Run backward(create_graph=True), whose .grad holds the graph until it is cleared."""
     params, loss = small_net(rg)
     warnings.filterwarnings("ignore", "Using backward.. with create_graph=True")  # the step clears .grad itself
 
@@ -162,7 +162,7 @@ FLAT = {
 
 
 def grown_during(steps: int, step: Callable[[], object]) -> int:
-    """By how many KiB what is resident grows."""
+    """Return by how many KiB the resident memory grows."""
     before = status("VmRSS")
     for _ in range(steps):
         step()
@@ -170,9 +170,9 @@ def grown_during(steps: int, step: Callable[[], object]) -> int:
 
 
 def growth(rg: ModuleType, row: str) -> tuple[int, int]:
-    """The least growth of a block of steps in KiB, and that of all in live objects, without the cycle collector.
+    """Return the least growth of a block of steps in KiB, and of all live objects, without the cycle collector.
 
-    What leaks grows in every block. What grows in some is the allocator, which now and then takes a few pages more.
+    A leak grows in every block. Growth in only some blocks is the allocator, which occasionally takes a few pages.
     """
     step = FLAT[row](rg)
     gc.disable()
@@ -189,7 +189,7 @@ def growth(rg: ModuleType, row: str) -> tuple[int, int]:
 
 
 def answered(subject: str, row: str, threads: int) -> Any:
-    """What a fresh process measures; None where the subject is missing."""
+    """Return the measurement of a fresh process; None if the subject is missing."""
     process = Worker(__file__, subject, SUBJECTS[subject], threads)
     found = process.ask("check", row)[0]["values"] if process.ready is True else None
     process.close()
@@ -197,7 +197,7 @@ def answered(subject: str, row: str, threads: int) -> Any:
 
 
 def cases(name: str, threads: int) -> Callable[[str], Case]:
-    """The function from row to a case whose result is the peak of a step, or by how much memory grows."""
+    """Return a function from row to a case whose result is the peak of a step, or the growth of memory."""
     m = library(name, threads)
 
     def case(row: str) -> Case:
@@ -207,7 +207,7 @@ def cases(name: str, threads: int) -> Callable[[str], Case]:
 
 
 def peaks(rows: Iterable[str], title: str, options: argparse.Namespace, threads: int) -> Table:
-    """The peaks of steps, in bytes."""
+    """Return the peaks of steps, in bytes."""
     made = []
     for row in (row for row in rows if options.only in row):
         samples: dict[str, list[float]] = {name: [] for name in SUBJECTS if name not in options.without}
@@ -219,7 +219,7 @@ def peaks(rows: Iterable[str], title: str, options: argparse.Namespace, threads:
 
 
 def flat(options: argparse.Namespace) -> Table:
-    """The growth over many steps, and whether it is none."""
+    """Return the growth over many steps, and whether it is zero."""
     rows, notes, fine = [], [], True
     for row in (row for row in FLAT if options.only in row):
         kib, objects = answered("retrograd", row, 1)
@@ -231,7 +231,7 @@ def flat(options: argparse.Namespace) -> Table:
 
 
 def report(options: argparse.Namespace) -> list[Table]:
-    """The peaks of the steps of steps.py and of a deep network, and growth."""
+    """Return the peaks of the steps of steps.py and of a deep network, and growth."""
     steps = peaks(
         [row for row in STEPS if "chain" not in row],
         "Peak memory of a step, above the resident memory before it",

@@ -39,7 +39,7 @@ PADDED, JAGGED = "PyTorch, padded", "PyTorch, jagged"
 
 
 class Kind:
-    """How a library holds the batch: as nested tensors, or padded."""
+    """How a library represents the batch: as nested tensors, or padded."""
 
     def __init__(self, m: Any, padded: bool) -> None:
         self.drawn, self.pulled = np.random.default_rng(0), []
@@ -48,26 +48,26 @@ class Kind:
         self.mask = m.tensor(mask) if padded else None
 
     def batch(self, *after: int) -> Any:
-        """A leaf of random numbers."""
+        """Return a leaf of random values."""
         numbers = self.m.from_numpy(self.drawn.standard_normal((COUNT, max(LENGTHS), *after), np.float32))
         if self.padded:
             return numbers.requires_grad_()
         return self.nested([row[:n] for row, n in zip(numbers, LENGTHS, strict=True)]).requires_grad_()
 
     def nested(self, parts: list) -> Any:
-        """A nested tensor, in PyTorch of the jagged layout."""
+        """Return a nested tensor, in PyTorch of the jagged layout."""
         layout = {"layout": self.m.jagged} if self.m.__name__ == "torch" else {}
         return self.m.nested.nested_tensor(parts, **layout)
 
     def weights(self) -> list:
-        """Those of a layer and of a normalisation."""
+        """Return the weights of a layer and of a normalization."""
         m, n = self.m, FEATURES
         first = m.from_numpy(self.drawn.standard_normal((n, n), np.float32)) / n**0.5
         made = first, m.zeros(n), m.ones(n), m.zeros(n)
         return [w.requires_grad_() for w in made]
 
     def pull(self, out: Any, *leaves: Any) -> None:
-        """The backward pass, from ones; where padded, from zeros behind the components."""
+        """Run the backward pass, from ones; where padded, from zeros after the components."""
         seed = self.m.ones_like(out)
         if self.padded and out.shape[:2] == self.mask.shape:
             seed = self.mask.reshape(*self.mask.shape, *[1] * (out.ndim - 2)).to(out.dtype).expand(out.shape)
@@ -77,13 +77,13 @@ class Kind:
         self.pulled = leaves
 
     def norms(self) -> list:
-        """The norms of all gradients as one array; what padding adds to them is zero."""
+        """Return the norms of all gradients as one array; padding contributes zeros."""
         flat = [g.values() if g.is_nested else g for g in (leaf.grad for leaf in self.pulled)]
         return [np.array([float((g * g).sum()) ** 0.5 for g in flat])]
 
 
 def feed_forward(kind: Kind) -> Callable[[], object]:
-    """A dense layer, its activation and a normalisation."""
+    """Return runs of a dense layer, its activation and a normalization."""
     x, (w, b, gain, shift), f = kind.batch(FEATURES), kind.weights(), kind.functional
 
     def run() -> None:
@@ -94,12 +94,12 @@ def feed_forward(kind: Kind) -> Callable[[], object]:
 
 
 def by_heads(x: Any) -> Any:
-    """(batch, length, features) as (batch, heads, length, features of a head)."""
+    """Return (batch, length, features) as (batch, heads, length, features of a head)."""
     return x.unflatten(-1, (HEADS, FEATURES // HEADS)).transpose(1, 2)
 
 
 def attention(kind: Kind, causal: bool) -> Callable[[], object]:
-    """Scaled dot-product attention; where padded, without the keys behind the components."""
+    """Return runs of scaled dot-product attention; where padded, without the keys after the components."""
     leaves = [kind.batch(FEATURES) for _ in range(3)]
     mask = kind.mask[:, None, None, :] if kind.padded and not causal else None
 
@@ -111,13 +111,13 @@ def attention(kind: Kind, causal: bool) -> Callable[[], object]:
 
 
 def scores(kind: Kind) -> Callable[[], object]:
-    """Every query of a component times every key of it."""
+    """Return products of every query of a component with every key of it."""
     q, k = (kind.batch(HEADS, FEATURES // HEADS) for _ in range(2))
     return lambda: kind.pull(q.transpose(1, 2) @ k.transpose(1, 2).transpose(-2, -1), q, k)
 
 
 def softmax(kind: Kind) -> Callable[[], object]:
-    """Over the rows of each component; where padded, without those behind."""
+    """Return the softmax over the rows of each component; where padded, without those after."""
     x = kind.batch(FEATURES)
     behind = ~kind.mask[:, :, None] if kind.padded else None
 
@@ -129,14 +129,14 @@ def softmax(kind: Kind) -> Callable[[], object]:
 
 
 def total(kind: Kind) -> Callable[[], object]:
-    """The sum over the rows of each component; where padded, without those behind."""
+    """Return the sum over the rows of each component; where padded, without those after."""
     x = kind.batch(FEATURES)
     kept = kind.mask[:, :, None].to(x.dtype) if kind.padded else None
     return lambda: kind.pull((x * kept if kind.padded else x).sum(1), x)
 
 
 def padded(kind: Kind) -> Callable[[], object] | None:
-    """A padded batch of a nested tensor."""
+    """Return the padding of a nested tensor."""
     if kind.padded:
         return None
     x = kind.batch(FEATURES)
@@ -145,20 +145,20 @@ def padded(kind: Kind) -> Callable[[], object] | None:
 
 
 def added(kind: Kind) -> Callable[[], object]:
-    """Element by element."""
+    """Return an elementwise sum."""
     x, y = kind.batch(FEATURES), kind.batch(FEATURES)
     y = y if kind.padded else x.detach().requires_grad_()  # of jagged tensors made apart PyTorch adds none
     return lambda: kind.pull(x + y, x, y)
 
 
 def layer(kind: Kind) -> Callable[[], object]:
-    """A dense layer."""
+    """Return runs of a dense layer."""
     x, (w, b, _, _) = kind.batch(FEATURES), kind.weights()
     return lambda: kind.pull(kind.functional.linear(x, w, b), x, w, b)
 
 
 def small(kind: Kind) -> Callable[[], object]:
-    """What an operator costs beside its work."""
+    """Return an operator on a small batch, for its overhead."""
     a = kind.m.randn(3, 2) if kind.padded else kind.nested([kind.m.randn(2) for _ in range(3)])
     return lambda: a + a
 
@@ -178,7 +178,7 @@ CALLS: dict[str, Callable[[Kind], Callable[[], object] | None]] = {
 
 
 def cases(name: str, threads: int) -> Callable[[str], Case | None]:
-    """The function from row to case in a subject's process."""
+    """Return a function from row to case in a subject's process."""
     warnings.filterwarnings("ignore", module="torch")
     m = library(name, threads)
     m.nested = importlib.import_module(f"{m.__name__}.nested")
@@ -195,7 +195,7 @@ def cases(name: str, threads: int) -> Callable[[str], Case | None]:
 
 
 def budgets(row: str) -> dict[str, float]:
-    """Those of a row by peer."""
+    """Return the budgets of a row by peer."""
     return {peer: most for peer, most in zip((PADDED, JAGGED), BUDGETS[row], strict=True) if most}
 
 
@@ -205,7 +205,7 @@ SUITE = Suite(
 
 
 def report(options: argparse.Namespace) -> list[Table]:
-    """One table; its notes say what jagged tensors can't do."""
+    """Return one table; its notes list what jagged tensors can't do."""
     return [measured(SUITE, options)]
 
 

@@ -42,20 +42,20 @@ NESTED, PADDED = "retrograd, nested", "retrograd, padded"
 
 
 def texts() -> list[str]:
-    """What the public functions of some modules say of themselves."""
+    """Return the docstrings of the public functions of some modules."""
     functions = [getattr(module, name) for module in MODULES for name in getattr(module, "__all__", ())]
     return [text for function in functions if callable(function) and (text := inspect.getdoc(function))]
 
 
 def lengths(kind: str, count: int) -> list[int]:
-    """The numbers of words of so many "texts" or "sentences", with marks of punctuation, beginning and end."""
+    """Return the word counts of that many "texts" or "sentences", with punctuation and the start and end tokens."""
     found = texts() if kind == "texts" else [part for text in texts() for part in re.split(r"(?<=[.:])\s+", text)]
     words = [min(len(re.findall(r"\w+|[^\w\s]", text)) + 2, MOST) for text in found]
     return random.Random(0).sample(words, count)
 
 
 def encoder(m: Any, nested: bool) -> Any:
-    """The layers of the model."""
+    """Return the layers of the model."""
     layer = m.nn.TransformerEncoderLayer(384, 12, 1536, 0.0, "gelu", 1e-12, batch_first=True)
     options = {} if m.__name__ == "retrograd" else {"enable_nested_tensor": nested}
     parts = {
@@ -68,7 +68,7 @@ def encoder(m: Any, nested: bool) -> Any:
 
 
 def vectors(m: Any, model: Any, words: Any, places: Any, padding: Any = None) -> Any:
-    """Word numbers and their places (texts, words) to vectors (texts, width)."""
+    """Map word ids and their positions (texts, words) to vectors (texts, width)."""
     x = model["norm"](model["words"](words) + model["places"](places))
     x = model["layers"](x, src_key_padding_mask=padding)
     if padding is None:
@@ -78,7 +78,7 @@ def vectors(m: Any, model: Any, words: Any, places: Any, padding: Any = None) ->
 
 
 def batch(m: Any, counts: list[int], nested: bool) -> tuple:
-    """The inputs of `vectors`: nested or padded."""
+    """Return the inputs of `vectors`: nested or padded."""
     drawn = np.random.default_rng(1)
     words, places = [m.from_numpy(drawn.integers(0, 30522, n)) for n in counts], [m.arange(n) for n in counts]
     if nested and m.__name__ == "retrograd":
@@ -90,7 +90,7 @@ def batch(m: Any, counts: list[int], nested: bool) -> tuple:
 
 
 def cases(name: str, threads: int) -> Callable[[str], Case | None]:
-    """The function from row to case in a subject's process."""
+    """Return a function from row to case in a subject's process."""
     m, nested = library(name, threads), name.endswith("nested")
     if m.__name__ == "retrograd":
         importlib.import_module("retrograd.nested")
@@ -136,7 +136,7 @@ SUITE = Suite(
 
 
 def report(options: argparse.Namespace) -> list[Table]:
-    """One table."""
+    """Return one table."""
     return [measured(SUITE, options)]
 
 

@@ -43,13 +43,13 @@ DIMS = {"of all": None, "along rows": 1, "along columns": 0}
 
 @cache
 def vectors() -> list[np.ndarray]:
-    """Two vectors of positive float32 around 1, the same for NumPy and for us."""
+    """Return two vectors of positive float32 around 1, the same for NumPy and retrograd."""
     rng = np.random.default_rng(0)
     return [rng.uniform(0.5, 1.5, SIZE).astype(np.float32) for _ in range(2)]
 
 
 def elementwise(m: ModuleType, name: str) -> Callable[[], Any]:
-    """A call of one elementwise function."""
+    """Return a call of one elementwise function."""
     its, count = ELEMENTWISE[name]
     if m is np:
         return partial(getattr(np, its), *vectors()[:count])
@@ -57,7 +57,7 @@ def elementwise(m: ModuleType, name: str) -> Callable[[], Any]:
 
 
 def reduction(m: ModuleType, name: str, dim: int | None) -> Callable[[], Any]:
-    """A call of one reduction, of all, or of a square matrix along one dimension."""
+    """Return a call of one reduction, of all elements, or of a square matrix along one dimension."""
     array = vectors()[0].reshape(SIDE, SIDE)
     if dim is None and name == "sort":
         array, dim = array.ravel(), 0
@@ -76,43 +76,43 @@ def reduction(m: ModuleType, name: str, dim: int | None) -> Callable[[], Any]:
 
 
 def normal(m: ModuleType, *shape: int, dtype: str = "float32") -> Any:
-    """A leaf of normal numbers."""
+    """Return a leaf of normal samples."""
     array = np.random.default_rng(len(shape)).normal(size=shape).astype(dtype)
     return m.from_numpy(array).requires_grad_(True)
 
 
 def well_conditioned(m: ModuleType, n: int) -> Any:
-    """A square matrix that solving does not trouble."""
+    """Return a well-conditioned square matrix."""
     array = np.random.default_rng(1).normal(size=(n, n)).astype(np.float32) + n**0.5 * 2 * np.eye(n, dtype=np.float32)
     return m.from_numpy(array).requires_grad_(True)
 
 
 def einsum_of_matrices(m: ModuleType) -> Callable[[], Any]:
-    """Two matrices of 1,024 rows."""
+    """Return the product of two matrices of 1,024 rows."""
     a, b = normal(m, 1024, 1024), normal(m, 1024, 1024)
     return lambda: m.einsum("ij,jk->ik", a, b).sum().backward()
 
 
 def einsum_of_stacks(m: ModuleType) -> Callable[[], Any]:
-    """Attention's product: stacks of matrices, contracted along the last."""
+    """Return attention's product: stacks of matrices, contracted along the last dimension."""
     a, b = normal(m, 8, 256, 8, 64), normal(m, 8, 256, 8, 64)
     return lambda: m.einsum("bqhd,bkhd->bhqk", a, b).sum().backward()
 
 
 def convolution(m: ModuleType) -> Callable[[], Any]:
-    """A layer of 64 channels on images of 32 x 32."""
+    """Return a layer of 64 channels on images of 32 x 32."""
     x, w = normal(m, 16, 64, 32, 32), normal(m, 64, 64, 3, 3)
     return lambda: m.conv2d(x, w, padding=1).sum().backward()
 
 
 def solve(m: ModuleType) -> Callable[[], Any]:
-    """A system of 512 unknowns with 64 right sides."""
+    """Return a system of 512 unknowns with 64 right-hand sides."""
     a, b = well_conditioned(m, 512), normal(m, 512, 64)
     return lambda: m.linalg.solve(a, b).sum().backward()
 
 
 def svd(m: ModuleType) -> Callable[[], Any]:
-    """All three factors of a matrix of 256 rows and columns."""
+    """Return all three factors of a matrix of 256 rows and columns."""
     a = normal(m, 256, 256)
 
     def step() -> None:
@@ -139,12 +139,12 @@ ROWS: dict[str, Callable[[ModuleType], Callable[[], Any]]] = {
 
 
 def gradients_of(m: ModuleType, row: str) -> Case:
-    """A row of gradients; a call adds to those that are there."""
+    """Return a row of gradients; a call adds to the existing ones."""
     return Case(GRADIENTS[row][0](m))
 
 
 def cases(name: str, threads: int) -> Callable[[str], Case | None]:
-    """The function from row to case in a subject's process."""
+    """Return a function from row to case in a subject's process."""
     m = library(name, threads)
 
     def case(row: str) -> Case | None:
@@ -157,7 +157,7 @@ def cases(name: str, threads: int) -> Callable[[str], Case | None]:
 
 
 def values(m: ModuleType, row: str) -> Case:
-    """A row of values, which must agree with NumPy's."""
+    """Return the results of a row, which must agree with NumPy's."""
     call = ROWS[row](m)
     if m is np:
         return Case(call)
@@ -173,7 +173,7 @@ def values(m: ModuleType, row: str) -> Case:
 
 
 def beside_numpy(options: argparse.Namespace) -> Table:
-    """The rows that NumPy has too."""
+    """Return the rows that NumPy can also run."""
     both = {name: {} for row in ROWS for name in (row, BY_NUMPY + row)}
     suite = Suite(f"{SIZE:,} float32", __file__, both, subjects("retrograd"), cases)
     made = measured(suite, options)
@@ -187,7 +187,7 @@ def beside_numpy(options: argparse.Namespace) -> Table:
 
 
 def report(options: argparse.Namespace) -> list[Table]:
-    """The values, and the gradients."""
+    """Return tables of values and of gradients."""
     rows = {row: {"PyTorch": budget} for row, (_, budget) in GRADIENTS.items()}
     gradients = Suite("Gradients", __file__, rows, subjects("retrograd", "PyTorch"), cases)
     return [beside_numpy(options), measured(gradients, options)]

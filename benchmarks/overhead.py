@@ -19,7 +19,7 @@ LONG, LONGER = 100_000, 1_000_000
 
 
 class Row(NamedTuple):
-    """What is measured: the operands, what is recorded, and the share of PyTorch's time that it may take."""
+    """One measurement: the operands, which of them are recorded, and the budget as a share of PyTorch's time."""
 
     what: str  # "forward" or "backward" (forward and backward)
     dtype: str = "float32"
@@ -49,20 +49,20 @@ LONG_ROWS = {f"chain of {n:,}": Row("backward only", operations=n) for n in (LON
 
 
 def chain(w: Any, y: Any, n: int) -> Any:
-    """n multiplications, each of the result of the one before."""
+    """Run n multiplications, each of the result of the one before."""
     for _ in range(n):
         w = w * y
     return w
 
 
 def repeated(w: Any, y: Any, n: int) -> Any:
-    """n times the same multiplication."""
+    """Run the same multiplication n times."""
     for _ in range(n):
         w * y
 
 
 def eager(tensor: Callable[[str, bool], Any], row: Row) -> Callable[[], object]:
-    """The call of a library with tensors and `backward()`."""
+    """Return the call of a library with tensors and `backward()`."""
     w = tensor(row.dtype, "w" in row.recorded)
     y = 1.00001 if row.scalar else tensor(row.dtype, "y" in row.recorded)
     if row.what == "backward":
@@ -73,22 +73,22 @@ def eager(tensor: Callable[[str, bool], Any], row: Row) -> Callable[[], object]:
 
 
 def build_of_core() -> str:
-    """Which build of retrograd this process has imported."""
+    """Return which build of retrograd this process has imported."""
     return "pure" if sys.modules["retrograd.core.op"].__file__.endswith(".py") else "compiled"
 
 
 def tensors(m: Any) -> Callable[[Row], Callable[[], object]]:
-    """retrograd or PyTorch."""
+    """Return the case of retrograd or PyTorch."""
     return partial(eager, lambda dtype, grad: m.tensor(VALUES, dtype=getattr(m, dtype), requires_grad=grad))
 
 
 def arrays(np: Any) -> Callable[[Row], Callable[[], object] | None]:
-    """The floor: arrays alone, which record nothing."""
+    """Return the lower bound: plain arrays, without recording."""
     return lambda row: None if row.recorded else eager(lambda dtype, grad: np.array(VALUES, dtype), row)
 
 
 def hips(autograd: Any) -> Callable[[Row], Callable[[], object] | None]:
-    """HIPS autograd, which records inside `make_vjp`; without it, its functions are wrappers of NumPy's."""
+    """Return the case of HIPS autograd, which records inside `make_vjp`; outside, its functions only wrap NumPy's."""
     import autograd.numpy as anp
     from autograd.core import make_vjp
     from autograd.numpy.numpy_boxes import ArrayBox  # noqa: F401 (arrays are differentiable once it is imported)
@@ -118,7 +118,7 @@ SUBJECTS = {
 
 
 def cases(name: str, threads: int) -> Callable[[str], Case | None]:
-    """The function from row to case in a subject's process."""
+    """Return a function from row to case in a subject's process."""
     m = library("retrograd" if name == "pure" else name, threads)
     if name in ("retrograd", "pure") and build_of_core() != ("pure" if name == "pure" else "compiled"):
         raise ImportError("a compiled build")
@@ -136,7 +136,7 @@ def cases(name: str, threads: int) -> Callable[[str], Case | None]:
 
 
 def growth(options: argparse.Namespace) -> Table:
-    """The time per operation of a backward pass over chains of two lengths, which must not grow by half."""
+    """Return the time per operation of a backward pass over chains of two lengths, which must not grow by half."""
     few = argparse.Namespace(rounds=2, only="", without=options.without)
     chosen = {name: s for name, s in SUBJECTS.items() if name in ("retrograd", "pure", "PyTorch")}
     made = measured(Suite("Backward only", __file__, {row: {} for row in LONG_ROWS}, chosen, cases, unit="us"), few)
@@ -149,7 +149,7 @@ def growth(options: argparse.Namespace) -> Table:
 
 
 def report(options: argparse.Namespace) -> list[Table]:
-    """Operations, and long chains."""
+    """Return tables of operations, and of long chains."""
     rows = {title: {"PyTorch": row.budget} if row.budget else {} for title, row in ROWS.items()}
     made = measured(Suite("One operation on 4 elements", __file__, rows, SUBJECTS, cases, unit="us"), options)
     return [made, growth(options)]

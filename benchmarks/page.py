@@ -27,7 +27,7 @@ PLACE = re.compile(r"<!-- (\w+) -->\n.*?<!-- end of \1 -->", re.DOTALL)
 
 
 def filled(text: str, figures: dict[str, dict[str, Any]]) -> str:
-    """A page's text with the tables of these benchmarks."""
+    """Return a page's text with the tables of these benchmarks filled in."""
 
     def place(match: re.Match[str]) -> str:
         name = match[1]
@@ -39,14 +39,14 @@ def filled(text: str, figures: dict[str, dict[str, Any]]) -> str:
 
 
 def tables(name: str, found: dict[str, Any]) -> str:
-    """A benchmark's picture, its tables, and on what they were measured."""
+    """Return a benchmark's picture, its tables, and the machine they were measured on."""
     picture = [f"![{DRAWN[name]}](images/benchmarks/{name}.svg)"] if name in DRAWN else []
     made = [as_markdown(as_table(table)) for table in found["tables"]]
     return "\n\n".join([*picture, *made, f"Measured on {said(found)}."])
 
 
 def pictures(figures: dict[str, dict[str, Any]]) -> None:
-    """Draw those that are drawn; of several tables the curves, else the first."""
+    """Draw the pictures; of several tables the curves, else the first."""
     IMAGES.mkdir(parents=True, exist_ok=True)
     for name in DRAWN:
         if name in figures:
@@ -56,7 +56,7 @@ def pictures(figures: dict[str, dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    """Every page, and the pictures."""
+    """Fill in every page, and draw the pictures."""
     figures = {path.stem: json.loads(path.read_text()) for path in sorted(FIGURES.glob("*.json"))}
     for page in PAGES:
         page.write_text(filled(page.read_text(), figures))

@@ -15,14 +15,14 @@ COPY, PRODUCT = "copy of 64 MiB", f"{SIZE:,} x {SIZE:,} matrix product, float32"
 
 
 class Peaks(NamedTuple):
-    """Per second."""
+    """The machine's peaks per second."""
 
     flops: float
     bytes: float
 
 
 def cases(name: str, threads: int) -> Callable[[str], Case]:
-    """A copy, and a product into memory that is there."""
+    """Return a copy, and a matrix product into existing memory."""
     m = library(name, threads)
     ours = m.from_numpy if name == "PyTorch" else (lambda x: x)
     import numpy as np
@@ -39,7 +39,7 @@ def cases(name: str, threads: int) -> Callable[[str], Case]:
 
 
 def table(options: argparse.Namespace, threads: int) -> Table:
-    """The times of both."""
+    """Return the times of both."""
     suite = Suite(
         "Machine peaks",
         __file__,
@@ -57,13 +57,13 @@ def table(options: argparse.Namespace, threads: int) -> Table:
 
 
 def of(made: Table, name: str = "NumPy") -> Peaks:
-    """What the least times come to."""
+    """Return the peaks computed from the least times."""
     copied, product = (min(row.samples[name]) for row in made.rows)
     return Peaks(2 * SIZE**3 / product, 2 * COPIED / copied)
 
 
 def report(options: argparse.Namespace) -> list[Table]:
-    """One table."""
+    """Return one table."""
     return [table(options, options.threads or 2)]
 
 

@@ -40,7 +40,7 @@ LAUNCHED = "PIPELINES_RANK"  # the rank of a process that a worker has started
 
 
 def encoder(nn: Any) -> Any:
-    """The model, of a library's `nn`."""
+    """Return the model, built from a library's `nn`."""
     layers = [
         nn.TransformerEncoderLayer(WIDTH, HEADS, 4 * WIDTH, 0.0, "gelu", batch_first=True, norm_first=True)
         for _ in range(LAYERS)
@@ -49,7 +49,7 @@ def encoder(nn: Any) -> Any:
 
 
 def numbered(tensor: Callable[[Any], Any], model: Any, no_grad: Callable[[], Any]) -> tuple[Any, Any]:
-    """Give a model the weights that every subject has; the batch and its target."""
+    """Set the weights that every subject uses; return the batch and its target."""
     import numpy as np
 
     drawn = np.random.default_rng(0)
@@ -64,7 +64,7 @@ def numbered(tensor: Callable[[Any], Any], model: Any, no_grad: Callable[[], Any
 
 
 def checked(model: Any, step: Callable[[], Any], every: Callable[[dict[str, float]], list[Any]]) -> dict[str, Any]:
-    """The loss of a step, and what its gradients come to; `every` gathers a dict from all ranks."""
+    """Return the loss of a step, and a summary of its gradients; `every` gathers a dict from all ranks."""
     loss = step()
     mine = {n: float((p.grad * p.grad).sum().detach()) for n, p in model.named_parameters() if p.grad is not None}
     norms = {name: norm for part in every(mine) for name, norm in part.items()}
@@ -72,7 +72,7 @@ def checked(model: Any, step: Callable[[], Any], every: Callable[[dict[str, floa
 
 
 def forgetful(model: Any, step: Callable[[], Any]) -> Callable[[], Any]:
-    """A step that starts without gradients."""
+    """Return a step that starts without gradients."""
 
     def run() -> Any:
         for parameter in model.parameters():
@@ -86,7 +86,7 @@ def forgetful(model: Any, step: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def unsplit(name: str) -> Callable[[str], Any]:
-    """A whole model in one process."""
+    """Run a whole model in one process."""
     lib = library("retrograd" if name == UNSPLIT else "PyTorch", 1)
     model = encoder(lib.nn)
     x, y = numbered(lib.from_numpy, model, lib.no_grad)
@@ -112,7 +112,7 @@ def unsplit(name: str) -> Callable[[str], Any]:
 def answers(
     model: Any, rows: dict[str, Callable[[], Any]], every: Callable[[Any], list[Any]], meet: Callable[[], Any]
 ) -> Callable[[tuple[str, str]], Any]:
-    """What a worker says: to "check" what must agree, else seconds and the share that it has waited for a core."""
+    """Answer for a worker: to "check" the values that must agree, else seconds and the share of waiting for a core."""
 
     def sample(request: tuple[str, str]) -> Any:
         what, row = request
@@ -129,13 +129,13 @@ def answers(
 
 
 def waited() -> float:
-    """Seconds that this process has been ready to run, and had no core."""
+    """Return the seconds that this process was ready to run, but had no core."""
     with open("/proc/self/schedstat") as file:
         return int(file.read().split()[1]) / 1e9
 
 
 def over_mpi() -> Callable[[str], Any]:
-    """A rank among those that mpiexec has started."""
+    """Run one of the ranks that mpiexec has started."""
     from mpi4py import MPI
 
     import retrograd as rg
@@ -162,7 +162,7 @@ def over_mpi() -> Callable[[str], Any]:
 
 
 def with_torch() -> Callable[[str], Any]:
-    """A rank of torch.distributed.pipelining; they meet in a file."""
+    """Run a rank of torch.distributed.pipelining; the ranks connect through a file."""
     torch = library("PyTorch", 1)
     import torch.distributed as dist
     from torch.distributed import pipelining
@@ -214,7 +214,7 @@ def mpi_group() -> None:
 
 
 def mpi_rank() -> None:
-    """Rank 0 reads rows and passes them on; the others look for them now and then, without using the core."""
+    """Let rank 0 read rows and pass them on; the others poll for them, without using the core."""
     from mpi4py import MPI
 
     comm, sample = MPI.COMM_WORLD, over_mpi()
@@ -263,14 +263,14 @@ def torch_group() -> None:
 
 
 def torch_rank() -> None:
-    """A rank that a worker has started."""
+    """Run a rank that a worker has started."""
     sample = with_torch()
     for line in sys.stdin:
         told(sample(asked(line)))
 
 
 def whole(name: str) -> None:
-    """A model in one process."""
+    """Run a model in one process."""
     sample = unsplit(name)
     print("true", flush=True)
     for line in sys.stdin:
@@ -278,18 +278,18 @@ def whole(name: str) -> None:
 
 
 def asked(line: str) -> tuple[str, str]:
-    """What is asked of which row."""
+    """Return a request's job and row."""
     what, row = json.loads(line)
     return what, row
 
 
 def told(value: Any) -> None:
-    """The answer."""
+    """Print the answer."""
     print(json.dumps({"value": value}), flush=True)
 
 
 def longest(found: list[Any]) -> Any:
-    """Of several ranks' samples the most of each; of their checks the one with the loss."""
+    """Return the maximum of several ranks' samples; of their checks the one with the loss."""
     if any(one is None for one in found):
         return None
     if isinstance(found[0], dict):
@@ -326,7 +326,7 @@ def compare(workers: dict[str, Any]) -> None:
 
 
 def undisturbed(worker: Any, row: str) -> Any:
-    """The sample that has waited least for a core, of as many as it takes."""
+    """Return the sample that has waited least for a core, of as many as it takes."""
     best = None
     for _ in range(TRIES):
         taken = worker.ask("sample", row)
@@ -358,7 +358,7 @@ def report(options: argparse.Namespace) -> list[Table]:
 
 
 def taken_in_turn(workers: dict[str, Worker], rounds: int) -> tuple[dict, dict]:
-    """Seconds, and the shares of waiting in percent, by subject and row."""
+    """Return seconds, and the shares of waiting in percent, by subject and row."""
     times: dict[tuple[str, str], list[float]] = {}
     waits: dict[tuple[str, str], list[float]] = {}
     for number in range(rounds):

@@ -26,7 +26,7 @@ LENGTH, CLASSES, HEADS = 64, 64, 4
 
 
 def chain(width: int, examples: int = 1024) -> tuple[Any, tuple, Any, Callable]:
-    """Eight linear layers: a model, its arguments, a target and the loss."""
+    """Return eight linear layers: a model, its arguments, a target and the loss."""
     import retrograd as rg
 
     nn = rg.nn
@@ -36,7 +36,7 @@ def chain(width: int, examples: int = 1024) -> tuple[Any, tuple, Any, Callable]:
 
 
 def transformer(width: int, examples: int = 32) -> tuple[Any, tuple, Any, Callable]:
-    """Four encoder layers between an embedding and a classifier of every token."""
+    """Return four encoder layers between an embedding and a classifier of every token."""
     import retrograd as rg
 
     nn = rg.nn
@@ -62,7 +62,7 @@ MODELS: dict[str, Callable[[], tuple[Any, tuple, Any, Callable]]] = {
 
 
 def measure(transport: str, rounds: int) -> dict[str, list[tuple[float, float]]]:
-    """By row, for each round the seconds of a step as planned and as measured."""
+    """Return by row, for each round, the seconds of a step as planned and as measured."""
     found: dict[str, list[tuple[float, float]]] = {}
     for name, make in MODELS.items():
         example = make()
@@ -72,7 +72,7 @@ def measure(transport: str, rounds: int) -> dict[str, list[tuple[float, float]]]
 
 
 def step(transport: str, schedule: str, model: Any, args: tuple, target: Any, loss_fn: Callable) -> tuple[float, float]:
-    """The seconds of a step, as planned and as measured."""
+    """Return the seconds of a step, as planned and as measured."""
     from retrograd.pipelining import Pipeline, plan
 
     told = {"loss_fn": loss_fn, "transport": transport}
@@ -86,7 +86,7 @@ def step(transport: str, schedule: str, model: Any, args: tuple, target: Any, lo
 
 
 def report(options: argparse.Namespace) -> list[Table]:
-    """Planned beside measured, and how far off that is."""
+    """Return a table of planned and measured times, and their ratio."""
     steps, errors = [], []
     for transport in TRANSPORTS:
         for name, rounds in measured(__file__, transport, options.rounds).items():

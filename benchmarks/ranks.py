@@ -13,7 +13,7 @@ RANKS = 2
 
 
 def measured(script: str, transport: str, rounds: int) -> Any:
-    """What the script's processes hand over: one with a thread per rank over threads, one per rank over MPI."""
+    """Return what the script's processes measured: one process with a thread per rank, or an MPI process per rank."""
     launcher = [mpiexec(), "-n", str(RANKS)] if transport == "mpi" else []
     command = [*launcher, sys.executable, script, "--worker", transport, "--rounds", str(rounds)]
     environment = {**os.environ, **limits(1 if transport == "mpi" else RANKS)}
@@ -21,6 +21,6 @@ def measured(script: str, transport: str, rounds: int) -> Any:
 
 
 def hand_over(found: Any) -> None:
-    """Tell `measured` what this process has found; the first of several speaks for all."""
+    """Send this process's results to `measured`; the first of several processes reports for all."""
     if os.environ.get("PMI_RANK", "0") == "0":
         print(json.dumps(found))

@@ -32,13 +32,13 @@ QUESTIONS = {
 
 
 def normal(m: Any, *shape: int) -> Any:
-    """A leaf of normal numbers, the same for everyone."""
+    """Return a leaf of normal samples, the same for every subject."""
     made = np.random.default_rng(shape).standard_normal(shape, np.float32) / np.float32(shape[-1] ** 0.5)
     return m.from_numpy(made).requires_grad_(True)
 
 
 def pulled(m: Any, function: Callable[[], Any], leaves: list) -> Case:
-    """A function, summed, and the gradients of its leaves."""
+    """Return a function, summed, and the gradients of its leaves."""
 
     def call() -> None:
         for leaf in leaves:
@@ -53,13 +53,13 @@ def pulled(m: Any, function: Callable[[], Any], leaves: list) -> Case:
 
 
 def sized(m: Any, count: int) -> Case:
-    """An elementwise function."""
+    """Return an elementwise function."""
     x = normal(m, count)
     return pulled(m, lambda: m.nn.functional.gelu(x), [x])
 
 
 def deep(m: Any, count: int) -> Case:
-    """One layer after the other, of the same weight."""
+    """Return a chain of layers with the same weight."""
     x, w = normal(m, 8, 16), normal(m, 16, 16)
 
     def function() -> Any:
@@ -72,13 +72,13 @@ def deep(m: Any, count: int) -> Case:
 
 
 def batched(m: Any, count: int) -> Case:
-    """A small network."""
+    """Return a small network."""
     functional, (a, b), x = m.nn.functional, (normal(m, 128, 784), normal(m, 10, 128)), normal(m, count, 784)
     return pulled(m, lambda: functional.linear(functional.relu(functional.linear(x, a)), b), [a, b])
 
 
 def ragged(m: Any, count: int) -> Case:
-    """Components of 1 to 63 rows: nested here, one by one in PyTorch, as its users have it without padding."""
+    """Return components of 1 to 63 rows: nested in retrograd, one by one in PyTorch, the way to do without padding."""
     lengths = [1 + (37 * i) % (2 * ROWS_OF_COMPONENT - 1) for i in range(count)]
     parts, w = [normal(m, n, WIDTH).detach() for n in lengths], normal(m, WIDTH, WIDTH)
     functional = m.nn.functional
@@ -92,7 +92,7 @@ MAKE: Mapping[str, Callable[[Any, int], Case]] = {SIZE: sized, DEPTH: deep, BATC
 
 
 def cases(name: str, threads: int) -> Callable[[str], Case]:
-    """The function from row to case in a subject's process."""
+    """Return a function from row to case in a subject's process."""
     m = library(name, threads)
 
     def case(row: str) -> Case:
@@ -103,7 +103,7 @@ def cases(name: str, threads: int) -> Callable[[str], Case]:
 
 
 def suite(axis: str, threads: int = 1) -> Suite:
-    """One question."""
+    """Return the rows of one question."""
     title, places = QUESTIONS[axis]
     at = {f"{n:,} {axis}": float(n) for n in places}
     known = subjects("retrograd", "PyTorch")
@@ -113,7 +113,7 @@ def suite(axis: str, threads: int = 1) -> Suite:
 
 
 def linear(table: Table) -> list[str]:
-    """For each subject from where to where the cost of a unit is about the least, and the slopes at both ends."""
+    """Return for each subject the range in which the cost of a unit is about minimal, and the slopes at both ends."""
     notes = []
     for name in table.subjects:
         points = [(row.at, row.median(name)) for row in table.rows if row.samples.get(name)]
@@ -128,12 +128,12 @@ def linear(table: Table) -> list[str]:
 
 
 def slope(low: tuple[Any, Any], high: tuple[Any, Any]) -> float:
-    """The power of growth between two points; 1 is linear."""
+    """Return the exponent of growth between two points; 1 is linear."""
     return float(np.log(high[1] / low[1]) / np.log(high[0] / low[0]))
 
 
 def curve(axis: str, options: argparse.Namespace) -> Table:
-    """One question's table, with what it shows."""
+    """Return one question's table, with a summary."""
     table = measured(suite(axis), options)
     if len(table.rows) > 1:
         table.notes += linear(table)
@@ -141,7 +141,7 @@ def curve(axis: str, options: argparse.Namespace) -> Table:
 
 
 def threaded(options: argparse.Namespace) -> Table:
-    """The largest of each question on one thread, and on as many as there are processors."""
+    """Return times of the largest size of each question on one thread, and on as many as there are processors."""
     rows = []
     for threads in range(1, (os.cpu_count() or 1) + 1):
         for axis, (_, places) in QUESTIONS.items():
@@ -153,7 +153,7 @@ def threaded(options: argparse.Namespace) -> Table:
 
 
 def report(options: argparse.Namespace) -> list[Table]:
-    """A curve for each question, and threads."""
+    """Return a curve for each question, and threads."""
     tables = [curve(axis, options) for axis in QUESTIONS if options.only in axis]
     return [*tables, *([threaded(options)] if options.only in THREADS else [])]
 

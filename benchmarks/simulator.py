@@ -22,7 +22,7 @@ SECONDS, GIBIBYTES = 20.0, 8.0  # the budgets
 
 
 def measure(name: str, ranks: int, micro_batches: int) -> tuple[float, float, float]:
-    """Seconds of processor time, the most memory in bytes, and the bubble rate."""
+    """Return seconds of processor time, the peak memory in bytes, and the bubble rate."""
     start = time.process_time()
     schedule = stream_schedule(name, ranks, micro_batches)
     summary = simulate_costs(schedule, chain(ranks), unit_cost, placement=stage_ranks(name, ranks))
@@ -31,7 +31,7 @@ def measure(name: str, ranks: int, micro_batches: int) -> tuple[float, float, fl
 
 
 def report(options: argparse.Namespace) -> list[Table]:
-    """Seconds, and memory."""
+    """Return tables of seconds and of memory."""
     found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in NAMES}
     for name, samples in [(n, found[n]) for _ in range(options.rounds) for n in NAMES]:
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:

@@ -21,7 +21,7 @@ GRID = 100  # places along each side
 
 
 class Problem(NamedTuple):
-    """A function, and which of its derivatives is wanted at the point of so many unknowns."""
+    """A function, and which of its derivatives is computed at a point with that many unknowns."""
 
     function: Callable[[Any], Any]
     shape: tuple[int, ...]
@@ -29,7 +29,7 @@ class Problem(NamedTuple):
 
 
 def heat(u: Any) -> Any:
-    """A boundary value problem, u'' = exp(u): tridiagonal."""
+    """Return a boundary value problem, u'' = exp(u): tridiagonal."""
     import retrograd as rg
 
     p = rg.nn.functional.pad(u, (1, 1))
@@ -37,7 +37,7 @@ def heat(u: Any) -> Any:
 
 
 def beam(u: Any) -> Any:
-    """An elastic beam on a nonlinear ground: pentadiagonal."""
+    """Return an elastic beam on a nonlinear foundation: pentadiagonal."""
     import retrograd as rg
 
     p = rg.nn.functional.pad(u, (2, 2))
@@ -45,14 +45,14 @@ def beam(u: Any) -> Any:
 
 
 def burgers(u: Any) -> Any:
-    """Periodic and upwind, by where and roll: tridiagonal but for two corners."""
+    """Return periodic upwind differences, by where and roll: tridiagonal except for two corners."""
     import retrograd as rg
 
     return u * rg.where(u > 0, u - rg.roll(u, 1), rg.roll(u, -1) - u)
 
 
 def bratu(u: Any) -> Any:
-    """The same boundary value problem on a square: five-point stars."""
+    """Return the same boundary value problem on a square: five-point stencils."""
     import retrograd as rg
 
     p = rg.nn.functional.pad(u, (1, 1, 1, 1))
@@ -60,12 +60,12 @@ def bratu(u: Any) -> Any:
 
 
 def rosenbrock(x: Any) -> Any:
-    """The chained function of Rosenbrock."""
+    """Return the chained Rosenbrock function."""
     return (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
 
 
 def penalised(x: Any) -> Any:
-    """The same, and one unknown that all others meet: a full row and column."""
+    """Return the same with one unknown that interacts with all others: a full row and column."""
     return rosenbrock(x[1:]) + x[0] * (x[1:] ** 2).sum()
 
 
@@ -84,7 +84,7 @@ BESIDE = {
 
 
 def point(shape: tuple[int, ...]) -> Any:
-    """Where the derivative is taken, in double precision."""
+    """Return the point of the derivative, in double precision."""
     import retrograd as rg
 
     rg.manual_seed(0)
@@ -92,7 +92,7 @@ def point(shape: tuple[int, ...]) -> Any:
 
 
 class Job(NamedTuple):
-    """One problem in three ways, and what was found."""
+    """One problem in three variants, and the results."""
 
     whole: Callable[[], object]
     pattern: Callable[[], Any]
@@ -101,7 +101,7 @@ class Job(NamedTuple):
 
 
 def job(problem: Problem) -> Job:
-    """Everything; the pattern with its colours alone; and with known sparsity."""
+    """Return the whole computation; the pattern with its coloring alone; and the computation with known sparsity."""
     from retrograd import func
 
     f, x = problem.function, point(problem.shape)
@@ -120,7 +120,7 @@ SMALL = {f"{name}, {DENSE:,} unknowns": problem for name, problem in BESIDE.item
 
 
 def cases(name: str, threads: int) -> Callable[[str], Case | None]:
-    """The function from row to case in a subject's process."""
+    """Return a function from row to case in a subject's process."""
     library("retrograd", threads)
     (part,) = [part for part, title in PARTS.items() if title == name]
 
@@ -134,7 +134,7 @@ def cases(name: str, threads: int) -> Callable[[str], Case | None]:
 
 
 def dense_of(found: Any) -> Any:
-    """The sums of a matrix's columns, sparse or not, as an array."""
+    """Return the column sums of a matrix, sparse or not, as an array."""
     if hasattr(found, "detach"):
         found = found.detach()
         return found.reshape(found.shape[0], -1).sum(0).numpy()
@@ -142,7 +142,7 @@ def dense_of(found: Any) -> Any:
 
 
 def report(options: argparse.Namespace) -> list[Table]:
-    """One table; the budget of large problems is a second for everything."""
+    """Return one table; the budget of large problems is a second for everything."""
     rows: dict[str, dict[str, float]] = {row: {"": 1e3 * BUDGET} for row in LARGE} | {row: {} for row in SMALL}
     made = measured(Suite("Sparse derivatives", __file__, rows, SUBJECTS, cases), options)
     for name, problem in LARGE.items() if not options.only else ():

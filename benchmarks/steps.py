@@ -38,7 +38,7 @@ SUITE = Suite(
 
 
 def cases(name: str, threads: int) -> Callable[[str], Case | None]:
-    """The function from row to case in a subject's process."""
+    """Return a function from row to case in a subject's process."""
     module = library(name, threads)
     if name == "tinygrad":
         return tinygrad_case
@@ -49,7 +49,7 @@ def cases(name: str, threads: int) -> Callable[[str], Case | None]:
 
 
 def least(row: str, found: peaks.Peaks) -> tuple[float, float]:
-    """The seconds of a row's operations and of its bytes at the machine's peaks.
+    """Return the seconds of a row's operations and of its bytes at the machine's peaks.
 
     Weights are read twice and their gradients written; Adam reads and writes them, and two moments each, once more.
     """
@@ -60,7 +60,7 @@ def least(row: str, found: peaks.Peaks) -> tuple[float, float]:
 
 
 def limits(timed: Table, found: peaks.Peaks) -> Table:
-    """Our times in the least that operations, and bytes, would take."""
+    """Return retrograd's times relative to the lower bounds by operations and by bytes."""
     rows = []
     for row in timed.rows:
         ours = [t * (1000 if "chain" in row.name else 1) for t in row.samples.get("retrograd", ())]
@@ -73,7 +73,7 @@ def limits(timed: Table, found: peaks.Peaks) -> Table:
 
 
 def report(options: argparse.Namespace) -> list[Table]:
-    """The steps, the machine's peaks, and how far the one is from the other."""
+    """Return the steps, the machine's peaks, and the ratios to the lower bounds."""
     timed = measured(SUITE, options)
     machine = peaks.table(options, THREADS)
     return [timed, machine, limits(timed, peaks.of(machine))]

@@ -11,7 +11,7 @@ from retrograd.bench import Case, converter
 
 
 class Namespace(NamedTuple):
-    """What the functions need of a library."""
+    """The functions of a library that the cases need."""
 
     xp: Any
     value_and_grad: Callable[[Callable], Callable]  # by the first argument
@@ -34,7 +34,7 @@ def norm(xp: Any, x: Any, gain: Any, shift: Any) -> Any:
 
 
 def attention(xp: Any, qkv: Any, heads: int, mask: Any = None) -> Any:
-    """Of queries, keys and values side by side."""
+    """Apply attention to queries, keys and values in one array."""
     batch, length, width = qkv.shape
     parts = xp.transpose(xp.reshape(qkv, (batch, length, 3, heads, width // 3 // heads)), (2, 0, 3, 1, 4))
     q, k, v = parts[0], parts[1], parts[2]
@@ -46,14 +46,14 @@ def attention(xp: Any, qkv: Any, heads: int, mask: Any = None) -> Any:
 
 
 def class_loss(xp: Any, scores: Any, classes: Any) -> Any:
-    """The mean loss; `classes` has a one in each row."""
+    """Return the mean loss; `classes` is one-hot."""
     most = xp.max(scores, axis=-1, keepdims=True)
     logs = scores - most - xp.log(xp.sum(xp.exp(scores - most), axis=-1, keepdims=True))
     return -xp.mean(xp.sum(logs * classes, axis=-1))
 
 
 def pool(xp: Any, x: Any) -> Any:
-    """The largest of each two by two."""
+    """Return the maximum of each two by two."""
     n, c, h, w = x.shape
     return xp.max(xp.reshape(x, (n, c, h // 2, 2, w // 2, 2)), axis=(3, 5))
 
@@ -120,7 +120,7 @@ LOSSES: dict[str, Callable] = {
 
 
 def adam(xp: Any, decay: float, params: list, grads: list, state: tuple) -> tuple[list, tuple]:
-    """New parameters and moments, after D. P. Kingma and J. Ba, and I. Loshchilov and F. Hutter."""
+    """Return new parameters and moments, after D. P. Kingma and J. Ba, and I. Loshchilov and F. Hutter."""
     count, means, squares = state
     count = count + 1
     means = [0.9 * m + 0.1 * g for m, g in zip(means, grads, strict=True)]
@@ -134,13 +134,13 @@ def adam(xp: Any, decay: float, params: list, grads: list, state: tuple) -> tupl
 
 
 def one_hot(classes: Any, count: int) -> Any:
-    """Rows with a one each, as a NumPy array."""
+    """Return one-hot rows, as a NumPy array."""
     made = classes[:, None] == range(count)
     return made.astype("float32")
 
 
 def trained(n: Namespace, loss_of: Callable, weights: list, inputs: list, decay: float, count: int) -> Case:
-    """A step of training a classifier, whole where the library compiles."""
+    """Return a step of training a classifier, as one compiled function where the library compiles."""
     xp = n.xp
     x, classes = xp.array(inputs[0]), xp.array(one_hot(inputs[1], count))
     gradients = n.value_and_grad(partial(loss_of, n))
@@ -167,7 +167,7 @@ def trained(n: Namespace, loss_of: Callable, weights: list, inputs: list, decay:
 
 
 def pulled(n: Namespace, loss_of: Callable, leaves: list, others: list) -> Case:
-    """Forward and backward."""
+    """Return a forward and backward pass."""
     xp = n.xp
     leaves, others = [xp.array(a) for a in leaves], [xp.array(a) for a in others]
     gradients = n.compiled(n.value_and_grad(partial(loss_of, n)))
@@ -183,7 +183,7 @@ def pulled(n: Namespace, loss_of: Callable, leaves: list, others: list) -> Case:
 
 
 def case(n: Namespace, row: str) -> Case | None:
-    """A row's case over a library's namespace; None where it has none."""
+    """Return a row's case over a library's namespace; None if it has none."""
     weights, inputs = drawn(row)
     step = STEPS[row]
     if step.kind not in LOSSES or (n.convolve is None and step.kind in ("images", "convolution")):
@@ -201,7 +201,7 @@ def case(n: Namespace, row: str) -> Case | None:
 
 
 def jax_namespace(compiled: bool) -> Namespace:
-    """JAX, with or without `jit` around whole steps."""
+    """Return the namespace of JAX, with or without `jit` around whole steps."""
     import jax
     import jax.numpy as jnp
 
@@ -213,7 +213,7 @@ def jax_namespace(compiled: bool) -> Namespace:
 
 
 def hips_namespace() -> Namespace:
-    """HIPS autograd."""
+    """Return the namespace of HIPS autograd."""
     import autograd.numpy as anp
     from autograd.scipy.special import erf
 
@@ -223,7 +223,7 @@ def hips_namespace() -> Namespace:
 
 
 def mlx_namespace() -> Namespace:
-    """MLX, which computes when it is waited for; its convolutions have the channels last."""
+    """Return the namespace of MLX, which computes lazily; its convolutions have the channels last."""
     import mlx.core as mx
 
     def convolve(x: Any, w: Any) -> Any:

@@ -21,12 +21,12 @@ RATE, DECAY = 1e-3, 0.01  # of Adam and AdamW
 
 
 def normal(generator: np.random.Generator, *shape: int) -> np.ndarray:
-    """Normal numbers in single precision."""
+    """Return normal samples in single precision."""
     return generator.standard_normal(shape).astype(np.float32)
 
 
 def linear(generator: np.random.Generator, *sizes: int) -> Arrays:
-    """Weight and bias of one linear layer after the other."""
+    """Return weight and bias of a sequence of linear layers."""
     made = []
     for inputs, outputs in itertools.pairwise(sizes):
         made += [normal(generator, outputs, inputs) / np.float32(inputs**0.5), normal(generator, outputs) * 0.1]
@@ -34,17 +34,17 @@ def linear(generator: np.random.Generator, *sizes: int) -> Arrays:
 
 
 def norm(generator: np.random.Generator, size: int) -> Arrays:
-    """Gain and shift of a normalisation."""
+    """Return scale and shift of a normalization."""
     return [1 + normal(generator, size) * 0.1, normal(generator, size) * 0.1]
 
 
 def kernel(generator: np.random.Generator, outputs: int, inputs: int) -> Arrays:
-    """Weight and bias of a 3 x 3 convolution."""
+    """Return weight and bias of a 3 x 3 convolution."""
     return [normal(generator, outputs, inputs, 3, 3) / np.float32(3 * inputs**0.5), normal(generator, outputs) * 0.1]
 
 
 def digits(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The first scans of scikit-learn's, of 8 x 8 pixels from 0 to 1, and what they show; it is not imported."""
+    """Return the first of scikit-learn's digits, 8 x 8 pixels from 0 to 1, and labels; it is not imported."""
     found = find_spec("sklearn")
     if found is None or found.origin is None:
         raise ImportError("scikit-learn", name="scikit-learn")
@@ -56,12 +56,12 @@ def digits(count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def chain(g: np.random.Generator) -> tuple[Arrays, Arrays]:
-    """Factors whose thousandth powers are numbers still."""
+    """Return factors whose thousandth powers are finite."""
     return [np.array([1.0, 1.001, 0.999, 1.0], np.float32)], [np.array([1.0, 1.001, 0.999, 1.0], np.float32)]
 
 
 def perceptron(*sizes: int, batch: int) -> Callable[[np.random.Generator], tuple[Arrays, Arrays]]:
-    """A network with ReLU, and a batch of classes."""
+    """Return a network with ReLU, and a batch of classes."""
 
     def make(g: np.random.Generator) -> tuple[Arrays, Arrays]:
         return linear(g, *sizes), [normal(g, batch, sizes[0]), g.integers(0, sizes[-1], batch)]
@@ -70,29 +70,29 @@ def perceptron(*sizes: int, batch: int) -> Callable[[np.random.Generator], tuple
 
 
 def encoder(g: np.random.Generator) -> tuple[Arrays, Arrays]:
-    """A layer of a transformer; a batch, and the cotangent."""
+    """Return a layer of a transformer, a batch, and the cotangent."""
     weights = linear(g, WIDTH, 3 * WIDTH) + linear(g, WIDTH, WIDTH) + linear(g, WIDTH, 4 * WIDTH, WIDTH)
     weights += norm(g, WIDTH) + norm(g, WIDTH)
     return weights, [normal(g, BATCH, LENGTH, WIDTH), normal(g, BATCH, LENGTH, WIDTH)]
 
 
 def convolution(g: np.random.Generator) -> tuple[Arrays, Arrays]:
-    """32 to 64 channels."""
+    """Return a convolution of 32 to 64 channels."""
     return kernel(g, 64, 32), [normal(g, 32, 32, 28, 28), normal(g, 32, 64, 28, 28)]
 
 
 def embedding(g: np.random.Generator) -> tuple[Arrays, Arrays]:
-    """A table, numbers of its rows, and the cotangent."""
+    """Return a table, indices of its rows, and the cotangent."""
     return [normal(g, *EMBEDDING)], [g.integers(0, EMBEDDING[0], TOKENS), normal(g, *TOKENS, EMBEDDING[1])]
 
 
 def images(g: np.random.Generator) -> tuple[Arrays, Arrays]:
-    """A small network, and scanned digits."""
+    """Return a small network, and scanned digits."""
     return kernel(g, 16, 1) + kernel(g, 32, 16) + linear(g, 128, 10), [*digits(64)]
 
 
 def gpt(g: np.random.Generator) -> tuple[Arrays, Arrays]:
-    """A decoder of bytes; a batch and what comes next."""
+    """Return a decoder of bytes; a batch and the next bytes."""
     d = GPT_WIDTH
     weights = [normal(g, VOCABULARY, d) * 0.1, normal(g, GPT_LENGTH, d) * 0.1]
     for _ in range(GPT_LAYERS):
@@ -103,7 +103,7 @@ def gpt(g: np.random.Generator) -> tuple[Arrays, Arrays]:
 
 
 class Step(NamedTuple):
-    """What is computed, from what, and how much: operations in floating point, and bytes that must move."""
+    """A computation, its inputs, and its cost: floating-point operations, and bytes that must move."""
 
     kind: str
     data: Callable[[np.random.Generator], tuple[Arrays, Arrays]]
@@ -113,17 +113,17 @@ class Step(NamedTuple):
 
 
 def products(rows: int, *sizes: int) -> int:
-    """The operations of linear layers: two per weight and row forward, four backward."""
+    """Return the operations of linear layers: two per weight and row forward, four backward."""
     return sum(6 * rows * a * b for a, b in itertools.pairwise(sizes))
 
 
 def attention(pairs: int, width: int) -> int:
-    """The operations of scores and weighted sums over pairs of places: two products, forward and twice backward."""
+    """Return the operations of attention over pairs of positions: two products, forward and twice backward."""
     return 12 * pairs * width
 
 
 def layer_flops(rows: int, pairs: int, width: int) -> int:
-    """Those of a transformer's layer with a hidden layer four times as wide: 12 squares of the width per row."""
+    """Return those of a transformer's layer with a hidden layer four times as wide: 12 squares of the width per row."""
     return 6 * rows * 12 * width * width + attention(pairs, width)
 
 
@@ -158,5 +158,5 @@ STEPS = {
 
 
 def drawn(row: str) -> tuple[Arrays, Arrays]:
-    """A case's weights and inputs, the same for everyone."""
+    """Return a case's weights and inputs, the same for every subject."""
     return STEPS[row].data(np.random.default_rng(0))

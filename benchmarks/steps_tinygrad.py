@@ -9,7 +9,7 @@ from retrograd.bench import Case
 
 
 def forward(kind: str, params: list, x: Any) -> Any:
-    """The scores of a network."""
+    """Return the logits of a network."""
     if kind == "images":
         for i in (0, 2):
             x = x.conv2d(params[i], params[i + 1], padding=1).relu().max_pool2d(2)
@@ -20,7 +20,7 @@ def forward(kind: str, params: list, x: Any) -> Any:
 
 
 def case(row: str) -> Case | None:
-    """A row's case; None where there is none."""
+    """Return a row's case; None if there is none."""
     from tinygrad import Context, Tensor, TinyJit
     from tinygrad.nn.optim import Adam
 

@@ -28,7 +28,7 @@ STEPS_COMPARED = 3  # after so many steps the loss is compared too
 
 
 def case(m: Any, row: str) -> Case:
-    """A row's case over a library with PyTorch's names."""
+    """Return a row's case over a library with PyTorch's names."""
     weights, inputs = drawn(row)
     step = STEPS[row]
     given = [m.from_numpy(x) for x in inputs]
@@ -39,7 +39,7 @@ def case(m: Any, row: str) -> Case:
 
 
 def given_weights(m: Any, model: Any, weights: list) -> Any:
-    """The model with the weights that every subject has."""
+    """Return the model with the weights that every subject uses."""
     with m.no_grad():
         for parameter, weight in zip(model.parameters(), weights, strict=True):
             parameter.copy_(m.from_numpy(weight))
@@ -50,7 +50,7 @@ def given_weights(m: Any, model: Any, weights: list) -> Any:
 
 
 def trained(m: Any, model: Any, optimizer: str, x: Any, y: Any) -> Case:
-    """A step of training a classifier: gradients of the mean loss, and an update."""
+    """Return a step of training a classifier: gradients of the mean loss, and an update."""
     options = {"weight_decay": DECAY} if optimizer == "AdamW" else {}
     updates = getattr(m.optim, optimizer)(model.parameters(), lr=RATE, **options)
     loss_of = m.nn.functional.cross_entropy
@@ -72,7 +72,7 @@ def trained(m: Any, model: Any, optimizer: str, x: Any, y: Any) -> Case:
 
 
 def perceptron(m: Any, weights: list) -> Any:
-    """Linear layers, ReLU between them."""
+    """Return linear layers with ReLU between them."""
     layers: list = []
     for weight in weights[::2]:
         layers += [m.nn.Linear(*weight.shape[::-1]), m.nn.ReLU()]
@@ -80,7 +80,7 @@ def perceptron(m: Any, weights: list) -> Any:
 
 
 def images(m: Any, weights: list) -> Any:
-    """Two convolutions and a linear layer."""
+    """Return two convolutions and a linear layer."""
     nn = m.nn
     first = [nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
     second = [nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
@@ -88,7 +88,7 @@ def images(m: Any, weights: list) -> Any:
 
 
 def gpt(m: Any, weights: list) -> Any:
-    """A decoder with the normalisations first."""
+    """Return a decoder with pre-normalization."""
     nn, functional = m.nn, m.nn.functional
 
     class Block(nn.Module):
@@ -124,7 +124,7 @@ MODELS: dict[str, Callable] = {"perceptron": perceptron, "images": images, "gpt"
 
 
 def pulled(m: Any, function: Callable, leaves: list, g: Any = None) -> Case:
-    """A function of leaves, and the gradients of all of them."""
+    """Return a function of leaves, and the gradients of all of them."""
 
     def call() -> None:
         for leaf in leaves:
@@ -139,12 +139,12 @@ def pulled(m: Any, function: Callable, leaves: list, g: Any = None) -> Case:
 
 
 def leaves_of(m: Any, arrays: list) -> list:
-    """Leaves that require gradients."""
+    """Return leaves that require grad."""
     return [m.from_numpy(a).requires_grad_(True) for a in arrays]
 
 
 def chain(m: Any, weights: list, y: Any) -> Case:
-    """Products of four numbers, each of the result of the one before."""
+    """Return a chain of products of four numbers."""
     (w,) = leaves_of(m, weights)
 
     def function() -> Any:
@@ -158,22 +158,22 @@ def chain(m: Any, weights: list, y: Any) -> Case:
 
 
 def layer(m: Any, weights: list) -> Any:
-    """A layer of a transformer's encoder, without dropout; ReLU's kink would let roundings grow to differences."""
+    """Return a transformer encoder layer without dropout; rounding near ReLU's kink would grow to differences."""
     made = m.nn.TransformerEncoderLayer(WIDTH, HEADS, 4 * WIDTH, 0.0, "gelu", batch_first=True)
     return given_weights(m, made, weights)
 
 
 def encoder(m: Any, weights: list, x: Any, g: Any) -> Case:
-    """One layer; the gradient of its input too."""
+    """Return one layer with the gradient of its input."""
     model = layer(m, weights)
     x.requires_grad_(True)
     return pulled(m, lambda: model(x), [x, *model.parameters()], g)
 
 
 def ragged(m: Any, weights: list, x: Any, g: Any) -> Case:
-    """The same for sequences of many lengths: nested in retrograd, in PyTorch padded and masked.
+    """Return the same for sequences of many lengths: nested in retrograd, in PyTorch padded and masked.
 
-    Compared are the gradients of the weights, to which padding adds nothing.
+    The gradients of the weights are compared, to which padding adds nothing.
     """
     model = layer(m, weights)
     parts, pulls = ([t[i, :n] for i, n in enumerate(RAGGED)] for t in (x, g))
@@ -194,14 +194,14 @@ def ragged(m: Any, weights: list, x: Any, g: Any) -> Case:
 
 
 def convolution(m: Any, weights: list, x: Any, g: Any) -> Case:
-    """With gradients of images, weight and bias."""
+    """Return a convolution with gradients of images, weight and bias."""
     w, b = leaves_of(m, weights)
     x.requires_grad_(True)
     return pulled(m, lambda: m.nn.functional.conv2d(x, w, b, padding=1), [x, w, b], g)
 
 
 def embedding(m: Any, weights: list, tokens: Any, g: Any) -> Case:
-    """The backward pass alone."""
+    """Return the backward pass alone."""
     (table,) = leaves_of(m, weights)
     assert tuple(table.shape) == EMBEDDING
     out = m.nn.functional.embedding(tokens, table)

@@ -37,12 +37,12 @@ ROWS: dict[str, float | None] = {
 
 
 def normal(m: Any, *shape: int) -> Any:
-    """Normal numbers, the same for everyone."""
+    """Return normal samples, the same for every subject."""
     return m.from_numpy(np.random.default_rng(shape).standard_normal(shape, np.float32))
 
 
 def leaves(found: Any) -> Iterator[Any]:
-    """The tensors in tuples and lists."""
+    """Return the tensors in tuples and lists."""
     if isinstance(found, tuple | list):
         for part in found:
             yield from leaves(part)
@@ -51,12 +51,12 @@ def leaves(found: Any) -> Iterator[Any]:
 
 
 def rosenbrock(x: Any) -> Any:
-    """H. H. Rosenbrock, The Computer Journal 3 (1960), chained."""
+    """Return the chained Rosenbrock function: H. H. Rosenbrock, The Computer Journal 3 (1960)."""
     return (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
 
 
 def network(m: Any, sizes: tuple[int, ...]) -> tuple[Callable, list]:
-    """A network with tanh between its layers, as a function of parameters and inputs, and its parameters."""
+    """Return a network with tanh between its layers, as a function of parameters and inputs, and its parameters."""
     params = [(normal(m, n, k) / k**0.5, m.zeros(n)) for k, n in itertools.pairwise(sizes)]
 
     def apply(params: Any, x: Any) -> Any:
@@ -69,7 +69,7 @@ def network(m: Any, sizes: tuple[int, ...]) -> tuple[Callable, list]:
 
 
 def per_example(m: Any, func: Any, sizes: tuple[int, ...]) -> Callable[[], object]:
-    """The gradient of the loss of each example by all parameters."""
+    """Return the gradient of each example's loss with respect to all parameters."""
     apply, params = network(m, sizes)
     x, y = normal(m, 256, sizes[0]), normal(m, 256, sizes[-1])
 
@@ -80,7 +80,7 @@ def per_example(m: Any, func: Any, sizes: tuple[int, ...]) -> Callable[[], objec
 
 
 def pushed(m: Any, func: Any, sizes: tuple[int, ...]) -> Callable[[], object]:
-    """The derivative along a direction of parameters and inputs."""
+    """Return the derivative along a direction of parameters and inputs."""
     apply, params = network(m, sizes)
     x = normal(m, 256, sizes[0])
     tangents = ([(normal(m, *w.shape), normal(m, *b.shape)) for w, b in params], normal(m, *x.shape))
@@ -88,7 +88,7 @@ def pushed(m: Any, func: Any, sizes: tuple[int, ...]) -> Callable[[], object]:
 
 
 def linearized(m: Any, func: Any) -> Callable[[], object]:
-    """One linearisation, and ten directions."""
+    """Return one linearization, and ten directions."""
     apply, params = network(m, DIGITS)
     x, ts = normal(m, 256, 64), normal(m, 10, 256, 64)
 
@@ -100,7 +100,7 @@ def linearized(m: Any, func: Any) -> Callable[[], object]:
 
 
 def attention(m: Any) -> Callable:
-    """Scaled dot-product attention of one sequence."""
+    """Return scaled dot-product attention of one sequence."""
 
     def attend(q: Any, k: Any, v: Any) -> Any:
         return m.softmax(q @ k.T / 8**0.5, -1) @ v
@@ -109,7 +109,7 @@ def attention(m: Any) -> Callable:
 
 
 def torch_like(m: Any) -> Callable[[str], Callable[[], object]]:
-    """The calls in retrograd or PyTorch, by row."""
+    """Return the calls in retrograd or PyTorch, by row."""
     func = m.func
     x, w, small = m.linspace(-1, 1, 100), normal(m, 100, 100) / 10, normal(m, 10, 10)
     qkv = [normal(m, 64, 16, 8) for _ in range(3)]
@@ -134,7 +134,7 @@ def torch_like(m: Any) -> Callable[[str], Callable[[], object]]:
 
 
 def cases(name: str, threads: int) -> Callable[[str], Case]:
-    """The function from row to case in a subject's process."""
+    """Return a function from row to case in a subject's process."""
     m = library(name, threads)
     calls = torch_like(m)
 
@@ -155,7 +155,7 @@ SUITE = Suite(
 
 
 def report(options: argparse.Namespace) -> list[Table]:
-    """One table."""
+    """Return one table."""
     return [measured(SUITE, options)]
 
 

@@ -31,7 +31,7 @@ Move = Callable[[int], Any]  # the number of a message; sends it, or receives it
 
 
 def bare(size: int) -> tuple[Move, Move, Callable[[], None]]:
-    """How to send, how to receive, and how to be done with it, for arrays of so many bytes."""
+    """Return functions that send, receive and finish, for arrays of that many bytes."""
     import numpy as np
     from mpi4py import MPI
 
@@ -45,7 +45,7 @@ def bare(size: int) -> tuple[Move, Move, Callable[[], None]]:
 
 
 def ours(link: Any, size: int) -> tuple[Move, Move, Callable[[], None]]:
-    """The same over the transport, as a stage does it: a dict with one tensor."""
+    """Return the same over the transport, as a stage uses it: a dict with one tensor."""
     import retrograd as rg
     from retrograd.pipelining.schedules.actions import Message
 
@@ -58,14 +58,14 @@ def ours(link: Any, size: int) -> tuple[Move, Move, Callable[[], None]]:
 
 
 def there_and_back(first: bool, send: Move, receive: Move) -> None:
-    """Every message is answered before the next one is sent."""
+    """Send messages, each of which is answered before the next one."""
     for number in range(SENDS // 2):
         for move in (send, receive) if first else (receive, send):
             move(number)
 
 
 def one_way(first: bool, send: Move, receive: Move) -> None:
-    """All at once, then one answer."""
+    """Send all messages at once, then wait for one answer."""
     for number in range(SENDS):
         (send if first else receive)(number)
     (receive if first else send)(SENDS)
@@ -75,7 +75,7 @@ KINDS = {"half a round trip": there_and_back, "one way": one_way}
 
 
 def sample(kind: str, first: bool, moves: tuple[Move, Move, Callable[[], None]]) -> float:
-    """The seconds per send."""
+    """Return the seconds per send."""
     from mpi4py import MPI
 
     MPI.COMM_WORLD.Barrier()
@@ -86,7 +86,7 @@ def sample(kind: str, first: bool, moves: tuple[Move, Move, Callable[[], None]])
 
 
 def measure(rounds: int) -> list[list[tuple[float, float]]]:
-    """Both ways to send, in turn, by row and round."""
+    """Measure both ways to send, in turn, by row and round."""
     from retrograd.pipelining.transports import get_transport
 
     def work(link: Any) -> list[list[tuple[float, float]]]:

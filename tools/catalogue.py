@@ -92,12 +92,12 @@ def _below(module: str) -> str:
 
 
 def derivative(operator: Operator) -> str:
-    """Return what the page says of an operator's derivatives."""
+    """Return the page's text on an operator's derivatives."""
     return "any" if operator.differentiable or operator.composite else "none"
 
 
 def row(operator: Operator) -> str:
-    """Return an operator's line of the table."""
+    """Return an operator's row of the table."""
     names = ", ".join(f"`{name}`" for name in operator.public_names)
     arguments = str(operator.called_as).partition("(")[2].rpartition(") ->")[0].replace("|", "\\|")
     first = inspect.getdoc(operator.definition).splitlines()[0].replace("|", "\\|")
@@ -105,7 +105,7 @@ def row(operator: Operator) -> str:
 
 
 def factory_row(name: str, function: Callable) -> str:
-    """Return a factory's line of the table; those keywords that all factories take are left out."""
+    """Return a factory's row of the table, without the keywords that all factories accept."""
     shared = ("out", "device", "layout", "pin_memory", "memory_format", "requires_grad")
     parameters = [p for p in inspect.signature(function).parameters.values() if p.name not in shared]
     arguments = ", ".join(str(p.replace(annotation=p.empty)) for p in parameters).replace("|", "\\|")

@@ -15,7 +15,7 @@ FONT = "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 
 
 def box(x: int, y: int, width: int, colour: str, title: str, lines: Sequence[str]) -> str:
-    """A filled box with a title and lines of text, as high as these need."""
+    """Return a filled box with a title and lines of text, as high as these need."""
     height = 40 + 22 * len(lines)
     rows = "".join(
         f'<text x="{x + 16}" y="{y + 50 + 22 * i}" font-size="13.5">{escape(line)}</text>'
@@ -28,12 +28,12 @@ def box(x: int, y: int, width: int, colour: str, title: str, lines: Sequence[str
 
 
 def arrow(x1: int, y1: int, x2: int, y2: int) -> str:
-    """A line with a head at its end."""
+    """Return a line with a head at its end."""
     return f'<path d="M{x1} {y1}L{x2} {y2}" stroke="{LINE}" stroke-width="2.5" marker-end="url(#head)"/>'
 
 
 def svg(width: int, height: int, label: str, parts: Sequence[str]) -> str:
-    """The whole file."""
+    """Return the whole file."""
     head = (
         f'<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6" markerHeight="6" orient="auto">'
         f'<path d="M0 0L8 4L0 8z" fill="{LINE}"/></marker></defs>'
@@ -47,7 +47,7 @@ def svg(width: int, height: int, label: str, parts: Sequence[str]) -> str:
 
 
 def axes() -> str:
-    """The three axes, which meet in one call."""
+    """Draw the three axes, which meet in one call."""
     operators = [
         "what is computed:",
         "mul, softmax, linalg.solve, yours",
@@ -90,7 +90,7 @@ def axes() -> str:
 
 
 def levels() -> str:
-    """A product inside of vmap(grad(f)), from the program down to NumPy."""
+    """Draw a product inside of vmap(grad(f)), from the program down to NumPy."""
     rows = [
         (DARK, "The program", ["f(x) computes x * x for one example: x has shape (2,)"]),
         (GREEN, "The level of grad", ["records how the product was made, a GradFn, and passes the call on"]),
@@ -106,7 +106,7 @@ def levels() -> str:
 
 
 def main() -> None:
-    """Write both."""
+    """Write both drawings."""
     for name, text in {"axes": axes(), "levels": levels()}.items():
         (IMAGES / f"{name}.svg").write_text(text)
 

@@ -15,12 +15,12 @@ KEPT = ("PATH", "LANG", "SSL_CERT_FILE", "PIP_CERT", "PIP_INDEX_URL", "PIP_FIND_
 
 
 def size(folder: Path) -> int:
-    """The bytes of all files below a folder."""
+    """Return the bytes of all files below a folder."""
     return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
 
 
 def main() -> None:
-    """Clone, run, and say what it took."""
+    """Clone, run, and print time and size."""
     with tempfile.TemporaryDirectory() as home:
         clone = Path(home, "retrograd")
         environment = {name: os.environ[name] for name in KEPT if name in os.environ}

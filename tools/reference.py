@@ -46,7 +46,7 @@ PREFIXES = re.compile(r"\b(?:retrograd|collections|typing|numpy|types|pathlib|op
 
 
 def navigation() -> list[Any]:
-    """The section of the site: where each page of `pages` stands."""
+    """Return the section of the site's navigation with the pages of `pages`."""
     operators = [{title: path} for title, path, _ in sorted(_kinds())]
     sections = [{section: [{f"rg.{name}": _path(name)} for name in names]} for section, names in MODULES.items()]
     return [
@@ -59,7 +59,7 @@ def navigation() -> list[Any]:
 
 
 def pages() -> dict[str, str]:
-    """All pages, by path."""
+    """Return all pages, by path."""
     made = {"api/index.md": _index(), "api/retrograd.md": _top(), "api/tensor.md": _tensor()}
     for name in [name for names in MODULES.values() for name in names]:
         module = importlib.import_module(f"retrograd.{name}")
@@ -74,7 +74,7 @@ def _path(name: str) -> str:
 
 
 def _home(value: Any) -> str:
-    """The module that defines a value, of operators that of their class."""
+    """Return the module that defines a value; for operators, that of their class."""
     return getattr(value.definition if isinstance(value, Operator) else value, "__module__", None) or ""
 
 
@@ -83,7 +83,7 @@ def _documented(value: Any) -> bool:
 
 
 def _public(module: ModuleType) -> dict[str, Any]:
-    """What a module has for users: what it lists, or what is not there for the module's own use only."""
+    """Return the public names of a module: those it lists, or those not for internal use."""
     listed = getattr(module, "__all__", None)
     names = listed if listed is not None else [name for name in dir(module) if not name.startswith("_")]
     found = {name: getattr(module, name) for name in names}
@@ -98,7 +98,7 @@ def _public(module: ModuleType) -> dict[str, Any]:
 
 
 def _own(module: ModuleType, name: str, value: Any) -> bool:
-    """Whether a module that is a file and lists no names defines a value, or passes it on by the same name."""
+    """Return whether a single-file module without `__all__` defines a value, rather than importing it."""
     passes_on = module.__name__.rpartition(".")[2] in {"special", "fft", "linalg", "random", "windows", "functional"}
     return _home(value) == module.__name__ or passes_on
 
@@ -107,7 +107,7 @@ def _own(module: ModuleType, name: str, value: Any) -> bool:
 
 
 def _kinds() -> list[tuple[str, str, dict[str, Any]]]:
-    """Title, path and names of the pages of operators and functions that have names in `rg` itself."""
+    """Return title, path and names of the pages of operators and functions that have names in `rg` itself."""
     found: dict[str, dict[str, Any]] = {}
     for name, value in sorted(vars(rg).items()):
         home = _home(value)
@@ -127,7 +127,7 @@ def _title(home: str) -> str:
 
 
 def _top() -> str:
-    """The page of what `rg` has besides operators."""
+    """Return the page of the names in `rg` other than operators."""
     names = {
         name: getattr(rg, name)
         for name in dir(rg)
@@ -144,7 +144,7 @@ def _top() -> str:
 
 
 def _tensor() -> str:
-    """The page of tensors: their attributes and methods, and which operators are methods too."""
+    """Return the page of tensors: their attributes and methods, and which operators are methods too."""
     members = {name: inspect.getattr_static(rg.Tensor, name) for name in dir(rg.Tensor) if not name.startswith("_")}
     pages = {id(value): (path, names) for _, path, names in _kinds() for value in names.values()}
 
@@ -197,7 +197,7 @@ def _index() -> str:
 
 
 def _page(title: str, head: str | None, prefix: str, names: dict[str, Any]) -> str:
-    """A page of entries; several names of one thing share an entry."""
+    """Return a page of entries; several names of one object share an entry."""
     entries: dict[int, tuple[list[str], Any]] = {}
     for name, value in names.items():
         entries.setdefault(id(value), ([], value))[0].append(name)
@@ -217,7 +217,7 @@ def _entry(prefix: str, names: list[str], value: Any) -> str:
 
 
 def _members(anchor: str, cls: type) -> Iterator[str]:
-    """Entries of the public methods and properties that a class itself has; calling a module is its `forward`."""
+    """Return entries of the public methods and properties of a class itself; calling a module is its `forward`."""
     for name, value in vars(cls).items():
         value = getattr(value, "__func__", value)
         plain = (inspect.isroutine(value) or isinstance(value, property)) and not isinstance(value, Operator)
@@ -227,7 +227,7 @@ def _members(anchor: str, cls: type) -> Iterator[str]:
 
 
 def _called(name: str, value: Any) -> str:
-    """How a thing is called, as a block of code: on one line, or one argument a line."""
+    """Return a signature as a block of code: on one line, or one argument a line."""
     text = _signature(value, bound=name.startswith("x."))
     if text is None:
         return ""
@@ -239,7 +239,7 @@ def _called(name: str, value: Any) -> str:
 
 
 def _signature(value: Any, bound: bool) -> tuple[list[str], str] | None:
-    """Arguments and result as text; None if the thing is not called.  The first argument of a bound one is given."""
+    """Return arguments and result as text; None if the object is not callable.  A bound first argument is left out."""
     if isinstance(value, property) or (isinstance(value, type) and issubclass(value, enum.Enum)):
         return None
     if hasattr(value, "called_as"):
@@ -261,7 +261,7 @@ def _signature(value: Any, bound: bool) -> tuple[list[str], str] | None:
 
 
 def _arguments(parameters: list[inspect.Parameter]) -> Iterator[str]:
-    """Arguments as text, `self` left out, with the mark of those that have to be named."""
+    """Yield arguments as text without `self`, with the marker of those that are keyword-only."""
     named = False
     for parameter in parameters:
         if parameter.name == "self":
@@ -273,7 +273,7 @@ def _arguments(parameters: list[inspect.Parameter]) -> Iterator[str]:
 
 
 def _argument(parameter: inspect.Parameter) -> str:
-    """Name, type and default of an argument, without addresses of memory."""
+    """Return name, type and default of an argument, without memory addresses."""
     empty = inspect.Parameter.empty
     kind = "" if parameter.annotation is empty else f": {_short(inspect.formatannotation(parameter.annotation))}"
     default = re.sub(r"<(?:function|class) '?([\w.]+).*?>", r"\1", repr(parameter.default))
@@ -282,12 +282,12 @@ def _argument(parameter: inspect.Parameter) -> str:
 
 
 def _short(annotation: str) -> str:
-    """A type by its last name."""
+    """Return the last name of a type."""
     return PREFIXES.sub("", annotation).replace("'", "")
 
 
 def _prose(text: str) -> str:
-    """A docstring as Markdown: dialogues become blocks of code, and what is no code is taken by the letter."""
+    """Return a docstring as Markdown: doctests become blocks of code, and special characters of text are escaped."""
     parts: list[str] = []
     for paragraph in re.split(r"\n\s*\n", text):
         if paragraph.lstrip().startswith(">>>"):
@@ -304,5 +304,5 @@ def _plain(part: str) -> str:
 
 
 def _lists(paragraph: str) -> str:
-    """A blank line before the first item of a list, as Markdown wants it."""
+    """Insert a blank line before the first item of a list, as Markdown requires."""
     return re.sub(r"\n(?=- )", "\n\n", paragraph, count=1) if not paragraph.startswith("- ") else paragraph

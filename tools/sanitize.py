@@ -52,7 +52,7 @@ TESTS += [f"tests/{part}/test_{name}.py" for part, names in HARD.items() for nam
 
 
 def built(kind: str, march: str) -> Path:
-    """A copy of the sources with the kernels as the sanitizer wants them."""
+    """Return a copy of the sources with the kernels built for the sanitizer."""
     tree = ROOT / "build/sanitize" / kind
     shutil.rmtree(tree, ignore_errors=True)
     shutil.copytree(ROOT / "src", tree, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
@@ -66,21 +66,21 @@ def built(kind: str, march: str) -> Path:
 
 
 def preloaded(kind: str) -> dict[str, str]:
-    """The variable by which the libraries of a sanitizer are loaded before Python."""
+    """Return the variable that loads the libraries of a sanitizer before Python."""
     if kind not in LIBRARY:
         return {}
     return {"LD_PRELOAD": f"{located(LIBRARY[kind])} {located('libstdc++.so.6')}"}
 
 
 def located(library: str) -> str:
-    """Where the compiler has a library."""
+    """Return the path at which the compiler has a library."""
     return subprocess.run(
         ["g++", f"-print-file-name={library}"], capture_output=True, text=True, check=True
     ).stdout.strip()
 
 
 def run(kind: str, march: str, arguments: list[str]) -> int:
-    """The exit status of the tests under one sanitizer."""
+    """Return the exit status of the tests under one sanitizer."""
     print(f"== tests of kernels, sanitizer: {kind}, {march}", flush=True)
     environment = {
         **os.environ,

@@ -73,7 +73,7 @@ BINARY = (*REFLECTED, *(f"r{name}" for name in REFLECTED), *AUGMENTED, "lt", "le
 
 
 def operator_stub(name: str, schema: Schema, doc: str, method: bool) -> str:
-    """One operator as a function, or as a method, whose first parameter is the tensor itself."""
+    """Return one operator as a function, or as a method, whose first parameter is the tensor itself."""
     parts, starred = ["self"] if method else [], False
     for p in schema.parameters[1:] if method else schema.parameters:
         if p.keyword_only and not starred:
@@ -84,7 +84,7 @@ def operator_stub(name: str, schema: Schema, doc: str, method: bool) -> str:
 
 
 def parameter(p: Parameter) -> str:
-    """A parameter with its type and default."""
+    """Return a parameter with its type and default."""
     if p.type == "int...":
         return f"*{p.name}: {TYPES[p.type]}"
     kind = TYPES[p.type.rstrip("?")] + (" | None" if p.type.endswith("?") and p.type != "any?" else "")
@@ -92,14 +92,14 @@ def parameter(p: Parameter) -> str:
 
 
 def returned(declared: str) -> str:
-    """The Python type of what a schema says is returned."""
+    """Return the Python type of a schema's result."""
     if declared.startswith("("):
         return f"tuple[{', '.join('Tensor' for _ in declared.split(','))}]"
     return {"Tensor": "Tensor", "Tensor[]": "tuple[Tensor, ...]"}.get(declared, "Any")
 
 
 def function(name: str, arguments: str, result: str, doc: str | None) -> str:
-    """A `def` with the first line of its docstring."""
+    """Return a `def` with the first line of its docstring."""
     first = inspect.cleandoc(doc).splitlines()[0] if doc else ""
     body = f'\n    """{first}"""' if first else " ..."
     return f"def {name}({arguments}) -> {result}:{body}\n"
@@ -109,7 +109,7 @@ def function(name: str, arguments: str, result: str, doc: str | None) -> str:
 
 
 def python_stub(name: str, member: object, method: bool = True) -> str:
-    """A function or method that is written in Python: its own signature, `Any` where nothing is annotated."""
+    """Return the stub of a Python function or method: its own signature, `Any` where nothing is annotated."""
     signature = inspect.signature(member)
     parts, starred = ["self"] if method else [], False
     for p in list(signature.parameters.values())[method:]:
@@ -123,12 +123,12 @@ def python_stub(name: str, member: object, method: bool = True) -> str:
 
 
 def shown(default: object) -> str:
-    """A default as the stubs write it: what is no literal is `...`."""
+    """Return a default as in the stubs: `...` if it is not a literal."""
     return repr(default) if default is None or isinstance(default, (bool, int, float, str, tuple)) else "..."
 
 
 def annotation(value: object) -> str:
-    """An annotation as the stubs write it; those that need imports of their own are `Any`."""
+    """Return an annotation as in the stubs: `Any` if it needs imports of its own."""
     if value is inspect.Signature.empty:
         return "Any"
     text = value if isinstance(value, str) else inspect.formatannotation(value)
@@ -138,7 +138,7 @@ def annotation(value: object) -> str:
 
 
 def members() -> Iterator[str]:
-    """Everything that `Tensor` has: fields, Python's operators, then methods and properties by name."""
+    """Return all members of `Tensor`: fields, Python's operators, then methods and properties by name."""
     yield "def __init__(self, value: Any, level: Any = None, tag: Any = None, requires_grad: _bool = ...): ...\n"
     for name in OWN_FIELDS:
         yield f"{name}: {FIELDS.get(name, 'Any')}\n"
@@ -160,7 +160,7 @@ def members() -> Iterator[str]:
 
 
 def property_stub(name: str, found: object) -> Iterator[str]:
-    """An attribute, with a setter where it has one."""
+    """Return an attribute, with a setter if it has one."""
     if name in OWN_FIELDS:
         return
     kind = FIELDS.get(name, "Any")
@@ -178,7 +178,7 @@ SPECIAL = {
 
 
 def imports() -> str:
-    """The imports of `retrograd/__init__.py`, and the packages that it imports when they are asked for."""
+    """Return the imports of `retrograd/__init__.py`, and the packages that it imports lazily."""
     tree = ast.parse((PACKAGE / "__init__.py").read_text())
     lines = [ast.unparse(node) for node in tree.body if isinstance(node, ast.ImportFrom)]
     later = {name: getattr(rg, name) for name in dir(rg) if name not in vars(rg)}
@@ -187,12 +187,12 @@ def imports() -> str:
 
 
 def public_stub(home: str) -> str:
-    """What has a name in `rg.<home>`: operators, functions, classes."""
+    """Return the stub of a name in `rg.<home>`: operator, function or class."""
     return "\n".join(member_stub(name, member) for name, member in sorted(ops.public(home).items()))
 
 
 def member_stub(name: str, member: object) -> str:
-    """A public operator, function or class."""
+    """Return the stub of a public operator, function or class."""
     if hasattr(member, "called_as"):
         return operator_stub(name, member.called_as, member.__doc__, False)
     if inspect.isclass(member):
@@ -211,7 +211,7 @@ HOMES = {
 
 
 def stubs() -> dict[Path, str]:
-    """Each stub file and what it should say."""
+    """Return each stub file and its expected text."""
     body = "\n".join("    " + line if line else "" for stub in members() for line in stub.splitlines())
     tensor = f'class Tensor:\n    """{Tensor.__doc__.splitlines()[0]}"""\n\n{body}\n'
     root = f"{imports()}\n\n{ALIASES}\n__version__: _str\n\n{public_stub('')}"

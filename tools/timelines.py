@@ -18,7 +18,7 @@ STAGES, MICRO_BATCHES, MEGABYTE = 4, 8, 1 << 20
 
 
 def step(schedule: str, uneven: float = 0.0) -> Timeline:
-    """A step with backwards twice as long as forwards, each longer by up to so many times itself."""
+    """Return a step whose backwards take twice the time of forwards, each longer by up to `uneven` times itself."""
     chance, seconds = random.Random(0), {Kind.F: 1e-3, Kind.B: 2e-3}
     program = make_schedule(schedule, STAGES, MICRO_BATCHES)
     made = simulate(program, chain(STAGES), lambda a: seconds.get(a.kind, 1e-4) * (1 + uneven * chance.random()))
@@ -26,7 +26,7 @@ def step(schedule: str, uneven: float = 0.0) -> Timeline:
 
 
 def photograph(page: Path, picture: Path) -> None:
-    """Save what a browser shows of the page, with one action pinned."""
+    """Save a screenshot of the page in a browser, with one action pinned."""
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()

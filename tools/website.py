@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def _linked(text: str, origin: str, page: str) -> str:
-    """A page of the repository with its links as they lead on the site."""
+    """Return a page of the repository with its links adapted to the site."""
 
     def link(match: re.Match) -> str:
         return posixpath.relpath(_page(_target(origin, match[1])), posixpath.dirname(page) or ".")
@@ -69,7 +69,7 @@ def _linked(text: str, origin: str, page: str) -> str:
 
 
 def _named(fence: re.Match) -> str:
-    """A block of code that names no language with the one it has."""
+    """Return a code block with its language; one without gets a default."""
     return f"```{fence[1] or _language(fence[2])}\n{fence[2]}```"
 
 
@@ -78,12 +78,12 @@ def _language(code: str) -> str:
 
 
 def _target(origin: str, link: str) -> str:
-    """The path in the repository that a link in a file leads to."""
+    """Return the path in the repository that a link in a file leads to."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(origin), link))
 
 
 def _page(target: str) -> str:
-    """The page that shows a path of the repository."""
+    """Return the page that shows a path of the repository."""
     if target == "docs/decisions":
         return DECISIONS
     return PAGES.get(target) or (target[len("docs/") :] if target.startswith("docs/") else _page_of_source(target))
@@ -94,13 +94,13 @@ def _page_of_source(source: str) -> str:
 
 
 def _sources(origin: str, text: str) -> list[str]:
-    """The files and folders outside docs/ that a text links to, but for those that are pages."""
+    """Return the files and folders outside docs/ that a text links to, except those that are pages."""
     targets = (_target(origin, found) for found in LINK.findall(text))
     return [t for t in targets if not t.startswith("docs/") and t not in PAGES and (ROOT / t).exists()]
 
 
 def _shown(source: str) -> str:
-    """A page with the text of a file, or of all files of a folder."""
+    """Return a page with the text of a file, or of all files of a folder."""
     path = ROOT / source
     files = sorted(path.glob("*.py")) if path.is_dir() else [path]
     parts = [f"# {source}\n"]
