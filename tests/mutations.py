@@ -20,7 +20,7 @@ MISSES_ALLOWED = 1
 
 
 class Mutation(NamedTuple):
-    """One bug: in which file, what it is, and the text that it replaces (which must be there once)."""
+    """One bug: its file, its description, and the text that it replaces (which must occur once)."""
 
     path: str
     bug: str
@@ -177,7 +177,7 @@ MUTATIONS = (
 
 
 def seeded(mutation: Mutation, folder: Path) -> Path:
-    """A copy of the source tree with the bug in it."""
+    """Return a copy of the source tree with the bug in it."""
     source = Path(shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("*.so", "__pycache__")))
     file = source / "retrograd" / mutation.path
     text = file.read_text()
@@ -188,7 +188,7 @@ def seeded(mutation: Mutation, folder: Path) -> Path:
 
 
 def first_failure(source: Path | None, tests: tuple[str, ...]) -> str:
-    """The test that fails first with that source tree (None: the one that is installed), '' if none does."""
+    """Return the first failing test with that source tree (None: the installed one), '' if none fails."""
     path = {} if source is None else {"PYTHONPATH": os.pathsep.join([str(source), os.environ.get("PYTHONPATH", "")])}
     environment = {**os.environ, **path, "RETROGRAD_PURE": "1", "OMP_NUM_THREADS": "1"}
     options = ["-x", "-q", "--no-header", "--tb=no", "-p", "no:cacheprovider"]
@@ -201,7 +201,7 @@ def first_failure(source: Path | None, tests: tuple[str, ...]) -> str:
 
 
 def report(mutation: Mutation) -> tuple[bool, bool]:
-    """Try one mutation, print its row, and say whether the laws and whether any tests caught it."""
+    """Try one mutation, print its row, and return whether the laws and whether any tests caught it."""
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         source = seeded(mutation, Path(folder))
@@ -213,7 +213,7 @@ def report(mutation: Mutation) -> tuple[bool, bool]:
 
 
 def main(words: list[str]) -> int:
-    """Try all mutations, or those that a word picks; 1 if too many are missed."""
+    """Try all mutations, or those that a word selects; return 1 if too many are missed."""
     broken = first_failure(None, TESTS)
     if broken:
         print(f"the tests fail without any mutation: {broken}")

@@ -8,9 +8,9 @@ from retrograd.core import Op, registry
 
 
 def operators_on_arrays() -> list[str]:
-    """The names of all operators but for those of `retrograd.nested`, which tests/nested holds to the laws.
+    """Return the names of all operators except those of `retrograd.nested`, which tests/nested checks.
 
-    They are there if another test has imported that package.
+    Those are registered if another test has imported that package.
     """
     numbers = ("int", "float")  # the results of calculations with sizes in graphs
     found = {n: op for n, op in registry.items() if op.schema.returns not in numbers}
@@ -18,7 +18,7 @@ def operators_on_arrays() -> list[str]:
 
 
 def merged(package: str, table: str) -> dict:
-    """The dicts of that name of all modules of a package; no entry may stand in two.
+    """Merge the dicts of that name of all modules of a package; no entry may be in two.
 
     `package` is relative to the folder of the tests: "ops.families".
     """
@@ -31,7 +31,7 @@ def merged(package: str, table: str) -> dict:
 
 
 def failures(law: Callable, op: Op, samples: list) -> Iterator[Exception]:
-    """What the law raises, for each sample on which it does not hold, with that sample in a note."""
+    """Yield the errors of the law, for each sample on which it fails, with that sample in a note."""
     for i, (args, params) in enumerate(samples):
         try:
             law(op, args, params)
@@ -42,7 +42,7 @@ def failures(law: Callable, op: Op, samples: list) -> Iterator[Exception]:
 
 
 def hold(law: Callable, op: Op, samples: list) -> None:
-    """Holds an operator to a law on all of its samples; an ExceptionGroup says all that are wrong.
+    """Check an operator against a law on all of its samples; an ExceptionGroup contains all failures.
 
     One test for all samples: pytest takes longer to start and report a test than a law takes for a sample.
     """

@@ -32,7 +32,7 @@ pytestmark = [
 
 
 def said(tmp_path, *options):
-    """What pytest prints about these tests, run as those of this project are."""
+    """Return pytest's output for these tests, run as those of this project are."""
     file = tmp_path / "test_failing.py"
     file.write_text(TESTS)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}

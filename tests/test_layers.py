@@ -51,7 +51,7 @@ LEVEL_OF = {part: level for level, parts in enumerate(reversed(LEVELS)) for part
 
 @dataclass(frozen=True)
 class Import:
-    """One imported module, and where."""
+    """One imported module, and the importing line."""
 
     importer: str
     target: str
@@ -64,12 +64,12 @@ class Import:
 
 
 def part(module: str) -> str:
-    """The sub-package or module right below the root: `retrograd.nn.init` -> `nn`, the root itself -> ''."""
+    """Return the sub-package or module right below the root: `retrograd.nn.init` -> `nn`, the root itself -> ''."""
     return module.partition(".")[2].partition(".")[0]
 
 
 def sources(root: Path) -> dict[str, Path]:
-    """Module name -> file, for every module below the package folder `root`."""
+    """Return module name -> file, for every module below the package folder `root`."""
     found = {}
     for path in sorted(root.rglob("*.py")):
         names = path.relative_to(root.parent).with_suffix("").parts
@@ -81,7 +81,7 @@ Statement = tuple[ast.stmt, bool, bool]
 
 
 def statements(node: ast.AST, late: bool = False, typing: bool = False) -> Iterator[Statement]:
-    """Every import statement below node, with whether a function or `if TYPE_CHECKING:` holds it."""
+    """Yield every import statement below node, with whether a function or `if TYPE_CHECKING:` contains it."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Import | ast.ImportFrom):
             yield child, late, typing
@@ -92,7 +92,7 @@ def statements(node: ast.AST, late: bool = False, typing: bool = False) -> Itera
 
 
 def base(node: ast.ImportFrom, module: str, is_package: bool) -> str:
-    """The absolute name of what `from ... import` imports from."""
+    """Return the absolute name of the module that `from ... import` imports from."""
     if not node.level:
         return node.module or ""
     parents = module.split(".")
@@ -101,7 +101,7 @@ def base(node: ast.ImportFrom, module: str, is_package: bool) -> str:
 
 
 def targets(node: ast.stmt, module: str, files: dict[str, Path]) -> set[str]:
-    """The modules that an import statement names; `from package import submodule` names the submodule."""
+    """Yield the modules that an import statement names; `from package import submodule` names the submodule."""
     if isinstance(node, ast.Import):
         return {alias.name for alias in node.names}
     origin = base(node, module, files[module].name == "__init__.py")
@@ -110,7 +110,7 @@ def targets(node: ast.stmt, module: str, files: dict[str, Path]) -> set[str]:
 
 
 def imports(root: Path) -> list[Import]:
-    """Every import in every module below root."""
+    """Yield every import in every module below root."""
     files = sources(root)
     return [
         Import(module, target, node.lineno, late, typing)
@@ -130,7 +130,7 @@ def is_ours(module: str) -> bool:
 
 
 def goes_up(importer: str, target: str) -> str:
-    """Why a part may not import another, or ''."""
+    """Return why a part may not import another, or ''."""
     if importer in ABOVE_ALL or importer == target or target in EXCEPTIONS.get(importer, ()):
         return ""
     if target in ABOVE_ALL:
@@ -262,7 +262,7 @@ SOUND = {
 
 
 def grow(folder: Path, files: dict[str, str]) -> Path:
-    """Writes a package tree and returns its root; packages get an empty __init__ unless files give one."""
+    """Write a package tree and return its root; packages get an empty __init__ unless files give one."""
     root = folder / ROOT
     for name, text in files.items():
         path = root / name

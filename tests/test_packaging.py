@@ -24,7 +24,7 @@ HOT = ["arithmetic", "dispatch", "engine", "graph", "level", "op", "record", "te
 
 
 def has_compiler():
-    """Whether a C compiler runs here and finds Python's headers."""
+    """Return whether a C compiler runs here and finds Python's headers."""
     compiler = shutil.which(os.environ.get("CC", "cc"))
     headers = Path(sysconfig.get_paths()["include"], "Python.h").exists()
     return headers and compiler is not None and subprocess.call([compiler, "--version"], stdout=subprocess.DEVNULL) == 0
@@ -34,7 +34,7 @@ needs_compiler = pytest.mark.skipif(not has_compiler(), reason="needs a C compil
 
 
 def plant(tmp_path):
-    """A copy of the project with stand-ins for the hot modules, which compile faster than the real ones."""
+    """Copy the project with stubs of the hot modules, which compile faster than the real ones."""
     for name in ("setup.py", "pyproject.toml", "LICENSE", "README.md"):
         if (PROJECT / name).exists():
             shutil.copy(PROJECT / name, tmp_path)
@@ -58,7 +58,7 @@ def tree(tmp_path):
 
 @pytest.fixture(scope="session")
 def first_build(tmp_path_factory):
-    """A tree that has been built, and what that printed: to look at or to copy."""
+    """Return a tree that has been built, and the build's output: to inspect or to copy."""
     made = plant(tmp_path_factory.mktemp("first"))
     return made, build(made)
 
@@ -69,7 +69,7 @@ def built_tree(first_build, tmp_path):
 
 
 def setup(tree, *command, **environment):
-    """Runs setup.py in the tree and returns what it printed."""
+    """Run setup.py in the tree and return its output."""
     clean = {name: value for name, value in os.environ.items() if name != "RETROGRAD_PURE"}
     process = subprocess.run(
         [sys.executable, "setup.py", "--quiet", *command],

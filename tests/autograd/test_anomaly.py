@@ -33,7 +33,7 @@ def zero():
 
 
 def nan_after_root(x):
-    """A loss whose gradient is 0 * inf at the root."""
+    """Return a loss whose gradient is 0 * inf at the root."""
     return (root_of(x) * 0.0).sum()
 
 
@@ -45,7 +45,7 @@ def the_mode_is_off_again():
 
 
 def failure(loss, **how):
-    """The error of a backward pass and the text of its warning."""
+    """Return the error of a backward pass and the text of its warning."""
     with pytest.warns(UserWarning, match="Error detected in") as caught, pytest.raises(RuntimeError) as info:
         loss.backward(**how)
     (warning,) = caught
@@ -115,7 +115,7 @@ def test_gradients_are_those_without_the_mode():
 
 @pytest.fixture
 def as_in_a_pass():
-    """NumPy's warnings are off while the engine runs."""
+    """Suppress NumPy's warnings, as the engine does while it runs."""
     with np.errstate(all="ignore"):
         yield
 
@@ -159,7 +159,7 @@ def test_an_expanded_gradient_is_looked_at_once():
 
 
 def failing_node(x):
-    """A node whose backward pass raises: its saved value is written to."""
+    """Return a node whose backward pass raises, because its saved tensor is written to."""
     y = x.exp()
     loss = (y * y).sum()
     with rg.no_grad():

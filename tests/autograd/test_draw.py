@@ -73,7 +73,7 @@ def encoder(layers):
 
 
 def tangled(size, seed=0):
-    """Operators on values picked at random from the latest ones."""
+    """Return operators on values picked at random from the latest ones."""
     rng = random.Random(seed)
     pool = [leaf(3) for _ in range(4)]
     for _ in range(size):
@@ -334,7 +334,7 @@ def test_text_fits_its_box_in_the_widest_of_the_fonts():
 
 
 def points(line):
-    """A line's points, straight and curved pieces alike, from its path."""
+    """Return a line's points, of straight and curved segments alike, from its path."""
     path = line.find(f"{SPACE}path").get("d")
     x = y = 0.0
     for command, text in re.findall(r"([MVC])([^MVC]*)", path):

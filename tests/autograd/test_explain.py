@@ -14,7 +14,7 @@ def leaf(*shape):
 
 
 def line_of(text):
-    """The number of the line in this file that holds a text."""
+    """Return the number of the line in this file that contains a text."""
     with open(__file__, encoding="utf-8") as file:
         return next(number for number, line in enumerate(file, 1) if text in line)
 

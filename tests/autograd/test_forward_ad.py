@@ -30,7 +30,7 @@ def dual(x=X, t=T, **options):
 
 
 def difference(f, x, t, step=1e-6):
-    """The derivative of f at x along t, from values on the ground."""
+    """Return the derivative of f at x along t, by differences of values outside any level."""
     x, t = vector(*x), vector(*t)
     return ((f(x + step * t) - f(x - step * t)) / (2 * step)).detach()
 

@@ -28,7 +28,7 @@ class Cube(Function):
 
 
 def function(forward, backward=lambda ctx, *gs: gs[0], name="Mine", **more):
-    """A Function of two plain functions."""
+    """Return a Function of two plain functions."""
     members = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
     return type(name, (Function,), members | {key: staticmethod(value) for key, value in more.items()})
 
@@ -580,7 +580,7 @@ def test_what_is_kept_on_the_context_dies_with_the_graph():
 
 
 class Surrogate(rg.autograd.Function):
-    """k x^2, whose derivatives are deliberately other functions, so that a test sees which of them ran."""
+    """k x^2, whose derivatives are deliberately other functions, so that a test detects which of them ran."""
 
     @staticmethod
     def forward(x, k):
@@ -650,7 +650,7 @@ def test_a_trace_refuses_a_function_whose_derivative_the_graph_would_lose():
 
 
 class Doubled(rg.autograd.Function):
-    """Writes to its argument, and saves it."""
+    """Write to the argument, and save it."""
 
     @staticmethod
     def forward(ctx, x):
@@ -685,7 +685,7 @@ def test_a_view_that_was_written_to_and_saved_is_freed_without_the_collector():
 
 
 class OldSquare(rg.autograd.Function):
-    """x^2 with a derivative that is deliberately another; forward takes ctx."""
+    """x^2 with a deliberately different derivative; forward takes ctx."""
 
     @staticmethod
     def forward(ctx, x):

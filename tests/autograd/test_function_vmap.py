@@ -8,7 +8,7 @@ from retrograd.func import grad, jacfwd, jvp, vmap
 
 
 class Scaled(Function):
-    """x * y, with derivatives that are ten times too large, so that one sees who made them."""
+    """x * y, with derivatives that are ten times too large, to detect which rule computed them."""
 
     generate_vmap_rule = True
 

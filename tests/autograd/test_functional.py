@@ -76,7 +76,7 @@ def test_a_jacobian_has_the_shapes_of_output_and_input(options):
 
 
 class Point(NamedTuple):
-    """A tuple with names."""
+    """A named tuple."""
 
     left: rg.Tensor
     right: tuple
@@ -179,7 +179,7 @@ def test_functions_may_ask_for_gradients_by_their_inputs(product):
 
 
 class Cube(rg.autograd.Function):
-    """x^3, which has a backward only."""
+    """x^3, with backward only."""
 
     @staticmethod
     def forward(ctx, x):

@@ -24,7 +24,7 @@ def scaled(x, factor):
 
 @contextmanager
 def strange(rule, impl=lambda xp, x: x.copy(), push=None):
-    """An operator with this vjp rule, and this jvp rule if any; the identity unless said otherwise."""
+    """Return an operator with this vjp rule, and this jvp rule if any; by default the identity."""
     parts = {"__doc__": "A map under test.", "impl": impl, "vjp_x": rule, **({"jvp_x": push} if push else {})}
     try:
         yield op("strange(Tensor x) -> Tensor")(type("strange", (Definition,), parts))
@@ -41,7 +41,7 @@ def message(func, inputs, **options):
 
 @pytest.fixture
 def single():
-    """Permission for inputs of less than double precision."""
+    """Permit inputs of less than double precision."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "gradcheck: .* of less than double precision")
         yield
@@ -333,7 +333,7 @@ def test_outputs_must_be_of_the_same_kind_near_the_inputs():
 
 
 def several(backward, factors):
-    """A function of one input, that many times the factors, whose backward sees None for missing cotangents."""
+    """Return a function of one input with one output per factor, whose backward gets None for missing cotangents."""
 
     class Several(rg.autograd.Function):
         @staticmethod
@@ -468,7 +468,7 @@ def test_complex_tangents_pass_in_both_modes_and_in_batches():
 
 
 def doubled(pull=lambda g: 2 * g, push=lambda t: 2 * t, setup=None):
-    """2 x, with derivatives of ones own."""
+    """2 x, with user-defined derivatives."""
 
     class Doubled(rg.autograd.Function):
         @staticmethod
@@ -492,7 +492,7 @@ def doubled(pull=lambda g: 2 * g, push=lambda t: 2 * t, setup=None):
 
         @staticmethod
         def setup_context(ctx, inputs, output):
-            """Nothing is kept."""
+            """Save nothing."""
 
     return (Apart if setup else Doubled).apply
 
@@ -647,7 +647,7 @@ def test_a_jvp_that_reads_values_can_not_take_a_batch():
 
 @contextmanager
 def wrong_in_batches():
-    """An operator, 2 x, whose batching rule makes 3 x of all examples but the first."""
+    """Return an operator, 2 x, whose batching rule computes 3 x for all examples except the first."""
 
     class Twice(Definition):
         """2 x."""

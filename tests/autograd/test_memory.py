@@ -29,7 +29,7 @@ def leaf(*values):
 
 
 class SavesBoth(Function):
-    """Saves its input and its output."""
+    """Save the input and the output."""
 
     @staticmethod
     def forward(ctx, x):
@@ -44,7 +44,7 @@ class SavesBoth(Function):
 
 
 class SavesForForward(Function):
-    """Keeps an output for jvp, and says of another that it has no gradient."""
+    """Save one output for jvp, and mark another as not differentiable."""
 
     @staticmethod
     def forward(ctx, x):
@@ -192,7 +192,7 @@ PROGRAMS += [packed, mutated, created_graph, linear]
 
 
 def nodes_of(tensor):
-    """Every node behind a tensor, leaves' included."""
+    """Return every node of a tensor's graph, including those of leaves."""
     found, stack = {}, [tensor.grad_fn]
     while stack:
         node = stack.pop()
@@ -331,7 +331,7 @@ def test_saved_values_are_freed_as_the_pass_goes(function):
 
 
 def saves(node):
-    """Whether the operator before the factor, which saved something, still has it."""
+    """Return whether the operator before the factor still holds its saved tensor."""
     return node.next_functions[0][0].saved is not None
 
 

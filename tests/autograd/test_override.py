@@ -6,7 +6,7 @@ import retrograd as rg
 
 
 class Recorder:
-    """Answers every function with its name and what it was given."""
+    """Override every function to return its name and arguments."""
 
     @classmethod
     def __tensor_function__(cls, func, types, args, kwargs=None):

@@ -36,7 +36,7 @@ def x():
 
 @pytest.fixture
 def step():
-    """A profile of one forward and backward pass."""
+    """Return a profile of one forward and backward pass."""
     x = rg.ones(4, 3, dtype=rg.float64, requires_grad=True)
     with profile(record_shapes=True, profile_memory=True, with_stack=True) as prof:
         with record_function("loss", "first"):

@@ -375,7 +375,7 @@ def test_nothing_is_remembered_of_graphs_that_are_gone():
 
 
 def weak_references():
-    """To what is ours, or to what is gone."""
+    """Return weak references to retrograd's objects, or to dead ones."""
     gc.collect()
     referents = [thing() for thing in gc.get_objects() if type(thing) is weakref.ref]
     return sum(x is None or str(type(x).__module__).startswith("retrograd") for x in referents)

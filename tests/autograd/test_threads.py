@@ -17,7 +17,7 @@ def leaf(*values):
 
 
 def in_threads(work, count=THREADS):
-    """Run `work(number)` in several threads that start together; what they return, or the first error."""
+    """Run `work(number)` in several threads that start together; return their results, or raise the first error."""
     together = threading.Barrier(count)
 
     def start(number):

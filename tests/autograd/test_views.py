@@ -15,7 +15,7 @@ def matrix():
 
 
 def numerical(function, x, eps=1e-6):
-    """The gradient of a scalar function by central differences, as a flat list."""
+    """Return the gradient of a scalar function by central differences, as a flat list."""
     flat = x.detach().clone().view(-1).tolist()
     slopes = []
     for i in range(len(flat)):

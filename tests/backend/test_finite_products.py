@@ -21,14 +21,14 @@ FIVE = 5
 
 
 class Words(ctypes.Structure):
-    """An argument that fills the part of the stack that functions called next use."""
+    """An argument that fills the part of the stack that later calls use."""
 
     _fields_ = [("words", ctypes.c_uint32 * 10_000)]
 
 
 @pytest.fixture
 def fill_stack():
-    """A function that leaves signaling NaNs on the stack."""
+    """Return a function that leaves signaling NaNs on the stack."""
     words = Words()
     np.frombuffer(words, np.uint32)[:] = SIGNALING_NAN
     take = ctypes.CDLL(None).abs  # any function that looks at one word of them only

@@ -26,7 +26,7 @@ def cases(name, threads):
 
 
 def imported(name, threads):
-    """Which modules of retrograd the process has, as a number for each."""
+    """Return the modules of retrograd that the process has imported, as a number for each."""
     found = [m for m in sys.modules if m.startswith("retrograd") and not m.startswith("retrograd.bench")]
     assert found == ["retrograd"], found
     return lambda row: Case(lambda: None, once=True)

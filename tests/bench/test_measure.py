@@ -145,7 +145,7 @@ def test_differences_are_in_the_largest_number():
 
 
 class Counted:
-    """A case that counts its calls, and enters and leaves what is around it."""
+    """A case that counts its calls, and whose context is entered and left."""
 
     def __init__(self, **options):
         self.events = []

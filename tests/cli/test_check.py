@@ -21,7 +21,7 @@ scale.register_autograd(
 
 @pytest.fixture
 def module(tmp_path):
-    """Writes a module with an operator and more lines, and returns its path."""
+    """Write a module with an operator and more lines, and return its path."""
 
     def write(more="", formula="ctx.n"):
         path = tmp_path / "operators.py"

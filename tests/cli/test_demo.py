@@ -24,7 +24,7 @@ def demo(folder, *options):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """The folder of an uninterrupted run."""
+    """Return the folder of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("demo")
     assert demo(folder) == 0
     return folder
@@ -35,7 +35,7 @@ def metrics(folder):
 
 
 def interrupt(monkeypatch, at, times=1, number=signal.SIGINT):
-    """Press Ctrl-C as often while the step `at` runs, or send another signal."""
+    """Send Ctrl-C as often as given while the step `at` runs, or send another signal."""
     step = Trainer.step
 
     def interrupted(trainer):

@@ -22,7 +22,7 @@ rank, what = os.environ.get("PMI_RANK", "-"), sys.argv[1]
 
 
 def ends(process, patience=20):
-    """Whether the process of that number ends soon, if it has not done so."""
+    """Return whether the process with that number has ended or ends soon."""
     end = time.monotonic() + patience
     while time.monotonic() < end:
         try:
@@ -37,7 +37,7 @@ def ends(process, patience=20):
 
 @pytest.fixture
 def script(tmp_path):
-    """Makes a script that knows its rank and its first argument, which is the folder if none is given."""
+    """Write a script that reads its rank and its first argument, by default the folder."""
 
     def make(text):
         path = tmp_path / "script.py"

@@ -125,10 +125,10 @@ WORK = [modes, hooks, transforms, gradients_inside, duals, functions, checkpoint
 
 
 class Interrupts:
-    """KeyboardInterrupts at random moments, one after each call of `arm`.
+    """Raise KeyboardInterrupts at random moments, one after each call of `arm`.
 
-    A timer's signal raises them, at the moments at which Ctrl-C would.  To wait for a second thread that sends them is
-    not safe: an interrupt within `threading.Event.wait` may leave the lock of the event locked for ever.
+    A timer's signal raises them, at the same points as Ctrl-C.  Waiting for a second thread that sends them would be
+    unsafe: an interrupt within `threading.Event.wait` may leave the lock of the event locked forever.
     """
 
     def __init__(self, random):
@@ -147,7 +147,7 @@ class Interrupts:
 
 
 def work_until_interrupted(random, interrupts):
-    """Return the name of the last piece of work that was begun."""
+    """Return the name of the last piece of work that was started."""
     work = None
     try:
         interrupts.arm()
@@ -161,7 +161,7 @@ def work_until_interrupted(random, interrupts):
 
 
 def check_numbers():
-    """Derivatives, transforms and the pool of threads still give right answers."""
+    """Check that derivatives, transforms and the thread pool still give correct results."""
     x = rg.tensor([2.0], requires_grad=True)
     (x**3).backward()
     assert x.grad.tolist() == [12.0]

@@ -122,7 +122,7 @@ def test_gradients_of_two_leaves_never_share_memory():
 
 @pytest.fixture
 def doubled():
-    """An operator of a list whose rule gives every member the same tensor."""
+    """An operator of a list whose rule gives every list element the same tensor."""
 
     @op("doubled(Tensor[] tensors) -> Tensor")
     class doubled(Definition):
@@ -327,11 +327,11 @@ def test_saved_values_are_freed_as_the_pass_goes(no_collector):
 
 @pytest.fixture
 def watched():
-    """An operator that counts how often its rule runs."""
+    """Return an operator that counts how often its rule runs."""
 
     @op("watched(Tensor x) -> Tensor")
     class watched(Definition):
-        """The identity, counting."""
+        """Return the input, and count the calls of the rule."""
 
         runs = 0
 
@@ -398,11 +398,11 @@ def test_a_leaf_may_be_its_own_root():
 
 @pytest.fixture
 def halves():
-    """An operator of two outputs, of different size."""
+    """Return an operator of two outputs, of different size."""
 
     @op("halves(Tensor x) -> (Tensor first, Tensor rest)")
     class halves(Definition):
-        """The first element, and the others squared."""
+        """Return the first element, and the others squared."""
 
         def impl(xp, x):
             return x[:1].copy(), x[1:] ** 2

@@ -69,7 +69,7 @@ def _yields_twice(log):
 
 
 def _observed(decorator, make, error):
-    """Return what a block logs, gives and raises when its body raises `error`, or ends if that is None."""
+    """Return a block's log, result and error when its body raises `error`, or ends normally if that is None."""
     log = []
     try:
         with decorator(make)(log) as value:

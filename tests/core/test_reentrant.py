@@ -9,7 +9,7 @@ from retrograd.core import current, reentrant
 
 
 class Deep(rg.autograd.Function):
-    """The identity, whose backward runs another backward pass, and so on; `visit` is called in each."""
+    """The identity, whose backward runs another backward pass, recursively; `visit` is called in each."""
 
     @staticmethod
     def forward(ctx, x, n, visit):

@@ -6,7 +6,7 @@ import retrograd as rg
 
 
 class Later:
-    """Answers with what was asked."""
+    """Return the function and arguments it was called with."""
 
     @classmethod
     def __tensor_function__(cls, func, types, args, kwargs):

@@ -19,23 +19,23 @@ def leaf(values=VALUES):
 
 
 def bent(x):
-    """A function that saves its result for its derivative."""
+    """Return a function that saves its result for its derivative."""
     return rg.erfinv(x / 8)
 
 
 def expected(f, x):
-    """The gradient of the sum of f(x)."""
+    """Return the gradient of the sum of f(x)."""
     return rg.autograd.grad(f(x).sum(), x)[0]
 
 
 def writers():
-    """Names of methods that write into their tensor, and `__setitem__`."""
+    """Return the names of methods that write to their tensor, and `__setitem__`."""
     names = [n for n in dir(rg.Tensor) if n.endswith("_") and not n.startswith("_")]
     return [*names, "__setitem__", "__iadd__", "__imul__"]
 
 
 def candidates():
-    """Arguments with which methods that write may be called, in the order in which they are tried."""
+    """Yield arguments with which methods that write may be called, in the order in which they are tried."""
     like, index = rg.full((2, 3), 0.3, dtype="float64"), rg.tensor([[0, 1, 0]])
     mask = rg.tensor([[True, False, True], [False, True, True]])
     return [
@@ -47,7 +47,7 @@ def candidates():
 
 
 def write(name, y):
-    """Call the method with arguments that fit; whether the memory changed."""
+    """Call the method with suitable arguments; return whether the memory changed."""
     for args in candidates():
         before = y.tolist()
         try:
@@ -236,12 +236,12 @@ def test_inside_transforms():
 
 
 def pushed(f):
-    """The derivative of f along cos(x), forwards."""
+    """Return the derivative of f along cos(x), in forward mode."""
     return lambda x: rg.func.jvp(f, (x,), (rg.cos(x),))[1]
 
 
 def pulled(f):
-    """The same by two passes backwards: the cotangent pulled back is linear, and its transpose is the derivative."""
+    """Return the same by two backward passes: the vjp is linear in the cotangent, and its transpose is the jvp."""
 
     def along(x):
         out, pull = rg.func.vjp(f, x)

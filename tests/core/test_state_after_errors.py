@@ -42,7 +42,7 @@ failure = [None]
 
 
 def in_hook(register):
-    """A pass whose graph has the hook `register(x, y, fails)`; y is the result of an operator on the leaf x."""
+    """Run a backward pass with the hook `register(x, y, fails)`; y is the result of an operator on the leaf x."""
 
     def run():
         x = leaf()
@@ -54,7 +54,7 @@ def in_hook(register):
 
 
 def function(**methods):
-    """A run of a Function of which some methods fail."""
+    """Run a Function with some failing methods."""
     own = {
         "forward": lambda x: x * 2,
         "setup_context": lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
@@ -71,7 +71,7 @@ def of_function(use, **methods):
 
 
 def custom(register=None, kernel=lambda x: x * 2):
-    """A user's operator, with a registration that fails."""
+    """Run a custom operator with a failing registration."""
 
     def doubled(x: rg.Tensor) -> rg.Tensor:
         return kernel(x)
@@ -156,7 +156,7 @@ def watched(made, ran):
 
 
 def generator(mode, how):
-    """A generator in a mode that fails, or into which an error is thrown."""
+    """Run a generator in a mode that raises, or into which an error is thrown."""
 
     @mode
     def numbers():
@@ -263,7 +263,7 @@ CALLBACKS = {
 
 
 def within(block):
-    """Run in a block that the program enters, which ends by the error."""
+    """Run in a block that the program enters, and which ends by the error."""
 
     def run(callback):
         with block():

@@ -8,7 +8,7 @@ from retrograd.ops import generator
 
 
 def thread_state():
-    """By name everything that must be as it was when a program has ended, well or not."""
+    """Return by name all state that must be restored when a program has ended, normally or by an error."""
     state = current()
     names = (
         "level", "grad_enabled", "inference", "saving", "saving_refused", "watchers", "running", "on_write",

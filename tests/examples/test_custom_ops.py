@@ -17,7 +17,7 @@ FOLDER = ROOT / "examples" / "custom_ops"
 
 
 def script(name):
-    """An example as a module; the operators that it defines are gone after the test's module."""
+    """Import an example as a module; its operators are removed after the test's module."""
     spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -64,7 +64,7 @@ def test_an_example_runs_as_a_script_says_what_it_is_and_warns_of_nothing(path):
 
 
 def system(sparse_solve):
-    """Three matrices with a right-hand side each, and the operator with its matrix dense, row by row."""
+    """Return three matrices with a right-hand side each, and the operator with its matrix dense, row by row."""
     rg.manual_seed(0)
     matrices = rg.randn(3, 4, 4, dtype=rg.float64) + 4 * rg.eye(4, dtype=rg.float64)
     rows, columns = rg.arange(4).repeat_interleave(4), rg.arange(4).tile(4)
@@ -102,7 +102,7 @@ def test_the_conductivities_of_a_network_are_found(sparse_solve):
 
 
 def paths(rows, columns):
-    """All paths through a table, from its first cell to its last, as lists of cells."""
+    """Return all paths through a table, from its first cell to its last, as lists of cells."""
     if rows == columns == 1:
         return [[(0, 0)]]
     before = [

@@ -15,7 +15,7 @@ NEEDS = {"digits": ("sklearn",), "kalman": ("scipy",)}
 
 @pytest.fixture(scope="module")
 def script():
-    """An example as a module, by its name; the operators that it defines are gone after the tests."""
+    """Import an example as a module, by its name; its operators are removed after the tests."""
     loaded = {}
 
     def load(name):
@@ -111,7 +111,7 @@ def test_the_posterior_is_known_as_quadrature_finds_it(script):
 
 
 def nile(script, count=12):
-    """The model of a wandering level as a normal distribution: logarithms, series, covariances of level and series."""
+    """Return the local level model as a normal distribution: logarithms, series, covariances of level and series."""
     module = script("kalman")
     year = np.arange(count)
     level = 1e7 + 1500.0 * np.minimum.outer(year, year)

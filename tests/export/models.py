@@ -36,7 +36,7 @@ class ConvNet(nn.Module):
 
 
 class Tied(nn.Module):
-    """An embedding whose weight is that of the output layer too."""
+    """An embedding whose weight is shared with the output layer."""
 
     def __init__(self):
         super().__init__()
@@ -51,7 +51,7 @@ class Tied(nn.Module):
 
 
 class Trees(nn.Module):
-    """Takes and returns nested structures."""
+    """Take and return nested structures."""
 
     def forward(self, batch, *, weights):
         x, y = batch["pair"]
@@ -59,10 +59,10 @@ class Trees(nn.Module):
 
 
 def encoder():
-    """A transformer's layer that draws no random numbers."""
+    """Return a transformer layer without random numbers."""
     return nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, dropout=0.0)
 
 
 def copied_state(module):
-    """The values of the module's state dict."""
+    """Return copies of the values of the module's state dict."""
     return {name: value.detach().clone() for name, value in module.state_dict().items()}

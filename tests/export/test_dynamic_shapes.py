@@ -15,7 +15,7 @@ from .models import BatchNorm, encoder
 
 
 class Does(nn.Module):
-    """A function as a module."""
+    """A module that wraps a function."""
 
     def __init__(self, function):
         super().__init__()

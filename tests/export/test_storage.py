@@ -24,7 +24,7 @@ DATA = Path(__file__).parent / "data"
 
 
 class Net(rg.nn.Module):
-    """Tied weights, buffers of both kinds, a constant, a frozen parameter."""
+    """A model with tied weights, buffers of both kinds, a constant, a frozen parameter."""
 
     def __init__(self):
         super().__init__()
@@ -130,7 +130,7 @@ def test_every_operator_is_stored(case, tmp_path):
 
 
 def same(a, b):
-    """Equal in type and value, nan and the sign of zero included."""
+    """Return whether two values are equal in type and value, including nan and the sign of zero."""
     if isinstance(a, (tuple, list)):
         return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, dict):
@@ -373,7 +373,7 @@ def test_files_of_version_1_load(name):
 
 
 class Counting(rg.nn.Module):
-    """Writes to a buffer, returns a constant, has a dimension that varies and a question about it."""
+    """Write to a buffer and return a constant; the input has a symbolic size that the code tests."""
 
     def __init__(self):
         super().__init__()

@@ -43,7 +43,7 @@ def original(tmp_path_factory):
 
 @pytest.fixture
 def stored(original, tmp_path):
-    """A copy to be changed: (folder, document)."""
+    """Return a copy to be modified: (folder, document)."""
     folder = tmp_path / "a"
     folder.mkdir()
     for name in program_files.NAMES:
@@ -353,7 +353,7 @@ def test_a_signature_at_odds_with_the_graph_is_refused(stored):
 
 
 def loads_or_refuses(path):
-    """Whether a file loads, to a graph that is sound; a StorageError is the one other end."""
+    """Return whether a file loads, to a valid graph; the only other permitted outcome is a StorageError."""
     try:
         loaded = load(path)
     except StorageError:
@@ -395,7 +395,7 @@ def test_a_file_with_bytes_changed_loads_or_is_refused(stored, original, tmp_pat
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
-    """An exported program with sizes that vary, a guard and a buffer that is written to: (folder, its files)."""
+    """Return a stored program with symbolic sizes, a guard and a buffer that is written to: (folder, its files)."""
 
     class Writes(Net):
         def forward(self, x):
@@ -409,7 +409,7 @@ def program(tmp_path_factory):
 
 
 def program_loads_or_refuses(path):
-    """The same as for modules; what loads is a whole program that says what it takes, or refuses it."""
+    """Check the same as for modules; a program that loads is complete, with its signature."""
     try:
         loaded = load(path)
     except StorageError:
@@ -424,7 +424,7 @@ def program_loads_or_refuses(path):
 
 @pytest.fixture
 def no_code(monkeypatch):
-    """Fails where anything that a file says is imported, or run as text."""
+    """Fail if anything named by a file is imported, or executed as text."""
 
     def refuse(*args, **kwargs):
         raise AssertionError(f"{args[0]!r} was run")

@@ -44,7 +44,7 @@ EXTREMES = [0, 1, 0x7F, 0x80, 0xFE, 0xFF]
 
 
 def damaged(data: bytes, source: random.Random) -> bytes:
-    """Return the bytes with a few faults, most of them where a format says how large something is."""
+    """Return the bytes with a few faults, most of them where a format stores sizes."""
     made = bytearray(data)
     for _ in range(source.randrange(1, 4)):
         if made:
@@ -53,7 +53,7 @@ def damaged(data: bytes, source: random.Random) -> bytes:
 
 
 def _position(data: bytearray, source: random.Random) -> int:
-    """Return a position, which is likely in a header."""
+    """Return a position, likely in a header."""
     kind = source.random()
     if kind < 0.5:
         sign, start = source.choice(SIGNS), source.randrange(len(data))
@@ -94,7 +94,7 @@ def _move(data: bytearray, at: int, source: random.Random) -> None:
 
 
 def _digits(data: bytearray, at: int, source: random.Random) -> None:
-    """Put other digits where a number stands as text."""
+    """Replace the digits of a number stored as text."""
     found = [i for i in range(at, min(at + 200, len(data))) if 48 <= data[i] < 58]
     for i in found[:1]:
         data[i : i + 1] = source.choice([b"0", b"-1", b"9" * 9, b"9" * 18, b"9" * 30, b"1e9", b"9" * 5000])
@@ -125,7 +125,7 @@ def places(value: Any, found: list | None = None, path: tuple = ()) -> list:
 
 
 def mutated(document: Any, source: random.Random) -> Any:
-    """Return JSON with a fault: something is missing, twice, renamed, or something else."""
+    """Return JSON with a fault: a part is missing, duplicated, renamed, or replaced."""
     document = copy.deepcopy(document)
     *way, last = source.choice(places(document))
     holder = document
@@ -155,10 +155,10 @@ def mutated(document: Any, source: random.Random) -> Any:
 class Loader(NamedTuple):
     """A loader and a file for it.
 
-    write: write into a folder; return what `load` takes, and the files to be damaged.
-    load: return what was read, as text.
-    errors: the kinds of errors that it documents for damaged files.
-    checked: whether checksums hold what was saved, so that what loads is that.
+    write: write into a folder; return the argument of `load`, and the files to be damaged.
+    load: return the loaded value, as text.
+    errors: the kinds of errors documented for damaged files.
+    checked: whether checksums guarantee that a loaded value equals the saved one.
     change: how the bytes are damaged.
     """
 
@@ -170,7 +170,7 @@ class Loader(NamedTuple):
 
 
 def text(value: Any) -> str:
-    """Return plain data with tensors as text that tells any two apart."""
+    """Return plain data with tensors as text; different values give different text."""
     if isinstance(value, rg.Tensor):
         return f"{value.dtype}{tuple(value.shape)}{hash(value.contiguous().numpy().tobytes())}"
     if isinstance(value, dict):
@@ -200,7 +200,7 @@ def _opened(path: Path) -> str:
 
 
 def _halves(folder: Path) -> tuple[Any, list[Path]]:
-    """A safetensors file with bfloat16, as other libraries write it, and text."""
+    """Write a safetensors file with bfloat16, as other libraries do, and text."""
     header = {
         "__metadata__": {"made by": "hand"},
         "a": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]},
@@ -260,7 +260,7 @@ def _checkpoint(folder: Path) -> tuple[Any, list[Path]]:
 
 
 def _restored(folder: Path) -> str:
-    """What was restored; where that fails, nothing has changed."""
+    """Return the restored value; if restoring fails, check that nothing has changed."""
     model, optimizer = _trained()
     with rg.random.fork_rng():
         before = text([model.state_dict(), optimizer.state_dict(), rg.get_rng_state()])
@@ -273,7 +273,7 @@ def _restored(folder: Path) -> str:
 
 
 def _manifest(data: bytes, source: random.Random) -> bytes:
-    """A manifest with a fault, by somebody who knows how to sum it; other files as they are."""
+    """Return a manifest with a fault but a correct checksum; other files are unchanged."""
     if not data.startswith(b"{\n"):
         return data
     body = json.loads(data)
@@ -330,7 +330,7 @@ LOADERS = {
 
 
 class Trial:
-    """A loader's file, which is damaged again and again."""
+    """A loader's file, which is damaged repeatedly."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name, self.loader = name, LOADERS[name]
@@ -340,7 +340,7 @@ class Trial:
         self.whole = self.loader.load(self.target)  # warms caches, too
 
     def run(self, seed: int) -> str:
-        """Damage the file and load it: "whole", "other", or "refused"; AssertionError for any other end."""
+        """Damage the file and load it: return "whole", "other", or "refused"; AssertionError for any other outcome."""
         source = random.Random(f"{self.name} {seed}")
         at = source.randrange(len(self.files))
         self.files[at].write_bytes(self.loader.change(self.contents[at], source))
@@ -364,7 +364,7 @@ class Trial:
         return "whole" if found == self.whole else "other"
 
     def _check(self, case: str, error: Exception) -> None:
-        """An error is of the documented kind and names the file; TypeError is for sound files of unknown dtypes."""
+        """Check that an error has the documented kind and names the file; valid files of unknown dtypes: TypeError."""
         lacking = type(error) is TypeError and "NumPy does not have" in str(error)
         kinds = tuple({*self.loader.errors} - {Exception})
         assert lacking or isinstance(error, kinds), f"{case}: {type(error).__name__}: {error}"
@@ -374,7 +374,7 @@ class Trial:
 
 
 def soak(name: str, count: int) -> str:
-    """Damage a loader's file often, with an end to time and memory; a line that says how it went."""
+    """Damage a loader's file often, with limits of time and memory; return a line with the outcomes."""
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         trial, ends, slowest = Trial(name, Path(folder)), Counter[str](), 0.0

@@ -29,7 +29,7 @@ from retrograd.utils.plot_metrics import plot_curves
 
 
 class Saver(NamedTuple):
-    """A function that saves a version (0, 1, ...) under a path of that name, and one that reads it."""
+    """A function that saves a version (0, 1, ...) under a path of that name, and one that loads it."""
 
     name: str
     save: Callable[[Path, int], Any]
@@ -136,7 +136,7 @@ SAVERS = {
 
 @contextmanager
 def files_of_at_most(count: int) -> Iterator[None]:
-    """Let no file become longer: a write goes to there and no further, as on a disk that becomes full."""
+    """Limit the length of files: a write stops at the limit, as on a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (count, before[1]))
     try:
@@ -149,7 +149,7 @@ CALLS = ["fsync", "replace", "rename", "mkdir", "rmdir", "unlink"]
 
 
 class Disk:
-    """Stands for calls of os that change a disk: the one of this number fails, or with `stays` all from there on."""
+    """Replace calls of os that change a disk: the one of this number fails, or with `stays` all from there on."""
 
     def __init__(self, number: int, error: int, stays: bool = False) -> None:
         self.number, self.error, self.stays, self.count = number, error, stays, 0
@@ -178,7 +178,7 @@ class Disk:
 
 @contextmanager
 def read_only(folder: Path) -> Iterator[None]:
-    """Let nobody make files in a folder; root gives up meanwhile what lets it write everywhere."""
+    """Make a folder read-only; root gives up its permission to write everywhere meanwhile."""
     folder.chmod(0o555)
     libc = ctypes.CDLL(None, use_errno=True)
     header, held = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()  # see capset(2); effective ones first
@@ -209,7 +209,7 @@ ERRORS = (errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EACCES)
 
 
 def check_failure(saver: Saver, path: Path, error: OSError, before: list[str], old: Any, tidy: bool = True) -> None:
-    """After an error, it names the path, there is what was there, and nothing else where it could be removed."""
+    """Check after an error that it names the path, the old file remains, and temporary files are removed."""
     assert str(path) in str(error), f"the error does not name {path}: {error!r}"
     assert error.errno in ERRORS
     assert saver.read(path) == old
@@ -217,7 +217,7 @@ def check_failure(saver: Saver, path: Path, error: OSError, before: list[str], o
 
 
 def fill(folder: Path, saver: Saver) -> str:
-    """Save into a small file system that is filled page by page until nothing fits any more; how often it failed."""
+    """Save to a small file system, filled page by page until no space is left; return how often saving failed."""
     path, ballast = folder / saver.name, folder / "ballast"
     saver.save(path, 0)
     old, failed, version = saver.read(path), 0, 0

@@ -26,14 +26,14 @@ COMMAND = [sys.executable, "-c", PROGRAM, "demo", "--quiet"]
 
 
 class Run:
-    """A training in a folder, as long as it takes."""
+    """A training run in a folder."""
 
     def __init__(self, folder: Path, epochs: int) -> None:
         self.folder, self.epochs = folder, epochs
         self.checkpoint = folder / "checkpoint.safetensors"
 
     def start(self, epochs: int | None = None) -> subprocess.Popen[str]:
-        """Begin, or go on where there is a checkpoint."""
+        """Start, or resume from a checkpoint."""
         options = ["--epochs", str(epochs or self.epochs), "--output", str(self.folder)]
         if self.checkpoint.exists():
             options.append("--resume")
@@ -43,14 +43,14 @@ class Run:
         )  # fmt: skip
 
     def finish(self) -> float:
-        """Let it end; the seconds that it took."""
+        """Wait for the end; return the seconds that it took."""
         start, process = time.monotonic(), self.start()
         said = process.communicate()[0]
         assert process.returncode == 0, said
         return time.monotonic() - start
 
     def losses(self) -> list[float]:
-        """The losses of the checkpoint, which is whole; none without one."""
+        """Return the losses of the checkpoint, which is complete; none without one."""
         if not self.checkpoint.exists():
             return []
         assert load_file(self.checkpoint)
@@ -69,12 +69,12 @@ def kill(run: Run, number: int, seconds: float) -> int:
 
 
 def leftovers(folder: Path) -> list[str]:
-    """Return the names of files that are not whole yet; a killed process could not remove them."""
+    """Return the names of incomplete files; a killed process could not remove them."""
     return sorted(path.name for path in folder.glob(".*.tmp"))
 
 
 def soak(count: int, epochs: int = 6) -> str:
-    """Kill a training so often and let it end: the losses are those of a run that nobody disturbs; how it went."""
+    """Kill a training run that often, then finish it: the losses equal an undisturbed run's; return a summary."""
     source, codes, begun = random.Random(count), Counter[str](), time.monotonic()
     with tempfile.TemporaryDirectory() as space:
         whole, run, kept = Run(Path(space, "whole"), epochs), Run(Path(space, "killed"), epochs), 0

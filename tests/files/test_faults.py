@@ -18,7 +18,7 @@ DRAWN = ("write_html", "plot_curves")  # which take a while, and share how they 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """What every saver has written, to be copied."""
+    """Return what every saver has written, to be copied."""
     folders = {}
     for title, saver in SAVERS.items():
         folders[title] = tmp_path_factory.mktemp("saved")
@@ -33,7 +33,7 @@ def title(request):
 
 @pytest.fixture
 def start(title, saved, tmp_path):
-    """Copies of what was saved: (saver, path, files in its folder, what is read) for each name of a folder."""
+    """Return copies of the saved files: (saver, path, files in its folder, loaded value) for each name of a folder."""
 
     def made(name):
         folder, saver = shutil.copytree(saved[title], tmp_path / name), SAVERS[title]
@@ -141,7 +141,7 @@ def test_a_saver_that_writes_in_place_would_be_found(tmp_path):
 
 
 def records(data):
-    """The events of a file, and how many bytes are behind the last whole one."""
+    """Return the events of a file, and the number of bytes after the last complete one."""
     found, at = [], 0
     while at < len(data):
         size = int.from_bytes(data[at : at + 8], "little")

@@ -60,7 +60,7 @@ points = st.lists(st.floats(-1.5, 1.5, width=32), min_size=SIZE, max_size=SIZE)
 
 
 def built(steps: list[tuple[str, int, int]]) -> Callable:
-    """The function of a vector that a program says: each step takes two of the last four values."""
+    """Return a program's function of a vector: each step takes two of the last four values."""
 
     def program(x):
         values = [x, rg.cos(x)]

@@ -16,7 +16,7 @@ def looped(f, xs):
 
 
 def captured():
-    """A leaf, and what was made of it before any transform began."""
+    """Return a leaf, and values computed from it before any transform began."""
     w = rg.tensor([0.4, -0.9, 1.5], dtype=rg.float64, requires_grad=True)
     return w, w.sin() * w
 

@@ -20,7 +20,7 @@ def product(a, b):
 
 
 def lists(tree):
-    """Tensors as lists."""
+    """Return tensors as lists."""
     if isinstance(tree, rg.Tensor):
         return tree.tolist()
     if isinstance(tree, dict):
@@ -306,7 +306,7 @@ def test_a_pullback_may_be_batched_and_differentiated():
 
 
 def both_forward(f, primals, tangents):
-    """The answers of jvp and of linearize."""
+    """Return the results of jvp and of linearize."""
     out, push = linearize(f, *primals)
     return [jvp(f, primals, tangents), (out, push(*tangents))]
 

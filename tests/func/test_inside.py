@@ -19,12 +19,12 @@ def looped(f, xs):
 
 
 def difference(f, x, t, step=1e-6):
-    """The derivative of f at x along t, of a function that may call backward()."""
+    """Return the derivative of f at x along t, of a function that may call backward()."""
     return (f((x + step * t).detach()) - f((x - step * t).detach())) / (2 * step)
 
 
 def by_backward(w):
-    """The gradient of a leaf made inside; `w`, from outside, gets its own."""
+    """Return the gradient of a leaf created inside; `w`, from outside, gets its own."""
 
     def body(x):
         v = (x * x).detach().requires_grad_()

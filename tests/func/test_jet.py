@@ -29,7 +29,7 @@ def f64(data):
 
 
 def along_line(f, x, order=ORDER, slope=1.0):
-    """f(x) and its derivatives along a straight line."""
+    """Return f(x) and its derivatives along a straight line."""
     x = f64(x)
     out, terms = jet(f, (x,), ([rg.full_like(x, slope)] + [0] * (order - 1),))
     return [out.tolist(), *[t.tolist() for t in terms]]
@@ -41,7 +41,7 @@ X = 0.7
 
 
 def of_solution(slope, y):
-    """Derivatives of y where y' = slope(y), a polynomial."""
+    """Return derivatives of y where y' = slope(y), a polynomial."""
     found, p = [y], Polynomial([0.0, 1.0])
     for _ in range(ORDER):
         p = p.deriv() * slope
@@ -54,7 +54,7 @@ def of_power(exponent):
 
 
 def of_arctan():
-    """1 / (1 + x^2) is the imaginary part of 1 / (x - i)."""
+    """Return derivatives of arctan: 1 / (1 + x^2) is the imaginary part of 1 / (x - i)."""
     slopes = [((-1) ** k * math.factorial(k) / (X - 1j) ** (k + 1)).imag for k in range(ORDER)]
     return [math.atan(X), *slopes]
 
@@ -117,7 +117,7 @@ def test_polynomials_of_polynomials_follow_faa_di_bruno():
 
 
 def test_a_curve_may_bend():
-    """x(t) = exp(t): all its derivatives at 0 are 1, and log brings t back."""
+    """Along x(t) = exp(t), all derivatives of x at 0 are 1, and log x = t."""
     one = f64(1.0)
     out, terms = jet(rg.log, (one,), ([one] * ORDER,))
     assert [out.item(), *[t.item() for t in terms]] == pytest.approx([0.0, 1.0] + [0.0] * (ORDER - 1), abs=1e-9)
@@ -209,7 +209,7 @@ def test_random_programs_agree_with_nested_jvp(steps):
 
 
 def third(f):
-    """The third derivative of a function of numbers, element by element."""
+    """Return the third derivative of an elementwise function."""
     return lambda x: jet(f, (x,), ([rg.ones_like(x), 0, 0],))[1][2]
 
 
@@ -342,7 +342,7 @@ def test_no_grad_hides_from_outer_gradients_only():
 
 
 class Cube(rg.autograd.Function):
-    """A user's function with a forward derivative, which writes in place on its way."""
+    """A user-defined Function with a forward derivative, which writes in place in its forward."""
 
     @staticmethod
     def forward(x):
@@ -396,7 +396,7 @@ def test_an_operator_keeps_its_coefficients_alone_and_the_run_nothing():
 
 
 class Counting(Level):
-    """Counts the operators that run, and knows the size of the largest result."""
+    """Count the operators that run, and record the size of the largest result."""
 
     own_mode = False
 
@@ -414,7 +414,7 @@ class Counting(Level):
 
 
 def counted(f, xs, order):
-    """What all derivatives along a curve take."""
+    """Count the operators of all derivatives along a curve."""
     with Counting() as level:
         primals = [make(x, level, None) for x in xs]
         jet(f, primals, [[v * 0.5**k for k in range(order)] for v in directions(tuple(xs), 1)])
@@ -422,7 +422,7 @@ def counted(f, xs, order):
 
 
 def operators(f, xs, order):
-    """How many operators they take."""
+    """Return how many operators they take."""
     return counted(f, xs, order).counts.total()
 
 
@@ -432,7 +432,7 @@ CASES = [name for name in operators_on_arrays() if registry[name].differentiable
 
 
 def growth(name):
-    """What twice the order, 8 after 4, costs more, in each sample."""
+    """Return the cost of doubling the order, from 4 to 8, for each sample."""
     for i, (args, params) in enumerate(samples_of(registry[name])):
         f, xs = closed(registry[name], args, params)
         if xs and f(*xs):
@@ -443,7 +443,7 @@ def growth(name):
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.filterwarnings("ignore")
 def test_the_cost_is_a_polynomial_in_the_order(name):
-    """Of degree 3 at most: where every further order doubled the cost, it would be 16 times as much."""
+    """The degree is at most 3: if every further order doubled the cost, it would be 16 times as much."""
     for i, times in growth(name):
         assert times < 8 if (name, i) not in EXPONENTIAL else times > 8, f"sample {i}"
 

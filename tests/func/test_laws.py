@@ -25,7 +25,7 @@ def close(actual, expected):
 
 
 def difference(f, x, t, step=1e-4):
-    """The derivative of f at x along t, by central differences of fourth order."""
+    """Return the derivative of f at x along t, by central differences of fourth order."""
     near = [f(x + k * step * t) for k in (-2, -1, 1, 2)]
     return (near[0] - 8 * near[1] + 8 * near[2] - near[3]) / (12 * step)
 
@@ -114,12 +114,12 @@ def by_vmap(f):
 
 
 def slope(f):
-    """The gradient of a sum of f, in reverse mode."""
+    """Return the gradient of a sum of f, in reverse mode."""
     return grad(lambda x: f(x).sum())
 
 
 def slope_by_columns(f):
-    """The same in forward mode, column by column."""
+    """Return the same in forward mode, column by column."""
     return lambda x: rg.stack([jvp(lambda x: f(x).sum(), (x,), (t,))[1] for t in rg.eye(3, dtype=DTYPE)])
 
 
@@ -128,7 +128,7 @@ def along(f):
 
 
 def along_by_pulling(f):
-    """J t by two passes in reverse mode: the cotangent pulled back is linear, and its transpose is J."""
+    """Return J t by two reverse passes: the vjp is linear in the cotangent, and the transpose of this map is J."""
 
     def g(x):
         out, pull = vjp(f, x)

@@ -13,7 +13,7 @@ def t(*values):
 
 
 class Scale(nn.Module):
-    """x times a weight, with a count that is replaced and a total that is written to."""
+    """Multiply x by a weight, with a counter that is replaced and a total that is written to."""
 
     def __init__(self):
         super().__init__()
@@ -51,7 +51,7 @@ class Tied(nn.Module):
 
 
 def snapshot(module):
-    """Which tensors a module has where, and their values."""
+    """Return the tensors of a module by path, and their values."""
     named = [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
     return [(name, id(x), type(x), x.tolist()) for name, x in named]
 

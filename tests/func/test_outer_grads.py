@@ -14,7 +14,7 @@ T = rg.tensor([0.5, -1.0, 2.0], dtype=rg.float64)
 
 
 class Leaves:
-    """Two leaves, and a result of theirs that retains its gradient; `loop` runs a function as `vmap` should."""
+    """Two leaves, and a result that retains its gradient; `loop` is the reference implementation of `vmap`."""
 
     def __init__(self, with_grads):
         self.p = rg.tensor([0.4, -0.9, 1.5], dtype=rg.float64, requires_grad=True)
@@ -36,7 +36,7 @@ class Leaves:
             t.grad = None if state[name] is None else state[name].clone()
 
     def loop(self, f, xs):
-        """Each example begins with what was there; in the end there is what all have added, or the last has set."""
+        """Run each example from the initial gradients; finally add what all have added, or set the last one's."""
         before, outs, states = self.state(), [], []
         assigned, self.assigned = self.assigned, set()
         for x in xs:
@@ -131,7 +131,7 @@ WRITING = [*ASSIGNING, zero, scale]
 
 
 def program(seed, writes=True):
-    """Random statements, the last of which read all gradients."""
+    """Return random statements, the last of which read all gradients."""
     r = random.Random(seed)
     statements = READING if seed % 3 == 0 else READING + (WRITING if writes else ASSIGNING)
     steps = [(r.choice(statements), r.choice("pqh")) for _ in range(r.randint(2, 7))]
@@ -148,7 +148,7 @@ def program(seed, writes=True):
 
 
 def both(seed):
-    """The same leaves twice."""
+    """Return the same leaves twice."""
     return Leaves(seed % 2), Leaves(seed % 2)
 
 
@@ -195,7 +195,7 @@ def test_so_it_is_in_batches_of_batches(seed):
 
 
 def along(leaves, f, x, step=1e-6):
-    """The value of f at x and its derivative along T, by differences; gradients are those of the run at x."""
+    """Return the value of f at x and its derivative along T, by differences; gradients are those of the run at x."""
     before = leaves.state()
     values = []
     for k in (step, -step, 0.0):

@@ -36,7 +36,7 @@ def dense(jacobian, out_size, in_size):
 
 
 def banded(n, *offsets):
-    """Ones on these diagonals."""
+    """Return ones on these diagonals."""
     return sum(np.eye(n, k=k, dtype=int) for k in offsets)
 
 
@@ -45,7 +45,7 @@ def pattern_of(f, x=X):
 
 
 def heat(u):
-    """A tridiagonal residual."""
+    """Return a tridiagonal residual."""
     padded = rg.nn.functional.pad(u, (1, 1))
     return padded[2:] - 2 * u + padded[:-2] - rg.exp(u)
 
@@ -55,7 +55,7 @@ def rosenbrock(x):
 
 
 def laplace(u):
-    """The five-point star on a grid, zeros around."""
+    """Return the five-point stencil on a grid, zeros around."""
     p = rg.nn.functional.pad(u, (1, 1, 1, 1))
     return p[2:, 1:-1] + p[:-2, 1:-1] + p[1:-1, 2:] + p[1:-1, :-2] - 4 * u + u**3
 
@@ -349,7 +349,7 @@ def test_the_pattern_is_that_of_the_branch():
 
 
 def penalised(x):
-    """All elements meet one."""
+    """Return a function in which one element interacts with all others."""
     return (x[0] * x**2).sum() + (x[1:] * x[:-1]).sin().sum()
 
 

@@ -13,13 +13,13 @@ LOOP = {"fallback": "loop"}
 
 
 def numbers(*shape):
-    """1, 2, 3, ... as float64."""
+    """Return 1, 2, 3, ... as float64."""
     size = rg.ones(shape).numel()
     return rg.arange(1, size + 1, dtype=rg.float64).reshape(shape)
 
 
 def by_hand(f, *args):
-    """A loop over the first dimension of every argument."""
+    """Loop over the first dimension of every argument."""
     return rg.stack([f(*example) for example in zip(*args, strict=True)])
 
 

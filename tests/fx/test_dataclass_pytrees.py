@@ -43,7 +43,7 @@ class Net(nn.Module):
 
 
 def plain(value):
-    """A nested value with lists of numbers in place of tensors."""
+    """Return a nested value with lists of numbers in place of tensors."""
     if isinstance(value, rg.Tensor):
         return value.tolist()
     if dataclasses.is_dataclass(value):

@@ -12,7 +12,7 @@ NET = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
 
 
 def boxes(picture) -> dict[str, str]:
-    """The class of each box by the first line of its text."""
+    """Return the class of each box by the first line of its text."""
     root = ElementTree.fromstring(str(picture))
     found = [g for g in root.iter("{http://www.w3.org/2000/svg}g") if g.get("id")]
     return {g[2].text: g.get("class") for g in found}

@@ -13,7 +13,7 @@ from retrograd.pipelining.planning.operator_cost import _Keeper
 
 
 def mix(*args, **kwargs):
-    """A sum of all tensors in the arguments, each times a number that tells where it was."""
+    """Return a sum of all tensors in the arguments, each times a factor that depends on its position."""
     total = rg.zeros(())
     for way, value in _leaves((args, kwargs)):
         if isinstance(value, (rg.Tensor, int, float)):
@@ -125,7 +125,7 @@ EXECUTORS = {
 
 
 def answers(module, run, default):
-    """Return the result as numbers, and the gradients of inputs and parameters."""
+    """Return the result as arrays, and the gradients of inputs and parameters."""
     x, y = (rg.tensor(v, requires_grad=True) for v in ([1.0, 2.0], [5.0, 7.0]))
     result = run(x) if default else run(x, y)
     tensors = [value for _, value in _leaves(result) if isinstance(value, rg.Tensor)]

@@ -14,7 +14,7 @@ ADD, MUL, CAT = registry["add"], registry["mul"], registry["cat"]
 
 
 def small() -> tuple[fx.Graph, fx.Node, fx.Node, fx.Node]:
-    """x + x * 2, with its nodes."""
+    """Return the graph of x + x * 2, with its nodes."""
     graph = fx.Graph()
     x = graph.placeholder("x")
     mul = graph.call_function(MUL, (x, 2))

@@ -9,7 +9,7 @@ from retrograd.testing import assert_close
 
 
 def replaced(function, pattern, replacement):
-    """The module after the replacement, and how many places there were."""
+    """Return the module after the replacement, and the number of matches."""
     module = fx.symbolic_trace(function)
     return module, len(fx.replace_pattern(module, pattern, replacement))
 

@@ -13,7 +13,7 @@ NAMES = [name for name in operators_on_arrays() if name not in EXEMPT]
 
 
 def law_traced(op, args, params):
-    """Traced is run: as generated code, interpreted, and from a second trace, which has the same graph."""
+    """Check that the graph gives the call's result: as code, interpreted, and traced again to the same graph."""
     places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
 
     def f(*tensors):

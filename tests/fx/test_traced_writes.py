@@ -17,7 +17,7 @@ def same(actual, expected):
 
 
 class Norm(nn.Module):
-    """Batch normalization, as PyTorch has it: running statistics and a count, written in training."""
+    """Batch normalization as in PyTorch: running statistics and a counter, written in training."""
 
     def __init__(self, size, replaces=False):
         super().__init__()
@@ -276,7 +276,7 @@ def test_arguments_that_share_memory_are_refused_if_one_is_written_to():
 
 
 class Clipped(nn.Module):
-    """Weights kept within bounds, by writes without grad, as those of Embedding with max_norm."""
+    """Weights clipped by writes without grad, as those of Embedding with max_norm."""
 
     def __init__(self):
         super().__init__()
@@ -298,7 +298,7 @@ def test_parameters_written_without_grad_keep_their_gradient():
 
 
 class Remembering(nn.Module):
-    """Plain tensors as attributes: one replaced, one made, one written through another name."""
+    """Plain tensors as attributes: one replaced, one created, one written through another name."""
 
     def __init__(self):
         super().__init__()

@@ -15,7 +15,7 @@ Pair = namedtuple("Pair", "first second")
 
 
 class Net(nn.Module):
-    """Two layers, with a tied weight, a buffer that is saved, one that is not, and a plain tensor."""
+    """Two layers, with a tied weight, a persistent and a non-persistent buffer, and a plain tensor."""
 
     def __init__(self):
         super().__init__()
@@ -175,7 +175,7 @@ def test_nothing_is_recorded_for_autograd_while_tracing():
 def test_an_operator_of_several_results_is_followed_by_a_pick_of_each_that_is_used():
     @op("test_halves(Tensor x, int at) -> (Tensor, Tensor)")
     class halves(Definition, linear="x"):
-        """What is before a place, and the rest."""
+        """Return the parts before and after a position."""
 
         def impl(xp, x, *, at):
             return x[:at], x[at:]
@@ -404,7 +404,7 @@ def test_the_grad_mode_of_the_caller_is_back_after_tracing():
 
 
 class Scaled(nn.Module):
-    """Keyword arguments with defaults, more of both kinds, and one that nothing uses."""
+    """Keyword arguments with defaults, extra ones of both kinds, and an unused one."""
 
     def forward(self, x, *rest, scale=2.0, unused=None, **more):
         return {"y": x * scale + sum(rest), "twice": (more["a"], more["a"]), "none": None, "text": "t", "row": x[0]}

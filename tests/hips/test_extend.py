@@ -10,7 +10,7 @@ from retrograd.hips.extend import def_linear, defjvp, defjvp_argnum, defvjp, def
 
 
 def make_scaled():
-    """x**k * y as a primitive over plain arrays, which it insists on."""
+    """Return x**k * y as a primitive that accepts plain arrays only."""
 
     @primitive
     def scaled(x, y, k=2):

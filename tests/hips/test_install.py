@@ -12,7 +12,7 @@ START = "import numpy as onp; import retrograd as rg; import retrograd.hips; ret
 
 
 def run(program):
-    """The program in a new interpreter; what it asserts must hold."""
+    """Run the program in a new interpreter; its assertions must hold."""
     return subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=120)
 
 

@@ -61,7 +61,7 @@ def test_descent_reaches_the_minimum_of_a_tree(descent):
 
 
 def power_with_slopes(*factors):
-    """x**4 as a primitive whose k-th derivative is wrong by the k-th factor, in both modes."""
+    """Return x**4 as a primitive whose k-th derivative is wrong by the k-th factor, in both modes."""
 
     def primitive_of(k, coefficient, exponent):
         @hips.primitive

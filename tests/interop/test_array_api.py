@@ -16,7 +16,7 @@ NOT_STANDARD = {"Device"}  # of array-api-strict itself; what sets its flags is 
 
 
 def standard_functions(part):
-    """The functions that the standard names, in its main namespace or an extension of it."""
+    """Return the functions that the standard names, in its main namespace or an extension of it."""
     theirs = PARTS[part][1]
     names = {n for n in theirs.__all__ if inspect.isfunction(getattr(theirs, n))}
     return sorted(n for n in names - NOT_STANDARD if "flags" not in n.lower())
@@ -26,7 +26,7 @@ NAMES = [(part, name) for part in PARTS for name in standard_functions(part)]
 
 
 def shape_of_signature(function):
-    """Names and kinds of the parameters; of a default, whether there is one, and numbers and strings themselves."""
+    """Return names and kinds of the parameters; of a default, its existence, or its value if a number or string."""
     parameters = inspect.signature(function).parameters.values()
     return [(p.name, p.kind, _default(p.default)) for p in parameters]
 
@@ -144,7 +144,7 @@ EXPRESSIONS = [
 
 
 def evaluated(m, expression):
-    """What the expression gives in that namespace, as NumPy data."""
+    """Return the value of the expression in that namespace, as NumPy data."""
 
     def a(values, dtype=None):
         return m.asarray(values, dtype=m.float64 if dtype is None else dtype)
@@ -167,7 +167,7 @@ def evaluated(m, expression):
 
 
 def plain(value):
-    """Arrays with their dtypes; containers as tuples."""
+    """Return arrays with their dtypes; containers as tuples."""
     if isinstance(value, (tuple, list)):
         return tuple(plain(v) for v in value)
     if isinstance(value, strict._array_object.Array):
@@ -176,7 +176,7 @@ def plain(value):
 
 
 def assert_same(ours, theirs):
-    """The same structure, dtypes, shapes, and values up to rounding."""
+    """Assert the same structure, dtypes, shapes, and values up to rounding."""
     if isinstance(theirs, tuple):
         assert isinstance(ours, tuple)
         assert len(ours) == len(theirs)
@@ -205,7 +205,7 @@ NUMERIC = [d for d in xp.__array_namespace_info__().dtypes() if d != "bool"]
 
 
 def defined(a, b):
-    """Whether the standard defines how two dtypes meet: integers and floats do not, nor do uint64 and signed ones."""
+    """Return whether the standard defines a promotion: not for integers with floats, nor uint64 with signed ones."""
     dtypes = [getattr(xp, a), getattr(xp, b)]
     mixed = len({xp.isdtype(d, "integral") for d in dtypes}) == 2
     return not mixed and not ("uint64" in (a, b) and any(xp.isdtype(d, "signed integer") for d in dtypes))
@@ -228,7 +228,7 @@ def test_dtypes_meet_as_in_the_standard_whatever_the_number_of_dimensions(shapes
 
 
 def whitened(x):
-    """Generic code, as libraries write it against the standard."""
+    """Whiten data: generic code, as libraries write it against the standard."""
     xp = x.__array_namespace__()
     centred = x - xp.mean(x, axis=0, keepdims=True)
     covariance = xp.matmul(xp.matrix_transpose(centred), centred) / x.shape[0]

@@ -20,7 +20,7 @@ EXAMPLES = int(os.environ.get("ARRAY_API_EXAMPLES", "5"))
 
 
 def in_namespace(m, value):
-    """The argument as one namespace takes it."""
+    """Return the argument as a value of one namespace."""
     if isinstance(value, np.ndarray):
         return m.asarray(value)
     if isinstance(value, Whole):
@@ -35,7 +35,7 @@ def in_namespace(m, value):
 
 
 def called(m, name, args, options):
-    """What the function answers, as NumPy data; or the error."""
+    """Return the function's result as NumPy data; or the error."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         given = in_namespace(m, args), {k: in_namespace(m, v) for k, v in options.items()}
@@ -47,7 +47,7 @@ def called(m, name, args, options):
 
 
 def function_called(m, name, args):
-    """The function of a namespace, or a member of arrays as a function of them."""
+    """Return the function of a namespace, or a member of arrays as a function of them."""
     if name == "__setitem__":
         return lambda x, key, value: (x.__setitem__(key, value), x)[1]
     if name.startswith("__") or name in ATTRIBUTES:
@@ -60,7 +60,7 @@ ATTRIBUTES = ("T", "dtype", "mT", "ndim", "shape", "size")
 
 
 def plain(value):
-    """Arrays as NumPy's, dtypes as their names, limits of dtypes as tuples."""
+    """Return arrays as NumPy's, dtypes as their names, limits of dtypes as tuples."""
     if isinstance(value, (tuple, list)):
         return tuple([plain(v) for v in value])
     if hasattr(value, "bits"):
@@ -116,7 +116,7 @@ OBSERVED = {
 
 
 def difference(ours, theirs):
-    """How two answers differ, in words; empty if they do not."""
+    """Return how two results differ, in words; empty if they agree."""
     if isinstance(theirs, Exception) or isinstance(ours, Exception):
         both = isinstance(theirs, Exception) and isinstance(ours, Exception)
         return "" if both else f"ours: {ours!r}\ntheirs: {theirs!r}"
@@ -140,7 +140,7 @@ def close(ours, theirs):
 
 @pytest.fixture(autouse=True, scope="module")
 def float64_as_default():
-    """The default dtype of array-api-strict."""
+    """Set the default dtype of array-api-strict."""
     before = rg.get_default_dtype()
     rg.set_default_dtype(rg.float64)
     yield
@@ -148,7 +148,7 @@ def float64_as_default():
 
 
 def compare(name, seed):
-    """The call that was drawn and how the answers differ, in words; empty if they do not."""
+    """Return the drawn call and how the results differ, in words; empty if they agree."""
     args, options = PROGRAMS[name](Draw(seed))
     found = difference(called(xp, name, args, options), called(strict, name, args, options))
     return found and f"{name}(*{args!r}, **{options!r}), seed {seed}\n{found}"

@@ -313,7 +313,7 @@ def test_writes_are_numpys_and_part_of_the_graph(name, t):
 
 
 class Wrapped:
-    """Another library's array, which answers NumPy's protocols itself."""
+    """An array of another library, which implements NumPy's protocols itself."""
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         return "mine"

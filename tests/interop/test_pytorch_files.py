@@ -15,13 +15,13 @@ from retrograd.interop.safe_unpickler import read
 
 
 def persistent(key="0", kind="Float", count=4):
-    """Pickled: the storage of that name."""
+    """Return the pickle of the storage of that name."""
     text = b"(X\x07\0\0\0storagectorch\n" + kind.encode() + b"Storage\nX" + len(key).to_bytes(4, "little")
     return text + key.encode() + b"X\x03\0\0\0cpuJ" + count.to_bytes(4, "little", signed=True) + b"tQ"
 
 
 def rebuilt(storage, offset=0, size=(2, 2), stride=(2, 1), function=b"_rebuild_tensor_v2"):
-    """Pickled: the tensor over a storage."""
+    """Return the pickle of a tensor over a storage."""
     numbers = [pickle.dumps(part, 2)[2:-1] for part in (offset, size, stride)]
     return b"\x80\x02ctorch._utils\n" + function + b"\n(" + storage + b"".join(numbers) + b"\x89NtR."
 
@@ -52,7 +52,7 @@ def test_both_byte_orders_are_read(file, order):
 
 
 class Call:
-    """Pickles as a call of a function."""
+    """An object that pickles as a call of a function."""
 
     def __init__(self, function, *args):
         self.call = function, args
@@ -62,14 +62,14 @@ class Call:
 
 
 class State:
-    """Pickles with attributes."""
+    """An object that pickles with attributes."""
 
     def __init__(self):
         self.x = 1
 
 
 def doubled(times, first=b")"):
-    """Pickled: a tuple that holds itself so to say 2**times times, in a few bytes each."""
+    """Return the pickle of a tuple that contains itself 2**times times, in a few bytes each."""
     return first + b"q\1" + b"h\1\x86q\1" * times
 
 

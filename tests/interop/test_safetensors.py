@@ -124,7 +124,7 @@ def test_files_of_the_package_itself_are_read_and_written(path):
 
 
 def with_halves(path):
-    """A file with a tensor of bfloat16 between others, as other libraries write it."""
+    """Write a file with a tensor of bfloat16 between others, as other libraries do."""
     numbers = np.array([[1.5, -2.0], [np.inf, 3e38]], "<f4")
     halves = (numbers.view("<u4") >> 16).astype("<u2")
     header = {

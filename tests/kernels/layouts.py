@@ -7,7 +7,7 @@ OTHERS = 77  # what each of them holds
 
 
 def inside(x, offset=0):
-    """A copy of x so many bytes behind where vectors would like it, and the memory that it lies in."""
+    """Return a copy of x that many bytes past vector alignment, and the memory that contains it."""
     if x.dtype.hasobject:
         raise TypeError("objects do not lie just anywhere")
     memory = np.full(x.nbytes + 2 * GUARD, OTHERS, np.uint8)
@@ -17,7 +17,7 @@ def inside(x, offset=0):
 
 
 def plain(x):
-    """Without gaps, in the processor's order of bytes."""
+    """Return x without gaps, in native byte order."""
     return np.array(x, x.dtype.newbyteorder("="), order="C")
 
 
@@ -30,7 +30,7 @@ def off_by_a_byte(x):
 
 
 def apart(x):
-    """Every second number of a row."""
+    """Return every second element of a row."""
     x = np.atleast_1d(x)
     wide = np.full((*x.shape[:-1], 2 * x.shape[-1] + 1), OTHERS, x.dtype)
     wide[..., 1::2] = x
@@ -47,12 +47,12 @@ def by_columns(x):
 
 
 def swapped(x):
-    """In the order of bytes of other processors."""
+    """Return x in the opposite byte order."""
     return x.astype(x.dtype.newbyteorder())
 
 
 def repeated(x):
-    """The first number of each row, with a step of zero."""
+    """Return the first element of each row, repeated by a stride of zero."""
     return np.broadcast_to(x[..., :1], x.shape) if x.ndim else x
 
 

@@ -45,7 +45,7 @@ def normal(dtype, *shape, seed=0):
 
 
 def laid(array, layout):
-    """Numbers of an array of two dimensions, lying in memory in another way."""
+    """Return the values of a 2-d array in another memory layout."""
     if layout == "misaligned":
         out = np.empty(array.nbytes + 1, np.uint8)[1:].view(array.dtype).reshape(array.shape)
         out[...] = array

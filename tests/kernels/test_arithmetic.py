@@ -17,7 +17,7 @@ SHAPES = [(), (0,), (1,), (4,), (3, 5), (1, 5), (1024,), (1025,), (700, 101)]
 
 
 def outcome(function, *args):
-    """The result, or the error, and what was warned of."""
+    """Return the result, or the error, and the warnings."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         try:

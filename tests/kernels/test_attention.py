@@ -38,7 +38,7 @@ def ends(lengths):
 
 
 def run(of, q, k, v, allowed=None, added=None, causal=False, lengths=None, g=None, scores=True, scale=0.3):
-    """Everything that a module's kernels compute, forward and backward."""
+    """Return all results of a module's kernels, forward and backward."""
     lengths = ([q.shape[-2]], [k.shape[-2]]) if lengths is None else lengths
     look = (*map(ends, lengths), scale, causal)
     out, sums = np.empty((*q.shape[:-1], v.shape[-1]), q.dtype), np.empty(q.shape[:-1], q.dtype)

@@ -16,7 +16,7 @@ NATIVE = "retrograd.kernels.native"
 
 @pytest.fixture
 def again(monkeypatch):
-    """Imports the kernels anew, beside a compiled module that is given, or none."""
+    """Import the kernels again, with the given compiled module, or without one."""
 
     def load(native):
         monkeypatch.setitem(sys.modules, NATIVE, native)
@@ -31,7 +31,7 @@ def again(monkeypatch):
 
 
 def older(*missing):
-    """What was compiled before these kernels were written."""
+    """Return a module compiled before these kernels were written."""
     module = ModuleType(NATIVE)
     vars(module).update({name: found for name, found in vars(reference).items() if name not in missing})
     return module

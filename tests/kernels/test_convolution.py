@@ -32,7 +32,7 @@ each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
 class Case:
-    """Images, weight, bias, and what the places put out is multiplied by."""
+    """Images, weight, bias, and the cotangent of the output."""
 
     def __init__(self, form, dtype=np.float32):
         images, outs, self.groups, taps, stride, before, dilation, size = FORMS[form]

@@ -52,7 +52,7 @@ class Call:
         self.operands = [self.laid(k, LAYOUTS, self.broadcast()) for k in range(self.ufunc.nin)]
 
     def broadcast(self):
-        """Sizes in front of an operand's core, which the others may repeat."""
+        """Return loop dimensions for an operand's core, which broadcast with the others'."""
         front = [self.draw(st.sampled_from([n, 1])) if n else n for n in self.front]
         return tuple(front[self.draw(st.integers(0, len(front))) :])
 
@@ -64,7 +64,7 @@ class Call:
         return self.draw(st.sampled_from(layouts))(np.asarray(numbers > 0 if self.types[k] == "?" else numbers))
 
     def classes(self, k, shape):
-        """Of rows, or of all of them the one to ignore."""
+        """Return classes of rows, or the one class to ignore."""
         n = self.sizes["n"]
         return np.full(shape, IGNORED) if n == 0 or k == 2 else self.r.integers(0, n, shape)
 
@@ -102,7 +102,7 @@ def operand(draw, shape):
 
 
 def outcome(function, pair):
-    """The dtype and the numbers, or the kind of error."""
+    """Return the dtype and the values, or the kind of error."""
     try:
         with np.errstate(all="ignore"):
             out = function(*pair)

@@ -39,7 +39,7 @@ WRITING = [  # twins of ufuncs that take `out`: the numbers of arrays, of number
 
 @pytest.fixture(params=RUNS.values(), ids=RUNS, autouse=True)
 def dtype(request):
-    """Share work in pieces, by threads or by the caller alone from the last to the first."""
+    """Divide the work into pieces, by threads or by the caller alone from the last to the first."""
     before = kernels.get_num_threads()
     threads, grain_size, dtype = request.param
     kernels.set_num_threads(threads)
@@ -50,7 +50,7 @@ def dtype(request):
 
 
 class Kernel:
-    """Arrays for the operands and the results of a ufunc."""
+    """Make arrays for the operands and the results of a ufunc."""
 
     def __init__(self, ufunc, types):
         self.elementwise, self.inputs, self.types = ufunc.signature is None, ufunc.nin, types.replace("->", "")
@@ -58,13 +58,13 @@ class Kernel:
         self.core = [(N,) * len(re.findall(r"\w+", each)) for each in dims]
 
     def fronts(self):
-        """Loop dimensions of the results, of the operand that shares memory, and of the other operands."""
+        """Return loop dimensions of the results, of the operand that shares memory, and of the other operands."""
         for front in [(LONG,), (N, N)] if self.elementwise else [(), (N,), (N, N)]:
             for cut in range(len(front) + 1):
                 yield from ((front, front[cut:], others) for others in sorted({front, ()}))
 
     def operand(self, k, front):
-        """Random numbers; integers are the classes of rows, or the class that is ignored."""
+        """Return random values; integers are the classes of rows, or the class that is ignored."""
         r, shape, type = np.random.default_rng(k), (*front, *self.core[k]), self.types[k]
         if type == "l":
             return np.full(shape, IGNORED) if k == 2 else r.integers(0, N, shape)
@@ -75,14 +75,14 @@ class Kernel:
         return [np.zeros((*front, *core), type) for core, type in pairs]
 
     def calls(self):
-        """Operands and results, and which operand shares its memory."""
+        """Yield operands and results, and which operand shares its memory."""
         for k, (front, own, others) in itertools.product(range(self.inputs), self.fronts()):
             operands = [self.operand(i, own if i == k else others) for i in range(self.inputs)]
             yield k, operands, self.results(front)
 
 
 def together(operand, result, shift, views):
-    """An operand and a result like these in one memory, the result `shift` of its elements behind the operand."""
+    """Return an operand and a result in one memory, the result `shift` of its elements after the operand."""
     memory = np.full(2 * GUARD + operand.nbytes + result.nbytes, 1, np.uint8)
     x = np.ndarray(operand.shape, operand.dtype, memory, GUARD)
     shape = result.shape[::-1] if views == "result transposed" else result.shape
@@ -94,13 +94,13 @@ def together(operand, result, shift, views):
 
 
 def same(got, expected):
-    """Whether arrays agree; vectors and the rest behind them may round differently."""
+    """Return whether arrays agree; the vector loop and the remainder loop may round differently."""
     tolerance = 1e-5 if expected.dtype == np.float32 else 1e-13
     return (got == expected).all() or np.allclose(got, expected, tolerance, tolerance)
 
 
 def differing(call, k, operands, results, views=VIEWS, skipped=()):
-    """Each way of sharing the memory of operand k with a result after which some result differs."""
+    """Yield each overlap of operand k with a result for which some result differs."""
     expected = [np.zeros_like(x) for x in results]
     call(operands, expected)
     for j, shift, view in itertools.product(set(range(len(results))).difference(skipped), SHIFTS, views):
@@ -132,7 +132,7 @@ def written_by_twin(twin, numbers, operands, out):
 
 
 def arrays_of(arguments, written):
-    """The places of the operands and of the results among the arguments of a method."""
+    """Return the positions of the operands and of the results among the arguments of a method."""
     places = [k for k, argument in enumerate(arguments) if isinstance(argument, np.ndarray)]
     first = len(arguments) - written
     return [k for k in places if k < first], [k for k in places if k >= first]

@@ -40,7 +40,7 @@ def noise(shape, dtype, seed=0):
 
 
 def made(module, form, x):
-    """What all kernels make of images: maxima, their places, and back; sums, and back."""
+    """Return all results of the pooling kernels: maxima, their indices, and gradients; sums, and gradients."""
     windows = FORMS[form][1]
     plan = windows_of(windows, x.shape[1:])
     size = (len(x), *(w[-1] for w in windows))

@@ -31,7 +31,7 @@ def places(size, *shape):
 
 
 def both(name, first, second, shape):
-    """What the kernel and its twin write."""
+    """Return what the kernel and its reference implementation write."""
     out = np.full((2, *shape), np.nan, first.dtype)
     assert getattr(chosen, name)(first, second, out[0])
     assert getattr(reference, name)(first, second, out[1])

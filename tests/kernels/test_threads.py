@@ -30,7 +30,7 @@ def numbers(*shape, seed=0):
 
 
 def all_kernels():
-    """What several kernels of each kind make of large arrays."""
+    """Return the results of several kernels of each kind on large arrays."""
     x, g = numbers(1001, 333), numbers(1001, 333, seed=1)
     one, ids = np.float32(1), np.arange(1001) % 333
     weight = numbers(333, seed=2)
@@ -64,7 +64,7 @@ def in_threads(work, count):
 
 
 def all_kernels_in_threads(count):
-    """Threads that run all kernels a few times, and a list that gets an entry where their numbers differ."""
+    """Return threads that run all kernels a few times, and a list that gets an entry where their results differ."""
     expected, wrong = list(all_kernels()), []
 
     def run():

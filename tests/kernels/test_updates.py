@@ -25,7 +25,7 @@ STEPS = [
 
 
 def both(name, kept, numbers, arrays):
-    """What the kernel and what the twin make of copies of arrays in the same places: the gradient and what is kept."""
+    """Return gradient and state after the kernel and after its reference, on copies of arrays in the same layout."""
     results = []
     for module in (chosen, reference):
         g, p, *rest = [a.copy(order="K") for a in arrays[: kept + 1]]
@@ -41,7 +41,7 @@ def assert_close(got, expected):
 
 
 def somewhere(dtype, *shape):
-    """A gradient, a parameter, and what is kept for it, of which squares are not negative."""
+    """Return a gradient, a parameter, and its optimizer state, of which squares are not negative."""
     g, p, m, v, largest = np.random.default_rng(0).standard_normal((5, *shape)).astype(dtype)
     return [np.asarray(a) for a in (g, p, m, np.abs(v), np.abs(largest))]
 

@@ -87,7 +87,7 @@ def movable(a):
 
 
 def run(name, arguments, written):
-    """Whether a call was taken; what is not its own must stay what it is, and nobody holds its arrays any longer."""
+    """Return whether a call was accepted; check that other memory is unchanged, and its arrays are released."""
     held, memories = list(arguments), []
     first = len(arguments) - written
     for k, a in enumerate(arguments):

@@ -16,12 +16,12 @@ HERE = __file__
 
 
 def line():
-    """`file:line` of the line that calls."""
+    """Return `file:line` of the caller."""
     return f"{HERE}:{inspect.currentframe().f_back.f_lineno}"
 
 
 def older(name, schema="(Tensor x) -> Tensor"):
-    """An operator of the older face, without any kernel; defined anew in each test."""
+    """Return an operator of the older API, without any kernel; defined separately for each test."""
     registry.pop(name, None)
     names = [p.split("=")[0].split()[-1] for p in schema[1 : schema.index(") ->")].split(", ") if p != "*"]
     return custom_op(name, schema)(eval(f"lambda {', '.join(names)}: None"))
@@ -135,7 +135,7 @@ def test_the_missing_kernel_is_named_with_the_definition():
 
 
 class Fake:
-    """An array of another kind, as CuPy's are."""
+    """An array of another library, such as CuPy's."""
 
     def __init__(self, values):
         self.values = values

@@ -13,7 +13,7 @@ HERE = re.escape(__file__)
 
 
 def older(schema, kernel, name="test_formula::op"):
-    """An operator of the older face with a kernel; defined anew in each test."""
+    """Return an operator of the older API with a kernel; defined separately for each test."""
     registry.pop(name, None)
     names = [p.split("=")[0].split()[-1] for p in schema[1 : schema.index(") ->")].split(", ")]
     op = custom_op(name, schema)(eval(f"lambda {', '.join(names)}: None"))

@@ -15,7 +15,7 @@ HERE = re.escape(__file__)
 
 
 def defined(schema, kernel, backward=None, setup=None):
-    """An operator of the newer face, defined anew in each test."""
+    """Return an operator of the newer API, defined separately for each test."""
     op = custom_op("test_newer::op", kernel, mutates_args=(), schema=schema)
     if backward is not None:
         op.register_autograd(backward, setup_context=setup)

@@ -14,7 +14,7 @@ count = 0
 
 
 def defined(kernel, *, mutates_args=(), schema=None, **parts):
-    """A new operator with that kernel; `parts` are arguments of its registrations."""
+    """Return a new operator with that kernel; `parts` are arguments of its registrations."""
     global count
     count += 1
     op = custom_op(f"opcheck::{kernel.__name__}_{count}", mutates_args=mutates_args, schema=schema)(kernel)
@@ -27,7 +27,7 @@ def defined(kernel, *, mutates_args=(), schema=None, **parts):
 
 
 def failing(op, args, kwargs=None, **options):
-    """The checks that fail, by name."""
+    """Return the failing checks, by name."""
     results = opcheck(op, args, kwargs, raise_exception=False, **options)
     return {name: text for name, text in results.items() if text != "SUCCESS"}
 

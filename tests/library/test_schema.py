@@ -230,7 +230,7 @@ SEEN = "(Tensor x, Tensor[] ys, Tensor? w=None, int n=2, *, float[] s=[1.0], str
 
 @pytest.fixture(scope="module")
 def seen():
-    """An operator that tells what its kernel was called with."""
+    """Return an operator that records the arguments of its kernel."""
     calls = []
 
     def kernel(x, ys, w=None, n=2, *, s=(1.0,), mode="a", t=None):

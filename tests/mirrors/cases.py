@@ -10,7 +10,7 @@ _r = np.random.default_rng(7)
 
 
 def _spread(*shape, low=0.2, high=0.9):
-    """Numbers in a range, no two of them close together, so that differences can be taken."""
+    """Return values in a range, no two of them close together, so that differences can be computed."""
     size = int(np.prod(shape, dtype=int))
     return _r.permutation(np.linspace(low, high, size)).reshape(shape)
 

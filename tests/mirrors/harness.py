@@ -8,18 +8,18 @@ from .cases import CONSTANTS, INPUTS
 
 
 def letters(expression):
-    """The inputs that an expression is a function of, in alphabetical order."""
+    """Return the inputs of an expression, in alphabetical order."""
     names = {node.id for node in ast.walk(ast.parse(expression)) if isinstance(node, ast.Name)}
     return sorted(names & set(INPUTS))
 
 
 def evaluate(expression, namespace, **inputs):
-    """The expression over a namespace called `np`."""
+    """Evaluate the expression over a namespace called `np`."""
     return eval(expression, {"np": namespace, **CONSTANTS, **INPUTS, **inputs})
 
 
 def scalar_function(expression, namespace):
-    """The inputs' names, and the expression as a function of these: the sum of its elements with fixed weights."""
+    """Return the inputs' names, and the expression as a function of these: its elements summed with fixed weights."""
     names = letters(expression)
 
     def function(*values):
@@ -30,7 +30,7 @@ def scalar_function(expression, namespace):
 
 
 def weighted(out, namespace):
-    """One real number that every element of a result contributes to differently."""
+    """Return one real number to which every element of a result contributes with a different weight."""
     shape = out.shape if hasattr(out, "shape") else ()
     size = int(np.prod(shape, dtype=int))
     weights = np.cos(np.arange(1.0, size + 1)).reshape(shape)
@@ -41,18 +41,18 @@ def weighted(out, namespace):
 
 
 def difference(function, values, directions, step=1e-6):
-    """The central difference of a function along directions, one for each value."""
+    """Return the central difference of a function along directions, one for each value."""
     ahead, behind = ([v + sign * step * d for v, d in zip(values, directions, strict=True)] for sign in (1, -1))
     return (function(*ahead) - function(*behind)) / (2 * step)
 
 
 def directions_for(values):
-    """Fixed directions like the values; complex ones are complex."""
+    """Return fixed directions shaped like the values; complex ones are complex."""
     r = np.random.default_rng(3)
     made = [r.normal(size=v.shape) for v in values]
     return [d + 1j * r.normal(size=d.shape) if v.dtype.kind == "c" else d for d, v in zip(made, values, strict=True)]
 
 
 def along(gradients, directions):
-    """The pairing of gradients, plain transposes, with directions."""
+    """Return the pairing of gradients, plain transposes, with directions."""
     return sum(float(np.sum(g * d).real) for g, d in zip(gradients, directions, strict=True))

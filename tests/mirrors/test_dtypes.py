@@ -76,7 +76,7 @@ EXEMPT = {
 
 
 def exempt(kind):
-    """The expressions that are exempt for inputs of a kind."""
+    """Return the expressions that are exempt for inputs of a kind."""
     found = set()
     for listed in EXEMPT[kind].values():
         for part in listed.split("|"):
@@ -86,7 +86,7 @@ def exempt(kind):
 
 
 def outcome(expression, namespace, inputs):
-    """The results as arrays, or the error."""
+    """Return the results as arrays, or the error."""
     with np.errstate(all="ignore"):
         try:
             return flat(evaluate(expression, namespace, **inputs))
@@ -101,7 +101,7 @@ def flat(value):
 
 
 def difference(ours, theirs):
-    """How results differ, in words; empty if they do not."""
+    """Return how results differ, in words; empty if they agree."""
     if isinstance(ours, Exception) or isinstance(theirs, Exception):
         both = isinstance(ours, Exception) and isinstance(theirs, Exception)
         return "" if both else f"{ours!r}, NumPy: {theirs!r}"

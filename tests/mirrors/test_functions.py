@@ -30,7 +30,7 @@ def tensors(expression):
 
 
 def flat(value):
-    """A result as arrays: tensors and NumPy's, alone or in tuples."""
+    """Return a result as arrays: tensors and NumPy's, alone or in tuples."""
     if isinstance(value, (tuple, list)):
         return [leaf for member in value for leaf in flat(member)]
     return [value.detach().numpy() if isinstance(value, Tensor) else np.asarray(value)]
@@ -128,7 +128,7 @@ def signature_of(function):
 
 
 def comparable(name):
-    """Whether NumPy's signature is known, and ours says more than `*args`."""
+    """Return whether NumPy's signature is known, and ours has more than `*args`."""
     known = numpy_function(name)
     mine = signature_of(functions()[name])
     fixed = all(p.kind is not p.VAR_POSITIONAL for p in mine.values())

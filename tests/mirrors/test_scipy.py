@@ -74,7 +74,7 @@ IDS = [f"{module}.{name}-{i}" for i, (module, name, _) in enumerate(CASES)]
 
 
 def function(package, module, name):
-    """`module.name` of a package; words after the name only tell cases apart."""
+    """Return `module.name` of a package; words after the name only distinguish cases."""
     found = importlib.import_module(f"{package}.{module}")
     for part in name.split()[0].split("."):
         found = getattr(found, part)
@@ -82,7 +82,7 @@ def function(package, module, name):
 
 
 def moving(args):
-    """The places of the arguments that have derivatives."""
+    """Return the positions of the differentiable arguments."""
     return [i for i, a in enumerate(args) if isinstance(a, np.ndarray) and a.dtype.kind == "f"]
 
 
@@ -129,7 +129,7 @@ def test_values_for_other_dtypes_are_those_of_scipy(kind, float64_as_default):
 
 
 def same_answers(args, module, name):
-    """Whether ours and SciPy's functions answer the same numbers, or both refuse."""
+    """Return whether retrograd's and SciPy's functions give the same results, or both refuse."""
     answers = []
     for package, given in (("scipy", args), ("retrograd.scipy", on_tensors(args))):
         with np.errstate(all="ignore"):
@@ -145,7 +145,7 @@ def same_answers(args, module, name):
 
 
 def allowed(name, example, value):
-    """The value as the function's domain has it: symmetric, or shares of a whole."""
+    """Return the value within the function's domain: symmetric, or fractions that sum to 1."""
     if name.startswith(("cholesky", "multivariate_normal")) and example is POSITIVE:
         return (value + value.T) / 2
     if name.startswith("dirichlet") and example is not A:

@@ -7,5 +7,5 @@ from retrograd.nested import fallback_loop
 
 @pytest.fixture(autouse=True)
 def nothing_told():
-    """Warnings that come once for each operator come in every test."""
+    """Reset the warnings that are given once per operator, so that every test gets them."""
     fallback_loop.forget()

@@ -21,7 +21,7 @@ def leaves(shapes: list, lead: tuple = ()) -> list[Tensor]:
 
 
 def rows(*after: int) -> list[Tensor]:
-    """Components with one ragged dimension, one of them empty."""
+    """Return components with one ragged dimension, one of them empty."""
     return leaves([(n, *after) for n in (3, 1, 0, 4)])
 
 
@@ -34,7 +34,7 @@ def numbers(x: Tensor) -> np.ndarray:
 
 
 def check(f: Callable, parts: list[Tensor], lead: int = 0) -> None:
-    """A function of the nested tensor is that of each component, as a batch of one; so are its derivatives."""
+    """Check values and derivatives of a function of a nested tensor against each component, as a batch of one."""
     outs = as_tuple(f(joined(parts, lead)))
     each = [as_tuple(f(rg.unsqueeze(part, lead))) for part in parts]
     found, expected = [], []
@@ -50,7 +50,7 @@ def as_tuple(out: Tensor | tuple) -> tuple:
 
 
 def agree(found: list[Tensor], expected: list[Tensor], xs: list[Tensor]) -> None:
-    """Tensors have the same numbers, and the same derivatives with respect to xs."""
+    """Check that tensors have the same values, and the same derivatives with respect to xs."""
     assert [f.shape for f in found] == [e.shape for e in expected]
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_array_equal(numbers(a), numbers(b))
@@ -59,7 +59,7 @@ def agree(found: list[Tensor], expected: list[Tensor], xs: list[Tensor]) -> None
 
 
 def derivatives(outs: list[Tensor], xs: list[Tensor]) -> Iterator[Tensor]:
-    """Of the first and of the second order."""
+    """Return derivatives of the first and of the second order."""
     weights = np.random.default_rng(0)
     total = sum((o**3 * rg.tensor(weights.standard_normal(o.shape))).sum() for o in outs)
     first = rg.autograd.grad(total, xs, create_graph=True)

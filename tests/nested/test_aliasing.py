@@ -130,7 +130,7 @@ def made(name, x):
 
 
 def viewed(kind, name):
-    """A base and what a view operator makes of it; None if that is refused for this kind."""
+    """Return a base and the result of a view operator; None if it is refused for this kind."""
     x = KINDS[kind]()
     try:
         return x, made(name, x)

@@ -16,7 +16,7 @@ PAIRS = pa.list_(pa.int32(), 2)
 
 
 def address(array):
-    """Where the numbers within an Arrow array begin."""
+    """Return the address of the values within an Arrow array."""
     while hasattr(array, "values"):
         array = array.values
     return array.buffers()[1].address + array.offset * array.type.bit_width // 8

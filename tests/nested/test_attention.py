@@ -34,7 +34,7 @@ def masks(make, before=(), queries=L, keys=S):
 
 
 def check(q, k, v, mask=None, tolerance=1e-9, **how):
-    """Values and gradients are those of dense attention on each component."""
+    """Check that values and gradients are those of dense attention on each component."""
     leaves = [q, k, v, *([mask] if mask is not None and mask.requires_grad else [])]
     out = attend(q, k, v, mask, **how)
     parts = [x.unbind() if x is not None and x.is_nested else [x] * len(L) for x in (q, k, v, mask)]
@@ -236,7 +236,7 @@ def test_half_precision_and_integers_are_for_others():
 
 
 def flat(q, k, v, causal=False):
-    """A function of buffers."""
+    """Return a function of buffers."""
     offsets = [rg.tensor([0, *np.cumsum(n)]) for n in (L, S, S)]
     given = [nested_tensor_from_jagged(x, o) for x, o in zip((q, k, v), offsets, strict=True)]
     return attend(*given, is_causal=causal).values()

@@ -29,7 +29,7 @@ def leaf(**options):
 
 
 def images(requires_grad=True):
-    """Two ragged dimensions: one component differs in height and width from the other."""
+    """Return components with two ragged dimensions: they differ in height and width."""
     r = np.random.default_rng(1)
     parts = [rg.tensor(r.uniform(-1, 1, shape)) for shape in ((2, 3, 2), (1, 4, 2))]
     return parts, nested_tensor(parts, requires_grad=requires_grad)
@@ -47,7 +47,7 @@ def assert_parts(found, expected):
 
 
 def f(c, w):
-    """Of a component or of all of them."""
+    """A function of a component or of all of them."""
     return (c * w).sin() * c
 
 

@@ -25,7 +25,7 @@ def weight():
 
 
 def cotangents(count=3):
-    """One batch of nested cotangents, and these one by one."""
+    """Return one batch of nested cotangents, and these one by one."""
     alone = [nested_tensor(rows(seed=k)) for k in range(1, count + 1)]
     return rg.stack(alone), alone
 

@@ -29,7 +29,7 @@ def same(x, expected):
 
 
 def written(parts, key, value):
-    """The components after each was written to by itself."""
+    """Return the components after a write to each."""
     copies = [p.copy() for p in parts]
     for c in copies:
         c[None][key] = value

@@ -47,7 +47,7 @@ class Sine(autograd.Function):
 
 
 class Both(autograd.Function):
-    """Two nested results."""
+    """A Function with two nested results."""
 
     generate_vmap_rule = True
 

@@ -28,7 +28,7 @@ def nested(parts, requires_grad=False):
 
 
 def numbers(x):
-    """The components of a result, nested or plain, as arrays."""
+    """Return the components of a result, nested or plain, as arrays."""
     if is_nested(x):
         return [numbers(c) if is_nested(c) else c.detach().numpy() for c in x.unbind(layout(x).lead)]
     return list(x.detach().numpy())
@@ -107,7 +107,7 @@ PER_COMPONENT = [
 
 
 def of_each(part, key):
-    """What a key, whose first part is the slice of all components, is of one component."""
+    """Return the result of a key, whose first part is the slice of all components, on one component."""
     if key[0] is Ellipsis:
         return part[None][key]
     return part[None][key]
@@ -123,12 +123,12 @@ def test_a_key_acts_on_each_component(kind, key):
 
 
 def _batch_of_one_at(key, d):
-    """Where NumPy puts the dimension of the components: behind those of places that stand apart."""
+    """Return whether NumPy puts the component dimension at d: after those of separated index arrays."""
     return d == _rank_in_front(key)
 
 
 def _rank_in_front(key):
-    """How many dimensions of places that stand apart come first."""
+    """Return the number of leading dimensions that come from separated index arrays."""
     advanced = [i for i, k in enumerate(key) if isinstance(k, (list, int))]
     lists = [np.array(k) for k in key if isinstance(k, list)]
     if not lists or advanced == list(range(advanced[0], advanced[-1] + 1)):
@@ -207,7 +207,7 @@ def test_of_equal_components_a_key_does_what_it_does_to_their_stack(kind, key):
 
 
 def of_equal(kind, dense):
-    """Components of one size, those along the last or the middle dimension ragged."""
+    """Return components of one size, with the last or the middle dimension ragged."""
     lengths = rg.tensor([dense.shape[1 if kind == "rows" else 2]] * len(dense))
     x = rg.tensor(dense)
     if kind == "rows":

@@ -38,14 +38,14 @@ def columns(lengths, *before):
 
 
 def one_of(x, i, own):
-    """What belongs to a component, as a batch of one."""
+    """Return a component's part of an operand, as a batch of one."""
     if x.is_nested:
         return x.unbind()[i].unsqueeze(0)
     return x[i : i + 1] if own else x
 
 
 def check(f, *args, own=False):
-    """Values and gradients are those of a loop over the components; of plain operands each may have its own."""
+    """Check values and gradients against a loop over the components; plain operands may have one per component."""
     out, loop = f(*args), []
     count = len(next(a for a in args if a.is_nested).unbind())
     for i in range(count):
@@ -248,7 +248,7 @@ def test_the_operator_keeps_the_laws(law):
 
 
 def attention_like(x, y):
-    """A function of two buffers with each kind of product."""
+    """Return a function of two buffers with each kind of product."""
     offsets = [rg.tensor([0, *np.cumsum(n)]) for n in (J, K)]
     a, b = (rg.nested.nested_tensor_from_jagged(z, o) for z, o in zip((x, y), offsets, strict=True))
     scores = a @ b.transpose(1, 2)

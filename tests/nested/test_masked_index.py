@@ -35,7 +35,7 @@ def same(x, expected):
 
 
 def of_buffer(x, f):
-    """A function of the buffer of a nested tensor, for gradient checks, and that buffer."""
+    """Return a function of the buffer of a nested tensor, for gradient checks, and that buffer."""
     known = layout(x)
 
     def run(v):
@@ -46,7 +46,7 @@ def of_buffer(x, f):
 
 
 def check(x, f):
-    """Derivatives of both modes and orders, and batches, of a function of a nested tensor."""
+    """Check derivatives of both modes and orders, and batches, of a function of a nested tensor."""
     run, rows = of_buffer(x, f)
     assert gradcheck(lambda v: run(v) ** 3, (rows,), check_forward_ad=True, check_batched_grad=True)
     assert gradgradcheck(lambda v: run(v) ** 3, (rows,))
@@ -200,7 +200,7 @@ def test_no_components():
 
 
 def index_along(parts, dim, count, rng):
-    """For each component an index along a dimension, as large as the component in the others."""
+    """Return for each component an index along a dimension, with the component's size in the others."""
     out = []
     for p in parts:
         shape = list(p.shape)

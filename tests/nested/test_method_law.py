@@ -49,7 +49,7 @@ OTHERS = {
 
 
 def outcome(call):
-    """What a call gives, or its error."""
+    """Return the result of a call, or its error."""
     try:
         return call(), None
     except (RuntimeError, ValueError, TypeError, IndexError, ZeroDivisionError) as error:
@@ -57,7 +57,7 @@ def outcome(call):
 
 
 def numbers(x):
-    """All elements as one array, and the structure that they have."""
+    """Return all elements as one array, and the structure."""
     return np.asarray([v for leaf in leaves(x) for v in flat(leaf.tolist())]), shape_of(x.tolist())
 
 
@@ -220,7 +220,7 @@ def public_functions():
 
 
 def internal_error(call, x, args):
-    """The error of a call that is none for users; None for any other end."""
+    """Return the error of a call if it is an internal one; None for any other outcome."""
     try:
         call(x, *args)
     except ALLOWED as error:

@@ -30,7 +30,7 @@ def leaves(parts):
 
 
 def batches(parts):
-    """Each component as a batch of one."""
+    """Return each component as a batch of one."""
     return [p.unsqueeze(0) for p in parts]
 
 
@@ -50,7 +50,7 @@ def gradients(loss, leaves):
 
 
 def assert_as_in_a_loop(module, parts, call=None):
-    """A module gives nested components what it gives each of them as a batch of one, and so do the derivatives."""
+    """Assert that a module on nested input, and its derivatives, agree with a loop over batches of one."""
     call = call or (lambda module, x: module(x))
     parameters = list(module.parameters())
     mine, alone = leaves(parts), leaves(parts)
@@ -299,7 +299,7 @@ ENDS = {"mean": lambda parts: rg.cat(parts).mean(), "sum": lambda parts: rg.cat(
 
 
 def assert_loss(loss, mine, alone, targets, reduction):
-    """A loss of nested tensors is that of the elements of all components."""
+    """Assert that a loss of nested tensors is that of the elements of all components."""
     out = loss(as_nested_tensor(mine), nested_tensor(targets), reduction=reduction)
     each = [loss(x.unsqueeze(0), y.unsqueeze(0), reduction="none")[0] for x, y in zip(alone, targets, strict=True)]
     if reduction == "none":

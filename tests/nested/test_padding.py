@@ -23,7 +23,7 @@ def nested(parts, requires_grad=False):
 
 
 def boxes(parts, padding, shape=None):
-    """What padding is: each component in a corner."""
+    """Return the padded result by definition: each component in a corner."""
     shape = shape or tuple(max(p.shape[d] for p in parts) for d in range(parts[0].ndim))
     out = np.full((len(parts), *shape), padding, parts[0].dtype)
     for i, p in enumerate(parts):

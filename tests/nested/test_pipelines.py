@@ -18,7 +18,7 @@ def sequences(lengths=LENGTHS, width=4, seed=0):
 
 
 class Marked(nn.Module):
-    """Two stages."""
+    """A model with two stages."""
 
     def __init__(self):
         super().__init__()
@@ -48,7 +48,7 @@ def assert_gradients(module, expected):
 
 
 def by_sequence(out, target):
-    """The mean over the sequences, whose targets are plain."""
+    """Return the mean over the sequences, with one target each."""
     return ((out.mean(1) - target) ** 2).mean()
 
 

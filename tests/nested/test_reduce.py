@@ -57,7 +57,7 @@ def assert_close(found, expected):
 
 
 def assert_is_the_loop(f, x):
-    """f of a nested tensor is f of each component; plain where all results have one shape."""
+    """Assert that f of a nested tensor is f of each component; plain if all results have one shape."""
     out, expected = f(x), [f(c.unsqueeze(0)) for c in components(x)]
     if not is_nested(out):
         return assert_close(out, rg.cat(expected))
@@ -264,7 +264,7 @@ GROUPS = [[(2, 3), (1, 3)], [(4, 3), (3, 3), (1, 3)]]
 
 
 def sets(seed=0):
-    """Components that differ in how many matrices they have, which differ in how many rows they have."""
+    """Return components with different numbers of matrices, which have different numbers of rows."""
     r = np.random.default_rng(seed)
     groups = [[r.standard_normal(s) for s in group] for group in GROUPS]
     inner = nested_tensor([rg.tensor(a) for group in groups for a in group])

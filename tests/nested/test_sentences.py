@@ -24,7 +24,7 @@ PAIRS = {
 
 @pytest.fixture(scope="module")
 def example():
-    """The script as a module."""
+    """Import the script as a module."""
     path = Path(__file__).parents[2] / "examples" / "ragged_sentences.py"
     spec = importlib.util.spec_from_file_location("ragged_sentences", path)
     module = importlib.util.module_from_spec(spec)
@@ -34,7 +34,7 @@ def example():
 
 @pytest.fixture(scope="module")
 def model(example):
-    """The encoder with its weights, which stay as they are."""
+    """Return the encoder with its weights, which tests do not change."""
     return example.pretrained()
 
 

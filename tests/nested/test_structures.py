@@ -9,7 +9,7 @@ from retrograd.nested import narrow, nested_tensor, nested_tensor_from_jagged, t
 
 
 def two():
-    """Nested tensors of the same sizes that were made apart."""
+    """Return nested tensors of the same sizes, constructed separately."""
     return nested_tensor([[1.0, 2.0], [3.0]]), nested_tensor_from_jagged(rg.tensor([10.0, 20.0, 30.0]), [0, 2, 3])
 
 

@@ -16,7 +16,7 @@ from .loops import check, derivatives, images, leaf, leaves, numbers, rows
 
 
 def dense(x: Tensor) -> np.ndarray:
-    """Components of one shape, stacked."""
+    """Return components of one shape, stacked."""
     return np.stack([numbers(c) for c in components(x)], axis=layout(x).lead) if is_nested(x) else numbers(x)
 
 

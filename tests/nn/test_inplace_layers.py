@@ -38,7 +38,7 @@ PLAIN = {
 
 
 def gradients(layer, after, shape):
-    """Of the input and the parameters, for a network of one layer and what comes after."""
+    """Return gradients of the input and the parameters, for one layer and the operators after it."""
     x = rg.randn(shape, generator=rg.Generator().manual_seed(1), requires_grad=True)
     y = after(layer(x * 1), x)
     (y * y).sum().backward()
@@ -56,7 +56,7 @@ def test_what_a_norm_returns_may_be_written_to(norm, write):
 
 
 class Block(nn.Module):
-    """A block of a residual network, which writes where it can, or nowhere."""
+    """A residual block that writes in place wherever possible, or nowhere."""
 
     def __init__(self, inplace):
         super().__init__()
@@ -75,7 +75,7 @@ class Block(nn.Module):
 
 
 def trained(inplace):
-    """The losses of a few steps of a small residual network."""
+    """Return the losses of a few steps of a small residual network."""
     rg.manual_seed(0)
     model = nn.Sequential(
         nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(inplace), nn.MaxPool2d(2), Block(inplace), Block(inplace),

@@ -16,7 +16,7 @@ def decoder(**settings):
 
 
 def grow(run, x, cuts):
-    """Run the pieces of x one after another with one cache, and join what comes out."""
+    """Run the pieces of x one after another with one cache, and join the outputs."""
     cache = nn.KVCache()
     outs = [run(piece, cache) for piece in x.split(cuts, 1)]
     assert len(cache) == x.shape[1]

@@ -15,7 +15,7 @@ class Doubled(nn.Module):
 
 
 class Halved(nn.Module):
-    """Doubles, and can undo it."""
+    """Double the weight; the inverse halves it."""
 
     def forward(self, x):
         return x * 2

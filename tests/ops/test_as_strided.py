@@ -163,7 +163,7 @@ OF_LAYOUTS = {  # what goes through kernels that take rows without gaps
 
 
 def off_by_a_byte(array):
-    """The same numbers where processors do not expect them."""
+    """Return the same values at an unaligned address."""
     found = np.ndarray(array.shape, array.dtype, bytearray(array.nbytes + 1), 1)
     found[...] = array
     return found

@@ -23,7 +23,7 @@ def places(size, *shape, seed=0):
 
 
 def one_by_one(f, dims, *args):
-    """What a loop over the examples makes."""
+    """Return the results of a loop over the examples."""
     n = next(a.shape[d] for a, d in zip(args, dims, strict=True) if d is not None)
     return rg.stack(
         [f(*[a if d is None else a.select(d, i).clone() for a, d in zip(args, dims, strict=True)]) for i in range(n)]
@@ -31,7 +31,7 @@ def one_by_one(f, dims, *args):
 
 
 def check(f, *args, dims=None):
-    """Every choice of batched arguments against the loop: stacked in front, examples last, and nested."""
+    """Check every choice of batched arguments against the loop: batched first, batched last, and nested."""
     choices = [dims] if dims else [c for c in itertools.product((0, None), repeat=len(args)) if 0 in c]
     for chosen in choices:
         given = [a if d == 0 else a[0] for a, d in zip(args, chosen, strict=True)]
@@ -42,7 +42,7 @@ def check(f, *args, dims=None):
 
 
 def check_gradients(f, *args, dims=None):
-    """The gradient of each example's sum in its first argument, inside and outside of vmap, against a loop."""
+    """Check the gradient of each example's sum in its first argument, inside and outside of vmap, against a loop."""
     weights = numbers(*f(*[a[0] for a in args]).shape, seed=9)
 
     def loss(*xs):
@@ -58,7 +58,7 @@ def check_gradients(f, *args, dims=None):
 
 
 def check_nested(f, *args, dims=None):
-    """vmap of vmap, the inner one over the second dimension of every argument, or of some."""
+    """Check vmap of vmap, the inner one over the second dimension of every argument, or of some."""
     for inner in [c for c in itertools.product((0, None), repeat=len(args)) if 0 in c]:
         given = [a if d == 0 else a[:, 0] for a, d in zip(args, inner, strict=True)]
         found = vmap(vmap(f, inner))(*given)
@@ -243,7 +243,7 @@ def test_diagonals_count_dimensions_from_behind_the_examples():
 
 
 def tied(*shape):
-    """Numbers that come several times."""
+    """Return values with many ties."""
     return places(3, *shape).to("float64")
 
 

@@ -28,7 +28,7 @@ def example(args, dims, i):
 
 
 def assert_like_a_loop(f, dims, *args):
-    """The function on a batch, its gradient, and its derivative along ones, are those of each example."""
+    """Assert that results on a batch, gradients, and derivatives along ones are those of each example."""
     n = next(x.shape[0] for x, d in zip(args, dims, strict=True) if d is not None)
     everything = tuple(range(len(args)))
 
@@ -45,7 +45,7 @@ def assert_like_a_loop(f, dims, *args):
 
 
 def weighted(f):
-    """A scalar function in which every element of f's result counts in another way."""
+    """Return a scalar function in which every element of f's result has another weight."""
 
     def scalar(*args):
         out = f(*args)
@@ -56,7 +56,7 @@ def weighted(f):
 
 
 def choices(shapes, normal, n=3):
-    """Every choice of inputs that are batched, as in_dims and arguments."""
+    """Yield every choice of batched inputs, as in_dims and arguments."""
     for chosen in product([0, 1], repeat=len(shapes)):
         if any(chosen):
             args = [normal(*(n,) * lies, *shape) for lies, shape in zip(chosen, shapes, strict=True)]

@@ -64,7 +64,7 @@ def written(z, x):
 
 
 def check_tangent(f, *inputs):
-    """The tangent along some direction is what differences of f say."""
+    """Check that the tangent along some direction agrees with differences of f."""
     at, step = [x.detach() for x in inputs], 1e-6
     along = [plain(W) if x.is_complex() else plain([0.3, -0.5, 0.8], "float64") for x in at]
     ahead, behind = (f(*[x + sign * step * t for x, t in zip(at, along, strict=True)]) for sign in (1, -1))

@@ -20,7 +20,7 @@ def noise(*shape, seed=0):
 
 
 def check_form(x, w, y_size, groups, **given):
-    """All three primitives against the definition."""
+    """Check all three primitives against the definition."""
     convolution, back, weight = (registry[n] for n in ("convolution", "convolution_input", "convolution_weight"))
     y = noise(len(x), len(w), *y_size, seed=1)
     tx, tw, ty = map(rg.tensor, (x, w, y))

@@ -12,7 +12,7 @@ F = rg.nn.functional
 
 
 def gradient(f, *values, dtype="float64"):
-    """The gradients of f at single numbers."""
+    """Return the gradients of f at scalars."""
     xs = [rg.tensor(v, dtype=dtype, requires_grad=True) for v in values]
     return [g.item() for g in rg.autograd.grad(f(*xs), xs)]
 

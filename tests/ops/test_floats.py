@@ -13,7 +13,7 @@ from retrograd.testing import assert_close
 
 
 def gradients(f, *values):
-    """The values of f, and the gradients of their sum."""
+    """Return the values of f, and the gradients of their sum."""
     xs = [rg.tensor(v, requires_grad=True) for v in values]
     out = f(*xs)
     return [out.tolist(), *[g.tolist() for g in rg.autograd.grad(out.sum(), xs)]]

@@ -64,7 +64,7 @@ def test_what_may_not_be_written_to_is_refused():
 
 
 class Model(nn.Module):
-    """Writes in two ways."""
+    """A model that writes in place in two ways."""
 
     def forward(self, x):
         return F.dropout(F.relu_(F.relu(x - 1, inplace=True) - 1), 0.5, self.training, inplace=True)

@@ -87,7 +87,7 @@ def test_the_same_size_changes_nothing():
 
 
 def sample(values, *places, **params):
-    """A row of values sampled at places along it."""
+    """Sample a row of values at positions along it."""
     grid = rg.tensor([[[[p, 0.0] for p in places]]])
     return F.grid_sample(rg.tensor([[[values]]]), grid, **params)[0, 0, 0].tolist()
 

@@ -90,7 +90,7 @@ def log_probabilities(x):
 
 
 def expected_loss(x, target, weight, ignored, smoothing):
-    """Per sample, the cost and the weight in the mean."""
+    """Return per sample the loss and its weight in the mean."""
     weight = np.ones(x.shape[1]) if weight is None else weight
     logs = log_probabilities(x)
     losses, weights = [], []

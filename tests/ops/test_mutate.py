@@ -108,7 +108,7 @@ FLAT = ["eq_", "ne_", "lt_", "le_", "gt_", "ge_", "floor_divide_"]
 
 
 def operands(operator):
-    """An input, the other tensors that the operator takes, and its params."""
+    """Return an input, the other tensors that the operator takes, and its params."""
     low = 1.5 if operator.name == "acosh" else 0.2  # the domain of the operator
     x = (low + rg.arange(6) * 0.1).double().view(2, 3)
     others = [rg.full((2, 3), 0.7, dtype=rg.float64)] * (len(operator.schema.inputs) - 1)

@@ -37,7 +37,7 @@ ABSENT = {"bfloat16": "0014", "library.register_torch_dispatch": "0018"}
 
 
 def member(name):
-    """The object of that name; functorch's functions are those of `func`."""
+    """Return the object of that name; functorch's functions are those of `func`."""
     return reduce(getattr, name.replace("functorch.", "func.").split("."), rg)
 
 

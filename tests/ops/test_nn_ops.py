@@ -132,7 +132,7 @@ def test_no_ids_give_no_rows_and_no_gradient():
 
 
 def attention(q, k, v, mask):
-    """Attention by its definition."""
+    """Compute attention by its definition."""
     scores = np.where(mask, q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1]), -np.inf)
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     return weights / weights.sum(-1, keepdims=True) @ v

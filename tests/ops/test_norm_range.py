@@ -62,7 +62,7 @@ def tensors(values, dtype, scale):
 
 
 def derivatives(f, x, weights):
-    """The value of f, the gradient of a product with its values, and the gradient of a product with that."""
+    """Return the value of f, the gradient of a product with its values, and the gradient of a product with that."""
     out = f(x)
     (first,) = rg.autograd.grad((out * rg.tensor(weights(out.shape), dtype=out.dtype)).sum(), x, create_graph=True)
     total = (first * rg.tensor(weights(first.shape), dtype=first.dtype)).sum()
@@ -88,12 +88,12 @@ def test_norms_and_their_derivatives_are_homogeneous(name, values, dtype):
 
 
 def representable(exact, scale, power, dtype):
-    """Whether numbers times scale^power, and some times that, are finite in the dtype."""
+    """Return whether values times scale^power, with some headroom, are finite in the dtype."""
     return np.abs(exact).max() * np.longdouble(scale) ** power < np.finfo(dtype).max / 64
 
 
 def close(ours, exact, scale, power, tolerance, dtype):
-    """Hold numbers to exact ones times scale^power, as far as the dtype holds digits of these."""
+    """Check values against exact ones times scale^power, as far as the dtype has digits for these."""
     factor = np.longdouble(scale) ** power
     largest = max(1.0, np.abs(exact).max())
     least = 64 * np.finfo(dtype).smallest_subnormal / factor

@@ -169,7 +169,7 @@ def test_the_form_that_writes_has_the_values_and_gradients_of_the_other(name):
 
 
 class _Plain:
-    """Answers `x.name_(...)` by `x.name(...)`."""
+    """Call `x.name(...)` for `x.name_(...)`."""
 
     def __init__(self, x):
         self._x = x

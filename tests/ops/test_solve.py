@@ -22,7 +22,7 @@ def random(*shape, seed=0, dtype="float64"):
 
 @pytest.fixture(params=["scipy", "numpy alone"])
 def libraries(request, monkeypatch):
-    """With SciPy's LAPACK, and without."""
+    """Run with SciPy's LAPACK, and without."""
     if request.param == "numpy alone":
         monkeypatch.setattr(linalg, "scipy_linalg", lambda: None)
 

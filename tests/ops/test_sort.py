@@ -17,7 +17,7 @@ def gradient(f, x):
 
 
 def rows(dtype, rng, many=2000):
-    """Rows with many equals, large enough for every way of sorting; floats with NaN and zeros of either sign."""
+    """Return rows with many ties, large enough for every algorithm; floats with NaN and zeros of either sign."""
     x = rng.integers(0, 2 if dtype == "bool" else 100, (3, many)).astype(dtype)
     if x.dtype.kind == "f":
         x[:, 10:20], x[:, 30], x[:, 40], x[:, 50] = np.nan, -0.0, -np.inf, np.inf

@@ -13,7 +13,7 @@ DOUBLE = {"dtype": rg.float64}
 
 
 def derivative(f, at, order=1):
-    """The derivative of that order of a function of one number."""
+    """Return the derivative of that order of a scalar function."""
     x = rg.tensor(at, requires_grad=True, **DOUBLE)
     y = f(x)
     for _ in range(order):

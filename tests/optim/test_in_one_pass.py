@@ -22,7 +22,7 @@ SETTINGS = [
 
 
 def trained(make, settings, dtype, steps=7):
-    """A parameter and its optimizer after some steps whose gradients are of all sizes and signs."""
+    """Return a parameter and its optimizer after some steps with gradients of all magnitudes and signs."""
     source = rg.Generator().manual_seed(0)
     p = nn.Parameter(rg.randn(5, 40, generator=source).to(dtype))
     optimizer = make([p], lr=0.1, **settings)

@@ -12,7 +12,7 @@ collect_ignore = ["downstream"]  # programs for processes of their own
 
 
 def to_torch(value):
-    """A value of ours as PyTorch's: tensors (copied), dtypes, and containers of them."""
+    """Return a retrograd value as PyTorch's: tensors (copied), dtypes, and containers of them."""
     if isinstance(value, rg.Tensor):
         return torch.from_numpy(np.array(value.detach().numpy()))
     if isinstance(value, np.dtype):
@@ -23,7 +23,7 @@ def to_torch(value):
 
 
 def plain(value):
-    """A result of either as data that can be compared: (dtype, array) of a tensor, containers as tuples."""
+    """Return a result of either library as comparable data: (dtype, array) of a tensor, containers as tuples."""
     if isinstance(value, torch.Tensor):
         array = value.numpy(force=True)
         return str(array.dtype), array
@@ -36,11 +36,11 @@ def plain(value):
 
 @pytest.fixture(name="to_torch")
 def to_torch_fixture():
-    """The function of that name."""
+    """Return the function `to_torch`."""
     return to_torch
 
 
 @pytest.fixture(name="plain")
 def plain_fixture():
-    """The function of that name."""
+    """Return the function `plain`."""
     return plain

@@ -73,7 +73,7 @@ def _slope_of_erfcx(x):
 
 
 def _hazard(x):
-    """The derivative of log_ndtr."""
+    """Return the derivative of log_ndtr."""
     return mp.sqrt(2 / mp.pi) / _erfcx(-x * ROOT_HALF)
 
 
@@ -134,14 +134,14 @@ def _digamma(x):
 
 
 def _polygamma(x, n):
-    """At a pole the limit from both sides, for odd n."""
+    """Return polygamma; at a pole the limit from both sides, for odd n."""
     if x <= 0 and x == mp.floor(x):
         return mp.inf if n % 2 else None
     return mp.polygamma(n, x)
 
 
 def _far(function, most=1e17):
-    """The function, unknown where numbers are so large that mpmath takes too long."""
+    """Return the function, unknown where arguments are so large that mpmath takes too long."""
     return lambda x: function(x) if abs(x) < most else None
 
 
@@ -310,7 +310,7 @@ ALGEBRAIC = {"addcmul", "addcdiv", "lerp", "rsub", "subtract", "fmod", "remainde
 
 
 def exact(name, aspect, operands, params):
-    """The exact result for finite operands as an mpmath number; None if that is unknown."""
+    """Return the exact result for finite operands as an mpmath number; None if it is unknown."""
     functions, params = EXACT.get(name), {k: v for k, v in params.items() if k != "dtype"}
     number = 0 if aspect.startswith("value") else 1 + int(aspect.split()[1])
     if functions is None or number >= len(functions) or functions[number] is None:
@@ -326,7 +326,7 @@ def exact(name, aspect, operands, params):
 
 
 def is_right(found, name, aspect, operands, params, dtype, tolerance):
-    """Whether a result is the exact one, up to rounding of it and of the operands; None if that is unknown.
+    """Return whether a result is exact, up to rounding of it and of the operands; None if that is unknown.
 
     The operands have the dtype `dtype`, and the result may be wider.
     """

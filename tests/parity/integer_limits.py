@@ -25,7 +25,7 @@ REFUSALS = (TypeError, ValueError, IndexError, RuntimeError, NotImplementedError
 
 
 def limits(dtype: str) -> np.ndarray:
-    """Return the smallest and the largest numbers of a dtype, and those around 0."""
+    """Return the smallest and the largest values of a dtype, and those around 0."""
     if dtype == "bool":
         return np.array([False, True])
     info = np.iinfo(dtype)
@@ -34,7 +34,7 @@ def limits(dtype: str) -> np.ndarray:
 
 
 def is_tested(name: str) -> bool:
-    """Whether an operator is elementwise, a reduction or a scan."""
+    """Return whether an operator is elementwise, a reduction or a scan."""
     op = registry[name]
     return issubclass(op.definition, Reduction | Along) or is_pointwise(op)
 
@@ -57,7 +57,7 @@ def cases(name: str, dtype: str) -> Iterator[tuple[tuple, dict]]:
 
 
 def _elementwise(args: tuple, dtype: str) -> tuple:
-    """Return operands in which each combination of limits is at one index; masks and tensors of integers included."""
+    """Return operands that combine all limits, one combination per index; with masks and integer tensors."""
     at = [i for i, a in enumerate(args) if isinstance(a, rg.Tensor)]
     axes = [limits("bool" if args[i].dtype.kind == "b" else dtype) for i in at]
     if len(at) > 2:
@@ -68,7 +68,7 @@ def _elementwise(args: tuple, dtype: str) -> tuple:
 
 
 def _kept(args: tuple, trap: Any) -> tuple:
-    """Return two operands without the pairs for which PyTorch ends the process."""
+    """Return two operands without the pairs for which PyTorch kills the process."""
     x, y = (a.numpy() for a in args)
     kept = ~trap(x, y) if x.dtype.kind == "i" else np.ones(x.shape, bool)
     return rg.tensor(x[kept]), rg.tensor(y[kept])
@@ -89,7 +89,7 @@ def _cycled(args: tuple, dtype: str) -> tuple:
 
 
 def difference(name: str, args: tuple, params: dict, to_torch: Any) -> list[str]:
-    """Say where the results of one call differ, in dtype, value or refusal."""
+    """Return where the results of one call differ, in dtype, value or refusal."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         theirs = _attempt(lambda: call_torch(name, to_torch(args), {k: to_torch(v) for k, v in params.items()}))

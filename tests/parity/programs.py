@@ -10,12 +10,12 @@ import retrograd as rg
 
 
 def cases(tables):
-    """The programs of all tables by "table: name"."""
+    """Return the programs of all tables by "table: name"."""
     return {f"{table}: {name}": program for table, programs in tables.items() for name, program in programs.items()}
 
 
 def assert_agreement(program, deviation=None):
-    """Both libraries end alike; or ours as the deviation says, a kind of error or "answers" and why, and not theirs."""
+    """Assert that both libraries agree; or that ours deviates as listed: a kind of error or "answers", and why."""
     mine, peer = ending(program, rg), ending(program, torch)
     if deviation is None:
         assert_same(mine, peer)
@@ -28,7 +28,7 @@ def assert_agreement(program, deviation=None):
 
 
 def ending(program, m):
-    """What a program gives: its answer as data, or the kind of its error."""
+    """Return the result of a program as data, or the kind of its error."""
     with warnings.catch_warnings():
         if m is torch:
             warnings.simplefilter("ignore")
@@ -39,7 +39,7 @@ def ending(program, m):
 
 
 def data(value):
-    """Tensors as (dtype, array), containers with their type, in order."""
+    """Return tensors as (dtype, array), containers with their type, in order."""
     if isinstance(value, torch.Tensor):
         return str(value.dtype).removeprefix("torch."), value.numpy(force=True)
     if isinstance(value, rg.Tensor):
@@ -52,7 +52,7 @@ def data(value):
 
 
 def assert_same(mine, peer):
-    """Two endings are alike: containers, shapes and numbers, or the kind of error."""
+    """Assert that two outcomes agree: containers, shapes and values, or the kind of error."""
     if isinstance(peer, (tuple, list)):
         assert type(mine) is type(peer), f"ours: {mine}, theirs: {peer}"
         assert len(mine) == len(peer), f"ours: {mine}, theirs: {peer}"

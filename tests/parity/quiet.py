@@ -4,7 +4,7 @@ import warnings
 
 
 def quiet(function):
-    """The function, its warnings left out: that it is slow, or that its name is old."""
+    """Return the function with its warnings suppressed: that it is slow, or that its name is deprecated."""
 
     def call(*args):
         with warnings.catch_warnings():

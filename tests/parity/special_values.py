@@ -18,7 +18,7 @@ TOLERANCE = {"float16": 3e-3, "float32": 1e-5, "float64": 1e-10, "complex64": 1e
 
 
 def grid(dtype, operands=1):
-    """The special values of a real dtype, fewer where several operands are combined."""
+    """Return the special values of a real dtype, fewer where several operands are combined."""
     f = np.finfo(dtype)
     sizes = {
         1: [
@@ -39,7 +39,7 @@ def grid(dtype, operands=1):
 
 
 def complex_grid(dtype):
-    """Numbers with special real and imaginary parts."""
+    """Return values with special real and imaginary parts."""
     real = np.dtype(dtype).type(0).real.dtype
     parts = np.array([0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 3.0, -3.0, np.inf, -np.inf, np.nan], real)
     out = np.empty((parts.size, parts.size), dtype)
@@ -48,7 +48,7 @@ def complex_grid(dtype):
 
 
 def is_pointwise(op):
-    """Whether each element of the result depends on those at its index: of composites, as their samples show."""
+    """Return whether each element of the result depends on operands at its index; composites are tried on samples."""
     definition = op.definition
     if issubclass(definition, Pointwise):
         return True
@@ -86,7 +86,7 @@ def _same(found, expected):
 
 
 def cases(name, dtype):
-    """The operator's arguments over the whole grid, for each kind of sample: (args, params)."""
+    """Yield the operator's arguments over the whole grid, for each kind of sample: (args, params)."""
     found = set()
     for args, params in samples_of(registry[name]):
         kind = str([str(a.dtype) if isinstance(a, rg.Tensor) else a for a in args]) + str(params)
@@ -111,7 +111,7 @@ def _axis(a, dtype, operands):
 
 
 def both(name, args, params, to_torch):
-    """The value and the gradient by each operand, of ours and of PyTorch: {"value 0" or "gradient <operand>": pair}."""
+    """Return value and gradients of ours and of PyTorch: {"value 0" or "gradient <operand>": pair}."""
     theirs = to_torch(args)
     xs, ys = differentiated(name, args), differentiated(name, theirs)
     op = registry[name]
@@ -142,7 +142,7 @@ def _array(t):
 
 
 def different(aspect, mine, its, dtype):
-    """Where two results differ: in what is NaN, infinite, a zero's sign (of values), or by more than rounding."""
+    """Return where two results differ: in NaN, infinities, signs of zeros (of values), or by more than rounding."""
     if mine.dtype.kind in "biu":
         return mine != its
     if mine.dtype.kind == "c":
@@ -158,7 +158,7 @@ def different(aspect, mine, its, dtype):
 
 
 def _different_parts(mine, its, dtype):
-    """Complex results are the same if both are NaN in some part, or infinite, or near each other."""
+    """Compare complex results: equal if both are NaN in some part, or infinite, or close."""
     with np.errstate(all="ignore"):
         near = np.abs(mine - its) <= TOLERANCE[dtype] * np.maximum(np.abs(its), 1e-3)
         lost = np.isnan(mine) & np.isnan(its)

@@ -22,7 +22,7 @@ ALIASES = merged("parity.families", "ALIASES")
 
 
 def spread_out(a):
-    """The same numbers with gaps between them."""
+    """Return the same values with gaps between them."""
     if not a.ndim:
         return a.copy()
     view = np.zeros([2 * s for s in a.shape], a.dtype)[(slice(None, None, 2),) * a.ndim]
@@ -31,7 +31,7 @@ def spread_out(a):
 
 
 def expanded(a):
-    """The first entry along the first dimension, repeated without memory of its own."""
+    """Return the first entry along the first dimension, repeated by a stride of zero."""
     return np.broadcast_to(a[:1].copy(), a.shape) if a.ndim else a.copy()
 
 
@@ -44,7 +44,7 @@ SHAPES = (lambda a: a[:1] if a.ndim else a, lambda a: a.reshape(-1), lambda a: a
 
 
 def neutral(value, shapes):
-    """Values of a parameter with which the operator may have nothing to do."""
+    """Return values of a parameter for which the operator may have nothing to do."""
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, int):
@@ -57,7 +57,7 @@ def neutral(value, shapes):
 
 
 def variants(args, params):
-    """A sample, and the same with each parameter neutral."""
+    """Yield a sample, and the same with each parameter neutral."""
     yield args, params
     shapes = [a.shape for a in args if isinstance(a, rg.Tensor)]
     for key, value in params.items():
@@ -65,19 +65,19 @@ def variants(args, params):
 
 
 def reshaped(args, change):
-    """The arguments with tensors of other shapes."""
+    """Return the arguments with tensors of other shapes."""
     return tuple(rg.tensor(change(a.numpy())) if isinstance(a, rg.Tensor) and a.numel() else a for a in args)
 
 
 def calls(name):
-    """The samples of an operator, of other shapes too, and with neutral parameters."""
+    """Yield the samples of an operator, also of other shapes, and with neutral parameters."""
     for args, params in samples_of(registry[name]):
         for other in (args, *(reshaped(args, change) for change in SHAPES)):
             yield from variants(other, params)
 
 
 def converted(args, dtype, layout):
-    """The arguments as arrays of a dtype and layout."""
+    """Return the arguments as arrays of a dtype and layout."""
     arrays = []
     for a in args:
         if isinstance(a, rg.Tensor):
@@ -88,7 +88,7 @@ def converted(args, dtype, layout):
 
 
 def run_both(name, arrays, params):
-    """The inputs and results of both; None if one of the two refuses the call."""
+    """Return the inputs and results of both; None if one of the two refuses the call."""
     ours = tuple(rg.Tensor(a) if isinstance(a, np.ndarray) else a for a in arrays)
     theirs = tuple(torch.from_numpy(a.copy(order="K")) if isinstance(a, np.ndarray) else a for a in arrays)
     theirs = tuple(_like(t, a) if isinstance(a, np.ndarray) else t for t, a in zip(theirs, arrays, strict=True))
@@ -100,7 +100,7 @@ def run_both(name, arrays, params):
 
 
 def _like(tensor, array):
-    """A tensor with the strides of an array, in memory of its own."""
+    """Return a tensor with the strides of an array, in memory of its own."""
     strides = [s // array.itemsize for s in array.strides]
     size = 1 + sum((n - 1) * s for n, s in zip(array.shape, strides, strict=True)) if array.size else 0
     out = torch.zeros(size, dtype=tensor.dtype).as_strided(array.shape, strides)
@@ -108,7 +108,7 @@ def _like(tensor, array):
 
 
 def compared(ours, outs, theirs, results):
-    """What each pair of an input and a result differs in: "shares" (only ours does), "copies" or "identity"."""
+    """Yield how each pair of an input and a result differs: "shares" (only ours does), "copies" or "identity"."""
     for a, b in zip(ours, theirs, strict=True):
         for x, y in zip(outs, results, strict=False):
             if not isinstance(a, rg.Tensor) or not isinstance(y, torch.Tensor) or not x.numel() or not a.numel():
@@ -123,7 +123,7 @@ def compared(ours, outs, theirs, results):
 
 @cache
 def differences(name):
-    """What an operator differs in, with the first case of each."""
+    """Return the differences of an operator, with the first case of each."""
     found = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -152,7 +152,7 @@ def test_known_differences_of_memory_are_still_there():
 
 
 def _methods():
-    """Names of the methods of both libraries' tensors that take no argument and answer a tensor."""
+    """Return the methods of both libraries' tensors that take no argument and return a tensor."""
     for name in sorted(set(dir(rg.Tensor)) & set(dir(torch.Tensor))):
         if not name.endswith("_") and not name.startswith("_") and callable(getattr(torch.Tensor, name)):
             yield name
@@ -167,7 +167,7 @@ ARGUMENTS = {
 
 
 def answers(m, name, array):
-    """Per call of a method whether it is its tensor, and whether it shares memory with it; None if it is refused."""
+    """Return per call of a method whether it returns its tensor or shares memory with it; None if it is refused."""
     for given in ARGUMENTS.get(name, [()]):
         x = rg.Tensor(array.copy()) if m is rg else torch.from_numpy(array.copy())
         args = (x,) if given == "self" else [getattr(m, a) for a in given]

@@ -34,7 +34,7 @@ rng = np.random.default_rng(0)
 def arguments(
     batch=True, bias=False, static=False, use_separate_proj_weight=False, add_zero_attn=False, dropout_p=0.0, **rest
 ):
-    """The arguments as arrays, by name."""
+    """Return the arguments as arrays, by name."""
     made = {
         "query": (L, N, E), "key": (S, N, E), "value": (S, N, E), "in_proj_weight": (3 * E, E),
         "in_proj_bias": (3 * E,), "out_proj_weight": (5, E), "out_proj_bias": (5,),
@@ -62,7 +62,7 @@ def arguments(
 
 
 def answer(m, given):
-    """The output, the weights, and the gradients of their sum by all arrays."""
+    """Return the output, the weights, and the gradients of their sum with respect to all arrays."""
     tensors = {name: m.tensor(a) for name, a in given.items() if isinstance(a, np.ndarray)}
     leaves = [t.requires_grad_() for t in tensors.values() if t.is_floating_point()]
     out, weights = m.nn.functional.multi_head_attention_forward(**{**given, **tensors})

@@ -14,7 +14,7 @@ DIFFERENCE_QUOTIENT = float(np.finfo(float).eps) ** (2 / 3)
 
 
 def answers(program, file, *engine):
-    """What a program finds in a process of its own: which module is called autograd is a property of the process."""
+    """Return a program's results from a process of its own, because each process has only one module autograd."""
     subprocess.run([sys.executable, FOLDER / "run.py", program, file, *engine], check=True, timeout=300)
     return dict(np.load(file))
 

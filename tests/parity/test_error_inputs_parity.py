@@ -26,7 +26,7 @@ MORE = {
 
 
 def faults(name, exempt=MORE):
-    """Return what is wrong with the refusals of an entry, except calls that PyTorch refuses for an exempt reason."""
+    """Return the faults of our errors for an entry, except for calls that PyTorch refuses for an exempt reason."""
     calls = [call for call in bad_calls(name) if not any(re.search(said, str(call.theirs)) for said in exempt)]
     return [fault for call in calls if (fault := call.fault())]
 

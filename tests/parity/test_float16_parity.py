@@ -23,7 +23,7 @@ WORSE = {
 
 
 def scaled(args, scale, dtype):
-    """The floating tensors of a sample times a number, rounded to half precision, in another dtype."""
+    """Return the floating tensors of a sample times a factor, rounded to half precision, in another dtype."""
     return tuple(
         rg.tensor((a.numpy() * scale).astype("float16").astype(dtype))
         if isinstance(a, rg.Tensor) and a.dtype.kind == "f"
@@ -33,12 +33,12 @@ def scaled(args, scale, dtype):
 
 
 def cotangent(shape, dtype):
-    """The same numbers for every dtype: those of half precision."""
+    """Return the same values for every dtype: those of half precision."""
     return np.random.default_rng(0).uniform(-1, 1, shape).astype("float16").astype(dtype)
 
 
 def ours(name, args, params):
-    """The results, and the gradients of their sum with weights."""
+    """Return the results, and the gradients of their sum with weights."""
     op, xs = registry[name], differentiated(name, args)
     if op.differentiable or op.composite:
         for x in xs:
@@ -50,7 +50,7 @@ def ours(name, args, params):
 
 
 def theirs(name, args, params):
-    """The same in PyTorch."""
+    """Return the same for PyTorch."""
     xs = differentiated(name, args)
     for x in xs:
         x.requires_grad_()
@@ -61,7 +61,7 @@ def theirs(name, args, params):
 
 
 def arrays(results):
-    """Values and gradients as arrays, in which None is no array."""
+    """Return values and gradients as arrays, None unchanged."""
     return [_array(t) for part in results for t in part if isinstance(t, (rg.Tensor, torch.Tensor)) or t is None]
 
 
@@ -72,7 +72,7 @@ def _array(t):
 
 
 def error(found, exact):
-    """By how many units in the last digit of the largest entry; those that half precision can't hold do not count."""
+    """Return the error in units of the last digit of the largest entry; values beyond half precision are skipped."""
     if found is None or exact is None or exact.dtype.kind != "f" or found.shape != exact.shape:
         return 0.0
     held = np.abs(exact) < 60000
@@ -84,7 +84,7 @@ def error(found, exact):
 
 
 def errors(name, args, params, scale, to_torch):
-    """Per result and gradient the errors of both; none where one of the two refuses float16."""
+    """Return per result and gradient the errors of both; none where one of the two refuses float16."""
     try:
         exact = ours(name, scaled(args, scale, "float64"), params)
         mine = ours(name, scaled(args, scale, "float16"), params)
@@ -98,7 +98,7 @@ def errors(name, args, params, scale, to_torch):
 
 
 def losses(name, to_torch):
-    """The scale, the result, our error and PyTorch's, where ours is the larger; or the dtypes differ."""
+    """Yield the scale, the result, our error and PyTorch's, where ours is the larger; or the dtypes differ."""
     for args, params in samples_of(registry[name]):
         if not any(isinstance(a, rg.Tensor) and a.dtype.kind == "f" for a in args):
             continue

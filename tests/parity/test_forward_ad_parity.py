@@ -12,7 +12,7 @@ def fwd(m):
 
 
 def unpacked(m, *tensors):
-    """The value and the tangent of each, on top of what a level gives."""
+    """Return the primal and the tangent of each tensor at the current level."""
     return [data(tuple(fwd(m).unpack_dual(x))) for x in tensors]
 
 
@@ -381,7 +381,7 @@ def test_a_level_around_grad(m):
 
 
 def applied(m, jvp, forward, *args):
-    """A Function of two functions, on these arguments."""
+    """Apply a Function of two functions to these arguments."""
 
     def saving(ctx, *given):
         ctx.save_for_forward(given[0])

@@ -15,17 +15,17 @@ def tensor(m, *values, dtype="float64", grad=False):
 
 
 def single(m, grad=False):
-    """One input."""
+    """Return one input."""
     return tensor(m, 0.5, -1.5, 2.0, grad=grad)
 
 
 def pair(m, grad=False):
-    """Two of them."""
+    """Return two of them."""
     return single(m, grad), tensor(m, 1.0, 3.0, -0.5, grad=grad)
 
 
 def answers(value, graphs=True):
-    """A tree of tensors as their values (with one kind of zero), dtypes, shapes, and whether they are in a graph."""
+    """Return a tree of tensors as values (with one kind of zero), dtypes, shapes, and whether they are in a graph."""
     if isinstance(value, (tuple, list)):  # PyTorch's forward mode makes lists of tuples
         return ["tuple", *(answers(v, graphs) for v in value)]
     facts = [value.detach() + 0, str(value.dtype).removeprefix("torch."), list(value.shape)]
@@ -75,7 +75,7 @@ STRUCTURES = {
 
 
 def vector(m, name, inputs, v):
-    """For vjp what fits the outputs, for the others what fits the inputs."""
+    """Return for vjp a value shaped like the outputs, for the others one like the inputs."""
     if name == "vjp":
         return v(m)
     return tuple(x.detach() * 2 + 1 for x in inputs) if isinstance(inputs, tuple) else inputs.detach() * 2 + 1

@@ -12,7 +12,7 @@ BASIC = [(1.0, kind) for kind in (expressions.unary, expressions.binary, views.v
 
 
 def faults(seeds):
-    """Yield the differences without a reason in the programs of these seeds."""
+    """Yield the differences without an exemption in the programs of these seeds."""
     for seed in seeds:
         yield from (found for found, reason in explore.differences(seed, kinds=BASIC) if reason is None)
 

@@ -9,7 +9,7 @@ from .programs import assert_agreement, cases
 
 
 def net(m):
-    """A small network of either library, with weights that are the same in both."""
+    """Return a small network of either library, with the same weights in both."""
 
     class Net(m.nn.Module):
         def __init__(self):
@@ -30,12 +30,12 @@ def net(m):
 
 
 def name_of(target):
-    """A target by its own name."""
+    """Return the name of a target."""
     return getattr(target, "__name__", None) or getattr(target, "name", None) or str(target)
 
 
 def nodes(m, f, **options):
-    """The kinds, names and targets of what a program is traced to."""
+    """Return the kinds, names and targets of a program's nodes."""
     graph = fx(m).symbolic_trace(f, **options).graph
     graph.lint()
     return [(n.op, n.name, name_of(n.target), len(n.users)) for n in graph.nodes]
@@ -95,7 +95,7 @@ TRACED = {
 
 
 def small(m):
-    """x + x * 2, by hand."""
+    """Build x + x * 2, by hand."""
     graph = fx(m).Graph()
     x = graph.placeholder("x")
     mul = graph.call_function(operator.mul, (x, 2))
@@ -178,7 +178,7 @@ GRAPHS = {
 
 
 def patterns(m, program, pattern, replacement):
-    """How often a pattern is found, and what the program then gives."""
+    """Return how often a pattern matches, and the results of the rewritten program."""
     module = fx(m).symbolic_trace(program)
     found = fx(m).replace_pattern(module, pattern, replacement)
     module.graph.lint()
@@ -203,7 +203,7 @@ REPLACED = {
 
 
 def split(m, stage_of, **options):
-    """The calls of the parts, and what they compute together."""
+    """Return the calls of the parts, and their combined result."""
     split_module = fx(m).split_module if hasattr(fx(m), "split_module") else torch_split()
     module = net(m)
     parts = split_module(fx(m).symbolic_trace(module), module, stage_of, **options)

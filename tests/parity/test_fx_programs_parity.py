@@ -32,7 +32,7 @@ class Frozen:
 
 
 def module(m, forward, **attributes):
-    """A module of either library with this forward, the same numbers in both."""
+    """Return a module of either library with this forward, the same weights in both."""
 
     class Net(m.nn.Module):
         def __init__(self):
@@ -109,7 +109,7 @@ TRACED = {
 
 
 def outcomes(m, name):
-    """The result of each way to run the graph, as data, and the names of the nodes."""
+    """Return the result of each way to run the graph, as data, and the names of the nodes."""
     x = m.arange(6.0).reshape(2, 3)
     traced = m.fx.symbolic_trace(TRACED[name](m))
     traced.graph.lint()
@@ -118,7 +118,7 @@ def outcomes(m, name):
 
 
 def shown(value):
-    """A result as data, records with the names of their classes."""
+    """Return a result as data, records with the names of their classes."""
     if dataclasses.is_dataclass(value):
         return type(value).__name__, [shown(getattr(value, f.name)) for f in dataclasses.fields(value)]
     if isinstance(value, tuple | list):

@@ -20,7 +20,7 @@ def fx(m):
 
 
 def home(m):
-    """The module whose parameters and submodules the graphs use; the same numbers in both libraries."""
+    """Return the module whose parameters and submodules the graphs use; the same weights in both libraries."""
     root = m.nn.Module()
     root.lin = m.nn.Linear(3, 3)
     root.act = m.nn.Tanh()
@@ -34,7 +34,7 @@ def home(m):
 
 
 class Builder:
-    """Adds random nodes to a graph, all of whose values are matrices (3, 3)."""
+    """Add random nodes to a graph, all of whose values are matrices (3, 3)."""
 
     def __init__(self, m, seed):
         self.m, self.random = m, random.Random(seed)
@@ -113,7 +113,7 @@ def leaves(value):
 
 
 def outcome(module, m):
-    """The results on the inputs, and the gradients of the parameters by name."""
+    """Return the results on the inputs, and the gradients of the parameters by name."""
     found = leaves(module(*inputs(m)))
     parameters = dict(module.named_parameters())
     for p in parameters.values():
@@ -164,7 +164,7 @@ def copied_nodes(module, m):
 
 
 def parted(module, m):
-    """The module cut in three, in the order of the nodes."""
+    """Split the module in three, in the order of the nodes."""
     numbers = {node.name: i for i, node in enumerate(module.graph.nodes)}
     third = len(numbers) / 3
     return m.fx.split_module(module, module, lambda node: int(numbers[node.name] // third))
@@ -184,7 +184,7 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_graphs(seed, way):
-    """PyTorch's tracer loses writes by Python's operators, and so does its pickling: there the graph itself counts."""
+    """PyTorch's tracer and pickling lose writes by Python's operators: then only the graph itself is compared."""
     mine, peer = WAYS[way](Builder(rg, seed).built(), rg), Builder(torch, seed).built()
     if way in ("run", "transformed", "deepcopied", "copied nodes"):
         peer = WAYS[way](peer, torch)
@@ -196,7 +196,7 @@ def test_random_graphs(seed, way):
 @pytest.mark.parametrize("way", [cleaned, parted])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_graphs_mean_the_same_cleaned_and_parted(seed, way):
-    """PyTorch takes out Python's operators that write, so here the graph as it was is what counts."""
+    """PyTorch's dead code elimination drops Python's operators that write, so the original graph is the reference."""
     expected = outcome(Builder(torch, seed).built(), torch)
     results, grads = outcome(way(Builder(rg, seed).built(), rg), rg)
     if way is parted:  # whose parameters have other names

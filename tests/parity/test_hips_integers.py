@@ -98,7 +98,7 @@ def as_floats(x):
 
 
 def attempt(lib, numpy, operator, function, x):
-    """The answers as a list of arrays, or the error."""
+    """Return the results as a list of arrays, or the error."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -110,13 +110,13 @@ def attempt(lib, numpy, operator, function, x):
 
 
 def precision(x):
-    """The relative error that arithmetic in a floating dtype explains."""
+    """Return the relative rounding error of arithmetic in a floating dtype."""
     dtype = np.asarray(x).dtype
     return 10 * np.finfo(dtype).eps if dtype.kind == "f" else 0
 
 
 def difference(ours, theirs, x):
-    """How two answers for the point x differ, in words; empty if they do not."""
+    """Return how two results for the point x differ, in words; empty if they agree."""
     if isinstance(theirs, Exception):
         return "" if isinstance(ours, Exception) else f"{ours} where HIPS refuses: {theirs!r}"
     if isinstance(ours, Exception):
@@ -132,7 +132,7 @@ def difference(ours, theirs, x):
 
 @pytest.fixture(autouse=True)
 def as_hips_has_it(monkeypatch):
-    """float64 as default dtype; and the module that multigrad_dict imports, whose function Python has by now."""
+    """Set float64 as default dtype; add the module that multigrad_dict imports, whose function Python has by now."""
     monkeypatch.setitem(sys.modules, "funcsigs", inspect)
     before = rg.get_default_dtype()
     rg.set_default_dtype(rg.float64)

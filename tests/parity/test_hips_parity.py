@@ -129,7 +129,7 @@ def test_gradients_of_other_dtypes_are_those_of_hips(kind):
 
 
 def gradients_of(kind, expression, namespace, grad):
-    """Gradients at inputs of a kind; None where HIPS refuses these, with whatever error or warning."""
+    """Return gradients at inputs of a kind; None where HIPS refuses these, with whatever error or warning."""
     names, _ = scalar_function(expression, namespace)
     points = [np.asarray(KINDS[kind](INPUTS[n])) for n in names]
 
@@ -197,7 +197,7 @@ def of_scipy(package, grad, module, name, args):
 
 
 def hips_of_scipy(case):
-    """HIPS autograd's gradients; None where it refuses some of these arguments, with whatever error."""
+    """Return HIPS autograd's gradients; None where it refuses some of these arguments, with whatever error."""
     try:
         return of_scipy("autograd.scipy", autograd.grad, *case)
     except Exception:

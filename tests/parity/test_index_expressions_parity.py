@@ -11,7 +11,7 @@ INDEX_SHAPES = ((2,), (2,), (1,), (2, 2), (2, 1))
 
 
 def random_part(rng, kind, size):
-    """Return one part of a key for a dimension of some size, with an array where a tensor belongs."""
+    """Return one part of a key for a dimension of some size, with an array in place of a tensor."""
     if kind == "int":
         return int(rng.integers(-size, size))
     if kind == "slice":
@@ -52,7 +52,7 @@ def of(library, key):
 
 
 def read(library, array, key):
-    """Return x[key], and the gradient of its product with numbers, or the class of error it raises."""
+    """Return x[key], and the gradient of its product with weights, or the class of error it raises."""
     x = library.tensor(array, requires_grad=True)
     try:
         out = x[of(library, key)]
@@ -77,7 +77,7 @@ def write(library, array, key, value):
 
 
 def repeated(array, key):
-    """Whether a key names an element twice: PyTorch leaves open which of several values is written."""
+    """Return whether a key selects an element twice: PyTorch leaves open which of several values is written."""
     numbers = rg.tensor(np.arange(array.size).reshape(array.shape))
     try:
         named = numbers[of(rg, key)].numpy().ravel()

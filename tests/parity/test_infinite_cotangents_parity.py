@@ -61,7 +61,7 @@ def lost(name, args, params, to_torch):
 
 
 def samples(name):
-    """Yield inputs of an operator: its samples, and pairs of special numbers."""
+    """Yield inputs of an operator: its samples, and pairs of special values."""
     yield from ((cast(args, "float64"), params) for args, params in samples_of(registry[name]))
     for args, params in edge_cases(name, "special", "float64"):
         yield tuple(_finite(a) for a in args), params

@@ -37,7 +37,7 @@ CONVENTIONS = {
 
 
 def differences(name, to_torch):
-    """Return what differs, in each dtype."""
+    """Return the differences, in each dtype."""
     return [
         f"{dtype} {params}: {message}"
         for dtype in DTYPES

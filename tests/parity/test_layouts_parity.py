@@ -34,7 +34,7 @@ DIFFERENT = {
 
 
 def differences(name):
-    """Return what differs, for each layout of each sample."""
+    """Return the differences, for each layout of each sample."""
     entry = entries()[name]
     dtype = torch.float64 if torch.float64 in entry.dtypes else torch.int64
     with warnings.catch_warnings():

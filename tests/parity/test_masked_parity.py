@@ -35,7 +35,7 @@ CALLS = [
 
 
 def said(call, m, plain):
-    """The result as data, or that the call is refused."""
+    """Return the result as data, or that the call is refused."""
     names = {"m": m}
     exec(DATA, names)
     with warnings.catch_warnings():

@@ -68,7 +68,7 @@ LISTED = {name for names in ABSENT.values() for name in names.split()}
 
 
 def names(home):
-    """The public names of what may be overridden there."""
+    """Return the public names that may be overridden in a namespace."""
     found = torch.overrides.get_overridable_functions()
     plain = {getattr(f, "__name__", "_") for space in HOMES[home] for f in found[space]}
     return {f"{home}.{name}".lstrip(".") for name in plain if not name.startswith("_")}
@@ -134,7 +134,7 @@ CALLS = [
 
 
 def said(call, m, plain):
-    """The results as data, or that the call is refused."""
+    """Return the results as data, or that the call is refused."""
     given = {"m": m}
     exec(DATA, given)
     try:

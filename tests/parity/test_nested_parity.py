@@ -226,7 +226,7 @@ def test_where_torch_fails_it_is_what_torch_gives_each_component(name):
 
 
 def zip_rows(found):
-    """A plain result as those of its components."""
+    """Return a plain result as those of its components."""
     dtype, array = found
     return [(dtype, row) for row in array]
 

@@ -87,7 +87,7 @@ TABLE = {f"{i} {case[0]}{case[1]}{case[2]}": case for i, case in enumerate(table
 
 
 def agree(name, *inputs, args=(), settings=None, forward=None):
-    """One layer in both, of the same random weights: in training, again in evaluation, and its state after it."""
+    """Compare one layer with the same random weights: in training, then in evaluation, and its final state."""
     mine, peer = (getattr(m, name)(*args, **(settings or {})) for m in (nn, T))
     for parameter in mine.parameters():
         parameter.detach().copy_(rg.tensor(numbers(*parameter.shape)))

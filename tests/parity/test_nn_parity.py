@@ -160,7 +160,7 @@ CAUSAL = np.triu(np.ones((L, L), bool), 1)
 
 
 class SelfAttention:
-    """Gives one tensor as query, key and value."""
+    """Use one tensor as query, key and value."""
 
     def __new__(cls, base):
         class Wrapped(base.Module):

@@ -34,7 +34,7 @@ NO_GRADIENT = merged("parity.families", "NO_GRADIENT")
 
 
 def counterpart(name):
-    """PyTorch's function of that name, from the namespace that has it; None without one."""
+    """Return PyTorch's function of that name, from the namespace that has it; None without one."""
     if name in NO_COUNTERPART or name in CALLS:
         return CALLS.get(name)
     own = registry[name].public_names
@@ -47,7 +47,7 @@ def _member(root, path):
 
 
 def call_torch(name, args, params):
-    """PyTorch's result as a tuple; what has its default value is left out, so that names matter little."""
+    """Return PyTorch's result as a tuple; arguments with default values are left out, so that names matter little."""
     given = {**registry[name].schema.group(args), **params}
     if name in CALLS:
         out = CALLS[name](*[given[p.name] for p in registry[name].schema.parameters])
@@ -58,7 +58,7 @@ def call_torch(name, args, params):
 
 
 def _split(parameters, given):
-    """What is required by position, the rest by name."""
+    """Return the arguments that are required by position, and the rest by name."""
     wanted = [p for p in parameters if p.default is REQUIRED or not _same(given[p.name], p.default)]
     named = {p.name: given[p.name] for p in wanted if p.keyword_only or p.default is not REQUIRED}
     return [given[p.name] for p in wanted if p.name not in named], named
@@ -69,7 +69,7 @@ def _same(a, b):
 
 
 def cast(args, dtype):
-    """The sample's floating tensors in another dtype; in a complex one, with imaginary parts."""
+    """Return the sample's floating tensors in another dtype; in a complex one, with imaginary parts."""
     return tuple(_cast(a, dtype) if isinstance(a, rg.Tensor) and a.dtype.kind == "f" else a for a in args)
 
 
@@ -80,12 +80,12 @@ def _cast(a, dtype):
 
 
 def floats(values):
-    """Those of floating or complex dtype."""
+    """Return those of floating or complex dtype."""
     return [v for v in values if isinstance(v, rg.Tensor | torch.Tensor) and _is_float(v)]
 
 
 def differentiated(name, args):
-    """The inputs that derivatives are taken of."""
+    """Return the inputs to be differentiated."""
     given = registry[name].schema.group(args)
     constant = {id(given[key]) for key in NO_GRADIENT.get(name, ())}
     return [a for a in floats(args) if id(a) not in constant]
@@ -96,13 +96,13 @@ def _is_float(tensor):
 
 
 def noise(tensors, seed):
-    """Arrays in the shapes and dtypes of tensors of ours."""
+    """Return random arrays in the shapes and dtypes of our tensors."""
     rng = np.random.default_rng(seed)
     return [np.asarray(rng.uniform(-1, 1, t.shape) * (1 + 0.5j if t.is_complex() else 1), t.dtype) for t in tensors]
 
 
 def derivatives(outs, xs, noises, grad):
-    """The gradients for random cotangents, and the gradients of their products with random tensors."""
+    """Return the gradients for random cotangents, and the gradients of their products with random tensors."""
     flowing = [(o, g) for o, g in zip(floats(outs), noises[0], strict=True) if o.requires_grad]
     if not flowing:
         return [None] * len(xs), [None] * len(xs)
@@ -141,7 +141,7 @@ class Both:
 
 
 def compare(aspect, both, plain):
-    """Raise an AssertionError where the two differ in that aspect."""
+    """Raise an AssertionError if the two differ in that aspect."""
     if aspect == "dtype":
         assert [plain(o)[0] for o in both.ours] == [plain(o)[0] for o in both.theirs]
     else:
@@ -152,7 +152,7 @@ def compare(aspect, both, plain):
 
 
 def differs(aspect, both, plain):
-    """Whether `compare` finds a difference."""
+    """Return whether `compare` finds a difference."""
     try:
         compare(aspect, both, plain)
     except AssertionError:
@@ -161,7 +161,7 @@ def differs(aspect, both, plain):
 
 
 def refused(name, args, params):
-    """Whether ours refuses the call."""
+    """Return whether ours refuses the call."""
     try:
         run(registry[name], args, params)
     except (TypeError, RuntimeError, ValueError):
@@ -170,7 +170,7 @@ def refused(name, args, params):
 
 
 def close(mine, its, tolerance, plain):
-    """Within the tolerance, relative to the largest entry where that is more than 1; nothing counts as zeros."""
+    """Return whether values are within the tolerance, relative to the largest entry if more than 1; None is zeros."""
     if mine is None and its is None:
         return
     b = np.zeros(mine.shape) if its is None else plain(its)[1]
@@ -218,7 +218,7 @@ def test_known_differences_are_still_there(to_torch, plain):
 
 
 def known_cases(name, aspect, to_torch, plain):
-    """Per case whether the two differ in that aspect."""
+    """Return per case whether the two differ in that aspect."""
     for dtype in TOLERANCE:
         if aspect in EDGES:
             for args, params in edge_cases(name, aspect, dtype):
@@ -237,7 +237,7 @@ EDGES = ("special", "poisoned", "equal", "empty")
 
 
 def edge_cases(name, kind, dtype):
-    """Samples of an operator with numbers at the edge of its domain, or beyond it."""
+    """Yield samples of an operator with values at the edge of its domain, or beyond it."""
     if dtype.startswith("complex"):
         return
     for args, params in samples_of(registry[name]):
@@ -275,7 +275,7 @@ def _poisoned(a):
 
 
 def differs_at_edges(name, args, params, dtype, to_torch, plain):
-    """Whether values or gradients differ; a refusal by both is no difference."""
+    """Return whether values or gradients differ; a refusal by both is no difference."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -348,7 +348,7 @@ KNOWN_EXPRESSIONS = {}
 
 
 def answers(expression, plain):
-    """What both say: the results, or the kind of error."""
+    """Return both outcomes: the results, or the kind of error."""
     for m in (rg, torch):
         try:
             yield plain(eval(expression, {"m": m}))
@@ -357,7 +357,7 @@ def answers(expression, plain):
 
 
 def differ(a, b):
-    """Whether two answers are not the same."""
+    """Return whether two outcomes differ."""
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return a.shape != b.shape or not np.allclose(a, b, rtol=1e-6, atol=1e-6, equal_nan=True)
     if isinstance(a, tuple) and isinstance(b, tuple):
@@ -404,7 +404,7 @@ KNOWN_PROMOTIONS = {}
 
 
 def promoted(m, name, a, b):
-    """The dtype of the result, or the exception."""
+    """Return the dtype of the result, or the exception."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of complex32

@@ -27,7 +27,7 @@ PROGRAMS = [
 
 
 def outcome(program, m, plain):
-    """What the program leaves behind, or that it is refused."""
+    """Return the state after the program, or that it is refused."""
     names = {"m": m}
     try:
         exec(program, names)

@@ -19,7 +19,7 @@ def close(actual, expected, what=""):
 
 
 def pair(name, *args, **settings):
-    """The same network in both libraries, float64, with the peer's weights."""
+    """Return the same network in both libraries, float64, with the peer's weights."""
     mine, peer = getattr(nn, name)(*args, **settings).double(), getattr(torch.nn, name)(*args, **settings).double()
     assert [(k, tuple(v.shape)) for k, v in mine.state_dict().items()] == [
         (k, tuple(v.shape)) for k, v in peer.state_dict().items()

@@ -26,7 +26,7 @@ ALLOWED = {
 
 
 def ordered(name, p, v, m):
-    """PyTorch's order for every rank, without the process group that its constructor asks for."""
+    """Return PyTorch's order for every rank, without the process group that its constructor requires."""
     return [rank_order(peer.get_schedule_class(name), rank, p, v, m) for rank in range(p)]
 
 

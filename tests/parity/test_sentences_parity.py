@@ -20,7 +20,7 @@ TEXTS = (
 
 @pytest.fixture(scope="module")
 def example():
-    """The script as a module."""
+    """Import the script as a module."""
     path = Path(__file__).parents[2] / "examples" / "ragged_sentences.py"
     spec = importlib.util.spec_from_file_location("ragged_sentences", path)
     module = importlib.util.module_from_spec(spec)
@@ -30,7 +30,7 @@ def example():
 
 @pytest.fixture(scope="module")
 def reference(example):
-    """Vectors by transformers, with its tokenizer, of a padded batch."""
+    """Return embeddings by transformers, with its tokenizer, of a padded batch."""
     transformers = pytest.importorskip("transformers")
     tokens = transformers.AutoTokenizer.from_pretrained(example.FILES)(
         list(TEXTS), padding=True, truncation=True, max_length=256, return_tensors="pt"

@@ -113,7 +113,7 @@ SHARED = {
 
 
 def differences(name, dtype, to_torch):
-    """Each point where the two differ: (aspect, operands, params, ours, PyTorch's); and how many were compared."""
+    """Yield the points where the two differ: (aspect, operands, params, ours, PyTorch's); and count comparisons."""
     found, tried = [], 0
     for args, params in cases(name, dtype):
         for aspect, (mine, its) in both(name, args, params, to_torch).items():
@@ -129,7 +129,7 @@ def _operands(args, i):
 
 
 def excused(name, dtype, aspect, operands, params, ours, theirs):
-    """Whether ours is right, by mpmath, or by a convention of the table."""
+    """Return whether ours is right, by mpmath, or by a convention of the table."""
     if dtype in FLOATS and is_right(ours, name, aspect, operands, params, dtype, TOLERANCE[dtype]):
         return True
     where, _ = CONVENTIONS.get((name, aspect), (None, ""))
@@ -149,7 +149,7 @@ def test_special_values_are_pytorchs_or_right(name, to_torch):
 
 @pytest.mark.parametrize("name", sorted(EXACT))
 def test_special_values_are_right_where_pytorch_agrees(name, to_torch):
-    """Both could be wrong: finite points of one or two operands are compared with the exact numbers."""
+    """Both could be wrong: finite points of one or two operands are compared with exact values."""
     for dtype in ("float32", "float64"):
         for args, params in cases(name, dtype):
             for aspect, (mine, _) in both(name, args, params, to_torch).items():
@@ -170,7 +170,7 @@ def test_shared_mistakes_are_needed(entry, to_torch, monkeypatch):
 
 
 def mistaken(name, dtype, aspect, args, i, params, mine):
-    """Whether an exact number says that a result is wrong, and no convention excuses it."""
+    """Return whether a result differs from the exact value, and no convention excuses it."""
     if mine.dtype.kind != "f":
         return False
     operands = _operands(args, i)

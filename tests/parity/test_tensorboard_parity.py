@@ -39,7 +39,7 @@ def test_tensorboard_reads_what_was_written(tmp_path):
 
 
 def hparams_of(folder):
-    """What the plugin's own reader finds in an event file: of each tag the data, and the metrics."""
+    """Return what the plugin's own reader finds in an event file: the data of each tag, and the metrics."""
     metadata = pytest.importorskip("tensorboard.plugins.hparams.metadata")
     read = accumulator.EventAccumulator(str(folder)).Reload()
     found = {

@@ -65,7 +65,7 @@ def leaves(found, m):
 
 
 def effects(m, call, make, arguments):
-    """What writes to the first results do to the argument: "reached", "lost" or "refused"; None for no results."""
+    """Return the effects of writes to the first results on the argument: "reached", "lost" or "refused"; or None."""
     m.manual_seed(0)
     x = make(m)
     try:
@@ -86,7 +86,7 @@ def _effect(m, x, leaf):
 
 
 def check(call):
-    """Ours reaches the argument where theirs does, and only there; or it refuses."""
+    """Check that a write of ours reaches the argument if and only if PyTorch's does; or that it is refused."""
     compared = 0
     for kind, make in INPUTS.items():
         for number, arguments in enumerate(ARGUMENTS):

@@ -46,7 +46,7 @@ WRITES = merged("parity.families", "WRITES")
 
 
 def direct(name, args, params):
-    """PyTorch's results of the operator itself, as a tuple."""
+    """Return PyTorch's results of the operator itself, as a tuple."""
     if name not in DIRECT:
         return call_torch(name, args, params)
     given = {**registry[name].schema.group(args), **params}
@@ -55,7 +55,7 @@ def direct(name, args, params):
 
 
 class Program:
-    """One call of an operator, by one of the two libraries, on inputs that were made of leaves."""
+    """One call of an operator, by one of the two libraries, on inputs computed from leaves."""
 
     def __init__(self, library, call, args, chosen):
         copies = [a.detach().clone() if isinstance(a, library.Tensor) else a for a in args]
@@ -65,11 +65,11 @@ class Program:
         self.outs = call(self.inputs)
 
     def tensor(self, target):
-        """The tensor at ("input", i) or ("output", i)."""
+        """Return the tensor at ("input", i) or ("output", i)."""
         return (self.inputs if target[0] == "input" else self.outs)[target[1]]
 
     def gradients(self, cotangents):
-        """Those of the leaves, None where nothing flows."""
+        """Return the gradients of the leaves, None if there is none."""
         pairs = zip(floats(self.outs), cotangents, strict=True)
         flowing = [(o, self.library.tensor(g)) for o, g in pairs if o.requires_grad]
         if not flowing:
@@ -78,7 +78,7 @@ class Program:
         return self.library.autograd.grad(outs, self.leaves, gs, allow_unused=True)
 
     def after(self, target, recorded, cotangents):
-        """The gradients after a write; None if the write or the backward pass is refused."""
+        """Return the gradients after a write; None if the write or the backward pass is refused."""
         try:
             self.write(self.tensor(target), recorded)
             return self.gradients(cotangents)
@@ -86,7 +86,7 @@ class Program:
             return None
 
     def write(self, tensor, recorded):
-        """As `double` writes."""
+        """Write like `double`."""
         if self.library is rg:
             double(tensor, recorded)
             return
@@ -100,7 +100,7 @@ class Program:
 
 
 class Hazard:
-    """One sample of an operator, by which inputs it is differentiated, and what is written to after the call."""
+    """One sample of an operator, its differentiated inputs, and the tensors written to after the call."""
 
     def __init__(self, name, args, params, chosen, dtype):
         self.name, self.chosen, self.tolerance = name, chosen, TOLERANCE[dtype]
@@ -114,13 +114,13 @@ class Hazard:
         self.targets += [("output", i) for i, a in enumerate(outs) if isinstance(a, rg.Tensor)]
 
     def verdicts(self):
-        """For each write "", "refuses" or "differs"; an AssertionError if the gradients are wrong."""
+        """Return for each write "", "refuses" or "differs"; raise an AssertionError if the gradients are wrong."""
         for target in self.targets:
             for recorded in (True, False):
                 yield target, recorded, self.verdict(target, recorded)
 
     def verdict(self, target, recorded):
-        """How the two compare after one write."""
+        """Return how the two compare after one write."""
         mine = self.ours().after(target, recorded, self.cotangents)
         its = self.theirs().after(target, recorded, self.cotangents)
         if mine is None:
@@ -135,7 +135,7 @@ class Hazard:
         return ""
 
     def unwritten(self, target, recorded):
-        """The gradients without the write, which doubles the cotangents of what shows the memory if it is recorded."""
+        """Return the gradients without the write; a recorded write doubles the cotangents of views of that memory."""
         program = self.ours()
         written = program.tensor(target)
         shown = [shows(o, written) for o in floats(program.outs)]
@@ -143,12 +143,12 @@ class Hazard:
         return program.gradients(doubled)
 
     def check(self, mine, others):
-        """Raise an AssertionError where gradients differ."""
+        """Raise an AssertionError if gradients differ."""
         for a, b in zip(mine, others, strict=True):
             close(a, torch.from_numpy(b.numpy()) if isinstance(b, rg.Tensor) else b, 2 * self.tolerance, plain)
 
     def is_refused_by_pytorch(self):
-        """Whether PyTorch refuses the call itself."""
+        """Return whether PyTorch refuses the call itself."""
         try:
             self.theirs()
         except REFUSALS:
@@ -157,12 +157,12 @@ class Hazard:
 
 
 def run_ours(name, args, params):
-    """Our results as a tuple."""
+    """Return our results as a tuple."""
     return run(registry[name], args, params)
 
 
 def in_place(name, args, params):
-    """The result of the method that writes into its first argument, of either library, as a tuple."""
+    """Return the result of the method that writes to its first argument, of either library, as a tuple."""
     schema = registry[name[:-1]].schema
     inputs_first = sorted(schema.parameters, key=lambda p: p not in schema.inputs)
     (x, *others), named = _split(inputs_first, {**schema.group(args), **params})
@@ -170,7 +170,7 @@ def in_place(name, args, params):
 
 
 def hazards(name, dtype):
-    """The samples of an operator, differentiated by all of its inputs, and by each alone."""
+    """Yield the samples of an operator, differentiated by all of its inputs, and by each alone."""
     op = registry[name.removesuffix("_")]
     for args, params in samples_of(op) if op.differentiable or op.composite or op.name != name else ():
         if op.name != name and not isinstance(args[0], rg.Tensor):
@@ -191,7 +191,7 @@ def hazards(name, dtype):
 
 @cache
 def faults(name, dtype):
-    """What the verdicts say of an operator, with the first case of each."""
+    """Return the faults in the verdicts of an operator, with the first case of each."""
     found = {}
     for hazard in hazards(name, dtype):
         for target, recorded, verdict in hazard.verdicts():

@@ -21,26 +21,26 @@ DTYPES = ("bool", "int8", "uint8", "int32", "int64", "float16", "float32", "floa
 
 
 class Pair(NamedTuple):
-    """A container of a class."""
+    """A user-defined container."""
 
     left: object
     right: object
 
 
 class UnpicklableError(Exception):
-    """An error that can't travel."""
+    """An error that can't be pickled."""
 
     def __init__(self, one, two):
         super().__init__(f"{one} and {two}")
 
 
 def message(number, source=0, target=1, direction="F"):
-    """A message between two ranks."""
+    """Return a message between two ranks."""
     return Message(direction, source, target, number)
 
 
 def sent(transport, payloads):
-    """What rank 1 gets of payloads that rank 0 sends to it, in every process."""
+    """Return what rank 1 receives of payloads that rank 0 sends to it, in every process."""
 
     def work(link):
         if link.rank == 0:
@@ -55,7 +55,7 @@ def sent(transport, payloads):
 
 
 def failure_of(transport, work):
-    """What a launch raises."""
+    """Return the error that a launch raises."""
     try:
         transport.launch(RANKS, work)
     except BaseException as failure:
@@ -220,7 +220,7 @@ CHECKS = {
 
 
 def outcomes(transport):
-    """By name, the traceback of a check that fails in this process, or None."""
+    """Return by name the traceback of a check that fails in this process, or None."""
     found = {}
     for name, check in CHECKS.items():
         try:

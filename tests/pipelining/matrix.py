@@ -21,7 +21,7 @@ RANKS = 2
 
 
 class Tied(nn.Module):
-    """A weight that the first and the last stage share, a running statistic, a skip connection, and dropout."""
+    """A model whose first and last stage share a weight, with a running statistic, a skip connection, and dropout."""
 
     def __init__(self, layers):
         super().__init__()
@@ -39,19 +39,19 @@ class Tied(nn.Module):
 
 
 def made(layers=6):
-    """The same model in every process."""
+    """Return the same model in every process."""
     rg.manual_seed(0)
     return Tied(layers).to(rg.float64)
 
 
 def data(rows=7):
-    """The same batch in every process."""
+    """Return the same batch in every process."""
     r = np.random.default_rng(1)
     return rg.tensor(r.integers(0, 7, rows)), rg.tensor(r.integers(0, 7, rows))
 
 
 def trained(model, step, steps=3):
-    """Losses of steps of gradient descent, and the model's state after them."""
+    """Return losses of steps of gradient descent, and the model's state after them."""
     optimizer, (x, y) = SGD(model.parameters(), lr=0.5), data()
     rg.manual_seed(5)
     losses = []
@@ -63,7 +63,7 @@ def trained(model, step, steps=3):
 
 
 def unsplit():
-    """The same without a pipeline."""
+    """Return the same without a pipeline."""
     model = made()
 
     def step(x, y):
@@ -75,7 +75,7 @@ def unsplit():
 
 
 def check_schedule(transport, name, **options):
-    """A pipeline under a schedule trains as the unsplit model does, whatever it is asked for in between."""
+    """Check that a pipeline under a schedule trains as the unsplit model does, whatever calls come in between."""
     losses, after, expected = unsplit()
     model = made()
     pipeline = Pipeline(
@@ -103,7 +103,7 @@ def check_schedule(transport, name, **options):
 
 
 def check_failure(transport):
-    """A failure on one rank is raised on all of them, and the next step is as if nothing had been."""
+    """Check that a failure on one rank is raised on all of them, and does not affect the next step."""
 
     class Fuse(nn.Module):
         blown = True
@@ -126,13 +126,13 @@ def check_failure(transport):
 
 
 def check_wrong_ranks(transport):
-    """A pipeline for other ranks than there are is refused."""
+    """Check that a pipeline with another number of ranks than exist is refused."""
     with pytest.raises(ValueError, match=f"ranks is {RANKS + 1}, but {RANKS} processes were started"):
         Pipeline(made(), ranks=RANKS + 1, transport=transport)
 
 
 def failures(transport):
-    """What differs, by check."""
+    """Return the differences, by check."""
     checks = {name: lambda name=name: check_schedule(transport, name) for name in sorted(SCHEDULES)}
     checks["deterministic"] = lambda: check_schedule(transport, "interleaved1f1b", deterministic=True)
     checks["failure"] = lambda: check_failure(transport)

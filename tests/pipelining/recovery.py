@@ -23,7 +23,7 @@ MARK = "RETROGRAD_RECOVERY_TEST"  # an environment variable by which the process
 
 
 class Note(NamedTuple):
-    """What the script tells."""
+    """An event that the script reports."""
 
     rank: int
     process: int
@@ -33,7 +33,7 @@ class Note(NamedTuple):
 
 
 class Kill(NamedTuple):
-    """Kill a rank once it has begun a step, some seconds later."""
+    """Kill a rank some seconds after it has begun a step."""
 
     step: int
     rank: int = 0
@@ -41,13 +41,13 @@ class Kill(NamedTuple):
 
 
 def undisturbed(steps):
-    """The losses of a run that nobody disturbs, on threads."""
+    """Return the losses of an undisturbed run, on threads."""
     training = recovery_script.Training()
     return [training.step(number) for number in range(steps)]
 
 
 class Trial:
-    """A run of the script over a transport, until it is through; `kills` are made in their order.
+    """Run the script over a transport until it is complete; `kills` are made in their order.
 
     in_saves: (rank, step, changes of the disk that it survives) for the ranks to kill themselves in a save.
     """
@@ -62,7 +62,7 @@ class Trial:
         os.mkfifo(self.folder / "notes")
 
     def run(self):
-        """Run it, once more after each loss; the exit code at the end."""
+        """Run it, and restart it after each kill; return the exit code of the last run."""
         with open(os.open(self.folder / "notes", os.O_RDWR), encoding="ascii") as notes:
             self._start()
             for line in notes:
@@ -110,7 +110,7 @@ class Trial:
             return False
 
     def left(self, patience=10.0):
-        """The processes of this trial that have not ended a while after it."""
+        """Return the processes of this trial that have not ended after a while."""
         end = time.monotonic() + patience
         while found := [int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit() and self._is_ours(p.name)]:
             if time.monotonic() > end:
@@ -121,7 +121,7 @@ class Trial:
     # ------------------------------------------------------------------------------------------------ what it shows
 
     def lives(self):
-        """The notes of rank 0, one list for each time that it was started."""
+        """Return the notes of rank 0, one list for each start."""
         found = []
         for note in self.notes:
             if note.rank == 0:
@@ -131,7 +131,7 @@ class Trial:
         return found
 
     def losses(self):
-        """All losses that each step had, in all lives and ranks."""
+        """Return all losses of each step, of all starts and ranks."""
         found = {step: set() for step in range(self.steps)}
         for note in self.notes:
             if note.what == "loss":
@@ -139,7 +139,7 @@ class Trial:
         return found
 
     def check(self, expected):
-        """Nothing was lost but what came after a checkpoint, and all losses are the expected ones."""
+        """Check that only steps after a checkpoint were lost, and all losses are the expected ones."""
         assert self.losses() == {step: {loss} for step, loss in enumerate(expected)}
         saved = -1
         for life in self.lives():
@@ -152,13 +152,13 @@ class Trial:
         assert self.left() == []
 
     def repeated(self):
-        """How many steps were begun more than once."""
+        """Return how many steps were begun more than once."""
         begun = [note.step for life in self.lives() for note in life if note.what == "begins"]
         return len(begun) - len(set(begun))
 
 
 def soak(transport, kills=9):
-    """Many kills over a transport, every third one in a save; a line that says how it went."""
+    """Make many kills over a transport, every third one in a save; return a line with the outcomes."""
     source, steps = random.Random(transport), 5 * kills
     ranks = 1 if transport == "threads" else RANKS  # that have processes of their own
     places = [(source.randrange(ranks), step) for step in range(2, steps - 2, 5)]

@@ -25,7 +25,7 @@ STAGES, PERIOD = 2, 40
 
 
 class Training:
-    """A model over stages, and all that a checkpoint of it has."""
+    """A model over stages, and everything else that a checkpoint contains."""
 
     def __init__(self, stages=STAGES):
         rg.manual_seed(0)
@@ -36,11 +36,11 @@ class Training:
 
     @property
     def everything(self):
-        """What `save` and `restore` take."""
+        """Return the arguments of `save` and `restore`."""
         return self.pipeline, self.optimizer, self.scheduler
 
     def step(self, number):
-        """The loss of a step, exactly; its data are a function of its number."""
+        """Return the loss of a step, exactly; its data are a function of its number."""
         source = rg.Generator().manual_seed(number)
         loss = self.pipeline.step(rg.randn(32, 16, generator=source), target=rg.randn(32, 4, generator=source))
         self.optimizer.step()
@@ -50,7 +50,7 @@ class Training:
 
 
 def digest(state):
-    """A number for a model's state, which others do not have."""
+    """Return a number that identifies a model's state."""
     made = hashlib.sha256()
     for name, tensor in state.items():
         made.update(name.encode() + tensor.numpy().tobytes())
@@ -59,7 +59,7 @@ def digest(state):
 
 @contextmanager
 def killed_as_wished(wish):
-    """Inside, this process is killed before as many changes of the disk as the file says; it does not happen again."""
+    """Kill this process in the block before as many changes of the disk as the file says; only once."""
     if not wish.exists():
         yield
         return
@@ -88,7 +88,7 @@ def killed_as_wished(wish):
 
 
 def main(folder, steps, every):
-    """Train, from the last checkpoint on."""
+    """Train, from the last checkpoint."""
     training, checkpoints = Training(), Checkpoints(folder / "checkpoints")
     rank, pipe = training.pipeline.rank, os.open(folder / "notes", os.O_WRONLY)
 

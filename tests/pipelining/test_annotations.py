@@ -12,7 +12,7 @@ from retrograd.pipelining import SplitPoint, annotate_split_points, pipeline
 
 
 class Blocks(nn.Module):
-    """Layers below a path of several parts."""
+    """A model with layers below a path of several parts."""
 
     def __init__(self):
         super().__init__()
@@ -26,7 +26,7 @@ class Blocks(nn.Module):
 
 
 def stages(model):
-    """The weights of each stage."""
+    """Return the weights of each stage."""
     pipe = pipeline(model, (rg.ones(2, 5),))
     return [
         [n for n, _ in pipe.get_stage_module(i).named_parameters() if "weight" in n] for i in range(len(pipe.stages))

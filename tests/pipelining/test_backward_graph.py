@@ -22,7 +22,7 @@ from retrograd.pipelining.split.backward_graph import STAGE_BACKWARD
 
 
 class Skipping(nn.Module):
-    """The value of stage 0 goes to stages 1, 2 and 3."""
+    """A model in which stages 1, 2 and 3 use the value of stage 0."""
 
     def __init__(self):
         super().__init__()
@@ -37,7 +37,7 @@ class Skipping(nn.Module):
 
 
 class Tied(nn.Module):
-    """The first and the last stage use one weight, and so does the second."""
+    """A model in which the first and the last stage share a weight with the second."""
 
     def __init__(self):
         super().__init__()
@@ -52,7 +52,7 @@ class Tied(nn.Module):
 
 
 class Dead(nn.Module):
-    """Stage 1 makes what only another output needs; integers and detached values carry no gradient."""
+    """A model in which stage 1 computes an unused value; integers and detached values carry no gradient."""
 
     def __init__(self):
         super().__init__()
@@ -70,7 +70,7 @@ class Dead(nn.Module):
 
 @custom_op("pipes::blind", mutates_args=())
 def blind(x: rg.Tensor) -> rg.Tensor:
-    """Twice x, whose derivative gives None."""
+    """Return twice x; the derivative is None."""
     return x * 2
 
 
@@ -79,7 +79,7 @@ blind.register_autograd(lambda ctx, g: None)
 
 
 class Blind(nn.Module):
-    """Stage 0 makes a scalar to which no gradient comes back."""
+    """A model in which stage 0 computes a scalar that gets no gradient."""
 
     def __init__(self):
         super().__init__()
@@ -200,7 +200,7 @@ def test_the_executor_cuts_values_between_stages_into_leaves():
 
 
 class Halves(nn.Module):
-    """A stage that takes a pair by name and makes a pair, or a loss of it."""
+    """A stage that takes a pair by name and returns a pair, or a loss of it."""
 
     def __init__(self, makes_loss):
         super().__init__()

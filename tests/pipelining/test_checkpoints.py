@@ -22,7 +22,7 @@ from retrograd.pipelining.checkpoint import manifest as parts
 
 
 class Tied(nn.Module):
-    """An embedding that is used at both ends, dropout, and a buffer that changes."""
+    """A model with an embedding used at both ends, dropout, and a buffer that changes."""
 
     def __init__(self):
         super().__init__()
@@ -38,7 +38,7 @@ class Tied(nn.Module):
 
 
 def batch(step):
-    """The data of a step: a function of its number."""
+    """Return the data of a step: a function of its number."""
     source = rg.Generator().manual_seed(1000 + step)
     return rg.randint(7, (6,), generator=source), rg.randn(6, 7, generator=source)
 
@@ -58,7 +58,7 @@ class Run:
         return self.pipeline, self.optimizer, self.scheduler
 
     def train(self, steps):
-        """The losses of steps, exactly."""
+        """Return the losses of steps, exactly."""
         losses = []
         for step in steps:
             x, target = batch(step)
@@ -71,7 +71,7 @@ class Run:
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory):
-    """A folder with the checkpoints of steps 0 and 1 of a linear model."""
+    """Return a folder with the checkpoints of steps 0 and 1 of a linear model."""
     folder = tmp_path_factory.mktemp("two")
     rg.manual_seed(0)
     model = nn.Linear(3, 2)
@@ -86,7 +86,7 @@ def two(tmp_path_factory):
 
 @pytest.fixture
 def folder(two, tmp_path):
-    """The same, to be damaged."""
+    """Return the same, to be damaged."""
     return shutil.copytree(two, tmp_path / "checkpoints")
 
 
@@ -165,7 +165,7 @@ def test_extra_settings_and_states_come_back_as_they_were(tmp_path):
 
 
 class History(SGD):
-    """Keeps the gradients, in lists within a dict."""
+    """An optimizer that stores the gradients, in lists within a dict."""
 
     def update(self, param, grad, state, group):
         state.setdefault("history", {"gradients": [], "sum": (grad,)})["gradients"].append(grad)
@@ -296,7 +296,7 @@ def test_where_all_are_damaged_training_does_not_start_anew(folder):
 
 
 def rewritten(folder, **changes):
-    """A manifest by somebody else, with a checksum that is right."""
+    """Write a manifest with changed content and a correct checksum."""
     path = folder / "step-00000001" / MANIFEST
     body = json.loads(path.read_text())
     del body["sha256"]
@@ -354,14 +354,14 @@ def test_content_that_nobody_would_write_is_refused_and_changes_nothing(folder, 
 
 
 class Killed(BaseException):
-    """What stands for a process that ends here and now."""
+    """Raised in place of the death of the process."""
 
 
 STEPS_TO_DISK = [(os, "fsync"), (os, "replace"), (os, "mkdir"), (os, "unlink"), (os, "rmdir"), (shutil, "rmtree")]
 
 
 def saved_until_killed(folder, survived, monkeypatch):
-    """Save step 2 until so many calls that change the disk were made; whether it got to the end."""
+    """Save step 2 until that many calls that change the disk were made; return whether it completed."""
     count = 0
     model = nn.Linear(3, 2)
     checkpoints = Checkpoints(folder)

@@ -10,7 +10,7 @@ from retrograd.pipelining.split.devices import naming_devices
 
 
 class Making(nn.Module):
-    """Makes tensors on the way, some with a device, in a submodule too."""
+    """A model that creates tensors in forward, some with a device, in a submodule too."""
 
     class Inner(nn.Module):
         def forward(self, x):

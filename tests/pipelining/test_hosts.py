@@ -31,7 +31,7 @@ def ip(line):
 
 @pytest.fixture
 def hosts():
-    """Two namespaces with a cable between them."""
+    """Create two network namespaces with a cable between them."""
     if os.name != "posix" or os.geteuid() != 0 or not shutil.which("ip"):
         pytest.skip("network namespaces need root and the command `ip`")
     try:
@@ -52,7 +52,7 @@ def hosts():
 
 
 def output_of(command, environment):
-    """What MPI's processes print.  Over a cable this new, its network layer at times finds nobody while MPI starts."""
+    """Return the output of MPI's processes.  Over a new cable, its network layer may find no peer while MPI starts."""
     for _ in range(STARTS):
         run = subprocess.run(command, env=environment, text=True, capture_output=True, check=False)
         if run.returncode == 0 or "Destination is unreachable" not in run.stderr:

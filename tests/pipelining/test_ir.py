@@ -20,7 +20,7 @@ from retrograd.pipelining import (
 
 
 class Residual(nn.Module):
-    """Values of the first stage are used by the second, the third and the fourth."""
+    """A model in which the second, third and fourth stage use values of the first."""
 
     def __init__(self):
         super().__init__()
@@ -35,7 +35,7 @@ class Residual(nn.Module):
 
 
 class Decoder(nn.Module):
-    """A layer that attends to what an encoder made."""
+    """A layer that attends to an encoder's output."""
 
     def __init__(self):
         super().__init__()
@@ -47,7 +47,7 @@ class Decoder(nn.Module):
 
 
 class EncoderDecoder(nn.Module):
-    """Two inputs; the decoder's stages all look at what the encoder made."""
+    """A model with two inputs; all stages of the decoder use the encoder's output."""
 
     def __init__(self):
         super().__init__()
@@ -63,7 +63,7 @@ class EncoderDecoder(nn.Module):
 
 
 class Several(nn.Module):
-    """Inputs by position and by name, a default, integers for the last stage, nested outputs."""
+    """A model with inputs by position and by name, a default, integers for the last stage, nested outputs."""
 
     def __init__(self):
         super().__init__()
@@ -81,7 +81,7 @@ class Several(nn.Module):
 
 
 class Twice(nn.Module):
-    """One module, called in two stages and twice in one of them."""
+    """A model that calls one module in two stages, and twice in one of them."""
 
     def __init__(self):
         super().__init__()
@@ -95,7 +95,7 @@ class Twice(nn.Module):
 
 
 class Branching(nn.Module):
-    """Python control flow over numbers, lists and the values of tensors."""
+    """A model with Python control flow over numbers, lists and the values of tensors."""
 
     def __init__(self):
         super().__init__()
@@ -179,7 +179,7 @@ def test_a_pipe_computes_and_differentiates_what_the_model_does(name):
 
 
 def cut_after(count):
-    """A policy: the first `count` operators, and the others."""
+    """Return a policy: the first `count` operators, and the others."""
 
     def policy(captured):
         nodes = captured.graph.find_nodes(op="call_function")

@@ -9,7 +9,7 @@ from retrograd.pipelining import LossWrapper, TrivialLossWrapper, pipeline
 
 
 class Returning(nn.Module):
-    """Returns what a function makes of the loss and the output."""
+    """A model that returns a function of the loss and the output."""
 
     def __init__(self, form):
         super().__init__()

@@ -14,7 +14,7 @@ def flat(text):
 
 
 def swapped(program, rank, first, second):
-    """The program with two actions of one rank, given by position, exchanged."""
+    """Return the program with two actions of one rank, given by position, exchanged."""
     copy = [list(actions) for actions in program]
     copy[rank][first], copy[rank][second] = copy[rank][second], copy[rank][first]
     return copy

@@ -30,7 +30,7 @@ def assert_close(a, b):
 
 
 class BatchNorm(nn.Module):
-    """Normalises by the batch, keeps a running mean in place and a running variance by assignment, and counts."""
+    """Normalize by the batch; update a running mean in place and a running variance by assignment, and count."""
 
     def __init__(self):
         super().__init__()
@@ -167,7 +167,7 @@ def a_decay_before_much(self, x):
 
 
 def cut_after(count):
-    """A policy: the first `count` operators, and the others."""
+    """Return a policy: the first `count` operators, and the others."""
 
     def policy(captured):
         nodes = captured.graph.find_nodes(op="call_function")
@@ -265,7 +265,7 @@ def test_an_attribute_that_is_made_by_running_is_refused_by_name():
 
 
 class ToInputs(nn.Module):
-    """Writes to all of one input and to a part of another, and returns the first itself."""
+    """Write to all of one input and to a part of another, and return the first itself."""
 
     def __init__(self):
         super().__init__()

@@ -27,7 +27,7 @@ SCHEDULES = sorted(pipelining.schedules.SCHEDULES)
 
 
 class Skipping(nn.Module):
-    """Four stages; the first one's value is used by the second and the third."""
+    """A model of four stages; the first one's value is used by the second and the third."""
 
     def __init__(self):
         super().__init__()
@@ -44,7 +44,7 @@ class Skipping(nn.Module):
 
 
 class Tied(nn.Module):
-    """The first and the last stage share a weight."""
+    """A model whose first and last stage share a weight."""
 
     def __init__(self):
         super().__init__()
@@ -60,7 +60,7 @@ class Tied(nn.Module):
 
 
 class Several(nn.Module):
-    """Several inputs, a keyword, integer inputs for a later stage, and a dictionary of outputs."""
+    """A model with several inputs, a keyword, integer inputs for a later stage, and a dictionary of outputs."""
 
     def __init__(self):
         super().__init__()
@@ -194,7 +194,7 @@ def test_an_argument_that_can_not_be_split_must_be_declared():
 
 
 class Failing(nn.Module):
-    """Fails in the second stage, on the micro-batch whose numbers are large."""
+    """A model that fails in the second stage, on the microbatch with large values."""
 
     def __init__(self, fuse):
         super().__init__()
@@ -209,7 +209,7 @@ class Failing(nn.Module):
 
 @pytest.fixture
 def fuse():
-    """An operator, there for one test only, that refuses large numbers."""
+    """An operator, defined for one test only, that refuses large values."""
 
     @op("fuse(Tensor x, Tensor watched) -> Tensor")
     class fuse(Definition):
@@ -288,7 +288,7 @@ def test_the_mode_of_every_module_counts_not_only_the_root_s():
 
 
 class Scaling(nn.Module):
-    """Takes a factor that is no tensor: a number, or a list of numbers."""
+    """A model with a factor that is no tensor: a number, or a list of numbers."""
 
     def __init__(self):
         super().__init__()

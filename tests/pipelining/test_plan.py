@@ -76,7 +76,7 @@ def most_bytes(ops, ends, held, copies):
 
 
 def of_one_size(ops):
-    """Memory has one size, whoever uses it."""
+    """Give memory one size, whichever part uses it."""
     return [
         op._replace(saved=dict.fromkeys(op.saved, 3), parameters={key: key + 1 for key in op.parameters}) for op in ops
     ]
@@ -201,7 +201,7 @@ def test_a_plan_counts_what_messages_take_of_both_ranks_and_on_their_way(monkeyp
     monkeypatch.setattr(planning, "message_cost", lambda transport: told)
 
     def hops(**given):
-        """The seconds of a step of one micro-batch, which has two messages of 256 bytes, in those of one."""
+        """Return the seconds of a step of one microbatch, with two messages of 256 bytes, in units of one message."""
         free = {"latency": None, "bandwidth": None, "rounds": 1, "schedules": ["1f1b"]}
         found = planned(micro_batches=1, **free | given)
         assert found.timeline.span == found.recommended.step

@@ -15,7 +15,7 @@ MESSAGE = Message("F", 0, 1, 0)
 
 
 class Post:
-    """Letters in lists of this process."""
+    """A channel whose packets are in lists of this process."""
 
     def __init__(self, rank, boxes):
         self.rank, self.size, self.boxes = rank, len(boxes), boxes
@@ -37,7 +37,7 @@ def group(size):
 
 
 def all_at_once(peers, work, timeout=None):
-    """What a launch comes to on every rank: its results, or what it raises."""
+    """Return the outcome of a launch on every rank: its results, or its error."""
     outcomes = {}
 
     def play(one):

@@ -18,7 +18,7 @@ needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="
 
 @pytest.fixture
 def worker(monkeypatch):
-    """Rank 0 of two, in this process; `sent` has what it sends to the other one."""
+    """Return rank 0 of two, in this process; `sent` has what it sends to the other one."""
     monkeypatch.setattr(ray_worker, "join", lambda peers: None)
     made = Worker(0, 2)
     made.sent = []
@@ -26,14 +26,14 @@ def worker(monkeypatch):
 
 
 def actor(calls):
-    """What Ray's handle of an actor looks like to another actor."""
+    """A stand-in for Ray's handle of an actor."""
     remote = SimpleNamespace(remote=lambda *args: calls.append(args))
     return SimpleNamespace(deliver=SimpleNamespace(options=lambda **_: remote))
 
 
 @pytest.fixture
 def execute(worker, tmp_path, monkeypatch):
-    """Runs a script's text as rank 0, without a redirection of its output; its exit code."""
+    """Run a script's text as rank 0, without redirecting its output; return its exit code."""
     monkeypatch.setattr(sys, "argv", [])
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr(os, "environ", {**os.environ})

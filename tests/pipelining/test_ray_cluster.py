@@ -35,7 +35,7 @@ def wait_for(name):
 
 
 def ends(process):
-    """Whether a process ends within seconds, if it has not: Ray ends in its own time what it was told to end."""
+    """Return whether a process ends within seconds, as Ray takes time to end the processes it stops."""
     try:
         handle = os.pidfd_open(process)
     except ProcessLookupError:
@@ -48,7 +48,7 @@ def ends(process):
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Two nodes of two cores on this machine, which only this machine reaches."""
+    """Start two nodes of two cores on this machine, which only this machine can reach."""
     os.environ.update(launcher.SETTINGS, RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER="0")  # the latter keeps it to this machine
     import ray
     from ray.cluster_utils import Cluster
@@ -67,7 +67,7 @@ def cluster():
 
 @pytest.fixture
 def run(cluster, tmp_path):
-    """Runs a script's text on ranks of the cluster; the exit code.  None of their processes is alive after that."""
+    """Run a script's text on ranks of the cluster; return the exit code.  None of their processes remains alive."""
 
     def start(ranks, text, *options):
         path = tmp_path / "script.py"

@@ -25,7 +25,7 @@ NAMES = sorted(SCHEDULES)
 
 
 class Deep(nn.Module):
-    """As many stages as wanted, with a skip connection over all of them, a weight that all share, and dropout."""
+    """A model with any number of stages, a skip connection over all of them, a weight that all share, and dropout."""
 
     def __init__(self, stages, dropout=0.3):
         super().__init__()
@@ -44,7 +44,7 @@ class Deep(nn.Module):
 
 
 def made(stages, dropout=0.3, seed=0):
-    """The same model each time, in double precision."""
+    """Return the same model each time, in double precision."""
     rg.manual_seed(seed)
     return Deep(stages, dropout).to(rg.float64)
 
@@ -59,7 +59,7 @@ def gradients(model):
 
 
 def unsplit(stages, rows, steps=1, scale=1.0, dropout=0.3):
-    """Loss and gradients of steps on the whole batch, and the random numbers that come after them."""
+    """Return loss and gradients of steps on the whole batch, and the random numbers drawn after them."""
     model, (x, y) = made(stages, dropout), data(rows)
     rg.manual_seed(7)
     for _ in range(steps):
@@ -100,7 +100,7 @@ def test_two_scaled_steps_add_up_under_every_schedule(name):
 
 
 def accumulated(stages, rows, micro_batches):
-    """The gradients of the unsplit model, micro-batch by micro-batch, with one draw of dropout's numbers for all."""
+    """Return the gradients of the unsplit model, microbatch by microbatch, with one draw of dropout masks for all."""
     model, (x, y) = made(stages, dropout=0.0), data(rows)
     for _ in range(2):
         start = 0
@@ -128,7 +128,7 @@ def test_deterministic_gradients_are_the_unsplit_ones_to_the_last_bit(name, rank
 
 
 class Ragged(nn.Module):
-    """Two stages over sequences of any lengths, with dropout in both."""
+    """A model of two stages over sequences of any lengths, with dropout in both."""
 
     def __init__(self):
         super().__init__()
@@ -206,7 +206,7 @@ def test_a_schedule_for_others_is_refused():
 
 
 class Numpy(nn.Module):
-    """What can't be captured: it leaves for NumPy, where there are no gradients."""
+    """A model that can't be captured: it converts to NumPy, where there are no gradients."""
 
     def forward(self, x, scale):
         return x * rg.tensor(np.full(3, scale.numpy().max()))

@@ -25,13 +25,13 @@ def lines(name, stages, micro_batches, ranks=None):
 
 
 def largest_round(ranks, micro_batches):
-    """The micro-batches of the largest of m // p rounds, spread evenly; all where there are fewer than ranks."""
+    """Return the microbatches of the largest of m // p rounds, spread evenly; all if there are fewer than ranks."""
     rounds = max(1, micro_batches // ranks)
     return -(-micro_batches // rounds)
 
 
 def promised_peaks(name, p, v, m):
-    """The bound in the docstring of each schedule, in activations of a single stage, per rank."""
+    """Return the bound in the docstring of each schedule, in activations of a single stage, per rank."""
     g = largest_round(p, m)
     bounds = {
         "gpipe": [m * v] * p,
@@ -48,7 +48,7 @@ def promised_peaks(name, p, v, m):
 
 
 def promised_depth(name, p, v, m):
-    """The room per channel that docs/schedules.md names."""
+    """Return the depth per channel that docs/schedules.md documents."""
     depths = {
         "gpipe": 0,
         "interleaved1f1b": max(1, largest_round(p, m) - p + 1) if v > 1 else 1,
@@ -146,7 +146,7 @@ def test_micro_batches_that_are_no_multiple_of_the_ranks_are_spread_over_rounds(
 
 
 def idle(name, p, v, m, cost=unit_cost):
-    """The seconds for which the rank is idle that takes longest from its first to its last computation."""
+    """Return the idle seconds of the rank with the longest time from its first to its last computation."""
     summary = simulate_costs(make_schedule(name, p * v, m, ranks=p), chain(p * v), cost)
     return max(e - s for s, e in zip(summary.start, summary.end, strict=True)) - max(summary.busy)
 

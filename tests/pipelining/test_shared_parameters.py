@@ -19,7 +19,7 @@ TRANSMIT, REPLICATE = MultiUseParameterConfig.TRANSMIT, MultiUseParameterConfig.
 
 
 class Tied(nn.Module):
-    """The weight of the embedding makes the logits, too, under another name; a bias is used in two stages."""
+    """A model that shares the embedding's weight with the output layer, under another name; two stages share a bias."""
 
     def __init__(self):
         super().__init__()

@@ -74,7 +74,7 @@ def operands():
 
 
 def both(program, inputs_of, grads_of=None, **kwargs):
-    """The gradients of inputs and weights in one pass and in two."""
+    """Return the gradients of inputs and weights in one pass and in two."""
     found = []
     for halves in (False, True):
         x, *weights = operands()
@@ -134,7 +134,7 @@ def mlp():
 
 
 def counted(run):
-    """Which operators `run` runs, and how often."""
+    """Return which operators `run` runs, and how often."""
     with rg.autograd.profiler.profile() as profile:
         run()
     return Counter(event.name for event in profile.events() if "Backward" not in event.name)

@@ -43,7 +43,7 @@ def browser():
 
 
 class Page:
-    """A page and the hands that use it."""
+    """A page in a browser, with its mouse and keys."""
 
     def __init__(self, browser, path):
         self.browser = browser
@@ -58,7 +58,7 @@ class Page:
         return ActionChains(self.browser, duration=20)
 
     def place(self, name, timeline=0):
-        """Where the middle of an action is in the window."""
+        """Return the position of the middle of an action in the window."""
         return self.run(
             """const event = timelines[arguments[1]].find(arguments[0]);
             const chart = charts.find(chart => chart.rowOf(event) !== undefined);

@@ -103,7 +103,7 @@ def test_without_its_package_mpi_says_what_to_install():
 
 
 class Payload:
-    """Something that can be seen to be gone."""
+    """An object whose deletion can be observed."""
 
 
 def test_after_a_failure_nobody_keeps_the_mail():

@@ -17,7 +17,7 @@ BYTES = N * 8  # of one value between steps
 
 
 class Step:
-    """x -> sin(x * w); counts its runs, and watches the memory of the values that it gets."""
+    """x -> sin(x * w); count the runs, and observe the memory of the inputs."""
 
     def __init__(self, w, alive, log):
         self.w, self.alive, self.log = w, alive, log
@@ -258,7 +258,7 @@ def test_the_sequential_face_takes_a_budget():
 
 
 class Counted:
-    """The sine; counts its runs."""
+    """The sine; count the runs."""
 
     def __init__(self):
         self.calls = 0

@@ -20,7 +20,7 @@ def leaf(*values):
 
 
 def deep(x):
-    """Saves three tensors."""
+    """Save three tensors."""
     return (x * x).sin().exp()
 
 
@@ -30,7 +30,7 @@ def gradient(function, x):
 
 
 class Counted:
-    """A function that knows how often it was called."""
+    """A function that counts its calls."""
 
     def __init__(self, function):
         self.function = function
@@ -359,7 +359,7 @@ def test_each_read_outside_of_backward_recomputes():
 
 
 def watched(alive):
-    """A function whose results on the way are watched as long as their memory lives."""
+    """Return a function whose intermediate values are tracked as long as their memory is alive."""
 
     def function(x):
         for _ in range(4):

@@ -25,7 +25,7 @@ def leaf(*values):
 
 
 def deep(x):
-    """Saves four tensors."""
+    """Save four tensors."""
     return (x * x).sin().exp()
 
 
@@ -34,7 +34,7 @@ def gradient(function, x):
 
 
 class Changing:
-    """Another function at each call."""
+    """A function that changes at each call."""
 
     def __init__(self, *functions):
         self.functions = list(functions)

@@ -10,7 +10,7 @@ from retrograd.utils import progress
 
 
 class Terminal(io.StringIO):
-    """A file that says it is a terminal."""
+    """A file that claims to be a terminal."""
 
     def isatty(self):
         return True

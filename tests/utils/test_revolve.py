@@ -12,7 +12,7 @@ SIZES = [(steps, snapshots) for steps in range(1, 41) for snapshots in range(1, 
 
 @cache
 def fewest(steps, snapshots):
-    """The dynamic program: run to the best next snapshot, reverse the rest from there, then what is before it."""
+    """Solve the dynamic program: run to the best next snapshot, reverse the rest from there, then the part before."""
     if steps == 1:
         return 0
     if snapshots == 1:
@@ -21,7 +21,7 @@ def fewest(steps, snapshots):
 
 
 def runs(actions):
-    """How many steps a plan runs in all."""
+    """Return the total number of steps that a plan runs."""
     return sum(action.to - action.at for action in actions if action.kind in ("run", "reverse"))
 
 

@@ -18,7 +18,7 @@ from retrograd.utils.checkpoint import (
 
 
 class Products:
-    """How often the kernel of the matrix product runs."""
+    """Count the runs of the matrix product's kernel."""
 
     def __init__(self, monkeypatch):
         self.runs = 0
@@ -119,7 +119,7 @@ def test_a_policy_sees_every_operator_with_its_arguments_in_the_forward():
 
 @pytest.fixture
 def circle():
-    """An operator with two outputs."""
+    """Return an operator with two outputs."""
 
     @op("circle(Tensor x) -> (Tensor sin, Tensor cos)")
     class circle(Definition):

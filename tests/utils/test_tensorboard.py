@@ -10,7 +10,7 @@ from retrograd.utils.tensorboard import SummaryWriter, png
 
 
 def fields(data):
-    """The fields of a message: number -> values, bytes as they are."""
+    """Return the fields of a message: number -> values, bytes unchanged."""
     found, at = {}, 0
 
     def varint():
@@ -38,7 +38,7 @@ def fields(data):
 
 
 def summaries(folder):
-    """(step, tag, value's fields) of all that the file in a folder holds."""
+    """Return (step, tag, value's fields) of everything in the file in a folder."""
     (file,) = [path for path in folder.iterdir() if path.is_file()]
     data, at, found = file.read_bytes(), 0, []
     while at < len(data):

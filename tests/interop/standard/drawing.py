@@ -21,7 +21,7 @@ class Device:
 
 
 class Whole:
-    """An array that a program writes to: what it is afterwards is its answer."""
+    """An array that a program writes to; its value afterwards is the result."""
 
     def __init__(self, array):
         self.array = array
@@ -31,7 +31,7 @@ class Whole:
 
 
 class Draw:
-    """What a test draws: dtypes, shapes, arrays in any layout of memory, axes, options."""
+    """Draws for a test: dtypes, shapes, arrays in any memory layout, axes, options."""
 
     def __init__(self, seed):
         self._python = random.Random(seed)
@@ -60,7 +60,7 @@ class Draw:
         return Dtype(self.one_of(*names))
 
     def dtype_like(self, name):
-        """Return a dtype that the standard lets meet this one."""
+        """Return a dtype that the standard allows to be promoted with this one."""
         return self.one_of(*[other for other in ALL if meet(name, other)])
 
     def shape(self, low=0, high=3, sides=(0, 1, 1, 2, 2, 3)):
@@ -72,7 +72,7 @@ class Draw:
         return tuple(([2] if self.chance(6) and len(kept) == len(shape) else []) + kept)
 
     def axis(self, ndim):
-        """Return an axis, counted from either end; sometimes one that is not there."""
+        """Return an axis, counted from either end; sometimes one out of range."""
         if not ndim:  # NumPy takes -1 and 0 in some functions and refuses them in others
             return self.one_of(-2, 1)
         outside = self.chance(25)
@@ -91,13 +91,13 @@ class Draw:
     # ------------------------------------------------------------------------------------------------------ arrays
 
     def array(self, dtypes=ALL, shape=None, low=0, values=None):
-        """Return an array of one of the dtypes, in any layout of memory."""
+        """Return an array of one of the dtypes, in any memory layout."""
         dtype = np.dtype(str(dtypes if isinstance(dtypes, str) else self.one_of(*dtypes)))
         shape = self.shape(low) if shape is None else shape
         return self.layout(np.asarray((values or self.values)(dtype, shape), dtype))
 
     def values(self, dtype, shape):
-        """Return numbers of a dtype: mostly small, sometimes extreme or not finite."""
+        """Return values of a dtype: mostly small, sometimes extreme or not finite."""
         if dtype.kind == "b":
             return self.random.integers(0, 2, shape).astype(bool)
         if dtype.kind in "iu":
@@ -117,7 +117,7 @@ class Draw:
         return made
 
     def small(self, dtype, shape):
-        """Return small finite numbers, which sums and products of are exact in integers."""
+        """Return small finite values, whose sums and products are exact in integers."""
         if dtype.kind == "c":
             return self._complex(self.small, dtype, shape)
         low = {"b": 0, "u": 0}.get(dtype.kind, -3)
@@ -125,7 +125,7 @@ class Draw:
         return made if dtype.kind != "f" else made + self.random.integers(0, 8, shape).astype(dtype) / 8
 
     def finite(self, dtype, shape):
-        """Return random numbers without specials."""
+        """Return random values without special ones."""
         if dtype.kind == "c":
             return self._complex(self.finite, dtype, shape)
         return self.random.normal(0, 2, shape).astype(dtype) if dtype.kind == "f" else self.small(dtype, shape)
@@ -136,7 +136,7 @@ class Draw:
         return made
 
     def layout(self, array):
-        """Return the same numbers in rows, in columns, backwards, with gaps, or as they are."""
+        """Return the same values in row order, in column order, reversed, with gaps, or unchanged."""
         kind = self.integer(0, 4)
         if not array.ndim or kind < 2:
             return array
@@ -148,7 +148,7 @@ class Draw:
         return wide[::2]
 
     def number(self, dtype):
-        """Return a number of Python's that an array of this dtype may meet."""
+        """Return a Python number that may be combined with an array of this dtype."""
         kind = np.dtype(dtype).kind
         if kind == "b":
             return self.chance()
@@ -157,7 +157,7 @@ class Draw:
         return self.one_of(*[2, -1.5, 0.25][: 3 if kind == "f" else 2]) + (self.one_of(0, 1j) if kind == "c" else 0)
 
     def pair(self, dtypes, values=None, numbers=True):
-        """Return two operands that broadcast, of dtypes that meet; one of them may be a number of Python's."""
+        """Return two operands that broadcast, of dtypes with a promotion; one of them may be a Python number."""
         one = self.dtype(*dtypes)
         two = self.one_of(*[d for d in dtypes if meet(one, d)])
         shape = self.shape()
@@ -169,7 +169,7 @@ class Draw:
         return tuple(operands if self.chance() else operands[::-1])
 
     def sum_dtype(self, dtype):
-        """Return a dtype to add up in, which can hold the elements."""
+        """Return an accumulation dtype that can hold the elements."""
         kind = np.dtype(dtype).kind
         names = {"b": INTEGERS, "i": SIGNED, "u": UNSIGNED, "f": REAL, "c": COMPLEX}[kind]
         return self.dtype(*[n for n in names if np.can_cast(np.dtype(dtype), n)])
@@ -184,5 +184,5 @@ def kind_of(name):
 
 
 def meet(a, b):
-    """Whether the standard defines how two dtypes meet."""
+    """Return whether the standard defines the promotion of two dtypes."""
     return kind_of(a) == kind_of(b) and not ("uint64" in (a, b) and any(n in SIGNED for n in (a, b)))

@@ -16,7 +16,7 @@ UNARY = {"__neg__ __pos__ __abs__": NUMERIC, "__invert__": BOOL + INTEGERS}
 
 
 def _of_one_dtype(d, dtypes, values=None):
-    """Return two operands of one dtype: how others meet under operators is PyTorch's rule, by dimensions."""
+    """Return two operands of one dtype: promotion of others under operators is PyTorch's, by dimensions."""
     name, shape = d.dtype(*dtypes), d.shape()
     first = d.array(name, shape, values=values)
     return [first, d.number(name) if d.chance(4) else d.array(name, d.broadcastable(shape), values=values)]
@@ -37,7 +37,7 @@ IN_PLACE = {"__iadd__ __isub__ __imul__": NUMERIC, "__itruediv__": FLOATS, "__ia
 
 
 def _written(d, dtypes, values=None):
-    """Return what an operator in place writes to, and an operand that broadcasts to it."""
+    """Return the target of an in-place operator, and an operand that broadcasts to it."""
     name, shape = d.dtype(*dtypes), d.shape()
     other = tuple([1 if d.chance(3) else s for s in shape[d.integer(0, len(shape)) :]])
     value = d.number(name) if d.chance(4) else d.array(name, other, values=values)
@@ -113,7 +113,7 @@ def _reflected_matmul(d):
 
 
 def _slice(d, size):
-    """Return a slice whose bounds are within an axis, as the standard wants them."""
+    """Return a slice whose bounds are within an axis, as the standard requires."""
     if d.chance():
         ends = [None if d.chance() else d.integer(-size, size) for _ in range(2)]
         return slice(*ends, d.one_of(None, 1, 2))
@@ -122,7 +122,7 @@ def _slice(d, size):
 
 
 def _key(d, shape, to_read=True):
-    """Return a key for an array: integers, slices, an ellipsis and a mask; to read, new axes and arrays of integers."""
+    """Return a key for an array: integers, slices, an ellipsis, a mask; for reads, new axes and arrays of integers."""
     kind = d.integer(0, 4)
     if kind == 0:
         return d.array(BOOL, shape)

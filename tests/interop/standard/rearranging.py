@@ -111,7 +111,7 @@ def _tile(d):
 
 
 def _indices(d, size, shape):
-    """Return integers that index an axis, from either end; sometimes one too large."""
+    """Return integers that index an axis, from either end; sometimes one out of range."""
     outside = d.chance(25)
     if not size and not outside:
         shape = (0,) * len(shape)

@@ -4,7 +4,7 @@ PROGRAMS = {}
 
 
 def program(*names):
-    """Decorator: the function draws the arguments of those of the standard, positional and named."""
+    """Register the decorated function as generator of arguments, positional and named, for standard functions."""
 
     def register(function):
         PROGRAMS.update(dict.fromkeys(names, function))

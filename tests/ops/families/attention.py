@@ -4,7 +4,7 @@ import numpy as np
 
 
 def scores(allowed, q, k, added, scale, causal):
-    """The scores of all pairs, -inf where a query does not see a key."""
+    """Return the scores of all pairs, -inf where a query may not attend to a key."""
     out = scale * np.einsum("...le,...se->...ls", q, np.broadcast_to(k, (*q.shape[:-2], *k.shape[-2:])))
     out = out if added is None else out + added
     seen = np.ones(out.shape, bool) if allowed is None else np.broadcast_to(allowed, out.shape).copy()
@@ -23,7 +23,7 @@ def attend(allowed, q, k, v, added=None, *, scale, causal):
 
 
 def summed(x, shape):
-    """The sum over the dimensions in which an operand broadcasts."""
+    """Return the sum over the dimensions in which an operand broadcasts."""
     while x.ndim > len(shape):
         x = x.sum(0)
     for d, size in enumerate(shape):

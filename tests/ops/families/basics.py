@@ -35,7 +35,7 @@ def reduction(function):
 
 
 def moments(x, dim, keepdim, correction, unbiased=None):
-    """The variance, by its definition."""
+    """Return the variance, by its definition."""
     dim, unbiased = (None, dim) if isinstance(dim, bool) else (dim, unbiased)
     correction = 1 if correction is None else correction
     away = x - x.mean(axis=axis(dim), keepdims=True)
@@ -53,7 +53,7 @@ def linear_cross_entropy(
 
 
 def extreme(function, where):
-    """`max` and `min`: of everything, of two, or along one dimension with the place."""
+    """Return `max` and `min`: of all elements, of two operands, or along one dimension with the index."""
 
     def oracle(x, other, dim, keepdim):
         if other is not None or isinstance(dim, np.ndarray):
@@ -88,7 +88,7 @@ def sections(x, split_size_or_sections, dim):
 
 
 def filled(ids, spec):
-    """An index, its slots taken by the index arrays."""
+    """Return an index with its slots filled by the index arrays."""
     left = iter(ids)
     return tuple(next(left) if repr(s) == "T" else s for s in spec)
 
@@ -175,7 +175,7 @@ def kl_div(x, target, reduction, log_target):
 
 
 def one_hot(target, classes, ignore_index):
-    """Rows that choose a class, zeros for what is ignored."""
+    """Return one-hot rows of classes, zeros for ignored ones."""
     return np.eye(classes)[target] * (target != ignore_index)[..., None]
 
 

@@ -8,7 +8,7 @@ from .special import each, integral
 
 
 def series(v, x, sign):
-    """The sum of sign^k (x/2)^(2k + v) / (k! gamma(k + v + 1)); negative x only with whole v."""
+    """Return the sum of sign^k (x/2)^(2k + v) / (k! gamma(k + v + 1)); negative x only with integer v."""
     gamma = each(math.gamma)
     return sum(sign**k * (x / 2) ** (2 * k + v) / (math.factorial(k) * gamma(k + v + 1.0)) for k in range(40))
 
@@ -22,7 +22,7 @@ def modified(v, x):
 
 
 def second(v, x):
-    """Schlaefli's integral."""
+    """Return Schlaefli's integral."""
     v, x = np.broadcast_arrays(v, x)
     v, x = v[..., None], x[..., None]
     near = integral(lambda t: np.sin(x * np.sin(t) - v * t), 0, math.pi)
@@ -44,7 +44,7 @@ AT_0 = (3 ** (-2 / 3) / math.gamma(2 / 3), -(3 ** (-1 / 3)) / math.gamma(1 / 3))
 
 
 def airy(x, derivative=0):
-    """The power series that y'' = x y says."""
+    """Return the power series that solves y'' = x y."""
     coefficients = [*AT_0, 0.0]
     for k in range(3, 90):
         coefficients.append(coefficients[k - 3] / (k * (k - 1)))

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def triples(sizes, kernel, out, stride, before, dilation):
-    """All (place in x, tap, place in y) that meet."""
+    """Yield all (index in x, tap, index in y) that are combined."""
     for place in np.ndindex(*out):
         for tap in np.ndindex(*kernel):
             at = tuple(p * s + t * d - b for p, s, t, d, b in zip(place, stride, tap, dilation, before, strict=True))
@@ -15,7 +15,7 @@ def triples(sizes, kernel, out, stride, before, dilation):
 
 
 def channels(c, o, groups):
-    """All pairs of channels that see each other, with the number of the first within its group."""
+    """Yield all pairs of connected channels, with the index of the first within its group."""
     for i, j in itertools.product(range(c), range(o)):
         if i // (c // groups) == j // (o // groups):
             yield i, j, i % (c // groups)
@@ -46,12 +46,12 @@ def convolution_weight(x, y, *, kernel, stride, before, dilation, groups):
 
 
 def spread(value, ndim):
-    """A number for each dimension."""
+    """Return one value per dimension."""
     return (value,) * ndim if isinstance(value, int) else tuple(value) * (ndim if len(value) == 1 else 1)
 
 
 def conv(ndim):
-    """The padding made explicit, images without a batch in one."""
+    """Make the padding explicit, and add a batch dimension if there is none."""
 
     def oracle(x, weight, bias, stride, padding, dilation, groups):
         stride, dilation = spread(stride, ndim), spread(dilation, ndim)
@@ -68,7 +68,7 @@ def conv(ndim):
 
 
 def conv_transpose(ndim):
-    """Every place of x spread through the kernel, into images that are cropped."""
+    """Spread every element of x through the kernel, into images that are cropped."""
 
     def oracle(x, weight, bias, stride, padding, output_padding, groups, dilation):
         stride, padding, extra, dilation = (spread(v, ndim) for v in (stride, padding, output_padding, dilation))

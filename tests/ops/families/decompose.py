@@ -10,7 +10,7 @@ def h(x):
 
 
 def cholesky(A, upper=False, check=True, check_errors=False):
-    """By its definition, column by column."""
+    """Compute the Cholesky factor by its definition, column by column."""
     L = np.zeros_like(A)
     for j in range(A.shape[-1]):
         rest = A[..., j:, j] - np.einsum("...ik,...k->...i", L[..., j:, :j], L[..., j, :j])
@@ -32,7 +32,7 @@ def qr(A, mode="reduced"):
 
 
 def householder(A, tau):
-    """The whole reflections, multiplied from the left."""
+    """Multiply all reflections from the left."""
     m, n = A.shape[-2:]
     Q = np.eye(m)
     for i in range(tau.shape[-1]):
@@ -42,7 +42,7 @@ def householder(A, tau):
 
 
 def permutation(pivots, m):
-    """P with P[i, j] = 1 where row j of L U is row i of A."""
+    """Return P with P[i, j] = 1 where row j of L U is row i of A."""
     order = order_of_rows(pivots, m, False)
     return np.swapaxes(np.eye(m)[order], -1, -2)
 

@@ -7,7 +7,7 @@ POINTS, WEIGHTS = np.polynomial.legendre.leggauss(40)
 
 
 def cdf_slope(alpha, x, order):
-    """By quadrature of the density's derivative, over pieces of log x: of the tail that is smaller."""
+    """Integrate the density's derivative by quadrature, over pieces of log x, of the smaller tail."""
     assert order == 1
     psi = scipy.special.psi(alpha)
     lower = scipy.special.gammainc(alpha, x) < 0.5

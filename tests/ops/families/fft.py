@@ -22,7 +22,7 @@ def resized(x, dim, n):
 
 
 def over(x, s, dim):
-    """The dimensions and their sizes."""
+    """Return the dimensions and their sizes."""
     dims = range(x.ndim) if dim is None and s is None else range(x.ndim - len(s), x.ndim) if dim is None else dim
     return list(dims), [-1] * len(dims) if s is None else list(s)
 

@@ -9,13 +9,13 @@ from .special import each, integral
 
 
 def digamma(x):
-    """Gauss's integral at x + 5, where it is smooth, and the recurrence back."""
+    """Return digamma by Gauss's integral at x + 5, where it is smooth, and the recurrence back."""
     far = integral(lambda t: (1 - t ** (x[..., None] + 4)) / (1 - t), 0, 1) - np.euler_gamma
     return far - sum(1 / (x + k) for k in range(5))
 
 
 def zeta(x, q):
-    """The first 20 terms, and the rest as an integral with corrections."""
+    """Return the first 20 terms, and the rest as an integral with corrections."""
     end = q + 20
     rest = end ** (1 - x) / (x - 1) + end**-x / 2 + x * end ** (-x - 1) / 12
     rest -= x * (x + 1) * (x + 2) * end ** (-x - 3) / 720
@@ -28,7 +28,7 @@ def polygamma(x, n):
 
 
 def incomplete_gamma(a, x):
-    """x^a exp(-x) times the sum of x^k / gamma(a + k + 1)."""
+    """Return x^a exp(-x) times the sum of x^k / gamma(a + k + 1)."""
     term, total = np.exp(a * np.log(x) - x) / each(math.gamma)(a + 1), 0.0
     for k in range(1, 100):
         total, term = total + term, term * x / (a + k)
@@ -41,7 +41,7 @@ def beta(a, b):
 
 
 def incomplete_beta(a, b, x):
-    """The hypergeometric series."""
+    """Return the hypergeometric series."""
     term, total = x**a * (1 - x) ** b / (a * beta(a, b)), 0.0
     for k in range(1500):
         total, term = total + term, term * x * (a + b + k) / (a + 1 + k)

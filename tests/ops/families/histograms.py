@@ -6,13 +6,13 @@ import numpy as np
 
 
 def counted(x, weights, minlength):
-    """How much each integer weighs."""
+    """Return the total weight of each integer."""
     size = max(minlength, int(x.max()) + 1)
     return np.array([sum((weights if weights is not None else np.ones(len(x)))[x == i]) for i in range(size)])
 
 
 def hist(x, edges, weight=None, density=False):
-    """How much is in each bin, the last one with its right edge."""
+    """Return the count of each bin, the last one with its right edge."""
     x, weight = x.ravel(), np.ones(x.size) if weight is None else weight.ravel()
     last = len(edges) - 2
     inside = [(x >= a) & ((x < b) | ((i == last) & (x == b))) for i, (a, b) in enumerate(pairwise(edges))]
@@ -31,7 +31,7 @@ def with_edges(x, edges, weight, bins, low, high, density):
 
 
 def boxes(x, weight, *edges, counts, spans, density):
-    """The histogram of points."""
+    """Return the histogram of points."""
     edges = edges or [equal_bins(column, n, 0, 0) for column, n in zip(x.T, counts, strict=True)]
     found, edges = np.histogramdd(x, list(edges), weights=weight, density=density)
     return found, *edges

@@ -9,7 +9,7 @@ KEYS = -0.75
 
 
 def cubic(d, a=KEYS):
-    """Keys' kernel, as it is written."""
+    """Return Keys' cubic kernel, by its definition."""
     d = abs(d)
     if d <= 1:
         return (a + 2) * d**3 - (a + 3) * d**2 + 1
@@ -26,7 +26,7 @@ def padded_row(kind, size, out, before):
 
 
 def smooth(kernel, size, out, scale, align):
-    """Every element of the source, weighted by how far its centre lies from the place that is made."""
+    """Weight every element of the source by the distance of its center from the sampled position."""
     step = (size - 1) / max(out - 1, 1) if align else 1 / scale if scale else size / out
     weigh = np.vectorize(lambda d: kernel(d / max(step, 1)))
     rows = weigh(np.arange(size) + 0.5 - step * (np.arange(out)[:, None] + 0.5))
@@ -34,7 +34,7 @@ def smooth(kernel, size, out, scale, align):
 
 
 def matrix(kind, size, out, *more):
-    """The linear map along one dimension as a matrix (out, size)."""
+    """Return the linear map along one dimension as a matrix (out, size)."""
     if kind in ("reflect", "replicate", "circular"):
         return padded_row(kind, size, out, *more)
     if kind.startswith("smooth"):
@@ -77,7 +77,7 @@ def upsampled(x, size, scale_factor, mode, align_corners):
 
 
 def mirrored(at, low, high):
-    """A place moved between two mirrors, one reflection after the other."""
+    """Reflect a position between two boundaries, one reflection after the other."""
     while low < high and not low <= at <= high:
         at = 2 * low - at if at < low else 2 * high - at
     return low if low == high else at
@@ -90,7 +90,7 @@ def held(at, size, padding_mode, align):
 
 
 def neighbours(at, size, mode, padding_mode, align):
-    """The places in one dimension that a sample is made of, with their weights."""
+    """Return the indices in one dimension that a sample is computed from, with their weights."""
     at = (at + 1) / 2 * (size - 1) if align else ((at + 1) * size - 1) / 2
     if mode == "bicubic":
         places = range(math.floor(at) - 1, math.floor(at) + 3)

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def concatenated(*tensors, dim):
-    """Those of shape (0,) add nothing."""
+    """Concatenate; operands of shape (0,) are skipped."""
     return np.concatenate([t for t in tensors if t.shape != (0,)], axis=dim)
 
 

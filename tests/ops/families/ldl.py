@@ -7,7 +7,7 @@ from .decompose import householder
 
 
 def each(function):
-    """A function of matrices that answers several arrays, for each of a stack."""
+    """Map a function of matrices that returns several arrays over a stack."""
 
     def oracle(*args, **params):
         if args[0].ndim == 2:
@@ -24,7 +24,7 @@ def factor(A, hermitian=False, check_errors=False):
 
 
 def swaps(pivots):
-    """The order of rows by swapping them, step by step; the source of elements the same way, column by column."""
+    """Return the order of rows after swapping them step by step; columns are permuted the same way."""
     if pivots.ndim > 1:
         return tuple(map(np.stack, zip(*map(swaps, pivots), strict=True)))
     n = len(pivots)

@@ -24,7 +24,7 @@ def places(x, size, fill_value):
 
 
 def in_rows(function):
-    """A function of rows, mapped over their dimensions in front."""
+    """Map a function of rows over their leading dimensions."""
 
     def oracle(*args, **params):
         if args[0].ndim == 1:

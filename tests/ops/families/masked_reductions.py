@@ -5,7 +5,7 @@ from scipy import special
 
 
 def over(function, empty):
-    """A function of the elements left in a slice, for every slice along some dimensions; `empty` where none is left."""
+    """Map a function over the unmasked elements of every slice along some dimensions; `empty` where none is left."""
 
     def oracle(x, mask, dim=None, keepdim=False, dtype=None, **params):
         mask = np.broadcast_to(True if mask is None else mask, x.shape)
@@ -22,7 +22,7 @@ def over(function, empty):
 
 
 def position(function, worst):
-    """The index of an extreme among elements of which the masked ones are the worst."""
+    """Return the index of an extreme, where masked elements count as the worst."""
 
     def oracle(x, mask, dim, keepdim, dtype):
         return function(x if mask is None else np.where(mask, x, worst), dim, keepdims=keepdim)

@@ -49,7 +49,7 @@ def embedding_bag(ids, weight, offsets, per_sample_weights, include_last_offset,
 
 
 def sure_dropout(x, p, training=None, train=None):
-    """Dropout where nothing is left to chance."""
+    """Return dropout for p = 0 or 1, where nothing is random."""
     return x * (p < 1) if training or train else x
 
 

@@ -13,7 +13,7 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, dtype=None):
 
 
 def matrix_norm(A, ord, dim=(-2, -1), keepdim=False, dtype=None):
-    """By NumPy's singular values, or the sums of rows and columns."""
+    """Return matrix norms by NumPy's singular values, or the sums of rows and columns."""
     matrices = np.abs(np.moveaxis(A, dim, (-2, -1)))
     if ord == "fro":
         out = np.sqrt((matrices**2).sum((-2, -1)))

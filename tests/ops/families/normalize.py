@@ -82,7 +82,7 @@ def by_rows(v, x):
 
 
 def norm_rows_grad(g, x, weight, eps, center):
-    """Its Jacobian's columns, one number of x at a time, by complex steps."""
+    """Return its Jacobian's columns, one element of x at a time, by complex steps."""
     dx, zeros = np.empty_like(x), np.zeros_like(weight)
     for at in np.ndindex(x.shape):
         moved = x.astype(complex)

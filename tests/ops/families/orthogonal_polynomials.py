@@ -6,17 +6,17 @@ from numpy.polynomial import chebyshev, hermite, hermite_e, laguerre, legendre
 
 
 def by_degree(value):
-    """The function value(x, n) of numbers, for n of at least 0, as one of arrays that is 0 for negative n."""
+    """Map value(x, n) of scalars, for n of at least 0, over arrays; negative n give 0."""
     return np.vectorize(lambda x, n: value(x, int(n)) if n >= 0 else 0.0, otypes=[float])
 
 
 def summed(values):
-    """NumPy's sum of a family of polynomials, of the one that has degree n."""
+    """Evaluate the polynomial of degree n by NumPy's series of its family."""
     return by_degree(lambda x, n: values(x, [0.0] * n + [1.0]))
 
 
 def of_angle(value):
-    """A polynomial in x = cos(a), from a, which is complex where |x| is more than 1."""
+    """Evaluate a polynomial in x = cos(a) from a, which is complex where |x| is more than 1."""
     return by_degree(lambda x, n: value(np.arccos(x + 0j), n).real)
 
 

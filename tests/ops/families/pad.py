@@ -6,7 +6,7 @@ MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
 def repeated(x, pad):
-    """The outermost elements repeated, even where padding with negative numbers has cut them off."""
+    """Repeat the outermost elements, even where negative padding has cropped them."""
     for d, (before, after) in enumerate(zip(pad[::2], pad[1::2], strict=True)):
         size = x.shape[-1 - d]
         x = np.take(x, np.clip(np.arange(-before, size + after), 0, size - 1), axis=-1 - d)

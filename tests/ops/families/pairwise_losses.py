@@ -64,7 +64,7 @@ def gaussian(x, target, var, full, eps, reduction):
 
 
 def ctc(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity):
-    """The sum over all ways through the classes that spell the target."""
+    """Return the sum over all paths through the classes that spell the target."""
     alone = log_probs.ndim == 2
     log_probs = log_probs[:, None] if alone else log_probs
     ends = np.cumsum(target_lengths)

@@ -6,14 +6,14 @@ import numpy as np
 
 
 def spread(value, ndim):
-    """A number for each dimension."""
+    """Return one value per dimension."""
     return (
         (value,) * ndim if value is None or isinstance(value, int) else tuple(value) * (ndim if len(value) == 1 else 1)
     )
 
 
 def seen(windows, place, sizes):
-    """The places in an image that the window at a place sees, as one list per dimension."""
+    """Return the indices in an image that the window at an output index covers, as one list per dimension."""
     for window, i, size in zip(windows, place, sizes, strict=True):
         if len(window) == 1:
             yield range(i * size // window[0], -(-(i + 1) * size // window[0]))
@@ -24,7 +24,7 @@ def seen(windows, place, sizes):
 
 
 def by_window(x, windows, function):
-    """`function` of the values and the flat places of what each window sees."""
+    """Return `function` of the values and the flat indices of each window."""
     ndim = len(windows)
     sizes, counts = x.shape[x.ndim - ndim :], tuple(w[-1] for w in windows)
     planes = x.reshape(-1, *sizes)
@@ -49,7 +49,7 @@ def total(x, windows):
 
 
 def pooled_sum_back(g, windows, sizes):
-    """Column by column of the matrix of `pooled_sum`."""
+    """Return the transpose of `pooled_sum`, column by column of its matrix."""
     out = np.zeros((*g.shape[: g.ndim - len(sizes)], *sizes))
     for at in np.ndindex(*sizes):
         one = np.zeros(sizes)
@@ -59,7 +59,7 @@ def pooled_sum_back(g, windows, sizes):
 
 
 def regular(x, ndim, kernel_size, stride, padding, dilation, ceil_mode):
-    """The windows of a call, counted by trying."""
+    """Return the windows of a call, counted by trying."""
     kernel, padding, dilation = (spread(v, ndim) for v in (kernel_size, padding, dilation))
     stride = kernel if stride is None else spread(stride, ndim)
     windows = []
@@ -97,7 +97,7 @@ def adaptive_avg_pool(ndim):
 
 
 def avg_pool(ndim):
-    """Counts are those of ones, padded with ones where the padding counts."""
+    """Average; counts are sums of ones, padded with ones if the padding counts."""
 
     def oracle(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override=None):
         windows = regular(x, ndim, kernel_size, stride, padding, 1, ceil_mode)
@@ -112,7 +112,7 @@ def avg_pool(ndim):
 
 
 def lp_pool(ndim):
-    """The mean, scaled up to a whole window."""
+    """Return the mean, scaled up to a full window."""
 
     def oracle(x, norm_type, kernel_size, stride, ceil_mode):
         if np.isinf(norm_type):

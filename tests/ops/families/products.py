@@ -6,7 +6,7 @@ import numpy as np
 
 
 def plus(product):
-    """`beta * x + alpha * product`."""
+    """Return `beta * x + alpha * product`."""
     return lambda x, a, b, beta, alpha: beta * x + alpha * product(a, b)
 
 
@@ -27,7 +27,7 @@ def vander(x, N):
 
 
 def contracted(a, b, dims):
-    """np.tensordot; a size of 1 goes with every number of the other."""
+    """Return np.tensordot; a size of 1 broadcasts with the other operand's."""
     for i, j in zip(*dims, strict=True) if not isinstance(dims, int) else ():
         if a.shape[i] != b.shape[j]:
             a, b = (x if x.shape[d] == 1 else x.sum(d, keepdims=True) for x, d in ((a, i), (b, j)))

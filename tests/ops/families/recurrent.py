@@ -20,7 +20,7 @@ def gru(x, h, state):
 
 
 def slopes(step, gs, tensors):
-    """The cotangents of all tensors: a step of 1e-20 along the imaginary axis has no rounding error to speak of."""
+    """Return the cotangents of all tensors: a step of 1e-20 along the imaginary axis has negligible rounding error."""
     found = []
     for at, x in enumerate(tensors):
         out = np.empty_like(x)

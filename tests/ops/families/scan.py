@@ -4,7 +4,7 @@ import numpy as np
 
 
 def recurrence(b, a, dim):
-    """h[i] = b[i] + a[i] h[i - 1]."""
+    """Return h[i] = b[i] + a[i] h[i - 1]."""
     h, before = np.empty_like(b), 0
     for i in range(b.shape[dim]):
         at = (slice(None),) * dim + (i,)
@@ -13,7 +13,7 @@ def recurrence(b, a, dim):
 
 
 def up_to(choose):
-    """Per place the extreme so far and where it is last, by looking at all of them."""
+    """Return for each index the extreme so far and its last index, by a search over all of them."""
 
     def oracle(x, dim):
         rows = np.moveaxis(x, dim, 0)
@@ -33,7 +33,7 @@ def integral(y, x, dx, dim):
 
 
 def integrals(y, x, dx, dim):
-    """One integral after the other."""
+    """Return one integral after the other."""
     ends = range(2, y.shape[dim] + 1)
     parts = [
         integral(y.take(range(n), axis=dim), None if x is None else x.take(range(n), axis=-1), dx, dim) for n in ends

@@ -4,7 +4,7 @@ import numpy as np
 
 
 def places(index, dim):
-    """Each place of the index, and the place of the tensor that it names along dim."""
+    """Yield each position of the index, and the position of the tensor that it selects along dim."""
     for place in np.ndindex(index.shape):
         target = list(place)
         target[dim] = index[place]
@@ -47,7 +47,7 @@ ALONE = {
 
 
 def merged(x, dim, index, src, reduce, include_self=True):
-    """x with the elements of src that go to one place combined there."""
+    """Return x with the elements of src that go to one position combined there."""
     arriving = {}
     for place, target in places(index, dim):
         arriving.setdefault(target, []).append(src[place] if np.ndim(src) else src)
@@ -58,7 +58,7 @@ def merged(x, dim, index, src, reduce, include_self=True):
 
 
 def of_slices(rows):
-    """Let an oracle take arrays without dimensions, as one slice."""
+    """Let an oracle accept arrays without dimensions, as one slice."""
 
     def wrapped(x, dim, index, source, *rest):
         if x.ndim:

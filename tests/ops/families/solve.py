@@ -25,7 +25,7 @@ def solve_factors(A):
 
 
 def stacked(function):
-    """A function of one matrix over a stack, for SciPy's."""
+    """Map a function of one matrix over a stack, for SciPy's functions."""
 
     def oracle(x, **params):
         flat = x.reshape(-1, *x.shape[-2:])
@@ -82,7 +82,7 @@ def order_of_rows(swaps, rows, back):
 
 
 def unfactored(LU, pivots):
-    """A of P A = L U."""
+    """Return A of P A = L U."""
     n = LU.shape[-1]
     order = order_of_rows(pivots - 1, n, True)
     product = triangle(LU, False, True) @ np.triu(LU)
@@ -114,7 +114,7 @@ def tensorsolve(A, B, dims):
 
 
 def det(A):
-    """By the first row."""
+    """Return the determinant by expansion along the first row."""
     if A.shape[-1] == 1:
         return A[..., 0, 0]
     minors = [np.delete(A[..., 1:, :], j, -1) for j in range(A.shape[-1])]

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def along(function, *, keep=True):
-    """A function of lists, mapped over the rows along `dim`; what it answers stands there (or is a number)."""
+    """Map a function of lists over the rows along `dim`; its result (or a number) replaces the row."""
 
     def oracle(x, dim, **params):
         rows = np.moveaxis(x, dim, -1)
@@ -49,7 +49,7 @@ def before(sequence, values, sorter, right, **ignored):
 
 
 def runs(slices):
-    """The first place of each run, the number of the run of each, and how long the runs are."""
+    """Return the first index of each run, the run of each element, and the lengths of the runs."""
     starts, numbers = [], []
     for i, s in enumerate(slices):
         if not i or not np.array_equal(s, slices[i - 1]):

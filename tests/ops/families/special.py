@@ -9,18 +9,18 @@ POINTS, WEIGHTS = np.polynomial.legendre.leggauss(200)
 
 
 def each(function):
-    """A function of numbers as one of arrays."""
+    """Map a function of scalars over an array."""
     return np.vectorize(function, otypes=[float])
 
 
 def integral(f, low, high):
-    """The integral of f(t, ...) over t, by Gauss and Legendre's rule."""
+    """Return the integral of f(t, ...) over t, by Gauss-Legendre quadrature."""
     t = low + (high - low) * (POINTS + 1) / 2
     return np.sum(f(t) * WEIGHTS * (high - low) / 2, axis=-1)
 
 
 def exponential_series(x):
-    """The sum of x^k / (k k!) over k from 1."""
+    """Return the sum of x^k / (k k!) over k from 1."""
     return sum(x**k / (k * math.factorial(k)) for k in range(1, 60))
 
 
@@ -43,7 +43,7 @@ def cosine_integral(x):
 
 
 def sinc_derivative(x, order):
-    """Sinc is the integral of cos(pi x t) over t from 0 to 1."""
+    """Return the derivative of sinc, the integral of cos(pi x t) over t from 0 to 1."""
     return integral(lambda t: (math.pi * t) ** order * np.cos(math.pi * x[..., None] * t + order * math.pi / 2), 0, 1)
 
 

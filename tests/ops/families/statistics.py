@@ -8,7 +8,7 @@ from .sort import along, order, with_values
 
 
 def middle_of(row, skip_nan):
-    """The place of the lower median of a row."""
+    """Return the index of the lower median of a row."""
     row = [float("inf") if np.isnan(v) else v for v in row]
     count = sum(v < float("inf") for v in row) if skip_nan else len(row)
     return [order(row)[max(count - 1, 0) // 2]]

@@ -27,7 +27,7 @@ torch.set_warn_always(True)  # else the second scenario that meets a warning wou
 
 @dataclass(frozen=True)
 class Raised:
-    """An error as an outcome: its kind is compared, its text must hold the facts."""
+    """An error as an outcome: its kind is compared, its text must contain the facts."""
 
     kind: str
     text: str
@@ -37,12 +37,12 @@ class Raised:
         return self.kind
 
     def missing(self) -> list[str]:
-        """The facts that the text does not name."""
+        """Return the facts that the text does not contain."""
         return [fact for fact in self.facts if fact.lower() not in self.text.lower()]
 
 
 def outcome(action, *facts):
-    """What a call gives, or the error it raises, whose text in retrograd must name the facts."""
+    """Return the result of a call, or the error it raises, whose text in retrograd must contain the facts."""
     try:
         return data(action())
     except Exception as error:
@@ -51,13 +51,13 @@ def outcome(action, *facts):
 
 
 def refused(action, *facts):
-    """An outcome whose error may be of any kind: where PyTorch trips over an assertion and ours refuses."""
+    """Return an outcome whose error may be of any kind: for assertions in PyTorch where retrograd refuses."""
     result = outcome(action, *facts)
     return replace(result, kind="an error") if isinstance(result, Raised) else result
 
 
 def warned(action):
-    """The categories of the warnings that a call gives, each once, and its outcome."""
+    """Return the categories of the warnings of a call, each once, and its outcome."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = outcome(action)
@@ -65,7 +65,7 @@ def warned(action):
 
 
 def data(value):
-    """Tensors as lists, dtypes as names, containers of them likewise, floats to six digits; anything else as it is."""
+    """Return tensors as lists, dtypes as names, containers of them likewise, floats to six digits; others unchanged."""
     if isinstance(value, rg.Tensor | torch.Tensor):
         return data(value.detach().tolist())
     if isinstance(value, float):
@@ -78,17 +78,17 @@ def data(value):
 
 
 def dtype_name(dtype):
-    """'float32', of either library's."""
+    """Return 'float32', for either library's dtype."""
     return str(dtype).removeprefix("torch.")
 
 
 def leaf(m, *values):
-    """A vector that requires gradients."""
+    """Return a vector that requires grad."""
     return m.tensor([float(v) for v in values], requires_grad=True)
 
 
 def logger(log, name, answer=None):
-    """A hook that writes its name and gradient, and answers with a multiple of the gradient, or None."""
+    """Return a hook that logs its name and gradient, and returns a multiple of the gradient, or None."""
 
     def hook(g):
         log.append((name, data(g)))
@@ -98,7 +98,7 @@ def logger(log, name, answer=None):
 
 
 def two_outputs(m, x):
-    """3 x and 5 x, as two outputs of one node."""
+    """Return 3 x and 5 x, as two outputs of one node."""
 
     class Multiples(m.autograd.Function):
         @staticmethod
@@ -113,7 +113,7 @@ def two_outputs(m, x):
 
 
 def in_thread(action):
-    """The outcome of a call made in a thread of its own."""
+    """Return the outcome of a call made in a thread of its own."""
     result = []
     thread = threading.Thread(target=lambda: result.append(outcome(action)))
     thread.start()
@@ -122,7 +122,7 @@ def in_thread(action):
 
 
 def errors_in(value):
-    """Every Raised in an answer."""
+    """Yield every Raised in a result."""
     if isinstance(value, Raised):
         return [value]
     values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
@@ -130,7 +130,7 @@ def errors_in(value):
 
 
 def compare(theirs, ours, known, expected):
-    """Compare the answers of two calls; where known says why they differ, ours must be as expected (if given)."""
+    """Compare the results of two calls; if `known` says why they differ, ours must be as expected (if given)."""
     theirs, ours = data(theirs()), outcome(ours) if known else data(ours())
     unnamed = [f"{error.text!r} does not name {error.missing()}" for error in errors_in(ours) if error.missing()]
     if known:

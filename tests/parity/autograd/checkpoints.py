@@ -8,12 +8,12 @@ BOTH = pytest.mark.parametrize("reentrant", [False, True])
 
 
 def run(m, function, *args, reentrant=False, **options):
-    """A checkpointed call."""
+    """Run a checkpointed call."""
     return m.utils.checkpoint.checkpoint(function, *args, use_reentrant=reentrant, **options)
 
 
 def counted(function):
-    """A function that counts its calls in `.calls`."""
+    """Return a function that counts its calls in `.calls`."""
 
     @functools.wraps(function)
     def wrapper(*args, **kwargs):
@@ -25,7 +25,7 @@ def counted(function):
 
 
 def cube(m):
-    """A Function that saves its input."""
+    """Return a Function that saves its input."""
 
     class Cube(m.autograd.Function):
         @staticmethod
@@ -41,5 +41,5 @@ def cube(m):
 
 
 def block(x):
-    """Something with values to save."""
+    """Compute something that saves tensors."""
     return (x.sin() * x).exp()

@@ -4,7 +4,7 @@ from .adapter import data
 
 
 def doubling(m):
-    """A Function that doubles."""
+    """Return a Function that doubles."""
 
     class Double(m.autograd.Function):
         @staticmethod
@@ -19,7 +19,7 @@ def doubling(m):
 
 
 def power(m):
-    """A Function of a tensor and an integer that saves its input."""
+    """Return a Function of a tensor and an integer that saves its input."""
 
     class Power(m.autograd.Function):
         @staticmethod
@@ -37,7 +37,7 @@ def power(m):
 
 
 def returning(m, *gradients):
-    """A Function of any tensors, their sum, whose backward returns what it is told."""
+    """Return a Function of any tensors, their sum, whose backward returns the given value."""
 
     class Returning(m.autograd.Function):
         @staticmethod
@@ -53,7 +53,7 @@ def returning(m, *gradients):
 
 
 def pair(m, log, materialize=True):
-    """A Function with two outputs that notes what its backward gets."""
+    """Return a Function with two outputs that logs the arguments of its backward."""
 
     class Pair(m.autograd.Function):
         @staticmethod

@@ -4,22 +4,22 @@ from .adapter import data
 
 
 def state(x):
-    """What a write may change about a tensor."""
+    """Return everything that a write may change about a tensor."""
     return data(x), x.requires_grad, x.is_leaf, x.grad_fn is None, x._version
 
 
 def grid(m, rows=3, columns=4):
-    """A matrix that requires gradients, of small different numbers."""
+    """Return a matrix of small different values that requires grad."""
     return (m.arange(rows * columns, dtype=m.float64).reshape(rows, columns) / 4 + 0.5).requires_grad_()
 
 
 def weights(m, x):
-    """Different weights for the elements of x, so that each place has a gradient of its own."""
+    """Return different weights for the elements of x, so that each element has a distinct gradient."""
     return m.arange(1, x.numel() + 1, dtype=x.dtype).reshape(x.shape)
 
 
 def gradients(m, value, *leaves):
-    """The gradients of the weighted sum of value."""
+    """Return the gradients of the weighted sum of value."""
     return m.autograd.grad((value * weights(m, value)).sum(), leaves, retain_graph=True, allow_unused=True)
 
 

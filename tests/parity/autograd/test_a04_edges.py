@@ -7,7 +7,7 @@ from .adapter import leaf, outcome, parity, two_outputs, warned
 
 
 def edge_of(m, tensor):
-    """The edge at which the gradient of a tensor arrives."""
+    """Return the gradient edge of a tensor."""
     return m.autograd.graph.get_gradient_edge(tensor)
 
 

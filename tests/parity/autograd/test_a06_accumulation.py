@@ -6,7 +6,7 @@ from .adapter import data, leaf, outcome, parity, refused, warned
 
 
 def strides(value):
-    """Steps in elements, of either library's tensor."""
+    """Return strides in elements, of either library's tensor."""
     array = value.detach().numpy()
     return [step // array.itemsize for step in array.strides]
 

@@ -4,7 +4,7 @@ from .adapter import data, in_thread, leaf, outcome, parity, refused, warned
 
 
 def register(m, tensors, hook, **mode):
-    """A hook for several tensors."""
+    """Register a hook on several tensors."""
     return m.autograd.graph.register_multi_grad_hook(tensors, hook, **mode)
 
 

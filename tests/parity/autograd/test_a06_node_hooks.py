@@ -6,7 +6,7 @@ from .adapter import data, leaf, outcome, parity, two_outputs
 
 
 def accumulator(m, tensor):
-    """The node that adds to the .grad of a leaf."""
+    """Return the node that adds to the .grad of a leaf."""
     return m.autograd.graph.get_gradient_edge(tensor).node
 
 
@@ -424,7 +424,7 @@ def test_the_error_of_a_post_accumulate_hook_comes_after_the_gradient(m):
 
 
 def queue(m, callback):
-    """Have the engine call this when the pass that runs has ended."""
+    """Queue a callback that the engine calls at the end of the running pass."""
     m.autograd.Variable._execution_engine.queue_callback(callback)
 
 

@@ -37,7 +37,7 @@ PASSES = st.one_of(
 
 
 def scaled(gradients):
-    """Five times each."""
+    """Return five times each."""
     return tuple(None if g is None else g * 5 for g in gradients)
 
 
@@ -51,15 +51,15 @@ class Run:
         self.values = list(self.leaves)
 
     def pick(self, number):
-        """One of the latest six values."""
+        """Return one of the latest six values."""
         return len(self.values) - 1 - number % min(len(self.values), 6)
 
     def see(self, *entry):
-        """Write into the log."""
+        """Append to the log."""
         self.log.append(data(entry))
 
     def step(self, kind, number, *rest):
-        """Make a value, or hang a hook somewhere."""
+        """Make a value, or register a hook."""
         if kind in MADE:
             self.values.append(MADE[kind](self.values[self.pick(number)], self.values[self.pick(rest[0])]))
         elif kind in ("all", "any"):
@@ -71,7 +71,7 @@ class Run:
             self.hang(kind, self.pick(number))
 
     def hang(self, kind, k):
-        """Hang a hook on a value or its node."""
+        """Register a hook on a value or its node."""
         value = self.values[k]
         if kind == "look":
             value.register_hook(lambda g: self.see(kind, k, g))
@@ -85,7 +85,7 @@ class Run:
             self.hang_on_node(kind, k, value.grad_fn)
 
     def hang_on_node(self, kind, k, node):
-        """Hang a hook on a node."""
+        """Register a hook on a node."""
         if kind == "before":
             node.register_prehook(lambda gs: self.see(kind, k, gs))
         elif kind == "before replaces":
@@ -96,7 +96,7 @@ class Run:
             node.register_hook(lambda inputs, outputs: self.see(kind, k, inputs) or scaled(inputs))
 
     def walk(self, kind, number, wanted=()):
-        """Run a pass; its root is a new value, on which nothing hangs."""
+        """Run a pass; its root is a new value without hooks."""
         root = (self.values[self.pick(number)] * 1 + self.values[-1]).sum()
         inputs = [self.leaves[k] for k in sorted({k % 3 for k in wanted})]
         if kind == "grad of leaves":
@@ -104,12 +104,12 @@ class Run:
         return root.backward(retain_graph=True, **({"inputs": inputs} if inputs else {}))
 
     def result(self):
-        """What has become of the gradients."""
+        """Return the final gradients."""
         return [v.grad for v in self.values if v.is_leaf or v.retains_grad]
 
 
 def observe(m, steps, passes):
-    """The log, the gradients and the answers of a program, up to the first error."""
+    """Return the log, the gradients and the results of a program, up to the first error."""
     run, answers = Run(m), []
     for step in steps:
         run.step(*step)

@@ -9,7 +9,7 @@ from .adapter import data, leaf, outcome, parity, two_outputs
 
 
 def name_of(node):
-    """The last part of a node's name: 'AccumulateGrad'."""
+    """Return the last part of a node's name: 'AccumulateGrad'."""
     return node.name().rpartition(":")[2]
 
 
@@ -252,7 +252,7 @@ def test_two_results_that_share_a_part_that_saved_nothing(m):
 
 
 def changed_afterwards(m, make):
-    """Whether a backward still works after the operand y has been written to."""
+    """Return whether backward still works after the operand y has been written to."""
     x, y = leaf(m, 1, 2), m.tensor([3.0, 4.0])
     z = make(x, y).sum()
     y.add_(1)
@@ -298,7 +298,7 @@ UNSAVED = {
 
 
 def m_index(y):
-    """The first element, twice, by a tensor of indices."""
+    """Select the first element twice, by an index tensor."""
     return y.detach().long() * 0
 
 

@@ -6,12 +6,12 @@ from .adapter import data, in_thread, leaf, outcome, parity, refused
 
 
 def hooks(m, pack, unpack):
-    """Hooks for the values saved inside the block."""
+    """Set hooks for the tensors saved inside the block."""
     return m.autograd.graph.saved_tensors_hooks(pack, unpack)
 
 
 def logging(m, log):
-    """Hooks that only write down what they see."""
+    """Set hooks that only log their arguments."""
     return hooks(m, lambda t: log.append(("pack", data(t))) or t, lambda t: log.append(("unpack", data(t))) or t)
 
 

@@ -275,7 +275,7 @@ def test_hooks_on_a_view_that_is_stale_do_not_run(m):
 
 
 def strided_leaf(m, name):
-    """A 2 by 3 leaf whose memory lies in a certain way."""
+    """Return a 2 by 3 leaf with a given memory layout."""
     made = {
         "row-major": lambda: m.ones(2, 3),
         "transposed": lambda: m.ones(3, 2).transpose(0, 1),

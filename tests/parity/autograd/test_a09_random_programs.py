@@ -70,19 +70,19 @@ RULED = [
 
 
 def programs(templates):
-    """Lists of steps: a template, and which of the live values it works on, counted from the newest."""
+    """Yield lists of steps: a template, and the live values it uses, counted from the newest."""
     step = st.tuples(st.sampled_from(templates), st.integers(0, 9), st.integers(0, 9))
     return st.lists(step, min_size=6, max_size=16)
 
 
 class World:
-    """The names that a program knows in one library."""
+    """The names that a program defines in one library."""
 
     def __init__(self, m):
         self.m, self.names, self.leaves = m, {"m": m, "leaf": self.leaf, "plain": self.plain}, []
 
     def plain(self, *shape):
-        """Numbers around 1, others in each tensor."""
+        """Return values around 1, different in each tensor."""
         count = len(self.names) + math.prod(shape)
         flat = [math.sin(count + k) + 1 for k in range(math.prod(shape))]
         return self.m.tensor(nested(flat, shape), dtype=self.m.float64)
@@ -93,7 +93,7 @@ class World:
         return self.leaves[-1]
 
     def run(self, line):
-        """None, or the error that the line raises; of a refusal the kind is no matter, as it may have two reasons."""
+        """Run a line; return None, or its error; the kind of a refusal is not compared, as it may have two reasons."""
 
         def execute():
             try:
@@ -105,21 +105,21 @@ class World:
         return "refused" if error and error.kind in ("RuntimeError", "ValueError", "IndexError") else error
 
     def refresh(self):
-        """Let views follow their bases: PyTorch's check of leaves forgets to, until someone asks for a grad_fn."""
+        """Regenerate views from their bases: PyTorch's check of leaves forgets to, until grad_fn is read."""
         for value in self.values().values():
             outcome(lambda value=value: value.grad_fn)
 
     def values(self):
-        """Every live value."""
+        """Return every live value."""
         return {name: value for name, value in self.names.items() if isinstance(value, self.m.Tensor)}
 
     def state(self, value):
-        """What can be seen of a value, and its gradients."""
+        """Return the observable state of a value, and its gradients."""
         looks = [lambda: value, lambda: value.requires_grad, lambda: value._version, lambda: value.is_leaf]
         return [outcome(look) for look in looks], self.gradients([value])
 
     def gradients(self, values):
-        """The gradients of a weighted sum of values, for all leaves."""
+        """Return the gradients of a weighted sum of values, for all leaves."""
 
         def total():
             parts = [(v * self.m.arange(1, v.numel() + 1).reshape(v.shape)).sum() for v in values]
@@ -129,7 +129,7 @@ class World:
 
 
 def nested(flat, shape):
-    """A flat list as nested lists of a shape."""
+    """Return a flat list as nested lists of a shape."""
     if not shape:
         return flat[0]
     step = len(flat) // shape[0]
@@ -137,14 +137,14 @@ def nested(flat, shape):
 
 
 def line_of(step, names):
-    """The text of a step, its operands counted from the newest value, and its result named."""
+    """Return the text of a step, its operands counted from the newest value, and its result named."""
     template, a, b = step
     line = template.format(a=names[-1 - a % len(names)], b=names[-1 - b % len(names)])
     return line.replace("new =", f"v{len(names)} =")
 
 
 def agree(ours, theirs):
-    """Whether two observations are the same but for rounding."""
+    """Return whether two observations agree up to rounding."""
     if isinstance(theirs, (list, tuple)) and isinstance(ours, (list, tuple)):
         return len(ours) == len(theirs) and all(map(agree, ours, theirs))
     if isinstance(theirs, float) and isinstance(ours, float):
@@ -159,7 +159,7 @@ def check(what, ours, theirs, program):
 
 
 def run(steps):
-    """Run a program in both and compare what can be seen."""
+    """Run a program in both and compare the observable states."""
     our, their = World(rg), World(torch)
     program = []
 

@@ -4,7 +4,7 @@ from .adapter import in_thread, leaf, outcome, parity
 
 
 def made_inside(m, *values):
-    """A tensor of inference mode."""
+    """Return a tensor created in inference mode."""
     with m.inference_mode():
         return m.tensor([float(v) for v in values])
 

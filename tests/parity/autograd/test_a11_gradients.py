@@ -89,7 +89,7 @@ def test_the_gradient_that_is_passed_on_is_not_shared_with_the_leaf(m):
 
 
 def once(m, log):
-    """A Function whose backward has no derivative."""
+    """Return a Function whose backward has no derivative."""
 
     class Once(m.autograd.Function):
         @staticmethod

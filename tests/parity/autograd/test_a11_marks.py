@@ -70,7 +70,7 @@ def test_all_outputs_are_not_differentiable(m):
 
 
 def in_place(m, mark=True, returned=True):
-    """A Function that adds one to its input in place."""
+    """Return a Function that adds one to its input in place."""
 
     class Increment(m.autograd.Function):
         @staticmethod
@@ -204,7 +204,7 @@ def test_a_returned_input_without_gradients(m):
 
 
 def viewing(m):
-    """A Function that returns a view of its input."""
+    """Return a Function that returns a view of its input."""
 
     class Viewing(m.autograd.Function):
         @staticmethod

@@ -6,13 +6,13 @@ from .adapter import outcome, parity, refused, warned
 
 
 def inputs(m, count=1, dtype="float64"):
-    """Vectors of three elements that require gradients."""
+    """Return vectors of three elements that require grad."""
     values = [[0.5, 1.25, 2.0], [1.5, 0.75, 3.0], [2.5, 1.0, 0.25]]
     return tuple(m.tensor(v, dtype=getattr(m, dtype), requires_grad=True) for v in values[:count])
 
 
 def scaled(m, forward=1.0, backward=1.0):
-    """A Function that multiplies by one number, and its gradient by another."""
+    """Return a Function that multiplies by one factor, and its gradient by another."""
 
     class Scaled(m.autograd.Function):
         @staticmethod
@@ -41,7 +41,7 @@ CORRECT = {
 
 
 def assigned(m, x, y):
-    """A vector put together by assignment."""
+    """Build a vector by assignment."""
     out = m.zeros(4, dtype=m.float64)
     out[1:] = x
     out[0] = y[1] * y[2]
@@ -56,7 +56,7 @@ def test_correct_gradients_pass(m, name):
 
 
 def checks(m):
-    """Both of them."""
+    """Run both checks."""
     return m.autograd.gradcheck, m.autograd.gradgradcheck
 
 
@@ -183,7 +183,7 @@ def test_a_backward_that_is_not_deterministic(m):
 
 
 def two_outputs(m, of_nothing):
-    """A Function of two outputs whose backward, where neither has a gradient, returns what it is told."""
+    """Return a Function of two outputs whose backward, if both cotangents are None, returns the given value."""
 
     class TwoOutputs(m.autograd.Function):
         @staticmethod
@@ -331,7 +331,7 @@ def test_correct_derivatives_pass_in_both_modes_and_in_batches(m, name, fast):
 
 
 def triple(m, pull=lambda g: 3 * g, push=lambda t: 3 * t):
-    """A Function that multiplies by three, with these derivatives."""
+    """Return a Function that multiplies by three, with these derivatives."""
 
     class Triple(m.autograd.Function):
         @staticmethod

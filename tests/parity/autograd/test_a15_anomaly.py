@@ -10,19 +10,19 @@ from .adapter import leaf, outcome, parity, warned
 
 @pytest.fixture(autouse=True)
 def _quiet_numpy():
-    """NumPy warns of the root of a negative number, PyTorch does not."""
+    """Silence NumPy, which warns of the root of a negative number; PyTorch does not."""
     with np.errstate(all="ignore"):
         yield
 
 
 def bad_square_root(m):
-    """A vector whose gradient is NaN: the root of a negative number."""
+    """Return a vector whose gradient is NaN: the root of a negative number."""
     x = leaf(m, -1, 4)
     return x, (x.sqrt() * m.tensor([0.0, 1.0])).sum()
 
 
 def quiet(action, *facts):
-    """The outcome of a call whose warnings are of no interest."""
+    """Return the outcome of a call, ignoring its warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return outcome(action, *facts)

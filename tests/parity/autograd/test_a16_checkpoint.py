@@ -207,7 +207,7 @@ def test_reading_a_saved_value_recomputes_each_time(m):
 
 
 def late(log):
-    """A function with work after the last value that is saved."""
+    """Return a function with work after the last saved tensor."""
 
     def f(x):
         log.append("start")

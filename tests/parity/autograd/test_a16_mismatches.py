@@ -9,7 +9,7 @@ from .checkpoints import BOTH, block, counted, cube, run
 
 
 def changing(first, then):
-    """A function that does one thing the first time and another later."""
+    """Return a function that does something else after its first call."""
     f = counted(lambda x: (first if f.calls == 1 else then)(x))
     return f
 

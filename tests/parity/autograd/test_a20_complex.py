@@ -9,18 +9,18 @@ W = [1 - 1j, 2 + 0.5j, -0.5 - 0.75j]
 
 
 def parts(value):
-    """A complex or real tensor as pairs of real and imaginary parts, without the signs of zeros."""
+    """Return a complex or real tensor as pairs of real and imaginary parts, without the signs of zeros."""
     flat = value.detach().reshape(-1).tolist()
     return [[data(complex(v).real + 0.0), data(complex(v).imag + 0.0)] for v in flat]
 
 
 def leaves(m, *lists, dtype="complex128"):
-    """Tensors that require gradients."""
+    """Return tensors that require grad."""
     return [m.tensor(values, dtype=getattr(m, dtype), requires_grad=True) for values in lists]
 
 
 def ascent(m, f, *lists):
-    """The value of f and its gradients, from a cotangent that differs in each part of each element."""
+    """Return the value of f and its gradients, from a cotangent that differs in each part of each element."""
     inputs = leaves(m, *lists)
     out = f(m, *inputs)
     out.backward(cotangent(m, out))
@@ -28,7 +28,7 @@ def ascent(m, f, *lists):
 
 
 def cotangent(m, out):
-    """Numbers of the kind of out, each different."""
+    """Return different values in the dtype of out."""
     numbers = [k + (0.5j - k * 0.25j if out.is_complex() else 0) for k in range(1, out.numel() + 1)]
     return m.tensor(numbers, dtype=out.dtype).reshape(out.shape)
 
@@ -74,7 +74,7 @@ ONE = {
 
 
 def assigned(z):
-    """A vector with one element written over."""
+    """Return a vector with one element overwritten."""
     out = z * 1
     out[0] = out[1].clone() * z[2]
     return out

@@ -9,7 +9,7 @@ from .adapter import data, in_thread, leaf, outcome, parity
 
 
 def all_at_once(actions):
-    """Start the calls together, each in a thread of its own, and give their answers in order."""
+    """Start the calls together, each in a thread of its own, and return their results in order."""
     barrier = threading.Barrier(len(actions))
 
     def run(action):

@@ -5,7 +5,7 @@ import torch
 
 # Operators whose PyTorch counterpart is called in another way: (torch's inputs, params) -> result.
 def _spread(function):
-    """`var` and `std`, whose PyTorch signatures do not take `unbiased` and `correction` together."""
+    """Call `var` and `std`, whose PyTorch signatures do not take `unbiased` and `correction` together."""
 
     def call(x, dim, unbiased, keepdim, correction):
         if isinstance(dim, bool):
@@ -16,7 +16,7 @@ def _spread(function):
 
 
 def _prod(x, dim, keepdim, dtype):
-    """PyTorch multiplies along one dimension at a time."""
+    """Multiply along one dimension at a time, as PyTorch requires."""
     for d in range(x.ndim) if dim is None else sorted({d % x.ndim for d in dim}):
         x = x.prod(d, keepdim=True, dtype=dtype)
     return x if keepdim else x.squeeze(dim) if dim is not None else x.reshape(())

@@ -7,7 +7,7 @@ DIAGONAL = "PyTorch's gradient has imaginary parts on the diagonal, where A has 
 
 
 def _signs(theirs, reference):
-    """1 or -1 for each column, as if both were the same but for signs."""
+    """Return 1 or -1 for each column, assuming that both agree up to signs."""
     array = theirs.detach().numpy()
     return torch.tensor(np.sign((array * reference).sum(-2, keepdims=True)))
 
@@ -31,13 +31,13 @@ def _older_svd(x, some, compute_uv):
 
 
 def _lu(A, pivot):
-    """On the CPU PyTorch always pivots; the samples without need none."""
+    """Call lu; on the CPU PyTorch always pivots, but the samples without pivoting need none."""
     P, L, U = torch.linalg.lu(A)
     return P if pivot else P.new_zeros(0), L, U
 
 
 def _qr(A, mode):
-    """Mode "r" has no derivative in PyTorch."""
+    """Call qr; mode "r" has no derivative in PyTorch."""
     Q, R = torch.linalg.qr(A, "reduced" if mode == "r" else mode)
     return (Q.new_zeros(0) if mode == "r" else Q), R
 

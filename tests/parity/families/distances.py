@@ -4,7 +4,7 @@ import torch
 
 
 def _cdist(x1, x2, p, compute_mode):
-    """The definition: PyTorch's own has no second derivative."""
+    """Compute cdist by its definition: PyTorch's function has no second derivative."""
     return torch.linalg.vector_norm(x1[..., :, None, :] - x2[..., None, :, :], p, -1)
 
 

@@ -4,7 +4,7 @@ import torch
 
 
 def _ldl_solve(LD, pivots, B, hermitian):
-    """PyTorch reads past the end of pivots that are to be broadcast."""
+    """Call ldl_solve with pivots expanded; PyTorch reads out of bounds when they broadcast."""
     lead = torch.broadcast_shapes(LD.shape[:-2], B.shape[:-2])
     LD, B = (x.detach().expand(*lead, *x.shape[-2:]) for x in (LD, B))
     return torch.linalg.ldl_solve(LD, pivots.expand(*lead, -1).contiguous(), B, hermitian=hermitian)

@@ -4,7 +4,7 @@ import torch
 
 
 def _cond(A, p):
-    """PyTorch's own fails in second order, where it writes into the inverse."""
+    """Compute cond by its definition; PyTorch's fails in second order, where it writes into the inverse."""
     if p in (None, 2, -2):
         return torch.linalg.cond(A, p)
     return torch.linalg.matrix_norm(A, p) * torch.linalg.matrix_norm(torch.linalg.inv(A), p)

@@ -4,13 +4,13 @@ import torch
 
 
 def _clamp(x, low, high):
-    """PyTorch takes two numbers or two tensors."""
+    """Call clamp; PyTorch takes two numbers or two tensors."""
     bounds = [None if b is None else torch.as_tensor(b, dtype=x.dtype) for b in (low, high)]
     return torch.clamp(x, *bounds)
 
 
 def _to(x, dtype):
-    """PyTorch warns where it drops imaginary parts."""
+    """Call to; PyTorch warns where it drops imaginary parts."""
     return (x.real if x.is_complex() and not dtype.is_complex else x).to(dtype)
 
 

@@ -4,12 +4,12 @@ from torch.nn import functional
 
 
 def plain(value):
-    """One number for one-tuples, which PyTorch refuses here."""
+    """Return a number for one-tuples, which PyTorch refuses here."""
     return value[0] if isinstance(value, tuple) and len(value) == 1 else value
 
 
 def lp_pool(function, ndim):
-    """PyTorch wants an integer for each dimension, or an integer."""
+    """Call lp_pool; PyTorch requires an integer for each dimension, or an integer."""
 
     def call(x, norm_type, kernel_size, stride, ceil_mode):
         kernel = plain(kernel_size)

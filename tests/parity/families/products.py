@@ -4,7 +4,7 @@ import torch
 
 
 def _cross(x, other, dim):
-    """Without the warning that a missing `dim` gives."""
+    """Call cross without the warning that a missing `dim` gives."""
     return torch.linalg.cross(*torch.broadcast_tensors(x, other), dim=x.shape.index(3) if dim is None else dim)
 
 

@@ -4,7 +4,7 @@ import torch
 
 
 def _gradient(x, spacing, dim, edge_order):
-    """PyTorch works out the weights of the neighbours in the dtype of the coordinates."""
+    """Call gradient; PyTorch computes the weights of the neighbors in the dtype of the coordinates."""
     real = x.abs().dtype
     if isinstance(spacing, list):
         spacing = [s.to(real) if isinstance(s, torch.Tensor) else s for s in spacing]

@@ -4,12 +4,12 @@ import torch
 
 
 def _cut(src, index):
-    """src as far as the index reaches: PyTorch has no gradient for the rest."""
+    """Return src as far as the index reaches: PyTorch has no gradient for the rest."""
     return src[tuple(map(slice, index.shape))] if isinstance(src, torch.Tensor) else src
 
 
 def _scatter(x, dim, index, src, value, reduce):
-    """With reduce=, PyTorch has no gradient for src."""
+    """Call scatter; with reduce=, PyTorch has no gradient for src."""
     if reduce is None:
         return torch.scatter(x, dim, index, _cut(src, index))
     return torch.scatter_reduce(x, dim, index, src, {"add": "sum", "multiply": "prod"}[reduce])

@@ -11,7 +11,7 @@ def scaled(m):
 
 
 def structure(m):
-    """A function of a tree to a tree."""
+    """Return a function from trees to trees."""
     return lambda d: {"sum": d["a"] + d["b"][0], "rest": (d["b"][1] * 2, [d["a"].sum()])}
 
 
@@ -212,7 +212,7 @@ MISUSE = {
 
 
 def drawn(m, randomness, f=None, *, size=(4, 3), alike=()):
-    """The shape of what was drawn, and which examples drew the same."""
+    """Return the shape of the samples, and which examples have the same."""
     m.manual_seed(0)
     draw = f or (lambda v: m.rand(3) + 0 * v)
     with warnings.catch_warnings():
@@ -298,7 +298,7 @@ OPERATORS = {
 
 
 def of_operators(cases):
-    """Each by vmap over a batch, and its gradient example by example."""
+    """Run each operator by vmap over a batch, and its gradient example by example."""
 
     def scalar(value):
         values = value if isinstance(value, tuple) else (value,)

@@ -4,7 +4,7 @@ import numpy as np
 
 
 def x(m, *shape, seed=1, dtype="float64"):
-    """Random numbers between -1 and 1."""
+    """Return random values between -1 and 1."""
     values = np.random.default_rng(seed).uniform(-1, 1, shape)
     if dtype.startswith("complex"):
         values = values + 1j * np.random.default_rng(seed + 100).uniform(-1, 1, shape)
@@ -12,15 +12,15 @@ def x(m, *shape, seed=1, dtype="float64"):
 
 
 def whole(m, *shape, dtype="int64"):
-    """Whole numbers from 0."""
+    """Return integers from 0."""
     return m.arange(int(np.prod(shape)), dtype=getattr(m, dtype)).reshape(shape)
 
 
 def cube(v):
-    """A scalar function."""
+    """Compute a scalar function."""
     return (v**3).sum()
 
 
 def bent(m):
-    """A function of a vector that mixes its elements."""
+    """Compute a function of a vector that mixes its elements."""
     return lambda v: m.sin(v) * v.sum() + v[0] * v

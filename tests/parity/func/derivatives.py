@@ -190,7 +190,7 @@ def captured_written(m):
 
 
 def pulled(m, f, *primals, seed=5):
-    """The output and what random cotangents are pulled back to."""
+    """Return the output and the vjp of random cotangents."""
     out, pull = m.func.vjp(f, *primals)
     return out, pull(x(m, *out.shape, seed=seed, dtype=str(out.dtype).removeprefix("torch.")))
 

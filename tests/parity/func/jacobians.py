@@ -9,7 +9,7 @@ def outer(a, b):
 
 
 def both_ways(name, case):
-    """A case of either Jacobian."""
+    """Return a case of either Jacobian."""
     return {f"{kind} {name}": lambda m, kind=kind: case(m, getattr(m.func, kind)) for kind in ("jacrev", "jacfwd")}
 
 

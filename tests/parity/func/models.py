@@ -6,7 +6,7 @@ from .common import whole, x
 
 
 def filled(m, model):
-    """The model in float64, its parameters filled with the same numbers in either library."""
+    """Return the model in float64, with the same parameter values in either library."""
     model = model.double()
     with m.no_grad():
         for i, p in enumerate(model.parameters()):
@@ -22,12 +22,12 @@ def net(m, sizes=(3, 5, 2)):
 
 
 def state(m, model):
-    """Its parameters as other numbers."""
+    """Return its parameters with other values."""
     return {name: x(m, *p.shape, seed=40 + i) for i, (name, p) in enumerate(model.named_parameters())}
 
 
 def counting(m):
-    """A module that replaces one buffer, and writes into another."""
+    """Return a module that replaces one buffer, and writes to another."""
 
     class Counting(m.nn.Module):
         def __init__(self):
@@ -47,7 +47,7 @@ def counting(m):
 
 
 def tied(m):
-    """A module in which one weight has two names."""
+    """Return a module in which one weight has two names."""
 
     class Tied(m.nn.Module):
         def __init__(self):
@@ -67,7 +67,7 @@ def call(m, model, *args, **kwargs):
 
 
 def counted(m, given, **kwargs):
-    """What a call of the counting module leaves in the dicts, and in the module."""
+    """Return the state of the dicts, and of the module, after a call of the counting module."""
     model = counting(m)
     try:
         out = call(m, model, given, (x(m, 2), kwargs.pop("fail", False)), **kwargs)
@@ -145,7 +145,7 @@ CALLS = {
 
 
 def buffers_in_vmap(m):
-    """Statistics that a stack of models writes into."""
+    """Update statistics in a stack of models."""
     models = [counting(m), counting(m)]
     params, given = stacked(m, models)
     out = m.func.vmap(lambda p, b, v: call(m, models[0], {**p, **b}, v))(params, given, x(m, 2, 2))
@@ -249,7 +249,7 @@ def attention(m):
 
 
 def maml(m, steps, second_order=True):
-    """Gradients of the losses after some steps on each task, summed over tasks."""
+    """Return gradients of the losses after some steps on each task, summed over tasks."""
     model = net(m, (1, 4, 1))
     v, t = x(m, 5, 6, 1, seed=30), x(m, 5, 6, 1, seed=31)
 
@@ -269,7 +269,7 @@ def maml(m, steps, second_order=True):
 
 
 def fisher(m):
-    """Jacobians of a model for each example, and their products: the empirical tangent kernel."""
+    """Return Jacobians of a model for each example, and their products: the empirical tangent kernel."""
     model = net(m)
 
     def one(params, v):

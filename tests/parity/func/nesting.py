@@ -48,7 +48,7 @@ SEVEN = {**SIX, "hessian": _hessian}
 
 
 def nested(transforms):
-    """The case of transforms, the outermost first, on all functions."""
+    """Return the case of transforms, the outermost first, on all functions."""
 
     def case(m):
         found = []

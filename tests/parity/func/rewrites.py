@@ -4,7 +4,7 @@ from .common import x
 
 
 def rewritten(m, f, *args, **kwargs):
-    """What a functionalized function returns, and its arguments afterwards."""
+    """Return the results of a functionalized function, and its arguments afterwards."""
     return m.func.functionalize(f, **kwargs)(*args), args
 
 

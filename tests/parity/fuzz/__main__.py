@@ -14,7 +14,7 @@ from .generate import CORE, KINDS
 
 
 def main() -> int:
-    """Run programs until the time is over, print what differs, and count; 1 if a difference is not exempt."""
+    """Run programs until the time is over, print differences, and count; return 1 if one is not exempt."""
     given = arguments()
     torch.set_num_threads(1)
     end, tried, counts, coverage = time.monotonic() + given.seconds, 0, Counter(), Coverage()
@@ -36,7 +36,7 @@ def main() -> int:
 
 
 def arguments() -> argparse.Namespace:
-    """Return what the command line says."""
+    """Return the parsed command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.parity.fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--seed", type=int, default=date.today().toordinal() * 1_000_000, help="of the first program")

@@ -20,7 +20,7 @@ ROUNDING = {"float64": 1e-15, "complex128": 1e-15, "float32": 1e-6, "complex64":
 
 
 def difference(theirs: torch.Tensor, ours: Any, coarsest: str = "") -> str | None:
-    """Say in what two tensors differ; where only the rounding does, ours takes over PyTorch's values."""
+    """Return how two tensors differ; if only by rounding, ours is set to PyTorch's values."""
     if not isinstance(ours, rg.Tensor):
         return f"a tensor, ours {type(ours).__name__}"
     if theirs.shape != ours.shape:
@@ -38,11 +38,11 @@ def difference(theirs: torch.Tensor, ours: Any, coarsest: str = "") -> str | Non
 def values_differ(
     a: np.ndarray, b: np.ndarray, noise: np.ndarray | float = 0.0, follow: bool = False, coarsest: str = ""
 ) -> str | None:
-    """Say where values differ, relative to the largest finite one, by more than the noise; `follow` copies `a` to `b`.
+    """Return where values differ, relative to the largest finite one, beyond the noise; `follow` copies `a` to `b`.
 
-    `coarsest` is the dtype of the least digits that the values were computed with, if it is not their own.  Copied
-    values keep two runs together: an operator answers for its own rounding only, and jumps, ties and comparisons
-    fall alike in both.
+    `coarsest` is the least precise dtype used to compute the values, if not their own.  Copied
+    values keep two runs together: an operator is responsible for its own rounding only, and jumps, ties and comparisons
+    have the same result in both.
     """
     if a.tobytes() == b.tobytes():
         return None
@@ -76,7 +76,7 @@ def _parts(a: np.ndarray, b: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def gradients(machine: Machine, results: list[int], leaves: list[int]) -> list:
-    """Return the gradients of results with respect to leaves, which have these numbers."""
+    """Return the gradients of results with respect to leaves, given by their numbers."""
     if not leaves or not results:
         return [None] * len(leaves)
     outs, leaves = [machine.v[i] for i in results], [machine.v[i] for i in leaves]
@@ -85,12 +85,12 @@ def gradients(machine: Machine, results: list[int], leaves: list[int]) -> list:
 
 
 def moderate(values: np.ndarray) -> bool:
-    """Whether a gradient of these values is a number and not the end of one's range."""
+    """Return whether a gradient of these values is finite and not at the limit of its range."""
     return bool(np.isfinite(values).all() and np.abs(values).max(initial=0.0) < 1e4)
 
 
 def compare_gradients(theirs: Machine, ours: Machine) -> str | None:
-    """Say in what the gradients of the leaves differ, or that only one library computes them."""
+    """Return how the gradients of the leaves differ, or that only one library computes them."""
     leaves, results = theirs.leaves(), theirs.results()
     plain = [i for i in results if moderate(theirs.v[i].numpy(force=True))]
     others = [i for i in results if i not in plain]
@@ -117,12 +117,12 @@ def _compare(theirs: Machine, ours: Machine, results: list[int], leaves: list[in
 
 
 def coarsest_of(dtypes: Collection[str]) -> str:
-    """Return the floating dtype of the least digits; float64 counts as none."""
+    """Return the least precise floating dtype; "" for float64."""
     return next((d for d in ("float16", "complex64", "float32") if d in dtypes), "")
 
 
 def gradients_differ(leaves: list[int], expected: list, found: list, noise: list, coarsest: str = "") -> str | None:
-    """Say in what lists of gradients of the leaves differ, by more than the noise and `coarsest`'s rounding."""
+    """Return how lists of gradients of the leaves differ, by more than the noise and `coarsest`'s rounding."""
     for i, a, b, n in zip(leaves, expected, found, noise, strict=True):
         if (a is None) != (b is None):
             theirs = "none" if a is None else "one" if a.any() else "zeros"
@@ -133,10 +133,10 @@ def gradients_differ(leaves: list[int], expected: list, found: list, noise: list
 
 
 def noise_of(theirs: Machine, results: list[int], leaves: list[int], expected: list) -> list:
-    """Return by how much PyTorch's own gradients move when every cotangent on the way is rounded a little otherwise.
+    """Return by how much PyTorch's own gradients change when every intermediate cotangent is rounded differently.
 
     Hooks multiply the gradient of each result by 1 + a few roundings of its dtype: a gradient that cancels to less
-    than its terms' rounding moves, one that is computed by a wrong formula does not.
+    than its terms' rounding changes, one that is computed by a wrong formula does not.
     """
     handles = []
     for number in theirs.results():

@@ -24,7 +24,7 @@ class Coverage:
             self.names.update(name for symbol, name in SYMBOLS.items() if symbol in line)
 
     def missing(self) -> list[str]:
-        """Return the differentiable operators of PyTorch's names that did not occur."""
+        """Return the differentiable operators with PyTorch's names that did not occur."""
         return sorted(name for name in wanted() if not any(self.names[n] for n in _spellings(name)))
 
     def __str__(self) -> str:
@@ -34,7 +34,7 @@ class Coverage:
 
 
 def wanted() -> list[str]:
-    """Return the differentiable operators that PyTorch has under a name of ours."""
+    """Return the differentiable operators that PyTorch has under the same name."""
     from .operators import counterparts
 
     return [n for n in counterparts() if registry[n].differentiable or registry[n].composite]

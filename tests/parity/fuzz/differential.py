@@ -26,19 +26,19 @@ WRITE_REFUSED = re.compile(
 
 @dataclass
 class Difference:
-    """Where two runs of a program part."""
+    """The line at which two runs of a program differ."""
 
     lines: list[str]
     message: str
 
     def __str__(self) -> str:
-        """Return the program, and what differs after it."""
+        """Return the program, and the difference after it."""
         return "\n".join([*self.lines, f"# {self.message}"])
 
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Leave out warnings; both libraries have their default state again afterwards."""
+    """Suppress warnings; restore the default state of both libraries afterwards."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
@@ -55,7 +55,7 @@ class Run:
         self.replay([])
 
     def line(self, line: str) -> str | None:
-        """Run one line in both; returns what differs.  A line that both refuse is left out of the program."""
+        """Run one line in both; return the difference.  A line that both refuse is removed from the program."""
         message = step(self.theirs, self.ours, line)
         if message == SKIPPED:
             if CHANGES.search(line):  # a refused call may have changed something before it was refused
@@ -65,14 +65,14 @@ class Run:
         return message
 
     def replay(self, lines: list[str]) -> None:
-        """Begin again, with these lines."""
+        """Restart, with these lines."""
         self.theirs, self.ours = Machine(torch), Machine(rg)
         self.done: list[str] = []
         for line in lines:
             self.line(line)
 
     def all(self, lines: Iterable[str]) -> Difference | None:
-        """Run lines and compare the gradients; returns the first difference, with the lines that led there."""
+        """Run lines and compare the gradients; return the first difference, with the lines before it."""
         with quietly():
             found = next((m for line in lines if (m := self.line(line)) is not None), None)
             message = found or compare_gradients(self.theirs, self.ours)
@@ -80,12 +80,12 @@ class Run:
 
 
 def run(lines: Iterable[str]) -> Difference | None:
-    """Run a program in both libraries; returns the first difference, with the lines that led there."""
+    """Run a program in both libraries; return the first difference, with the lines before it."""
     return Run().all(lines)
 
 
 def step(theirs: Machine, ours: Machine, line: str) -> str | None:
-    """Run one line in both; returns what differs."""
+    """Run one line in both; return the difference."""
     refused = theirs.execute(line)
     if refused is not None:
         return refused_alike(refused, ours, line)
@@ -98,7 +98,7 @@ def step(theirs: Machine, ours: Machine, line: str) -> str | None:
 
 
 def refused_alike(refused: Exception, ours: Machine, line: str) -> str | None:
-    """Say that ours accepts a write that PyTorch refuses; other lines that PyTorch refuses are left out."""
+    """Report that ours accepts a write that PyTorch refuses; other lines that PyTorch refuses are removed."""
     if not WRITE.search(line) or not WRITE_REFUSED.search(str(refused)):
         return SKIPPED
     refusal = ours.execute(line)
@@ -108,7 +108,7 @@ def refused_alike(refused: Exception, ours: Machine, line: str) -> str | None:
 
 
 def states_differ(theirs: Machine, ours: Machine, line: str) -> str | None:
-    """Say in which tensors the libraries differ after a line: a write changes views too, backward gradients."""
+    """Return the tensors that differ after a line: a write changes views too, backward gradients."""
     written = re.search(r"_\(|out=", line) or not re.match(r"v\[\d+\] = ", line)
     seen = list(theirs.v) if written else [next(reversed(theirs.v))] if theirs.v else []
     for i in seen:
@@ -118,7 +118,7 @@ def states_differ(theirs: Machine, ours: Machine, line: str) -> str | None:
 
 
 def digits(theirs: Machine, line: str) -> str:
-    """Return the dtype of the least digits among the tensors that a line names, and among its conversions."""
+    """Return the least precise dtype among the tensors that a line names, and among its conversions."""
     dtypes = {str(theirs.v[int(i)].dtype)[6:] for i in re.findall(r"v\[(\d+)\]", line) if int(i) in theirs.v}
     if "out=" in line and any(not t.is_floating_point() for t in theirs.v.values()):  # integers become float32
         dtypes.add("float32")
@@ -126,7 +126,7 @@ def digits(theirs: Machine, line: str) -> str:
 
 
 def leaf_gradients_differ(theirs: Machine, ours: Machine) -> str | None:
-    """Say in which `.grad` the libraries differ."""
+    """Return the `.grad` that differ between the libraries."""
     for i, tensor in theirs.v.items():
         a, b = grad_of(tensor), grad_of(ours.v[i])
         if (a is None) != (b is None):

@@ -201,7 +201,7 @@ EXEMPT: dict[tuple[str, str], str] = {
 
 
 def of_gradients(found: Difference) -> bool:
-    """Whether the fault may be in any line of the program; other differences are in the last."""
+    """Return whether the fault may be in any line of the program; other differences are in the last."""
     return re.search(r"gradient|backward|grad:", found.message) is not None or "autograd.grad" in found.lines[-1]
 
 

@@ -50,7 +50,7 @@ def _lines(generator: Generator, both: Run) -> Iterator[str]:
 def _alike(both: Run) -> Iterator[str]:
     """Yield a line that copies the latest tensor if the two libraries laid it out in different orders.
 
-    So a difference in layout is told where it arises, and not again by every view of that tensor.
+    So a difference in layout is reported where it arises, and not again for every view of that tensor.
     """
     number, theirs = next(reversed(both.theirs.v.items()))
     ours = both.ours.v.get(number)
@@ -66,7 +66,7 @@ def _layout(tensor: Any) -> list[tuple[int, int]]:
 
 
 def _gradient_differences(both: Run, left: int) -> Iterator[Judged]:
-    """Yield what differs in the gradients of all results; after an allowed one, without its last line."""
+    """Yield differences in the gradients of all results; after an allowed one, without its last line."""
     while left and (message := compare_gradients(both.theirs, both.ours)) is not None:
         found, reason = _judged(both.done, message)
         yield found, reason
@@ -77,7 +77,7 @@ def _gradient_differences(both: Run, left: int) -> Iterator[Judged]:
 
 
 def _judged(lines: list[str], message: str) -> Judged:
-    """Return a difference, shrunk where the whole program does not tell that it is allowed."""
+    """Return a difference, shrunk if the whole program does not show whether it is allowed."""
     found = Difference(list(lines), message)
     if not of_gradients(found) and (reason := exempted(found)):
         return found, reason

@@ -41,7 +41,7 @@ STATEMENT_KINDS = [kind for _, kind in STATEMENTS]
 
 
 class Generator(Picker):
-    """Writes lines that suit the tensors that a program has so far, as PyTorch made them."""
+    """Write lines that suit the current tensors of a program, as PyTorch computed them."""
 
     def __init__(self, seed: int, kinds: list[tuple[float, Kind]] = KINDS) -> None:
         super().__init__(seed)
@@ -49,7 +49,7 @@ class Generator(Picker):
         self.ends = np.cumsum([weight for weight, _ in kinds]) / sum(weight for weight, _ in kinds)
 
     def leaves(self) -> Iterator[str]:
-        """Yield lines that make the tensors a program begins with."""
+        """Yield lines that make the initial tensors of a program."""
         for i in range(self.between(2, 4)):
             sizes = (1, 2, 3, 2, 3) if self.chance(0.9) else (0, 1, 2)
             shape = tuple(self.pick(sizes) for _ in range(self.between(0, 3)))
@@ -62,7 +62,7 @@ class Generator(Picker):
         return literal(values) + grad
 
     def line(self, v: Tensors) -> str:
-        """Return a line that makes a new tensor of those in `v`, or changes them."""
+        """Return a line that makes a new tensor from those in `v`, or changes them."""
         kind = self.kinds[int(np.searchsorted(self.ends, self.rng.random()))]
         made = kind(self, v)
         return made if kind in STATEMENT_KINDS else f"v[{max(v) + 1}] = {made}"

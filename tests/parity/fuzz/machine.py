@@ -38,7 +38,7 @@ class Machine:
         self.names = {"L": library, "v": self.v, "nan": float("nan"), **names}
 
     def execute(self, line: str) -> Exception | None:
-        """Run one line; returns the exception with which the library refuses it."""
+        """Run one line; return the exception with which the library refuses it."""
         try:
             exec(compiled(line), self.names)
         except KeyError as error:
@@ -66,7 +66,7 @@ def weights(library: Any, tensor: Any) -> Any:
 
 
 def total(library: Any, tensor: Any) -> Any:
-    """Return a real number that depends on all elements, each with a weight of its own."""
+    """Return a real number that depends on all elements, each with a different weight."""
     if not tensor.is_complex() and not tensor.is_floating_point():
         tensor = tensor.to(library.float64)
     weighted = (tensor * weights(library, tensor)).sum()
@@ -82,7 +82,7 @@ def grad_of(tensor: Any) -> Any:
 
 
 def recorded(tensor: Any) -> str:
-    """Return the state of a tensor in the graph; views that were returned together refuse to tell after a write."""
+    """Return the state of a tensor in the graph; views that were returned together refuse it after a write."""
     try:
         return f"{tensor.requires_grad}, leaf {tensor.is_leaf}"
     except RuntimeError:

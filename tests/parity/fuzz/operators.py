@@ -25,7 +25,7 @@ DETERMINED = {"linalg.eigh": 0, "linalg.svd": 1, "svd": 1, "linalg.inv_ex": 0}
 
 @cache
 def counterparts() -> dict[str, list[str]]:
-    """Return where both libraries have an operator: its names, after `L.`."""
+    """Return the attribute paths, after `L.`, under which both libraries have an operator."""
     left_out = merged("parity.families", "NO_COUNTERPART")
     found = {}
     for name, op in registry.items():
@@ -38,7 +38,7 @@ def counterparts() -> dict[str, list[str]]:
 
 
 def _paths(name: str) -> list[str]:
-    """Return where both libraries have a name; other namespaces of PyTorch have older forms of its layers."""
+    """Return the paths of a name in both libraries; other namespaces of PyTorch have older forms of its layers."""
     both = [p for p in (f"nn.functional.{name}", name, f"Tensor.{name}") if all(map(callable, _members(p)))]
     return both[:1] if both and both[0].startswith("nn.") else both
 
@@ -109,7 +109,7 @@ def _fitting(v: Tensors, name: str, value: rg.Tensor) -> list[int]:
 
 
 def literal(values: np.ndarray) -> str:
-    """Return the text that makes a tensor of these values, rounded."""
+    """Return the source text of a tensor with these values, rounded."""
     rounded = np.round(values, 3) if values.dtype.kind in "fc" else values
     if values.size:
         return f"L.tensor({rounded.tolist()}, dtype=L.{values.dtype})"

@@ -11,7 +11,7 @@ Tensors = dict[int, torch.Tensor]
 
 
 class Picker:
-    """A seeded source of tensors' numbers, dimensions, Python numbers and keys."""
+    """A seeded source of tensor numbers, dimensions, Python numbers and keys."""
 
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
@@ -72,7 +72,7 @@ class Picker:
         return [self.between(-max(size, 1), max(size, 1) - 1) for _ in range(count)]
 
     def key(self, x: torch.Tensor, distinct: bool = False) -> str:
-        """Return the text of a key for a tensor; a distinct one names no element twice."""
+        """Return the text of a key for a tensor; a distinct one selects no element twice."""
         count = self.pick((1, 2, 2, 3))
         parts = [self._part(int(size), count, distinct) for size in x.shape[: self.between(1, max(x.ndim, 1))]]
         if self.chance(0.2):
@@ -91,10 +91,10 @@ class Picker:
 
 
 def broadcasts(a: torch.Size, b: torch.Size) -> bool:
-    """Whether two shapes broadcast."""
+    """Return whether two shapes broadcast."""
     return all(m == n or 1 in (m, n) for m, n in zip(a[::-1], b[::-1], strict=False))
 
 
 def broadcasts_to(a: torch.Size, b: torch.Size) -> bool:
-    """Whether the first shape broadcasts to the second."""
+    """Return whether the first shape broadcasts to the second."""
     return len(a) <= len(b) and all(m in (1, n) for m, n in zip(a[::-1], b[::-1], strict=False))

@@ -9,12 +9,12 @@ USED = re.compile(r"v\[(\d+)\]")
 
 
 def kind_of(message: str) -> str:
-    """Return a message without its numbers: differences of one kind have one."""
+    """Return a message without its numbers: differences of one kind have the same one."""
     return re.sub(r"\b(nan|inf)\b|[-+.]?\d[-+0-9.ej]*|\(|\)", "#", message)[:60]
 
 
 def shrunk(found: Difference) -> Difference:
-    """Return the shortest program, found by leaving out lines, that has a difference of the same kind."""
+    """Return the shortest program, found by removing lines, that has a difference of the same kind."""
     best, size = _sliced(found), max(1, len(found.lines) // 4)
     while True:
         best, again = _without_parts(best, size)
@@ -27,7 +27,7 @@ def shrunk(found: Difference) -> Difference:
 
 
 def _sliced(found: Difference) -> Difference:
-    """Leave out the lines that the last one, or the differing tensor, does not depend on."""
+    """Remove the lines that the last one, or the differing tensor, does not depend on."""
     needed, lines = set(USED.findall(found.lines[-1])) | set(USED.findall(found.message)), []
     for line in reversed(found.lines):
         if needed & set(USED.findall(line)):
@@ -39,7 +39,7 @@ def _sliced(found: Difference) -> Difference:
 
 
 def _without_parts(best: Difference, size: int) -> tuple[Difference, bool]:
-    """Leave out parts of so many lines, the last first; returns the program, and whether any part could go."""
+    """Remove blocks of that many lines, the last first; return the program, and whether any block was removed."""
     again, end = False, len(best.lines)
     while end > 0:
         start = max(0, end - size)
@@ -51,7 +51,7 @@ def _without_parts(best: Difference, size: int) -> tuple[Difference, bool]:
 
 
 def _without_a_step(best: Difference) -> Difference | None:
-    """Leave out one line that makes a tensor of another, which then replaces it; None if none can go."""
+    """Remove one line that makes a tensor from another, which then replaces it; None if none can be removed."""
     for n in reversed(range(len(best.lines) - 1)):
         assigned = ASSIGNED.match(best.lines[n])
         sources = set(USED.findall(best.lines[n])) - {assigned[1]} if assigned else ()

@@ -39,7 +39,7 @@ def _call(p: Picker, v: Tensors, i: int) -> str:
 
 
 def source(v: Tensors, i: int, j: int) -> str:
-    """Return what is written to tensor i: tensor j, or a copy where PyTorch would write what it has still to read."""
+    """Return the value to write to tensor i: tensor j, or a copy where PyTorch would overwrite what it still reads."""
     one = v[i].untyped_storage().data_ptr() == v[j].untyped_storage().data_ptr()
     return f"v[{j}].clone()" if one and i != j else f"v[{j}]"
 

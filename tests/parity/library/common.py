@@ -13,24 +13,24 @@ numbers = itertools.count()
 
 
 def fresh():
-    """A name that nobody has."""
+    """Return an unused name."""
     return f"op{next(numbers)}"
 
 
 def newer(m, schema, kernel, mutates=(), **kwargs):
-    """An operator of the newer face."""
+    """Return an operator of the newer API."""
     return m.library.custom_op(f"{NAMESPACE}::{fresh()}", kernel, mutates_args=mutates, schema=schema, **kwargs)
 
 
 def with_formula(m, schema, kernel, backward, setup=None):
-    """One with a gradient formula."""
+    """Return one with a gradient formula."""
     op = newer(m, schema, kernel)
     op.register_autograd(backward, setup_context=setup)
     return op
 
 
 def older(m, schema, kernel=None, name=None):
-    """An operator of the older face: a prototype of the schema's arguments, and a kernel for the CPU."""
+    """Return an operator of the older API: a prototype of the schema's arguments, and a kernel for the CPU."""
     name = name or fresh()
     arguments = schema[1 : schema.index(") ->")].split(", ")
     scope = {}
@@ -45,7 +45,7 @@ def older(m, schema, kernel=None, name=None):
 
 
 def with_pair(m, schema, kernel, backward, save=lambda inputs, output: None, marks=None):
-    """One with the pair of save and backward."""
+    """Return one with the pair of save and backward."""
     op = older(m, schema, kernel)
     op.impl_save_for_backward()(save)
     op.impl_backward(output_differentiability=marks)(backward)
@@ -53,22 +53,22 @@ def with_pair(m, schema, kernel, backward, save=lambda inputs, output: None, mar
 
 
 def leaf(m, *values):
-    """A leaf that requires grad."""
+    """Return a leaf that requires grad."""
     return m.tensor(values, dtype=m.float64, requires_grad=True)
 
 
 def plain(m, *values):
-    """A tensor that does not."""
+    """Return a tensor that does not require grad."""
     return m.tensor(values, dtype=m.float64)
 
 
 def of_numpy(m, array):
-    """A tensor of an array."""
+    """Return a tensor of an array."""
     return m.from_numpy(np.ascontiguousarray(array))
 
 
 def keep(m):
-    """A setup_context that saves all tensors."""
+    """Save all tensors: a setup_context."""
 
     def setup_context(ctx, inputs, output):
         ctx.save_for_backward(*[x for x in inputs if isinstance(x, m.Tensor)])
@@ -77,7 +77,7 @@ def keep(m):
 
 
 def twice(make, *, retain):
-    """Two backward passes through the operator that `make` makes, whose graph the first one retains, or frees."""
+    """Run two backward passes through the operator that `make` makes; the first retains or frees its graph."""
 
     def case(m):
         x = leaf(m, 2.0)
@@ -90,7 +90,7 @@ def twice(make, *, retain):
 
 
 def hooked(make):
-    """What hooks of saved tensors see of the operator that `make` makes, and the gradient."""
+    """Return the calls of saved tensor hooks for the operator that `make` makes, and the gradient."""
 
     def case(m):
         seen = []

@@ -256,7 +256,7 @@ FORMULAS = {
 
 
 def calling(schema, *args, **kwargs):
-    """What a kernel gets of a call."""
+    """Return the arguments of a kernel for a call."""
 
     def case(m):
         seen = []

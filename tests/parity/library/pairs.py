@@ -8,7 +8,7 @@ THREE = "(Tensor x) -> (Tensor, Tensor, int)"
 
 
 def gradient(schema, kernel, backward, args, save=lambda inputs, output: None, marks=None, weight=3):
-    """The results of a call, and the gradients of the leaves among its arguments."""
+    """Return the results of a call, and the gradients of the leaves among its arguments."""
 
     def case(m):
         op = with_pair(m, schema, lambda *a: kernel(m, *a), lambda ctx, s, *g: backward(m, s, *g), save, marks)
@@ -60,7 +60,7 @@ def written(m):
 
 
 def returning(returned, schema="(Tensor x, Tensor[] ys, int n) -> Tensor", args=None):
-    """A backward pass whose formula returns that."""
+    """Run a backward pass whose formula returns that value."""
 
     def case(m):
         op = with_pair(m, schema, lambda x, *rest: x * 2, lambda ctx, saved, g: returned(m, g))
@@ -101,7 +101,7 @@ def kept(value):
 
 
 def zeros(pick):
-    """What arrives for outputs that nothing depends on."""
+    """Return the cotangents of unused outputs."""
 
     def case(m):
         seen = []

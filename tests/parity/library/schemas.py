@@ -30,7 +30,7 @@ BROKEN = [
 
 
 def defining(schema):
-    """Whether an operator can have that schema."""
+    """Return whether an operator can have that schema."""
 
     def case(m):
         name = fresh()
@@ -42,7 +42,7 @@ def defining(schema):
 
 
 class Scope:
-    """A library that goes at the end, in either."""
+    """A library that is removed at the end, in either."""
 
     def __init__(self, m, ns="parity_schemas", kind="FRAGMENT"):
         self.lib = m.library.Library(ns, kind)
@@ -55,7 +55,7 @@ class Scope:
 
 
 def annotated(**annotations):
-    """A function with these annotations, of the library's types; a value after the type is the default."""
+    """Return a function with these annotations, of the library's types; a value after the type is the default."""
 
     def make(m):
         types = {name: t(m) if callable(t) and not isinstance(t, type) else t for name, t in annotations.items()}

@@ -7,7 +7,7 @@ NS = "parity_scopes"
 
 
 def registered(key, **kwargs):
-    """An operator of a library with a kernel under a dispatch key."""
+    """Return an operator of a library with a kernel under a dispatch key."""
 
     def case(m):
         with Scope(m, NS) as lib:

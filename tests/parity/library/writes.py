@@ -84,7 +84,7 @@ def formula(m):
 
 
 def in_a_graph(m):
-    """Under a formula in the graph around it: what is written to needs no gradient."""
+    """Differentiate through a buffer that an operator with a formula wrote to; the buffer requires no grad."""
     x, buffer = leaf(m, 2.0), plain(m, 0.0)
     add_(m)(buffer, plain(m, 3.0))
     (x * buffer).sum().backward()
@@ -92,7 +92,7 @@ def in_a_graph(m):
 
 
 def lost(m):
-    """PyTorch's write is in no history: the derivative of what was written is lost."""
+    """Write through PyTorch, whose history omits the write: the derivative of the written value is lost."""
     x, y = leaf(m, 2.0), plain(m, 0.0)
 
     def kernel(x, y):

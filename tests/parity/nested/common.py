@@ -8,17 +8,17 @@ LENGTHS = (3, 1, 4)
 
 
 def rows(m, lengths=LENGTHS, width=4, seed=1):
-    """Components of these lengths."""
+    """Return components of these lengths."""
     return [x(m, n, width, seed=seed + i) for i, n in enumerate(lengths)]
 
 
 def nested(m, layout="jagged", lengths=LENGTHS, width=4, seed=1):
-    """A nested tensor of random numbers, of shape (components, j, width)."""
+    """Return a nested tensor of random values, of shape (components, j, width)."""
     return m.nested.nested_tensor(rows(m, lengths, width, seed), layout=getattr(m, layout))
 
 
 def ids(m, layout="jagged", most=5, lengths=LENGTHS):
-    """A nested tensor of whole numbers from 0 to below `most`, of shape (components, j)."""
+    """Return a nested tensor of integers from 0 to below `most`, of shape (components, j)."""
     parts = [m.arange(n) * 3 % most for n in lengths]
     return m.nested.nested_tensor(parts, layout=getattr(m, layout))
 
@@ -28,35 +28,35 @@ def functional(m):
 
 
 def twin(m, x):
-    """A nested tensor of other numbers, of the same sizes and layout but made by itself."""
+    """Return a nested tensor of other values, of the same sizes and layout but constructed separately."""
     return nested(m, "jagged" if x.layout == m.jagged else "strided", seed=9)
 
 
 def other(m, x):
-    """One of other sizes."""
+    """Return one of other sizes."""
     return nested(m, "jagged" if x.layout == m.jagged else "strided", lengths=(3, 2, 4), seed=9)
 
 
 def classes(m, x):
-    """Numbers of classes for each row."""
+    """Return a class for each row."""
     parts = [m.arange(n) * 3 % 4 for n in (3, 1, 4)]
     return m.nested.nested_tensor(parts, layout=x.layout)
 
 
 def told(value):
-    """An answer with nested tensors as lists of their components."""
+    """Return a result with nested tensors as lists of their components."""
     if isinstance(value, (tuple, list)):
         return type(value)(map(told, value)) if type(value) in (tuple, list) else tuple(map(told, value))
     return ["nested", *map(told, value.unbind())] if getattr(value, "is_nested", False) else value
 
 
 def answer(function, layout, m):
-    """What a function of the library and a nested tensor gives."""
+    """Return the result of a function of the library and a nested tensor."""
     return told(function(m, nested(m, layout)))
 
 
 def gradients(function, layout, m):
-    """The derivatives of the sum of the squares of the result, by each component."""
+    """Return the derivatives of the sum of the squares of the result, with respect to each component."""
     leaves = [part.requires_grad_() for part in rows(m)]
     out = function(m, m.nested.as_nested_tensor(leaves, layout=getattr(m, layout)))
     parts = out.unbind() if getattr(out, "is_nested", False) else [out]
@@ -65,17 +65,17 @@ def gradients(function, layout, m):
 
 
 def jagged(functions, of=answer):
-    """Cases of functions of the library and a nested tensor with one ragged dimension."""
+    """Return cases of functions of the library and a nested tensor with one ragged dimension."""
     return {name: partial(of, function, "jagged") for name, function in functions.items()}
 
 
 def strided(functions, names, of=answer):
-    """Cases in the layout for components of any shape, for which PyTorch has few operators: of those functions."""
+    """Return cases in the layout for components of any shape, for which PyTorch has few operators."""
     return {f"{name}, strided": partial(of, functions[name], "strided") for name in names}
 
 
 def plain(programs):
-    """Cases of functions of the library that make their nested tensors themselves."""
+    """Return cases of functions of the library that construct their nested tensors themselves."""
     return {name: partial(_told, program) for name, program in programs.items()}
 
 

@@ -68,7 +68,7 @@ DIFFERENTIATED = {
 
 
 def weights(function, layout, m):
-    """Derivatives by weights: of a function of the library, a nested tensor, and them."""
+    """Return derivatives with respect to weights: of a function of the library, a nested tensor, and them."""
     shapes, call = function
     leaves = [dense(m, *shape, seed=7 + i).requires_grad_() for i, shape in enumerate(shapes)]
     out = call(m, m.nested.nested_tensor(rows(m), layout=getattr(m, layout)), *leaves)

@@ -10,7 +10,7 @@ def attention(m, x, **options):
 
 
 def across(m, x):
-    """Attention to components of other lengths."""
+    """Compute attention to components of other lengths."""
     there = other(m, x).unflatten(-1, (2, 2)).transpose(1, 2)
     heads = x.unflatten(-1, (2, 2)).transpose(1, 2)
     return functional(m).scaled_dot_product_attention(heads, there, there).transpose(1, 2)

@@ -47,10 +47,10 @@ TOLERANCE = {"float64": 1e-9, "complex128": 1e-9, "float32": 1e-4, "complex64": 
 
 @dataclass
 class Report:
-    """What a sample showed: the aspects that were compared, and what differs in which of them.
+    """The results for a sample: the aspects that were compared, and the differences by aspect.
 
-    `closer` has the aspects in which PyTorch's numbers, of half or single precision, are further than ours from what
-    PyTorch computes in double precision.
+    `closer` has the aspects in which PyTorch's results, of half or single precision, are further than ours from
+    PyTorch's results in double precision.
     """
 
     tried: list[str] = field(default_factory=list)
@@ -58,7 +58,7 @@ class Report:
     differences: dict[str, str] = field(default_factory=dict)
 
     def check(self, aspect: str, compare: Callable[[], str | None]) -> None:
-        """Note whether an aspect differs; an exception is a difference too."""
+        """Record whether an aspect differs; an exception is a difference too."""
         self.tried.append(aspect)
         try:
             message = compare()
@@ -95,16 +95,16 @@ class Comparison:
 
     @cached_property
     def wide(self) -> Side:
-        """PyTorch's function with the sample in double precision."""
+        """Return PyTorch's function with the sample in double precision."""
         return self.make_wide()
 
     @cached_property
     def wide_gradients(self) -> tuple[list, list | None]:
-        """First and second gradients in PyTorch and double precision."""
+        """Return first and second gradients of PyTorch in double precision."""
         return gradients(self.wide)
 
     def is_exact(self, theirs: list, found: list) -> bool:
-        """Whether values that differ from PyTorch's, of a function of one tensor, are those that mpmath computes."""
+        """Return whether values of a function of one tensor that differ from PyTorch's agree with mpmath."""
         if self.name not in EXACT or len(self.theirs.tensors) != 1 or len(found) != 1:
             return False
         (x,), (expected,) = self.theirs.tensors, map(array, theirs)
@@ -114,7 +114,7 @@ class Comparison:
         return far_apart([torch.from_numpy(np.where(known, values, expected))], found, self.tolerance) is None
 
     def numbers(self, aspect: str, theirs: list, ours: Callable[[], list], again: Callable[[Side], list]) -> None:
-        """Compare tensors; what differs is compared with exact values, or with PyTorch's result in double precision."""
+        """Compare tensors; differing ones with exact values, or with PyTorch's result in double precision."""
 
         def compare() -> str | None:
             found = ours()
@@ -134,7 +134,7 @@ class Comparison:
         self.report.check(aspect, compare)
 
     def slopes(self, aspect: str, theirs: list, ours: Callable[[], list], again: Callable, along: Callable) -> None:
-        """Compare derivatives; those that differ are compared with difference quotients of PyTorch's function."""
+        """Compare derivatives; differing ones are compared with difference quotients of PyTorch's function."""
         self.numbers(aspect, theirs, ours, again)
         if aspect in self.report.differences and any(
             self.closer_to(quotients, allowed, theirs, ours, along) for quotients, allowed in QUOTIENTS.items()
@@ -143,7 +143,7 @@ class Comparison:
             self.report.closer.append(aspect)
 
     def closer_to(self, quotients: Callable, allowed: float, theirs: list, ours: Callable, along: Callable) -> bool:
-        """Whether our derivatives equal difference quotients in double precision, and PyTorch's are further away."""
+        """Return whether ours equal difference quotients in double precision, and PyTorch's are further away."""
         truth, refused = attempt(lambda: along(self.wide, quotients(self.wide)))
         own, refusal = attempt(lambda: along(self.ours, ours()))
         if refused or refusal or far_apart(truth, own, max(allowed, 10 * self.tolerance)):
@@ -151,14 +151,14 @@ class Comparison:
         return distance(truth, along(self.wide, theirs)) > 10 * max(distance(truth, own), allowed)
 
     def low_precision(self, theirs: list) -> bool:
-        """Whether an operand or a result has less than double precision."""
+        """Return whether an operand or a result has less than double precision."""
         tensors = [*self.theirs.tensors, *(t for t in theirs if t is not None)]
         return any(name_of(t.dtype) in ("float16", "float32", "complex64") for t in tensors)
 
     # ------------------------------------------------------------------------------------------------ results
 
     def results(self) -> None:
-        """Compare errors, values and what else is known of the results."""
+        """Compare errors, values and other properties of the results."""
         expected, refused = attempt(self.theirs)
         if any(isinstance(v, torch.Tensor) and v.dtype in UNAVAILABLE_DTYPES for v in flat(expected)):
             raise UnavailableError("a result of a dtype that NumPy lacks")
@@ -279,7 +279,7 @@ def present(gradients: list | None) -> list:
 
 
 def differing_errors(theirs: Exception | None, ours: Exception | None) -> str | None:
-    """Say whether only one of both refuses, or ours does so with an internal error."""
+    """Return whether only one library refuses, or ours does so with an internal error."""
     if theirs is None and ours is not None:
         return f"ours raises {type(ours).__name__}: {ours}"
     if theirs is not None and ours is None:
@@ -290,13 +290,13 @@ def differing_errors(theirs: Exception | None, ours: Exception | None) -> str | 
 
 
 def differing_kinds(theirs: list, ours: list) -> str | None:
-    """Say whether the results differ in number, or in which of them are tensors."""
+    """Return whether the results differ in number, or in which of them are tensors."""
     kinds = [isinstance(v, torch.Tensor) for v in theirs], [isinstance(v, rg.Tensor) for v in ours]
     return None if kinds[0] == kinds[1] else f"{len(theirs)} results {kinds[0]}, ours {len(ours)} {kinds[1]}"
 
 
 def equal(theirs: Any, ours: Any) -> bool:
-    """Whether two results that are not tensors mean the same."""
+    """Return whether two results that are not tensors are equivalent."""
     if isinstance(theirs, torch.dtype):
         return name_of(theirs) == name_of(ours)
     if isinstance(theirs, (float, complex)) and isinstance(ours, (float, complex)):
@@ -305,12 +305,12 @@ def equal(theirs: Any, ours: Any) -> bool:
 
 
 def first_difference(pairs: list, of: Callable) -> str | None:
-    """Say the first pair of tensors of which something differs."""
+    """Return the first pair of tensors that differ."""
     return next((f"{of(a)}, ours {of(b)}" for a, b in pairs if of(a) != of(b)), None)
 
 
 def lost_contiguity(pairs: list) -> str | None:
-    """Say which result is contiguous in PyTorch only, so that `.view(-1)` works there and fails here."""
+    """Return which result is contiguous in PyTorch only, so that `.view(-1)` works there and fails here."""
     for theirs, ours in pairs:
         if theirs.is_contiguous() and not ours.is_contiguous():
             return f"shape {tuple(ours.shape)}: strides {theirs.stride()}, ours {ours.stride()}"
@@ -318,7 +318,7 @@ def lost_contiguity(pairs: list) -> str | None:
 
 
 def different_aliasing(pairs: list, their_inputs: list, our_inputs: list) -> str | None:
-    """Say which result shares memory with an input in one library only."""
+    """Return which result shares memory with an input in one library only."""
     for i, (theirs, ours) in enumerate(pairs):
         a = any(_shares(theirs, x) for x in their_inputs)
         b = any(np.shares_memory(array(ours), array(x)) for x in our_inputs)
@@ -332,7 +332,7 @@ def _shares(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 def far_apart(theirs: list, ours: list, tolerance: float, overflow: bool = False) -> str | None:
-    """Say the first pair of tensors whose values differ, relative to the largest value; None counts as zeros."""
+    """Return the first pair of tensors whose values differ, relative to the largest value; None counts as zeros."""
     if len(theirs) != len(ours):
         return f"{len(theirs)} tensors, ours {len(ours)}"
     for expected, found in zip(theirs, ours, strict=True):
@@ -362,7 +362,7 @@ def distance(truth: list, found: list) -> float:
 
 
 def differing_values(a: np.ndarray, b: np.ndarray, tolerance: float) -> str | None:
-    """Say where two arrays differ by more than the tolerance; NaN equals NaN, infinities themselves."""
+    """Return where two arrays differ by more than the tolerance; NaN equals NaN, infinities themselves."""
     if a.dtype.kind not in "fc" and b.dtype.kind not in "fc":
         same = a == b
     else:
@@ -386,7 +386,7 @@ def axis(side: Side, position: int | None) -> int:
 
 
 def has_equals(side: Side, position: int | None) -> bool:
-    """Whether some elements along the dimension are equal."""
+    """Return whether some elements along the dimension are equal."""
     dim = axis(side, position)
     ordered = np.sort(np.atleast_1d(array(side.args[0])), axis=dim)
     return bool((np.diff(ordered, axis=dim) == 0).any())

@@ -15,11 +15,11 @@ UNAVAILABLE_DTYPES = (torch.bfloat16, torch.complex32)
 
 
 class UnavailableError(Exception):
-    """A value that NumPy's arrays cannot hold: bfloat16, a sparse or quantized tensor."""
+    """A value that NumPy arrays cannot represent: bfloat16, a sparse or quantized tensor."""
 
 
 class Converter:
-    """Converts values; tensors over one storage become tensors over one array."""
+    """Convert values; tensors over one storage become tensors over one array."""
 
     def __init__(self) -> None:
         self._arrays: dict[int, np.ndarray] = {}

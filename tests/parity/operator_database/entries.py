@@ -48,7 +48,7 @@ SPELLINGS = {"__rdiv__": rg.Tensor.__rtruediv__, "slice": _slice}
 
 
 def draws(name: str, sample: Any) -> bool:
-    """Whether the values for a sample are random."""
+    """Return whether the results for a sample are random."""
     if name in DRAWN:
         return sample.kwargs.get("_random_samples") is None
     return name in RANDOM or sample.kwargs.get("dropout_p", 0.0) > 0.0
@@ -76,7 +76,7 @@ def entries() -> dict[str, Any]:
 
 
 def counterpart(entry: Any) -> Callable | None:
-    """Return our function for an entry; None if the one that PyTorch's entry calls does not exist here."""
+    """Return our function for an entry; None if there is none for the function that PyTorch's entry calls."""
     if entry.name in SPELLINGS:
         return SPELLINGS[entry.name]
     if isinstance(entry.op, types.FunctionType) and entry.op.__module__.startswith("torch.testing"):
@@ -88,7 +88,7 @@ def counterpart(entry: Any) -> Callable | None:
 
 
 def _exists(entry: Any) -> bool:
-    """Whether the functions of `torch` that a function of PyTorch's tests calls exist here."""
+    """Return whether the functions of `torch` that a function of PyTorch's tests calls exist here."""
     roots = [(torch, rg), (torch.Tensor, rg.Tensor)]
     return all(
         member(rg, path) is not None for path in _paths(entry.op) if path != "ops" and member(torch, path) is not None
@@ -96,7 +96,7 @@ def _exists(entry: Any) -> bool:
 
 
 def _paths(function: types.FunctionType) -> set[str]:
-    """Return the attributes that a function asks `torch` for: {"nn", "nn.functional", "nn.functional.relu"}."""
+    """Return the attributes of `torch` that a function uses: {"nn", "nn.functional", "nn.functional.relu"}."""
     found, path = set(), None
     for instruction in dis.get_instructions(function):
         if instruction.opname == "LOAD_GLOBAL" and instruction.argval == "torch":
@@ -110,7 +110,7 @@ def _paths(function: types.FunctionType) -> set[str]:
 
 
 def runs() -> Iterator[tuple[str, str]]:
-    """Yield every entry that has a counterpart with every dtype that PyTorch takes it in."""
+    """Yield every entry that has a counterpart with every dtype that PyTorch supports for it."""
     for name, entry in entries().items():
         if counterpart(entry) is not None:
             for dtype, theirs in DTYPES.items():

@@ -23,7 +23,7 @@ LISTED = re.compile(r"^x\[\.\.\.\]|^out\b")  # a write, and the tensor that is t
 
 @dataclass
 class BadCall:
-    """One call that PyTorch refuses: its refusal, ours, and whether an operand was changed before that."""
+    """One call that PyTorch refuses: its error, ours, and whether an operand was changed before that."""
 
     entry: str
     number: int
@@ -32,7 +32,7 @@ class BadCall:
     changed: bool
 
     def fault(self) -> str | None:
-        """Say how our refusal falls short; None if it is a good one."""
+        """Return the fault of our error; None if it is a good one."""
         if self.ours is None:
             return f"{self}: accepted, PyTorch: {type(self.theirs).__name__}: {self.theirs}"
         said = f"{self}: {type(self.ours).__name__}: {self.ours}"
@@ -47,7 +47,7 @@ class BadCall:
 
 
 def names_a_function(message: str) -> bool:
-    """Whether a message begins with the name of a public function or method, or of the argument `out`."""
+    """Return whether a message begins with the name of a public function or method, or of the argument `out`."""
     found = NAMED.match(message)
     if found is None:
         return bool(LISTED.match(message))
@@ -58,7 +58,7 @@ def names_a_function(message: str) -> bool:
 
 @cache
 def bad_calls(name: str) -> tuple[BadCall, ...]:
-    """Return the error inputs of an entry that PyTorch refuses and that NumPy's arrays can hold."""
+    """Return the error inputs of an entry that PyTorch refuses and that NumPy arrays can represent."""
     return tuple(_bad_calls(name, entries()[name]))
 
 
@@ -87,7 +87,7 @@ def _refused(name: str, number: int, refused: Exception, ours: Side) -> BadCall:
 
 
 def holdable(arguments: Any) -> bool:
-    """Whether all tensors have numbers in this machine's memory, and no more dimensions than NumPy's arrays may."""
+    """Return whether all tensors have values in this machine's memory, and no more dimensions than NumPy allows."""
     values = [m for v in flat(arguments) for m in (flat(list(v.values())) if isinstance(v, dict) else [v])]
     tensors = [v for v in values if isinstance(v, torch.Tensor)]
     return all(t.device.type == "cpu" and t.ndim <= 64 for t in tensors)

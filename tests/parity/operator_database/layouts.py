@@ -49,7 +49,7 @@ def plain_side(entry: Any, sample: Any) -> Side:
 
 
 def compare_layouts(entry: Any, sample: Any, layout: str) -> str | None:
-    """Say which result is contiguous, or shares memory with an input, in one library only; or that ours refuses."""
+    """Return which result is contiguous, or shares memory with an input, in one library only; or that ours refuses."""
     theirs = Side(torch, entry.op, sample, unchanged, unchanged, LAYOUTS[layout])
     converter = Converter()
     convert = lambda value: converter.convert(LAYOUTS[layout](value))  # noqa: E731

@@ -36,7 +36,7 @@ result of PyTorch in double precision, to a difference quotient of its function,
 
 @dataclass
 class Counts:
-    """How many samples were run; how many comparisons were made, differ, are exempt or closer, by (aspect, dtype)."""
+    """Counts of samples, and of comparisons made, differing, exempt or closer, by (aspect, dtype)."""
 
     samples: int = 0
     tried: Counter = field(default_factory=Counter)
@@ -70,7 +70,7 @@ def count(run: tuple[str, str]) -> Counts:
 
 
 def page() -> str:
-    """Return the page."""
+    """Return the text of the page."""
     every, counts = list(runs()), Counts()
     with Pool(2, initializer=_prepare) as pool:
         for found in pool.imap_unordered(count, every):

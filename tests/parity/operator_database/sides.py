@@ -40,11 +40,11 @@ class Side:
         return lambda *values: only_tensors(self.process(self.substituted(self.function, tensors, list(values))))
 
     def defined(self, out: Any) -> list:
-        """Return the part of a result that is defined: a decomposition's without its free signs, for example."""
+        """Return the part of a result that is defined: a decomposition's without its arbitrary signs, for example."""
         return list(only_tensors(self.process(out)))
 
     def smooth(self, tensors: list) -> Callable:
-        """Return the function of some tensors as PyTorch's gradient tests take it: symmetrized, without free signs."""
+        """Return the function of some tensors as in PyTorch's gradient tests: symmetrized, without arbitrary signs."""
 
         def call(*values: Any) -> tuple:
             wrapped = lambda *args, **kwargs: self.wrapper(self.function, *args, **kwargs)  # noqa: E731
@@ -100,7 +100,7 @@ def widened(value: Any) -> Any:
 
 
 def seed() -> None:
-    """Begin all sequences of random numbers that samples and operators are drawn from."""
+    """Seed all random generators that samples and operators use."""
     random.seed(0)
     np.random.seed(0)  # PyTorch's samples draw from it
     torch.manual_seed(0)
@@ -128,7 +128,7 @@ def array(tensor: Any) -> np.ndarray:
 
 
 def noise(library: Any, tensor: Any, seed: int) -> Any:
-    """Return a tensor of random numbers in the shape and dtype of another."""
+    """Return a tensor of random values in the shape and dtype of another."""
     rng = np.random.default_rng(seed)
     made = rng.uniform(-1, 1, tuple(tensor.shape))
     if tensor.is_complex():
@@ -174,7 +174,7 @@ def difference_quotients(side: Side) -> list:
 
 
 def wide_quotients(side: Side) -> list:
-    """Return differences of the fourth order with a wide step, which have more digits where the results are large."""
+    """Return fourth-order differences with a wide step, which have more digits where the results are large."""
     h = 1e-3
     results = zip(*[_moved(side, step) for step in (-2 * h, -h, h, 2 * h)], strict=True)
     return [(a - 8 * b + 8 * c - d) / (12 * h) for a, b, c, d in results]

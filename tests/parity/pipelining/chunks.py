@@ -4,7 +4,7 @@ from .common import numbers, pp, replicate
 
 
 def split(m, args, kwargs, chunks, *specs):
-    """Per micro-batch its arguments."""
+    """Return the arguments of each microbatch."""
     parts = pp(m).split_args_kwargs_into_chunks(args, kwargs, chunks, *specs)
     if isinstance(parts, tuple):
         return [(a, k) for a, k in zip(*parts, strict=True)]

@@ -10,12 +10,12 @@ PEER = SimpleNamespace(**{**vars(_backward), **vars(microbatch), **vars(pipelini
 
 
 def pp(m):
-    """What a library has for pipelines; PyTorch's parts are spread over several modules."""
+    """Collect the pipeline API of a library; PyTorch's parts are spread over several modules."""
     return PEER if m is torch else m.pipelining
 
 
 def numbers(m, *shape, seed=0, grad=False):
-    """Numbers between -1 and 1, no two alike in a row."""
+    """Return values between -1 and 1, no two equal in a row."""
     count = 1
     for size in shape:
         count *= size
@@ -25,7 +25,7 @@ def numbers(m, *shape, seed=0, grad=False):
 
 
 def filled(m, model):
-    """The model with parameters that do not depend on chance."""
+    """Return the model with deterministic parameters."""
     model = model.to(m.float64)
     with m.no_grad():
         for seed, parameter in enumerate(model.parameters()):
@@ -34,5 +34,5 @@ def filled(m, model):
 
 
 def replicate(m):
-    """The spec of an argument that every micro-batch gets whole."""
+    """Return the spec of an argument that every microbatch gets whole."""
     return PEER._Replicate() if m is torch else m.pipelining.Replicate()

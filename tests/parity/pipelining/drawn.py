@@ -32,7 +32,7 @@ GRADIENTS = ["ones", "ones", "ones", "none", "none", "of another shape", "a numb
 
 
 def _outputs(source, depth):
-    """A nest of names: a name, or (kind of container, members)."""
+    """Return a nest of names: a name, or (kind of container, members)."""
     if depth == 0 or source.random() < 0.3:
         return source.choice([*TENSORS, *TENSORS, *SPECIAL])
     kind = source.choice([tuple, list, dict])
@@ -40,7 +40,7 @@ def _outputs(source, depth):
 
 
 def _gradients(source, outputs, faults):
-    """Names of gradients, nested as the outputs are; None in place of a container, and a fault now and then."""
+    """Return names of gradients, nested as the outputs; None for a container, and occasional faults."""
     if isinstance(outputs, str):
         return source.choice(GRADIENTS[: len(GRADIENTS) if faults else 5])
     kind, members = outputs
@@ -61,7 +61,7 @@ def _built(nest, leaf):
 
 
 def _gradient(m, output, name):
-    """The gradient of that name for an output."""
+    """Return the gradient of that name for an output."""
     shape = tuple(output.shape) if hasattr(output, "shape") else (3,)
     if name == "none":
         return None
@@ -71,7 +71,7 @@ def _gradient(m, output, name):
 
 
 def _matched(m, output, names):
-    """The gradients for outputs, by their names."""
+    """Return the gradients for outputs, by their names."""
     if isinstance(names, str):
         return _gradient(m, output, names)
     kind, members = names
@@ -83,7 +83,7 @@ def _matched(m, output, names):
 
 
 def _inputs(source):
-    """Names of inputs, each at most once, and what holds them."""
+    """Return names of inputs, each at most once, and their containers."""
     names = ["x", "h", "w", "unused", "fixed", "a number", "none"]
     return source.sample(names, source.randrange(1, 5)), source.choice([list, tuple, "a generator", "a dict view"])
 
@@ -105,7 +105,7 @@ def _operands(m, earlier):
 
 
 def whole(seed):
-    """A program with `stage_backward`: what it returns, and every `.grad` after it."""
+    """Run a program with `stage_backward`: return its result, and every `.grad` after it."""
 
     def case(m):
         source = random.Random(seed)
@@ -129,7 +129,7 @@ def whole(seed):
 
 
 def halves(seed):
-    """A program with the two halves: what the first returns, and the gradients of the weights."""
+    """Run a program with split backward: return the result of the first part, and the gradients of the weights."""
 
     def case(m):
         source = random.Random(seed)

@@ -66,7 +66,7 @@ def halves(program, learns=True):
 
 
 def steps(m):
-    """Two micro-batches, whose second halves come late."""
+    """Run two microbatches, whose weight gradients are computed late."""
     ws, waiting = weights_of(m), []
     for seed in (3, 8):
         x = numbers(m, 2, 3, seed=seed, grad=True)
@@ -95,7 +95,7 @@ def a_loss(m):
 
 
 def whole_of(outputs, grads, values=lambda m, x: [x], *indices):
-    """stage_backward of what is made of x and y."""
+    """Run stage_backward of values computed from x and y."""
 
     def case(m):
         x, y = numbers(m, 3, seed=1, grad=True), numbers(m, 3, seed=2, grad=True)
@@ -106,7 +106,7 @@ def whole_of(outputs, grads, values=lambda m, x: [x], *indices):
 
 
 def first_of(outputs, grads, values=lambda m, x: [x]):
-    """stage_backward_input of what is made of x and a weight y, and stage_backward_weight."""
+    """Run stage_backward_input of values computed from x and a weight y, and stage_backward_weight."""
 
     def case(m):
         x, y = numbers(m, 3, seed=1, grad=True), numbers(m, 3, seed=2, grad=True)
@@ -167,7 +167,7 @@ def played_twice(m):
 
 
 def inputs_grad(whole):
-    """What an input's .grad is afterwards."""
+    """Return an input's .grad afterwards."""
 
     def case(m):
         x, y = numbers(m, 3, grad=True), numbers(m, 3, grad=True)
@@ -193,7 +193,7 @@ def returned(m):
 
 
 def result_as_input(whole):
-    """An input that is not a leaf."""
+    """Use an input that is not a leaf."""
 
     def case(m):
         w, y = numbers(m, 3, grad=True), numbers(m, 3, seed=3, grad=True)

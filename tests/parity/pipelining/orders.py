@@ -6,7 +6,7 @@ from .common import pp
 
 
 class Stage:
-    """A stage of PyTorch's that notes what it is told to do; there is nothing to send or receive."""
+    """A stage of PyTorch's that records the calls it gets; nothing is sent or received."""
 
     is_last = False
 
@@ -25,7 +25,7 @@ class Stage:
 
 
 def order(name, stages, micro_batches):
-    """What every rank computes."""
+    """Return the computations of every rank."""
 
     def case(m):
         if m is not torch:
@@ -38,7 +38,7 @@ def order(name, stages, micro_batches):
 
 
 def run(kind, rank, stages, micro_batches):
-    """One rank of PyTorch's schedule, without the process group that its constructor asks for."""
+    """Run one rank of PyTorch's schedule, without the process group that its constructor requires."""
     schedule = object.__new__(kind)
     stage = Stage(rank)
     vars(schedule).update(_stage=stage, _num_stages=stages, _n_microbatches=micro_batches, scale_grads=False)
@@ -48,7 +48,7 @@ def run(kind, rank, stages, micro_batches):
 
 
 def found(name):
-    """Whether a schedule has the name, and the error where none has."""
+    """Return whether a schedule has the name, and the error if none has."""
     return lambda m: (
         (torch.distributed.pipelining.schedules.get_schedule_class(name) if m is torch else pp(m).get_schedule(name))
         is not None

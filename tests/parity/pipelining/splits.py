@@ -6,7 +6,7 @@ from .common import filled, numbers, pp
 
 
 def sequential(m, layers=3):
-    """Linear layers with activations between them."""
+    """Return linear layers with activations between them."""
     parts = []
     for _ in range(layers):
         parts += [m.nn.Linear(4, 4), m.nn.Tanh()]
@@ -14,7 +14,7 @@ def sequential(m, layers=3):
 
 
 def written(m, forward, **parts):
-    """A model of these parts, with a forward(self, m, x, ...)."""
+    """Return a model of these parts, with a forward(self, m, x, ...)."""
 
     class Model(m.nn.Module):
         def __init__(self):
@@ -29,14 +29,14 @@ def written(m, forward, **parts):
 
 
 def described(m, model, args, kwargs=None, **options):
-    """The number of stages, their parameters, and what the whole gives: PyTorch's pipe gives it flat."""
+    """Return the number of stages, their parameters, and the pipe's result: PyTorch's pipe returns it flat."""
     pipe = pp(m).pipeline(model, args, kwargs, **options)
     keys = [sorted(pipe.get_stage_module(i).state_dict()) for i in range(pipe.num_stages)]
     return pipe.num_stages, keys, optree.tree_leaves(pipe(*args, **(kwargs or {}))), pipe.info().num_stages
 
 
 def by_spec(**spec):
-    """A sequential model cut at some of its layers."""
+    """Split a sequential model at some of its layers."""
 
     def case(m):
         points = {path.lstrip("_"): getattr(pp(m).SplitPoint, kind) for path, kind in spec.items()}
@@ -46,7 +46,7 @@ def by_spec(**spec):
 
 
 def marked(forward, arguments=1, **sizes):
-    """A model whose code marks its stages; sizes: of its linear layers."""
+    """Return a model whose code marks its stages; sizes: of its linear layers."""
 
     def case(m):
         parts = {name: m.nn.Linear(*size) for name, size in sizes.items()}
@@ -125,7 +125,7 @@ def two_marks(self, m, x):
 
 
 def writing(change):
-    """A model that writes to its input, a parameter or a buffer: what it has before and after two runs."""
+    """Return the state of a model that writes to its input, a parameter or a buffer, before and after two runs."""
 
     def case(m):
         def forward(self, m, x):
@@ -201,7 +201,7 @@ def eager(m):
 
 
 def from_a_pipe(question):
-    """Something asked of a pipe of two stages."""
+    """Query a pipe of two stages."""
 
     def case(m):
         spec = {"2": pp(m).SplitPoint.BEGINNING}
@@ -225,7 +225,7 @@ def gradients(m, pipe):
 
 
 def refused(**options):
-    """A split that can't be."""
+    """Try an impossible split."""
 
     def case(m):
         given = {name: make(m) for name, make in options.items()}

@@ -11,7 +11,7 @@ from retrograd.utils import data
 
 
 def plain(value):
-    """Tensors as lists, and so in what holds them."""
+    """Return tensors as lists, also within containers."""
     if isinstance(value, rg.Tensor):
         return value.tolist()
     if isinstance(value, dict):

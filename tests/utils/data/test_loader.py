@@ -17,7 +17,7 @@ from retrograd.utils.data import DataLoader, Dataset, IterableDataset, Subset, T
 
 
 class Squares(Dataset):
-    """The square of each number; some raise."""
+    """A dataset of squares; some items raise."""
 
     def __init__(self, count, broken=None):
         self.count = count
@@ -33,7 +33,7 @@ class Squares(Dataset):
 
 
 class Shares(IterableDataset):
-    """Each worker yields its part of the numbers."""
+    """A dataset of which each worker yields its part."""
 
     def __iter__(self):
         info = get_worker_info()
@@ -41,14 +41,14 @@ class Shares(IterableDataset):
 
 
 class Drawn(Squares):
-    """Examples with noise."""
+    """A dataset with noise."""
 
     def __getitem__(self, index):
         return rg.rand(())
 
 
 class Deadly(Squares):
-    """The process that reads it dies."""
+    """A dataset whose read kills the process."""
 
     def __getitem__(self, index):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -72,7 +72,7 @@ class Stuck(Squares):
 
 
 def workers():
-    """The threads and processes of loaders that run."""
+    """Return the running threads and processes of loaders."""
     threads = [thread for thread in threading.enumerate() if thread.name.startswith("DataLoader")]
     return [*threads, *multiprocessing.active_children()]
 
