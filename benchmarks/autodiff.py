@@ -45,7 +45,7 @@ class Switched(NamedTuple):
     tool: str
     operations: int  # per sample
     ratio: float | None = None  # the budget of on / off
-    extra: float | None = None  # the budget of what is added, in microseconds per operation
+    extra: float | None = None  # the budget of the overhead, in microseconds per operation
 
 
 SWITCHED = {

@@ -38,7 +38,7 @@ def status(field: str) -> int:
 
 
 def give_back_free_memory() -> None:
-    """Return the allocator's free memory to the operating system."""
+    """Release the allocator's free memory to the operating system."""
     MALLOC_TRIM(0)
 
 
@@ -99,7 +99,7 @@ def peak(m: ModuleType, row: str) -> int:
         step()  # moments of Adam, and buffers of matrix products, are there from now on
         return peak_during(step)
     _, warm_up = perceptron(m, 1)
-    warm_up()  # the matrix products' own buffers, made once, are not what is measured
+    warm_up()  # the buffers of the matrix products, allocated once, are not measured
     model, step = perceptron(m, LAYERS)
     return peak_during(PEAKS[row](model, step))
 

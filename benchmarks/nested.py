@@ -188,7 +188,7 @@ def cases(name: str, threads: int) -> Callable[[str], Case | None]:
         call = CALLS[row](kind)
         if call is None:
             return None
-        call()  # what a library can't do fails here
+        call()  # functions that a library lacks fail here
         return Case(call, lambda: [] if row in UNLIKE else kind.norms())
 
     return case

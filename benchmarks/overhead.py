@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from retrograd.bench import Case, Subject, Suite, Table, library, main, measured, parser, subjects
 
-VALUES = [1.0, 1.00001, 0.99999, 1.0]  # whose millionth powers are numbers still
+VALUES = [1.0, 1.00001, 0.99999, 1.0]  # whose millionth powers are finite
 CHAIN = 1000
 LONG, LONGER = 100_000, 1_000_000
 

@@ -18,7 +18,7 @@ from retrograd.bench import Case, Suite, Table, converter, library, main, measur
 
 SMALL, DIGITS, IMAGES = (16, 32, 32, 4), (64, 128, 128, 10), (784, 128, 128, 10)
 
-# What is measured, and the share of PyTorch's time that it may take.
+# Measured calls, and the budget as a share of PyTorch's time.
 ROWS: dict[str, float | None] = {
     "hessian, Rosenbrock of 100": 0.7,
     "per-example gradients, MLP 64-128-128-10, 256 examples": 0.8,
@@ -42,7 +42,7 @@ def normal(m: Any, *shape: int) -> Any:
 
 
 def leaves(found: Any) -> Iterator[Any]:
-    """Return the tensors in tuples and lists."""
+    """Yield the tensors in tuples and lists."""
     if isinstance(found, tuple | list):
         for part in found:
             yield from leaves(part)

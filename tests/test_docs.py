@@ -12,7 +12,7 @@ from retrograd.core import registry
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 
-# What an example takes for granted.
+# Names that an example may use without defining them.
 GIVEN = {
     "pipelining.md": {"x": rg.ones(16, 64), "batches": [(rg.randn(16, 64), rg.randint(10, (16,)))] * 2},
     "laws.md": {"my_operator": registry["mul"]},

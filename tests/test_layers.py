@@ -101,7 +101,7 @@ def base(node: ast.ImportFrom, module: str, is_package: bool) -> str:
 
 
 def targets(node: ast.stmt, module: str, files: dict[str, Path]) -> set[str]:
-    """Yield the modules that an import statement names; `from package import submodule` names the submodule."""
+    """Return the modules that an import statement names; `from package import submodule` names the submodule."""
     if isinstance(node, ast.Import):
         return {alias.name for alias in node.names}
     origin = base(node, module, files[module].name == "__init__.py")
@@ -110,7 +110,7 @@ def targets(node: ast.stmt, module: str, files: dict[str, Path]) -> set[str]:
 
 
 def imports(root: Path) -> list[Import]:
-    """Yield every import in every module below root."""
+    """Return every import in every module below root."""
     files = sources(root)
     return [
         Import(module, target, node.lineno, late, typing)

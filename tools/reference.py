@@ -217,7 +217,7 @@ def _entry(prefix: str, names: list[str], value: Any) -> str:
 
 
 def _members(anchor: str, cls: type) -> Iterator[str]:
-    """Return entries of the public methods and properties of a class itself; calling a module is its `forward`."""
+    """Yield entries of the public methods and properties of a class itself; calling a module is its `forward`."""
     for name, value in vars(cls).items():
         value = getattr(value, "__func__", value)
         plain = (inspect.isroutine(value) or isinstance(value, property)) and not isinstance(value, Operator)

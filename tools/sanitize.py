@@ -27,7 +27,7 @@ KINDS = {  # by name: what the compiler is told, and what the library is
 }
 LIBRARY = {"address": "libasan.so", "thread": "libtsan.so"}
 
-# What goes through kernels hard.  Where there is no memory, sanitizers end the process.
+# Tests that use the kernels heavily.  Where there is no memory, sanitizers end the process.
 HARD = {
     "backend": ["numpy", "special"],
     "nested": ["attention", "linalg", "reduce", "scan", "segments"],

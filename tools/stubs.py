@@ -51,7 +51,7 @@ TYPES = {
     "dtype": "DTypeLike",
     "any": "Any",
 }
-# What attributes hold, by type; the sources do not say.
+# Types of attributes, which the sources do not declare.
 HELD = {
     "Tensor": "H T data imag mH mT real",
     "Tensor | None": "_grad grad",
@@ -105,7 +105,7 @@ def function(name: str, arguments: str, result: str, doc: str | None) -> str:
     return f"def {name}({arguments}) -> {result}:{body}\n"
 
 
-# ------------------------------------------------------------------------------------------ what is no operator
+# ----------------------------------------------------------------------------------- names other than operators
 
 
 def python_stub(name: str, member: object, method: bool = True) -> str:
@@ -138,7 +138,7 @@ def annotation(value: object) -> str:
 
 
 def members() -> Iterator[str]:
-    """Return all members of `Tensor`: fields, Python's operators, then methods and properties by name."""
+    """Yield all members of `Tensor`: fields, Python's operators, then methods and properties by name."""
     yield "def __init__(self, value: Any, level: Any = None, tag: Any = None, requires_grad: _bool = ...): ...\n"
     for name in OWN_FIELDS:
         yield f"{name}: {FIELDS.get(name, 'Any')}\n"
@@ -160,7 +160,7 @@ def members() -> Iterator[str]:
 
 
 def property_stub(name: str, found: object) -> Iterator[str]:
-    """Return an attribute, with a setter if it has one."""
+    """Yield an attribute, with a setter if it has one."""
     if name in OWN_FIELDS:
         return
     kind = FIELDS.get(name, "Any")

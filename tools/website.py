@@ -25,7 +25,7 @@ ELSEWHERE = {
 }
 PAGES = {source: page for page, source in ELSEWHERE.items()}
 DECISIONS = "decisions/index.md"
-# Pages of wide tables and long lines have no list of their sections beside them.
+# Pages of wide tables and long lines have no list of their sections in the margin.
 WIDE = ("catalogue.md", "source/")
 NO_SECTIONS = "---\nhide:\n  - toc\n---\n"
 LINK = re.compile(r"(?<=\]\()(?!https?://|#)([^)#\s]+)")

@@ -73,7 +73,7 @@ def encoder(layers):
 
 
 def tangled(size, seed=0):
-    """Return operators on values picked at random from the latest ones."""
+    """Apply operators to values picked at random from the latest ones."""
     rng = random.Random(seed)
     pool = [leaf(3) for _ in range(4)]
     for _ in range(size):
@@ -111,7 +111,7 @@ def pictures():
     return found
 
 
-# ------------------------------------------------------------------------------------------------ what is there
+# -------------------------------------------------------------------------------------- elements of the picture
 
 
 def test_every_operator_and_leaf_is_there_once_with_its_arrows():
@@ -334,7 +334,7 @@ def test_text_fits_its_box_in_the_widest_of_the_fonts():
 
 
 def points(line):
-    """Return a line's points, of straight and curved segments alike, from its path."""
+    """Yield a line's points, of straight and curved segments alike, from its path."""
     path = line.find(f"{SPACE}path").get("d")
     x = y = 0.0
     for command, text in re.findall(r"([MVC])([^MVC]*)", path):

@@ -355,7 +355,7 @@ def test_a_dirty_input_comes_back_itself_with_a_new_history_and_version():
 
 def test_a_dirty_mark_counts_as_a_write():
     def forward(ctx, x):
-        x.detach().numpy()[...] *= 2  # behind the back of autograd
+        x.detach().numpy()[...] *= 2  # without autograd's knowledge
         ctx.mark_dirty(x)
         return x
 

@@ -34,7 +34,7 @@ def close(found, expected):
     return True
 
 
-# --------------------------------------------------------------------------------------------------- what comes out
+# ---------------------------------------------------------------------------------------------------------- results
 
 
 def test_products_with_the_jacobian_of_a_linear_map_are_those_with_its_matrix():
@@ -363,7 +363,7 @@ def test_strict_lets_pass_what_depends_on_all():
     assert close(hvp(lambda x: (x**3).sum(), x, ONES, strict=True)[1], 6 * X)
 
 
-# ------------------------------------------------------------------------------------------------- what is refused
+# --------------------------------------------------------------------------------------------------- refused calls
 
 
 @pytest.mark.parametrize("function", [jacobian, hessian])

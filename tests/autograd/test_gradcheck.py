@@ -47,7 +47,7 @@ def single():
         yield
 
 
-# ------------------------------------------------------------------------------------------------- what is right
+# --------------------------------------------------------------------------------------------- correct gradients
 
 RIGHT = {
     "one input": (lambda x: x.sin(), (leaf(0.5, 2.0),)),
@@ -133,7 +133,7 @@ def test_functions_may_take_gradients_themselves():
     assert gradcheck(slope, leaf(0.5, 2.0))
 
 
-# ------------------------------------------------------------------------------------- what is left as it was
+# -------------------------------------------------------------------------------------------- unchanged state
 
 
 def test_the_inputs_memory_comes_back_to_the_bit_and_no_gradients_are_left():
@@ -173,7 +173,7 @@ def test_the_users_random_numbers_go_on_as_they_would():
         assert draws(run) == draws(lambda: None)
 
 
-# ------------------------------------------------------------------------------------------------ what is wrong
+# ---------------------------------------------------------------------------------------------- wrong gradients
 
 
 def test_a_wrong_entry_is_named_with_both_jacobians():
@@ -402,7 +402,7 @@ def test_writes_in_place_and_through_views_are_checked_as_any_function():
     assert gradgradcheck(func, leaf(0.5, 2.0))
 
 
-# ------------------------------------------------------------------------------------------- what is refused
+# --------------------------------------------------------------------------------------------- refused calls
 
 
 def test_inputs_that_share_memory_among_their_entries_are_refused():

@@ -70,7 +70,7 @@ class WritesInput(Function):
         return 2 * g
 
 
-# Each gets a leaf and returns the tensors that it made; the last has the loss.
+# Each gets a leaf and returns the tensors that it creates; the last is the loss.
 
 
 def plain(x):
@@ -292,7 +292,7 @@ def test_a_detached_tensor_a_gradient_and_an_edge_keep_only_what_they_need():
     edge = get_gradient_edge(y)
     z.sum().backward()
     del y, z
-    assert value() is None  # the edge names the place, not the activation
+    assert value() is None  # the edge names the position in the graph, not the activation
     assert node() is edge.node
     del edge
     assert node() is None

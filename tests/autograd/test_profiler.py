@@ -52,7 +52,7 @@ def nothing_is_left_behind():
     assert (current().level, current().watchers, current().grad_enabled) == before
 
 
-# -------------------------------------------------------------------------------------------------- what it sees
+# ----------------------------------------------------------------------------------------------- recorded events
 
 
 def test_operators_nodes_and_ranges_are_seen_in_the_order_of_their_start(step):

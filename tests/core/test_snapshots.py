@@ -19,7 +19,7 @@ def leaf(values=VALUES):
 
 
 def bent(x):
-    """Return a function that saves its result for its derivative."""
+    """Apply a function that saves its result for its derivative."""
     return rg.erfinv(x / 8)
 
 
@@ -35,7 +35,7 @@ def writers():
 
 
 def candidates():
-    """Yield arguments with which methods that write may be called, in the order in which they are tried."""
+    """Return arguments with which methods that write may be called, in the order in which they are tried."""
     like, index = rg.full((2, 3), 0.3, dtype="float64"), rg.tensor([[0, 1, 0]])
     mask = rg.tensor([[True, False, True], [False, True, True]])
     return [

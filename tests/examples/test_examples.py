@@ -38,7 +38,7 @@ def near_the_posterior(found, module):
     np.testing.assert_allclose(found["variance"], variance, rtol=0.6)
 
 
-# Options with which an example is quick, and what it should find then.
+# Options with which an example is quick, and the expected results.
 FAST = {
     "burgers": ({"points": 150, "width": 6, "steps": 40}, lambda error, _: error < 0.4),
     "digits": ({"epochs": 3, "width": 8}, lambda accuracy, _: accuracy > 0.7),

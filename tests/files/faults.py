@@ -68,7 +68,7 @@ def _pipeline(version: int) -> Pipeline:
 def _save_checkpoint(made: Callable[[int], Any]) -> Callable[[Path, int], None]:
     def save(path: Path, version: int) -> None:
         checkpoints = Checkpoints(path, keep=2)
-        checkpoints._at = checkpoints.latest()  # the run goes on
+        checkpoints._at = checkpoints.latest()  # the run continues
         checkpoints.save(version, made(version), extra=version)
 
     return save

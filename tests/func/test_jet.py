@@ -432,7 +432,7 @@ CASES = [name for name in operators_on_arrays() if registry[name].differentiable
 
 
 def growth(name):
-    """Return the cost of doubling the order, from 4 to 8, for each sample."""
+    """Yield the cost of doubling the order, from 4 to 8, for each sample."""
     for i, (args, params) in enumerate(samples_of(registry[name])):
         f, xs = closed(registry[name], args, params)
         if xs and f(*xs):

@@ -138,7 +138,7 @@ def along_by_pulling(f):
     return g
 
 
-# Two ways to write each transform; whatever is nested into whatever, both must agree.
+# Two ways to write each transform; for any nesting, both must agree.
 WAYS = {"vmap": (by_vmap, by_loop), "grad": (slope, slope_by_columns), "jvp": (along, along_by_pulling)}
 
 

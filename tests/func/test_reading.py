@@ -24,7 +24,7 @@ def pattern(f):
     return jacobian_sparsity(lambda x: f(x[0]).reshape(1))(tensor([POINT]))
 
 
-# Each runs a function of one number under a transform.
+# Each runs a function of one scalar under a transform.
 TRANSFORMS = {
     "grad": lambda f: grad(f)(tensor(POINT)),
     "rg.grad": lambda f: rg.grad(f)(POINT),
@@ -87,7 +87,7 @@ SILENT = {
     "dlpack": np.from_dlpack,
 }
 
-# Each says that a number is wanted, or has the derivative zero, so that none is lost.
+# Each asks for a number explicitly, or has derivative zero, so that no derivative is lost.
 EXPLICIT = {
     "item": lambda x: x.item(),
     "tolist": lambda x: x.tolist(),

@@ -31,7 +31,7 @@ def mixed(v, w):
     return v * w.sum() - rg.outer(w, v).sum(0)
 
 
-# --------------------------------------------------------------------------------------------- what it computes
+# ------------------------------------------------------------------------------------------------------ results
 
 
 def test_it_gives_what_a_loop_gives():
@@ -95,7 +95,7 @@ def test_a_batch_without_examples_has_a_result_without_examples():
 def test_dtypes_meet_as_in_one_example():
     double, single = rg.ones(3, dtype=rg.float64), rg.ones(3)
     assert vmap(rg.mul)(single, double).dtype == rg.float64
-    assert vmap(rg.mul)(rg.ones(3, 2), double).dtype == rg.float32  # a vector and a number
+    assert vmap(rg.mul)(rg.ones(3, 2), double).dtype == rg.float32  # a vector and a scalar
     assert vmap(rg.mul, (0, None))(rg.ones(3, 2), double[0]).dtype == rg.float32
 
 

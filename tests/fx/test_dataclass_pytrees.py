@@ -143,7 +143,7 @@ def test_graph_modules_that_check_shapes_are_calls():
     assert module(X).tolist() == (X * 2 + 1).tolist()
 
 
-# ------------------------------------------------------------------------------------------------- what is traced
+# ------------------------------------------------------------------------------------------------- traced objects
 
 
 def doubled(function):

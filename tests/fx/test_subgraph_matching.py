@@ -14,7 +14,7 @@ def replaced(function, pattern, replacement):
     return module, len(fx.replace_pattern(module, pattern, replacement))
 
 
-# program, pattern, replacement, how many places, and what the program then computes of x = [1, 4], y = [2, 2]
+# program, pattern, replacement, number of matches, and the result for x = [1, 4], y = [2, 2]
 CASES = {
     "a method": (lambda x, y: x.sqrt() + y.sqrt(), lambda a: a.sqrt(), lambda a: a * 10, 2, [30.0, 60.0]),
     "any spelling": (lambda x, y: rg.add(x, y).neg(), lambda a, b: -(a + b), lambda a, b: a * b, 1, [2.0, 8.0]),

@@ -235,7 +235,7 @@ def test_transforms_of_the_graph_are_those_of_the_code(f):
     for transform in (
         lambda g: func.grad(g, argnums=(0, 1))(x, w),
         lambda g: (func.vmap(g)(rg.stack([x, w]), rg.stack([w, x])),),
-        *[lambda g: func.jvp(g, (x, w), (w, x))] * (f not in UNRECORDED),  # where tangents go on in eager code
+        *[lambda g: func.jvp(g, (x, w), (w, x))] * (f not in UNRECORDED),  # where tangents continue in eager code
     ):
         for actual, expected in zip(transform(total(module)), transform(total(f)), strict=True):
             assert_close(actual, expected, rtol=1e-6, atol=1e-6)

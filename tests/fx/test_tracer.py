@@ -101,7 +101,7 @@ def test_a_graph_without_signature_is_traced_again_under_the_names_of_its_inputs
     assert str(fx.trace(module, rg.ones(2), rg.ones(2)).graph) == str(graph)
 
 
-# ------------------------------------------------------------------------------------------ what is recorded
+# -------------------------------------------------------------------------------------------- recorded nodes
 
 
 def test_nodes_know_shapes_dtypes_and_the_users_line():
@@ -400,7 +400,7 @@ def test_the_grad_mode_of_the_caller_is_back_after_tracing():
         assert not current().grad_enabled
 
 
-# ------------------------------------------------------------------------------------ what users bring along
+# -------------------------------------------------------------------------------------- user-defined modules
 
 
 class Scaled(nn.Module):

@@ -75,7 +75,7 @@ def plain(value):
 LIMITS = ("bits", "eps", "max", "min", "smallest_normal", "dtype")
 
 
-# ------------------------------------------------------------------------------------------- what is determined
+# ---------------------------------------------------------------------------------- determined parts of results
 
 
 def adjoint(x):

@@ -61,7 +61,7 @@ def test_functions_of_numbers_are_exact_to_a_few_ulp(name, dtype):
     x = np.linspace(-30, 30, 5001).astype(dtype)
     operands = [normal(dtype, 5001)] * (arrays - 1) + [x]
     got = getattr(chosen, name)(*operands, *map(dtype, settings))
-    if dtype == np.float64 and "gelu" in name:  # the twin's erf is one of double precision
+    if dtype == np.float64 and "gelu" in name:  # the reference's erf is in double precision
         scale *= 4
     largest = max(1.0, float(np.abs(operands[0]).max()))
     check(got, getattr(reference, name)(*map(wide, operands), *settings), ulps, scale * largest)

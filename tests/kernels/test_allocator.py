@@ -70,4 +70,4 @@ def test_any_thread_without_memory_for_what_it_copies_says_so(threads):
     with pytest.raises(MemoryError):
         kernels.attend(q, k, k, None, None, *ends, 1.0, False, q.copy(), sums)
     x = np.ones(1 << 18, np.float32)
-    np.testing.assert_array_equal(kernels.relu(x), x)  # and goes on
+    np.testing.assert_array_equal(kernels.relu(x), x)  # and continues

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not kernels.compiled, reason="the kernels are no
 
 UFUNCS = [name for name, found in vars(chosen).items() if isinstance(found, np.ufunc)]
 SIZES = [1, 0, 2, 3, 5, 8, 15, 16, 17, 33, 64, 65]
-MOST = 1 << 14  # numbers of an array
+MOST = 1 << 14  # elements of an array
 IGNORED = -100  # of classes
 
 

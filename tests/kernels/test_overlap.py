@@ -58,7 +58,7 @@ class Kernel:
         self.core = [(N,) * len(re.findall(r"\w+", each)) for each in dims]
 
     def fronts(self):
-        """Return loop dimensions of the results, of the operand that shares memory, and of the other operands."""
+        """Yield loop dimensions of the results, of the operand that shares memory, and of the other operands."""
         for front in [(LONG,), (N, N)] if self.elementwise else [(), (N,), (N, N)]:
             for cut in range(len(front) + 1):
                 yield from ((front, front[cut:], others) for others in sorted({front, ()}))

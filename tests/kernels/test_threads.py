@@ -30,7 +30,7 @@ def numbers(*shape, seed=0):
 
 
 def all_kernels():
-    """Return the results of several kernels of each kind on large arrays."""
+    """Yield the results of several kernels of each kind on large arrays."""
     x, g = numbers(1001, 333), numbers(1001, 333, seed=1)
     one, ids = np.float32(1), np.arange(1001) % 333
     weight = numbers(333, seed=2)

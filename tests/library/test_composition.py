@@ -26,7 +26,7 @@ W = rg.tensor([0.4, 1.5, -0.6], dtype=rg.float64)
 ROWS = rg.tensor([[1.0], [-0.5]], dtype=rg.float64)
 
 
-# -------------------------------------------------------------------------------- operators, and what they compute
+# --------------------------------------------------------------------------------- operators and their definitions
 
 
 @rg.library.custom_op("composition::sin", mutates_args=())

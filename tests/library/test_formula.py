@@ -32,7 +32,7 @@ def leaf(*shape):
     return rg.ones(*shape, requires_grad=True)
 
 
-# ------------------------------------------------------------------------------------------------- what they get
+# ----------------------------------------------------------------------------------------------------- arguments
 
 
 def test_the_saving_half_gets_the_arguments_by_name_and_the_output():
@@ -303,7 +303,7 @@ def test_the_direct_way_serves_every_level():
     assert rg.func.jvp(op, (x,), (rg.ones(2),))[1].tolist() == [3, 12]
 
 
-# ------------------------------------------------------------------------------------------- what they may return
+# ---------------------------------------------------------------------------------------------- permitted results
 
 BOTH = "(Tensor x, Tensor[] ys, int n=1) -> Tensor"
 

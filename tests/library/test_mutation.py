@@ -318,7 +318,7 @@ def test_a_graph_holds_the_twin():
     assert graph(rg.ones(2), rg.ones(2) * 3).tolist() == [8, 8]
 
 
-# -------------------------------------------------------------------------------------------------------- the twin
+# ------------------------------------------------------------------------------------------ the functional variant
 
 
 def test_the_twin_returns_the_new_values_after_the_result():

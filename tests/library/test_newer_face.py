@@ -398,7 +398,7 @@ def test_complex_gradients_have_pytorchs_sign():
     assert x.grad.tolist() == pytest.approx(y.grad.tolist())
 
 
-# ------------------------------------------------------------------------------------------------ what it returns
+# -------------------------------------------------------------------------------------------------------- results
 
 TWO = "(Tensor x, Tensor[] ys, int n=1) -> Tensor"
 

@@ -176,7 +176,7 @@ def test_derivatives_are_those_of_what_scipy_computes(module, name, args):
     assert make_jvp(ours, argnums)(*values)(tuple(directions))[1] == pytest.approx(slope, rel=1e-9, abs=1e-11)
 
 
-# ------------------------------------------------------------------------------------- what the tables do not show
+# ---------------------------------------------------------------------------------------- cases outside the tables
 
 
 def test_scipys_own_ufuncs_take_tensors():

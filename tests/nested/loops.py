@@ -59,7 +59,7 @@ def agree(found: list[Tensor], expected: list[Tensor], xs: list[Tensor]) -> None
 
 
 def derivatives(outs: list[Tensor], xs: list[Tensor]) -> Iterator[Tensor]:
-    """Return derivatives of the first and of the second order."""
+    """Yield derivatives of the first and of the second order."""
     weights = np.random.default_rng(0)
     total = sum((o**3 * rg.tensor(weights.standard_normal(o.shape))).sum() for o in outs)
     first = rg.autograd.grad(total, xs, create_graph=True)

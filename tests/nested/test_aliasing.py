@@ -112,7 +112,7 @@ VIEWS = {
 }
 
 
-UNRECORDED = ("detach", "data", "detached copy")  # a write to them changes numbers, and no graph
+UNRECORDED = ("detach", "data", "detached copy")  # a write to them changes values, and no graph
 
 
 def leaves(found) -> list[Tensor]:

@@ -128,7 +128,7 @@ def test_an_error_says_which_mask_does_not_fit():
         attend(*qkv(), masks(lambda m: m), is_causal=True)
 
 
-# ------------------------------------------------------------------------------------------- what operands may be
+# ---------------------------------------------------------------------------------------------- kinds of operands
 
 
 def test_heads_that_share_keys():

@@ -186,7 +186,7 @@ def test_random_numbers_are_those_of_the_stacked_components():
     assert_parts(found, expected)
 
 
-# ------------------------------------------------------------------------------------------------- what is refused
+# --------------------------------------------------------------------------------------------------- refused calls
 
 
 @pytest.mark.parametrize(

@@ -196,7 +196,7 @@ def test_operands_have_one_dtype():
         rows(J, D) @ columns(K, D).to("float32")
 
 
-# ------------------------------------------------------------------------------- made of products
+# --------------------------------------------------------------------------- composed of products
 
 
 def test_operators_that_are_made_of_products():

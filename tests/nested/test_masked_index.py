@@ -156,7 +156,7 @@ def test_what_nonzero_finds_is_an_index():
     np.testing.assert_array_equal(x[places].numpy(), np.concatenate([p[p > 0] for p in KINDS["images"]]))
 
 
-# ------------------------------------------------------------------------------------------- ragged numbers
+# -------------------------------------------------------------------------------------------- ragged values
 
 
 IDS = [np.array([4, 0, 1]), np.array([], np.int64), np.array([3])]
@@ -196,7 +196,7 @@ def test_no_components():
     assert nested(IDS)[:0][:, 0].shape == (0,)
 
 
-# -------------------------------------------------------------------------------------- places along dimensions
+# ------------------------------------------------------------------------------------- indices along dimensions
 
 
 def index_along(parts, dim, count, rng):

@@ -205,7 +205,7 @@ def test_gradients_of_single_samples_come_from_vmap():
         same(each[i], net[0].weight.grad)
 
 
-# ------------------------------------------------------------------------------------------------- what is refused
+# --------------------------------------------------------------------------------------------------- refused calls
 
 SETTINGS = {
     "Conv2d: in_channels=3 does not divide into groups=2": lambda: nn.Conv2d(3, 4, 3, groups=2),

@@ -10,7 +10,7 @@ from retrograd.testing import assert_close
 
 odds = rg.sigmoid
 
-# Functions of a vector of 5 that draw enough numbers for two draws to differ.
+# Functions of a vector of 5 that draw enough values for two draws to differ.
 RANDOM = {
     "rand": lambda x: rg.rand(4),
     "randn_like": rg.randn_like,

@@ -159,7 +159,7 @@ def test_strides_are_those_asked_for():
     assert rg.empty_strided((0, 3), (3, 1)).shape == (0, 3)
 
 
-# ------------------------------------------------------------------------------------------------ places
+# ----------------------------------------------------------------------------------------------- devices
 
 
 def test_a_device_equals_its_name_and_goes_through_pickle():

@@ -19,7 +19,7 @@ def generator():
     return rg.Generator(3)
 
 
-# A draw of N numbers and the distribution that they should follow.
+# A sample of N values and the distribution that they should follow.
 CONTINUOUS = {
     "standard_gamma": (lambda g: rg.standard_gamma(full(2.5), generator=g), scipy.stats.gamma(2.5)),
     "standard_gamma, small": (lambda g: rg.standard_gamma(full(0.2), generator=g), scipy.stats.gamma(0.2)),

@@ -19,7 +19,7 @@ def gradients(f, *values):
     return [out.tolist(), *[g.tolist() for g in rg.autograd.grad(out.sum(), xs)]]
 
 
-# -------------------------------------------------------------------------------------------- special numbers
+# --------------------------------------------------------------------------------------------- special values
 
 
 def test_nan_to_num_replaces_what_it_is_told_and_stops_the_gradient_there():

@@ -11,7 +11,7 @@ from retrograd.core import registry
 from retrograd.nn import functional as F
 
 NAMES = sorted(operator.name for operator in registry.values() if operator.definition.inplace)
-# What some take beside the tensor.
+# Further arguments of some functions.
 ARGUMENTS = {"threshold": (0.1, 0.5), "alpha_dropout": (0.4, True), "feature_alpha_dropout": (0.4, True)}
 
 

@@ -142,7 +142,7 @@ def test_determinants_of_singular_and_negative_matrices_have_logarithms():
         rg.logdet(rg.zeros(2, 2, requires_grad=True)).backward()
 
 
-# --------------------------------------------------------------------------------------------- what they answer
+# ------------------------------------------------------------------------------------------------------ results
 
 
 def test_results_are_named_as_in_pytorch():

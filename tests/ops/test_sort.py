@@ -117,7 +117,7 @@ def test_a_sorter_says_in_which_order_the_sequence_is_sorted():
     assert rg.searchsorted(sequence, rg.tensor([[2.5]]), sorter=rg.argsort(sequence)).tolist() == [[2]]
 
 
-# ------------------------------------------------------------------------------------------------- what is equal
+# -------------------------------------------------------------------------------------------------- equal values
 
 
 def test_nan_is_equal_to_nothing_not_even_nan():

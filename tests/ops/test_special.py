@@ -138,7 +138,7 @@ def test_the_dtype_stays(name, dtype):
 def test_integers_become_the_default_dtype():
     assert rg.erfc(rg.tensor([0, 1])).dtype == rg.float32
     assert rg.special.jv(rg.tensor([2]), rg.tensor([1])).dtype == rg.float32
-    assert rg.special.expn(2, rg.tensor([1.0])).dtype == rg.float32  # SciPy answers in double precision
+    assert rg.special.expn(2, rg.tensor([1.0])).dtype == rg.float32  # SciPy computes in double precision
 
 
 def test_polygamma_is_called_as_in_pytorch():

@@ -152,7 +152,7 @@ def test_known_differences_of_memory_are_still_there():
 
 
 def _methods():
-    """Return the methods of both libraries' tensors that take no argument and return a tensor."""
+    """Yield the methods of both libraries' tensors that take no argument and return a tensor."""
     for name in sorted(set(dir(rg.Tensor)) & set(dir(torch.Tensor))):
         if not name.endswith("_") and not name.startswith("_") and callable(getattr(torch.Tensor, name)):
             yield name
@@ -167,7 +167,7 @@ ARGUMENTS = {
 
 
 def answers(m, name, array):
-    """Return per call of a method whether it returns its tensor or shares memory with it; None if it is refused."""
+    """Yield per call of a method whether it returns its tensor or shares memory with it; None if it is refused."""
     for given in ARGUMENTS.get(name, [()]):
         x = rg.Tensor(array.copy()) if m is rg else torch.from_numpy(array.copy())
         args = (x,) if given == "self" else [getattr(m, a) for a in given]

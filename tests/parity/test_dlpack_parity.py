@@ -38,7 +38,7 @@ def test_jax_arrays_share_memory_both_ways():
     theirs = jnp.arange(6, dtype=jnp.float32).reshape(2, 3)
     ours = rg.from_dlpack(theirs)
     assert ours.numpy().ctypes.data == theirs.unsafe_buffer_pointer()
-    mine = rg.zeros(64 + 16)  # JAX copies what does not begin at a multiple of 64 bytes
+    mine = rg.zeros(64 + 16)  # JAX copies arrays that are not aligned to 64 bytes
     start = -mine.numpy().ctypes.data % 64 // 4
     mine = mine[start : start + 6].reshape(2, 3)
     assert jnp.from_dlpack(mine).unsafe_buffer_pointer() == mine.numpy().ctypes.data

@@ -8,7 +8,7 @@ from .operator_database.error_inputs import bad_calls, with_bad_calls
 
 ENTRIES = with_bad_calls()
 
-# What PyTorch's refusal says where ours does more, and why that is right.
+# Texts of PyTorch's errors where ours supports more, and why that is right.
 MORE = {
     r"must be Tensor, not int|got \(int, (int|Tensor)\)|doesn't apply to a 'int' object"
     r"|'int' object has no attribute": (

@@ -179,7 +179,7 @@ def test_a_tensor_and_a_tuple_of_it_are_the_same_v(m, name):
     return call(m, name, f, single(m), (single(m),)), call(m, name, f, (single(m),), single(m))
 
 
-# ------------------------------------------------------------------------------------- what is no tensor, or no number
+# ------------------------------------------------------------------------ results that are not tensors, or not scalars
 
 
 INPUTS = {

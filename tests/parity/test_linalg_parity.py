@@ -13,7 +13,7 @@ GENERAL = rng.normal(size=(4, 4))
 HERMITIAN = GENERAL + GENERAL.T + 1j * (GENERAL - GENERAL.T)
 COMPLEX = GENERAL + 1j * GENERAL[::-1]
 
-# Maps of a matrix to numbers in which the phases of vectors cancel; `m` is retrograd and torch.
+# Scalar functions of a matrix in which the phases of vectors cancel; `m` is retrograd and torch.
 INVARIANT = {
     "eigenvalues": (COMPLEX, lambda m, a: m.linalg.eig(a)[0].abs().sum()),
     "eigenvectors": (COMPLEX, lambda m, a: m.linalg.eig(a)[1].abs()[0].sum()),

@@ -98,7 +98,7 @@ def test_what_is_listed_is_missing():
     assert {name for name in LISTED if exists(name)} == set()
 
 
-# ------------------------------------------------------------------------------------- what the later names answer
+# -------------------------------------------------------------------------------------- results of the later names
 
 DATA = """
 x, y = m.arange(24.0).reshape(2, 3, 4) / 7, m.arange(12.0).reshape(3, 4)

@@ -170,7 +170,7 @@ def refused(name, args, params):
 
 
 def close(mine, its, tolerance, plain):
-    """Return whether values are within the tolerance, relative to the largest entry if more than 1; None is zeros."""
+    """Assert that values are within the tolerance, relative to the largest entry if more than 1; None is zeros."""
     if mine is None and its is None:
         return
     b = np.zeros(mine.shape) if its is None else plain(its)[1]
@@ -218,7 +218,7 @@ def test_known_differences_are_still_there(to_torch, plain):
 
 
 def known_cases(name, aspect, to_torch, plain):
-    """Return per case whether the two differ in that aspect."""
+    """Yield per case whether the two differ in that aspect."""
     for dtype in TOLERANCE:
         if aspect in EDGES:
             for args, params in edge_cases(name, aspect, dtype):

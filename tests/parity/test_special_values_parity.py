@@ -113,7 +113,7 @@ SHARED = {
 
 
 def differences(name, dtype, to_torch):
-    """Yield the points where the two differ: (aspect, operands, params, ours, PyTorch's); and count comparisons."""
+    """Return the points where the two differ: (aspect, operands, params, ours, PyTorch's); and the number compared."""
     found, tried = [], 0
     for args, params in cases(name, dtype):
         for aspect, (mine, its) in both(name, args, params, to_torch).items():

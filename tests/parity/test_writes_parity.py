@@ -114,7 +114,7 @@ class Hazard:
         self.targets += [("output", i) for i, a in enumerate(outs) if isinstance(a, rg.Tensor)]
 
     def verdicts(self):
-        """Return for each write "", "refuses" or "differs"; raise an AssertionError if the gradients are wrong."""
+        """Yield for each write "", "refuses" or "differs"; raise an AssertionError if the gradients are wrong."""
         for target in self.targets:
             for recorded in (True, False):
                 yield target, recorded, self.verdict(target, recorded)
@@ -184,7 +184,7 @@ def hazards(name, dtype):
             except REFUSALS:
                 if not dtype.startswith("complex") and op.name == name:
                     raise
-                continue  # complex numbers, and results that do not fit into the first argument, may be refused
+                continue  # complex values, and results that do not fit into the first argument, may be refused
             if not hazard.is_refused_by_pytorch():
                 yield hazard
 

@@ -408,7 +408,7 @@ def test_killed_anywhere_in_a_save_what_can_be_restored_is_whole(two, tmp_path, 
     assert whole == {1, 2}
 
 
-# ------------------------------------------------------------------------------------------------ what differs
+# ------------------------------------------------------------------------------------------------- differences
 
 
 def wider(model, optimizer):

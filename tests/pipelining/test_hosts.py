@@ -16,7 +16,7 @@ from . import conformance
 NAMES = [f"rg{os.getpid()}x{number}" for number in (1, 2)]
 STARTS = 8
 ADDRESSES = ["10.213.77.1", "10.213.77.2"]
-# What stands in for ssh: options, a host, and the command to run there.
+# A replacement of ssh: options, a host, and the command to run there.
 SHELL = f"""#!/bin/sh
 while [ "${{1#-}}" != "$1" ]; do shift; done
 case $1 in {ADDRESSES[0]}) name={NAMES[0]};; *) name={NAMES[1]};; esac

@@ -320,7 +320,7 @@ def test_constants_that_have_no_hash_are_told_apart_and_captured_once_each():
     assert len(pipeline._captures) == 2
 
 
-# ------------------------------------------------------------------------------------------------ what is split how
+# ------------------------------------------------------------------------------------------- splitting of arguments
 
 
 def test_a_chunk_spec_of_the_arguments_holds_for_step_and_for_predict():

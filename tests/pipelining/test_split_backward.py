@@ -412,7 +412,7 @@ def test_a_tensor_in_place_of_several_is_refused_before_anything_runs(inputs, we
     y = x * w
     with pytest.raises(TypeError, match=f"stage_backward_input: {message}"):
         stage_backward_input([y], [rg.ones(2)], inputs(x), weights(w))
-    stage_backward(y, rg.ones(2), [x])  # the graph is whole
+    stage_backward(y, rg.ones(2), [x])  # the graph is complete
 
 
 def test_memory_shrinks_between_the_halves_and_after_them():

@@ -110,7 +110,7 @@ def test_a_rank_is_called_by_its_stage_or_by_its_stages():
 
 
 def decoded(shown):
-    """Return the events in a page's data: rank, kind, stage, microbatch, peer, start and end in seconds."""
+    """Yield the events in a page's data: rank, kind, stage, microbatch, peer, start and end in seconds."""
     for rank, numbers in enumerate(shown["lanes"]):
         now = 0
         for kind, stage, micro_batch, peer, gap, length in zip(*[iter(numbers)] * 6, strict=True):

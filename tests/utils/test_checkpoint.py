@@ -424,7 +424,7 @@ def test_with_retain_graph_only_one_checkpoint_at_a_time_has_its_values():
     for _ in range(6):
         y = checkpoint(block, y)
     y.sum().backward(retain_graph=True)
-    assert max(most) <= 6 + 4 + 1  # the boundaries, and what one block saves
+    assert max(most) <= 6 + 4 + 1  # the boundaries, and the saved tensors of one block
 
 
 def test_a_graph_that_is_never_walked_goes_with_its_last_name():

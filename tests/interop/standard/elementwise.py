@@ -43,7 +43,7 @@ def _division(d):
         made = d.small(dtype, shape)
         return np.where(made == 0, 2, made).astype(dtype)
 
-    one, two = d.pair(REAL_NUMERIC, divisors)  # what integers over 0 are, the standard does not say
+    one, two = d.pair(REAL_NUMERIC, divisors)  # the standard does not define integer division by 0
     return no_options([one, 3 if isinstance(two, int) else two])
 
 
@@ -173,7 +173,7 @@ def _from_dlpack(d):
 def _astype(d):
     x = d.array(values=d.small)
     to = d.dtype(*(COMPLEX if x.dtype.kind == "c" else ALL))
-    if x.dtype.kind in "if" and np.dtype(str(to)).kind == "u":  # of negative numbers the standard says nothing
+    if x.dtype.kind in "if" and np.dtype(str(to)).kind == "u":  # the standard leaves negative operands undefined
         x = np.asarray(abs(x))
     return (x, to), d.options(copy=lambda: d.chance(), device=Device())
 

@@ -110,7 +110,7 @@ def _cholesky(d):
 
 @program("linalg.eigh", "linalg.eigvalsh")
 def _eigenvalues(d):
-    if d.chance():  # what is above the diagonal means nothing
+    if d.chance():  # entries above the diagonal are unspecified
         return no_options([_square(d)])
     return no_options([_square(d, values=lambda dtype, shape: _definite(d, dtype, shape))])
 

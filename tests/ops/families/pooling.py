@@ -13,7 +13,7 @@ def spread(value, ndim):
 
 
 def seen(windows, place, sizes):
-    """Return the indices in an image that the window at an output index covers, as one list per dimension."""
+    """Yield the indices in an image that the window at an output index covers, one list per dimension."""
     for window, i, size in zip(windows, place, sizes, strict=True):
         if len(window) == 1:
             yield range(i * size // window[0], -(-(i + 1) * size // window[0]))

@@ -122,7 +122,7 @@ def in_thread(action):
 
 
 def errors_in(value):
-    """Yield every Raised in a result."""
+    """Return every Raised in a result."""
     if isinstance(value, Raised):
         return [value]
     values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()

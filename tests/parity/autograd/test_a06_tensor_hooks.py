@@ -211,7 +211,7 @@ def test_the_hooks_of_an_output_that_gets_no_gradient_are_called_with_none(m):
     return log, x.grad
 
 
-# ------------------------------------------------------------------------------------------- wrong answers, failures
+# ------------------------------------------------------------------------------------- wrong return values, failures
 
 
 @parity

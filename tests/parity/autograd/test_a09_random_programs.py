@@ -44,7 +44,7 @@ VIEWS = [
     "{a}.diagonal()",
 ]
 RULED_VIEWS = ["{a}.unbind(0)[0]", "{a}.split(1)[0]"]  # of several at once: not to be written to
-# What is written never shares part of its memory with what is written to: that is undefined in PyTorch.
+# A written value never shares part of its memory with the target: that is undefined in PyTorch.
 WRITES = [
     "{a}.add_({b} * 0.5)",
     "{a}.sub_(1)",
@@ -70,7 +70,7 @@ RULED = [
 
 
 def programs(templates):
-    """Yield lists of steps: a template, and the live values it uses, counted from the newest."""
+    """Return a strategy for lists of steps: a template, and the live values it uses, counted from the newest."""
     step = st.tuples(st.sampled_from(templates), st.integers(0, 9), st.integers(0, 9))
     return st.lists(step, min_size=6, max_size=16)
 

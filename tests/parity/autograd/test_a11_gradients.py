@@ -5,7 +5,7 @@ import pytest
 from .adapter import leaf, outcome, parity, refused
 from .functions import returning
 
-# ---------------------------------------------------------------------------- what backward returns
+# ------------------------------------------------------------------------------ results of backward
 
 
 @parity

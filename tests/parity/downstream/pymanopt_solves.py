@@ -45,7 +45,7 @@ def regression(x, b):
 
 
 def problems():
-    """Return names, manifolds, functions, initial points and methods."""
+    """Yield names, manifolds, functions, initial points and methods."""
     frame = [Q[:, :3], np.ones(3)]
     product = manifolds.Product([manifolds.Stiefel(8, 3), manifolds.Euclidean(3)])
     yield "sphere", manifolds.Sphere(8), rayleigh, Q[0], (DESCENT, CONJUGATE, TRUST)

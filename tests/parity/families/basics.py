@@ -31,7 +31,7 @@ CALLS = {
     "var": _spread(torch.var),
 }
 
-# PyTorch's counterpart differs in purpose, or gives random numbers.
+# PyTorch's counterpart differs in purpose, or is random.
 NO_COUNTERPART = {
     "bernoulli": "random",
 }

@@ -15,7 +15,7 @@ _SPECIAL = (
 )
 _LEAF = r"requires_grad of \w+ False, leaf True, ours True, leaf False"
 
-# (what the last line looks like, what the difference looks like) -> reason.
+# (pattern of the last line, pattern of the difference) -> reason.
 EXEMPT: dict[tuple[str, str], str] = {
     ("", r"PyTorch refuses backward: (the )?derivative for \S+ is not implemented"): MORE,
     (r"L\.autograd|backward|L\.func", r"PyTorch raises \w+: (the )?derivative for \S+ is not implemented"): MORE,

@@ -10,7 +10,7 @@ from .generate import KINDS, Generator
 from .machine import recorded
 from .shrink import shrunk
 
-LARGEST = 400  # elements of a tensor that a program goes on with
+LARGEST = 400  # elements of a tensor with which a program continues
 REPEATS = 5  # exempt differences after which a program ends
 
 Judged = tuple[Difference, str | None]

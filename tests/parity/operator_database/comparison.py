@@ -275,7 +275,7 @@ def present(gradients: list | None) -> list:
     return gradients
 
 
-# ---------------------------------------------------------------------------------------------- what differs
+# ----------------------------------------------------------------------------------------------- differences
 
 
 def differing_errors(theirs: Exception | None, ours: Exception | None) -> str | None:
