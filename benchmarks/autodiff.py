@@ -25,7 +25,7 @@ THREADS = 2
 CHAIN = 1000
 QUIET = {"KINETO_LOG_LEVEL": "99"}  # or PyTorch's profiler writes a line each time
 
-# What is measured, how often per sample, and the share of PyTorch's time that it may take.
+# Measured work, repetitions per sample, and the budget as a share of PyTorch's time.
 PLAIN = {
     "gradcheck, tanh(W sin x), 100 to 100": ("gradcheck", 1, 0.5),
     "gradcheck, tanh(x) sin(x), 100 to 100": ("pointwise gradcheck", 1, 0.5),

@@ -24,7 +24,7 @@ NAMES = ("retrograd", "PyTorch", "JAX jit", "HIPS autograd", "tinygrad", "MLX", 
 MODULES = {"mlx": "mlx.core", "autograd": "autograd.numpy"}
 SOURCE = Path(__file__).parents[1] / "src" / "retrograd"
 REQUIREMENT = re.compile(r"([\w.-]+)[^;]*(?:;(.*))?")
-EXTRAS = {"mlx": ["mlx-cpu"]}  # what it does not run without on this kind of machine
+EXTRAS = {"mlx": ["mlx-cpu"]}  # required to run on this kind of machine
 BUILT = (".pyc", ".c", ".cpp", ".hpp", ".pxd")  # of a source tree: not in a wheel, or not needed
 
 

@@ -20,7 +20,7 @@ from retrograd.bench import Case, Suite, Table, library, main, measured, parser,
 COUNT, FEATURES, HEADS = 256, 64, 4
 LENGTHS = random.Random(0).choices(range(5, 201), k=COUNT)
 
-# What is measured, forward and backward, and the share of the time of padded and of jagged PyTorch that it may take.
+# Measured work, forward and backward, and the budgets as shares of the time of padded and of jagged PyTorch.
 BUDGETS: dict[str, tuple[float | None, float | None]] = {
     "linear, gelu, layer_norm": (0.6, 0.25),
     "attention, 4 heads": (0.6, 0.25),
@@ -33,7 +33,7 @@ BUDGETS: dict[str, tuple[float | None, float | None]] = {
     "to_padded_tensor": (None, None),
     "a + a of 3 components of 2 rows, forward only": (None, None),
 }
-# Not compared: padded scores are more, and their gradients not zero; ones pulled back through a softmax are roundings.
+# Not compared: padding adds scores with nonzero gradients; the vjp of ones through a softmax is only rounding.
 UNLIKE = ("matmul, attention scores", "softmax over the ragged dimension")
 PADDED, JAGGED = "PyTorch, padded", "PyTorch, jagged"
 
@@ -147,7 +147,7 @@ def padded(kind: Kind) -> Callable[[], object] | None:
 def added(kind: Kind) -> Callable[[], object]:
     """Return an elementwise sum."""
     x, y = kind.batch(FEATURES), kind.batch(FEATURES)
-    y = y if kind.padded else x.detach().requires_grad_()  # of jagged tensors made apart PyTorch adds none
+    y = y if kind.padded else x.detach().requires_grad_()  # PyTorch adds no separately built jagged tensors
     return lambda: kind.pull(x + y, x, y)
 
 

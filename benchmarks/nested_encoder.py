@@ -31,7 +31,7 @@ from retrograd.bench import Case, Suite, Table, converter, library, main, measur
 MODULES = (bisect, heapq, random, shutil, statistics, tempfile, textwrap)
 MOST = 256  # words of a text
 
-# What is measured, and the share of the padded batch's time that the nested one may take.
+# Measured work, and the budget as a share of the padded batch's time.
 ROWS: dict[str, float | None] = {
     "forward, 64 texts": 0.6,
     "forward, 64 sentences": 0.6,

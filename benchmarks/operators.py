@@ -17,12 +17,12 @@ import numpy as np
 
 from retrograd.bench import Case, Row, Suite, Table, converter, library, main, measured, parser, subjects
 
-SIDE = 2001  # odd, so that a median is one of the numbers: of two in the middle ours is the lower, NumPy's the mean
+SIDE = 2001  # odd, so that a median is an element: of two middle ones retrograd returns the lower, NumPy the mean
 SIZE = SIDE**2
 BUDGET_NUMPY = 1.1  # of NumPy's own time
 BUDGET_PYTORCH, BUDGET_CONVOLUTION = 1.3, 2.0  # of PyTorch's time
 
-# name here: (NumPy's name, operands, keywords of NumPy); the operands are vectors of SIZE, positive where named so.
+# name here: (NumPy's name, operands, keywords of NumPy); the operands are vectors of SIZE, positive if named so.
 ELEMENTWISE = {
     "add": ("add", 2), "mul": ("multiply", 2), "div": ("true_divide", 2), "maximum": ("maximum", 2),
     "neg": ("negative", 1), "abs": ("absolute", 1), "square": ("square", 1), "sqrt": ("sqrt", 1), "exp": ("exp", 1),
@@ -61,7 +61,7 @@ def reduction(m: ModuleType, name: str, dim: int | None) -> Callable[[], Any]:
     array = vectors()[0].reshape(SIDE, SIDE)
     if dim is None and name == "sort":
         array, dim = array.ravel(), 0
-    if m is np and name == "sort":  # ours answers indices too
+    if m is np and name == "sort":  # retrograd returns indices too
         return lambda: np.take_along_axis(array, np.argsort(array, axis=dim), axis=dim)
     if m is np:
         options = {"ddof": 1} if name in ("var", "std") else {}

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "build" / "bench"
 PAGES = [ROOT / "docs" / name for name in ("benchmarks.md", "benchmarks_parts.md")]
 IMAGES = ROOT / "docs" / "images" / "benchmarks"
-DRAWN = {  # those with a picture, and what it shows
+DRAWN = {  # benchmarks with a picture, and its caption
     "steps": "retrograd's time divided by each library's, by row",
     "kernels": "retrograd's time divided by each library's, by kernel",
     "scaling": "Time over size, depth, batch and number of components",

@@ -207,7 +207,7 @@ def with_torch() -> Callable[[str], Any]:
 
 def mpi_group() -> None:
     """Become mpiexec, whose ranks run this script; rank 0 has this process's input and output."""
-    from retrograd.cli.mpi import mpiexec  # not above: it brings in what a peer's process must not have
+    from retrograd.cli.mpi import mpiexec  # imported late: a peer's process must not import it
 
     launcher = mpiexec()
     os.execv(launcher, [launcher, "-n", str(RANKS), sys.executable, __file__, "--worker", "MPI rank"])

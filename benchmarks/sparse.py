@@ -16,8 +16,8 @@ from retrograd.bench import Case, Subject, Suite, Table, library, main, measured
 
 UNKNOWNS = 10_000
 BUDGET = 1.0  # second, for everything
-DENSE = 2_000  # as many unknowns as a dense matrix may have here
-GRID = 100  # places along each side
+DENSE = 2_000  # the most unknowns for a dense matrix
+GRID = 100  # points along each side
 
 
 class Problem(NamedTuple):

@@ -24,7 +24,7 @@ from steps_data import (
 
 from retrograd.bench import Case, converter
 
-STEPS_COMPARED = 3  # after so many steps the loss is compared too
+STEPS_COMPARED = 3  # after this many steps the loss is compared too
 
 
 def case(m: Any, row: str) -> Case:

@@ -30,7 +30,7 @@ LEVELS = (
     ("backend", "kernels"),
     ("core",),
 )
-# What else a part may import: neighbours in its row, and for the command the public names of the root.
+# Further permitted imports: neighbors in the row, and for the command the public names of the root.
 EXCEPTIONS = {
     "cli": {""},
     "export": {"fx"},
@@ -173,7 +173,7 @@ def numpy_outside(edges: list[Import]) -> Iterator[str]:
 
 
 RAGGED = f"{ROOT}.backend.ragged"
-# Who knows of ragged arrays: their package, their kernels, the law about them, and what writes structures to files.
+# Modules that may use ragged arrays: their package, their kernels, the law about them, and writers of structures.
 RAGGED_PARTS = {"nested", "backend"}
 RAGGED_MODULES = {f"{ROOT}.testing.nested_law", f"{ROOT}.export.json_values", f"{ROOT}.interop.pytorch_nested"}
 
@@ -209,7 +209,7 @@ def test_the_source_tree_is_read():
     assert any(part(edge.importer) == "core" for edge in imports_of_source())
 
 
-# Each a small tree with one fault: {file: text}, and a piece of what must be said about it.
+# Each a small tree with one fault: {file: text}, and a part of the expected message.
 FAULTS = {
     "upward": (
         {"core/op.py": "from retrograd.ops import add"},

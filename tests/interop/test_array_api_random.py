@@ -102,7 +102,7 @@ def of_memory(found, *args):
     return np.zeros_like(found)
 
 
-# Signs and bases of eigenvectors are not determined, nor is what memory holds.
+# Signs and bases of eigenvectors are undetermined, and so are the contents of uninitialized memory.
 OBSERVED = {
     "linalg.eigh": of_eigh,
     "linalg.qr": of_qr,
@@ -177,7 +177,7 @@ ELSEWHERE = {
     "to_device",
 }  # fmt: skip
 
-# What is not drawn: a call that is answered otherwise, and why.
+# Calls that are not drawn because their results differ, and why.
 EXEMPT = {
     "the standard says nothing of integers over 0; PyTorch refuses them": ("floor_divide", [1], 0),
     "array-api-strict 2.6 forgets `invert`": ("isin", [1], 2, {"invert": True}),

@@ -73,7 +73,7 @@ def doubled(times, first=b")"):
     return first + b"q\1" + b"h\1\x86q\1" * times
 
 
-# What takes little room in a file, and much of memory or time if it is read without care.
+# Small files that would use much memory or time if loaded without checks.
 GREEDY = {
     "a key that is hashed for ever": b"\x80\x02}" + doubled(60) + b"K\1s.",
     "a key as deep as the stack": b"\x80\x02})" + b"\x85" * 20_000 + b"K\1s.",

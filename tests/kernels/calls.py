@@ -31,7 +31,7 @@ def words(n):
 ATTENTION = (x(2, 5, 4), x(2, 6, 4), x(2, 6, 3), x(2, 5, 6) > -1, x(1, 5, 6), ends(0, 5), ends(0, 6), 0.5, True)
 RAGGED = (x(2, 5, 4), x(2, 6, 4), x(2, 6, 3), None, x(2, 16), ends(0, 2, 5), ends(0, 2, 6), 0.5, False)
 BACK = (x(2, 5, 3), x(2, 5), x(2, 5, 3), x(2, 5))  # in front of those
-# What fits, and how many arrays at the end are written to.
+# Matching arguments, and how many arrays at the end are written to.
 CALLS = {
     "uniform": [((words(2), words(4), x(16)), 1)],
     "sum_rows": [((x(2, 5, 3), ids(4, 5), x(2, 4, 3)), 1), ((x(2, 5, 19), ids(4, 5), x(2, 4, 19)), 1)],

@@ -10,7 +10,7 @@ from retrograd.kernels.conv_layout import plan_of
 
 pytestmark = pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
 
-# Images, channels put out, groups, taps, stride, padding, dilation, size of what comes out.
+# Images, output channels, groups, taps, stride, padding, dilation, size of the output.
 FORMS = {
     "plain": ((2, 3, 1, 9, 11), 5, 1, (1, 3, 3), (1, 1, 1), (0, 1, 1), (1, 1, 1), (1, 9, 11)),
     "one place": ((1, 1, 1, 1, 1), 1, 1, (1, 1, 1), (1, 1, 1), (0, 0, 0), (1, 1, 1), (1, 1, 1)),

@@ -13,7 +13,7 @@ from retrograd.kernels import chosen, reference
 from .calls import EACH
 
 N = 2  # the size of every core dimension: operands and results of different dimensions then have equal shapes
-LONG = 35  # numbers of a ufunc without core dimensions: several vectors of each width, and a rest
+LONG = 35  # elements of a ufunc without core dimensions: several vectors of each width, and a remainder
 SHIFTS = (-2, -1, 0, 1, 2)  # from the first element of an operand to that of a result
 GUARD = 64  # bytes around them
 IGNORED = -100  # of classes
@@ -27,7 +27,7 @@ RUNS = {  # threads, the grain size, and the dtype of ufuncs
 MODULES = [reference, chosen] if kernels.compiled else [reference]
 UFUNCS = [name for name, found in vars(chosen).items() if isinstance(found, np.ufunc)] if kernels.compiled else []
 PRESET = {("attend_grad", 3): "must hold zeros before the call, which stay where no query looks"}
-WRITING = [  # twins of ufuncs that take `out`: the numbers of arrays, of numbers and of results
+WRITING = [  # reference implementations of ufuncs that take `out`: the numbers of arrays, of scalars and of results
     ("descent", 2, 3, 1),
     ("momentum", 3, 6, 2),
     ("adam", 4, 9, 3),

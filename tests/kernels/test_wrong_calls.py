@@ -30,7 +30,7 @@ def longer(d):
     return lambda a: np.concatenate([a, a[(slice(None),) * d + (slice(0, 1),)]], d)
 
 
-# What an array, a plan or a number may be replaced by.
+# Replacements for an array, a plan or a scalar.
 OF_ARRAYS = [
     *(lambda a, t=t: a.astype(t) for t in ("f2", "f4", "f8", "c16", "i8", "i4", "u8", "?", "O", "S8")),
     *(longer(d) for d in range(5)),
@@ -78,7 +78,7 @@ def changed(argument, change):
     try:
         with warnings.catch_warnings(action="ignore"):  # of what numbers lose in another dtype
             return change(argument)
-    except (ValueError, TypeError, IndexError, OverflowError):  # there is no such dimension or number
+    except (ValueError, TypeError, IndexError, OverflowError):  # there is no such dimension or value
         return argument
 
 

@@ -10,7 +10,7 @@ from retrograd.testing import LAWS, errors_of, run, samples_of
 
 from ..tables import failures, hold, merged, operators_on_arrays
 
-# (operator, law): why the law is not asked of the operator.  One that holds after all fails a test.
+# (operator, law): why the law is not checked for the operator.  An entry whose law holds fails a test.
 EXEMPT = merged("ops.families", "EXEMPT")
 
 OPERATORS = operators_on_arrays()

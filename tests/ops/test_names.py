@@ -10,7 +10,7 @@ import retrograd as rg
 FILE = Path(__file__).parents[1] / "data" / "names.txt"
 NAMES = [line for line in FILE.read_text().splitlines() if line and not line.startswith("#")]
 
-# By what brings them; who does deletes them here.  A dot at the end stands for all names that begin so.
+# By the feature that adds them, which also deletes them here.  A final dot stands for all names with that prefix.
 LATER = {
     "custom operators": "Tag",
     "graphs and export": """
@@ -32,7 +32,7 @@ MISSING = {
     for name in NAMES
     if name == entry or (entry.endswith(".") and name.startswith(entry))
 }
-# docs/decisions says why.
+# docs/decisions gives the reasons.
 ABSENT = {"bfloat16": "0014", "library.register_torch_dispatch": "0018"}
 
 

@@ -33,7 +33,7 @@ OUTSIDE = "what lies outside the transform is not written to from inside; clone 
 INSIDE = "backward() and autograd.grad work inside transforms too"
 SHAPES = "shapes that do not fit are a ValueError throughout"
 
-# Where the answers differ: how ours ends, the kind of error or "answers", and why.
+# Where the results differ: the outcome of ours, the kind of error or "answers", and why.
 DEVIATIONS = {
     "grad: of a tree with None": ("answers", NONE),
     "grad: argnums True": ("RuntimeError", "a bool is no number of an argument"),

@@ -33,11 +33,11 @@ def answers(value, graphs=True):
 
 
 def call(m, name, *args, **options):
-    graphs = "forward-mode" not in options.values()  # where PyTorch keeps graphs that nobody has asked for
+    graphs = "forward-mode" not in options.values()  # where PyTorch retains graphs without create_graph
     return outcome(lambda: answers(getattr(m.autograd.functional, name)(*args, **options), graphs))
 
 
-# By structure: inputs, a function of them for vjp, jvp and jacobian, one that returns a number for the others, and the
+# By structure: inputs, a function of them for vjp, jvp and jacobian, a scalar function for the others, and the
 # v of vjp.
 STRUCTURES = {
     "one and one": (single, lambda m, x: x.sin() * x.sum(), lambda m, x: (x**3).sum() * x[0], single),

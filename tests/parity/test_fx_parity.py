@@ -267,7 +267,7 @@ RUN = {
 
 CASES = cases({"trace": TRACED, "graph": GRAPHS, "pattern": REPLACED, "split": SPLIT, "run": RUN})
 
-# Where the answers differ: how ours ends, the kind of error or "answers", and why.
+# Where the results differ: the outcome of ours, the kind of error or "answers", and why.
 DEVIATIONS: dict[str, tuple[str, str]] = {
     "trace: in place": ("answers", "x += 1 writes into x, and the graph does too; torch's makes a new value of it"),
     "trace: an item set": ("answers", "the graph sets the item; torch refuses"),

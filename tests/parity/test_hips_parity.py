@@ -19,7 +19,7 @@ from ..mirrors.harness import evaluate, scalar_function, weighted
 from ..mirrors.test_dtypes import KINDS
 from ..mirrors.test_functions import ONLY_MIRROR
 
-# What HIPS autograd 1.9 has no reverse derivative for, though NumPy has the function.
+# NumPy functions without reverse derivative in HIPS autograd 1.9.
 NOT_THERE = """
     accumulate append apply_along_axis apply_over_axes asarray average bincount block broadcast_arrays cbrt
     choose compress convolve copy copysign corrcoef correlate cov cumprod cumulative_prod cumulative_sum delete
@@ -34,7 +34,7 @@ NOT_THERE = """
     linalg.qr linalg.svdvals linalg.tensordot linalg.tensorinv linalg.tensorsolve linalg.trace linalg.vecdot
     linalg.vector_norm
 """
-# What it has one for that refuses these arguments.
+# Functions whose derivative there refuses these arguments.
 RAISES = {
     "np.abs(np.linalg.eigh((p + p.T) / 2).eigenvectors)", "np.abs(np.linalg.svd(m, full_matrices=False).U)",
     "np.add.accumulate(m)", "np.add.reduce(m)", "np.angle(c, deg=True)", "np.astype(v, np.complex128)",
@@ -56,14 +56,14 @@ RAISES = {
     "np.rot90(a, 3, (1, 2))", "np.sort(m)", "np.sort(m, axis=0)",
     "np.sort(m, axis=None)", "np.subtract.outer(v, w)", "np.tile(m, 2)", "np.trace(a, 1, 1, 2)",
 }  # fmt: skip
-# What it gives another gradient for; ours is that of the differences (tests/mirrors).
+# Functions with another gradient there; ours agrees with differences (tests/mirrors).
 WRONG = {
     "np.sum(m, 1, where=f)", "np.prod(m, 0, where=f)", "np.mean(m, axis=1, where=f, keepdims=True)",
     "np.var(m, axis=1, where=f, keepdims=True)", "np.std(m, axis=1, where=f)", "np.full((2, 4), v)",
     "np.fft.irfft2(m, norm='forward')",
 }  # fmt: skip
 PAIRS = [(name, e) for name in CASES if name not in NOT_THERE.split() for e in CASES[name]]
-# HIPS autograd's own, or under their old names: what gives the other functions their derivatives.
+# HIPS autograd's own functions, or deprecated names: those that give other functions their derivatives.
 INTERNAL = """
     array_from_args concatenate_args make_diagonal abs acos acosh asin asinh atan atan2 atanh conj mod
     permute_dims pow true_divide amax amin _original_where linalg._primitive_norm fft.truncate_pad hypot
@@ -105,11 +105,11 @@ def test_the_listed_differences_are_there(expression):
         assert any(np.shape(a) != np.shape(b) or not np.allclose(a, b) for a, b in zip(ours, theirs, strict=True))
 
 
-# For complex numbers it transposes where it should take adjoints, or divides by 0.
+# For complex values it transposes where it should take adjoints, or divides by 0.
 WRONG_FOR_COMPLEX = {
     "np.linalg.cholesky((p + p.T) / 2)", "np.linalg.pinv(m)", "np.linalg.norm(m, np.inf, axis=0)", "np.full_like(m, t)",
 }  # fmt: skip
-# Operators and methods of tensors are PyTorch's, which knows no order of complex numbers.
+# Operators and methods of tensors are PyTorch's, which does not order complex values.
 REFUSED_FOR_COMPLEX = {"np.where(m > 0.5, m, 0.0)", "np.select([m < 0.4, m < 0.7], [m, n], 0.0)", "m.clip(0.3, 0.7)"}
 
 
@@ -147,7 +147,7 @@ def gradients_of(kind, expression, namespace, grad):
     return None if any(np.asarray(g).dtype == object for g in found) else found
 
 
-# What HIPS has beyond NumPy, or spells in more ways.
+# Functions that HIPS has in addition to NumPy, or under more names.
 BEYOND_NUMPY = [
     "np.where(condition=b, x=v, y=w)", "np.where(b, x=v, y=w)", "np.make_diagonal(v, 0, -1, -2)",
     "np.make_diagonal(m, axis1=-1, axis2=-2)", "m[:, np.int64(v)]",
@@ -174,7 +174,7 @@ def test_everything_that_hips_differentiates_is_compared():
 # -------------------------------------------------------------------------------------------------------- SciPy
 
 SCIPY = [case for case in scipys.CASES if scipys.moving(case[2])]
-# What HIPS autograd's mirror of SciPy has no derivative for, or not for all of these arguments.
+# SciPy functions without derivative in HIPS autograd, or not for all of these arguments.
 SCIPY_NOT_THERE = """
     entr ndtr log_ndtr ndtri exp10 log_expit loggamma erfcx i0e i1e k0 k1 betaincc chdtr chdtrc jv kv factorial
     poch binom softmax log_softmax xlogy xlog1py rel_entr kl_div zeta norm.logsf norm.sf t.sf t.logsf
@@ -263,6 +263,6 @@ def test_operators_give_what_hips_gives(name):
 
 def test_every_operator_of_hips_is_there_or_named():
     builtins = {"dict", "isinstance", "list", "tuple", "type"}  # ours work with Python's own
-    elsewhere = {"checkpoint", "make_jvp_reversemode", "primitive"}  # docs/from_autograd.md says what to use instead
+    elsewhere = {"checkpoint", "make_jvp_reversemode", "primitive"}  # docs/from_autograd.md documents replacements
     there = {name for name in dir(autograd) if callable(getattr(autograd, name)) and not name.startswith("_")}
     assert {name for name in there if not hasattr(autograd_api, name)} <= builtins | elsewhere

@@ -21,7 +21,7 @@ ARGUMENTS = "arguments that do not fit are a TypeError, as with all operators, a
 SCHEMA = "a schema that can't be read is a ValueError, whoever reads it"
 HISTORY = "what is written to is in the history of the graph; PyTorch's gradients are those of before the write"
 
-# Where the answers differ: how ours ends, the kind of error or "answers", and why.
+# Where the results differ: the outcome of ours, the kind of error or "answers", and why.
 DEVIATIONS: dict[str, tuple[str, str]] = {
     **{f"bad schema: {schema}": ("ValueError", SCHEMA) for schema in schemas.BAD},
     **{f"call: {name}": ("TypeError", ARGUMENTS) for name in formulas.MISFITS},

@@ -46,7 +46,7 @@ SHAPES = "shapes that do not fit are a ValueError throughout"
 PLAIN = "where no size differs by construction the result is a plain tensor"
 CHECKED = "what a structure is made of is checked, and the place named"
 
-# Where PyTorch fails and we do not, by the reason.
+# Where PyTorch fails and retrograd does not, by reason.
 FAILURES = {
     STRIDED: [
         "unary: exp, strided",
@@ -147,7 +147,7 @@ FAILURES = {
     ],
 }
 
-# Where the answers differ: how ours ends, the kind of error or "answers", and why.
+# Where the results differ: the outcome of ours, the kind of error or "answers", and why.
 DEVIATIONS = {
     "making: of no components, jagged": ("answers", "no components are a batch too"),
     "making: narrow by numbers, strided": ("answers", STRIDED),

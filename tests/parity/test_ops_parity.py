@@ -21,13 +21,13 @@ TOLERANCE = {"float32": 2e-5, "float64": 1e-10, "complex64": 2e-5, "complex128":
 ASPECTS = ("values", "dtype", "gradient", "second order")
 
 
-# Operators whose PyTorch counterpart is called in another way: (torch's inputs, params) -> result.
+# Operators whose PyTorch counterpart has another signature: (torch's inputs, params) -> result.
 CALLS = merged("parity.families", "CALLS")
-# PyTorch's function of that name differs in purpose, gives random numbers, or is not there: why.
+# PyTorch's function of that name differs in purpose, is random, or does not exist: why.
 NO_COUNTERPART = merged("parity.families", "NO_COUNTERPART")
 # (operator, aspect or kind of edge): why ours differs.  An entry that is not needed any more fails a test.
 KNOWN = merged("parity.families", "KNOWN")
-# Inputs that only ours differentiates by.
+# Inputs by which only ours differentiates.
 NO_GRADIENT = merged("parity.families", "NO_GRADIENT")
 
 # ---------------------------------------------------------------------------------------------- the two sides
@@ -194,7 +194,7 @@ def test_same_as_pytorch(name, dtype, to_torch, plain):
     for args, params in samples_of(registry[name]):
         args = cast(args, dtype)
         if dtype.startswith("complex") and (not floats(args) or refused(name, args, params)):
-            continue  # complex numbers may be refused; a law looks at what the refusal says
+            continue  # complex values may be refused; a law checks the message
         try:
             both = Both(name, args, params, dtype, to_torch)
         except (RuntimeError, TypeError, ValueError):
@@ -297,7 +297,7 @@ def test_same_as_pytorch_at_the_edges(name, kind, to_torch, plain):
 
 # ------------------------------------------------------------------------------------------------ expressions
 
-# Evaluated twice, `m` being retrograd and torch.
+# Evaluated twice, with `m` as retrograd and as torch.
 EXPRESSIONS = [
     "m.tensor([1, 2])", "m.tensor([1.5, 2])", "m.tensor(True)", "m.tensor(3)", "m.tensor([])",
     "m.tensor([1, 2.5], dtype=m.float64)",

@@ -28,7 +28,7 @@ WRITES = "a parameter is written by the stage that reads it; PyTorch's pipe lack
 SPLIT = "what can't be split is a ValueError, raised before anything is split"
 FIXED = "weights get their gradients all the same; PyTorch's get none where no input leads to their nodes"
 
-# Where the answers differ: how ours ends, the kind of error or "answers", and why.
+# Where the results differ: the outcome of ours, the kind of error or "answers", and why.
 DEVIATIONS: dict[str, tuple[str, str]] = {
     "split: before one and after the one before it": ("answers", EMPTY),
     "split: before the first": ("answers", EMPTY),

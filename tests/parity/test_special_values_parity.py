@@ -15,7 +15,7 @@ REFUSALS = (NotImplementedError, RuntimeError)  # of half precision
 FLOATS = ("float16", "float32", "float64")
 POINTWISE = [name for name in NAMES if is_pointwise(registry[name]) and any(cases(name, "float32"))]
 
-# What holds of the operands, or of both results, where a convention differs.
+# Conditions on the operands, or on both results, where a convention differs.
 EVERYWHERE = lambda operands, ours, theirs: True  # noqa: E731
 NAN = lambda operands, ours, theirs: any(map(np.isnan, operands))  # noqa: E731
 INFINITE = lambda operands, ours, theirs: any(map(np.isinf, operands))  # noqa: E731
@@ -38,7 +38,7 @@ _FROM_RESULT = "from the result, as in PyTorch, so that writing in place is poss
 _POWER = "b times a^(b - 1), as in PyTorch, which is out of range for the smallest numbers"
 _TAIL = "1 + erf(x) cancels in the left tail, as in PyTorch: exact to the digits of x"
 
-# (operator, aspect): where ours differs from PyTorch though no exact number says that PyTorch is wrong, and why.
+# (operator, aspect): why ours differs from PyTorch although no exact value shows that PyTorch is wrong.
 CONVENTIONS = {
     ("abs", "gradient 0"): (NAN, _NAN_SIGN),
     ("sign", "value 0"): (NAN, _NAN_SIGN),
@@ -96,7 +96,7 @@ CONVENTIONS = {
 }
 
 
-# The same where PyTorch agrees, and both are inexact, or mpmath's number is not the one that is meant.
+# The same where PyTorch agrees, and both are inexact, or mpmath's value is by another convention.
 SHARED = {
     ("addcdiv", "value 0"): (EVERYWHERE, "tensor1 times the value is rounded, as in PyTorch"),
     ("atan2", "value 0"): (NEGATIVE_ZERO, "mpmath has no -0"),

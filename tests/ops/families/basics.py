@@ -448,10 +448,10 @@ GRAPHS = {
 }
 ORACLES |= LINEAR_ALGEBRA | NETWORKS | LOSSES | GRAPHS | BITS | COMPLEX_NUMBERS
 
-# Why an operator is compared with nothing.
+# Why an operator has no reference implementation.
 WITHOUT = dict.fromkeys(["rand", "randn", "randint", "randperm", "bernoulli"], "random: tests/ops/test_random.py")
 
-# (operator, law): why the law is not asked of it.
+# (operator, law): why the law is not checked for it.
 EXEMPT = {
     **{
         ("nonzero_indices", law): "how many there are depends on the values, so there is no shape rule"

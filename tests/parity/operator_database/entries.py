@@ -21,7 +21,7 @@ DTYPES = {
     "int64": torch.int64,
 }
 
-# Entries whose values are random numbers or memory as it was found: everything but values is compared.
+# Entries whose values are random or uninitialized memory: everything except values is compared.
 RANDOM = {
     "bernoulli", "cauchy", "empty", "empty_like", "empty_strided", "exponential", "geometric", "log_normal",
     "multinomial", "new_empty", "new_empty_strided", "nn.functional.alpha_dropout", "nn.functional.dropout",
@@ -30,12 +30,12 @@ RANDOM = {
     "normal", "normal.in_place", "normal.number_mean", "rand_like", "randint", "randint_like",
     "randn", "randn_like", "resize_", "resize_as_", "uniform",
 }  # fmt: skip
-# Entries that draw their regions, unless a sample gives the numbers for them.
+# Entries that draw their regions, unless a sample specifies them.
 DRAWN = {"nn.functional.fractional_max_pool2d", "nn.functional.fractional_max_pool3d"}
-# Entries for which it is undefined which of equal elements they name, and which of these gets the gradient: the
+# Entries for which it is undefined which of equal elements they select, and which of these gets the gradient: the
 # position of their argument `dim` after the input, None for dimension 0.
 FREE_ORDER = {"argsort": 0, "kthvalue": 1, "mode": 0, "msort": None, "sort": 0, "topk": 1}
-# Decompositions whose vectors are defined up to a sign or a phase: compared as PyTorch's gradient tests take them.
+# Decompositions whose vectors are defined up to a sign or a phase: compared as in PyTorch's gradient tests.
 FREE_SIGNS = {"linalg.eig", "linalg.eigh", "linalg.svd", "pca_lowrank", "svd", "svd_lowrank"}
 
 
@@ -43,7 +43,7 @@ def _slice(x: Any, dim: int = 0, start: Any = None, end: Any = None, step: int =
     return x[(slice(None),) * (dim % x.ndim) + (slice(start, end, step),)]
 
 
-# Entries of functions that have another spelling here.
+# Entries of functions with another name here.
 SPELLINGS = {"__rdiv__": rg.Tensor.__rtruediv__, "slice": _slice}
 
 
