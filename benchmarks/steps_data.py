@@ -1,6 +1,6 @@
 """For steps.py: the cases, with the weights and inputs that all subjects get, as NumPy arrays.
 
-Weights stand in the order and have the shapes of PyTorch's parameters.
+Weights have the order and the shapes of PyTorch's parameters.
 """
 
 import itertools

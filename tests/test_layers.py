@@ -40,7 +40,7 @@ EXCEPTIONS = {
     "library": {"autograd"},
     "backend": {"kernels"},
 }
-ABOVE_ALL = {"", "__main__", "testing"}  # the root's __init__ and these two import anything, and nobody them
+ABOVE_ALL = {"", "__main__", "testing"}  # the root's __init__ and these two may import anything, but not be imported
 NUMPY = {"core", "backend", "kernels", "interop", "numpy", "testing"}
 OPTIONAL = {  # third parties that may be imported inside a function
     "IPython", "awkward", "cupy", "matplotlib", "mpi4py", "pyarrow", "ray", "rich", "scipy", "sklearn",

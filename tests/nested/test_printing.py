@@ -1,4 +1,4 @@
-"""How nested tensors print."""
+"""Printing of nested tensors."""
 
 import pytest
 

@@ -50,7 +50,7 @@ CONVENTIONS = {
 
 
 def _is_extreme(number):
-    """Whether a part of a number is infinite, among the largest or among the smallest."""
+    """Return whether a part of a number is infinite, among the largest or among the smallest."""
     sizes = np.abs([np.real(number), np.imag(number)])
     return bool(np.any((sizes > 1e30) | ((sizes < 1e-30) & (sizes > 0))))
 
@@ -88,7 +88,7 @@ def differences(name, dtype, to_torch, monkeypatch):
 
 
 def _near(mine, its, tolerance):
-    """Whether two complex results are equal, both infinite, or near each other as a whole."""
+    """Return whether two complex results are equal, both infinite, or close as a whole."""
     if mine.dtype.kind not in "fc":
         return mine == its
     with np.errstate(all="ignore"):
