@@ -43,4 +43,5 @@ cpdef object kept_output(object out)
 cpdef object aval_of(object a)
 cpdef bint agrees(TensorBase a, TensorBase out) except -1
 
+@cython.locals(t=TensorBase)
 cpdef bint mixes(tuple args) except -1

@@ -253,7 +253,7 @@ def keep_avals(fn, op, args, out, wanted):
     avals = [None] * (op.last + 1)
     needed = False
     # A rule that reads inputs of several dtypes may promote the cotangent of an input that agrees with the output.
-    mixed = op.reduces_cotangent and mixes(args)
+    mixed = op.reduces_cotangent and op.last > 0 and mixes(args)
     for i in range(op.last + 1):
         if op.variadic and i == op.last:
             if wanted >> i & 1:
@@ -277,10 +277,13 @@ def mixes(args):
     """Return whether operands are floating tensors of different dtypes."""
     first = None
     for a in args:
-        if isinstance(a, TensorBase) and is_differentiable(a.dtype):
-            if first is not None and a.dtype != first:
-                return True
-            first = a.dtype
+        if isinstance(a, TensorBase):
+            t: TensorBase = known_tensor(a)  # noqa: F821
+            if floating(t.value) or (t.level is not None and is_differentiable(t.dtype)):
+                dtype = t.value.dtype
+                if first is not None and dtype is not first and dtype != first:
+                    return True
+                first = dtype
     return False
 
 
