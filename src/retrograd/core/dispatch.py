@@ -3,12 +3,12 @@
 from functools import partial
 from sys import _getframe
 
-from numpy import asarray, ascontiguousarray, empty, generic, ndarray
+from numpy import asarray, ascontiguousarray, empty, ndarray
 
 from retrograd.core.dtype import category
 from retrograd.core.hooks import move_retained
 from retrograd.core.level import at, current
-from retrograd.core.op import AuxOutput, OpBase, composite_arrays, namespaces, registry
+from retrograd.core.op import AuxOutput, OpBase, composite_arrays, is_array, namespaces, registry
 from retrograd.core.operand_errors import check_operands, explain
 from retrograd.core.record import record, record2
 from retrograd.core.source_location import PACKAGE, user_frame
@@ -435,16 +435,9 @@ def raw(op, a):
         raise a.level.escape(a)
     if a is None or type(a) is ndarray or isinstance(a, (bool, int, float, complex)):
         return a
-    if isinstance(a, (generic, ndarray)):
-        return asarray(a)
-    if type(a) in namespaces:
-        return a
+    if is_array(a):
+        return as_array(a)
     raise TypeError(f"{op.name}: expected a Tensor, an array or a number, got {type(a).__name__}; see rg.tensor")
-
-
-def is_array(a):
-    """Return whether an operand is an array, or a scalar of NumPy's."""
-    return isinstance(a, (ndarray, generic)) or type(a) in namespaces
 
 
 def as_operand(a):

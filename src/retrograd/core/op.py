@@ -1,12 +1,17 @@
 """The fields of an operator: schema, rules, kernels and traits; and the registries of operators and kinds of arrays."""
 
-from numpy import ndarray
+from numpy import generic, ndarray
 
 from retrograd.core.graph import VjpRule
 
 namespaces = {}  # array type -> namespace of functions on such arrays, filled by retrograd.backend
 registry = {}  # name -> operator
 composite_arrays = {}  # array type -> `CompositeArray`, for arrays that consist of several arrays
+
+
+def is_array(value):
+    """Return whether a value is an array, or a scalar of NumPy's."""
+    return isinstance(value, (ndarray, generic)) or type(value) in namespaces
 
 
 class CompositeArray:

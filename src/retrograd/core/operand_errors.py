@@ -2,9 +2,7 @@
 
 from sys import exc_info
 
-from numpy import generic, ndarray
-
-from retrograd.core.op import namespaces
+from retrograd.core.op import is_array
 from retrograd.core.tensor import TensorBase
 
 
@@ -41,7 +39,7 @@ def check_operands(op, args):
     inputs = op.schema.inputs
     for i, a in enumerate(args):
         expected = inputs[min(i, len(inputs) - 1)]
-        fits = isinstance(a, (TensorBase, ndarray, generic)) or type(a) in namespaces
+        fits = isinstance(a, TensorBase) or is_array(a)
         if not fits and isinstance(a, (bool, int, float, complex)):
             fits = not isinstance(error, AttributeError)
         if not fits and not (a is None and expected.type.endswith("?")):
