@@ -48,7 +48,7 @@ class channel_standardize(Definition):
         return {1: 1 if out.ndim == 3 else 0}
 
     def batch(batched, n, x, *, eps, center):
-        return _statistics_apart(channel_standardize(_beside(x), eps=eps, center=center), x.shape)
+        return _unfold_statistics(channel_standardize(_fold_channels(x), eps=eps, center=center), x.shape)
 
     def samples(r):
         yield (r(3, 2, 4),), {"eps": 0.1}
@@ -59,7 +59,7 @@ class channel_standardize(Definition):
         yield (r(3, 4),), {"eps": 0.1}, ValueError, r"channel_standardize: expected shape \(n, c, l\), got \(3, 4\)"
 
 
-def _beside(x):
+def _fold_channels(x):
     """Fold the channels of all examples, (examples, n, c, l), into one channel dimension; also (examples, c)."""
     if x is None:
         return None
@@ -69,16 +69,16 @@ def _beside(x):
     return reshape(movedim(x, 0, 1), (n, examples * c, size))
 
 
-def _apart(x, shape):
-    """Undo `_beside`."""
+def _unfold_channels(x, shape):
+    """Return channels that `_fold_channels` folded as those of examples, of this shape (examples, n, c, l)."""
     examples, n, c, size = shape
     return movedim(reshape(x, (n, examples, c, size)), 1, 0)
 
 
-def _statistics_apart(found, shape):
+def _unfold_statistics(found, shape):
     """Unfold channels, their means and variances for examples of this shape (examples, n, c, l)."""
     out, *statistics = found
-    return _apart(out, shape), *[reshape(each, (shape[0], shape[2])) for each in statistics]
+    return _unfold_channels(out, shape), *[reshape(each, (shape[0], shape[2])) for each in statistics]
 
 
 def _in_single(x, work):
@@ -155,7 +155,7 @@ class channel_dot(Definition):
 
     def batch(batched, n, *tensors):
         x, y, a = batch_all(tensors, batched, n)
-        return reshape(channel_dot(*map(_beside, (x, y, a))), (n, x.shape[2]))
+        return reshape(channel_dot(*map(_fold_channels, (x, y, a))), (n, x.shape[2]))
 
     def samples(r):
         yield (r(3, 2, 4), r(3, 2, 4), None), {}
@@ -244,7 +244,7 @@ class channel_mix(Definition, snapshots="p r", row_major=True):
             rows = [b if b is None else reshape(b, (n * b.shape[1], *b.shape[2:])) for b in (x, y)]
             return reshape(channel_mix(rows[0], p, q, rows[1], r, a), x.shape)
         args = batch_all((x, p, q, y, r, a), batched, n)
-        return _apart(channel_mix(*map(_beside, args)), args[0].shape)
+        return _unfold_channels(channel_mix(*map(_fold_channels, args)), args[0].shape)
 
     def samples(r):
         yield (r(3, 2, 4), r(2), None, None, None, None), {}
@@ -310,7 +310,7 @@ class norm_channels(Definition, snapshots="tensors", row_major=True):
 
     def batch(batched, n, *tensors, eps):
         tensors = batch_all(tensors, batched, n)
-        return _statistics_apart(norm_channels([_beside(a) for a in tensors], eps=eps), tensors[0].shape)
+        return _unfold_statistics(norm_channels([_fold_channels(a) for a in tensors], eps=eps), tensors[0].shape)
 
     def samples(r):
         yield (r(3, 2, 4), r(2), r(2)), {"eps": 0.1}
