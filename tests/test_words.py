@@ -11,6 +11,8 @@ pytestmark = pytest.mark.once("sources are read, nothing of them runs")
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src" / "retrograd").rglob("*.py"))
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
+FOLDERS = ("src", "tests", "benchmarks", "tools", "examples")
+FILES = [path for folder in FOLDERS for ending in ("py", "cpp", "hpp") for path in (ROOT / folder).rglob(f"*.{ending}")]
 BANNED = re.compile(
     r"^(What|Of|Whoever|So many)\b|\b(that which|anew|beside|but for|stands? in|goes on|lies|so many|twins?)\b", re.I
 )
@@ -47,6 +49,13 @@ def test_first_lines_of_docstrings_use_the_fields_words(folder):
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
 def test_headings_use_the_fields_words(page):
     assert banned(headings(page), page) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_the_sources_that_a_page_names_exist(page):
+    named = re.findall(r"`((?:\w+/)*\w+\.(?:hpp|cpp)|(?:\w+/)+\w+\.py)`", page.read_text())
+    missing = [name for name in named if not any(found.match(f"**/{name}") for found in FILES)]
+    assert missing == []
 
 
 def test_the_check_finds_words_of_our_own():

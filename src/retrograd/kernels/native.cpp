@@ -79,12 +79,12 @@ PyObject* set_grain(PyObject*, PyObject* least) {
 PyMethodDef methods[] = {
     {"get_num_threads", get_num_threads, METH_NOARGS, "How many threads work on one large array, at most."},
     {"set_num_threads", set_num_threads, METH_O, "Let at most so many threads work on one large array."},
-    {"set_grain_size", set_grain, METH_O, "Share work in pieces of at least this size, for tests; see pool.hpp."},
+    {"set_grain_size", set_grain, METH_O, "Share work in pieces of at least this size, for tests; see thread_pool.hpp."},
     {nullptr, nullptr, 0, nullptr},
 };
 
 PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "native", "Kernels in C++; see twins.py for what they compute.", -1, methods};
+    PyModuleDef_HEAD_INIT, "native", "Kernels in C++; see reference.py for what they compute.", -1, methods};
 
 }  // namespace
 }  // namespace retrograd
@@ -174,7 +174,7 @@ PyObject* retrograd::without_overlap(PyObject* args, int results) {
 }
 
 PyObject* retrograd::refused(const char* name) {
-    PyErr_Format(PyExc_ValueError, "%s: the arrays do not fit each other; see twins.py", name);
+    PyErr_Format(PyExc_ValueError, "%s: the arrays do not fit each other; see reference.py", name);
     return nullptr;
 }
 
