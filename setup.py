@@ -10,7 +10,7 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import BaseError, CCompilerError
 
 CORE, KERNELS = Path("src/retrograd/core"), Path("src/retrograd/kernels")
-HOT = ("level", "tensor", "graph", "op", "record", "dispatch", "arithmetic", "engine")
+HOT = ("level", "tensor", "graph", "op", "views", "record", "dispatch", "arithmetic", "engine")
 DIRECTIVES = {"language_level": 3, "binding": True, "initializedcheck": False, "embedsignature": False}
 
 # Vectorise what sets errno or floating-point flags in the C library; NaN and infinities stay what they are.

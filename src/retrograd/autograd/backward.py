@@ -14,12 +14,14 @@ from retrograd.autograd.graph import GradientEdge
 from retrograd.autograd.graph_around import GraphAround
 from retrograd.autograd.seeds import seeds_of, sequence
 from retrograd.core import AccumulateGrad, Level, Tensor, at, current, graph_level, registry
-from retrograd.core.dispatch import answer_of, compound, is_foreign, requires_grad_synced
 from retrograd.core.engine import accumulating, add_into, edge_of, laid_out, pullback
 from retrograd.core.hooks import conjugate
 from retrograd.core.level import generator_block
+from retrograd.core.op import compound, is_foreign
 from retrograd.core.outer_grads import grads_at
+from retrograd.core.overrides import answer_of
 from retrograd.core.tensor import make
+from retrograd.core.views import requires_grad_synced
 from retrograd.levels import VmapLevel, value_at
 from retrograd.ops.mutate import keepers
 

@@ -11,14 +11,15 @@ from retrograd.autograd.function_arguments import check_keywords, with_defaults
 from retrograd.autograd.function_batch import VmapInfo, examples_in_front, generated
 from retrograd.autograd.function_tangents import forward_levels, push, unseen
 from retrograd.core import Aval, GradFn, Op, Tensor, at, current, graph_level, registry
-from retrograd.core.dispatch import note_cut, requires_grad_synced
+from retrograd.core.dispatch import note_cut
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.engine import edge_of
 from retrograd.core.graph import node
 from retrograd.core.hooks import conjugate
 from retrograd.core.level import is_recording
 from retrograd.core.record import kept_output, packed, saved_version
-from retrograd.core.tensor import COPIED, View, alias, bump_version, count_of, make, version_of
+from retrograd.core.tensor import alias, bump_version, count_of, make, version_of
+from retrograd.core.views import COPIED, View, requires_grad_synced
 from retrograd.ops.family import cast_to, sum_to
 from retrograd.ops.mutate import check_history, rebase_history_of
 

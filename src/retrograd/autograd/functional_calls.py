@@ -8,7 +8,7 @@ import optree
 from retrograd.autograd.backward import grad
 from retrograd.core import Tensor, registry
 from retrograd.core.aval import differing
-from retrograd.core.dispatch import requires_grad_synced
+from retrograd.core.views import requires_grad_synced
 
 OUTPUT, JACOBIAN, HESSIAN = [f"the {what} is independent of {{}}" for what in ("output", "Jacobian", "Hessian")]
 Grads = Sequence[Tensor | None]

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from retrograd.core import GradFn, Level, Tensor
-from retrograd.core.dispatch import requires_grad_synced
 from retrograd.core.engine import edge_of, needed_for, reachable_from
 from retrograd.core.hooks import Hooks
 from retrograd.core.level import generator_block, graph_below
+from retrograd.core.views import requires_grad_synced
 
 
 class GraphAround:

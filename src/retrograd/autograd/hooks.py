@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograd.core import Tensor, current, registry
-from retrograd.core.dispatch import requires_grad_synced
 from retrograd.core.engine import edge_of
 from retrograd.core.hooks import RemovableHandle, hooks_of, retain
 from retrograd.core.level import Block
+from retrograd.core.views import requires_grad_synced
 
 Hook = Callable[[Tensor], Tensor | None]
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from retrograd.backend import numpy as numpy_namespace
 from retrograd.core import namespaces
-from retrograd.core.tensor import memory_of
+from retrograd.core.views import memory_of
 
 namespaces[np.ndarray] = numpy_namespace
 

@@ -7,7 +7,7 @@ from importlib.util import spec_from_file_location
 
 import numpy as np
 
-HOT = ("level", "tensor", "graph", "op", "record", "dispatch", "arithmetic", "engine")
+HOT = ("level", "tensor", "graph", "op", "views", "record", "dispatch", "arithmetic", "engine")
 PURE_VARIABLE = "RETROGRAD_PURE"
 
 

@@ -1,12 +1,10 @@
 cimport cython
 from retrograd.core.array cimport ndarray
-from retrograd.core.level cimport State, at, current
-from retrograd.core.op cimport OpBase
+from retrograd.core.level cimport State, current
+from retrograd.core.op cimport OpBase, compound, is_foreign
 from retrograd.core.record cimport record, record2
-from retrograd.core.tensor cimport (
-    TensorBase, View, set_view, unwrap_all, floating, known_tensor, make, plain, is_view_of,
-    version_of,
-)
+from retrograd.core.tensor cimport TensorBase, floating, known_tensor, make, plain, unwrap_all
+from retrograd.core.views cimport is_view_of, requires_grad_synced, sync_view, track_view
 
 cdef bint compiled
 
@@ -31,24 +29,5 @@ cpdef object composed(Op op, tuple args, dict params)
 cpdef object ground(Op op, tuple args, dict params)
 cpdef object raw(Op op, object a)
 
-cpdef object track_view(Op op, TensorBase out, TensorBase source, dict params, State state)
-
-@cython.locals(view=View, base=TensorBase)
-cpdef object sync_view(TensorBase t)
-cpdef bint requires_grad_synced(TensorBase t) except -1
-
-cpdef bint passes(View view) except -1
-cpdef object replay_view(View view)
-
-@cython.locals(view=View, base=TensorBase)
-cpdef object sync_view_copy(TensorBase t)
-
-@cython.locals(view=View, base=TensorBase)
-cpdef object regenerate_view(TensorBase t)
-
-@cython.locals(number=int)
-cpdef object rebase_history(TensorBase t, TensorBase new)
-cpdef object how_made(State state)
 cpdef object note_cut(TensorBase out, object reason)
 cpdef object note_detached(Op op, TensorBase out, State state)
-cpdef bint is_foreign(object a) except -1

@@ -3,29 +3,16 @@
 from functools import partial
 from sys import _getframe
 
-from numpy import asarray, ascontiguousarray, empty, ndarray
+from numpy import asarray, ascontiguousarray, ndarray
 
-from retrograd.core.dtype import category
-from retrograd.core.hooks import move_retained
-from retrograd.core.level import at, current
-from retrograd.core.op import AuxOutput, OpBase, composite_arrays, is_array, namespaces, registry
+from retrograd.core.level import current
+from retrograd.core.op import AuxOutput, OpBase, compound, is_array, is_foreign, namespaces, registry
 from retrograd.core.operand_errors import check_operands, explain
+from retrograd.core.overrides import overridden, write_out
 from retrograd.core.record import record, record2
 from retrograd.core.source_location import PACKAGE, user_frame
-from retrograd.core.tensor import (
-    COPIED,
-    INFERENCE,
-    TensorBase,
-    View,
-    copied_at,
-    floating,
-    is_view_of,
-    make,
-    plain,
-    set_view,
-    unwrap_all,
-    version_of,
-)
+from retrograd.core.tensor import INFERENCE, TensorBase, floating, make, plain, unwrap_all
+from retrograd.core.views import is_view_of, mark_several, requires_grad_synced, sync_view, track_view
 
 compiled = not __file__.endswith(".py")
 if not compiled:  # compiled, this is a cast without a check: see tensor.pxd
@@ -236,11 +223,6 @@ def composed(op, args, params):
         raise
 
 
-def compound(t):
-    """Return the `CompositeArray` that handles a tensor's kind of array; None for plain arrays."""
-    return composite_arrays.get(type(unwrap_all(t)))
-
-
 def seen_whole():
     """Return whether the current level receives operators on composite arrays without taking them apart."""
     level = current().level
@@ -277,128 +259,6 @@ def in_row_major(out):
     if type(out) is tuple:
         return tuple([in_row_major(r) for r in out])
     return out if type(out) is not ndarray or out.flags.c_contiguous else ascontiguousarray(out)
-
-
-def track_view(op, out, source, params, state):
-    """Make the result of a view operator a view: it shares the version, and if it is differentiable the history too.
-
-    Above the ground no memory tells views from copies. What would be a copy on the ground is a copy there too, and a
-    result without gradients still follows the values of its base.
-    """
-    if source.level is None or source.level is not out.level:
-        if op.differentiable or (source._view is not None and source._view.made == COPIED):
-            set_view(out, source, op, params, how_made(state))
-        else:
-            out.version = version_of(source)
-    elif source._view is None or would_be_view(op, source._view, params):
-        set_view(out, source, op, params, how_made(state) if op.differentiable else "")
-
-
-def would_be_view(op, view, params):
-    """Return whether an operator on a view of a row-major array would share that array's memory."""
-    if view.made == COPIED or compound(view.base) is not None:
-        return True
-    # Replay the chain on an uninitialized array of the base's shape, and look whether the memory is shared.
-    array = empty(view.base.shape, view.base.dtype)
-    for step, given in view.chain:
-        array = step.kernel_for((array,))(array, **given)
-    return is_view_of(op.kernel_for((array,))(array, **params), array)
-
-
-def passes(view):
-    """Return whether gradients pass from a base to a view."""
-    for step, _ in view.chain:
-        if not step.differentiable:
-            return False
-    return True
-
-
-def requires_grad_synced(t):
-    """Return whether a tensor requires grad; a view is first synchronized with its base."""
-    if t._view is not None:
-        sync_view(t)
-    return t._requires_grad
-
-
-def base_of(view):
-    """The base of a view; where that became a view in place since, as by `transpose_`, what it was before."""
-    base: TensorBase = view.base
-    if base._view is not None:
-        inner: View = base._view
-        base = view.base = inner.base
-    return base
-
-
-def sync_view(t):
-    """Bring a view up to date with its base, unless it was made under rules that forbid that."""
-    view: View = t._view
-    if view.seen != t.version.rebased:
-        base: TensorBase = base_of(view)
-        if view.made == COPIED:
-            sync_view_copy(t)
-        elif view.made and base._requires_grad:
-            t._requires_grad = True  # but recording it is refused: see `record.check_stale_view`
-        else:
-            regenerate_view(t)
-
-
-def sync_view_copy(t):
-    """Recompute a COPIED view if the memory of its base was written to since."""
-    view: View = t._view
-    base: TensorBase = view.base
-    seen = copied_at(t.version)
-    if view.seen == seen and seen != copied_at(INFERENCE):  # inference tensors count no writes: always recompute
-        return
-    view.seen = seen
-    with at(t.level, base._requires_grad):
-        now = replay_view(view)
-    t.value, t.tag = now.value, now.tag
-    if base._requires_grad and passes(view):
-        rebase_history(t, now)
-
-
-def regenerate_view(t):
-    """Give a view the new history of its base, and above the ground its new value, by replaying the chain."""
-    view: View = t._view
-    base: TensorBase = view.base
-    view.seen = base.version.rebased
-    if t.level is None and not base._requires_grad:
-        return
-    with at(t.level, base._requires_grad or t.level is not None):
-        now = replay_view(view)
-    if t.level is not None:
-        t.value, t.tag = now.value, now.tag
-    if base._requires_grad and passes(view):
-        rebase_history(t, now)
-
-
-def replay_view(view):
-    """Return the view of its base as the base is now, as a new tensor."""
-    now = view.base
-    for op, params in view.chain:
-        now = call(op, (now,), params)
-    return now
-
-
-def rebase_history(t, new):
-    """Give a tensor the history of another one (PyTorch's `rebase_history`)."""
-    old, number = t._grad_fn, t.output_nr
-    t._grad_fn, t.output_nr = new._grad_fn, new.output_nr
-    t._requires_grad = new._requires_grad
-    if t._grad_fn is not None:
-        move_retained(t, old, number)
-
-
-def how_made(state):
-    """Return the `View.made` of a view made in the current mode."""
-    return "inference" if state.inference else "" if state.grad_enabled else "no_grad"
-
-
-def mark_several(outs, name):
-    """Mark views that one operator returned together: they refuse recorded writes, as in PyTorch."""
-    for out in outs:
-        if out._view is not None:
-            out._view.made = out._view.made or name
 
 
 def mark_inference(out):
@@ -443,59 +303,3 @@ def raw(op, a):
 def as_operand(a):
     """Return a tensor of an array's memory; other operands as they are."""
     return make(as_array(a), None, None) if is_array(a) else a
-
-
-# ------------------------------------------------------------------------------------------- other classes, out=
-
-
-def is_foreign(a):
-    """Return whether an operand's class, which is no tensor, implements `__tensor_function__`."""
-    return hasattr(type(a), "__tensor_function__")
-
-
-def overridden(op, args, params):
-    """Let the foreign classes among the operands compute the result."""
-    grouped = tuple(op.schema.group(args).values())
-    return answer_of(op, [a for a in args if is_foreign(a)], grouped, params)
-
-
-def answer_of(func, foreign, args, kwargs):
-    """Return the first result that a foreign operand's class gives for `func`; a TypeError if none does."""
-    types = tuple(dict.fromkeys(type(a) for a in foreign))
-    for a in foreign:
-        result = type(a).__tensor_function__(func, types, args, kwargs)
-        if result is not NotImplemented:
-            return result
-    names = ", ".join(t.__name__ for t in types)
-    raise TypeError(f"no implementation of {func.__name__} for {names}: __tensor_function__ returned NotImplemented")
-
-
-def write_out(op, args, kwargs):
-    """Run `op(..., out=tensor)`: write the result into an existing tensor."""
-    rest = dict(kwargs)
-    out = rest.pop("out")
-    outs = out if isinstance(out, (tuple, list)) else (out,)
-    inputs, _ = op.schema.bind(args, rest)
-    if current().grad_enabled and (op.differentiable or op.composite):
-        for a in (*inputs, *outs):
-            if isinstance(a, TensorBase) and requires_grad_synced(a):
-                raise RuntimeError(
-                    f"{op.name}: out= takes no part in automatic differentiation, but the argument of shape {a.shape} "
-                    f"requires grad; use x.copy_(result), or no_grad()"
-                )
-    result = op(*args, **rest)
-    results = result if isinstance(result, tuple) else (result,)
-    if len(outs) != len(results):
-        raise TypeError(f"{op.name}: out has {len(outs)} tensors, the result {len(results)}")
-    for target, r in zip(outs, results, strict=True):
-        if not isinstance(target, TensorBase):
-            raise TypeError(f"{op.name}: out must be a Tensor, got {type(target).__name__}")
-        if target.shape != r.shape:
-            raise RuntimeError(f"{op.name}: out has shape {target.shape}, but the result has shape {r.shape}")
-        if category(r.dtype) > category(target.dtype):
-            raise RuntimeError(f"{op.name}: the result is {r.dtype}, which can't be written into out, {target.dtype}")
-        if type(target.value) is ndarray and not target.value.flags.writeable:  # before another one is written
-            raise RuntimeError(f"{op.name}: the memory of out is read-only, or its elements share it; clone it first")
-    for target, r in zip(outs, results, strict=True):
-        target.copy_(r)
-    return out

@@ -11,7 +11,8 @@ from retrograd.core.graph import GradFn, zeros
 from retrograd.core.hooks import of_leaves, run_after, run_before, run_tensor_hooks, some_leaf_is_watched
 from retrograd.core.level import at, current, modes_of, set_modes
 from retrograd.core.reentrant import DEPTH, on_another_thread
-from retrograd.core.tensor import COPIED, TensorBase, alias, bump_version, make, preserve_snapshots, same_kind
+from retrograd.core.tensor import TensorBase, bump_version, make, preserve_snapshots, same_kind
+from retrograd.core.views import unlinked
 
 LARGE = 1 << 16  # bytes
 accumulating = threading.Lock()  # held while adding to a .grad: passes on several threads may share leaves
@@ -348,15 +349,6 @@ class BackwardPass:
         for number in range(len(g)):
             if (fn, number) in self.targets and g[number] is not None:
                 self.captured[fn, number] = unlinked(g[number])
-
-
-def unlinked(g):
-    """Return a gradient without its COPIED link to another cotangent, so that it can be written to."""
-    if g._view is None or g._view.made != COPIED:
-        return g
-    out = alias(g, g._grad_fn)
-    out.version = None
-    return out
 
 
 def is_fresh(result, g):

@@ -1,4 +1,5 @@
 from retrograd.core.graph cimport VjpRule
+from retrograd.core.tensor cimport TensorBase, unwrap_all
 
 cdef class OpBase:
     cdef public object schema, definition, kernel, name
@@ -8,3 +9,6 @@ cdef class OpBase:
     cdef public unsigned long long snapshots
     cdef public bint promotes, to_float, differentiable, reduces_cotangent, view, composite, variadic
     cdef public bint several_views, row_major
+
+cpdef bint is_foreign(object a) except -1
+cpdef object compound(TensorBase t)

@@ -3,6 +3,7 @@
 from numpy import generic, ndarray
 
 from retrograd.core.graph import VjpRule
+from retrograd.core.tensor import unwrap_all
 
 namespaces = {}  # array type -> namespace of functions on such arrays, filled by retrograd.backend
 registry = {}  # name -> operator
@@ -12,6 +13,16 @@ composite_arrays = {}  # array type -> `CompositeArray`, for arrays that consist
 def is_array(value):
     """Return whether a value is an array, or a scalar of NumPy's."""
     return isinstance(value, (ndarray, generic)) or type(value) in namespaces
+
+
+def is_foreign(a):
+    """Return whether an operand's class, which is no tensor, implements `__tensor_function__`."""
+    return hasattr(type(a), "__tensor_function__")
+
+
+def compound(t):
+    """Return the `CompositeArray` that handles a tensor's kind of array; None for plain arrays."""
+    return composite_arrays.get(type(unwrap_all(t)))
 
 
 class CompositeArray:

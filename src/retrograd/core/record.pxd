@@ -5,6 +5,7 @@ from retrograd.core.level cimport State, current
 from retrograd.core.tensor cimport (
     TensorBase, alias, count_of, floating, known_tensor, same_kind, version_of
 )
+from retrograd.core.views cimport check_stale_view
 
 cdef bint compiled
 
@@ -16,8 +17,6 @@ cpdef object record2(OpBase op, object a, object b, TensorBase out, State state)
 
 @cython.locals(t=TensorBase)
 cpdef object edge_to(OpBase op, int index, object a)
-
-cpdef object check_stale_view(TensorBase t)
 
 @cython.locals(t=TensorBase, count=cython.Py_ssize_t)
 cpdef Py_ssize_t saved_version(object op, object a) except -1

@@ -3,15 +3,8 @@
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.graph import GradFn, Packed, VjpRule, node, snapshot_of
 from retrograd.core.level import State, current
-from retrograd.core.tensor import (
-    COPIED,
-    TensorBase,
-    alias,
-    count_of,
-    floating,
-    same_kind,
-    version_of,
-)
+from retrograd.core.tensor import TensorBase, alias, count_of, floating, same_kind, version_of
+from retrograd.core.views import check_stale_view
 
 compiled = not __file__.endswith(".py")
 if not compiled:  # compiled, this is a cast without a check: see tensor.pxd
@@ -74,25 +67,6 @@ def edge_to(op, index, a):
                 missing_rule(op, index)
             return t if t._grad_fn is None else t._grad_fn
     return None
-
-
-def check_stale_view(t):
-    """Raise if a view that cannot be replayed is out of date with its base: it has no correct history."""
-    if t._view.seen != t.version.rebased and t._view.made != COPIED:
-        refuse_view(t._view.made, "this tensor is a view, and its base or another view of its base has been modified")
-
-
-def refuse_view(made, what):
-    """Raise the error for a recorded write that involves a view whose `made` forbids it."""
-    if made in ("no_grad", "inference"):
-        raise RuntimeError(
-            f"{what} in place with grad mode enabled, but the view was made in {made} mode. Make it outside, or write "
-            f"under no_grad(), or use an out-of-place operator."
-        )
-    raise RuntimeError(
-        f"{what} in place, and it is an output of {made}, whose views may not be modified inplace: either it returns "
-        f"several of them, or it has a derivative of its own. Use an out-of-place operator, or take views by indexing."
-    )
 
 
 def saved_version(op, a):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from retrograd.core.aval import SymbolicSize
-from retrograd.core.dispatch import is_foreign
+from retrograd.core.op import is_foreign
 from retrograd.core.tensor import TensorBase
 
 REQUIRED = type("Required", (), {"__repr__": lambda self: "REQUIRED"})()

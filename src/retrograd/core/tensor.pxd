@@ -55,19 +55,10 @@ cdef class Version:
     cdef public bint saved
     cdef public object snapshots, where
 
-@cython.final
-@cython.freelist(64)
-cdef class View:
-    cdef public TensorBase base
-    cdef public tuple chain
-    cdef public object made
-    cdef public Py_ssize_t seen
-
 @cython.freelist(512)
 cdef class TensorBase:
-    cdef public object value, level, tag, _grad_fn, _grad, _hooks
+    cdef public object value, level, tag, _grad_fn, _grad, _hooks, _view
     cdef public Version version
-    cdef public View _view
     cdef public bint _requires_grad, _saved
     cdef public int output_nr
     cdef object __weakref__
@@ -92,12 +83,6 @@ cpdef object bump_version(TensorBase tensor)
 
 @cython.locals(version=Version)
 cpdef object preserve_snapshots(TensorBase tensor)
-
-@cython.locals(a=ndarray, b=ndarray)
-cpdef bint is_view_of(object array, object source) except -1
-
-@cython.locals(known=View)
-cpdef object set_view(TensorBase out, TensorBase source, object op, dict params, object made)
 
 @cython.locals(a=ndarray, b=ndarray)
 cpdef bint plain(object x, object y) except -1

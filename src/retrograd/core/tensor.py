@@ -30,29 +30,6 @@ INFERENCE = Version()  # shared by all tensors made in inference mode, whose wri
 INFERENCE.count = -1
 
 
-COPIED = "copied"  # `View.made` of a view whose elements had to be copied
-
-
-class View:
-    """The record of a view: its base, and the chain of view operators that leads from the base to it.
-
-    `seen` is the `rebased` count of the base at which the view got its history. `made` says why a recorded write is
-    refused: "" (it is not), "no_grad", "inference", or the name of the function that returned several views at once.
-
-    With `made == COPIED` no array can share those elements (as for some reshapes), so the tensor has a copy of them.
-    Such a view refuses every write. It is recomputed when the memory of its base has changed; `seen` then encodes the
-    version of that memory.
-    """
-
-    __slots__ = ("base", "chain", "made", "seen")
-
-    def __init__(self, base, chain, made, seen):
-        self.base = base
-        self.chain = chain  # tuple of (operator, params), from the base on
-        self.made = made
-        self.seen = seen
-
-
 class TensorBase:
     """The fields of a tensor. `Tensor`, its only subclass, has the methods.
 
@@ -178,57 +155,6 @@ def preserve_snapshots(tensor):
             if snapshot is not None:
                 snapshot.preserve()
         version.snapshots = None
-
-
-def is_view_of(array, source):
-    """Return whether `array`, which was computed from `source`, shares its memory."""
-    if array is source:
-        return True
-    if type(array) is not ndarray or type(source) is not ndarray:
-        return is_view_of_composite(array, source)
-    a: ndarray = array
-    b: ndarray = source
-    # NumPy collapses chains of views: `base` is the array that owns the memory.
-    return a.base is not None and (a.base is b or a.base is b.base)
-
-
-def memory_of(array):
-    """Return the plain array that holds the elements of a composite array; other arrays as they are."""
-    return getattr(array, "memory", array)
-
-
-def is_view_of_composite(array, source):
-    """Return `is_view_of` where an array is composite, by comparing the arrays that hold the elements."""
-    mine, its = memory_of(array), memory_of(source)
-    if mine is array and its is source:
-        return type(array) is type(source)
-    return is_view_of(mine, its)
-
-
-def set_view(out, source, op, params, made):
-    """Make `out`, the result of a view operator, a view of `source`: record the chain, share the version counter."""
-    out.version = version_of(source)
-    known: View = source._view
-    step = ((op, params),)
-    if known is None:
-        out._view = View(source, step, made, out.version.rebased)
-    else:
-        # A view of a copy is as old as that copy; any other view is up to date with its base.
-        seen = known.seen if known.made == COPIED else out.version.rebased
-        out._view = View(known.base, known.chain + step, known.made or made, seen)
-
-
-def set_view_copy(out, source, op, params):
-    """Make `out` a COPIED view: the elements had to be copied, so it follows its base and refuses writes."""
-    out.version = version_of(source)
-    known: View = source._view
-    chain = ((op, params),) if known is None else (*known.chain, (op, params))
-    out._view = View(source if known is None else known.base, chain, COPIED, copied_at(out.version))
-
-
-def copied_at(version):
-    """Return the `View.seen` of a copy made at this version: negative, so it never equals a `rebased` count."""
-    return -2 - version.count
 
 
 def count_of(tensor):

@@ -4,11 +4,10 @@ import warnings
 
 from retrograd.core import dtype as dtypes
 from retrograd.core.arithmetic import Arithmetic
-from retrograd.core.dispatch import requires_grad_synced
 from retrograd.core.level import current, graph_level
 from retrograd.core.outer_grads import grad_inside, set_grad_inside
-from retrograd.core.record import check_stale_view
 from retrograd.core.tensor import count_of, set_tensor_class
+from retrograd.core.views import check_stale_view, requires_grad_synced
 
 
 class Tensor(Arithmetic):

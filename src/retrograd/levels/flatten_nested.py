@@ -6,7 +6,7 @@ from typing import Any
 import optree
 
 from retrograd.core import Tensor
-from retrograd.core.dispatch import compound
+from retrograd.core.op import compound
 
 Rebuilt = Callable[[Tensor, int], Tensor]  # (plain tensor, number of extra leading dimensions) -> tensor
 

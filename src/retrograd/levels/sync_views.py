@@ -5,7 +5,7 @@ from typing import Any
 import optree
 
 from retrograd.core import Tensor
-from retrograd.core.dispatch import sync_view
+from retrograd.core.views import sync_view
 
 
 def settled(tree: Any) -> Any:

@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograd.core import GradFn, Level, Tensor, at, current, override_state, registry
-from retrograd.core.dispatch import requires_grad_synced
 from retrograd.core.engine import edge_of
 from retrograd.core.graph import node
 from retrograd.core.level import is_recording
 from retrograd.core.tensor import alias
+from retrograd.core.views import requires_grad_synced
 from retrograd.levels import GradLevel, value_at
 from retrograd.levels.grad import leaf_at
 

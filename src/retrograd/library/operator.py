@@ -9,9 +9,12 @@ import optree
 
 from retrograd import backend
 from retrograd.core import Operator, Tensor, call, current
-from retrograd.core.dispatch import answer_of, is_foreign, mark_inference, requires_grad_synced
+from retrograd.core.dispatch import mark_inference
+from retrograd.core.op import is_foreign
+from retrograd.core.overrides import answer_of
 from retrograd.core.schema import Parameter
 from retrograd.core.tensor import bump_version, make, preserve_snapshots
+from retrograd.core.views import requires_grad_synced
 from retrograd.library import autograd_formula, sanitizer
 from retrograd.library.custom_definition import CustomDefinition
 from retrograd.library.kernel_adapter import arguments, copying, value_of

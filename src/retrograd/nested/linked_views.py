@@ -8,7 +8,7 @@ never get other values than with a view in PyTorch.
 from typing import Any
 
 from retrograd.core import Op, Tensor, call, op, registry
-from retrograd.core.tensor import COPIED, set_view_copy
+from retrograd.core.views import COPIED, set_view_copy
 from retrograd.ops.family import Composite
 
 UNLINKED = {  # view operators whose results are not linked, and why

@@ -10,7 +10,7 @@ import math
 from retrograd.core import Aval, Tensor, batch_loop, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
-from retrograd.core.tensor import set_view_copy
+from retrograd.core.views import set_view_copy
 from retrograd.ops.family import Composite, View, pointwise, zero_cotangent
 from retrograd.ops.functions import function
 from retrograd.ops.index import select

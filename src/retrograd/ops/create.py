@@ -6,7 +6,8 @@ import math
 from retrograd.core import Aval, Definition, Tensor, call, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
-from retrograd.core.dispatch import answer_of, is_foreign
+from retrograd.core.op import is_foreign
+from retrograd.core.overrides import answer_of
 from retrograd.ops.as_tensor import as_tensor as as_tensor
 from retrograd.ops.as_tensor import from_numpy as from_numpy
 from retrograd.ops.as_tensor import tensor as tensor

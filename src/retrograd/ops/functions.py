@@ -1,7 +1,7 @@
 """Public functions that are not operators: they return no tensors, or only call operators."""
 
 from retrograd.core import Tensor
-from retrograd.core.dispatch import is_foreign
+from retrograd.core.op import is_foreign
 
 functions = {}  # dotted name below `rg.` -> function
 

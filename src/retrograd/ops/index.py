@@ -5,7 +5,8 @@ import operator
 from retrograd import backend
 from retrograd.core import Aval, Definition, NotBatchedError, Tensor, graph_level, op, registry
 from retrograd.core import dtype as dtypes
-from retrograd.core.dispatch import answer_of, compound
+from retrograd.core.op import compound
+from retrograd.core.overrides import answer_of
 from retrograd.core.schema import foreign_in
 from retrograd.ops.batching import align_batched, broadcast_batch, unsqueeze_n
 from retrograd.ops.create import as_tensor

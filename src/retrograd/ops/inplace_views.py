@@ -1,9 +1,10 @@
 """In-place view operators: a tensor becomes a view of its former self, `x.unsqueeze_(0)`."""
 
 from retrograd.core import Tensor, registry
-from retrograd.core.dispatch import compound, rebase_history, requires_grad_synced
 from retrograd.core.level import is_recording
+from retrograd.core.op import compound
 from retrograd.core.tensor import alias, bump_version, version_of
+from retrograd.core.views import rebase_history, requires_grad_synced
 from retrograd.ops.methods import method
 from retrograd.ops.mutate import announce
 

@@ -4,7 +4,7 @@ import math
 import operator
 
 from retrograd.core import registry
-from retrograd.core.dispatch import compound
+from retrograd.core.op import compound
 from retrograd.ops.functions import function
 
 _KINDS = "cpu cuda mps xpu xla meta hpu mtia"  # devices that programs may name, to test whether they are available

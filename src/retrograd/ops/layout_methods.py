@@ -2,7 +2,7 @@
 
 from retrograd import backend
 from retrograd.core import Tensor
-from retrograd.core.dispatch import compound
+from retrograd.core.op import compound
 from retrograd.ops.as_tensor import tensor
 from retrograd.ops.functions import check_callable, check_tensor, function
 from retrograd.ops.layout import (

@@ -7,10 +7,12 @@ import warnings
 
 from retrograd import backend
 from retrograd.core import Tensor, current, graph_level, registry
-from retrograd.core.dispatch import compound, note_cut, requires_grad_synced
+from retrograd.core.dispatch import note_cut
 from retrograd.core.level import ReadError
+from retrograd.core.op import compound
 from retrograd.core.source_location import user_line
 from retrograd.core.tensor import make
+from retrograd.core.views import requires_grad_synced
 from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.index import index
 

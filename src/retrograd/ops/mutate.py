@@ -8,21 +8,13 @@ import math
 
 from retrograd.core import Aval, Definition, Tensor, call, current, graph_level, op, operator_named, registry
 from retrograd.core import dtype as dtypes
-from retrograd.core.dispatch import (
-    base_of,
-    compound,
-    ground,
-    is_foreign,
-    passes,
-    rebase_history,
-    replay_view,
-    requires_grad_synced,
-)
+from retrograd.core.dispatch import ground
 from retrograd.core.hooks import conjugate
 from retrograd.core.level import is_recording
-from retrograd.core.op import composite_arrays
-from retrograd.core.record import missing_rule, record, refuse_view, saved_version
-from retrograd.core.tensor import COPIED, Version, alias, bump_version, make, plain, preserve_snapshots, version_of
+from retrograd.core.op import composite_arrays, compound, is_foreign
+from retrograd.core.record import missing_rule, record, saved_version
+from retrograd.core.tensor import Version, alias, bump_version, make, plain, preserve_snapshots, version_of
+from retrograd.core.views import COPIED, base_of, passes, rebase_history, refuse_view, replay_view, requires_grad_synced
 from retrograd.ops.as_tensor import operand
 from retrograd.ops.batching import broadcast_batch, unsqueeze_n
 from retrograd.ops.create import arange, as_tensor, full_like

@@ -3,7 +3,7 @@
 from retrograd.core import Aval, Tensor, op, registry, shape_of
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
-from retrograd.core.dispatch import compound
+from retrograd.core.op import compound
 from retrograd.ops.constants import constant_in
 from retrograd.ops.create import Factory, Filled, factory, made
 from retrograd.ops.family import Pointwise, broadcast_shapes, check_real

@@ -2,8 +2,9 @@
 
 from retrograd import backend
 from retrograd.core import Tensor, registry
-from retrograd.core.dispatch import compound, requires_grad_synced
-from retrograd.core.tensor import Version, View, bump_version, make, version_of
+from retrograd.core.op import compound
+from retrograd.core.tensor import Version, bump_version, make, version_of
+from retrograd.core.views import View, requires_grad_synced
 from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.layout import contiguous_format
 from retrograd.ops.methods import method

@@ -4,7 +4,7 @@ from itertools import accumulate
 
 from retrograd.core import Aval, Definition, current, op, registry
 from retrograd.core.level import is_recording
-from retrograd.core.tensor import is_view_of, set_view
+from retrograd.core.views import is_view_of, set_view
 from retrograd.ops.family import Composite, canonical_dim, shift_dims
 from retrograd.ops.index import basic_slice
 from retrograd.ops.view import cat, narrow, stack

@@ -2,7 +2,8 @@
 
 from retrograd.core import Tensor, call
 from retrograd.core import dtype as dtypes
-from retrograd.core.dispatch import answer_of, is_foreign
+from retrograd.core.op import is_foreign
+from retrograd.core.overrides import answer_of
 from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.layout import arranged, check_device, copied, is_device, preserve_format
 from retrograd.ops.methods import method

@@ -4,7 +4,7 @@ import inspect
 import operator
 
 from retrograd.core import Tensor
-from retrograd.core.dispatch import requires_grad_synced
+from retrograd.core.views import requires_grad_synced
 from retrograd.ops.as_strided import as_strided, unfold_dim
 from retrograd.ops.complex import view_as_complex, view_as_real
 from retrograd.ops.diagonal import diagonal

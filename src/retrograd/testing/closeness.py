@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.core import Tensor
-from retrograd.core.dispatch import compound
+from retrograd.core.op import compound
 
 TOLERANCES = {"float16": (1e-3, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}  # rtol, atol
 TOLERANCES |= {"complex64": TOLERANCES["float32"], "complex128": TOLERANCES["float64"]}

@@ -9,7 +9,8 @@ import numpy as np
 from retrograd.autograd import set_grad_enabled
 from retrograd.core import Op, Tensor
 from retrograd.core import dtype as dtypes
-from retrograd.core.tensor import COPIED, version_of
+from retrograd.core.tensor import version_of
+from retrograd.core.views import COPIED
 from retrograd.testing.calculus import agree, dense, directions, gradients, is_float, leaf, run
 
 

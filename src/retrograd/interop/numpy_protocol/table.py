@@ -11,9 +11,9 @@ import numpy as np
 from retrograd import ops
 from retrograd.core import Tensor
 from retrograd.core import dtype as dtypes
-from retrograd.core.dispatch import requires_grad_synced
 from retrograd.core.dtype import category
 from retrograd.core.level import current
+from retrograd.core.views import requires_grad_synced
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import cast_to
 from retrograd.ops.methods import concrete

@@ -7,7 +7,7 @@ from typing import Any
 from retrograd.backend import ragged_reshape
 from retrograd.backend.ragged import Structure
 from retrograd.core import Op, Tensor, call, registry
-from retrograd.core.dispatch import mark_several
+from retrograd.core.views import mark_several
 from retrograd.nested.buffer import like, over, packed, values
 from retrograd.nested.buffer_layout import component_shapes, is_nested, layout
 from retrograd.nested.components import components

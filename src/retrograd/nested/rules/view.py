@@ -11,7 +11,7 @@ from retrograd.backend import ragged_reshape
 from retrograd.backend.ragged import RaggedSize
 from retrograd.core import Op, Tensor, call, registry
 from retrograd.core.aval import symbolic
-from retrograd.core.tensor import is_view_of
+from retrograd.core.views import is_view_of
 from retrograd.nested.buffer import like, over, packed, values
 from retrograd.nested.buffer_layout import Layout, component_shapes, is_nested, layout
 from retrograd.nested.dispatch import composed

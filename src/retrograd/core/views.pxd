@@ -1,0 +1,40 @@
+cimport cython
+from retrograd.core.array cimport ndarray
+from retrograd.core.level cimport State, at
+from retrograd.core.op cimport OpBase, compound
+from retrograd.core.tensor cimport TensorBase, alias, version_of
+
+@cython.final
+@cython.freelist(64)
+cdef class View:
+    cdef public TensorBase base
+    cdef public tuple chain
+    cdef public object made
+    cdef public Py_ssize_t seen
+
+@cython.locals(a=ndarray, b=ndarray)
+cpdef bint is_view_of(object array, object source) except -1
+
+@cython.locals(view=View)
+cpdef object track_view(OpBase op, TensorBase out, TensorBase source, dict params, State state)
+@cython.locals(known=View)
+cpdef object set_view(TensorBase out, TensorBase source, object op, dict params, object made)
+cpdef object how_made(State state)
+
+cpdef bint requires_grad_synced(TensorBase t) except -1
+@cython.locals(view=View, base=TensorBase)
+cpdef object sync_view(TensorBase t)
+@cython.locals(view=View, base=TensorBase)
+cpdef object sync_view_copy(TensorBase t)
+@cython.locals(view=View, base=TensorBase)
+cpdef object regenerate_view(TensorBase t)
+cpdef object replay_view(View view)
+@cython.locals(base=TensorBase, inner=View)
+cpdef TensorBase base_of(View view)
+cpdef bint passes(View view) except -1
+@cython.locals(number=int)
+cpdef object rebase_history(TensorBase t, TensorBase new)
+@cython.locals(view=View)
+cpdef object check_stale_view(TensorBase t)
+@cython.locals(view=View)
+cpdef object unlinked(TensorBase g)

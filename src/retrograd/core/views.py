@@ -1,0 +1,231 @@
+"""Views: the record that links a view to its base, and how views follow writes to their base."""
+
+from numpy import empty, ndarray
+
+from retrograd.core.hooks import move_retained
+from retrograd.core.level import at
+from retrograd.core.op import compound
+from retrograd.core.tensor import INFERENCE, TensorBase, alias, version_of
+
+COPIED = "copied"  # `View.made` of a view whose elements had to be copied
+
+
+class View:
+    """The record of a view: its base, and the chain of view operators that leads from the base to it.
+
+    `seen` is the `rebased` count of the base at which the view got its history. `made` says why a recorded write is
+    refused: "" (it is not), "no_grad", "inference", or the name of the function that returned several views at once.
+
+    With `made == COPIED` no array can share those elements (as for some reshapes), so the tensor has a copy of them.
+    Such a view refuses every write. It is recomputed when the memory of its base has changed; `seen` then encodes the
+    version of that memory.
+    """
+
+    __slots__ = ("base", "chain", "made", "seen")
+
+    def __init__(self, base, chain, made, seen):
+        self.base = base
+        self.chain = chain  # tuple of (operator, params), from the base on
+        self.made = made
+        self.seen = seen
+
+
+def is_view_of(array, source):
+    """Return whether `array`, which was computed from `source`, shares its memory."""
+    if array is source:
+        return True
+    if type(array) is not ndarray or type(source) is not ndarray:
+        return is_view_of_composite(array, source)
+    a: ndarray = array
+    b: ndarray = source
+    # NumPy collapses chains of views: `base` is the array that owns the memory.
+    return a.base is not None and (a.base is b or a.base is b.base)
+
+
+def is_view_of_composite(array, source):
+    """Return `is_view_of` where an array is composite, by comparing the arrays that hold the elements."""
+    mine, its = memory_of(array), memory_of(source)
+    if mine is array and its is source:
+        return type(array) is type(source)
+    return is_view_of(mine, its)
+
+
+def memory_of(array):
+    """Return the plain array that holds the elements of a composite array; other arrays as they are."""
+    return getattr(array, "memory", array)
+
+
+def track_view(op, out, source, params, state):
+    """Make the result of a view operator a view: it shares the version, and if it is differentiable the history too.
+
+    Above the ground no memory tells views from copies. What would be a copy on the ground is a copy there too, and a
+    result without gradients still follows the values of its base.
+    """
+    if source.level is None or source.level is not out.level:
+        if op.differentiable or (source._view is not None and source._view.made == COPIED):
+            set_view(out, source, op, params, how_made(state))
+        else:
+            out.version = version_of(source)
+    elif source._view is None or would_be_view(op, source._view, params):
+        set_view(out, source, op, params, how_made(state) if op.differentiable else "")
+
+
+def would_be_view(op, view, params):
+    """Return whether an operator on a view of a row-major array would share that array's memory."""
+    if view.made == COPIED or compound(view.base) is not None:
+        return True
+    # Replay the chain on an uninitialized array of the base's shape, and look whether the memory is shared.
+    array = empty(view.base.shape, view.base.dtype)
+    for step, given in view.chain:
+        array = step.kernel_for((array,))(array, **given)
+    return is_view_of(op.kernel_for((array,))(array, **params), array)
+
+
+def set_view(out, source, op, params, made):
+    """Make `out`, the result of a view operator, a view of `source`: record the chain, share the version counter."""
+    out.version = version_of(source)
+    known: View = source._view
+    step = ((op, params),)
+    if known is None:
+        out._view = View(source, step, made, out.version.rebased)
+    else:
+        # A view of a copy is as old as that copy; any other view is up to date with its base.
+        seen = known.seen if known.made == COPIED else out.version.rebased
+        out._view = View(known.base, known.chain + step, known.made or made, seen)
+
+
+def set_view_copy(out, source, op, params):
+    """Make `out` a COPIED view: the elements had to be copied, so it follows its base and refuses writes."""
+    out.version = version_of(source)
+    known: View = source._view
+    chain = ((op, params),) if known is None else (*known.chain, (op, params))
+    out._view = View(source if known is None else known.base, chain, COPIED, copied_at(out.version))
+
+
+def copied_at(version):
+    """Return the `View.seen` of a copy made at this version: negative, so it never equals a `rebased` count."""
+    return -2 - version.count
+
+
+def how_made(state):
+    """Return the `View.made` of a view made in the current mode."""
+    return "inference" if state.inference else "" if state.grad_enabled else "no_grad"
+
+
+def mark_several(outs, name):
+    """Mark views that one operator returned together: they refuse recorded writes, as in PyTorch."""
+    for out in outs:
+        if out._view is not None:
+            out._view.made = out._view.made or name
+
+
+def requires_grad_synced(t):
+    """Return whether a tensor requires grad; a view is first synchronized with its base."""
+    if t._view is not None:
+        sync_view(t)
+    return t._requires_grad
+
+
+def sync_view(t):
+    """Bring a view up to date with its base, unless it was made under rules that forbid that."""
+    view: View = t._view
+    if view.seen != t.version.rebased:
+        base: TensorBase = base_of(view)
+        if view.made == COPIED:
+            sync_view_copy(t)
+        elif view.made and base._requires_grad:
+            t._requires_grad = True  # but recording it is refused: see `check_stale_view`
+        else:
+            regenerate_view(t)
+
+
+def sync_view_copy(t):
+    """Recompute a COPIED view if the memory of its base was written to since."""
+    view: View = t._view
+    base: TensorBase = view.base
+    seen = copied_at(t.version)
+    if view.seen == seen and seen != copied_at(INFERENCE):  # inference tensors count no writes: always recompute
+        return
+    view.seen = seen
+    with at(t.level, base._requires_grad):
+        now = replay_view(view)
+    t.value, t.tag = now.value, now.tag
+    if base._requires_grad and passes(view):
+        rebase_history(t, now)
+
+
+def regenerate_view(t):
+    """Give a view the new history of its base, and above the ground its new value, by replaying the chain."""
+    view: View = t._view
+    base: TensorBase = view.base
+    view.seen = base.version.rebased
+    if t.level is None and not base._requires_grad:
+        return
+    with at(t.level, base._requires_grad or t.level is not None):
+        now = replay_view(view)
+    if t.level is not None:
+        t.value, t.tag = now.value, now.tag
+    if base._requires_grad and passes(view):
+        rebase_history(t, now)
+
+
+def replay_view(view):
+    """Return the view of its base as the base is now, as a new tensor."""
+    now = view.base
+    for op, params in view.chain:
+        now = op(now, **params)
+    return now
+
+
+def base_of(view):
+    """The base of a view; where that became a view in place since, as by `transpose_`, what it was before."""
+    base: TensorBase = view.base
+    if base._view is not None:
+        inner: View = base._view
+        base = view.base = inner.base
+    return base
+
+
+def passes(view):
+    """Return whether gradients pass from a base to a view."""
+    for step, _ in view.chain:
+        if not step.differentiable:
+            return False
+    return True
+
+
+def rebase_history(t, new):
+    """Give a tensor the history of another one (PyTorch's `rebase_history`)."""
+    old, number = t._grad_fn, t.output_nr
+    t._grad_fn, t.output_nr = new._grad_fn, new.output_nr
+    t._requires_grad = new._requires_grad
+    if t._grad_fn is not None:
+        move_retained(t, old, number)
+
+
+def check_stale_view(t):
+    """Raise if a view that cannot be replayed is out of date with its base: it has no correct history."""
+    if t._view.seen != t.version.rebased and t._view.made != COPIED:
+        refuse_view(t._view.made, "this tensor is a view, and its base or another view of its base has been modified")
+
+
+def refuse_view(made, what):
+    """Raise the error for a recorded write that involves a view whose `made` forbids it."""
+    if made in ("no_grad", "inference"):
+        raise RuntimeError(
+            f"{what} in place with grad mode enabled, but the view was made in {made} mode. Make it outside, or write "
+            f"under no_grad(), or use an out-of-place operator."
+        )
+    raise RuntimeError(
+        f"{what} in place, and it is an output of {made}, whose views may not be modified inplace: either it returns "
+        f"several of them, or it has a derivative of its own. Use an out-of-place operator, or take views by indexing."
+    )
+
+
+def unlinked(g):
+    """Return a gradient without its COPIED link to another cotangent, so that it can be written to."""
+    if g._view is None or g._view.made != COPIED:
+        return g
+    out = alias(g, g._grad_fn)
+    out.version = None
+    return out
