@@ -27,6 +27,11 @@ def load(module: str, own: Mapping[str, Any], given: Mapping[str, Any], strict: 
         for name, value in values.items()
         if value.shape != own[name].shape
     ]
+    problems += [
+        f"{name} is complex in the state, {own[name].dtype} in the module."
+        for name, value in values.items()
+        if value.dtype.kind == "c" and own[name].dtype.kind != "c"
+    ]
     if problems:
         raise RuntimeError("\n\t".join([f"Error(s) in loading state_dict for {module}:", *problems]))
     with no_grad():

@@ -6,16 +6,18 @@ from typing import Any
 
 from retrograd.core import operator_named
 from retrograd.ops.fused_update import overwrite
-from retrograd.optim.moments import count, moments
+from retrograd.optim.moments import moments
 from retrograd.optim.optimizer import (
     Group,
     Optimizer,
     State,
     at_least_zero,
     check_betas,
+    count_step,
     descent,
     refuse_complex,
 )
+from retrograd.optim.state_entries import count, declare
 
 _maximum = operator_named("maximum")
 
@@ -56,6 +58,8 @@ class Adam(Optimizer):
     tensor([ 0.5, -1.5], requires_grad=True)
     """
 
+    entries = declare(*_WITH_LARGEST, step=count)
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -87,7 +91,7 @@ class Adam(Optimizer):
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
-        count(param, state, *(_WITH_LARGEST if group["amsgrad"] else _MEANS))
+        count_step(param, state, *(_WITH_LARGEST if group["amsgrad"] else _MEANS))
         # The bias corrections are scalars, so they are applied to step and eps instead of to arrays.
         beta1, beta2 = group["betas"]
         root = math.sqrt(1 - beta2 ** state["step"])

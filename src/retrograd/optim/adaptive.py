@@ -4,10 +4,18 @@ from collections.abc import Iterable
 from typing import Any
 
 from retrograd.core import operator_named
-from retrograd.optim.optimizer import Group, Optimizer, State, at_least_zero, descent, refuse_complex
+from retrograd.optim.optimizer import (
+    Group,
+    Optimizer,
+    State,
+    at_least_zero,
+    count_step,
+    descent,
+    refuse_complex,
+)
+from retrograd.optim.state_entries import count, declare
 
 _full_like = operator_named("full_like")
-_zeros_like = operator_named("zeros_like")
 
 
 class Adagrad(Optimizer):
@@ -24,6 +32,8 @@ class Adagrad(Optimizer):
     >>> x
     tensor([ 0.5, -1.5], requires_grad=True)
     """
+
+    entries = declare("sum", step=count)
 
     def __init__(
         self,
@@ -54,9 +64,9 @@ class Adagrad(Optimizer):
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
         g = descent(param, grad, group)
-        if not state:
-            state["step"], state["sum"] = 0, _full_like(grad, group["initial_accumulator_value"])
-        state["step"] += 1
+        count_step(param, state)
+        if "sum" not in state:
+            state["sum"] = _full_like(grad, group["initial_accumulator_value"])
         state["sum"] = state["sum"] + g * g
         lr = group["lr"] / (1 + (state["step"] - 1) * group["lr_decay"])
         param.sub_(g / (state["sum"].sqrt() + group["eps"]), alpha=lr)
@@ -76,6 +86,8 @@ class Adadelta(Optimizer):
     >>> round(x.item(), 3)  # 1 - sqrt(1 / 4) · sqrt(3)
     0.134
     """
+
+    entries = declare("square_avg", "acc_delta", step=count)
 
     def __init__(
         self,
@@ -100,10 +112,7 @@ class Adadelta(Optimizer):
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
         g, rho, eps = descent(param, grad, group), group["rho"], group["eps"]
-        if not state:
-            state["step"] = 0
-            state["square_avg"] = state["acc_delta"] = _zeros_like(grad)
-        state["step"] += 1
+        count_step(param, state, "square_avg", "acc_delta")
         state["square_avg"] = v = state["square_avg"] * rho + g * g * (1 - rho)
         delta = (state["acc_delta"] + eps).sqrt() / (v + eps).sqrt() * g
         state["acc_delta"] = state["acc_delta"] * rho + delta * delta * (1 - rho)
@@ -125,6 +134,8 @@ class RMSprop(Optimizer):
     >>> x
     tensor([ 0.5, -1.5], requires_grad=True)
     """
+
+    entries = declare("square_avg", "momentum_buffer", "grad_avg", step=count)
 
     def __init__(
         self,
@@ -164,13 +175,9 @@ class RMSprop(Optimizer):
 
     def _size(self, g: Any, state: State, group: Group) -> Any:
         """Update the means; return the root of the mean square, about the mean if `centered`."""
-        if not state:
-            state["step"], state["square_avg"] = 0, _zeros_like(g)
-        for name, wanted in (("momentum_buffer", group["momentum"]), ("grad_avg", group["centered"])):
-            if wanted and name not in state:
-                state[name] = _zeros_like(g)
+        wanted = {"square_avg": True, "momentum_buffer": group["momentum"], "grad_avg": group["centered"]}
+        count_step(g, state, *(name for name in wanted if wanted[name]))
         alpha = group["alpha"]
-        state["step"] += 1
         state["square_avg"] = v = state["square_avg"] * alpha + g * g * (1 - alpha)
         if not group["centered"]:
             return v.sqrt()

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from retrograd.core import operator_named
-from retrograd.optim.optimizer import Group, Optimizer, State, at_least_zero, descent
+from retrograd.optim.optimizer import Group, Optimizer, State, at_least_zero, count_step, descent
+from retrograd.optim.state_entries import count, declare, number
 
 _clone = operator_named("clone")
-_zeros_like = operator_named("zeros_like")
 
 
 class ASGD(Optimizer):
@@ -25,6 +25,8 @@ class ASGD(Optimizer):
     >>> x, optimizer.state[x]["ax"]
     (tensor([ 0.5, -1. ], requires_grad=True), tensor([ 0.5, -1. ]))
     """
+
+    entries = declare("ax", step=count, eta=number, mu=number)
 
     def __init__(
         self,
@@ -54,10 +56,8 @@ class ASGD(Optimizer):
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
         g, lr = descent(param, grad, group), group["lr"]
-        if not state:
-            state.update(step=0, eta=lr, mu=1.0, ax=_zeros_like(param))
-        state["step"] += 1
-        eta, mu = float(state["eta"]), float(state["mu"])
+        count_step(param, state, "ax")
+        eta, mu = state.get("eta", lr), state.get("mu", 1.0)
         param.copy_(param * (1 - group["lambd"] * eta) - g * eta)
         state["ax"] = _clone(param) if mu == 1 else state["ax"] + (param - state["ax"]) * mu
         state["eta"] = lr / (1 + group["lambd"] * lr * state["step"]) ** group["alpha"]

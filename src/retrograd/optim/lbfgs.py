@@ -7,10 +7,12 @@ from retrograd.autograd import enable_grad, no_grad
 from retrograd.core import Tensor, operator_named
 from retrograd.optim.line_search import Point, strong_wolfe
 from retrograd.optim.optimizer import Group, Optimizer, State, at_least_zero, refuse_complex
+from retrograd.optim.state_entries import count, declare, list_of, number, vector
 
 _cat = operator_named("cat")
 _clone = operator_named("clone")
 _zeros_like = operator_named("zeros_like")
+_HISTORY = {"d", "t", "prev_flat_grad", "old_dirs", "old_stps", "ro", "H_diag"}
 _FLAT = 1e-10  # steps with less curvature are ignored
 
 
@@ -73,6 +75,11 @@ class LBFGS(Optimizer):
     (25.0, [1.0, 2.0])
     """
 
+    entries = declare(
+        d=vector, prev_flat_grad=vector, old_dirs=list_of(vector), old_stps=list_of(vector), ro=list_of(number),
+        t=number, H_diag=number, prev_loss=number, func_evals=count, n_iter=count,
+    )  # fmt: skip
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -111,6 +118,9 @@ class LBFGS(Optimizer):
         if self.param_groups:
             raise ValueError("LBFGS: all parameters must be in one group")
         super().add_param_group(param_group)
+
+    def _sharing_state(self) -> list[Any]:
+        return self._params()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Take steps; return the loss before them."""
@@ -179,7 +189,7 @@ def _settled(now: Point, start: Point, d: Any, close: float) -> bool:
 
 def _direction(g: Any, state: State, size: int) -> Any:
     """Return -H g; H is estimated from the pairs of steps (`old_stps`) and changes of the gradient (`old_dirs`)."""
-    if state["n_iter"] == 1:
+    if state["n_iter"] == 1 or not state.keys() >= _HISTORY:
         state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1.0)
         return -g
     change, moved = g - state["prev_flat_grad"], state["d"] * state["t"]

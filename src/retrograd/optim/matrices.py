@@ -7,6 +7,7 @@ from typing import Any
 from retrograd.core import operator_named
 from retrograd.core.dtype import finfo
 from retrograd.optim.optimizer import Group, Optimizer, State, at_least_zero, refuse_complex
+from retrograd.optim.state_entries import count, declare, mean_of
 
 _norm = operator_named("norm")
 _zeros_like = operator_named("zeros_like")
@@ -28,6 +29,8 @@ class Adafactor(Optimizer):
     >>> x[0], optimizer.state[x]["row_var"].shape
     (tensor([0.75, 0.75, 0.75], ...), (2, 1))
     """
+
+    entries = declare("variance", step=count, row_var=mean_of(-1), col_var=mean_of(-2))
 
     def __init__(
         self,
@@ -109,6 +112,8 @@ class Muon(Optimizer):
     >>> bool((x + rg.eye(2)).abs().amax() < 0.35)
     True
     """
+
+    entries = declare("momentum_buffer")
 
     def __init__(
         self,

@@ -11,20 +11,13 @@ from retrograd.optim.optimizer import (
     State,
     at_least_zero,
     check_betas,
+    count_step,
     descent,
     refuse_complex,
 )
+from retrograd.optim.state_entries import count, declare, number
 
 _maximum = operator_named("maximum")
-_zeros_like = operator_named("zeros_like")
-
-
-def count(param: Any, state: State, *means: str) -> None:
-    """Count a step, and initialize the running means with 0."""
-    state["step"] = state.get("step", 0) + 1
-    for name in means:
-        if name not in state:
-            state[name] = _zeros_like(param)
 
 
 def moments(g: Any, state: State, group: Group) -> tuple[Any, Any]:
@@ -37,6 +30,8 @@ def moments(g: Any, state: State, group: Group) -> tuple[Any, Any]:
 
 class _Moments(Optimizer):
     """Base with common checks."""
+
+    entries = declare("exp_avg", "exp_avg_sq", "exp_inf", step=count, mu_product=number)
 
     def check(self, group: Group) -> None:
         """Check the ranges of the settings."""
@@ -75,7 +70,7 @@ class Adamax(_Moments):
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
-        count(param, state, "exp_avg", "exp_inf")
+        count_step(param, state, "exp_avg", "exp_inf")
         g, (beta1, beta2) = descent(param, grad, group), group["betas"]
         state["exp_avg"] = state["exp_avg"] * beta1 + g * (1 - beta1)
         state["exp_inf"] = _maximum(state["exp_inf"] * beta2, g.abs() + group["eps"])
@@ -128,12 +123,12 @@ class NAdam(_Moments):
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
-        count(param, state, "exp_avg", "exp_avg_sq")
+        count_step(param, state, "exp_avg", "exp_avg_sq")
         g = descent(param, grad, group)
         m, v = moments(g, state, group)
         step, (beta1, beta2) = state["step"], group["betas"]
         mu, following = (beta1 * (1 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
-        state["mu_product"] = product = float(state.get("mu_product", 1.0)) * mu
+        state["mu_product"] = product = state.get("mu_product", 1.0) * mu
         size = (v / (1 - beta2**step)).sqrt() + group["eps"]
         d = g * ((1 - mu) / (1 - product)) + m * (following / (1 - product * following))
         param.sub_(d / size, alpha=group["lr"])
@@ -178,7 +173,7 @@ class RAdam(_Moments):
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
-        count(param, state, "exp_avg", "exp_avg_sq")
+        count_step(param, state, "exp_avg", "exp_avg_sq")
         m, v = moments(descent(param, grad, group), state, group)
         step, (beta1, beta2) = state["step"], group["betas"]
         lr = group["lr"] / (1 - beta1**step)

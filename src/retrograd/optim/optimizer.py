@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
-from typing import Any
+from typing import Any, ClassVar
 
 from retrograd.autograd import enable_grad, no_grad
 from retrograd.core import Tensor, operator_named
 from retrograd.nn.module import clear_grads
+from retrograd.optim.state_entries import Entry, loaded
 
-_clone = operator_named("clone")
-_detach = operator_named("detach")
-_to = operator_named("to")
+_zeros_like = operator_named("zeros_like")
 
 Group = dict[str, Any]
 State = dict[str, Any]
@@ -21,7 +20,8 @@ class Optimizer:
 
     `params` are tensors, (name, tensor) pairs, or dicts: groups, with their tensors as "params" and settings
     that differ from `defaults`. A subclass passes its defaults, and defines `check`, which refuses bad
-    settings, and `update`, which takes one step for one parameter with a gradient.
+    settings, and `update`, which takes one step for one parameter with a gradient. `entries` declares what its states
+    contain, which `load_state_dict` checks.
 
     >>> import retrograd as rg
     >>> from retrograd.optim import Optimizer
@@ -38,6 +38,8 @@ class Optimizer:
     >>> x
     tensor([0.5], requires_grad=True)
     """
+
+    entries: ClassVar[Mapping[str, Entry]] = {}
 
     def __init__(self, params: Iterable[Any], defaults: Mapping[str, Any]) -> None:
         if isinstance(params, Tensor):
@@ -66,8 +68,8 @@ class Optimizer:
         """
         if not isinstance(param_group, dict) or "params" not in param_group:
             raise TypeError(f"a parameter group must be a dict with 'params', got {param_group!r}")
-        params = _listed(param_group["params"])
-        group = {**self.defaults, **param_group, "params": params}
+        names, params = _listed(param_group["params"])
+        group = {**self.defaults, **param_group, "params": params, **names}
         self._check_params(params)
         self.check(group)
         self.param_groups.append(group)
@@ -120,28 +122,43 @@ class Optimizer:
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Load settings and states of a `state_dict`; floating tensors are cast to their parameter's dtype.
 
-        Raises ValueError, and changes nothing, if the groups have other sizes or settings out of range.
+        Raises TypeError or ValueError, and changes nothing, if the groups have other sizes or settings out of range, or
+        if an entry of a state is not of the kind or shape that `entries` declares. Entries may be arrays.
         """
-        saved = state_dict["param_groups"]
+        saved_states, saved = _parts(state_dict)
         sizes = [len(group["params"]) for group in self.param_groups]
         given = [len(group["params"]) for group in saved]
         if sizes != given:
             raise ValueError(f"load_state_dict: this optimizer's groups have {sizes} parameters, the state's {given}")
         numbers = [number for group in saved for number in group["params"]]
-        param_of = dict(zip(numbers, self._params(), strict=True))
-        unknown = [number for number in state_dict["state"] if number not in param_of]
+        unknown = [number for number in saved_states if number not in numbers]
         if unknown:
             raise ValueError(f"load_state_dict: there are states of parameters {unknown}, which are in no group")
-        state = {param_of[n]: _loaded(s, param_of[n]) for n, s in state_dict["state"].items()}
+        states = self._loaded(saved_states, numbers)
         groups = [
             {**group, **deepcopy({**other, "params": None}), "params": group["params"]}
             for group, other in zip(self.param_groups, saved, strict=True)
         ]
         for group in groups:
             self.check(group)
-        self.state = state
-        for group, loaded in zip(self.param_groups, groups, strict=True):
-            group.update(loaded)
+        self.state = states
+        for group, new in zip(self.param_groups, groups, strict=True):
+            group.update(new)
+
+    def _loaded(self, saved: Mapping[int, Any], numbers: list[int]) -> dict[Tensor, State]:
+        """Return the states by parameter, given the numbers of the parameters in the saved groups."""
+        names = [name for group in self.param_groups for name in _names(group)]
+        sharing = self._sharing_state()
+        params = zip(numbers, names, self._params(), strict=True)
+        return {
+            param: loaded(f"parameter {number}{name}", saved[number], self.entries, sharing or [param])
+            for number, name, param in params
+            if number in saved
+        }
+
+    def _sharing_state(self) -> list[Any]:
+        """Return the parameters that have one state together: none, unless a subclass defines it."""
+        return []
 
     def _params(self) -> list[Any]:
         return [p for group in self.param_groups for p in group["params"]]
@@ -154,26 +171,48 @@ class Optimizer:
         return "\n".join([*lines, ")"])
 
 
-def _listed(params: Any) -> list[Any]:
-    """Return the tensors of a group: one, several, or (name, tensor) pairs as from `named_parameters`."""
+def _listed(params: Any) -> tuple[dict[str, list[str]], list[Any]]:
+    """Return the names of a group's parameters as its setting, if they have any, and the parameters.
+
+    They are one tensor, several, or (name, tensor) pairs as from `named_parameters`.
+    """
     if isinstance(params, set):
         raise TypeError("params must be in order; got a set")
     listed = [params] if isinstance(params, Tensor) else list(params)
-    return [p[1] if isinstance(p, tuple) and len(p) == 2 else p for p in listed]
+    pairs = [p for p in listed if isinstance(p, tuple) and len(p) == 2]
+    if not pairs:
+        return {}, listed
+    if len(pairs) < len(listed):
+        raise ValueError(f"params: either all parameters have names, or none; got {len(pairs)} of {len(listed)}")
+    return {"param_names": [name for name, _ in pairs]}, [p for _, p in pairs]
 
 
-def _loaded(state: Mapping[str, Any], param: Any) -> State:
-    return {name: _fitted(name, value, param) for name, value in state.items()}
+def _names(group: Group) -> list[str]:
+    """Return the parts of messages with the parameters' names, empty for those that have none."""
+    names = group.get("param_names", ())
+    known = len(names) == len(group["params"])
+    return [f" ({name!r})" for name in names] if known else [""] * len(group["params"])
 
 
-def _fitted(name: str, value: Any, param: Any) -> Any:
-    """Return a copy of a saved value; a count of steps becomes an int."""
-    if name == "step":
-        return int(value)
-    if not isinstance(value, Tensor):
-        return deepcopy(value)
-    copied = _clone(_detach(value))
-    return _to(copied, param.dtype) if copied.dtype.kind in "fc" else copied
+def _parts(state_dict: Mapping[str, Any]) -> tuple[Mapping[int, Any], list[Group]]:
+    """Return the states and groups of a `state_dict`, after checking its structure."""
+    try:
+        states, groups = state_dict["state"], state_dict["param_groups"]
+        fits = isinstance(states, Mapping) and all(isinstance(group["params"], list | tuple) for group in groups)
+    except (KeyError, TypeError, IndexError):
+        fits = False
+    if not fits:
+        given = list(state_dict) if isinstance(state_dict, Mapping) else type(state_dict).__name__
+        raise TypeError(f"load_state_dict: expected a mapping with 'state' and 'param_groups', got {given}")
+    return states, groups
+
+
+def count_step(param: Any, state: State, *means: str) -> None:
+    """Count a step, and initialize the running means that the state lacks with 0."""
+    state["step"] = state.get("step", 0) + 1
+    for name in means:
+        if name not in state:
+            state[name] = _zeros_like(param)
 
 
 def at_least_zero(group: Group, *names: str) -> None:

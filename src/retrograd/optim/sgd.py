@@ -6,6 +6,7 @@ from typing import Any
 from retrograd.core import operator_named
 from retrograd.ops.fused_update import overwrite
 from retrograd.optim.optimizer import Group, Optimizer, State, at_least_zero, descent
+from retrograd.optim.state_entries import declare
 
 _zeros_like = operator_named("zeros_like")
 
@@ -25,6 +26,8 @@ class SGD(Optimizer):
     >>> x
     tensor([0.5, 1. ], requires_grad=True)
     """
+
+    entries = declare("momentum_buffer")
 
     def __init__(
         self,

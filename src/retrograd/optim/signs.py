@@ -4,7 +4,17 @@ from collections.abc import Iterable
 from typing import Any
 
 from retrograd.core import operator_named
-from retrograd.optim.optimizer import Group, Optimizer, State, at_least_zero, check_betas, descent, refuse_complex
+from retrograd.optim.optimizer import (
+    Group,
+    Optimizer,
+    State,
+    at_least_zero,
+    check_betas,
+    count_step,
+    descent,
+    refuse_complex,
+)
+from retrograd.optim.state_entries import count, declare
 
 _full_like = operator_named("full_like")
 _where = operator_named("where")
@@ -26,6 +36,8 @@ class Rprop(Optimizer):
     >>> x
     tensor([ 0.5, -1.5], requires_grad=True)
     """
+
+    entries = declare("prev", "step_size", step=count)
 
     def __init__(
         self,
@@ -50,10 +62,9 @@ class Rprop(Optimizer):
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
         g = -grad if group["maximize"] else grad
-        if not state:
-            state["step"], state["prev"] = 0, _zeros_like(grad)
+        count_step(param, state, "prev")
+        if "step_size" not in state:
             state["step_size"] = _full_like(grad, group["lr"])
-        state["step"] += 1
         agree = g * state["prev"]
         less, more = group["etas"]
         factor = _where(agree > 0, more, _where(agree < 0, less, 1.0))
@@ -77,6 +88,8 @@ class Lion(Optimizer):
     >>> x
     tensor([ 0.5, -1.5], requires_grad=True)
     """
+
+    entries = declare("exp_avg")
 
     def __init__(
         self,

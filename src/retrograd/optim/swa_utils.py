@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from copy import deepcopy
-from typing import Any
+from typing import Any, ClassVar
 
 from retrograd.autograd import no_grad
 from retrograd.nn import Buffer, Module
@@ -117,6 +117,8 @@ class SWALR(LRScheduler):
     >>> schedule.get_last_lr()
     [0.75]
     """
+
+    choices: ClassVar = {"_anneal_strategy": ANNEAL}
 
     def __init__(
         self,

@@ -1,13 +1,15 @@
 """The base of all schedules."""
 
-from typing import Any
+from collections.abc import Collection, Mapping
+from numbers import Real
+from typing import Any, ClassVar
 
 from retrograd.optim.optimizer import Group, Optimizer
 
 # Further entries of PyTorch's states: counts and flags that nothing here needs.
 _FOREIGN = {
     "_step_count", "_is_initial", "_get_lr_called_within_step", "_scale_fn_custom", "use_beta1", "verbose",
-    "lr_lambdas",
+    "lr_lambdas", "default_min_lr", "mode_worse",
 }  # fmt: skip
 
 
@@ -27,6 +29,8 @@ class LRScheduler:
     >>> schedule.get_last_lr()
     [0.25]
     """
+
+    choices: ClassVar[Mapping[str, Collection[str]]] = {}  # the values that settings of a few words may have
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
@@ -84,13 +88,46 @@ class LRScheduler:
         hidden = ("optimizer", "lr_lambdas", "scale_fn", "_loaded")
         return {name: value for name, value in vars(self).items() if name not in hidden}
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore the result of `state_dict`; the optimizer's own state holds its learning rates."""
-        known = {name: value for name, value in state_dict.items() if name not in _FOREIGN}
-        unknown = [name for name in known if name not in vars(self)]
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Restore the result of `state_dict`; the optimizer's own state holds its learning rates.
+
+        Raises TypeError or ValueError, and changes nothing, for an entry that the schedule lacks, or of another kind
+        or length.
+        """
+        vars(self).update(self.checked(state_dict))
+
+    def checked(self, state_dict: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the entries of a state that `load_state_dict` restores, or raise its errors."""
+        name = type(self).__name__
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(f"{name}: expected a mapping as state, got {type(state_dict).__name__}")
+        known = {entry: value for entry, value in state_dict.items() if entry not in _FOREIGN}
+        unknown = [entry for entry in known if entry not in vars(self)]
         if unknown:
-            raise ValueError(f"{type(self).__name__}: the state has {', '.join(unknown)}, which this schedule lacks")
-        vars(self).update(known)
+            raise ValueError(f"{name}: the state has {', '.join(unknown)}, which this schedule lacks")
+        for entry, value in known.items():
+            _check_like(f"{name}: {entry}", vars(self)[entry], value)
+            if value not in (vars(self)[entry], *self.choices.get(entry, (value,))):
+                raise ValueError(f"{name}: {entry} must be one of {', '.join(self.choices[entry])}, got {value!r}")
+        return known
+
+
+def _check_like(name: str, own: Any, given: Any) -> None:
+    """Raise TypeError or ValueError unless a value is of the kind of the present one, and a list of its length."""
+    kinds = ((Real, "a number"), (str, "a string"), ((list, tuple), "a list"), (Mapping, "a mapping"))
+    for kind, words in kinds:
+        if isinstance(own, kind) and not isinstance(given, kind):
+            raise TypeError(f"{name} must be {words}, got {type(given).__name__}")
+    if isinstance(own, list | tuple):
+        if len(given) != len(own):
+            raise ValueError(f"{name} must have {len(own)} entries, got {len(given)}")
+        for number, (mine, other) in enumerate(zip(own, given, strict=True)):
+            _check_like(f"{name} at index {number}", mine, other)
+    if isinstance(own, Mapping):
+        if any(isinstance(key, str) for key in (*own, *given)) and own.keys() != given.keys():
+            raise ValueError(f"{name} must have the keys {list(own)}, got {list(given)}")
+        for key, value in given.items():
+            _check_like(f"{name} at {key!r}", own.get(key, 0), value)
 
 
 def for_each(value: float | list[float], groups: list[Group]) -> list[float]:

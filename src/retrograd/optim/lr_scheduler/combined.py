@@ -1,7 +1,7 @@
 """Schedules composed of schedules."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from retrograd.optim.lr_scheduler.base import LRScheduler
@@ -30,19 +30,32 @@ class _Combined(LRScheduler):
         """Return the schedule as plain data, with the states of its parts."""
         return {**super().state_dict(), "_schedulers": [schedule.state_dict() for schedule in self._schedulers]}
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Restore the result of `state_dict`."""
-        states = state_dict["_schedulers"]
-        if len(states) != len(self._schedulers):
-            raise ValueError(
-                f"{type(self).__name__}: the state has {len(states)} schedules, this one {len(self._schedulers)}"
-            )
-        super().load_state_dict({name: value for name, value in state_dict.items() if name != "_schedulers"})
-        for schedule, state in zip(self._schedulers, states, strict=True):
+        super().load_state_dict(state_dict)
+        for schedule, state in zip(self._schedulers, state_dict["_schedulers"], strict=True):
             schedule.load_state_dict(state)
+
+    def checked(self, state_dict: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the entries that are not states of schedules, after checking those too."""
+        name, states = type(self).__name__, state_dict.get("_schedulers")
+        if not isinstance(states, list | tuple):
+            raise TypeError(f"{name}: _schedulers must be a list of states, got {type(states).__name__}")
+        if len(states) != len(self._schedulers):
+            raise ValueError(f"{name}: the state has {len(states)} schedules, this one {len(self._schedulers)}")
+        for number, (schedule, state) in enumerate(zip(self._schedulers, states, strict=True)):
+            _check_schedule(f"{name}: _schedulers at index {number}", schedule, state)
+        return super().checked({entry: value for entry, value in state_dict.items() if entry != "_schedulers"})
 
     def _rates(self) -> list[float]:
         return [group["lr"] for group in self.optimizer.param_groups]
+
+
+def _check_schedule(where: str, schedule: LRScheduler, state: Any) -> None:
+    try:
+        schedule.checked(state)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{where}: {error}") from error
 
 
 class ChainedScheduler(_Combined):

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from retrograd.optim.lr_scheduler.base import LRScheduler, check_momentum, for_each, set_momentum
 from retrograd.optim.optimizer import Optimizer
@@ -86,6 +86,8 @@ class CyclicLR(LRScheduler):
     >>> schedule.get_last_lr()
     [0.5]
     """
+
+    choices: ClassVar = {"mode": _MODES}
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from retrograd.optim.lr_scheduler.base import LRScheduler
@@ -52,7 +52,7 @@ class FactorLR(LRScheduler):
             return floor + (base - floor) * share
         return floor + (now - floor) * (share / before)
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Restore the result of `state_dict`, even if the optimizer has not stepped."""
         super().load_state_dict(state_dict)
         self._loaded = True

@@ -1,7 +1,7 @@
 """The one-cycle schedule: up, then far below the start."""
 
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from retrograd.optim.lr_scheduler.base import LRScheduler, check_momentum, for_each, set_momentum
 from retrograd.optim.optimizer import Optimizer
@@ -44,6 +44,8 @@ class OneCycleLR(LRScheduler):
     >>> schedule.get_last_lr()
     [0.25]
     """
+
+    choices: ClassVar = {"anneal_strategy": ANNEAL}
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """A schedule that depends on the progress of training."""
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 from retrograd.optim.lr_scheduler.base import LRScheduler, for_each
 from retrograd.optim.optimizer import Optimizer
@@ -23,6 +23,8 @@ class ReduceLROnPlateau(LRScheduler):
     >>> schedule.get_last_lr()
     [0.25]
     """
+
+    choices: ClassVar = {"mode": ("min", "max"), "threshold_mode": ("rel", "abs")}
 
     def __init__(
         self,
@@ -86,8 +88,3 @@ class ReduceLROnPlateau(LRScheduler):
             new = max(group["lr"] * self.factor, low)
             if group["lr"] - new > self.eps:
                 group["lr"] = new
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore the result of `state_dict`."""
-        foreign = ("default_min_lr", "mode_worse")  # PyTorch's state contains these; they follow from the others
-        super().load_state_dict({name: value for name, value in state_dict.items() if name not in foreign})
