@@ -114,7 +114,7 @@ MUTATIONS = (
         "if known is not None and known[0]() is tensor:", "if False:"),
     Mutation("core/engine.py", "hooks: a leaf is finalized after its first cotangent",
         "if self.left[leaf] == 0 and leaf in self.arrived:", "if leaf in self.arrived:"),
-    Mutation("autograd/function.py", "functions: a saved output is a constant in the second derivative",
+    Mutation("autograd/function/base.py", "functions: a saved output is a constant in the second derivative",
         "tensor = alias(tensor, fn)", "pass"),
     # Levels
     Mutation("levels/dual.py", "jvp: operators that are not differentiable pass tangents on",
@@ -143,7 +143,7 @@ MUTATIONS = (
         "b = unsqueeze(b, -1) if ranks[1] == 1 else b", "b = unsqueeze(b, -2) if ranks[1] == 1 else b"),
     Mutation("autograd/backward.py", "backward: inside a transform it does not continue one level below",
         "if any(root.value.requires_grad for root, _ in around):", "if False:"),
-    Mutation("autograd/function_batch.py", "functions: tensors that the examples share get one example's gradient",
+    Mutation("autograd/function/batch_rule.py", "functions: tensors that the examples share get one example's gradient",
         'return level.whole(g) if batched else registry["sum"](level.whole(g), dim=0)',
         "return level.whole(g) if batched else level.whole(g)[0]"),
     # Schemas

@@ -10,7 +10,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import nn
-from retrograd.autograd.draw import SVG, draw
+from retrograd.autograd.drawing.draw import SVG, draw
 from retrograd.autograd.drawing.fold import post_dominators, repeats
 from retrograd.autograd.drawing.layers import Arrow, Size, place
 

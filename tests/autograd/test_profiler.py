@@ -10,7 +10,7 @@ import pytest
 import retrograd as rg
 from retrograd.autograd.anomaly_mode import is_anomaly_enabled, set_detect_anomaly
 from retrograd.autograd.profiler import profile, record_function
-from retrograd.autograd.profiler_report import OPERATOR, function_events
+from retrograd.autograd.profiler.report import OPERATOR, function_events
 from retrograd.core import current
 
 
@@ -94,7 +94,7 @@ def test_self_times_add_up_to_the_time_of_the_outermost(step):
 
 def test_times_are_microseconds(x, monkeypatch):
     ticks = iter(range(0, 10**9, 5000))
-    monkeypatch.setattr("retrograd.autograd.profiler.perf_counter_ns", lambda: next(ticks))
+    monkeypatch.setattr("retrograd.autograd.profiler.recorder.perf_counter_ns", lambda: next(ticks))
     with profile() as prof:
         x * 2
     assert [event.cpu_time for event in named(prof, "mul")] == [5.0]
@@ -548,7 +548,7 @@ def test_arrows_lead_from_operators_to_their_nodes(step, trace):
 def test_a_trace_that_fails_leaves_the_old_file(step, tmp_path, monkeypatch):
     path = tmp_path / "trace.json"
     path.write_text("old")
-    monkeypatch.setattr("retrograd.autograd.profiler_trace.json.dumps", lambda record: 1 / 0)
+    monkeypatch.setattr("retrograd.autograd.profiler.trace_file.json.dumps", lambda record: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         step.export_chrome_trace(path)
     assert path.read_text() == "old"

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import retrograd as rg
 from retrograd import export, fx, nn
-from retrograd.autograd.draw import draw
+from retrograd.autograd.drawing.draw import draw
 from retrograd.autograd.profiler import profile
 from retrograd.pipelining import Pipeline, simulate, write_html, write_perfetto, write_png
 from retrograd.pipelining.checkpoint import Checkpoints

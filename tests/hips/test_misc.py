@@ -5,7 +5,7 @@ import pytest
 
 import retrograd.hips as hips
 import retrograd.numpy as rnp
-from retrograd.autograd.differences import GradcheckError
+from retrograd.autograd.gradcheck import GradcheckError
 from retrograd.hips.misc import flatten, optimizers
 from retrograd.hips.misc.flatten import flatten_func
 from retrograd.hips.test_util import check_equivalent, check_grads, combo_check

@@ -11,7 +11,7 @@ import pytest
 import retrograd as rg
 from retrograd import fx, nn, pipelining
 from retrograd.autograd import forward_ad, functional, gradcheck, gradgradcheck
-from retrograd.autograd.draw import draw
+from retrograd.autograd.drawing.draw import draw
 from retrograd.autograd.explain import explain
 from retrograd.core import registry
 from retrograd.func import grad, hessian, jacfwd, jacrev, jet, jvp, linearize, sparse_jacobian, vjp, vmap

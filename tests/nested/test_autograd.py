@@ -7,12 +7,11 @@ import pytest
 
 import retrograd as rg
 from retrograd import autograd, optim
-from retrograd.autograd import gradcheck, gradgradcheck
+from retrograd.autograd import GradcheckError, gradcheck, gradgradcheck
 from retrograd.autograd.functional import hessian, hvp, jacobian, jvp, vhp, vjp
 from retrograd.nested import as_nested_tensor, nested_tensor, nested_tensor_from_jagged
 
 LENGTHS = (2, 0, 4, 1)
-GradcheckError = autograd.differences.GradcheckError
 
 
 def rows(lengths=LENGTHS, width=3, seed=0):

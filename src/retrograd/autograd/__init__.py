@@ -1,6 +1,8 @@
 """The public API of automatic differentiation: `backward`, `grad`, and the related classes and modes."""
 
 import importlib
+import sys
+from types import ModuleType
 
 from retrograd.autograd import function as function
 from retrograd.autograd import graph as graph
@@ -66,13 +68,25 @@ __all__ = [
 ]
 
 
+class _Package(ModuleType):
+    """The class of this package: its attribute `gradcheck` is the function, also once that sub-package is imported."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set an attribute; Python itself sets that of a sub-package, after it has run it."""
+        if name == "gradcheck" and isinstance(value, ModuleType):
+            value = value.gradcheck
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
+
 _LATER = {
-    "GradcheckError": "gradchecks",
-    "NestedIOFunction": "nested_io",
+    "GradcheckError": "gradcheck",
+    "NestedIOFunction": "function",
     "forward_ad": "forward_ad",
     "functional": "functional",
-    "gradcheck": "gradchecks",
-    "gradgradcheck": "gradchecks",
+    "gradcheck": "gradcheck",
+    "gradgradcheck": "gradcheck",
     "profiler": "profiler",
 }
 

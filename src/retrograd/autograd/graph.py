@@ -135,4 +135,4 @@ def __getattr__(name: str) -> Any:
     """Import drawing on first access."""
     if name != "draw":
         raise AttributeError(f"module 'retrograd.autograd.graph' has no attribute {name!r}")
-    return importlib.import_module("retrograd.autograd.draw").draw
+    return importlib.import_module("retrograd.autograd.drawing.draw").draw

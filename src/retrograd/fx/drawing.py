@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from retrograd.autograd.draw import SVG
+from retrograd.autograd.drawing.draw import SVG
 from retrograd.autograd.drawing.fold import Folded, Group, fold
 from retrograd.autograd.drawing.read import LEAF, OPERATOR, OUTPUT, Vertex
 from retrograd.autograd.drawing.svg import caption_of, paint

@@ -7,10 +7,10 @@ from typing import Any
 import optree
 
 from retrograd import numpy as np
-from retrograd.autograd.differences import GradcheckError, precision_of
-from retrograd.autograd.gradcheck_backward import random_like
-from retrograd.autograd.gradcheck_jacobians import DOUBLE
-from retrograd.autograd.gradchecks import gradcheck
+from retrograd.autograd.gradcheck import gradcheck
+from retrograd.autograd.gradcheck.backward_mode import random_like
+from retrograd.autograd.gradcheck.comparison import DOUBLE
+from retrograd.autograd.gradcheck.differences import GradcheckError, precision_of
 from retrograd.core import Tensor
 from retrograd.core.dtype import is_differentiable
 from retrograd.func import jvp, vjp

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from retrograd.autograd.function_batch import VmapInfo, examples_in_front
+from retrograd.autograd.function.batch_rule import VmapInfo, examples_in_front
 from retrograd.core import Aval, Definition, NotBatchedError, Tensor, at, batch_loop, call, override_state, registry
 from retrograd.levels import GradLevel, value_at
 from retrograd.levels.grad import leaf_at, pulled_back

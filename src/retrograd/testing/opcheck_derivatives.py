@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.autograd import grad
-from retrograd.autograd.gradchecks import GradcheckError, gradcheck, gradgradcheck
+from retrograd.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from retrograd.core import NotBatchedError, Tensor
 from retrograd.func import vmap
 from retrograd.testing.calculus import dense, difference, directions, leaf, precision, pull, push

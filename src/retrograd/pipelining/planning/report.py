@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from retrograd.autograd.profiler_report import in_memory, in_time
+from retrograd.autograd.profiler.report import in_memory, in_time
 from retrograd.fx import GraphModule, Node
 from retrograd.pipelining.timeline.timeline import Timeline
 

@@ -1,15 +1,14 @@
-"""Custom differentiable functions: a forward and a backward written by the user, recorded as one node."""
+"""`Function` and its context: run the user's forward, and record it as one node that calls the user's backward."""
 
 import functools
-import importlib
 import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
 
-from retrograd.autograd.function_arguments import check_keywords, with_defaults
-from retrograd.autograd.function_batch import VmapInfo, examples_in_front, generated
-from retrograd.autograd.function_tangents import forward_levels, push, unseen
+from retrograd.autograd.function.arguments import check_keywords, with_defaults
+from retrograd.autograd.function.batch_rule import VmapInfo, examples_in_front, generated
+from retrograd.autograd.function.tangents import forward_levels, push, unseen
 from retrograd.core import Aval, GradFn, Op, Tensor, at, current, graph_level, registry
 from retrograd.core.dispatch import note_cut
 from retrograd.core.dtype import is_differentiable
@@ -581,10 +580,3 @@ def _refusing(result: Any, refusal: GradFn) -> Any:
 
 class InplaceFunction(Function):
     """Legacy name of Function; inputs that it writes to are marked by `ctx.mark_dirty`."""
-
-
-def __getattr__(name: str) -> Any:
-    """Import NestedIOFunction on first access, because it loads optree."""
-    if name == "NestedIOFunction":
-        return importlib.import_module("retrograd.autograd.nested_io").NestedIOFunction
-    raise AttributeError(f"module 'retrograd.autograd.function' has no attribute {name!r}")

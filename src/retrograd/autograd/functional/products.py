@@ -10,7 +10,7 @@ Complex derivatives follow PyTorch's convention, as those of `autograd.grad` do.
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from retrograd.autograd.functional_calls import (
+from retrograd.autograd.functional.calls import (
     HESSIAN,
     JACOBIAN,
     OUTPUT,
@@ -30,8 +30,6 @@ from retrograd.levels.flatten_nested import NestedFlattener
 from retrograd.levels.forward import ForwardLevel
 from retrograd.levels.standard_basis import basis
 from retrograd.ops.create import zeros
-
-__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
 FORWARD, REVERSE = "forward-mode", "reverse-mode"
 

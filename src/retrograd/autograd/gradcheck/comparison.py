@@ -11,7 +11,20 @@ from itertools import combinations
 from math import inf, sqrt
 from typing import NamedTuple
 
-from retrograd.autograd.differences import (
+from retrograd.autograd.gradcheck.backward_mode import (
+    FEW,
+    Input,
+    Parts,
+    Problem,
+    along,
+    check_undefined,
+    gradients,
+    index_of,
+    named,
+    parts_of,
+    random_like,
+)
+from retrograd.autograd.gradcheck.differences import (
     Array,
     Direction,
     GradcheckError,
@@ -25,20 +38,7 @@ from retrograd.autograd.differences import (
     noise_of,
     precision_of,
 )
-from retrograd.autograd.gradcheck_backward import (
-    FEW,
-    Input,
-    Parts,
-    Problem,
-    along,
-    check_undefined,
-    gradients,
-    index_of,
-    named,
-    parts_of,
-    random_like,
-)
-from retrograd.autograd.gradcheck_forward import along_inputs, columns
+from retrograd.autograd.gradcheck.forward_mode import along_inputs, columns
 from retrograd.core import Tensor
 from retrograd.ops.create import from_numpy
 from retrograd.ops.random import Generator

@@ -34,6 +34,8 @@ SAMPLES = 8  # function values from which the noise is estimated
 class GradcheckError(RuntimeError):
     """An error that `gradcheck` or `gradgradcheck` found in derivatives."""
 
+    __module__ = "retrograd.autograd.gradcheck"  # where users import it from
+
 
 class Output(NamedTuple):
     """A tensor that a function returns: its name in messages, and its position."""

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from retrograd.autograd.backward import grad
-from retrograd.autograd.differences import Array, GradcheckError, Output
-from retrograd.autograd.gradcheck_backward import Problem, dense, index_of, random_like
-from retrograd.autograd.gradcheck_forward import dense as dense_tangent
-from retrograd.autograd.gradcheck_forward import pushed, pushed_together
+from retrograd.autograd.gradcheck.backward_mode import Problem, dense, index_of, random_like
+from retrograd.autograd.gradcheck.differences import Array, GradcheckError, Output
+from retrograd.autograd.gradcheck.forward_mode import dense as dense_tangent
+from retrograd.autograd.gradcheck.forward_mode import pushed, pushed_together
 from retrograd.core import Tensor, registry
 from retrograd.ops.create import from_numpy
 from retrograd.ops.random import Generator

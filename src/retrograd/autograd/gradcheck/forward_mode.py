@@ -4,8 +4,8 @@ from typing import Any
 
 import optree
 
-from retrograd.autograd.differences import Array, GradcheckError, Output, empty_slopes, leaves, widened
-from retrograd.autograd.gradcheck_backward import Input, Problem, alike, random_like
+from retrograd.autograd.gradcheck.backward_mode import Input, Problem, alike, random_like
+from retrograd.autograd.gradcheck.differences import Array, GradcheckError, Output, empty_slopes, leaves, widened
 from retrograd.core import Tensor
 from retrograd.core.tensor import make
 from retrograd.levels import VmapLevel

@@ -6,7 +6,7 @@ from functools import cache
 from threading import Thread
 from typing import Any, NamedTuple
 
-from retrograd.autograd.profiler_trace import Path, makers_of, write_trace
+from retrograd.autograd.profiler.trace_file import Path, makers_of, write_trace
 from retrograd.core.source_location import line_of
 
 OPERATOR, BACKWARD, RANGE = "operator", "backward", "range"

@@ -5,9 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.autograd.backward import grad
-from retrograd.autograd.differences import Array, GradcheckError, Output, Probe, jacobians, precision_of
 from retrograd.autograd.grad_mode import enable_grad
-from retrograd.autograd.gradcheck_backward import (
+from retrograd.autograd.gradcheck.backward_mode import (
     Input,
     Problem,
     Settings,
@@ -16,9 +15,8 @@ from retrograd.autograd.gradcheck_backward import (
     named,
     random_like,
 )
-from retrograd.autograd.gradcheck_batches import check_batched_backward, check_batched_forward
-from retrograd.autograd.gradcheck_forward import check_undefined_tangents
-from retrograd.autograd.gradcheck_jacobians import (
+from retrograd.autograd.gradcheck.batches import check_batched_backward, check_batched_forward
+from retrograd.autograd.gradcheck.comparison import (
     ATOL,
     DOUBLE,
     EPS,
@@ -27,12 +25,12 @@ from retrograd.autograd.gradcheck_jacobians import (
     method,
     projections_agree,
 )
+from retrograd.autograd.gradcheck.differences import Array, GradcheckError, Output, Probe, jacobians, precision_of
+from retrograd.autograd.gradcheck.forward_mode import check_undefined_tangents
 from retrograd.core import Tensor, registry
 from retrograd.levels.flatten_nested import NestedFlattener, as_plain
 from retrograd.ops.create import from_numpy
 from retrograd.ops.random import Generator
-
-__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
 # ------------------------------------------------------------------------------------------------- what users call
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import optree
 
 from retrograd.autograd.backward import grad
-from retrograd.autograd.differences import Array, GradcheckError, Output, Probe, precision_of
+from retrograd.autograd.gradcheck.differences import Array, GradcheckError, Output, Probe, precision_of
 from retrograd.core import Tensor, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.create import zeros

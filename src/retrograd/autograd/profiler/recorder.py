@@ -1,4 +1,4 @@
-"""The profiler: time of operators in the forward pass, of nodes in the backward pass, and of named ranges."""
+"""Record the events of a profiled block: operators, nodes of backward passes, and named ranges."""
 
 import threading
 from collections.abc import Callable
@@ -6,8 +6,8 @@ from contextlib import ContextDecorator
 from time import perf_counter_ns
 from typing import Any
 
-from retrograd.autograd.profiler_report import BACKWARD, OPERATOR, RANGE, EventList, FunctionEventAvg, function_events
-from retrograd.autograd.profiler_trace import Path
+from retrograd.autograd.profiler.report import BACKWARD, OPERATOR, RANGE, EventList, FunctionEventAvg, function_events
+from retrograd.autograd.profiler.trace_file import Path
 from retrograd.core import Level, Op, Tensor, call, current
 from retrograd.core.level import Block, watching
 from retrograd.core.source_location import stack

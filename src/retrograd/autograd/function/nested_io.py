@@ -4,7 +4,7 @@ from typing import Any
 
 import optree
 
-from retrograd.autograd.function import Function, FunctionCtx
+from retrograd.autograd.function.base import Function, FunctionCtx
 from retrograd.core import Tensor
 
 
