@@ -72,6 +72,7 @@ class Definition:
     - `batch(batched, n, *args, **params)`: the batching rule, in operators too: the operator on n examples at once.
     - `dependence(i, out, *avals, **params)`: which elements of input i the elements of the result depend on.
     - `samples(r)`: yields `(args, params)`; each becomes a test of every law.
+    - `oracle`: computes the same numbers in another way: "numpy.name", or a function `(np, *arrays, **params)`.
     - `errors(r)`: yields `(args, params, exception, pattern)`.
     """
 
@@ -106,6 +107,8 @@ class Definition:
     aliases = ""  # other public names: "multiply", "linalg.det nn.functional.relu"
     keyword_overload = ""  # of a hot operator: the operator with more params that handles calls with keywords
     impl = None
+    oracle = None
+    exempt: dict[str, str] = {}  # why laws are not checked: {"strides": "why", "jvp vjp": "why"}
 
     def __init_subclass__(cls, **traits):
         super().__init_subclass__()

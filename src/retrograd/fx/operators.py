@@ -18,6 +18,9 @@ class pick(Composite):
     def compose(*outputs: Any, index: int) -> Any:
         return outputs[index]
 
+    def oracle(np, *outputs, index):
+        return outputs[index]
+
     def samples(r: Any) -> Any:
         yield (r(2), r(3)), {"index": 1}
 
@@ -44,6 +47,9 @@ class guard(Definition, differentiable=False, impure=True):
         expected = expected if batched[1] else broadcast_batch(as_tensor(expected, x.dtype), n)
         x = x if batched[0] else broadcast_batch(x, n)
         return broadcast_batch(operator_named("guard")(x, expected, source=source), n)
+
+    def oracle(np, x, expected, source):
+        return np.array_equal(x, expected)
 
     def samples(r: Any) -> Any:
         same = r.ints(9, (3, 2))
@@ -76,6 +82,9 @@ class overwritten(Definition, moves=True):
     def batch(batched: Any, n: int, x: Any, numbers: Any) -> Any:  # type: ignore[override]
         whole = [a if b else broadcast_batch(as_tensor(a), n) for a, b in zip((x, numbers), batched, strict=True)]
         return operator_named("overwritten")(*whole)
+
+    def oracle(np, x, numbers):
+        return numbers
 
     def samples(r: Any) -> Any:
         yield (r.ints(9, (3, 2)), r.ints(9, (3, 2))), {}

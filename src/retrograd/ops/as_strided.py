@@ -46,6 +46,11 @@ class unfold_dim(View, linear="x", aliases="unfold"):
             return (("reshape", {"shape": (*whole, 1)}), ("narrow", {"dim": at, "start": 0, "length": size}))
         return (("unfold_dim", {"dimension": at, "size": size, "step": step}),)
 
+    def oracle(np, x, dimension, size, step):
+        starts = range(0, x.shape[dimension] - size + 1, step)
+        taken = [np.moveaxis(np.take(x, range(i, i + size), axis=dimension), dimension, -1) for i in starts]
+        return np.stack(taken, axis=dimension % x.ndim)
+
     def samples(r):
         yield (r(7),), {"dimension": 0, "size": 3, "step": 2}
         yield (r(2, 5, 2),), {"dimension": -2, "size": 2, "step": 1}
@@ -84,6 +89,13 @@ class windows_sum(Along, linear="src", dims="dimension", sums=True):
     def vjp_src(g, src_aval, dimension, step):
         return unfold_dim(g, dimension, src_aval.shape[-1], step)
 
+    def oracle(np, src, dimension, length, step):
+        rows = np.moveaxis(src, dimension, 0)
+        out = np.zeros((length, *rows.shape[1:-1]))
+        for i, window in enumerate(rows):
+            out[i * step : i * step + src.shape[-1]] += np.moveaxis(window, -1, 0)
+        return np.moveaxis(out, 0, dimension)
+
     def samples(r):
         yield (r(3, 3),), {"dimension": 0, "length": 7, "step": 2}
         yield (r(2, 4, 2, 2),), {"dimension": 1, "length": 5, "step": 1}
@@ -112,6 +124,9 @@ class sliding_window_view(Composite):
         for at, size in zip(dims, window_shape, strict=True):
             x = unfold_dim(x, at, size, 1)
         return x
+
+    def oracle(np, x, window_shape, dim):
+        return np.lib.stride_tricks.sliding_window_view(x, window_shape, dim)
 
     def samples(r):
         yield (r(4, 5),), {"window_shape": (2, 3)}
@@ -191,6 +206,8 @@ class as_strided(Composite):
             source = registry[step](source, **params)
         return source
 
+    exempt = {"strides": "as in PyTorch, memory with other strides than the call assumes is refused"}
+
     def samples(r):
         yield (r(6),), {"size": (2, 3), "stride": (1, 2)}
         yield (r(2, 3),), {"size": (2, 2), "stride": (3, 1), "storage_offset": 1}
@@ -261,6 +278,14 @@ class view_as_dtype(View, differentiable=False):
     def stacked(whole, *, dtype):
         return (("view_as_dtype", {"dtype": dtype}),)
 
+    exempt = {
+        "strides": "as in PyTorch, memory with other strides than the call assumes is refused",
+        "float32 complex": "half the bytes are other numbers",
+    }
+
+    def oracle(np, x, dtype):
+        return np.frombuffer(x.tobytes(), dtype).reshape(*x.shape[:-1], -1)
+
     def samples(r):
         yield (r(2, 3),), {"dtype": "int64"}
         yield (r(2, 3),), {"dtype": "float32"}
@@ -305,6 +330,8 @@ class ravel(Composite):
     def compose(x):
         return registry["reshape"](x.contiguous(), (-1,))
 
+    oracle = "numpy.ravel"
+
     def samples(r):
         yield (r(2, 3),), {}
         yield (r(),), {}
@@ -317,6 +344,11 @@ class view_as(Composite):
     def compose(x, other):
         return view(x, other.shape)
 
+    exempt = {"strides": "as in PyTorch, memory with other strides than the call assumes is refused"}
+
+    def oracle(np, x, other):
+        return np.reshape(x, other.shape)
+
     def samples(r):
         yield (r(2, 6), r(3, 4)), {}
 
@@ -327,6 +359,8 @@ class resolve_neg(Composite):
 
     def compose(x):
         return x
+
+    oracle = "numpy.array"
 
     def samples(r):
         yield (r(3),), {}
@@ -399,6 +433,12 @@ class diagonal_scatter(Composite):
         params = {"offset": offset, "dim1": dim1, "dim2": dim2}
         return scattered_into("diagonal_scatter", x, src, ((diagonal.name, params),))
 
+    def oracle(np, x, src, offset, dim1, dim2):
+        out = np.moveaxis(x, (dim1, dim2), (-2, -1)).copy()
+        for i in range(src.shape[-1]):
+            out[..., i + max(-offset, 0), i + max(offset, 0)] = src[..., i]
+        return np.moveaxis(out, (-2, -1), (dim1, dim2))
+
     def samples(r):
         yield (r(3, 4), r(3)), {}
         yield (r(3, 2, 3), r(2, 2)), {"offset": 1, "dim1": 0, "dim2": 2}
@@ -423,6 +463,14 @@ class as_strided_scatter(Composite):
         offset = 0 if storage_offset is None else storage_offset - start
         return scattered_into("as_strided_scatter", x, src, strided_chain(x, size, stride, offset))
 
+    exempt = {"strides": "as in PyTorch, memory with other strides than the call assumes is refused"}
+
+    def oracle(np, x, src, size, stride, storage_offset):
+        out = x.copy()
+        for place in np.ndindex(size):
+            out.flat[(storage_offset or 0) + np.dot(place, stride)] = src[place]
+        return out
+
     def samples(r):
         yield (r(2, 2), r(2)), {"size": (2,), "stride": (3,)}
         yield (r(2, 3), r(2, 2)), {"size": (2, 2), "stride": (1, 2), "storage_offset": 1}
@@ -444,6 +492,9 @@ class sum_to_size(Composite):
         if common_shape("sum_to_size", [x.shape, shape]) != x.shape:
             raise ValueError(f"sum_to_size: shape {tuple(shape)} does not expand to {x.shape}")
         return sum_to(x, shape) if shape else registry["sum"](x)
+
+    def oracle(np, x, shape):
+        return x.sum(1, keepdims=True) if shape[-1] == 1 else x.sum(0)
 
     def samples(r):
         yield (r(2, 3),), {"shape": (2, 1)}
@@ -469,6 +520,9 @@ class unravel_index(Composite):
         check_places("unravel_index", indices)
         steps = [numel(shape[d + 1 :]) for d in range(len(shape))]
         return tuple(remainder(floor_divide(indices, n), size) for n, size in zip(steps, shape, strict=True))
+
+    def oracle(np, indices, shape):
+        return np.unravel_index(indices, shape)
 
     def samples(r):
         yield (r.ints(24, (2, 2)),), {"shape": (2, 3, 4)}

@@ -10,7 +10,8 @@ def _bits(name, impl, doc):
         yield (r.ints(9, (4, 1)), r.ints(9, (3,))), {}
         yield (r.booleans(3), r.booleans(3)), {}
 
-    return pointwise(f"{name}(Tensor a, Tensor b) -> Tensor", impl, doc, differentiable=False, samples=samples)
+    return pointwise(f"{name}(Tensor a, Tensor b) -> Tensor", impl, doc,
+        differentiable=False, samples=samples, oracle=f"numpy.{name}")  # fmt: skip
 
 
 def _bits_of_one(r):
@@ -23,7 +24,7 @@ bitwise_or = _bits("bitwise_or", xp.bitwise_or, "Bitwise OR; of booleans, whethe
 bitwise_xor = _bits("bitwise_xor", xp.bitwise_xor, "Bitwise XOR; of booleans, whether they differ.")
 bitwise_not = pointwise("bitwise_not(Tensor x) -> Tensor", xp.bitwise_not,
     "Bitwise NOT; of booleans, their negation.",
-    differentiable=False, samples=_bits_of_one)  # fmt: skip
+    differentiable=False, samples=_bits_of_one, oracle="numpy.bitwise_not")  # fmt: skip
 
 
 def _shifts(r):
@@ -38,10 +39,10 @@ def _integers(r):
 
 bitwise_left_shift = pointwise("bitwise_left_shift(Tensor a, Tensor b) -> Tensor", xp.left_shift,
     "Shift the bits of a left by b: a times 2 to the power b.",
-    differentiable=False, samples=_shifts)  # fmt: skip
+    differentiable=False, samples=_shifts, oracle=lambda np, a, b: a * 2**b)  # fmt: skip
 bitwise_right_shift = pointwise("bitwise_right_shift(Tensor a, Tensor b) -> Tensor", xp.right_shift,
     "Shift the bits of a right by b, preserving the sign: a divided by 2 to the power b, rounded down.",
-    differentiable=False, samples=_shifts)  # fmt: skip
+    differentiable=False, samples=_shifts, oracle=lambda np, a, b: np.floor(a / 2**b))  # fmt: skip
 gcd = pointwise("gcd(Tensor a, Tensor b) -> Tensor", xp.gcd,
     "Greatest common divisor of |a| and |b|; gcd(0, b) is |b|.",
     differentiable=False, samples=_integers)  # fmt: skip

@@ -53,6 +53,9 @@ class view_as_real(View, linear="x", moves=False):
     def stacked(whole):
         return (("view_as_real", {}),)
 
+    def oracle(np, x):
+        return np.stack([x.real, x.imag], -1)
+
     def samples(r):
         yield (view_as_complex(r(3, 2)),), {}
         yield (view_as_complex(r(2)),), {}
@@ -107,6 +110,11 @@ class view_as_complex(View, linear="x", moves=False):
     def stacked(whole):
         return (("view_as_complex", {}),)
 
+    exempt = {"strides": "as in PyTorch, the two of a pair must lie next to each other in memory"}
+
+    def oracle(np, x):
+        return x[..., 0] + 1j * x[..., 1]
+
     def samples(r):
         yield (r(3, 2),), {}
         yield (r(2),), {}
@@ -133,6 +141,8 @@ class real(Composite):
     def compose(x):
         return select(view_as_real(x), -1, 0) if x.dtype.kind == "c" else x
 
+    oracle = "numpy.real"
+
     samples = _samples
 
 
@@ -145,6 +155,8 @@ class imag(Composite):
     def compose(x):
         _check_complex("imag", x)
         return select(view_as_real(x), -1, 1)
+
+    oracle = "numpy.imag"
 
     def samples(r):
         yield (view_as_complex(r(3, 2)),), {}
@@ -171,6 +183,9 @@ class complex(Composite):
         _check_parts("complex", real, imag)
         return view_as_complex(stack(broadcast_tensors(real, imag), dim=-1))
 
+    def oracle(np, real, imag):
+        return real + 1j * imag
+
     def samples(r):
         yield (r(3), r(3)), {}
         yield (r(4, 1), r(3)), {}
@@ -196,6 +211,9 @@ class polar(Composite):
         abs, angle = clone(abs), clone(angle)  # so that both may be written to later
         return complex(abs * cos(angle), abs * sin(angle))
 
+    def oracle(np, abs, angle):
+        return abs * np.exp(1j * angle)
+
     def samples(r):
         yield (r(3, within=(0.2, 3.0)), r(3)), {}
         yield (r(4, 1, within=(0.2, 3.0)), r(3)), {}
@@ -216,12 +234,14 @@ class angle(Composite):
             return atan2(imag(x), real(x))
         return real_angle(x)
 
+    oracle = "numpy.angle"
+
     samples = _samples
 
 
 real_angle = pointwise("real_angle(Tensor x) -> Tensor", lambda xp, x: xp.arctan2(0, x + 0),  # + 0 turns -0 into 0
     "The angle of a real value, with -0 taken as 0; the derivative is 0.",
-    vjp=zero_cotangent, promotion="float", public=False)  # fmt: skip
+    vjp=zero_cotangent, promotion="float", public=False, oracle="numpy.angle")  # fmt: skip
 
 
 @op("sgn(Tensor x) -> Tensor")
@@ -234,6 +254,9 @@ class sgn(Composite, in_place=True):
         x = enlarged(x)
         size = abs(x)
         return x / where(size == 0, math.inf, size)
+
+    def oracle(np, x):
+        return x / np.abs(x)
 
     samples = _samples
 
@@ -265,6 +288,8 @@ class conj_physical(Composite, in_place=True):
     def compose(x):
         return registry["conj"](x) if x.dtype.kind == "c" else x
 
+    oracle = "numpy.conj"
+
     samples = _samples
 
 
@@ -275,6 +300,8 @@ class resolve_conj(Composite):
     def compose(x):
         return x
 
+    oracle = "numpy.array"
+
     samples = _samples
 
 
@@ -284,6 +311,8 @@ class isreal(Composite):
 
     def compose(x):
         return eq(imag(x), 0) if x.dtype.kind == "c" else registry["ones_like"](x, dtype=dtypes.bool_)
+
+    oracle = "numpy.isreal"
 
     samples = _samples
 
@@ -297,6 +326,8 @@ class vdot(Composite):
 
     def compose(a, b):
         return dot(conjugate(a), b)
+
+    oracle = "numpy.vdot"
 
     def samples(r):
         yield (view_as_complex(r(3, 2)), view_as_complex(r(3, 2))), {}
@@ -318,6 +349,9 @@ class adjoint(Composite):
         if x.ndim < 2:
             raise RuntimeError(f"adjoint: expected at least 2 dimensions, got shape {x.shape}")
         return conj(transpose(x, -2, -1))
+
+    def oracle(np, x):
+        return np.swapaxes(x, -1, -2).conj()
 
     def samples(r):
         yield (view_as_complex(r(2, 3, 4, 2)),), {}

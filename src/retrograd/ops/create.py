@@ -114,6 +114,9 @@ class _full(Filled):
     def shape(*, size, fill_value, dtype):
         return Aval(size, dtypes.of_scalar(fill_value) if dtype is None else dtype)
 
+    def oracle(np, size, fill_value, dtype):
+        return np.full(size, fill_value)
+
     def samples(r):
         yield (), {"size": (2, 3), "fill_value": 1.5}
         yield (), {"size": (2,), "fill_value": 3, "dtype": "float64"}
@@ -134,6 +137,9 @@ class _zeros(Filled):
     def shape(*, size, dtype):
         return Aval(size, _float(dtype))
 
+    def oracle(np, size, dtype):
+        return np.zeros(size)
+
     def samples(r):
         yield (), {"size": (2, 3)}
 
@@ -153,6 +159,9 @@ class _ones(Filled):
     def shape(*, size, dtype):
         return Aval(size, _float(dtype))
 
+    def oracle(np, size, dtype):
+        return np.ones(size)
+
     def samples(r):
         yield (), {"size": (2, 3), "dtype": "int64"}
 
@@ -168,6 +177,9 @@ class _arange(Factory):
     def shape(*, start, end, step, dtype):
         start, end, step = _steps(start, end, step, dtype)
         return Aval((max(0, -int(-(end - start) // step)),), _step_dtype((start, end, step), dtype))
+
+    def oracle(np, start, end, step, dtype):
+        return np.arange(start, end, step)
 
     def samples(r):
         yield (), {"start": 0, "end": 5, "step": 2}
@@ -208,6 +220,9 @@ class _linspace(Factory):
     def shape(*, start, end, steps, dtype):
         return _steps_aval("linspace", steps, _float(dtype, start, end))
 
+    def oracle(np, start, end, steps, dtype):
+        return np.linspace(start, end, steps)
+
     def samples(r):
         yield (), {"start": -1, "end": 1, "steps": 5}
         yield (), {"start": 0, "end": -10, "steps": 4, "dtype": "int64"}
@@ -227,6 +242,9 @@ class _logspace(Factory):
 
     def shape(*, start, end, steps, base, dtype):
         return _steps_aval("logspace", steps, _float(dtype, start, end, base))
+
+    def oracle(np, start, end, steps, base, dtype):
+        return [np.array([base ** (start + (end - start) * i / (steps - 1)) for i in range(steps)], float)]
 
     def samples(r):
         yield (), {"start": -1, "end": 1, "steps": 5}
@@ -258,6 +276,9 @@ class _eye(Factory):
     def shape(*, n, m, dtype):
         return Aval((n, n if m is None else m), _float(dtype))
 
+    def oracle(np, n, m, dtype):
+        return np.eye(n, m)
+
     def samples(r):
         yield (), {"n": 3}
         yield (), {"n": 2, "m": 3}
@@ -280,6 +301,9 @@ class _empty_strided(Factory):
 
     def shape(*, size, stride, dtype):
         return _strided_aval(size, stride, dtype)
+
+    def oracle(np, size, stride, dtype):
+        return np.zeros(size)
 
     def samples(r):
         yield (), {"size": (2, 3), "stride": (1, 2)}
@@ -330,6 +354,9 @@ class _full_like(_Like):
 
     def impl(xp, x, *, fill_value, dtype):
         return xp.full_like(x, fill_value, dtype=dtype)
+
+    def oracle(np, x, fill_value, dtype):
+        return np.full_like(x, fill_value)
 
     def samples(r):
         yield (r(2, 3),), {"fill_value": 2.5}

@@ -22,6 +22,9 @@ class diagonal(View, linear="x"):
         dim1, dim2 = shift_dims("diagonal", (dim1, dim2), len(whole) - 1)
         return (("diagonal", {"offset": offset, "dim1": dim1, "dim2": dim2}),)
 
+    def oracle(np, x, offset, dim1, dim2):
+        return np.diagonal(x, offset, dim1, dim2)
+
     def samples(r):
         yield (r(3, 4),), {}
         yield (r(3, 2, 3),), {"offset": -1, "dim1": 0, "dim2": -1}
@@ -63,6 +66,13 @@ class place_diagonal(Definition, linear="src", moves=True):
         dim1, dim2 = shift_dims("diagonal", (dim1, dim2), len(shape))
         return place_diagonal(src, shape=(n, *shape), offset=offset, dim1=dim1, dim2=dim2)
 
+    def oracle(np, src, shape, offset, dim1, dim2):
+        out = np.zeros(shape)
+        last = np.moveaxis(out, (dim1, dim2), (-2, -1))
+        for k in range(src.shape[-1]):
+            last[..., k + max(-offset, 0), k + max(offset, 0)] = src[..., k]
+        return out
+
     def samples(r):
         yield (r(3),), {"shape": (3, 4), "offset": 0, "dim1": 0, "dim2": 1}
         yield (r(2, 2),), {"shape": (3, 2, 4), "offset": -1, "dim1": 0, "dim2": -1}
@@ -76,6 +86,8 @@ class trace(Composite):
         if x.ndim != 2:
             raise ValueError(f"trace: expected a matrix, got shape {x.shape}")
         return sum_over(diagonal(x))
+
+    oracle = "numpy.trace"
 
     def samples(r):
         yield (r(3, 3),), {}

@@ -20,6 +20,9 @@ class keep(Pointwise, linear="x", masks=1, in_place=False):
     def vjp_x(g, kept, scale):
         return keep(kept, g, scale=scale)
 
+    def oracle(np, kept, x, scale):
+        return kept * x * scale
+
     def samples(r):
         yield (r.booleans(3, 4), r(3, 4)), {"scale": 2.0}
         yield (r.booleans(3, 1), r(2, 3, 4)), {"scale": 1.25}

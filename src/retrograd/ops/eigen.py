@@ -69,6 +69,9 @@ class eigh_factors(Stacked, differentiable=False):
         check_square("linalg.eigh", A)
         return Aval(A.shape[:-1], dtypes.real_of(A.dtype)), Aval(A.shape, A.dtype)
 
+    def oracle(np, A, UPLO):
+        return np.linalg.eigh(A)
+
     def samples(r):
         yield (_symmetric(r, 3, 2),), {"UPLO": "L"}
 
@@ -85,6 +88,9 @@ class eigenvalues_hermitian(Stacked, differentiable=False):
 
     def shape(A, *, UPLO):
         return eigh_factors.definition.shape(A, UPLO=UPLO)[0]
+
+    def oracle(np, A, UPLO):
+        return np.linalg.eigh(A)[0]
 
     def samples(r):
         yield (_symmetric(r, 3, 2),), {"UPLO": "U"}
@@ -127,6 +133,9 @@ class eigh_values(OfHermitian):
         V = eigh_vectors(A, values, vectors)
         return real_part(sum_over(conjugate(V) * matmul(_hermitian_part(t), V), -2))
 
+    def oracle(np, A, values, vectors):
+        return np.linalg.eigvalsh(A)
+
 
 @op("eigh_vectors(Tensor A, Tensor values, Tensor vectors) -> Tensor")
 class eigh_vectors(OfHermitian):
@@ -148,6 +157,9 @@ class eigh_vectors(OfHermitian):
 
     def observe(V):
         return (weighted(V, adjoint(V)),)
+
+    def oracle(np, A, values, vectors):
+        return np.linalg.eigh(A)[1]
 
 
 def _hermitian_part(x):
@@ -204,6 +216,9 @@ class linalg_eigh(Composite):
     def observe(values, vectors):
         return values, weighted(vectors, adjoint(vectors))
 
+    def oracle(np, A, UPLO):
+        return np.linalg.eigh(A, UPLO)
+
     def samples(r):
         yield (_symmetric(r, 3),), {}
         yield (_symmetric(r, 2, 2),), {"UPLO": "U"}
@@ -225,6 +240,9 @@ class linalg_eigvalsh(Composite):
 
     def constrain(A):
         return (hermitian(A),)
+
+    def oracle(np, A, UPLO):
+        return np.linalg.eigh(A)[0]
 
     def samples(r):
         yield (diagonal_sample(r, 3, 3),), {}
@@ -249,6 +267,8 @@ class eig_factors(Stacked, differentiable=False):
         dtype = dtypes.complex_of(A.dtype)
         return Aval(A.shape[:-1], dtype), Aval(A.shape, dtype)
 
+    oracle = "numpy.linalg.eig"
+
     def samples(r):
         yield (r(2, 3, 3),), {}
 
@@ -265,6 +285,8 @@ class eigenvalues_general(Stacked, differentiable=False):
 
     def shape(A):
         return eig_factors.definition.shape(A)[0]
+
+    oracle = "numpy.linalg.eigvals"
 
     def samples(r):
         yield (r(2, 3, 3),), {}
@@ -311,6 +333,9 @@ class eig_values(OfGeneral):
         V = eig_vectors(A, values, vectors)
         return diagonal(linalg_solve(V, matmul(cast_to(t, V.dtype), V)), 0, -2, -1).clone()
 
+    def oracle(np, A, values, vectors):
+        return np.linalg.eigvals(A)
+
 
 @op("eig_vectors(Tensor A, Tensor values, Tensor vectors) -> Tensor")
 class eig_vectors(OfGeneral):
@@ -334,6 +359,9 @@ class eig_vectors(OfGeneral):
 
     def observe(V):
         return (real_part(V * conjugate(V)),)
+
+    def oracle(np, A, values, vectors):
+        return np.linalg.eig(A)[1]
 
 
 def _lengths(V, x):
@@ -368,6 +396,8 @@ class linalg_eig(Composite):
     def observe(values, vectors):
         return values, real_part(vectors * conjugate(vectors))
 
+    oracle = "numpy.linalg.eig"
+
     def samples(r):
         yield (r(3, 3),), {}
         yield (r(2, 2, 2),), {}
@@ -383,6 +413,8 @@ class linalg_eigvals(Composite):
     def compose(A):
         check_square("linalg.eigvals", A)
         return eig_values(A, *eig_factors(A)) if needs_vectors(A) else eigenvalues_general(A)
+
+    oracle = "numpy.linalg.eigvals"
 
     def samples(r):
         yield (r(2, 2, 2),), {}

@@ -45,6 +45,9 @@ class lookup(Definition, linear="weight", moves=True):
         tables = reshape(weight, (n * weight.shape[1], *weight.shape[2:]))
         return lookup(tables, stacked_places(ids, size=weight.shape[1], dim=0))
 
+    def oracle(np, weight, ids):
+        return weight[ids]
+
     def samples(r):
         yield (r(5, 3), r.ints(5, (4,))), {}
         yield (r(5, 3), r.ints(5, (2, 2))), {}
@@ -81,6 +84,12 @@ class sum_rows(Definition, linear="src", sums=True, opmath="src"):
         src = src if batched[0] else broadcast_batch(src, n)
         out = sum_rows(src, stacked_places(ids, size=size, dim=0), n * size)
         return reshape(out, (n, size, *out.shape[1:]))
+
+    def oracle(np, src, ids, size):
+        out = np.zeros((size, *src.shape[ids.ndim :]))
+        for place in np.ndindex(ids.shape):
+            out[ids[place]] += src[place]
+        return out
 
     def samples(r):
         yield (r(4, 3), r.ints(5, (4,))), {"size": 5}
@@ -144,6 +153,9 @@ class embedding(Composite, method=False, aliases="nn.functional.embedding"):
         flag = reshape(ids == padding, (*ids.shape, *(1,) * (out.ndim - ids.ndim)))
         return where(flag, detach(out), out)
 
+    def oracle(np, ids, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse):
+        return weight[ids]
+
     def samples(r):
         yield (r.ints(5, (2, 3)), r(5, 4)), {}
         yield (r.ints(3, (6,)), r(3, 4)), {"padding_idx": 1}
@@ -195,6 +207,18 @@ class embedding_bag(Composite, home="nn.functional"):
         if mode == "sum":
             return total
         return total / unsqueeze(clamp(sum_rows(to(counted, rows.dtype), bag, count), min=1), 1)
+
+    def oracle(np, ids, weight, offsets, per_sample_weights, include_last_offset, mode, padding_idx, **rest):
+        factors = np.ones(ids.shape) if per_sample_weights is None else per_sample_weights
+        if offsets is not None:
+            cuts = offsets[1:-1] if include_last_offset else offsets[1:]
+            ids, factors = np.split(ids, cuts), np.split(factors, cuts)
+        bags = []
+        for bag, shares in zip(ids, factors, strict=True):
+            kept = np.full(len(bag), True) if padding_idx is None else bag != padding_idx
+            rows = (weight[bag] * shares[:, None])[kept]
+            bags.append(getattr(rows, mode if len(rows) else "sum")(axis=0))
+        return np.stack(bags)
 
     def samples(r):
         yield (r.ints(5, (3, 2)), r(5, 4), None, None), {}

@@ -63,6 +63,9 @@ class scaled_add(Composite, public=False, in_place=True, opmath="a b"):
 
     samples, errors = _scaled_samples, _integers_by_a_fraction("add")
 
+    def oracle(np, a, b, alpha):
+        return a + alpha * b
+
 
 @op("subtract(Tensor a, Tensor b, *, number alpha=1) -> Tensor")
 class subtract(Composite, in_place=True, opmath="a b"):
@@ -73,6 +76,9 @@ class subtract(Composite, in_place=True, opmath="a b"):
 
     samples, errors = _scaled_samples, _integers_by_a_fraction("subtract")
 
+    def oracle(np, a, b, alpha):
+        return a - alpha * b
+
 
 @op("rsub(Tensor a, Tensor b, *, number alpha=1) -> Tensor")
 class rsub(Composite, opmath="a b"):
@@ -82,6 +88,9 @@ class rsub(Composite, opmath="a b"):
         return subtract(b, a, alpha=alpha)
 
     samples, errors = _scaled_samples, _integers_by_a_fraction("subtract")
+
+    def oracle(np, a, b, alpha):
+        return b - alpha * a
 
 
 @op("rounded_quotient(Tensor a, Tensor b, *, str rounding_mode) -> Tensor")
@@ -135,6 +144,9 @@ class addcmul(Composite, in_place=True, opmath="x tensor1 tensor2"):
     def compose(x, tensor1, tensor2, *, value):
         return x + (tensor1 * tensor2 if value == 1 else tensor1 * value * tensor2)
 
+    def oracle(np, x, a, b, value):
+        return x + value * (a * b)
+
     def samples(r):
         yield (r(3), r(3), r(3)), {}
         yield (r(2, 3), r(2, 1), r(3)), {"value": -0.5}
@@ -146,6 +158,9 @@ class addcdiv(Composite, in_place=True, opmath="x tensor1 tensor2"):
 
     def compose(x, tensor1, tensor2, *, value):
         return x + (tensor1 if value == 1 else tensor1 * value) / tensor2
+
+    def oracle(np, x, a, b, value):
+        return x + value * (a / b)
 
     def samples(r):
         yield (r(3), r(3), r(3, within=POSITIVE)), {}
@@ -173,6 +188,9 @@ class lerp(Pointwise, opmath="x end weight"):
     def vjp_weight(g, x, end):
         return g * (end - x)
 
+    def oracle(np, x, end, weight):
+        return (1 - weight) * x + weight * end
+
     def samples(r):
         yield (r(3), r(3), 0.3), {}
         yield (r(4, 1), r(3), r(4, 3)), {}
@@ -185,6 +203,11 @@ class float_power(Composite, in_place=True):
     def compose(x, exponent):
         wide = dtypes.complex128 if dtypes.result_type(x, exponent).kind == "c" else dtypes.float64
         return pow(*[cast_to(a, wide) if hasattr(a, "dtype") else a for a in (x, exponent)])
+
+    exempt = {"float32 complex": "answers in double precision, as its name says"}
+
+    def oracle(np, x, exponent):
+        return np.exp(exponent * np.log(x))
 
     def samples(r):
         yield (r(3, within=POSITIVE), r(2, 3)), {}
@@ -209,6 +232,9 @@ class moved_by_bits(Pointwise, promotion="float", public=False):
     def batch(batched, n, x, exponent):
         return moved_by_bits(*align_batched((x, exponent), batched))
 
+    def oracle(np, x, exponent):
+        return x * 2.0**exponent
+
     def samples(r):
         yield (r(4, 1), r.ints(5, (3,)) - 2), {}
         yield (r(3), 3), {}
@@ -230,6 +256,9 @@ class ldexp(Composite, in_place=True):
             return moved_by_bits(x, exponent)
         return clone(x) * exp2(exponent)  # so that x may be written to later
 
+    def oracle(np, x, exponent):
+        return x * 2.0**exponent
+
     def samples(r):
         yield (r(3), r.ints(5, (3,)) - 2), {}
         yield (r(4, 1), r(3)), {}
@@ -237,31 +266,35 @@ class ldexp(Composite, in_place=True):
 
 cbrt = pointwise("cbrt(Tensor x) -> Tensor", xp.cbrt,
     "Cube root, with the sign of x.",
-    vjp=lambda g, out: g / (3 * out * out), promotion="float", domain=POSITIVE)  # fmt: skip
+    vjp=lambda g, out: g / (3 * out * out), promotion="float", domain=POSITIVE,
+    oracle=lambda np, x: x ** (1 / 3))  # fmt: skip
 hypot = pointwise("hypot(Tensor a, Tensor b) -> Tensor", xp.hypot,
     "sqrt(a^2 + b^2), without overflow; at the origin the derivative does not exist, and is NaN.",
     vjp_a=lambda g, a, out: g * (a / out), vjp_b=lambda g, b, out: g * (b / out),
-    promotion="float")  # fmt: skip
+    promotion="float", oracle=lambda np, a, b: np.sqrt(a * a + b * b))  # fmt: skip
 logaddexp2 = pointwise("logaddexp2(Tensor a, Tensor b) -> Tensor", xp.logaddexp2,
     "log2(2^a + 2^b), without overflow.",
     vjp_a=lambda g, a, b: g * sigmoid((a - b) * math.log(2)), vjp_b=lambda g, a, b: g * sigmoid((b - a) * math.log(2)),
-    promotion="float")  # fmt: skip
+    promotion="float", oracle=lambda np, a, b: np.log2(2**a + 2**b))  # fmt: skip
 rad2deg = pointwise("rad2deg(Tensor x) -> Tensor", xp.rad2deg,
     "Convert radians to degrees.",
-    vjp=lambda g: g * (180 / math.pi), linear="x", promotion="float")  # fmt: skip
+    vjp=lambda g: g * (180 / math.pi), linear="x", promotion="float",
+    oracle=lambda np, x: x * 180 / math.pi)  # fmt: skip
 deg2rad = pointwise("deg2rad(Tensor x) -> Tensor", xp.deg2rad,
     "Convert degrees to radians.",
-    vjp=lambda g: g * (math.pi / 180), linear="x", promotion="float")  # fmt: skip
+    vjp=lambda g: g * (math.pi / 180), linear="x", promotion="float",
+    oracle=lambda np, x: x / 180 * math.pi)  # fmt: skip
 
 # --------------------------------------------------------------------------------------------------- rounding
 
 
 frac = pointwise("frac(Tensor x) -> Tensor", lambda xp, x: x - xp.trunc(x),
     "Fractional part with the sign of x: x - trunc(x); its derivative is 1.",
-    vjp=lambda g: g)  # fmt: skip
+    vjp=lambda g: g, oracle=lambda np, x: np.modf(x)[0])  # fmt: skip
 fmod = pointwise("fmod(Tensor a, Tensor b) -> Tensor", xp.fmod,
     "Remainder with the sign of a: a - trunc(a / b) * b.",
-    vjp_a=lambda g: g, vjp_b=lambda g, a, b: -g * trunc(a / b), domain=(0.7, 5.0))  # fmt: skip
+    vjp_a=lambda g: g, vjp_b=lambda g, a, b: -g * trunc(a / b), domain=(0.7, 5.0),
+    oracle=lambda np, a, b: a - np.fix(a / b) * b)  # fmt: skip
 
 
 class Frexp(NamedTuple):
@@ -329,16 +362,18 @@ class frexp(Composite):
 copysign = pointwise("copysign(Tensor a, Tensor b) -> Tensor", xp.copysign,
     "|a| with the sign of b, also of -0.0; the derivative by a is 0 where a is 0, that by b is 0.",
     vjp_a=lambda g, a, b: g * (sign(a) * copysign(1.0, b)), vjp_b=zero_cotangent, snapshots="b",
-    promotion="float")  # fmt: skip
+    promotion="float", oracle=lambda np, a, b: np.abs(a) * np.sign(b))  # fmt: skip
 nextafter = pointwise("nextafter(Tensor a, Tensor b) -> Tensor", xp.nextafter,
     "Next representable value after a towards b; b where they are equal, with derivative 0; by b it is always 0.",
     vjp_a=lambda g, a, b: where(eq(a, b), 0, g), vjp_b=zero_cotangent,
     promotion="float")  # fmt: skip
 heaviside = pointwise("heaviside(Tensor x, Tensor values) -> Tensor", lambda xp, x, v: xp.where(x == 0, v, x > 0),
     "Heaviside step: 0 where x is negative, 1 where it is positive, `values` where it is 0; derivative 0 by x.",
-    vjp_x=zero_cotangent, vjp_values=lambda g, x: where(eq(x, 0), g, 0), family=Real)  # fmt: skip
+    vjp_x=zero_cotangent, vjp_values=lambda g, x: where(eq(x, 0), g, 0), family=Real,
+    oracle=lambda np, x, values: np.where(x == 0, values, x > 0))  # fmt: skip
 signbit = pointwise("signbit(Tensor x) -> Tensor", xp.signbit,
-    "Whether the sign bit is set, as in -0.0.", family=Comparison, in_place=False)  # fmt: skip
+    "Whether the sign bit is set, as in -0.0.", family=Comparison, in_place=False,
+    oracle=lambda np, x: x < 0)  # fmt: skip
 
 
 def _is(name, value, doc):
@@ -346,7 +381,8 @@ def _is(name, value, doc):
         xp.real_only(name, x)
         return x == value
 
-    return pointwise(f"{name}(Tensor x) -> Tensor", impl, doc, family=Comparison, in_place=False)
+    return pointwise(f"{name}(Tensor x) -> Tensor", impl, doc,
+        family=Comparison, in_place=False, oracle=lambda np, x: x == value)  # fmt: skip
 
 
 isposinf = _is("isposinf", math.inf, "Whether x is infinite and positive.")
@@ -354,11 +390,13 @@ isneginf = _is("isneginf", -math.inf, "Whether x is infinite and negative.")
 fmax = pointwise("fmax(Tensor a, Tensor b) -> Tensor", xp.fmax,
     "Maximum of a and b, ignoring NaN if only one is; of equals, a has the gradient.",
     vjp_a=lambda g, a, b: where(a >= b, g, where(b == b, 0, g)),
-    vjp_b=lambda g, a, b: where(a >= b, 0, where(b == b, g, 0)), family=Real)  # fmt: skip
+    vjp_b=lambda g, a, b: where(a >= b, 0, where(b == b, g, 0)), family=Real,
+    oracle=lambda np, a, b: np.where(a > b, a, b))  # fmt: skip
 fmin = pointwise("fmin(Tensor a, Tensor b) -> Tensor", xp.fmin,
     "Minimum of a and b, ignoring NaN if only one is; of equals, a has the gradient.",
     vjp_a=lambda g, a, b: where(a <= b, g, where(b == b, 0, g)),
-    vjp_b=lambda g, a, b: where(a <= b, 0, where(b == b, g, 0)), family=Real)  # fmt: skip
+    vjp_b=lambda g, a, b: where(a <= b, 0, where(b == b, g, 0)), family=Real,
+    oracle=lambda np, a, b: np.where(a < b, a, b))  # fmt: skip
 
 
 @op("positive(Tensor x) -> Tensor")
@@ -369,6 +407,8 @@ class positive(Composite):
         if x.dtype == dtypes.bool_:
             raise TypeError("positive: expected numbers, got bool")
         return x
+
+    oracle = "numpy.array"
 
     def samples(r):
         yield (r(3, 2),), {}
@@ -392,6 +432,15 @@ class nan_to_num(Pointwise):
     def vjp_x(g, x):
         return where(isfinite(x), g, 0)
 
+    def oracle(np, x, nan, posinf, neginf):
+        largest = np.finfo(x.dtype).max
+        posinf, neginf = largest if posinf is None else posinf, -largest if neginf is None else neginf
+        values = [
+            (nan or 0.0) if math.isnan(v) else posinf if v == math.inf else neginf if v == -math.inf else v
+            for v in x.flat
+        ]
+        return np.reshape(values, x.shape)
+
     def samples(r):
         yield (r(3, 2),), {}
         yield (r(4),), {"nan": 1.5, "posinf": 2.5, "neginf": -3.0}
@@ -407,6 +456,9 @@ class clamp_min(Composite, in_place=True):
     def compose(x, min):
         return clamp(x, min, None)
 
+    def oracle(np, x, min):
+        return np.where(x < min, min, x)
+
     def samples(r):
         yield (r(3, 2), -0.3), {}
         yield (r(4, 3), r(3)), {}
@@ -418,6 +470,9 @@ class clamp_max(Composite, in_place=True):
 
     def compose(x, max):
         return clamp(x, None, max)
+
+    def oracle(np, x, max):
+        return np.where(x > max, max, x)
 
     def samples(r):
         yield (r(3, 2), 0.3), {}
@@ -432,6 +487,9 @@ class isclose(Comparison, in_place=False):
         if rtol < 0 or atol < 0:
             raise ValueError(f"isclose: tolerances must not be negative, got rtol={rtol}, atol={atol}")
         return xp.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+    def oracle(np, a, b, rtol, atol, equal_nan):
+        return np.abs(a - b) <= atol + rtol * np.abs(b)
 
     def samples(r):
         yield (r(4, 1), r(3)), {}

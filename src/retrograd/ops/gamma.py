@@ -14,19 +14,23 @@ from retrograd.ops.view import unsqueeze
 
 lgamma = special("lgamma(Tensor x) -> Tensor", xp.gammaln,
     "Logarithm of |gamma(x)|; infinite at 0 and the negative integers.",
-    vjp=lambda g, x: g * digamma(x), domain=POSITIVE, aliases="special.gammaln")  # fmt: skip
+    vjp=lambda g, x: g * digamma(x), domain=POSITIVE, aliases="special.gammaln",
+    oracle=lambda np, x: np.vectorize(math.lgamma, otypes=[float])(x))  # fmt: skip
 digamma = special("digamma(Tensor x) -> Tensor", xp.psi,
     "Derivative of `lgamma`; NaN at the negative integers, infinite at 0.",
     vjp=lambda g, x: g * polygamma(1, x), domain=POSITIVE, aliases="special.digamma special.psi")  # fmt: skip
 gamma = special("special.gamma(Tensor x) -> Tensor", xp.gamma,
     "Gamma function: (x - 1)! for the integers, NaN at the negative ones.",
-    vjp=lambda g, x, out: g * (out * digamma(x)), domain=POSITIVE)  # fmt: skip
+    vjp=lambda g, x, out: g * (out * digamma(x)), domain=POSITIVE,
+    oracle=lambda np, x: np.vectorize(math.gamma, otypes=[float])(x))  # fmt: skip
 rgamma = special("special.rgamma(Tensor x) -> Tensor", xp.rgamma,
     "1 / gamma(x), which is 0 at 0 and the negative integers, where the derivative is not defined here.",
-    vjp=lambda g, x, out: g * (-out * digamma(x)), domain=POSITIVE)  # fmt: skip
+    vjp=lambda g, x, out: g * (-out * digamma(x)), domain=POSITIVE,
+    oracle=lambda np, x: np.vectorize(lambda x: 1 / math.gamma(x), otypes=[float])(x))  # fmt: skip
 gammasgn = special("special.gammasgn(Tensor x) -> Tensor", xp.gammasgn,
     "Sign of gamma(x), -1 or 1; its derivative is 0.",
-    vjp=zero_cotangent)  # fmt: skip
+    vjp=zero_cotangent,
+    oracle=lambda np, x: np.vectorize(lambda x: math.copysign(1, math.gamma(x)), otypes=[float])(x))  # fmt: skip
 
 
 @op("polygamma(int n, Tensor x) -> Tensor")

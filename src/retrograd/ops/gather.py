@@ -24,6 +24,9 @@ class stacked_places(Rowwise, differentiable=False):
         canonical_dim("stacked_places", dim, index.ndim)
         return Aval(index.shape, dtypes.int64)
 
+    def oracle(np, index, size, dim):
+        return index + size * np.indices(index.shape)[dim]
+
     def samples(r):
         yield (r.ints(4, (3, 2)),), {"size": 4, "dim": 0}
         yield (r.ints(4, (3, 2)),), {"size": 5, "dim": 1}
@@ -69,6 +72,9 @@ class index_select(Definition, linear="x", moves=True):
             return movedim(reshape(out, (n, numel(index.shape[1:]), *out.shape[1:])), 1, at + 1)
         out = index_select(x, at, reshape(index, (numel(index.shape),)))
         return movedim(reshape(out, (*x.shape[:at], n, numel(index.shape[1:]), *x.shape[at + 1 :])), at, 0)
+
+    def oracle(np, x, index, dim):
+        return np.take(x, index.ravel(), axis=dim) if x.ndim else x
 
     def samples(r):
         yield (r(2, 3, 4), r.ints(3, (5,))), {"dim": 1}
@@ -228,6 +234,14 @@ class scatter_sum(Definition, linear="src", sums=True, opmath="src"):
         src, indices = (at_least_1d(a) for a in batch_all((src, indices), batched, n))
         return reshape(scatter_sum(src, indices, shape=(n, *(shape or (1,))), dim=at + 1), (n, *shape))
 
+    def oracle(np, src, indices, shape, dim):
+        out = np.zeros(shape)
+        for place in np.ndindex(src.shape):
+            target = list(place)
+            target[dim] = indices[place]
+            out[tuple(target)] += src[place]
+        return out
+
     def samples(r):
         yield (r(3, 2), r.ints(4, (3, 2))), {"shape": (3, 4), "dim": 1}
         yield (r(2, 2), r.ints(4, (2, 2))), {"shape": (3, 4), "dim": 1}
@@ -254,6 +268,9 @@ class from_front(View):
 
     def stacked(whole, *, size):
         return (("from_front", {"size": size}),)
+
+    def oracle(np, index, size):
+        return index % size
 
     def samples(r):
         yield (r.ints(6, (4,)) - 3,), {"size": 3}
@@ -329,6 +346,9 @@ class one_hot(Definition, differentiable=False, aliases="nn.functional.one_hot")
         if num_classes < 0:
             raise NotBatchedError("one_hot: how many classes there are depends on the values; give num_classes")
         return one_hot(x, num_classes)
+
+    def oracle(np, x, num_classes):
+        return np.eye(x.max() + 1 if num_classes == -1 else num_classes, dtype=int)[x]
 
     def samples(r):
         yield (r.ints(3, (2, 2)),), {"num_classes": 4}

@@ -69,6 +69,10 @@ class geqrf(Composite):
             tau = cat([tau, _last_tau(packed, narrow(moved, -1, steps, 1), steps)], -1)
         return PackedQR(_padded(R, m - k, 0) + _padded(tril(packed, -1), 0, n - steps), tau)
 
+    def oracle(np, x):
+        h, tau = np.linalg.qr(x, mode="raw")
+        return np.swapaxes(h, -1, -2), tau
+
     def samples(r):
         yield (r(4, 3),), {}
         yield (r(2, 3, 3),), {}
@@ -109,6 +113,15 @@ class linalg_householder_product(Composite, aliases="orgqr"):
         for i in reversed(range(k)):
             out = _reflected(out, narrow(vectors, -1, i, 1), narrow(tau, -1, i, 1))
         return out if k else where(False, A, out)
+
+    def oracle(np, A, tau):
+        """Multiply all reflections from the left."""
+        m, n = A.shape[-2:]
+        Q = np.eye(m)
+        for i in range(tau.shape[-1]):
+            v = np.where(np.arange(m) > i, A[..., :, i], np.arange(m) == i)
+            Q = Q @ (np.eye(m) - tau[..., i, None, None] * v[..., :, None] * v[..., None, :])
+        return Q[..., :n]
 
     def samples(r):
         yield (r(4, 3), r(3)), {}

@@ -87,6 +87,9 @@ class basic_slice(View, linear="x"):
     def stacked(whole, *, spec):
         return (("slice", {"spec": (slice(None), *spec)}),)
 
+    def oracle(np, x, spec):
+        return x[spec]
+
     def samples(r):
         yield (r(4, 3),), {"spec": (slice(1, 3), None, -1)}
         yield (r(4, 3),), {"spec": (Ellipsis, slice(None, None, 2))}
@@ -119,6 +122,8 @@ class index_put_sum(Definition, linear="src", sums=True, opmath="src"):
         src = src if batched[0] else broadcast_batch(src, n)
         ids, spec = places.of_examples(n)
         return index_put_sum(places.examples_last(src), ids, shape=(n, *shape), spec=spec)
+
+    exempt = {"no_dimensions": "the transpose of indexing: its src always has the indexed shape"}
 
     def samples(r):
         yield (r(4, 2), r.ints(5, (2,))), {"shape": (4, 5), "spec": (slice(None), T)}
@@ -350,6 +355,12 @@ class nonzero_indices(Definition, differentiable=False, ragged=True):
     def shape(x):
         raise NotImplementedError("nonzero: how many elements are not zero depends on their values")
 
+    exempt = {
+        "shape float32 integers empty no_dimensions vmap": "the size depends on the values, so there is no shape rule",
+    }
+
+    oracle = "numpy.argwhere"
+
     def samples(r):
         yield (r.booleans(3, 4),), {}
 
@@ -369,6 +380,11 @@ class nonzero(Composite, aliases="argwhere"):
         places = nonzero_indices(x if x.ndim else reshape(x, (1,)))
         return tuple(basic_slice(places, spec=(slice(None), d)) for d in range(max(x.ndim, 1)))
 
+    exempt = {"vmap": "how many there are depends on the values, and so the size of the result"}
+
+    def oracle(np, x, as_tuple):
+        return np.nonzero(x) if as_tuple else np.argwhere(x)
+
     def samples(r):
         yield (r.booleans(3, 4),), {}
         yield (r.booleans(3, 4),), {"as_tuple": True}
@@ -381,6 +397,9 @@ class select(Composite):
     def compose(x, *, dim, index):
         at = canonical_dim("select", dim, x.ndim)
         return basic_slice(x, spec=(*(slice(None),) * at, index))
+
+    def oracle(np, x, dim, index):
+        return np.take(x, index, axis=dim)
 
     def samples(r):
         yield (r(2, 3, 4),), {"dim": 1, "index": -1}
@@ -404,6 +423,9 @@ class take(Composite):
     def compose(x, index):
         check_places("take", index)
         return getitem(reshape(x, (-1,)), [index], spec=(T,))
+
+    def oracle(np, x, index):
+        return x.ravel()[index]
 
     def samples(r):
         yield (r(3, 4), r.ints(12, (2, 3)) - 4), {}

@@ -405,6 +405,18 @@ class affine_grid(Composite, home="nn.functional", method=False):
         places = reshape(stack(columns, -1), (-1, ndim + 1))
         return reshape(matmul(places, transpose(theta, 1, 2)), (size[0], *size[2:], ndim))
 
+    exempt = {"nested": "the size that it is given says how many examples there are"}
+
+    def oracle(np, theta, size, align_corners):
+        out = np.zeros((size[0], *size[2:], len(size) - 2))
+        for place in np.ndindex(*size[2:]):
+            row = [
+                0.0 if n == 1 else 2 * i / (n - 1) - 1 if align_corners else (2 * i + 1) / n - 1
+                for i, n in zip(place, size[2:], strict=True)
+            ]
+            out[:, *place] = theta @ np.array([*row[::-1], 1.0])
+        return out
+
     def samples(r):
         yield (r(2, 2, 3),), {"size": (2, 1, 3, 4), "align_corners": False}
         yield (r(1, 3, 4),), {"size": (1, 2, 2, 1, 3), "align_corners": False}
@@ -454,6 +466,14 @@ class pixel_shuffle(Composite, aliases="nn.functional.pixel_shuffle", method=Fal
         order = (*range(n), n, n + 3, n + 1, n + 4, n + 2)
         return reshape(row_major(permute(parts, order)), (*lead, c // (r * r), h * r, w * r))
 
+    def oracle(np, x, upscale_factor):
+        r = upscale_factor
+        *lead, c, h, w = x.shape
+        out = np.empty((*lead, c // r**2, h * r, w * r))
+        for k, i, j in np.ndindex(*out.shape[-3:]):
+            out[..., k, i, j] = x[..., k * r * r + (i % r) * r + j % r, i // r, j // r]
+        return out
+
     def samples(r):
         yield (r(2, 8, 2, 3),), {"upscale_factor": 2}
         yield (r(9, 1, 2),), {"upscale_factor": 3}
@@ -479,6 +499,14 @@ class pixel_unshuffle(Composite, aliases="nn.functional.pixel_unshuffle", method
         parts = row_major(permute(parts, (*range(n), n, n + 2, n + 4, n + 1, n + 3)))
         return reshape(parts, (*lead, c * r * r, h // r, w // r))
 
+    def oracle(np, x, downscale_factor):
+        r = downscale_factor
+        *lead, c, h, w = x.shape
+        out = np.empty((*lead, c * r**2, h // r, w // r))
+        for k, i, j in np.ndindex(*x.shape[-3:]):
+            out[..., k * r * r + (i % r) * r + j % r, i // r, j // r] = x[..., k, i, j]
+        return out
+
     def samples(r):
         yield (r(2, 2, 4, 6),), {"downscale_factor": 2}
         yield (r(1, 3, 6),), {"downscale_factor": 3}
@@ -500,6 +528,10 @@ class channel_shuffle(Composite, aliases="nn.functional.channel_shuffle", method
         if c % groups:
             raise ValueError(f"channel_shuffle: {c} channels do not divide into {groups} groups")
         return reshape(row_major(transpose(reshape(x, (n, groups, c // groups, *sizes)), 1, 2)), x.shape)
+
+    def oracle(np, x, groups):
+        each = x.shape[1] // groups
+        return x[:, [group * each + i for i in range(each) for group in range(groups)]]
 
     def samples(r):
         yield (r(2, 6, 2, 1),), {"groups": 3}

@@ -36,6 +36,8 @@ class atleast_1d(Composite):
     def compose(*tensors):
         return _one_or_all(tensors, lambda x: x if x.ndim else reshape(x, (1,)))
 
+    oracle = "numpy.atleast_1d"
+
     def samples(r):
         yield (r(),), {}
         yield (r(), r(2, 3)), {}
@@ -49,6 +51,8 @@ class atleast_2d(Composite):
 
     def compose(*tensors):
         return _one_or_all(tensors, lambda x: x if x.ndim > 1 else reshape(x, (1, -1)))
+
+    oracle = "numpy.atleast_2d"
 
     def samples(r):
         yield (r(),), {}
@@ -68,6 +72,8 @@ class atleast_3d(Composite):
 
     def compose(*tensors):
         return _one_or_all(tensors, _wide)
+
+    oracle = "numpy.atleast_3d"
 
     def samples(r):
         yield (r(),), {}
@@ -91,6 +97,9 @@ class hstack(Composite):
     def compose(*tensors):
         tensors = _several("hstack", [atleast_1d(t) for t in tensors])
         return cat(tensors, dim=min(tensors[0].ndim - 1, 1))
+
+    def oracle(np, *tensors):
+        return np.hstack(tensors)
 
     def samples(r):
         yield (r(2, 1), r(2, 3)), {}
@@ -120,6 +129,9 @@ class vstack(Composite, aliases="row_stack"):
     def compose(*tensors):
         return cat(_several("vstack", [atleast_2d(t) for t in tensors]))
 
+    def oracle(np, *tensors):
+        return np.vstack(tensors)
+
     def samples(r):
         yield (r(3), r(2, 3)), {}
         yield (r(), r(1)), {}
@@ -133,6 +145,9 @@ class dstack(Composite):
 
     def compose(*tensors):
         return cat(_several("dstack", [atleast_3d(t) for t in tensors]), dim=2)
+
+    def oracle(np, *tensors):
+        return np.dstack(tensors)
 
     def samples(r):
         yield (r(2), r(2)), {}
@@ -148,6 +163,9 @@ class column_stack(Composite):
     def compose(*tensors):
         columns = [t if t.ndim > 1 else reshape(t, (-1, 1)) for t in tensors]
         return cat(_several("column_stack", columns), dim=1)
+
+    def oracle(np, *tensors):
+        return np.hstack([t if t.ndim > 1 else np.reshape(t, (-1, 1)) for t in tensors])
 
     def samples(r):
         yield (r(2), r(2, 3)), {}
@@ -177,6 +195,15 @@ class block_diag(Composite):
             left += m
         return cat(rows)
 
+    def oracle(np, *tensors):
+        tensors = [np.atleast_2d(t) for t in tensors]
+        out = np.zeros(np.sum([t.shape for t in tensors], axis=0))
+        row = column = 0
+        for t in tensors:
+            out[row : row + len(t), column : column + t.shape[1]] = t
+            row, column = row + len(t), column + t.shape[1]
+        return out
+
     def samples(r):
         yield (r(2, 3), r(1), r(3, 1)), {}
         yield (r(), r(2)), {}
@@ -199,6 +226,9 @@ class repeat(Composite):
 
     def compose(x, *, repeats):
         return _repeated("repeat", x, repeats)
+
+    def oracle(np, x, repeats):
+        return np.tile(x, repeats)
 
     def samples(r):
         yield (r(2, 3),), {"repeats": (2, 1)}
@@ -237,6 +267,9 @@ class tile(Composite):
     def compose(x, *, dims):
         return _repeated("tile", x, (1,) * (x.ndim - len(dims)) + dims)
 
+    def oracle(np, x, dims):
+        return np.tile(x, dims)
+
     def samples(r):
         yield (r(2, 3),), {"dims": (2,)}
         yield (r(3),), {"dims": (2, 2)}
@@ -265,6 +298,10 @@ class repeat_places(Definition, differentiable=False, ragged=True):
         if output_size is None:
             return super().batch(batched, n, repeats, output_size=output_size)
         return repeat_places(repeats, output_size=output_size)
+
+    exempt = {
+        "shape float32 integers empty vmap nested": "the size depends on the values, so there is no shape rule",
+    }
 
     def samples(r):
         yield (r.ints(3, (4,)),), {}
@@ -302,6 +339,8 @@ class repeat_interleave(Composite):
                 f"repeat_interleave: repeats of shape {repeats.shape} do not fit dimension {at} of shape {x.shape}"
             )
         return index_select(x, at, repeat_places(repeats, output_size=output_size))
+
+    exempt = {"vmap": "without output_size the size of the result depends on the values"}
 
     def samples(r):
         yield (r(2, 3), 2), {}
@@ -347,6 +386,9 @@ class meshgrid(Composite):
         shape = tuple(numel(tensors[i].shape) for i in order)
         lines = [reshape(t, (-1, *(1,) * (len(order) - 1 - order.index(i)))) for i, t in enumerate(tensors)]
         return tuple(expand(line, shape) for line in lines)
+
+    def oracle(np, *tensors, indexing):
+        return np.meshgrid(*tensors, indexing=indexing)
 
     def samples(r):
         yield (r(2), r(3)), {}

@@ -120,6 +120,8 @@ class matmul(Product, linear="a b", reduces_cotangent=True, aliases="linalg.matm
             return transpose(reshape(rows, (*columns.shape[:-1], a.shape[0])), -2, -1)
         return _as_matrices(a, b, batched, ranks)
 
+    oracle = "numpy.matmul"
+
     def samples(r):
         yield (r(3, 4), r(4, 2)), {}
         yield (r(4), r(4)), {}
@@ -184,6 +186,9 @@ class rows_dot(Product, linear="a b"):
             return unsqueeze(a, -1) * unsqueeze(b, -2)
         a, b = (_rows(x, lies) for x, lies in zip((a, b), batched, strict=True))
         return matmul(transpose(a, -2, -1), b)
+
+    def oracle(np, a, b):
+        return a.reshape(-1, a.shape[-1]).T @ b.reshape(-1, b.shape[-1])
 
     def samples(r):
         yield (r(3, 4), r(3, 2)), {}
@@ -259,6 +264,9 @@ class linear(Product, aliases="nn.functional.linear"):
             return out
         return registry["add"].definition.batch((any(batched[:2]), batched[2]), n, out, bias)
 
+    def oracle(np, x, weight, bias):
+        return np.einsum("...i,oi->...o", x, weight) + (0 if bias is None else bias)
+
     def samples(r):
         yield (r(3, 4), r(2, 4), r(2)), {}
         yield (r(2, 3, 4), r(5, 4), None), {}
@@ -287,6 +295,9 @@ class mm(Composite):
         _require("mm", _ndims(a, b) == (2, 2), a, b)
         return matmul(a, b)
 
+    def oracle(np, a, b):
+        return np.einsum("ij,jk->ik", a, b)
+
     def samples(r):
         yield (r(3, 4), r(4, 2)), {}
 
@@ -301,6 +312,9 @@ class bmm(Composite):
     def compose(a, b):
         _require("bmm", _ndims(a, b) == (3, 3) and a.shape[0] == b.shape[0], a, b)
         return matmul(a, b)
+
+    def oracle(np, a, b):
+        return np.einsum("bij,bjk->bik", a, b)
 
     def samples(r):
         yield (r(2, 3, 4), r(2, 4, 5)), {}
@@ -317,6 +331,9 @@ class mv(Composite):
         _require("mv", _ndims(a, b) == (2, 1), a, b)
         return matmul(a, b)
 
+    def oracle(np, a, b):
+        return (a * b).sum(1)
+
     def samples(r):
         yield (r(3, 4), r(4)), {}
 
@@ -332,6 +349,9 @@ class dot(Composite):
         _require("dot", _ndims(a, b) == (1, 1), a, b)
         return matmul(a, b)
 
+    def oracle(np, a, b):
+        return (a * b).sum()
+
     def samples(r):
         yield (r(4), r(4)), {}
 
@@ -346,6 +366,8 @@ class outer(Composite, aliases="ger linalg.outer"):
     def compose(a, b):
         _require("outer", _ndims(a, b) == (1, 1), a, b)
         return mul(unsqueeze(a, 1), b)
+
+    oracle = "numpy.outer"
 
     def samples(r):
         yield (r(3), r(4)), {}
@@ -373,6 +395,9 @@ class addmm(Composite, in_place=True):
 
     def compose(x, mat1, mat2, *, beta, alpha):
         return plus_product(x, mm(mat1, mat2), beta, alpha)
+
+    def oracle(np, x, a, b, beta, alpha):
+        return beta * x + alpha * np.dot(a, b)
 
     def samples(r):
         yield (r(2), r(3, 4), r(4, 2)), {}
@@ -415,6 +440,9 @@ class einsum(Composite):
             pairs = _contract_cheapest(pairs, out)
         x, term = pairs[0]
         return x if term == out else permute(x, tuple(term.index(c) for c in out))
+
+    def oracle(np, *operands, equation):
+        return np.einsum(equation, *operands)
 
     def samples(r):
         yield (r(3, 4), r(4, 2)), {"equation": "ij,jk->ik"}
@@ -571,6 +599,9 @@ class contract(Product, linear="a b"):
         left, right, out = _terms(equation)
         left, right = (example * lies + term for lies, term in zip(batched, (left, right), strict=True))
         return contract(a, b, equation=f"{left},{right}->{example}{out}")
+
+    def oracle(np, *operands, equation):
+        return np.einsum(equation, *operands)
 
     def samples(r):
         yield (r(3, 4), r(4, 2)), {"equation": "ij,jk->ik"}

@@ -47,6 +47,9 @@ class fill(Composite, method=False):
     def compose(x, value):
         return choose(registry["ones_like"](x, dtype=dtypes.bool_), scalar_like("fill", value, x), x)
 
+    def oracle(np, x, value):
+        return np.full(x.shape, value)
+
     def samples(r):
         yield (r(3, 4), 2.5), {}
         yield (r(3), r()), {}
@@ -67,6 +70,9 @@ class masked_fill(Composite, in_place=True):
     def compose(x, mask, value):
         check_mask("masked_fill", mask)
         return choose(mask, scalar_like("masked_fill", value, x), x).contiguous()
+
+    def oracle(np, x, mask, value):
+        return np.where(mask, value, x)
 
     def samples(r):
         yield (r(3, 4), r.booleans(4), -1.5), {}
@@ -91,6 +97,15 @@ class masked_select(Composite):
         check_mask("masked_select", mask)
         x, mask = broadcast_tensors(x, mask)
         return index(x, mask) if x.ndim else index(reshape(x, (1,)), reshape(mask, (1,)))
+
+    exempt = {
+        "vmap": "how many are chosen depends on the values, and so the size of the result",
+        "nested": "it chooses from each component: the result is nested, that of a dense tensor flat",
+    }
+
+    def oracle(np, x, mask):
+        x, mask = np.broadcast_arrays(x, mask)
+        return np.array([value for value, wanted in zip(x.flat, mask.flat, strict=True) if wanted])
 
     def samples(r):
         yield (r(3, 4), r.booleans(4)), {}
@@ -217,6 +232,10 @@ class nonzero_static(Definition, differentiable=False):
         rows = narrow(rows, 2, 1, len(shape))
         rows = choose(unsqueeze(gather(true, 1, found), 2), rows, fill_value)
         return cat([rows, full((n, size - there, len(shape)), fill_value, dtype=dtypes.int64)], dim=1)
+
+    def oracle(np, x, size, fill_value):
+        found = [place for place in np.ndindex(x.shape) if x[place]][:size]
+        return np.array(found + [(fill_value,) * x.ndim] * (size - len(found)))
 
     def samples(r):
         yield (r.booleans(3, 4),), {"size": 8, "fill_value": 7}

@@ -414,6 +414,10 @@ class masked_normalize(Masked, opmath="x"):
         size = masked_norm(x, ord, dim, keepdim=True, dtype=dtype, mask=mask)
         return _filled("masked.normalize", x, mask, 0) / maximum(size, eps)
 
+    def oracle(np, x, mask, ord, dim, eps, dtype):
+        x = x if mask is None else x * mask
+        return x / np.maximum(np.linalg.norm(x, ord, dim, keepdims=True), eps)
+
     samples = _samples(ord=2.0, dim=1)
     errors = _errors(ord=2.0, dim=0)
 
@@ -429,6 +433,10 @@ class masked_logaddexp(Masked):
         x = _filled("masked.logaddexp", x, input_mask, -math.inf)
         y = _filled("masked.logaddexp", y, other_mask, -math.inf)
         return _in_dtype(logaddexp(x, y), dtype)
+
+    def oracle(np, x, y, input_mask, other_mask, dtype):
+        x, y = (a if m is None else np.where(m, a, -np.inf) for a, m in ((x, input_mask), (y, other_mask)))
+        return np.logaddexp(x, y)
 
     def samples(r):
         yield (r(3, 4), r(3, 4), r.booleans(3, 4), None), {}

@@ -25,6 +25,8 @@ class t(Composite):
             raise ValueError(f"t: expected a matrix or a vector, got shape {x.shape}; for a stack of them there is mT")
         return transpose(x, 0, 1) if x.ndim == 2 else reshape(x, x.shape)
 
+    oracle = "numpy.transpose"
+
     def samples(r):
         yield (r(2, 3),), {}
         yield (r(3),), {}
@@ -40,6 +42,9 @@ class swapaxes(Composite):
     def compose(x, *, axis0, axis1):
         return transpose(x, axis0, axis1)
 
+    def oracle(np, x, axis0, axis1):
+        return np.swapaxes(x, axis0, axis1)
+
     def samples(r):
         yield (r(2, 3, 4),), {"axis0": 0, "axis1": -1}
 
@@ -51,6 +56,9 @@ class flipud(Composite):
     def compose(x):
         _check_dims("flipud", x, 1)
         return flip(x, 0)
+
+    def oracle(np, x):
+        return x[::-1]
 
     def samples(r):
         yield (r(3, 2),), {}
@@ -66,6 +74,9 @@ class fliplr(Composite):
     def compose(x):
         _check_dims("fliplr", x, 2)
         return flip(x, 1)
+
+    def oracle(np, x):
+        return x[:, ::-1]
 
     def samples(r):
         yield (r(3, 2),), {}
@@ -90,6 +101,9 @@ class rot90(Composite):
             raise ValueError(f"rot90: expected two dimensions to turn in, got {len(dims)}")
         turned = flip(x, ((), dims[1:], dims, dims[:1])[k % 4])
         return transpose(turned, *dims) if k % 2 else turned
+
+    def oracle(np, x, k, dims):
+        return np.rot90(x, k, dims)
 
     def samples(r):
         for k in (1, 2, -1, 4):
@@ -122,6 +136,13 @@ class diag_embed(Composite):
             shape.insert(d, size)
         return place_diagonal(x, shape=tuple(shape), offset=offset, dim1=a, dim2=b)
 
+    def oracle(np, x, offset, dim1, dim2):
+        n = x.shape[-1] + abs(offset)
+        rows = np.zeros((*x.shape[:-1], n, n))
+        for i in range(x.shape[-1]):
+            rows[..., i + max(-offset, 0), i + max(offset, 0)] = x[..., i]
+        return np.moveaxis(rows, (-2, -1), (dim1, dim2))
+
     def samples(r):
         yield (r(3),), {}
         yield (r(2, 3),), {"offset": -1, "dim1": 0, "dim2": 2}
@@ -148,6 +169,9 @@ class diag(Composite):
             raise ValueError(f"diag: expected a vector or a matrix, got shape {x.shape}; see diag_embed and diagonal")
         return diag_embed(x, diagonal)
 
+    def oracle(np, x, diagonal):
+        return np.diag(x, diagonal)
+
     def samples(r):
         yield (r(3),), {"diagonal": -1}
         yield (r(3, 4),), {"diagonal": 1}
@@ -162,6 +186,9 @@ class diagflat(Composite):
 
     def compose(x, *, offset):
         return diag_embed(reshape(x, (-1,)), offset)
+
+    def oracle(np, x, offset):
+        return np.diagflat(x, offset)
 
     def samples(r):
         yield (r(2, 2),), {"offset": -1}
@@ -268,6 +295,9 @@ class vander(Composite):
             raise ValueError(f"vander: N must not be negative, got {N}")
         powers = arange(count) if increasing else arange(count - 1, -1, -1)
         return pow(unsqueeze(x, 1), powers)
+
+    def oracle(np, x, N, increasing):
+        return np.vander(x, N, increasing)
 
     def samples(r):
         yield (r(3),), {}

@@ -58,6 +58,11 @@ class solve_sylvester(
     def jvp_B(t, A, B, out):
         return solve_sylvester(A, B, -(out @ t))
 
+    def oracle(np, A, B, Q):
+        """Solve the system of linear equations that is equivalent to the matrix equation."""
+        whole = np.kron(A, np.eye(len(B))) + np.kron(np.eye(len(A)), B.T)
+        return np.linalg.solve(whole, Q.ravel()).reshape(Q.shape)
+
     def samples(r):
         yield (r(3, 3, within=(0.2, 2.0)) + 3 * _unit(3), r(2, 2) + 3 * _unit(2), r(3, 2)), {}
 
@@ -93,6 +98,12 @@ class sqrtm(Definition, public=False, method=False, vmap_fallback="SciPy takes o
 
     def jvp_A(t, out):
         return solve_sylvester(out, out, t)
+
+    def oracle(np, A):
+        """Return the square root by eigenvalues."""
+        values, vectors = np.linalg.eig(A)
+        root = vectors * np.sqrt(values.astype(complex)) @ np.linalg.inv(vectors)
+        return root if A.dtype.kind == "c" else root.real
 
     def samples(r):
         yield (r(3, 3, within=(0.1, 0.9)) + 3 * _unit(3),), {}

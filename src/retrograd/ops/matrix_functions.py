@@ -113,6 +113,9 @@ class linalg_inv(Inverse, aliases="inverse"):
         yield (r(2, 2) * 0,), {}, RuntimeError, "linalg.inv: the matrix is singular"
         yield (r.ints(3, (2, 2)),), {}, TypeError, "linalg.inv: expected a floating or complex dtype"
 
+    def oracle(np, A):
+        return np.linalg.solve(A, np.eye(A.shape[-1]))
+
 
 @op("inverse_or_nan(Tensor A) -> Tensor")
 class inverse_or_nan(Inverse):
@@ -121,6 +124,9 @@ class inverse_or_nan(Inverse):
     public = False
     method = False
     impl = xp.invert_or_nan
+
+    def oracle(np, A):
+        return np.linalg.solve(A, np.eye(A.shape[-1]))
 
 
 class InvEx(NamedTuple):
@@ -140,6 +146,9 @@ class linalg_inv_ex(Composite):
     def compose(A, *, check_errors):
         inverse = linalg_inv(A) if check_errors else inverse_or_nan(A)
         return InvEx(inverse, registry["lu_parts"](A, pivot=True)[2])
+
+    def oracle(np, A, check_errors):
+        return (np.linalg.solve(A, np.eye(A.shape[-1])), np.zeros(A.shape[:-2]))
 
     samples = _square
 
@@ -192,6 +201,9 @@ class pseudo_inverse(Gufunc, reduces_cotangent=False):
 
     jvp_rtol = jvp_atol
 
+    def oracle(np, A, atol, rtol, hermitian):
+        return np.linalg.pinv(A)
+
     def samples(r):
         yield (r(4, 3), as_tensor(1e-3, dtype=dtypes.float64), as_tensor(0.0, dtype=dtypes.float64)), {}
         yield (r(2, 2, 3), as_tensor([1e-3, 1e-4], dtype=dtypes.float64), as_tensor(0.0, dtype=dtypes.float64)), {}
@@ -230,6 +242,9 @@ class linalg_pinv(Composite):
         given = bounds("linalg.pinv", A, atol, rcond if rtol is None else rtol)
         return pseudo_inverse(A, *[cast_to(as_tensor(b), A.dtype) for b in given], hermitian=hermitian)
 
+    def oracle(np, A, rcond, atol, rtol, hermitian):
+        return np.linalg.pinv(A, 1e-15 if rtol is None else rtol)
+
     def samples(r):
         yield (r(4, 3), None, None, None), {}
         yield (r(2, 2, 3), None, None, None), {}
@@ -246,6 +261,9 @@ class pinverse(Composite):
     def compose(x, *, rcond):
         return linalg_pinv(x, rcond)
 
+    def oracle(np, x, rcond):
+        return np.linalg.pinv(x)
+
     def samples(r):
         yield (r(4, 3),), {}
 
@@ -260,6 +278,9 @@ class linalg_tensorinv(Composite):
             raise ValueError(f"linalg.tensorinv: the first {ind} sizes of {A.shape} must have the others' product")
         n = numel(A.shape[:ind])
         return reshape(linalg_inv(reshape(A, (n, n))), A.shape[ind:] + A.shape[:ind])
+
+    def oracle(np, A, ind):
+        return np.linalg.tensorinv(A, ind)
 
     def samples(r):
         yield (reshape(dominant(r, 6), (6, 2, 3)),), {"ind": 1}
@@ -408,6 +429,13 @@ class linalg_matrix_exp(Gufunc, reduces_cotangent=False, of_matrices=True, alias
 
     def jvp_A(t, A):
         return _change_of_exp(A, t)
+
+    def oracle(np, A):
+        term, total = np.eye(A.shape[-1]), np.eye(A.shape[-1])
+        for k in range(1, 60):
+            term = term @ A / k
+            total = total + term
+        return total
 
     def samples(r):
         yield (r(3, 3),), {}

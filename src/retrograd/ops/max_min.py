@@ -80,6 +80,8 @@ class amax(Extreme):
         check_nonempty("amax", x, dim)
         return reduced("amax", x, dim, keepdim, x.dtype)
 
+    oracle = "numpy.max"
+
     samples = reduction_samples
 
     def errors(r):
@@ -96,6 +98,8 @@ class amin(Extreme):
     def shape(x, *, dim, keepdim):
         check_nonempty("amin", x, dim)
         return reduced("amin", x, dim, keepdim, x.dtype)
+
+    oracle = "numpy.min"
 
     samples = reduction_samples
 
@@ -146,6 +150,8 @@ class argmax(Position):
     def errors(r):
         yield (r(0, 2),), {"dim": 0}, ValueError, "argmax: nothing to choose from"
 
+    oracle = "numpy.argmax"
+
 
 @op("argmin(Tensor x, int? dim=None, bool keepdim=False) -> Tensor")
 class argmin(Position):
@@ -156,6 +162,8 @@ class argmin(Position):
 
     def errors(r):
         yield (r(0),), {}, ValueError, "argmin: nothing to choose from"
+
+    oracle = "numpy.argmin"
 
 
 class MinMax(NamedTuple):
@@ -179,6 +187,9 @@ class aminmax(Composite):
         _check_choice("aminmax", x, dim)
         dim = None if dim is None else (dim,)
         return MinMax(amin(x, dim, keepdim), amax(x, dim, keepdim))
+
+    def oracle(np, x, dim, keepdim):
+        return (x.min(axis=dim, keepdims=keepdim), x.max(axis=dim, keepdims=keepdim))
 
     def samples(r):
         yield (r(3, 4),), {}

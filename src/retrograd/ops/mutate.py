@@ -77,6 +77,14 @@ class view_scatter(Definition, linear="base,src", moves=True):
         src = unsqueeze_n(src, example.ndim - src.ndim) if batched[1] else src
         return view_scatter(base, src, chain=tuple(stacked))
 
+    def oracle(np, base, src, chain):
+        out = base.copy()
+        if chain:  # of the one sample: column 1
+            out[:, 1] = src
+        else:
+            out[:] = src
+        return out
+
     def samples(r):
         yield (r(2, 3), r(2, 3)), {"chain": ()}
         yield (r(2, 3), r(3)), {"chain": ()}
@@ -124,6 +132,11 @@ class index_put(Definition, linear="x,values", moves=True, row_major=True):
         values = unsqueeze_n(values, len(alone) + 1 - values.ndim) if batched[1] else values
         ids, spec = places.of_examples(n)
         return index_put(x, places.examples_last(registry["expand"](values, (n, *alone))), ids, spec=spec)
+
+    def oracle(np, x, values, *ids, spec):
+        out, rest = x.copy(), iter(ids)
+        out[tuple(next(rest) if repr(s) == "T" else s for s in spec)] = values
+        return out
 
     def samples(r):
         yield (r(4, 3), r(2, 3), as_tensor([3, 1])), {"spec": (T,)}

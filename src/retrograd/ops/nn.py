@@ -145,6 +145,9 @@ class softmax_grad(_OfPair, opmath="t y"):
     def jvp_y(t_y, t, y, dim):
         return t_y * (t - sum_over(t * y, dim, keepdim=True)) - y * sum_over(t * t_y, dim, keepdim=True)
 
+    def oracle(np, t, y, dim):
+        return y * t - y * (y * t).sum(dim, keepdims=True)
+
 
 @op("log_softmax_grad(Tensor t, Tensor y, *, int dim) -> Tensor")
 class log_softmax_grad(_OfPair, opmath="t y"):
@@ -166,6 +169,9 @@ class log_softmax_grad(_OfPair, opmath="t y"):
     def jvp_y(t_y, t, y, dim):
         return -t_y * exp(y) * sum_over(t, dim, keepdim=True)
 
+    def oracle(np, t, y, dim):
+        return t - np.exp(y) * t.sum(dim, keepdims=True)
+
 
 # ------------------------------------------------------------------------------------------ of length 1
 
@@ -183,6 +189,9 @@ class normalize(Composite, aliases="nn.functional.normalize", opmath="x"):
 
     def compose(x, *, p, dim, eps):
         return x / clamp(norm(x, p, dim, keepdim=True), min=eps)
+
+    def oracle(np, x, p, dim, eps):
+        return x / (np.abs(x) ** p).sum(axis=dim, keepdims=True) ** (1 / p)
 
     def samples(r):
         yield (r(3, 4),), {}
@@ -208,6 +217,10 @@ class cosine_similarity(Composite, aliases="nn.functional.cosine_similarity", op
         dtype = dtypes.result_type(x1, x2)
         x1, x2 = (x / clamp(norm(x, 2, dim, keepdim=True), min=eps) for x in (cast_to(x1, dtype), cast_to(x2, dtype)))
         return sum_over(x1 * x2, dim)
+
+    def oracle(np, x1, x2, dim, eps):
+        a, b = np.broadcast_arrays(x1, x2)
+        return (a * b).sum(dim) / np.sqrt((a * a).sum(dim) * (b * b).sum(dim))
 
     def samples(r):
         yield (r(3, 4), r(3, 4)), {}

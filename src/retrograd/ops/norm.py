@@ -225,6 +225,9 @@ class linalg_norm(Composite):
             return _vector_norm(name, A, ord, dim, keepdim, dtype)
         return _matrix_norm(name, _in_dtype(name, A, dtype), ord, (0, 1) if dim is None else dim, keepdim)
 
+    def oracle(np, A, ord=None, dim=None, keepdim=False, dtype=None):
+        return np.linalg.norm(A, ord, dim[0] if dim is not None and len(dim) == 1 else dim, keepdim)
+
     def samples(r):
         yield (r(2, 3, 4),), {}
         yield (r(2, 3, 4),), {"dim": (0, 1), "keepdim": True}
@@ -325,6 +328,9 @@ class linalg_cond(Composite):
         sizes = [_matrix_norm("linalg.cond", x, p, (-2, -1), False) for x in (A, inverse)]
         return where(singular, math.inf, sizes[0] * sizes[1])
 
+    def oracle(np, A, p):
+        return np.linalg.cond(A, p)
+
     def samples(r):
         diagonal = registry["eye"](3, dtype=dtypes.float64)
         yield (r(3, 3) * diagonal,), {}
@@ -362,6 +368,12 @@ class linalg_matrix_rank(Composite):
             values = registry["zeros"]((*A.shape[:-2], 1), dtype=values.dtype)
         least = amax(values, -1) * rtol
         return sum_over(gt(values, unsqueeze(where(least > atol, least, atol), -1)), -1)
+
+    def oracle(np, A, tol, atol, rtol, hermitian):
+        values = np.linalg.svd(A)[1]
+        given = tol if tol is not None else atol
+        least = values.max(-1, keepdims=True) * (1e-14 if rtol is None else rtol)
+        return (values > (least if given is None else np.asarray(given)[..., None])).sum(-1)
 
     def samples(r):
         yield (r(2, 3, 2) * r.booleans(2, 1, 1), None, None, None), {}

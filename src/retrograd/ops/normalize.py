@@ -55,6 +55,9 @@ class affine(Pointwise):
     def vjp_bias(g):
         return g
 
+    def oracle(np, x, weight, bias):
+        return x * weight + bias
+
     def samples(r):
         yield (r(3, 4), r(4), r(4)), {}
         yield (r(4), r(2, 1), r(3, 1, 1)), {}
@@ -358,6 +361,13 @@ class local_response_norm(Composite, home="nn.functional", opmath="x"):
         for i in range(1, size):
             total = total + narrow(squares, 1, i, x.shape[1])
         return x / pow(total * (alpha / size) + k, beta)
+
+    def oracle(np, x, size, alpha, beta, k):
+        out = np.empty_like(x)
+        for c in range(x.shape[1]):
+            low, high = max(c - size // 2, 0), c + (size - 1) // 2 + 1
+            out[:, c] = x[:, c] / (k + alpha * (x[:, low:high] ** 2).sum(1) / size) ** beta
+        return out
 
     def samples(r):
         yield (r(2, 5, 3),), {"size": 3, "alpha": 0.5}

@@ -28,6 +28,8 @@ class add(Pointwise, linear="a,b", keyword_overload="scaled_add"):
     def vjp_b(g):
         return g
 
+    oracle = "numpy.add"
+
     def samples(r):
         yield (r(4, 1), r(3)), {}
         yield (r(2, 3), 2.5), {}
@@ -46,6 +48,8 @@ class mul(Pointwise, linear="a b", aliases="multiply"):
     def vjp_b(g, a):
         return g * a
 
+    oracle = "numpy.multiply"
+
     def samples(r):
         yield (r(3), r(3)), {}
         yield (r(4, 1), r(3)), {}
@@ -54,23 +58,25 @@ class mul(Pointwise, linear="a b", aliases="multiply"):
 
 sub = pointwise("sub(Tensor a, Tensor b) -> Tensor", xp.subtract,
     "The elementwise difference a - b; a and b broadcast.",
-    vjp_a=lambda g: g, vjp_b=lambda g: -g, linear="a,b", keyword_overload="subtract")  # fmt: skip
+    vjp_a=lambda g: g, vjp_b=lambda g: -g, linear="a,b", keyword_overload="subtract",
+    oracle="numpy.subtract")  # fmt: skip
 div = pointwise("div(Tensor a, Tensor b) -> Tensor", xp.true_divide,
     "The elementwise quotient a / b, in a floating dtype.",
     vjp_a=lambda g, b: g / b, vjp_b=lambda g, a, b: -g * (a / b) / b,  # not `out`: it may be written to
     jvp_b=lambda t, b, out: -t * out / b,
-    promotion="float", solves="a", domain=(0.5, 2.0), aliases="true_divide", keyword_overload="divide")  # fmt: skip
+    promotion="float", solves="a", domain=(0.5, 2.0), aliases="true_divide", keyword_overload="divide",
+    oracle="numpy.divide")  # fmt: skip
 neg = pointwise("neg(Tensor x) -> Tensor", xp.negative,
     "The elementwise negation -x.",
-    vjp=lambda g: -g, linear="x", aliases="negative")  # fmt: skip
+    vjp=lambda g: -g, linear="x", aliases="negative", oracle="numpy.negative")  # fmt: skip
 floor_divide = pointwise("floor_divide(Tensor a, Tensor b) -> Tensor", xp.floor_divide,
     "The quotient a / b rounded down.  Its derivative is 0.  Integer division by 0 raises ZeroDivisionError.",
     vjp_a=zero_cotangent, vjp_b=zero_cotangent,
-    domain=(0.5, 5.0))  # fmt: skip
+    domain=(0.5, 5.0), oracle=lambda np, a, b: np.floor(a / b))  # fmt: skip
 remainder = pointwise("remainder(Tensor a, Tensor b) -> Tensor", xp.remainder,
     "The remainder a - floor(a / b) * b, with the sign of b.  Integer division by 0 raises ZeroDivisionError.",
     vjp_a=lambda g: g, vjp_b=lambda g, a, b: -g * floor_divide(a, b),
-    domain=(0.7, 5.0))  # fmt: skip
+    domain=(0.7, 5.0), oracle=lambda np, a, b: a - np.floor(a / b) * b)  # fmt: skip
 
 
 def scaled(name, a, b, alpha):
@@ -106,6 +112,8 @@ class pow(Pointwise):
         zero = a == 0
         return g * where(zero, _slope_of_zero(exponent, out), out * log(where(zero, 1, cast_to(a, out.dtype))))
 
+    oracle = "numpy.float_power"
+
     def samples(r):
         yield (r(3, within=POSITIVE), r(2, 3)), {}
         yield (r(4, within=POSITIVE), 3), {}
@@ -128,26 +136,31 @@ def _logarithm(number, dtype):
 
 square = pointwise("square(Tensor x) -> Tensor", lambda xp, x: xp.square(x, dtype=_square_dtype(x)),
     "The elementwise square x * x; int64 for booleans.",
-    vjp=lambda g, x: g * (2 * x), shape=lambda x: type(x)(x.shape, _square_dtype(x)))  # fmt: skip
+    vjp=lambda g, x: g * (2 * x), shape=lambda x: type(x)(x.shape, _square_dtype(x)),
+    oracle=lambda np, x: x * x)  # fmt: skip
 sqrt = pointwise("sqrt(Tensor x) -> Tensor", xp.sqrt,
     "The elementwise square root; NaN for negative values.",
-    vjp=lambda g, out: g / (2 * out), promotion="float", domain=POSITIVE)  # fmt: skip
+    vjp=lambda g, out: g / (2 * out), promotion="float", domain=POSITIVE,
+    oracle=lambda np, x: x**0.5)  # fmt: skip
 rsqrt = pointwise("rsqrt(Tensor x) -> Tensor", lambda xp, x: 1 / xp.sqrt(x),
     "The reciprocal of the square root, 1 / sqrt(x).",
-    vjp=lambda g, out: g * (-0.5 * out * out * out), promotion="float", domain=POSITIVE)  # fmt: skip
+    vjp=lambda g, out: g * (-0.5 * out * out * out), promotion="float", domain=POSITIVE,
+    oracle=lambda np, x: x**-0.5)  # fmt: skip
 reciprocal = pointwise("reciprocal(Tensor x) -> Tensor", xp.reciprocal,
     "The elementwise reciprocal 1 / x.",
-    vjp=lambda g, out: g * -(out * out), promotion="float", domain=POSITIVE)  # fmt: skip
+    vjp=lambda g, out: g * -(out * out), promotion="float", domain=POSITIVE,
+    oracle=lambda np, x: 1.0 / x)  # fmt: skip
 abs = pointwise("abs(Tensor x) -> Tensor", xp.absolute,
     "The elementwise absolute value.  Its derivative at 0 is 0.",
     vjp=lambda g, x: g * _towards(x), jvp=lambda t, x: real_part(t * _towards(x)),
-    result="real", aliases="absolute")  # fmt: skip
+    result="real", aliases="absolute", oracle=lambda np, x: np.where(x < 0, -x, x))  # fmt: skip
 conj = pointwise("conj(Tensor x) -> Tensor", lambda xp, x: xp.conjugate(x) if x.dtype.kind == "c" else x.copy(),
     "The complex conjugate, as a copy; real tensors are copied too.",
-    vjp=lambda g: conjugate(g), jvp=lambda t: conjugate(t), in_place=False, public=False, method=False)  # fmt: skip
+    vjp=lambda g: conjugate(g), jvp=lambda t: conjugate(t), in_place=False, public=False, method=False,
+    oracle="numpy.conj")  # fmt: skip
 sign = pointwise("sign(Tensor x) -> Tensor", lambda xp, x: x.copy() if x.dtype.kind == "b" else xp.sign(x),
     "The sign of x: -1, 0 or 1.  Its derivative is 0.  For complex tensors use `sgn`.",
-    vjp=zero_cotangent)  # fmt: skip
+    vjp=zero_cotangent, oracle=lambda np, x: (x > 0) * 1.0 - (x < 0))  # fmt: skip
 
 
 def _square_dtype(x):
@@ -177,51 +190,59 @@ def real_part(x):
 
 exp = pointwise("exp(Tensor x) -> Tensor", xp.exp,
     "The exponential e**x.",
-    vjp=lambda g, out: g * out, promotion="float")  # fmt: skip
+    vjp=lambda g, out: g * out, promotion="float", oracle="numpy.exp")  # fmt: skip
 exp2 = pointwise("exp2(Tensor x) -> Tensor", xp.exp2,
     "The power 2**x.",
-    vjp=lambda g, out: g * (out * math.log(2)), promotion="float", aliases="special.exp2")  # fmt: skip
+    vjp=lambda g, out: g * (out * math.log(2)), promotion="float", aliases="special.exp2",
+    oracle=lambda np, x: 2.0**x)  # fmt: skip
 expm1 = pointwise("expm1(Tensor x) -> Tensor", xp.expm1,
     "exp(x) - 1, accurate for small x.",
-    vjp=lambda g, x: g * exp(x), promotion="float", snapshots="x", aliases="special.expm1")  # fmt: skip
+    vjp=lambda g, x: g * exp(x), promotion="float", snapshots="x", aliases="special.expm1",
+    oracle="numpy.expm1")  # fmt: skip
 log = pointwise("log(Tensor x) -> Tensor", xp.log,
     "The natural logarithm of x.",
-    vjp=lambda g, x: g / x, promotion="float", domain=POSITIVE)  # fmt: skip
+    vjp=lambda g, x: g / x, promotion="float", domain=POSITIVE, oracle="numpy.log")  # fmt: skip
 log2 = pointwise("log2(Tensor x) -> Tensor", xp.log2,
     "The logarithm of x to base 2.",
-    vjp=lambda g, x: g / (x * math.log(2)), promotion="float", domain=POSITIVE)  # fmt: skip
+    vjp=lambda g, x: g / (x * math.log(2)), promotion="float", domain=POSITIVE,
+    oracle="numpy.log2")  # fmt: skip
 log10 = pointwise("log10(Tensor x) -> Tensor", xp.log10,
     "The logarithm of x to base 10.",
-    vjp=lambda g, x: g / (x * math.log(10)), promotion="float", domain=POSITIVE)  # fmt: skip
+    vjp=lambda g, x: g / (x * math.log(10)), promotion="float", domain=POSITIVE,
+    oracle="numpy.log10")  # fmt: skip
 log1p = pointwise("log1p(Tensor x) -> Tensor",
     lambda xp, x: xp.complex_log1p(x) if x.dtype.kind == "c" else xp.log1p(x),
     "log(1 + x), accurate for small x.",
-    vjp=lambda g, x: g / (1 + x), promotion="float", domain=(-0.5, 3.0), aliases="special.log1p")  # fmt: skip
+    vjp=lambda g, x: g / (1 + x), promotion="float", domain=(-0.5, 3.0), aliases="special.log1p",
+    oracle="numpy.log1p")  # fmt: skip
 logaddexp = pointwise("logaddexp(Tensor a, Tensor b) -> Tensor", xp.logaddexp,
     "log(exp(a) + exp(b)), without overflow.",
     vjp_a=lambda g, a, b: g * sigmoid(a - b), vjp_b=lambda g, a, b: g * sigmoid(b - a),
-    promotion="float")  # fmt: skip
+    promotion="float", oracle=lambda np, a, b: np.log(np.exp(a) + np.exp(b)))  # fmt: skip
 
 # ---------------------------------------------------------------------------------------------- trigonometry
 
 sin = pointwise("sin(Tensor x) -> Tensor", xp.sin,
     "The sine of x radians.",
-    vjp=lambda g, x: g * cos(x), promotion="float")  # fmt: skip
+    vjp=lambda g, x: g * cos(x), promotion="float", oracle="numpy.sin")  # fmt: skip
 cos = pointwise("cos(Tensor x) -> Tensor", xp.cos,
     "The cosine of x radians.",
-    vjp=lambda g, x: g * -sin(x), promotion="float")  # fmt: skip
+    vjp=lambda g, x: g * -sin(x), promotion="float", oracle="numpy.cos")  # fmt: skip
 tan = pointwise("tan(Tensor x) -> Tensor", xp.tan,
     "The tangent of x radians.",
-    vjp=lambda g, out: g * (1 + out * out), promotion="float", domain=(-1.2, 1.2))  # fmt: skip
+    vjp=lambda g, out: g * (1 + out * out), promotion="float", domain=(-1.2, 1.2),
+    oracle=lambda np, x: np.sin(x) / np.cos(x))  # fmt: skip
 asin = pointwise("asin(Tensor x) -> Tensor", xp.arcsin,
     "The inverse sine of x, in radians.",
-    vjp=lambda g, x: g * rsqrt(1 - x * x), promotion="float", domain=(-0.9, 0.9), aliases="arcsin")  # fmt: skip
+    vjp=lambda g, x: g * rsqrt(1 - x * x), promotion="float", domain=(-0.9, 0.9), aliases="arcsin",
+    oracle="numpy.arcsin")  # fmt: skip
 acos = pointwise("acos(Tensor x) -> Tensor", xp.arccos,
     "The inverse cosine of x, in radians.",
-    vjp=lambda g, x: g * -rsqrt(1 - x * x), promotion="float", domain=(-0.9, 0.9), aliases="arccos")  # fmt: skip
+    vjp=lambda g, x: g * -rsqrt(1 - x * x), promotion="float", domain=(-0.9, 0.9), aliases="arccos",
+    oracle="numpy.arccos")  # fmt: skip
 atan = pointwise("atan(Tensor x) -> Tensor", xp.arctan,
     "The inverse tangent of x, in radians.",
-    vjp=lambda g, x: g / (1 + x * x), promotion="float", aliases="arctan")  # fmt: skip
+    vjp=lambda g, x: g / (1 + x * x), promotion="float", aliases="arctan", oracle="numpy.arctan")  # fmt: skip
 
 
 def _angle_slope(x, a, b):
@@ -234,19 +255,22 @@ def _angle_slope(x, a, b):
 atan2 = pointwise("atan2(Tensor a, Tensor b) -> Tensor", xp.arctan2,
     "The inverse tangent of a / b in the quadrant of the point (b, a), in radians.",
     vjp_a=lambda g, a, b: g * _angle_slope(b, a, b), vjp_b=lambda g, a, b: g * -_angle_slope(a, a, b),
-    promotion="float", domain=POSITIVE, aliases="arctan2")  # fmt: skip
+    promotion="float", domain=POSITIVE, aliases="arctan2",
+    oracle=lambda np, a, b: np.angle(b + 1j * a))  # fmt: skip
 sinh = pointwise("sinh(Tensor x) -> Tensor", xp.sinh,
     "The hyperbolic sine of x.",
-    vjp=lambda g, x: g * cosh(x), promotion="float")  # fmt: skip
+    vjp=lambda g, x: g * cosh(x), promotion="float", oracle="numpy.sinh")  # fmt: skip
 cosh = pointwise("cosh(Tensor x) -> Tensor", xp.cosh,
     "The hyperbolic cosine of x.",
-    vjp=lambda g, x: g * sinh(x), promotion="float")  # fmt: skip
+    vjp=lambda g, x: g * sinh(x), promotion="float", oracle="numpy.cosh")  # fmt: skip
 tanh = pointwise("tanh(Tensor x) -> Tensor", xp.tanh,
     "The hyperbolic tangent of x.",
-    vjp=lambda g, out: tanh_grad(g, out), promotion="float", aliases="nn.functional.tanh")  # fmt: skip
+    vjp=lambda g, out: tanh_grad(g, out), promotion="float", aliases="nn.functional.tanh",
+    oracle=lambda np, x: np.sinh(x) / np.cosh(x))  # fmt: skip
 asinh = pointwise("asinh(Tensor x) -> Tensor", xp.arcsinh,
     "The inverse hyperbolic sine of x.",
-    vjp=lambda g, x: g * rsqrt(x * x + 1), promotion="float", aliases="arcsinh")  # fmt: skip
+    vjp=lambda g, x: g * rsqrt(x * x + 1), promotion="float", aliases="arcsinh",
+    oracle=lambda np, x: np.log(x + np.sqrt(x * x + 1)))  # fmt: skip
 
 
 def _acosh_slope(x):
@@ -256,10 +280,12 @@ def _acosh_slope(x):
 
 acosh = pointwise("acosh(Tensor x) -> Tensor", xp.arccosh,
     "The inverse hyperbolic cosine of x, for x >= 1.",
-    vjp=lambda g, x: g * _acosh_slope(x), promotion="float", domain=(1.2, 3.0), aliases="arccosh")  # fmt: skip
+    vjp=lambda g, x: g * _acosh_slope(x), promotion="float", domain=(1.2, 3.0), aliases="arccosh",
+    oracle=lambda np, x: np.log(x + np.sqrt(x * x - 1)))  # fmt: skip
 atanh = pointwise("atanh(Tensor x) -> Tensor", xp.arctanh,
     "The inverse hyperbolic tangent of x, for -1 < x < 1.",
-    vjp=lambda g, x: g / (1 - x * x), promotion="float", domain=(-0.9, 0.9), aliases="arctanh")  # fmt: skip
+    vjp=lambda g, x: g / (1 - x * x), promotion="float", domain=(-0.9, 0.9), aliases="arctanh",
+    oracle=lambda np, x: 0.5 * np.log((1 + x) / (1 - x)))  # fmt: skip
 erf = pointwise("erf(Tensor x) -> Tensor", xp.erf,
     "The error function of x.",
     vjp=lambda g, x: g * (2 / math.sqrt(math.pi) * exp(-x * x)), promotion="float", aliases="special.erf")  # fmt: skip
@@ -272,7 +298,8 @@ sigmoid = pointwise("sigmoid(Tensor x) -> Tensor", xp.sigmoid,
     aliases="nn.functional.sigmoid special.expit")  # fmt: skip
 relu = pointwise("relu(Tensor x) -> Tensor", xp.relu,
     "The rectified linear unit max(x, 0).  Its derivative is 0 at 0, and 1 at NaN.",
-    vjp=lambda g, out: relu_grad(g, out), inplace=True, aliases="nn.functional.relu")  # fmt: skip
+    vjp=lambda g, out: relu_grad(g, out), inplace=True, aliases="nn.functional.relu",
+    oracle=lambda np, x: x * (x > 0))  # fmt: skip
 silu = pointwise("silu(Tensor x) -> Tensor", xp.silu,
     "The sigmoid linear unit x * sigmoid(x), also called swish.",
     vjp=lambda g, x: silu_grad(g, x), promotion="float", inplace=True, aliases="nn.functional.silu")  # fmt: skip
@@ -304,14 +331,15 @@ def _slope(schema, impl, doc, **rules):
 tanh_grad = _slope("tanh_grad(Tensor t, Tensor y) -> Tensor", xp.tanh_grad,
     "t times the derivative of `tanh`, from its output y.",
     vjp_t=lambda g, y: tanh_grad(g, y), vjp_y=lambda g, t, y: g * t * (-2 * y),
-    formula=lambda t, y: t * (1 - y * y))  # fmt: skip
+    formula=lambda t, y: t * (1 - y * y), oracle=lambda np, t, y: t * (1 - y) * (1 + y))  # fmt: skip
 relu_grad = _slope("relu_grad(Tensor t, Tensor y) -> Tensor", xp.relu_grad,
     "t times the derivative of `relu`, from its output y.",
-    vjp_t=lambda g, y: relu_grad(g, y), vjp_y=zero_cotangent)  # fmt: skip
+    vjp_t=lambda g, y: relu_grad(g, y), vjp_y=zero_cotangent,
+    oracle=lambda np, t, y: np.where(y == 0, 0, t))  # fmt: skip
 sigmoid_grad = _slope("sigmoid_grad(Tensor t, Tensor y) -> Tensor", xp.sigmoid_grad,
     "t times the derivative of `sigmoid`, from its output y.",
     vjp_t=lambda g, y: sigmoid_grad(g, y), vjp_y=lambda g, t, y: g * t * (1 - 2 * y),
-    formula=lambda t, y: t * (y - y * y))  # fmt: skip
+    formula=lambda t, y: t * (y - y * y), oracle=lambda np, t, y: t * y * (1 - y))  # fmt: skip
 
 
 def _silu_curve(x, s):
@@ -399,6 +427,9 @@ class leaky_relu(Pointwise, promotion="float", inplace=True, aliases="nn.functio
     def vjp_x(g, x, negative_slope):
         return where(x > 0, g, g * negative_slope)
 
+    def oracle(np, x, negative_slope):
+        return np.where(x > 0, x, x * negative_slope)
+
     def samples(r):
         yield (r(3, 2),), {}
         yield (r(4),), {"negative_slope": 0.2}
@@ -419,6 +450,8 @@ class where(Pointwise, linear="input,other", masks=1, in_place=False, moves=True
     def vjp_other(g, condition):
         return where(condition, 0, g)
 
+    oracle = "numpy.where"
+
     def samples(r):
         yield (r.booleans(3), r(3), r(2, 3)), {}
         yield (r.booleans(2, 1), r(3), 0.5), {}
@@ -434,10 +467,12 @@ def _smaller(g, a, b):
 
 maximum = pointwise("maximum(Tensor a, Tensor b) -> Tensor", xp.maximum,
     "The elementwise maximum of a and b.  Equal elements share the gradient.",
-    vjp_a=lambda g, a, b: _larger(g, a, b), vjp_b=lambda g, a, b: _larger(g, b, a))  # fmt: skip
+    vjp_a=lambda g, a, b: _larger(g, a, b), vjp_b=lambda g, a, b: _larger(g, b, a),
+    oracle=lambda np, a, b: np.where(a > b, a, b))  # fmt: skip
 minimum = pointwise("minimum(Tensor a, Tensor b) -> Tensor", xp.minimum,
     "The elementwise minimum of a and b.  Equal elements share the gradient.",
-    vjp_a=lambda g, a, b: _smaller(g, a, b), vjp_b=lambda g, a, b: _smaller(g, b, a))  # fmt: skip
+    vjp_a=lambda g, a, b: _smaller(g, a, b), vjp_b=lambda g, a, b: _smaller(g, b, a),
+    oracle=lambda np, a, b: np.where(a < b, a, b))  # fmt: skip
 
 
 def _clamp_dtype(x, min, max):
@@ -510,6 +545,9 @@ class clamp(Composite, in_place=True, aliases="clip"):
             return call(clamp_numbers, (x,), {"min": min, "max": max})
         return clamp_tensors(x, min, max)
 
+    def oracle(np, x, min, max):
+        return np.minimum(np.maximum(x, -np.inf if min is None else min), np.inf if max is None else max)
+
     def samples(r):
         yield (r(3, 2), -0.5, 0.7), {}
         yield (r(4, 3), r(3), None), {}
@@ -522,13 +560,13 @@ class clamp(Composite, in_place=True, aliases="clip"):
 
 floor = pointwise("floor(Tensor x) -> Tensor", xp.floor,
     "x rounded down to an integer.  Its derivative is 0.",
-    vjp=zero_cotangent)  # fmt: skip
+    vjp=zero_cotangent, oracle="numpy.floor")  # fmt: skip
 ceil = pointwise("ceil(Tensor x) -> Tensor", xp.ceil,
     "x rounded up to an integer.  Its derivative is 0.",
-    vjp=zero_cotangent)  # fmt: skip
+    vjp=zero_cotangent, oracle="numpy.ceil")  # fmt: skip
 trunc = pointwise("trunc(Tensor x) -> Tensor", xp.trunc,
     "x rounded towards 0 to an integer.  Its derivative is 0.",
-    vjp=zero_cotangent, aliases="fix")  # fmt: skip
+    vjp=zero_cotangent, aliases="fix", oracle=lambda np, x: np.sign(x) * np.floor(np.abs(x)))  # fmt: skip
 
 
 @op("round(Tensor x, *, int decimals=0) -> Tensor")
@@ -543,6 +581,10 @@ class round(Pointwise, aliases="special.round", opmath="x"):
     def vjp_x(g):
         return zero_cotangent(g)
 
+    def oracle(np, x, decimals):
+        rounded = [float(f"{v:.{decimals}f}") if decimals >= 0 else 10 * float(f"{v / 10:.0f}") for v in x.flat]
+        return np.reshape(rounded, x.shape)
+
     def samples(r):
         yield (r(3, 2),), {}
         yield (r(4),), {"decimals": 2}
@@ -553,7 +595,8 @@ class round(Pointwise, aliases="special.round", opmath="x"):
 
 
 def _compare(name, impl, doc, aliases=""):
-    return pointwise(f"{name}(Tensor a, Tensor b) -> Tensor", impl, doc, family=Comparison, aliases=aliases)
+    return pointwise(f"{name}(Tensor a, Tensor b) -> Tensor", impl, doc,
+        family=Comparison, aliases=aliases, oracle=f"numpy.{impl.name}")  # fmt: skip
 
 
 eq = _compare("eq", xp.equal, "Whether a == b, elementwise.")
@@ -566,13 +609,15 @@ logical_and = _compare("logical_and", xp.logical_and, "Whether both elements are
 logical_or = _compare("logical_or", xp.logical_or, "Whether at least one of the elements is nonzero.")
 logical_xor = _compare("logical_xor", xp.logical_xor, "Whether exactly one of the elements is nonzero.")
 logical_not = pointwise("logical_not(Tensor x) -> Tensor", xp.logical_not,
-    "Whether each element is zero.", family=Comparison)  # fmt: skip
+    "Whether each element is zero.", family=Comparison, oracle="numpy.logical_not")  # fmt: skip
 isnan = pointwise("isnan(Tensor x) -> Tensor", xp.isnan,
-    "Whether each element is NaN.", family=Comparison, in_place=False)  # fmt: skip
+    "Whether each element is NaN.", family=Comparison, in_place=False, oracle="numpy.isnan")  # fmt: skip
 isinf = pointwise("isinf(Tensor x) -> Tensor", xp.isinf,
-    "Whether each element is infinite, of either sign.", family=Comparison, in_place=False)  # fmt: skip
+    "Whether each element is infinite, of either sign.", family=Comparison, in_place=False,
+    oracle="numpy.isinf")  # fmt: skip
 isfinite = pointwise("isfinite(Tensor x) -> Tensor", xp.isfinite,
-    "Whether each element is finite: neither infinite nor NaN.", family=Comparison, in_place=False)  # fmt: skip
+    "Whether each element is finite: neither infinite nor NaN.", family=Comparison, in_place=False,
+    oracle="numpy.isfinite")  # fmt: skip
 
 # ------------------------------------------------------------------------------------ identity and conversion
 
@@ -590,6 +635,9 @@ class to(Pointwise, linear="x", promotion=None, in_place=False, public=False):
     def vjp_x(g):
         return g  # `fit` converts it to the input's dtype
 
+    def oracle(np, x, dtype):
+        return x.astype(dtype)
+
     def samples(r):
         yield (r(3, 2),), {"dtype": "float32"}
         yield (r(3),), {"dtype": "float64"}
@@ -598,11 +646,11 @@ class to(Pointwise, linear="x", promotion=None, in_place=False, public=False):
 
 clone = pointwise("clone(Tensor x) -> Tensor", xp.copy,
     "A copy of x; gradients pass through.",
-    vjp=lambda g: g, linear="x", public=False, in_place=False)  # fmt: skip
+    vjp=lambda g: g, linear="x", public=False, in_place=False, oracle="numpy.array")  # fmt: skip
 
 row_major = pointwise("row_major(Tensor x) -> Tensor", lambda xp, x: xp.array(x, order="C", copy=True),
     "A copy of x with row-major strides; `contiguous` calls it.",
-    vjp=lambda g: g, linear="x", public=False, in_place=False)  # fmt: skip
+    vjp=lambda g: g, linear="x", public=False, in_place=False, oracle="numpy.array")  # fmt: skip
 
 
 @op("detach(Tensor x) -> Tensor")
@@ -614,6 +662,8 @@ class detach(Pointwise, differentiable=False, view=True, promotion=None, in_plac
 
     def shape(x):
         return x
+
+    oracle = "numpy.array"
 
     def samples(r):
         yield (r(3),), {}

@@ -46,6 +46,13 @@ class tensordot(Composite, aliases="linalg.tensordot"):
         out = "".join([c for c in first if c not in second] + [c for c in second if c not in first])
         return contract(a, b, equation=f"{first},{second}->{out}")
 
+    def oracle(np, a, b, dims):
+        """Return np.tensordot; a size of 1 broadcasts with the other operand's."""
+        for i, j in zip(*dims, strict=True) if not isinstance(dims, int) else ():
+            if a.shape[i] != b.shape[j]:
+                a, b = (x if x.shape[d] == 1 else x.sum(d, keepdims=True) for x, d in ((a, i), (b, j)))
+        return np.tensordot(a, b, dims)
+
     def samples(r):
         yield (r(2, 3, 4), r(3, 4, 5)), {}
         yield (r(2, 3), r(4, 2, 3)), {"dims": ((0, 1), (1, 2))}
@@ -87,6 +94,8 @@ class inner(Composite):
     def compose(a, b):
         return tensordot(a, b, ((-1,), (-1,))) if a.ndim and b.ndim else a * b
 
+    oracle = "numpy.inner"
+
     def samples(r):
         yield (r(2, 4), r(3, 4)), {}
         yield (r(4), r(4)), {}
@@ -110,6 +119,9 @@ class linalg_vecdot(Composite, aliases="vecdot"):
     def compose(x, y, *, dim):
         return sum_over(conjugate(x) * y, dim)
 
+    def oracle(np, x, y, dim):
+        return (x.conj() * y).sum(dim)
+
     def samples(r):
         yield (r(3, 4), r(3, 4)), {}
         yield (r(3, 4), r(3, 1)), {"dim": 0}
@@ -132,6 +144,8 @@ class kron(Composite):
         inner_shape = [size for _, n in pairs for size in (1, n)]
         product = reshape(a, tuple(outer_shape)) * reshape(b, tuple(inner_shape))
         return reshape(product, tuple(m * n for m, n in pairs))
+
+    oracle = "numpy.kron"
 
     def samples(r):
         yield (r(2, 3), r(3, 2)), {}
@@ -195,6 +209,10 @@ class bilinear(Composite, home="nn.functional", aliases="bilinear", method=False
     def compose(input1, input2, weight, bias):
         _check_bilinear(input1.shape, input2.shape, weight.shape, bias)
         out = einsum("...m,kmn,...n->...k", [input1, weight, input2]).contiguous()
+        return out if bias is None else out + bias
+
+    def oracle(np, input1, input2, weight, bias):
+        out = np.einsum("...i,kij,...j->...k", input1, weight, input2)
         return out if bias is None else out + bias
 
     def samples(r):
@@ -389,6 +407,9 @@ class linalg_matrix_power(Composite, aliases="matrix_power"):
             A = matmul(A, A) if n else A
         return out
 
+    def oracle(np, A, n):
+        return np.linalg.matrix_power(A, n)
+
     def samples(r):
         for n in (3, 6, 1, 0):
             yield (r(2, 3, 3),), {"n": n}
@@ -418,6 +439,11 @@ class linalg_vander(Composite):
         ones = registry["ones"]((*x.shape, min(count, 1)), dtype=x.dtype)
         return cumprod(cat([ones, factors], dim=-1), -1)
 
+    def oracle(np, x, N):
+        x = np.atleast_1d(x)
+        N = x.shape[-1] if N is None else N
+        return x[..., None] ** np.arange(N)
+
     def samples(r):
         yield (r(3),), {}
         yield (r(2, 3),), {"N": 5}
@@ -438,6 +464,9 @@ class linalg_diagonal(Composite):
     def compose(A, *, offset, dim1, dim2):
         return diagonal(A, offset, dim1, dim2)
 
+    def oracle(np, A, offset, dim1, dim2):
+        return np.diagonal(A, offset, dim1, dim2)
+
     def samples(r):
         yield (r(2, 3, 4),), {"offset": 1}
 
@@ -448,6 +477,9 @@ class linalg_trace(Composite):
 
     def compose(A, *, offset):
         return sum_over(diagonal(A, offset, -2, -1), -1)
+
+    def oracle(np, A, offset):
+        return np.trace(A, offset, -2, -1)
 
     def samples(r):
         yield (r(2, 3, 4),), {"offset": -1}
@@ -461,6 +493,9 @@ class linalg_matrix_transpose(Composite, aliases="matrix_transpose"):
 
     def compose(A):
         return transpose(A, -2, -1)
+
+    def oracle(np, A):
+        return np.swapaxes(A, -1, -2)
 
     def samples(r):
         yield (r(2, 3, 4),), {}

@@ -89,6 +89,9 @@ class filled(Definition, linear="x", moves=True):
     def batch(batched, n, x, *, shape):
         return expand(reshape(x, (n, *(1,) * len(shape))), (n, *shape))
 
+    def oracle(np, x, shape):
+        return np.full(shape, x.item())
+
     def samples(r):
         yield (r(),), {"shape": (2, 3)}
         yield (r(1, 1),), {"shape": (4,)}
@@ -126,6 +129,8 @@ class sum(Reduction, linear="x"):
     def vjp_x(g, x_aval, dim, keepdim):
         return _back(g, x_aval, dim, keepdim)
 
+    oracle = "numpy.sum"
+
     def samples(r):
         yield from reduction_samples(r)
         yield (r(3, 2),), {"dim": (), "keepdim": True}
@@ -156,6 +161,8 @@ class mean(Reduction, linear="x"):
     def vjp_x(g, x_aval, dim, keepdim):
         return _back(g / _counted(x_aval, dim, keepdim), x_aval, dim, keepdim)
 
+    oracle = "numpy.mean"
+
     samples = reduction_samples
 
     def errors(r):
@@ -184,6 +191,8 @@ class nansum(Reduction, opmath="x"):
     def jvp_x(t, x, dim, keepdim, dtype):
         return sum(t * cast_to(logical_not(isnan(x)), x.dtype), dim, keepdim, dtype=dtype)
 
+    oracle = "numpy.nansum"
+
     def samples(r):
         yield from reduction_samples(r)
         yield (where(tensor([True, False, True]), r(2, 3), math.nan),), {"dim": 1}
@@ -205,6 +214,8 @@ class nanmean(Composite):
         total = nansum(x, dim, keepdim, dtype=dtype)
         count = cast_to(sum(logical_not(isnan(x)), dim, keepdim), total.dtype)
         return total / where(count == 0, math.nan, count)
+
+    oracle = "numpy.nanmean"
 
     def samples(r):
         yield from reduction_samples(r)
@@ -383,6 +394,8 @@ class prod(Reduction, opmath="x"):
     def jvp_x(t, x, dim, keepdim, dtype):
         return sum(t * product_of_others(x, dim), dim, keepdim, dtype=dtype)
 
+    oracle = "numpy.prod"
+
     def samples(r):
         yield from reduction_samples(r)
         yield (r(5) * (r.ints(2, (5,)) * 2 - 1),), {}
@@ -449,6 +462,9 @@ class any(Truth):
     def impl(xp, x, *, dim, keepdim):
         return xp.any(x, axis=_axes_or_none(x, dim), keepdims=keepdim)
 
+    def oracle(np, x, dim, keepdim):
+        return np.any(x, axis=dim, keepdims=keepdim)
+
 
 @op("all(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
 class all(Truth):
@@ -456,6 +472,9 @@ class all(Truth):
 
     def impl(xp, x, *, dim, keepdim):
         return xp.all(x, axis=_axes_or_none(x, dim), keepdims=keepdim)
+
+    def oracle(np, x, dim, keepdim):
+        return np.all(x, axis=dim, keepdims=keepdim)
 
 
 @op("count_nonzero(Tensor x, int[]? dim=None) -> Tensor")

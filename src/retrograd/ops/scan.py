@@ -67,6 +67,14 @@ class linear_recurrence(Along, linear="b", solves="b", opmath="b a"):
     def jvp_a(t, a, out, dim):
         return linear_recurrence(t * delayed(out, dim, 0), a, dim=dim)
 
+    def oracle(np, b, a, dim):
+        """Return h[i] = b[i] + a[i] h[i - 1]."""
+        h, before = np.empty_like(b), 0
+        for i in range(b.shape[dim]):
+            at = (slice(None),) * dim + (i,)
+            h[at] = before = b[at] + a[at] * before
+        return h
+
     def samples(r):
         yield (r(5), r(5)), {"dim": 0}
         yield (r(2, 3, 4), r(2, 3, 4)), {"dim": 1}
@@ -111,6 +119,9 @@ class cumsum(Along, linear="x", in_place=True, opmath="x"):
         g = cast_to(g, x_aval.dtype)
         return flip(cumsum(flip(g, dim), dim), dim) if g.ndim else g
 
+    def oracle(np, x, dim, dtype):
+        return np.cumsum(x, axis=dim)
+
     samples = _samples
     errors = _dim_errors
 
@@ -139,6 +150,9 @@ class cumprod(Along, in_place=True, opmath="x", snapshots="out"):
 
     def jvp_x(t, x, out, dim):
         return linear_recurrence(delayed(out, dim, 1) * t, cast_to(x, out.dtype), dim=dim)
+
+    def oracle(np, x, dim, dtype):
+        return np.cumprod(x, axis=dim)
 
     samples = _samples
     errors = _dim_errors
@@ -171,6 +185,9 @@ class logcumsumexp(Rowwise, opmath="x"):
     def jvp_x(t, x, dim):
         weight, decay = _weights(x, dim)
         return linear_recurrence(weight * t, decay, dim=dim)
+
+    def oracle(np, x, dim):
+        return np.logaddexp.accumulate(x, axis=dim)
 
     def samples(r):
         yield from _samples(r)
@@ -370,6 +387,9 @@ class diff(Composite):
             x = _differences(x, at)
         return x
 
+    def oracle(np, x, prepend, append, n, dim):
+        return np.diff(np.concatenate([p for p in (prepend, x, append) if p is not None], axis=dim), n, dim)
+
     def samples(r):
         yield (r(5), None, None), {}
         yield (r(3, 5), None, None), {"n": 2, "dim": 0}
@@ -405,6 +425,11 @@ class gradient(Composite):
         if len(spacing) != len(dims):
             raise ValueError(f"gradient: {len(spacing)} spacings for {len(dims)} dimensions")
         return tuple(_slopes(x, at, h, edge_order) for at, h in zip(dims, spacing, strict=True))
+
+    def oracle(np, x, spacing, dim, edge_order):
+        spacing = spacing if isinstance(spacing, list) else [1 if spacing is None else spacing] * x.ndim
+        out = np.gradient(x, *[np.asarray(s, float) for s in spacing], axis=dim, edge_order=edge_order)
+        return out if isinstance(out, (tuple, list)) else [out]
 
     def samples(r):
         yield (r(5),), {"spacing": 0.5}

@@ -128,6 +128,9 @@ class group_order(Along, differentiable=False):
         canonical_dim("group_order", dim, index.ndim)
         return Aval(index.shape, dtypes.int64)
 
+    def oracle(np, index, dim):
+        return np.argsort(index, axis=dim, kind="stable")
+
     def samples(r):
         yield (r.ints(3, (2, 6)),), {"dim": 1}
 
@@ -464,6 +467,12 @@ class put(Composite, in_place=True):
         row, index, source = (reshape(a, (-1,)) for a in (x, index, source))
         out = put_or_add(row, source, [index], (T,), accumulate)
         return reshape(out, x.shape)
+
+    def oracle(np, x, index, source, accumulate):
+        out = x.copy()
+        for i, value in zip(index.ravel(), source.ravel(), strict=True):
+            out.flat[i] = value + out.flat[i] * accumulate
+        return out
 
     def samples(r):
         yield (r(3, 4), as_tensor([[11, 0], [-2, 5]]), r(4)), {}

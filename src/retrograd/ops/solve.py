@@ -52,6 +52,9 @@ class solve_factors(Stacked, differentiable=False):
         check_square("linalg.solve", A)
         return Aval(A.shape, A.dtype), Aval(A.shape[:-1], dtypes.int32)
 
+    def oracle(np, A):
+        return A, np.full(A.shape[:-1], -1)
+
     def samples(r):
         yield (r(2, 3, 3),), {}
 
@@ -119,6 +122,9 @@ class solved(Definition, snapshots="operands"):
 
     def constrain(A, B, LU):
         return A, B, solve_factors(A)[0]
+
+    def oracle(np, A, B, LU, swaps, transposed):
+        return np.linalg.inv(np.swapaxes(A, -1, -2) if transposed else A) @ B
 
     def samples(r):
         for transposed in (False, True):
@@ -230,6 +236,9 @@ class checked_info(Stacked, differentiable=False, impure=True, cores=(0,)):
         return info.copy()
 
     def shape(info, *, message):
+        return info
+
+    def oracle(np, info, message):
         return info
 
     def samples(r):
@@ -465,6 +474,9 @@ class linalg_tensorsolve(Composite):
         if numel(B.shape) != numel(shape) or numel(A.shape[: B.ndim]) != numel(shape):
             raise ValueError(f"linalg.tensorsolve: shapes {A.shape} and {B.shape} do not fit: B.shape + X.shape")
         return reshape(linalg_solve(reshape(A, (numel(shape), numel(shape))), reshape(B, (numel(shape),))), shape)
+
+    def oracle(np, A, B, dims):
+        return np.linalg.tensorsolve(A, B, dims)
 
     def samples(r):
         yield (reshape(dominant(r, 6), (2, 3, 6)), r(2, 3)), {}

@@ -25,10 +25,12 @@ def special(schema, impl, doc, **rules):
 erfc = pointwise("erfc(Tensor x) -> Tensor", xp.erfc,
     "The complementary error function 1 - erf(x), accurate where erf(x) is near 1.",
     vjp=lambda g, x: g * (-2 / math.sqrt(math.pi) * exp(-x * x)),
-    promotion="float", opmath="x", aliases="special.erfc")  # fmt: skip
+    promotion="float", opmath="x", aliases="special.erfc",
+    oracle=lambda np, x: np.vectorize(math.erfc, otypes=[float])(x))  # fmt: skip
 erfcx = special("special.erfcx(Tensor x) -> Tensor", xp.erfcx,
     "The scaled complementary error function exp(x^2) erfc(x), which decays like 1 / x.",
-    vjp=lambda g, x, out: g * (2 * x * out - 2 / math.sqrt(math.pi)))  # fmt: skip
+    vjp=lambda g, x, out: g * (2 * x * out - 2 / math.sqrt(math.pi)),
+    oracle=lambda np, x: np.vectorize(lambda x: math.exp(x * x) * math.erfc(x), otypes=[float])(x))  # fmt: skip
 erfinv = special("erfinv(Tensor x) -> Tensor", xp.erfinv,
     "The inverse of `erf` on (-1, 1); infinite at the ends, NaN outside.",
     vjp=lambda g, out: g * (math.sqrt(math.pi) / 2 * exp(out * out)), aliases="special.erfinv", snapshots="out",
@@ -69,6 +71,9 @@ class xlogy(Special, aliases="special.xlogy"):
     def vjp_b(g, a, b):
         return g * (a / b)
 
+    def oracle(np, a, b):
+        return a * np.log(b)
+
     def samples(r):
         yield (r(4, 1), r(3, within=POSITIVE)), {}
         yield (2.5, r(3, within=POSITIVE)), {}
@@ -90,6 +95,9 @@ class xlog1py(Special):
     def vjp_b(g, a, b):
         return g * (a / (b + 1))
 
+    def oracle(np, a, b):
+        return a * np.log(1 + b)
+
     def samples(r):
         yield (r(4, 1), r(3, within=(-0.5, 2.0))), {}
         yield (2.5, r(3, within=(-0.5, 2.0))), {}
@@ -97,7 +105,7 @@ class xlog1py(Special):
 
 entr = special("special.entr(Tensor x) -> Tensor", xp.entr,
     "The elementwise entropy -x log(x); 0 at 0, -inf for negative x.",
-    vjp=lambda g, x: g * (-log(x) - 1), domain=POSITIVE)  # fmt: skip
+    vjp=lambda g, x: g * (-log(x) - 1), domain=POSITIVE, oracle=lambda np, x: -x * np.log(x))  # fmt: skip
 
 
 @op("special.rel_entr(Tensor a, Tensor b) -> Tensor")
@@ -106,6 +114,9 @@ class rel_entr(Composite):
 
     def compose(a, b):
         return where(logical_and(a >= 0, b >= 0), xlogy(a, a) - xlogy(a, b), math.inf)
+
+    def oracle(np, a, b):
+        return a * np.log(a / b)
 
     def samples(r):
         yield (r(4, 1, within=POSITIVE), r(3, within=POSITIVE)), {}
@@ -117,6 +128,9 @@ class special_kl_div(Composite):
 
     def compose(a, b):
         return rel_entr(a, b) - a + b
+
+    def oracle(np, a, b):
+        return a * np.log(a / b) - a + b
 
     def samples(r):
         yield (r(4, 1, within=POSITIVE), r(3, within=POSITIVE)), {}
@@ -170,6 +184,9 @@ class sinc(Pointwise, promotion="float", aliases="special.sinc", opmath="x"):
 
     def vjp_x(g, x):
         return g * sinc_derivative(x, order=1)
+
+    def oracle(np, x):
+        return np.sin(math.pi * x) / (math.pi * x)
 
     def samples(r):
         yield (r(3, 2),), {}

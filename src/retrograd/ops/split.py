@@ -45,6 +45,8 @@ class split_views(Definition, linear="x", moves=True):
     def batch(batched, n, x, *, sizes, dim):
         return split_views(x, sizes=sizes, dim=shift_dims("split", dim, x.ndim - 1))
 
+    exempt = {"views writes complex": "`split` and its like make views of its results"}
+
     def samples(r):
         yield (r(2, 5),), {"sizes": (1, 4), "dim": 1}
         yield (r(3, 2),), {"sizes": None, "dim": 0}
@@ -261,6 +263,9 @@ class hsplit(Composite, part_views=True):
     def compose(x, *, indices_or_sections):
         return _equal_sections("hsplit", x, indices_or_sections, min(x.ndim - 1, 1), 1)
 
+    def oracle(np, x, indices_or_sections):
+        return np.hsplit(x, indices_or_sections)
+
     def samples(r):
         yield (r(2, 4),), {"indices_or_sections": 2}
         yield (r(4),), {"indices_or_sections": (1, 2)}
@@ -276,6 +281,9 @@ class vsplit(Composite, part_views=True):
     def compose(x, *, indices_or_sections):
         return _equal_sections("vsplit", x, indices_or_sections, 0, 2)
 
+    def oracle(np, x, indices_or_sections):
+        return np.vsplit(x, indices_or_sections)
+
     def samples(r):
         yield (r(4, 2),), {"indices_or_sections": 2}
 
@@ -289,6 +297,9 @@ class dsplit(Composite, part_views=True):
 
     def compose(x, *, indices_or_sections):
         return _equal_sections("dsplit", x, indices_or_sections, 2, 3)
+
+    def oracle(np, x, indices_or_sections):
+        return np.dsplit(x, indices_or_sections)
 
     def samples(r):
         yield (r(2, 1, 4),), {"indices_or_sections": (3,)}
@@ -306,6 +317,9 @@ class unbind(Composite, several_views=True):
         specs = [{"spec": (*(slice(None),) * at, i)} for i in range(x.shape[at])]
         return _together(x, None, at, [(basic_slice, spec) for spec in specs])
 
+    def oracle(np, x, dim):
+        return list(np.moveaxis(x, dim, 0))
+
     def samples(r):
         yield (r(3, 2),), {}
         yield (r(3, 2),), {"dim": -1}
@@ -317,6 +331,9 @@ class narrow_copy(Composite):
 
     def compose(x, *, dim, start, length):
         return registry["row_major"](narrow(x, dim, start, length))
+
+    def oracle(np, x, dim, start, length):
+        return np.take(x, range(start, start + length), axis=dim)
 
     def samples(r):
         yield (r(2, 5),), {"dim": 1, "start": 1, "length": 3}

@@ -71,6 +71,9 @@ class within(Definition, moves=True):
 
     jvp_x = vjp_x
 
+    def oracle(np, x, what, low, high):
+        return np.array(x)
+
     def samples(r):
         yield (r(3, within=(0.05, 0.95)),), {"what": "parts", "low": 0, "high": 1}
 
@@ -260,6 +263,9 @@ class order_statistics(Definition, snapshots="x"):
     def batch(batched, n, x, ranks, *, dim):
         return _ranked(order_statistics, sorted_values, batched, n, x, ranks, dim)
 
+    def oracle(np, x, ranks, dim):
+        return np.take(np.sort(x, axis=dim), ranks, axis=dim)
+
     def samples(r):
         yield (r(3, 5), as_tensor([0, 3])), {"dim": 1}
         yield (r(12), as_tensor([9, 0, 8, 1, 7, 2, 6, 3, 5])), {"dim": 0}
@@ -281,6 +287,9 @@ class ranked_places(Definition, differentiable=False):
 
     def batch(batched, n, x, ranks, *, dim):
         return _ranked(ranked_places, argsort, batched, n, x, ranks, dim)
+
+    def oracle(np, x, ranks, dim):
+        return np.take(np.argsort(x, axis=dim), ranks, axis=dim)
 
     def samples(r):
         yield (r(3, 5), as_tensor([0, 3])), {"dim": 1}
@@ -431,6 +440,9 @@ class cov(Composite, opmath="x fweights aweights"):
     def compose(x, fweights, aweights, *, correction):
         return _covariances("cov", x, fweights, aweights, correction)
 
+    def oracle(np, x, fweights, aweights, correction):
+        return np.cov(x, ddof=correction, fweights=fweights, aweights=aweights)
+
     def samples(r):
         yield (r(3, 5), None, None), {}
         yield (r(5), None, None), {"correction": 0}
@@ -505,6 +517,8 @@ class corrcoef(Composite, opmath="x"):
             return _divided(c, real_part(c))
         deviation = sqrt(real_part(diagonal(c)))
         return _divided(_divided(c, unsqueeze(deviation, 1)), deviation)
+
+    oracle = "numpy.corrcoef"
 
     def samples(r):
         yield (r(3, 5),), {}

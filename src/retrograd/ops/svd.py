@@ -39,6 +39,9 @@ class svd_factors(Stacked, differentiable=False):
         U, Vh = ((m, m), (n, n)) if full_matrices else ((m, k), (k, n))
         return Aval((*lead, *U), A.dtype), Aval((*lead, k), dtypes.real_of(A.dtype)), Aval((*lead, *Vh), A.dtype)
 
+    def oracle(np, A, full_matrices):
+        return np.linalg.svd(A, full_matrices)
+
     def samples(r):
         yield (r(2, 4, 3),), {"full_matrices": True}
         yield (r(2, 3),), {"full_matrices": False}
@@ -56,6 +59,9 @@ class singular_values_alone(Stacked, differentiable=False, row_major=True):
 
     def shape(A):
         return svd_factors.definition.shape(A, full_matrices=False)[1]
+
+    def oracle(np, A):
+        return np.linalg.svd(A)[1]
 
     def samples(r):
         yield (r(2, 4, 3),), {}
@@ -97,6 +103,9 @@ class svd_values(OfSVD):
         U, Vh = _thin(A, U, S, Vh)
         return real_part(sum_over(conjugate(U) * matmul(t, adjoint(Vh)), -2))
 
+    def oracle(np, A, U, S, Vh):
+        return np.linalg.svd(A)[1]
+
 
 @op("svd_vectors(Tensor A, Tensor U, Tensor S, Tensor Vh) -> (Tensor U, Tensor Vh)")
 class svd_vectors(OfSVD):
@@ -134,6 +143,9 @@ class svd_vectors(OfSVD):
     def observe(U, Vh):
         k = min(U.shape[-1], Vh.shape[-2])
         return (weighted(first_columns(U, k), first_rows(Vh, k)),)
+
+    def oracle(np, A, U, S, Vh):
+        return np.linalg.svd(A, U.shape[-1] != S.shape[-1] or Vh.shape[-2] != S.shape[-1])[::2]
 
 
 def _thin(A, U, S, Vh):
@@ -229,6 +241,9 @@ class linalg_svd(Composite):
         return SVD(U, svd_values(A, *factors), Vh)
 
     observe = _observed
+
+    def oracle(np, A, full_matrices=True, driver=None):
+        return np.linalg.svd(A, full_matrices)
 
     def samples(r):
         yield (r(3, 3),), {}

@@ -53,6 +53,9 @@ class reshape(View, linear="x"):
     def stacked(whole, *, shape):
         return (("reshape", {"shape": (whole[0], *inferred_shape("reshape", whole[1:], shape))}),)
 
+    def oracle(np, x, shape):
+        return np.reshape(x, shape)
+
     def samples(r):
         yield (r(2, 6),), {"shape": (3, 4)}
         yield (r(2, 6),), {"shape": (-1,)}
@@ -76,6 +79,11 @@ class view(Composite):
                 f"shown in shape {out.shape}. Use .reshape(...) instead."
             )
         return out
+
+    exempt = {"strides": "as in PyTorch, memory that can't be shown in the shape is refused; reshape copies"}
+
+    def oracle(np, x, shape):
+        return np.reshape(x, shape)
 
     def samples(r):
         yield (r(2, 6),), {"shape": (3, -1)}
@@ -106,6 +114,9 @@ class expand(View, linear="x"):
         lifted = (n, *(1,) * (len(new) - len(old)), *old)
         return (("reshape", {"shape": lifted}), ("expand", {"shape": (n, *new)}))
 
+    def oracle(np, x, shape):
+        return np.broadcast_to(x, [x.shape[i - len(shape)] if s == -1 else s for i, s in enumerate(shape)])
+
     def samples(r):
         yield (r(3, 1),), {"shape": (2, 3, 4)}
         yield (r(3, 1),), {"shape": (-1, 2)}
@@ -135,6 +146,9 @@ class broadcast_to(Composite):
 
     def compose(x, *, shape):
         return expand(x, shape)
+
+    def oracle(np, x, shape):
+        return np.broadcast_to(x, shape)
 
     def samples(r):
         yield (r(3, 1),), {"shape": (3, 2)}
@@ -184,6 +198,9 @@ class unsqueeze(View, linear="x"):
     def stacked(whole, *, dim):
         return (("reshape", {"shape": (whole[0], *unsqueezed_shape(whole[1:], dim))}),)
 
+    def oracle(np, x, dim):
+        return np.expand_dims(x, dim)
+
     def samples(r):
         yield (r(2, 3),), {"dim": 1}
         yield (r(2, 3),), {"dim": -1}
@@ -210,6 +227,9 @@ class flatten(Composite):
         size = -1 if any(isinstance(s, SymbolicSize) for s in merged) else numel(merged)
         return reshape(x, (*x.shape[:first], size, *x.shape[last + 1 :]))
 
+    def oracle(np, x, start_dim, end_dim):
+        return x.reshape(*x.shape[:start_dim], -1, *x.shape[x.ndim + end_dim + 1 :])
+
     def samples(r):
         yield (r(2, 3, 4),), {}
         yield (r(2, 3, 4),), {"start_dim": 1}
@@ -223,6 +243,9 @@ class unflatten(Composite):
         at = canonical_dim("unflatten", dim, x.ndim)
         sizes = inferred_shape("unflatten", (x.shape[at],), sizes)
         return reshape(x, (*x.shape[:at], *sizes, *x.shape[at + 1 :]))
+
+    def oracle(np, x, dim, sizes):
+        return x.reshape(*x.shape[:dim], *sizes, *x.shape[dim + 1 :])
 
     def samples(r):
         yield (r(2, 6),), {"dim": 1, "sizes": (3, -1)}
@@ -251,6 +274,9 @@ class permute(View, linear="x"):
     def stacked(whole, *, dims):
         order = permutation("permute", dims, len(whole) - 1)
         return (("permute", {"dims": (0, *[d + 1 for d in order])}),)
+
+    def oracle(np, x, dims):
+        return np.transpose(x, dims)
 
     def samples(r):
         yield (r(2, 3, 4),), {"dims": (2, 0, 1)}
@@ -288,6 +314,9 @@ class transpose(View, linear="x", aliases="swapdims"):
         dim0, dim1 = shift_dims("transpose", (dim0, dim1), len(whole) - 1)
         return (("transpose", {"dim0": dim0, "dim1": dim1}),) if len(whole) > 1 else ()
 
+    def oracle(np, x, dim0, dim1):
+        return np.swapaxes(x, dim0, dim1)
+
     def samples(r):
         yield (r(2, 3, 4),), {"dim0": 0, "dim1": -1}
         yield (r(2, 3),), {"dim0": 1, "dim1": 0}
@@ -304,6 +333,9 @@ class movedim(Composite, aliases="moveaxis"):
         rest = iter(i for i in range(x.ndim) if i not in source)
         places = dict(zip(destination, source, strict=True))
         return permute(x, tuple(places[i] if i in places else next(rest) for i in range(x.ndim)))
+
+    def oracle(np, x, source, destination):
+        return np.moveaxis(x, source, destination)
 
     def samples(r):
         yield (r(2, 3, 4),), {"source": 0, "destination": -1}
@@ -323,6 +355,9 @@ class flip(Along, linear="x", dims="dims", moves=True):
 
     def vjp_x(g, dims):
         return flip(g, dims)
+
+    def oracle(np, x, dims):
+        return np.flip(x, dims)
 
     def samples(r):
         yield (r(2, 3, 4),), {"dims": (0, -1)}
@@ -354,6 +389,9 @@ class roll(Definition, linear="x", moves=True, row_major=True):
             return reshape(roll(reshape(x, (n, numel(x.shape[1:]))), shifts, 1), x.shape)
         return roll(x, shifts, shift_dims("roll", dim, x.ndim - 1))
 
+    def oracle(np, x, shifts, dim):
+        return np.roll(x, shifts, dim)
+
     def samples(r):
         yield (r(2, 3),), {"shifts": 1}
         yield (r(2, 3),), {"shifts": -2, "dim": 1}
@@ -382,6 +420,9 @@ class tril(Stacked, linear="x", in_place=True, moves=True, row_major=True):
     def vjp_x(g, diagonal):
         return tril(g, diagonal)
 
+    def oracle(np, x, diagonal):
+        return np.tril(x, diagonal)
+
     def samples(r):
         yield (r(3, 4),), {}
         yield (r(2, 3, 3),), {"diagonal": -1}
@@ -402,6 +443,9 @@ class triu(Stacked, linear="x", in_place=True, moves=True, row_major=True):
 
     def vjp_x(g, diagonal):
         return triu(g, diagonal)
+
+    def oracle(np, x, diagonal):
+        return np.triu(x, diagonal)
 
     def samples(r):
         yield (r(3, 4),), {}
@@ -461,6 +505,10 @@ class cat(Definition, linear="tensors,", aliases="concat concatenate", moves=Tru
         out = cat(joined, dim=shift_dims("cat", dim, max(t.ndim for t in joined) - 1))
         return cast_to(out, dtypes.result_type(*tensors))
 
+    def oracle(np, *tensors, dim):
+        """Concatenate; operands of shape (0,) are skipped."""
+        return np.concatenate([t for t in tensors if t.shape != (0,)], axis=dim)
+
     def samples(r):
         yield (r(2, 3), r(2, 1)), {"dim": -1}
         yield (r(2, 3), r(1, 3), r(2, 3)), {}
@@ -496,6 +544,9 @@ class stack(Composite):
             raise ValueError(f"stack: shapes must agree, got {', '.join(str(t.shape) for t in tensors)}")
         return cat([unsqueeze(t, dim) for t in tensors], dim=dim)
 
+    def oracle(np, *tensors, dim):
+        return np.stack(tensors, axis=dim)
+
     def samples(r):
         yield (r(2, 3), r(2, 3)), {"dim": 1}
         yield (r(2), r(2), r(2)), {"dim": -1}
@@ -523,6 +574,9 @@ class narrow(View, linear="x"):
     def stacked(whole, *, dim, start, length):
         dim = shift_dims("narrow", dim, len(whole) - 1)
         return (("narrow", {"dim": dim, "start": start, "length": length}),)
+
+    def oracle(np, x, dim, start, length):
+        return np.take(x, range(start, start + length), axis=dim)
 
     def samples(r):
         yield (r(2, 5),), {"dim": 1, "start": 1, "length": 3}
@@ -555,6 +609,8 @@ class broadcast_tensors(Composite):
     def compose(*tensors):
         shape = broadcast_shapes("broadcast_tensors", [t.shape for t in tensors])
         return tuple(t if t.shape == shape else expand(t, shape) for t in tensors)
+
+    oracle = "numpy.broadcast_arrays"
 
     def samples(r):
         yield (r(3, 1), r(2)), {}

@@ -13,7 +13,7 @@ from retrograd.testing.calculus import difference, pull, push, run, seeded
 from retrograd.testing.closeness import assert_close
 from retrograd.testing.laws import LAWS
 from retrograd.testing.opcheck import OpCheckError, opcheck
-from retrograd.testing.sampler import Sampler, errors_of, samples_of
+from retrograd.testing.sampler import Sampler, errors_of, exemptions_of, samples_of
 
 __all__ = [
     "LAWS",
@@ -22,6 +22,7 @@ __all__ = [
     "assert_close",
     "difference",
     "errors_of",
+    "exemptions_of",
     "opcheck",
     "pull",
     "push",

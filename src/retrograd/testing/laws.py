@@ -33,6 +33,7 @@ from retrograd.testing.calculus import (
 )
 from retrograd.testing.closeness import assert_close
 from retrograd.testing.nested_law import law_nested
+from retrograd.testing.oracle_law import law_oracle
 from retrograd.testing.writes_law import law_views, law_writes
 
 
@@ -459,4 +460,4 @@ def law_integers(op: Op, args: tuple, params: dict) -> None:
 
 
 LAWS = {name[4:]: law for name, law in list(globals().items()) if name.startswith("law_")}
-LAWS |= {"nested": law_nested, "views": law_views, "writes": law_writes}
+LAWS |= {"nested": law_nested, "oracle": law_oracle, "views": law_views, "writes": law_writes}

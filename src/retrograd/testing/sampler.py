@@ -55,6 +55,11 @@ def samples_of(op: Op) -> Iterator[Sample]:
         yield op.schema.bind((), {**op.schema.group(args), **params})
 
 
+def exemptions_of(op: Op) -> dict[str, str]:
+    """Return the laws that are not checked for an operator, and why."""
+    return {law: why for laws, why in op.definition.exempt.items() for law in laws.split()}
+
+
 def errors_of(op: Op) -> list[tuple]:
     """Return the calls that must fail, as `(inputs, params, exception, pattern)`."""
     source = getattr(op.definition, "errors", None)

@@ -72,7 +72,6 @@ ORACLES = {
     "special.scaled_modified_bessel_k0": lambda x: np.exp(x) * modified_second(0, x),
     "special.scaled_modified_bessel_k1": lambda x: np.exp(x) * modified_second(1, x),
     "special.spherical_jn": spherical,
-    "special.spherical_bessel_j0": lambda x: np.sin(x) / x,
     "special.airy_ai": airy,
     "airy_ai_slope": lambda x: airy(x, 1),
 }

@@ -18,27 +18,9 @@ def cholesky(A, upper=False, check=True, check_errors=False):
     return h(L) if upper else L
 
 
-def minor(A):
-    out = np.zeros(A.shape[:-2])
-    for place in np.ndindex(out.shape):
-        signs = [np.linalg.det(A[place][:k, :k]) > 0 for k in range(1, A.shape[-1] + 1)]
-        out[place] = 0 if all(signs) else signs.index(False) + 1
-    return out
-
-
 def qr(A, mode="reduced"):
     Q, R = np.linalg.qr(A, mode if mode != "r" else "reduced")
     return (np.zeros(0) if mode == "r" else Q), R
-
-
-def householder(A, tau):
-    """Multiply all reflections from the left."""
-    m, n = A.shape[-2:]
-    Q = np.eye(m)
-    for i in range(tau.shape[-1]):
-        v = np.where(np.arange(m) > i, A[..., :, i], np.arange(m) == i)
-        Q = Q @ (np.eye(m) - tau[..., i, None, None] * v[..., :, None] * v[..., None, :])
-    return Q[..., :n]
 
 
 def permutation(pivots, m):
@@ -67,10 +49,6 @@ def lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots):
     return (P, *(unpacked(LU_data) if unpack_data else (np.zeros(0), np.zeros(0))))
 
 
-def svd(A, full_matrices=True, driver=None):
-    return np.linalg.svd(A, full_matrices)
-
-
 def older_svd(x, some, compute_uv):
     U, S, Vh = np.linalg.svd(x, not some)
     return U, S, h(Vh)
@@ -78,27 +56,12 @@ def older_svd(x, some, compute_uv):
 
 ORACLES = {
     "cholesky_factor": cholesky,
-    "cholesky_info": minor,
-    "eig_factors": np.linalg.eig,
-    "eig_values": lambda A, values, vectors: np.linalg.eigvals(A),
-    "eig_vectors": lambda A, values, vectors: np.linalg.eig(A)[1],
-    "eigenvalues_general": np.linalg.eigvals,
-    "eigenvalues_hermitian": lambda A, UPLO: np.linalg.eigh(A)[0],
-    "eigh_factors": lambda A, UPLO: np.linalg.eigh(A),
-    "eigh_values": lambda A, values, vectors: np.linalg.eigvalsh(A),
-    "eigh_vectors": lambda A, values, vectors: np.linalg.eigh(A)[1],
     "linalg.cholesky": cholesky,
     "linalg.cholesky_ex": lambda A, upper, check_errors: (cholesky(A, upper), np.zeros(A.shape[:-2])),
-    "linalg.eig": np.linalg.eig,
-    "linalg.eigh": lambda A, UPLO: np.linalg.eigh(A, UPLO),
-    "linalg.eigvals": np.linalg.eigvals,
-    "linalg.eigvalsh": lambda A, UPLO: np.linalg.eigh(A)[0],
-    "linalg.householder_product": householder,
     "linalg.lu": lu,
     "linalg.lu_factor": lambda A, pivot: lu_factor_ex(A, pivot)[:2],
     "linalg.lu_factor_ex": lu_factor_ex,
     "linalg.qr": qr,
-    "linalg.svd": svd,
     "linalg.svdvals": lambda A, driver: np.sqrt(
         np.linalg.eigvalsh(A @ h(A) if A.shape[-2] <= A.shape[-1] else h(A) @ A)
     )[..., ::-1],
@@ -106,9 +69,5 @@ ORACLES = {
     "lu_unpack": lu_unpack,
     "qr": lambda x, some: qr(x, "reduced" if some else "complete"),
     "qr_factors": qr,
-    "singular_values_alone": lambda A: np.linalg.svd(A)[1],
     "svd": older_svd,
-    "svd_factors": lambda A, full_matrices: np.linalg.svd(A, full_matrices),
-    "svd_values": lambda A, U, S, Vh: np.linalg.svd(A)[1],
-    "svd_vectors": lambda A, U, S, Vh: np.linalg.svd(A, U.shape[-1] != S.shape[-1] or Vh.shape[-2] != S.shape[-1])[::2],
 }

@@ -18,5 +18,3 @@ ORACLES = {
     "pdist": lambda x, p: np.array([size(a - b, p) for i, a in enumerate(x) for b in x[i + 1 :]]),
     "pairwise_distance": lambda x1, x2, p, eps, keepdim: size(x1 - x2 + eps, p)[(..., *[None] * keepdim)],
 }
-
-EXEMPT = {("row_distances", "nested"): "it takes matrices; `cdist` takes the rows of a nested tensor one by one"}

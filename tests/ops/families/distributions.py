@@ -27,24 +27,5 @@ ORACLES = {
     "_standard_gamma_grad": lambda alpha, sample: -cdf_slopes(alpha, sample, 1),
 }
 
-WITHOUT = dict.fromkeys(
-    [
-        "binomial",
-        "multinomial",
-        "poisson",
-        "sample_beta",
-        "sample_chi2",
-        "sample_dirichlet",
-        "sample_student_t",
-        "standard_gamma",
-    ],
-    "random: tests/ops/test_distributions.py",
-) | {"normal": "random: tests/ops/test_random.py"}
 
 DERIVATIVES = ("jvp", "vjp", "reverse_over_reverse", "forward_over_reverse")
-EXEMPT = {
-    (name, law): "the derivative is of the draw at one place of the distribution: rejected proposals make it jump"
-    for name in ("standard_gamma", "sample_beta", "sample_chi2", "sample_dirichlet", "sample_student_t")
-    for law in (*DERIVATIVES, "no_dimensions")
-    if (name, law) != ("sample_dirichlet", "no_dimensions")
-}

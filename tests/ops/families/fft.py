@@ -75,6 +75,4 @@ ORACLES = {
     "full_dft": lambda x, dim, n, inverse, norm: back(x, (n,), (dim,), norm, inverse),
     **{f"fft.{name}": one(*way) for name, way in WAYS.items()},
     **{f"fft.{name}{many}": several(*way) for name, way in WAYS.items() for many in "2n"},
-    "fft.fftshift": lambda x, dim: np.fft.fftshift(x, dim),
-    "fft.ifftshift": lambda x, dim: np.fft.ifftshift(x, dim),
 }

@@ -49,12 +49,8 @@ def incomplete_beta(a, b, x):
 
 
 ORACLES = {
-    "lgamma": each(math.lgamma),
     "digamma": digamma,
     "polygamma": polygamma,
-    "special.gamma": each(math.gamma),
-    "special.rgamma": each(lambda x: 1 / math.gamma(x)),
-    "special.gammasgn": each(lambda x: math.copysign(1, math.gamma(x))),
     "mvlgamma": lambda x, p: scipy.special.multigammaln(x, p),
     "igamma": incomplete_gamma,
     "igammac": lambda a, x: 1 - incomplete_gamma(a, x),

@@ -5,12 +5,6 @@ from itertools import pairwise
 import numpy as np
 
 
-def counted(x, weights, minlength):
-    """Return the total weight of each integer."""
-    size = max(minlength, int(x.max()) + 1)
-    return np.array([sum((weights if weights is not None else np.ones(len(x)))[x == i]) for i in range(size)])
-
-
 def hist(x, edges, weight=None, density=False):
     """Return the count of each bin, the last one with its right edge."""
     x, weight = x.ravel(), np.ones(x.size) if weight is None else weight.ravel()
@@ -38,15 +32,8 @@ def boxes(x, weight, *edges, counts, spans, density):
 
 
 ORACLES = {
-    "bincount": counted,
     "count_into_bins": with_edges,
     "histc": lambda x, bins, min, max: hist(x, equal_bins(x, bins, min, max)),
     "histogram": lambda x, weight, bins, range, density: with_edges(x, None, weight, bins, *(range or (0, 0)), density),
     "count_into_boxes": boxes,
-}
-
-_UNKNOWN = "how many places there are depends on the values, so there is no shape rule"
-EXEMPT = {("bincount", law): _UNKNOWN for law in ("shape", "float32", "integers", "empty")} | {
-    ("histogram", law): "the edges move with the extremes, but without derivatives, as in PyTorch"
-    for law in ("jvp", "vjp", "no_dimensions")
 }

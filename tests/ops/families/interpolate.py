@@ -114,52 +114,12 @@ def grid_sample(x, grid, mode, padding_mode, align_corners):
     return out
 
 
-def affine_grid(theta, size, align_corners):
-    out = np.zeros((size[0], *size[2:], len(size) - 2))
-    for place in np.ndindex(*size[2:]):
-        row = [
-            0.0 if n == 1 else 2 * i / (n - 1) - 1 if align_corners else (2 * i + 1) / n - 1
-            for i, n in zip(place, size[2:], strict=True)
-        ]
-        out[:, *place] = theta @ np.array([*row[::-1], 1.0])
-    return out
-
-
-def pixel_shuffle(x, upscale_factor):
-    r = upscale_factor
-    *lead, c, h, w = x.shape
-    out = np.empty((*lead, c // r**2, h * r, w * r))
-    for k, i, j in np.ndindex(*out.shape[-3:]):
-        out[..., k, i, j] = x[..., k * r * r + (i % r) * r + j % r, i // r, j // r]
-    return out
-
-
-def pixel_unshuffle(x, downscale_factor):
-    r = downscale_factor
-    *lead, c, h, w = x.shape
-    out = np.empty((*lead, c * r**2, h // r, w // r))
-    for k, i, j in np.ndindex(*x.shape[-3:]):
-        out[..., k * r * r + (i % r) * r + j % r, i // r, j // r] = x[..., k, i, j]
-    return out
-
-
-def channel_shuffle(x, groups):
-    each = x.shape[1] // groups
-    return x[:, [group * each + i for i in range(each) for group in range(groups)]]
-
-
 ORACLES = {
-    "affine_grid": affine_grid,
-    "channel_shuffle": channel_shuffle,
     "grid_sample": grid_sample,
     "interpolate": interpolate,
-    "pixel_shuffle": pixel_shuffle,
-    "pixel_unshuffle": pixel_unshuffle,
     "resample": lambda x, dim, how: along(x, dim, matrix(*how)),
     "resample_back": lambda x, dim, how: along(x, dim, matrix(*how).T),
     "upsample": upsampled,
     "upsample_bilinear": lambda x, size, scale_factor: upsampled(x, size, scale_factor, "bilinear", True),
     "upsample_nearest": lambda x, size, scale_factor: upsampled(x, size, scale_factor, "nearest", None),
 }
-
-EXEMPT = {("affine_grid", "nested"): "the size that it is given says how many examples there are"}

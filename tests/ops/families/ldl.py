@@ -3,7 +3,8 @@
 import numpy as np
 from scipy.linalg import lapack
 
-from .decompose import householder
+from retrograd.core import registry
+from retrograd.testing.oracle_law import oracle_of
 
 
 def each(function):
@@ -53,18 +54,12 @@ def ormqr(x, tau, other, left, transpose):
     m = x.shape[-2]
     wide = np.zeros((*x.shape[:-2], m, m))
     wide[..., : tau.shape[-1]] = x[..., : tau.shape[-1]]
-    Q = householder(wide, tau)
+    Q = oracle_of(registry["linalg.householder_product"])(wide, tau)
     Q = np.swapaxes(Q, -1, -2) if transpose else Q
     return Q @ other if left else other @ Q
 
 
-def geqrf(x):
-    h, tau = np.linalg.qr(x, mode="raw")
-    return np.swapaxes(h, -1, -2), tau
-
-
 ORACLES = {
-    "geqrf": geqrf,
     "ldl_of": lambda A, LD, blocks, hermitian: factor(A)[0],
     "ldl_parts": factor,
     "ldl_swaps": swaps,

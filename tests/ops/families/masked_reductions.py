@@ -46,16 +46,6 @@ def softmax(x, mask, dim, dtype=None, sign=1):
     return weights / weights.sum(dim, keepdims=True)
 
 
-def normalize(x, mask, ord, dim, eps, dtype):
-    x = x if mask is None else x * mask
-    return x / np.maximum(np.linalg.norm(x, ord, dim, keepdims=True), eps)
-
-
-def logaddexp(x, y, input_mask, other_mask, dtype):
-    x, y = (a if m is None else np.where(m, a, -np.inf) for a, m in ((x, input_mask), (y, other_mask)))
-    return np.logaddexp(x, y)
-
-
 ORACLES = {
     "masked.sum": over(np.sum, 0),
     "masked.prod": over(np.prod, 1),
@@ -74,6 +64,4 @@ ORACLES = {
     "masked.softmax": softmax,
     "masked.log_softmax": lambda x, mask, dim, dtype: np.log(softmax(x, mask, dim)),
     "masked.softmin": lambda x, mask, dim, dtype: softmax(x, mask, dim, sign=-1),
-    "masked.normalize": normalize,
-    "masked.logaddexp": logaddexp,
 }

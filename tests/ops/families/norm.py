@@ -26,10 +26,6 @@ def matrix_norm(A, ord, dim=(-2, -1), keepdim=False, dtype=None):
     return np.expand_dims(out, tuple(d % A.ndim for d in dim)) if keepdim else out
 
 
-def norm(A, ord=None, dim=None, keepdim=False, dtype=None):
-    return np.linalg.norm(A, ord, dim[0] if dim is not None and len(dim) == 1 else dim, keepdim)
-
-
 def older_norm(x, p, dim, keepdim, dtype):
     if p == "nuc":
         return matrix_norm(x, "nuc", (0, 1))
@@ -46,20 +42,10 @@ def norm_except_dim(v, pow, dim):
     return vector_norm(v, pow) if dim == -1 else vector_norm(v, pow, tuple(d for d in range(v.ndim) if d != dim), True)
 
 
-def rank(A, tol, atol, rtol, hermitian):
-    values = np.linalg.svd(A)[1]
-    given = tol if tol is not None else atol
-    least = values.max(-1, keepdims=True) * (1e-14 if rtol is None else rtol)
-    return (values > (least if given is None else np.asarray(given)[..., None])).sum(-1)
-
-
 ORACLES = {
     "euclidean_norm": lambda x, dim, keepdim: vector_norm(x, 2, dim, keepdim),
     "frobenius_norm": lambda x, dim, keepdim: vector_norm(x, 2, dim, keepdim),
-    "linalg.cond": lambda A, p: np.linalg.cond(A, p),
     "linalg.matrix_norm": matrix_norm,
-    "linalg.matrix_rank": rank,
-    "linalg.norm": norm,
     "linalg.vector_norm": vector_norm,
     "norm": older_norm,
     "norm_except_dim": norm_except_dim,

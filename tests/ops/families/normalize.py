@@ -64,14 +64,6 @@ def rms_norm(x, weight, normalized_shape, eps):
     return x / np.sqrt((x * x).mean(axes, keepdims=True) + eps) * (1 if weight is None else weight)
 
 
-def local_response_norm(x, size, alpha, beta, k):
-    out = np.empty_like(x)
-    for c in range(x.shape[1]):
-        low, high = max(c - size // 2, 0), c + (size - 1) // 2 + 1
-        out[:, c] = x[:, c] / (k + alpha * (x[:, low:high] ** 2).sum(1) / size) ** beta
-    return out
-
-
 def norm_rows(x, weight, bias, eps, center):
     y = rms_norm(x, None, x.shape[-1:], eps) if not center else standardized(x, (-1,), eps)
     return y * by_rows(weight, x) + by_rows(bias, x)
@@ -100,10 +92,8 @@ ORACLES = {
     "norm_channels": norm_channels,
     "channel_dot": lambda x, y, a: (x * away(y, a)).sum((0, 2)),
     "channel_mix": channel_mix,
-    "affine": lambda x, weight, bias: x * weight + bias,
     "batch_norm": batch_norm,
     "instance_norm": instance_norm,
     "group_norm": group_norm,
     "rms_norm": rms_norm,
-    "local_response_norm": local_response_norm,
 }

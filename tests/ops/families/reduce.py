@@ -2,12 +2,9 @@
 
 import numpy as np
 
-from .basics import moments, reduction
+from .basics import moments
 
 ORACLES = {
-    "nansum": reduction(np.nansum),
-    "nanmean": reduction(np.nanmean),
-    "aminmax": lambda x, dim, keepdim: (x.min(axis=dim, keepdims=keepdim), x.max(axis=dim, keepdims=keepdim)),
     "std_mean": lambda x, dim, unbiased, keepdim, correction: (
         np.sqrt(moments(x, dim, keepdim, correction, unbiased)),
         x.mean(axis=None if isinstance(dim, bool) else dim, keepdims=keepdim),

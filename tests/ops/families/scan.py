@@ -3,15 +3,6 @@
 import numpy as np
 
 
-def recurrence(b, a, dim):
-    """Return h[i] = b[i] + a[i] h[i - 1]."""
-    h, before = np.empty_like(b), 0
-    for i in range(b.shape[dim]):
-        at = (slice(None),) * dim + (i,)
-        h[at] = before = b[at] + a[at] * before
-    return h
-
-
 def up_to(choose):
     """Return for each index the extreme so far and its last index, by a search over all of them."""
 
@@ -41,24 +32,10 @@ def integrals(y, x, dx, dim):
     return np.stack(parts, axis=dim)
 
 
-def slopes(x, spacing, dim, edge_order):
-    spacing = spacing if isinstance(spacing, list) else [1 if spacing is None else spacing] * x.ndim
-    out = np.gradient(x, *[np.asarray(s, float) for s in spacing], axis=dim, edge_order=edge_order)
-    return out if isinstance(out, (tuple, list)) else [out]
-
-
 ORACLES = {
-    "linear_recurrence": recurrence,
-    "cumsum": lambda x, dim, dtype: np.cumsum(x, axis=dim),
-    "cumprod": lambda x, dim, dtype: np.cumprod(x, axis=dim),
-    "logcumsumexp": lambda x, dim: np.logaddexp.accumulate(x, axis=dim),
     "running_extremes": lambda x, dim, largest: up_to(np.max if largest else np.min)(x, dim),
     "cummax": up_to(np.max),
     "cummin": up_to(np.min),
     "trapezoid": integral,
     "cumulative_trapezoid": integrals,
-    "diff": lambda x, prepend, append, n, dim: np.diff(
-        np.concatenate([p for p in (prepend, x, append) if p is not None], axis=dim), n, dim
-    ),
-    "gradient": slopes,
 }

@@ -90,30 +90,18 @@ def merged_rows(x, dim, index, source, reduce, include_self):
     return merged(x, dim, np.broadcast_to(index.reshape(shape), source.shape), source, reduce, include_self)
 
 
-def put(x, index, source, accumulate):
-    out = x.copy()
-    for i, value in zip(index.ravel(), source.ravel(), strict=True):
-        out.flat[i] = value + out.flat[i] * accumulate
-    return out
-
-
 def zeros_along(src, dim, size):
     return np.zeros([size if d == dim % src.ndim else s for d, s in enumerate(src.shape)])
 
 
 ORACLES = {
-    "take": lambda x, index: x.ravel()[index],
-    "index_select": lambda x, index, dim: np.take(x, index.ravel(), axis=dim) if x.ndim else x,
     "index_sum": lambda src, index, dim, size: added_rows(zeros_along(src, dim, size), dim, index, src),
     "gather": gathered,
-    "stacked_places": lambda index, size, dim: index + size * np.indices(index.shape)[dim],
-    "from_front": lambda index, size: index % size,
     "take_along_dim": taken_along,
     "scatter_set": lambda x, index, src, dim: merged(x, dim, index, src, None),
     "scatter_prod": lambda x, index, src, dim: merged(x, dim, index, src, "prod"),
     "scatter_max": lambda x, index, src, dim: merged(x, dim, index, src, "amax"),
     "scatter_min": lambda x, index, src, dim: merged(x, dim, index, src, "amin"),
-    "group_order": lambda index, dim: np.argsort(index, axis=dim, kind="stable"),
     "scatter": lambda x, index, src, dim, value, reduce: merged(x, dim, index, value if src is None else src, reduce),
     "scatter_add": lambda x, index, src, dim: merged(x, dim, index, src, "sum"),
     "scatter_reduce": lambda x, index, src, dim, reduce, include_self: merged(x, dim, index, src, reduce, include_self),
@@ -123,7 +111,4 @@ ORACLES = {
     "index_reduce": lambda x, index, source, dim, reduce, include_self: merged_rows(
         x, dim, index, source, reduce, include_self
     ),
-    "put": put,
-    "fill": lambda x, value: np.full(x.shape, value),
-    "constant_in": lambda value, x: value,
 }

@@ -20,10 +20,6 @@ def solve_ex(A, B, left, check_errors):
     return solve(A, B, left), np.zeros(A.shape[:-2])
 
 
-def solve_factors(A):
-    return A, np.full(A.shape[:-1], -1)
-
-
 def stacked(function):
     """Map a function of one matrix over a stack, for SciPy's functions."""
 
@@ -47,10 +43,6 @@ def lu_parts(A, pivot):
         lu[j + 1 :, j] /= lu[j, j]
         lu[j + 1 :, j + 1 :] -= np.outer(lu[j + 1 :, j], lu[j, j + 1 :])
     return lu, np.arange(steps), np.array(0)
-
-
-def solved(A, B, LU, swaps, transposed):
-    return np.linalg.inv(np.swapaxes(A, -1, -2) if transposed else A) @ B
 
 
 def triangle(A, upper, unit):
@@ -109,10 +101,6 @@ def lstsq(A, B, rcond, driver):
     return X[..., 0] if vector else X, residuals, none if driver == "gels" else rank, values
 
 
-def tensorsolve(A, B, dims):
-    return np.linalg.tensorsolve(A, B, dims)
-
-
 def det(A):
     """Return the determinant by expansion along the first row."""
     if A.shape[-1] == 1:
@@ -132,29 +120,14 @@ def cofactor(A):
     return out
 
 
-def matrix_exp(A):
-    term, total = np.eye(A.shape[-1]), np.eye(A.shape[-1])
-    for k in range(1, 60):
-        term = term @ A / k
-        total = total + term
-    return total
-
-
 ORACLES = {
     "cholesky_inverse": lambda L, upper: np.linalg.inv(gram(np.triu(L) if upper else np.tril(L), upper)),
-    "checked_info": lambda info, message: info,
     "cholesky_solve": lambda x, L, upper: np.linalg.inv(gram(np.triu(L) if upper else np.tril(L), upper)) @ x,
     "cofactor": cofactor,
-    "inverse_or_nan": lambda A: np.linalg.solve(A, np.eye(A.shape[-1])),
     "least_squares": least_squares,
     "linalg.det": det,
-    "linalg.inv": lambda A: np.linalg.solve(A, np.eye(A.shape[-1])),
-    "linalg.inv_ex": lambda A, check_errors: (np.linalg.solve(A, np.eye(A.shape[-1])), np.zeros(A.shape[:-2])),
     "linalg.lstsq": lstsq,
     "linalg.lu_solve": lu_solve,
-    "linalg.matrix_exp": matrix_exp,
-    "linalg.pinv": lambda A, rcond, atol, rtol, hermitian: np.linalg.pinv(A, 1e-15 if rtol is None else rtol),
-    "pseudo_inverse": lambda A, atol, rtol, hermitian: np.linalg.pinv(A),
     "linalg.slogdet": slogdet,
     "linalg.solve": solve,
     "linalg.solve_ex": solve_ex,
@@ -163,16 +136,10 @@ ORACLES = {
         solve_triangular(np.swapaxes(A, -1, -2) if transpose else A, b, upper != transpose, True, unitriangular),
         A,
     ),
-    "linalg.tensorinv": lambda A, ind: np.linalg.tensorinv(A, ind),
-    "linalg.tensorsolve": tensorsolve,
     "log_determinant": slogdet,
     "logdet": lambda A: np.log(det(A)),
     "lu_parts": lu_parts,
     "lu_solve": lambda x, LU_data, LU_pivots: np.linalg.inv(unfactored(LU_data, LU_pivots)) @ x,
-    "minimizer": lambda A, B, X: np.linalg.pinv(A) @ B,
     "order_of_rows": order_of_rows,
-    "pinverse": lambda x, rcond: np.linalg.pinv(x),
-    "solve_factors": solve_factors,
-    "solved": solved,
     "triangular": triangular,
 }

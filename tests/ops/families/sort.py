@@ -65,10 +65,6 @@ def distinct_places(x, consecutive=False):
     return first, inverse.reshape(-1), counts
 
 
-def distinct(x, sorted, return_inverse, return_counts, dim):
-    return np.unique(x, return_inverse=return_inverse, return_counts=return_counts, axis=dim)
-
-
 def distinct_neighbours(x, return_inverse, return_counts, dim):
     slices = x.ravel() if dim is None else np.moveaxis(x, dim, 0)
     starts, numbers, counts = runs(list(slices))
@@ -80,7 +76,6 @@ ORACLES = {
     "argsort": places,
     "sort": with_values(places),
     "sorted_values": lambda x, dim, descending: np.take_along_axis(x, places(x, dim, descending=descending), dim),
-    "msort": lambda x: np.sort(x, axis=0),
     "largest_places": lambda x, k, dim, largest: globals()["largest"](x, dim, k=k, largest=largest),
     "topk": with_values(largest),
     "rank_places": ranked,
@@ -88,21 +83,6 @@ ORACLES = {
     "insertion_places": before,
     "searchsorted": before,
     "bucketize": lambda x, boundaries, out_int32, right: before(boundaries, x, None, right),
-    "isin": lambda elements, test_elements, assume_unique, invert: np.vectorize(
-        lambda e: (e in np.ravel(test_elements).tolist()) != invert
-    )(elements),
-    "unique_values": lambda x, counted: (
-        np.array(sorted(set(x.tolist()))),
-        np.unique(x, return_counts=True)[1] if counted else np.empty(0),
-    ),
     "unique_places": distinct_places,
-    "unique": distinct,
     "unique_consecutive": distinct_neighbours,
-}
-
-_UNKNOWN = "how many different elements there are depends on the values, so there is no shape rule"
-EXEMPT = {
-    **{("unique_values", law): _UNKNOWN for law in ("shape", "float32", "integers", "empty", "vmap")},
-    **{("unique_places", law): _UNKNOWN for law in ("shape", "float32", "integers", "empty", "vmap")},
-    **{(name, "vmap"): "the size of the result depends on the values" for name in ("unique", "unique_consecutive")},
 }

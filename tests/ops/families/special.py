@@ -53,21 +53,13 @@ def logit(x, eps=None):
 
 
 ORACLES = {
-    "erfc": each(math.erfc),
-    "special.erfcx": each(lambda x: math.exp(x * x) * math.erfc(x)),
     "erfinv": each(lambda x: NormalDist().inv_cdf((x + 1) / 2) / math.sqrt(2)),
     "special.erfcinv": each(lambda x: -NormalDist().inv_cdf(x / 2) / math.sqrt(2)),
     "special.ndtr": each(NormalDist().cdf),
     "special.ndtri": each(NormalDist().inv_cdf),
     "special.log_ndtr": each(lambda x: math.log(NormalDist().cdf(x))),
-    "xlogy": lambda a, b: a * np.log(b),
-    "special.xlog1py": lambda a, b: a * np.log(1 + b),
-    "special.entr": lambda x: -x * np.log(x),
-    "special.rel_entr": lambda a, b: a * np.log(a / b),
-    "special.kl_div": lambda a, b: a * np.log(a / b) - a + b,
     "log_odds": logit,
     "logit": logit,
-    "sinc": lambda x: np.sin(math.pi * x) / (math.pi * x),
     "sinc_derivative": sinc_derivative,
     "special.exp1": exp1,
     "special.expi": lambda x: np.euler_gamma + np.log(x) + exponential_series(x),

@@ -20,7 +20,4 @@ ORACLES = {
     "unsafe_split": lambda x, split_size, dim: sections(x, split_size, dim),
     "unsafe_chunk": chunks,
     "tensor_split": lambda x, indices_or_sections, dim: between(x, indices_or_sections, dim),
-    "hsplit": lambda x, indices_or_sections: np.hsplit(x, indices_or_sections),
-    "vsplit": lambda x, indices_or_sections: np.vsplit(x, indices_or_sections),
-    "dsplit": lambda x, indices_or_sections: np.dsplit(x, indices_or_sections),
 }

@@ -50,14 +50,6 @@ def quantile(function):
     return lambda x, q, dim, keepdim, interpolation: function(x, q, axis=dim, keepdims=keepdim, method=interpolation)
 
 
-def ranked(x, ranks, dim):
-    return np.take(np.argsort(x, axis=dim), ranks, axis=dim)
-
-
-def covariances(x, fweights, aweights, correction):
-    return np.cov(x, ddof=correction, fweights=fweights, aweights=aweights)
-
-
 ORACLES = {
     "middle": middle,
     "middle_places": middle_places,
@@ -65,11 +57,6 @@ ORACLES = {
     "nanmedian": median(True),
     "modal_places": modal_places,
     "mode": with_values(modal_places),
-    "order_statistics": lambda x, ranks, dim: np.take(np.sort(x, axis=dim), ranks, axis=dim),
-    "ranked_places": ranked,
-    "within": lambda x, what, low, high: np.array(x),
     "quantile": quantile(np.quantile),
     "nanquantile": quantile(np.nanquantile),
-    "cov": covariances,
-    "corrcoef": np.corrcoef,
 }

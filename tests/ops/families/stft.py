@@ -46,4 +46,4 @@ def istft(x, window, n_fft, hop_length, win_length, center, normalized, onesided
     return y if length is None else np.pad(y, [(0, 0)] * (y.ndim - 1) + [(0, length - y.shape[-1])])
 
 
-ORACLES = {"stft": stft, "istft": istft, "checked_envelope": lambda x: x}
+ORACLES = {"stft": stft, "istft": istft}

@@ -22,6 +22,9 @@ class marker(Definition, differentiable=False, impure=True):
     def shape() -> Aval:  # type: ignore[misc]
         return Aval((), "float64")
 
+    def oracle(np):
+        return np.zeros(())
+
     def samples(r: Any) -> Any:
         yield (), {}
 
