@@ -43,8 +43,8 @@ EXCEPTIONS = {
 ABOVE_ALL = {"", "__main__", "testing"}  # the root's __init__ and these two may import anything, but not be imported
 NUMPY = {"core", "backend", "kernels", "interop", "numpy", "testing"}
 OPTIONAL = {  # third parties that may be imported inside a function
-    "IPython", "awkward", "cupy", "matplotlib", "mpi4py", "pyarrow", "ray", "rich", "scipy", "sklearn",
-    "typer",
+    "IPython", "PIL", "awkward", "cupy", "matplotlib", "mpi4py", "pyarrow", "ray", "rich", "scipy", "sklearn",
+    "tensorboardX", "typer",
 }  # fmt: skip
 LEVEL_OF = {part: level for level, parts in enumerate(reversed(LEVELS)) for part in parts}
 

@@ -3,11 +3,12 @@
 import errno
 import os
 import shutil
+import struct
 
 import pytest
 
 from retrograd.export import program_files
-from retrograd.utils.event_files import EventFile, double, record
+from retrograd.utils.event_files import EventFile, record
 from retrograd.utils.tensorboard import SummaryWriter
 
 from .faults import SAVERS, Disk, check_failure, files_of_at_most, listed, read_only
@@ -157,7 +158,7 @@ def records(data):
 def test_an_event_file_ends_with_a_whole_record_and_goes_on_when_there_is_room(tmp_path):
     file = EventFile(tmp_path)
     whole = len(file.path.read_bytes())
-    events = [double(1, number) * 7 for number in range(40)]
+    events = [struct.pack("<d", number) * 7 for number in range(40)]
     for event in events:
         file.add(event)
     for room in (0, 1, 20, 500):
@@ -176,9 +177,9 @@ def test_an_event_file_ends_with_a_whole_record_and_goes_on_when_there_is_room(t
 def test_an_event_file_that_is_forgotten_is_written(tmp_path):
     file = EventFile(tmp_path)
     path = file.path
-    file.add(double(1, 7.0))
+    file.add(struct.pack("<d", 7.0))
     del file
-    assert records(path.read_bytes())[0][1:] == [double(1, 7.0)]
+    assert records(path.read_bytes())[0][1:] == [struct.pack("<d", 7.0)]
 
 
 @once

@@ -1,16 +1,19 @@
 """Event files contain what was added; read here by a separate parser, and in tests/parity by TensorBoard."""
 
+import io
 import struct
-import zlib
+import subprocess
+import sys
 
+import matplotlib.image
 import pytest
 
 import retrograd as rg
-from retrograd.utils.tensorboard import SummaryWriter, png
+from retrograd.utils.tensorboard import SummaryWriter
 
 
 def fields(data):
-    """Return the fields of a message: number -> values, bytes unchanged."""
+    """Return the fields of a message: number -> values, bytes unchanged; without zeros, which are not written."""
     found, at = {}, 0
 
     def varint():
@@ -46,7 +49,7 @@ def summaries(folder):
         found.append(fields(data[at + 12 : at + 12 + size]))
         at += size + 16
     assert found[0][3] == [b"brain.Event:2"]
-    values = [(event[2][0], fields(fields(event[5][0])[1][0])) for event in found[1:]]
+    values = [(event.get(2, [0])[0], fields(fields(event[5][0])[1][0])) for event in found[1:]]
     return [(step, value[1][0].decode(), value) for step, value in values]
 
 
@@ -75,7 +78,8 @@ def test_scalars_are_points_with_their_steps(tmp_path):
 )
 def test_histograms_count_what_lies_between_edges(values, bins, edges, counts, tmp_path):
     ((_, _, value),) = written(tmp_path, lambda writer: writer.add_histogram("h", rg.tensor(values), bins=bins))
-    got = {field: struct.unpack(f"<{len(parts[0]) // 8}d", parts[0]) for field, parts in fields(value[5][0]).items()}
+    histogram = dict.fromkeys(range(1, 6), [bytes(8)]) | fields(value[5][0])
+    got = {field: struct.unpack(f"<{len(parts[0]) // 8}d", parts[0]) for field, parts in histogram.items()}
     flat = rg.tensor(values).reshape(-1).tolist()
     assert [got[field][0] for field in (1, 2, 3, 4, 5)] == [
         min(flat), max(flat), len(flat), sum(flat), sum(x * x for x in flat),
@@ -89,14 +93,14 @@ def test_several_scalars_are_runs_side_by_side(tmp_path):
     assert [summaries(tmp_path / run)[0][:2] for run in ("a_loss_train", "a_loss_test")] == [(3, "a/loss")] * 2
 
 
-def test_pictures_are_png_files():
-    pixels = rg.arange(2 * 3 * 3).reshape(2, 3, 3).to(rg.uint8)
-    data = png(pixels)
-    assert data.startswith(b"\x89PNG\r\n\x1a\n")
-    start = data.index(b"IDAT")
-    (size,) = struct.unpack(">I", data[start - 4 : start])
-    lines = zlib.decompress(data[start + 4 : start + 4 + size])
-    assert lines == b"\0" + bytes(range(9)) + b"\0" + bytes(range(9, 18))
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_images_are_png_files_of_the_same_pixels(channels, tmp_path):
+    pixels = rg.arange(2 * 3 * channels).reshape(2, 3, channels).to(rg.uint8)
+    added = written(tmp_path, lambda writer: writer.add_image("image", pixels, dataformats="HWC"))
+    image = fields(added[0][2][4][0])
+    assert (image[1], image[2], image[3]) == ([2], [3], [channels])
+    found = matplotlib.image.imread(io.BytesIO(image[4][0]))  # floats from 0 to 1, without a dimension for grey
+    assert (found.reshape(2, 3, channels) * 255).round().tolist() == pixels.tolist()
 
 
 def test_what_was_added_is_there_after_a_flush(tmp_path):
@@ -105,6 +109,18 @@ def test_what_was_added_is_there_after_a_flush(tmp_path):
     writer.flush()
     assert summaries(tmp_path)[0][1] == "note/text_summary"
     writer.close()
+
+
+@pytest.mark.parametrize(("package", "text"), [("tensorboardX", "SummaryWriter needs tensorboardX"), ("PIL", "Pillow")])
+def test_a_missing_package_is_an_error_that_names_the_extra(package, text, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=rf"{text}: pip install 'retrograd\[tensorboard\]'"):
+        SummaryWriter(tmp_path).add_image("image", rg.ones(1, 2, 2))
+
+
+def test_the_module_loads_without_the_packages():
+    program = "import sys; from retrograd.utils import tensorboard; print({'tensorboardX', 'PIL'} & {*sys.modules})"
+    assert subprocess.check_output([sys.executable, "-c", program], text=True) == "set()\n"
 
 
 def test_without_a_folder_the_run_has_the_name_of_its_time(tmp_path, monkeypatch):

@@ -8,11 +8,10 @@ from numbers import Real
 from typing import Any
 
 from retrograd.core import Tensor
-from retrograd.utils.event_files import double, message, whole
+from retrograd.utils.event_files import library
 
 PLUGIN = "hparams"
-SUCCESS = 1  # status of a session
-TYPES = {str: 1, bool: 2, float: 3}
+TYPES = {str: "DATA_TYPE_STRING", bool: "DATA_TYPE_BOOL", float: "DATA_TYPE_FLOAT64"}
 
 
 def summaries(
@@ -26,12 +25,16 @@ def summaries(
     unknown = sorted(domains.keys() - known.keys())
     if unknown:
         raise ValueError(f"add_hparams: hparam_domain_discrete has {unknown}, which hparam_dict has not")
-    infos = [message(4, _info(name, value, domains.get(name, ()))) for name, value in known.items()]
-    names = [message(5, message(1, message(2, name))) for name in metrics]
-    yield "experiment", message(2, b"".join(infos + names))
-    pairs = [message(1, message(1, name) + message(2, _value(value))) for name, value in known.items()]
-    yield "session_start_info", message(3, b"".join(pairs))
-    yield "session_end_info", message(4, whole(1, SUCCESS))
+    infos = [_info(name, value, domains.get(name, ())) for name, value in known.items()]
+    names = [{"name": {"tag": name}} for name in metrics]
+    session = {"hparams": {name: _value(value) for name, value in known.items()}}
+    yield "experiment", _data(experiment={"hparam_infos": infos, "metric_infos": names})
+    yield "session_start_info", _data(session_start_info=session)
+    yield "session_end_info", _data(session_end_info={"status": "STATUS_SUCCESS"})
+
+
+def _data(**fields: Any) -> bytes:
+    return library().proto.plugin_hparams_pb2.HParamsPluginData(**fields).SerializeToString()
 
 
 def _plain(name: str, value: Any) -> str | bool | float:
@@ -44,13 +47,13 @@ def _plain(name: str, value: Any) -> str | bool | float:
     return float(value)
 
 
-def _info(name: str, value: str | bool | float, domain: Sequence[Any]) -> bytes:
-    """Encode a hyperparameter: its name, its type, and if given its domain."""
-    listed = b"".join(message(1, _value(_plain(name, choice))) for choice in domain)
-    return message(1, name) + whole(4, TYPES[type(value)]) + (message(5, listed) if listed else b"")
+def _info(name: str, value: str | bool | float, domain: Sequence[Any]) -> dict[str, Any]:
+    """Return the fields of a hyperparameter: its name, its type, and if given its domain."""
+    listed = {"domain_discrete": {"values": [_value(_plain(name, choice)) for choice in domain]}} if domain else {}
+    return {"name": name, "type": TYPES[type(value)], **listed}
 
 
-def _value(value: str | bool | float) -> bytes:
+def _value(value: str | bool | float) -> dict[str, Any]:
     if isinstance(value, str):
-        return message(3, value)
-    return whole(4, value) if isinstance(value, bool) else double(2, value)
+        return {"string_value": value}
+    return {"bool_value" if isinstance(value, bool) else "number_value": value}

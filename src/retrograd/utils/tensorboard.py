@@ -2,9 +2,7 @@
 
 import io
 import os
-import struct
 import time
-import zlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -12,14 +10,12 @@ from typing import Any
 
 from retrograd.core import Tensor, registry
 from retrograd.ops.as_tensor import as_tensor
-from retrograd.utils.event_files import EventFile, double, doubles, message, single, whole
+from retrograd.utils.event_files import EventFile, library
 from retrograd.utils.hparams import PLUGIN, summaries
-
-STRING = 7  # in TensorBoard's enumeration of dtypes
 
 
 class SummaryWriter:
-    """Writes files for TensorBoard: `tensorboard --logdir runs`.
+    """Writes files for TensorBoard: `tensorboard --logdir runs`. It needs tensorboardX (`retrograd[tensorboard]`).
 
     log_dir: the folder of this run, by default "runs/<date and time>"; TensorBoard compares the runs of a folder.
     comment: added to that name. flush_secs: after this many seconds, buffered events are written with the
@@ -59,7 +55,7 @@ class SummaryWriter:
         value = as_tensor(scalar_value, dtype="float64")
         if value.numel() != 1:
             raise ValueError(f"add_scalar: {tag!r} must be one number, got shape {value.shape}")
-        self._add(tag, single(2, float(value.item())), "", global_step, walltime)
+        self._add(tag, global_step, walltime, simple_value=value.item())
 
     def add_scalars(
         self,
@@ -95,18 +91,18 @@ class SummaryWriter:
         else:
             edges = [float(edge) for edge in bins]
         counts, _ = registry["histogram"](numbers, as_tensor(edges, dtype=numbers.dtype))
-        spread = b"".join([
-            double(1, low), double(2, high), double(3, numbers.numel()), double(4, numbers.sum().item()),
-            double(5, (numbers * numbers).sum().item()), doubles(6, edges), doubles(7, [0.0, *counts.tolist()]),
-        ])  # fmt: skip
-        self._add(tag, message(5, spread), "", global_step, walltime)
+        spread = {
+            "min": low, "max": high, "num": numbers.numel(), "sum": numbers.sum().item(),
+            "sum_squares": (numbers * numbers).sum().item(), "bucket_limit": edges, "bucket": [0.0, *counts.tolist()],
+        }  # fmt: skip
+        self._add(tag, global_step, walltime, histo=spread)
 
     def add_text(
         self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None
     ) -> None:
         """Add a text in Markdown."""
-        content = whole(1, STRING) + message(2, message(2, whole(1, 1))) + message(8, text_string)
-        self._add(f"{tag}/text_summary", message(8, content), "text", global_step, walltime)
+        text = {"dtype": "DT_STRING", "tensor_shape": {"dim": [{"size": 1}]}, "string_val": [text_string.encode()]}
+        self._add(f"{tag}/text_summary", global_step, walltime, tensor=text, metadata=_of_plugin("text"))
 
     def add_image(
         self,
@@ -121,7 +117,7 @@ class SummaryWriter:
         dataformats: the order of channels, height and width, "CHW", "HWC" or "HW". Raises ValueError for other shapes.
         """
         pixels = _pixels(tag, as_tensor(img_tensor), dataformats)
-        self._add_picture(tag, png(pixels), global_step, walltime)
+        self._add(tag, global_step, walltime, image=_image(_png(pixels)))
 
     def add_figure(
         self,
@@ -134,7 +130,7 @@ class SummaryWriter:
         """Add a matplotlib figure as an image, in its own resolution; `close` closes it."""
         file = io.BytesIO()
         figure.savefig(file, format="png", dpi="figure")
-        self._add_picture(tag, file.getvalue(), global_step, walltime)
+        self._add(tag, global_step, walltime, image=_image(file))
         if close:
             import matplotlib.pyplot
 
@@ -158,7 +154,7 @@ class SummaryWriter:
         told = list(summaries(hparam_dict, list(metric_dict), hparam_domain_discrete or {}))
         with SummaryWriter(self._folder / (run_name or str(time.time()))) as writer:
             for name, data in told:
-                writer._add(f"_hparams_/{name}", b"", PLUGIN, None, None, data)
+                writer._add(f"_hparams_/{name}", None, None, metadata=_of_plugin(PLUGIN, data))
             for name, value in metric_dict.items():
                 writer.add_scalar(name, value, global_step)
 
@@ -179,22 +175,19 @@ class SummaryWriter:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _add_picture(self, tag: str, image: bytes, step: int | None, walltime: float | None) -> None:
-        """Add a PNG file, whose header holds its size and colour type."""
-        width, height, _, colours = struct.unpack_from(">IIBB", image, 16)
-        channels = next(count for count, number in COLOURS.items() if number == colours)
-        content = whole(1, height) + whole(2, width) + whole(3, channels) + message(4, image)
-        self._add(tag, message(4, content), "", step, walltime)
-
-    def _add(
-        self, tag: str, value: bytes, plugin: str, step: int | None, walltime: float | None, data: bytes = b""
-    ) -> None:
-        told = message(9, message(1, message(1, plugin) + (message(2, data) if data else b""))) if plugin else b""
-        summary = message(1, message(1, tag) + told + value)
+    def _add(self, tag: str, step: int | None, walltime: float | None, **fields: Any) -> None:
+        """Add a summary with these fields of TensorBoard's message `Summary.Value`."""
         when = time.time() if walltime is None else walltime
-        self._file.add(double(1, when) + whole(2, step or 0) + message(5, summary))
+        summary = {"value": [{"tag": tag, **fields}]}
+        event = library().proto.event_pb2.Event(wall_time=when, step=step or 0, summary=summary)
+        self._file.add(event.SerializeToString())
         if time.monotonic() - self._flushed >= self._flush_secs:
             self.flush()
+
+
+def _of_plugin(name: str, content: bytes = b"") -> dict[str, Any]:
+    """Return the metadata of a summary that a plugin of TensorBoard shows."""
+    return {"plugin_data": {"plugin_name": name, "content": content}}
 
 
 def _flat(name: str, tag: str, values: Any) -> Tensor:
@@ -230,19 +223,30 @@ def _pixels(tag: str, image: Tensor, dataformats: str) -> Tensor:
     return (image.to("float64").clamp(0, 1) * 255).round().to("uint8")
 
 
-COLOURS = {1: 0, 3: 2, 4: 6}  # PNG's colour types: grey, colours, and colours with opacity
+MODES = {1: "L", 3: "RGB", 4: "RGBA"}  # Pillow's names of numbers of channels
 
 
-def png(pixels: Tensor) -> bytes:
-    """Encode pixels of shape (height, width, channels), uint8, as a PNG file (ISO/IEC 15948)."""
+def _png(pixels: Tensor) -> io.BytesIO:
+    """Encode pixels of shape (height, width, channels), uint8, as a PNG file."""
     height, width, channels = pixels.shape
-    data = bytes(pixels.reshape(-1).tolist())
-    row = width * channels
-    lines = b"".join(b"\0" + data[start : start + row] for start in range(0, len(data), row))
-    head = struct.pack(">IIBBBBB", width, height, 8, COLOURS[channels], 0, 0, 0)
-    parts = {b"IHDR": head, b"IDAT": zlib.compress(lines), b"IEND": b""}
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, content) for kind, content in parts.items())
+    file = io.BytesIO()
+    pillow().frombytes(MODES[channels], (width, height), bytes(pixels.reshape(-1).tolist())).save(file, "png")
+    return file
 
 
-def _chunk(kind: bytes, content: bytes) -> bytes:
-    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+def _image(file: io.BytesIO) -> dict[str, Any]:
+    """Return the fields of TensorBoard's image from a PNG file."""
+    image = pillow().open(file)
+    channels = len(image.getbands())
+    return {
+        "height": image.height, "width": image.width, "colorspace": channels, "encoded_image_string": file.getvalue(),
+    }  # fmt: skip
+
+
+def pillow() -> Any:
+    """Return Pillow's module of images, imported at the first call; ImportError names the extra to install."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ImportError("images for TensorBoard need Pillow: pip install 'retrograd[tensorboard]'") from error
+    return Image
