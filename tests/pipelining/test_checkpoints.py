@@ -302,7 +302,7 @@ def rewritten(folder, **changes):
     del body["sha256"]
     for name, change in changes.items():
         body[name] = change(body[name])
-    path.write_text(json.dumps({**body, "sha256": parts._sum(body)}))
+    path.write_text(json.dumps({**body, "sha256": parts._content_checksum(body)}))
 
 
 def test_a_checkpoint_of_a_later_release_is_no_damaged_one(folder):

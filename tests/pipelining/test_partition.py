@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import retrograd as rg
 from retrograd import fx, nn
-from retrograd.pipelining.split.partition import carried, partition, smallest_largest
+from retrograd.pipelining.split.partition import carried, minimize_largest, partition
 
 
 def largest(costs, cuts, ends):
@@ -22,7 +22,7 @@ def largest(costs, cuts, ends):
 def test_no_other_partition_has_a_cheaper_costliest_stage(data, costs):
     cuts = data.draw(st.lists(st.integers(0, 9), min_size=len(costs), max_size=len(costs)))
     stages = data.draw(st.integers(1, len(costs)))
-    ends = smallest_largest(costs, cuts, stages)
+    ends = minimize_largest(costs, cuts, stages)
     assert ends[-1] == len(costs) - 1
     assert len(ends) == len(set(ends)) == stages
     others = combinations(range(len(costs) - 1), stages - 1)

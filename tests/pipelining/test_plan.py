@@ -13,8 +13,8 @@ from retrograd.pipelining import pipeline, planning
 from retrograd.pipelining.microbatch import MicroBatch
 from retrograd.pipelining.planning import plan
 from retrograd.pipelining.planning.balanced_split import Memory, NothingFits, in_flight, split
-from retrograd.pipelining.planning.link_cost import MessageCost, Part, message_cost
-from retrograd.pipelining.planning.operator_cost import Operator, operators, undisturbed
+from retrograd.pipelining.planning.link_cost import LinearCost, MessageCost, message_cost
+from retrograd.pipelining.planning.operator_cost import Operator, isolated, operators
 from retrograd.pipelining.planning.report import Choice, recommended
 from retrograd.pipelining.planning.stage_cost import measured
 from retrograd.pipelining.schedules import SCHEDULES, make_schedule
@@ -138,7 +138,7 @@ def planned_operators(model, args):
     kept = []
     whole = pipeline(model, args, split_policy=lambda captured: kept.append(captured) or _one_stage(captured))
     assert whole.num_stages == 1
-    with undisturbed(model):
+    with isolated(model):
         return operators(kept[0], args, {}, lambda made: made.sum(), 1)
 
 
@@ -159,7 +159,7 @@ def test_bytes_are_those_of_parameters_and_of_what_backward_needs():
 def test_every_stage_is_measured_forward_backward_and_in_halves(workers):
     model, (args, _) = mlp(), batch()
     pipe = pipeline(model, args, split_policy=planned(model, schedules=["1f1b"]).split_policy)
-    with undisturbed(model):
+    with isolated(model):
         (costs,) = measured([pipe], MicroBatch(args, {}, 1.0), rg.sum, get_transport("threads"), workers, 1, 2)
     assert set(costs.seconds) == {(kind, stage.index) for kind in Kind if kind.is_compute for stage in pipe.stages}
     assert all(seconds > 0 for seconds in costs.seconds.values())
@@ -197,7 +197,7 @@ def test_messages_cost_time_over_threads():
 
 
 def test_a_plan_counts_what_messages_take_of_both_ranks_and_on_their_way(monkeypatch):
-    told = MessageCost(Part(100.0), Part(1000.0, 1e9), Part(10000.0))
+    told = MessageCost(LinearCost(100.0), LinearCost(1000.0, 1e9), LinearCost(10000.0))
     monkeypatch.setattr(planning, "message_cost", lambda transport: told)
 
     def hops(**given):

@@ -13,7 +13,7 @@ from retrograd import autograd
 from retrograd.core import Tensor, current, registry
 from retrograd.fx import trace
 from retrograd.nn import Module, ModuleList
-from retrograd.pipelining.checkpoint.param_placement import homes, spread
+from retrograd.pipelining.checkpoint.param_placement import homes, sync_parameters
 from retrograd.pipelining.microbatch import (
     MicroBatch,
     Spec,
@@ -28,9 +28,9 @@ from retrograd.pipelining.planning.simulate import simulate
 from retrograd.pipelining.runtime.gradient_sums import Gradients
 from retrograd.pipelining.runtime.randomness import Draw, recorded
 from retrograd.pipelining.runtime.rank import Job, Rank, Report
-from retrograd.pipelining.runtime.rng_plan import Drawings
+from retrograd.pipelining.runtime.rng_plan import RngPlan
 from retrograd.pipelining.schedules.actions import Action, Kind, Schedule
-from retrograd.pipelining.schedules.program import Program, default_stages, loaded, make_program
+from retrograd.pipelining.schedules.program import Program, default_stages, load_schedule, make_program
 from retrograd.pipelining.split.capture_cache import Captured, Captures
 from retrograd.pipelining.split.manual_stages import AnyPipe
 from retrograd.pipelining.split.markers import SplitPoint
@@ -125,7 +125,7 @@ class Pipeline:
         if world is not None and ranks not in (None, world):
             raise ValueError(f"Pipeline: ranks is {ranks}, but {world} processes were started")
         self.model = model if isinstance(model, Module) else ModuleList(model)
-        self.schedule = loaded(schedule, stages, ranks if world is None else world)
+        self.schedule = load_schedule(schedule, stages, ranks if world is None else world)
         self.micro_batches = micro_batches
         self.loss_fn = loss_fn
         self.loss_scale = loss_scale
@@ -150,7 +150,7 @@ class Pipeline:
         self._count_fn = count_fn
         self._target_spec = target_chunk_spec or TensorChunkSpec()
         self._captures = Captures(self.model, cutter, self._synchronize)
-        self._drawings = Drawings(self._drawn_by)
+        self._drawings = RngPlan(self._drawn_by)
         self._stale = False  # whether parameters here are older than those of the ranks that train them
         self._running = threading.Lock()
 
@@ -244,7 +244,7 @@ class Pipeline:
         """
         examples = examples_in(args, kwargs, self._args_spec, self._kwargs_spec)
         batches = self._split(args, kwargs, self._kwargs_spec, most=max(examples, 1))
-        return merge_chunks(self._answers(batches), self._output_spec)
+        return merge_chunks(self._outputs_by_microbatch(batches), self._output_spec)
 
     def stream(self, requests: Any, *, window: int | None = None) -> Iterator[Any]:
         """Yield the model's output for every request of an open-ended stream, in order, forward only.
@@ -262,12 +262,12 @@ class Pipeline:
         for request in requests:
             batches.append(MicroBatch(request if isinstance(request, tuple) else (request,), {}, 1.0))
             if len(batches) >= (window or 4 * (self._ranks or self._stages or 1)):
-                yield from self._answers(batches)
+                yield from self._outputs_by_microbatch(batches)
                 batches = []
         if batches:
-            yield from self._answers(batches)
+            yield from self._outputs_by_microbatch(batches)
 
-    def _answers(self, batches: list[MicroBatch]) -> list[Any]:
+    def _outputs_by_microbatch(self, batches: list[MicroBatch]) -> list[Any]:
         """Return the model's output for each microbatch."""
         captured = [self._captures.of(batch) for batch in batches]
         reports, _ = self._run(captured, batches, None, nullcontext())
@@ -313,7 +313,7 @@ class Pipeline:
         """Copy the values that other processes have trained into this model."""
         if not self._stale:
             return
-        spread(self.model, self.homes(), self.rank, self.on_ranks)
+        sync_parameters(self.model, self.homes(), self.rank, self.on_ranks)
         self._stale = False
 
     # --------------------------------------------------------------------------------------------------- running
@@ -342,7 +342,7 @@ class Pipeline:
         batches = [batch._replace(weight=share) for batch, share in zip(batches, shares, strict=True)]
         loss = partial(self._loss, [one.pipe for one in captured], targets, shares)
         reports, timeline = self._run(captured, batches, loss, turn)
-        self._give_back(captured, batches, _merged(report.input_gradients for report in reports))
+        self._backward_inputs(captured, batches, _merged(report.input_gradients for report in reports))
         self._stale = self._transport.local is not None
         losses = _merged(report.results for report in reports)
         weighted = [losses[i] * batch.weight for i, batch in enumerate(batches)]
@@ -363,7 +363,7 @@ class Pipeline:
             value, what = self.loss_fn(pipe.output(outputs), targets[micro_batch]), "loss_fn's result"
         if not isinstance(value, Tensor) or value.ndim:
             raise ValueError(f"{what} must be a 0-d tensor, got {getattr(value, 'aval', value)!r}")
-        return value if shares[micro_batch] else _nothing(outputs)
+        return value if shares[micro_batch] else _zero_loss(outputs)
 
     def _shares(self, batches: Sequence[MicroBatch], targets: Sequence[Any]) -> list[float]:
         """Return the weight of each microbatch in the loss."""
@@ -376,7 +376,7 @@ class Pipeline:
             raise ValueError(f"Pipeline: count_fn must return numbers of elements, some above 0; it returned {counts}")
         return [count / sum(counts) for count in counts]
 
-    def _give_back(self, captured: Sequence[Captured], batches: Sequence[MicroBatch], gradients: Mapping) -> None:
+    def _backward_inputs(self, captured: Sequence[Captured], batches: Sequence[MicroBatch], gradients: Mapping) -> None:
         """Continue the backward pass from the model's inputs into the graphs they come from."""
         pairs: list[tuple[Tensor, Tensor]] = []
         for i, (one, batch) in enumerate(zip(captured, batches, strict=True)):
@@ -439,7 +439,7 @@ class Pipeline:
         return first
 
 
-def _nothing(outputs: Mapping[str, Any]) -> Tensor:
+def _zero_loss(outputs: Mapping[str, Any]) -> Tensor:
     """Return a zero loss for a microbatch of weight 0: its mean over no elements would be NaN."""
     parts = [(out * 0).sum() for out in outputs.values() if isinstance(out, Tensor) and out.requires_grad]
     return sum(parts, start=registry["zeros"](()))

@@ -24,7 +24,14 @@ from retrograd.pipelining.checkpoint.manifest import (
     write_manifest,
     write_part,
 )
-from retrograd.pipelining.checkpoint.matching import Scheduler, fitted, groups_of, states_of, stored_names, take_over
+from retrograd.pipelining.checkpoint.matching import (
+    Scheduler,
+    groups_of,
+    load_states,
+    match_state,
+    states_of,
+    stored_names,
+)
 from retrograd.pipelining.pipeline_trainer import Pipeline
 
 _STEP = re.compile(r"step-(\d{8}|[1-9]\d{8,})")
@@ -149,7 +156,7 @@ class Checkpoints:
         self.folder.mkdir(parents=True, exist_ok=True)
         for torn in self.folder.glob(_UNFINISHED):
             shutil.rmtree(torn, ignore_errors=True)
-        unfinished = self.folder / _hidden(_name(step))
+        unfinished = self.folder / _temporary_name(_name(step))
         with naming(self.folder / _name(step)):
             unfinished.mkdir()
         return unfinished.name
@@ -173,7 +180,7 @@ class Checkpoints:
     def _delete(self, step: int) -> None:
         """Rename a checkpoint, then delete it, so that an interruption leaves no incomplete one."""
         path = self.folder / _name(step)
-        hidden = path.with_name(_hidden(path.name))
+        hidden = path.with_name(_temporary_name(path.name))
         os.replace(path, hidden)
         shutil.rmtree(hidden, ignore_errors=True)
 
@@ -201,7 +208,7 @@ class Checkpoints:
         """
         ranks = _ranks(pipeline)
         steps = ranks.on_ranks(_at_first(lambda: self._candidates(step)))
-        found = self._undamaged(ranks, steps[0], len(steps))
+        found = self._first_valid(ranks, steps[0], len(steps))
         if found is None:
             return None
         path = self.folder / _name(found)
@@ -210,12 +217,12 @@ class Checkpoints:
         def prepare(rank: int) -> None:
             if rank == ranks.rank:
                 content = read(path)
-                here.append((content, fitted(str(path), content, ranks.model, optimizer, scheduler)))
+                here.append((content, match_state(str(path), content, ranks.model, optimizer, scheduler)))
 
         ranks.on_ranks(prepare)
         [(content, optimizer_state)] = here
         try:
-            take_over(content, optimizer_state, optimizer, scheduler)
+            load_states(content, optimizer_state, optimizer, scheduler)
         except Exception as error:
             raise StorageError(f"restore: {path} has a state that can't be loaded: {error}") from error
         ranks.load_state_dict(content.model)
@@ -232,7 +239,7 @@ class Checkpoints:
             )
         return steps[::-1] if step is None else [step]
 
-    def _undamaged(self, ranks: "_Ranks", steps: list[int], count: int) -> int | None:
+    def _first_valid(self, ranks: "_ShardedModel", steps: list[int], count: int) -> int | None:
         """Return the first undamaged checkpoint; each rank verifies a share of the checksums, and all agree on the
         result."""
         problems = list[str]()
@@ -248,7 +255,7 @@ class Checkpoints:
             raise StorageError("restore: " + "; ".join(problems))
         return None
 
-    def _warn(self, ranks: "_Ranks", problems: list[str]) -> None:
+    def _warn(self, ranks: "_ShardedModel", problems: list[str]) -> None:
         for problem in problems if ranks.rank == 0 else ():
             warnings.warn(f"{problem}; the one before is restored", RuntimeWarning, stacklevel=4)
 
@@ -256,7 +263,7 @@ class Checkpoints:
 # ------------------------------------------------------------------------------------------------------ ranks
 
 
-class _Ranks(Protocol):
+class _ShardedModel(Protocol):
     """The interface of a pipeline that checkpoints use."""
 
     model: Module
@@ -271,7 +278,7 @@ class _Ranks(Protocol):
     def load_state_dict(self, state_dict: dict[str, Any]) -> Any: ...
 
 
-class _Whole:
+class _UnsplitModel:
     """A model that is not split: this process is its only rank."""
 
     rank = 0
@@ -287,10 +294,10 @@ class _Whole:
         return [work(0)]
 
 
-def _ranks(pipeline: Any) -> _Ranks:
+def _ranks(pipeline: Any) -> _ShardedModel:
     if not isinstance(pipeline, (Pipeline, Module)):
         raise TypeError(f"Checkpoints: expected a Pipeline or a Module, got {type(pipeline).__name__}")
-    return _Whole(pipeline) if isinstance(pipeline, Module) else pipeline
+    return _UnsplitModel(pipeline) if isinstance(pipeline, Module) else pipeline
 
 
 def _at_first(work: Callable[[], Any]) -> Callable[[int], Any]:
@@ -305,6 +312,6 @@ def _name(step: int) -> str:
     return f"step-{step:08}"
 
 
-def _hidden(name: str) -> str:
+def _temporary_name(name: str) -> str:
     """Return a unique name for a temporary or deleted folder, which readers ignore."""
     return f".{name}.{secrets.token_hex(4)}.tmp"

@@ -58,7 +58,7 @@ def write_part(folder: Path, rank: int, model: Mapping[str, Tensor], states: Sta
     for name, state in states.items():
         for key, value in state.items():
             with at_place(f"the optimizer's {key} of {name}"):
-                rows.append([name, key, _written(value, _Beside(tensors, f"optimizer/{key}/{name}"))])
+                rows.append([name, key, _written(value, _TensorCodec(tensors, f"optimizer/{key}/{name}"))])
     path = folder / f"rank-{rank}.safetensors"
     save_file({name: as_stored(tensor) for name, tensor in tensors.items()}, path)
     return {
@@ -71,7 +71,7 @@ def write_part(folder: Path, rank: int, model: Mapping[str, Tensor], states: Sta
     }
 
 
-class _Beside(Codec):
+class _TensorCodec(Codec):
     """A codec for values that contain tensors, which are stored separately under names that begin with `name`."""
 
     def __init__(self, tensors: dict[str, Tensor], name: str = "") -> None:
@@ -131,7 +131,7 @@ def write_manifest(folder: Path, step: int, parts: Sequence[Mapping[str, Any]], 
             )
     body = {"format": FORMAT, "version": VERSION, "step": step, **common, "parts": list(parts)}
     with replacing(folder / MANIFEST) as unfinished:
-        write_json(unfinished, {**body, "sha256": _sum(body)}, lines=("parts", "groups"))
+        write_json(unfinished, {**body, "sha256": _content_checksum(body)}, lines=("parts", "groups"))
     sync_folder(folder)
 
 
@@ -149,7 +149,7 @@ def _checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _sum(body: Mapping[str, Any]) -> str:
+def _content_checksum(body: Mapping[str, Any]) -> str:
     """Return the checksum of a manifest, computed from its content and not its whitespace."""
     return hashlib.sha256(json.dumps(body, allow_nan=False).encode()).hexdigest()
 
@@ -178,12 +178,12 @@ def damage(folder: Path, share: slice) -> str | None:
 
 
 def _check_file(path: Path, part: Mapping[str, Any]) -> None:
-    _insist(path.is_file(), "there is no such file")
-    _insist(path.stat().st_size == part["bytes"], f"it has {path.stat().st_size} bytes, not {part['bytes']}")
-    _insist(_checksum(path) == part["sha256"], "by its checksum it is not what was written")
+    _require(path.is_file(), "there is no such file")
+    _require(path.stat().st_size == part["bytes"], f"it has {path.stat().st_size} bytes, not {part['bytes']}")
+    _require(_checksum(path) == part["sha256"], "by its checksum it is not what was written")
 
 
-def _insist(condition: bool, problem: str) -> None:
+def _require(condition: bool, problem: str) -> None:
     if not condition:
         raise StorageError(problem)
 
@@ -191,7 +191,7 @@ def _insist(condition: bool, problem: str) -> None:
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Read a manifest; raise StorageError if it is not one that `write_manifest` writes."""
     with at_place(MANIFEST):
-        _insist((folder / MANIFEST).is_file(), "there is no such file")
+        _require((folder / MANIFEST).is_file(), "there is no such file")
         document = read_json(folder / MANIFEST)
         expect(type(document) is dict and document.get("format") == FORMAT, f"the format {FORMAT!r}", document)
     version = document.get("version")
@@ -201,7 +201,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         )
     with at_place(MANIFEST):
         checksum = document.pop("sha256", None)
-        _insist(checksum == _sum(document), "by its checksum it is not what was written")
+        _require(checksum == _content_checksum(document), "by its checksum it is not what was written")
         _check_fields(document)
     return dict(document)
 
@@ -242,7 +242,7 @@ def _content(folder: Path) -> Content:
         for row in [row for part in manifest["parts"] for row in part["states"]]:
             name, key, value = _row(row, 3)
             expect(type(key) is str, "the name of a state", key)
-            states.setdefault(name, {})[key] = _Beside(tensors).read(value)
+            states.setdefault(name, {})[key] = _TensorCodec(tensors).read(value)
         return Content(
             manifest["step"],
             {name: _found(f"model/{stored}", tensors) for name, stored in manifest["names"].items()},

@@ -49,23 +49,23 @@ def _names(model: Module) -> dict[int, str]:
     return {id(parameter): name for name, parameter in model.named_parameters()}
 
 
-def fitted(
+def match_state(
     where: str, content: Content, model: Module, optimizer: Optimizer | None, scheduler: Scheduler | None
 ) -> dict[str, Any]:
     """Return the state for the optimizer's `load_state_dict`; ValueError, prefixed by `where`, lists all
     mismatches."""
-    problems, groups = _of_model(content, model), list[Group]()
+    problems, groups = _model_problems(content, model), list[Group]()
     if optimizer is not None:
         groups = groups_of(optimizer, model)
-        problems += _of_optimizer(content, optimizer, groups)
+        problems += _optimizer_problems(content, optimizer, groups)
     if scheduler is not None:
-        problems += _of_scheduler(content, scheduler)
+        problems += _scheduler_problems(content, scheduler)
     if problems:
         raise ValueError("\n  ".join([f"restore: the checkpoint {where} does not fit:", *problems]))
     return _optimizer_state(content, groups)
 
 
-def take_over(content: Content, optimizer_state: dict[str, Any], optimizer: Any, scheduler: Any) -> None:
+def load_states(content: Content, optimizer_state: dict[str, Any], optimizer: Any, scheduler: Any) -> None:
     """Load the states of optimizer and scheduler, either of which may be None; an error leaves both unchanged."""
     before = [(one, one.state_dict()) for one in (optimizer, scheduler) if one is not None]
     try:
@@ -79,7 +79,7 @@ def take_over(content: Content, optimizer_state: dict[str, Any], optimizer: Any,
         raise
 
 
-def _of_model(content: Content, model: Module) -> list[str]:
+def _model_problems(content: Content, model: Module) -> list[str]:
     own = model.state_dict()
     return _names_differ("parameters or buffers", own, content.model) + [
         f"{name} has the shape {tuple(tensor.shape)}, in the checkpoint {tuple(content.model[name].shape)}"
@@ -88,21 +88,21 @@ def _of_model(content: Content, model: Module) -> list[str]:
     ]
 
 
-def _of_optimizer(content: Content, optimizer: Optimizer, groups: list[Group]) -> list[str]:
+def _optimizer_problems(content: Content, optimizer: Optimizer, groups: list[Group]) -> list[str]:
     if content.groups is None:
         return ["it was saved without an optimizer"]
     if len(groups) != len(content.groups):
         return [f"the optimizer has {len(groups)} groups of parameters, in the checkpoint {len(content.groups)}"]
     problems = []
     for number, (own, stored) in enumerate(zip(groups, content.groups, strict=True)):
-        found = _names_differ("parameters", own["params"], stored["params"]) or _of_settings(
+        found = _names_differ("parameters", own["params"], stored["params"]) or _settings_problems(
             optimizer, {**optimizer.param_groups[number], **stored["settings"]}, stored["settings"]
         )
         problems += [f"group {number} of the optimizer: {problem}" for problem in found]
     return problems
 
 
-def _of_settings(optimizer: Optimizer, group: Group, stored: dict[str, Any]) -> list[str]:
+def _settings_problems(optimizer: Optimizer, group: Group, stored: dict[str, Any]) -> list[str]:
     lacking = [name for name in optimizer.defaults if name not in stored]
     if lacking:
         return [f"the checkpoint has no settings {', '.join(lacking)}"]
@@ -113,7 +113,7 @@ def _of_settings(optimizer: Optimizer, group: Group, stored: dict[str, Any]) -> 
     return []
 
 
-def _of_scheduler(content: Content, scheduler: Scheduler) -> list[str]:
+def _scheduler_problems(content: Content, scheduler: Scheduler) -> list[str]:
     if content.scheduler is None:
         return ["it was saved without a scheduler"]
     return _names_differ("entries of the scheduler's state", scheduler.state_dict(), content.scheduler)

@@ -20,7 +20,7 @@ def homes(model: Module, stages: Sequence[PipelineStage], ranks: Sequence[int]) 
     return {name: found.get(id(tensor), 0) for name, tensor in model.state_dict(keep_vars=True).items()}
 
 
-def spread(
+def sync_parameters(
     model: Module,
     homes: Mapping[str, int],
     rank: int,

@@ -8,8 +8,8 @@ from retrograd.core import Tensor, registry
 from retrograd.nn import Module
 from retrograd.pipelining.microbatch import Spec, TensorChunkSpec, split_args_kwargs_into_chunks, tensors_in
 from retrograd.pipelining.planning.choose import Planner, Settings
-from retrograd.pipelining.planning.link_cost import MessageCost, Part, message_cost
-from retrograd.pipelining.planning.operator_cost import undisturbed
+from retrograd.pipelining.planning.link_cost import LinearCost, MessageCost, message_cost
+from retrograd.pipelining.planning.operator_cost import isolated
 from retrograd.pipelining.planning.report import Choice, Plan, SplitPolicy
 from retrograd.pipelining.schedules import SCHEDULES, get_schedule
 from retrograd.pipelining.transports import Transport, get_transport
@@ -101,7 +101,7 @@ def plan(
 
     workers = link.world or (1 if alone else min(ranks, cores or ranks, os.cpu_count() or 1))
     settings = Settings(ranks, micro_batches, memory_limit, 2 + optimizer_copies, cores, messages, rounds, workers)
-    with undisturbed(model):
+    with isolated(model):
         return Planner(model, batch, loss, link, settings).plan(names, stages_per_rank)
 
 
@@ -113,8 +113,8 @@ def _summed(made: Any, target: Any) -> Any:
 def _message_cost(transport: Transport, latency: float | None, bandwidth: float | None) -> MessageCost:
     """Return the given latency and bandwidth, or measured ones for those that are None."""
     if latency is not None and bandwidth is not None:
-        return MessageCost(Part(latency, 1 / bandwidth))
+        return MessageCost(LinearCost(latency, 1 / bandwidth))
     found = message_cost(transport)
     fixed = found.latency.fixed if latency is None else latency
     per_byte = found.latency.per_byte if bandwidth is None else 1 / bandwidth
-    return found._replace(latency=Part(fixed, per_byte))
+    return found._replace(latency=LinearCost(fixed, per_byte))

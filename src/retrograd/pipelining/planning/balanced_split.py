@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from retrograd.pipelining.planning.operator_cost import Operator
 from retrograd.pipelining.schedules.actions import Action, Kind
-from retrograd.pipelining.split.partition import smallest_largest
+from retrograd.pipelining.split.partition import minimize_largest
 
 Limits = Sequence[float]  # per stage, the bytes that it may use
 
@@ -50,13 +50,13 @@ class Memory:
         most += max(in_flight) * self.saved(0, len(self.operators) - 1)
         while least < most:
             middle = (least + most) // 2
-            if self._some_split(in_flight, middle):
+            if self._is_feasible(in_flight, middle):
                 most = middle
             else:
                 least = middle + 1
         return least
 
-    def _some_split(self, in_flight: Sequence[int], limit: float) -> bool:
+    def _is_feasible(self, in_flight: Sequence[int], limit: float) -> bool:
         """Whether some split fits, found by extending the possible ends of stages one by one."""
         earliest = {held: self.earliest(held, limit) for held in set(in_flight)}
         starts = {0}
@@ -129,7 +129,7 @@ def split(
         known = {held: memory.earliest(held, limit) for held in set(in_flight)}
         earliest = [known[held] for held in in_flight]
     try:
-        return smallest_largest(costs, cuts, len(in_flight), earliest)
+        return minimize_largest(costs, cuts, len(in_flight), earliest)
     except ValueError:
         least = Memory(operators, copies).smallest_limit(in_flight)
         raise NothingFits(least) from None

@@ -7,7 +7,7 @@ from statistics import median
 from typing import NamedTuple
 
 from retrograd.core import registry
-from retrograd.pipelining.runtime.stage import Passed
+from retrograd.pipelining.runtime.stage import StageMessage
 from retrograd.pipelining.schedules.actions import Message
 from retrograd.pipelining.transports import Arrival, Link, Transport
 
@@ -16,7 +16,7 @@ TURNS = 11  # how often each is timed
 SPELL = 1e-3  # seconds that ranks compute between two messages
 
 
-class Part(NamedTuple):
+class LinearCost(NamedTuple):
     """A cost linear in the size: fixed seconds per message, and seconds per byte."""
 
     fixed: float
@@ -30,14 +30,14 @@ class Part(NamedTuple):
 class MessageCost(NamedTuple):
     """The cost of a message: its latency, and how long it occupies the sender and the receiver."""
 
-    latency: Part
-    sending: Part = Part(0.0)
-    receiving: Part = Part(0.0)
+    latency: LinearCost
+    sending: LinearCost = LinearCost(0.0)
+    receiving: LinearCost = LinearCost(0.0)
 
     def seconds(self, size: float) -> float:
         """Return the seconds from the start of sending `size` bytes until the other rank has received them.
 
-        >>> MessageCost(Part(0.5, 0.001), receiving=Part(0.125)).seconds(1000)
+        >>> MessageCost(LinearCost(0.5, 0.001), receiving=LinearCost(0.125)).seconds(1000)
         1.625
         """
         return sum(part.seconds(size) for part in self)
@@ -56,13 +56,13 @@ def message_cost(transport: Transport) -> MessageCost:
     """
     ranks = transport.world or 2
     if ranks == 1:
-        return MessageCost(Part(0.0))
-    small, large = (_parts(*transport.launch(ranks, partial(_there_and_back, size))[:2]) for size in (SMALL, LARGE))
-    return MessageCost(*map(_line, small, large))
+        return MessageCost(LinearCost(0.0))
+    small, large = (_parts(*transport.launch(ranks, partial(_round_trips, size))[:2]) for size in (SMALL, LARGE))
+    return MessageCost(*map(_fit_line, small, large))
 
 
-def _line(small: float, large: float) -> Part:
-    return Part(small, max(large - small, 0.0) / (LARGE - SMALL))
+def _fit_line(small: float, large: float) -> LinearCost:
+    return LinearCost(small, max(large - small, 0.0) / (LARGE - SMALL))
 
 
 def _parts(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]]) -> tuple[float, float, float]:
@@ -73,14 +73,14 @@ def _parts(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]]) 
     return max(until_received - taking, 0.0), median(sending), taking
 
 
-def _there_and_back(size: int, link: Link) -> tuple[list[float], list[float]] | None:
+def _round_trips(size: int, link: Link) -> tuple[list[float], list[float]] | None:
     """Return the measurements of ranks 0 and 1 for messages of `size` bytes."""
     if link.rank > 1:
         return None
-    return (_second if link.rank else _first)(_Exchange(link, size))
+    return (_respond if link.rank else _initiate)(_Exchange(link, size))
 
 
-def _first(exchange: "_Exchange") -> tuple[list[float], list[float]]:
+def _initiate(exchange: "_Exchange") -> tuple[list[float], list[float]]:
     """Return the seconds of sends, and from each send until its answer is received."""
     sending, waiting = [], []
     for _ in range(TURNS):
@@ -93,7 +93,7 @@ def _first(exchange: "_Exchange") -> tuple[list[float], list[float]]:
     return sending, waiting
 
 
-def _second(exchange: "_Exchange") -> tuple[list[float], list[float]]:
+def _respond(exchange: "_Exchange") -> tuple[list[float], list[float]]:
     """Return the seconds from a message until its answer is sent, and of receives whose message has arrived."""
     waiting, holding, receiving = [], [], []
     for _ in range(TURNS):
@@ -112,7 +112,7 @@ class _Exchange:
     def __init__(self, link: Link, size: int) -> None:
         self.link = link
         self.other = 1 - link.rank
-        self.payload = {"x": Passed(registry["ones"](size // 4, dtype="float32"), True)}
+        self.payload = {"x": StageMessage(registry["ones"](size // 4, dtype="float32"), True)}
         self.numbers = registry["ones"](LARGE // 4, dtype="float32")
         turns = range(2 * TURNS)
         self.leaving = iter([Message("F", link.rank, self.other, turn) for turn in turns])

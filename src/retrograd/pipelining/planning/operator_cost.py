@@ -49,7 +49,7 @@ class Operator(NamedTuple):
 
 
 @generator_block
-def undisturbed(model: Module) -> Iterator[None]:
+def isolated(model: Module) -> Iterator[None]:
     """Run the body on one thread; restore gradients, buffers and the generator state of the model afterwards."""
     gradients = [(parameter, parameter.grad) for parameter in model.parameters()]
     buffers = [(buffer, registry["clone"](buffer.detach())) for buffer in model.buffers()]
@@ -73,7 +73,7 @@ def operators(captured: GraphModule, args: tuple, kwargs: dict[str, Any], loss: 
     timer = _Timer(captured, loss)
     for _ in range(rounds + 1):
         timer.run(*args, **kwargs)
-    keeper = _Keeper(captured)
+    keeper = _SavedTensorRecorder(captured)
     keeper.run(*args, **kwargs)
     nodes = [node for node in captured.graph.nodes if node.op == "call_function"]
     cuts = carried(nodes, lambda node: bytes_of(keeper.env[node]))
@@ -90,13 +90,13 @@ class _Timer(Interpreter):
     def __init__(self, captured: GraphModule, loss: Loss) -> None:
         super().__init__(captured)
         self.loss = loss
-        self.start_up = _start_up()
+        self.start_up = _empty_backward_seconds()
         self.samples: dict[Node, list[tuple[float, float]]] = defaultdict(list)
 
     def run_node(self, node: Node) -> Any:
         """Return the result of a node, detached from its graph."""
         if node.op == "placeholder":
-            return cut_off(super().run_node(node), False)
+            return detach_values(super().run_node(node), False)
         if node.op != "call_function":
             return super().run_node(node)
         args, kwargs = self.fetch_args_kwargs_from_env(node)
@@ -104,8 +104,8 @@ class _Timer(Interpreter):
         self.samples[node].append((seconds[0], seconds[1]))
         for used in node.all_input_nodes:
             if used.op == "call_function":
-                _forget_gradients(self.env[used])
-        return cut_off(made)
+                _clear_gradients(self.env[used])
+        return detach_values(made)
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Run the model, and the loss on its output."""
@@ -134,7 +134,7 @@ class _Timer(Interpreter):
         return median(forward), median(backward)
 
 
-class _Keeper(Interpreter):
+class _SavedTensorRecorder(Interpreter):
     """Runs a model once, holds every value, and records the saved tensors of operators."""
 
     def __init__(self, captured: GraphModule) -> None:
@@ -166,7 +166,7 @@ class _Keeper(Interpreter):
         return dict(_memory(value) for value in used if isinstance(value, Tensor) and value.requires_grad)
 
 
-def _start_up() -> float:
+def _empty_backward_seconds() -> float:
     """Return the seconds of an empty backward pass."""
     leaf = registry["zeros"](()).requires_grad_()
     samples = []
@@ -177,7 +177,7 @@ def _start_up() -> float:
     return median(samples)
 
 
-def cut_off(value: Any, requires_grad: bool | None = None) -> Any:
+def detach_values(value: Any, requires_grad: bool | None = None) -> Any:
     """Return a value with its tensors detached; `requires_grad` as before if None."""
 
     def leaf(tensor: Any) -> Any:
@@ -190,7 +190,7 @@ def cut_off(value: Any, requires_grad: bool | None = None) -> Any:
     return optree.tree_map(leaf, value, none_is_leaf=True)
 
 
-def _forget_gradients(value: Any) -> None:
+def _clear_gradients(value: Any) -> None:
     for tensor in tensors_in(value):
         tensor.grad = None
 

@@ -245,7 +245,7 @@ class _Clocks:
 
     def _step(self, action: Action, known: dict[int, _Step]) -> _Step:
         if self.events is None:
-            step = known[action.stage] = self._whole(action)
+            step = known[action.stage] = self._with_messages(action)
             return step
         if action.kind.is_receive:
             return _Step(0.0, [self._entry(action)])
@@ -253,7 +253,7 @@ class _Clocks:
             return _Step(0.0, (), [self._exit(action)])
         return _Step(_seconds(self.cost, action))
 
-    def _whole(self, action: Action) -> _Step:
+    def _with_messages(self, action: Action) -> _Step:
         """Return a computation with the receives before it and the sends after it."""
         if action.peer is not None:
             raise ValueError(f"{action}: this schedule is lowered already")

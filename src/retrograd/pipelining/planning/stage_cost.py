@@ -59,7 +59,7 @@ def measured(
     machine affects all of them alike.
     """
     few = min(micro_batches, MICRO_BATCHES * workers)
-    trials = [[_Trial(pipe, batch, loss, name, few, workers) for name in ("1f1b", "zb-h1")] for pipe in pipes]
+    trials = [[_TimedRun(pipe, batch, loss, name, few, workers) for name in ("1f1b", "zb-h1")] for pipe in pipes]
     samples: list[dict[tuple[Kind, int], list[float]]] = [defaultdict(list) for _ in pipes]
     for number in range(rounds + 1):
         for found, both in zip(samples, trials, strict=True):
@@ -72,7 +72,7 @@ def measured(
     ]
 
 
-class _Trial:
+class _TimedRun:
     """A pipe under a schedule, with identical microbatches."""
 
     def __init__(

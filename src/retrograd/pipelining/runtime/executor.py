@@ -42,23 +42,23 @@ class DetachExecutor(Interpreter):
         return super().run_node(node)
 
     def _run_stage(self, node: Node) -> Any:
-        taken = {a: self._taken_from(a) for a in node.all_input_nodes}
+        taken = {a: self._stage_input(a) for a in node.all_input_nodes}
         self._taken[node] = taken
         args, kwargs = map_nodes((node.args, node.kwargs), taken.__getitem__)
         return self.call_module(node.target, args, kwargs)
 
-    def _taken_from(self, source: Node) -> Any:
+    def _stage_input(self, source: Node) -> Any:
         """Return a value as input of a stage.  Inputs and parameters are leaves already, whose gradients
         accumulate."""
         value = self.env[source]
         return value if source.op in ("placeholder", "get_attr") else optree.tree_map(_leaf, value, none_is_leaf=True)
 
     def _run_stage_backward(self, node: Node) -> Any:
-        taken = self._taken.pop(self._call_of(node))
+        taken = self._taken.pop(self._stage_call(node))
         kwargs = map_nodes(node.kwargs, lambda used: taken.get(used, self.env[used]))
         return self.call_function(node.target, (), kwargs)
 
-    def _call_of(self, node: Node) -> Node:
+    def _stage_call(self, node: Node) -> Node:
         """Return the stage call whose results a backward call receives, possibly picked or nested in tuples."""
         for used in nodes_in(node.kwargs["stage_output"]):
             while used.target in (PICK, operator.getitem):

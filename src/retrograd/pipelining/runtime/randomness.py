@@ -40,10 +40,10 @@ def recorded() -> Iterator[list[Draw]]:
     draws: list[Draw] = []
     states: dict[Generator, Any] = {}
 
-    def note(source: Generator) -> "_Noting":
+    def note(source: Generator) -> "_RecordingGenerator":
         if source not in states:
             states[source] = source.get_state()
-        return _Noting(source, draws)
+        return _RecordingGenerator(source, draws)
 
     try:
         with redirected(note):
@@ -53,7 +53,7 @@ def recorded() -> Iterator[list[Draw]]:
             source.set_state(state)
 
 
-class _Noting(NamedTuple):
+class _RecordingGenerator(NamedTuple):
     """A generator that records its draws."""
 
     source: Generator
@@ -84,7 +84,7 @@ def batch_dims(one: Sequence[Draw], other: Sequence[Draw], both: Sequence[Draw])
     return dims
 
 
-def places_of(
+def draw_indices(
     by_node: Mapping[str, Sequence[int]], stages: Sequence[GraphModule], draws: int
 ) -> list[list[int]] | None:
     """Return for each stage the indices of its draws in the program, in order, from those of every node.
@@ -129,7 +129,7 @@ class Stream:
             place = next(rest, None)
             return after.draw(*call) if place is None else self._numbers(place, micro_batch, *call)
 
-        return redirected(lambda source: _Placed(draw))
+        return redirected(lambda source: _StreamGenerator(draw))
 
     def _numbers(self, place: int, micro_batch: int, method: str, *args: Any) -> Any:
         expected, dim, total = self._draws[micro_batch][place], self._dims[place], self._totals[place]
@@ -162,7 +162,7 @@ class Streams:
         return redirected(lambda source: own)
 
 
-class _Placed(NamedTuple):
+class _StreamGenerator(NamedTuple):
     """Replaces a generator while a stage runs."""
 
     draw: Callable[..., Any]

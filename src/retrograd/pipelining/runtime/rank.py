@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from retrograd.autograd.anomaly_mode import has_nan
 from retrograd.core import Tensor, registry
 from retrograd.pipelining.runtime.gradient_sums import Gradients
-from retrograd.pipelining.runtime.stage import Passed, PipelineStage
+from retrograd.pipelining.runtime.stage import PipelineStage, StageMessage
 from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.transports import Aborted, Arrival, Link
 
@@ -69,7 +69,7 @@ class Rank:
         self.job = job
         self.link = link
         self.report = Report({}, {}, [])
-        self._values: dict[Edge, dict[str, Passed]] = {}
+        self._values: dict[Edge, dict[str, StageMessage]] = {}
         self._gradients: dict[Edge, dict[str, Tensor | None]] = {}
         self._sources: dict[int, list[int]] = {}
         self._targets: dict[int, list[int]] = {}
@@ -134,7 +134,7 @@ class Rank:
             names = self.job.carried[stage.index, target]
             self._values[stage.index, target, micro_batch] = {name: made[name] for name in names}
 
-    def _result(self, stage: PipelineStage, micro_batch: int, made: Mapping[str, Passed]) -> Any:
+    def _result(self, stage: PipelineStage, micro_batch: int, made: Mapping[str, StageMessage]) -> Any:
         """Return the loss, or the outputs if there is no loss."""
         if self.job.loss is None:
             return {name: passed.value for name, passed in made.items()}

@@ -12,7 +12,7 @@ Drawing = Callable[[int, int], AbstractContextManager]
 Dims = list[int | None] | None
 
 
-class Drawings:
+class RngPlan:
     """Determines the batch dimensions of a program's draws, once for each kind of microbatch.
 
     drawn_for: returns the draws of the program for several microbatches joined into one.

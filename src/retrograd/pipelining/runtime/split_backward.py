@@ -9,7 +9,7 @@ from typing import Any
 
 from retrograd.autograd.split_backward import ParamGroup, input_half, weight_half
 from retrograd.core import Tensor, registry
-from retrograd.pipelining.runtime.stage_backward import failure, leaves, listed, paired
+from retrograd.pipelining.runtime.stage_backward import failure, leaves, listed, pair_with_gradients
 
 
 def stage_backward_input(
@@ -43,7 +43,7 @@ def stage_backward_input(
         if output_grads is None:
             pairs = [(out, registry["ones_like"](out.detach())) for out in leaves(stage_outputs_or_loss) if _has(out)]
         else:
-            pairs = paired(stage_outputs_or_loss, output_grads)
+            pairs = pair_with_gradients(stage_outputs_or_loss, output_grads)
         inputs = [value for value in values if _has(value)]
         found, groups = input_half([out for out, _ in pairs], [g for _, g in pairs], inputs, trained)
     except Exception as cause:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from retrograd import autograd
 from retrograd.core import Tensor
 from retrograd.pipelining.runtime.split_backward import stage_backward_input, stage_backward_weight
-from retrograd.pipelining.runtime.stage_backward import stage_backward, without_gaps
+from retrograd.pipelining.runtime.stage_backward import drop_missing_gradients, stage_backward
 
 
 class Value(NamedTuple):
@@ -60,12 +60,12 @@ class PipelineStage:
 
     def forward(self, micro_batch: int, values: Mapping[str, Any], *, keep: bool = True) -> dict[str, Any]:
         """Run a microbatch forward and return detached outputs; `keep` saves what backward needs."""
-        taken = [_boundary(values[v.name], keep) for v in self.inputs]
+        taken = [_as_stage_leaf(values[v.name], keep) for v in self.inputs]
         with autograd.set_grad_enabled(keep):
             made = dict(zip(self.outputs, self.module(*taken), strict=True))
         if keep:
             self._running[micro_batch] = _Run(taken, made)
-        return {name: Passed.of(value) for name, value in made.items()}
+        return {name: StageMessage.of(value) for name, value in made.items()}
 
     def attach(self, micro_batch: int, loss: Callable[[dict[str, Any]], Tensor]) -> Tensor:
         """Compute the loss from the stored outputs; backward then starts from it."""
@@ -78,13 +78,13 @@ class PipelineStage:
     def backward(self, micro_batch: int, gradients: Mapping[str, Tensor | None]) -> dict[str, Tensor | None]:
         """Run a microbatch backward: map gradients by output name to gradients by input name."""
         run = self._running.pop(micro_batch)
-        grads = stage_backward(*_seeded(run, gradients), run.taken)
+        grads = stage_backward(*_backward_roots(run, gradients), run.taken)
         return self._named(grads)
 
     def backward_input(self, micro_batch: int, gradients: Mapping[str, Tensor | None]) -> dict[str, Tensor | None]:
         """Compute the input gradients of `backward`; `backward_weight` computes those of the parameters."""
         run = self._running.pop(micro_batch)
-        outputs, seeds = _seeded(run, gradients)
+        outputs, seeds = _backward_roots(run, gradients)
         grads, self._waiting[micro_batch] = stage_backward_input(outputs, seeds, run.taken, self.parameters())
         return self._named(grads)
 
@@ -106,28 +106,28 @@ class _Run(NamedTuple):
     made: dict[str, Any]
 
 
-def _seeded(run: _Run, gradients: Mapping[str, Tensor | None]) -> tuple[list[Any], list[Any]]:
+def _backward_roots(run: _Run, gradients: Mapping[str, Tensor | None]) -> tuple[list[Any], list[Any]]:
     """Return the outputs that backward starts from, and their gradients."""
-    return without_gaps(run.made.values(), (gradients.get(name) for name in run.made))
+    return drop_missing_gradients(run.made.values(), (gradients.get(name) for name in run.made))
 
 
-class Passed(NamedTuple):
+class StageMessage(NamedTuple):
     """A detached value sent to another stage, and whether a gradient must come back."""
 
     value: Any
     requires_grad: bool
 
     @staticmethod
-    def of(value: Any) -> "Passed":
+    def of(value: Any) -> "StageMessage":
         """Return the message for a value that a stage produced."""
         if not isinstance(value, Tensor):
-            return Passed(value, False)
-        return Passed(value.detach(), value.requires_grad)
+            return StageMessage(value, False)
+        return StageMessage(value.detach(), value.requires_grad)
 
 
-def _boundary(value: Any, keep: bool) -> Any:
+def _as_stage_leaf(value: Any, keep: bool) -> Any:
     """Return the value as a leaf of this stage's graph, one per microbatch; it requires grad as in its producer."""
-    passed = value if isinstance(value, Passed) else Passed.of(value)
+    passed = value if isinstance(value, StageMessage) else StageMessage.of(value)
     if not isinstance(passed.value, Tensor):
         return passed.value
     leaf = passed.value.detach()

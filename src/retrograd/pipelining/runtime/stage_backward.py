@@ -42,7 +42,7 @@ def stage_backward(
         if outputs_with_grads_idxs is not None:
             stage_output = [stage_output[i] for i in outputs_with_grads_idxs]
             output_grads = [output_grads[i] for i in outputs_with_grads_idxs]
-        pairs = paired(stage_output, output_grads)
+        pairs = pair_with_gradients(stage_output, output_grads)
         with _collected(values) as found:
             if pairs:
                 autograd.backward([out for out, _ in pairs], [g for _, g in pairs])
@@ -90,7 +90,7 @@ def _sum(a: Tensor | None, b: Tensor | None) -> Tensor | None:
         return a + b
 
 
-def paired(outputs: Any, gradients: Any) -> list[tuple[Tensor, Tensor | None]]:
+def pair_with_gradients(outputs: Any, gradients: Any) -> list[tuple[Tensor, Tensor | None]]:
     """Return the outputs that require grad, each with its gradient or None, which means 1.
 
     None for a container skips its members.  Raises ValueError if the two are not nested alike, TypeError for a
@@ -99,7 +99,7 @@ def paired(outputs: Any, gradients: Any) -> list[tuple[Tensor, Tensor | None]]:
     return list(_pairs(outputs, gradients))
 
 
-def without_gaps(outputs: Iterable[Any], gradients: Iterable[Any]) -> tuple[list[Any], list[Any]]:
+def drop_missing_gradients(outputs: Iterable[Any], gradients: Iterable[Any]) -> tuple[list[Any], list[Any]]:
     """Return the outputs whose gradient is not None, and the gradients; None here means that no gradient arrived."""
     pairs = [(output, g) for output, g in zip(outputs, gradients, strict=True) if g is not None]
     return [output for output, _ in pairs], [g for _, g in pairs]
@@ -147,10 +147,10 @@ def leaves(tree: Any) -> list[Any]:
 def failure(name: str, cause: Exception, outputs: Any, gradients: Any, inputs: Sequence[Any]) -> RuntimeError:
     """Return the error for a stage whose backward pass failed."""
     return RuntimeError(
-        f"{name} failed: {str(cause) or type(cause).__name__}\n  outputs: {_described(outputs)}\n  "
-        f"gradients: {_described(gradients)}\n  inputs: {_described(list(inputs))}"
+        f"{name} failed: {str(cause) or type(cause).__name__}\n  outputs: {_describe(outputs)}\n  "
+        f"gradients: {_describe(gradients)}\n  inputs: {_describe(list(inputs))}"
     )
 
 
-def _described(values: Any) -> str:
+def _describe(values: Any) -> str:
     return ", ".join(f"{v.aval} on {v.device}" if isinstance(v, Tensor) else repr(v) for v in leaves(values))

@@ -54,11 +54,11 @@ SCHEDULES: dict[str, ScheduleKind] = {
 _ALIASES = {"zb1p": "ZB-H1", "zb2p": "ZB-H2", "zbv": "ZBVZeroBubble", "pipedreamflush": "1F1B", "dapple": "1F1B"}
 
 
-def _plain(name: str) -> str:
+def _normalized(name: str) -> str:
     return "".join(name.lower().replace("-", "").replace("_", "").split())
 
 
-_BY_NAME = {_plain(name): kind for name, kind in SCHEDULES.items()}
+_BY_NAME = {_normalized(name): kind for name, kind in SCHEDULES.items()}
 _BY_NAME |= {alias: SCHEDULES[name.lower()] for alias, name in _ALIASES.items()}
 
 
@@ -70,7 +70,7 @@ def get_schedule(name: str) -> ScheduleKind:
     >>> get_schedule("gpipe").name, get_schedule("interleaved_1f1b").name, get_schedule("zbv").name
     ('GPipe', 'Interleaved1F1B', 'ZBVZeroBubble')
     """
-    schedule = _BY_NAME.get(_plain(name)) if isinstance(name, str) else None
+    schedule = _BY_NAME.get(_normalized(name)) if isinstance(name, str) else None
     if schedule is None:
         raise ValueError(f"no schedule is called {name!r}; known are {', '.join(sorted(SCHEDULES))}")
     return schedule

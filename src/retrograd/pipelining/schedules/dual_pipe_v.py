@@ -3,7 +3,7 @@
 from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.schedules.greedy import list_schedule
 from retrograd.pipelining.schedules.one_f_one_b import one_f_one_b
-from retrograd.pipelining.schedules.phase_builder import OLDEST_W, Counting
+from retrograd.pipelining.schedules.phase_builder import OLDEST_W, PhaseBuilder
 from retrograd.pipelining.schedules.stage_placement import Held, Orders
 
 
@@ -33,7 +33,7 @@ def dual_pipe_v(held: Held, micro_batches: int) -> Orders:
 
 def _order(rank: int, ranks: int, stages: list[int], micro_batches: int) -> list[Action]:
     """Return the order of one rank for at least 2 p microbatches, which fill the pipeline."""
-    order = Counting(micro_batches)
+    order = PhaseBuilder(micro_batches)
     (f1, b1, i1), (f2, b2, i2) = ([(kind, stage) for kind in (Kind.F, Kind.B, Kind.I)] for stage in stages)
     full, beyond = max(micro_batches, 2 * ranks), ranks - 1 - rank
     order.repeat(2 * beyond, f1)

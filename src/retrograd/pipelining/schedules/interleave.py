@@ -19,10 +19,10 @@ def units(kind: Kind, stages: Sequence[int], micro_batches: int) -> Units:
     ['B3.0', 'B2.0', 'B3.1', 'B2.1']
     """
     order = stages if kind is Kind.F else stages[::-1]
-    return zip(*(_on(kind, stage, range(micro_batches)) for stage in order), strict=True)
+    return zip(*(_actions(kind, stage, range(micro_batches)) for stage in order), strict=True)
 
 
-def _on(kind: Kind, stage: int, numbers: Iterable[int]) -> Iterator[Action]:
+def _actions(kind: Kind, stage: int, numbers: Iterable[int]) -> Iterator[Action]:
     """Return the action for each of these microbatches, without the Python call of `Action(...)`."""
     return map(_make, zip(repeat(kind), repeat(stage), numbers, repeat(None), strict=False))
 

@@ -27,9 +27,9 @@ def interleaved_1f1b(held: Held, micro_batches: int) -> Orders:
     rounds = _rounds(micro_batches, len(held))
     return [
         alternate(
-            _turns(Kind.F, stages, rounds),
-            _turns(Kind.B, stages, rounds),
-            ahead=_ahead(stages, rounds, hop * (len(held) - 1 - rank)),
+            _round_order(Kind.F, stages, rounds),
+            _round_order(Kind.B, stages, rounds),
+            ahead=_warmup_forwards(stages, rounds, hop * (len(held) - 1 - rank)),
         )
         for rank, stages in enumerate(held)
     ]
@@ -52,9 +52,9 @@ def interleaved_zero_bubble(held: Held, micro_batches: int) -> Orders:
     rounds = _rounds(micro_batches, len(held))
     return [
         alternate_halves(
-            *(_turns(kind, stages, rounds) for kind in (Kind.F, Kind.I, Kind.W)),
-            ahead=_ahead(stages, rounds, len(held) - 1 - rank),
-            keep=_ahead(stages, rounds, len(held) - 1),
+            *(_round_order(kind, stages, rounds) for kind in (Kind.F, Kind.I, Kind.W)),
+            ahead=_warmup_forwards(stages, rounds, len(held) - 1 - rank),
+            keep=_warmup_forwards(stages, rounds, len(held) - 1),
         )
         for rank, stages in enumerate(held)
     ]
@@ -67,12 +67,12 @@ def _rounds(micro_batches: int, ranks: int) -> list[range]:
     return [range(start, end) for start, end in pairwise(starts)]
 
 
-def _turns(kind: Kind, stages: list[int], rounds: list[range]) -> Units:
+def _round_order(kind: Kind, stages: list[int], rounds: list[range]) -> Units:
     """Return `kind` for every stage and microbatch: within a round one stage after the other."""
     order = stages if kind is Kind.F else stages[::-1]
     return [[Action(kind, stage, number)] for numbers in rounds for stage in order for number in numbers]
 
 
-def _ahead(stages: list[int], rounds: list[range], hops: int) -> int:
+def _warmup_forwards(stages: list[int], rounds: list[range], hops: int) -> int:
     """Return the number of forwards before the first backward, which needs those of all stages of the rank."""
     return (len(stages) - 1) * max(map(len, rounds)) + hops + 1

@@ -122,7 +122,7 @@ def execution_order(schedule: Schedule, *, buffer: int | None = None) -> Iterato
     """
     if buffer is not None and buffer < 0:
         raise ValueError(f"buffer is {buffer}; a channel holds 0 or more messages, or any number (None)")
-    positions, mail = [0] * len(schedule), _Mail(len(schedule), buffer)
+    positions, mail = [0] * len(schedule), _Channels(len(schedule), buffer)
     while mail.runnable:
         rank = mail.runnable.popleft()
         actions = schedule[rank]
@@ -133,7 +133,7 @@ def execution_order(schedule: Schedule, *, buffer: int | None = None) -> Iterato
         raise ValueError(_describe_deadlock(schedule, positions, buffer))
 
 
-class _Mail:
+class _Channels:
     """The messages in transit, and the ranks that wait to receive or send one."""
 
     def __init__(self, ranks: int, buffer: int | None) -> None:
@@ -330,7 +330,7 @@ def _describe_deadlock(schedule: Schedule, positions: list[int], buffer: int | N
     """Return the cycle of waiting ranks as text, followed from a blocked rank."""
     rank_of = ranks_of(schedule)
     blocked = {rank: schedule[rank][at] for rank, at in enumerate(positions) if at < len(schedule[rank])}
-    holder = {rank: rank_of.get(_other_end(action).stage) for rank, action in blocked.items()}
+    holder = {rank: rank_of.get(_matching_action(action).stage) for rank, action in blocked.items()}
     waits: list[int] = []
     rank: int | None = min(blocked)
     while rank in blocked and rank not in waits:
@@ -340,13 +340,13 @@ def _describe_deadlock(schedule: Schedule, positions: list[int], buffer: int | N
     room = "" if buffer is None else f" with a buffer of {buffer} per channel"
     lines = (
         f"  {_at(rank, positions[rank], blocked[rank])} waits for rank {holder[rank]} to reach "
-        f"{_other_end(blocked[rank])}"
+        f"{_matching_action(blocked[rank])}"
         for rank in circle
     )
     return "\n".join([f"deadlock{room}:", *lines])
 
 
-def _other_end(action: Action) -> Action:
+def _matching_action(action: Action) -> Action:
     assert action.peer is not None, f"{action} has no other end"
     kind = Kind(("RECV_" if action.kind.is_send else "SEND_") + action.kind[-1])
     return Action(kind, action.peer, action.micro_batch, action.stage)

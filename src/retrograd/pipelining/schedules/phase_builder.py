@@ -10,12 +10,12 @@ OLDEST_W = None
 Step = tuple[Kind, int] | None
 
 
-class Counting:
+class PhaseBuilder:
     """The order of one rank, written as repeated phases; each step takes the next microbatch of its kind and stage.
 
     Microbatches beyond `micro_batches` are left out, so a phase may be written for more than there are.
 
-    >>> order = Counting(2)
+    >>> order = PhaseBuilder(2)
     >>> order.repeat(2, (Kind.F, 0), (Kind.I, 0))
     >>> order.repeat(3, OLDEST_W)
     >>> " ".join(map(str, order.actions))

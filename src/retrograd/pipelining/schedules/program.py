@@ -43,7 +43,7 @@ def default_stages(schedule: Chosen, ranks: int | None) -> int | None:
     return None if ranks is None else ranks * kind.per_rank
 
 
-def loaded(schedule: Chosen, stages: int | None, ranks: int | None) -> str | Schedule:
+def load_schedule(schedule: Chosen, stages: int | None, ranks: int | None) -> str | Schedule:
     """Return a schedule's name, or its actions, read from the file if it is a path.
 
     Raises ValueError for an unknown schedule, or stages that cannot be divided among the ranks, and OSError
@@ -75,12 +75,12 @@ def make_program(
     >>> program.homes, [str(action) for action in program.actions[0]]
     ([0, 1], ['F0.0', 'SEND_F0.0>1', 'RECV_B0.0<1', 'B0.0'])
     """
-    make = _made_once if _is_name(schedule) else _made
+    make = _cached_program if _is_name(schedule) else _build_program
     program = make(schedule, stages, micro_batches, frozenset(edges), ranks, forward_only)  # type: ignore[arg-type]
     return Program([actions.copy() for actions in program.actions], program.homes.copy())
 
 
-def _made(
+def _build_program(
     schedule: Chosen, stages: int, micro_batches: int, edges: Edges, ranks: int | None, forward_only: bool
 ) -> Program:
     compute = _computations(schedule, stages, micro_batches, ranks)
@@ -91,7 +91,7 @@ def _made(
     return Program(program, _homes(compute, stages, micro_batches, ranks))
 
 
-_made_once = lru_cache(maxsize=8, typed=True)(_made)  # the same for every step, and takes milliseconds
+_cached_program = lru_cache(maxsize=8, typed=True)(_build_program)  # the same for every step, and takes milliseconds
 
 
 def _is_name(schedule: Chosen) -> bool:
@@ -101,7 +101,7 @@ def _is_name(schedule: Chosen) -> bool:
 def _computations(schedule: Chosen, stages: int, micro_batches: int, ranks: int | None) -> list[list[Action]]:
     if _is_name(schedule):
         return make_schedule(schedule, stages, micro_batches, ranks=ranks)  # type: ignore[arg-type]
-    given = loaded(schedule, stages, ranks)
+    given = load_schedule(schedule, stages, ranks)
     return [[action for action in actions if action.kind.is_compute] for actions in given]  # type: ignore[union-attr, misc]
 
 

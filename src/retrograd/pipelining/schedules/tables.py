@@ -126,7 +126,7 @@ def read_csv(path: Path) -> list[list[Action]]:
     ['F0.0 F0.1 B0.0 B0.1', 'F1.0 B1.0 F1.1 B1.1']
     """
     rows = _rows(path)
-    placed = _Places(path)
+    placed = _CellIndex(path)
     schedule = [
         [action for column, cell in enumerate(row) for action in placed.read(rank, column, cell)]
         for rank, row in enumerate(rows)
@@ -151,7 +151,7 @@ def _rows(path: Path) -> list[list[str]]:
             raise ValueError(f"{os.fspath(path)} is damaged or no CSV file: {shorten(str(error))}") from error
 
 
-class _Places:
+class _CellIndex:
     """The cell of each action read so far, for error messages."""
 
     def __init__(self, path: Path) -> None:

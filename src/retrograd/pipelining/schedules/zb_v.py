@@ -2,7 +2,7 @@
 
 from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.schedules.greedy import list_schedule
-from retrograd.pipelining.schedules.phase_builder import Counting
+from retrograd.pipelining.schedules.phase_builder import PhaseBuilder
 from retrograd.pipelining.schedules.stage_placement import Held, Orders
 from retrograd.pipelining.schedules.zero_bubble import zb_h1
 
@@ -31,7 +31,7 @@ def zb_v(held: Held, micro_batches: int) -> Orders:
 
 def _order(rank: int, ranks: int, stages: list[int], micro_batches: int) -> list[Action]:
     """Return the order of one rank for at least 2 p - 1 microbatches, which fill the pipeline."""
-    order = Counting(micro_batches)
+    order = PhaseBuilder(micro_batches)
     (f1, i1, w1), (f2, i2, w2) = ([(kind, stage) for kind in (Kind.F, Kind.I, Kind.W)] for stage in stages)
     full = max(micro_batches, 2 * ranks - 1)
     order.repeat(2 * (ranks - rank) - 1, f1)

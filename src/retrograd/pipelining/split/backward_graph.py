@@ -8,7 +8,7 @@ from retrograd.fx import Graph, GraphModule, Node, map_nodes
 from retrograd.fx.operators import PICK
 from retrograd.ops.family import Composite
 from retrograd.pipelining.runtime.stage import PipelineStage
-from retrograd.pipelining.runtime.stage_backward import stage_backward, without_gaps
+from retrograd.pipelining.runtime.stage_backward import drop_missing_gradients, stage_backward
 
 
 @op("stage_backward(*, any stage_output, any output_grads, any input_values) -> Tensor[]")
@@ -22,7 +22,7 @@ class _stage_backward(Composite, impure=True):
     method = False
 
     def compose(*, stage_output: Any, output_grads: Any, input_values: Any) -> Any:
-        return stage_backward(*without_gaps(stage_output, output_grads), input_values)
+        return stage_backward(*drop_missing_gradients(stage_output, output_grads), input_values)
 
     def oracle(np, stage_output, output_grads, input_values):
         return ()
@@ -58,7 +58,7 @@ def pipe_graph(captured: GraphModule, stages: Sequence[PipelineStage], loss: Nod
     """
     writer = _Writer(captured, stages)
     if loss is not None:
-        writer.go_back(loss)
+        writer.add_backward(loss)
     writer.graph.lint()
     return writer.graph
 
@@ -97,17 +97,17 @@ class _Writer:
                 self.values[name] = self._picked(call, place, name, self._aval(name))
                 self.makers[name] = stage.index
 
-    def go_back(self, loss: Node) -> None:
+    def add_backward(self, loss: Node) -> None:
         """Call `stage_backward` for every stage that the loss depends on, from the last to the first."""
-        carrying = _carrying(loss)
+        carrying = _nodes_with_gradient(loss)
         with self.graph.inserting_before(self.end):
             seed = self._compute(registry["ones_like"], (self.values[loss.name],), f"{loss.name}_grad", _val(loss))
             gradients = {loss.name: seed}
             for stage in reversed(self.stages):
                 if any(self._gradient(stage, name, gradients) for name in stage.outputs):
-                    self._go_back_through(stage, gradients, carrying)
+                    self._add_stage_backward(stage, gradients, carrying)
 
-    def _go_back_through(self, stage: PipelineStage, gradients: dict[str, Node], carrying: set[str]) -> None:
+    def _add_stage_backward(self, stage: PipelineStage, gradients: dict[str, Node], carrying: set[str]) -> None:
         sent = [value.name for value in stage.inputs if value.stage is not None]
         call = self.graph.create_node(
             "call_function",
@@ -158,7 +158,7 @@ def _used_by(stage: PipelineStage, carrying: Mapping[str, Any] | set[str]) -> se
     }  # fmt: skip
 
 
-def _carrying(loss: Node) -> set[str]:
+def _nodes_with_gradient(loss: Node) -> set[str]:
     """Return the names of the nodes through which gradients flow back from the loss, including the loss."""
     found, waiting = {loss.name}, [loss]
     while waiting:

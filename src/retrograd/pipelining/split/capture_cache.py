@@ -11,7 +11,7 @@ from retrograd.core.aval import SymbolicSize, symbolic
 from retrograd.fx import Interpreter, Node
 from retrograd.nn import Module
 from retrograd.pipelining.microbatch import MicroBatch, tensors_in
-from retrograd.pipelining.runtime.randomness import Draw, places_of, recorded
+from retrograd.pipelining.runtime.randomness import Draw, draw_indices, recorded
 from retrograd.pipelining.split.manual_stages import AnyPipe
 from retrograd.pipelining.split.mutations import WRITE
 from retrograd.pipelining.split.pipe import Pipe
@@ -35,11 +35,11 @@ class Captured:
 
     def _find_draws(self, pipe: Pipe, batch: MicroBatch) -> None:
         """Run the program node by node, without side effects, to find the draws of each stage."""
-        run = _Drawing(pipe.captured)
+        run = _DrawRecorder(pipe.captured)
         with autograd.no_grad():
             run.run(*batch.args, **batch.kwargs)
         self.draws = run.draws
-        self.places = places_of(
+        self.places = draw_indices(
             run.by_node, [pipe.get_stage_module(stage.index) for stage in pipe.stages], len(self.draws)
         )
 
@@ -51,7 +51,7 @@ class Captured:
         return [draw._replace(args=draw.of_size(_scaled(draw.size, self._rows, rows))) for draw in self.draws]
 
 
-class _Drawing(Interpreter):
+class _DrawRecorder(Interpreter):
     """Runs a captured program and records the draws of each node; buffers do not change."""
 
     def __init__(self, captured: Any) -> None:
@@ -103,7 +103,7 @@ class Captures:
         leaves, structure = optree.tree_flatten(arguments, none_is_leaf=True)
         modes = tuple(module.training for module in self._model.modules())
         parameters = tuple(map(id, self._model.parameters()))  # replaced parameters make another model
-        key = (modes, parameters, structure, *map(_kind_of, leaves))
+        key = (modes, parameters, structure, *map(_cache_key, leaves))
         exact = (key, *[leaf.aval for leaf in leaves if isinstance(leaf, Tensor)])
         known = self._known.get(key) or self._known.get(exact)
         if known is None:
@@ -115,7 +115,7 @@ class Captures:
         return known
 
 
-def _kind_of(leaf: Any) -> Hashable:
+def _cache_key(leaf: Any) -> Hashable:
     """Return what a capture depends on: a tensor's dtype and constant sizes, the type and value of other leaves."""
     if isinstance(leaf, Tensor):
         return leaf.dtype, *[None if isinstance(size, SymbolicSize) else size for size in leaf.shape]

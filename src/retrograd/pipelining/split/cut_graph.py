@@ -18,7 +18,7 @@ def cut(captured: GraphModule, stage_of: Assignment, owners: Assignment | None =
     """
     homes = {**stage_of, **(owners or {})}
     count = max(stage_of.values(), default=0) + 1
-    parts = [_Part(captured, homes, index) for index in range(count)]
+    parts = [_StageBuilder(captured, homes, index) for index in range(count)]
     for node in captured.graph.nodes:
         if node.op == "call_function" and node.target is not marker:
             parts[stage_of[node]].add(node)
@@ -52,7 +52,7 @@ def check_assignment(graph: Graph, stage_of: Assignment) -> None:
         raise ValueError(f"the split must number its stages 0, 1, ... without gaps, got {found}")
 
 
-class _Part:
+class _StageBuilder:
     """A stage under construction: its graph, inputs and outputs."""
 
     def __init__(self, captured: GraphModule, homes: Assignment, index: int) -> None:
@@ -76,7 +76,7 @@ class _Part:
         elif self.homes.get(node, self.index) != self.index:
             self.taken[node] = Value(node.name, self.homes[node])
 
-    def finish(self, last: "_Part") -> None:
+    def finish(self, last: "_StageBuilder") -> None:
         """Determine the stage's outputs: the model's outputs, or the values that later stages use."""
         if self is last:
             self.returned = list(self.captured.graph.output_node().all_input_nodes)

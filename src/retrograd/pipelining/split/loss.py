@@ -71,11 +71,9 @@ def find_loss(output: Any, spec: Any) -> Node | None:
     marked: list[Any] = []
     _walk(output, spec, "output", marked)
     if len(marked) != 1:
-        raise RuntimeError(
-            f"loss_spec: {spec!r} marks {len(marked)} losses in {_described(output)}; mark one with True"
-        )
+        raise RuntimeError(f"loss_spec: {spec!r} marks {len(marked)} losses in {_describe(output)}; mark one with True")
     if not _is_loss(marked[0]):
-        raise RuntimeError(f"loss_spec: {spec!r} marks {_described(marked[0])}; the loss is a real tensor of shape ()")
+        raise RuntimeError(f"loss_spec: {spec!r} marks {_describe(marked[0])}; the loss is a real tensor of shape ()")
     return marked[0]
 
 
@@ -87,7 +85,7 @@ def _walk(output: Any, spec: Any, place: str, marked: list[Any]) -> None:
         _check_kind(output, spec, place, list if isinstance(spec, list) else tuple)
         if len(output) != len(spec):
             raise RuntimeError(
-                f"loss_spec: {place} has {len(output)} members, {_described(output)}, but its spec has {len(spec)}, "
+                f"loss_spec: {place} has {len(output)} members, {_describe(output)}, but its spec has {len(spec)}, "
                 f"{spec!r}"
             )
         for index, (member, part) in enumerate(zip(output, spec, strict=True)):
@@ -100,7 +98,7 @@ def _walk(output: Any, spec: Any, place: str, marked: list[Any]) -> None:
             _walk(output[key], part, f"{place}[{key!r}]", marked)
     else:
         raise RuntimeError(
-            f"loss_spec: expected a bool, tuple, list or dict for {place}, {_described(output)}, got {spec!r} of type "
+            f"loss_spec: expected a bool, tuple, list or dict for {place}, {_describe(output)}, got {spec!r} of type "
             f"{type(spec).__name__}"
         )
 
@@ -108,7 +106,7 @@ def _walk(output: Any, spec: Any, place: str, marked: list[Any]) -> None:
 def _check_kind(output: Any, spec: Any, place: str, kind: Any) -> None:
     if not isinstance(output, kind):
         raise RuntimeError(
-            f"loss_spec: {place} is {_described(output)}, a {_kind(output)}, but its spec is {spec!r}, a {_kind(spec)}"
+            f"loss_spec: {place} is {_describe(output)}, a {_kind(output)}, but its spec is {spec!r}, a {_kind(spec)}"
         )
 
 
@@ -121,14 +119,14 @@ def _is_loss(value: Any) -> bool:
     return isinstance(aval, Aval) and aval.shape == () and aval.dtype.kind == "f"
 
 
-def _described(value: Any) -> str:
+def _describe(value: Any) -> str:
     """Return an output as text, each tensor by its dtype and shape."""
     if isinstance(value, Node):
         return str(value.meta.get("val", value.name))
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{k!r}: {_described(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{k!r}: {_describe(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
-        return f"[{', '.join(map(_described, value))}]"
+        return f"[{', '.join(map(_describe, value))}]"
     if isinstance(value, tuple):
-        return f"({', '.join(map(_described, value))}{',' * (len(value) == 1)})"
+        return f"({', '.join(map(_describe, value))}{',' * (len(value) == 1)})"
     return repr(value)

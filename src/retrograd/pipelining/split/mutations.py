@@ -92,18 +92,18 @@ def place_writes(writes: list[Node], stage_of: dict[Node, int]) -> None:
         readers = [stage_of[user] for user in _readers(write.kwargs["target"])]
         stage_of[write] = stage_of.get(write.kwargs["value"], min(readers, default=0))
     for write in writes:
-        if _too_early(write, stage_of):
-            stage_of.update(dict.fromkeys(_serving(write), stage_of[write]))
-        if early := _too_early(write, stage_of):
+        if _readers_in_earlier_stages(write, stage_of):
+            stage_of.update(dict.fromkeys(_exclusive_inputs(write), stage_of[write]))
+        if early := _readers_in_earlier_stages(write, stage_of):
             stage = min(stage_of[user] for user in early)
-            stage_of.update(dict.fromkeys(_leading_to(write, stage, stage_of), stage))
+            stage_of.update(dict.fromkeys(_inputs_to_move(write, stage, stage_of), stage))
     for write in writes:
-        for user in _too_early(write, stage_of):
+        for user in _readers_in_earlier_stages(write, stage_of):
             raise RuntimeError(
                 f"pipeline: stage {stage_of[write]} writes to {write.kwargs['target'].target!r}, which {user.name} in "
                 f"stage {stage_of[user]} reads; cut the model so that one stage does both"
             )
-        _hand_on(write, stage_of)
+        _copy_before_write(write, stage_of)
 
 
 def _readers(node: Node) -> list[Node]:
@@ -111,12 +111,12 @@ def _readers(node: Node) -> list[Node]:
     return [user for user in node.users if user.target is not WRITE and user.op != "output"]
 
 
-def _too_early(write: Node, stage_of: dict[Node, int]) -> list[Node]:
+def _readers_in_earlier_stages(write: Node, stage_of: dict[Node, int]) -> list[Node]:
     """Return the readers of the written tensor in earlier stages."""
     return [user for user in _readers(write.kwargs["target"]) if stage_of[user] < stage_of[write]]
 
 
-def _hand_on(write: Node, stage_of: dict[Node, int]) -> None:
+def _copy_before_write(write: Node, stage_of: dict[Node, int]) -> None:
     """Give later stages copies of the written tensor, and of its views, made before the write."""
     here, waiting = stage_of[write], [write.kwargs["target"]]
     while waiting:
@@ -133,7 +133,7 @@ def _hand_on(write: Node, stage_of: dict[Node, int]) -> None:
                 user.replace_input_with(shown, copy)
 
 
-def _serving(write: Node) -> set[Node]:
+def _exclusive_inputs(write: Node) -> set[Node]:
     """Return the steps whose results only this write needs; they may be postponed."""
     found, node = {write}, write.prev
     while node.op != "placeholder" and node is not write:
@@ -143,7 +143,7 @@ def _serving(write: Node) -> set[Node]:
     return found
 
 
-def _leading_to(write: Node, stage: int, stage_of: dict[Node, int]) -> set[Node]:
+def _inputs_to_move(write: Node, stage: int, stage_of: dict[Node, int]) -> set[Node]:
     """Return the write and its inputs from later stages, to run in this stage; empty if that costs too much.
 
     Too much is a step whose result is larger than the written tensor.  Random and other impure steps do not move.

@@ -30,7 +30,7 @@ def partition(graph: Graph, stages: int) -> dict[Node, int]:
         raise TypeError(f"the number of stages must be an integer, got {stages!r}")
     if not 1 <= stages <= len(nodes):
         raise ValueError(f"a graph of {len(nodes)} operators can't make {stages} stages")
-    ends = smallest_largest([work(node) for node in nodes], carried(nodes), stages)
+    ends = minimize_largest([work(node) for node in nodes], carried(nodes), stages)
     stage_of, stage = {}, 0
     for position, node in enumerate(nodes):
         stage_of[node] = stage
@@ -38,7 +38,7 @@ def partition(graph: Graph, stages: int) -> dict[Node, int]:
     return stage_of
 
 
-def smallest_largest(
+def minimize_largest(
     costs: Sequence[float], cuts: Sequence[float], stages: int, earliest: Sequence[Sequence[int]] | None = None
 ) -> list[int]:
     """Return the last index of each of `stages` contiguous groups that minimize the most expensive group.
@@ -48,7 +48,7 @@ def smallest_largest(
 
     Raises ValueError if `earliest` permits no partition.
 
-    >>> smallest_largest([1, 1, 2, 2, 2], [0] * 5, 2)
+    >>> minimize_largest([1, 1, 2, 2, 2], [0] * 5, 2)
     [2, 4]
     """
     count = len(costs)
@@ -79,15 +79,15 @@ def smallest_largest(
 
 def work(node: Node) -> float:
     """Return the multiplications of an operator, as its definition estimates them from shapes."""
-    inputs = [_in_numbers(argument.meta["val"]) for argument in node.all_input_nodes]
-    return float(node.target.definition.work(inputs, _in_numbers(node.meta["val"])))
+    inputs = [_with_typical_sizes(argument.meta["val"]) for argument in node.all_input_nodes]
+    return float(node.target.definition.work(inputs, _with_typical_sizes(node.meta["val"])))
 
 
-def _in_numbers(value: Any) -> Any:
+def _with_typical_sizes(value: Any) -> Any:
     """Replace symbolic sizes of a value, or of several, by typical ones."""
     if isinstance(value, Aval):
         return Aval(reckoned(value.shape), value.dtype)
-    return tuple(map(_in_numbers, value)) if isinstance(value, tuple) else value
+    return tuple(map(_with_typical_sizes, value)) if isinstance(value, tuple) else value
 
 
 def carried(nodes: Sequence[Node], size: Callable[[Node], float] | None = None) -> list[float]:

@@ -10,7 +10,7 @@ from retrograd.pipelining.timeline.chrome_trace import write_perfetto
 from retrograd.pipelining.timeline.page import write_html
 from retrograd.pipelining.timeline.pictures import write_png, write_svg
 
-__all__ = ["Event", "Kept", "Timeline", "write_html", "write_perfetto", "write_png", "write_svg"]
+__all__ = ["Event", "HeldActivations", "Timeline", "write_html", "write_perfetto", "write_png", "write_svg"]
 
 Path = str | os.PathLike[str]
 Sizes = Mapping[int, float] | Sequence[float]
@@ -30,7 +30,7 @@ class Event(NamedTuple):
     end: float
 
 
-class Kept(NamedTuple):
+class HeldActivations(NamedTuple):
     """The activations that a rank holds from a time until the next entry.
 
     time: seconds on the clock of the events. micro_batches: how many have activations, counted once per stage.
@@ -118,7 +118,7 @@ class Timeline:
         """Return a label for each rank: its stage, or the rank and its stages if it has several."""
         return [_label(rank, stages) for rank, stages in enumerate(self.stages())]
 
-    def memory(self) -> list[list[Kept]]:
+    def memory(self) -> list[list[HeldActivations]]:
         """Return each rank's activations over time: a forward adds its own at its start, and the end of the
         backward, or of its weight half, frees them.
 
@@ -132,7 +132,7 @@ class Timeline:
         backwards = any(event.action.kind in (Kind.B, Kind.W) for event in self.events)
         return [self._kept(lane) if backwards else [] for lane in self.by_rank()]
 
-    def _kept(self, lane: list[Event]) -> list[Kept]:
+    def _kept(self, lane: list[Event]) -> list[HeldActivations]:
         change = {Kind.F: 1, Kind.B: -1, Kind.W: -1}
         sizes = self.activation_bytes
         steps, count, size = [], 0, 0.0
@@ -140,7 +140,7 @@ class Timeline:
             if sign := change.get(action.kind, 0):
                 count += sign
                 size += sign * sizes[action.stage] if sizes is not None else 0.0
-                steps.append(Kept(start if sign > 0 else end, count, None if sizes is None else size))
+                steps.append(HeldActivations(start if sign > 0 else end, count, None if sizes is None else size))
         return sorted(steps, key=lambda kept: kept.time)
 
     def peak_memory(self) -> list[tuple[int, float | None]]:
@@ -176,7 +176,7 @@ class Timeline:
         while event is not None:
             if event.action.kind.is_compute:
                 path.append(event)
-            event = _awaited(event, sends) or before.get(id(event))
+            event = _blocking_send(event, sends) or before.get(id(event))
         return path[::-1]
 
     def to_html(self, path: Path) -> None:
@@ -202,7 +202,7 @@ def _label(rank: int, stages: list[int]) -> str:
     return f"rank {rank}" + (f": stages {', '.join(map(str, stages))}" if stages else "")
 
 
-def _awaited(event: Event, sends: dict[Message, Event]) -> Event | None:
+def _blocking_send(event: Event, sends: dict[Message, Event]) -> Event | None:
     """Return the send that a receive waited for; None if its message had arrived, or for another action.
 
     A send of length 0 is a planned one, whose message may be in transit: any wait is then for the message.

@@ -70,7 +70,7 @@ def _mpi() -> Any:
 def _peers() -> Peers:
     """Return the messaging of this process; all transports of a process share it."""
     mpi = _mpi()
-    peers = Peers(_Post(mpi, mpi.COMM_WORLD.Dup()))
+    peers = Peers(_MPIChannel(mpi, mpi.COMM_WORLD.Dup()))
     atexit.register(_leave, mpi, peers)
     return peers
 
@@ -95,7 +95,7 @@ class _Incoming(NamedTuple):
     requests: list[Any]
 
 
-class _Post:
+class _MPIChannel:
     """Packets as MPI messages: a header with small buffers and the sizes of the others, which follow."""
 
     def __init__(self, mpi: Any, comm: Any) -> None:

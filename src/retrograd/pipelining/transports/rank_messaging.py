@@ -98,11 +98,11 @@ class Peers:
         self._ended = [0] * post.size  # how many launches each rank has ended
         self._answers: dict[int, str] = {}
         self._take: dict[int, Callable[[int, Any, Packed], None]] = {
-            Kind.MAIL: self._take_mail,
-            Kind.END: self._take_end,
-            Kind.ASK: self._take_question,
-            Kind.ANSWER: self._take_answer,
-            Kind.LEFT: self._take_leave,
+            Kind.MAIL: self._handle_message,
+            Kind.END: self._handle_end,
+            Kind.ASK: self._handle_status_request,
+            Kind.ANSWER: self._handle_status,
+            Kind.LEFT: self._handle_leave,
         }
 
     @property
@@ -187,27 +187,27 @@ class Peers:
         self.tell(Kind.LEFT, None)
         return self.until(lambda: len(self.left) == self.size - 1, patience if self.lost else None)
 
-    def _take_mail(self, rank: int, subject: Subject, packed: Packed) -> None:
+    def _handle_message(self, rank: int, subject: Subject, packed: Packed) -> None:
         number = self._ended[rank]
         if number == self.launch:
             self.mail[subject] = packed
         elif number > self.launch:
             self._later.append((number, subject, packed))
 
-    def _take_end(self, rank: int, subject: tuple[float, str], packed: Packed) -> None:
+    def _handle_end(self, rank: int, subject: tuple[float, str], packed: Packed) -> None:
         self._ends.setdefault(self._ended[rank], {})[rank] = End(rank, *subject, packed)
         self._ended[rank] += 1
         self._judge()
 
-    def _take_question(self, rank: int, number: int, _: Packed) -> None:
+    def _handle_status_request(self, rank: int, number: int, _: Packed) -> None:
         self.send(rank, Kind.ANSWER, (number, self.doing()))
 
-    def _take_answer(self, rank: int, subject: tuple[int, str], _: Packed) -> None:
+    def _handle_status(self, rank: int, subject: tuple[int, str], _: Packed) -> None:
         number, text = subject
         if number == self.launch:
             self._answers[rank] = text
 
-    def _take_leave(self, rank: int, _: None, __: Packed) -> None:
+    def _handle_leave(self, rank: int, _: None, __: Packed) -> None:
         self.left.add(rank)
         self._judge()
 

@@ -65,7 +65,7 @@ class Worker:
         finally:
             self._peers.doing = lambda: "its script is over"
             self._peers.tell(Kind.LEFT, None)
-            self._hang_up()
+            self._close_output()
 
     def deliver(self, rank: int, number: int, head: Head, buffers: Sequence[Any]) -> None:
         """Receive a packet."""
@@ -98,7 +98,7 @@ class Worker:
         sys.stdout = os.fdopen(STDOUT, "w", 1, closefd=False)
         sys.stderr = os.fdopen(STDERR, "w", 1, closefd=False)
 
-    def _hang_up(self) -> None:
+    def _close_output(self) -> None:
         """Redirect output to the null device, which closes the pipes."""
         sys.stdout.flush()
         sys.stderr.flush()
@@ -117,7 +117,7 @@ def _exit_code(script: Script) -> int:
         print(end.code, file=sys.stderr)
         return 1
     except BaseException as failure:
-        trace = _from_the_script(failure.__traceback__)
+        trace = _script_frames(failure.__traceback__)
         sys.stderr.write("".join(traceback.format_exception(type(failure), failure, trace)))
         return 130 if isinstance(failure, KeyboardInterrupt) else 1
     return 0
@@ -136,7 +136,7 @@ def _execute(script: Script) -> None:
         runpy.run_path(name, run_name="__main__")
 
 
-def _from_the_script(trace: TracebackType | None) -> TracebackType | None:
+def _script_frames(trace: TracebackType | None) -> TracebackType | None:
     """Return a traceback without the frames between the actor and the script."""
     ours = (__file__, "<frozen runpy>", runpy.__file__)
     while trace is not None and trace.tb_next is not None and trace.tb_frame.f_code.co_filename in ours:

@@ -30,7 +30,7 @@ def pack(payload: Any) -> tuple[bytes, list[memoryview]]:
     """
     file = BytesIO()
     buffers: list[memoryview] = []
-    pickler = pickle.Pickler(file, 5, buffer_callback=_kept_apart(buffers))
+    pickler = pickle.Pickler(file, 5, buffer_callback=_out_of_band(buffers))
     pickler.dispatch_table = _REDUCERS
     pickler.dump(payload)
     return file.getvalue(), buffers
@@ -41,7 +41,7 @@ def unpack(header: bytes | bytearray | memoryview, buffers: Sequence[Any]) -> An
     return pickle.loads(header, buffers=buffers)
 
 
-def _kept_apart(buffers: list[memoryview]) -> Callable[[pickle.PickleBuffer], bool]:
+def _out_of_band(buffers: list[memoryview]) -> Callable[[pickle.PickleBuffer], bool]:
     """Return pickle's buffer callback, which appends buffers to the list, except empty ones."""
 
     def keep(buffer: pickle.PickleBuffer) -> bool:
@@ -54,7 +54,7 @@ def _kept_apart(buffers: list[memoryview]) -> Callable[[pickle.PickleBuffer], bo
     return keep
 
 
-def _reduced(x: Tensor) -> tuple[Any, ...]:
+def _reduce_tensor(x: Tensor) -> tuple[Any, ...]:
     """Return how to rebuild a tensor: only its values are sent, always in a separate buffer."""
     if x.level is not None:
         raise TypeError("a tensor inside a function transform or trace can't be sent to another process")
@@ -69,10 +69,10 @@ class _Reducers(dict[type, Callable[[Any], Any]]):
     """Pickle's dispatch table: a reducer for tensors, and the default for other classes."""
 
     def __missing__(self, cls: type) -> Callable[[Any], Any]:
-        return _reduced if issubclass(cls, Tensor) else copyreg.dispatch_table[cls]
+        return _reduce_tensor if issubclass(cls, Tensor) else copyreg.dispatch_table[cls]
 
 
-_REDUCERS = _Reducers({Tensor: _reduced})  # faster than a method of the pickler, which pickle would ask first
+_REDUCERS = _Reducers({Tensor: _reduce_tensor})  # faster than a method of the pickler, which pickle would ask first
 
 
 def _dense(x: Tensor) -> tuple[Tensor, tuple[int, ...] | None]:

@@ -55,7 +55,7 @@ class _Launch:
             for link in self.links
         ]
         try:
-            with _shared_fairly(len(threads)):
+            with _divide_cores(len(threads)):
                 for thread in threads:
                     thread.start()
                 for thread in threads:
@@ -138,7 +138,7 @@ class _End:
 
 
 @generator_block
-def _shared_fairly(ranks: int) -> Iterator[None]:
+def _divide_cores(ranks: int) -> Iterator[None]:
     """Give the cores to the ranks: single-threaded matrix products, and short turns of the interpreter."""
     if ranks == 1:
         yield

@@ -34,8 +34,8 @@ def write_html(path: "Path", timelines: "Mapping[str, Timeline]", *, title: str 
     kinds = list(Kind)
     most = max((len(stages) for timeline in timelines.values() for stages in timeline.stages()), default=1)
     data = {
-        "kinds": [_tell_kind(kind, most) for kind in kinds],
-        "timelines": [_tell_timeline(name, timeline, kinds) for name, timeline in timelines.items()],
+        "kinds": [_kind_as_json(kind, most) for kind in kinds],
+        "timelines": [_timeline_as_json(name, timeline, kinds) for name, timeline in timelines.items()],
     }
     # Inside a script element only "<" can end it or open a comment; the escape means the same in JSON.
     texts = {
@@ -53,7 +53,7 @@ def _asset(name: str) -> str:
     return files(__name__).joinpath(name).read_text(encoding="utf-8")
 
 
-def _tell_kind(kind: Kind, stages: int) -> dict[str, Any]:
+def _kind_as_json(kind: Kind, stages: int) -> dict[str, Any]:
     return {
         "code": kind.value,
         "name": name_of(kind),
@@ -63,7 +63,7 @@ def _tell_kind(kind: Kind, stages: int) -> dict[str, Any]:
     }
 
 
-def _tell_timeline(name: str, timeline: "Timeline", kinds: list[Kind]) -> dict[str, Any]:
+def _timeline_as_json(name: str, timeline: "Timeline", kinds: list[Kind]) -> dict[str, Any]:
     clock = _Clock(timeline)
     lanes = timeline.by_rank()
     index = {id(event): (rank, i) for rank, lane in enumerate(lanes) for i, event in enumerate(lane)}
