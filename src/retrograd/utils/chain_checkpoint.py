@@ -10,7 +10,7 @@ from retrograd.autograd.graph import saved_tensors_hooks
 from retrograd.core import Tensor
 from retrograd.core.level import override_state
 from retrograd.utils import revolve
-from retrograd.utils.recompute import Frame, KeptTree, Options, Run, generators_of
+from retrograd.utils.recompute import Frame, Options, Run, SavedPytree, generators_of
 
 
 def run_chain(steps: list[Callable], x: Any, budget: int, options: Options) -> Any:
@@ -43,13 +43,13 @@ class _Chain:
     def first(self, x: Any) -> Any:
         """Run the forward pass; the last step is recorded normally, because the backward pass starts with it."""
         for number, step in enumerate(self.steps[:-1]):
-            self._consider(number, x)
+            self._maybe_save(number, x)
             run = Run(step, generators_of(x, self.options), self.options)
             self.runs.append(run)
             x = Frame(run, _Input(self, number), self.options).first((x,), {})
         return self.steps[-1](x)
 
-    def _consider(self, number: int, x: Any) -> None:
+    def _maybe_save(self, number: int, x: Any) -> None:
         """Save a state if the plan says so; a larger one than before leaves room for fewer."""
         size = max(1, bytes_of(x))
         if size > self.budget:
@@ -109,7 +109,7 @@ class _State:
 
     def __init__(self, x: Any) -> None:
         self._wanting = [tensor.requires_grad for tensor in _tensors(x)]
-        self._tree = KeptTree(optree.tree_map(_detached, x, none_is_leaf=True))
+        self._tree = SavedPytree(optree.tree_map(_detached, x, none_is_leaf=True))
 
     def load(self) -> Any:
         """Return the value; its tensors require grad as before."""

@@ -39,10 +39,10 @@ def side_by_side(before: list[tuple[str, str]], now: list[tuple[str, str]]) -> s
     lines = [f"{left:{width}} | {right}".rstrip() for left, right in rows]
     if first is not None:
         a, b = pairs[first]
-        lines.append(f"the first difference: forward {_told(a)}, recomputation {_told(b)}")
+        lines.append(f"the first difference: forward {_format_entry(a)}, recomputation {_format_entry(b)}")
     return "\n".join(lines)
 
 
-def _told(entry: tuple[str, str]) -> str:
+def _format_entry(entry: tuple[str, str]) -> str:
     operator, line = entry
     return f"{operator} at {line}" if operator else "ran nothing more"

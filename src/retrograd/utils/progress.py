@@ -80,7 +80,7 @@ class Progress(Generic[T]):
 
 def _display(description: str, steps: int | None, quiet: bool, chosen: TextIO | None) -> Display:
     if quiet:
-        return _Silence()
+        return _NoDisplay()
     if chosen is None and _in_notebook():
         return _Cell(description, steps)
     file = sys.stderr if chosen is None else chosen
@@ -92,11 +92,11 @@ def _display(description: str, steps: int | None, quiet: bool, chosen: TextIO | 
     return _Lines(description, steps, file)
 
 
-def _tell(fields: Mapping[str, Any]) -> str:
+def _format_fields(fields: Mapping[str, Any]) -> str:
     return "  ".join(f"{name} {f'{v:.4g}' if isinstance(v, float) else v}" for name, v in fields.items())
 
 
-class _Silence:
+class _NoDisplay:
     def start(self) -> None:
         pass
 
@@ -123,7 +123,7 @@ class _Lines:
     def show(self, done: int, fields: Mapping[str, Any]) -> None:
         if done >= self.due:
             self.due = self._next(done)
-            parts = [self.description, *self._amount(done), _tell(fields)]
+            parts = [self.description, *self._amount(done), _format_fields(fields)]
             print("  ".join(part for part in parts if part), file=self.file, flush=True)
 
     def stop(self) -> None:
@@ -162,7 +162,7 @@ class _Cell:
         self.handle = self.display(self._bar(), display_id=True)
 
     def show(self, done: int, fields: Mapping[str, Any]) -> None:
-        self.shown = done, _tell(fields)
+        self.shown = done, _format_fields(fields)
         if self.handle is not None and time.monotonic() - self.last >= SECONDS_PER_BAR:
             self.last = time.monotonic()
             self.handle.update(self._bar())
@@ -199,7 +199,7 @@ class _Bar:
         self.bar.start()
 
     def show(self, done: int, fields: Mapping[str, Any]) -> None:
-        self.bar.update(self.task, completed=done, told=_tell(fields))
+        self.bar.update(self.task, completed=done, told=_format_fields(fields))
 
     def stop(self) -> None:
         self.bar.stop()

@@ -25,7 +25,7 @@ class CheckpointError(RuntimeError):
     """The error if recomputation gave other tensors than the forward pass."""
 
 
-class _EnoughError(BaseException):
+class _AllRecomputedError(BaseException):
     """All required tensors have been recomputed; not an Exception, so user code does not catch it."""
 
 
@@ -46,7 +46,7 @@ class Options:
 # ------------------------------------------------------------------------------------------ what a run starts from
 
 
-class Kept:
+class SavedTensor:
     """A tensor saved as by a node: saved-tensor hooks decide how it is stored, and a later write is an error."""
 
     def __init__(self, tensor: Tensor) -> None:
@@ -68,16 +68,16 @@ class Kept:
         return tensor
 
 
-class KeptTree:
+class SavedPytree:
     """A pytree whose tensors are saved as by nodes; other leaves stay as they are."""
 
     def __init__(self, tree: Any) -> None:
         leaves, self._structure = optree.tree_flatten(tree, none_is_leaf=True)
-        self._leaves = [Kept(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+        self._leaves = [SavedTensor(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
 
     def load(self) -> Any:
         """Return the pytree."""
-        leaves = [leaf.load() if isinstance(leaf, Kept) else leaf for leaf in self._leaves]
+        leaves = [leaf.load() if isinstance(leaf, SavedTensor) else leaf for leaf in self._leaves]
         return optree.tree_unflatten(self._structure, leaves)
 
 
@@ -189,7 +189,7 @@ Values = WeakKeyDictionary[Placeholder, Tensor]
 _events = count()  # counts starts and ends of frames, like creation numbers of nodes
 
 
-class _OfPass:
+class _RecomputedInPass:
     """The tensors recomputed in one backward pass; stored in the callbacks of the pass, so it lives as long as it."""
 
     def __init__(self) -> None:
@@ -201,9 +201,9 @@ class _OfPass:
 
 def _values_of(running: Any) -> WeakKeyDictionary["Frame", Values]:
     for callback in running.callbacks:
-        if isinstance(callback, _OfPass):
+        if isinstance(callback, _RecomputedInPass):
             return callback.values
-    running.callbacks.append(_OfPass())
+    running.callbacks.append(_RecomputedInPass())
     return running.callbacks[-1].values
 
 
@@ -278,7 +278,7 @@ class _Recomputation:
         try:
             with enable_grad(), saved_tensors_hooks(self._pack, _same), self.log or nullcontext():
                 self.frame.run.again(args, kwargs)
-        except _EnoughError:
+        except _AllRecomputedError:
             pass
 
     def _pack(self, tensor: Tensor) -> Tensor:
@@ -289,7 +289,7 @@ class _Recomputation:
             if placeholder is not None:
                 self.values[placeholder] = tensor
             if self.count == len(frame.placeholders) and frame.options.early_stop:
-                raise _EnoughError
+                raise _AllRecomputedError
         elif frame.complete:
             raise CheckpointError(
                 f"checkpoint: the function was about to save more tensors during recomputation than in the forward "
@@ -336,4 +336,4 @@ def _same(tensor: Tensor) -> Tensor:
 def recomputed(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], options: Options) -> Any:
     """Run a function so that its saved tensors are dropped, and recomputed when they are read."""
     run = Run(function, generators_of((args, kwargs), options), options)
-    return Frame(run, KeptTree((args, kwargs)).load, options).first(args, kwargs)
+    return Frame(run, SavedPytree((args, kwargs)).load, options).first(args, kwargs)

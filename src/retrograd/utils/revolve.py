@@ -72,12 +72,12 @@ def plan(steps: int, snapshots: int) -> list[Action]:
         while kept[-1] > step:
             state = kept.pop()
             actions.append(Action("drop", state, state))
-        actions.extend(_approach(step, kept, snapshots))
+        actions.extend(_advance_to(step, kept, snapshots))
         actions.append(Action("reverse", step, step + 1))
     return [*actions, Action("drop", 0, 0)]
 
 
-def _approach(step: int, kept: list[int], snapshots: int) -> Iterator[Action]:
+def _advance_to(step: int, kept: list[int], snapshots: int) -> Iterator[Action]:
     """Run from the latest saved state to `step`, and save more states on the way if there is room."""
     at = start = kept[-1]
     for stop in stops(step - start + 1, snapshots - len(kept) + 1)[1:]:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import partial
 from typing import Any, NamedTuple
 
 from retrograd.core import Level, Op, Tensor, call, graph_level
@@ -59,7 +60,7 @@ def create_selective_checkpoint_contexts(
     """
     policy = policy_fn_or_list if callable(policy_fn_or_list) else _one_of(policy_fn_or_list)
     saved = _Saved(allow_cache_entry_mutation)
-    return _Saving(policy, saved), _Answering(saved)
+    return _SaveSelected(policy, saved), _ReplaySaved(saved)
 
 
 def _one_of(operators: Any) -> Policy:
@@ -78,13 +79,13 @@ def _one_of(operators: Any) -> Policy:
     return lambda ctx, op, *args, **params: op in operators
 
 
-class _Kept(NamedTuple):
+class _SavedResult(NamedTuple):
     tensor: Tensor
     version: int
 
 
-def _kept(tensor: Tensor) -> _Kept:
-    return _Kept(tensor.detach(), count_of(tensor))
+def _save_result(tensor: Tensor) -> _SavedResult:
+    return _SavedResult(tensor.detach(), count_of(tensor))
 
 
 class _Saved:
@@ -96,17 +97,18 @@ class _Saved:
 
     def put(self, key: tuple[Op, int], out: Any) -> None:
         """Save a result: a tensor, or a tuple of them."""
-        self._results[key] = tuple(_kept(o) for o in out) if isinstance(out, tuple) else _kept(out)
+        self._results[key] = tuple(_save_result(o) for o in out) if isinstance(out, tuple) else _save_result(out)
 
     def __contains__(self, key: tuple[Op, int]) -> bool:
         return key in self._results
 
     def get(self, key: tuple[Op, int]) -> Any:
         """Return a saved result, detached."""
-        kept = self._results[key]
-        return self._fresh(key[0], kept) if isinstance(kept, _Kept) else tuple(self._fresh(key[0], k) for k in kept)
+        saved = self._results[key]
+        fresh = partial(self._fresh, key[0])
+        return fresh(saved) if isinstance(saved, _SavedResult) else tuple(map(fresh, saved))
 
-    def _fresh(self, op: Op, kept: _Kept) -> Tensor:
+    def _fresh(self, op: Op, kept: _SavedResult) -> Tensor:
         tensor, version = kept
         if count_of(tensor) != version and not self._allow_mutation:
             raise RuntimeError(
@@ -117,7 +119,7 @@ class _Saved:
         return alias(tensor, None)
 
 
-class _Numbering(Level):
+class _CallCounter(Level):
     """Counts the calls of each operator, from 0 each time that it is entered."""
 
     transparent, own_mode = True, False
@@ -136,7 +138,7 @@ class _Numbering(Level):
         return op, self._calls[op]
 
 
-class _Saving(_Numbering):
+class _SaveSelected(_CallCounter):
     """In the forward pass: saves the results that the policy selects."""
 
     def __init__(self, policy: Policy, saved: _Saved) -> None:
@@ -163,7 +165,7 @@ class _Saving(_Numbering):
         )
 
 
-class _Answering(_Numbering):
+class _ReplaySaved(_CallCounter):
     """In recomputation: returns the saved results."""
 
     def process(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:

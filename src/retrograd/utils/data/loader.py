@@ -11,7 +11,7 @@ from retrograd.ops.generator import Generator, chosen
 from retrograd.utils.data.collate import default_collate, default_convert
 from retrograd.utils.data.dataset import Dataset, IterableDataset
 from retrograd.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
-from retrograd.utils.data.worker import Ended, Epoch, Failure, Reading
+from retrograd.utils.data.worker import Epoch, Exhausted, Failure, FetchSettings
 from retrograd.utils.data.worker_pool import ProcessWorker, ThreadWorker, Worker
 
 AHEAD = 2
@@ -102,7 +102,7 @@ class DataLoader:
         return whole + (rest > 0 and not self.drop_last)
 
     def __iter__(self) -> Iterator[Any]:
-        reading = Reading(
+        reading = FetchSettings(
             self.dataset, self.collate_fn, self._batched, self._iterable, self.drop_last, self.num_workers,
             self.worker_init_fn,
         )  # fmt: skip
@@ -126,25 +126,25 @@ class DataLoader:
             return repeat(self.batch_size or 1)
         return self.sampler if self.batch_sampler is None else self.batch_sampler
 
-    def _deliver(self, reading: Reading, seed: int, tasks: Iterator[Any]) -> Iterator[Any]:
+    def _deliver(self, reading: FetchSettings, seed: int, tasks: Iterator[Any]) -> Iterator[Any]:
         """Yield the workers' results in task order: worker i of n does tasks i, i + n, ..."""
         workers, self._kept = self._kept, []  # a concurrent iteration has its own workers
         due: deque[tuple[Worker, Any]] = deque()
         sound = False
         try:
             for number in range(len(workers), self.num_workers):
-                workers.append(self._hire(reading, number))
+                workers.append(self._start_worker(reading, number))
             for worker in workers:
                 worker.send(Epoch(seed))
             for worker, task in zip(workers * (self.prefetch_factor or AHEAD), tasks, strict=False):
-                _give(worker, task, due)
+                _submit(worker, task, due)
             yield from self._received(due, tasks)
             sound = True
         except GeneratorExit:
             sound = True
             raise
         finally:
-            self._dismiss(workers, due, keep=sound and self.persistent_workers)
+            self._release_workers(workers, due, keep=sound and self.persistent_workers)
 
     def _received(self, due: "deque[tuple[Worker, Any]]", tasks: Iterator[Any]) -> Iterator[Any]:
         while due:
@@ -156,17 +156,17 @@ class DataLoader:
             due.popleft()
             if isinstance(result, Failure):
                 _fail(result.error, task)
-            if result is not Ended:
+            if result is not Exhausted:
                 for further in tasks:
-                    _give(worker, further, due)
+                    _submit(worker, further, due)
                     break
                 yield result
 
-    def _hire(self, reading: Reading, number: int) -> Worker:
+    def _start_worker(self, reading: FetchSettings, number: int) -> Worker:
         context = self.multiprocessing_context
         return ThreadWorker(reading, number) if context is None else ProcessWorker(reading, number, context)
 
-    def _dismiss(self, workers: list[Worker], due: "deque[tuple[Worker, Any]]", keep: bool) -> None:
+    def _release_workers(self, workers: list[Worker], due: "deque[tuple[Worker, Any]]", keep: bool) -> None:
         """End the workers, or keep them for the next iteration after their remaining tasks."""
         try:
             for worker, _ in due if keep else ():
@@ -185,18 +185,18 @@ class DataLoader:
         _stop(self.__dict__.get("_kept", []))
 
 
-def _read(reading: Reading, tasks: Iterator[Any]) -> Iterator[Any]:
+def _read(reading: FetchSettings, tasks: Iterator[Any]) -> Iterator[Any]:
     """Yield batches without workers."""
     fetch = reading.fetcher()
     for task in tasks:
         try:
             batch = fetch(task)
-        except Ended:
+        except Exhausted:
             return
         yield batch
 
 
-def _give(worker: Worker, task: Any, due: "deque[tuple[Worker, Any]]") -> None:
+def _submit(worker: Worker, task: Any, due: "deque[tuple[Worker, Any]]") -> None:
     worker.send(task)
     due.append((worker, task))
 

@@ -40,7 +40,7 @@ def get_worker_info() -> WorkerInfo | None:
 
 
 @dataclass(frozen=True)
-class Reading:
+class FetchSettings:
     """The part of a loader's settings that workers need."""
 
     dataset: Any
@@ -54,7 +54,7 @@ class Reading:
     def fetcher(self) -> Callable[[Any], Any]:
         """Return a function from a task to a batch: a task is indices of examples, or for an iterable their number.
 
-        It raises `Ended` at the end of an iterable.
+        It raises `Exhausted` at the end of an iterable.
         """
         if not self.iterable:
             return self._by_number
@@ -73,11 +73,11 @@ class Reading:
     def _following(self, items: Iterator[Any], count: int) -> Any:
         examples = list(islice(items, count))
         if not examples or (self.batched and self.drop_last and len(examples) < count):
-            raise Ended
+            raise Exhausted
         return self.collate_fn(examples if self.batched else examples[0])
 
 
-class Ended(Exception):  # noqa: N818 (a signal, not an error)
+class Exhausted(Exception):  # noqa: N818 (a signal, not an error)
     """An iterable dataset has no more examples."""
 
 
@@ -95,7 +95,7 @@ class Failure:
     error: BaseException
 
 
-def work(reading: Reading, worker: int, tasks: Iterable[Any]) -> Iterator[Any]:
+def work(reading: FetchSettings, worker: int, tasks: Iterable[Any]) -> Iterator[Any]:
     """Yield the results of tasks: a batch, a Failure, or the class Ended. An Epoch has no result."""
     fetch: Callable[[Any], Any] | Failure = Failure(RuntimeError("a worker got a task before the epoch began"))
     ready = False
@@ -109,7 +109,7 @@ def work(reading: Reading, worker: int, tasks: Iterable[Any]) -> Iterator[Any]:
             yield fetch if isinstance(fetch, Failure) else _attempt(partial(fetch, task))
 
 
-def _begin(reading: Reading, worker: int, first: bool) -> Any:
+def _begin(reading: FetchSettings, worker: int, first: bool) -> Any:
     if first and reading.worker_init_fn is not None:
         reading.worker_init_fn(worker)
     return reading.fetcher()
@@ -118,8 +118,8 @@ def _begin(reading: Reading, worker: int, first: bool) -> Any:
 def _attempt(action: Callable[[], Any]) -> Any:
     try:
         return action()
-    except Ended:
-        return Ended
+    except Exhausted:
+        return Exhausted
     except BaseException as error:
         return Failure(error)
 

@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
 from typing import Any, Protocol
 
-from retrograd.utils.data.worker import Failure, Reading, own_randomness, work
+from retrograd.utils.data.worker import Failure, FetchSettings, own_randomness, work
 
 PATIENCE = 1.0  # seconds that a process has to end by itself
 
@@ -35,7 +35,7 @@ class Worker(Protocol):
 class ThreadWorker:
     """A worker thread: it shares the dataset, and runs in parallel while NumPy or file access releases the GIL."""
 
-    def __init__(self, reading: Reading, number: int) -> None:
+    def __init__(self, reading: FetchSettings, number: int) -> None:
         self._tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._results: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._stopped = threading.Event()
@@ -59,7 +59,7 @@ class ThreadWorker:
 
 
 def _run_in_thread(
-    reading: Reading,
+    reading: FetchSettings,
     number: int,
     tasks: "queue.SimpleQueue[Any]",
     results: "queue.SimpleQueue[Any]",
@@ -81,7 +81,7 @@ def _until_stopped(tasks: "queue.SimpleQueue[Any]", stopped: threading.Event) ->
 class ProcessWorker:
     """A worker process with a copy of the dataset; tasks and results are pickled."""
 
-    def __init__(self, reading: Reading, number: int, context: BaseContext) -> None:
+    def __init__(self, reading: FetchSettings, number: int, context: BaseContext) -> None:
         self._number = number
         self._connection, theirs = context.Pipe()
         self._process = context.Process(  # type: ignore[attr-defined]
@@ -110,7 +110,7 @@ class ProcessWorker:
     def stop(self) -> None:
         self.send(None)
         deadline = time.monotonic() + PATIENCE
-        self._read_out(deadline)
+        self._drain(deadline)
         self._process.join(max(deadline - time.monotonic(), 0))
         for end in (self._process.terminate, self._process.kill):
             if self._process.exitcode is None:
@@ -119,14 +119,14 @@ class ProcessWorker:
         self._connection.close()
         self._process.close()
 
-    def _read_out(self, deadline: float) -> None:
+    def _drain(self, deadline: float) -> None:
         """Discard results, because the process may be blocked writing them."""
         with suppress(EOFError, OSError):
             while (left := deadline - time.monotonic()) > 0 and self._connection.poll(left):
                 self._connection.recv_bytes()
 
 
-def _run_in_process(reading: Reading, number: int, connection: Connection) -> None:
+def _run_in_process(reading: FetchSettings, number: int, connection: Connection) -> None:
     tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
     stopped = threading.Event()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent, which ends this process
