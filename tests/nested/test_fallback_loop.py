@@ -61,7 +61,7 @@ def test_what_is_forgotten_is_told_again():
     for _ in range(2):
         with pytest.warns(PerformanceWarning):
             rg.linalg.matrix_exp(x)
-        fallback_loop.forget()
+        fallback_loop.reset_warnings()
 
 
 def test_what_has_a_rule_does_not_warn():

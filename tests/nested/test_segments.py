@@ -13,7 +13,7 @@ from ..tables import hold
 
 SEGMENTS = ("retrograd.nested.rules.segment_reduce", "retrograd.nested.rules.segment_scan")
 NAMES = [name for name, operator in sorted(registry.items()) if operator.definition.__module__ in SEGMENTS]
-REFUSED_BY_ANOTHER = {"nested.rows_found", "nested.segment_chosen", "nested.segment_found"}  # whose kernel they run
+REFUSED_BY_ANOTHER = {"nested.local_rows", "nested.segment_select", "nested.segment_argreduce"}  # whose kernel they run
 
 
 @pytest.mark.parametrize("law", [law for law in LAWS if law != "nested"])  # they take the buffers
@@ -66,8 +66,8 @@ def test_a_recurrence_starts_anew_in_each_component():
 
 def test_rows_that_are_not_those_of_the_structure_are_refused():
     structure = Structure(np.array([[2], [3]]))
-    with pytest.raises(ValueError, match=r"nested.segment_chosen: shape \(4,\) has 4 rows, the structure 5"):
-        registry["nested.segment_chosen"](
+    with pytest.raises(ValueError, match=r"nested.segment_select: shape \(4,\) has 4 rows, the structure 5"):
+        registry["nested.segment_select"](
             rg.ones(4), operator="amax", structure=structure, row=0, params={"keepdim": True}
         )
 

@@ -37,11 +37,11 @@ def shape_of(given: Any) -> tuple | None:
     return None if shapes or first is None else (len(given), *first)
 
 
-def tree_of(name: str, given: Any, dtype: Any, apart: bool) -> list:
+def read_components(name: str, given: Any, dtype: Any, apart: bool) -> list:
     """Convert the listed components to tensors of one dtype, nested components to lists; `apart` detaches them."""
     tree = _read(name, given, dtype, "")
     common = _common_dtype(name, list(_leaves(tree))) if dtype is None else dtypes.DType(dtype)
-    settled: list = _settled(tree, common, apart)
+    settled: list = _converted(tree, common, apart)
     return settled
 
 
@@ -93,10 +93,10 @@ def _check_numbers(name: str, given: Leaf, weak: list[Leaf]) -> None:
             )
 
 
-def _settled(tree: Any, dtype: Any, apart: bool) -> Any:
+def _converted(tree: Any, dtype: Any, apart: bool) -> Any:
     """Convert the leaves to one dtype; numbers are parsed again, because they may have lost digits."""
     if not isinstance(tree, Leaf):
-        return [_settled(member, dtype, apart) for member in tree]
+        return [_converted(member, dtype, apart) for member in tree]
     if tree.weak and tree.value.dtype != dtype:
         return tensor(tree.given, dtype)
     out = as_tensor(tree.value, dtype)

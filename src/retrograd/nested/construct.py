@@ -9,7 +9,7 @@ from retrograd.core import Tensor, call
 from retrograd.nested.buffer import over, values
 from retrograd.nested.buffer_layout import component_shapes, is_nested
 from retrograd.nested.buffer_layout import layout as layout_in
-from retrograd.nested.component_lists import is_list, tree_of
+from retrograd.nested.component_lists import is_list, read_components
 from retrograd.nested.components import components, joined
 from retrograd.ops.create import as_tensor
 from retrograd.ops.layout import check_device, check_keywords, jagged, strided
@@ -43,7 +43,7 @@ def nested_tensor(
     ], requires_grad=True), (2, j))
     """
     check_keywords(device, pin_memory=pin_memory)
-    made = _made("nested_tensor", tensor_list, dtype, layout, apart=True)
+    made = _build("nested_tensor", tensor_list, dtype, layout, apart=True)
     leaf: Tensor = made.data
     return leaf.requires_grad_(requires_grad)
 
@@ -61,7 +61,7 @@ def as_nested_tensor(ts: Any, dtype: Any = None, device: Any = None, layout: Lay
     tensor([2., 2.])
     """
     check_device(device)
-    return _made("as_nested_tensor", ts, dtype, layout, apart=False)
+    return _build("as_nested_tensor", ts, dtype, layout, apart=False)
 
 
 def nested_tensor_from_jagged(
@@ -102,12 +102,12 @@ def nested_tensor_from_jagged(
 # ----------------------------------------------------------------------------------------------------- parts
 
 
-def _made(name: str, given: Any, dtype: Any, layout: Layout | None, apart: bool) -> Tensor:
+def _build(name: str, given: Any, dtype: Any, layout: Layout | None, apart: bool) -> Tensor:
     """Return the nested tensor of components, for the function `name`; `apart` copies outside graphs."""
     if layout not in (None, strided, jagged):
         raise TypeError(f"{name}: layout must be rg.strided or rg.jagged, got {layout!r}")
     if is_list(given):
-        made = _nest(tree_of(name, given, dtype, apart), dtype)
+        made = _nest(read_components(name, given, dtype, apart), dtype)
     elif hasattr(given, "ndim"):
         made = as_tensor(given, dtype)
         made = nested_over(name, made)
@@ -124,17 +124,17 @@ def _nest(parts: list, dtype: Any) -> Tensor:
     sets = [_nest(part, dtype) if isinstance(part, list) else part for part in parts]
     if not sets:
         return over(as_tensor([], dtype), no_components(1))
-    return of_sets(sets) if any(map(is_nested, sets)) else joined(sets)
+    return nested_of_nested(sets) if any(map(is_nested, sets)) else joined(sets)
 
 
-def of_sets(sets: Sequence[Tensor]) -> Tensor:
+def nested_of_nested(sets: Sequence[Tensor]) -> Tensor:
     """Return the nested tensor whose components are nested tensors; a dense one is split into its slices."""
     name = "nested_tensor"
     nested = [nested_over(name, one) for one in sets]
     _check_depths(name, nested)
     inner = [component for one in nested for component in components(one)]
     if inner:
-        buffer = of_sets(inner) if any(map(is_nested, inner)) else joined(inner)
+        buffer = nested_of_nested(inner) if any(map(is_nested, inner)) else joined(inner)
     else:
         buffer = max(nested, key=lambda one: one.ndim)
     return over(buffer, structure_of_offsets(name, None, [len(one) for one in nested], len(inner)))

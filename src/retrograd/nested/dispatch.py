@@ -56,7 +56,7 @@ def family(*classes: type[Definition]) -> Callable[[Rule], Rule]:
     return register
 
 
-def otherwise(rule: Rule) -> Rule:
+def fallback(rule: Rule) -> Rule:
     """Decorator: register a fallback."""
     _last.append(rule)
     return rule
@@ -74,14 +74,14 @@ def rules_of(op: Op) -> list[Rule]:
     return named + [_by_family[c] for c in op.definition.__mro__ if c in _by_family] + _last
 
 
-def way(op: Op) -> str:
+def execution_kind(op: Op) -> str:
     """Return how an operator runs on nested tensors: "at once", "composed" of operators that do, or "one by one"."""
     if rules_of(op) != _last:
         return "at once"
     return "composed" if op.composite else "one by one"
 
 
-def take_apart(op: Op, args: tuple, params: dict) -> Any:
+def decompose(op: Op, args: tuple, params: dict) -> Any:
     """Return the result of the first applicable rule of an operator; NotImplemented if none applies.
 
     A rule that compares a ragged size with a number, or asks for one, may fail although the operator succeeds on each

@@ -9,7 +9,7 @@ from retrograd.nested.rules.pointwise import elementwise
 
 
 @family(OfLevel)
-def beside_buffers(op: Op, args: tuple, params: dict) -> Any:
+def dual_of_buffers(op: Op, args: tuple, params: dict) -> Any:
     """Apply the operators that set and read tangents to the buffers, since values and tangents have the same
     layout."""
     return elementwise(op, args, params)

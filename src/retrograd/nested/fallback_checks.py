@@ -15,7 +15,7 @@ from retrograd.ops.generator import fork_rng, get_rng_state
 from retrograd.ops.view import cat, narrow
 
 
-def check_apart(op: Op, args: tuple, params: dict) -> None:
+def check_dims(op: Op, args: tuple, params: dict) -> None:
     """Refuse an operator that would act along the dimension of the components, since they differ in shape."""
     for i, a in enumerate(args):
         if is_nested(a) and layout(a).lead in _acted_along(op, i, args, params):
@@ -59,26 +59,26 @@ def check_batch(op: Op, one: tuple, batches: list[bool], params: dict, out: Any,
     state = str(get_rng_state())
     with at(current().level, False), fork_rng():
         try:
-            found = call(op, _several(one, batches, count, lead, True), params)
+            found = call(op, _copies_in_batch(one, batches, count, lead, True), params)
         except (ValueError, TypeError, IndexError, RuntimeError):
-            found = _of_copies(op, _several(one, batches, count, lead, False), params)
+            found = _of_copies(op, _copies_in_batch(one, batches, count, lead, False), params)
         drawn = state != str(get_rng_state())
     pairs = zip(out, found, strict=True) if isinstance(out, tuple) else [(out, found)]
     if not all(_repeats(whole, part, count, lead, drawn) for part, whole in pairs):
         raise NoBatchError(f"{op.name}: acts across the components of a nested tensor, and can't be mapped over them")
 
 
-def _several(one: tuple, batches: list[bool], count: int, lead: int, turned: bool) -> tuple:
+def _copies_in_batch(one: tuple, batches: list[bool], count: int, lead: int, turned: bool) -> tuple:
     """Return the arguments for copies of a component, which may be written to."""
     args = [a.clone() if isinstance(a, Tensor) else a for a in one]
     for i, is_batch in enumerate(batches):
         if is_batch:
-            last = _other(args[i]) if turned else args[i]
+            last = _perturbed(args[i]) if turned else args[i]
             args[i] = cat([args[i]] * (count - 1) + [last], dim=lead)
     return tuple(args)
 
 
-def _other(x: Tensor) -> Tensor:
+def _perturbed(x: Tensor) -> Tensor:
     """Return values of the same kind as a tensor's, but different, unless they are all equal."""
     turned: Tensor = registry["flip"](x, dims=tuple(range(x.ndim)))
     return turned * 0.75 if x.dtype.kind in "fc" else turned

@@ -12,14 +12,14 @@ from retrograd.core.source_location import user_line
 from retrograd.nested.buffer import over, values
 from retrograd.nested.buffer_layout import Layout, is_nested, layout
 from retrograd.nested.components import components, joined
-from retrograd.nested.dispatch import DOES_NOT_FIT, AcrossError, NoBatchError, composed, otherwise
-from retrograd.nested.fallback_checks import check_apart, check_batch, check_shapes
+from retrograd.nested.dispatch import DOES_NOT_FIT, AcrossError, NoBatchError, composed, fallback
+from retrograd.nested.fallback_checks import check_batch, check_dims, check_shapes
 from retrograd.ops.family import Along, Pointwise, Stacked, canonical_dims
 from retrograd.ops.view import cat, narrow, reshape, unsqueeze
 
 
-@otherwise
-def composed_of_others(op: Op, args: tuple, params: dict) -> Any:
+@fallback
+def run_composite(op: Op, args: tuple, params: dict) -> Any:
     """Run a composite operator, unless it needs integers for ragged sizes."""
     return op.definition.compose(*args, **params) if op.composite else NotImplemented
 
@@ -27,10 +27,10 @@ def composed_of_others(op: Op, args: tuple, params: dict) -> Any:
 _told: set[str] = set()  # the operators that have been warned about
 
 
-@otherwise
-def mapped(op: Op, args: tuple, params: dict) -> Any:
+@fallback
+def loop_over_components(op: Op, args: tuple, params: dict) -> Any:
     """Map the operator over the components, as batches of one; the result has the components in front."""
-    check_apart(op, args, params)
+    check_dims(op, args, params)
     return map_over(op, args, params)
 
 
@@ -38,16 +38,16 @@ def map_over(op: Op, args: tuple, params: dict) -> Any:
     """Map the operator over the components and the rows of plain tensors that belong to them."""
     known = layout(next(a for a in args if is_nested(a)))
     if not len(known.structure):
-        return _of_none(op, args, params, known)
+        return _result_without_components(op, args, params, known)
     parts = _parts(op.name, args)
     first, followed = _first(op, args, parts, params, known)
     each = islice(_each(args, parts, followed, known), 1, None)
-    out = together(op.name, [first, *_results(op, each, params, 1)], known.lead)
-    tell(op.name)  # only now, because a call that fails should not warn
+    out = join_results(op.name, [first, *_results(op, each, params, 1)], known.lead)
+    warn_once(op.name)  # only now, because a call that fails should not warn
     return out
 
 
-composed("grid_sample", "istft")(mapped)  # these read sizes
+composed("grid_sample", "istft")(loop_over_components)  # these read sizes
 
 
 @composed("diag_embed", "place_diagonal")
@@ -59,7 +59,7 @@ def _embedded(op: Op, args: tuple, params: dict) -> Any:
     return map_over(op, args, params)
 
 
-def tell(name: str) -> None:
+def warn_once(name: str) -> None:
     """Warn, once for each operator, that it loops over the components."""
     if name not in _told:
         text = f"{name}: at {user_line()}: runs on the components of a nested tensor one by one"
@@ -67,7 +67,7 @@ def tell(name: str) -> None:
         _told.add(name)
 
 
-def forget() -> None:
+def reset_warnings() -> None:
     """Forget which operators have been warned about."""
     _told.clear()
 
@@ -89,7 +89,7 @@ def _first(op: Op, args: tuple, parts: dict, params: dict, known: Layout) -> tup
                 one = next(_each(args, parts, followed, known))
                 check_shapes(op, one, params)
                 out = call(op, one, params)
-                together(op.name, [out], known.lead)
+                join_results(op.name, [out], known.lead)
                 batches = [is_nested(a) or f for a, f in zip(args, followed, strict=True)]
                 check_batch(op, one, batches, params, out, known.lead)
             except DOES_NOT_FIT as error:
@@ -113,9 +113,9 @@ def one_by_one(op: Op, args: tuple, params: dict, followed: list[bool]) -> Any:
     """Loop over the components; plain tensors that are `followed` have a row for each."""
     known = layout(next(a for a in args if is_nested(a)))
     if not len(known.structure):
-        return _of_none(op, args, params, known)
+        return _result_without_components(op, args, params, known)
     each = _each(args, _parts(op.name, args), followed, known)
-    return together(op.name, list(_results(op, each, params)), known.lead)
+    return join_results(op.name, list(_results(op, each, params)), known.lead)
 
 
 def _results(op: Op, each: Iterable[tuple], params: dict, number: int = 0) -> Iterator[Any]:
@@ -150,7 +150,7 @@ def _each(args: tuple, parts: dict, followed: list[bool], known: Layout) -> Iter
         yield tuple(one)
 
 
-def together(name: str, results: list, lead: int = 0) -> Any:
+def join_results(name: str, results: list, lead: int = 0) -> Any:
     """Join the results for the components, batches of one, into a nested tensor; plain if it has no ragged
     dimension."""
     if isinstance(results[0], tuple):
@@ -159,7 +159,7 @@ def together(name: str, results: list, lead: int = 0) -> Any:
             raise NoBatchError(
                 f"{name}: gives {' or '.join(map(str, sorted(several)))} results, as the components differ"
             )
-        return tuple([together(name, list(parts), lead) for parts in zip(*results, strict=True)])
+        return tuple([join_results(name, list(parts), lead) for parts in zip(*results, strict=True)])
     for i, r in enumerate(results):
         if r.ndim <= lead or r.shape[lead] != 1:
             raise NoBatchError(
@@ -173,13 +173,13 @@ def together(name: str, results: list, lead: int = 0) -> Any:
 # ------------------------------------------------------------------------------------------------- no components
 
 
-def _of_none(op: Op, args: tuple, params: dict, known: Layout) -> Any:
+def _result_without_components(op: Op, args: tuple, params: dict, known: Layout) -> Any:
     """Return the result for zero components, derived from one component whose ragged sizes are 1."""
-    one = tuple([ones_for(a) if is_nested(a) else _one_row(a) if may_follow(op, a, known) else a for a in args])
-    return nothing_like(call(op, one, params), known.lead)
+    one = tuple([sample_component(a) if is_nested(a) else _one_row(a) if may_follow(op, a, known) else a for a in args])
+    return without_components(call(op, one, params), known.lead)
 
 
-def ones_for(x: Tensor) -> Tensor:
+def sample_component(x: Tensor) -> Tensor:
     """Return a batch of one component of ones (integers: zeros) with the sizes of a nested tensor, 1 for ragged ones.
 
     Gradients that flow to it, all zeros, continue to the tensor.
@@ -195,10 +195,10 @@ def _one_row(a: Tensor) -> Tensor:
     return registry["zeros" if a.dtype.kind in "biu" else "ones"]((1, *a.shape[1:]), dtype=a.dtype)
 
 
-def nothing_like(out: Any, lead: int) -> Any:
+def without_components(out: Any, lead: int) -> Any:
     """Return the nested tensor without components of the kind of a result."""
     if isinstance(out, tuple):
-        return tuple([nothing_like(o, lead) for o in out])
+        return tuple([without_components(o, lead) for o in out])
     rows = narrow(out, lead, 0, 0)
     if out.ndim == lead + 1:
         return rows

@@ -8,7 +8,7 @@ from retrograd.nested.buffer import over, packed, values
 from retrograd.nested.buffer_layout import is_nested, layout
 
 
-def plain(x: Tensor) -> tuple[Tensor, Callable[[Tensor, int], Tensor]]:
+def flat_buffer(x: Tensor) -> tuple[Tensor, Callable[[Tensor, int], Tensor]]:
     """Return the innermost buffer of a nested tensor, without holes, and the inverse for other buffers.
 
     The inverse takes a buffer with `n` more dimensions in front, which the result then has too.
@@ -19,7 +19,7 @@ def plain(x: Tensor) -> tuple[Tensor, Callable[[Tensor, int], Tensor]]:
     known, rows = layout(x), values(x)
     within = None
     if is_nested(rows):
-        rows, within = plain(rows)
+        rows, within = flat_buffer(rows)
 
     def rebuilt(rows: Tensor, front: int) -> Tensor:
         inner = rows if within is None else within(rows, front)

@@ -8,7 +8,7 @@ from retrograd.core import Tensor, call
 from retrograd.nested import buffer
 from retrograd.nested.buffer_layout import is_nested
 from retrograd.nested.buffer_layout import layout as layout_in
-from retrograd.nested.offsets_op import places
+from retrograd.nested.offsets_op import offsets_of
 from retrograd.ops.layout import jagged, strided
 from retrograd.ops.layout import layout as Layout
 from retrograd.ops.methods import method
@@ -45,7 +45,7 @@ def offsets(x: Tensor) -> Tensor:
     tensor([0, 2, 3])
     """
     _known("offsets", x)
-    out: Tensor = places(x, what="offsets")
+    out: Tensor = offsets_of(x, what="offsets")
     return out
 
 
@@ -58,7 +58,7 @@ def lengths(x: Tensor) -> Tensor | None:
     tensor([1, 3])
     """
     known = _known("lengths", x)
-    return places(x, what="lengths") if known.holes else None
+    return offsets_of(x, what="lengths") if known.holes else None
 
 
 @method
@@ -71,7 +71,7 @@ def _nested_tensor_size(x: Tensor) -> Tensor:
             [1, 3]])
     """
     _known("_nested_tensor_size", x)
-    out: Tensor = places(x, what="sizes")
+    out: Tensor = offsets_of(x, what="sizes")
     return out
 
 

@@ -18,8 +18,8 @@ def _sizes(x):
 _ABOUT = {"offsets": lambda x: places_in(x.structure), "lengths": lambda x: x.structure.lengths, "sizes": _sizes}
 
 
-@op("nested.places(Tensor x, *, str what) -> Tensor")
-class places(Definition, differentiable=False, accepts_nested=True):
+@op("nested.offsets_of(Tensor x, *, str what) -> Tensor")
+class offsets_of(Definition, differentiable=False, accepts_nested=True):
     """A copy of the "offsets" of the components, their "lengths" in rows, or their "sizes", a row each; int64."""
 
     public = False
@@ -33,7 +33,7 @@ class places(Definition, differentiable=False, accepts_nested=True):
         return Aval({"offsets": (count + 1,), "lengths": (count,), "sizes": (count, ndim)}[what], int64)
 
     def batch(batched, n, x, *, what):
-        return broadcast_batch(places(x, what=what), n)
+        return broadcast_batch(offsets_of(x, what=what), n)
 
     def samples(r):
         for what in _ABOUT:

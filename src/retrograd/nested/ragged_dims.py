@@ -12,7 +12,7 @@ from retrograd.ops.create import as_tensor
 from retrograd.ops.view import permute, reshape
 
 
-def arranged(name: str, x: Tensor, order: Sequence[int], first: int, last: int) -> Tensor:
+def permute_ragged(name: str, x: Tensor, order: Sequence[int], first: int, last: int) -> Tensor:
     """Permute the dimensions of a nested tensor, so that those from index `first` to before `last` are ragged.
 
     A view, unless the order of the ragged dimensions changes, or dense ones among them become ragged.
@@ -58,10 +58,10 @@ def _reordered(x: Tensor, order: list[int]) -> Tensor:
     known = layout(x)
     columns = [known.structure.sizes[:, c] for c in order]
     structure = ragged_reshape.structure_with(columns, known.structure.packed)
-    return picked(x, structure, lambda s: ragged_reshape.transposed(s, order))
+    return restructured(x, structure, lambda s: ragged_reshape.transposed(s, order))
 
 
-def picked(x: Tensor, structure: Structure, places: Callable[[Structure], Any]) -> Tensor:
+def restructured(x: Tensor, structure: Structure, places: Callable[[Structure], Any]) -> Tensor:
     """Return a nested tensor of another structure, whose rows are rows of x at indices computed from its structure."""
     x = packed(x)
     known = layout(x)
@@ -75,7 +75,7 @@ def with_ragged(name: str, x: Tensor, first: int, last: int) -> Tensor:
     known = layout(x)
     if known.ragged == range(first, last):
         return x
-    return arranged(name, x, range(x.ndim), first, last)
+    return permute_ragged(name, x, range(x.ndim), first, last)
 
 
 def as_components(x: Tensor, lead: int, first: int, last: int) -> Tensor:

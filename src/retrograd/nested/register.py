@@ -10,7 +10,7 @@ from retrograd.core.op import CompositeArray, composite_arrays
 from retrograd.nested import flat_values
 from retrograd.nested.buffer import packed
 from retrograd.nested.buffer_layout import is_nested
-from retrograd.nested.dispatch import take_apart
+from retrograd.nested.dispatch import decompose
 from retrograd.nested.rules import copy
 
 
@@ -19,11 +19,11 @@ class Nested(CompositeArray):
 
     def call(self, op: Op, args: tuple, params: dict) -> Any:
         """Run an operator by operators on buffers, or on components."""
-        return take_apart(op, args, params)
+        return decompose(op, args, params)
 
     def plain(self, x: Tensor) -> tuple[Tensor, Callable[[Tensor, int], Tensor]]:
         """Return the plain tensor with all elements of x, and its inverse: see `levels.plain`."""
-        return flat_values.plain(x)
+        return flat_values.flat_buffer(x)
 
     def numel(self, x: Tensor) -> int:
         """Return the number of elements of all components, or of one component of a batch."""

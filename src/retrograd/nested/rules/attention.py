@@ -11,7 +11,7 @@ from retrograd.nested.buffer import over, packed, values
 from retrograd.nested.buffer_layout import Layout, component_shapes, is_nested, layout
 from retrograd.nested.dispatch import composed
 from retrograd.nested.fallback_loop import one_by_one
-from retrograd.nested.rules.pointwise import beside
+from retrograd.nested.rules.pointwise import buffer_operand
 from retrograd.nested.rules.ragged_attention import attend
 from retrograd.nested.rules.segment_matmul import multiply_each
 from retrograd.ops.family import broadcast_shapes
@@ -112,7 +112,7 @@ def _of_pairs(mask: Tensor, queries: Structure, keys: Structure, ndim: int) -> A
     pairs = paired(queries, keys)
     if not is_nested(mask):
         known = Layout(pairs, ndim - 3, 0, ndim)
-        found = beside(mask, known)
+        found = buffer_operand(mask, known)
         return found if found is NotImplemented else expand(found, (*found.shape[:-1], pairs.rows))
     mask = packed(mask)
     known, rows = layout(mask), values(mask)
@@ -120,13 +120,13 @@ def _of_pairs(mask: Tensor, queries: Structure, keys: Structure, ndim: int) -> A
     if known.lead or is_nested(rows):
         return NotImplemented
     if (known.several, behind) == (2, 0):
-        return rows if known.structure == pairs else _misfit(mask, pairs)
+        return rows if known.structure == pairs else _mask_mismatch(mask, pairs)
     if known.several == 1 and behind < 2 and rows.ndim > 1:
-        return _spread(rows, known.structure, behind, queries, keys)
+        return _expand_mask(rows, known.structure, behind, queries, keys)
     return NotImplemented
 
 
-def _misfit(mask: Tensor, pairs: Structure) -> Any:
+def _mask_mismatch(mask: Tensor, pairs: Structure) -> Any:
     shapes, sizes = component_shapes(mask), pairs.sizes.tolist()
     if len(shapes) != len(sizes):
         raise ValueError(f"scaled_dot_product_attention: attn_mask has {len(shapes)} components, query {len(sizes)}")
@@ -139,7 +139,7 @@ def _misfit(mask: Tensor, pairs: Structure) -> Any:
     return NotImplemented
 
 
-def _spread(rows: Tensor, structure: Structure, behind: int, queries: Structure, keys: Structure) -> Any:
+def _expand_mask(rows: Tensor, structure: Structure, behind: int, queries: Structure, keys: Structure) -> Any:
     """Expand a mask with one ragged dimension, that of the queries or of the keys."""
     own = queries if behind else keys
     width = rows.shape[-1] if behind else rows.shape[-2]

@@ -7,7 +7,7 @@ from retrograd.core import Tensor, registry
 from retrograd.nested.buffer import like, packed, values
 from retrograd.nested.buffer_layout import Layout, is_nested, layout
 from retrograd.nested.linked_views import is_view_of
-from retrograd.nested.rules.pointwise import beside, check_alike
+from retrograd.nested.rules.pointwise import buffer_operand, check_alike
 from retrograd.ops.as_tensor import operand
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import broadcast_shapes
@@ -32,11 +32,11 @@ def write(name: str, x: Tensor, src: Any) -> Tensor:
     if not is_nested(x):
         raise RuntimeError(f"{name}: an example of a batch that is nested can't be written to; clone it")
     known = layout(x)
-    buffer, rows = values(x), beside(src, known._replace(structure=known.structure.packed))
+    buffer, rows = values(x), buffer_operand(src, known._replace(structure=known.structure.packed))
     if rows is NotImplemented:
         refuse(name, x, src)
     if known.holes:
-        _between_holes(name, x, buffer, rows, known)
+        _write_between_holes(name, x, buffer, rows, known)
     else:
         write_into(name, buffer, rows)
     return x
@@ -48,7 +48,7 @@ def refuse(name: str, x: Tensor, src: Any) -> None:
     raise RuntimeError(f"{name}: a value of shape {src.shape} does not fit into a nested tensor of shape {x.shape}")
 
 
-def _between_holes(name: str, x: Tensor, buffer: Tensor, rows: Any, known: Layout) -> None:
+def _write_between_holes(name: str, x: Tensor, buffer: Tensor, rows: Any, known: Layout) -> None:
     """Write rows of the components into a buffer with holes; one node is recorded for all of them."""
     shape = (*buffer.shape[: known.row], known.structure.rows, *x.shape[known.ragged.stop :])
     if broadcast_shapes(name, [shape, rows.shape]) != shape:
@@ -74,7 +74,7 @@ def write_item(x: Tensor, key: Any, value: Any) -> None:
         write_into(ITEM, window, without_leading_ones(value, window.ndim))
         return
     check_write(ITEM, x, value)
-    _into_places(x, indexed(_numbered(x), ids, spec), value)
+    _write_at_indices(x, indexed(_numbered(x), ids, spec), value)
 
 
 def _check_kind(window: Tensor, value: Tensor) -> None:
@@ -90,11 +90,11 @@ def _numbered(x: Tensor) -> Tensor:
     return reshape(registry["arange"](0, math.prod(x.shape), 1), x.shape)
 
 
-def _into_places(x: Tensor, places: Tensor, value: Tensor) -> None:
+def _write_at_indices(x: Tensor, places: Tensor, value: Tensor) -> None:
     """Write a value, which broadcasts to the shape of `places`, to these indices of the innermost buffer."""
     while is_nested(places):
         places = packed(places)
-        rows = beside(value, layout(places))
+        rows = buffer_operand(value, layout(places))
         if rows is NotImplemented:
             refuse(ITEM, places, value)
         places, value = values(places), rows

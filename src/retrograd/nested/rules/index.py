@@ -88,7 +88,7 @@ def sliced(x: Tensor, key: Sequence[Any]) -> Tensor:
         rest = (*parts.front, *parts.before, *parts.ragged, *parts.after)
         one = component(x, parts.component)
         return one if _all_whole(rest) else registry["slice"](one, spec=rest)
-    x = _some(x, parts.component)
+    x = _select_components(x, parts.component)
     if not is_nested(values(x)):
         return _windows(_dense(x, parts), parts.ragged)
     x = _windows(x, parts.ragged)  # first, since components that are left out may be too short for the rest of the key
@@ -111,7 +111,7 @@ def component(x: Tensor, number: int) -> Tensor:
     return reshape(rows, (*rows.shape[: known.row], *sizes, *rows.shape[known.row + 1 :]))
 
 
-def _some(x: Tensor, key: slice) -> Tensor:
+def _select_components(x: Tensor, key: slice) -> Tensor:
     """Return the components selected by a slice, as a view."""
     known, (first, last, step) = layout(x), key.indices(len(layout(x).structure))
     if (first, last, step) == (0, len(known.structure), 1):
@@ -142,10 +142,10 @@ def _windows(x: Tensor, key: Sequence[Any]) -> Tensor:
     for k in key:
         windows.append(None if k is None else ragged_slicing.window("index", structure, column, k))
         column += k is not None
-    return seen_through(x, windows)
+    return windowed(x, windows)
 
 
-def seen_through(x: Tensor, windows: Sequence[ragged_slicing.Window | None]) -> Tensor:
+def windowed(x: Tensor, windows: Sequence[ragged_slicing.Window | None]) -> Tensor:
     """Return the parts of the components in a window along each ragged dimension; a view if possible."""
     known = layout(x)
     structure, places = ragged_slicing.cut(known.structure, windows)
@@ -169,7 +169,7 @@ def _narrow(op: Op, args: tuple, params: dict) -> Any:
     first = start + count * (start < 0)
     if first < 0 or length < 0 or first + length > count:
         raise IndexError(f"narrow: components {start} to {start + length} of a nested tensor that has {count}")
-    return _some(x, slice(first, first + length))
+    return _select_components(x, slice(first, first + length))
 
 
 def narrowed(name: str, x: Tensor, dim: int, start: Any, length: Any) -> Tensor:
@@ -179,7 +179,7 @@ def narrowed(name: str, x: Tensor, dim: int, start: Any, length: Any) -> Tensor:
     windows = [ragged_slicing.window(name, known.structure, c, WHOLE) for c in range(known.several)]
     column = dim - known.ragged.start
     windows[column] = ragged_slicing.narrowed(name, known.structure, column, start, length)
-    return seen_through(x, windows)
+    return windowed(x, windows)
 
 
 # -------------------------------------------------------------------------------------------------- places
@@ -214,7 +214,7 @@ def _index_select(op: Op, args: tuple, params: dict) -> Any:
     if known.in_buffer(d) is not None:
         return like(known, call(op, (values(x), index), {"dim": known.in_buffer(d)}))
     ids = {d: index if index.ndim else reshape(index, (1,))}
-    return chosen(x, ids, False, wrap=False)
+    return select_elements(x, ids, False, wrap=False)
 
 
 def indexed(x: Tensor, ids: Sequence[Tensor], spec: Sequence[Any]) -> Any:
@@ -228,7 +228,7 @@ def indexed(x: Tensor, ids: Sequence[Tensor], spec: Sequence[Any]) -> Any:
         x = sliced(x, [WHOLE if k is T or isinstance(k, int) else k for k in key])
     rest = iter(ids)
     places = {d: next(rest) if k is T else as_tensor(k) for d, k in enumerate(key) if k is T or isinstance(k, int)}
-    return chosen(x, places, apart(list(places)))
+    return select_elements(x, places, are_not_adjacent(list(places)))
 
 
 def _place_of(key: Sequence[Any], dim: int) -> int:
@@ -236,12 +236,12 @@ def _place_of(key: Sequence[Any], dim: int) -> int:
     return [i for i, k in enumerate(key) if k is not None][dim]
 
 
-def apart(dims: list[int]) -> bool:
+def are_not_adjacent(dims: list[int]) -> bool:
     """Whether the dimensions are not adjacent; the index dimensions then come first in the result."""
     return dims != list(range(dims[0], dims[0] + len(dims)))
 
 
-def chosen(x: Tensor, ids: dict[int, Tensor], first: bool, wrap: bool = True) -> Any:
+def select_elements(x: Tensor, ids: dict[int, Tensor], first: bool, wrap: bool = True) -> Any:
     """Select elements by broadcast indices along some dimensions; `first`: their dimensions come first in the
     result."""
     known = layout(x)
@@ -261,7 +261,7 @@ def _in_buffer(x: Tensor, ids: dict[int, Tensor], first: bool) -> Tensor:
     inside = {known.in_buffer(d): i for d, i in ids.items()}
     rows, rank = _picked(values(x), inside), max(i.ndim for i in ids.values())
     if first:
-        at = _lands(inside)
+        at = _index_position(inside)
         rows = movedim(rows, tuple(range(at, at + rank)), tuple(range(rank))) if at and rank else rows
     lead = known.lead - sum(d < known.lead for d in dims)
     axis = known.axis - sum(known.lead < d < known.ragged.start for d in dims)
@@ -276,10 +276,10 @@ def _picked(buffer: Tensor, ids: dict[Any, Tensor]) -> Tensor:
     return getitem(buffer, [ids[d] for d in sorted(ids)], spec=spec)
 
 
-def _lands(ids: dict[Any, Tensor]) -> int:
+def _index_position(ids: dict[Any, Tensor]) -> int:
     """Return the dimension of the result at which the index dimensions start."""
     dims = sorted(ids)
-    return 0 if apart(dims) else dims[0]
+    return 0 if are_not_adjacent(dims) else dims[0]
 
 
 def _single_rows(x: Tensor, ids: dict[int, Tensor], first: bool, wrap: bool) -> Tensor:
@@ -293,10 +293,10 @@ def _single_rows(x: Tensor, ids: dict[int, Tensor], first: bool, wrap: bool) -> 
         number = as_tensor(ragged_slicing.component_numbers("index", range(count), count, False))
         number = reshape(number, (count, *(1,) * rank))
     rows = rows_at(number, *[ids[d] for d in known.ragged], structure=known.structure, wrap=wrap)
-    return _put_in_order(x, ids, rows, labels, first)
+    return _select_in_order(x, ids, rows, labels, first)
 
 
-def _put_in_order(x: Tensor, ids: dict[int, Tensor], rows: Tensor, labels: list, first: bool) -> Any:
+def _select_in_order(x: Tensor, ids: dict[int, Tensor], rows: Tensor, labels: list, first: bool) -> Any:
     """Select these rows of the buffer, and indices along dense dimensions, and put the dimensions in x's order.
 
     The labels describe the dimensions of `rows`: index dimensions, components, ...
@@ -304,7 +304,7 @@ def _put_in_order(x: Tensor, ids: dict[int, Tensor], rows: Tensor, labels: list,
     known = layout(x)
     inside = {known.in_buffer(d): i for d, i in ids.items() if known.in_buffer(d) is not None}
     inside[known.row] = rows
-    out, at = _picked(values(x), inside), _lands(inside)
+    out, at = _picked(values(x), inside), _index_position(inside)
     dense = [d for d in range(x.ndim) if known.in_buffer(d) is not None and d not in ids]
     places = [label for label in labels if isinstance(label, tuple)]
     others: list[Any] = sorted([*dense, *[label for label in labels if not isinstance(label, tuple)]])
@@ -328,10 +328,10 @@ def _components(x: Tensor, ids: dict[int, Tensor], first: bool, wrap: bool) -> A
         key = [0 if d == known.lead else T if d in ids else WHOLE for d in range(x.ndim)]
         return getitem(one, [ids[d] for d in sorted(ids) if d != known.lead], spec=tuple(key))
     structure = ragged_slicing.some_components(known.structure, numbers)
-    return _their_rows(x, ids, structure, first)
+    return _all_rows(x, ids, structure, first)
 
 
-def _their_rows(x: Tensor, ids: dict[int, Tensor], structure: Structure, first: bool) -> Tensor:
+def _all_rows(x: Tensor, ids: dict[int, Tensor], structure: Structure, first: bool) -> Tensor:
     """Return all rows of some components; indices along dense dimensions are one per component."""
     known, rows = layout(x), as_tensor(structure.places())
     if len(ids) == 1:
@@ -339,7 +339,7 @@ def _their_rows(x: Tensor, ids: dict[int, Tensor], structure: Structure, first: 
     spread = {d: repeat_rows(i, structure=structure.packed, row=0) for d, i in ids.items() if d != known.lead}
     inside = {known.in_buffer(d): i for d, i in spread.items()} | {known.row: rows}
     dense = [d for d in range(x.ndim) if known.in_buffer(d) is not None and d not in ids]
-    out, at = _picked(values(x), inside), _lands(inside)
+    out, at = _picked(values(x), inside), _index_position(inside)
     put, row = 0 if first else sum(d < min(ids) for d in dense), sum(d < known.ragged.start for d in dense)
     out = movedim(out, at, row) if at != row else out
     return over(out, structure.packed, row - put, put)

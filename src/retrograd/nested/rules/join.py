@@ -12,7 +12,7 @@ from retrograd.nested.buffer import like, over, packed, values
 from retrograd.nested.buffer_layout import component_shapes, is_nested, layout
 from retrograd.nested.components import components
 from retrograd.nested.dispatch import composed
-from retrograd.nested.ragged_dims import as_components, in_buffers, picked, with_ragged
+from retrograd.nested.ragged_dims import as_components, in_buffers, restructured, with_ragged
 from retrograd.nested.rules.pointwise import like_each
 from retrograd.nested.rules.view import dense, elements, is_of_sets, over_same
 from retrograd.ops.create import as_tensor
@@ -33,13 +33,13 @@ def _unbind(op: Op, args: tuple, params: dict) -> Any:
         mark_several(out, "unbind")
         return out
     if d in known.ragged:
-        return call(op, (_of_one_size("unbind", x, d),), {"dim": d})
+        return call(op, (_dense_components("unbind", x, d),), {"dim": d})
     parts = call(op, (values(x),), {"dim": known.in_buffer(d)})
     axis, lead = known.axis - (known.lead < d < known.ragged.start), known.lead - (d < known.lead)
     return tuple([over(part, known.structure, axis, lead) for part in parts])
 
 
-def _of_one_size(name: str, x: Tensor, d: int) -> Tensor:
+def _dense_components(name: str, x: Tensor, d: int) -> Tensor:
     """Return the components as a plain tensor; RuntimeError if they differ in size along dimension d."""
     out = dense(x)
     if out is None:
@@ -87,7 +87,7 @@ def _chunk(op: Op, args: tuple, params: dict) -> Any:
 
 
 @composed("unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk", "tensor_split")
-def _places(op: Op, args: tuple, params: dict) -> Any:
+def _tensor_split(op: Op, args: tuple, params: dict) -> Any:
     """Split the batch, each part an independent view; or the buffer."""
     (x,), known = args, layout(args[0])
     d = split_dim(op.name, x, params["dim"])
@@ -156,8 +156,8 @@ def _cat(op: Op, args: tuple, params: dict) -> Any:
         for a in args
     ]
     if d == known.lead:
-        return _more_components(op, parts)
-    return _larger(op, parts, d - start) if start <= d < stop else _wider(op, parts, d)
+        return _cat_components(op, parts)
+    return _cat_ragged(op, parts, d - start) if start <= d < stop else _cat_dense(op, parts, d)
 
 
 def _check_ranks(args: tuple, first: Tensor) -> None:
@@ -180,7 +180,7 @@ def _block(args: tuple, d: int) -> tuple[int, int]:
     return start, stop
 
 
-def _more_components(op: Op, parts: list[Tensor]) -> Tensor:
+def _cat_components(op: Op, parts: list[Tensor]) -> Tensor:
     """Concatenate along the components."""
     known = layout(parts[0])
     rows = call(op, tuple([values(p) for p in parts]), {"dim": known.row})
@@ -188,7 +188,7 @@ def _more_components(op: Op, parts: list[Tensor]) -> Tensor:
     return over(rows, structure, known.axis, known.lead)
 
 
-def _wider(op: Op, parts: list[Tensor], d: int) -> Tensor:
+def _cat_dense(op: Op, parts: list[Tensor], d: int) -> Tensor:
     """Concatenate components of one structure along a dense dimension."""
     known = layout(parts[0])
     _check_structures("cat", parts, None)
@@ -196,7 +196,7 @@ def _wider(op: Op, parts: list[Tensor], d: int) -> Tensor:
     return like(known, rows)
 
 
-def _larger(op: Op, parts: list[Tensor], column: int) -> Tensor:
+def _cat_ragged(op: Op, parts: list[Tensor], column: int) -> Tensor:
     """Concatenate components along a ragged dimension."""
     known = layout(parts[0])
     _check_structures("cat", parts, column)
@@ -299,7 +299,7 @@ def _flip(op: Op, args: tuple, params: dict) -> Any:
     columns = [d - known.ragged.start for d in dims if d in known.ragged]
     x = packed(x)
     if columns:
-        x = picked(x, layout(x).structure, lambda s: ragged_reshape.reversed_along(s, columns))
+        x = restructured(x, layout(x).structure, lambda s: ragged_reshape.reversed_along(s, columns))
     if known.lead in dims:
         x = registry["index_select"](x, known.lead, registry["arange"](len(known.structure) - 1, -1, -1))
     return over_same(op, x, {"dims": tuple([known.in_buffer(d) for d in dense])}) if dense else x
@@ -318,7 +318,7 @@ def _roll(op: Op, args: tuple, params: dict) -> Any:
     rows = [(d - known.ragged.start, s) for d, s in pairs if d in known.ragged]
     if rows:
         columns, by = zip(*rows, strict=True)
-        x = picked(x, layout(x).structure, lambda structure: ragged_reshape.rolled(structure, by, columns))
+        x = restructured(x, layout(x).structure, lambda structure: ragged_reshape.rolled(structure, by, columns))
     for by_components in [s for d, s in pairs if d == known.lead]:
         numbers = registry["arange"](0, len(known.structure), 1)
         x = registry["index_select"](x, known.lead, registry["roll"](numbers, by_components))

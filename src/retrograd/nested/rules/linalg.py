@@ -7,7 +7,7 @@ from retrograd.core import Aval, Op, Tensor
 from retrograd.nested.buffer import like, over, packed, values
 from retrograd.nested.buffer_layout import Layout, component_shapes, is_nested, layout
 from retrograd.nested.dispatch import composed
-from retrograd.nested.rules.pointwise import beside, leading
+from retrograd.nested.rules.pointwise import buffer_operand, result_layout
 from retrograd.nested.rules.segment_matmul import multiply_each
 from retrograd.ops.family import same_dtype
 from retrograd.ops.linalg import linear, matmul
@@ -22,7 +22,7 @@ def linear_of_rows(op: Op, args: tuple, params: dict) -> Any:
         return NotImplemented
     x = packed(x)
     known = layout(x)
-    return like(known, linear(values(x), *weights)) if known.several and _behind(known) else NotImplemented
+    return like(known, linear(values(x), *weights)) if known.several and _dims_after_ragged(known) else NotImplemented
 
 
 @composed("matmul")
@@ -33,13 +33,13 @@ def product(op: Op, args: tuple, params: dict) -> Any:
         return NotImplemented
     same_dtype("matmul", (a, b))
     if not (is_nested(a) and is_nested(b)):
-        shared = _with_shared(a, b)
+        shared = _matmul_shared(a, b)
         if shared is not NotImplemented:
             return shared
-    return _each(a, b)
+    return _matmul_each(a, b)
 
 
-def _behind(known: Layout) -> int:
+def _dims_after_ragged(known: Layout) -> int:
     """Return the number of dimensions after the ragged ones."""
     return known.ndim - known.ragged.stop
 
@@ -47,16 +47,16 @@ def _behind(known: Layout) -> int:
 # ------------------------------------------------------------------------------- with what all components share
 
 
-def _with_shared(a: Tensor, b: Tensor) -> Any:
+def _matmul_shared(a: Tensor, b: Tensor) -> Any:
     """Multiply with a plain operand that all components share, if no ragged dimension is summed over."""
     nested, plain = (a, b) if is_nested(a) else (b, a)
     known = layout(nested)
     own, summed = known.ndim - known.lead - 1, -1 if nested is a else -2
     plain = squeeze(plain, 0) if plain.ndim == own + 1 and plain.shape[0] == 1 else plain
-    reaches = plain.ndim > 2 and plain.ndim > _behind(known)
+    reaches = plain.ndim > 2 and plain.ndim > _dims_after_ragged(known)
     if own < 2 or not plain.ndim or known.ndim + summed in known.ragged or not known.several:
         return NotImplemented
-    if plain.ndim > own or (reaches and not _passes(plain, known)):
+    if plain.ndim > own or (reaches and not _broadcasts_along_rows(plain, known)):
         return NotImplemented
     rows = values(nested)
     if nested is a:
@@ -65,23 +65,23 @@ def _with_shared(a: Tensor, b: Tensor) -> Any:
     return over(matmul(plain, rows), known.structure, known.axis - lost, known.lead)
 
 
-def _passes(plain: Tensor, known: Layout) -> bool:
+def _broadcasts_along_rows(plain: Tensor, known: Layout) -> bool:
     """Whether a plain operand broadcasts along the ragged dimension, if it has that dimension."""
     if known.several != 1:
         return False
-    ragged = plain.ndim - 1 - _behind(known)
+    ragged = plain.ndim - 1 - _dims_after_ragged(known)
     return ragged >= plain.ndim - 2 or plain.shape[ragged] == 1
 
 
 # ----------------------------------------------------------------------------------------- component by component
 
 
-def _each(a: Tensor, b: Tensor) -> Any:
+def _matmul_each(a: Tensor, b: Tensor) -> Any:
     """Multiply the matrices of each component."""
     known = layout(a if is_nested(a) else b)
     one, other = _part(a, known), _part(b, known)
     if one is None or other is None:
-        return _alike(a, b)
+        return _matmul_stacks(a, b)
     (left, x), (right, y) = one, other
     count = len(known.structure)
     if is_nested(a) and is_nested(b) and len(layout(b).structure) != count:
@@ -105,7 +105,7 @@ def _part(x: Tensor, known: Layout) -> tuple[Part, Tensor] | None:
     rows = values(x)
     if its.ndim - its.lead < 3 or its.lead or is_nested(rows):
         return None
-    found = {(1, 1): "rows", (1, 0): "columns", (2, 0): "both"}.get((its.several, _behind(its)))
+    found = {(1, 1): "rows", (1, 0): "columns", (2, 0): "both"}.get((its.several, _dims_after_ragged(its)))
     return None if found is None else (Part(found, its.structure), rows)
 
 
@@ -119,12 +119,12 @@ def _of_product(left: Part, right: Part, front: int) -> tuple[Part, int]:
     return (Part("none"), front) if columns is None else (Part("columns", columns), front + 1)
 
 
-def _alike(a: Tensor, b: Tensor) -> Any:
+def _matmul_stacks(a: Tensor, b: Tensor) -> Any:
     """Multiply stacks of matrices, one per row of two buffers."""
-    if min(a.ndim, b.ndim) < 2 or any(_behind(layout(x)) < 2 for x in (a, b) if is_nested(x)):
+    if min(a.ndim, b.ndim) < 2 or any(_dims_after_ragged(layout(x)) < 2 for x in (a, b) if is_nested(x)):
         return NotImplemented
-    known = leading((a, b))
-    operands = [beside(x, known) for x in (a, b)]
+    known = result_layout((a, b))
+    operands = [buffer_operand(x, known) for x in (a, b)]
     return NotImplemented if any(x is NotImplemented for x in operands) else like(known, matmul(*operands))
 
 

@@ -8,11 +8,11 @@ from retrograd.core.dtype import bool_
 from retrograd.nested.buffer import like, over, packed, values
 from retrograd.nested.buffer_layout import Layout, component_shapes, is_nested, layout
 from retrograd.nested.dispatch import composed, final
-from retrograd.nested.fallback_loop import one_by_one, tell
+from retrograd.nested.fallback_loop import one_by_one, warn_once
 from retrograd.nested.ragged_dims import as_components
 from retrograd.nested.rules.index import indexed, narrowed, rows_at
-from retrograd.nested.rules.pointwise import beside, check_alike, leading
-from retrograd.nested.rules.segment_scan import for_rows
+from retrograd.nested.rules.pointwise import buffer_operand, check_alike, result_layout
+from retrograd.nested.rules.segment_scan import align_rows
 from retrograd.nested.rules.view import over_same
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import canonical_dim, numel
@@ -33,7 +33,7 @@ def _getitem(op: Op, args: tuple, params: dict) -> Any:
     if not any(map(is_nested, ids)):
         return indexed(x, ids, spec)
     if ids[0].dtype != bool_:
-        return NotImplemented if is_nested(x) else _looked_up(op, x, ids, spec)
+        return NotImplemented if is_nested(x) else _index_plain(op, x, ids, spec)
     if len(ids) > 1 or spec[0] is not T:
         raise IndexError("index: a nested mask stands first in a key, without index tensors behind it")
     out = masked(x, ids[0])
@@ -77,8 +77,8 @@ def _check_mask(x: Tensor, mask: Tensor) -> None:
 def _masked_select(op: Op, args: tuple, params: dict) -> Any:
     """Return the selected elements of each component, as a nested tensor."""
     check_mask("masked_select", args[1])
-    known = leading(args)
-    rows = [beside(a, known) for a in args]
+    known = result_layout(args)
+    rows = [buffer_operand(a, known) for a in args]
     if any(r is NotImplemented for r in rows):
         check_alike("masked_select", *sorted(args, key=is_nested, reverse=True))
         return NotImplemented
@@ -122,19 +122,19 @@ def _nonzero(op: Op, args: tuple, params: dict) -> Any:
 # -------------------------------------------------------------------------------------------- tables, classes
 
 
-def _looked_up(op: Op, x: Tensor, ids: list, spec: tuple) -> Any:
+def _index_plain(op: Op, x: Tensor, ids: list, spec: tuple) -> Any:
     """Index a plain tensor by nested indices: a nested tensor with their structure."""
-    known = leading(tuple(ids))
-    rows = [beside(i, known) for i in ids]
+    known = result_layout(tuple(ids))
+    rows = [buffer_operand(i, known) for i in ids]
     if any(r is NotImplemented for r in rows):
         for i in [i for i in ids if is_nested(i)][1:]:
             check_alike("index", next(filter(is_nested, ids)), i)
         return NotImplemented
-    first = _lands(spec, x.ndim)
+    first = _index_position(spec, x.ndim)
     return over(call(op, (x, *rows), {"spec": spec}), known.structure, known.axis, known.lead + first)
 
 
-def _lands(spec: tuple, ndim: int) -> int:
+def _index_position(spec: tuple, ndim: int) -> int:
     """Return the dimension of x[spec] at which the index dimensions start."""
     places = [n for n, k in enumerate(spec) if k is T or isinstance(k, int)]
     if places != list(range(places[0], places[-1] + 1)):
@@ -144,7 +144,7 @@ def _lands(spec: tuple, ndim: int) -> int:
 
 
 @composed("embedding", "one_hot", "searchsorted", "bucketize")
-def _of_each(op: Op, args: tuple, params: dict) -> Any:
+def _lookup_elements(op: Op, args: tuple, params: dict) -> Any:
     """Look up each element of a nested tensor in a plain table or sequence."""
     nested = [i for i, a in enumerate(args) if is_nested(a)]
     if len(nested) > 1 or nested[0] != _VALUES[op.name] or (op.name == "searchsorted" and args[0].ndim != 1):
@@ -166,23 +166,23 @@ def _gather(op: Op, args: tuple, params: dict) -> Any:
     if params["dim"] is None:
         return NotImplemented
     if not is_nested(args[0]) and canonical_dim(op.name, params["dim"], args[0].ndim) == 0:
-        tell(op.name)  # the components of the index share the tensor, and index its first dimension
+        warn_once(op.name)  # the components of the index share the tensor, and index its first dimension
         return one_by_one(op, args, params, [False, False])
     if op.name == "take_along_dim" and is_nested(args[0]) and not is_nested(args[1]):
-        known = leading(args[:1])
-        dim, rows = known.in_buffer(canonical_dim(op.name, params["dim"], known.ndim)), beside(args[1], known)
+        known = result_layout(args[:1])
+        dim, rows = known.in_buffer(canonical_dim(op.name, params["dim"], known.ndim)), buffer_operand(args[1], known)
         if dim is not None and rows is not NotImplemented and rows.ndim == known.ndim - known.several:
             return like(known, call(op, (values(packed(args[0])), rows), {"dim": dim}))
-    return _together(op, args, params)
+    return _along_dim(op, args, params)
 
 
 @composed("scatter", "scatter_add", "scatter_reduce")
 def _scatter(op: Op, args: tuple, params: dict) -> Any:
     """Scatter into the buffer: along ragged dimensions into rows."""
-    return _together(op, args, params)
+    return _along_dim(op, args, params)
 
 
-def _together(op: Op, args: tuple, params: dict) -> Any:
+def _along_dim(op: Op, args: tuple, params: dict) -> Any:
     """Apply an operator on x, an index, and perhaps a source along a dimension to their buffers.
 
     Plain operands have components of one size; a result in the shape of a plain operand is plain again.
@@ -227,15 +227,15 @@ def _rows_along(nested: list, d: int, wrap: bool) -> Any:
         return [values(x), values(index), *rest] if known.structure == its.structure else NotImplemented
     if is_nested(values(x)):
         return NotImplemented
-    return [values(x), _rows_named(x, index, d - known.ragged.start, wrap), *rest]
+    return [values(x), _rows_at(x, index, d - known.ragged.start, wrap), *rest]
 
 
-def _rows_named(x: Tensor, index: Tensor, column: int, wrap: bool) -> Tensor:
+def _rows_at(x: Tensor, index: Tensor, column: int, wrap: bool) -> Tensor:
     """Return the rows of x at these indices along one ragged dimension, and at the index's position in the others."""
     its, rows = layout(index), values(index)
 
     numbers = [*ragged_slicing.coordinates(its.structure), its.structure.components()]
-    *places, component = [for_rows(as_tensor(n), rows, its.row) for n in numbers]
+    *places, component = [align_rows(as_tensor(n), rows, its.row) for n in numbers]
     places[column] = rows
     return rows_at(component, *places, structure=layout(x).structure, wrap=wrap)
 
@@ -246,9 +246,9 @@ def _slices(op: Op, args: tuple, params: dict) -> Any:
     x, index, *src = args
     if not is_nested(x) or is_nested(index):
         return NotImplemented
-    known = leading((x,))
+    known = result_layout((x,))
     dim = known.in_buffer(canonical_dim(op.name, params["dim"], x.ndim))
-    rows = [beside(s, known) for s in src]
+    rows = [buffer_operand(s, known) for s in src]
     if dim is None or any(r is NotImplemented for r in rows):
         return NotImplemented
     return like(known, call(op, (values(packed(x)), index, *rows), {**params, "dim": dim}))
@@ -279,7 +279,7 @@ def _coordinate(x: Tensor, known: Layout, dim: int) -> Tensor:
         at, numbers = known.row, as_tensor(ragged_slicing.coordinates(known.structure)[dim - known.ragged.start])
     else:
         numbers = registry["arange"](0, rows.shape[at], 1)
-    out: Tensor = for_rows(numbers, rows, at)
+    out: Tensor = align_rows(numbers, rows, at)
     return out
 
 

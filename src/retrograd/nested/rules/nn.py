@@ -10,7 +10,7 @@ from retrograd.ops.create import as_tensor
 
 
 @composed("lookup")
-def rows_of_a_table(op: Op, args: tuple, params: dict) -> Any:
+def embedding(op: Op, args: tuple, params: dict) -> Any:
     """Look up the rows of a table for indices of any structure."""
     weight, ids = args
     if is_nested(weight):
@@ -20,7 +20,7 @@ def rows_of_a_table(op: Op, args: tuple, params: dict) -> Any:
 
 
 @composed("sum_rows")
-def sums_of_rows(op: Op, args: tuple, params: dict) -> Any:
+def embedding_backward(op: Op, args: tuple, params: dict) -> Any:
     """Sum the rows of all components that have the same index."""
     src, ids = args
     if not is_nested(src) or not is_nested(ids):
@@ -30,14 +30,14 @@ def sums_of_rows(op: Op, args: tuple, params: dict) -> Any:
 
 
 @composed("dropout", "alpha_dropout")
-def by_chance(op: Op, args: tuple, params: dict) -> Any:
+def dropout(op: Op, args: tuple, params: dict) -> Any:
     """Drop elements of the buffer independently."""
     x = packed(args[0])
     return like(layout(x), call(op, (values(x),), params))
 
 
 @composed("class_loss", "pick_class")
-def of_classes(op: Op, args: tuple, params: dict) -> Any:
+def class_loss(op: Op, args: tuple, params: dict) -> Any:
     """Compute a loss of class scores, last dimension, on the buffers, if scores and targets have one structure."""
     if not all(map(is_nested, args)):
         return NotImplemented
@@ -48,7 +48,7 @@ def of_classes(op: Op, args: tuple, params: dict) -> Any:
 
 
 @composed("embedding_bag")
-def bags(op: Op, args: tuple, params: dict) -> Any:
+def embedding_bag(op: Op, args: tuple, params: dict) -> Any:
     """Reduce each component as a bag of row indices, as between two offsets of a plain tensor."""
     ids, weight, offsets, factors = args
     if not is_nested(ids) or is_nested(weight) or offsets is not None or params["include_last_offset"]:

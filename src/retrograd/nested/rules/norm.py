@@ -30,13 +30,13 @@ def over_trailing(op: Op, args: tuple, params: dict) -> Any:
         return like(known, call(op, (values(x), *args[1:]), params))
     whole = stacked(x)
     if whole is not None and shape and whole.shape[max(x.ndim - len(shape), 0) :] == shape:
-        return _of_stack(op, whole, args, params)
+        return _run_on_stack(op, whole, args, params)
     reach = x.ndim - len(shape) < known.ragged.stop
     why = "; dimensions behind the ragged ones can be normalized, no others" if reach else ""
     raise ValueError(f"{op.name}: normalized_shape {shape} is not how shape {x.shape} ends{why}")
 
 
-def _of_stack(op: Op, whole: Tensor, args: tuple, params: dict) -> Tensor:
+def _run_on_stack(op: Op, whole: Tensor, args: tuple, params: dict) -> Tensor:
     """Run the operator on the stack of components of equal shape, and nest the result as they are."""
     known = layout(args[0])
     return as_components(call(op, (whole, *args[1:]), params), known.lead, known.ragged.start, known.ragged.stop)
@@ -53,7 +53,7 @@ def over_channels(op: Op, args: tuple, params: dict) -> Any:
         return _OVER_CHANNELS[op.name](op, (packed(x), *args[1:]), params)
     whole = None if known.lead else stacked(x)
     if whole is not None:
-        return _of_stack(op, whole, args, params)
+        return _run_on_stack(op, whole, args, params)
     if op.name != "batch_norm" and args[1:3] == (None, None):
         return NotImplemented
     raise RuntimeError(
@@ -76,7 +76,7 @@ def _group_norm(op: Op, args: tuple, params: dict) -> Tensor:
         raise RuntimeError(f"group_norm: {channels} channels can't be divided into num_groups={groups} groups")
     parts = reshape(buffer, (groups, channels // groups, *buffer.shape[1:]))
     out, _ = _standardized(over(parts, known.structure, known.axis + 1, 0), params["eps"])
-    return _weighed(like(known, reshape(values(out), buffer.shape)), *args[1:])
+    return _scale_and_shift(like(known, reshape(values(out), buffer.shape)), *args[1:])
 
 
 def _instance_norm(op: Op, args: tuple, params: dict) -> Any:
@@ -86,10 +86,10 @@ def _instance_norm(op: Op, args: tuple, params: dict) -> Any:
         given = {"training": False, "momentum": params["momentum"], "eps": params["eps"]}
         return call(registry["batch_norm"], args, given)
     out, center = _standardized(x, params["eps"])
-    _keep_running(running_mean, center, params["momentum"])
+    _update_running(running_mean, center, params["momentum"])
     if running_var is not None:
-        _keep_running(running_var, variance(x, tuple(range(2, x.ndim))), params["momentum"])
-    return _weighed(out, weight, bias)
+        _update_running(running_var, variance(x, tuple(range(2, x.ndim))), params["momentum"])
+    return _scale_and_shift(out, weight, bias)
 
 
 def _standardized(x: Tensor, eps: float) -> tuple[Tensor, Tensor]:
@@ -99,13 +99,13 @@ def _standardized(x: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     return (x - center) * rsqrt(spread + eps), center
 
 
-def _keep_running(running: Tensor | None, found: Tensor, momentum: float) -> None:
+def _update_running(running: Tensor | None, found: Tensor, momentum: float) -> None:
     """Update a running statistic with the mean of `found` over the components."""
     if running is not None:
         keep_running("instance_norm", running, mean(reshape(found, (found.shape[0], -1)), 0), momentum)
 
 
-def _weighed(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+def _scale_and_shift(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     """Return x * weight + bias for each channel; either may be None."""
     behind = (-1, *(1,) * (x.ndim - 2))
     x = x if weight is None else x * reshape(weight, behind)

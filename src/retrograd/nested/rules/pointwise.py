@@ -16,8 +16,8 @@ from retrograd.ops.view import expand, movedim, reshape
 @family(Pointwise)
 def elementwise(op: Op, args: tuple, params: dict) -> Any:
     """Run the operator on the buffers; plain operands broadcast against every component."""
-    known = layout_with_holes(op, args) or leading(args)
-    operands = [values(a) if known.holes else beside(a, known) for a in args]
+    known = layout_with_holes(op, args) or result_layout(args)
+    operands = [values(a) if known.holes else buffer_operand(a, known) for a in args]
     if any(o is NotImplemented for o in operands):
         nested = [a for a in args if is_nested(a)]
         for a in nested[1:]:
@@ -36,8 +36,8 @@ def _masked_scatter(op: Op, args: tuple, params: dict) -> Any:
     """Run on the buffers, if their elements are in component order, in which the source is consumed."""
     x, mask, source = args
     nested = [a for a in args if is_nested(a)]
-    known = leading(nested)
-    rows = [beside(x, known), beside(mask, known)]
+    known = result_layout(nested)
+    rows = [buffer_operand(x, known), buffer_operand(mask, known)]
     if any(layout(a).row or layout(a).several > 1 for a in nested) or any(r is NotImplemented for r in rows):
         check_alike(op.name, x, mask)
         raise RuntimeError(
@@ -58,7 +58,7 @@ def layout_with_holes(op: Op, args: tuple) -> Layout | None:
     return first if first.holes and all(other == first for other in others) else None
 
 
-def leading(args: Sequence) -> Layout:
+def result_layout(args: Sequence) -> Layout:
     """Return the layout of the result of operands that broadcast: that of the nested one with most leading
     dimensions."""
     nested = [layout(a) for a in args if is_nested(a)]
@@ -66,7 +66,7 @@ def leading(args: Sequence) -> Layout:
     return known if known.structure.starts is None else known._replace(structure=known.structure.packed)
 
 
-def beside(a: Any, known: Layout) -> Any:
+def buffer_operand(a: Any, known: Layout) -> Any:
     """Return the operand that corresponds to an argument when a nested tensor of this layout is replaced by its
     buffer.
 
@@ -80,10 +80,10 @@ def beside(a: Any, known: Layout) -> Any:
     behind = known.ndim - known.ragged.stop
     if getattr(a, "ndim", 0) <= behind:
         return a
-    return _in_rows(a, known)
+    return _reshape_for_rows(a, known)
 
 
-def _in_rows(a: Tensor, known: Layout) -> Any:
+def _reshape_for_rows(a: Tensor, known: Layout) -> Any:
     """Reshape a plain tensor that broadcasts against a nested one, so that it broadcasts against the buffer."""
     shape = (*(1,) * (known.ndim - a.ndim), *a.shape)
     first, last, lead = known.ragged.start, known.ragged.stop, known.lead

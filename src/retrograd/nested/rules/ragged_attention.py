@@ -53,7 +53,7 @@ class attend(Attention):
         return [d if w else None for d, w in zip(found, wanted, strict=False)]
 
     def formulas(allowed, out, plan):
-        return partial(_attended, allowed, out[1], plan)
+        return partial(_attend, allowed, out[1], plan)
 
     def batch(batched, n, *args, plan):
         args = (*args[:1], args[1] if batched[1] else registry["expand"](args[1], (n, *args[1].shape)), *args[2:])
@@ -95,7 +95,7 @@ class attend_backward(Attention):
         return vjp(attend_backward.definition.formulas(allowed, out, plan, wanted), tensors, g)
 
     def formulas(allowed, out, plan, wanted):
-        return partial(_pulled_back, allowed, plan, wanted)
+        return partial(_attend_backward, allowed, plan, wanted)
 
     def batch(batched, n, *args, plan, wanted):
         whole = batch_all(args, batched, n)
@@ -144,7 +144,7 @@ def _weights(allowed, added, q, k, sums, plan):
     return exp(scores if allowed is None else where(allowed, scores, -float("inf")))
 
 
-def _attended(allowed, sums, plan, q, k, v, added=None):
+def _attend(allowed, sums, plan, q, k, v, added=None):
     """Compute `attend` for given sums, ignoring the dependence of the sums on the inputs."""
     weights = _weights(allowed, added, q, k, sums, plan)
     ones = registry["ones"]((*k.shape[:-1], 1), dtype=k.dtype)
@@ -154,7 +154,7 @@ def _attended(allowed, sums, plan, q, k, v, added=None):
     return out, sums + log(squeeze(total, -1))
 
 
-def _pulled_back(allowed, plan, wanted, g, of_sums, out, sums, q, k, v, added=None):
+def _attend_backward(allowed, plan, wanted, g, of_sums, out, sums, q, k, v, added=None):
     """Compute `attend_backward`."""
     weights = _weights(allowed, added, q, k, sums, plan)
     ones = registry["ones"]((*v.shape[:-1], 1), dtype=v.dtype)

@@ -11,16 +11,16 @@ from retrograd.core import dtype as dtypes
 from retrograd.nested.buffer import over, packed, values
 from retrograd.nested.buffer_layout import Layout, component_shapes, is_nested, layout
 from retrograd.nested.dispatch import family
-from retrograd.nested.ragged_dims import arranged, in_buffers
+from retrograd.nested.ragged_dims import in_buffers, permute_ragged
 from retrograd.nested.rules.segment_reduce import (
     repeat_rows,
-    segment_chosen,
-    segment_found,
+    segment_argreduce,
     segment_logsumexp,
     segment_scale,
+    segment_select,
     segment_sum,
 )
-from retrograd.nested.rules.segment_scan import for_rows, segment_prod
+from retrograd.nested.rules.segment_scan import align_rows, segment_prod
 from retrograd.nested.rules.view import elements, over_same
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Reduction, canonical_dims, cast_to, reduced_shape
@@ -39,13 +39,13 @@ def reduction(op: Op, args: tuple, params: dict) -> Any:
         return over_same(op, x, params)
     dims = canonical_dims(op.name, params["dim"], x.ndim)
     if not known.several:
-        return _of_numbers(op, x, dims, params)
+        return _reduce_scalars(op, x, dims, params)
     if any(d in known.ragged for d in dims):
         check_elements(op, x, dims, params)
     if known.lead in dims:
-        return _across(op, x, dims, params)
+        return _reduce_all(op, x, dims, params)
     ragged = [d for d in dims if d in known.ragged]
-    return _over_rows(op, x, dims, ragged, params) if ragged else _of_buffer(op, x, dims, params)
+    return _reduce_ragged(op, x, dims, ragged, params) if ragged else _reduce_dense(op, x, dims, params)
 
 
 def _given(params: dict, dims: Any, keepdim: bool = False) -> dict:
@@ -72,7 +72,7 @@ def check_elements(op: Op, x: Tensor, dims: tuple[int, ...], params: dict, name:
 # ---------------------------------------------------------------------------------- without any ragged dimension
 
 
-def _of_numbers(op: Op, x: Tensor, dims: tuple[int, ...], params: dict) -> Tensor:
+def _reduce_scalars(op: Op, x: Tensor, dims: tuple[int, ...], params: dict) -> Tensor:
     """Reduce components without dimensions: the buffer equals a plain tensor."""
     known = layout(x)
     out: Tensor = call(op, (values(x),), params)
@@ -81,7 +81,7 @@ def _of_numbers(op: Op, x: Tensor, dims: tuple[int, ...], params: dict) -> Tenso
     return over(out, known.structure, 0, known.lead - (0 if params["keepdim"] else len(dims)))
 
 
-def _of_buffer(op: Op, x: Tensor, dims: tuple[int, ...], params: dict) -> Tensor:
+def _reduce_dense(op: Op, x: Tensor, dims: tuple[int, ...], params: dict) -> Tensor:
     """Reduce over dense dimensions."""
     keepdim = params["keepdim"]
     out = call(op, (values(x),), _given(params, in_buffers(layout(x), dims), keepdim))
@@ -99,11 +99,11 @@ def over_reduced(x: Tensor, buffer: Tensor, dims: Sequence[int]) -> Tensor:
 # ------------------------------------------------------------------------------------------ over the components
 
 
-def _across(op: Op, x: Tensor, dims: tuple[int, ...], params: dict) -> Tensor:
+def _reduce_all(op: Op, x: Tensor, dims: tuple[int, ...], params: dict) -> Tensor:
     """Reduce over the components too: with all ragged dimensions, or if their shapes are equal."""
     known, buffer = layout(x), values(x)
     if all(d in dims for d in known.ragged) and (not is_nested(buffer) or _all_ragged(buffer, known, dims)):
-        return _of_everything(op, x, dims, params)
+        return _reduce_components_and_ragged(op, x, dims, params)
     whole = stacked(x)
     if whole is None:
         raise RuntimeError(_refusal(op, x))
@@ -139,7 +139,7 @@ def _refusal(op: Op, x: Tensor) -> str:
     )
 
 
-def _of_everything(op: Op, x: Tensor, dims: tuple[int, ...], params: dict) -> Tensor:
+def _reduce_components_and_ragged(op: Op, x: Tensor, dims: tuple[int, ...], params: dict) -> Tensor:
     """Reduce over the components and all ragged dimensions."""
     known = layout(x)
     if params["dim"] is None and op.name in ("argmax", "argmin"):
@@ -150,7 +150,7 @@ def _of_everything(op: Op, x: Tensor, dims: tuple[int, ...], params: dict) -> Te
     return reshape(out, reduced_shape(x.shape, dims, True)) if params["keepdim"] else out
 
 
-def _joined_sets(x: Tensor) -> Tensor:
+def _flatten_nested(x: Tensor) -> Tensor:
     """Flatten nested components: their rows become rows of the outer component."""
     known, buffer = layout(x), packed(values(x))
     inner = layout(buffer)
@@ -163,12 +163,12 @@ def _joined_sets(x: Tensor) -> Tensor:
 STEPWISE = ("sum", "nansum", "mean", "any", "all", "logsumexp")  # reducing in two steps equals reducing at once
 
 
-def _over_rows(op: Op, x: Tensor, dims: tuple[int, ...], ragged: list[int], params: dict) -> Any:
+def _reduce_ragged(op: Op, x: Tensor, dims: tuple[int, ...], ragged: list[int], params: dict) -> Any:
     """Reduce over ragged dimensions, but not over the components."""
     if op.name not in REDUCERS:
         return NotImplemented
     if is_nested(values(x)):
-        return _over_sets(op, x, dims, ragged, params)
+        return _reduce_all_ragged(op, x, dims, ragged, params)
     shape, dense = x.shape, [d for d in dims if d not in ragged]
     if dense and op.name in STEPWISE:
         x = call(op, (x,), _given(params, dense))
@@ -178,7 +178,7 @@ def _over_rows(op: Op, x: Tensor, dims: tuple[int, ...], ragged: list[int], para
     return groups.result(rows, shape, dims, params["keepdim"])
 
 
-def _over_sets(op: Op, x: Tensor, dims: tuple[int, ...], ragged: list[int], params: dict) -> Tensor:
+def _reduce_all_ragged(op: Op, x: Tensor, dims: tuple[int, ...], ragged: list[int], params: dict) -> Tensor:
     """Reduce over all ragged dimensions of nested components at once."""
     known = layout(x)
     if len(ragged) < known.several or not _all_ragged(values(x), known, dims):
@@ -186,7 +186,7 @@ def _over_sets(op: Op, x: Tensor, dims: tuple[int, ...], ragged: list[int], para
             f"{op.name}: would reduce dimension {ragged[0]}, along which the components of nested components differ in "
             f"shape; reduce all ragged dimensions behind it too"
         )
-    flat = _joined_sets(x)
+    flat = _flatten_nested(x)
     inner = layout(values(x)).ragged
     first, last = known.several + inner.start, known.several + inner.stop
     left = [d if d < known.ragged.start else d - known.several for d in dims if d < first and d not in ragged]
@@ -227,7 +227,7 @@ def grouped(name: str, x: Tensor, ragged: list[int], dense: list[int]) -> Groups
         front = [d for d in range(known.ragged.start) if d not in dense]
         behind = [d for d in range(known.ragged.stop, x.ndim) if d not in dense]
         block = [*kept, *ragged, *dense]
-        x = packed(arranged(name, x, [*front, *block, *behind], len(front), len(front) + len(block)))
+        x = packed(permute_ragged(name, x, [*front, *block, *behind], len(front), len(front) + len(block)))
     known = layout(x)
     if not kept:
         return Groups(values(x), known.structure, None, known)
@@ -258,7 +258,7 @@ def _mean(x: Tensor, structure: Structure, row: int, params: dict) -> Tensor:
 
 def _counts(structure: Structure, x: Tensor, row: int, less: Any = 0) -> Tensor:
     """Return the number of rows of each component minus `less`, in a shape that broadcasts against a row for each."""
-    counts: Tensor = for_rows(as_tensor(segments.counts(structure, less, dtypes.real_of(x.dtype))), x, row)
+    counts: Tensor = align_rows(as_tensor(segments.counts(structure, less, dtypes.real_of(x.dtype))), x, row)
     return counts
 
 
@@ -325,6 +325,6 @@ REDUCERS: dict[str, Reducer] = {
     "power_norm": _power_norm,
     "prod": _prod,
     "logsumexp": _logsumexp,
-    **{name: _by_kernel(name, segment_chosen) for name in ("amax", "amin", "middle")},
-    **{name: _by_kernel(name, segment_found) for name in ("any", "all", "argmax", "argmin")},
+    **{name: _by_kernel(name, segment_select) for name in ("amax", "amin", "middle")},
+    **{name: _by_kernel(name, segment_argreduce) for name in ("any", "all", "argmax", "argmin")},
 }

@@ -10,10 +10,10 @@ from retrograd.nested.buffer import packed, values
 from retrograd.nested.buffer_layout import Layout, is_nested, layout
 from retrograd.nested.dispatch import family
 from retrograd.nested.ragged_dims import in_buffers
-from retrograd.nested.rules.pointwise import beside, like_each
-from retrograd.nested.rules.segment_reduce import rows_found
+from retrograd.nested.rules.pointwise import buffer_operand, like_each
+from retrograd.nested.rules.segment_reduce import local_rows
 from retrograd.nested.rules.segment_scan import (
-    for_rows,
+    align_rows,
     log_softmax_back,
     segment_cumprod,
     segment_cumsum,
@@ -36,15 +36,15 @@ def along(op: Op, args: tuple, params: dict) -> Any:
         return NotImplemented
     args = tuple(map(packed, args))
     known, names = layout(args[0]), op.definition.dims.split()
-    buffers = [beside(a, known) for a in args]
+    buffers = [buffer_operand(a, known) for a in args]
     if any(b is NotImplemented for b in buffers) or any(a.ndim != known.ndim for a in args):
         return NotImplemented
     given = {name: canonical_dims(op.name, params[name], known.ndim) for name in names}
     dims = [d for named in given.values() for d in named]
     if not known.several or known.lead in dims:
-        return _of_numbers(op, buffers, known, params) if not known.several else NotImplemented
+        return _scan_scalars(op, buffers, known, params) if not known.several else NotImplemented
     if any(d in known.ragged for d in dims):
-        return _of_rows(op, args, dims, params)
+        return _scan_rows(op, args, dims, params)
     moved = {name: _as_given(params[name], in_buffers(known, dims)) for name, dims in given.items()}
     return like_each(known, call(op, tuple(buffers), {**params, **moved}))
 
@@ -53,7 +53,7 @@ def _as_given(given: Any, dims: Any) -> Any:
     return dims[0] if isinstance(given, int) else tuple(dims)
 
 
-def _of_numbers(op: Op, buffers: list, known: Layout, params: dict) -> Any:
+def _scan_scalars(op: Op, buffers: list, known: Layout, params: dict) -> Any:
     """Run on components without dimensions: the buffers equal plain tensors."""
     out = call(op, tuple(buffers), params)
     rows = out[0] if isinstance(out, tuple) else out
@@ -63,7 +63,7 @@ def _of_numbers(op: Op, buffers: list, known: Layout, params: dict) -> Any:
 # ----------------------------------------------------------------------------------- along a ragged dimension
 
 
-def _of_rows(op: Op, args: tuple, dims: list[int], params: dict) -> Any:
+def _scan_rows(op: Op, args: tuple, dims: list[int], params: dict) -> Any:
     """Run the operator on the rows of each component."""
     if op.name not in SCANS or len(dims) != 1 or is_nested(values(args[0])):
         return NotImplemented
@@ -76,7 +76,7 @@ def _of_rows(op: Op, args: tuple, dims: list[int], params: dict) -> Any:
     out = like_each(known, out)
     if order is None:
         return out
-    return tuple([_turned_back(o, order) for o in out]) if isinstance(out, tuple) else _turned_back(out, order)
+    return tuple([_restore_order(o, order) for o in out]) if isinstance(out, tuple) else _restore_order(out, order)
 
 
 def check_kind(op: Op, args: tuple, params: dict) -> None:
@@ -95,7 +95,7 @@ def with_last(known: Layout, dim: int) -> tuple[int, ...] | None:
     return tuple(order)
 
 
-def _turned_back(x: Tensor, order: tuple[int, ...]) -> Tensor:
+def _restore_order(x: Tensor, order: tuple[int, ...]) -> Tensor:
     out: Tensor = registry["permute"](x, order)  # two of them were swapped
     return out
 
@@ -126,32 +126,32 @@ def _cumulative(primitive: Callable) -> Scan:
     return scan
 
 
-def _places(operator: str) -> Scan:
+def _local_indices(operator: str) -> Scan:
     """Return a scan with the index in its component of each element of the result."""
 
     def scan(xs: list[Tensor], structure: Structure, row: int, params: dict) -> Tensor:
         given = {k: v for k, v in params.items() if k != "dim"}
-        places: Tensor = rows_found(xs[0], operator=operator, structure=structure, row=row, params=given)
+        places: Tensor = local_rows(xs[0], operator=operator, structure=structure, row=row, params=given)
         return places
 
     return scan
 
 
-def taken(x: Tensor, places: Tensor, structure: Structure, row: int) -> Tensor:
+def take_rows(x: Tensor, places: Tensor, structure: Structure, row: int) -> Tensor:
     """Return the elements at these indices in their components, for each row."""
-    firsts = for_rows(as_tensor(segments.starts(structure)), x, row)
+    firsts = align_rows(as_tensor(segments.starts(structure)), x, row)
     out: Tensor = gather(x, row, places + firsts)
     return out
 
 
 def _running_extremes(xs: list[Tensor], structure: Structure, row: int, params: dict) -> tuple[Tensor, Tensor]:
-    places = _places("running_extremes")(xs, structure, row, params)
-    return taken(xs[0], places, structure, row), places
+    places = _local_indices("running_extremes")(xs, structure, row, params)
+    return take_rows(xs[0], places, structure, row), places
 
 
 def _sorted_values(xs: list[Tensor], structure: Structure, row: int, params: dict) -> Tensor:
-    places = _places("argsort")(xs, structure, row, {**params, "stable": True})
-    return taken(xs[0], places, structure, row)
+    places = _local_indices("argsort")(xs, structure, row, {**params, "stable": True})
+    return take_rows(xs[0], places, structure, row)
 
 
 SCANS: dict[str, Scan] = {
@@ -163,7 +163,7 @@ SCANS: dict[str, Scan] = {
     "cumprod": _cumulative(segment_cumprod),
     "logcumsumexp": _plain(segment_logcumsumexp),
     "linear_recurrence": _plain(segment_recurrence),
-    "argsort": _places("argsort"),
+    "argsort": _local_indices("argsort"),
     "sorted_values": _sorted_values,
     "running_extremes": _running_extremes,
 }

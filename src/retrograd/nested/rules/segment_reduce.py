@@ -37,7 +37,7 @@ def check_rows(name, x, structure, row):
         raise ValueError(f"{name}: shape {x.shape} has {x.shape[row]} rows, the structure {structure.rows}")
 
 
-class OfEach(Segments):
+class SegmentReduction(Segments):
     """Reduces the rows of each component: dimension `row` then indexes the components."""
 
     @classmethod
@@ -56,7 +56,7 @@ def sample_structure(*lengths):
 
 
 @op("nested.segment_sum(Tensor x, *, any structure, int row) -> Tensor")
-class segment_sum(OfEach, linear="x", sums=True):
+class segment_sum(SegmentReduction, linear="x", sums=True):
     """The sum of the rows of each component: dimension `row` then indexes the components."""
 
     def impl(xp, x, *, structure, row):
@@ -97,8 +97,8 @@ def kernel_along(operator, x, row, params):
     return partial(known.kernel_for((x,)), dim=(row,) if several else row, **params)
 
 
-@op("nested.segment_found(Tensor x, *, str operator, any structure, int row, any params) -> Tensor")
-class segment_found(OfEach, differentiable=False):
+@op("nested.segment_argreduce(Tensor x, *, str operator, any structure, int row, any params) -> Tensor")
+class segment_argreduce(SegmentReduction, differentiable=False):
     """The result of a reduction kernel, which keeps the dimension, for the rows of each component."""
 
     def impl(xp, x, *, operator, structure, row, params):
@@ -107,7 +107,7 @@ class segment_found(OfEach, differentiable=False):
         return segments.found(x, structure, row, operator, kernel, found_dtype(operator))
 
     def shape(x, *, operator, structure, row, params):
-        return Aval(OfEach.shape(x, structure=structure, row=row).shape, found_dtype(operator))
+        return Aval(SegmentReduction.shape(x, structure=structure, row=row).shape, found_dtype(operator))
 
     def samples(r):
         yield (r(5, 2),), {"operator": "any", "structure": sample_structure(), "row": 0, "params": {"keepdim": True}}
@@ -122,8 +122,8 @@ def found_dtype(operator):
     return bool_ if issubclass(registry[operator].definition, Truth) else int64
 
 
-@op("nested.rows_found(Tensor x, *, str operator, any structure, int row, any params) -> Tensor")
-class rows_found(Segments, differentiable=False):
+@op("nested.local_rows(Tensor x, *, str operator, any structure, int row, any params) -> Tensor")
+class local_rows(Segments, differentiable=False):
     """The indices that an operator returns as last result, within each component."""
 
     def impl(xp, x, *, operator, structure, row, params):
@@ -148,8 +148,8 @@ class rows_found(Segments, differentiable=False):
         )
 
 
-@op("nested.segment_chosen(Tensor x, *, str operator, any structure, int row, any params) -> Tensor")
-class segment_chosen(OfEach):
+@op("nested.segment_select(Tensor x, *, str operator, any structure, int row, any params) -> Tensor")
+class segment_select(SegmentReduction):
     """The element that a reduction selects among the rows of each component; ties share the gradient."""
 
     def impl(xp, x, *, operator, structure, row, params):
@@ -180,7 +180,7 @@ def _shares(x, out, structure, row):
 
 
 @op("nested.segment_scale(Tensor x, *, bool largest, any structure, int row) -> Tensor")
-class segment_scale(OfEach, differentiable=False):
+class segment_scale(SegmentReduction, differentiable=False):
     """The divisor for a norm of the rows of each component: the largest or smallest one, 1 if unusable."""
 
     def impl(xp, x, *, largest, structure, row):
@@ -196,7 +196,7 @@ class segment_scale(OfEach, differentiable=False):
 
 
 @op("nested.segment_logsumexp(Tensor x, *, any structure, int row) -> Tensor")
-class segment_logsumexp(OfEach):
+class segment_logsumexp(SegmentReduction):
     """log(sum(exp(x))) over the rows of each component, without overflow; -inf for an empty one."""
 
     def impl(xp, x, *, structure, row):

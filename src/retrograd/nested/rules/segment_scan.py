@@ -5,7 +5,7 @@ Structures here are without holes.
 
 from retrograd.backend import segments
 from retrograd.core import Aval, Tensor, op
-from retrograd.nested.rules.segment_reduce import OfEach, Segments, repeat_rows, sample_structure, segment_sum
+from retrograd.nested.rules.segment_reduce import SegmentReduction, Segments, repeat_rows, sample_structure, segment_sum
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import check_floating
 from retrograd.ops.pointwise import exp, isinf, logical_or, where
@@ -81,10 +81,10 @@ def delayed(x, structure, row, reverse, first):
     if reverse:
         parts = [narrow(x, row, 1, n - 1), narrow(x, row, n - 1, 1)]
     inside = as_tensor(segments.continued(structure, reverse))
-    return where(for_rows(inside, x, row), cat(parts, dim=row), first)
+    return where(align_rows(inside, x, row), cat(parts, dim=row), first)
 
 
-def for_rows(each, x, row):
+def align_rows(each, x, row):
     """Reshape a value per row so that it broadcasts against x."""
     return reshape(each, (-1, *(1,) * (x.ndim - row - 1)))
 
@@ -143,13 +143,13 @@ class segment_cumsum(Segments, linear="x"):
 
 def segment_cumprod(x: Tensor, structure, row: int, reverse: bool = False) -> Tensor:
     """Return the cumulative product of the rows of a component; with `reverse`, from the end."""
-    inside = for_rows(as_tensor(segments.continued(structure, reverse)), x, row)
+    inside = align_rows(as_tensor(segments.continued(structure, reverse)), x, row)
     first, factors = where(inside, 0, x), where(inside, x, 0)
     return segment_recurrence(first, factors, structure=structure, row=row, reverse=reverse)
 
 
 @op("nested.segment_prod(Tensor x, *, any structure, int row) -> Tensor")
-class segment_prod(OfEach):
+class segment_prod(SegmentReduction):
     """The product of the rows of each component; its derivatives of every order are exact for zero factors."""
 
     def impl(xp, x, *, structure, row):
@@ -159,13 +159,13 @@ class segment_prod(OfEach):
         return Aval((*x.shape[:row], len(structure), *x.shape[row + 1 :]), sum_dtype(x, None))
 
     def vjp_x(g, x, structure, row):
-        return repeat_rows(g, structure=structure, row=row) * _others(x, structure, row)
+        return repeat_rows(g, structure=structure, row=row) * _products_of_others(x, structure, row)
 
     def jvp_x(t, x, structure, row):
-        return segment_sum(t * _others(x, structure, row), structure=structure, row=row)
+        return segment_sum(t * _products_of_others(x, structure, row), structure=structure, row=row)
 
 
-def _others(x, structure, row):
+def _products_of_others(x, structure, row):
     """Return for each element the product of all others of its component."""
     before, behind = (segment_cumprod(x, structure, row, reverse) for reverse in (False, True))
     return delayed(before, structure, row, False, 1) * delayed(behind, structure, row, True, 1)

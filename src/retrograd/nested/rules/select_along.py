@@ -8,8 +8,8 @@ from retrograd.nested.buffer import packed, values
 from retrograd.nested.buffer_layout import is_nested, layout
 from retrograd.nested.dispatch import composed
 from retrograd.nested.rules.reduce import check_elements, grouped, over_reduced
-from retrograd.nested.rules.segment_reduce import segment_found
-from retrograd.nested.rules.segment_scan import for_rows
+from retrograd.nested.rules.segment_reduce import segment_argreduce
+from retrograd.nested.rules.segment_scan import align_rows
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import canonical_dim
 from retrograd.ops.gather import gather
@@ -26,7 +26,7 @@ FINDERS: dict[str, tuple[str, dict]] = {  # the operator that finds the index of
 
 
 @composed(*FINDERS)
-def chosen_along(op: Op, args: tuple, params: dict) -> Any:
+def select_along(op: Op, args: tuple, params: dict) -> Any:
     """Select along a dimension of the buffer, or among the rows of each component."""
     x, dim = args[0], params["dim"]
     dim = -1 if dim is None and op.name == "kthvalue" else dim
@@ -53,8 +53,8 @@ def _among_rows(op: Op, x: Tensor, dim: int, params: dict) -> Chosen:
         check_elements(registry[operator], x, (dim,), {**given, "dim": dim}, op.name)
     groups = grouped(op.name, x, [dim], [])
     rows, structure, row = groups.rows, groups.structure, groups.row
-    places = segment_found(rows, operator=operator, structure=structure, row=row, params=given)
-    firsts = for_rows(as_tensor(ragged_slicing.begins(structure)), rows, row)
+    places = segment_argreduce(rows, operator=operator, structure=structure, row=row, params=given)
+    firsts = align_rows(as_tensor(ragged_slicing.begins(structure)), rows, row)
     found = gather(rows, row, places + firsts)
     return Chosen(*[groups.result(o, x.shape, (dim,), params["keepdim"]) for o in (found, places)])
 

@@ -15,8 +15,8 @@ from retrograd.core.views import is_view_of
 from retrograd.nested.buffer import like, over, packed, values
 from retrograd.nested.buffer_layout import Layout, component_shapes, is_nested, layout
 from retrograd.nested.dispatch import composed
-from retrograd.nested.ragged_dims import arranged, in_buffers, picked, with_ragged
-from retrograd.nested.rules.pointwise import beside
+from retrograd.nested.ragged_dims import in_buffers, permute_ragged, restructured, with_ragged
+from retrograd.nested.rules.pointwise import buffer_operand
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import canonical_dim, canonical_dims
 from retrograd.ops.view import cat, expanded_shape, permutation, permute, reshape
@@ -51,8 +51,8 @@ def reshaped(name: str, x: Tensor, shape: Sequence[Any], at: int | None = None) 
     for place in [known.lead, *range(len(shape))] if at is None else [at]:
         found = _fits(x, known, shape, place)
         if found is not None:
-            return _under(x, known, *found)
-    return _across(name, x, known, tuple(shape))
+            return _reshape_components(x, known, *found)
+    return _reshape_across(name, x, known, tuple(shape))
 
 
 def _fits(x: Tensor, known: Layout, shape: Sequence[Any], at: int) -> tuple | None:
@@ -65,7 +65,7 @@ def _fits(x: Tensor, known: Layout, shape: Sequence[Any], at: int) -> tuple | No
     if front is None or not all(map(ragged_reshape.is_number, front)):
         return None
     if is_of_sets(known, x):
-        return _around(x, known, front, list(its))
+        return _outer_sizes(x, known, front, list(its))
     sizes = ragged_reshape.resolved(mine, its)
     return None if sizes is None else (front, sizes)
 
@@ -75,7 +75,7 @@ def is_of_sets(known: Layout, x: Tensor) -> bool:
     return any(isinstance(s, RaggedSize) for s in x.shape[known.ragged.stop :])
 
 
-def _around(x: Tensor, known: Layout, front: list, its: list) -> tuple | None:
+def _outer_sizes(x: Tensor, known: Layout, front: list, its: list) -> tuple | None:
     """Return the sizes around the ragged ones of outer nested components, which must not change."""
     ragged = x.shape[known.ragged.start : known.ragged.stop]
     for k in range(len(its)):
@@ -119,7 +119,7 @@ def _plan(known: Layout, old: list, new: list) -> _Plan:
     return _Plan(a, len(old) - b, new[:k], middle[:start], middle[start:stop], middle[stop:], after)
 
 
-def _under(x: Tensor, known: Layout, front: list, sizes: list, after: list | None = None) -> Tensor:
+def _reshape_components(x: Tensor, known: Layout, front: list, sizes: list, after: list | None = None) -> Tensor:
     """Reshape the components to `sizes`, with others in front; for nested components, `after` gives the sizes
     behind."""
     if after is not None:
@@ -131,25 +131,25 @@ def _under(x: Tensor, known: Layout, front: list, sizes: list, after: list | Non
     if not same_rows:
         x = with_ragged("reshape", packed(x), known.lead + 1 + plan.start, known.lead + 1 + plan.stop)
     if plan.first:
-        x = _first_last(x, plan)
+        x = _move_to_end(x, plan)
     buffer = values(x)
     structure = ragged_reshape.structure_with(plan.ragged, layout(x).structure, keep_starts=same_rows)
     count = buffer.shape[layout(x).row] if same_rows else structure.rows
     buffer = reshape(buffer, (*front, *plan.before, count, *plan.first, *plan.behind, *plan.after))
-    buffer = _in_front(buffer, len(front) + len(plan.before), len(plan.first))
+    buffer = _move_to_front(buffer, len(front) + len(plan.before), len(plan.first))
     return over(buffer, structure, len(plan.before) + len(plan.first), len(front))
 
 
-def _first_last(x: Tensor, plan: _Plan) -> Tensor:
+def _move_to_end(x: Tensor, plan: _Plan) -> Tensor:
     """Move the dimensions before `ragged` of each component (*first, *ragged, *behind) after them."""
     sizes, several = [*plan.first, *plan.ragged, *plan.behind], len(plan.first)
     structure = ragged_reshape.structure_with(sizes, layout(x).structure.packed)
     end = several + len(plan.ragged)
     order = [*range(several, end), *range(several), *range(end, len(sizes))]
-    return picked(x, structure, lambda _: ragged_reshape.transposed(structure, order))
+    return restructured(x, structure, lambda _: ragged_reshape.transposed(structure, order))
 
 
-def _in_front(buffer: Tensor, row: int, count: int) -> Tensor:
+def _move_to_front(buffer: Tensor, row: int, count: int) -> Tensor:
     """Move `count` dimensions after the rows to before them."""
     if not count:
         return buffer
@@ -159,12 +159,12 @@ def _in_front(buffer: Tensor, row: int, count: int) -> Tensor:
 # ------------------------------------------------------------- shapes that do not keep the components apart
 
 
-def _across(name: str, x: Tensor, known: Layout, shape: tuple) -> Tensor:
+def _reshape_across(name: str, x: Tensor, known: Layout, shape: tuple) -> Tensor:
     """Reshape so that the components are not one dimension: plain, or with more components than before."""
     if symbolic(shape) is None:
         row = elements(x)
         sizes = ragged_reshape.resolved(row.shape, shape)
-        if sizes is not None and _apart(x, known, math.prod(sizes[1:])):
+        if sizes is not None and _is_within_components(x, known, math.prod(sizes[1:])):
             return reshape(row, shape)
     for count in range(1, known.axis + 1):
         merged = into_components(x, count)
@@ -172,18 +172,18 @@ def _across(name: str, x: Tensor, known: Layout, shape: tuple) -> Tensor:
         for place in range(len(its)):
             found = _fits(merged, layout(merged), its, place)
             if found is not None:
-                return _under(merged, layout(merged), *found)
+                return _reshape_components(merged, layout(merged), *found)
     shapes = component_shapes(x)
     listed = f"; component 0 has shape {shapes[0]}" if shapes else ""
     raise ValueError(f"{name}: the components of a nested tensor of shape {x.shape} do not fit into {shape}{listed}")
 
 
-def _apart(x: Tensor, known: Layout, size: int) -> bool:
+def _is_within_components(x: Tensor, known: Layout, size: int) -> bool:
     """Whether no slice of `size` elements along the first dimension spans components that differ in size."""
     if size == 1 or ragged_reshape.equal_sizes(known.structure) is not None:
         return True
     if is_of_sets(known, x):
-        return not known.row and _apart(values(x), layout(values(x)), size)
+        return not known.row and _is_within_components(values(x), layout(values(x)), size)
     each = math.prod(x.shape[known.lead + 1 : known.ragged.start]) * math.prod(x.shape[known.ragged.stop :])
     return not size or not (known.structure.lengths * each % size).any()
 
@@ -282,7 +282,7 @@ def permuted(name: str, x: Tensor, order: Sequence[int]) -> Tensor:
     if not known.several:
         return permute(values(packed(x)), tuple(order))
     places = [i for i, d in enumerate(order) if d in known.ragged]
-    return arranged(name, x, order, places[0], places[-1] + 1)
+    return permute_ragged(name, x, order, places[0], places[-1] + 1)
 
 
 # ----------------------------------------------------------------------------------------------- expansion
@@ -298,7 +298,7 @@ def _expand(op: Op, args: tuple, params: dict) -> Any:
     more = len(shape) - x.ndim
     if shape[known.lead + more] != len(known.structure):
         x = cat([x] * shape[known.lead + more], dim=known.lead)
-    x = _with_wider(x, list(shape[more + known.lead + 1 :]))
+    x = _expand_ragged(x, list(shape[more + known.lead + 1 :]))
     known, buffer = layout(x), values(x)
     lead, behind = known.lead + more, buffer.ndim - known.row - 1
     before = shape[lead + 1 : lead + 1 + known.axis]
@@ -323,7 +323,7 @@ def _expanded(x: Tensor, known: Layout, shape: tuple) -> tuple:
     return out
 
 
-def _with_wider(x: Tensor, wanted: list) -> Tensor:
+def _expand_ragged(x: Tensor, wanted: list) -> Tensor:
     """Expand sizes of 1 of the components to ragged sizes, or along ragged dimensions."""
     known = layout(x)
     own = known.axis + known.several if is_of_sets(known, x) else len(wanted)
@@ -335,7 +335,7 @@ def _with_wider(x: Tensor, wanted: list) -> Tensor:
     x = with_ragged("expand", x, front + places[0], front + places[-1] + 1)
     columns = [ragged_reshape.numbers(size) for size in wanted[places[0] : places[-1] + 1]]
     wider = ragged_reshape.structure_with(columns, layout(x).structure.packed)
-    return picked(x, wider, lambda structure: ragged_reshape.spread(structure, wider))
+    return restructured(x, wider, lambda structure: ragged_reshape.spread(structure, wider))
 
 
 # ------------------------------------------------------------------------------ views along dense dimensions
@@ -363,13 +363,13 @@ def _diagonal(op: Op, args: tuple, params: dict) -> Any:
 
 
 @composed("detach", "view_as_real")
-def _of_the_buffer(op: Op, args: tuple, params: dict) -> Any:
+def _apply_to_buffer(op: Op, args: tuple, params: dict) -> Any:
     """Apply `detach` or the like to the buffer."""
     return over_same(op, args[0], params)
 
 
 @composed("view_as_complex", "view_as_dtype")
-def _read_as(op: Op, args: tuple, params: dict) -> Any:
+def _view_dtype(op: Op, args: tuple, params: dict) -> Any:
     """Reinterpret the buffer, if its last dimension is dense."""
     known = layout(args[0])
     dense = known.ndim > known.ragged.stop
@@ -394,5 +394,5 @@ def _scatter(op: Op, args: tuple, params: dict) -> Any:
     known = layout(base)
     if chain and chain[0][0] == "nested.values":
         return like(known, call(op, (values(base), src), {"chain": chain[1:]}))
-    rows = NotImplemented if chain or known.holes else beside(src, known)
+    rows = NotImplemented if chain or known.holes else buffer_operand(src, known)
     return rows if rows is NotImplemented else like(known, call(op, (values(base), rows), {"chain": ()}))
