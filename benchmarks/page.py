@@ -12,7 +12,7 @@ from typing import Any
 
 from retrograd.bench import as_markdown
 from retrograd.bench.plots import draw
-from retrograd.bench.report import as_table, said
+from retrograd.bench.report import as_table, environment_line
 
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "build" / "bench"
@@ -42,7 +42,7 @@ def tables(name: str, found: dict[str, Any]) -> str:
     """Return a benchmark's picture, its tables, and the machine they were measured on."""
     picture = [f"![{DRAWN[name]}](images/benchmarks/{name}.svg)"] if name in DRAWN else []
     made = [as_markdown(as_table(table)) for table in found["tables"]]
-    return "\n\n".join([*picture, *made, f"Measured on {said(found)}."])
+    return "\n\n".join([*picture, *made, f"Measured on {environment_line(found)}."])
 
 
 def pictures(figures: dict[str, dict[str, Any]]) -> None:

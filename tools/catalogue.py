@@ -12,7 +12,7 @@ from pathlib import Path
 import retrograd as rg
 from retrograd import pipelining  # noqa: F401 (registers its operator)
 from retrograd.core import Operator, registry
-from retrograd.nested.dispatch import way
+from retrograd.nested.dispatch import execution_kind
 
 PAGE = Path(__file__).parents[1] / "docs" / "catalogue.md"
 HEAD = """\
@@ -101,7 +101,7 @@ def row(operator: Operator) -> str:
     names = ", ".join(f"`{name}`" for name in operator.public_names)
     arguments = str(operator.called_as).partition("(")[2].rpartition(") ->")[0].replace("|", "\\|")
     first = inspect.getdoc(operator.definition).splitlines()[0].replace("|", "\\|")
-    return f"| {names} | `{arguments}` | {first} | {derivative(operator)} | {way(operator)} |"
+    return f"| {names} | `{arguments}` | {first} | {derivative(operator)} | {execution_kind(operator)} |"
 
 
 def factory_row(name: str, function: Callable) -> str:

@@ -279,7 +279,7 @@ def _manifest(data: bytes, source: random.Random) -> bytes:
     body = json.loads(data)
     del body["sha256"]
     changed = mutated(body, source)
-    return json.dumps({**changed, "sha256": manifest._sum(changed)}).encode()
+    return json.dumps({**changed, "sha256": manifest._content_checksum(changed)}).encode()
 
 
 def _graph(data: bytes, source: random.Random) -> bytes:

@@ -9,7 +9,7 @@ import retrograd as rg
 from retrograd import fx, nn
 from retrograd.core import operator_named
 from retrograd.pipelining import DetachExecutor
-from retrograd.pipelining.planning.operator_cost import _Keeper
+from retrograd.pipelining.planning.operator_cost import _SavedTensorRecorder
 
 
 def mix(*args, **kwargs):
@@ -120,7 +120,7 @@ EXECUTORS = {
     "split_module": lambda module: fx.split_module(module, None, lambda node: 0),
     "split_module, run": lambda module: fx.Interpreter(fx.split_module(module, None, lambda node: 0)).run,
     "DetachExecutor": lambda module: DetachExecutor(module).run,
-    "the planner's": lambda module: _Keeper(module).run,
+    "the planner's": lambda module: _SavedTensorRecorder(module).run,
 }
 
 

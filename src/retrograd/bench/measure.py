@@ -53,11 +53,11 @@ def agreeing(
     for row, fit in able.items():
         ours: Any = None
         for worker in sorted(workers, key=lambda w: w.name != suite.ours):
-            with _noted(notes, worker, row) as failed:
+            with _append_failure(notes, worker, row) as failed:
                 found = worker.ask("check", row)
                 if worker.name == suite.ours:
                     ours = found
-                apart = _apart(ours, found) if ours and found else None  # a case may have nothing to compare
+                apart = _distance(ours, found) if ours and found else None  # a case may have nothing to compare
                 if apart is not None and not apart <= suite.tolerance:
                     notes.append(f"{row}: {worker.name} disagrees with {suite.ours} by {apart:.2g}; it is not timed")
                     fine = False
@@ -68,7 +68,7 @@ def agreeing(
 
 
 @contextmanager
-def _noted(notes: list[str], worker: Worker, row: str) -> Iterator[list[RowError]]:
+def _append_failure(notes: list[str], worker: Worker, row: str) -> Iterator[list[RowError]]:
     """Append a failure to a list of notes."""
     failed: list[RowError] = []
     try:
@@ -78,7 +78,7 @@ def _noted(notes: list[str], worker: Worker, row: str) -> Iterator[list[RowError
         notes.append(f"{row}: {worker.name} failed: {error}")
 
 
-def _apart(ours: list[dict[str, Any]], its: list[dict[str, Any]]) -> float:
+def _distance(ours: list[dict[str, Any]], its: list[dict[str, Any]]) -> float:
     if len(ours) != len(its):
         return float("inf")
     return max((difference(a, b) for a, b in zip(ours, its, strict=True)), default=0.0)

@@ -151,7 +151,7 @@ def processor() -> str:
         return platform.processor() or "unknown processor"
 
 
-def said(found: dict[str, Any]) -> str:
+def environment_line(found: dict[str, Any]) -> str:
     """Format the environment as a line."""
     packages = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
     other = f"; load before the run: {found['load']}" if found.get("load") is not None else ""

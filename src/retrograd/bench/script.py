@@ -9,7 +9,7 @@ from typing import Any
 
 from retrograd.bench.figures import Table
 from retrograd.bench.plots import draw
-from retrograd.bench.report import as_dict, as_markdown, as_text, load, said, surroundings
+from retrograd.bench.report import as_dict, as_markdown, as_text, environment_line, load, surroundings
 from retrograd.bench.workers import Cases, serve
 
 
@@ -40,13 +40,13 @@ def main(
         serve(partial(worker, options.worker, options.threads or 1))
         return 0
     before = load()
-    return told(report(options), options, before)
+    return output_tables(report(options), options, before)
 
 
-def told(tables: Sequence[Table], options: argparse.Namespace, before: float | None) -> int:
+def output_tables(tables: Sequence[Table], options: argparse.Namespace, before: float | None) -> int:
     """Print the tables, write the requested files, with the load before the run; return the exit status."""
     around = surroundings(before)
-    print("\n\n".join([*map(as_text, tables), said(around)]))
+    print("\n\n".join([*map(as_text, tables), environment_line(around)]))
     if options.json:
         found: dict[str, Any] = {**around, "tables": [as_dict(table) for table in tables]}
         options.json.write_text(json.dumps(found, indent=1) + "\n")

@@ -284,4 +284,4 @@ def bench(
         rounds=rounds, threads=threads, only=only, without=[], json=json, markdown=markdown, plot=plot, check=check
     )
     before = load()
-    return script.told(short.report(options), options, before)
+    return script.output_tables(short.report(options), options, before)

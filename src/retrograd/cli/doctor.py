@@ -28,10 +28,10 @@ def report() -> int:
         listed = ", ".join(f"{name} {found or 'missing'}" for name, found in told.items())
         table.add_row(extra, listed, "complete" if complete else f'pip install "retrograd[{extra}]"')
     Console(markup=False, highlight=False).print(table)  # rich would parse [extra] as a style
-    return _verdict(list(health.problems(config)))
+    return _run_checks(list(health.problems(config)))
 
 
-def _verdict(problems: list[str]) -> int:
+def _run_checks(problems: list[str]) -> int:
     """Run the checks, and print failures."""
     results, seconds = health.timed_self_test()
     failed = [(name, why) for name, why in results if why]

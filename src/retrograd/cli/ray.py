@@ -135,8 +135,8 @@ class _Watch:
         with signals() as asked:
             while self.running or self.printing:
                 if asked and self.deadline is None:
-                    self._tell("interrupt")
-                    self._hurry()
+                    self._call_running("interrupt")
+                    self._shorten_grace()
                 if len(asked) > 1 or (self.deadline is not None and time.monotonic() > self.deadline):
                     self._kill()
                 self._take()
@@ -181,29 +181,29 @@ class _Watch:
             process, host = self.places[rank]
             _say(f"the process of rank {rank} is gone ({process} on {host})")
             self.lost.append(rank)
-            self._tell("lost", rank)
+            self._call_running("lost", rank)
             code = LOST
         if code:
             self.codes.append(code)
-            self._hurry()
+            self._shorten_grace()
 
-    def _tell(self, what: str, *args: Any) -> None:
+    def _call_running(self, what: str, *args: Any) -> None:
         """Call a method of every rank that still runs."""
         for rank in self.running.values():
             getattr(self.workers[rank], what).remote(*args)
 
-    def _hurry(self) -> None:
+    def _shorten_grace(self) -> None:
         self.deadline = self.deadline or time.monotonic() + GRACE
 
     def _kill(self) -> None:
         """End the ranks that do not end by themselves."""
         self.deadline = time.monotonic() + GRACE
         for rank in set(self.running.values()) - self.killed:
-            _say(f"rank {rank} does not end by itself, and is killed; it is at: {self._doing(rank)}")
+            _say(f"rank {rank} does not end by itself, and is killed; it is at: {self._status(rank)}")
             self.ray.kill(self.workers[rank])
             self.killed.add(rank)
 
-    def _doing(self, rank: int) -> str:
+    def _status(self, rank: int) -> str:
         try:
             return str(self.ray.get(self.workers[rank].doing.remote(), timeout=ANSWER))
         except self.ray.exceptions.RayError:

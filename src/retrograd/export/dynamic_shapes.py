@@ -250,7 +250,7 @@ def declared(spec: Any, arguments: Mapping[str, Any]) -> Iterator[tuple[str, Ten
         paths, leaves, _ = optree.tree_flatten_with_path(arguments[name])
         _check_form(of_argument, arguments[name], name)
         for path, leaf in zip(paths, leaves, strict=True):
-            of_leaf = _below(of_argument, path, name)
+            of_leaf = _leaf_spec(of_argument, path, name)
             if not isinstance(leaf, Tensor):
                 continue
             full = "_".join(map(str, (name, *path)))
@@ -285,7 +285,7 @@ def _check_form(spec: Any, value: Any, name: str) -> None:
         raise ValueError(f"dynamic_shapes: {name} has {len(value)} members, got {len(spec)} entries")
 
 
-def _below(spec: Any, path: tuple, name: str) -> Any:
+def _leaf_spec(spec: Any, path: tuple, name: str) -> Any:
     """Return the part of an argument's declaration for one leaf."""
     for step in path:
         if spec is None:

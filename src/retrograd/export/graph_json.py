@@ -77,13 +77,13 @@ def _write_meta(meta: dict[str, Any], codec: Codec) -> dict[str, Any]:
     kept = {}
     for key, value in meta.items():
         try:
-            kept[str(key)] = codec.write(map_leaves(value, _on_one_line))
+            kept[str(key)] = codec.write(map_leaves(value, _single_line))
         except StorageError:
             continue
     return kept
 
 
-def _on_one_line(value: Any) -> Any:
+def _single_line(value: Any) -> Any:
     if type(value) is not str:
         return value
     return "".join(c if c.isprintable() else " " for c in value)[:10_000]
@@ -164,7 +164,7 @@ class _Reader:
 
     def _read_call_function(self, target: str, args: tuple, kwargs: dict) -> tuple:
         expect(target in self._schemas, "an operator that the file gives the schema of", target)
-        return registry[target], *_translated(self._schemas[target], registry[target].schema, args, kwargs)
+        return registry[target], *_upgrade_call(self._schemas[target], registry[target].schema, args, kwargs)
 
     def _read_meta(self, data: dict[str, Any]) -> dict[str, Any]:
         meta = {text(key, "a name of a note"): self.codec.read(value) for key, value in data.items()}
@@ -208,7 +208,7 @@ def _read_schema(name: str, stored: Any) -> Schema:
     return schema
 
 
-def _translated(old: Schema, new: Schema, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+def _upgrade_call(old: Schema, new: Schema, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     """Translate a call by an operator's old schema to its present schema, with the old defaults."""
     if old is new:
         return args, kwargs

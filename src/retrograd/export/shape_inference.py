@@ -11,7 +11,7 @@ from retrograd.export.dynamic_shapes import Guard, Place, Range, Sizes
 from retrograd.export.example_inputs import Example
 from retrograd.export.passes import substituted
 from retrograd.export.symbolic_expr import LARGEST_DIVISOR, Expression, Quotient, fit
-from retrograd.export.trace_comparison import MismatchError, Note, compare, leaves_of, numbered, vary
+from retrograd.export.trace_comparison import MismatchError, Note, compare, differ, leaves_of, numbered
 from retrograd.export.traced_size import Comparison, Fixed, place_of, plain, seen
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule
@@ -176,7 +176,7 @@ class Prober:
         known: dict[tuple, Any] = {}
         for nodes in zip(*[trial.module.graph.nodes for trial in self._trials], strict=True):
             for number, values in enumerate(zip(*map(leaves_of, nodes), strict=True)):
-                if vary(values):
+                if differ(values):
                     if values not in known:
                         known[values] = self._fit(values)
                     found[nodes[0], number] = known[values]
@@ -193,7 +193,7 @@ class Prober:
         for noted in zip(*[trial.quotients for trial in self._trials], strict=False):
             if all(q.left / q.right == v for q, v in zip(noted, values, strict=True)):
                 sides = zip(*noted, strict=True)
-                yield Quotient(*[self._fit(side) if vary(side) else side[0] for side in sides])
+                yield Quotient(*[self._fit(side) if differ(side) else side[0] for side in sides])
         yield from self._scaled(values)
 
     def _scaled(self, values: tuple[float, ...]) -> Iterator[Quotient]:
@@ -225,7 +225,7 @@ class Prober:
         points = [trial.point for trial in self._trials]
         for nodes in zip(*[trial.module.graph.nodes for trial in self._trials], strict=True):
             shapes = [getattr(node.meta.get("val"), "shape", ()) for node in nodes]
-            sizes = [fit(points, s) if vary(s) else s[0] for s in zip(*shapes, strict=True)]
+            sizes = [fit(points, s) if differ(s) else s[0] for s in zip(*shapes, strict=True)]
             if any(isinstance(s, Expression) for s in sizes):
                 by_name[nodes[0].name].meta["shape"] = tuple(sizes)
 
@@ -261,7 +261,7 @@ def _answers(points: list[dict[str, int]], notes: list[Any]) -> Iterator[Guard]:
     """Yield the guards for one comparison to give the same result each time; nothing if the results differ."""
     if isinstance(notes[0], Fixed) or len({note.outcome for note in notes}) > 1:
         return
-    if not vary([n.left for n in notes]) and not vary([n.right for n in notes]):
+    if not differ([n.left for n in notes]) and not differ([n.right for n in notes]):
         return
     left, right = (fit(points, [getattr(note, side) for note in notes]) for side in ("left", "right"))
     if left is None or right is None:

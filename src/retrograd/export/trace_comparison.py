@@ -36,7 +36,7 @@ def leaves_of(node: Node) -> list:
     return found
 
 
-def vary(values: Any) -> bool:
+def differ(values: Any) -> bool:
     """Whether numbers differ; other leaves are known to be equal."""
     return _is_number(values[0]) and any(not _same_number(v, values[0]) for v in values)
 

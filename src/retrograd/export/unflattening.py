@@ -54,12 +54,12 @@ class _Call:
         for step in self.steps:
             yield from step.nodes() if isinstance(step, _Call) else (step,)
 
-    def dissolve(self) -> None:
+    def inline_foreign_calls(self) -> None:
         """Inline the steps of nested calls of modules that are not below this one."""
         steps: list[Node | _Call] = []
         for step in self.steps:
             if isinstance(step, _Call):
-                step.dissolve()
+                step.inline_foreign_calls()
             if isinstance(step, _Call) and not _is_below(step.path, self.path):
                 steps += step.steps
             else:
@@ -91,7 +91,7 @@ def _calls(graph: Graph) -> _Call:
             opened[-1].steps.append(call)
             opened.append(call)
         opened[-1].steps.append(node)
-    root.dissolve()
+    root.inline_foreign_calls()
     return root
 
 

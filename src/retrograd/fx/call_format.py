@@ -7,7 +7,7 @@ from retrograd.core import Op
 from retrograd.core.schema import REQUIRED, Parameter, foreign_in
 
 
-def as_written(op: Op, values: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+def normalized_args(op: Op, values: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
     """Return a call's arguments, all given by name, with inputs first, by position, and defaults left out."""
     parameters = op.schema.parameters
     leading = list(takewhile(lambda p: p.is_tensor and not p.keyword_only, parameters))

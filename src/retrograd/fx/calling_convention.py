@@ -34,16 +34,16 @@ class Callee:
 
     def call(self, args: list, known: Mapping[str, Any]) -> Any:
         """Return the function's result for proxies and values in the order of `parameters`."""
-        plain = None if _shows_another(self.function) else _plain(self.function)
+        plain = None if _overrides_signature(self.function) else _as_positional(self.function)
         if plain is not None:
             return plain(*args)
         given: list = []
         named: dict[str, Any] = {}
         for parameter, value in zip(self.parameters, args, strict=True):
-            self._give(parameter, value, given, named, parameter.name in known)
+            self._pass(parameter, value, given, named, parameter.name in known)
         return self.function(*given, **named)
 
-    def _give(self, parameter: inspect.Parameter, value: Any, given: list, named: dict, known: bool) -> None:
+    def _pass(self, parameter: inspect.Parameter, value: Any, given: list, named: dict, known: bool) -> None:
         """Add a value to the arguments, by position or by name."""
         if parameter.kind in STARS and not known:
             raise ValueError(
@@ -66,19 +66,19 @@ def _underlying(function: Callable) -> Callable:
     return MethodType(own, function) if isinstance(own, FunctionType) else function
 
 
-def _shows_another(function: Callable) -> bool:
+def _overrides_signature(function: Callable) -> bool:
     """Return whether the signature of a function is stated, or that of another function."""
     inner = function.__func__ if isinstance(function, MethodType) else function
     return hasattr(inner, "__wrapped__") or hasattr(inner, "__signature__")
 
 
-def _plain(function: Callable) -> Callable | None:
+def _as_positional(function: Callable) -> Callable | None:
     """Return the function with all parameters positional, so that *args and **kwargs get one proxy each.
 
     Return None for a function without Python code.
     """
     if isinstance(function, MethodType):
-        inner = _plain(function.__func__)
+        inner = _as_positional(function.__func__)
         return None if inner is None else partial(inner, function.__self__)
     code: CodeType | None = getattr(function, "__code__", None)
     if code is None:

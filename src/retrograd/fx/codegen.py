@@ -175,7 +175,7 @@ class _Writer:
             return f"{_attribute(node.target)}({', '.join(arguments + named)})"
         if node.op == "call_method":
             return f"{_owner(node.args[0], arguments[0])}.{node.target}({', '.join(arguments[1:] + named)})"
-        spelled = None if isinstance(node.target, Op) or named else _spelled(node, arguments)
+        spelled = None if isinstance(node.target, Op) or named else _as_operator(node, arguments)
         return spelled or f"{self._function(node.target)}({', '.join(arguments + named)})"
 
     def _function(self, target: Any) -> str:
@@ -235,7 +235,7 @@ def _owner(value: Any, text: str) -> str:
     return text if isinstance(value, Node) else f"({text})"
 
 
-def _spelled(node: Node, arguments: list[str]) -> str:
+def _as_operator(node: Node, arguments: list[str]) -> str:
     """Return a call in Python's operator syntax, if there is one."""
     target, args = node.target, node.args
     if target is getattr and len(args) == 2 and isinstance(args[1], str) and args[1].isidentifier():

@@ -24,13 +24,13 @@ class Fields:
         self.values = tuple([with_fields(getattr(record, name)) for name in self.names])
 
 
-def _made(kind: tuple, values: Any) -> Any:
+def _rebuild(kind: tuple, values: Any) -> Any:
     made, names = kind
     return made(**dict(zip(names, values, strict=True)))
 
 
 _register: Any = optree.register_pytree_node
-_register(Fields, lambda v: (v.values, (v.kind, v.names)), _made, namespace=EVERYWHERE)
+_register(Fields, lambda v: (v.values, (v.kind, v.names)), _rebuild, namespace=EVERYWHERE)
 
 
 def with_fields(tree: Any) -> Any:

@@ -224,7 +224,7 @@ class Graph:
         return dead
 
     def _unique(self, candidate: str) -> str:
-        name = base = _snake(candidate)
+        name = base = _snake_case(candidate)
         if name in self._names:
             base = re.sub(r"_\d+$", "", name)
         number = self._numbers.get(base, 0)
@@ -264,7 +264,7 @@ class Nodes:
         return repr(list(self))
 
 
-def _snake(text: str) -> str:
+def _snake_case(text: str) -> str:
     name = re.sub(r"\W+", "_", text, flags=re.ASCII).lower()
     return f"_{name}" if not name or name[0].isdigit() else name
 

@@ -64,7 +64,7 @@ class GraphModule(Module):
         """Generate the code from the graph again."""
         self._code = self._graph.python_code()
         self._function = self._code.compile()
-        self._given_as = _given_as(self._graph)
+        self._given_as = _argument_names(self._graph)
         self.__signature__ = self._parameters()  # the result of inspect.signature(module)
 
     def _parameters(self) -> inspect.Signature:
@@ -151,12 +151,12 @@ _MADE = (
     "_graph",
     "_code",
     "_function",
-    "_given_as",
+    "_argument_names",
     "__signature__",
 )  # attributes that are derived from root and graph
 
 
-def _given_as(graph: Graph) -> dict[str, str]:
+def _argument_names(graph: Graph) -> dict[str, str]:
     """Return the code's names of inputs, by the different names that callers use."""
     inputs = [(str(n.target).lstrip("*"), n.name) for n in graph.find_nodes(op="placeholder")]
     targets = [target for target, _ in inputs]

@@ -59,9 +59,9 @@ class Interpreter:
         given = list(args_list) if signature is None else signature.flatten(tuple(args_list), {})
         args_list.clear()
         if signature is None:
-            return self._run_all(_emptying(given))
+            return self._run_all(_popping(given))
         kept = given.copy() if signature.mutations else []  # targets of writes are needed at the end
-        return signature.finish(self._run_all(_emptying(given)), kept, self.module)
+        return signature.finish(self._run_all(_popping(given)), kept, self.module)
 
     def _run_all(self, args: Iterable, initial_env: Mapping[Node, Any] | None = None) -> Any:
         nodes = list(self.graph.nodes)
@@ -157,7 +157,7 @@ class Interpreter:
 MISSING = object()  # marks an omitted argument
 
 
-def _emptying(values: list) -> Iterator:
+def _popping(values: list) -> Iterator:
     """Yield the values in order, removing each from the list."""
     values.reverse()
     while values:

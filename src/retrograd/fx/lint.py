@@ -98,14 +98,14 @@ def _found(owner: Any, target: str) -> Any:
 
 
 def _arguments(node: Node) -> Iterator[str]:
-    args, kwargs = map_nodes((node.args, node.kwargs), _stand_in)
+    args, kwargs = map_nodes((node.args, node.kwargs), _placeholder_value)
     try:
         node.target.schema.bind(args, kwargs)
     except TypeError as error:
         yield f"{node.name}: {error}"
 
 
-def _stand_in(node: Node) -> Any:
+def _placeholder_value(node: Node) -> Any:
     """Return a value that schemas accept for a node's result: avals for several results, a number for sizes."""
     val = node.meta.get("val")
     if isinstance(node.target, Op) and node.target.schema.returns in ("int", "float"):

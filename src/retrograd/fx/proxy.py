@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from retrograd.core import Op, Tensor
 from retrograd.core.source_location import user_frame, user_line
-from retrograd.fx.call_format import as_written
+from retrograd.fx.call_format import normalized_args
 from retrograd.fx.dataclass_pytrees import members
 from retrograd.fx.node import IN_PLACE, Node, map_leaves
 
@@ -37,7 +37,7 @@ class Proxy:
         """Return a proxy for the node of an operator's call with proxies among its arguments."""
         if isinstance(func, Op):
             inputs = zip([p.name for p in func.schema.inputs], args, strict=True)
-            args, kwargs = as_written(func, {**dict(inputs), **kwargs})
+            args, kwargs = normalized_args(func, {**dict(inputs), **kwargs})
         return _tracer_among((args, kwargs)).create_proxy("call_function", func, args, kwargs)
 
     def __getattr__(self, name: str) -> "Attribute":

@@ -180,7 +180,7 @@ def _described(name: str, leaf: Any) -> Input | Constant:
 
 def _check(leaf: Any, known: Input | Constant, knows_sizes: bool) -> None:
     if isinstance(known, Input):
-        if not isinstance(leaf, Tensor) or not (leaf.aval == known.aval or _like(leaf.aval, known.aval)):
+        if not isinstance(leaf, Tensor) or not (leaf.aval == known.aval or _same_type(leaf.aval, known.aval)):
             got = leaf.aval if isinstance(leaf, Tensor) else repr(leaf)
             raise ValueError(f"{known.name}: traced with {known.aval}, got {got}; trace again for others")
         if knows_sizes and leaf.aval != known.aval:
@@ -192,7 +192,7 @@ def _check(leaf: Any, known: Input | Constant, knows_sizes: bool) -> None:
         raise ValueError(f"{known.name}: traced with {known.value!r}, got {leaf!r}; trace again for others")
 
 
-def _like(a: Aval, b: Aval) -> bool:
+def _same_type(a: Aval, b: Aval) -> bool:
     """Return whether two types are equal except in symbolic sizes."""
     pairs = zip(a.shape, b.shape, strict=False)
     return a.dtype == b.dtype and a.ndim == b.ndim and all(s == t or _are_symbolic(s, t) for s, t in pairs)

@@ -130,13 +130,13 @@ class _Matcher:
 
     def _match_at(self, node: Node) -> Match | None:
         """Match the pattern with its first result at a node; then its further results."""
-        for bound in self._ways({}, [(self.anchors[0], node)], list(self.anchors[1:])):
+        for bound in self._bindings({}, [(self.anchors[0], node)], list(self.anchors[1:])):
             match = Match(node, bound)
-            if self._is_closed(match) and self._has_room(match):
+            if self._is_closed(match) and self._has_position(match):
                 return match
         return None
 
-    def _ways(self, bound: dict[Node, Any], pairs: list[tuple], rest: list[Node]) -> Iterator[dict[Node, Any]]:
+    def _bindings(self, bound: dict[Node, Any], pairs: list[tuple], rest: list[Node]) -> Iterator[dict[Node, Any]]:
         """Yield the ways to bind the pattern's nodes such that all pairs and remaining results agree."""
         bound = dict(bound)
         if not all(self._agree(wanted, there, bound) for wanted, there in pairs):
@@ -144,11 +144,11 @@ class _Matcher:
         if not rest:
             yield bound
         elif rest[0] in bound:
-            yield from self._ways(bound, [], rest[1:])
+            yield from self._bindings(bound, [], rest[1:])
         else:
             for node in self.gm.graph.nodes:
                 if node not in bound.values():
-                    yield from self._ways(bound, [(rest[0], node)], rest[1:])
+                    yield from self._bindings(bound, [(rest[0], node)], rest[1:])
 
     def _agree(self, first: Any, second: Any, bound: dict[Node, Any]) -> bool:
         """Return whether a part of the pattern and of the graph agree, and record the bindings."""
@@ -205,7 +205,7 @@ class _Matcher:
             user in inside for node in kept for user in node.users
         )
 
-    def _has_room(self, match: Match) -> bool:
+    def _has_position(self, match: Match) -> bool:
         """Return whether there is a position after all arguments and before all uses of results."""
         after = [self.place[v] for n, v in match.nodes_map.items() if n.op == "placeholder" and isinstance(v, Node)]
         inside = set(_inside(match))
@@ -289,7 +289,7 @@ class _Rewriter:
     def replace(self, match: Match, replacement: GraphModule) -> list[Node]:
         """Replace one match; return the new nodes."""
         graph, source = self.gm.graph, replacement.graph
-        bound = [self._current(match.nodes_map.get(argument)) for argument in self.arguments]
+        bound = [self._replaced(match.nodes_map.get(argument)) for argument in self.arguments]
         values: dict[Node, Any] = dict(zip(source.find_nodes(op="placeholder"), bound, strict=True))
         with graph.inserting_before(self._where(match)):
             for node in source.nodes:
@@ -302,7 +302,7 @@ class _Rewriter:
             graph.erase_node(node)
         return [values[node] for node in source.nodes if node.op not in ("placeholder", "output")]
 
-    def _current(self, value: Any) -> Any:
+    def _replaced(self, value: Any) -> Any:
         while isinstance(value, Node) and value in self.changed:
             value = self.changed[value]
         return value

@@ -97,7 +97,7 @@ class Tracer:
         callee = self._callee(root)
         self.begin(module)
         args = self._arguments(callee, dict(concrete_args or {}))
-        with _watched(module, self), wrapped_calls(callee.function, *self._autowrapped):
+        with _intercepted(module, self), wrapped_calls(callee.function, *self._autowrapped):
             result = callee.call(args, concrete_args or {})
         if self._is_flat(root):
             self.graph.signature = cast(GraphModule, root).graph.signature
@@ -148,11 +148,11 @@ class Tracer:
         ordered = callee.parameters
         proxies = [self._input(p, concrete, ordered[i + 1 :]) for i, p in enumerate(ordered)]
         return [
-            self._specialized(p.name, proxy, concrete[p.name]) if p.name in concrete else proxy
+            self._concrete_argument(p.name, proxy, concrete[p.name]) if p.name in concrete else proxy
             for p, proxy in zip(ordered, proxies, strict=True)
         ]
 
-    def _specialized(self, name: str, proxy: Proxy, value: Any) -> Any:
+    def _concrete_argument(self, name: str, proxy: Proxy, value: Any) -> Any:
         """Return a concrete argument, which the graph checks, with proxies in place of PH."""
         leaves, spec = optree.tree_flatten(value)
         open_ones = [leaf for leaf in leaves if leaf is PH]
@@ -199,7 +199,7 @@ class Tracer:
         A named tuple or dataclass that contains proxies becomes a node that constructs it.
         """
         if is_record(a):
-            return self._made(a)
+            return self._constructor_node(a)
         if isinstance(a, tuple):
             return tuple([self.create_arg(member) for member in a])
         if isinstance(a, list):
@@ -247,7 +247,7 @@ class Tracer:
         refuse_hidden(leaf)
         return leaf
 
-    def _made(self, record: Any) -> Any:
+    def _constructor_node(self, record: Any) -> Any:
         """Return the node that constructs a named tuple or dataclass from its fields."""
         if isinstance(record, tuple):
             return self.create_node("call_function", type(record), self.create_arg(tuple(record)), {})
@@ -280,7 +280,7 @@ class Tracer:
 
 
 @generator_block
-def _watched(root: Module, tracer: Tracer) -> Iterator[None]:
+def _intercepted(root: Module, tracer: Tracer) -> Iterator[None]:
     """Within the block, the tracer handles calls of submodules of `root`, and reads of their tensors.
 
     For that time each submodule has its own class, a subclass of its former one.
@@ -291,7 +291,7 @@ def _watched(root: Module, tracer: Tracer) -> Iterator[None]:
     try:
         for module in modules:
             if type(module) not in made:
-                made[type(module)] = _watching(type(module), tracer)
+                made[type(module)] = _intercepting_class(type(module), tracer)
             object.__setattr__(module, "__class__", made[type(module)])
         yield
     finally:
@@ -299,7 +299,7 @@ def _watched(root: Module, tracer: Tracer) -> Iterator[None]:
             object.__setattr__(module, "__class__", known)
 
 
-def _watching(base: Any, tracer: Tracer) -> type:
+def _intercepting_class(base: Any, tracer: Tracer) -> type:
     """Return a subclass of `base` that asks the tracer for results of calls, and for parameters and buffers."""
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:

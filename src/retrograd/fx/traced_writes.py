@@ -170,13 +170,13 @@ def _alike(a: Node, b: Any) -> bool:
     return isinstance(b, Node) and bool(a.meta["val"] == b.meta["val"])
 
 
-def keeps_old(node: Node) -> bool:
+def outlives_write(node: Node) -> bool:
     """Return whether a view or a saved value outlives the run although its memory has been written to."""
-    return any(user.op == "output" or _saves(user, node) or _shows(user) for user in node.users)
+    return any(user.op == "output" or _saves(user, node) or _is_view_call(user) for user in node.users)
 
 
-def _shows(user: Node) -> bool:
-    return not isinstance(user.target, Op) or (user.target.view and keeps_old(user))
+def _is_view_call(user: Node) -> bool:
+    return not isinstance(user.target, Op) or (user.target.view and outlives_write(user))
 
 
 def _saves(user: Node, node: Node) -> bool:
@@ -196,7 +196,7 @@ def _saves(user: Node, node: Node) -> bool:
 def read_copies(graph: Any, written: Iterable[Node]) -> None:
     """Insert copies of values that will be written to, for nodes that are views of them or save them."""
     for node in written:
-        if keeps_old(node):
+        if outlives_write(node):
             first = next(n for n in graph.nodes if n.op != "placeholder")
             with graph.inserting_before(first if node.op == "placeholder" else node.next):
                 copy = graph.call_function(_clone)

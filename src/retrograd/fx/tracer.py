@@ -10,7 +10,7 @@ from retrograd.core.aval import SymbolicSize
 from retrograd.core.op import AuxOutput
 from retrograd.core.source_location import user_line
 from retrograd.core.tensor import make
-from retrograd.fx.call_format import as_written
+from retrograd.fx.call_format import normalized_args
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule, extract, tensor_names
 from retrograd.fx.module_stack import ModuleCalls
@@ -125,10 +125,10 @@ class TraceLevel(Level):
     def process(self, op: Op, args: tuple, params: dict) -> Any:
         """Run the operator on the example's values, and record it."""
         stopped = op.differentiable and not self._recording
-        args = tuple(map(self._as_inside, args))
+        args = tuple(map(self._lift_outside, args))
         params = map_leaves(params, self._constant)
         out = call(op, tuple(self._lower(a) for a in args), params)
-        written = as_written(op, op.schema.named([self.operand(a) for a in args], params))
+        written = normalized_args(op, op.schema.named([self.operand(a) for a in args], params))
         node = self.graph.call_function(op, *written)
         self._describe(node, out)
         if isinstance(out, tuple):
@@ -199,7 +199,7 @@ class TraceLevel(Level):
     def operand(self, a: Any) -> Any:
         """Return an operand's form in the graph: the node of a tensor, or a constant."""
         if isinstance(a, Tensor):
-            a = self._as_inside(a)
+            a = self._lift_outside(a)
             source = a.tag if a.level is self else a  # a node, or a tensor from outside
             return source if isinstance(source, Node) else self.attribute(source)
         return self.attribute(as_tensor(a)) if hasattr(a, "__array__") else a
@@ -208,7 +208,7 @@ class TraceLevel(Level):
         """Return a leaf of the params as a constant; a tensor, as in `x[t:]`, is read."""
         return self.read(leaf).item() if isinstance(leaf, Tensor) and leaf.level is self else leaf
 
-    def _as_inside(self, a: Any) -> Any:
+    def _lift_outside(self, a: Any) -> Any:
         """Return the proxy of an operand that is a tensor from outside, which the code may write to."""
         outside = isinstance(a, Tensor) and a.level is not self and id(a) in self._inside
         return self._inside[id(a)][1] if outside else a

@@ -32,7 +32,7 @@ def wrap(fn_or_name: Any) -> Any:
         return add
     """
     if callable(fn_or_name):
-        return _wrapped(fn_or_name)
+        return _wrapper(fn_or_name)
     if not isinstance(fn_or_name, str):
         raise TypeError(f"wrap: expected a function or the name of one, got {type(fn_or_name).__name__}")
     frame = sys._getframe(1)
@@ -49,10 +49,10 @@ def wrap(fn_or_name: Any) -> Any:
 def _wrap_global(scope: dict[str, Any], name: str, found: Callable) -> None:
     if not hasattr(found, "__wrapped_for_fx__"):
         own = getattr(found, "__module__", "") == scope.get("__name__")  # then the name refers to the wrapped one
-        scope[name] = _wrapped(found, target=None if own else found)
+        scope[name] = _wrapper(found, target=None if own else found)
 
 
-def _wrapped(function: Callable, target: Callable | None = None) -> Callable:
+def _wrapper(function: Callable, target: Callable | None = None) -> Callable:
     """Return a wrapper that on proxies makes a node that calls `target`, by default the wrapper itself."""
 
     @functools.wraps(function)
@@ -77,7 +77,7 @@ def wrapped_calls(root: Callable, modules: Iterable[ModuleType], functions: Iter
     replaced = [(scope, name, value) for scope, wanted in scopes for name, value in _functions_in(scope, wanted)]
     try:
         for scope, name, value in replaced:
-            scope[name] = _wrapped(value, target=value)
+            scope[name] = _wrapper(value, target=value)
         yield
     finally:
         for scope, name, value in replaced:

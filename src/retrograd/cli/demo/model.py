@@ -64,8 +64,8 @@ def contents(parameters: list[str]) -> str:
         place = f"block {rest[0]}" if top == "blocks" else top
         half = ("attention" if rest[1] in ("norm1", "self_attn") else "feed-forward") if top == "blocks" else ""
         halves.setdefault(place, {})[half] = None
-    return ", ".join(_said(place, list(found)) for place, found in halves.items())
+    return ", ".join(_label(place, list(found)) for place, found in halves.items())
 
 
-def _said(place: str, halves: list[str]) -> str:
+def _label(place: str, halves: list[str]) -> str:
     return f"{halves[0]} {place.removeprefix('block ')}" if len(halves) == 1 and halves[0] else place

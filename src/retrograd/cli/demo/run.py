@@ -29,7 +29,7 @@ def run(settings: Settings) -> int:
     trainer = _resumed(settings, path) if settings.resume else _fresh(settings)
     _make_folder(settings.output)
     console = Console(highlight=False, soft_wrap=True)
-    _introduce(console, trainer)
+    _print_header(console, trainer)
     try:
         training, stopped = _train(trainer, settings.quiet)
     except KeyboardInterrupt:
@@ -82,7 +82,7 @@ def _writing() -> Iterator[None]:
         raise UsageError(f"--output: can't write {error.filename}: {error.strerror}") from error
 
 
-def _introduce(console: Console, trainer: Trainer) -> None:
+def _print_header(console: Console, trainer: Trainer) -> None:
     data, count = trainer.digits, sum(p.numel() for p in trainer.model.parameters())
     console.print(
         f"A transformer of {count:,} parameters learns to read {len(data.train_y):,} scanned digits; "
