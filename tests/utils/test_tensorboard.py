@@ -78,7 +78,7 @@ def test_scalars_are_points_with_their_steps(tmp_path):
 )
 def test_histograms_count_what_lies_between_edges(values, bins, edges, counts, tmp_path):
     ((_, _, value),) = written(tmp_path, lambda writer: writer.add_histogram("h", rg.tensor(values), bins=bins))
-    histogram = dict.fromkeys(range(1, 6), [bytes(8)]) | fields(value[5][0])
+    histogram = {field: [bytes(8)] for field in range(1, 6)} | fields(value[5][0])
     got = {field: struct.unpack(f"<{len(parts[0]) // 8}d", parts[0]) for field, parts in histogram.items()}
     flat = rg.tensor(values).reshape(-1).tolist()
     assert [got[field][0] for field in (1, 2, 3, 4, 5)] == [
