@@ -36,7 +36,8 @@ EXCEPTIONS = {
     "export": {"fx"},
     "nn": {"autograd"},
     "optim": {"autograd", "nn"},
-    "utils": {"autograd"},
+    "autograd": {"interop"},
+    "utils": {"autograd", "interop"},
     "library": {"autograd"},
     "backend": {"kernels"},
 }

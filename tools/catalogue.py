@@ -13,6 +13,7 @@ import retrograd as rg
 from retrograd import pipelining  # noqa: F401 (registers its operator)
 from retrograd.core import Operator, registry
 from retrograd.nested.dispatch import execution_kind
+from retrograd.ops.batch_loop import Looped
 
 PAGE = Path(__file__).parents[1] / "docs" / "catalogue.md"
 HEAD = """\
@@ -115,8 +116,8 @@ def factory_row(name: str, function: Callable) -> str:
 
 def looped() -> str:
     """Return a list of the operators that `vmap` runs one example at a time, and why."""
-    found = [(name, o.definition.vmap_fallback) for name, o in sorted(registry.items()) if o.definition.vmap_fallback]
-    return "\n".join(f"- `{name}` runs one example at a time: {why}." for name, why in found)
+    found = [(name, o.definition) for name, o in sorted(registry.items()) if issubclass(o.definition, Looped)]
+    return "\n".join(f"- `{name}` runs one example at a time: {of.vmap_fallback}." for name, of in found)
 
 
 def sections() -> dict[str, list[tuple[str, str]]]:

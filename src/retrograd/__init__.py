@@ -14,7 +14,6 @@ from retrograd.autograd import is_inference_mode_enabled as is_inference_mode_en
 from retrograd.autograd import no_grad as no_grad
 from retrograd.autograd import set_grad_enabled as set_grad_enabled
 from retrograd.core import Tensor as Tensor
-from retrograd.core import batch_loop as _examples
 from retrograd.core.build_config import show_config as show_config
 from retrograd.core.dtype import complex64 as complex64
 from retrograd.core.dtype import complex128 as complex128
@@ -33,20 +32,21 @@ from retrograd.core.dtype import uint8 as uint8
 from retrograd.core.dtype import uint16 as uint16
 from retrograd.core.dtype import uint32 as uint32
 from retrograd.core.dtype import uint64 as uint64
-from retrograd.core.dtype_aliases import SymInt as SymInt
-from retrograd.core.dtype_aliases import bool as bool
-from retrograd.core.dtype_aliases import cdouble as cdouble
-from retrograd.core.dtype_aliases import cfloat as cfloat
-from retrograd.core.dtype_aliases import double as double
-from retrograd.core.dtype_aliases import dtype as dtype
-from retrograd.core.dtype_aliases import float as float
-from retrograd.core.dtype_aliases import half as half
-from retrograd.core.dtype_aliases import int as int
-from retrograd.core.dtype_aliases import long as long
-from retrograd.core.dtype_aliases import short as short
 from retrograd.interop import array_namespace as _array_namespace  # noqa: F401 (gives tensors their methods)
 from retrograd.interop import notebooks as _notebooks  # noqa: F401
 from retrograd.interop import numpy_protocol as _numpy_protocol  # noqa: F401
+from retrograd.ops import batch_loop as _examples
+from retrograd.ops.dtype_aliases import SymInt as SymInt
+from retrograd.ops.dtype_aliases import bool as bool
+from retrograd.ops.dtype_aliases import cdouble as cdouble
+from retrograd.ops.dtype_aliases import cfloat as cfloat
+from retrograd.ops.dtype_aliases import double as double
+from retrograd.ops.dtype_aliases import dtype as dtype
+from retrograd.ops.dtype_aliases import float as float
+from retrograd.ops.dtype_aliases import half as half
+from retrograd.ops.dtype_aliases import int as int
+from retrograd.ops.dtype_aliases import long as long
+from retrograd.ops.dtype_aliases import short as short
 from retrograd.ops.generator import Generator as Generator
 from retrograd.ops.generator import default_generator as default_generator
 from retrograd.ops.layout import Size as Size

@@ -6,8 +6,8 @@ import pytest
 
 import retrograd as rg
 from retrograd.core import Tensor
-from retrograd.core.batch_loop import PerformanceWarning
 from retrograd.nested import nested_tensor, nested_tensor_from_jagged
+from retrograd.ops.batch_loop import PerformanceWarning
 
 
 def rows(*shapes):

@@ -174,7 +174,7 @@ def test_dropout_draws_for_each_component():
     assert out.unbind()[1].std().item() > 0.01
 
 
-@pytest.mark.filterwarnings("ignore::retrograd.core.batch_loop.PerformanceWarning")  # before the error, of a loop
+@pytest.mark.filterwarnings("ignore::retrograd.ops.batch_loop.PerformanceWarning")  # before the error, of a loop
 def test_errors_name_the_first_component_that_does_not_fit():
     q, k, _ = qkv()
     with pytest.raises(ValueError, match=r"component 1 has keys of shape \(2, 4, 4\) and values of shape \(2, 3, 4\)"):

@@ -248,7 +248,7 @@ def test_sets_whose_layouts_differ_are_brought_into_one():
     assert [shapes(c) for c in x.unbind()] == [[(2, 3), (4, 3)], [(2, 3), (2, 5)], [(2, 2)]]
 
 
-@pytest.mark.filterwarnings("ignore::retrograd.core.batch_loop.PerformanceWarning")
+@pytest.mark.filterwarnings("ignore::retrograd.ops.batch_loop.PerformanceWarning")
 def test_an_operator_between_sets_that_differ_is_refused():
     with pytest.raises(ValueError, match="component"):
         nested_tensor(SETS) + nested_tensor([[[1.0, 2.0, 3.0], [3.0]], [[4.0]], []])

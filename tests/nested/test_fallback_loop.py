@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd.core.batch_loop import PerformanceWarning
 from retrograd.core.op import registry
 from retrograd.func import grad, hessian, jvp, vmap
 from retrograd.nested import as_nested_tensor, dispatch, fallback_loop, nested_tensor
 from retrograd.nested.buffer import like, values
 from retrograd.nested.buffer_layout import layout
+from retrograd.ops.batch_loop import PerformanceWarning
 from retrograd.testing import LAWS, assert_close
 from retrograd.testing.nested_law import law_nested
 
 SIZES = (3, 1, 2)
-quietly = pytest.mark.filterwarnings("ignore::retrograd.core.batch_loop.PerformanceWarning")
+quietly = pytest.mark.filterwarnings("ignore::retrograd.ops.batch_loop.PerformanceWarning")
 
 
 def matrices(seed=0, sizes=SIZES):

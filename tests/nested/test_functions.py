@@ -5,9 +5,9 @@ import pytest
 
 import retrograd as rg
 from retrograd import autograd, library
-from retrograd.core.batch_loop import PerformanceWarning
 from retrograd.core.op import registry
 from retrograd.nested import as_nested_tensor, nested_tensor, nested_tensor_from_jagged
+from retrograd.ops.batch_loop import PerformanceWarning
 
 LENGTHS = (2, 0, 4, 1)
 

@@ -8,9 +8,9 @@ import pytest
 import retrograd as rg
 from retrograd.backend.ragged import Structure, no_components
 from retrograd.core import Tensor
-from retrograd.core.batch_loop import PerformanceWarning
 from retrograd.nested.buffer import over, values
 from retrograd.nested.components import components, joined
+from retrograd.ops.batch_loop import PerformanceWarning
 
 from .loops import agree, check, images, leaf, leaves, numbers, rows
 

@@ -176,7 +176,7 @@ def test_only_gradients_that_are_asked_for_are_computed(monkeypatch):
     assert b.grad is not None
 
 
-@pytest.mark.filterwarnings("ignore::retrograd.core.batch_loop.PerformanceWarning")  # before the error, of a loop
+@pytest.mark.filterwarnings("ignore::retrograd.ops.batch_loop.PerformanceWarning")  # before the error, of a loop
 @pytest.mark.parametrize(
     ("a", "b", "text"),
     [

@@ -92,7 +92,7 @@ def test_a_plain_mask_chooses_components():
 
 
 # Operators are tried on the components one by one before they are refused.
-TRIED_ONE_BY_ONE = pytest.mark.filterwarnings("ignore::retrograd.core.batch_loop.PerformanceWarning")
+TRIED_ONE_BY_ONE = pytest.mark.filterwarnings("ignore::retrograd.ops.batch_loop.PerformanceWarning")
 
 
 def test_masks_that_do_not_fit_are_refused():
@@ -308,7 +308,7 @@ def test_triangles(kind, diagonal):
     check(x, lambda y: rg.tril(y, diagonal))
 
 
-@pytest.mark.filterwarnings("ignore::retrograd.core.batch_loop.PerformanceWarning")
+@pytest.mark.filterwarnings("ignore::retrograd.ops.batch_loop.PerformanceWarning")
 def test_topk():
     parts = KINDS["rows"]
     found, places = rg.topk(nested(parts), 1, 1)

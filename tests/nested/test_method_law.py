@@ -13,8 +13,8 @@ import pytest
 
 import retrograd as rg
 from retrograd.core import Tensor
-from retrograd.core.batch_loop import PerformanceWarning
 from retrograd.nested import nested_tensor
+from retrograd.ops.batch_loop import PerformanceWarning
 
 from .test_aliasing import KINDS, leaves
 

@@ -7,9 +7,9 @@ import pytest
 
 import retrograd as rg
 from retrograd import nn, optim
-from retrograd.core.batch_loop import PerformanceWarning
 from retrograd.nested import as_nested_tensor, nested_tensor
 from retrograd.nn import functional as F
+from retrograd.ops.batch_loop import PerformanceWarning
 
 LENGTHS = (3, 0, 5, 1)
 WIDTH = 4
@@ -128,7 +128,7 @@ def test_an_embedding_divides_gradients_by_how_often_a_row_is_named_in_all_compo
     assert weight.grad[named].eq(1).all()
 
 
-@pytest.mark.filterwarnings("ignore::retrograd.core.batch_loop.PerformanceWarning")
+@pytest.mark.filterwarnings("ignore::retrograd.ops.batch_loop.PerformanceWarning")
 def test_an_embedding_refuses_numbers_that_name_no_row():
     with pytest.raises(IndexError, match="are named"):
         nn.Embedding(2, 3)(nested_tensor([[0, 1], [5]]))
@@ -214,7 +214,7 @@ def test_attention_that_looks_back_only_is_that_with_the_mask_of_what_lies_ahead
 
 
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.filterwarnings("ignore::retrograd.core.batch_loop.PerformanceWarning")
+@pytest.mark.filterwarnings("ignore::retrograd.ops.batch_loop.PerformanceWarning")
 def test_attention_tells_its_weights(causal):
     layer, parts = attention(), rows((3, 5, 1))
     out, weights = layer(*[nested_tensor(parts)] * 3, is_causal=causal)
@@ -223,7 +223,7 @@ def test_attention_tells_its_weights(causal):
     close(weights.unbind(), [w[0] for _, w in expected])
 
 
-@pytest.mark.filterwarnings("ignore::retrograd.core.batch_loop.PerformanceWarning")
+@pytest.mark.filterwarnings("ignore::retrograd.ops.batch_loop.PerformanceWarning")
 def test_attention_tells_the_weights_of_each_head():
     layer, parts = attention(), rows((3, 5, 1))
     _, weights = layer(*[nested_tensor(parts)] * 3, average_attn_weights=False)
@@ -242,7 +242,7 @@ def test_attention_across_components_of_other_lengths(sizes):
     close(gradients(squares(out.unbind()), [*weights, *mine]), gradients(squares(expected), [*weights, *alone]))
 
 
-@pytest.mark.filterwarnings("ignore::retrograd.core.batch_loop.PerformanceWarning")
+@pytest.mark.filterwarnings("ignore::retrograd.ops.batch_loop.PerformanceWarning")
 def test_attention_has_a_mask_for_each_component():
     layer, parts = attention(), rows((3, 5, 1))
     masks = [rg.ones(n, n, dtype="bool").triu(1) for n in (3, 5, 1)]
@@ -351,7 +351,7 @@ def test_losses_of_probabilities_of_classes():
 
 
 @pytest.mark.filterwarnings("ignore:mse_loss. the input has shape:UserWarning")
-@pytest.mark.filterwarnings("ignore::retrograd.core.batch_loop.PerformanceWarning")
+@pytest.mark.filterwarnings("ignore::retrograd.ops.batch_loop.PerformanceWarning")
 def test_a_loss_names_the_first_component_whose_target_has_another_size():
     x, y = nested_tensor(rows((3, 2))), nested_tensor(rows((3, 4)))
     with pytest.raises(ValueError, match=r"component 1 has shapes \(2, 4\) and \(4, 4\)"):

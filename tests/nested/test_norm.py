@@ -170,7 +170,7 @@ def test_statistics_of_ragged_channels_are_refused():
         F.batch_norm(nested((3, 4), (2, 4)), None, None, training=True)
 
 
-@pytest.mark.filterwarnings("ignore::retrograd.core.batch_loop.PerformanceWarning")
+@pytest.mark.filterwarnings("ignore::retrograd.ops.batch_loop.PerformanceWarning")
 def test_components_of_different_channels_are_normalized_one_by_one():
     x = nested((4, 3), (2, 3))
     assert_is_the_loop(lambda t: F.group_norm(t, 2), x)

@@ -6,7 +6,6 @@ import scipy.sparse
 
 import retrograd as rg
 from retrograd.core import NotBatchedError
-from retrograd.core.batch_loop import PerformanceWarning
 from retrograd.func import (
     grad,
     grad_and_value,
@@ -20,6 +19,7 @@ from retrograd.func import (
     vmap,
 )
 from retrograd.nested import nested_tensor
+from retrograd.ops.batch_loop import PerformanceWarning
 
 LENGTHS = (2, 3, 4, 1)
 LOOP = {"fallback": "loop"}

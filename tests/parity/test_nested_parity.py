@@ -210,13 +210,13 @@ BY_COMPONENT = [
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.filterwarnings("ignore::retrograd.core.batch_loop.PerformanceWarning")
+@pytest.mark.filterwarnings("ignore::retrograd.ops.batch_loop.PerformanceWarning")
 def test_it_agrees_with_torch(name):
     assert_agreement(CASES[name], DEVIATIONS.get(name))
 
 
 @pytest.mark.parametrize("name", BY_COMPONENT)
-@pytest.mark.filterwarnings("ignore::retrograd.core.batch_loop.PerformanceWarning", "ignore:(var|std)..:UserWarning")
+@pytest.mark.filterwarnings("ignore::retrograd.ops.batch_loop.PerformanceWarning", "ignore:(var|std)..:UserWarning")
 def test_where_torch_fails_it_is_what_torch_gives_each_component(name):
     table, _, key = name.partition(": ")
     function = OPERATORS[table][0][key]

@@ -13,7 +13,7 @@ import numpy as np
 
 from retrograd.backend.ragged_text import text as text
 from retrograd.core.aval import SymbolicSize, symbolic
-from retrograd.core.batch_loop import NotBatchedError
+from retrograd.core.level import NotBatchedError
 from retrograd.core.schema import foreign_in
 
 

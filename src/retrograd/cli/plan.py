@@ -14,7 +14,7 @@ from rich.table import Table
 
 from retrograd.cli.errors import UsageError
 from retrograd.cli.modules import imported
-from retrograd.core.atomic_write import replacing
+from retrograd.interop.atomic_write import replacing
 from retrograd.pipelining.planning import Plan, plan
 from retrograd.pipelining.timeline.timeline import write_html
 

@@ -7,11 +7,19 @@ build_config.choose()  # before the first import of a module that has two builds
 from retrograd.core import dtype as dtype  # noqa: E402
 from retrograd.core.arithmetic import bind_arithmetic  # noqa: E402
 from retrograd.core.aval import Aval  # noqa: E402
-from retrograd.core.batch_loop import NotBatchedError  # noqa: E402
 from retrograd.core.definition import Definition, Operator, dtype_of, op, shape_of, xp  # noqa: E402
 from retrograd.core.dispatch import Op, call  # noqa: E402
 from retrograd.core.graph import AccumulateGrad, GradFn  # noqa: E402
-from retrograd.core.level import Level, Watcher, at, current, graph_level, override_state, watching  # noqa: E402
+from retrograd.core.level import (  # noqa: E402
+    Level,
+    NotBatchedError,
+    Watcher,
+    at,
+    current,
+    graph_level,
+    override_state,
+    watching,
+)
 from retrograd.core.op import namespaces, operator_named, registry  # noqa: E402
 from retrograd.core.schema import parse  # noqa: E402
 from retrograd.core.tensor_class import Tensor  # noqa: E402

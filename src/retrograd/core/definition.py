@@ -4,12 +4,11 @@ import inspect
 import math
 from functools import partial
 
-from retrograd.core import batch_loop
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import Aval
-from retrograd.core.batch_loop import NotBatchedError
 from retrograd.core.dispatch import Op, call
 from retrograd.core.graph import arguments
+from retrograd.core.level import NotBatchedError
 from retrograd.core.op import operator_named, registry
 from retrograd.core.opmath import kernel_in_single, widen
 from retrograd.core.schema import REQUIRED, parse
@@ -100,7 +99,6 @@ class Definition:
     sums = False  # elements of the result are sums of input elements, each of which is used once
     takes_randomness = False  # its batching rule also gets `randomness`
     accepts_nested = False  # takes composite arrays as they are: see `CompositeArray`
-    vmap_fallback = ""  # why a batch is computed by a loop over the examples; "" if there is a batching rule
     public = True  # has a name in `rg.`, or below it if its name has dots
     home = ""  # the namespace below `rg.` that its name is in: "nn.functional"
     method = True  # is also a method of tensors, under its names without dots
@@ -179,18 +177,12 @@ class Definition:
     def batch(cls, batched, n, /, *args, **params):
         """Run the operator on n examples at once; they are the first dimension of the result, or of each result.
 
-        The inputs that `batched` marks have it too; the others are the same for all examples. If `vmap_fallback` says
-        why the class has no batching rule, this loops over the examples.
+        The inputs that `batched` marks have it too; the others are the same for all examples.
         """
-        if not cls.vmap_fallback:
-            why = "how large its result is depends on the values" if cls.ragged else "there is no batching rule for it"
-            raise NotBatchedError(
-                f"{cls.__name__}: at {user_line()}: can't run on a batch, since {why}; use vmap(..., fallback='loop')"
-            )
-        operator = registry[cls.__name__]
-        if n == 0:
-            return batch_loop.none(operator, batched, args, params)
-        return batch_loop.together([call(operator, one, params) for one in batch_loop.each(batched, n, args)])
+        why = "how large its result is depends on the values" if cls.ragged else "there is no batching rule for it"
+        raise NotBatchedError(
+            f"{cls.__name__}: at {user_line()}: can't run on a batch, since {why}; use vmap(..., fallback='loop')"
+        )
 
     @classmethod
     def dependence(cls, i, out, /, *avals, **params):

@@ -13,6 +13,10 @@ class ReadError(RuntimeError):
     """A transform cannot give the value of a tensor as a number or an array."""
 
 
+class NotBatchedError(ReadError):
+    """A program, or an operator in it, can't run on all examples at once."""
+
+
 class State:
     """The state of one thread: its innermost level, and its modes of recording."""
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from retrograd.core import Aval, Op, parse, registry
-from retrograd.core.atomic_write import shorten
 from retrograd.core.level import generator_block
 from retrograd.core.schema import REQUIRED, Schema
 from retrograd.export.json_values import Codec, StorageError, expect, fields, text
@@ -15,6 +14,7 @@ from retrograd.fx import Graph, Node, map_nodes
 from retrograd.fx.graph import TAKEN
 from retrograd.fx.lint import SNAKE_CASE
 from retrograd.fx.node import map_leaves
+from retrograd.interop.atomic_write import shorten
 
 KINDS = ("placeholder", "get_attr", "call_function", "output")
 MOST_NODES = 5_000_000

@@ -11,9 +11,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from retrograd.core.atomic_write import naming, replacing, shorten
 from retrograd.core.level import generator_block
 from retrograd.export.json_values import StorageError
+from retrograd.interop.atomic_write import naming, replacing, shorten
 
 GRAPH, TENSORS = "graph.json", "tensors.safetensors"
 NAMES = (GRAPH, TENSORS)

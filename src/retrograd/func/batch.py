@@ -9,12 +9,12 @@ from typing import Any
 import optree
 
 from retrograd.core import NotBatchedError, Tensor, registry
-from retrograd.core.batch_loop import PerformanceWarning, joins, together
 from retrograd.core.source_location import described
 from retrograd.core.tensor import make
 from retrograd.levels import VmapLevel, value_at
 from retrograd.levels.batch import RANDOMNESS
 from retrograd.levels.sync_views import settled
+from retrograd.ops.batch_loop import PerformanceWarning, joins, together
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import canonical_dim
 from retrograd.ops.generator import replayed

@@ -11,8 +11,8 @@ from typing import BinaryIO
 import numpy as np
 
 import retrograd.ops  # noqa: F401  (tensors get their methods)
-from retrograd.core.atomic_write import opened, shorten
 from retrograd.core.level import generator_block
+from retrograd.interop.atomic_write import opened, shorten
 from retrograd.interop.bfloat16 import widened
 from retrograd.interop.pytorch_nested import JAGGED, JAGGED_CLASS, MARKER, from_jagged, from_marked, from_strided
 from retrograd.interop.pytorch_writer import save_file

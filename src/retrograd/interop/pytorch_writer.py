@@ -10,7 +10,7 @@ import numpy as np
 
 import retrograd.ops  # noqa: F401  (tensors get their methods)
 from retrograd.core import Tensor
-from retrograd.core.atomic_write import replacing
+from retrograd.interop.atomic_write import replacing
 from retrograd.interop.pickle_writer import Kept, Name, Writer
 from retrograd.interop.pytorch_nested import written
 

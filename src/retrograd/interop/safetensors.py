@@ -10,7 +10,7 @@ from safetensors.numpy import save
 
 import retrograd.ops  # noqa: F401  (tensors get their methods)
 from retrograd.core import Tensor
-from retrograd.core.atomic_write import opened, replacing, shorten
+from retrograd.interop.atomic_write import opened, replacing, shorten
 from retrograd.interop.bfloat16 import widened
 from retrograd.ops.create import from_numpy
 

@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-from retrograd.core import Level, NotBatchedError, Op, Tensor, batch_loop, call, registry
+from retrograd.core import Level, NotBatchedError, Op, Tensor, call, registry
 from retrograd.core.aval import SymbolicSize
 from retrograd.core.source_location import user_line
 from retrograd.core.tensor import make
 from retrograd.levels.unwrap import outputs, value_at
+from retrograd.ops import batch_loop
 from retrograd.ops.batching import batch_all, broadcast_batch
 from retrograd.ops.generator import chosen
 

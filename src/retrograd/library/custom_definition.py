@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.autograd.function.batch_rule import VmapInfo, examples_in_front
-from retrograd.core import Aval, Definition, NotBatchedError, Tensor, at, batch_loop, call, override_state, registry
+from retrograd.core import Aval, Definition, NotBatchedError, Tensor, at, call, override_state, registry
 from retrograd.levels import GradLevel, value_at
 from retrograd.levels.grad import leaf_at, pulled_back
 from retrograd.library import autograd_formula
@@ -16,6 +16,7 @@ from retrograd.library.kernel_adapter import arguments, kernel
 from retrograd.library.operator_outputs import Structure, taken_apart
 from retrograd.library.registration import Parts
 from retrograd.library.schema import CustomSchema
+from retrograd.ops import batch_loop
 
 KINDS = {"numpy": "cpu", "cupy": "cuda", "ragged": "nested"}  # kinds of arrays by namespace
 
@@ -24,7 +25,6 @@ class CustomDefinition(
     Definition,
     public=False,
     method=False,
-    vmap_fallback="no batching rule is registered",
     takes_randomness=True,
 ):
     """The definition of one custom operator; each is a subclass with its own schema and parts."""

@@ -7,13 +7,13 @@ from typing import Any
 
 from retrograd.backend.ragged import no_components
 from retrograd.core import Op, Tensor, call, registry
-from retrograd.core.batch_loop import PerformanceWarning
 from retrograd.core.source_location import user_line
 from retrograd.nested.buffer import over, values
 from retrograd.nested.buffer_layout import Layout, is_nested, layout
 from retrograd.nested.components import components, joined
 from retrograd.nested.dispatch import DOES_NOT_FIT, AcrossError, NoBatchError, composed, fallback
 from retrograd.nested.fallback_checks import check_batch, check_dims, check_shapes
+from retrograd.ops.batch_loop import PerformanceWarning
 from retrograd.ops.family import Along, Pointwise, Stacked, canonical_dims
 from retrograd.ops.view import cat, narrow, reshape, unsqueeze
 

@@ -7,10 +7,11 @@ The two views `view_as_real` and `view_as_complex` are primitives; most of the r
 
 import math
 
-from retrograd.core import Aval, Tensor, batch_loop, op, registry
+from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
 from retrograd.core.views import set_view_copy
+from retrograd.ops import batch_loop
 from retrograd.ops.family import Composite, View, pointwise, zero_cotangent
 from retrograd.ops.functions import function
 from retrograd.ops.index import select

@@ -2,7 +2,8 @@
 
 from functools import lru_cache
 
-from retrograd.core import Aval, batch_loop, call, op, registry
+from retrograd.core import Aval, call, op, registry
+from retrograd.ops import batch_loop
 from retrograd.ops.family import Composite, numel, same_dtype
 from retrograd.ops.linalg import Product
 from retrograd.ops.reduce import sum as sum_over

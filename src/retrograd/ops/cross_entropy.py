@@ -1,6 +1,7 @@
 """Classification losses: predictions (..., classes, ...) against class indices or class probabilities."""
 
-from retrograd.core import Aval, Definition, batch_loop, op, registry
+from retrograd.core import Aval, Definition, op, registry
+from retrograd.ops import batch_loop
 from retrograd.ops.batching import batch_all
 from retrograd.ops.embedding import lookup
 from retrograd.ops.family import Composite, check_floating, from_behind

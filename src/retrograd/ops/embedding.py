@@ -2,7 +2,8 @@
 
 import math
 
-from retrograd.core import Aval, Definition, batch_loop, op, registry, xp
+from retrograd.core import Aval, Definition, op, registry, xp
+from retrograd.ops import batch_loop
 from retrograd.ops.batching import broadcast_batch
 from retrograd.ops.family import Composite, canonical_dim, numel
 from retrograd.ops.gather import gather, index_select, index_sum, stacked_places

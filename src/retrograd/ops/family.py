@@ -8,21 +8,11 @@ import math
 import re
 import sys
 
-from retrograd.core import (
-    Aval,
-    Definition,
-    NotBatchedError,
-    batch_loop,
-    call,
-    dtype_of,
-    op,
-    operator_named,
-    registry,
-    shape_of,
-)
+from retrograd.core import Aval, Definition, NotBatchedError, call, dtype_of, op, operator_named, registry, shape_of
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
 from retrograd.core.graph import arguments
+from retrograd.ops import batch_loop
 from retrograd.ops.batching import align_batched, at_least_1d, batch_all
 
 

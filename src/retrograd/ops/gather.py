@@ -1,7 +1,8 @@
 """Indexing along one dimension by index tensors, of slices or of single elements, and its transposes."""
 
-from retrograd.core import Aval, Definition, NotBatchedError, batch_loop, op, registry
+from retrograd.core import Aval, Definition, NotBatchedError, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.ops import batch_loop
 from retrograd.ops.batching import at_least_1d, batch_all, broadcast_batch
 from retrograd.ops.family import Composite, Rowwise, View, canonical_dim, numel
 from retrograd.ops.index import check_places

@@ -4,8 +4,10 @@
 
 from typing import NamedTuple
 
-from retrograd.core import Aval, Definition, Tensor, batch_loop, op
+from retrograd.core import Aval, Tensor, op
+from retrograd.ops import batch_loop
 from retrograd.ops.as_tensor import as_tensor
+from retrograd.ops.batch_loop import Looped
 from retrograd.ops.batching import batch_all
 from retrograd.ops.family import Composite, cast_to, check_real, numel
 from retrograd.ops.functions import function
@@ -16,7 +18,7 @@ from retrograd.ops.view import reshape
 
 @op("bincount(Tensor x, Tensor? weights=None, int minlength=0) -> Tensor")
 class bincount(
-    Definition, linear="weights", sums=True, vmap_fallback="without minlength each example decides on the size"
+    Looped, linear="weights", sums=True, vmap_fallback="without minlength each example decides on the size"
 ):
     """Count each integer from 0 to the largest in x, or add up its weights; the size is at least `minlength`.
 
@@ -88,7 +90,7 @@ def _check_counted(x, weights, minlength):
     "bool density=False) -> (Tensor hist, Tensor bin_edges)"
 )
 class count_into_bins(
-    Definition, differentiable=False, vmap_fallback="NumPy makes one histogram at a time", opmath="x edges weight"
+    Looped, differentiable=False, vmap_fallback="NumPy makes one histogram at a time", opmath="x edges weight"
 ):
     """A histogram and its edges: those given, or `bins` equal bins from low to high, by default the extremes."""
 
@@ -195,7 +197,7 @@ class histogram(Composite):
     "count_into_boxes(Tensor x, Tensor? weight, Tensor[] edges, *, any counts=None, any spans=None, "
     "bool density=False) -> (Tensor hist, Tensor[] bin_edges)"
 )
-class count_into_boxes(Definition, differentiable=False, vmap_fallback="NumPy makes one histogram at a time"):
+class count_into_boxes(Looped, differentiable=False, vmap_fallback="NumPy makes one histogram at a time"):
     """The histogram of the rows of a matrix, and the edges along each of its columns."""
 
     public = False

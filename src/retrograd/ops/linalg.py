@@ -5,8 +5,9 @@ import math
 import string
 from functools import lru_cache
 
-from retrograd.core import Aval, Definition, batch_loop, op, registry, shape_of, xp
+from retrograd.core import Aval, Definition, op, registry, shape_of, xp
 from retrograd.core.aval import symbolic
+from retrograd.ops import batch_loop
 from retrograd.ops.batching import align_batched
 from retrograd.ops.diagonal import diagonal
 from retrograd.ops.family import Composite, broadcast_shapes, from_behind, numel, same_dtype, sum_to

@@ -4,6 +4,7 @@ from retrograd.core import Aval, Tensor, op, registry, shape_of
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
 from retrograd.core.op import compound
+from retrograd.ops.batch_loop import Looped
 from retrograd.ops.constants import constant_in
 from retrograd.ops.create import Factory, Filled, factory, made
 from retrograd.ops.family import Pointwise, broadcast_shapes, check_real
@@ -135,7 +136,7 @@ def _integral(low, high, dtype):
 
 
 @op("randperm(int n, *, any generator=None, dtype? dtype=None) -> Tensor")
-class _randperm(Factory, random=True, vmap_fallback="every permutation is drawn by itself"):
+class _randperm(Looped, Factory, random=True, vmap_fallback="every permutation is drawn by itself"):
     """A random permutation of the integers 0 to n - 1.
 
     >>> import retrograd as rg

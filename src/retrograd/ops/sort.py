@@ -2,8 +2,9 @@
 
 # `sorted` is a builtin; in this file it is a param of `unique` and `topk`.
 
-from retrograd.core import Aval, Definition, batch_loop, op
+from retrograd.core import Aval, Definition, op
 from retrograd.core import dtype as dtypes
+from retrograd.ops import batch_loop
 from retrograd.ops.as_tensor import tensor
 from retrograd.ops.batching import batch_all, broadcast_batch
 from retrograd.ops.create import zeros

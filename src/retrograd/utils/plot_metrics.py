@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from retrograd.core.atomic_write import replacing
+from retrograd.interop.atomic_write import replacing
 
 FORMS = ("png", "svg", "pdf")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from retrograd.autograd.drawing.read import read
 from retrograd.autograd.drawing.svg import render
 from retrograd.core import Tensor
-from retrograd.core.atomic_write import replacing
+from retrograd.interop.atomic_write import replacing
 
 if TYPE_CHECKING:  # which shows `draw` to users
     from retrograd.autograd.graph import GradientEdge

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from retrograd.core.atomic_write import replacing
+from retrograd.interop.atomic_write import replacing
 
 Path = str | os.PathLike[str]
 

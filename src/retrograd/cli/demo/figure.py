@@ -5,7 +5,7 @@ from typing import Any
 
 from retrograd.cli.demo.training import Trainer
 from retrograd.cli.errors import needs_extra
-from retrograd.core.atomic_write import replacing
+from retrograd.interop.atomic_write import replacing
 from retrograd.pipelining.timeline.pictures import FAINT, FONTS, INK
 
 LOSS, ACCURACY, GRID = "#2f6fde", "#0c8f82", "#e4e8ee"

@@ -10,7 +10,7 @@ from rich.table import Table
 from retrograd.cli.demo.figure import draw
 from retrograd.cli.demo.measure import LARGEST_DIFFERENCE, Measured, as_json
 from retrograd.cli.demo.training import Trainer
-from retrograd.core.atomic_write import replacing
+from retrograd.interop.atomic_write import replacing
 from retrograd.pipelining import write_html, write_perfetto, write_png
 
 FILES = {

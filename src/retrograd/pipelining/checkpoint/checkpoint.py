@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from retrograd.core.atomic_write import naming
 from retrograd.export.json_values import StorageError
+from retrograd.interop.atomic_write import naming
 from retrograd.nn import Module
 from retrograd.ops.generator import default_generator
 from retrograd.optim import Optimizer

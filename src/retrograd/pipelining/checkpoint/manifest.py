@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import optree
 
 from retrograd.core import Aval, Tensor
-from retrograd.core.atomic_write import replacing
 from retrograd.export.graph_json import at_place
 from retrograd.export.json_values import Codec, StorageError, expect, fields
 from retrograd.export.program_files import read_json, write_json
 from retrograd.export.tensor_json import Entry, as_stored, from_stored
+from retrograd.interop.atomic_write import replacing
 from retrograd.interop.safetensors import load_file, save_file
 from retrograd.ops.generator import Generator, default_generator
 

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from retrograd.core.atomic_write import opened, replacing, shorten
+from retrograd.interop.atomic_write import opened, replacing, shorten
 from retrograd.pipelining.planning.simulate import Cost, simulate, unit_cost
 from retrograd.pipelining.schedules.actions import Action, Kind, Schedule, parse
 from retrograd.pipelining.schedules.lowering import Edges, chain, ranks_of

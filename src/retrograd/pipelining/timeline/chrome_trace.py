@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from retrograd.core.atomic_write import replacing
+from retrograd.interop.atomic_write import replacing
 from retrograd.pipelining.schedules.actions import Action, Kind
 
 if TYPE_CHECKING:

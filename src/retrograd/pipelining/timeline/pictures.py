@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from retrograd.core.atomic_write import replacing
+from retrograd.interop.atomic_write import replacing
 from retrograd.pipelining.schedules.actions import Action
 from retrograd.pipelining.timeline.colors import COLOURS, ink_on, name_of, shades
 

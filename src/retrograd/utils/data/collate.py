@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from retrograd.core import Tensor, batch_loop, registry
+from retrograd.core import Tensor, registry
+from retrograd.ops import batch_loop
 from retrograd.ops.as_tensor import as_tensor, tensor
 
 Join = Callable[[list[Tensor]], Tensor]

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from retrograd.core.atomic_write import replacing
+from retrograd.interop.atomic_write import replacing
 
 
 @pytest.fixture

@@ -1,17 +1,14 @@
 """Loops over the examples of a batch, for operators that can't run on all at once."""
 
+from retrograd.core import Definition, call, registry
 from retrograd.core.aval import Aval
-from retrograd.core.level import ReadError
+from retrograd.core.level import NotBatchedError
 from retrograd.core.op import operator_named
 from retrograd.core.tensor import TensorBase
 
 
 class PerformanceWarning(UserWarning):
     """Warns of something that runs as asked for, but slower than it could."""
-
-
-class NotBatchedError(ReadError):
-    """A program, or an operator in it, can't run on all examples at once."""
 
 
 def each(batched, n, args):
@@ -58,3 +55,17 @@ def none(operator, batched, args, params):
 def _one_of(a):
     assert isinstance(a, TensorBase)
     return Aval(a.shape[1:], a.dtype)
+
+
+class Looped(Definition):
+    """The base class of operators that run on one example at a time; `vmap_fallback` says why."""
+
+    vmap_fallback = ""
+
+    @classmethod
+    def batch(cls, batched, n, /, *args, **params):
+        """Run the operator on one example after the other."""
+        operator = registry[cls.__name__]
+        if n == 0:
+            return none(operator, batched, args, params)
+        return together([call(operator, one, params) for one in each(batched, n, args)])
