@@ -229,6 +229,35 @@ def test_a_step_of_booleans_is_taken_or_not():
     assert rg.add(a, b, alpha=0).tolist() == [True, False]
 
 
+SCALED = {
+    "add": lambda x, small: rg.add(x, small, alpha=2),
+    "add_": lambda x, small: x.clone().add_(small, alpha=2),
+    "sub": lambda x, small: rg.sub(x, small, alpha=2),
+    "sub_": lambda x, small: x.clone().sub_(small, alpha=2),
+    "rsub": lambda x, small: rg.rsub(small, x, alpha=2),
+    "addcmul": lambda x, small: rg.addcmul(x, small, small, value=2),
+    "addcmul without a value": lambda x, small: rg.addcmul(x, small, small),
+    "addcdiv": lambda x, small: rg.addcdiv(x, small, x, value=2),
+    "addr": lambda x, small: rg.addr(x, small, small, alpha=2),
+    "addr of small integers": lambda x, small: rg.addr(small, x, x, beta=2),
+}
+
+
+@pytest.mark.parametrize("name", SCALED)
+@pytest.mark.parametrize("wide", [rg.float64, rg.int32])
+def test_small_integers_are_scaled_in_the_dtype_of_the_result(name, wide):
+    x, small = rg.tensor([1, 2], dtype=wide), rg.tensor([200, 3], dtype=rg.uint8)
+    assert SCALED[name](x, small).tolist() == SCALED[name](x, small.to(wide)).tolist()
+
+
+@pytest.mark.parametrize("f", [rg.fmod, rg.remainder])
+def test_the_slope_of_a_remainder_by_the_divisor_does_not_depend_on_the_dividend(f):
+    a, b = rg.tensor([3.0, -2.0], requires_grad=True), rg.tensor([0.0, 0.7], requires_grad=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        (slope,) = rg.autograd.grad(f(a, b).sum(), b, create_graph=True)
+    assert rg.autograd.grad(slope.sum(), a, materialize_grads=True)[0].tolist() == [0.0, 0.0]
+
+
 def test_ldexp_of_integers_is_exact_beyond_the_range_of_the_power():
     x = rg.tensor([0.0, 1e-30, math.inf], requires_grad=True)
     out = rg.ldexp(x, rg.tensor([200, 200, 200]))

@@ -16,6 +16,7 @@ from retrograd.ops.pointwise import (
     div,
     eq,
     exp2,
+    in_dtype,
     isfinite,
     pow,
     scaled,
@@ -23,7 +24,6 @@ from retrograd.ops.pointwise import (
     sign,
     sub,
     to,
-    trunc,
     where,
 )
 from retrograd.ops.reduce import all as every
@@ -142,6 +142,7 @@ class addcmul(Composite, in_place=True, opmath="x tensor1 tensor2"):
     """Add a scaled product: x + value * tensor1 * tensor2; all three broadcast."""
 
     def compose(x, tensor1, tensor2, *, value):
+        tensor1 = in_dtype(tensor1, dtypes.result_type(x, tensor1, tensor2))
         return x + (tensor1 * tensor2 if value == 1 else tensor1 * value * tensor2)
 
     def oracle(np, x, a, b, value):
@@ -157,6 +158,7 @@ class addcdiv(Composite, in_place=True, opmath="x tensor1 tensor2"):
     """Add a scaled quotient: x + value * tensor1 / tensor2; all three broadcast."""
 
     def compose(x, tensor1, tensor2, *, value):
+        tensor1 = in_dtype(tensor1, dtypes.result_type(x, tensor1, tensor2))
         return x + (tensor1 if value == 1 else tensor1 * value) / tensor2
 
     def oracle(np, x, a, b, value):
@@ -293,8 +295,8 @@ frac = pointwise("frac(Tensor x) -> Tensor", lambda xp, x: x - xp.trunc(x),
     vjp=lambda g: g, oracle=lambda np, x: np.modf(x)[0])  # fmt: skip
 fmod = pointwise("fmod(Tensor a, Tensor b) -> Tensor", xp.fmod,
     "Remainder with the sign of a: a - trunc(a / b) * b.",
-    vjp_a=lambda g: g, vjp_b=lambda g, a, b: -g * trunc(a / b), domain=(0.7, 5.0),
-    oracle=lambda np, a, b: a - np.fix(a / b) * b)  # fmt: skip
+    vjp_a=lambda g: g, vjp_b=lambda g, a, b: -g * rounded_quotient(a, b, rounding_mode="trunc"),
+    domain=(0.7, 5.0), oracle=lambda np, a, b: a - np.fix(a / b) * b)  # fmt: skip
 
 
 class Frexp(NamedTuple):

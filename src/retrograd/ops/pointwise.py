@@ -86,7 +86,12 @@ def scaled(name, a, b, alpha):
         alpha = bool(alpha)
     elif type(alpha) is not int and dtype.kind in "biu":
         raise RuntimeError(f"{name}: alpha must be an int for integer tensors, got {alpha!r}")
-    return b if alpha == 1 else mul(b, alpha)
+    return b if alpha == 1 else mul(in_dtype(b, dtype), alpha)
+
+
+def in_dtype(operand, dtype):
+    """Return a tensor in the dtype of the result, so that its multiples are in range; numbers as they are."""
+    return cast_to(operand, dtype) if hasattr(operand, "dtype") else operand
 
 
 @op("pow(Tensor a, Tensor exponent) -> Tensor")

@@ -3,13 +3,14 @@
 import itertools
 import string
 
+from retrograd.core import dtype as dtypes
 from retrograd.core import op, registry
 from retrograd.core.hooks import conjugate
 from retrograd.ops.constants import constant_in
 from retrograd.ops.diagonal import diagonal
 from retrograd.ops.family import Composite, broadcast_shapes, canonical_dim, canonical_dims
 from retrograd.ops.linalg import bmm, contract, einsum, matmul, mm, mv, outer, plus_product
-from retrograd.ops.pointwise import clone
+from retrograd.ops.pointwise import clone, in_dtype
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.scan import cumprod
 from retrograd.ops.view import cat, expand, reshape, roll, transpose, unsqueeze
@@ -289,7 +290,8 @@ class addr(Composite, in_place=True):
     """beta * x + alpha * outer(vec1, vec2); x broadcasts."""
 
     def compose(x, vec1, vec2, *, beta, alpha):
-        return plus_product(x, outer(vec1, vec2), beta, alpha)
+        dtype = dtypes.result_type(x, vec1, vec2)
+        return plus_product(in_dtype(x, dtype), outer(in_dtype(vec1, dtype), vec2), beta, alpha)
 
     def samples(r):
         yield (r(3, 4), r(3), r(4)), {}
