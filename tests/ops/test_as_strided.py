@@ -56,6 +56,27 @@ def test_windows_of_any_memory_show_the_same_numbers(layout):
     assert np.shares_memory(x.unfold(1, 3, 2).numpy(), x.numpy())
 
 
+@pytest.mark.parametrize("empty", [lambda x: x.unfold(0, 0, 1), lambda x: x.as_strided((0, 2), (2, 1), 1)])
+@pytest.mark.parametrize("shape", [(3, 2), (0, 2), (0, 0), (3, 0)])
+def test_views_without_elements_are_views(empty, shape):
+    view = empty(rg.zeros(shape, requires_grad=True))
+    with pytest.raises(RuntimeError, match="in-place write to a view of a leaf"):
+        view.fill_(1)
+    assert empty(rg.zeros(shape)).fill_(1).numel() == 0
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+def test_strides_of_a_part_of_complex_numbers_count_in_parts(offset):
+    z = rg.tensor([1 + 2j, 3 + 4j, 5 + 6j])
+    for part in (z.real, z.imag[1:]):
+        assert part.as_strided((1, 3), (6, 2), offset).tolist() == [[[1, 3, 5], [2, 4, 6]][offset]]
+
+
+def test_strides_of_complex_numbers_made_of_parts_count_in_numbers():
+    z = rg.view_as_complex(rg.tensor([[1.0, 2.0], [3.0, 4.0]]))[:1]
+    assert z.as_strided((1,), (1,), 1).tolist() == [3 + 4j]
+
+
 def test_windows_of_no_elements_and_of_tensors_without_dimensions():
     assert rg.arange(7).unfold(0, 0, 1).shape == (8, 0)
     assert rg.tensor(3.0).unfold(0, 1, 1).tolist() == [3.0]

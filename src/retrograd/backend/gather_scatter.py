@@ -292,6 +292,8 @@ def _shown(x, shape, strides, skip=0):
 def _apart(shape, strides, itemsize):
     """Return whether no two elements overlap in memory, as far as sizes and strides tell."""
     reach = itemsize
+    if 0 in shape:
+        return True
     for stride, size in sorted((abs(s), n) for n, s in zip(shape, strides, strict=True) if n > 1):
         if stride < reach:
             return False
@@ -303,8 +305,6 @@ def moving_windows(x, dim, size, step):
     """Return a view of the windows of `size` elements at every `step` along dim, in a new last dimension."""
     count = (x.shape[dim] - size) // step + 1
     shape = (*x.shape[:dim], count, *x.shape[dim + 1 :], size)
-    if 0 in shape:
-        return np.zeros(shape, x.dtype)
     return _shown(x, shape, (*x.strides[:dim], x.strides[dim] * step, *x.strides[dim + 1 :], x.strides[dim]))
 
 
@@ -319,7 +319,5 @@ def moving_windows_sum(src, dim, length, step):
 
 def strided(x, size, stride, offset):
     """Return elements of a vector in the shape `size`; the stride of dimension d is `stride[d]` elements."""
-    if 0 in size:
-        return np.zeros(size, x.dtype)
     apart = x.strides[0]
-    return _shown(x, size, tuple(s * apart for s in stride), offset * apart)
+    return _shown(x, size, tuple(s * apart for s in stride), 0 if 0 in size else offset * apart)

@@ -226,7 +226,16 @@ def _storage(x, size, stride, offset):
     last = offset - start + sum((n - 1) * step for n, step in zip(size, stride, strict=False))
     if x._view is None or (_order(x) is not None and start <= offset and last < numel(x.shape)):
         return x, offset - start
-    return x._view.base, offset - x._view.base.storage_offset()
+    base = _base_in_parts(x)
+    return base, offset - base.storage_offset()
+
+
+def _base_in_parts(x):
+    """Return the base of a view, in elements as x has them: its real parts, or complex numbers made of them."""
+    base = x._view.base
+    if base.dtype.kind == x.dtype.kind:
+        return base
+    return registry["view_as_real" if base.dtype.kind == "c" else "view_as_complex"](base)
 
 
 def _order(x):

@@ -204,7 +204,7 @@ def fill_diagonal_(x, fill_value, wrap=False) -> Tensor:
     if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1):
         raise ValueError(f"fill_diagonal_: expected a matrix, or dimensions of equal size, got shape {x.shape}")
     rows, columns = x.shape[0], x.shape[1] + 1
-    for start in range(0, rows if wrap and x.ndim == 2 else min(rows, 1), columns):
+    for start in range(0, max(rows, 1) if wrap and x.ndim == 2 else 1, columns):
         line = narrow(x, 0, start, min(columns, rows - start)) if start or wrap else x
         while line.ndim > 1:
             line = diagonal(line)
