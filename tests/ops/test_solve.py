@@ -95,6 +95,14 @@ def test_singular_matrices_raise_what_pytorch_and_numpy_users_catch(n):
                 call(rg.zeros(n, n))
 
 
+def test_the_gradient_of_the_determinant_is_nan_where_the_matrix_is():
+    matrices = tensor([[[1.0, 1.0], [1.0, 1.0]], [[np.nan, 1.0], [1.0, 1.0]], [[2.0, 0.0], [0.0, 1.0]]])
+    with np.errstate(invalid="ignore"):
+        rg.det(matrices.requires_grad_()).sum().backward()
+    assert matrices.grad[1].isnan().all()
+    assert_close(matrices.grad[[0, 2]], [[[1.0, -1.0], [-1.0, 1.0]], [[1.0, 0.0], [0.0, 2.0]]])
+
+
 @pytest.mark.usefixtures("libraries")
 @pytest.mark.parametrize("n", [2, 50])
 def test_ex_functions_say_which_pivot_is_zero_and_do_not_raise(n):

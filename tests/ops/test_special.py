@@ -56,6 +56,8 @@ def test_xlogy_has_no_gradient_where_the_first_is_0_and_the_logarithm_infinite()
     a, b = rg.tensor([0.0, 0.0], requires_grad=True), rg.tensor([0.0, 3.0])
     (g,) = rg.autograd.grad(rg.xlogy(a, b).sum(), a)
     assert_close(g, np.float32([0.0, math.log(3.0)]))
+    (g,) = rg.autograd.grad(rg.xlogy(a, b), a, rg.tensor([math.inf, 1.0]))
+    assert_close(g, np.float32([0.0, math.log(3.0)]))
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

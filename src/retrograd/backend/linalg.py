@@ -389,11 +389,11 @@ def cofactors(a):
     try:
         inverse = _inverse(a)
     except np.linalg.LinAlgError:
-        return _cofactors_by_svd(a)
+        return _or_nan("linalg.det", _cofactors_by_svd, a)
     with np.errstate(all="ignore"):
         size = np.abs(a).sum(axis=-2).max(axis=-1, initial=0) * np.abs(inverse).sum(axis=-2).max(axis=-1, initial=0)
     if not (size < np.finfo(a.dtype).eps ** -0.5).all():
-        return _cofactors_by_svd(a)
+        return _or_nan("linalg.det", _cofactors_by_svd, a)
     return np.swapaxes(inverse, -1, -2) * np.linalg.det(a)[..., None, None]
 
 

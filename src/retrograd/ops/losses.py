@@ -6,7 +6,7 @@ import warnings
 from retrograd.core import op, xp
 from retrograd.core.source_location import user_frame
 from retrograd.ops.activation import logsigmoid
-from retrograd.ops.family import Composite, Pointwise, broadcast_shapes, pointwise
+from retrograd.ops.family import Composite, Pointwise, broadcast_shapes, cast_to, pointwise
 from retrograd.ops.pointwise import abs, clamp, exp, isinf, log, logical_and, lt, square, to, where
 from retrograd.ops.reduce import mean
 from retrograd.ops.reduce import sum as sum_over
@@ -336,4 +336,4 @@ def _divergence(x, target):
 def _entropy(p):
     """Return p log p: 0 where p is 0, NaN where it is negative."""
     positive = p > 0
-    return where(positive, p * log(where(positive, p, 1)), where(p == 0, p, math.nan))
+    return where(positive, p * log(where(positive, p, 1)), p * cast_to(where(p >= 0, 1, math.nan), p.dtype))

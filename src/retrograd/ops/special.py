@@ -66,7 +66,7 @@ class xlogy(Special, aliases="special.xlogy"):
 
     def vjp_a(g, a, b):
         nothing = logical_and(logical_or(eq(a, 0), eq(g, 0)), b <= 0)
-        return g * where(nothing, 0, log(cast_to(where(nothing, 1, b), g.dtype)))
+        return where(nothing, 0, g * log(cast_to(where(nothing, 1, b), g.dtype)))  # 0 where g is infinite too
 
     def vjp_b(g, a, b):
         return g * (a / b)
