@@ -286,6 +286,25 @@ def test_a_default_that_has_changed_since_stays_what_it_was(tmp_path):
     assert load(tmp_path / "a")(rg.ones(2, 3)).shape == (1, 3)
 
 
+def test_a_default_of_a_users_operator_that_has_changed_since_stays_what_it_was(tmp_path):
+    schema = "(Tensor x, int[] shape=[2, 1], *, float by=1.0) -> (Tensor, int)"
+
+    @library.custom_op("shop::grown", mutates_args=(), schema=schema)
+    def grown(x, shape, by):
+        return (x * by).expand(shape).clone(), 7
+
+    try:
+        save(fx.trace(lambda x: grown(x)[0], rg.ones(1)), tmp_path / "a")
+
+        def older(document):
+            document["operators"]["shop::grown"] = f"shop::grown{schema}".replace("1.0", "3.0").replace("1]", "2]")
+
+        edited(tmp_path / "a", older)
+        assert load(tmp_path / "a")(rg.ones(1)).tolist() == [[3.0, 3.0], [3.0, 3.0]]
+    finally:
+        registry.pop("shop::grown")
+
+
 def test_an_argument_that_is_gone_is_named_with_its_node(tmp_path):
     save(fx.trace(lambda x: x.sum(0, keepdim=True), rg.ones(2, 3)), tmp_path / "a")
 

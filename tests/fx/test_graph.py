@@ -8,7 +8,7 @@ import pytest
 import retrograd as rg
 from retrograd import fx, nn
 from retrograd.core import Op, registry
-from retrograd.core.schema import parse
+from retrograd.core.schema_parser import parse
 
 ADD, MUL, CAT = registry["add"], registry["mul"], registry["cat"]
 

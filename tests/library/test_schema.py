@@ -1,5 +1,6 @@
 """Schemas of custom operators: parsed (errors name the column), printed, inferred, and bound to calls."""
 
+import functools
 import inspect
 import math
 from collections.abc import Sequence
@@ -8,10 +9,12 @@ from typing import Optional, Union
 import pytest
 
 import retrograd as rg
+from retrograd.core.schema_parser import parse
 from retrograd.library import custom_op, infer_schema
-from retrograd.library.schema_parser import read
+from retrograd.library.schema import CustomSchema
 
 Tensor = rg.Tensor
+read = functools.partial(parse, kind=CustomSchema)
 
 AS_THEY_ARE = [
     "f() -> Tensor",

@@ -21,7 +21,7 @@ from retrograd.core.level import (  # noqa: E402
     watching,
 )
 from retrograd.core.op import namespaces, operator_named, registry  # noqa: E402
-from retrograd.core.schema import parse  # noqa: E402
+from retrograd.core.schema_parser import parse  # noqa: E402
 from retrograd.core.tensor_class import Tensor  # noqa: E402
 
 __all__ = [

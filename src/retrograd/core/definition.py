@@ -11,7 +11,8 @@ from retrograd.core.graph import arguments
 from retrograd.core.level import NotBatchedError
 from retrograd.core.op import operator_named, registry
 from retrograd.core.opmath import kernel_in_single, widen
-from retrograd.core.schema import REQUIRED, parse
+from retrograd.core.schema import REQUIRED
+from retrograd.core.schema_parser import parse
 from retrograd.core.source_location import user_line
 
 

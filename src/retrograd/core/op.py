@@ -97,7 +97,7 @@ class OpBase:
         self.params = schema.defaults
         self.variadic = schema.variadic
         self.last = len(schema.inputs) - 1
-        self.simple = 0 if schema.params or schema.variadic or schema.returns != "Tensor" else len(schema.inputs)
+        self.simple = 0 if schema.params or schema.variadic or schema.results != "Tensor" else len(schema.inputs)
         self.leading = len(schema.inputs) if schema.inputs_lead and not schema.variadic else -1
         self.positional = schema.positional_params
         self.exact = schema.exact

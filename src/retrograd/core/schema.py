@@ -1,8 +1,7 @@
-"""Operator schemas: `softmax(Tensor x, int dim, *, dtype? dtype=None) -> Tensor`, parsed, bound and printed."""
+"""Operator schemas such as `softmax(Tensor x, int dim, *, dtype? dtype=None) -> Tensor`, bound to calls."""
 
 import operator
-import re
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,17 +21,23 @@ POSITIONS = {"input": 0, "self": 0, "other": 1}
 
 
 class Parameter(NamedTuple):
-    """One declared argument: its name, type, default (REQUIRED if none) and whether it must be named."""
+    """One declared argument: name, type, default (REQUIRED if none), whether it must be named, and is written to."""
 
     name: str
     type: str
     default: Any
     keyword_only: bool
+    mutated: bool = False
 
     @property
     def is_tensor(self):
         """Whether the argument is an input (a tensor, an optional tensor, a list of tensors)."""
         return self.type.startswith("Tensor")
+
+    @property
+    def is_list(self):
+        """Whether the argument is a list."""
+        return "[]" in self.type
 
 
 def foreign_in(value):
@@ -157,36 +162,48 @@ class _Params:
 class Schema:
     """The signature of an operator: inputs (tensors) and params (everything else).
 
-    >>> parse("sum(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor").bind((1.5, 0), {})
-    ((1.5,), {'dim': (0,), 'keepdim': False})
+    >>> parameters = Parameter("x", "Tensor", REQUIRED, False), Parameter("dim", "int[]?", None, False)
+    >>> Schema("sum", parameters).bind((1.5, 0), {})
+    ((1.5,), {'dim': (0,)})
     """
 
-    def __init__(self, name, parameters, returns):
+    reserved: tuple[str, ...] = ()  # names that arguments can't have
+    lists_anywhere = False  # whether an argument other than the last input may be a list of tensors
+
+    def __init__(self, name, parameters, results="Tensor", outputs=()):
         self.name = name
         self.parameters = parameters
-        self.returns = returns
-        self.outputs = _output_names(returns)
-        self.inputs = tuple([p for p in parameters if p.type.startswith("Tensor")])
-        self.params = tuple([p for p in parameters if not p.type.startswith("Tensor")])
-        self.variadic = bool(self.inputs) and self.inputs[-1].type == "Tensor[]"
-        self.defaults = {p.name: p.default for p in self.params if p.default is not REQUIRED}
-        self.inputs_lead = self.inputs == tuple([p for p in parameters if not p.keyword_only][: len(self.inputs)])
-        self.positional_params = tuple([p.name for p in self.params if not p.keyword_only])
-        self.last_positional = ([None] + [p for p in parameters if not p.keyword_only])[-1]
-        self.exact = {p.name: _EXACT.get(p.type.rstrip("?")) for p in self.params}
+        self.results = results  # the type of the result, or a tuple of types
+        self.outputs = outputs  # the names of several results
+        inputs, params = [], []
+        for p in parameters:
+            (inputs if p.type.startswith("Tensor") else params).append(p)
+        self.inputs, self.params = tuple(inputs), tuple(params)
+        listed = [p for p in inputs if "[]" in p.type]
+        self.variadic = listed == inputs[-1:] and bool(listed) and listed[0].type == "Tensor[]"
+        self.defaults = {p.name: p.default for p in params if p.default is not REQUIRED}
+        positional = [p for p in parameters if not p.keyword_only]
+        self.inputs_lead = inputs == positional[: len(inputs)]
+        self.positional_params = tuple([p.name for p in params if not p.keyword_only])
+        self.last_positional = positional[-1] if positional else None
+        self.exact = {p.name: _EXACT.get(p.type.rstrip("?")) for p in params}
         self._by_name = {p.name: p for p in parameters}
-        required = [p.default is REQUIRED and p.type != "int..." for p in parameters if not p.keyword_only]
-        if required != sorted(required, reverse=True):
-            raise ValueError(f"schema {self}: a required argument follows one with a default")
+        if listed and not (self.variadic or self.lists_anywhere):
+            raise ValueError(f"schema {self}: only the last tensor argument may be a list")
 
     def __str__(self):
-        parts, starred = [], False
-        for p in self.parameters:
-            if p.keyword_only and not starred:
+        parts = []
+        for i, p in enumerate(self.parameters):
+            if p.keyword_only and "*" not in parts:
                 parts.append("*")
-                starred = True
-            parts.append(f"{p.type} {p.name}" + ("" if p.default is REQUIRED else f"={p.default!r}"))
+            kind = f"Tensor(a{i}!){p.type.removeprefix('Tensor')}" if p.mutated else p.type
+            parts.append(f"{kind} {p.name}" + ("" if p.default is REQUIRED else f"={_literal(p.default)}"))
         return f"{self.name}({', '.join(parts)}) -> {self.returns}"
+
+    @property
+    def returns(self):
+        """The results as text, with their names."""
+        return _written(self.results, self.outputs)
 
     def bind(self, args, kwargs):
         """Return the inputs of a call as one flat tuple, and its params by name; a TypeError says what is wrong."""
@@ -263,18 +280,18 @@ class Schema:
             if p.name not in given and p.default is REQUIRED:
                 raise TypeError(f"{self}: missing argument {p.name!r}")
             value = given.get(p.name, p.default)
-            if p.type == "Tensor[]":
-                if not isinstance(value, (list, tuple)):
-                    raise TypeError(f"{self.name}(): {p.name} must be a list of tensors, got {type(value).__name__}")
-                flat.extend(value)
-            else:
+            if not p.is_list:
                 flat.append(value)
+            elif isinstance(value, (list, tuple)):
+                flat.extend(value)
+            elif value is not None or not p.type.endswith("?"):
+                raise TypeError(f"{self.name}(): {p.name} must be a list of tensors, got {type(value).__name__}")
         return tuple(flat)
 
     def group(self, args):
         """Return a call's flat inputs by declared name; a list input collects the rest.
 
-        >>> parse("cat(Tensor[] tensors, int dim=0) -> Tensor").group((1, 2))
+        >>> Schema("cat", (Parameter("tensors", "Tensor[]", REQUIRED, False),)).group((1, 2))
         {'tensors': (1, 2)}
         """
         fixed = len(self.inputs) - self.variadic
@@ -292,62 +309,18 @@ class Schema:
         return dict(zip(self.outputs, out, strict=True)) if self.outputs else {}
 
 
-def _output_names(returns):
-    """Return the names of several outputs, () for a single one: "(Tensor Q, Tensor R)" -> ("Q", "R")."""
-    return tuple(re.findall(r"Tensor (\w+)", returns)) if returns.startswith("(") else ()
+def _literal(value):
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_literal, value))}]"
+    return value.name if isinstance(value, np.dtype) else repr(value)
 
 
-_HEAD = re.compile(r"\s*([\w.:]+)\s*\((.*)\)\s*->\s*(.+?)\s*$", re.DOTALL)
-_PART = re.compile(r"\s*([A-Za-z]+(?:\[\]|\.\.\.)?\??)\s+(\w+)\s*(?:=\s*(.+?))?\s*$", re.DOTALL)
-_LITERALS = {"None": None, "True": True, "False": False}
-
-
-def _literal(text):
-    if text in _LITERALS:
-        return _LITERALS[text]
-    if text[0] in "'\"":
-        return text[1:-1]
-    if text[0] == "(":
-        return tuple(_literal(t.strip()) for t in text[1:-1].split(",") if t.strip())
-    return float(text) if any(c in text for c in ".e") else int(text)
-
-
-def _split(text):
-    """Split at commas outside parentheses."""
-    parts = re.split(r",(?![^()]*\))", text) if "(" in text else text.split(",")
-    return [part for part in parts if part.strip()]
-
-
-def parse(text):
-    """Parse a schema; a ValueError shows the part that does not fit.
-
-    >>> str(parse("clip(Tensor x, *, float? min=None) -> Tensor"))
-    'clip(Tensor x, *, float? min=None) -> Tensor'
-    """
-    head = _HEAD.match(text)
-    if not head:
-        raise ValueError(f"schema {text!r}: expected name(arguments) -> returns")
-    name, body, returns = head.groups()
-    parameters, keyword_only = [], False
-    for part in _split(body):
-        if part.strip() == "*":
-            keyword_only = True
-            continue
-        parameter = _parameter(part, keyword_only)
-        if parameter is None:
-            raise ValueError(f"schema {text!r}: cannot read the argument {part.strip()!r}")
-        parameters.append(parameter)
-    schema = Schema(name, tuple(parameters), returns)
-    if "Tensor[]" in [p.type for p in schema.inputs[:-1]]:
-        raise ValueError(f"schema {schema}: only the last tensor argument may be a list")
-    return schema
-
-
-@cache  # hundreds of operators share parts such as "Tensor x" and "int dim", parsed at import
-def _parameter(part, keyword_only):
-    """Return one declared argument; None if it cannot be parsed."""
-    match = _PART.match(part)
-    if not match or (match[1].rstrip("?") not in CONVERT and not match[1].startswith("Tensor")):
-        return None
-    default = REQUIRED if match[3] is None else _literal(match[3])
-    return Parameter(match[2], match[1], default, keyword_only)
+def _written(results, names=()):
+    """Return the results as text, each with its name if there are names."""
+    if isinstance(results, str):
+        return results
+    members = [_written(r) for r in results]
+    if names:
+        members = [f"{member} {name}" for member, name in zip(members, names, strict=True)]
+    comma = "," if len(results) == 1 else ""  # without it, parentheses would only group
+    return f"({', '.join(members)}{comma})"

@@ -200,7 +200,7 @@ def _read_schema(name: str, stored: Any) -> Schema:
         return current
     expect(type(stored) is str and len(stored) <= LONGEST_SCHEMA, f"the schema of {name}", stored)
     try:
-        schema = parse(stored)
+        schema = parse(stored, type(current))
     except Exception as error:  # the parser raises various errors for invalid text
         raise StorageError(f"the schema of {name!r} can't be read: {error}") from None
     if schema.name != name or schema.returns != current.returns:

@@ -8,7 +8,7 @@ from retrograd.core import Definition, Level, Op, Tensor, call, current, overrid
 from retrograd.core.definition import Operator
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.level import thread_values
-from retrograd.core.schema import parse
+from retrograd.core.schema_parser import parse
 from retrograd.ops.batching import batch_all
 from retrograd.ops.family import shown
 from retrograd.ops.mutate import view_scatter

@@ -15,7 +15,7 @@ from retrograd.core.hooks import conjugate
 from retrograd.library import double_backward_check
 from retrograd.library.operator_outputs import Structure, flattened
 from retrograd.library.registration import Part, Parts
-from retrograd.library.schema import CustomSchema, is_list
+from retrograd.library.schema import CustomSchema
 
 
 class Call:
@@ -230,7 +230,7 @@ def _by_position(schema: CustomSchema, ctx: Context, returned: Any, place: str) 
     if schema.plain:
         return given[:count]
     named = dict(zip([p.name for p in schema.by_position], given, strict=False))
-    empty = [p.name for p in schema.by_position if is_list(p) and named[p.name] is None]
+    empty = [p.name for p in schema.by_position if p.is_list and named[p.name] is None]
     return _flat(schema, ctx, named, place, empty)
 
 
@@ -264,7 +264,7 @@ def _flat(schema: CustomSchema, ctx: Context, named: dict, place: str, empty: Se
                     f"{schema.name}: the formula registered at {place} returned a gradient for {p.name!r}, which is no "
                     f"tensor: expected None, got {type(given).__name__}"
                 )
-        elif is_list(p):
+        elif p.is_list:
             none = p.name in empty or numbers[p.name] is None
             count = len(numbers[p.name] or ())
             flat += [None] * count if given is None and none else _of_list(schema.name, place, p.name, count, given)

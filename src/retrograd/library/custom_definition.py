@@ -58,7 +58,7 @@ class CustomDefinition(
                     result = cls.parts.abstract.function(*args, **kwargs)
                 tensors, _ = taken_apart(cls.schema.name, result, cls.schema.results)
         found = tuple([t.aval for t in tensors])
-        return found[0] if cls.schema.returns == "Tensor" else found
+        return found[0] if cls.schema.results == "Tensor" else found
 
     @classmethod
     def record(cls, op: Any, args: tuple, params: dict, out: Any, level: Any) -> None:
@@ -120,7 +120,7 @@ class CustomDefinition(
         tensors, structure = taken_apart(
             cls.schema.name, examples_in_front(cls.schema.name, n, result), cls.schema.results
         )
-        return tensors[0] if cls.schema.returns == "Tensor" else (*tensors, structure)
+        return tensors[0] if cls.schema.results == "Tensor" else (*tensors, structure)
 
 
 def _dims_of(parameter: Any, dims: dict) -> Any:

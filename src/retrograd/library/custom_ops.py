@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from retrograd import ops
-from retrograd.core import registry
+from retrograd.core import parse, registry
 from retrograd.core.source_location import user_line
 from retrograd.library.mixin import check_kinds
 from retrograd.library.operator import CustomOperator
 from retrograd.library.registration import Parts
 from retrograd.library.schema import CustomSchema
 from retrograd.library.schema_inference import infer_schema
-from retrograd.library.schema_parser import read
 
 
 def custom_op(
@@ -63,11 +62,12 @@ def _of_function(name: str, mutates_args: Any, device_types: Any, schema: str | 
     older = mutates_args is None
     kinds = "default" if device_types is None else device_types
     check_kinds(name, kinds)
-    parsed = read(infer_schema(fn, mutates_args=() if older else mutates_args) if schema is None else schema)
+    written = infer_schema(fn, mutates_args=() if older else mutates_args) if schema is None else schema
+    parsed = parse(written, CustomSchema)
     _check_mutated(name, parsed, mutates_args)
     if older:
         _check_prototype(name, parsed, fn)
-    operator = register(renamed(name, parsed), strict=older)
+    operator = register(parsed.renamed(name), strict=older)
     if not older:
         operator.impl(kinds, fn)
     functools.update_wrapper(operator, fn, assigned=("__module__", "__qualname__"), updated=())
@@ -97,11 +97,6 @@ def check_name(name: str) -> None:
     namespace = name.partition("::")[0]
     if namespace in vars(ops):
         raise ValueError(f"library: the namespace of {name!r} is taken: rg.ops.{namespace} is something else")
-
-
-def renamed(name: str, schema: CustomSchema) -> CustomSchema:
-    """Return the schema with the qualified name of its operator."""
-    return CustomSchema(name, schema.parameters, schema.results, schema.mutated)
 
 
 def register(schema: CustomSchema, *, strict: bool) -> CustomOperator:

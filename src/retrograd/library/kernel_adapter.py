@@ -25,7 +25,7 @@ def arguments(schema: CustomSchema, inputs: Sequence, params: dict) -> tuple[tup
 def kernel(schema: CustomSchema, part: Part) -> Callable:
     """Return the user's kernel as a flat function of arrays; its last result is the structure, unless it is single."""
     simple = not schema.params and all(p.type == "Tensor" and not p.keyword_only for p in schema.inputs)
-    return (_quick if simple and schema.returns == "Tensor" else _general)(schema, part.function)
+    return (_quick if simple and schema.results == "Tensor" else _general)(schema, part.function)
 
 
 def _quick(schema: CustomSchema, function: Callable) -> Callable:
@@ -59,7 +59,7 @@ def _general(schema: CustomSchema, function: Callable) -> Callable:
         values = [t.value for t in tensors]
         if _perhaps_shared(arrays, values):
             sanitizer.check_memory(schema, list(args), kwargs, result)
-        return values[0] if schema.returns == "Tensor" else (*values, structure)
+        return values[0] if schema.results == "Tensor" else (*values, structure)
 
     return run
 

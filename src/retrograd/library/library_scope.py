@@ -6,11 +6,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from retrograd.core import registry
+from retrograd.core import parse, registry
 from retrograd.core.source_location import user_line
-from retrograd.library.custom_ops import check_name, forget, found, register, renamed, second_definition
+from retrograd.library.custom_ops import check_name, forget, found, register, second_definition
 from retrograd.library.operator import CustomOperator
-from retrograd.library.schema_parser import read
+from retrograd.library.schema import CustomSchema
 
 SCOPES = ("DEF", "IMPL", "FRAGMENT")
 KERNELS = {  # PyTorch's dispatch keys of kernels: the kind of array
@@ -77,7 +77,7 @@ class Library:
         """
         if self.kind == "IMPL":
             raise RuntimeError("Library.define: an IMPL library defines nothing; use DEF or FRAGMENT")
-        parsed = read(schema)
+        parsed = parse(schema, CustomSchema)
         if not parsed.name:
             raise ValueError(
                 f"Library.define: expected a schema with a name, such as 'f(Tensor x) -> Tensor', got {schema!r}"
@@ -87,7 +87,7 @@ class Library:
         known, place = registry.get(name), user_line()
         if known is not None:
             raise RuntimeError(second_definition(known, place))
-        self._undo.append(functools.partial(forget, register(renamed(name, parsed), strict=False)))
+        self._undo.append(functools.partial(forget, register(parsed.renamed(name), strict=False)))
         return parsed.name
 
     def impl(

@@ -20,7 +20,7 @@ from retrograd.library.custom_definition import CustomDefinition
 from retrograd.library.kernel_adapter import arguments, copying, value_of
 from retrograd.library.mixin import Registrations
 from retrograd.library.registration import Part, Parts
-from retrograd.library.schema import CustomSchema, is_list
+from retrograd.library.schema import CustomSchema
 from retrograd.ops.mutate import check_write
 
 
@@ -50,7 +50,7 @@ class CustomOperator(Operator, Registrations):
         self.functional = self if not schema.mutated else self._functional()
         plain = schema.plain and not any(p.keyword_only for p in schema.inputs)
         self._fixed = len(schema.inputs) if plain else -1  # this many positional tensors need no binding
-        self._single = schema.returns == "Tensor"
+        self._single = schema.results == "Tensor"
         parts.changed = self._refresh
         self._refresh()
 
@@ -58,10 +58,9 @@ class CustomOperator(Operator, Registrations):
     """Of an operator that writes to arguments, the one that returns their new values after its result; else itself."""
 
     def _functional(self) -> "CustomOperator":
-        kinds = [p.type for p in self.schema.parameters if p.name in self.schema.mutated]
-        schema = CustomSchema(
-            f"{self.name}.functional", self.schema.parameters, (self.schema.results, *kinds), mutated=()
-        )
+        kinds = [p.type for p in self.schema.parameters if p.mutated]
+        parameters = [p._replace(mutated=False) for p in self.schema.parameters]
+        schema = CustomSchema(f"{self.name}.functional", parameters, (self.schema.results, *kinds))
         return CustomOperator(schema, Parts(self.parts.place, strict=self.parts.strict))
 
     def _refresh(self) -> None:
@@ -154,7 +153,7 @@ class CustomOperator(Operator, Registrations):
     def _check_inputs(self, inputs: Sequence, params: dict) -> None:
         named = self.schema.named(inputs, params)
         for p in self.schema.inputs:
-            if not is_list(p):
+            if not p.is_list:
                 self._check_input(p, p.name, named[p.name], p.type.endswith("?"))
                 continue
             for i, member in enumerate(named[p.name] or ()):

@@ -8,7 +8,7 @@ import optree
 from retrograd.core import Tensor
 from retrograd.core.dtype import DType, bool_
 from retrograd.core.op import AuxOutput
-from retrograd.library.schema import Returns
+from retrograd.library.schema import Results
 
 
 class Structure(AuxOutput):
@@ -55,7 +55,7 @@ TYPES: dict[str, Any] = {  # the Python types of results
 }
 
 
-def taken_apart(name: str, result: Any, results: Returns) -> tuple[list[Tensor], Structure]:
+def taken_apart(name: str, result: Any, results: Results) -> tuple[list[Tensor], Structure]:
     """Return the tensors of a result, after checking it against the schema, and its structure."""
     _check(name, result, results, "the result")
     return flattened(result)
@@ -68,7 +68,7 @@ def flattened(tree: Any) -> tuple[list[Tensor], Structure]:
     return tensors, Structure(spec, [TENSOR if isinstance(leaf, Tensor) else leaf for leaf in leaves])
 
 
-def _check(name: str, value: Any, kind: Returns, what: str) -> None:
+def _check(name: str, value: Any, kind: Results, what: str) -> None:
     """Raise if a result does not match the schema."""
     if isinstance(kind, tuple):
         _check_members(name, value, kind, what)

@@ -1,16 +1,14 @@
 """Schemas of custom operators: lists of tensors anywhere, mutation marks, structured results."""
 
 from collections import namedtuple
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
-from retrograd.core.dtype import DType
-from retrograd.core.schema import REQUIRED, Parameter, Schema
+from retrograd.core.schema import Parameter, Schema
 
 LENGTHS = "_lengths"  # the param with the lengths of a call's lists of tensors
-RESERVED = (LENGTHS, "randomness")  # names of internal params
-Returns = str | tuple  # the type of a result, or a tuple of types
+Results = str | tuple  # the type of a result, or a tuple of types
 
 
 class CustomSchema(Schema):
@@ -19,14 +17,15 @@ class CustomSchema(Schema):
     If the lengths of lists of tensors do not follow from the number of all tensors, a call has a param with them.
     """
 
-    def __init__(self, name: str, parameters: tuple, results: Returns, mutated: tuple[str, ...]) -> None:
-        super().__init__(name, parameters, "Tensor" if results == "Tensor" else "any")
-        self.results = results
-        self.mutated = mutated
-        self.by_position = tuple([p for p in parameters if not p.keyword_only])
-        listed = [p for p in self.inputs if is_list(p)]
-        self.variadic = len(listed) == 1 and listed[0] is self.inputs[-1] and listed[0].type == "Tensor[]"
-        self.measured = bool(listed) and not self.variadic
+    reserved = (LENGTHS, "randomness")  # names of internal params
+    lists_anywhere = True
+
+    def __init__(self, name: str, parameters: Iterable[Parameter], results: Results, _outputs: tuple = ()) -> None:
+        super().__init__(name, tuple(map(_with_list, parameters)), results)
+        self.mutated = tuple([p.name for p in self.parameters if p.mutated])
+        self.by_position = tuple([p for p in self.parameters if not p.keyword_only])
+        listed = any(p.is_list for p in self.inputs)
+        self.measured = listed and not self.variadic
         self.plain = not listed and not self.params  # all arguments are single tensors
         self.last_positional = None  # a list is one argument, not the remaining ones
 
@@ -38,16 +37,11 @@ class CustomSchema(Schema):
 
     @property
     def _key(self) -> tuple:
-        return self.name, self.parameters, self.results, self.mutated
+        return self.name, self.parameters, self.results
 
-    def __str__(self) -> str:
-        parts: list[str] = []
-        for i, p in enumerate(self.parameters):
-            if p.keyword_only and "*" not in parts:
-                parts.append("*")
-            kind = f"Tensor(a{i}!){p.type.removeprefix('Tensor')}" if p.name in self.mutated else p.type
-            parts.append(f"{kind} {p.name}" + ("" if p.default is REQUIRED else f"={_literal(p.default)}"))
-        return f"{self.name}({', '.join(parts)}) -> {_written(self.results)}"
+    def renamed(self, name: str) -> "CustomSchema":
+        """Return the schema under another name."""
+        return CustomSchema(name, self.parameters, self.results)
 
     @cached_property
     def arguments_type(self) -> Any:
@@ -61,27 +55,13 @@ class CustomSchema(Schema):
             return key
         raise TypeError(f"{self}: unexpected argument {key!r}")
 
-    def _flatten(self, given: dict) -> tuple:
-        flat: list = []
-        for p in self.inputs:
-            if p.name not in given and p.default is REQUIRED:
-                raise TypeError(f"{self}: missing argument {p.name!r}")
-            value = given.get(p.name, p.default)
-            if not is_list(p):
-                flat.append(value)
-            elif isinstance(value, (list, tuple)):
-                flat += value
-            elif value is not None or not p.type.endswith("?"):
-                raise TypeError(f"{self.name}(): {p.name} must be a list of tensors, got {type(value).__name__}")
-        return tuple(flat)
-
     def bind(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         """Return the inputs of a call as one flat tuple, and its params by name; raise TypeError on a mismatch."""
         given = self.given(args, kwargs)
         inputs = self._flatten(given)
         params = {p.name: self._convert(p, given) for p in self.params}
         if self.measured:
-            lists = [given.get(p.name, p.default) for p in self.inputs if is_list(p)]
+            lists = [given.get(p.name, p.default) for p in self.inputs if p.is_list]
             params[LENGTHS] = tuple([None if v is None else len(v) for v in lists])
         return inputs, params
 
@@ -113,34 +93,21 @@ class CustomSchema(Schema):
         names: list[str] = []
         named = self.named(range(count), params)
         for p in self.inputs:
-            names += [f"{p.name}[{i}]" for i in range(len(named[p.name] or ()))] if is_list(p) else [p.name]
+            names += [f"{p.name}[{i}]" for i in range(len(named[p.name] or ()))] if p.is_list else [p.name]
         return names[number]
 
 
-def is_list(p: Parameter) -> bool:
-    """Return whether an argument is a list."""
-    return "[]" in p.type
+def _with_list(p: Parameter) -> Parameter:
+    """Return an argument whose default is the list that kernels get, if the schema gives one integer for it."""
+    return p._replace(default=(p.default,)) if p.is_list and isinstance(p.default, int) else p
 
 
 def _as_list(p: Parameter, value: Any) -> Any:
-    return list(value) if value is not None and is_list(p) else value
+    return list(value) if value is not None and p.is_list else value
 
 
 def _next(p: Parameter, rest: Any, lengths: Any) -> Any:
-    if not is_list(p):
+    if not p.is_list:
         return next(rest)
     length = next(lengths)
     return None if length is None else tuple([next(rest) for _ in range(length)])
-
-
-def _literal(value: Any) -> str:
-    if isinstance(value, tuple):
-        return f"[{', '.join(map(_literal, value))}]"
-    return value.name if isinstance(value, DType) else repr(value)
-
-
-def _written(results: Returns) -> str:
-    if isinstance(results, str):
-        return results
-    comma = "," if len(results) == 1 else ""  # without it, parentheses would only group
-    return f"({', '.join(map(_written, results))}{comma})"

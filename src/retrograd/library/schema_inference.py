@@ -9,8 +9,8 @@ from typing import Any, Union
 from retrograd.core import Tensor
 from retrograd.core.dtype import DType
 from retrograd.core.schema import REQUIRED, Parameter
-from retrograd.library.schema import CustomSchema, Returns
-from retrograd.library.schema_parser import LISTS, read
+from retrograd.core.schema_parser import LISTS, parse
+from retrograd.library.schema import CustomSchema, Results
 
 TYPE_OF = {Tensor: "Tensor", int: "int", float: "float", bool: "bool", str: "str", DType: "dtype"}
 NUMBERS = {int, float, bool, complex}
@@ -41,12 +41,13 @@ def infer_schema(
     """
     signature = inspect.signature(prototype_function)
     hints = _hints(prototype_function)
-    parameters = tuple([_parameter(p, hints) for p in signature.parameters.values()])
+    parameters = [_parameter(p, hints) for p in signature.parameters.values()]
     if signature.return_annotation is inspect.Signature.empty:
         raise ValueError("infer_schema: the function has no annotation of its result; write -> None if there is none")
     results = _results(hints["return"])
-    schema = CustomSchema(op_name or "", parameters, results, _mutated(mutates_args, parameters))
-    return str(read(str(schema)))
+    mutated = _mutated(mutates_args, parameters)
+    parameters = [p._replace(mutated=p.name in mutated) for p in parameters]
+    return str(parse(str(CustomSchema(op_name or "", parameters, results)), CustomSchema))
 
 
 def _hints(function: Callable) -> dict[str, Any]:
@@ -59,7 +60,7 @@ def _hints(function: Callable) -> dict[str, Any]:
         ) from None
 
 
-def _mutated(names: str | Iterable[str], parameters: tuple[Parameter, ...]) -> tuple[str, ...]:
+def _mutated(names: str | Iterable[str], parameters: list[Parameter]) -> tuple[str, ...]:
     tensors = [p.name for p in parameters if p.is_tensor]
     if names == "unknown":
         return tuple(tensors)
@@ -111,7 +112,7 @@ def _union(args: tuple) -> str | None:
     return kind and kind + "?" * (len(members) < len(args))
 
 
-def _results(hint: Any) -> Returns:
+def _results(hint: Any) -> Results:
     if hint is None or hint is types.NoneType:
         return ()
     if typing.get_origin(hint) is tuple and typing.get_args(hint)[1:] != (...,):

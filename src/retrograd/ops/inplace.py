@@ -20,7 +20,7 @@ def add_functions(operators):
 def _with_inplace(operator):
     """Return the operator as a function with a further last argument, `inplace`."""
     own = operator.called_as
-    schema = Schema(own.name, (*own.parameters, _ARGUMENT), own.returns)
+    schema = Schema(own.name, (*own.parameters, _ARGUMENT), own.results, own.outputs)
     count = len(schema.parameters)
 
     @wraps(operator, assigned=("__name__", "__doc__"), updated=())

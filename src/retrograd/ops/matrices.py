@@ -85,7 +85,7 @@ class fliplr(Composite):
         yield (r(2),), {}, ValueError, r"fliplr: expected at least 2 dimensions, got shape \(2,\)"
 
 
-@op("rot90(Tensor x, int k=1, int[] dims=(0, 1)) -> Tensor")
+@op("rot90(Tensor x, int k=1, int[] dims=[0, 1]) -> Tensor")
 class rot90(Composite):
     """x rotated k times by 90 degrees in the plane of two dimensions, from the first towards the second; a copy.
 

@@ -168,7 +168,7 @@ def _two_dims(name, dim, ndim):
 
 
 @op(
-    "linalg.matrix_norm(Tensor A, any ord='fro', int[] dim=(-2, -1), bool keepdim=False, *, dtype? dtype=None) "
+    "linalg.matrix_norm(Tensor A, any ord='fro', int[] dim=[-2, -1], bool keepdim=False, *, dtype? dtype=None) "
     "-> Tensor"
 )
 class linalg_matrix_norm(Composite):

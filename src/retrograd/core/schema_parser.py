@@ -1,0 +1,264 @@
+"""The parser of schemas: `(Tensor x, Tensor(a!)[] ys, *, int n=2, float[] s=[1.0]) -> (Tensor, Tensor[])`."""
+
+import ast
+import re
+from functools import cache
+
+from retrograd.core.schema import CONVERT, REQUIRED, Parameter, Schema
+
+# PyTorch's names of types, and the names used here.
+SYNONYMS = {"SymInt": "int", "Scalar": "number", "ScalarType": "dtype", "Device": "any", "Layout": "any"}
+PARAMS = ("int", "float", "bool", "str", "number", "dtype", "any")
+TYPES = {"Tensor", "dims", *PARAMS}
+LISTS = ("Tensor", "int", "float", "bool", "str", "number")  # types that may be in lists
+WORDS = ("dtype", "float", "number", "any")  # types whose values may be words: float32, inf, cpu
+CONSTANTS = ("None", "True", "False")
+BRACKETS = {"[": "]", "(": ")"}  # around the values of a list
+
+
+class _SyntaxError(Exception):
+    """The expected syntax, and a position in the text."""
+
+
+class Reader:
+    """The tokens of a part of a schema, read from left to right."""
+
+    TOKEN = re.compile(
+        r"""->|\.\.\.|-?inf\b|[A-Za-z_]\w*(?:\.\w+)*|-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"""
+        r"""|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\S"""
+    )
+
+    def __init__(self, text):
+        self.text = text
+        self.tokens = [*self.TOKEN.findall(text), ""]
+        self.index = 0
+
+    def peek(self):
+        """Return the next token, "" at the end."""
+        return self.tokens[self.index]
+
+    def take(self):
+        """Consume and return the next token."""
+        self.index += 1
+        return self.tokens[self.index - 1]
+
+    def accept(self, token):
+        """Consume this token if it is the next; return whether it was."""
+        found = self.tokens[self.index] == token
+        self.index += found
+        return found
+
+    def expect(self, token, why=""):
+        """Consume this token; raise if it is not the next."""
+        if not self.accept(token):
+            self.fail(f"expected {token!r}{why}")
+
+    def position(self, index):
+        """Return the position of a token in the text."""
+        return [*(found.start() for found in self.TOKEN.finditer(self.text)), len(self.text)][index]
+
+    def fail(self, what, index=None):
+        """Raise at a token, by default the next."""
+        raise _SyntaxError(what, self.position(self.index if index is None else index))
+
+
+def parse(text, kind=Schema):
+    """Parse a schema, with or without a name; a ValueError shows the column of the error.
+
+    >>> str(parse("scale(Tensor x, SymInt[] n=[1, 2], *, float by=2) -> (Tensor, Tensor[])"))
+    'scale(Tensor x, int[] n=[1, 2], *, float by=2.0) -> (Tensor, Tensor[])'
+    """
+    parts = _Parts(text)
+    try:
+        return kind(parts.name(), parts.parameters(kind.reserved), *parts.results())
+    except _SyntaxError as error:
+        what, at = error.args
+    rest = text[parts.start + at :].lstrip()
+    column, got = len(text) - len(rest), Reader(rest).peek() or "the end"
+    raise ValueError(f"schema, column {column + 1}: {what}, got {got!r}\n  {text}\n  {' ' * column}^")
+
+
+class _Parts:
+    """The parts of a schema, parsed from left to right; `start` is the position of the current one."""
+
+    NAME = re.compile(r"\s*([\w.:]*)\s*(\(?)")
+    # One argument, which may have commas in brackets and quotes, and the character behind it.
+    ARGUMENT = re.compile(
+        r"""\s*((?:[^,()[\]'"]++|\([^()]*+\)|\[[^[\]]*+\]|'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")*+)([,)]?)"""
+    )
+
+    def __init__(self, text):
+        self.text = text
+        self.start = 0
+
+    def name(self):
+        """Return the name of the operator, "" for none."""
+        head = self.NAME.match(self.text)
+        self.start = head.end()
+        if not head[2]:
+            raise _SyntaxError("expected '('", 0)
+        return head[1]
+
+    def parameters(self, reserved):
+        """Return the declared arguments, whose names must be none of the reserved ones."""
+        parameters, names, starred, end = [], {*reserved}, False, ","
+        while end == ",":
+            found = self.ARGUMENT.match(self.text, self.start)
+            part, end = found.groups()
+            self.start = found.start(1)
+            if part == "*" and not starred:
+                starred = True
+            elif part or parameters or starred or end != ")":  # () has none
+                parameter = _parameter(part, starred)
+                if parameter.name in names:
+                    _at_name(part).fail("expected another name: this one is taken")
+                if parameter.default is REQUIRED and parameters and parameters[-1].default is not REQUIRED:
+                    _check_order(part, parameters[-1], parameter)
+                parameters.append(parameter)
+                names.add(parameter.name)
+            self.start = found.end()
+        if end != ")":
+            raise _SyntaxError("expected ','", 0)
+        return tuple(parameters)
+
+    def results(self):
+        """Return the type of the result, or a tuple of types, and the names of several results."""
+        return _results(self.text[self.start :])
+
+
+def _at_name(part):
+    """Return a reader of an argument that has read its type."""
+    reader = Reader(part)
+    _type(reader)
+    return reader
+
+
+def _check_order(part, before, parameter):
+    """Raise for an argument without default, after one that has one, that is not keyword-only or variadic."""
+    if not parameter.keyword_only and parameter.type != "int...":
+        _at_name(part).fail(f"expected a default: {before.name!r} has one, and so must what follows")
+
+
+@cache  # hundreds of operators share parts such as "Tensor x" and "int dim", parsed at import
+def _parameter(part, keyword_only):
+    """Return one declared argument."""
+    reader = Reader(part)
+    kind, mutated = _type(reader)
+    name = reader.peek()
+    if not name.isidentifier():
+        reader.fail("expected the name of an argument")
+    reader.take()
+    default = _default(reader, kind) if reader.accept("=") else REQUIRED
+    if reader.peek():
+        reader.fail("expected ','")
+    return Parameter(name, kind, default, keyword_only, mutated)
+
+
+def _type(reader):
+    """Parse a type and whether it is marked as mutated."""
+    base = SYNONYMS.get(reader.peek(), reader.peek())
+    if base not in TYPES:
+        reader.fail(f"expected a type, one of Tensor, {', '.join(PARAMS)}")
+    reader.take()
+    if reader.peek().isidentifier():  # most often
+        return base, False
+    if base == "int" and reader.accept("..."):
+        return "int...", False
+    mutated = base == "Tensor" and reader.accept("(") and _mark(reader)
+    kind = base + "?" * reader.accept("?")
+    at = reader.index
+    if reader.accept("["):
+        if base not in LISTS or kind not in (base, "Tensor?"):
+            reader.fail(f"expected no list: of {kind} there is none", at)
+        reader.expect("]", ", as a list may have any length")
+        kind += "[]" + "?" * reader.accept("?")
+    return kind, mutated
+
+
+def _mark(reader):
+    """Parse the parentheses of `Tensor(a!)`: an alias name, and whether the memory is written to."""
+    if not reader.peek().isidentifier():
+        reader.fail("expected a name, as in Tensor(a!)")
+    reader.take()
+    written = reader.accept("!")
+    reader.expect(")")
+    return written
+
+
+def _default(reader, kind):
+    """Parse a default; the value for a list of integers may be one integer, which is kept."""
+    at = reader.index
+    value = _literal(reader, kind)
+    if value is None and "?" in kind:
+        return None
+    try:
+        converted = CONVERT[kind.rstrip("?")](value)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        reader.fail(f"expected a default that {kind} can have", at)
+    return value if kind.startswith("int[]") and type(value) is int else converted
+
+
+def _literal(reader, kind):
+    if closing := BRACKETS.get(reader.peek()):
+        return _values(reader, kind, closing)
+    token = reader.peek()
+    if token in ("inf", "-inf", "nan") and kind.startswith(("float", "number")):
+        return float(reader.take())
+    if token.isidentifier() and kind.startswith(WORDS) and token not in CONSTANTS:
+        return reader.take()
+    try:
+        value = _value(token)
+    except (ValueError, SyntaxError):
+        reader.fail("expected a default: a number, a string, a list of them, True, False or None")
+    reader.take()
+    return value
+
+
+_value = cache(ast.literal_eval)
+
+
+def _values(reader, kind, closing):
+    reader.take()
+    values = []
+    while not reader.accept(closing):
+        if values:
+            reader.expect(",")
+        values.append(_literal(reader, kind))
+    return values
+
+
+@cache
+def _results(text):
+    """Parse `-> Tensor`."""
+    reader = Reader(text)
+    reader.expect("->")
+    names = []
+    results = _result(reader, names)
+    if reader.peek():
+        reader.fail("expected the end")
+    return results, tuple(names) if isinstance(results, tuple) and len(names) == len(results) else ()
+
+
+def _result(reader, names):
+    """Parse a result: a type and possibly a name, or a tuple of results."""
+    if not reader.accept("("):
+        return _single(reader, names)
+    found = []
+    while not reader.accept(")"):
+        found.append(_result(reader, names))
+        if reader.peek() == ")" and len(found) == 1:  # (Tensor) is Tensor, (Tensor,) a tuple
+            reader.take()
+            return found[0]
+        if reader.peek() != ")":
+            reader.expect(",")
+    return tuple(found)
+
+
+def _single(reader, names):
+    at = reader.index
+    kind, _ = _type(reader)
+    if "(" in reader.tokens[at : reader.index]:
+        reader.fail("expected no mark: what an operator returns is new, and shows no argument's memory", at)
+    if reader.peek().isidentifier():
+        names.append(reader.take())
+    return kind
