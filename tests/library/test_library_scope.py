@@ -121,7 +121,7 @@ def test_everything_registered_for_a_library_goes_with_it():
         library.register_fake(op, lambda x: x, lib=lib)
         library.register_vmap("test_lib_kept::f", lambda info, in_dims, x: (x, 0), lib=lib)
         library.register_kernel(op, "cpu", lambda x: x * 7, lib=lib)
-        impl("test_lib_kept::f", "cuda", lambda x: x, lib=lib)
+        impl("test_lib_kept::f", ("cpu", "cuda"), lambda x: x * 7, lib=lib)
         assert rg.func.grad(op)(rg.tensor(1.0)).item() == 2
         assert op(rg.ones(1)).item() == 7
     parts = op.parts

@@ -18,7 +18,13 @@ from retrograd.library.registration import Parts
 from retrograd.library.schema import CustomSchema
 from retrograd.ops import batch_loop
 
-KINDS = {"numpy": "cpu", "cupy": "cuda", "ragged": "nested"}  # kinds of arrays by namespace
+KINDS = {"numpy": "cpu", "cupy": "cuda"}  # device types by namespace
+
+
+def kind_of(namespace: Any) -> str:
+    """Return the device type of a namespace's arrays."""
+    name = namespace.__name__.rpartition(".")[2]
+    return KINDS.get(name, name)
 
 
 class CustomDefinition(
@@ -35,7 +41,7 @@ class CustomDefinition(
     @classmethod
     def bind(cls, namespace: Any) -> Callable:
         """Return the kernel over one kind of arrays."""
-        kind = KINDS[namespace.__name__.rpartition(".")[2]]
+        kind = kind_of(namespace)
         found = cls.parts.kernels.get(kind) or cls.parts.kernels.get("")
         if found is None:
             known = ", ".join(sorted(cls.parts.kernels)) or "none"

@@ -95,7 +95,7 @@ class Library:
     ) -> None:
         """Register a function for an operator by PyTorch's dispatch key.
 
-        "CPU", "CUDA" and "NestedTensorCPU" are for kernels, "CompositeExplicitAutograd" for one for all arrays,
+        "CPU" is for kernels, "CompositeExplicitAutograd" for one for all arrays,
         "Meta" for shapes and dtypes, "Autograd" for a function that runs if a gradient is needed.
         "CompositeImplicitAutograd", the default, is for a function of operators that replaces the operator in
         graphs, if it has no kernels.

@@ -4,7 +4,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from retrograd.library.custom_definition import KINDS
+from retrograd.core import namespaces
+from retrograd.library.custom_definition import KINDS, kind_of
 from retrograd.library.registration import Parts
 from retrograd.library.schema import CustomSchema
 
@@ -22,10 +23,11 @@ class Registrations:
         return take if function is None else take(function)
 
     def impl(self, device_types: str | Sequence[str], func: Callable | None = None) -> Any:
-        """Decorator: register the kernel for "cpu" (NumPy), "cuda" (CuPy) or "nested" arrays, or "default" for all.
+        """Decorator: register the kernel for "cpu" arrays, which all are, or "default" for all.
 
         It gets tensors outside any graph, and params, and returns new tensors according to the schema.  A second
-        kernel for the same kind replaces the first one; in the older interface it is a RuntimeError.
+        kernel for the same kind replaces the first one; in the older interface it is a RuntimeError.  "cuda" may be
+        named besides "cpu"; a kernel that would never run is a NotImplementedError.
 
         >>> import retrograd as rg
         >>> @rg.library.custom_op("docs::double", "(Tensor x) -> Tensor")
@@ -195,11 +197,14 @@ class Registrations:
 
 
 def check_kinds(name: str, device_types: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the kinds of arrays that a user named, after checking each."""
+    """Return the device types that a user named, after checking that each is known and one of them exists."""
     kinds = (device_types,) if isinstance(device_types, str) else tuple(device_types)
-    for kind in kinds:
-        if kind not in (*KINDS.values(), "default"):
-            raise ValueError(
-                f"{name}: there are kernels for {', '.join(KINDS.values())} and default, which is all; not for {kind!r}"
-            )
+    existing = {"default", *map(kind_of, namespaces.values())}
+    found = ", ".join(kind for kind in KINDS.values() if kind in existing)
+    listed = f"{name}: there are kernels for {found} arrays, and default for all"
+    unknown = [kind for kind in kinds if kind not in (*KINDS.values(), "default")]
+    if unknown or not kinds:
+        raise ValueError(f"{listed}, not for {', '.join(map(repr, unknown)) or 'no device type'}")
+    if not existing.intersection(kinds):
+        raise NotImplementedError(f"{listed}; one for {', '.join(map(repr, kinds))} would never run")
     return kinds
