@@ -664,6 +664,9 @@ def empty(*size: Any, dtype: Any = None, out: Any = None, device: Any = None, la
 def empty_like(input: Any, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """Return an uninitialized tensor with the shape of the input (its values are zeros, which is not guaranteed)."""
 
+def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
+    """Return an uninitialized tensor whose dimensions are in memory in the given order, slowest first."""
+
 def empty_strided(size: Any, stride: Any, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """Return an uninitialized tensor with these strides, in elements (its values are zeros, which is not guaranteed)."""
 

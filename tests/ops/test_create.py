@@ -20,6 +20,7 @@ MAKERS = {
     "linspace": lambda **k: rg.linspace(0, 1, 3, **k),
     "logspace": lambda **k: rg.logspace(0, 1, 3, **k),
     "empty_strided": lambda **k: rg.empty_strided((2, 3), (1, 2), **k),
+    "empty_permuted": lambda **k: rg.empty_permuted((2, 3), (1, 0), **k),
     "scalar_tensor": lambda **k: rg.scalar_tensor(2.5, **k),
     "zeros_like": lambda **k: rg.zeros_like(rg.ones(2), **k),
     "rand": lambda **k: rg.rand(2, 3, **k),
@@ -149,6 +150,12 @@ def test_new_tensors_take_the_dtype_of_the_old_one():
     made = [x.new_zeros(2), x.new_ones(2), x.new_full((2,), 3), x.new_empty(2), x.new_tensor([1, 2])]
     assert {m.dtype for m in made} == {rg.float64}
     assert x.new_zeros(2, dtype=rg.int32).dtype == rg.int32
+
+
+@pytest.mark.parametrize("order", [(0,), (0, 0), (1, 2), (-1, 0)])
+def test_an_order_of_memory_that_is_no_order_of_the_dimensions_is_refused(order):
+    with pytest.raises(ValueError, match="physical_layout must order the 2 dimensions"):
+        rg.empty_permuted((1, 2), order)
 
 
 def test_strides_are_those_asked_for():

@@ -375,6 +375,22 @@ def empty(*size, dtype=None) -> Tensor:
     return _zeros(*size, dtype=dtype)
 
 
+def empty_permuted(size, physical_layout, *, dtype=None) -> Tensor:
+    """Return an uninitialized tensor whose dimensions are in memory in the given order, slowest first.
+
+    >>> import retrograd as rg
+    >>> rg.empty_permuted((2, 3, 5), (0, 2, 1)).stride()
+    (15, 1, 3)
+    """
+    if sorted(physical_layout) != list(range(len(size))):
+        raise ValueError(
+            f"empty_permuted: physical_layout must order the {len(size)} dimensions of {tuple(size)}, got "
+            f"{tuple(physical_layout)}"
+        )
+    in_memory = _zeros([size[dim] for dim in physical_layout], dtype=dtype)
+    return registry["permute"](in_memory, [physical_layout.index(dim) for dim in range(len(size))])
+
+
 def empty_like(input, *, dtype=None) -> Tensor:
     """Return an uninitialized tensor with the shape of the input (its values are zeros, which is not guaranteed)."""
     return _zeros_like(input, dtype=dtype)
@@ -399,7 +415,9 @@ def scalar_tensor(s, *, dtype=None) -> Tensor:
 zeros, ones, full, eye = factory(_zeros), factory(_ones), factory(_full), factory(_eye)
 empty_strided = factory(_empty_strided)
 zeros_like, ones_like, full_like = factory(_zeros_like), factory(_ones_like), factory(_full_like)
-empty, empty_like, arange, scalar_tensor = map(factory, (empty, empty_like, arange, scalar_tensor))
+empty, empty_permuted, empty_like, arange, scalar_tensor = map(
+    factory, (empty, empty_permuted, empty_like, arange, scalar_tensor)
+)
 
 
 def _new(make):

@@ -49,9 +49,24 @@ def is_contiguous(x, memory_format=contiguous_format) -> bool:
 
 @method
 def stride(x, dim=None):
-    """Return the stride in elements along each dimension, or along one."""
-    steps = tuple(step // x.itemsize for step in concrete(x).strides)
+    """Return the stride in elements along each dimension, or along one.
+
+    >>> import retrograd as rg
+    >>> rg.arange(3)[None].stride(), rg.zeros(0, 3).stride()
+    ((3, 1), (3, 1))
+    """
+    steps = _strides(concrete(x))
     return steps if dim is None else steps[dim]
+
+
+def _strides(array):
+    """Return strides in elements; NumPy gives 0 along new dimensions, and along all of an array without elements."""
+    steps, following = [], 1
+    for size, step in zip(reversed(array.shape), reversed(array.strides), strict=True):
+        made_up = array.size == 0 or (size == 1 and step == 0)
+        steps.append(following if made_up else step // array.itemsize)
+        following = steps[-1] * max(size, 1)
+    return tuple(reversed(steps))
 
 
 @method

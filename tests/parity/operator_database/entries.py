@@ -23,9 +23,10 @@ DTYPES = {
 
 # Entries whose values are random or uninitialized memory: everything except values is compared.
 RANDOM = {
-    "bernoulli", "cauchy", "empty", "empty_like", "empty_strided", "exponential", "geometric", "log_normal",
-    "multinomial", "new_empty", "new_empty_strided", "nn.functional.alpha_dropout", "nn.functional.dropout",
-    "nn.functional.dropout2d", "nn.functional.dropout3d", "nn.functional.feature_alpha_dropout.with_train",
+    "bernoulli", "cauchy", "empty", "empty_like", "empty_permuted", "empty_strided", "exponential", "geometric",
+    "log_normal", "multinomial", "new_empty", "new_empty_strided", "nn.functional.alpha_dropout",
+    "nn.functional.dropout", "nn.functional.dropout2d", "nn.functional.dropout3d",
+    "nn.functional.feature_alpha_dropout.with_train",
     "nn.functional.multi_head_attention_forward", "nn.functional.rrelu",
     "normal", "normal.in_place", "normal.number_mean", "rand_like", "randint", "randint_like",
     "randn", "randn_like", "resize_", "resize_as_", "uniform",
