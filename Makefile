@@ -7,6 +7,9 @@ ARGS ?=
 
 HOT_SOURCES := $(wildcard $(CORE)/*.py $(CORE)/*.pxd $(addprefix src/retrograd/kernels/*.,cpp hpp))
 COMPILED := build/compiled
+# Type stubs and the catalogue, which are made from the registry of operators.
+DERIVED := build/derived
+DERIVED_SOURCES := tools/stubs.py tools/catalogue.py $(shell find src/retrograd -name '*.py')
 # PYTHONDONTWRITEBYTECODE is unset: without bytecode, each of many processes would compile every module again.
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(VENV)/bin/python -m pytest -n 2 --dist worksteal
 
@@ -24,7 +27,7 @@ help:
 demo: $(VENV)/demo.stamp $(COMPILED)
 	$(VENV)/bin/retrograd demo $(ARGS)
 
-test: $(VENV)/test.stamp $(VENV)/weights.stamp $(COMPILED)
+test: $(VENV)/test.stamp $(VENV)/weights.stamp $(COMPILED) $(DERIVED)
 	@if ls $(CORE)/*.so >/dev/null 2>&1; then \
 	  echo "== tests, compiled"; $(PYTEST) $(ARGS) && \
 	  echo "== tests, plain Python" && RETROGRAD_PURE=1 $(PYTEST) -m "not once" $(ARGS); \
@@ -41,10 +44,10 @@ format: $(VENV)/dev.stamp
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-types: $(VENV)/dev.stamp
+types: $(VENV)/dev.stamp $(DERIVED)
 	$(VENV)/bin/mypy
 
-docs: $(VENV)/docs.stamp $(COMPILED)
+docs: $(VENV)/docs.stamp $(COMPILED) $(DERIVED)
 	$(VENV)/bin/python tools/website.py
 	$(VENV)/bin/zensical build --strict --clean --config-file build/mkdocs.yml
 
@@ -98,13 +101,11 @@ damage: $(VENV)/test.stamp $(COMPILED)
 cluster: $(VENV)/test.stamp $(COMPILED)
 	RETROGRAD_CLUSTER=1 OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 0 tests/pipelining/test_ray_cluster.py $(ARGS)
 
-stubs: $(VENV)/dev.stamp
-	$(VENV)/bin/python tools/stubs.py
-	$(VENV)/bin/python tools/catalogue.py
+stubs: $(DERIVED)
 
 env: $(VENV)/dev.stamp
 
-build: $(COMPILED)
+build: $(COMPILED) $(DERIVED)
 
 # A stamp is named after its extra. RETROGRAD_PURE: only the last rule compiles, and shows the compiler's output.
 $(VENV)/build.stamp: pyproject.toml setup.py
@@ -131,6 +132,12 @@ $(COMPILED): setup.py $(HOT_SOURCES) | $(VENV)/build.stamp
 	@mkdir -p build
 	$(VENV)/bin/python setup.py --quiet build_ext --inplace --parallel 2
 	@if ls $(CORE)/*.so >/dev/null 2>&1; then touch $@; fi
+
+$(DERIVED): $(DERIVED_SOURCES) | $(COMPILED)
+	$(VENV)/bin/python tools/stubs.py
+	$(VENV)/bin/python tools/catalogue.py
+	@mkdir -p build
+	@touch $@
 
 clean:
 	rm -rf build dist src/*.egg-info $(VENV) $(PEERS) .mypy_cache .ruff_cache .pytest_cache .hypothesis .venv-demo .venv-docs

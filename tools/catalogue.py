@@ -5,7 +5,9 @@ python tools/catalogue.py --check    # exit with 1 if the page is out of date
 """
 
 import inspect
+import re
 import sys
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
@@ -39,7 +41,8 @@ Under [`vmap`](transforms.md) operators run on all examples at once, with these 
 - The size of the result depends on the values, so `vmap` refuses {ragged} and what is composed of them.
 """
 
-# Sections in the order of use, and the modules whose operators and factories each lists.
+# Sections in the order of use, and the modules whose operators and factories each lists. Another module's operators
+# get a section of their own, at the end.
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Creation": ("ops.as_tensor", "ops.create", "ops.linspace"),
     "Random numbers": ("ops.random", "ops.distributions"),
@@ -120,17 +123,19 @@ def looped() -> str:
     return "\n".join(f"- `{name}` runs one example at a time: {of.vmap_fallback}." for name, of in found)
 
 
+def section_of(module: str) -> str:
+    """Return the section that lists a module's operators: by default, what its docstring says that it contains."""
+    doc = sys.modules[f"retrograd.{module}"].__doc__ or module
+    return next((title for title, modules in SECTIONS.items() if module in modules), re.split("[:.]", doc)[0])
+
+
 def sections() -> dict[str, list[tuple[str, str]]]:
-    """Return the operators' names and lines by section; an operator without a section is an error."""
-    section_of = {module: title for title, modules in SECTIONS.items() for module in modules}
-    found: dict[str, list[tuple[str, str]]] = {
-        title: [(name, factory_row(name, f)) for name, f in factories(modules)] for title, modules in SECTIONS.items()
-    }
+    """Return the operators' names and lines by section."""
+    found: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+    for title, modules in SECTIONS.items():
+        found[title] = [(name, factory_row(name, f)) for name, f in factories(modules)]
     for operator in sorted((o for o in registry.values() if o.public_names), key=lambda o: o.name):
-        title = section_of.get(module_of(operator))
-        if title is None:
-            raise KeyError(f"{operator.name}: {module_of(operator)} belongs to no section of tools/catalogue.py")
-        found[title].append((operator.public_names[0], row(operator)))
+        found[section_of(module_of(operator))].append((operator.public_names[0], row(operator)))
     return {title: rows for title, rows in found.items() if rows}
 
 

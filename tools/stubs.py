@@ -17,7 +17,7 @@ from retrograd.core.schema import REQUIRED, Parameter, Schema
 
 PACKAGE = Path(rg.__file__).parent
 HEADER = """\
-# Made from the registry of operators by tools/stubs.py: change those, then run `python tools/stubs.py`.
+# Made from the registry of operators by tools/stubs.py: change those, then run `make stubs`.
 # ruff: noqa
 # fmt: off
 """

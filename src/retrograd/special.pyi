@@ -1,4 +1,4 @@
-# Made from the registry of operators by tools/stubs.py: change those, then run `python tools/stubs.py`.
+# Made from the registry of operators by tools/stubs.py: change those, then run `make stubs`.
 # ruff: noqa
 # fmt: off
 from builtins import bool as _bool, complex as _complex, float as _float, int as _int, str as _str
