@@ -135,6 +135,13 @@ def version_of(tensor):
     return tensor.version
 
 
+def continued(version):
+    """Return a version counter for new memory, which continues the count of the old memory."""
+    new = Version()
+    new.count, new.saved = version.count, version.saved
+    return new
+
+
 def bump_version(tensor):
     """Increment the version of a tensor whose storage was just written to."""
     version = version_of(tensor)

@@ -5,16 +5,18 @@ from numpy import empty, ndarray
 from retrograd.core.hooks import move_retained
 from retrograd.core.level import at
 from retrograd.core.op import compound
-from retrograd.core.tensor import INFERENCE, TensorBase, alias, version_of
+from retrograd.core.tensor import INFERENCE, TensorBase, alias, continued, version_of
 
 COPIED = "copied"  # `View.made` of a view whose elements had to be copied
+ASSIGNED = "assigned"  # `View.made` of a view that has memory of its own, because its `.data` was assigned
 
 
 class View:
     """The record of a view: its base, and the chain of view operators that leads from the base to it.
 
     `seen` is the `rebased` count of the base at which the view got its history. `made` says why a recorded write is
-    refused: "" (it is not), "no_grad", "inference", or the name of the function that returned several views at once.
+    refused: "" (it is not), "no_grad", "inference", ASSIGNED, or the name of the function that returned several views
+    at once.
 
     With `made == COPIED` no array can share those elements (as for some reshapes), so the tensor has a copy of them.
     Such a view refuses every write. It is recomputed when the memory of its base has changed; `seen` then encodes the
@@ -133,7 +135,7 @@ def sync_view(t):
         base: TensorBase = base_of(view)
         if view.made == COPIED:
             sync_view_copy(t)
-        elif view.made and base._requires_grad:
+        elif (view.made or base.version is not t.version) and base._requires_grad:
             t._requires_grad = True  # but recording it is refused: see `check_stale_view`
         else:
             regenerate_view(t)
@@ -146,6 +148,8 @@ def sync_view_copy(t):
     seen = copied_at(t.version)
     if view.seen == seen and seen != copied_at(INFERENCE):  # inference tensors count no writes: always recompute
         return
+    if base.version is not t.version:
+        refuse_view(ASSIGNED, "this tensor is a copy that follows its base, and that has been modified")
     view.seen = seen
     with at(t.level, base._requires_grad):
         now = replay_view(view)
@@ -203,10 +207,24 @@ def rebase_history(t, new):
         move_retained(t, old, number)
 
 
+def leave_memory(x):
+    """Separate a tensor from the memory that it shares with its base or its views, because it gets another one.
+
+    A view keeps its history, but can no longer follow its base. A base gets a version counter of its own, by which its
+    older views are told from those to come.
+    """
+    requires_grad_synced(x)
+    if x._view is not None:
+        x._view.made, x._view.seen = ASSIGNED, x.version.rebased
+    elif x.version is not None and x.version is not INFERENCE:
+        x.version = continued(x.version)
+
+
 def check_stale_view(t):
     """Raise if a view that cannot be replayed is out of date with its base: it has no correct history."""
     if t._view.seen != t.version.rebased and t._view.made != COPIED:
-        refuse_view(t._view.made, "this tensor is a view, and its base or another view of its base has been modified")
+        made = t._view.made or ASSIGNED
+        refuse_view(made, "this tensor is a view, and its base or another view of its base has been modified")
 
 
 def refuse_view(made, what):
@@ -215,6 +233,11 @@ def refuse_view(made, what):
         raise RuntimeError(
             f"{what} in place with grad mode enabled, but the view was made in {made} mode. Make it outside, or write "
             f"under no_grad(), or use an out-of-place operator."
+        )
+    if made == ASSIGNED:
+        raise RuntimeError(
+            f"{what} in place, and data was assigned to the view or its base by `.data =`, so they don't share memory. "
+            f"Write to a clone(), or under no_grad(), or take the view after the assignment."
         )
     raise RuntimeError(
         f"{what} in place, and it is an output of {made}, whose views may not be modified inplace: either it returns "

@@ -12,7 +12,7 @@ from retrograd.core.level import ReadError
 from retrograd.core.op import compound
 from retrograd.core.source_location import user_line
 from retrograd.core.tensor import make
-from retrograd.core.views import requires_grad_synced
+from retrograd.core.views import leave_memory, requires_grad_synced
 from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.index import index
 
@@ -393,6 +393,9 @@ def _set_data(x, new):
         raise RuntimeError("data: the two tensors belong to different function transforms")
     if x.requires_grad and new.dtype.kind not in "fc":
         raise RuntimeError(f"data set to a tensor that requires gradients must be floating or complex, got {new.dtype}")
+    if x.level is not None and (x.version is not None or x._view is not None):
+        raise RuntimeError("data: inside a function transform, it can't be assigned to a view, or a tensor with views")
+    leave_memory(x)
     x.value, x.tag = new.value, new.tag
 
 

@@ -225,8 +225,8 @@ def check_history(x):
             refuse_view(x._view.made, "this tensor is a view and is being modified")
         if base_of(x._view).version is not x.version:
             raise RuntimeError(
-                "in-place write to a view of a tensor that was resized in place since: what it shows is unknown; write "
-                "under no_grad(), or to a clone"
+                "in-place write to a view of a tensor that was resized in place since, or data was assigned to it, so "
+                "that they no longer share memory; write under no_grad(), or to a clone"
             )
         if _of_a_leaf(x):
             raise RuntimeError(

@@ -3,7 +3,7 @@
 from retrograd import backend
 from retrograd.core import Tensor, registry
 from retrograd.core.op import compound
-from retrograd.core.tensor import Version, bump_version, make, version_of
+from retrograd.core.tensor import bump_version, continued, make, version_of
 from retrograd.core.views import View, requires_grad_synced
 from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.layout import contiguous_format
@@ -36,7 +36,7 @@ def resize_(x, *shape, memory_format=contiguous_format) -> Tensor:
     if backend.shares_memory(x.value, array):
         _show_part(x, array)
     else:
-        x.value, x._view, x.version = array, None, _newer(x)
+        x.value, x._view, x.version = array, None, continued(version_of(x))
     bump_version(x)
     return x
 
@@ -52,13 +52,6 @@ def _show_part(x, array):
     steps = [step // x.itemsize for step in array.strides]
     chain = registry["as_strided"](base, array.shape, steps, x.storage_offset())._view.chain
     x.value, x._view = array, View(base, chain, made, seen)
-
-
-def _newer(x):
-    """Return a version counter for new memory, which continues the count of the old memory."""
-    version = Version()
-    version.count = version_of(x).count
-    return version
 
 
 @function()
