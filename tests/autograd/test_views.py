@@ -474,3 +474,30 @@ def test_a_captured_tensor_can_not_be_written_to_in_a_transform(transform, write
         transform(f, rg.ones(2))
     assert captured.tolist() == [3.0, 4.0]
     assert captured._version == 0
+
+
+WINDOWS = {
+    "unfold": lambda x: x.unfold(0, 0, 1),
+    "as_strided": lambda x: x.as_strided((0, 2), (1, 1)),
+    "expand": lambda x: x.expand(2, *x.shape),
+    "empty slice": lambda x: x[:0],
+}
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (2, 3)])
+@pytest.mark.parametrize("view", WINDOWS.values(), ids=WINDOWS)
+def test_a_view_of_no_elements_is_a_view_too(view, shape):
+    x = rg.zeros(shape, requires_grad=True)
+    assert view(x)._base is x
+    if 0 in view(x).shape:
+        with pytest.raises(RuntimeError, match="a view of a leaf"):
+            view(x).add_(1)
+
+
+def test_the_grad_of_a_view_that_a_write_made_unusable_can_be_read():
+    base = leaf(1.0, 2.0) * 1
+    part = base.unbind(0)[0]
+    base.mul_(leaf(3.0, 4.0))
+    assert not part.retains_grad
+    with pytest.warns(UserWarning, match="no leaf"):
+        assert part.grad is None

@@ -50,3 +50,39 @@ def test_a_batch_of_integers_and_index_tensors_is_a_loop():
     x, ids = rg.tensor(X), rg.tensor([[0, 1], [2, 3]])
     out = rg.func.vmap(lambda i: x[0, :, i])(ids)
     assert out.tolist() == rg.stack([x[0, :, i] for i in ids]).tolist()
+
+
+KEYS = {
+    "apart": lambda i, j: (i, slice(None), j),
+    "apart, second": lambda i, j: (slice(None), i, slice(None), j),
+    "together": lambda i, j: (slice(None), i, j),
+    "three": lambda i, j: (i, slice(None), i, j),
+    "with an integer": lambda i, j: (0, slice(None), i, j),
+    "with an integer apart": lambda i, j: (i, 1, slice(None), j),
+    "new axis": lambda i, j: (i, None, j),
+    "mask": lambda i, j: (slice(None), i, slice(None), rg.tensor([True, False, True])),
+}
+TRANSFORMS = {
+    "grad": lambda f, x, i: rg.func.grad(lambda x: (f(x, i) ** 2).sum())(x),
+    "jvp": lambda f, x, i: rg.func.jvp(lambda x: f(x, i), (x,), (rg.ones_like(x),))[1],
+    "vmap": lambda f, x, i: rg.func.vmap(f, in_dims=(None, 0))(x, rg.stack([i, 1 - i]))[0],
+    "trace": lambda f, x, i: rg.fx.trace(f, x, i)(x, i),
+}
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_a_transform_writes_where_the_key_reads(key, transform):
+    """An index tensor without dimensions counts as an integer there too, though its value is not known."""
+    x = rg.tensor(np.arange(72.0).reshape(2, 3, 4, 3))
+    ids = rg.tensor([1, 0])
+
+    def write(x, i):
+        x = x * 2
+        at = KEYS[key](i, ids)
+        read = x[at]
+        x[at] = read * 3 + rg.arange(read.numel()).view(read.shape)
+        return x
+
+    with_numbers = TRANSFORMS[transform](lambda x, i: write(x, 1), x, rg.tensor(1))
+    assert TRANSFORMS[transform](write, x, rg.tensor(1)).tolist() == with_numbers.tolist()

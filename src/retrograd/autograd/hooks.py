@@ -102,7 +102,8 @@ def _show_grad(tensor: Tensor, g: Tensor) -> None:
 
 def _retains_grad(self: Tensor) -> bool:
     """Return whether `backward()` stores the gradient of this result; False for leaves, which always get theirs."""
-    fn = self.grad_fn
+    requires_grad_synced(self)  # where that history is refused, the tensor still has the older one
+    fn = self._grad_fn
     if fn is None or fn._hooks is None:
         return False
     known = fn._hooks.retaining.get(self.output_nr)

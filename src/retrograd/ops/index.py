@@ -204,8 +204,9 @@ def index(x, key):
         if separated(spec):
             selection, spec = integers_first(spec)
             x = basic_slice(x, spec=selection)
-        if len(ids) > 1 and any(i.ndim == 0 for i in ids):
-            x, spec, ids = _numbers_first(x, spec, ids)
+        if mixes_ranks(ids):
+            (first, numbers), (spec, ids) = numbers_first(spec, ids)
+            x = getitem(x, numbers, spec=first)
         return indexed(x, ids, spec)
     except TypeError:
         if foreign := _foreign_in(key):
@@ -246,19 +247,19 @@ def integers_first(spec):
     return first, then
 
 
-def _numbers_first(x, spec, ids):
-    """Select by index tensors without dimensions, which count as integers; returns what is left of a key, too."""
+def mixes_ranks(ids):
+    """Whether index tensors without dimensions, which count as integers, occur with others."""
+    return 0 < sum(i.ndim == 0 for i in ids) < len(ids)
+
+
+def numbers_first(spec, ids):
+    """Split a key into two steps, each with its index tensors: first those without dimensions, then the others."""
     rest = iter(ids)
-    owners = [next(rest) if s is T else None for s in spec]
-    numbers = [i is not None and i.ndim == 0 for i in owners]
-    if sum(numbers) == len(ids):
-        return x, spec, ids
-    pairs = list(zip(spec, numbers, strict=True))
+    pairs = [(s, s is T and next(rest).ndim == 0) for s in spec]
     first = tuple(slice(None) if s is T and not number else s for s, number in pairs if not isinstance(s, bool))
     kept = [s for s, number in pairs if not number and type(s) is not int]
     then = tuple(s if s is T or isinstance(s, bool) else slice(None) for s in kept)
-    x = getitem(x, [i for i in ids if i.ndim == 0], spec=first)
-    return x, then, [i for i in ids if i.ndim]
+    return (first, [i for i in ids if i.ndim == 0]), (then, [i for i in ids if i.ndim])
 
 
 def _foreign_in(key):

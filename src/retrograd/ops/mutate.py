@@ -28,6 +28,8 @@ from retrograd.ops.index import (
     indexed,
     indexed_shape,
     integers_first,
+    mixes_ranks,
+    numbers_first,
     separated,
     static_index,
 )
@@ -577,6 +579,11 @@ def set_item(x, key, value) -> None:
         selection, spec = integers_first(spec)
         set_item(indexed(x, (), selection), fill(spec, ids), value)
         return
+    if mixes_ranks(ids):  # only under a level: what the first step reads is a copy there, to be written back
+        (first, numbers), (spec, ids) = numbers_first(spec, ids)
+        part = indexed(x, numbers, first)
+        set_item(part, fill(spec, ids), value)
+        spec, ids, value = first, numbers, part
     value = operand(name, value, x.dtype)
     if not ids and not any(isinstance(s, bool) for s in spec):
         window = indexed(x, ids, spec)
