@@ -240,7 +240,7 @@ def _base_in_parts(x):
 
 def _order(x):
     """Return the dimensions in memory order, the outermost first; None if there are gaps."""
-    if x.level is not None:
+    if x.level is not None or 0 in x.shape:
         return tuple(range(x.ndim))
     steps, expected = x.stride(), 1
     order = sorted(range(x.ndim), key=lambda d: (steps[d], x.shape[d], -d))
