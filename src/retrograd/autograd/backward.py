@@ -18,11 +18,11 @@ from retrograd.core.engine import accumulating, add_into, edge_of, laid_out, pul
 from retrograd.core.hooks import conjugate
 from retrograd.core.level import generator_block
 from retrograd.core.op import compound, is_foreign
-from retrograd.core.outer_grads import grads_at
 from retrograd.core.overrides import answer_of
 from retrograd.core.tensor import make
 from retrograd.core.views import requires_grad_synced
 from retrograd.levels import VmapLevel, value_at
+from retrograd.levels.outer_grads import OuterGradLevel
 from retrograd.ops.mutate import keepers
 
 Inputs = Tensor | GradientEdge | Sequence[Tensor | GradientEdge]
@@ -117,7 +117,7 @@ def _seen_inside(
 ) -> Iterator[None]:
     """A block that adds to `.grad` of outer tensors so that the program at the level sees its own part."""
     in_both = create_graph and any(_is_in_graph(x, level) for x in (*roots, *seeds))
-    entries = grads_at(level).entries(tensors, in_both) if level.keeps_grads else []
+    entries = level.outer_grads.entries(tensors, in_both) if isinstance(level, OuterGradLevel) else []
     yield
     added = partial(_added_below, level, graph, roots, seeds, create_graph)
     for entry in entries:

@@ -55,7 +55,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], No
 
 
 def _check_requires_grad(name: str, tensor: Tensor) -> None:
-    if not tensor.requires_grad and tensor.level is not None and not tensor.level.holds_functions:
+    if not tensor.requires_grad and tensor.level is not None and tensor.level.traces:
         raise RuntimeError(
             f"{name}: a trace takes down operators only, and would lose the hook on this tensor, of shape "
             f"{tensor.shape}; leave it out of what is traced, and register hooks on what the traced module returns"

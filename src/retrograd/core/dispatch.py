@@ -226,7 +226,7 @@ def composed(op, args, params):
 def seen_whole():
     """Return whether the current level receives operators on composite arrays without taking them apart."""
     level = current().level
-    return level is not None and level.keeps_whole
+    return level is not None and level.traces
 
 
 def ground(op, args, params):

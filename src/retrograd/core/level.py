@@ -366,6 +366,19 @@ def graph_below(level):
     return level
 
 
+def grad_at(level, tensor):
+    """Return the `.grad` of a tensor that the program at a level sees; level None is the ground."""
+    return tensor._grad if level is None or level is tensor.level else level.grad_of(tensor)
+
+
+def set_grad_at(level, tensor, value):
+    """Set the `.grad` of a tensor that the program at a level sees."""
+    if level is None or level is tensor.level:
+        tensor._grad = value
+    else:
+        level.set_grad_of(tensor, value)
+
+
 def is_recording():
     """Return whether operators are recorded now if an operand requires grad."""
     state = current()
@@ -377,27 +390,18 @@ class Level:
 
     Its tensors are `(value: tensor of the parent level, level, tag)`; the level defines what the tag holds. Its rules
     run one level below.
-
-    A transparent level only observes or replaces operators: its tensors are those of the level below, which also
-    records them.
     """
 
     parent: Any = None
     parent_grad_enabled = True
     active = False
-    transparent = False
+    transparent = False  # see `TransparentLevel`
     own_mode = True  # records whatever the grad mode outside is; if False, it has no grad mode of its own
     mode_below = None  # the grad mode of the levels below, if it differs from the current one
-    holds_functions = True  # a user's Function is processed as one operator
     pushes = False  # forward mode: its tags are tangents
-    tracked = ""  # for errors: the information in a tag that is lost when a tensor becomes an array
+    traces = False  # records calls as they are: on composite arrays too, and of registered operators only
     wrote: Any = None  # of a level that stores data about tensors: called for each write, `wrote(x, src)`
     function: Any = None  # the transformed function
-    keeps_grads = False  # reads `.grad` of outer tensors through `outer_grads`
-    grads_differ = False  # and these gradients differ from those of the tensors
-    outer_grads: Any = None  # see `outer_grads.py`
-    grad_starts: Any = None  # shared by several levels: these gradients before the first of them
-    keeps_whole = False  # receives operators on composite arrays without taking them apart
 
     def __enter__(self):
         state = current()
@@ -408,28 +412,22 @@ class Level:
 
     def __exit__(self, kind=None, error=None, traceback=None):
         state = current()
-        changed = ()
+        finish = None
         try:
-            if self.outer_grads is not None and error is None:
-                changed = self.outer_grads.changed()
+            finish = self.on_exit(error)
         finally:
             state.level = self.parent
             if self.own_mode:
                 state.grad_enabled = self.parent_grad_enabled
             self.active = False
-        self._hand_down(changed)
+        if finish is not None:
+            finish()
         if type(error) is ValueError and isinstance(error.__cause__, ReadError) and str(error).startswith("setting an"):
             raise error.__cause__.with_traceback(traceback) from None  # `array[0] = x`: NumPy hides it
 
-    def _hand_down(self, changed):
-        """Store the gradients of outer tensors that the program assigned or wrote to, after it has ended."""
-        self.outer_grads = None
-        for tensor, value, assigned in changed:
-            if assigned or tensor.grad is None:
-                tensor.grad = value
-            else:
-                with at(current().level, False):
-                    tensor.grad.copy_(value)
+    def on_exit(self, error):
+        """Return a function to call when the program, which has ended with `error` or None, has left the level."""
+        return None
 
     def below(self):
         """Return a block in which this level's rules run: at the parent level, with the grad mode that holds there."""
@@ -455,7 +453,7 @@ class Level:
 
     def lost(self, tensor):
         """Return what an array or number would lose of this level's tensor, for errors; "" if nothing."""
-        return self.tracked if tensor.tag is not None else ""
+        return "has a tangent" if self.pushes and tensor.tag is not None else ""
 
     def escape(self, tensor):
         """Return the error for a tensor of this level that is used while the level is not current."""
@@ -474,15 +472,28 @@ class Level:
         """Return the passes to run one level below, as lists of `lowered` pairs: one, or one for each example."""
         return [[self.lowered(x, g) for x, g in pairs]]
 
-    def last_example(self, tensor):
-        """Return a tensor one level below as a loop over the examples would leave it; None stays None."""
-        return tensor.value if tensor is not None and tensor.level is self else tensor
+    def grad_of(self, tensor):
+        """Return the `.grad` of a tensor of a level below that the program at this level sees."""
+        return grad_at(graph_below(self), tensor)
+
+    def set_grad_of(self, tensor, value):
+        """Set the `.grad` of a tensor of a level below that the program at this level sees."""
+        set_grad_at(graph_below(self), tensor, value)
 
     def pulled_below(self, pull, roots, cotangents, inputs):
         """Return the cotangents of inputs of a level below, computed by `pull(roots, cotangents, inputs)` there."""
         raise NotImplementedError(
             f"grad: the inputs must belong to the program that runs, not to what is around: {type(self).__name__}"
         )
+
+
+class TransparentLevel(Level):
+    """A level that only observes or replaces operators: its tensors are those of the level below, which records them.
+
+    Its `process` calls the operator again, at the parent level.
+    """
+
+    transparent, own_mode = True, False
 
 
 class _Unrecorded:

@@ -4,8 +4,7 @@ import warnings
 
 from retrograd.core import dtype as dtypes
 from retrograd.core.arithmetic import Arithmetic
-from retrograd.core.level import current, graph_level
-from retrograd.core.outer_grads import grad_inside, set_grad_inside
+from retrograd.core.level import current, grad_at, graph_level, set_grad_at
 from retrograd.core.tensor import count_of, set_tensor_class
 from retrograd.core.views import check_stale_view, requires_grad_synced
 
@@ -84,7 +83,7 @@ class Tensor(Arithmetic):
     @property
     def grad(self):
         """The gradient that `backward()` accumulated, or None; results show one after `retain_grad()` only."""
-        g = self._grad if current().level is None else grad_inside(graph_level(), self)
+        g = self._grad if current().level is None else grad_at(graph_level(), self)
         if g is None and self._grad_fn is not None and not self.retains_grad:
             warnings.warn(
                 f"grad: this tensor is no leaf but the result of {self._grad_fn.op.name}, so backward() leaves its "
@@ -98,11 +97,11 @@ class Tensor(Arithmetic):
     def grad(self, value):
         if value is not None:
             self._check_grad(value)
-        set_grad_inside(graph_level(), self, value)
+        set_grad_at(graph_level(), self, value)
 
     @grad.deleter
     def grad(self):
-        set_grad_inside(graph_level(), self, None)
+        set_grad_at(graph_level(), self, None)
 
     def _check_grad(self, value):
         if not isinstance(value, Tensor):

@@ -5,13 +5,14 @@ from typing import Any
 
 import optree
 
-from retrograd.core import Level, Op, Tensor, call, registry
+from retrograd.core import Op, Tensor, call, registry
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.tensor import make
 from retrograd.func.argnums import keeping_aux
 from retrograd.func.reverse import checked_outputs, fitting
 from retrograd.func.vjp_run import lowered
 from retrograd.levels import DualLevel, outputs, value_at
+from retrograd.levels.outer_grads import OuterGradLevel
 from retrograd.levels.sync_views import settled
 from retrograd.ops.create import as_tensor
 
@@ -72,11 +73,11 @@ def tangent_of(level: DualLevel, out: Any, strict: bool = False) -> Tensor:
 # ------------------------------------------------------------------------------------------------- linearised
 
 
-class TapeLevel(Level):
+class TapeLevel(OuterGradLevel):
     """Records the operators that tangents pass through; a tensor's tag is its index on the tape, None is zero."""
 
-    own_mode, pushes, tracked = False, True, "has a tangent"
-    keeps_grads = grads_differ = True
+    own_mode, pushes = False, True
+    grads_differ = True
 
     def __init__(self, function: Callable) -> None:
         self.function = function

@@ -13,10 +13,11 @@ from retrograd.func.reverse import checked_outputs
 from retrograd.func.series import Call, Derivative, Known, Part, Series, extend, result, run
 from retrograd.func.vjp_run import lowered
 from retrograd.levels import outputs, value_at
+from retrograd.levels.outer_grads import OuterGradLevel
 from retrograd.ops.create import as_tensor
 
 
-class JetLevel(Level):
+class JetLevel(OuterGradLevel):
     """A tensor's tag is its series along the curve, up to an order; None is a constant.
 
     The program's operators get all coefficients at once.  Those that their rules call on the way get only what is asked
@@ -24,8 +25,8 @@ class JetLevel(Level):
     derivative, are two series and not a tree.
     """
 
-    own_mode, pushes, tracked = False, True, "has a tangent"
-    keeps_grads = grads_differ = True
+    own_mode, pushes = False, True
+    grads_differ = True
 
     def __init__(self, order: int, function: Callable | None = None) -> None:
         self.order = order

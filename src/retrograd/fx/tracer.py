@@ -101,8 +101,7 @@ class TraceLevel(Level):
     The tag of a proxy of a tensor from outside is that tensor, until it is written to.
     """
 
-    keeps_whole = True
-    holds_functions = False  # a graph holds registered operators only
+    traces = True
 
     def __init__(self, graph: Graph, home: Module, names: list[str]) -> None:
         self.graph = graph

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from retrograd.core import Level, NotBatchedError, Op, Tensor, call, registry
+from retrograd.core import NotBatchedError, Op, Tensor, call, registry
 from retrograd.core.aval import SymbolicSize
 from retrograd.core.source_location import user_line
 from retrograd.core.tensor import make
+from retrograd.levels.outer_grads import OuterGradLevel
 from retrograd.levels.unwrap import outputs, value_at
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import batch_all, broadcast_batch
@@ -15,14 +16,14 @@ from retrograd.ops.generator import chosen
 RANDOMNESS = ("error", "different", "same")
 
 
-class VmapLevel(Level):
+class VmapLevel(OuterGradLevel):
     """A tensor with a tag (the name of its operator) has the examples along the first dimension of its value.
 
     Without a tag it is the same for all examples.
     """
 
     own_mode = False
-    keeps_grads = grads_differ = True
+    grads_differ = True
 
     def __init__(self, size: int, randomness: str = "error", function: Callable | None = None) -> None:
         self.size = size

@@ -3,17 +3,18 @@
 from collections.abc import Callable
 from typing import Any
 
-from retrograd.core import Level, Op, Tensor, call, registry
+from retrograd.core import Op, Tensor, call, registry
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.tensor import make
+from retrograd.levels.outer_grads import OuterGradLevel
 from retrograd.levels.unwrap import outputs, value_at
 
 
-class DualLevel(Level):
+class DualLevel(OuterGradLevel):
     """A tensor's tag is its tangent, a tensor of the parent level; None stands for zero."""
 
-    own_mode, pushes, tracked = False, True, "has a tangent"
-    keeps_grads = grads_differ = True
+    own_mode, pushes = False, True
+    grads_differ = True
 
     def __init__(self, function: Callable | None = None) -> None:
         self.function = function

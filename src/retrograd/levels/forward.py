@@ -4,10 +4,10 @@ import threading
 import weakref
 from typing import Any
 
-from retrograd.core import Definition, Level, Op, Tensor, call, current, override_state, registry
+from retrograd.core import Definition, Op, Tensor, call, current, override_state, registry
 from retrograd.core.definition import Operator
 from retrograd.core.dtype import is_differentiable
-from retrograd.core.level import thread_values
+from retrograd.core.level import TransparentLevel, thread_values
 from retrograd.core.schema_parser import parse
 from retrograd.ops.batching import batch_all
 from retrograd.ops.family import shown
@@ -97,15 +97,13 @@ class _Hooks:
         return self._level.again(tensor, packed.tangent)
 
 
-class ForwardLevel(Level):
+class ForwardLevel(TransparentLevel):
     """Stores tangents, tensors of the level below, for tensors that belong to that level too.
 
     A tangent belongs to the value of a tensor (an array or a tensor of the parent), since the graph holds other tensor
     objects with the same value. The tangent of a view is the same view of the tangent of its base, or of the last
     `DualAnchor` view in its chain, as dual tensors are.
     """
-
-    transparent, own_mode = True, False
 
     def __init__(self) -> None:
         self.paused = False  # True while a user's Function runs: its jvp computes the tangents

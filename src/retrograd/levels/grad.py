@@ -3,16 +3,15 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from retrograd.core import Level, Op, Tensor, at, call, registry
+from retrograd.core import Op, Tensor, at, call, registry
 from retrograd.core.engine import edge_of, pullback
 from retrograd.core.tensor import make
+from retrograd.levels.outer_grads import OuterGradLevel
 from retrograd.levels.unwrap import outputs, value_at
 
 
-class GradLevel(Level):
+class GradLevel(OuterGradLevel):
     """Runs operators unchanged; it exists to own an autograd graph, so that no `create_graph` is needed below."""
-
-    keeps_grads = True
 
     def __init__(self, function: Callable | None = None) -> None:
         self.function = function

@@ -4,21 +4,22 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.backend import sparse
-from retrograd.core import Level, Op, Tensor, call
+from retrograd.core import Op, Tensor, call
 from retrograd.core.tensor import make
 from retrograd.levels.flatten_nested import as_plain
+from retrograd.levels.outer_grads import OuterGradLevel
 from retrograd.levels.unwrap import outputs, value_at
 from retrograd.ops.sparsity_rules import Labels, dependence
 
 
-class PatternLevel(Level):
+class PatternLevel(OuterGradLevel):
     """A tensor's tag is its dependence on the unknowns, a boolean SciPy array; None marks a constant.
 
     The tag of a value that varies without derivative, such as a comparison or random numbers, has no entries.
     """
 
     own_mode = False
-    keeps_grads = grads_differ = True
+    grads_differ = True
 
     def __init__(self, function: Callable | None = None) -> None:
         self.function = function

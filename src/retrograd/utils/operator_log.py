@@ -3,14 +3,13 @@
 from itertools import zip_longest
 from typing import Any
 
-from retrograd.core import Level, Op, Tensor, call
+from retrograd.core import Op, Tensor, call
+from retrograd.core.level import TransparentLevel
 from retrograd.core.source_location import user_line
 
 
-class OperatorLog(Level):
+class OperatorLog(TransparentLevel):
     """Record every operator that runs in the block, with the shapes of its tensors and the user's line."""
-
-    transparent, own_mode = True, False
 
     def __init__(self) -> None:
         self.entries: list[tuple[str, str]] = []  # the operator with its shapes, the line

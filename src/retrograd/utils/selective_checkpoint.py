@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from retrograd.core import Level, Op, Tensor, call, graph_level
-from retrograd.core.level import is_recording
+from retrograd.core.level import TransparentLevel, is_recording
 from retrograd.core.record import record
 from retrograd.core.tensor import alias, count_of
 
@@ -119,10 +119,8 @@ class _Saved:
         return alias(tensor, None)
 
 
-class _CallCounter(Level):
+class _CallCounter(TransparentLevel):
     """Counts the calls of each operator, from 0 each time that it is entered."""
-
-    transparent, own_mode = True, False
 
     def __init__(self, saved: _Saved) -> None:
         self._saved = saved

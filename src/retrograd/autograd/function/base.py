@@ -373,7 +373,7 @@ def _check_place(cls: type[Function], args: tuple, recording: bool) -> None:
             "gradient, and "
             f"something else differentiates an argument; define setup_context, and a forward without ctx"
         )
-    if recording and level is not None and not level.holds_functions:
+    if recording and level is not None and level.traces:
         raise NotImplementedError(
             f"{cls.__name__}: a graph holds registered operators only, and would lose the derivative of this Function. "
             f"Make it an operator with that derivative, see retrograd.library.custom_op and register_autograd; or call "
@@ -395,7 +395,7 @@ def _is_followed(x: Tensor) -> bool:
 def _forward(cls: type[Function], args: tuple) -> Any:
     """Return the result: by forward on the ground, else by the function one level below."""
     level = graph_level()
-    if level is None or not level.holds_functions:
+    if level is None or level.traces:
         return cls.forward(*args)
     with level.below():
         result = level.process(cls._operator, args, {})

@@ -8,19 +8,17 @@ from typing import Any
 
 from retrograd.autograd.profiler.report import BACKWARD, OPERATOR, RANGE, EventList, FunctionEventAvg, function_events
 from retrograd.autograd.profiler.trace_file import Path
-from retrograd.core import Level, Op, Tensor, call, current
-from retrograd.core.level import Block, watching
+from retrograd.core import Op, Tensor, call, current
+from retrograd.core.level import Block, TransparentLevel, watching
 from retrograd.core.source_location import stack
 
 
-class _Recorder(Level):
+class _Recorder(TransparentLevel):
     """Records events of its thread: operators as a level, nodes as a watcher.
 
     It appends the fields of each `Record`, ordered by the events' ends, to a flat list of numbers and names, which is
     the fastest way.
     """
-
-    transparent, own_mode = True, False
 
     def __init__(self, shapes: bool, memory: bool, stacks: bool) -> None:
         self.fields: list[Any] = []

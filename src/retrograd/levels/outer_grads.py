@@ -4,38 +4,57 @@ A backward pass inside adds to the tensor itself the total over the examples. Ea
 from before, plus its own gradients. It is computed when the program asks for it.
 """
 
-from numpy import ndarray
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
-from retrograd.core.level import at, graph_below
-from retrograd.core.tensor import TensorBase, count_of, make
+from retrograd.core import Level, Tensor, at, current
+from retrograd.core.level import grad_at, graph_below, set_grad_at
+from retrograd.core.op import compound
+from retrograd.core.tensor import count_of, make
 
 UNKNOWN = object()  # a sum that was not computed yet
 
 
-def grad_inside(level, tensor):
-    """Return the `.grad` of a tensor that the program at a level sees; level None is the ground."""
-    while level is not None and level is not tensor.level:
-        if level.keeps_grads:
-            return grads_at(level).read(tensor)
-        level = graph_below(level)
-    return tensor._grad
+class OuterGradLevel(Level):
+    """A level whose program sees the `.grad` of outer tensors as if it ran without the transform."""
 
+    grads_differ = False  # for all of its tensors, also before the program changes them
+    grad_starts: Any = None  # shared by several levels: these gradients before the first of them
+    _outer_grads: Any = None
 
-def set_grad_inside(level, tensor, value):
-    """Set the `.grad` of a tensor that the program at a level sees."""
-    while level is not None and level is not tensor.level:
-        if level.keeps_grads:
-            grads_at(level).write(tensor, value)
-            return
-        level = graph_below(level)
-    tensor._grad = value
+    @property
+    def outer_grads(self) -> "OuterGrads":
+        """The gradients that differ from those of the tensors, since the level was entered."""
+        if self._outer_grads is None:
+            self._outer_grads = OuterGrads(self)
+        return self._outer_grads
 
+    def grad_of(self, tensor: Tensor) -> Tensor | None:
+        """Return the `.grad` of an outer tensor that the program sees."""
+        return self.outer_grads.read(tensor)
 
-def grads_at(level):
-    """Return the `OuterGrads` of a level, created on first use."""
-    if level.outer_grads is None:
-        level.outer_grads = OuterGrads(level)
-    return level.outer_grads
+    def set_grad_of(self, tensor: Tensor, value: Tensor | None) -> None:
+        """Set the `.grad` of an outer tensor that the program sees."""
+        self.outer_grads.write(tensor, value)
+
+    def last_example(self, tensor: Tensor | None) -> Tensor | None:
+        """Return a tensor one level below as a loop over the examples would leave it; None stays None."""
+        return tensor.value if tensor is not None and tensor.level is self else tensor
+
+    def on_exit(self, error: BaseException | None) -> Callable:
+        """Return the function that stores the gradients that the program assigned or wrote to."""
+        changed = [] if error is not None or self._outer_grads is None else self._outer_grads.changed()
+        return partial(self._hand_down, changed)
+
+    def _hand_down(self, changed: list) -> None:
+        self._outer_grads = None
+        for tensor, value, assigned in changed:
+            if assigned or tensor.grad is None:
+                tensor.grad = value
+            else:
+                with at(current().level, False):
+                    tensor.grad.copy_(value)
 
 
 class OuterGrads:
@@ -49,17 +68,17 @@ class OuterGrads:
         """Return the gradient of a tensor at this level; None if there is none."""
         if id(tensor) in self._known or self._level.grads_differ:
             return self._entry(tensor).read()
-        return grad_inside(graph_below(self._level), tensor)
+        return grad_at(graph_below(self._level), tensor)
 
     def write(self, tensor, value):
         """Assign a gradient, which the program outside sees when the level has ended."""
         below = graph_below(self._level)
         if not self._level.grads_differ and (value is None or value.level is not self._level):
             self._known.pop(id(tensor), None)
-            set_grad_inside(below, tensor, value)
+            set_grad_at(below, tensor, value)
             return
         self._entry(tensor).assign(value)
-        set_grad_inside(below, tensor, None)  # so that passes do not add to the old gradient, which others may hold
+        set_grad_at(below, tensor, None)  # so that passes do not add to the old gradient, which others may hold
 
     def entries(self, tensors, all_of_them):
         """Return an entry for each tensor that a pass will add to, if this level sees other gradients than theirs."""
@@ -131,7 +150,7 @@ class _Entry:
 
     def add(self, term, recorded):
         """Note that a pass added `term(tensor)`, None for nothing; `recorded` says whether the term has a graph."""
-        if isinstance(self._value, TensorBase):
+        if isinstance(self._value, Tensor):
             self._note_write()
             with at(self._level, recorded):
                 g = term(self.tensor)
@@ -150,7 +169,7 @@ class _Entry:
             self._value.add_(g)
 
     def _note_write(self):
-        if isinstance(self._value, TensorBase) and count_of(self._value) != self._version:
+        if isinstance(self._value, Tensor) and count_of(self._value) != self._version:
             self._written = True
 
     def assign(self, value):
@@ -166,7 +185,7 @@ class _Entry:
 
     def snapshot(self):
         """Return a function that returns the gradient as it is now."""
-        if isinstance(self._value, TensorBase):  # above the ground a value is never overwritten
+        if isinstance(self._value, Tensor):  # above the ground a value is never overwritten
             value, tag = self._value.value, self._value.tag
             return lambda: make(value, self._level, tag)
         if self._value is None:
@@ -198,9 +217,9 @@ def _snapshot(level, tensor):
     if level is None or level is tensor.level:
         return _snapshot_of_own(tensor)
     put_back, read = _snapshot(graph_below(level), tensor)
-    if not level.keeps_grads:
+    if not isinstance(level, OuterGradLevel):
         return put_back, read
-    grads, _, state = grads_at(level).state(tensor)
+    grads, _, state = level.outer_grads.state(tensor)
 
     def put_back_all():
         put_back()
@@ -222,8 +241,10 @@ def _snapshot_of_own(tensor):
     array = g.value.copy()
 
     def put_back():
-        if type(array) is ndarray:
+        if compound(g) is None:
             g.value[...] = array
-        tensor._grad = g if type(array) is ndarray else make(array, None, None)
+            tensor._grad = g
+        else:
+            tensor._grad = make(array, None, None)
 
     return put_back, lambda: make(array, None, None)
