@@ -1,6 +1,7 @@
 """Optimizers: groups, states, steps, and refused arguments; their formulas are compared in tests/parity."""
 
 import copy
+import math
 
 import pytest
 
@@ -42,6 +43,24 @@ def test_sgd_is_its_formula():
     assert p.tolist() == [-0.5]
     optimizer.step()  # d = 2 - 0.5 = 1.5, b = 1.5 + 1.5 = 3, p = -0.5 - 1.5
     assert p.tolist() == [-2.0]
+
+
+@pytest.mark.parametrize("dtype", [rg.float32, rg.float64, rg.float16])
+@pytest.mark.parametrize("amsgrad", [False, True])
+@pytest.mark.parametrize(("make", "decay"), [(optim.Adam, 0.1), (optim.Adam, 0.0), (optim.AdamW, 0.1)])
+def test_adam_is_its_formula(make, decay, amsgrad, dtype):
+    p = rg.tensor(2.0, dtype=dtype, requires_grad=True)
+    optimizer = make([p], lr=0.1, betas=(0.5, 0.75), eps=0.01, weight_decay=decay, amsgrad=amsgrad, maximize=True)
+    x, m, v, largest = 2.0, 0.0, 0.0, 0.0
+    for step, slope in enumerate([1.0, -3.0, 0.5, 0.25], 1):
+        p.grad = rg.tensor(slope, dtype=dtype)
+        optimizer.step()
+        g = -slope + (decay * x if make is optim.Adam else 0)
+        x *= 1 - (0.1 * decay if make is optim.AdamW else 0)
+        m, v = 0.5 * m + 0.5 * g, 0.75 * v + 0.25 * g * g
+        largest = max(largest, v) if amsgrad else v
+        x -= 0.1 * m / (1 - 0.5**step) / (math.sqrt(largest / (1 - 0.75**step)) + 0.01)
+    assert p.item() == pytest.approx(x, rel=16 * rg.finfo(dtype).eps)
 
 
 def test_adam_moves_by_the_learning_rate_in_its_first_step_and_adamw_decays_besides():

@@ -157,36 +157,26 @@ def keep(kept, x, scale):
 
 def softmax(x, dim):
     """Return exp(x) / sum(exp(x)) along dim, shifted by the maximum."""
-    if _in_rows(x, dim):
-        return kernels.softmax_rows(x)
-    with np.errstate(invalid="ignore"):  # NaN where every number is -inf
-        e = np.asarray(np.subtract(x, np.max(x, axis=dim, keepdims=True, initial=-np.inf)))
-    np.exp(e, out=e)
-    e /= np.sum(e, axis=dim, keepdims=True)
-    return e
+    return kernels.softmax_rows(x) if _in_rows(x, dim) else reference.softmax_rows(x, dim)
 
 
 def log_softmax(x, dim):
     """Return log(softmax(x)), without taking the logarithm of a small number."""
-    if _in_rows(x, dim):
-        return kernels.log_softmax_rows(x)
-    with np.errstate(invalid="ignore", divide="ignore"):  # NaN where every number is -inf; log(0) of none
-        shifted = np.subtract(x, np.max(x, axis=dim, keepdims=True, initial=-np.inf))
-        return shifted - np.log(np.sum(np.exp(shifted), axis=dim, keepdims=True))
+    return kernels.log_softmax_rows(x) if _in_rows(x, dim) else reference.log_softmax_rows(x, dim)
 
 
 def softmax_grad(g, out, dim):
     """Return the derivative of `softmax`, whose result is `out`, times g; it is symmetric."""
     if _in_rows(out, dim) and g.dtype == out.dtype:
         return kernels.softmax_grad_rows(g, out)
-    return out * (g - np.sum(g * out, axis=dim, keepdims=True))
+    return reference.softmax_grad_rows(g, out, dim)
 
 
 def log_softmax_grad(g, out, dim):
     """Return the transposed derivative of `log_softmax`, whose result is `out`, times g."""
     if _in_rows(out, dim) and g.dtype == out.dtype:
         return kernels.log_softmax_grad_rows(g, out)
-    return g - np.exp(out) * np.sum(g, axis=dim, keepdims=True)
+    return reference.log_softmax_grad_rows(g, out, dim)
 
 
 def _in_rows(x, dim):
@@ -397,17 +387,6 @@ def place_diagonal(src, shape, offset, dim1, dim2):
     return out
 
 
-def standardize(x, ndim, eps):
-    """Return (x - mean) / sqrt(variance + eps) over the last `ndim` dimensions."""
-    count = math.prod(x.shape[x.ndim - ndim :])
-    rows = x.reshape(math.prod(x.shape[: x.ndim - ndim]), count)
-    out = rows - np.add.reduce(rows, axis=1, keepdims=True) / max(count, 1)
-    scale = np.vecdot(out, out) / max(count, 1)
-    scale += eps
-    out /= np.sqrt(scale, out=scale)[:, None]
-    return out.reshape(x.shape)
-
-
 def lookup(weight, ids):
     """Return the rows of weight at the indices `ids`."""
     check_range("embedding", ids, len(weight))
@@ -454,32 +433,18 @@ def class_places(name, target, ignore_index, classes):
 
 def class_loss(x, target, ignore_index):
     """Return -log softmax(x) at the class of each row; 0 where that is ignored."""
-    if x.dtype.char in "fd":
-        return kernels.class_loss_rows(x, *_classes(target, ignore_index, x.shape[-1]))
-    rows = _rows(x)
-    places, counts = class_places("cross_entropy", target, ignore_index, x.shape[-1])
-    with np.errstate(invalid="ignore"):  # NaN where every number is -inf
-        out = logsumexp(rows, 1, False) - rows[places]
-    if counts is not None:
-        out[~counts] = 0
-    return out.reshape(target.shape)
+    return kernels_for(x.dtype).class_loss_rows(x, *_classes(target, ignore_index, x.shape[-1]))
 
 
 def class_residual(x, target, ignore_index):
     """Return softmax(x) - one_hot(target), the gradient of `class_loss`; 0 where ignored."""
-    places, counts = class_places("cross_entropy", target, ignore_index, x.shape[-1])
-    out = softmax(_rows(x), 1)
-    out[places] -= 1
-    if counts is not None:
-        out[~counts] = 0
-    return out.reshape(x.shape)
+    return class_grad(np.ones((), x.dtype), x, target, ignore_index)
 
 
 def class_grad(g, x, target, ignore_index):
     """Return `class_residual`, times g for each row."""
-    if x.dtype.char not in "fd" or g.dtype != x.dtype:
-        return g[..., None] * class_residual(x, target, ignore_index)
-    return kernels.class_grad_rows(x, *_classes(target, ignore_index, x.shape[-1]), g)
+    module = kernels_for(x.dtype) if g.dtype == x.dtype else reference
+    return module.class_grad_rows(x, *_classes(target, ignore_index, x.shape[-1]), g)
 
 
 def _classes(target, ignore_index, classes):

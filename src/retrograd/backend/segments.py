@@ -1,18 +1,14 @@
 """Kernels along the rows of a ragged array's buffer, component by component.
 
-The rows are the dimension `row` of the buffer; structures are without holes.  Large components are processed one by
-one, with NumPy's array functions, while they are in the cache; many small ones all at once, which costs more per
-element.
+The rows are the dimension `row` of the buffer; structures are without holes.
 """
 
 import numpy as np
 
-from retrograd import kernels
 from retrograd.backend.gather_scatter import cube, kernels_for
 from retrograd.backend.ragged import Structure
 from retrograd.backend.sorting import linear_recurrence, running_logsumexp
-
-LARGE = 4096  # elements from which on a component is processed separately
+from retrograd.kernels.segments_reference import reduce_segments
 
 # ----------------------------------------------------------------------------------------------- structures
 
@@ -59,9 +55,9 @@ def continued(structure, reverse):
 
 def segment_sum(x, structure, row):
     """Return the sum of the rows of each component; 0 for one without rows."""
-    if _known(x):
-        return _by_kernel(kernels.segment_sum, x, structure, row)
-    return _reduced(np.add, x, structure, row, np.int64 if x.dtype.kind in "biu" else x.dtype, 0)
+    if x.dtype.kind in "biu":
+        return _reduced(np.add, x, structure, row, np.int64, 0)
+    return _by_kernel("segment_sum", x, structure, row)
 
 
 def repeat_rows(x, structure, row):
@@ -69,36 +65,17 @@ def repeat_rows(x, structure, row):
     return np.repeat(x, structure.lengths, axis=row)
 
 
-def _known(x):
-    return kernels_for(x.dtype) is kernels
-
-
-def _by_kernel(kernel, x, structure, row, count=None):
-    """Return a kernel's output: one row per component, or the given number of rows."""
+def _by_kernel(name, x, structure, row, count=None):
+    """Return the output of the kernel `name`: one row per component, or the given number of rows."""
     out = np.empty((*x.shape[:row], len(structure) if count is None else count, *x.shape[row + 1 :]), x.dtype)
-    kernel(cube(x, row), structure.offsets, cube(out, row))
+    getattr(kernels_for(x.dtype), name)(cube(x, row), structure.offsets, cube(out, row))
     return out
-
-
-def _large(x, structure):
-    return x.size >= LARGE * max(len(structure), 1)
 
 
 def _reduced(ufunc, x, structure, row, dtype, nothing):
     """Return a ufunc's reduction of the rows of each component; `nothing` for one without rows."""
-    out = np.full((*x.shape[:row], len(structure), *x.shape[row + 1 :]), nothing, dtype)
-    there = structure.lengths > 0
-    if not there.any():
-        return out
-    if _large(x, structure):
-        for i, part in _parts(x, structure, row):
-            if part.shape[row]:
-                ufunc.reduce(part, axis=row, dtype=dtype, keepdims=True, out=out[_at(row, slice(i, i + 1))])
-        return out
-    firsts = structure.offsets[:-1]
-    if there.all():
-        return ufunc.reduceat(x, firsts, axis=row, dtype=dtype)
-    out[_at(row, there)] = ufunc.reduceat(x, firsts[there], axis=row, dtype=dtype)
+    out = np.empty((*x.shape[:row], len(structure), *x.shape[row + 1 :]), dtype)
+    reduce_segments(ufunc, cube(x, row), structure.offsets, nothing, cube(out, row))
     return out
 
 
@@ -125,8 +102,8 @@ _UFUNCS = {
 
 def found(x, structure, row, name, kernel, dtype):
     """Return the result of the kernel of operator `name` on each component's rows; the dimension is kept."""
-    if name == "amax" and _known(x) and structure.lengths.all():
-        return _by_kernel(kernels.segment_max, x, structure, row)
+    if name == "amax" and x.dtype.char in "fd" and structure.lengths.all():
+        return _by_kernel("segment_max", x, structure, row)
     if name in _UFUNCS and (_UFUNCS[name][1] is not None or structure.lengths.all()):
         ufunc, nothing = _UFUNCS[name]
         return _reduced(ufunc, x, structure, row, dtype, 0 if nothing is None else nothing)
@@ -143,19 +120,16 @@ def segment_prod(x, structure, row):
 
 def segment_scale(x, structure, row, largest):
     """Return the largest or smallest row of each component; 1 where that is 0 or infinite, or there is none."""
-    if largest and _known(x):
-        out = _by_kernel(kernels.segment_max, x, structure, row)
+    if largest:
+        out = _by_kernel("segment_max", x, structure, row)
     else:
-        out = _reduced(np.maximum if largest else np.minimum, x, structure, row, x.dtype, 1)
+        out = _reduced(np.minimum, x, structure, row, x.dtype, 1)
     return np.where((out == 0) | np.isinf(out), np.ones((), x.dtype), out)
 
 
 def segment_logsumexp(x, structure, row):
     """Return log(sum(exp(x))) over the rows of each component; -inf for one without rows."""
-    if _known(x):
-        top = _by_kernel(kernels.segment_max, x, structure, row)
-    else:
-        top = _reduced(np.maximum, x, structure, row, x.dtype, -np.inf)
+    top = _by_kernel("segment_max", x, structure, row)
     shift = np.where(np.isfinite(top), top, np.zeros((), x.dtype))
     powers = repeat_rows(shift, structure, row)
     np.exp(np.subtract(x, powers, out=powers), out=powers)
@@ -169,49 +143,7 @@ def segment_logsumexp(x, structure, row):
 def segment_softmax(x, structure, row, log):
     """Return exp(x) / sum(exp(x)) over the rows of each component, or the logarithm of that."""
     with np.errstate(invalid="ignore", divide="ignore"):  # NaN where every number is -inf
-        if _known(x):
-            kernel = kernels.segment_log_softmax if log else kernels.segment_softmax
-            return _by_kernel(kernel, x, structure, row, x.shape[row])
-        if not _large(x, structure):
-            return _softmax_of_all(x, structure, row, log)
-        out = np.empty(x.shape, x.dtype)
-        for (_, part), (_, to) in zip(_parts(x, structure, row), _parts(out, structure, row), strict=True):
-            if part.size:
-                _softmax_of_one(part, row, log, to)
-        return out
-
-
-def _softmax_of_all(x, structure, row, log):
-    top = _reduced(np.maximum, x, structure, row, x.dtype, -np.inf)
-    out = repeat_rows(top, structure, row)
-    np.subtract(x, out, out=out)
-    powers = np.exp(out) if log else np.exp(out, out=out)
-    total = _reduced(np.add, powers, structure, row, x.dtype, 0)
-    if log:
-        return np.subtract(out, repeat_rows(np.log(total), structure, row), out=out)
-    return np.divide(out, repeat_rows(total, structure, row), out=out)
-
-
-def _softmax_of_one(x, row, log, out):
-    np.subtract(x, _largest(x, row), out=out)
-    if log:
-        out -= np.log(np.add.reduce(np.exp(out), axis=row, keepdims=True))
-    else:
-        np.exp(out, out=out)
-        out /= np.add.reduce(out, axis=row, keepdims=True)
-
-
-def _largest(x, row):
-    """Return the maximum over the rows, folded in half twice first: NumPy compares short rows slowly."""
-    n = x.shape[row]
-    if n >= 16:
-        quarter = (n + 3) // 4
-        firsts = (0, quarter, 2 * quarter, n - quarter)
-        a, b, c, d = (x[_at(row, slice(first, first + quarter))] for first in firsts)
-        x = np.maximum(a, b)
-        np.maximum(x, c, out=x)
-        np.maximum(x, d, out=x)
-    return np.maximum.reduce(x, axis=row, keepdims=True)
+        return _by_kernel("segment_log_softmax" if log else "segment_softmax", x, structure, row, x.shape[row])
 
 
 def along(kernel, arrays, structure, row, dtype):

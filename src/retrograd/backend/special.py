@@ -114,21 +114,9 @@ gelu_tanh, gelu_tanh_grad = _of_floats("gelu", kernels.gelu_tanh), _of_floats("g
 softplus, softplus_grad = _of_floats("softplus", kernels.softplus), _of_floats("softplus_grad", kernels.softplus_grad)
 
 
-def _complex_sigmoid(x):
-    """Return the sigmoid without overflow: real parts in the exponential are never positive."""
-    low = x.real < 0
-    e = np.exp(np.where(low, x, -x))
-    return np.where(low, e, np.ones((), x.dtype)) / (1 + e)
-
-
-def _complex_silu_grad(g, x):
-    s = _complex_sigmoid(x)
-    return g * (s * (1 + x * (1 - s)))
-
-
-sigmoid = _or_complex("sigmoid", kernels.sigmoid, _complex_sigmoid)
-silu = _or_complex("silu", kernels.silu, lambda x: x * _complex_sigmoid(x))
-silu_grad = _or_complex("silu", kernels.silu_grad, _complex_silu_grad)
+sigmoid = _or_complex("sigmoid", kernels.sigmoid, reference.sigmoid)
+silu = _or_complex("silu", kernels.silu, reference.silu)
+silu_grad = _or_complex("silu", kernels.silu_grad, reference.silu_grad)
 sigmoid_grad = _or_complex("sigmoid", kernels.sigmoid_grad, reference.sigmoid_grad)
 tanh_grad = _or_complex("tanh", kernels.tanh_grad, reference.tanh_grad)
 

@@ -1,8 +1,9 @@
-"""Choose the kernel that updates several arrays in one pass over memory."""
+"""Choose the kernel that updates several arrays in one pass over memory, or its formula."""
 
 import numpy as np
 
 from retrograd import kernels
+from retrograd.kernels import update_formulas
 
 
 def update_kernel(name, arrays):
@@ -15,3 +16,8 @@ def update_kernel(name, arrays):
         if type(a) is not np.ndarray or a.shape != shape or a.dtype != dtype:
             return None
     return getattr(kernels, name)
+
+
+def update_formula(name):
+    """Return the formula of the kernel of that name: a function from arrays or tensors to the new ones."""
+    return getattr(update_formulas, name)

@@ -1,8 +1,8 @@
 // The extension module: functions of arrays that would take NumPy many passes, as NumPy ufuncs.
 //
-// Each has a reference implementation of the same name in reference.py, attention_reference.py, conv_layout.py or
-// pooling_windows.py, which is its definition and fallback.  scalar_math.hpp has the functions of one value, loops.hpp
-// and ufunc_adapter.hpp the loops over arrays, thread_pool.hpp the threads.
+// Each has a reference implementation of the same name, its definition and fallback, which reference.py defines or
+// imports.  scalar_math.hpp has the functions of one value, loops.hpp and ufunc_adapter.hpp the loops over arrays,
+// thread_pool.hpp the threads.
 
 #define RETROGRAD_MODULE
 #include "loops.hpp"

@@ -1,9 +1,11 @@
 """The reference implementations of the C++ kernels in NumPy: their definition, fallback, and test oracle."""
 
 import math
+from functools import wraps as _wraps
 
 import numpy as np
 
+from retrograd.kernels import update_formulas
 from retrograd.kernels.attention_reference import attend as attend
 from retrograd.kernels.attention_reference import attend_grad as attend_grad
 from retrograd.kernels.conv_layout import sum_places as sum_places
@@ -14,6 +16,10 @@ from retrograd.kernels.pooling_windows import window_maxima_back as window_maxim
 from retrograd.kernels.pooling_windows import window_places as window_places
 from retrograd.kernels.pooling_windows import window_sums as window_sums
 from retrograd.kernels.pooling_windows import window_sums_back as window_sums_back
+from retrograd.kernels.segments_reference import segment_log_softmax as segment_log_softmax
+from retrograd.kernels.segments_reference import segment_max as segment_max
+from retrograd.kernels.segments_reference import segment_softmax as segment_softmax
+from retrograd.kernels.segments_reference import segment_sum as segment_sum
 
 add, subtract, multiply, true_divide = np.add, np.subtract, np.multiply, np.true_divide
 multiply_matrices, vector_bytes = np.matmul, 0
@@ -134,7 +140,11 @@ def gelu_tanh_grad(g, x):
 
 
 def sigmoid(x):
-    """Return 1 / (1 + exp(-x)) without overflow, by exponentials of values that are never positive."""
+    """Return 1 / (1 + exp(-x)) without overflow, by exponentials whose real parts are never positive."""
+    if x.dtype.kind == "c":
+        low = x.real < 0
+        e = np.exp(np.where(low, x, -x))
+        return np.where(low, e, np.ones((), x.dtype)) / (1 + e)
     with np.errstate(under="ignore"):
         e = np.exp(-np.abs(x))
     return np.maximum(e, x >= 0) / (1 + e)  # the larger is 1 or e
@@ -288,57 +298,14 @@ def gru_grad(g, xr, xz, xn, hr, hz, hn, h, out):
 # ------------------------------------------------------------------------------------------ steps of optimizers
 
 
-def descent(p, g, sign, decay, far, out):
-    """Write a step of gradient descent to out = (p,): p decreases by far d, with d = sign g + decay p."""
-    np.subtract(p, far * _downhill(p, g, sign, decay), out=out[0])
+def _writing(formula):
+    """Return the kernel of an optimizer step's formula: it writes the results to `out`."""
 
+    @_wraps(formula)
+    def step(*operands, out):
+        _write(out, *formula(*operands))
 
-def momentum(p, g, b, sign, decay, kept, taken, far, further, out):
-    """Write a step of gradient descent with momentum to out = (p, b); b sums d = sign g + decay p.
-
-    b becomes kept b + taken d, and p decreases by far d + further b.
-    """
-    d = _downhill(p, g, sign, decay)
-    total = b * kept
-    total += d * taken
-    _write(out, p - (_part(far, d) + further * total), total)
-
-
-def adam(p, g, m, v, sign, decay, left, beta1, beta2, rest1, rest2, eps, step, out):
-    """Write Adam's step to out = (p, m, v): m and v are running means of d = sign g + decay p and of its square.
-
-    p becomes left p - step m / (sqrt(v) + eps); rest1 and rest2 are the weights of d next to the betas.
-    """
-    mean, square = _moments(_downhill(p, g, sign, decay), m, v, beta1, beta2, rest1, rest2)
-    _write(out, _along(p, left, mean, square, eps, step), mean, square)
-
-
-def amsgrad(p, g, m, v, largest, sign, decay, left, beta1, beta2, rest1, rest2, eps, step, out):
-    """Write the step of `adam` with the largest v so far in the divisor, which is the fourth of out."""
-    mean, square = _moments(_downhill(p, g, sign, decay), m, v, beta1, beta2, rest1, rest2)
-    most = np.maximum(largest, square)
-    _write(out, _along(p, left, mean, most, eps, step), mean, square, most)
-
-
-def _part(factor, x):
-    """Return factor * x; a factor of 0 gives 0 for infinities too."""
-    return factor * x if factor else 0
-
-
-def _downhill(p, g, sign, decay):
-    return sign * g + _part(decay, p)
-
-
-def _moments(d, m, v, beta1, beta2, rest1, rest2):
-    mean = m * beta1
-    mean += d * rest1
-    square = v * beta2
-    square += d * d * rest2
-    return mean, square
-
-
-def _along(p, left, mean, divisor, eps, step):
-    return p * left - step * (mean / (np.sqrt(divisor) + eps))
+    return step
 
 
 def _write(out, *results):
@@ -347,17 +314,27 @@ def _write(out, *results):
         to[...] = result
 
 
+descent, momentum = _writing(update_formulas.descent), _writing(update_formulas.momentum)
+adam, amsgrad = _writing(update_formulas.adam), _writing(update_formulas.amsgrad)
+
+
 # --------------------------------------------------------------------------------------------------------- rows
 
 
 def standardize_rows(x, eps):
     """Return for each row (x - mean) / sqrt(variance + eps), its mean and its variance."""
+    return _standard(x, eps, True)[:3]
+
+
+def _standard(x, eps, center):
+    """Return the rows with mean 0 and variance 1, their means, variances and factors; 0 as the means without center."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.add.reduce(x, axis=-1) / np.asarray(x.shape[-1], x.dtype)
-        out = x - mean[..., None]
-        variance = np.add.reduce(out * out, axis=-1) / np.asarray(x.shape[-1], x.dtype)
-    out *= (1 / np.sqrt(variance + eps))[..., None]
-    return out, mean, variance
+        count = np.asarray(x.shape[-1], x.dtype)
+        mean = np.add.reduce(x, axis=-1) / count if center else 0
+        away = x - mean[..., None] if center else x
+        variance = np.add.reduce(away * away, axis=-1) / count
+        scale = 1 / np.sqrt(variance + eps)
+        return np.multiply(away, scale[..., None], out=away if center else None), mean, variance, scale[..., None]
 
 
 def column_sums(x):
@@ -373,30 +350,32 @@ def affine_rows(x, weight, bias):
     return out
 
 
-def softmax_rows(x):
-    """Return exp(x) / sum(exp(x)) of each row."""
+def softmax_rows(x, axis=-1):
+    """Return exp(x) / sum(exp(x)) of each row; with NumPy, rows may be along any axis."""
     with np.errstate(invalid="ignore", under="ignore"):  # NaN where every number is -inf
-        e = np.exp(x - np.max(x, axis=-1, keepdims=True, initial=-np.inf))
-    e /= np.sum(e, axis=-1, keepdims=True)
+        e = np.asarray(x - np.max(x, axis=axis, keepdims=True, initial=-np.inf))
+        np.exp(e, out=e)
+    e /= np.sum(e, axis=axis, keepdims=True)
     return e
 
 
-def log_softmax_rows(x):
+def log_softmax_rows(x, axis=-1):
     """Return log(softmax(x)) of each row, without taking the logarithm of a small number."""
     with np.errstate(invalid="ignore", divide="ignore", under="ignore"):
-        shifted = x - np.max(x, axis=-1, keepdims=True, initial=-np.inf)
-        return shifted - np.log(np.sum(np.exp(shifted), axis=-1, keepdims=True))
+        shifted = np.asarray(x - np.max(x, axis=axis, keepdims=True, initial=-np.inf))
+        shifted -= np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))
+    return shifted
 
 
-def softmax_grad_rows(g, out):
+def softmax_grad_rows(g, out, axis=-1):
     """Return the derivative of `softmax_rows`, whose result is `out`, times g; it is symmetric."""
-    return out * (g - np.sum(g * out, axis=-1, keepdims=True))
+    return out * (g - np.sum(g * out, axis=axis, keepdims=True))
 
 
-def log_softmax_grad_rows(g, out):
+def log_softmax_grad_rows(g, out, axis=-1):
     """Return the transposed derivative of `log_softmax_rows`, whose result is `out`, times g."""
     with np.errstate(under="ignore"):
-        return g - np.exp(out) * np.sum(g, axis=-1, keepdims=True)
+        return g - np.exp(out) * np.sum(g, axis=axis, keepdims=True)
 
 
 def class_loss_rows(x, target, ignored):
@@ -423,7 +402,7 @@ def norm_rows(x, weight, bias, eps, center):
 
 def norm_grad_rows(g, x, weight, eps, center):
     """Return the derivatives of `norm_rows` by x, by the weight and by the bias, times g."""
-    y, scale = _standard(x, eps, center)
+    y, _, _, scale = _standard(x, eps, center)
     h = g * weight[..., None, :]
     with np.errstate(invalid="ignore", divide="ignore"):
         count = np.asarray(x.shape[-1], x.dtype)
@@ -431,15 +410,6 @@ def norm_grad_rows(g, x, weight, eps, center):
         if center:
             back -= np.sum(h, axis=-1, keepdims=True) / count
     return back * scale, np.sum(g * y, axis=-2), np.sum(g, axis=-2)
-
-
-def _standard(x, eps, center):
-    """Return the rows with mean 0 and variance 1, and the factors they were multiplied by."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        count = np.asarray(x.shape[-1], x.dtype)
-        away = x - np.sum(x, axis=-1, keepdims=True) / count if center else x
-        scale = 1 / np.sqrt(np.sum(away * away, axis=-1, keepdims=True) / count + eps)
-        return away * scale, scale
 
 
 # ----------------------------------------------------------------------------------------------------- indexing
@@ -498,53 +468,6 @@ def sum_along(values, index, out):
 
 def _there(ids, size):
     return not ids.size or (ids.min() >= 0 and ids.max() < size)
-
-
-# --------------------------------------------------------------------------------------------------- segments
-
-
-@_separate(1)
-def segment_sum(x, offsets, out):
-    """Set out[b, k] to the sum of the rows of x[b] from offsets[k] up to offsets[k + 1]; 0 for none."""
-    _reduced(np.add, x, offsets, 0, out)
-
-
-@_separate(1)
-def segment_max(x, offsets, out):
-    """Set out[b, k] to the maximum of the rows of x[b] from offsets[k] up to offsets[k + 1]; -inf for none."""
-    _reduced(np.maximum, x, offsets, -np.inf, out)
-
-
-def _reduced(ufunc, x, offsets, nothing, out):
-    out[...] = nothing
-    there = np.diff(offsets) > 0
-    if there.any():
-        out[:, there] = ufunc.reduceat(x, offsets[:-1][there], axis=1)
-
-
-@_separate(1)
-def segment_softmax(x, offsets, out):
-    """Set out to exp(x) / sum(exp(x)) over the rows of x[b] from one offset to the next."""
-    np.exp(_shifted(x, offsets, out), out=out)
-    out /= _each(np.add, out, offsets)
-
-
-@_separate(1)
-def segment_log_softmax(x, offsets, out):
-    """Set out to the logarithm of `segment_softmax`."""
-    _shifted(x, offsets, out)
-    out -= np.log(_each(np.add, np.exp(out), offsets))
-
-
-def _shifted(x, offsets, out):
-    return np.subtract(x, _each(np.maximum, x, offsets), out=out)
-
-
-def _each(ufunc, x, offsets):
-    """Return the reduction of each segment's rows by a ufunc."""
-    found = np.empty((len(x), len(offsets) - 1, x.shape[2]), x.dtype)
-    _reduced(ufunc, x, offsets, 0, found)
-    return np.repeat(found, np.diff(offsets), axis=1)
 
 
 # ----------------------------------------------------------------------------------------------------- threads

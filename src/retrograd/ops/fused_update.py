@@ -1,9 +1,21 @@
-"""Fused updates: one kernel writes several tensors in one pass over memory."""
+"""Steps of optimizers: by a kernel that writes several tensors in one pass over memory, or by the formula."""
 
-from retrograd.backend.updates import update_kernel
+from retrograd.backend.updates import update_formula, update_kernel
 from retrograd.core import current
 from retrograd.core.tensor import bump_version, preserve_snapshots
 from retrograd.ops.mutate import announce, check_write, inherit_cut, is_recorded
+
+
+def update(name, param, grad, states, numbers):
+    """Take the named step for one parameter: write it, and return its new states.
+
+    Without a kernel for the tensors, states are new tensors.
+    """
+    if overwrite(name, [param, *states], [grad], numbers):
+        return states
+    new, *states = update_formula(name)(param, grad, *states, *numbers)
+    param.copy_(new)
+    return states
 
 
 def overwrite(name, written, others, numbers) -> bool:

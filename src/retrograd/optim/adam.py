@@ -4,9 +4,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from retrograd.core import operator_named
-from retrograd.ops.fused_update import overwrite
-from retrograd.optim.moments import moments
+from retrograd.ops.fused_update import update
 from retrograd.optim.optimizer import (
     Group,
     Optimizer,
@@ -14,31 +12,12 @@ from retrograd.optim.optimizer import (
     at_least_zero,
     check_betas,
     count_step,
-    descent,
     refuse_complex,
 )
 from retrograd.optim.state_entries import count, declare
 
-_maximum = operator_named("maximum")
-
 _MEANS = ("exp_avg", "exp_avg_sq")
 _WITH_LARGEST = (*_MEANS, "max_exp_avg_sq")
-
-
-def _by_formula(param: Any, grad: Any, state: State, group: Group, eps: float, step: float) -> None:
-    m, v = moments(descent(param, grad, group), state, group)
-    if group["amsgrad"]:
-        state["max_exp_avg_sq"] = v = _maximum(state["max_exp_avg_sq"], v)
-    param.sub_(m / (v.sqrt() + eps), alpha=step)
-
-
-def _in_one_pass(param: Any, grad: Any, state: State, group: Group, eps: float, step: float) -> bool:
-    """Update in one pass by a kernel, if there is one for such arrays."""
-    lr, decay, (beta1, beta2) = group["lr"], group["weight_decay"], group["betas"]
-    pull, left = (0.0, 1 - lr * decay) if group["decoupled_weight_decay"] else (decay, 1.0)
-    numbers = (-1 if group["maximize"] else 1, pull, left, beta1, beta2, 1 - beta1, 1 - beta2, eps, step)
-    kernel, means = ("amsgrad", _WITH_LARGEST) if group["amsgrad"] else ("adam", _MEANS)
-    return overwrite(kernel, [param, *[state[name] for name in means]], [grad], numbers)
 
 
 class Adam(Optimizer):
@@ -91,13 +70,15 @@ class Adam(Optimizer):
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
-        count_step(param, state, *(_WITH_LARGEST if group["amsgrad"] else _MEANS))
+        kernel, names = ("amsgrad", _WITH_LARGEST) if group["amsgrad"] else ("adam", _MEANS)
+        count_step(param, state, *names)
         # The bias corrections are scalars, so they are applied to step and eps instead of to arrays.
-        beta1, beta2 = group["betas"]
+        lr, decay, (beta1, beta2) = group["lr"], group["weight_decay"], group["betas"]
         root = math.sqrt(1 - beta2 ** state["step"])
-        eps, step = group["eps"] * root, group["lr"] * root / (1 - beta1 ** state["step"])
-        if not _in_one_pass(param, grad, state, group, eps, step):
-            _by_formula(param, grad, state, group, eps, step)
+        eps, step = group["eps"] * root, lr * root / (1 - beta1 ** state["step"])
+        pull, left = (0.0, 1 - lr * decay) if group["decoupled_weight_decay"] else (decay, 1.0)
+        numbers = (-1 if group["maximize"] else 1, pull, left, beta1, beta2, 1 - beta1, 1 - beta2, eps, step)
+        state.update(zip(names, update(kernel, param, grad, [state[name] for name in names], numbers), strict=True))
 
 
 class AdamW(Adam):

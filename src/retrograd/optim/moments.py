@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from retrograd.core import operator_named
+from retrograd.kernels import update_formulas
 from retrograd.optim.optimizer import (
     Group,
     Optimizer,
@@ -23,9 +24,9 @@ _maximum = operator_named("maximum")
 def moments(g: Any, state: State, group: Group) -> tuple[Any, Any]:
     """Update the running means of g and g²."""
     beta1, beta2 = group["betas"]
-    state["exp_avg"] = state["exp_avg"] * beta1 + g * (1 - beta1)
-    state["exp_avg_sq"] = state["exp_avg_sq"] * beta2 + g * g * (1 - beta2)
-    return state["exp_avg"], state["exp_avg_sq"]
+    means = update_formulas.moments(g, state["exp_avg"], state["exp_avg_sq"], beta1, beta2, 1 - beta1, 1 - beta2)
+    state["exp_avg"], state["exp_avg_sq"] = means
+    return means
 
 
 class _Moments(Optimizer):

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from retrograd.core import operator_named
-from retrograd.ops.fused_update import overwrite
-from retrograd.optim.optimizer import Group, Optimizer, State, at_least_zero, descent
+from retrograd.ops.fused_update import update
+from retrograd.optim.optimizer import Group, Optimizer, State, at_least_zero
 from retrograd.optim.state_entries import declare
 
 _zeros_like = operator_named("zeros_like")
@@ -63,21 +63,18 @@ class SGD(Optimizer):
         """Take one step for one parameter."""
         if group["momentum"]:
             _with_momentum(param, grad, state, group)
-        elif not overwrite("descent", [param], [grad], (*_direction(group), group["lr"])):
-            param.sub_(descent(param, grad, group), alpha=group["lr"])
+        else:
+            update("descent", param, grad, [], (*_direction(group), group["lr"]))
 
 
 def _with_momentum(param: Any, grad: Any, state: State, group: Group) -> None:
     lr, momentum, taken, buffer = group["lr"], group["momentum"], 1.0 - group["dampening"], state.get("momentum_buffer")
     if buffer is None:
-        state["momentum_buffer"] = buffer = _zeros_like(param)
+        buffer = _zeros_like(param)
         taken = 1.0
     far, further = (lr, lr * momentum) if group["nesterov"] else (0.0, lr)
-    if overwrite("momentum", [param, buffer], [grad], (*_direction(group), momentum, taken, far, further)):
-        return
-    d = descent(param, grad, group)
-    state["momentum_buffer"] = buffer = buffer * momentum + d * taken
-    param.sub_(d + buffer * momentum if group["nesterov"] else buffer, alpha=lr)
+    numbers = (*_direction(group), momentum, taken, far, further)
+    [state["momentum_buffer"]] = update("momentum", param, grad, [buffer], numbers)
 
 
 def _direction(group: Group) -> tuple[float, float]:

@@ -1,0 +1,77 @@
+"""Each kernel's formula is written once in Python: in its reference, which the kernel's name finds."""
+
+import ast
+import inspect
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import retrograd
+from retrograd import kernels
+from retrograd.kernels import reference, update_formulas
+
+ROOT = Path(retrograd.__file__).parent
+ENTRIES = sorted(name for name, value in vars(reference).items() if name[0] != "_" and not inspect.ismodule(value))
+NUMPYS = {"add", "subtract", "multiply", "true_divide", "multiply_matrices", "vector_bytes"}  # NumPy's, or a constant
+# What operators and namespaces call a kernel of rows.
+NAMES = {name.removesuffix("_rows") for name in ENTRIES} | {"class_loss", "class_grad", "class_residual"}
+# NumPy's functions that formulas of kernels are made of, and that a call of a kernel does not need.
+ARITHMETIC = {
+    "exp",
+    "expm1",
+    "log",
+    "log1p",
+    "sqrt",
+    "square",
+    "tanh",
+    "abs",
+    "max",
+    "maximum",
+    "where",
+    "clip",
+    "vecdot",
+}
+
+
+def functions(folder):
+    """Yield the functions of a folder's files, each with its file's name."""
+    for path in sorted((ROOT / folder).glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                yield path.name, node
+
+
+def numpy_calls(node):
+    """Return the names of NumPy's functions in a function."""
+    attributes = (n for n in ast.walk(node) if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name))
+    return {n.attr for n in attributes if n.value.id == "np"}
+
+
+@pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
+def test_compiled_kernels_and_references_have_the_same_names():
+    assert sorted(name for name in vars(kernels.chosen) if name[0] != "_") == ENTRIES
+
+
+def test_each_kernel_has_one_reference():
+    defined = Counter(node.name for _, node in functions("kernels"))
+    assert {name: defined[name] for name in ENTRIES if defined[name] != 1} == dict.fromkeys(NUMPYS, 0)
+
+
+def test_namespaces_call_kernels_or_references_and_have_no_formula_of_their_own():
+    repeated = {
+        f"{file}:{node.name}": found
+        for file, node in functions("backend")
+        if node.name.strip("_") in NAMES and (found := numpy_calls(node) & ARITHMETIC)
+    }
+    assert repeated == {}
+
+
+@pytest.mark.parametrize("name", ["exp", "tanh"])
+def test_a_formula_would_be_found(name):
+    assert numpy_calls(ast.parse(f"def softmax(x): return np.{name}(x)")) & ARITHMETIC
+
+
+def test_the_formulas_of_optimizers_are_the_references_too():
+    for name in ("descent", "momentum", "adam", "amsgrad"):
+        assert inspect.unwrap(getattr(reference, name)) is getattr(update_formulas, name)
