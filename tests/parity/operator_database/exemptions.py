@@ -64,7 +64,6 @@ ABSENT: dict[str, str] = {
         ),
         _CUDA,
     ),
-    "empty_permuted": "not written yet: empty(sizes).permute(dims) has the same memory",
     "hash_tensor": "not written yet: a checksum of PyTorch's own, without a derivative",
     "lu": "deprecated in PyTorch: linalg.lu_factor and linalg.lu replace it",
 }  # fmt: skip
