@@ -330,7 +330,7 @@ def test_layers_start_with_the_same_distribution(name):
 
 # Left out on purpose; docs/nn.md says why.
 ABSENT = {"Container", "CrossMapLRN2d", "DataParallel", "SyncBatchNorm"}
-ABSENT |= {"LinearCrossEntropyLoss", "ParameterDict"}
+ABSENT |= {"ParameterDict"}
 
 
 def layers(module):

@@ -293,3 +293,45 @@ def test_layers_start_with_the_same_distribution(make):
         a, b = np.asarray(mine[name].tolist()), np.asarray(value.tolist())
         assert abs(a.std() - b.std()) <= 0.2 * b.std(), name
         assert abs(a.mean() - b.mean()) <= 0.5 * b.std() + 1e-6, name
+
+
+@pytest.mark.parametrize("out_features", [(), (2, 3)])
+@pytest.mark.parametrize("settings", [{}, {"bias": True, "reduction": "sum"}, {"label_smoothing": 0.1}])
+def test_the_loss_of_a_linear_map_agrees_with_and_without_options(settings, out_features):
+    x = numbers(4, 3)
+    target = np.random.default_rng(0).integers(0, 5, (4, *out_features))
+    options = [{}, {"options": "LinearCrossEntropyOptions"}] if settings != {"label_smoothing": 0.1} else [{}]
+    for chosen in options if not out_features else [{}]:
+        peer = torch.nn.LinearCrossEntropyLoss(
+            3, 5, out_features=out_features, **settings, **{k: getattr(torch.nn, v)() for k, v in chosen.items()}
+        )
+        mine = nn.LinearCrossEntropyLoss(
+            3, 5, out_features=out_features, **settings, **{k: getattr(nn, v)() for k, v in chosen.items()}
+        )
+        mine.load_state_dict(peer.state_dict())
+        a, b = rg.tensor(x, dtype=rg.float32), torch.tensor(x, dtype=torch.float32)
+        loss, its = mine(a, rg.tensor(target)), peer(b, torch.tensor(target))
+        loss.backward()
+        its.backward()
+        assert loss.item() == pytest.approx(its.item(), rel=1e-5)
+        grad, of_peer = mine.linear.weight.grad.tolist(), peer.linear.weight.grad.numpy()
+        np.testing.assert_allclose(grad, of_peer, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"acc_policy": "fast"}, {"chunking_method": "aspect_ratio:0"}, {"chunking_method": "rows"},
+        {"batch_chunk_size": 0}, {"batch_chunk_size": 2.5}, {}, {"chunking_method": "aspect_ratio:4"},
+        {"chunking_method": None, "batch_chunk_size": 3, "acc_policy": "compact", "allow_retain_graph": True},
+    ],
+)  # fmt: skip
+def test_options_of_that_loss_are_checked_as_pytorchs(keywords):
+    def outcome(m):
+        try:
+            m.nn.LinearCrossEntropyOptions(**keywords)
+        except ValueError:
+            return "refused"
+        return "taken"
+
+    assert outcome(rg) == outcome(torch)

@@ -69,6 +69,7 @@ from retrograd.nn.loss import GaussianNLLLoss as GaussianNLLLoss
 from retrograd.nn.loss import HuberLoss as HuberLoss
 from retrograd.nn.loss import KLDivLoss as KLDivLoss
 from retrograd.nn.loss import L1Loss as L1Loss
+from retrograd.nn.loss import LinearCrossEntropyLoss as LinearCrossEntropyLoss
 from retrograd.nn.loss import MSELoss as MSELoss
 from retrograd.nn.loss import NLLLoss as NLLLoss
 from retrograd.nn.loss import NLLLoss2d as NLLLoss2d
@@ -155,3 +156,4 @@ from retrograd.nn.transformer import TransformerEncoderLayer as TransformerEncod
 from retrograd.nn.upsampling import Upsample as Upsample
 from retrograd.nn.upsampling import UpsamplingBilinear2d as UpsamplingBilinear2d
 from retrograd.nn.upsampling import UpsamplingNearest2d as UpsamplingNearest2d
+from retrograd.ops.linear_cross_entropy_options import LinearCrossEntropyOptions as LinearCrossEntropyOptions

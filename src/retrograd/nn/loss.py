@@ -1,11 +1,14 @@
 """Losses: `reduction` is "mean", "sum", or "none" for the loss of each element."""
 
+import math
 from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.nn import functional as F
+from retrograd.nn.linear import Linear
 from retrograd.nn.module import Module
 from retrograd.ops.create import full_like
+from retrograd.ops.linear_cross_entropy_options import LinearCrossEntropyOptions
 
 
 class _Loss(Module):
@@ -121,6 +124,11 @@ class _ClassLoss(_Loss):
         self.ignore_index = ignore_index
 
 
+def _check_smoothing(name: str, label_smoothing: float) -> None:
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(f"{name}: label_smoothing must lie between 0 and 1, got {label_smoothing}")
+
+
 class CrossEntropyLoss(_ClassLoss):
     """-log softmax(x)[y]: input scores (N, C, ...) or (C), target class indices (N, ...) or ().
 
@@ -142,8 +150,7 @@ class CrossEntropyLoss(_ClassLoss):
         label_smoothing: float = 0.0,
     ) -> None:
         super().__init__(weight, ignore_index, reduction)
-        if not 0 <= label_smoothing <= 1:
-            raise ValueError(f"CrossEntropyLoss: label_smoothing must lie between 0 and 1, got {label_smoothing}")
+        _check_smoothing("CrossEntropyLoss", label_smoothing)
         self.label_smoothing = label_smoothing
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -155,6 +162,65 @@ class CrossEntropyLoss(_ClassLoss):
             ignore_index=self.ignore_index,
             reduction=self.reduction,
             label_smoothing=self.label_smoothing,
+        )
+
+
+class LinearCrossEntropyLoss(_Loss):
+    """`CrossEntropyLoss` of scores linear(x): input (N, in_features) or (in_features), target (N, *out_features).
+
+    The scores of each row are (num_classes, *out_features); `linear` holds the parameters. ignore_index None is -100.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> loss = nn.LinearCrossEntropyLoss(3, 4)
+    >>> _ = nn.init.zeros_(loss.linear.weight)
+    >>> round(loss(rg.ones(2, 3), rg.tensor([0, 3])).item(), 4)
+    1.3863
+    """
+
+    weight: Any
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        out_features: tuple[int, ...] = (),
+        bias: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        reduction: str = "mean",
+        weight: Tensor | None = None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
+        options: LinearCrossEntropyOptions | None = None,
+    ) -> None:
+        super().__init__(reduction)
+        if weight is not None and weight.shape != (num_classes,):
+            raise ValueError(f"LinearCrossEntropyLoss: weight must have shape {(num_classes,)}, got {weight.shape}")
+        _check_smoothing("LinearCrossEntropyLoss", label_smoothing)
+        self.register_buffer("weight", weight)
+        self.num_classes = num_classes
+        self.out_features = out_features
+        self.ignore_index = ignore_index
+        self.label_smoothing = label_smoothing
+        self.options = options
+        self.linear = Linear(in_features, math.prod(out_features, start=num_classes), bias, device, dtype)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Return the loss of features and classes."""
+        classes = (self.num_classes, *self.out_features)
+        bias = self.linear.bias
+        return F.linear_cross_entropy(
+            input,
+            self.linear.weight.reshape((*classes, self.linear.in_features)),
+            target,
+            linear_bias=None if bias is None else bias.reshape(classes),
+            weight=self.weight,
+            reduction=self.reduction,
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+            options=self.options,
         )
 
 

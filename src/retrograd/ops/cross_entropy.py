@@ -7,6 +7,7 @@ from retrograd.ops.embedding import lookup
 from retrograd.ops.family import Composite, check_floating, from_behind
 from retrograd.ops.gather import gather
 from retrograd.ops.linalg import linear
+from retrograd.ops.linear_cross_entropy_options import LinearCrossEntropyOptions, check_options
 from retrograd.ops.losses import REDUCTIONS, reduction_named, weighted_mean
 from retrograd.ops.nn import log_softmax, softmax
 from retrograd.ops.pointwise import ne, to, where
@@ -335,15 +336,14 @@ class linear_cross_entropy(Composite, home="nn.functional", method=False):
     """Return `cross_entropy` of a linear map of x (n, features) or (features,).
 
     linear_weight is (classes, ..., features), linear_bias (classes, ...); target has x's n and the dimensions between
-    classes and features, or is probabilities.  ignore_index None is -100.  PyTorch's `options` to save memory
-    are refused.
+    classes and features, or is probabilities.  ignore_index None is -100.  `options`, PyTorch's to save memory, are
+    hints: all rows are computed together.
     """
 
     def compose(
         x, linear_weight, target, linear_bias, weight, *, reduction, ignore_index, label_smoothing, options
     ):  # fmt: skip
-        if options is not None:
-            raise NotImplementedError("linear_cross_entropy: there are no chunks here; leave options=None")
+        check_options(options, x.dtype)
         if linear_weight.ndim < 2 or (x.ndim != 2 and (x.ndim != 1 or linear_weight.ndim > 2)):
             raise ValueError(
                 f"linear_cross_entropy: expected (n, features) and weights (classes, ..., features), or (features,) "
@@ -363,11 +363,15 @@ class linear_cross_entropy(Composite, home="nn.functional", method=False):
         yield (r(3), r(4, 3), r.ints(4, ()), r(4), r(4, within=(0.5, 2.0))), {"reduction": "sum"}
         yield (r(2, 3), r(4, 2, 3), r.ints(4, (2, 2)), r(4, 2), None), {"ignore_index": 1, "label_smoothing": 0.1}
         yield (r(2, 3), r(4, 3), r(2, 4, within=(0.0, 1.0)), None, None), {"reduction": "none"}
+        given = (r(5, 3), r(4, 3), r.ints(4, (5,)), None, None)
+        yield given, {"options": LinearCrossEntropyOptions(batch_chunk_size=2)}
 
     def errors(r):
         yield (r(3), r(3), r.ints(3, ()), None, None), {}, ValueError, r"got shapes \(3,\) and \(3,\)"
         given = (r(2, 3), r(4, 3), r.ints(4, (2,)), None, None)
-        yield given, {"options": {}}, NotImplementedError, "leave options=None"
+        yield given, {"options": {}}, TypeError, "options must be LinearCrossEntropyOptions"
+        options = LinearCrossEntropyOptions(acc_dtype="float16")
+        yield given, {"options": options}, NotImplementedError, "leave acc_dtype=None"
         soft = (r(2, 3), r(4, 3), r(2, 4, within=(0.0, 1.0)), None, None)
         yield soft, {"ignore_index": 1}, ValueError, "leave ignore_index=None"
 
