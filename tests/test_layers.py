@@ -39,6 +39,7 @@ EXCEPTIONS = {
     "autograd": {"interop"},
     "utils": {"autograd", "interop"},
     "library": {"autograd"},
+    "interop": {"nested"},
     "backend": {"kernels"},
 }
 ABOVE_ALL = {"", "__main__", "testing"}  # the root's __init__ and these two may import anything, but not be imported
@@ -46,6 +47,11 @@ NUMPY = {"core", "backend", "kernels", "interop", "numpy", "testing"}
 OPTIONAL = {  # third parties that may be imported inside a function
     "IPython", "PIL", "awkward", "cupy", "matplotlib", "mpi4py", "pyarrow", "ray", "rich", "scipy", "sklearn",
     "tensorboardX", "typer",
+}  # fmt: skip
+LAZY = ("lazy_module", "lazy_names")  # of core.lazy_imports
+IMPORTERS = {"lazy_module": 0, "lazy_names": 1, "import_module": 0, "__import__": 0}  # the argument that names modules
+DYNAMIC = {  # modules that import by names that only the user or the file system knows
+    f"{ROOT}.core.lazy_imports", f"{ROOT}.bench.subjects", f"{ROOT}.cli.plan", f"{ROOT}.hips.aliases",
 }  # fmt: skip
 LEVEL_OF = {part: level for level, parts in enumerate(reversed(LEVELS)) for part in parts}
 
@@ -59,6 +65,8 @@ class Import:
     line: int
     late: bool = False  # inside a function
     typing: bool = False  # under `if TYPE_CHECKING:`, so it never runs
+    lazy: bool = False  # by lazy_module or lazy_names, on first use
+    hidden: bool = False  # by a call whose target is unknown before it runs
 
     def __str__(self) -> str:
         return f"{self.importer}:{self.line} imports {self.target}"
@@ -113,12 +121,38 @@ def targets(node: ast.stmt, module: str, files: dict[str, Path]) -> set[str]:
 def imports(root: Path) -> list[Import]:
     """Return every import in every module below root."""
     files = sources(root)
-    return [
+    trees = {module: ast.parse(path.read_text(), str(path)) for module, path in files.items()}
+    by_statement = [
         Import(module, target, node.lineno, late, typing)
-        for module, path in files.items()
-        for node, late, typing in statements(ast.parse(path.read_text(), str(path)))
+        for module, tree in trees.items()
+        for node, late, typing in statements(tree)
         for target in sorted(targets(node, module, files))
     ]
+    return by_statement + [edge for module, tree in trees.items() for edge in by_call(tree, module)]
+
+
+def by_call(tree: ast.Module, module: str) -> Iterator[Import]:
+    """Yield the imports by calls of lazy_module and lazy_names, and those of our modules by import_module."""
+    for node in ast.walk(tree):
+        called = ast.unparse(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
+        if isinstance(node, ast.Call) and called in IMPORTERS and len(node.args) > IMPORTERS[called]:
+            given = node.args[IMPORTERS[called]]
+            names = literals(given)
+            if called in LAZY and names is not None:
+                yield from [Import(module, name, node.lineno, lazy=True) for name in names]
+            elif called in LAZY or names is None or any(map(is_ours, names)):
+                yield Import(module, ast.unparse(given), node.lineno, hidden=True)
+
+
+def literals(node: ast.expr) -> list[str] | None:
+    """Return the strings of a literal, or of the values of one that is a dict; None for another expression.
+
+    An f-string counts as its constant beginning.
+    """
+    parts = node.values if isinstance(node, ast.Dict) else [node]
+    starts = [part.values[0] if isinstance(part, ast.JoinedStr) else part for part in parts]
+    found = [start.value for start in starts if isinstance(start, ast.Constant) and isinstance(start.value, str)]
+    return found if len(found) == len(parts) else None
 
 
 @functools.cache
@@ -144,6 +178,12 @@ def goes_up(importer: str, target: str) -> str:
     return f"{importer} stands {'beside' if LEVEL_OF[importer] == LEVEL_OF[target] else 'below'} {target}"
 
 
+def hidden(edges: list[Import]) -> Iterator[str]:
+    for edge in edges:
+        if edge.hidden and edge.importer not in DYNAMIC and part(edge.importer) not in ABOVE_ALL:
+            yield f"{edge} by a call: name the module literally, for lazy_module or lazy_names"
+
+
 def upward(edges: list[Import]) -> Iterator[str]:
     for edge in edges:
         if is_ours(edge.target) and (why := goes_up(part(edge.importer), part(edge.target))):
@@ -153,7 +193,7 @@ def upward(edges: list[Import]) -> Iterator[str]:
 def cycles(edges: list[Import]) -> Iterator[str]:
     graph: dict[str, set[str]] = {}
     for edge in edges:
-        if is_ours(edge.target) and not edge.typing:
+        if is_ours(edge.target) and not edge.typing and not edge.lazy:
             graph.setdefault(edge.importer, set()).add(edge.target)
     try:
         TopologicalSorter(graph).prepare()
@@ -174,9 +214,10 @@ def numpy_outside(edges: list[Import]) -> Iterator[str]:
 
 
 RAGGED = f"{ROOT}.backend.ragged"
-# Modules that may use ragged arrays: their package, their kernels, the law about them, and writers of structures.
+# Modules that may use ragged arrays: their package, their kernels, the law about them, writers of structures, and the
+# root, which offers nested to the lower layers.
 RAGGED_PARTS = {"nested", "backend"}
-RAGGED_MODULES = {f"{ROOT}.testing.nested_law", f"{ROOT}.export.json_values", f"{ROOT}.interop.pytorch_nested"}
+RAGGED_MODULES = {ROOT, f"{ROOT}.testing.nested_law", f"{ROOT}.export.json_values", f"{ROOT}.interop.pytorch_nested"}
 
 
 def ragged_outside(edges: list[Import]) -> Iterator[str]:
@@ -186,7 +227,7 @@ def ragged_outside(edges: list[Import]) -> Iterator[str]:
             yield f"{edge}: only nested and its kernels know of ragged arrays"
 
 
-RULES = (upward, cycles, late, numpy_outside, ragged_outside)
+RULES = (hidden, upward, cycles, late, numpy_outside, ragged_outside)
 
 
 def violations(root: Path) -> list[str]:
@@ -241,6 +282,26 @@ FAULTS = {
         {"cli/demo.py": "class A:\n    def f(self):\n        from ..core import op"},
         "inside a function",
     ),
+    "upward, by import_module": (
+        {"core/op.py": "import importlib\ndef f():\n    return importlib.import_module('retrograd.ops')"},
+        "core.op:3 imports 'retrograd.ops' by a call: name the module literally, for lazy_module or lazy_names",
+    ),
+    "by import_module of a computed name": (
+        {"nn/layer.py": "from importlib import import_module\nf = import_module(f'{__name__}.init')"},
+        "nn.layer:2 imports f'{__name__}.init' by a call",
+    ),
+    "lazy module, computed": (
+        {"nn/layer.py": "from retrograd.core.lazy_imports import lazy_module\nf = lazy_module(__name__)"},
+        "nn.layer:2 imports __name__ by a call",
+    ),
+    "upward, by lazy_module": (
+        {"core/op.py": "from retrograd.core.lazy_imports import lazy_module\nlazy_module('retrograd.ops')"},
+        "core.op:2 imports retrograd.ops: core stands below ops",
+    ),
+    "upward, by lazy_names": (
+        {"core/op.py": "__getattr__, _ = lazy_imports.lazy_names(__name__, {'add': 'retrograd.ops'})"},
+        "core.op:1 imports retrograd.ops: core stands below ops",
+    ),
     "numpy": ({"ops/add.py": "import numpy.linalg as la"}, "ops.add:1 imports numpy.linalg: only"),
     "numpy, from": ({"nn/init.py": "from numpy import prod"}, "nn.init:1 imports numpy: only"),
 }
@@ -254,10 +315,11 @@ SOUND = {
     "ops/add.py": "from retrograd.core.op import Op\nfrom ..core import level",
     "autograd/grad.py": "from retrograd.ops.add import add",
     "optim/adam.py": "from retrograd.nn import init\nfrom retrograd.autograd.grad import no_grad",
-    "nn/__init__.py": "from . import init",
+    "nn/__init__.py": "from . import init\n__getattr__, _ = lazy_names(__name__, {'Layer': 'retrograd.nn.init'})",
     "nn/init.py": "from math import prod",
     "pipelining/run.py": "from retrograd.nn import Module\ndef f():\n    from mpi4py import MPI",
     "cli/__init__.py": "import retrograd as rg",
+    "cli/page.py": "import importlib\nimportlib.import_module('json')\nimportlib.import_module(f'scipy.{__name__}')",
     "cli/draw.py": "def f():\n    import matplotlib.pyplot as plt",
 }
 

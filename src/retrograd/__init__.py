@@ -1,7 +1,5 @@
 """retrograd: PyTorch's automatic differentiation for NumPy arrays."""
 
-import importlib
-
 from retrograd import autograd as autograd
 from retrograd import ops as ops
 from retrograd.autograd import enable_grad as enable_grad
@@ -14,6 +12,7 @@ from retrograd.autograd import is_inference_mode_enabled as is_inference_mode_en
 from retrograd.autograd import no_grad as no_grad
 from retrograd.autograd import set_grad_enabled as set_grad_enabled
 from retrograd.core import Tensor as Tensor
+from retrograd.core import lazy_imports as _lazy
 from retrograd.core.build_config import show_config as show_config
 from retrograd.core.dtype import complex64 as complex64
 from retrograd.core.dtype import complex128 as complex128
@@ -73,37 +72,29 @@ __version__ = "0.1.0"
 
 globals().update(ops.public())  # every operator and public function, by its names
 
-_LATER = (
+_PACKAGES = (
     "cli", "export", "fft", "func", "fx", "hips", "interop", "library", "linalg", "masked", "nested", "nn", "numpy",
     "optim", "pipelining", "random", "scipy", "signal", "sklearn", "special", "testing", "utils",
 )  # fmt: skip
-_OF_FUNC = ("vmap",)
-_OF_FILES = ("load", "save")
-_OF_UTILS = ("get_num_threads", "set_num_threads")
 _OF_ARRAYS = (
     "deriv", "elementwise_grad", "grad", "grad_and_aux", "grad_named", "hessian", "hessian_tensor_product",
     "hessian_vector_product", "holomorphic_grad", "jacobian", "make_ggnvp", "make_hvp", "make_jvp", "make_vjp",
     "multigrad_dict", "tensor_jacobian_product", "value_and_grad", "vector_jacobian_product",
 )  # fmt: skip
+_HOMES = {
+    "vmap": "retrograd.func",
+    "load": "retrograd.interop.files",
+    "save": "retrograd.interop.files",
+    "get_num_threads": "retrograd.utils",
+    "set_num_threads": "retrograd.utils",
+}
 
-
-_examples.joins.append(lambda tensors: importlib.import_module("retrograd.nested").as_nested_tensor(tensors))
-
-
-def __getattr__(name: str) -> object:
-    """Import packages and function transforms on first use: not every program needs them."""
-    if name in _LATER:
-        return importlib.import_module(f"retrograd.{name}")
-    if name in _OF_FUNC:
-        return getattr(importlib.import_module("retrograd.func"), name)
-    if name in _OF_FILES:
-        return getattr(importlib.import_module("retrograd.interop.files"), name)
-    if name in _OF_UTILS:
-        return getattr(importlib.import_module("retrograd.utils"), name)
-    if name in _OF_ARRAYS:
-        return getattr(importlib.import_module("retrograd.func.autograd_api"), name)
-    raise AttributeError(f"module 'retrograd' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_LATER, *_OF_FUNC, *_OF_FILES, *_OF_UTILS, *_OF_ARRAYS])
+# Packages and function transforms are imported on first use: not every program needs them.
+__getattr__, __dir__ = _lazy.lazy_names(
+    "retrograd",
+    {name: f"retrograd.{name}" for name in _PACKAGES}
+    | dict.fromkeys(_OF_ARRAYS, "retrograd.func.autograd_api")
+    | _HOMES,
+)
+_lazy.lazy_names("retrograd.library", {"opcheck": "retrograd.testing"})
+_examples.joins.append(lambda tensors: _lazy.lazy_module("retrograd.nested").as_nested_tensor(tensors))

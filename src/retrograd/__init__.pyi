@@ -20,6 +20,7 @@ from retrograd.autograd import is_inference_mode_enabled as is_inference_mode_en
 from retrograd.autograd import no_grad as no_grad
 from retrograd.autograd import set_grad_enabled as set_grad_enabled
 from retrograd.core import Tensor as Tensor
+from retrograd.core import lazy_imports as _lazy
 from retrograd.core.build_config import show_config as show_config
 from retrograd.core.dtype import complex64 as complex64
 from retrograd.core.dtype import complex128 as complex128

@@ -81,12 +81,12 @@ def test_the_launcher_s_choices_are_taken_where_none_are_made(monkeypatch):
 def test_processes_that_a_launcher_of_mpi_has_started_are_its_ranks(monkeypatch, size):
     for name in (CHOSEN, *SIZES):
         monkeypatch.delenv(name, raising=False)
-    load = Mock()
-    monkeypatch.setattr(transports, "import_module", load)
-    for name, value, module in [(size, "1", "threads"), (size, "2", "mpi"), (CHOSEN, "ray", "ray")]:
+    made = Mock()
+    monkeypatch.setattr(transports, "_made", made)
+    for name, value, kind in [(size, "1", "Threads"), (size, "2", "MPI"), (CHOSEN, "ray", "Ray")]:
         monkeypatch.setenv(name, value)
         get_transport()
-        assert load.call_args.args == (f"retrograd.pipelining.transports.{module}",)
+        assert made.call_args.args == (kind, None)
 
 
 def test_an_unknown_transport_is_refused_with_a_list():

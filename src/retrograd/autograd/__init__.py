@@ -1,6 +1,5 @@
 """The public API of automatic differentiation: `backward`, `grad`, and the related classes and modes."""
 
-import importlib
 import sys
 from types import ModuleType
 
@@ -30,6 +29,7 @@ from retrograd.autograd.grad_mode import (
 )
 from retrograd.autograd.graph import GradientEdge, get_gradient_edge
 from retrograd.autograd.variable import Variable, _is_checkpoint_valid, variable
+from retrograd.core.lazy_imports import lazy_names
 
 __all__ = [
     "Function",
@@ -80,22 +80,15 @@ class _Package(ModuleType):
 
 sys.modules[__name__].__class__ = _Package
 
-_LATER = {
-    "GradcheckError": "gradcheck",
-    "NestedIOFunction": "function",
-    "forward_ad": "forward_ad",
-    "functional": "functional",
-    "gradcheck": "gradcheck",
-    "gradgradcheck": "gradcheck",
-    "profiler": "profiler",
-}
-
-
-def __getattr__(name: str) -> object:
-    """Import less used names on first access."""
-    if name not in _LATER:
-        raise AttributeError(f"module 'retrograd.autograd' has no attribute {name!r}")
-    module = importlib.import_module(f"retrograd.autograd.{_LATER[name]}")
-    found = getattr(module, name, module)
-    globals()[name] = found
-    return found
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "GradcheckError": "retrograd.autograd.gradcheck",
+        "NestedIOFunction": "retrograd.autograd.function.nested_io",
+        "forward_ad": "retrograd.autograd.forward_ad",
+        "functional": "retrograd.autograd.functional",
+        "gradcheck": "retrograd.autograd.gradcheck",
+        "gradgradcheck": "retrograd.autograd.gradcheck",
+        "profiler": "retrograd.autograd.profiler",
+    },
+)

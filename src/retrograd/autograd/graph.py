@@ -1,6 +1,5 @@
 """Inspection of the autograd graph: nodes, edges, and saved values."""
 
-import importlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,6 +14,7 @@ from retrograd.core import AccumulateGrad, Aval, GradFn, Tensor
 from retrograd.core.engine import edge_of
 from retrograd.core.graph import as_node
 from retrograd.core.hooks import RemovableHandle
+from retrograd.core.lazy_imports import lazy_names
 from retrograd.core.tensor import bump_version
 
 __all__ = [
@@ -131,8 +131,4 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
         bump_version(t)
 
 
-def __getattr__(name: str) -> Any:
-    """Import drawing on first access."""
-    if name != "draw":
-        raise AttributeError(f"module 'retrograd.autograd.graph' has no attribute {name!r}")
-    return importlib.import_module("retrograd.autograd.drawing.draw").draw
+__getattr__, __dir__ = lazy_names(__name__, {"draw": "retrograd.autograd.drawing.draw"})

@@ -1,10 +1,10 @@
 """The array API standard's protocol of tensors: `__array_namespace__` and `to_device`."""
 
-import importlib
 from types import ModuleType
 from typing import Any
 
 from retrograd.core import Tensor
+from retrograd.core.lazy_imports import lazy_module
 from retrograd.ops.layout import check_device
 
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")  # each contains those before
@@ -22,7 +22,7 @@ def _array_namespace(x: Tensor, /, *, api_version: str | None = None) -> ModuleT
     """
     if api_version not in (None, *VERSIONS):
         raise ValueError(f"__array_namespace__: expected a version among {', '.join(VERSIONS)}, got {api_version!r}")
-    return importlib.import_module("retrograd.interop.array_api")
+    return lazy_module("retrograd.interop.array_api")
 
 
 def _to_device(x: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:

@@ -4,7 +4,6 @@ PyTorch reads the first two as its own nested tensors, and the third, such as ne
 the entry MARKER.
 """
 
-import importlib
 import math
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 
 from retrograd.backend.ragged import Ragged, Structure, packed, structure_of
 from retrograd.core import Tensor
+from retrograd.core.lazy_imports import lazy_module
 from retrograd.interop.pickle_writer import Name
 from retrograd.interop.safe_unpickler import shown
 from retrograd.ops.create import from_numpy
@@ -127,4 +127,4 @@ def _check_count(count: int, most: Any) -> None:
 
 def _nested() -> Any:
     """Import the nested package, which makes operators support such arrays; only files that contain some need it."""
-    return importlib.import_module("retrograd.nested")
+    return lazy_module("retrograd.nested")

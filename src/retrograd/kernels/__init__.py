@@ -5,9 +5,9 @@ They take arrays of float32 or float64, all of one dtype.
 
 import os
 import warnings
-from importlib import import_module
 from types import ModuleType
 
+from retrograd.core.lazy_imports import lazy_module
 from retrograd.kernels import allocator, reference
 
 
@@ -16,7 +16,7 @@ def _best() -> tuple[str, ModuleType]:
     if os.environ.get("RETROGRAD_PURE", "") not in ("", "0"):
         return "pure", reference
     try:
-        native = import_module("retrograd.kernels.native")
+        native = lazy_module("retrograd.kernels.native")
     except ImportError:  # there was no C++ compiler
         return "pure", reference
     wanted = (name for name, twin in vars(reference).items() if name[0] != "_" and not isinstance(twin, ModuleType))

@@ -1,8 +1,6 @@
 """Custom operators: defining, extending and checking them; they share the registry of the built-in operators."""
 
-import importlib
-from typing import Any
-
+from retrograd.core.lazy_imports import lazy_names
 from retrograd.library.api import (
     define,
     impl,
@@ -38,10 +36,4 @@ __all__ = [
     "sanitize",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Import the checks on first access, because their layer is above all others."""
-    if name != "opcheck":
-        raise AttributeError(f"module 'retrograd.library' has no attribute {name!r}")
-    globals()[name] = found = importlib.import_module("retrograd.testing").opcheck
-    return found
+__getattr__, __dir__ = lazy_names(__name__, {})  # opcheck is above this layer: the root adds it

@@ -1,6 +1,5 @@
 """Mirror NumPy's modules: functions with a counterpart on tensors dispatch to it."""
 
-import importlib
 from collections.abc import Callable
 from functools import wraps
 from types import ModuleType
@@ -9,10 +8,15 @@ from typing import Any
 import numpy as np
 
 from retrograd.core import current
+from retrograd.core.lazy_imports import lazy_names
 from retrograd.interop.numpy_protocol import functions
 from retrograd.interop.numpy_protocol.table import O, dotted_name, holds_tensor, tensor, values
 
 _MODULES = ("fft", "linalg", "random")
+_module, _ = lazy_names(
+    "retrograd.numpy",
+    {"fft": "retrograd.numpy.fft", "linalg": "retrograd.numpy.linalg", "random": "retrograd.numpy.random"},
+)
 # Functions without a protocol in NumPy, or whose result is written to.
 _WRITTEN_TO = ("zeros", "ones", "empty", "full")
 
@@ -38,7 +42,7 @@ def mirror(module: ModuleType, namespace: dict) -> tuple[Callable[[str], Any], C
 def reflected(module: ModuleType, name: str) -> Any:
     """Return a member of a NumPy module, which accepts tensors if there is a counterpart."""
     if module is np and name in _MODULES:
-        return importlib.import_module(f"retrograd.numpy.{name}")
+        return _module(name)
     if module is np and name in _OF_HIPS:
         return _OF_HIPS[name]
     member = getattr(module, name)

@@ -1,15 +1,8 @@
 """Custom differentiable functions: a forward and a backward written by the user, recorded as one node."""
 
-import importlib
-from typing import Any
-
 from retrograd.autograd.function.base import Function, FunctionCtx, InplaceFunction, once_differentiable
+from retrograd.core.lazy_imports import lazy_names
 
 __all__ = ["Function", "FunctionCtx", "InplaceFunction", "NestedIOFunction", "once_differentiable"]
 
-
-def __getattr__(name: str) -> Any:
-    """Import NestedIOFunction on first access, because it loads optree."""
-    if name == "NestedIOFunction":
-        return importlib.import_module("retrograd.autograd.function.nested_io").NestedIOFunction
-    raise AttributeError(f"module 'retrograd.autograd.function' has no attribute {name!r}")
+__getattr__, __dir__ = lazy_names(__name__, {"NestedIOFunction": "retrograd.autograd.function.nested_io"})

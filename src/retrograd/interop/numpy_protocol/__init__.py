@@ -4,7 +4,6 @@ Importing this package installs NumPy's two protocols on tensors. The functions 
 package, which are imported on first use.
 """
 
-import importlib
 from collections.abc import Callable
 from functools import cache
 from types import ModuleType
@@ -13,24 +12,19 @@ from typing import Any
 from numpy import ndarray
 
 from retrograd.core import Tensor
+from retrograd.core.lazy_imports import lazy_module
 from retrograd.interop.numpy_protocol import array_methods as array_methods
-
-_MODULES = (
-    "calculus", "creation", "fft", "indexing", "introspection", "joins", "linalg", "nanfunctions", "products",
-    "reductions", "shapes", "sorting", "special", "statistics", "table", "ufuncs",
-)  # fmt: skip
 
 
 @cache
-def _loaded() -> tuple[ModuleType, ModuleType]:
-    """Return the table of functions and that of ufuncs, filled."""
-    modules = {name: importlib.import_module(f"{__name__}.{name}") for name in _MODULES}
-    return modules["table"], modules["ufuncs"]
+def _loaded() -> ModuleType:
+    """Return the module with the tables of functions and ufuncs, filled."""
+    return lazy_module("retrograd.interop.numpy_protocol.all_functions")
 
 
 def functions() -> dict[str, Callable]:
     """Return the implementations of NumPy's functions on tensors, by dotted name."""
-    return _loaded()[0].functions
+    return _loaded().functions
 
 
 asked_for: dict[Callable, Callable] = {}  # ufuncs by NumPy's object, for fast look-up
@@ -40,7 +34,7 @@ def _array_ufunc(x: Tensor, ufunc: Callable, method: str, *inputs: Any, **kwargs
     """Run `ufunc(...)`, or its method of that name, if an operand is a tensor."""
     function = asked_for.get(ufunc)
     if function is None or kwargs or method != "__call__":
-        return _loaded()[1].apply(ufunc, method, inputs, kwargs)
+        return _loaded().apply(ufunc, method, inputs, kwargs)
     return function(*inputs)
 
 
@@ -48,7 +42,7 @@ def _array_function(x: Tensor, function: Callable, types: Any, args: tuple, kwar
     """Run a NumPy function, if an argument is a tensor or a list of tensors."""
     if not all(issubclass(t, (Tensor, ndarray)) for t in types):
         return NotImplemented  # another library's class may implement it
-    table = _loaded()[0]
+    table = _loaded()
     name = table.dotted_name(function)
     if name not in table.functions:
         raise TypeError(f"np.{name} has no counterpart for tensors; x.detach().numpy() leaves the graph for it")

@@ -1,13 +1,13 @@
 """Transports launch ranks and move their messages: one small interface, one module each."""
 
 import os
-from importlib import import_module
+import sys
 
+from retrograd.core.lazy_imports import lazy_names
 from retrograd.pipelining.transports.interface import Aborted, Arrival, Link, PeerLost, Transport
 from retrograd.pipelining.transports.threads import Threads
 
-# Loaded on first use, because some need packages that are extras.
-TRANSPORTS = {"threads": "threads.Threads", "mpi": "mpi.MPI", "ray": "ray.Ray"}
+TRANSPORTS = {"threads": "Threads", "mpi": "MPI", "ray": "Ray"}
 # The environment variables in which `retrograd run` passes its options.
 CHOSEN, PATIENCE = "RETROGRAD_TRANSPORT", "RETROGRAD_TIMEOUT"
 # The number of processes that an MPI launcher has started: of MPICH and Intel MPI, and of Open MPI.
@@ -34,8 +34,19 @@ def get_transport(name: str = "auto", timeout: float | None = None) -> Transport
     chosen = _started() if name == "auto" else name
     if chosen not in TRANSPORTS:
         raise ValueError(f"transport {chosen!r} is unknown; there are: auto, {', '.join(sorted(TRANSPORTS))}")
-    module, _, kind = TRANSPORTS[chosen].partition(".")
-    return getattr(import_module(f"{__name__}.{module}"), kind)(timeout)
+    return _made(TRANSPORTS[chosen], timeout)
+
+
+def _made(kind: str, timeout: float | None) -> Transport:
+    """Return a transport of the class of this name."""
+    found: Transport = getattr(sys.modules[__name__], kind)(timeout)
+    return found
+
+
+# Imported on first use, because they need packages that are extras.
+__getattr__, __dir__ = lazy_names(
+    __name__, {"MPI": "retrograd.pipelining.transports.mpi", "Ray": "retrograd.pipelining.transports.ray"}
+)
 
 
 def _started() -> str:
