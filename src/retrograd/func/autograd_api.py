@@ -8,8 +8,7 @@ autograd and JAX: of a real function of x + iy the gradient is df/dx - i df/dy, 
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
-from functools import wraps
-from math import prod
+from functools import partial, wraps
 from typing import Any
 
 import optree
@@ -22,7 +21,8 @@ from retrograd.func.array_vjp import PlainRun, answer, answer_tree, differentiab
 from retrograd.func.vjp_run import lowered
 from retrograd.levels import GradLevel
 from retrograd.levels.grad import pulled_back
-from retrograd.ops.create import as_tensor, zeros
+from retrograd.levels.jacobian import column_blocks, one_by_one, row_blocks, unit_vectors
+from retrograd.ops.create import as_tensor
 from retrograd.ops.family import cast_to
 
 Argnum = int | Sequence[int]
@@ -170,31 +170,18 @@ def jacobian(fun: Callable, x: Any, plain: bool) -> Any:
     return run.tree(answer((_by_columns if fewer_columns else _by_rows)(run, out), plain))
 
 
-def _unit(like: Tensor, k: int, value: complex = 1) -> Tensor:
-    """Return zeros in the shape of a tensor, except for a one at the k-th element."""
-    flat = zeros(like.numel(), dtype=like.dtype)
-    flat[k] = value
-    return registry["reshape"](flat, like.shape)
-
-
-def _side_by_side(parts: list[Tensor], dim: int, shape: tuple[int, ...], dtype: Any) -> Tensor:
-    """Return rows or columns stacked in one tensor; an empty one if there are none."""
-    made = registry["stack"](parts, dim) if parts else zeros(prod(shape), dtype=dtype)
-    return registry["reshape"](made, shape)
-
-
 def _by_rows(run: PlainRun, out: Tensor) -> list[Tensor]:
     """Return the Jacobian with one pullback for each element of the output."""
-    rows = [run.pull([_unit(out, k)]) for k in range(out.numel())]
-    # For a real input a pullback gives the real part; of -i times the cotangent, that is the imaginary part.
-    turned = [run.pull([_unit(out, k, -1j)]) for k in range(out.numel())] if out.dtype.kind == "c" else []
-    made = []
-    for i, leaf in enumerate(run.leaves):
-        parts = [row[i] for row in rows]
-        if turned and leaf.dtype.kind != "c":
-            parts = [registry["complex"](part, row[i]) for part, row in zip(parts, turned, strict=True)]
-        made.append(_side_by_side(parts, 0, (*out.shape, *leaf.shape), leaf.dtype))
-    return made
+    rows = _pulled_rows(run, out, 1)
+    if out.dtype.kind == "c" and out.numel():
+        # For a real input a pullback gives the real part; of -i times the cotangent, that is the imaginary part.
+        turned = _pulled_rows(run, out, -1j)
+        rows = [g if g.dtype.kind == "c" else registry["complex"](g, t) for g, t in zip(rows, turned, strict=True)]
+    return row_blocks(rows, [out])[0]
+
+
+def _pulled_rows(run: PlainRun, out: Tensor, entry: complex) -> list[Tensor]:
+    return one_by_one(lambda unit: run.pull([unit]), unit_vectors(out, entry), run.leaves)
 
 
 def _by_columns(run: PlainRun, out: Tensor) -> list[Tensor]:
@@ -206,9 +193,13 @@ def _by_columns(run: PlainRun, out: Tensor) -> list[Tensor]:
         pulled = run.pull([cotangent])
     made = []
     for leaf, g in zip(run.leaves, pulled, strict=True):
-        columns = [pulled_back(outer, [g], [_unit(leaf, k)], [cotangent])[0] for k in range(leaf.numel())]
-        made.append(_side_by_side(columns, -1, (*out.shape, *leaf.shape), out.dtype))
+        push = partial(_pulled_twice, outer, g, cotangent)
+        made += column_blocks(one_by_one(push, unit_vectors(leaf), [out]), [leaf])[0]
     return made
+
+
+def _pulled_twice(outer: GradLevel, g: Tensor, cotangent: Tensor, unit: Tensor) -> list[Tensor]:
+    return pulled_back(outer, [g], [unit], [cotangent])
 
 
 def hessian(fun: Callable, argnum: Argnum = 0) -> Callable:

@@ -1,7 +1,7 @@
 """Jacobians and Hessians: all rows pulled back, or all columns pushed forward, at once."""
 
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import optree
@@ -15,7 +15,7 @@ from retrograd.func.reverse import checked_outputs
 from retrograd.func.vjp_run import Run, lowered
 from retrograd.levels import VmapLevel
 from retrograd.levels.flatten_nested import NestedFlattener
-from retrograd.levels.standard_basis import basis, units
+from retrograd.levels.jacobian import basis, column_blocks, in_chunks, row_blocks
 from retrograd.ops.create import as_tensor
 
 
@@ -53,10 +53,9 @@ def jacrev(
         outs = checked_outputs("jacrev", run.value)
         _check_real("jacrev", (*run.leaves, *outs))
         plainly.check_jacobians()
-        rows = _rows(run, outs, chunk_size)
-        trees = [run.tree([plainly.jacobian(_split(row, out, leaf), i, k)
-                           for k, (row, leaf) in enumerate(zip(rows[i], run.leaves, strict=True))])
-                 for i, out in enumerate(outs)]  # fmt: skip
+        blocks = row_blocks(_rows(run, outs, chunk_size), outs)
+        trees = [run.tree([plainly.jacobian(block, i, k) for k, block in enumerate(row)])
+                 for i, row in enumerate(blocks)]  # fmt: skip
         found = optree.tree_unflatten(optree.tree_structure(run.out), trees)
         return (found, lowered(run.level, kept[0])) if has_aux else found
 
@@ -69,36 +68,17 @@ def _check_real(name: str, tensors: Sequence[Tensor]) -> None:
             raise RuntimeError(f"{name}: expected real inputs and outputs, got {t.aval}; use vjp, jvp or real parts")
 
 
-def _split(rows: Tensor, out: Tensor, leaf: Tensor) -> Tensor:
-    return registry["reshape"](rows, (*out.shape, *leaf.shape))
+def _rows(run: Run, outs: list[Tensor], chunk: int | None) -> list[Tensor]:
+    """Return for each leaf the rows of the Jacobian, one for each element of the outputs."""
+    if sum(out.numel() for out in outs) == 1:  # a gradient needs no batch
+        return [registry["unsqueeze"](g, 0) for g in run.pull([registry["ones_like"](out) for out in outs])]
+    return in_chunks(partial(_pulled, run), outs, run.leaves, chunk)
 
 
-def _rows(run: Run, outs: list[Tensor], chunk: int | None) -> list[list[Tensor]]:
-    """Return the rows of the Jacobian for each output and leaf, one for each element of the output."""
-    sizes = [out.numel() for out in outs]
-    total = sum(sizes)
-    if total == 1 or not total:
-        seeds = [registry["ones_like"](out) for out in outs]
-        row = run.pull(seeds)
-        if total:
-            return [[registry["unsqueeze"](g, 0) for g in row] if size else _no_rows(row) for size in sizes]
-        return [_no_rows(row) for _ in sizes]
-    step = chunk or total
-    parts = [_pulled(run, outs, start, min(start + step, total)) for start in range(0, total, step)]
-    whole = [registry["cat"](list(gs)) if len(gs) > 1 else gs[0] for gs in zip(*parts, strict=True)]
-    columns = [registry["split"](g, sizes) if len(sizes) > 1 else (g,) for g in whole]
-    return [list(row) for row in zip(*columns, strict=True)]
-
-
-def _no_rows(gs: list[Tensor]) -> list[Tensor]:
-    return [registry["zeros"]((0, *g.shape), dtype=g.dtype) for g in gs]
-
-
-def _pulled(run: Run, outs: list[Tensor], start: int, stop: int) -> list[Tensor]:
-    """Return the rows from start to stop, counted through all outputs."""
-    rows = units(outs, start, stop)
-    with VmapLevel(stop - start, function=run.level.function) as level:
-        found = run.pull([make(row, level, "the cotangent") for row in rows])
+def _pulled(run: Run, cotangents: list[Tensor]) -> list[Tensor]:
+    """Return the pullbacks of a batch of cotangents, stacked along the first dimension."""
+    with VmapLevel(cotangents[0].shape[0], function=run.level.function) as level:
+        found = run.pull([make(g, level, "the cotangent") for g in cotangents])
     return [level.whole(g) for g in found]
 
 
@@ -143,24 +123,16 @@ def jacfwd(
             plainly.check_jacobians()
             return (along, *aux)
 
-        columns, *rest = vmap(push, 0, (-1, None)[: 1 + has_aux], randomness, chunk_size=chunk_size)(*basis(leaves))
-        outs, out_spec = optree.tree_flatten(columns)
+        columns, *rest = vmap(push, 0, (0, None)[: 1 + has_aux], randomness, chunk_size=chunk_size)(*basis(leaves))
+        stacked, out_spec = optree.tree_flatten(columns)
         trees = [
-            optree.tree_unflatten(spec, [plainly.jacobian(part, i, k) for k, part in enumerate(_by_leaf(g, leaves))])
-            for i, g in enumerate(outs)
+            optree.tree_unflatten(spec, [plainly.jacobian(block, i, k) for k, block in enumerate(row)])
+            for i, row in enumerate(column_blocks(stacked, leaves))
         ]
         found = optree.tree_unflatten(out_spec, trees)
         return (found, rest[0]) if has_aux else found
 
     return jacobian
-
-
-def _by_leaf(g: Tensor, leaves: list[Tensor]) -> list[Tensor]:
-    """Split a Jacobian, whose last dimension has all columns, by the leaves."""
-    sizes = [leaf.numel() for leaf in leaves]
-    parts = registry["split"](g, sizes, -1) if len(sizes) > 1 else (g,)
-    pairs = zip(parts, leaves, strict=True)
-    return [registry["reshape"](part, (*g.shape[:-1], *leaf.shape)) for part, leaf in pairs]
 
 
 def hessian(func: Callable, argnums: Argnums = 0) -> Callable:

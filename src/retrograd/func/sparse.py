@@ -7,7 +7,7 @@ from typing import Any
 import optree
 
 from retrograd.backend import sparse
-from retrograd.core import NotBatchedError, Tensor, graph_level, registry
+from retrograd.core import NotBatchedError, Tensor, graph_level
 from retrograd.func.argnums import chosen, keeping_aux, of_chosen
 from retrograd.func.batch import vmap
 from retrograd.func.forward import linearize
@@ -15,6 +15,7 @@ from retrograd.func.reverse import grad, vjp
 from retrograd.func.sparsity import Sparsity
 from retrograd.levels import value_at
 from retrograd.levels.flatten_nested import as_plain
+from retrograd.levels.jacobian import one_by_one
 from retrograd.levels.sparsity_level import PatternLevel
 from retrograd.levels.sync_views import settled
 from retrograd.ops.create import as_tensor
@@ -239,5 +240,5 @@ def _products(derivative: Callable, like: Tensor, sparsity: Sparsity, chunk: int
     try:
         found = vmap(derivative, chunk_size=chunk)(seeds)
     except NotBatchedError:
-        found = registry["stack"]([derivative(seed) for seed in seeds])
+        (found,) = one_by_one(lambda seed: [derivative(seed)], seeds, [like])
     return found.value.reshape(sparsity.count, -1)

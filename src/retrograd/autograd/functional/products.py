@@ -7,7 +7,8 @@ it likes, as long as that has a backward.  Forward mode is used where `strategy`
 Complex derivatives follow PyTorch's convention, as those of `autograd.grad` do.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from retrograd.autograd.functional.calls import (
@@ -23,12 +24,12 @@ from retrograd.autograd.functional.calls import (
     with_zeros,
 )
 from retrograd.autograd.grad_mode import enable_grad, is_grad_enabled, set_grad_enabled
-from retrograd.core import Tensor, registry
+from retrograd.core import Tensor
 from retrograd.core.tensor import make
 from retrograd.levels import VmapLevel
 from retrograd.levels.flatten_nested import NestedFlattener
 from retrograd.levels.forward import ForwardLevel
-from retrograd.levels.standard_basis import basis
+from retrograd.levels.jacobian import Blocks, basis, column_blocks, in_chunks, one_by_one, row_blocks, unit_vectors
 from retrograd.ops.create import zeros
 
 FORWARD, REVERSE = "forward-mode", "reverse-mode"
@@ -211,9 +212,9 @@ def _check_strategy(call: Call, vectorize: bool, strategy: str) -> None:
         raise NotImplementedError(f"{call.name}: {FORWARD!r} pushes all columns at once: set vectorize=True")
 
 
-def _rows_one_by_one(call: Call, outs: Tree, point: Tree) -> list[list[Tensor]]:
+def _rows_one_by_one(call: Call, outs: Tree, point: Tree) -> Blocks:
     """Return the Jacobian of each output and input, with one pass for each row."""
-    found = []
+    found: Blocks = []
     for i, out in enumerate(outs.leaves):
         what = outs.label(i) if call.name == "jacobian" else f"the gradient by {point.label(i)}"
         if out.dtype.kind == "c":
@@ -222,53 +223,34 @@ def _rows_one_by_one(call: Call, outs: Tree, point: Tree) -> list[list[Tensor]]:
                 f"vectorize=True, which gives the conjugates of a holomorphic function's"
             )
         missing, constant = f"{what} is independent of {{}}", f"the Jacobian of {what} is independent of {{}}"
-        rows = []
-        for unit in _units(out):
-            row = gradients([out], point.leaves, [unit], call.create_graph, retain_graph=True)
-            rows.append(call.filled(row, point, missing, constant))
-        found.append([_stacked([row[j] for row in rows], out, x) for j, x in enumerate(point.leaves)])
+        pull = partial(_row, call, point, out, missing, constant)
+        found += row_blocks(one_by_one(pull, unit_vectors(out), point.leaves), [out])
     return found
 
 
-def _units(out: Tensor) -> Iterator[Tensor]:
-    """Yield the one-hot cotangents of an output, as windows on one buffer of twice its size."""
-    n = out.numel()
-    line = registry["arange"](1 - n, max(n, 1), 1) == 0
-    line = registry["to"](line, out.dtype)
-    for k in range(n):
-        yield registry["reshape"](registry["narrow"](line, 0, n - 1 - k, n), out.shape)
+def _row(call: Call, point: Tree, out: Tensor, missing: str, constant: str, unit: Tensor) -> list[Tensor]:
+    row = gradients([out], point.leaves, [unit], call.create_graph, retain_graph=True)
+    return call.filled(row, point, missing, constant)
 
 
-def _stacked(rows: list[Tensor], out: Tensor, x: Tensor) -> Tensor:
-    whole = registry["stack"](rows) if rows else zeros(0, dtype=x.dtype)
-    return registry["reshape"](whole, (*out.shape, *x.shape))
-
-
-def _rows_together(call: Call, outs: Tree, point: Tree) -> list[list[Tensor]]:
+def _rows_together(call: Call, outs: Tree, point: Tree) -> Blocks:
     """Return the Jacobian of each output and input, by one backward pass with a batch of cotangents."""
-    sizes = [out.numel() for out in outs.leaves]
-    whole = gradients(outs.leaves, point.leaves, basis(outs.leaves), call.create_graph, batched=True)
-    found = []
-    for x, g in zip(point.leaves, whole, strict=True):
-        rows = zeros(sum(sizes), *x.shape, dtype=x.dtype) if g is None else g
-        found.append(_parted(rows, sizes, 0, [(*out.shape, *x.shape) for out in outs.leaves]))
-    return [[parts[i] for parts in found] for i in range(len(sizes))]
+
+    def pull(units: list[Tensor]) -> list[Tensor]:
+        found = gradients(outs.leaves, point.leaves, units, call.create_graph, batched=True)
+        pairs = zip(found, point.leaves, strict=True)
+        return [zeros(units[0].shape[0], *x.shape, dtype=x.dtype) if g is None else g for g, x in pairs]
+
+    return row_blocks(in_chunks(pull, outs.leaves, point.leaves), outs.leaves)
 
 
-def _parted(whole: Tensor, sizes: list[int], dim: int, shapes: list[tuple[int, ...]]) -> list[Tensor]:
-    """Return a tensor split along a dimension into parts of the given shapes."""
-    parts = registry["split"](whole, sizes, dim)
-    return [registry["reshape"](part, shape) for part, shape in zip(parts, shapes, strict=True)]
-
-
-def _columns(call: Call, func: NestedFlattener, inputs: Any) -> tuple[Tree, Tree, list[list[Tensor]]]:
+def _columns(call: Call, func: NestedFlattener, inputs: Any) -> tuple[Tree, Tree, Blocks]:
     """Return outputs, inputs and the Jacobian of each pair, by one forward pass with a batch of tangents."""
     point = call.inputs(inputs)
     primals = [x if call.create_graph else x.detach() for x in point.leaves]
     with set_grad_enabled(call.create_graph or is_grad_enabled()):
         units = basis(primals)
-        sizes = [x.numel() for x in primals]
-        with VmapLevel(sum(sizes), randomness="same", function=func) as batch:
+        with VmapLevel(sum(x.numel() for x in primals), randomness="same", function=func) as batch:
             inside = [make(primal, batch, None) for primal in primals]
             with ForwardLevel() as level:
                 for x, copy, unit in zip(point.leaves, inside, units, strict=True):
@@ -277,8 +259,4 @@ def _columns(call: Call, func: NestedFlattener, inputs: Any) -> tuple[Tree, Tree
                 outs = call.outputs(func, point.with_leaves(inside))
                 func.check_jacobians()
                 columns = with_zeros([level.tangent(out) for out in outs.leaves], outs.leaves)
-        found = []
-        for column in columns:
-            whole = registry["movedim"](batch.whole(column), 0, -1)
-            found.append(_parted(whole, sizes, -1, [(*whole.shape[:-1], *x.shape) for x in primals]))
-    return outs, point, found
+        return outs, point, column_blocks([batch.whole(column) for column in columns], primals)

@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 import optree
 
 from retrograd.autograd.backward import grad
-from retrograd.autograd.gradcheck.differences import Array, GradcheckError, Output, Probe, precision_of
+from retrograd.autograd.gradcheck.differences import Array, GradcheckError, Output, Probe, precision_of, widened
 from retrograd.core import Tensor, registry
 from retrograd.core import dtype as dtypes
-from retrograd.ops.create import zeros
+from retrograd.levels.jacobian import one_by_one, unit_vectors
+from retrograd.ops.create import from_numpy, zeros
 from retrograd.ops.methods import concrete
 from retrograd.ops.random import Generator, rand
 
@@ -141,24 +142,27 @@ def _check_repeated(problem: Problem, output: Output, x: Input, distance: float)
 
 
 def _rows(problem: Problem, output: Output) -> Parts:
-    out = output.tensor
-    cotangent = zeros(out.shape, dtype=out.dtype)
-    flat = cotangent.numpy().reshape(-1)
-    found: Parts = {}
-    for part, unit in parts_of(out).items():
-        found[part] = [_matrix(out.numel(), x) for x in problem.tensors]
-        for index in range(flat.size):
-            flat[index] = unit
-            gs = _alone(problem, output, cotangent)
-            for x, matrix, g in zip(problem.inputs, found[part], gs, strict=True):
-                if g is not None:
-                    matrix[index] = entries(x, g, problem.settings.dtypes)
-            flat[index] = 0.0  # only now, since gradients may be views of the cotangent
-    return found
+    """Return the gradients of each entry of an output by every input."""
+    likes = [_no_entries(x.tensor) for x in problem.inputs]
+
+    def pull(cotangent: Tensor) -> list[Tensor]:
+        gs = _alone(problem, output, cotangent.clone())  # a user's backward may write to it
+        return [from_numpy(_row(x, g, problem.settings.dtypes)) for x, g in zip(problem.inputs, gs, strict=True)]
+
+    return {
+        part: [rows.numpy() for rows in one_by_one(pull, unit_vectors(output.tensor, unit), likes)]
+        for part, unit in parts_of(output.tensor).items()
+    }
 
 
-def _matrix(rows: int, x: Tensor) -> Array:
-    return zeros(rows, x.numel(), dtype=dtypes.complex128 if x.dtype.kind == "c" else dtypes.float64).numpy()
+def _no_entries(x: Tensor) -> Tensor:
+    """Return the gradient zero, in double precision."""
+    return zeros(x.numel(), dtype=dtypes.complex128 if x.dtype.kind == "c" else dtypes.float64)
+
+
+def _row(x: Input, g: Tensor | None, same_dtype: bool) -> Array:
+    """Return the entries of a gradient in double precision, zeros for None."""
+    return _no_entries(x.tensor).numpy() if g is None else widened(entries(x, g, same_dtype))
 
 
 def entries(x: Input, g: Tensor, same_dtype: bool = False) -> Array:
@@ -175,7 +179,7 @@ def entries(x: Input, g: Tensor, same_dtype: bool = False) -> Array:
 
 def dense(x: Input, g: Tensor | None) -> Array:
     """Return the entries of a gradient, zeros for None."""
-    return _matrix(1, x.tensor)[0] if g is None else entries(x, g)
+    return _no_entries(x.tensor).numpy() if g is None else entries(x, g)
 
 
 def along(problem: Problem, output: Output, v: Tensor, us: list[Tensor]) -> list[float]:

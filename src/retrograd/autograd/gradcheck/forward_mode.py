@@ -5,12 +5,13 @@ from typing import Any
 import optree
 
 from retrograd.autograd.gradcheck.backward_mode import Input, Problem, alike, random_like
-from retrograd.autograd.gradcheck.differences import Array, GradcheckError, Output, empty_slopes, leaves, widened
-from retrograd.core import Tensor
+from retrograd.autograd.gradcheck.differences import Array, GradcheckError, Output, leaves, widened
+from retrograd.core import Tensor, registry
 from retrograd.core.tensor import make
 from retrograd.levels import VmapLevel
 from retrograd.levels.forward import ForwardLevel
-from retrograd.ops.create import zeros
+from retrograd.levels.jacobian import one_by_one, unit_vectors
+from retrograd.ops.create import from_numpy, zeros
 from retrograd.ops.methods import concrete
 from retrograd.ops.random import Generator
 
@@ -80,7 +81,8 @@ def _fitting(problem: Problem, output: Output, tangent: Tensor | None) -> Tensor
 
 def dense(output: Output, tangent: Tensor | None) -> Array:
     """Return the entries of a tangent, zeros for None."""
-    return widened(zeros(output.tensor.shape).numpy() if tangent is None else concrete(tangent))
+    like = output.tensor
+    return widened(zeros(like.shape, dtype=like.dtype).numpy() if tangent is None else concrete(tangent))
 
 
 def columns(problem: Problem) -> list[list[Array]]:
@@ -89,15 +91,15 @@ def columns(problem: Problem) -> list[list[Array]]:
 
 
 def _columns(problem: Problem, number: int, x: Tensor) -> list[Array]:
+    likes = [from_numpy(dense(output, None)) for output in problem.outputs]
+
+    def push(tangent: Tensor) -> list[Tensor]:
+        found = pushed(problem, {number: tangent.clone()})  # the function may write to its inputs
+        return [from_numpy(dense(output, t)) for output, t in zip(problem.outputs, found, strict=True)]
+
     units = (1.0, 1.0j) if x.dtype.kind == "c" else (1.0,)
-    found = [empty_slopes(len(units), x.numel(), o.tensor).values for o in problem.outputs]
-    for direction, unit in enumerate(units):
-        for index in range(x.numel()):
-            tangent = zeros(x.shape, dtype=x.dtype)
-            tangent.numpy().reshape(-1)[index] = unit
-            for output, place, t in zip(problem.outputs, found, pushed(problem, {number: tangent}), strict=True):
-                place[direction, index] = dense(output, t)
-    return found
+    directions = [one_by_one(push, unit_vectors(x, unit), likes) for unit in units]
+    return [registry["stack"](list(found)).numpy() for found in zip(*directions, strict=True)]
 
 
 def along_inputs(problem: Problem, us: list[Tensor], vs: list[Tensor]) -> list[list[float]]:
