@@ -190,6 +190,12 @@ def test_a_cotangent_in_other_strides_is_put_together():
 # ---------------------------------------------------------------------------------------------------- values
 
 
+def test_an_imaginary_number_is_true():
+    z = rg.tensor([1j, 0, 2])
+    for out in (z.bool(), z.to(rg.bool), z.type_as(rg.tensor(True)), rg.zeros(3, dtype=rg.bool).copy_(z)):
+        assert out.tolist() == z.logical_not().logical_not().tolist() == [True, False, True]
+
+
 def test_an_angle_and_a_size_give_the_number_back():
     z = plain(Z)
     assert_close(rg.polar(z.abs(), z.angle()), z)

@@ -33,8 +33,8 @@ def __getattr__(name):
 
 
 def cast(x, dtype):
-    """Return x in another dtype; x itself if it has that dtype. Complex to real drops the imaginary part, as asked."""
-    if x.dtype.kind == "c" and dtype.kind != "c":
+    """Return x in another dtype; x itself if it has that dtype.  Complex to real drops the imaginary part."""
+    if x.dtype.kind == "c" and dtype.kind not in "bc":
         return x.real.astype(dtype)  # a copy, so that writes to it do not change the complex array
     return x.astype(dtype, copy=False)
 
