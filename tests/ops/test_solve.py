@@ -245,3 +245,11 @@ def test_the_factors_of_the_matrix_serve_its_gradient(monkeypatch):
     monkeypatch.setattr(linalg, "lu_factors", None)
     X.sum().backward()
     assert a.grad.shape == (50, 50)
+
+
+def test_ldl_factors_of_a_matrix_of_rank_one_do_not_raise():
+    x = rg.tensor([0.952, 0.952, -1.0])
+    LD, pivots, info = rg.linalg.ldl_factor_ex(rg.outer(x, x))
+    assert rg.isfinite(LD).all()
+    assert pivots.shape == (3,)
+    assert info.item() in (0, 2)  # 0 if the second block is not 0 but for rounding

@@ -93,6 +93,7 @@ def _eliminate(a, k, step, hermitian):
     columns, block = a[rest, own].copy(), a[own, own]
     a[rest, own] = columns / block if step == 1 else np.linalg.solve(block.T, columns.T).T
     a[rest, rest] -= a[rest, own] @ (columns.conj() if hermitian else columns).T
+    a[rest, rest] = _completed(a[rest, rest], hermitian)  # products may round differently above the diagonal
 
 
 def swaps_of_pivots(pivots):
