@@ -59,7 +59,7 @@ def transform(p: Picker, v: Tensors, expression: Callable[[Picker, Tensors], str
     i = int(p.pick(numbers))
     body = f"lambda x: {made.replace(f'v[{i}]', 'x')}"
     scalar = f"lambda x: total({made.replace(f'v[{i}]', 'x')})"
-    return p.pick((
+    made = p.pick((
         f"L.func.grad({scalar})(v[{i}])", f"L.func.grad_and_value({scalar})(v[{i}])[0]",
         f"L.func.vmap({body}, in_dims={p.dim(v[i])})(v[{i}])", f"L.func.vmap(L.func.grad({scalar}))(v[{i}])",
         f"L.func.jvp({body}, (v[{i}],), (W(v[{i}]),))[1]", f"L.func.vjp({body}, v[{i}])[0]",
@@ -68,3 +68,4 @@ def transform(p: Picker, v: Tensors, expression: Callable[[Picker, Tensors], str
         f"L.func.vmap({body}, out_dims=-1)(v[{i}])", f"L.func.grad(L.func.grad({scalar}))(v[{i}])",
         f"L.utils.checkpoint.checkpoint({body}, v[{i}], use_reentrant=False)",
     ))  # fmt: skip
+    return f"{made}.clone()" if made.startswith("L.func") else made  # which results share memory differs

@@ -30,8 +30,6 @@ def difference(theirs: torch.Tensor, ours: Any, coarsest: str = "") -> str | Non
     a, b = recorded(theirs), recorded(ours)
     if a not in (b, UNKNOWN):
         return f"requires_grad of {ours.dtype} {a}, ours {b}"
-    if theirs.is_contiguous() and not ours.is_contiguous():
-        return "contiguous, ours is not"
     return values_differ(theirs.numpy(force=True), ours.detach().numpy(), follow=True, coarsest=coarsest)
 
 
@@ -57,15 +55,20 @@ def values_differ(
     return f"value at {index}: {np.atleast_1d(a)[index]}, ours {np.atleast_1d(b)[index]}"
 
 
-def near(a: np.ndarray, b: np.ndarray, noise: np.ndarray | float, coarsest: str) -> np.ndarray:
-    """Return which elements are finite and close."""
+def near(a: np.ndarray, b: np.ndarray, noise: np.ndarray | float, coarsest: str, scale: float = 0.0) -> np.ndarray:
+    """Return which elements are finite and close, relative to the largest or to `scale`."""
     if a.dtype.kind == "c":  # part by part: the one may be infinite, or NaN, and the other a number
-        parts = [(near(x, y, noise, coarsest) | (x == y) | (np.isnan(x) & np.isnan(y))) for x, y in _parts(a, b)]
+        scale = largest(a)
+        parts = [(near(x, y, noise, coarsest, scale) | (x == y) | (np.isnan(x) & np.isnan(y))) for x, y in _parts(a, b)]
         return parts[0] & parts[1]
     finite = np.isfinite(a)
     a, b, tolerance = a.astype(np.float64), b.astype(np.float64), max(TOLERANCE[coarsest], TOLERANCE[str(a.dtype)])
-    scale = max(1.0, float(np.abs(a[finite]).max(initial=0.0)))
-    return finite & (np.abs(a - b) <= tolerance * scale + noise)
+    return finite & (np.abs(a - b) <= tolerance * max(scale, largest(a)) + noise)
+
+
+def largest(values: np.ndarray) -> float:
+    """Return the largest finite absolute value, or 1 if that is larger."""
+    return max(1.0, float(np.abs(values[np.isfinite(values)]).max(initial=0.0)))
 
 
 def _parts(a: np.ndarray, b: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:

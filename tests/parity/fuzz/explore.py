@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .compare import compare_gradients
 from .differential import Difference, Run, quietly
-from .exempt import exempted, of_gradients
+from .exempt import exempted, exempted_program, of_gradients
 from .generate import KINDS, Generator
 from .machine import recorded
 from .shrink import shrunk
@@ -67,13 +66,16 @@ def _layout(tensor: Any) -> list[tuple[int, int]]:
 
 def _gradient_differences(both: Run, left: int) -> Iterator[Judged]:
     """Yield differences in the gradients of all results; after an allowed one, without its last line."""
-    while left and (message := compare_gradients(both.theirs, both.ours)) is not None:
+    while left and (message := both.gradients_differ()) is not None:
         found, reason = _judged(both.done, message)
         yield found, reason
         left -= 1
         if reason is None:
             return
-        both.replay([line for line in both.done if line != found.lines[-1]])
+        rest = [line for line in both.done if line != found.lines[-1]]
+        if len(rest) == len(both.done):  # shrinking renamed a tensor of that line
+            return
+        both.replay(rest)
 
 
 def _judged(lines: list[str], message: str) -> Judged:
@@ -82,4 +84,4 @@ def _judged(lines: list[str], message: str) -> Judged:
     if not of_gradients(found) and (reason := exempted(found)):
         return found, reason
     found = shrunk(found)
-    return found, exempted(found)
+    return found, exempted_program(found)

@@ -1,5 +1,7 @@
 """Lines that compute a new tensor: elementwise, reductions, joins, products."""
 
+import torch
+
 from .picker import Picker, Tensors
 
 UNARY = (
@@ -35,23 +37,29 @@ DTYPES = (
 
 def unary(p: Picker, v: Tensors) -> str:
     """Return a function of one tensor."""
-    return f"L.{p.pick(UNARY)}(v[{p.one(v)}])"
+    name = p.pick(UNARY)
+    return f"L.{name}(v[{p.one(v)}]{'.nan_to_num()' * (name == 'sign')})"  # PyTorch's sign of NaN is 0
 
 
 def binary(p: Picker, v: Tensors) -> str:
     """Return a function of two tensors that broadcast."""
     i = p.one(v)
+    j = p.partner(v, i)
+    if torch.bool in (v[i].dtype, v[j].dtype):  # PyTorch's other rules subtract, which it refuses
+        return f"v[{i}] {p.pick(('+', '*', '<', '=='))} v[{j}]"
     if p.chance(0.05):  # detached: PyTorch's has no derivative
-        return f"v[{i}].detach() // v[{p.partner(v, i)}].detach()"
+        return f"v[{i}].detach() // v[{j}].detach()"
     if p.chance(0.3):
-        return f"v[{i}] {p.pick(OPERATORS)} v[{p.partner(v, i)}]"
-    return f"L.{p.pick(BINARY)}(v[{i}], v[{p.partner(v, i)}])"
+        return f"v[{i}] {p.pick(OPERATORS)} v[{j}]"
+    return f"L.{p.pick(BINARY)}(v[{i}], v[{j}])"
 
 
 def scalar(p: Picker, v: Tensors) -> str:
     """Return a tensor combined with a Python number."""
     i, operator = p.one(v), p.pick(OPERATORS)
-    return f"v[{i}] {operator} {p.number()}" if p.chance(0.7) else f"{p.number()} {operator} v[{i}]"
+    if p.chance(0.7):
+        return f"v[{i}] {operator} {p.number()}"
+    return f"{p.number()} {operator} v[{i}]{'.detach()' * (operator == '%')}"  # PyTorch's has no derivative
 
 
 def reduction(p: Picker, v: Tensors) -> str:

@@ -1,5 +1,6 @@
 """Calls of any registered operator that PyTorch has under the same name, based on the operator's samples."""
 
+import re
 from functools import cache, reduce
 from typing import Any
 
@@ -18,6 +19,18 @@ from .picker import Picker, Tensors, broadcasts
 LARGEST = 60  # elements of a tensor that is written into a line
 # PyTorch reads memory that is not the tensor's, where arguments do not fit each other.
 CRASHES = {"linalg.ldl_solve": "pivots that no factorization returned"}
+# Operators without a derivative in PyTorch, or with a derivative that is not connected: most get detached tensors.
+NO_DERIVATIVE = re.compile(
+    r"special\.(\w*bessel|airy|\w+_polynomial|zeta)|bincount|floor_divide|geqrf|heaviside|histc|histogram|unique|lu_unpack|ldl_factor"
+)
+# Operators whose results are determined by rounding where a matrix is singular, or has equal eigenvalues.
+OF_MATRICES = re.compile(
+    r"det$|inv|chol|eig|svd|svdvals|qr|geqrf|lu_factor|lu$|ldl|solve|matrix_rank|matrix_norm|nuclear_norm|householder|"
+    r"orgqr|ormqr|lstsq|matrix_power|matrix_exp|cond$|polar"
+)
+# Operators whose derivative at NaN depends, in PyTorch, on whether numbers fill a vector register, or that give 0.
+NOT_AT_NAN = re.compile(r"hardshrink|softshrink|hardsigmoid|hardswish|hardtanh|relu6|sign$|sgn")
+UNCHANGED = ("sparse", "sorted")  # there are no sparse gradients here, and the order of unsorted results is open
 WRITES = ("batch_norm", "instance_norm")  # to running statistics, which must not be operands too
 # Outputs that are determined, of operators that have others, such as eigenvectors.
 DETERMINED = {"linalg.eigh": 0, "linalg.svd": 1, "svd": 1, "linalg.inv_ex": 0}
@@ -58,7 +71,10 @@ def _names() -> list[str]:
 
 @cache
 def _samples(name: str) -> list:
-    return [s for s in samples_of(registry[name]) if all(_small(a) for a in s[0])]
+    """Return the samples of an operator that can be written into a line."""
+    small = [s for s in samples_of(registry[name]) if all(_small(a) for a in s[0])]
+    # PyTorch returns a tuple of one for a list of one, against its documentation.
+    return [(args, params) for args, params in small if not (name.startswith("atleast") and len(args) == 1)]
 
 
 def _small(argument: Any) -> bool:
@@ -68,16 +84,17 @@ def _small(argument: Any) -> bool:
 def call(p: Picker, v: Tensors) -> str:
     """Return a call of a random operator: tensors of the program where they fit, else those of a sample."""
     name = p.pick(_names())
+    path = p.pick(counterparts()[name])
     samples = _samples(name)
     if not samples:
         return "None"
     args, params = p.pick(samples)
     schema = registry[name].schema
-    given = {key: _input(p, v, name, value) for key, value in schema.group(args).items()}
+    given = {key: _input(p, v, name, value, path) for key, value in schema.group(args).items()}
     given |= {key: _param(p, key, value) for key, value in params.items()}
     texts = [given[q.name] if q.default is REQUIRED and not q.keyword_only else f"{q.name}={given[q.name]}"
              for q in schema.parameters if q.default is REQUIRED or given[q.name] != repr(q.default)]  # fmt: skip
-    return f"L.{p.pick(counterparts()[name])}({', '.join(texts)}){_output(p, name)}"
+    return f"L.{path}({', '.join(texts)}){_output(p, name)}"
 
 
 def _output(p: Picker, name: str) -> str:
@@ -89,13 +106,30 @@ def _output(p: Picker, name: str) -> str:
     return "" if schema.returns == "Tensor" else "[0]"
 
 
-def _input(p: Picker, v: Tensors, name: str, value: Any) -> str:
+def _input(p: Picker, v: Tensors, name: str, value: Any, path: str) -> str:
     if isinstance(value, tuple):
-        return f"[{', '.join(_input(p, v, name, t) for t in value)}]"
+        return f"[{', '.join(_input(p, v, name, t, path) for t in value)}]"
     if not isinstance(value, rg.Tensor):
         return repr(value)
     fitting = _fitting(v, name, value) if name not in WRITES and p.chance(0.8) else []
-    return f"v[{p.pick(fitting)}]" if fitting else literal(value.numpy())
+    if p.chance(0.95):
+        fitting = [i for i in fitting if v[i].is_complex() == (value.dtype.kind == "c")]
+    if not fitting:
+        return literal(value.numpy())
+    i = p.pick(fitting)
+    detached = NO_DERIVATIVE.search(path) and v[i].requires_grad and p.chance(0.99)
+    text = f"v[{i}].detach()" if detached else f"v[{i}].nan_to_num()" if NOT_AT_NAN.search(name) else f"v[{i}]"
+    return _conditioned(text, value) if OF_MATRICES.search(name) and value.ndim > 1 else text
+
+
+def _conditioned(text: str, value: rg.Tensor) -> str:
+    """Return the source text of matrices of full rank, with distinct eigenvalues and singular values, made of others.
+
+    Elements in (-1, 1) are added to a diagonal whose elements differ by more than their sums.
+    """
+    rows, columns = value.shape[-2:]
+    spread = np.diag(2.0 * max(rows, columns) * np.arange(1, max(rows, columns) + 1))[:rows, :columns]
+    return f"({text} / (1 + {text}.abs())).nan_to_num() + {literal(spread)}"
 
 
 def _fitting(v: Tensors, name: str, value: rg.Tensor) -> list[int]:
@@ -103,6 +137,8 @@ def _fitting(v: Tensors, name: str, value: rg.Tensor) -> list[int]:
     kind = value.dtype.kind
     if kind not in "fc":
         return [i for i, t in v.items() if kind == "b" and t.dtype == torch.bool and t.shape == value.shape]
+    if counterparts()[name][0].startswith("nn.") or name.startswith("masked."):  # of one dtype, mostly
+        v = {i: t for i, t in v.items() if str(t.dtype) == f"torch.{value.dtype}"}
     if issubclass(registry[name].definition, Pointwise):
         return [i for i, t in v.items() if broadcasts(t.shape, torch.Size(value.shape))]
     return [i for i, t in v.items() if t.shape == value.shape]
@@ -119,7 +155,7 @@ def literal(values: np.ndarray) -> str:
 def _param(p: Picker, key: str, value: Any) -> str:
     if isinstance(value, np.dtype):
         return f"L.{value}"
-    if isinstance(value, bool) and p.chance(0.2):
+    if isinstance(value, bool) and key not in UNCHANGED and p.chance(0.2):
         return repr(not value)
     if isinstance(value, float) and not np.isfinite(value):
         return f"float('{value}')"

@@ -37,6 +37,11 @@ class Picker:
         numbers = list(v)
         return numbers[-min(int(self.rng.geometric(0.25)), len(numbers))]
 
+    def writable(self, v: Tensors) -> int:
+        """Return the number of a tensor whose elements do not share memory, if there is one."""
+        chosen = {i: t for i, t in v.items() if torch._debug_has_internal_overlap(t) != 1}
+        return self.one(chosen or v)
+
     def floating(self, v: Tensors) -> int:
         """Return the number of a floating tensor, if there is one."""
         chosen = {i: t for i, t in v.items() if t.is_floating_point()}
@@ -88,6 +93,13 @@ class Picker:
             f":{stop}", f"{start}:{stop}", f"L.tensor({mask})" if mask else ":", f"L.tensor({numbers[0]})",
             f"L.tensor([{numbers}])",
         ))  # fmt: skip
+
+
+def share_memory(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Return whether two tensors have one storage; PyTorch's lazy zeros have none."""
+    if a._is_zerotensor() or b._is_zerotensor():
+        return False
+    return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
 
 
 def broadcasts(a: torch.Size, b: torch.Size) -> bool:

@@ -2,17 +2,31 @@
 
 import re
 
+import torch
+
 from .expressions import BINARY, UNARY
-from .picker import Picker, Tensors
+from .machine import recorded
+from .picker import Picker, Tensors, share_memory
 from .views import mask_key
 
+VIEWS = re.compile(r"(squeeze|unsqueeze|t|swapaxes|transpose)_\(")
 GUARD = "with L.no_grad(): "
 
 
 def write(p: Picker, v: Tensors) -> str:
     """Return an in-place call whose result is a tensor of the program too."""
-    i = p.one(v)
-    return f"{GUARD if p.chance(0.1) else ''}v[{max(v) + 1}] = v[{i}].{_call(p, v, i)}"
+    i = p.writable(v)
+    call = _call(p, v, i)
+    if VIEWS.match(call) and v[i].requires_grad:
+        if p.chance(0.8) and not _of_leaf(v[i]):
+            return f"v[{max(v) + 1}] = v[{i}].{call}"
+        call = f"mul_({p.number()})"  # only the view becomes another one, of a leaf too, which PyTorch refuses
+    return f"{GUARD if p.chance(0.1) else ''}v[{max(v) + 1}] = v[{i}].{call}"
+
+
+def _of_leaf(x: torch.Tensor) -> bool:
+    """Return whether a tensor is a leaf, or a view of one."""
+    return recorded(x) != "True, leaf False" or (x._base is not None and x._base.is_leaf)
 
 
 def _call(p: Picker, v: Tensors, i: int) -> str:
@@ -39,14 +53,18 @@ def _call(p: Picker, v: Tensors, i: int) -> str:
 
 
 def source(v: Tensors, i: int, j: int) -> str:
-    """Return the value to write to tensor i: tensor j, or a copy where PyTorch would overwrite what it still reads."""
-    one = v[i].untyped_storage().data_ptr() == v[j].untyped_storage().data_ptr()
-    return f"v[{j}].clone()" if one and i != j else f"v[{j}]"
+    """Return the value to write to tensor i: tensor j, or a copy where PyTorch would overwrite what it still reads.
+
+    To integers and booleans it is detached: PyTorch would make them require grad.
+    """
+    if v[j].requires_grad and not (v[i].is_floating_point() or v[i].is_complex()):
+        return f"v[{j}].detach().clone()"
+    return f"v[{j}].clone()" if i != j and share_memory(v[i], v[j]) else f"v[{j}]"
 
 
 def augmented(p: Picker, v: Tensors) -> str:
     """Return an augmented assignment, to a tensor or to a part of it."""
-    i = p.one(v)
+    i = p.writable(v)
     j = p.fitting(v, i)
     recorded = v[i].requires_grad or v[j].requires_grad
     operator = p.pick(("+", "-", "*", "/", "**", "%", "*" if recorded else "//"))
@@ -57,10 +75,10 @@ def augmented(p: Picker, v: Tensors) -> str:
 
 def assignment(p: Picker, v: Tensors) -> str:
     """Return an assignment to a part of a tensor."""
-    i = p.one(v)
+    i = p.writable(v)
     key = (mask_key(p, v, v[i]) if p.chance(0.3) else None) or p.key(v[i], distinct=True)
     j = p.pick((p.one(v), p.fitting(v, i)))
-    value = p.pick((p.number(), source(v, i, j)))
+    value = p.pick((p.number(), source(v, i, j) if i != j else f"v[{j}].clone()"))
     return f"{GUARD if p.chance(0.05) else ''}v[{i}][{key}] = {value}"
 
 
@@ -71,4 +89,5 @@ def into(p: Picker, v: Tensors) -> str:
     call = f"{p.pick(UNARY)}(v[{i}]" if p.chance(0.4) else f"{p.pick(BINARY)}(v[{i}], v[{p.pick(same)}]"
     out = p.pick(same)
     call = re.sub(r"v\[(\d+)\]", lambda found: source(v, out, int(found[1])), call)
-    return f"{GUARD if p.chance(0.6) else ''}v[{max(v) + 1}] = L.{call}, out=v[{out}])"
+    guard = GUARD if v[out].requires_grad or p.chance(0.5) else ""  # PyTorch's graph of `out` stays as it was
+    return f"{guard}v[{max(v) + 1}] = L.{call}, out=v[{out}])"
