@@ -163,7 +163,7 @@ EXEMPT: dict[tuple[str, str], str] = {
         THEIRS + ": a view that was made before its base required grad is a leaf with a gradient of its own"
     ),
     (r"conv", r"ours raises RuntimeError: \w+: operands must have one dtype"): THEIRS + ": no check of the bias' dtype",
-    (r"\d / v\[|reciprocal|rsqrt", r"ours refuses backward.*modified by an inplace"): (
+    (r"(\d|True) / v\[|reciprocal|rsqrt", r"ours refuses backward.*modified by an inplace"): (
         "PyTorch saves the reciprocal, ours the operand: a write to it is refused, not wrong"
     ),
     (r"prod\(", r"(gradient|grad).*value at .*: nan, ours"): "the product of the other factors; PyTorch divides by NaN",
