@@ -1,5 +1,7 @@
 """Optimizers and schedulers compared with PyTorch: the same gradients give the same parameters."""
 
+import inspect
+
 import numpy as np
 import pytest
 import torch
@@ -68,6 +70,21 @@ def assert_same(mine, peer):
         np.testing.assert_allclose(np.asarray(p.tolist()), np.asarray(q.tolist()), rtol=1e-5, atol=1e-6)
 
 
+FURTHER = {"foreach", "capturable", "differentiable", "fused"}  # PyTorch's ways of running the same formula
+
+
+@pytest.mark.parametrize("name", sorted({name for name, _ in OPTIMIZERS} | {"LBFGS", "Muon"}))
+def test_arguments_have_the_same_order_and_defaults(name):
+    def arguments(module):
+        found = inspect.signature(getattr(module, name)).parameters.values()
+        return [(one.name, one.kind, one.default) for one in found if one.name not in FURTHER]
+
+    mine, peer = arguments(optim), arguments(torch.optim)
+    positional = [one for one in mine if one[1] == inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    assert positional == peer[: len(positional)]
+    assert {name for name, _, _ in mine} <= {name for name, _, _ in peer}
+
+
 @pytest.mark.parametrize(("name", "settings"), OPTIMIZERS)
 def test_ten_steps_agree(name, settings):
     mine, peer = tensors()
@@ -84,11 +101,6 @@ def to_theirs(state):
         },
         "param_groups": state["param_groups"],
     }
-
-
-def to_ours(state):
-    values = {n: {k: rg.tensor(v.numpy()) for k, v in s.items()} for n, s in state["state"].items()}
-    return {"state": values, "param_groups": state["param_groups"]}
 
 
 @pytest.mark.parametrize(
@@ -110,7 +122,7 @@ def test_states_interchange(name, settings):
     ours_state, theirs_state = ours.state_dict(), theirs.state_dict()
     for n, state in theirs_state["state"].items():
         assert set(ours_state["state"][n]) == set(state)
-    ours.load_state_dict(to_ours(theirs_state))
+    ours.load_state_dict(theirs_state)
     theirs.load_state_dict({**theirs_state, "state": to_theirs(ours_state)["state"]})
     steps(ours, mine, 4)
     steps(theirs, peer, 4)

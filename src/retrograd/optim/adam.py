@@ -1,26 +1,21 @@
 """Adam and AdamW."""
 
 import math
-from collections.abc import Iterable
+from dataclasses import InitVar
 from typing import Any
 
+from retrograd.nn.declared import field
 from retrograd.ops.fused_update import update
-from retrograd.optim.optimizer import (
-    Group,
-    Optimizer,
-    State,
-    at_least_zero,
-    check_betas,
-    count_step,
-    refuse_complex,
-)
+from retrograd.optim.declared_settings import DeclaredOptimizer, at_least_zero, check_betas, with_settings
+from retrograd.optim.optimizer import Group, State, count_step
 from retrograd.optim.state_entries import count, declare
 
 _MEANS = ("exp_avg", "exp_avg_sq")
 _WITH_LARGEST = (*_MEANS, "max_exp_avg_sq")
 
 
-class Adam(Optimizer):
+@with_settings
+class Adam(DeclaredOptimizer):
     """p ← p - lr · m̂ / (sqrt(v̂) + eps): Kingma and Ba, ICLR 2015.
 
     m and v are the running means of g and g² with factors `betas`, m̂ and v̂ their bias-corrected values. g includes
@@ -39,34 +34,13 @@ class Adam(Optimizer):
 
     entries = declare(*_WITH_LARGEST, step=count)
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        amsgrad: bool = False,
-        *,
-        maximize: bool = False,
-        decoupled_weight_decay: bool = False,
-    ) -> None:
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "amsgrad": amsgrad,
-            "maximize": maximize,
-            "decoupled_weight_decay": decoupled_weight_decay,
-        }
-        super().__init__(params, defaults)
-
-    def check(self, group: Group) -> None:
-        """Check the ranges of the settings."""
-        at_least_zero(group, "lr", "eps", "weight_decay")
-        check_betas(group)
-        refuse_complex("Adam", group)
+    lr: InitVar[float] = field(default=1e-3, check=at_least_zero)
+    betas: InitVar[tuple[float, float]] = field(default=(0.9, 0.999), check=check_betas)
+    eps: InitVar[float] = field(default=1e-8, check=at_least_zero)
+    weight_decay: InitVar[float] = field(default=0.0, check=at_least_zero)
+    amsgrad: InitVar[bool] = False
+    maximize: InitVar[bool] = field(default=False, kw_only=True)
+    decoupled_weight_decay: InitVar[bool] = field(default=False, kw_only=True)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
@@ -81,6 +55,7 @@ class Adam(Optimizer):
         state.update(zip(names, update(kernel, param, grad, [state[name] for name in names], numbers), strict=True))
 
 
+@with_settings
 class AdamW(Adam):
     """Adam with decoupled weight decay: p ← (1 - lr · weight_decay) p, then Adam's step without decay.
 
@@ -96,15 +71,5 @@ class AdamW(Adam):
     tensor([ 0.5, -1.5], requires_grad=True)
     """
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 1e-2,
-        amsgrad: bool = False,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize, decoupled_weight_decay=True)
+    weight_decay: InitVar[float] = field(default=1e-2, check=at_least_zero)
+    decoupled_weight_decay: InitVar[bool] = field(default=True, init=False)

@@ -1,24 +1,19 @@
 """Optimizers that divide by the magnitude of past gradients: Adagrad, Adadelta, RMSprop."""
 
-from collections.abc import Iterable
+from dataclasses import InitVar
 from typing import Any
 
 from retrograd.core import operator_named
-from retrograd.optim.optimizer import (
-    Group,
-    Optimizer,
-    State,
-    at_least_zero,
-    count_step,
-    descent,
-    refuse_complex,
-)
+from retrograd.nn.declared import field
+from retrograd.optim.declared_settings import DeclaredOptimizer, at_least_zero, with_settings
+from retrograd.optim.optimizer import Group, State, count_step, descent
 from retrograd.optim.state_entries import count, declare
 
 _full_like = operator_named("full_like")
 
 
-class Adagrad(Optimizer):
+@with_settings
+class Adagrad(DeclaredOptimizer):
     """p ← p - lr / (1 + lr_decay · (steps - 1)) · g / (sqrt(sum of g²) + eps): Duchi et al., JMLR 12 (2011).
 
     The sum starts at `initial_accumulator_value`; g includes weight_decay · p.
@@ -35,31 +30,12 @@ class Adagrad(Optimizer):
 
     entries = declare("sum", step=count)
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-2,
-        lr_decay: float = 0.0,
-        weight_decay: float = 0.0,
-        initial_accumulator_value: float = 0.0,
-        eps: float = 1e-10,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        defaults = {
-            "lr": lr,
-            "lr_decay": lr_decay,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "initial_accumulator_value": initial_accumulator_value,
-            "maximize": maximize,
-        }
-        super().__init__(params, defaults)
-
-    def check(self, group: Group) -> None:
-        """Check the ranges of the settings."""
-        at_least_zero(group, "lr", "lr_decay", "weight_decay", "initial_accumulator_value", "eps")
-        refuse_complex("Adagrad", group)
+    lr: InitVar[float] = field(default=1e-2, check=at_least_zero)
+    lr_decay: InitVar[float] = field(default=0.0, check=at_least_zero)
+    weight_decay: InitVar[float] = field(default=0.0, check=at_least_zero)
+    initial_accumulator_value: InitVar[float] = field(default=0.0, check=at_least_zero)
+    eps: InitVar[float] = field(default=1e-10, check=at_least_zero)
+    maximize: InitVar[bool] = field(default=False, kw_only=True)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
@@ -72,7 +48,13 @@ class Adagrad(Optimizer):
         param.sub_(g / (state["sum"].sqrt() + group["eps"]), alpha=lr)
 
 
-class Adadelta(Optimizer):
+def _from_0_to_1(name: str, value: Any) -> None:
+    if not 0 <= value <= 1:
+        raise ValueError(f"{name} must lie between 0 and 1, got {value}")
+
+
+@with_settings
+class Adadelta(DeclaredOptimizer):
     """p ← p - lr · d, with d = sqrt((u + eps) / (v + eps)) · g: Zeiler, arXiv 1212.5701.
 
     v and u are the running means of g² and d² with the factor `rho`; g includes weight_decay · p.
@@ -89,25 +71,11 @@ class Adadelta(Optimizer):
 
     entries = declare("square_avg", "acc_delta", step=count)
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1.0,
-        rho: float = 0.9,
-        eps: float = 1e-6,
-        weight_decay: float = 0.0,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        defaults = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-        super().__init__(params, defaults)
-
-    def check(self, group: Group) -> None:
-        """Check the ranges of the settings."""
-        at_least_zero(group, "lr", "eps", "weight_decay")
-        if not 0 <= group["rho"] <= 1:
-            raise ValueError(f"rho must lie between 0 and 1, got {group['rho']}")
-        refuse_complex("Adadelta", group)
+    lr: InitVar[float] = field(default=1.0, check=at_least_zero)
+    rho: InitVar[float] = field(default=0.9, check=_from_0_to_1)
+    eps: InitVar[float] = field(default=1e-6, check=at_least_zero)
+    weight_decay: InitVar[float] = field(default=0.0, check=at_least_zero)
+    maximize: InitVar[bool] = field(default=False, kw_only=True)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
@@ -119,7 +87,8 @@ class Adadelta(Optimizer):
         param.sub_(delta, alpha=group["lr"])
 
 
-class RMSprop(Optimizer):
+@with_settings
+class RMSprop(DeclaredOptimizer):
     """p ← p - lr · g / (sqrt(v) + eps), v the running mean of g² with the factor `alpha`: Hinton, 2012.
 
     `centered` subtracts the square of the running mean of g from v (Graves, arXiv 1308.0850); with `momentum`
@@ -137,33 +106,13 @@ class RMSprop(Optimizer):
 
     entries = declare("square_avg", "momentum_buffer", "grad_avg", step=count)
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-2,
-        alpha: float = 0.99,
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        momentum: float = 0.0,
-        centered: bool = False,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "alpha": alpha,
-            "eps": eps,
-            "centered": centered,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-        }
-        super().__init__(params, defaults)
-
-    def check(self, group: Group) -> None:
-        """Check the ranges of the settings."""
-        at_least_zero(group, "lr", "alpha", "eps", "weight_decay", "momentum")
-        refuse_complex("RMSprop", group)
+    lr: InitVar[float] = field(default=1e-2, check=at_least_zero)
+    alpha: InitVar[float] = field(default=0.99, check=at_least_zero)
+    eps: InitVar[float] = field(default=1e-8, check=at_least_zero)
+    weight_decay: InitVar[float] = field(default=0.0, check=at_least_zero)
+    momentum: InitVar[float] = field(default=0.0, check=at_least_zero)
+    centered: InitVar[bool] = False
+    maximize: InitVar[bool] = field(default=False, kw_only=True)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""

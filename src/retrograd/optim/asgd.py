@@ -1,16 +1,19 @@
 """Averaged stochastic gradient descent."""
 
-from collections.abc import Iterable
+from dataclasses import InitVar
 from typing import Any
 
 from retrograd.core import operator_named
-from retrograd.optim.optimizer import Group, Optimizer, State, at_least_zero, count_step, descent
+from retrograd.nn.declared import field
+from retrograd.optim.declared_settings import DeclaredOptimizer, at_least_zero, with_settings
+from retrograd.optim.optimizer import Group, State, count_step, descent
 from retrograd.optim.state_entries import count, declare, number
 
 _clone = operator_named("clone")
 
 
-class ASGD(Optimizer):
+@with_settings
+class ASGD(DeclaredOptimizer):
     """Gradient descent with an average of the iterates: Polyak and Juditsky, SIAM J. Control Optim. 30 (1992).
 
     p ← (1 - lambd · eta) p - eta · g, eta = lr / (1 + lambd · lr · steps) ^ alpha; from step `t0` on, `state[p]["ax"]`
@@ -28,30 +31,13 @@ class ASGD(Optimizer):
 
     entries = declare("ax", step=count, eta=number, mu=number)
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-2,
-        lambd: float = 1e-4,
-        alpha: float = 0.75,
-        t0: float = 1e6,
-        weight_decay: float = 0.0,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        defaults = {
-            "lr": lr,
-            "lambd": lambd,
-            "alpha": alpha,
-            "t0": t0,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-        }
-        super().__init__(params, defaults)
-
-    def check(self, group: Group) -> None:
-        """Check the ranges of the settings."""
-        at_least_zero(group, "lr", "weight_decay")
+    takes_complex = True
+    lr: InitVar[float] = field(default=1e-2, check=at_least_zero)
+    lambd: InitVar[float] = 1e-4
+    alpha: InitVar[float] = 0.75
+    t0: InitVar[float] = 1e6
+    weight_decay: InitVar[float] = field(default=0.0, check=at_least_zero)
+    maximize: InitVar[bool] = field(default=False, kw_only=True)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""

@@ -1,12 +1,15 @@
 """L-BFGS: a quasi-Newton method with a short history of steps."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import InitVar
 from typing import Any
 
 from retrograd.autograd import enable_grad, no_grad
 from retrograd.core import Tensor, operator_named
+from retrograd.nn.declared import field
+from retrograd.optim.declared_settings import DeclaredOptimizer, at_least_zero, one_of, with_settings
 from retrograd.optim.line_search import Point, strong_wolfe
-from retrograd.optim.optimizer import Group, Optimizer, State, at_least_zero, refuse_complex
+from retrograd.optim.optimizer import Group, State
 from retrograd.optim.state_entries import count, declare, list_of, number, vector
 
 _cat = operator_named("cat")
@@ -53,7 +56,8 @@ class _Closure:
         return evaluate
 
 
-class LBFGS(Optimizer):
+@with_settings
+class LBFGS(DeclaredOptimizer):
     """Minimise by steps -H g, where the inverse Hessian H is estimated from the last steps: Liu and Nocedal, 1989.
 
     `step(closure)` takes up to `max_iter` steps, and calls the closure, which clears the gradients, computes the loss
@@ -80,38 +84,27 @@ class LBFGS(Optimizer):
         t=number, H_diag=number, prev_loss=number, func_evals=count, n_iter=count,
     )  # fmt: skip
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1.0,
-        max_iter: int = 20,
-        max_eval: int | None = None,
-        tolerance_grad: float = 1e-7,
-        tolerance_change: float = 1e-9,
-        history_size: int = 100,
-        line_search_fn: str | None = None,
-    ) -> None:
-        defaults = {
-            "lr": lr,
-            "max_iter": max_iter,
-            "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
-            "tolerance_grad": tolerance_grad,
-            "tolerance_change": tolerance_change,
-            "history_size": history_size,
-            "line_search_fn": line_search_fn,
-        }
-        super().__init__(params, defaults)
+    lr: InitVar[float] = field(default=1.0, check=at_least_zero)
+    max_iter: InitVar[int] = 20
+    max_eval: InitVar[int | None] = None
+    tolerance_grad: InitVar[float] = field(default=1e-7, check=at_least_zero)
+    tolerance_change: InitVar[float] = field(default=1e-9, check=at_least_zero)
+    history_size: InitVar[int] = 100
+    line_search_fn: InitVar[str | None] = field(default=None, check=one_of(None, "strong_wolfe"))
+
+    @classmethod
+    def completed(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        """Return the defaults, with 5/4 max_iter for `max_eval` None."""
+        most = settings["max_eval"]
+        return {**settings, "max_eval": settings["max_iter"] * 5 // 4 if most is None else most}
 
     def check(self, group: Group) -> None:
-        """Check the ranges of the settings, and that there is one group."""
-        at_least_zero(group, "lr", "tolerance_grad", "tolerance_change")
-        if group["line_search_fn"] not in (None, "strong_wolfe"):
-            raise ValueError(f"line_search_fn must be None or 'strong_wolfe', got {group['line_search_fn']!r}")
+        """Check the settings."""
+        super().check(group)
         if group["max_iter"] < 1 or group["history_size"] < 1:
             raise ValueError(
                 f"max_iter and history_size must be at least 1, got {group['max_iter']} and {group['history_size']}"
             )
-        refuse_complex("LBFGS", group)
 
     def add_param_group(self, param_group: Group) -> None:
         """Add the group; there is only one."""

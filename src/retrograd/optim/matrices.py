@@ -1,19 +1,22 @@
 """Optimizers that treat a parameter as a matrix: Adafactor sums rows and columns, Muon orthogonalises."""
 
 import math
-from collections.abc import Iterable
+from dataclasses import InitVar
 from typing import Any
 
 from retrograd.core import operator_named
 from retrograd.core.dtype import finfo
-from retrograd.optim.optimizer import Group, Optimizer, State, at_least_zero, refuse_complex
+from retrograd.nn.declared import field
+from retrograd.optim.declared_settings import DeclaredOptimizer, at_least_zero, one_of, with_settings
+from retrograd.optim.optimizer import Group, State
 from retrograd.optim.state_entries import count, declare, mean_of
 
 _norm = operator_named("norm")
 _zeros_like = operator_named("zeros_like")
 
 
-class Adafactor(Optimizer):
+@with_settings
+class Adafactor(DeclaredOptimizer):
     """Adam's divisor estimated from mean squares of the rows and columns of g: Shazeer and Stern, ICML 2018.
 
     The step is min(lr, 1 / sqrt(steps)) times the root mean square of p, at least eps[1]. The means have the factor 1 -
@@ -32,35 +35,20 @@ class Adafactor(Optimizer):
 
     entries = declare("variance", step=count, row_var=mean_of(-1), col_var=mean_of(-2))
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-2,
-        beta2_decay: float = -0.8,
-        eps: tuple[float | None, float] = (None, 1e-3),
-        d: float = 1.0,
-        weight_decay: float = 0.0,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        defaults = {
-            "lr": lr,
-            "beta2_decay": beta2_decay,
-            "eps": eps,
-            "d": d,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-        }
-        super().__init__(params, defaults)
+    lr: InitVar[float] = field(default=1e-2, check=at_least_zero)
+    beta2_decay: InitVar[float] = -0.8
+    eps: InitVar[tuple[float | None, float]] = (None, 1e-3)
+    d: InitVar[float] = 1.0
+    weight_decay: InitVar[float] = field(default=0.0, check=at_least_zero)
+    maximize: InitVar[bool] = field(default=False, kw_only=True)
 
     def check(self, group: Group) -> None:
-        """Check the ranges of the settings."""
-        at_least_zero(group, "lr", "weight_decay")
+        """Check the settings."""
+        super().check(group)
         if group["beta2_decay"] > 0:
             raise ValueError(f"beta2_decay must be at most 0, got {group['beta2_decay']}")
         if not all(eps is None or eps >= 0 for eps in group["eps"]) or not group["d"] >= 1:
             raise ValueError(f"eps must be at least 0 and d at least 1, got eps={group['eps']} and d={group['d']}")
-        refuse_complex("Adafactor", group)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
@@ -95,7 +83,8 @@ def _mixed(state: State, name: str, new: Any, share: float) -> Any:
     return state[name]
 
 
-class Muon(Optimizer):
+@with_settings
+class Muon(DeclaredOptimizer):
     """p ← (1 - lr · weight_decay) p - lr' · O, O the matrix with orthogonal rows or columns nearest to the momentum.
 
     For matrices only: use another optimizer for biases, embeddings etc. O is computed by `ns_steps` Newton-Schulz steps
@@ -115,39 +104,21 @@ class Muon(Optimizer):
 
     entries = declare("momentum_buffer")
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-3,
-        weight_decay: float = 0.1,
-        momentum: float = 0.95,
-        nesterov: bool = True,
-        ns_coefficients: tuple[float, float, float] = (3.4445, -4.775, 2.0315),
-        eps: float = 1e-7,
-        ns_steps: int = 5,
-        adjust_lr_fn: str | None = None,
-    ) -> None:
-        defaults = {
-            "lr": lr,
-            "weight_decay": weight_decay,
-            "momentum": momentum,
-            "nesterov": nesterov,
-            "ns_coefficients": ns_coefficients,
-            "eps": eps,
-            "ns_steps": ns_steps,
-            "adjust_lr_fn": adjust_lr_fn,
-        }
-        super().__init__(params, defaults)
+    lr: InitVar[float] = field(default=1e-3, check=at_least_zero)
+    weight_decay: InitVar[float] = field(default=0.1, check=at_least_zero)
+    momentum: InitVar[float] = field(default=0.95, check=at_least_zero)
+    nesterov: InitVar[bool] = True
+    ns_coefficients: InitVar[tuple[float, float, float]] = (3.4445, -4.775, 2.0315)
+    eps: InitVar[float] = 1e-7
+    ns_steps: InitVar[int] = 5
+    adjust_lr_fn: InitVar[str | None] = field(default=None, check=one_of(None, "original", "match_rms_adamw"))
 
     def check(self, group: Group) -> None:
-        """Check the ranges of the settings, and that all parameters are matrices."""
-        at_least_zero(group, "lr", "weight_decay", "momentum")
-        if group["adjust_lr_fn"] not in (None, "original", "match_rms_adamw"):
-            raise ValueError(f"adjust_lr_fn must be 'original' or 'match_rms_adamw', got {group['adjust_lr_fn']!r}")
+        """Check the settings, and that all parameters are matrices."""
+        super().check(group)
         for param in group["params"]:
             if param.ndim != 2:
                 raise ValueError(f"Muon takes matrices only, got {param.aval}; give it to another optimizer")
-        refuse_complex("Muon", group)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""

@@ -1,21 +1,14 @@
 """Variants of Adam: Adamax, NAdam, RAdam."""
 
 import math
-from collections.abc import Iterable
+from dataclasses import InitVar
 from typing import Any
 
 from retrograd.core import operator_named
 from retrograd.kernels import update_formulas
-from retrograd.optim.optimizer import (
-    Group,
-    Optimizer,
-    State,
-    at_least_zero,
-    check_betas,
-    count_step,
-    descent,
-    refuse_complex,
-)
+from retrograd.nn.declared import field
+from retrograd.optim.declared_settings import DeclaredOptimizer, at_least_zero, check_betas, with_settings
+from retrograd.optim.optimizer import Group, State, count_step, descent
 from retrograd.optim.state_entries import count, declare, number
 
 _maximum = operator_named("maximum")
@@ -29,19 +22,11 @@ def moments(g: Any, state: State, group: Group) -> tuple[Any, Any]:
     return means
 
 
-class _Moments(Optimizer):
-    """Base with common checks."""
-
-    entries = declare("exp_avg", "exp_avg_sq", "exp_inf", step=count, mu_product=number)
-
-    def check(self, group: Group) -> None:
-        """Check the ranges of the settings."""
-        at_least_zero(group, "lr", "eps", "weight_decay")
-        check_betas(group)
-        refuse_complex(type(self).__name__, group)
+_ENTRIES = declare("exp_avg", "exp_avg_sq", "exp_inf", step=count, mu_product=number)
 
 
-class Adamax(_Moments):
+@with_settings
+class Adamax(DeclaredOptimizer):
     """p ← p - lr · m̂ / u, u ← max(beta2 · u, |g| + eps): Adam in the maximum norm, Kingma and Ba, ICLR 2015.
 
     m̂ is the bias-corrected running mean of g; g includes weight_decay · p.
@@ -56,18 +41,12 @@ class Adamax(_Moments):
     tensor([ 0.5, -1.5], requires_grad=True)
     """
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 2e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-        super().__init__(params, defaults)
+    entries = _ENTRIES
+    lr: InitVar[float] = field(default=2e-3, check=at_least_zero)
+    betas: InitVar[tuple[float, float]] = field(default=(0.9, 0.999), check=check_betas)
+    eps: InitVar[float] = field(default=1e-8, check=at_least_zero)
+    weight_decay: InitVar[float] = field(default=0.0, check=at_least_zero)
+    maximize: InitVar[bool] = field(default=False, kw_only=True)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
@@ -78,7 +57,8 @@ class Adamax(_Moments):
         param.sub_(state["exp_avg"] / state["exp_inf"], alpha=group["lr"] / (1 - beta1 ** state["step"]))
 
 
-class NAdam(_Moments):
+@with_settings
+class NAdam(DeclaredOptimizer):
     """Adam with Nesterov's momentum, which increases slowly: Dozat, ICLR 2016 workshop.
 
     In step t the momentum is mu = beta1 · (1 - 0.96 ^ (t · momentum_decay) / 2). g includes weight_decay · p, or
@@ -94,33 +74,14 @@ class NAdam(_Moments):
     tensor([0.5], requires_grad=True)
     """
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 2e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        momentum_decay: float = 4e-3,
-        decoupled_weight_decay: bool = False,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "momentum_decay": momentum_decay,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "maximize": maximize,
-        }
-        super().__init__(params, defaults)
-
-    def check(self, group: Group) -> None:
-        """Check the ranges of the settings."""
-        at_least_zero(group, "momentum_decay")
-        super().check(group)
+    entries = _ENTRIES
+    lr: InitVar[float] = field(default=2e-3, check=at_least_zero)
+    betas: InitVar[tuple[float, float]] = field(default=(0.9, 0.999), check=check_betas)
+    eps: InitVar[float] = field(default=1e-8, check=at_least_zero)
+    weight_decay: InitVar[float] = field(default=0.0, check=at_least_zero)
+    momentum_decay: InitVar[float] = field(default=4e-3, check=at_least_zero)
+    decoupled_weight_decay: InitVar[bool] = False
+    maximize: InitVar[bool] = field(default=False, kw_only=True)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
@@ -135,7 +96,8 @@ class NAdam(_Moments):
         param.sub_(d / size, alpha=group["lr"])
 
 
-class RAdam(_Moments):
+@with_settings
+class RAdam(DeclaredOptimizer):
     """Adam that uses m̂ alone until the variance of its divisor is known: Liu et al., ICLR 2020.
 
     From then on, the step is multiplied by a factor that rises to 1. g includes weight_decay · p, or with
@@ -151,26 +113,13 @@ class RAdam(_Moments):
     0.0
     """
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        decoupled_weight_decay: bool = False,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "maximize": maximize,
-        }
-        super().__init__(params, defaults)
+    entries = _ENTRIES
+    lr: InitVar[float] = field(default=1e-3, check=at_least_zero)
+    betas: InitVar[tuple[float, float]] = field(default=(0.9, 0.999), check=check_betas)
+    eps: InitVar[float] = field(default=1e-8, check=at_least_zero)
+    weight_decay: InitVar[float] = field(default=0.0, check=at_least_zero)
+    decoupled_weight_decay: InitVar[bool] = False
+    maximize: InitVar[bool] = field(default=False, kw_only=True)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""

@@ -215,26 +215,6 @@ def count_step(param: Any, state: State, *means: str) -> None:
             state[name] = _zeros_like(param)
 
 
-def at_least_zero(group: Group, *names: str) -> None:
-    """Raise ValueError for a setting below 0 or NaN."""
-    for name in names:
-        if not group[name] >= 0:
-            raise ValueError(f"{name} must be at least 0, got {group[name]}")
-
-
-def check_betas(group: Group) -> None:
-    """Raise ValueError unless the two factors of running means are 0 or more and less than 1."""
-    if len(group["betas"]) != 2 or not all(0 <= beta < 1 for beta in group["betas"]):
-        raise ValueError(f"betas must be two numbers from 0 up to but not including 1, got {group['betas']}")
-
-
-def refuse_complex(name: str, group: Group) -> None:
-    """Raise TypeError for complex parameters, which these formulas do not support."""
-    for param in group["params"]:
-        if param.dtype.kind == "c":
-            raise TypeError(f"{name} of complex parameters is not supported yet, got {param.aval}")
-
-
 def descent(param: Any, grad: Any, group: Group) -> Any:
     """Return the gradient to descend: negated to `maximize`, plus weight_decay · p.
 

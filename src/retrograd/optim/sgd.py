@@ -1,17 +1,20 @@
 """Stochastic gradient descent."""
 
-from collections.abc import Iterable
+from dataclasses import InitVar
 from typing import Any
 
 from retrograd.core import operator_named
+from retrograd.nn.declared import field
 from retrograd.ops.fused_update import update
-from retrograd.optim.optimizer import Group, Optimizer, State, at_least_zero
+from retrograd.optim.declared_settings import DeclaredOptimizer, at_least_zero, with_settings
+from retrograd.optim.optimizer import Group, State
 from retrograd.optim.state_entries import declare
 
 _zeros_like = operator_named("zeros_like")
 
 
-class SGD(Optimizer):
+@with_settings
+class SGD(DeclaredOptimizer):
     """p ← p - lr · d, with d = g + weight_decay · p, or its running sum with momentum.
 
     The sum is b ← momentum · b + (1 - dampening) · d, from b = d in the first step on; then d is b, or d + momentum · b
@@ -29,30 +32,17 @@ class SGD(Optimizer):
 
     entries = declare("momentum_buffer")
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-3,
-        momentum: float = 0.0,
-        dampening: float = 0.0,
-        weight_decay: float = 0.0,
-        nesterov: bool = False,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "dampening": dampening,
-            "weight_decay": weight_decay,
-            "nesterov": nesterov,
-            "maximize": maximize,
-        }
-        super().__init__(params, defaults)
+    takes_complex = True
+    lr: InitVar[float] = field(default=1e-3, check=at_least_zero)
+    momentum: InitVar[float] = field(default=0.0, check=at_least_zero)
+    dampening: InitVar[float] = 0.0
+    weight_decay: InitVar[float] = field(default=0.0, check=at_least_zero)
+    nesterov: InitVar[bool] = False
+    maximize: InitVar[bool] = field(default=False, kw_only=True)
 
     def check(self, group: Group) -> None:
-        """Check the ranges, and the requirements of Nesterov's momentum."""
-        at_least_zero(group, "lr", "momentum", "weight_decay")
+        """Check the settings, and the requirements of Nesterov's momentum."""
+        super().check(group)
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
             raise ValueError(
                 f"nesterov needs momentum greater than 0 and dampening 0, got "

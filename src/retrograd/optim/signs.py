@@ -1,19 +1,12 @@
 """Optimizers that move by the sign of a direction: Rprop, Lion."""
 
-from collections.abc import Iterable
+from dataclasses import InitVar
 from typing import Any
 
 from retrograd.core import operator_named
-from retrograd.optim.optimizer import (
-    Group,
-    Optimizer,
-    State,
-    at_least_zero,
-    check_betas,
-    count_step,
-    descent,
-    refuse_complex,
-)
+from retrograd.nn.declared import field
+from retrograd.optim.declared_settings import DeclaredOptimizer, at_least_zero, check_betas, with_settings
+from retrograd.optim.optimizer import Group, State, count_step, descent
 from retrograd.optim.state_entries import count, declare
 
 _full_like = operator_named("full_like")
@@ -21,7 +14,18 @@ _where = operator_named("where")
 _zeros_like = operator_named("zeros_like")
 
 
-class Rprop(Optimizer):
+def _check_etas(name: str, value: Any) -> None:
+    if not 0 < value[0] < 1 < value[1]:
+        raise ValueError(f"{name} must lie between 0 and 1, and above 1, got {value}")
+
+
+def _check_step_sizes(name: str, value: Any) -> None:
+    if not 0 <= value[0] <= value[1]:
+        raise ValueError(f"{name} must be a smallest and a largest step, got {value}")
+
+
+@with_settings
+class Rprop(DeclaredOptimizer):
     """p ← p - s · sign(g), with a step s for each element: Riedmiller and Braun, ICNN 1993.
 
     s begins at lr; it grows by the second of `etas` where g keeps its sign, and shrinks by the first where the sign
@@ -39,25 +43,10 @@ class Rprop(Optimizer):
 
     entries = declare("prev", "step_size", step=count)
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-2,
-        etas: tuple[float, float] = (0.5, 1.2),
-        step_sizes: tuple[float, float] = (1e-6, 50.0),
-        *,
-        maximize: bool = False,
-    ) -> None:
-        super().__init__(params, {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize})
-
-    def check(self, group: Group) -> None:
-        """Check the ranges of the settings."""
-        at_least_zero(group, "lr")
-        if not 0 < group["etas"][0] < 1 < group["etas"][1]:
-            raise ValueError(f"etas must lie between 0 and 1, and above 1, got {group['etas']}")
-        if not 0 <= group["step_sizes"][0] <= group["step_sizes"][1]:
-            raise ValueError(f"step_sizes must be a smallest and a largest step, got {group['step_sizes']}")
-        refuse_complex("Rprop", group)
+    lr: InitVar[float] = field(default=1e-2, check=at_least_zero)
+    etas: InitVar[tuple[float, float]] = field(default=(0.5, 1.2), check=_check_etas)
+    step_sizes: InitVar[tuple[float, float]] = field(default=(1e-6, 50.0), check=_check_step_sizes)
+    maximize: InitVar[bool] = field(default=False, kw_only=True)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
@@ -73,7 +62,8 @@ class Rprop(Optimizer):
         param.sub_(g.sign() * state["step_size"])
 
 
-class Lion(Optimizer):
+@with_settings
+class Lion(DeclaredOptimizer):
     """p ← (1 - lr · weight_decay) p - lr · sign(beta1 · m + (1 - beta1) · g), then m ← beta2 · m + (1 - beta2) · g.
 
     Chen et al., Symbolic discovery of optimization algorithms, NeurIPS 2023. Every element moves by lr: use a tenth of
@@ -91,29 +81,11 @@ class Lion(Optimizer):
 
     entries = declare("exp_avg")
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-4,
-        betas: tuple[float, float] = (0.9, 0.99),
-        weight_decay: float = 0.0,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "decoupled_weight_decay": True,
-        }
-        super().__init__(params, defaults)
-
-    def check(self, group: Group) -> None:
-        """Check the ranges of the settings."""
-        at_least_zero(group, "lr", "weight_decay")
-        check_betas(group)
-        refuse_complex("Lion", group)
+    lr: InitVar[float] = field(default=1e-4, check=at_least_zero)
+    betas: InitVar[tuple[float, float]] = field(default=(0.9, 0.99), check=check_betas)
+    weight_decay: InitVar[float] = field(default=0.0, check=at_least_zero)
+    maximize: InitVar[bool] = field(default=False, kw_only=True)
+    decoupled_weight_decay: InitVar[bool] = field(default=True, init=False)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""

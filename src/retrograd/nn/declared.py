@@ -1,0 +1,78 @@
+"""Constructors from declarations: annotated fields of a class are the arguments, in the order of their declaration.
+
+A class decorator that calls `construct` makes `__init__`; with `typing_extensions.dataclass_transform` type checkers
+know its signature.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import InitVar, dataclass
+from typing import Any
+
+Check = Callable[[str, Any], None]
+_REQUIRED = inspect.Parameter.empty
+
+
+@dataclass(frozen=True)
+class Field:
+    """An argument of a constructor: its default, and a function of its name and value that raises if it is wrong.
+
+    With `init=False` it is no argument: the value is always the default.
+    """
+
+    default: Any
+    check: Check | None
+    init: bool
+    kw_only: bool
+    annotation: Any = None
+
+    def parameter(self, name: str) -> inspect.Parameter:
+        """Return the parameter of `__init__`."""
+        kind = inspect.Parameter.KEYWORD_ONLY if self.kw_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
+        return inspect.Parameter(name, kind, default=self.default, annotation=self.annotation)
+
+
+def field(*, default: Any = _REQUIRED, check: Check | None = None, init: bool = True, kw_only: bool = False) -> Any:
+    """Return a declaration, to be assigned to an annotated name in the class."""
+    return Field(default, check, init, kw_only)
+
+
+def fields_of(cls: type) -> Mapping[str, Field]:
+    """Return the fields of a class by name: the inherited ones first, each at the position of its first declaration."""
+    return getattr(cls, "_fields", {})
+
+
+def construct(cls: type, build: Callable[[Any, dict[str, Any]], None]) -> None:
+    """Give a class an `__init__` that checks its arguments' number and names, and passes all fields to `build`."""
+    fields = dict(fields_of(cls))
+    for name, annotation in vars(cls).get("__annotations__", {}).items():
+        declared = vars(cls).get(name, _REQUIRED)
+        if isinstance(annotation, InitVar) and not isinstance(declared, Field):
+            declared = field(default=declared)
+        if isinstance(declared, Field):
+            kind = annotation.type if isinstance(annotation, InitVar) else annotation
+            fields[name] = Field(declared.default, declared.check, declared.init, declared.kw_only, kind)
+            if name in vars(cls):
+                delattr(cls, name)
+    cls._fields = fields  # type: ignore[attr-defined]
+    parameters = [one.parameter(name) for name, one in fields.items() if one.init]
+    cls.__init__ = _init(cls, sorted(parameters, key=lambda one: one.kind), build)  # type: ignore[misc]
+
+
+def _init(cls: type, parameters: list[inspect.Parameter], build: Callable[[Any, dict[str, Any]], None]) -> Callable:
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    signature = inspect.Signature([own, *parameters], return_annotation=None)
+    fixed = {name: one.default for name, one in fields_of(cls).items() if not one.init}
+
+    def init(*args: Any, **kwargs: Any) -> None:
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{cls.__name__}.__init__() {error}") from None
+        bound.apply_defaults()
+        values = {**bound.arguments, **fixed}
+        build(values.pop("self"), values)
+
+    init.__signature__ = signature  # type: ignore[attr-defined]
+    init.__name__, init.__qualname__, init.__module__ = "__init__", f"{cls.__qualname__}.__init__", cls.__module__
+    return init

@@ -1,0 +1,76 @@
+"""Optimizers that declare their settings: the constructor, the defaults and the checks follow."""
+
+from collections.abc import Iterable
+from dataclasses import InitVar
+from typing import Any, ClassVar, TypeVar
+
+from typing_extensions import dataclass_transform
+
+from retrograd.nn.declared import Check, construct, field, fields_of
+from retrograd.optim.optimizer import Group, Optimizer
+
+Class = TypeVar("Class", bound=type)
+
+
+@dataclass_transform(field_specifiers=(field,), eq_default=False)
+def with_settings(cls: Class) -> Class:
+    """Class decorator: give an optimizer a constructor whose arguments are its declared settings."""
+    construct(cls, _build)
+    return cls
+
+
+def _build(optimizer: Any, settings: dict[str, Any]) -> None:
+    params = settings.pop("params")
+    Optimizer.__init__(optimizer, params, optimizer.completed(settings))
+
+
+@with_settings
+class DeclaredOptimizer(Optimizer):
+    """Base of optimizers whose settings are fields.
+
+    A field is an annotated `InitVar` with a default, or `field(default=..., check=...)`, where `check(name, value)`
+    raises for a value out of range.
+    """
+
+    params: InitVar[Iterable[Any]]
+    takes_complex: ClassVar[bool] = False
+
+    @classmethod
+    def completed(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        """Return the defaults, given the constructor's arguments: those, unless a subclass replaces some."""
+        return settings
+
+    def check(self, group: Group) -> None:
+        """Check each setting, and that the parameters are real unless the formula is for complex ones too."""
+        for name, declared in fields_of(type(self)).items():
+            if declared.check is not None:
+                declared.check(name, group[name])
+        for param in group["params"]:
+            if param.dtype.kind == "c" and not self.takes_complex:
+                name = type(self).__name__
+                raise TypeError(f"{name} of complex parameters is not supported yet, got {param.aval}")
+
+
+# ------------------------------------------------------------------------------------------------------- checks
+
+
+def at_least_zero(name: str, value: Any) -> None:
+    """Raise ValueError for a setting below 0 or NaN."""
+    if not value >= 0:
+        raise ValueError(f"{name} must be at least 0, got {value}")
+
+
+def check_betas(name: str, value: Any) -> None:
+    """Raise ValueError unless the two factors of running means are 0 or more and less than 1."""
+    if len(value) != 2 or not all(0 <= beta < 1 for beta in value):
+        raise ValueError(f"{name} must be two numbers from 0 up to but not including 1, got {value}")
+
+
+def one_of(*choices: Any) -> Check:
+    """Return the check that a setting is one of some values."""
+
+    def check(name: str, value: Any) -> None:
+        if value not in choices:
+            raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, got {value!r}")
+
+    return check
