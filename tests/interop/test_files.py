@@ -9,7 +9,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import nn, optim
-from retrograd.interop.pytorch_writer import STORAGES, UNTYPED
+from retrograd.core.dtype import TABLE
 
 PLAIN = {
     "none": None, "truths": [True, False], "integers": [0, -1, 2**31 - 1, 2**31, -(2**31), 2**70, -(2**70)],
@@ -37,7 +37,7 @@ def test_numpys_scalars_become_pythons_and_named_tuples_tuples():
     assert [type(value) for value in found] == [float, int, bool, tuple, dict]
 
 
-@pytest.mark.parametrize("dtype", [*STORAGES, *sorted(UNTYPED)])
+@pytest.mark.parametrize("dtype", TABLE)
 def test_tensors_of_each_dtype_come_back(dtype):
     array = np.array([[0, 1, 2], [3, 0, 200]]).astype(dtype)
     found = again(rg.from_numpy(array)).numpy()

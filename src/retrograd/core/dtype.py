@@ -1,4 +1,6 @@
-"""Data types: their names, the default dtype, and PyTorch's promotion rules."""
+"""Data types: their table, the default dtype, and PyTorch's promotion rules."""
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,8 +21,42 @@ float64 = np.dtype("float64")
 complex64 = np.dtype("complex64")
 complex128 = np.dtype("complex128")
 
+
+class Facts(NamedTuple):
+    """The facts about one dtype; formats and tests take them from here."""
+
+    dtype: np.dtype
+    alias: str | None  # PyTorch's other name, also of the tensor method that converts
+    storage: str | None  # in PyTorch's files and names of tensor classes: FloatStorage, FloatTensor
+    safetensors: str | None
+    complex: np.dtype | None = None  # the complex dtype whose parts have this dtype
+    opmath: np.dtype | None = None  # a wider dtype in which sums and products are computed
+    tolerance: tuple[float, float] = (0.0, 0.0)  # rtol and atol of torch.testing.assert_close
+
+
+_SINGLE, _DOUBLE = (1.3e-6, 1e-5), (1e-7, 1e-7)
+_ROWS = (  # a dtype, its alias, its names in PyTorch's and in safetensors files, and the rest for floating ones
+    Facts(bool_, "bool", "Bool", "BOOL"),
+    Facts(int8, "char", "Char", "I8"),
+    Facts(int16, "short", "Short", "I16"),
+    Facts(int32, "int", "Int", "I32"),
+    Facts(int64, "long", "Long", "I64"),
+    Facts(uint8, "byte", "Byte", "U8"),
+    Facts(uint16, None, None, "U16"),
+    Facts(uint32, None, None, "U32"),
+    Facts(uint64, None, None, "U64"),
+    Facts(float16, "half", "Half", "F16", complex64, float32, (1e-3, 1e-5)),
+    Facts(float32, "float", "Float", "F32", complex64, None, _SINGLE),
+    Facts(float64, "double", "Double", "F64", complex128, None, _DOUBLE),
+    Facts(complex64, "cfloat", "ComplexFloat", "C64", complex64, None, _SINGLE),
+    Facts(complex128, "cdouble", "ComplexDouble", None, complex128, None, _DOUBLE),
+)
+TABLE = {row.dtype.name: row for row in _ROWS}  # by name, which is that of both byte orders
+ALIASES = {row.alias: row.dtype for row in _ROWS if row.alias}
+STORAGES = {row.storage: row.dtype for row in _ROWS if row.storage}
+_COMPLEX_OF = {row.dtype: row.complex for row in _ROWS if row.complex}
+_OPMATH = {row.dtype: row.opmath for row in _ROWS if row.opmath}
 _CATEGORY = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
-_COMPLEX_OF = {float16: complex64, float32: complex64, float64: complex128}
 
 _default = float32  # one setting for the process, as in PyTorch
 
@@ -81,6 +117,11 @@ def complex_of(dtype):
     dtype('complex64')
     """
     return dtype if dtype.kind == "c" else _COMPLEX_OF[float_of(dtype)]
+
+
+def opmath_of(dtype):
+    """Return the dtype in which operators compute sums and products: float32 for float16, else the dtype itself."""
+    return _OPMATH.get(dtype, dtype)
 
 
 def of_scalar(value):

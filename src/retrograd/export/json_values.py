@@ -17,14 +17,7 @@ from retrograd.ops.layout import Size
 DEEPEST = 50  # maximum nesting of values: limits of Python's compiler and recursion are not far above
 MOST_DIMS = 64
 MOST_BYTES = 2**62  # maximum size that a tensor may claim
-DTYPES = {
-    str(d): d
-    for d in (
-        dtypes.bool_, dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64, dtypes.int8, dtypes.int16,
-        dtypes.int32, dtypes.int64, dtypes.float16, dtypes.float32, dtypes.float64, dtypes.complex64,
-        dtypes.complex128,
-    )
-}  # fmt: skip
+DTYPES = {name: facts.dtype for name, facts in dtypes.TABLE.items()}
 
 
 class StorageError(ValueError):

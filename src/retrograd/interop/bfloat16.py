@@ -2,6 +2,8 @@
 
 import numpy as np
 
+STORAGE, SAFETENSORS = "BFloat16", "BF16"  # its names in PyTorch's and in safetensors files
+
 
 def widened(halves: np.ndarray) -> np.ndarray:
     """Convert bfloat16 values, given as 16-bit unsigned integers in any byte order, to float32."""

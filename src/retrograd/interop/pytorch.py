@@ -11,8 +11,10 @@ from typing import BinaryIO
 import numpy as np
 
 import retrograd.ops  # noqa: F401  (tensors get their methods)
+from retrograd.core import dtype as dtypes
 from retrograd.core.level import generator_block
 from retrograd.interop.atomic_write import opened, shorten
+from retrograd.interop.bfloat16 import STORAGE as BFLOAT16
 from retrograd.interop.bfloat16 import widened
 from retrograd.interop.pytorch_nested import JAGGED, JAGGED_CLASS, MARKER, from_jagged, from_marked, from_strided
 from retrograd.interop.pytorch_writer import save_file
@@ -22,12 +24,8 @@ from retrograd.ops.create import from_numpy
 __all__ = ["load_file", "save_file"]
 
 # Storage and dtype names to NumPy's dtypes. bfloat16 is the upper half of a float32, so widening is exact.
-STORAGES = {
-    "Double": "float64", "Float": "float32", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64", "Int": "int32",
-    "Short": "int16", "Char": "int8", "Byte": "uint8", "Bool": "bool", "ComplexDouble": "complex128",
-    "ComplexFloat": "complex64",
-}  # fmt: skip
-DTYPES = {*STORAGES.values(), "uint16", "uint32", "uint64"}
+STORAGES = {**{name: dtype.name for name, dtype in dtypes.STORAGES.items()}, BFLOAT16: "bfloat16"}
+DTYPES = {"bfloat16", *dtypes.TABLE}
 LACKING = ("float8_e4m3fn", "float8_e5m2", "complex32", "qint8", "quint8", "qint32")
 HEADER = struct.Struct("<26xHH")
 

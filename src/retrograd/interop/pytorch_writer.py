@@ -10,15 +10,11 @@ import numpy as np
 
 import retrograd.ops  # noqa: F401  (tensors get their methods)
 from retrograd.core import Tensor
+from retrograd.core.dtype import TABLE
 from retrograd.interop.atomic_write import replacing
 from retrograd.interop.pickle_writer import Kept, Name, Writer
 from retrograd.interop.pytorch_nested import written
 
-STORAGES = {
-    "float64": "Double", "float32": "Float", "float16": "Half", "int64": "Long", "int32": "Int", "int16": "Short",
-    "int8": "Char", "uint8": "Byte", "bool": "Bool", "complex128": "ComplexDouble", "complex64": "ComplexFloat",
-}  # fmt: skip
-UNTYPED = {"uint16", "uint32", "uint64"}  # dtypes without a typed storage in PyTorch
 ALIGNMENT = 64
 
 
@@ -116,16 +112,17 @@ class _Checkpoint:
             return
         _, array, storage = self._shown[id(tensor)]
         name, (low, high) = array.dtype.name, storage.bounds()
-        kind = "torch.storage UntypedStorage" if name in UNTYPED else f"torch {STORAGES[name]}Storage"
-        size = high - low if name in UNTYPED else (high - low) // array.itemsize
+        typed = TABLE[name].storage  # None for some that have no typed storage in PyTorch
+        kind = f"torch {typed}Storage" if typed else "torch.storage UntypedStorage"
+        size = (high - low) // array.itemsize if typed else high - low
         kept = Kept(("storage", Name(kind), str(storage.number), "cpu", size))
         offset = (_address(array) - low) // array.itemsize
         steps = tuple([step // array.itemsize for step in array.strides])
         arguments: tuple = (kept, offset, array.shape, steps, tensor.requires_grad, OrderedDict())
-        if name in UNTYPED:
-            writer.call("torch._utils _rebuild_tensor_v3", (*arguments, Name(f"torch {name}")), where)
-        else:
+        if typed:
             writer.call("torch._utils _rebuild_tensor_v2", arguments, where)
+        else:
+            writer.call("torch._utils _rebuild_tensor_v3", (*arguments, Name(f"torch {name}")), where)
         writer.keep(tensor)
 
 
@@ -141,7 +138,7 @@ def _others(tensor: Any) -> dict:
 
 
 def _check_dtype(dtype: np.dtype, where: str) -> None:
-    if dtype.name not in STORAGES and dtype.name not in UNTYPED:
+    if dtype.name not in TABLE:
         raise TypeError(f"{where} has the dtype {dtype}, which PyTorch lacks")
 
 

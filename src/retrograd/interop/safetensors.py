@@ -10,20 +10,16 @@ from safetensors.numpy import save
 
 import retrograd.ops  # noqa: F401  (tensors get their methods)
 from retrograd.core import Tensor
+from retrograd.core import dtype as dtypes
 from retrograd.interop.atomic_write import opened, replacing, shorten
+from retrograd.interop.bfloat16 import SAFETENSORS as BFLOAT16
 from retrograd.interop.bfloat16 import widened
 from retrograd.ops.create import from_numpy
 
 __all__ = ["load_file", "load_metadata", "save_file"]
 
-# NumPy's dtype names to the format's; it also has types that NumPy lacks: bfloat16, and floats of at most 8 bits.
-DTYPES = {
-    "bool": "BOOL",
-    **{f"{kind}{bits}": f"{code}{bits}" for kind, code in (("int", "I"), ("uint", "U")) for bits in (8, 16, 32, 64)},
-    **{f"float{bits}": f"F{bits}" for bits in (16, 32, 64)},
-    "complex64": "C64",
-}
-BFLOAT16 = "BF16"
+# The format also has types that NumPy lacks: bfloat16, and floats of at most 8 bits.
+DTYPES = {name: facts.safetensors for name, facts in dtypes.TABLE.items() if facts.safetensors}
 
 
 def save_file(

@@ -1,11 +1,11 @@
 """PyTorch's aliases of dtypes, in a module of their own because they shadow Python's builtins."""
 
 from retrograd.core.aval import SymbolicSize
-from retrograd.core.dtype import DType, bool_, complex64, complex128, float16, float32, float64, int16, int32, int64
+from retrograd.core.dtype import ALIASES, DType
 
 dtype = DType
-bool = bool_
-half, float, double = float16, float32, float64
-short, int, long = int16, int32, int64
-cfloat, cdouble = complex64, complex128
+bool = ALIASES["bool"]
+half, float, double = ALIASES["half"], ALIASES["float"], ALIASES["double"]
+short, int, long = ALIASES["short"], ALIASES["int"], ALIASES["long"]
+cfloat, cdouble = ALIASES["cfloat"], ALIASES["cdouble"]
 SymInt = SymbolicSize

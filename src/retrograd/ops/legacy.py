@@ -34,16 +34,15 @@ def _sequence(cls, data):
     return data
 
 
-def _of(name, dtype):
+def _of(name):
+    dtype = dtypes.STORAGES[name.removesuffix("Tensor")]
     doc = f"The tensors of {dtype}: `{name}([1, 2])` makes one of data, `{name}(2, 3)` or `{name}(x.shape)` of a shape."
     return _OfOneDtype(name, (), {"dtype": dtype, "__doc__": doc, "__module__": "retrograd"})
 
 
-FloatTensor, DoubleTensor = _of("FloatTensor", dtypes.float32), _of("DoubleTensor", dtypes.float64)
-HalfTensor, BoolTensor = _of("HalfTensor", dtypes.float16), _of("BoolTensor", dtypes.bool_)
-ByteTensor, CharTensor = _of("ByteTensor", dtypes.uint8), _of("CharTensor", dtypes.int8)
-ShortTensor, IntTensor = _of("ShortTensor", dtypes.int16), _of("IntTensor", dtypes.int32)
-LongTensor = _of("LongTensor", dtypes.int64)
+FloatTensor, DoubleTensor, HalfTensor = _of("FloatTensor"), _of("DoubleTensor"), _of("HalfTensor")
+BoolTensor, ByteTensor, CharTensor = _of("BoolTensor"), _of("ByteTensor"), _of("CharTensor")
+ShortTensor, IntTensor, LongTensor = _of("ShortTensor"), _of("IntTensor"), _of("LongTensor")
 _TYPES = (
     FloatTensor, DoubleTensor, HalfTensor, BoolTensor, ByteTensor, CharTensor, ShortTensor, IntTensor, LongTensor,
 )  # fmt: skip
@@ -68,9 +67,7 @@ def type(x, dtype=None, non_blocking=False):
 
 
 def _type_name(dtype):
-    if dtype.kind == "c":
-        return f"Complex{_type_name(dtypes.real_of(dtype))}"
-    return next((cls.__name__ for cls in _TYPES if cls.dtype == dtype), f"{dtype.name.capitalize()}Tensor")
+    return f"{dtypes.TABLE[dtype.name].storage or dtype.name.capitalize()}Tensor"
 
 
 @function()

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from retrograd.core.dtype import opmath_of
+
 _POLICIES = ("auto", "accurate", "balanced", "compact")
 
 
@@ -50,7 +52,7 @@ def check_options(options: Any, dtype: Any) -> None:
         return
     if not hasattr(options, "chunking_method"):
         raise TypeError(f"linear_cross_entropy: options must be LinearCrossEntropyOptions, got {options!r}")
-    sums = "float32" if str(dtype) == "float16" else str(dtype)
+    sums = str(opmath_of(dtype))
     if options.acc_dtype is not None and str(options.acc_dtype).removeprefix("torch.") not in (sums, str(dtype)):
         raise NotImplementedError(
             f"linear_cross_entropy: sums over {dtype} are computed in {sums}, got acc_dtype={options.acc_dtype}; "

@@ -22,7 +22,7 @@ def _drawn(xp, draw, size, dtype):
     if dtype.kind == "c":
         parts = draw((*size, 2), dtypes.real_of(dtype))
         return xp.asarray(parts).view(dtype)[..., 0]
-    return xp.asarray(draw(size, dtypes.float32 if dtype == dtypes.float16 else dtype))
+    return xp.asarray(draw(size, dtypes.opmath_of(dtype)))
 
 
 def _floating(name, dtype):

@@ -64,19 +64,7 @@ def _conversion(name, dtype):
     return method(convert)
 
 
-for _name, _dtype in {
-    "float": dtypes.float32,
-    "double": dtypes.float64,
-    "half": dtypes.float16,
-    "byte": dtypes.uint8,
-    "char": dtypes.int8,
-    "short": dtypes.int16,
-    "int": dtypes.int32,
-    "long": dtypes.int64,
-    "bool": dtypes.bool_,
-    "cfloat": dtypes.complex64,
-    "cdouble": dtypes.complex128,
-}.items():
+for _name, _dtype in dtypes.ALIASES.items():
     _conversion(_name, _dtype)
 
 

@@ -5,10 +5,8 @@ from typing import Any
 import numpy as np
 
 from retrograd.core import Tensor
+from retrograd.core.dtype import TABLE
 from retrograd.core.op import compound
-
-TOLERANCES = {"float16": (1e-3, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}  # rtol, atol
-TOLERANCES |= {"complex64": TOLERANCES["float32"], "complex128": TOLERANCES["float64"]}
 
 
 def assert_close(
@@ -74,7 +72,7 @@ def _check_alike(actual: Any, expected: Any, a: np.ndarray, e: np.ndarray) -> No
 
 
 def _tolerances(a: np.ndarray, e: np.ndarray, rtol: float | None, atol: float | None) -> tuple[float, float]:
-    defaults = [TOLERANCES.get(str(x.dtype), (0.0, 0.0)) for x in (a, e)]
+    defaults = [TABLE[x.dtype.name].tolerance if x.dtype.name in TABLE else (0.0, 0.0) for x in (a, e)]
     return (
         max(pair[0] for pair in defaults) if rtol is None else rtol,
         max(pair[1] for pair in defaults) if atol is None else atol,

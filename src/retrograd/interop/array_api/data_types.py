@@ -12,11 +12,7 @@ from retrograd.ops.create import as_tensor
 from retrograd.ops.family import cast_to
 from retrograd.ops.layout import check_device
 
-DTYPES = {
-    "bool": dtypes.bool_,
-    **{name: np.dtype(name) for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
-    **{name: np.dtype(name) for name in ("float32", "float64", "complex64", "complex128")},
-}
+DTYPES = {name: facts.dtype for name, facts in dtypes.TABLE.items() if name != "float16"}  # the standard lacks it
 KINDS = {
     "bool": "b",
     "signed integer": "i",
@@ -26,9 +22,6 @@ KINDS = {
     "complex floating": "c",
     "numeric": "iufc",
 }
-
-
-_FAMILIES = {"b": "boolean", "i": "integral", "u": "integral", "f": "floating", "c": "floating"}
 
 
 class FloatInfo(NamedTuple):
@@ -63,7 +56,8 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> T
 def can_cast(from_: Any, to: Any, /) -> bool:
     """Whether the standard's promotion rules lead from one dtype (or an array's) to another."""
     own, wanted = dtype_of(from_), np.dtype(to)
-    if _FAMILIES[own.kind] != _FAMILIES[wanted.kind]:  # the standard has no rules across these kinds
+    both = [min(dtypes.category(d), 2) for d in (own, wanted)]  # a complex dtype counts as floating
+    if both[0] != both[1]:  # the standard has no rules across these kinds
         return False
     try:
         return dtypes.promote(own, wanted) == wanted

@@ -251,8 +251,7 @@ def _nansum(x: Tensor, structure: Structure, row: int, params: dict) -> Tensor:
 
 def _mean(x: Tensor, structure: Structure, row: int, params: dict) -> Tensor:
     dtype = params.get("dtype") or x.dtype
-    wide = dtypes.float32 if dtype == dtypes.float16 else dtype
-    total = segment_sum(cast_to(x, wide), structure=structure, row=row)
+    total = segment_sum(cast_to(x, dtypes.opmath_of(dtype)), structure=structure, row=row)
     return cast_to(total / _counts(structure, total, row), dtype)
 
 
