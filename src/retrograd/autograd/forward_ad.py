@@ -6,8 +6,8 @@ from retrograd.autograd.grad_mode import Mode
 from retrograd.core import Tensor, call, current
 from retrograd.core.aval import differing
 from retrograd.core.level import Block
-from retrograd.levels import forward
-from retrograd.levels.forward import ForwardLevel, forward_levels
+from retrograd.levels import tangent_table
+from retrograd.levels.tangent_table import TangentTableLevel, forward_levels
 from retrograd.ops.family import cast_to
 
 __all__ = [
@@ -34,7 +34,7 @@ def enter_dual_level() -> int:
     Better write `with dual_level():`.
     """
     number = len(forward_levels())
-    ForwardLevel().__enter__()
+    TangentTableLevel().__enter__()
     return number
 
 
@@ -64,7 +64,7 @@ class _LevelBlock(Block):
     """An entered level."""
 
     def __init__(self) -> None:
-        self._level = ForwardLevel()
+        self._level = TangentTableLevel()
         self._number = len(forward_levels())
 
     def _enter(self) -> int:
@@ -126,7 +126,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
                 f"make_dual: making a dual Tensor {what} that already has a forward gradient at the same level "
                 f"{levels.index(at)} is not supported; use unpack_dual(...).primal, or enter another level"
             )
-    dual: Tensor = call(forward.make_dual, (tensor, tangent), {"level": at})
+    dual: Tensor = call(tangent_table.make_dual, (tensor, tangent), {"level": at})
     return dual
 
 
@@ -142,13 +142,13 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     if (level is None and not levels) or (level is not None and level < 0):
         return UnpackedDualTensor(tensor, None)
     at = _numbered("unpack_dual", levels, level)
-    primal = call(forward.primal_of, (tensor,), {"level": at})
+    primal = call(tangent_table.primal_of, (tensor,), {"level": at})
     if at is _innermost():
         return UnpackedDualTensor(primal, at.tangent(tensor))
-    return UnpackedDualTensor(primal, call(forward.tangent_of, (tensor,), {"level": at}))
+    return UnpackedDualTensor(primal, call(tangent_table.tangent_of, (tensor,), {"level": at}))
 
 
-def _numbered(name: str, levels: list[ForwardLevel], level: int | None) -> ForwardLevel:
+def _numbered(name: str, levels: list[TangentTableLevel], level: int | None) -> TangentTableLevel:
     """Return the level with that index."""
     if level is None:
         return levels[-1]
@@ -157,12 +157,12 @@ def _numbered(name: str, levels: list[ForwardLevel], level: int | None) -> Forwa
     return levels[level]
 
 
-def _innermost() -> ForwardLevel | None:
+def _innermost() -> TangentTableLevel | None:
     """Return the innermost forward level, unless another level processes operators before it."""
     level: Any = current().level
-    while level is not None and level.transparent and not isinstance(level, ForwardLevel):
+    while level is not None and level.transparent and not isinstance(level, TangentTableLevel):
         level = level.parent
-    return level if isinstance(level, ForwardLevel) else None
+    return level if isinstance(level, TangentTableLevel) else None
 
 
 def _fitting(tensor: Tensor, tangent: Tensor) -> Tensor:
@@ -193,12 +193,12 @@ class _Switched(Block):
 
     def _enter(self) -> None:
         """Switch, and store the old mode."""
-        self._before, forward.switch.on = forward.switch.on, self._mode
+        self._before, tangent_table.switch.on = tangent_table.switch.on, self._mode
 
     def _leave(self, *exception: Any) -> None:
         """Restore the old mode."""
         if self._before is not None:
-            forward.switch.on = self._before
+            tangent_table.switch.on = self._before
 
 
 class set_fwd_grad_enabled(Mode):
@@ -229,4 +229,4 @@ _set_fwd_grad_enabled = set_fwd_grad_enabled
 
 def _is_fwd_grad_enabled() -> bool:
     """Return whether forward mode is on; it is by default."""
-    return forward.switch.on
+    return tangent_table.switch.on

@@ -8,11 +8,10 @@ import optree
 
 from retrograd.core import Tensor
 from retrograd.core import dtype as dtypes
-from retrograd.core.tensor import make
-from retrograd.func.forward import tangent_of
+from retrograd.func.forward import run_dual
 from retrograd.func.vjp_run import Run, lowered
-from retrograd.levels import DualLevel, value_at
-from retrograd.levels.sync_views import settled
+from retrograd.levels import value_at
+from retrograd.levels.dual import tangent_of
 from retrograd.ops.create import as_tensor
 
 NUMBERS = (int, float, complex)  # Python's numbers; bool is a subclass of int
@@ -88,20 +87,15 @@ def pushed(name: str, fun: Callable, x: Any, tangent: Any) -> tuple[Any, Any]:
     tangents = optree.tree_leaves(tangent)
     if len(leaves) != len(tangents):
         raise ValueError(f"{name}: the tangent has {len(tangents)} leaves, the argument {len(leaves)}")
-    with DualLevel(fun) as level:
-        duals = [make(p, level, t) for p, t in _pairs(name, level, leaves, tangents)]
-        out = settled(fun(optree.tree_unflatten(spec, duals)))
-    return lowered(level, out), optree.tree_map(lambda o: tangent_of(level, o), out)
+    primals = [differentiable(name, leaf) for leaf in leaves]
+    fitted = [_tangent(name, t, primal) for t, primal in zip(tangents, primals, strict=True)]
+    level, out = run_dual(fun, fun, spec, primals, fitted)
+    return lowered(level, out), optree.tree_map(lambda o: tangent_of(level, as_tensor(o)), out)
 
 
-def _pairs(name: str, level: DualLevel, leaves: list, tangents: list) -> list[tuple[Tensor, Tensor]]:
-    """Return primals and their tangents, each pair in a common dtype."""
-    pairs = []
-    with level.below():
-        for leaf, t in zip(leaves, tangents, strict=True):
-            primal = differentiable(name, leaf)
-            tangent = as_tensor(t, primal.dtype)
-            if tangent.shape != primal.shape:
-                raise ValueError(f"{name}: a tangent has shape {tangent.shape}, its primal {primal.shape}")
-            pairs.append((primal, tangent))
-    return pairs
+def _tangent(name: str, t: Any, primal: Tensor) -> Tensor:
+    """Return a tangent in the dtype of its primal."""
+    tangent = as_tensor(t, primal.dtype)
+    if tangent.shape != primal.shape:
+        raise ValueError(f"{name}: a tangent has shape {tangent.shape}, its primal {primal.shape}")
+    return tangent

@@ -12,6 +12,7 @@ from retrograd.func.argnums import keeping_aux
 from retrograd.func.reverse import checked_outputs, fitting
 from retrograd.func.vjp_run import lowered
 from retrograd.levels import DualLevel, outputs, value_at
+from retrograd.levels.dual import output_tangents, tangent_of
 from retrograd.levels.outer_grads import OuterGradLevel
 from retrograd.levels.sync_views import settled
 from retrograd.ops.create import as_tensor
@@ -40,13 +41,22 @@ def pushed(name: str, func: Callable, primals: tuple, tangents: tuple, strict: b
     leaves, spec = _primals(name, primals)
     ts = fitting(name, "tangent", tangents, primals, leaves)
     main, kept = keeping_aux(func, name, has_aux)
-    with DualLevel(func) as level:
-        duals = [make(x, level, t) for x, t in zip(leaves, ts, strict=True)]
-        out = settled(main(*optree.tree_unflatten(spec, duals)))
+    level, out = run_dual(func, lambda args: main(*args), spec, leaves, ts)
     value = lowered(level, out)
-    checked_outputs(name, value)
-    along = optree.tree_map(lambda o: tangent_of(level, o, strict), out)
+    for o in checked_outputs(name, out):
+        if strict and (o.level is not level or o.tag is None):
+            raise RuntimeError(f"jvp: strict=True, but an output of shape {o.shape} does not depend on the primals")
+    along = optree.tree_map(lambda o: tangent_of(level, o), out)
     return (value, along, lowered(level, kept[0])) if has_aux else (value, along)
+
+
+def run_dual(
+    named: Callable, of_tree: Callable, spec: Any, leaves: list[Tensor], tangents: list[Tensor]
+) -> tuple[DualLevel, Any]:
+    """Return a level, and the result there of a function of a tree whose leaves have tangents; errors name `named`."""
+    with DualLevel(named) as level:
+        duals = [make(x, level, t) for x, t in zip(leaves, tangents, strict=True)]
+        return level, settled(of_tree(optree.tree_unflatten(spec, duals)))
 
 
 def _primals(name: str, primals: tuple) -> tuple[list[Tensor], Any]:
@@ -59,15 +69,6 @@ def _primals(name: str, primals: tuple) -> tuple[list[Tensor], Any]:
         if not is_differentiable(leaf.dtype):
             raise ValueError(f"{name}: primals must be floating or complex, got {leaf.aval}; convert with .to(dtype)")
     return leaves, spec
-
-
-def tangent_of(level: DualLevel, out: Any, strict: bool = False) -> Tensor:
-    """Return the tangent of an output; if it does not depend on the primals, zeros or an error."""
-    if isinstance(out, Tensor) and out.level is level and out.tag is not None:
-        return out.tag
-    if strict:
-        raise RuntimeError(f"jvp: strict=True, but an output of shape {out.shape} does not depend on the primals")
-    return registry["zeros_like"](as_tensor(value_at(level, out)))
 
 
 # ------------------------------------------------------------------------------------------------- linearised
@@ -125,14 +126,12 @@ class TapeLevel(OuterGradLevel):
             ts = tuple([None if p is None else found[p] for p in places])
             for p in spent:
                 found[p] = None
-            if all(t is None for t in ts) or (isinstance(out, Tensor) and not is_differentiable(out.dtype)):
-                found += [None] * (len([o for o in out if isinstance(o, Tensor)]) if isinstance(out, tuple) else 1)
+            zero = all(t is None for t in ts)
+            if not isinstance(out, tuple):
+                found.append(None if zero else output_tangents(op, primals, ts, out, params))
                 continue
-            dots = op.definition.jvp(op, primals, ts, out, params)
-            if isinstance(out, tuple):
-                found += [t for t, o in zip(dots, out, strict=True) if isinstance(o, Tensor)]
-            else:
-                found.append(dots)
+            dots = (None,) * len(out) if zero else output_tangents(op, primals, ts, out, params)
+            found += [t for t, o in zip(dots, out, strict=True) if isinstance(o, Tensor)]
         return found
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 from retrograd.core import Definition, Op, Tensor, call, registry
 from retrograd.core.graph import arguments
+from retrograd.levels.dual import output_tangents
 
 
 class Series(ABC):
@@ -133,7 +134,7 @@ class Call(NamedTuple):
         """Return the operator's derivative at the start of the curve; None (zero) without tangents."""
         if all(t is None for t in tangents):
             return None
-        return self.op.definition.jvp(self.op, self.operands, tangents, out, self.params)
+        return output_tangents(self.op, self.operands, tangents, out, self.params)
 
 
 class Result(Series):

@@ -13,6 +13,7 @@ from retrograd.func.reverse import checked_outputs
 from retrograd.func.series import Call, Derivative, Known, Part, Series, extend, result, run
 from retrograd.func.vjp_run import lowered
 from retrograd.levels import outputs, value_at
+from retrograd.levels.dual import output_tangents
 from retrograd.levels.outer_grads import OuterGradLevel
 from retrograd.ops.create import as_tensor
 
@@ -97,7 +98,7 @@ class JetLevel(OuterGradLevel):
         key = self._key(op, args, params)
         self._made.setdefault(key, (self._tensors(whole), made))
         with at(self, current().grad_enabled):
-            dots = op.definition.jvp(op, args, tangents, self._found(key), params)
+            dots = output_tangents(op, args, tangents, self._found(key), params)
         return [self._split(d) for d in dots] if isinstance(dots, tuple) else self._split(dots)
 
     def _split(self, dot: Tensor | None) -> tuple[Tensor | None, Series | None]:

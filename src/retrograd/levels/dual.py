@@ -26,16 +26,10 @@ class DualLevel(OuterGradLevel):
         out = call(op, primals, params)
         if not op.differentiable or all(t is None for t in tangents):
             return outputs(out, lambda o: make(o, self, None))
-        if isinstance(out, tuple):
-            dots = op.definition.jvp(op, primals, tangents, out, params)
-            pairs = zip(out, dots, strict=True)
-            return tuple(self._dual(o, t) if isinstance(o, Tensor) else o for o, t in pairs)
-        if not is_differentiable(out.dtype):
-            return make(out, self, None)
-        return make(out, self, op.definition.jvp(op, primals, tangents, out, params))
-
-    def _dual(self, out: Tensor, dot: Tensor | None) -> Tensor:
-        return make(out, self, dot if is_differentiable(out.dtype) else None)
+        dots = output_tangents(op, primals, tangents, out, params)
+        if not isinstance(out, tuple):
+            return make(out, self, dots)
+        return tuple([make(o, self, t) if isinstance(o, Tensor) else o for o, t in zip(out, dots, strict=True)])
 
     def pulled_below(self, pull: Callable, roots: list, cotangents: list, inputs: list) -> list:
         """Return the cotangents, from the graph of the values, with their tangents as tags."""
@@ -47,6 +41,26 @@ class DualLevel(OuterGradLevel):
         found = pull(values, seeds, below)
         tangents = pull([r for r, _ in moved], [g for _, g in moved], below) if moved else [None] * len(below)
         return [_joined(self, g, t) for g, t in zip(found, tangents, strict=True)]
+
+
+def output_tangents(op: Op, primals: tuple, tangents: tuple, out: Any, params: dict) -> Any:
+    """Return the tangent of an operator's result, or a tuple of one for each of several; None stands for zero.
+
+    This is the only place where operators are differentiated in forward mode: all levels that know tangents call it.
+    """
+    if not isinstance(out, tuple):
+        return op.definition.jvp(op, primals, tangents, out, params) if is_differentiable(out.dtype) else None
+    dots = op.definition.jvp(op, primals, tangents, out, params)
+    pairs = zip(out, dots, strict=True)
+    return tuple([t if isinstance(o, Tensor) and is_differentiable(o.dtype) else None for o, t in pairs])
+
+
+def tangent_of(level: DualLevel, out: Tensor) -> Tensor:
+    """Return the tangent of a tensor one level below, zeros if it has none."""
+    if out.level is level and out.tag is not None:
+        return out.tag
+    zeros: Tensor = registry["zeros_like"](value_at(level, out))
+    return zeros
 
 
 def _has_tangent(level: DualLevel, x: Tensor) -> bool:

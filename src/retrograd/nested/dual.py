@@ -3,7 +3,7 @@
 from typing import Any
 
 from retrograd.core import Op
-from retrograd.levels.forward import OfLevel
+from retrograd.levels.tangent_table import OfLevel
 from retrograd.nested.dispatch import family
 from retrograd.nested.rules.pointwise import elementwise
 

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from retrograd.core import Tensor, registry
+from retrograd.core import Tensor
 from retrograd.core.tensor import make
-from retrograd.levels.dual import DualLevel
+from retrograd.levels.dual import DualLevel, tangent_of
 from retrograd.levels.grad import GradLevel, leaf_at, pulled_back
-from retrograd.levels.unwrap import value_at
 
 Function = Callable[..., Sequence[Tensor]]
 
@@ -15,13 +14,7 @@ def jvp(function: Function, primals: Sequence[Tensor], tangents: Sequence[Tensor
     """Return the tangents of a function's results, given those of its arguments; None is zero."""
     with DualLevel() as level:
         outs = function(*[make(p, level, t) for p, t in zip(primals, tangents, strict=True)])
-    return tuple([_tangent(level, out) for out in outs])
-
-
-def _tangent(level: DualLevel, out: Tensor) -> Tensor:
-    if out.level is level and out.tag is not None:
-        return out.tag
-    return registry["zeros_like"](value_at(level, out))
+    return tuple([tangent_of(level, out) for out in outs])
 
 
 def vjp(function: Function, primals: Sequence[Tensor], cotangents: Sequence[Tensor]) -> list[Tensor]:

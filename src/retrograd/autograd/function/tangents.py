@@ -9,16 +9,16 @@ from retrograd.core.level import generator_block
 from retrograd.ops.mutate import keepers
 
 if TYPE_CHECKING:  # loaded with the first dual_level
-    from retrograd.levels.forward import ForwardLevel
+    from retrograd.levels.tangent_table import TangentTableLevel
 
 
-def forward_levels() -> list["ForwardLevel"]:
+def forward_levels() -> list["TangentTableLevel"]:
     """Return the active forward levels, from the outermost to the innermost."""
     return [level for level in reversed(keepers()) if not level.paused]
 
 
 @generator_block
-def unseen(levels: list["ForwardLevel"]) -> Iterator[None]:
+def unseen(levels: list["TangentTableLevel"]) -> Iterator[None]:
     """A block without recording, in which these levels ignore operators."""
     for level in levels:
         level.paused = True
@@ -30,7 +30,7 @@ def unseen(levels: list["ForwardLevel"]) -> Iterator[None]:
             level.paused = False
 
 
-def push(levels: list["ForwardLevel"], name: str, jvp: Callable, args: tuple, outputs: list, ctx: Any) -> None:
+def push(levels: list["TangentTableLevel"], name: str, jvp: Callable, args: tuple, outputs: list, ctx: Any) -> None:
     """Set the outputs' tangents at each of these levels: the results of `jvp(ctx, args, tangents)`.
 
     Raises RuntimeError where it returns too few or too many, a value that is no tensor, or one that does not fit.
@@ -76,7 +76,7 @@ def _check(name: str, place: int, out: Any, dot: Any, ctx: Any) -> None:
         )
 
 
-def _keep(level: "ForwardLevel", name: str, args: tuple, out: Tensor, dot: Tensor, ctx: Any) -> None:
+def _keep(level: "TangentTableLevel", name: str, args: tuple, out: Tensor, dot: Tensor, ctx: Any) -> None:
     """Set the tangent of an output; a view of an input already has it, as the same view of the input's tangent."""
     if out._view is None and not _is_among(out, ctx._dirty):
         level.keep(out, dot)

@@ -28,8 +28,8 @@ from retrograd.core import Tensor
 from retrograd.core.tensor import make
 from retrograd.levels import VmapLevel
 from retrograd.levels.flatten_nested import NestedFlattener
-from retrograd.levels.forward import ForwardLevel
 from retrograd.levels.jacobian import Blocks, basis, column_blocks, in_chunks, one_by_one, row_blocks, unit_vectors
+from retrograd.levels.tangent_table import TangentTableLevel
 from retrograd.ops.create import zeros
 
 FORWARD, REVERSE = "forward-mode", "reverse-mode"
@@ -252,7 +252,7 @@ def _columns(call: Call, func: NestedFlattener, inputs: Any) -> tuple[Tree, Tree
         units = basis(primals)
         with VmapLevel(sum(x.numel() for x in primals), randomness="same", function=func) as batch:
             inside = [make(primal, batch, None) for primal in primals]
-            with ForwardLevel() as level:
+            with TangentTableLevel() as level:
                 for x, copy, unit in zip(point.leaves, inside, units, strict=True):
                     copy.requires_grad = x.requires_grad
                     level.put(copy, make(unit, batch, "the tangent"))

@@ -9,8 +9,8 @@ from retrograd.autograd.gradcheck.differences import Array, GradcheckError, Outp
 from retrograd.core import Tensor, registry
 from retrograd.core.tensor import make
 from retrograd.levels import VmapLevel
-from retrograd.levels.forward import ForwardLevel
 from retrograd.levels.jacobian import one_by_one, unit_vectors
+from retrograd.levels.tangent_table import TangentTableLevel
 from retrograd.ops.create import from_numpy, zeros
 from retrograd.ops.methods import concrete
 from retrograd.ops.random import Generator
@@ -45,7 +45,7 @@ def _leaf_at(level: VmapLevel, x: Tensor) -> Tensor:
 
 def _run(problem: Problem, arguments: tuple, inside: dict[int, Tensor], tangents: Tangents) -> list[Tensor | None]:
     """Return the tangents of the outputs for given tangents of the inputs."""
-    with ForwardLevel() as level:
+    with TangentTableLevel() as level:
         for x, t in _summed(problem.tensors, tangents):
             level.put(x, t)
             if id(x) in inside:

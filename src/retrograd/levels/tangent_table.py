@@ -9,6 +9,7 @@ from retrograd.core.definition import Operator
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.level import TransparentLevel, thread_values
 from retrograd.core.schema_parser import parse
+from retrograd.levels.dual import output_tangents
 from retrograd.ops.batching import batch_all
 from retrograd.ops.family import shown
 from retrograd.ops.mutate import view_scatter
@@ -56,7 +57,7 @@ class WeakIdDict:
 class DualAnchor(list):
     """The `shape` param of a view of all of its base that has a tangent of its own at one level."""
 
-    def __init__(self, level: "ForwardLevel", x: Tensor) -> None:
+    def __init__(self, level: "TangentTableLevel", x: Tensor) -> None:
         super().__init__(x.shape)
         self.level = level
         self.aval = x.aval
@@ -74,7 +75,7 @@ class _Packed:
 class _Hooks:
     """Saved-tensor hooks that restore the tangents together with the values."""
 
-    def __init__(self, level: "ForwardLevel", hooks: Any) -> None:
+    def __init__(self, level: "TangentTableLevel", hooks: Any) -> None:
         self._level = level
         self._hooks = hooks
         self._new: list[_Packed] = []
@@ -97,7 +98,7 @@ class _Hooks:
         return self._level.again(tensor, packed.tangent)
 
 
-class ForwardLevel(TransparentLevel):
+class TangentTableLevel(TransparentLevel):
     """Stores tangents, tensors of the level below, for tensors that belong to that level too.
 
     A tangent belongs to the value of a tensor (an array or a tensor of the parent), since the graph holds other tensor
@@ -133,23 +134,22 @@ class ForwardLevel(TransparentLevel):
     def _differentiated(self, op: Op, args: tuple, params: dict, tangents: tuple) -> Any:
         """Return the result with its tangent."""
         out = call(op, args, params)
-        if isinstance(out, tuple):
-            dots = op.definition.jvp(op, args, tangents, out, params)
-            return tuple([self._with(op, o, t) for o, t in zip(out, dots, strict=True)])
-        if not is_differentiable(out.dtype):
-            return out
-        if op.view and out._view is not None:
+        if op.view and isinstance(out, Tensor) and out._view is not None:
             if out.level is not None:  # there the graph saves it by value, which is never overwritten
                 self._tangents.set(out.value, self.tangent(out))
             return out
-        return self._with(op, out, op.definition.jvp(op, args, tangents, out, params))
+        dots = output_tangents(op, args, tangents, out, params)
+        if isinstance(out, tuple):
+            return tuple([self._with(op, o, t) for o, t in zip(out, dots, strict=True)])
+        return self._with(op, out, dots)
 
     def _with(self, op: Op, out: Tensor, tangent: Tensor | None) -> Tensor:
         """Return a result with its tangent."""
+        if tangent is None:
+            return out
         if issubclass(op.definition, OfLevel):  # the result may be an existing tensor
-            return out if tangent is None else self.dual(out, tangent)
-        if tangent is not None and is_differentiable(out.dtype):
-            self.keep(out, tangent)
+            return self.dual(out, tangent)
+        self.keep(out, tangent)
         return out
 
     def keep(self, out: Tensor, tangent: Tensor) -> None:
@@ -268,7 +268,7 @@ class _MakeDual(OfLevel, linear="primal,tangent"):
         return make_dual
 
     @classmethod
-    def here(cls, level: ForwardLevel, primal: Tensor, tangent: Tensor) -> Tensor:
+    def here(cls, level: TangentTableLevel, primal: Tensor, tangent: Tensor) -> Tensor:
         if primal.level is None and tangent.level is None and primal.value.strides != tangent.value.strides:
             tangent = registry["zeros_like"](primal).copy_(tangent)  # in the memory order of the primal
         return level.dual(primal, tangent)
@@ -286,7 +286,7 @@ class _PrimalOf(OfLevel, linear="x"):
         return primal_of
 
     @classmethod
-    def here(cls, level: ForwardLevel, x: Tensor) -> Tensor:
+    def here(cls, level: TangentTableLevel, x: Tensor) -> Tensor:
         return level.dual(x, None)
 
     def vjp_x(g):
@@ -299,7 +299,7 @@ class _TangentOf(OfLevel, linear="x"):
         return tangent_of
 
     @classmethod
-    def here(cls, level: ForwardLevel, x: Tensor) -> Tensor:
+    def here(cls, level: TangentTableLevel, x: Tensor) -> Tensor:
         found = level.tangent(x)
         return registry["zeros"](x.shape, dtype=x.dtype) if found is None else found
 
@@ -316,12 +316,12 @@ tangent_of = Operator(parse("tangent_of(Tensor x, *, any level) -> Tensor"), _Ta
 # ------------------------------------------------------------------------------------------------ which are at work
 
 
-def forward_levels() -> list[ForwardLevel]:
+def forward_levels() -> list[TangentTableLevel]:
     """Return the active forward levels of this thread, from the outermost to the innermost."""
-    found: list[ForwardLevel] = []
+    found: list[TangentTableLevel] = []
     level = current().level
     while level is not None:
-        if isinstance(level, ForwardLevel):
+        if isinstance(level, TangentTableLevel):
             found.insert(0, level)
         level = level.parent
     return found
