@@ -9,6 +9,7 @@ from datetime import date
 import torch
 
 from .coverage import Coverage
+from .exempt import used_exemptions
 from .explore import differences
 from .generate import CORE, KINDS
 
@@ -28,6 +29,7 @@ def main() -> int:
                 print(f"--- seed {seed}\n{found}\n{'' if reason is None else f'exempt: {reason}'}\n", flush=True)
     if given.coverage:
         print(coverage)
+    print(used_exemptions())
     print(
         f"{tried} programs from seed {given.seed}: {counts['differ']} differences, {counts['exempt']} of them exempt;"
         f" again: --seed {given.seed} --programs {tried}"

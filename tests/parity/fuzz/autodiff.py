@@ -46,8 +46,16 @@ def state(p: Picker, v: Tensors) -> str:
         f"v[{i}].retain_grad()", f"v[{i}].register_hook(lambda g: g * 2)", f"v[{i}].register_hook(lambda g: None)",
         f"v[{i}].register_hook(lambda g: g.clone().mul_(0.5))", f"v[{i}].grad = None",
         f"v[{i}].register_post_accumulate_grad_hook(lambda t: t.grad.mul_(2))",
-        f"v[{i}].data = v[{i}].data * 2", f"v[{i}].requires_grad = {v[i]._base is None or v[i].requires_grad}",
+        new_data(v) or f"v[{i}].retain_grad()", f"v[{i}].requires_grad = {v[i]._base is None or v[i].requires_grad}",
     ))  # fmt: skip
+
+
+def new_data(v: Tensors) -> str | None:
+    """Return an assignment to the data of the latest tensor, if that is new, no view, and not saved in a graph."""
+    i = max(v)
+    if v[i]._base is not None or sum(t is v[i] for t in v.values()) > 1 or any(t._base is v[i] for t in v.values()):
+        return None
+    return f"v[{i}].data = v[{i}].data * 2"
 
 
 def transform(p: Picker, v: Tensors, expression: Callable[[Picker, Tensors], str]) -> str:

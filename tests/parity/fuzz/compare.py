@@ -1,7 +1,8 @@
 """Comparison of two tensors, and of the gradients of two runs."""
 
-from collections.abc import Callable, Collection
-from contextlib import suppress
+import re
+from collections.abc import Callable, Collection, Iterator
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ DTYPES = {
     getattr(torch, name): np.dtype(name)
     for name in (*TOLERANCE, "bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64")
 }
+# PyTorch's refusals to use a saved tensor.
+LOST = re.compile("has been modified by an inplace operation|Trying to backward through the graph a second time")
 ROUNDING = {"float64": 1e-15, "complex128": 1e-15, "float32": 1e-6, "complex64": 1e-6, "float16": 5e-3}
 
 
@@ -92,31 +95,101 @@ def moderate(values: np.ndarray) -> bool:
     return bool(np.isfinite(values).all() and np.abs(values).max(initial=0.0) < 1e4)
 
 
-def compare_gradients(theirs: Machine, ours: Machine) -> str | None:
-    """Return how the gradients of the leaves differ, or that only one library computes them."""
+def gradient_messages(theirs: Machine, ours: Machine, lines: list[str]) -> Iterator[str]:
+    """Yield how the gradients of the leaves differ, and for which results only one library computes them.
+
+    `lines` is the program that both have run.
+    """
     leaves, results = theirs.leaves(), theirs.results()
     plain = [i for i in results if moderate(theirs.v[i].numpy(force=True))]
     others = [i for i in results if i not in plain]
-    return _compare(theirs, ours, plain, leaves) or _compare(theirs, ours, others, leaves)
+    for some, coarsest in ((plain, ""), (others, "float32")):  # of large values few digits are left
+        refused = refusals(theirs, some, leaves)
+        some = [i for i in some if i not in refused]
+        refused_here = refusals(ours, some, leaves, Exception)
+        for error in distinct(refused_here):
+            yield f"ours refuses backward, {type(error).__name__}: {str(error)[:200]}"
+        yield from _compare(theirs, ours, [i for i in some if i not in refused_here], leaves, coarsest)
+        yield from _accepted(ours, refused, leaves, lines, coarsest)
 
 
-def _compare(theirs: Machine, ours: Machine, results: list[int], leaves: list[int]) -> str | None:
+def refusals(machine: Machine, results: list[int], leaves: list[int], kinds: Any = REFUSALS) -> dict[int, Exception]:
+    """Return the results whose gradients a library refuses, and its exceptions."""
+    if _refusal(machine, results, leaves, kinds) is None:
+        return {}
+    found = {i: _refusal(machine, [i], leaves, kinds) for i in results}
+    return {i: error for i, error in found.items() if error is not None}
+
+
+def _refusal(machine: Machine, results: list[int], leaves: list[int], kinds: Any) -> Exception | None:
     try:
-        expected = gradients(theirs, results, leaves)
-    except REFUSALS as error:
-        with suppress(*REFUSALS):
-            gradients(ours, results, leaves)
-            return f"PyTorch refuses backward: {str(error)[:200]}"
-        return None
-    try:
-        found = gradients(ours, results, leaves)
-    except Exception as error:
-        return f"ours refuses backward, {type(error).__name__}: {str(error)[:200]}"
-    message = gradients_differ(leaves, expected, found, [0.0] * len(found))
-    if message is None:
-        return None
-    coarsest = coarsest_of({str(t.dtype)[6:] for t in theirs.v.values()})
-    return gradients_differ(leaves, expected, found, noise_of(theirs, results, leaves, expected), coarsest)
+        gradients(machine, results, leaves)
+    except kinds as error:
+        return error
+    return None
+
+
+def distinct(refused: dict[int, Exception]) -> list[Exception]:
+    """Return one of the exceptions of each kind."""
+    return list({re.sub(r"[\d\W]+", "", str(error))[:80]: error for error in refused.values()}.values())
+
+
+def _accepted(
+    ours: Machine, refused: dict[int, Exception], leaves: list[int], lines: list[str], coarsest: str
+) -> Iterator[str]:
+    """Yield PyTorch's refusals of results whose gradients ours computes.
+
+    Where a saved tensor was written to or freed, ours may have saved another one, or nothing. Its gradients must then
+    be those that PyTorch computes if it saves copies and frees none.
+    """
+    accepted = {i: error for i, error in refused.items() if _refusal(ours, [i], leaves, REFUSALS) is None}
+    lost = [i for i, error in accepted.items() if LOST.search(str(error))]
+    if lost:
+        yield from _compare_with_copies(ours, lost, leaves, lines, coarsest)
+    for error in distinct({i: error for i, error in accepted.items() if i not in lost}):
+        yield f"PyTorch refuses backward: {str(error)[:200]}"
+
+
+def _compare_with_copies(
+    ours: Machine, results: list[int], leaves: list[int], lines: list[str], coarsest: str
+) -> Iterator[str]:
+    """Yield how gradients of ours differ from those of the same program in PyTorch where it saves copies."""
+    theirs = Machine(torch)
+    for line in lines:
+        with nullcontext() if "L.func" in line else torch.autograd.graph.saved_tensors_hooks(torch.clone, torch.clone):
+            theirs.execute(kept(line))
+        for tensor in theirs.v.values():
+            recorded(tensor)  # as in the first run: until then, views of written bases have no history
+    refused = refusals(theirs, results, leaves, Exception)
+    for error in distinct(refused):
+        yield f"PyTorch refuses backward: {str(error)[:200]}"
+    for message in _compare(theirs, ours, [i for i in results if i not in refused], leaves, coarsest):
+        yield f"PyTorch with copies of what it saved, {message}"
+
+
+def kept(line: str) -> str:
+    """Return a line whose backward pass, if there is one, retains the graph."""
+    return re.sub(r"\b(backward\(.*?)(, \)|, retain_graph=False|\)$)", _retaining, line)
+
+
+def _retaining(found: re.Match) -> str:
+    call, end = found.groups()
+    if "retain_graph=True" in call:
+        return found[0]
+    return f"{call}{'' if call.endswith('(') else ', '}retain_graph=True{')' * end.endswith(')')}"
+
+
+def _compare(theirs: Machine, ours: Machine, results: list[int], leaves: list[int], coarsest: str) -> Iterator[str]:
+    """Yield how the gradients of results differ that both libraries compute."""
+    expected, found = gradients(theirs, results, leaves), gradients(ours, results, leaves)
+    if gradients_differ(leaves, expected, found, [0.0] * len(found)) is None:
+        return
+    coarsest = coarsest_of({coarsest, *(str(t.dtype)[6:] for t in theirs.v.values())})
+    if not all(a is None or moderate(np.nan_to_num(a.numpy(force=True), posinf=0, neginf=0)) for a in expected):
+        coarsest = "float16" if coarsest else "float32"  # large gradients multiply the rounding of the values
+    message = gradients_differ(leaves, expected, found, noise_of(theirs, results, leaves, expected), coarsest)
+    if message is not None:
+        yield message
 
 
 def coarsest_of(dtypes: Collection[str]) -> str:

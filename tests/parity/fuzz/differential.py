@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ import torch
 
 import retrograd as rg
 
-from .compare import coarsest_of, compare_gradients, difference
+from .compare import coarsest_of, difference, gradient_messages
 from .machine import REFUSALS, Machine, grad_of
 
 SKIPPED = "both refuse"
@@ -20,7 +20,6 @@ WRITE = re.compile(r"^(?!.*L\.func).*(\w_\(|out=|\] (\*\*|//|[-+*/%])= )|^v\[\d+
 CHANGES = re.compile(WRITE.pattern + r"|backward|register|retain|^v\[\d+\]\.\w+ =")
 # PyTorch's have coefficients of 6 to 8 digits; mpmath agrees with ours to 15.
 SINGLE = re.compile(r"airy_ai|bessel")
-OVERWRITTEN = re.compile("PyTorch refuses backward: one of the variables needed .* modified by an inplace")
 # PyTorch's refusals to write, which ours must share; of other refused calls a program has none.
 WRITE_REFUSED = re.compile(
     r"leaf Variable|is a view|in-place|inplace|deepcopy|modified by|more than one element of the written"
@@ -74,45 +73,21 @@ class Run:
         for line in lines:
             self.line(line)
 
-    def gradients_differ(self) -> str | None:
-        """Return how the gradients of the leaves differ.
+    def gradients(self) -> Iterator[str]:
+        """Yield how the gradients of the program differ."""
+        return gradient_messages(self.theirs, self.ours, self.done)
 
-        Where PyTorch refuses because a value that it saved was overwritten, and ours saved another one, PyTorch runs
-        the program again and saves copies.
-        """
-        message = compare_gradients(self.theirs, self.ours)
-        if message is None or not OVERWRITTEN.search(message):
-            return message
-        again = Machine(torch)
-        with torch.autograd.graph.allow_mutation_on_saved_tensors():
-            if any(_with_saved_copies(again, line) is not None for line in self.done):
-                return message
-            found = compare_gradients(again, self.ours)
-        return None if found and "ours refuses" in found else found  # both refuse, for other results
-
-    def all(self, lines: Iterable[str]) -> Difference | None:
-        """Run lines and compare the gradients; return the first difference, with the lines before it."""
+    def all(self, lines: Iterable[str], wanted: Callable[[str], bool] = bool) -> Difference | None:
+        """Run lines up to a difference, then compare the gradients; return the first wanted difference."""
         with quietly():
             found = next((m for line in lines if (m := self.line(line)) is not None), None)
-            message = found or self.gradients_differ()
+            message = next((m for m in ([found] if found else self.gradients()) if wanted(m)), None)
         return Difference(self.done, message) if message else None
 
 
-def _with_saved_copies(machine: Machine, line: str) -> Exception | None:
-    """Run a line in PyTorch, which copies saved values that are overwritten; its transforms do not support that."""
-    if "L.func" not in line:
-        return machine.execute(line)
-    hooks = torch._C._autograd._top_saved_tensors_default_hooks(False)
-    torch._C._autograd._pop_saved_tensors_default_hooks()
-    try:
-        return machine.execute(line)
-    finally:
-        torch._C._autograd._push_saved_tensors_default_hooks(*hooks)
-
-
-def run(lines: Iterable[str]) -> Difference | None:
-    """Run a program in both libraries; return the first difference, with the lines before it."""
-    return Run().all(lines)
+def run(lines: Iterable[str], wanted: Callable[[str], bool] = bool) -> Difference | None:
+    """Run a program in both libraries; return the first wanted difference, with the lines before it."""
+    return Run().all(lines, wanted)
 
 
 def step(theirs: Machine, ours: Machine, line: str) -> str | None:

@@ -1,6 +1,7 @@
 """Permitted differences of programs, and the reason for each."""
 
 import re
+from collections import Counter
 
 from .differential import Difference
 from .proofs import proven
@@ -21,9 +22,6 @@ EXEMPT: dict[tuple[str, str], str] = {
     ("", r"PyTorch refuses backward: (the )?derivative for \S+ is not implemented"): MORE,
     (r"L\.autograd|backward|L\.func", r"PyTorch raises \w+: (the )?derivative for \S+ is not implemented"): MORE,
     (_SPECIAL, _LEAF): MORE,
-    ("", r"PyTorch refuses backward: one of the variables needed .* modified by an inplace operation"): (
-        "ours saves another value, or a copy of it, so that the write does no harm"
-    ),
     (r"backward\(|grad\(", r"PyTorch raises RuntimeError: one of the variables needed .* modified by an inplace"): (
         "ours saves another value, or a copy of it, so that the write does no harm"
     ),
@@ -62,14 +60,13 @@ EXEMPT: dict[tuple[str, str], str] = {
     (r"amin|amax", r"nan, ours"): "NaN, which is the extremum, has the gradient here; PyTorch divides 0 by 0 ties",
     (r"abs|log_softmax", r"value at .*: -?0\.0, ours nan"): "the derivative at NaN is NaN; PyTorch's is 0",
     (r"logcumsumexp", r"(gradient|grad).*nan"): THEIRS + ": its rule drops cotangents that are NaN, and makes others",
-    (r"\.data = ", r"(gradient|grad)"): UNDEFINED + ": autograd does not see what `.data` changes",
     (r"polar\(", r"gradient"): THEIRS + ": its rule takes the absolute value for positive, which the operator does not",
     (r"ldexp\(", r"gradient"): THEIRS + ": its rule raises integers to negative powers",
     (r"digamma|polygamma|lgamma", r"(gradient|grad).*(inf|nan|e\+\d+)"): UNDEFINED + ": the derivative at a pole",
     (r"as_strided", r"ours raises RuntimeError: as_strided: .* reach places up to"): (
         UNDEFINED + ": memory of the storage outside of what the tensor shows"
     ),
-    (r"lerp", r"ours refuses backward.*a second time: the values that lerp saved"): (
+    (r"lerp", r"ours (refuses backward|raises).*a second time: the values that lerp saved"): (
         "PyTorch saves nothing where the weight is a number; ours refuses, retain_graph=True helps"
     ),
     (r"\b(any|all)\(", r"dtype uint8, ours bool"): "booleans of uint8 too, as the array API says",
@@ -100,12 +97,11 @@ EXEMPT: dict[tuple[str, str], str] = {
     (r"einsum|linalg", r"ours raises RuntimeError: [\w.]+: operands must have one dtype"): (
         REFUSED + "; PyTorch promotes where its implementation happens to multiply element by element"
     ),
-    (r"[<>] -\d", r"value at"): THEIRS + ": negative numbers wrap before an unsigned integer is compared with them",
+    (r"[<>] -\d", r"value at .*: (True|False), ours"): THEIRS + ": negative numbers wrap to unsigned integers",
     (r"detach_\(", r"PyTorch raises RuntimeError: Can't detach views"): (
         "the operator returns a view of something that nobody has in PyTorch, and a tensor of its own here"
     ),
     (r"laguerre_polynomial_l", r"value at .*e-3\d\d, ours nan"): THEIRS + ": memory that was not written, at NaN",
-    (r"detach_\(", r"gradient"): UNDEFINED + ": older views of a tensor that was detached in place",
     (r"@|matmul", r"ours (refuses backward|raises).*modified by an inplace"): (
         "PyTorch saves a copy where it folds a stack into one matrix; ours refuses"
     ),
@@ -130,6 +126,19 @@ EXEMPT: dict[tuple[str, str], str] = {
     (r"pinv", r"value at"): UNDEFINED + ": a rank that rounding decides",
     (r"cond\(", r"value at .*: inf, ours nan"): UNDEFINED + ": the condition of a matrix with NaN",
     (r"logcumsumexp", r"value at .*(nan|inf)"): THEIRS + ": its rule makes NaN of infinite sums",
+    ("", r"PyTorch raises RuntimeError: Output \d of \w+ is a view and its base or another view of its base has"): (
+        "ours keeps the history of such a view after a write under no_grad, and refuses it after a recorded one"
+    ),
+    (r"\] [-+*/%]*= ", r"ours raises IndexError: .*: index -?\d+ is out of bounds"): (
+        THEIRS + ": indices are not looked at where there are no elements"
+    ),
+    (r"remainder|%", r"value at .*: -?nan, ours -?0\.0"): THEIRS + ": the quotient of the largest number overflows",
+    (r"retain_grad|register_hook", r"ours raises RuntimeError: this tensor is a view, and its base or another view"): (
+        "PyTorch refuses such a view too, once it is used"
+    ),
+    (r"(?s)(squeeze|transpose|swapaxes|[.]t)_\(.*inputs=", r"v\[\d+\]\.grad: none, ours one"): (
+        "where a view became another one in place, PyTorch's graph no longer leads through older views of its base"
+    ),
     (r"inputs=", r"PyTorch (refuses|raises).*backward through the graph a second time"): "ours frees what it ran only",
     (r"istft", r"ours raises OverflowError"): "a window of zeros, which PyTorch divides by",
     (r"pow|\*\*", r"ours raises TypeError: pow: not defined for bool"): THEIRS
@@ -163,7 +172,7 @@ EXEMPT: dict[tuple[str, str], str] = {
         THEIRS + ": a view that was made before its base required grad is a leaf with a gradient of its own"
     ),
     (r"conv", r"ours raises RuntimeError: \w+: operands must have one dtype"): THEIRS + ": no check of the bias' dtype",
-    (r"(\d|True) / v\[|reciprocal|rsqrt", r"ours refuses backward.*modified by an inplace"): (
+    (r"(\d|True) / v\[|reciprocal|rsqrt", r"ours (refuses backward|raises).*modified by an inplace"): (
         "PyTorch saves the reciprocal, ours the operand: a write to it is refused, not wrong"
     ),
     (r"prod\(", r"(gradient|grad).*value at .*: nan, ours"): "the product of the other factors; PyTorch divides by NaN",
@@ -203,10 +212,10 @@ EXEMPT: dict[tuple[str, str], str] = {
     (r"\.(to|type_as)\(", r"value at .*: -?\d+, ours -?\d+$"): UNDEFINED + ": a number that the integer can't hold",
     (r"func.*cumprod", r"value at .*, ours nan"): THEIRS + ": its rule drops cotangents that are NaN",
     (r"inv_ex", r"value at .*, ours nan"): "a matrix that is singular but for rounding",
-    (r"addcmul", r"(gradient|grad).*value at .*, ours nan"): "ours adds up what was broadcast before it multiplies",
-    (r"copysign", r"PyTorch refuses backward: Trying to backward through the graph a second time"): (
-        "the derivative by the sign is 0: nothing is saved"
-    ),
+    (
+        r"addc(mul|div)",
+        r"(gradient|grad).*value at .*, ours nan",
+    ): "ours adds up what was broadcast before it multiplies",
     (r"func.*prod\(", r"value at .*: nan, ours"): "the product of the other factors; PyTorch divides by NaN",
     (r"combinations\(.*r=0|\.grad$", r"ours raises RuntimeError: this tensor is a view"): (
         "PyTorch looks at the history of a view only where it is used"
@@ -233,6 +242,12 @@ PROGRAMS: dict[tuple[str, str], str] = {
         r"(?s)(no_grad|out=).*L\.autograd\.grad\(",
         r"tensors \[|ours raises RuntimeError: backward of .* modified by an inplace",
     ): "PyTorch gives a view a new history after a write that is not recorded; ours keeps the old one",
+    (r"(?s)no_grad.*retain_grad", r"\.grad: none, ours one"): (
+        "PyTorch gives a view a new history after a write that is not recorded; ours keeps the old one"
+    ),
+    (r"L\.func", r"PyTorch refuses backward: (one of the variables|Trying to backward through the graph a second)"): (
+        "ours saves another value; PyTorch's transforms can't save copies, to compare with"
+    ),
     (r"L\.autograd\.grad|L\.func", r"ours (refuses backward|raises).*: backward of .* modified by an inplace"): (
         "which values a derivative saves for the next one; ours refuses"
     ),
@@ -254,6 +269,9 @@ PROGRAMS: dict[tuple[str, str], str] = {
 }
 
 
+used: Counter[tuple[str, str]] = Counter()  # how often each exemption was the reason
+
+
 def of_gradients(found: Difference) -> bool:
     """Return whether the fault may be in any line of the program; other differences are in the last."""
     return re.search(r"gradient|backward|grad:", found.message) is not None or "autograd.grad" in found.lines[-1]
@@ -270,7 +288,15 @@ def exempted_program(found: Difference) -> str | None:
 
 
 def _reason(table: dict[tuple[str, str], str], text: str, message: str) -> str | None:
-    for (program, difference), reason in table.items():
-        if re.search(program, text) and re.search(difference, message):
+    for key, reason in table.items():
+        if re.search(key[0], text) and re.search(key[1], message):
+            used[key] += 1
             return reason
     return None
+
+
+def used_exemptions() -> str:
+    """Return how often each exemption was used, the most frequent first, and how many were not."""
+    reasons = EXEMPT | PROGRAMS
+    lines = [f"{count:6} {reasons[key]}: {key[1][:60]}" for key, count in used.most_common()]
+    return "\n".join([*lines, f"{len(reasons) - len(used)} exemptions were not used"])

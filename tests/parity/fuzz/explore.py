@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .differential import Difference, Run, quietly
-from .exempt import exempted, exempted_program, of_gradients
+from .exempt import exempted, of_gradients
 from .generate import KINDS, Generator
 from .machine import recorded
 from .shrink import shrunk
@@ -35,7 +35,7 @@ def differences(
                 return
             both.replay(both.done[:-1])
         ran(both.done)
-        yield from _gradient_differences(both, left)
+        yield from _gradient_differences(both)
 
 
 def _lines(generator: Generator, both: Run) -> Iterator[str]:
@@ -64,18 +64,13 @@ def _layout(tensor: Any) -> list[tuple[int, int]]:
     return [(n, s) for n, s in zip(tensor.shape, tensor.stride(), strict=True) if n > 1] if tensor.numel() else []
 
 
-def _gradient_differences(both: Run, left: int) -> Iterator[Judged]:
-    """Yield differences in the gradients of all results; after an allowed one, without its last line."""
-    while left and (message := both.gradients_differ()) is not None:
-        found, reason = _judged(both.done, message)
-        yield found, reason
-        left -= 1
-        if reason is None:
+def _gradient_differences(both: Run) -> Iterator[Judged]:
+    """Yield the differences in the gradients of all results, up to one that is not allowed."""
+    for message in list(both.gradients()):
+        judged = _judged(both.done, message)
+        yield judged
+        if judged[1] is None:
             return
-        rest = [line for line in both.done if line != found.lines[-1]]
-        if len(rest) == len(both.done):  # shrinking renamed a tensor of that line
-            return
-        both.replay(rest)
 
 
 def _judged(lines: list[str], message: str) -> Judged:
@@ -84,4 +79,4 @@ def _judged(lines: list[str], message: str) -> Judged:
     if not of_gradients(found) and (reason := exempted(found)):
         return found, reason
     found = shrunk(found)
-    return found, exempted_program(found)
+    return found, exempted(found)

@@ -59,7 +59,8 @@ def scalar(p: Picker, v: Tensors) -> str:
     i, operator = p.one(v), p.pick(OPERATORS)
     if p.chance(0.7):
         return f"v[{i}] {operator} {p.number()}"
-    return f"{p.number()} {operator} v[{i}]{'.detach()' * (operator == '%')}"  # PyTorch's has no derivative
+    number = "2" if operator == "**" else p.number()
+    return f"{number} {operator} v[{i}]{'.detach()' * (operator == '%')}"  # PyTorch's has no derivative
 
 
 def reduction(p: Picker, v: Tensors) -> str:

@@ -65,4 +65,6 @@ class Generator(Picker):
         """Return a line that makes a new tensor from those in `v`, or changes them."""
         kind = self.kinds[int(np.searchsorted(self.ends, self.rng.random()))]
         made = kind(self, v)
+        if made.endswith(".data"):
+            self.data.add(max(v) + 1)
         return made if kind in STATEMENT_KINDS else f"v[{max(v) + 1}] = {made}"

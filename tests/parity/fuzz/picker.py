@@ -15,6 +15,7 @@ class Picker:
 
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
+        self.data: set[int] = set()  # the numbers of tensors made by `.data`
 
     def below(self, end: int) -> int:
         """Return an integer from 0 on, below the end."""
@@ -38,8 +39,15 @@ class Picker:
         return numbers[-min(int(self.rng.geometric(0.25)), len(numbers))]
 
     def writable(self, v: Tensors) -> int:
-        """Return the number of a tensor whose elements do not share memory, if there is one."""
-        chosen = {i: t for i, t in v.items() if torch._debug_has_internal_overlap(t) != 1}
+        """Return the number of a tensor whose elements do not share memory, and whose graphs see writes to it."""
+        data = [v[i] for i in self.data & v.keys()]
+        hidden = [t for t in v.values() if t.requires_grad and any(share_memory(t, other) for other in data)]
+        chosen = {
+            i: t
+            for i, t in v.items()
+            if torch._debug_has_internal_overlap(t) != 1
+            and (t.requires_grad or not any(share_memory(t, other) for other in hidden))
+        }
         return self.one(chosen or v)
 
     def floating(self, v: Tensors) -> int:

@@ -64,5 +64,5 @@ def _without_a_step(best: Difference) -> Difference | None:
 
 def same(lines: list[str], found: Difference) -> Difference | None:
     """Return the difference that a shorter program has, if it is of the same kind."""
-    shorter = run(lines)
-    return shorter if shorter is not None and kind_of(shorter.message) == kind_of(found.message) else None
+    kind = kind_of(found.message)
+    return run(lines, lambda message: kind_of(message) == kind)

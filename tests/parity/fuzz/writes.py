@@ -31,11 +31,14 @@ def _of_leaf(x: torch.Tensor) -> bool:
 
 def _call(p: Picker, v: Tensors, i: int) -> str:
     a, b = source(v, i, p.fitting(v, i)), source(v, i, p.fitting(v, i))
-    d, number, part, first = p.dim(v[i]), p.number(), f"v[{i}].detach().clone()", "L.tensor([0])"
+    d, part, first = p.dim(v[i]), f"v[{i}].detach().clone()", "L.tensor([0])"
+    number = p.number() if v[i].is_floating_point() else p.pick(("2", "-1", "3", "0"))
     index = f"L.tensor([{abs(p.indices(p.size(v[i], d), 1)[0])}])"
     zeros = f"L.zeros_like(v[{i}], dtype=L.int64)"
     piece = f"v[{i}].narrow({d}, 0, 1).clone()"
     grads = ("requires_grad_()", "requires_grad_(False)") if v[i]._base is None else ("detach_()",)
+    viewed = v[i]._base is not None or any(t._base is v[i] for t in v.values())
+    fitting = [f"cumsum_({d})"] * (v[i].dtype != torch.bool) + ["detach_()"] * (not viewed)
     return p.pick((
         f"add_({a})", f"mul_({a})", f"copy_({a})", f"add_({a}, alpha=2)", f"lerp_({a}, 0.5)", f"atan2_({a})",
         f"hypot_({a})", f"addcmul_({a}, {b}, value={number})", f"addcdiv_({a}, {b}, value=2)", f"sub_({number})",
@@ -43,7 +46,7 @@ def _call(p: Picker, v: Tensors, i: int) -> str:
         f"remainder_({number})", f"masked_fill_(v[{i}] > 0, {number})", "zero_()", "clamp_(-1, 1)", "sigmoid_()",
         "relu_()", "neg_()", "abs_()", "exp_()", "sin_()", "tanh_()", "round_()", "floor_()", "sqrt_()",
         "nan_to_num_()", "triu_()", "tril_()", "squeeze_()", "t_()", f"unsqueeze_({d})", f"swapaxes_({d}, 0)",
-        f"transpose_({d}, {p.dim(v[i])})", f"cumsum_({d})", f"fill_diagonal_({number})", "detach_()",
+        f"transpose_({d}, {p.dim(v[i])})", f"fill_diagonal_({number})", *fitting,
         p.pick(grads),
         f"index_fill_({d}, {index}, {number})", f"index_add_({d}, {index}, {piece})",
         f"put_({first}, {part}.flatten()[:1])",
