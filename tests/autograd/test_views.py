@@ -494,6 +494,12 @@ def test_a_view_of_no_elements_is_a_view_too(view, shape):
             view(x).add_(1)
 
 
+def test_windows_of_views_of_nothing_are_views():
+    part = rg.zeros(0).expand(2, -1).tensor_split(2, 0)[-1]
+    assert part.unfold(0, 1, 1)._base is part._base
+    assert part.unfold(-1, 0, 1)._base is part._base
+
+
 def test_the_grad_of_a_view_that_a_write_made_unusable_can_be_read():
     base = leaf(1.0, 2.0) * 1
     part = base.unbind(0)[0]

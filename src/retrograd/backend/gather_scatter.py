@@ -275,6 +275,8 @@ def triangle(find, row, col, offset, dtype):
 
 def _shown(x, shape, strides, skip=0):
     """Return a view of the memory of x from byte `skip` on, in another shape and strides, with a NumPy base."""
+    if 0 in shape:  # no element, no address
+        return (x[:0] if x.ndim else x.reshape(1)[:0]).reshape(shape)
     owner = x if x.base is None else x.base
     memory = owner
     if isinstance(owner, np.ndarray):  # which may own its memory in any order of dimensions
@@ -292,8 +294,6 @@ def _shown(x, shape, strides, skip=0):
 def _apart(shape, strides, itemsize):
     """Return whether no two elements overlap in memory, as far as sizes and strides tell."""
     reach = itemsize
-    if 0 in shape:
-        return True
     for stride, size in sorted((abs(s), n) for n, s in zip(shape, strides, strict=True) if n > 1):
         if stride < reach:
             return False
@@ -320,4 +320,4 @@ def moving_windows_sum(src, dim, length, step):
 def strided(x, size, stride, offset):
     """Return elements of a vector in the shape `size`; the stride of dimension d is `stride[d]` elements."""
     apart = x.strides[0]
-    return _shown(x, size, tuple(s * apart for s in stride), 0 if 0 in size else offset * apart)
+    return _shown(x, size, tuple(s * apart for s in stride), offset * apart)
