@@ -7,7 +7,7 @@ build_config.choose()  # before the first import of a module that has two builds
 from retrograd.core import dtype as dtype  # noqa: E402
 from retrograd.core.arithmetic import bind_arithmetic  # noqa: E402
 from retrograd.core.aval import Aval  # noqa: E402
-from retrograd.core.definition import Definition, Operator, dtype_of, op, shape_of, xp  # noqa: E402
+from retrograd.core.definition import Definition, Internal, Operator, dtype_of, op, shape_of, xp  # noqa: E402
 from retrograd.core.dispatch import Op, call  # noqa: E402
 from retrograd.core.graph import AccumulateGrad, GradFn  # noqa: E402
 from retrograd.core.level import (  # noqa: E402
@@ -29,6 +29,7 @@ __all__ = [
     "Aval",
     "Definition",
     "GradFn",
+    "Internal",
     "Level",
     "NotBatchedError",
     "Op",

@@ -54,7 +54,7 @@ class Operator(Op):
     def public_names(self):
         """The dotted names of the operator below `rg.`: its own, and its aliases."""
         of = self.definition
-        return (f"{of.home}.{self.name}".lstrip("."), *of.aliases.split()) if of.public else ()
+        return () if issubclass(of, Internal) else (f"{of.home}.{self.name}".lstrip("."), *of.aliases.split())
 
     def __repr__(self):
         return f"<op {self.schema}>"
@@ -70,6 +70,8 @@ class Definition:
     - `shape(*avals, **params)`: avals to aval, with an error that says what does not fit.
     - `vjp_<input>(g, ...)`, `jvp_<input>(t, ...)`: the derivative rules, in operators on tensors.
     - `batch(batched, n, *args, **params)`: the batching rule, in operators too: the operator on n examples at once.
+    - `compose(*tensors, **params)`: other operators, which are dispatched and recorded in place of this one.
+    - `formula(*tensors, **params)`: the operator as products and sums, if these have simpler series than its own rules.
     - `dependence(i, out, *avals, **params)`: which elements of input i the elements of the result depend on.
     - `samples(r)`: yields `(args, params)`; each becomes a test of every law.
     - `oracle`: computes the same numbers in another way: "numpy.name", or a function `(np, *arrays, **params)`.
@@ -79,33 +81,25 @@ class Definition:
     differentiable = True
     linear = ""  # the inputs that the operator is linear in, the others fixed; "a,b": jointly, "a b": each
     solves = ""  # the right-hand side, if the operator solves equations linear in the result and in the other inputs
-    formula = None  # the operator as products and sums, if these have simpler series than its own rules
-    of_matrices = False  # maps block matrices of series coefficients to such matrices: see `func.series`
     promotion = None  # how operands of different dtypes meet: None, "same" (must agree), "numeric", "float"
     opmath = ""  # the float16 inputs with which it computes in float32, as PyTorch does: see `opmath.py`
     reduces_cotangent = False  # cotangents must be reduced to the shape and dtype of the input
-    view = False  # the result shares the first input's memory
+    view = ""  # its results share memory with the first input: "one", "several" (no recorded writes), "parts"
     row_major = False  # results are C-contiguous, even where NumPy's function keeps the operands' memory order
     saves_input = False  # as in PyTorch, so that the gradient of a linear operator has a derivative (zero)
     in_place = False  # has a method `<name>_` that writes the result into the first input
     inplace = False  # its function in `nn.functional` has the argument of that name
     snapshots = ""  # saved inputs, and "out", that later writes may change: they are saved as snapshots
-    several_views = False  # returns views together, each of which then refuses recorded in-place writes
-    part_views = False  # returns a tuple of views of its first input, each of which may be written to
-    composite = False  # calls other operators, which are dispatched and recorded in its stead
     impure = False  # has side effects (checks, marks): stays in a graph even without users
     random = False  # draws random numbers; stays in a graph even without users
     ragged = False  # the result's size depends on the input values, so it may differ between examples
-    moves = False  # elements of the result are elements of the differentiable inputs, or constants
-    sums = False  # elements of the result are sums of input elements, each of which is used once
-    takes_randomness = False  # its batching rule also gets `randomness`
+    elements = ""  # what those of the result are: "moved" from the inputs (or constants), "summed" (each used once)
     accepts_nested = False  # takes composite arrays as they are: see `CompositeArray`
-    public = True  # has a name in `rg.`, or below it if its name has dots
     home = ""  # the namespace below `rg.` that its name is in: "nn.functional"
     method = True  # is also a method of tensors, under its names without dots
     aliases = ""  # other public names: "multiply", "linalg.det nn.functional.relu"
     keyword_overload = ""  # of a hot operator: the operator with more params that handles calls with keywords
-    impl = None
+    impl = compose = formula = None
     oracle = None
     exempt: dict[str, str] = {}  # why laws are not checked: {"strides": "why", "jvp vjp": "why"}
 
@@ -196,6 +190,12 @@ class Definition:
         return {}
 
 
+class Internal(Definition):
+    """The base class of operators that only others call: they have no public name, and are no methods."""
+
+    method = False
+
+
 def op(schema):
     """Class decorator: register the operator that the class defines, and replace the class by it."""
     parsed = parse(schema)
@@ -244,4 +244,4 @@ def shape_of(operand):
     return getattr(operand, "shape", ())
 
 
-__all__ = ["Aval", "Definition", "Operator", "dtype_of", "op", "shape_of", "xp"]
+__all__ = ["Aval", "Definition", "Internal", "Operator", "dtype_of", "op", "shape_of", "xp"]

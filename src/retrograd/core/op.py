@@ -106,9 +106,9 @@ class OpBase:
         self.promotes = definition.promotion is not None
         self.to_float = definition.promotion == "float"
         self.reduces_cotangent = definition.reduces_cotangent
-        self.view = definition.view
-        self.composite = definition.composite
-        self.several_views = definition.several_views
+        self.view = definition.view == "one"
+        self.composite = definition.compose is not None
+        self.several_views = definition.view == "several"
         self.row_major = definition.row_major
         self.rules = _vjp_rules(schema, definition)
         self.snapshots = _snapshot_mask(schema, definition)

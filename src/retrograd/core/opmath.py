@@ -14,7 +14,7 @@ from retrograd.core.tensor import TensorBase
 
 def widen(definition, schema):
     """Make the rules or the `compose` of a definition compute with float32 in place of float16."""
-    if definition.composite:
+    if definition.compose is not None:
         definition.compose = _composition(definition.compose, definition.opmath.split(), schema)
     for kind in ("vjp_", "jvp_"):
         for parameter in schema.inputs:

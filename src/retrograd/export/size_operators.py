@@ -2,60 +2,45 @@
 
 from typing import Any
 
-from retrograd.core import op, operator_named
+from retrograd.core import Internal, op, operator_named
 from retrograd.ops.family import Composite
 
 
 @op("export::size(Tensor x, *, int dim) -> int")
-class size(Composite):
+class size(Internal, Composite):
     """Return the size of a dimension of x as an integer; transforms that keep the dimension do not change it."""
-
-    public = False
-    method = False
 
     def compose(x: Any, *, dim: int) -> Any:
         return x.shape[dim]
 
 
 @op("export::plus(int a, int b) -> int")
-class plus(Composite):
+class plus(Internal, Composite):
     """Return a + b, for sizes."""
-
-    public = False
-    method = False
 
     def compose(a: int, b: int) -> Any:  # type: ignore[misc]
         return a + b
 
 
 @op("export::times(int a, int b) -> int")
-class times(Composite):
+class times(Internal, Composite):
     """Return a * b, for sizes."""
-
-    public = False
-    method = False
 
     def compose(a: int, b: int) -> Any:  # type: ignore[misc]
         return a * b
 
 
 @op("export::over(int a, int b) -> int")
-class over(Composite):
+class over(Internal, Composite):
     """Return a // b, for sizes."""
-
-    public = False
-    method = False
 
     def compose(a: int, b: int) -> Any:  # type: ignore[misc]
         return a // b
 
 
 @op("export::ratio(number a, number b) -> float")
-class ratio(Composite):
+class ratio(Internal, Composite):
     """Return a / b, for sizes or a number and a size."""
-
-    public = False
-    method = False
 
     def compose(a: float, b: float) -> Any:  # type: ignore[misc]
         return a / b

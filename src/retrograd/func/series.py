@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 from retrograd.core import Definition, Op, Tensor, call, registry
 from retrograd.core.graph import arguments
 from retrograd.levels.dual import output_tangents
+from retrograd.ops.matrix_functions import PowerSeries
 
 
 class Series(ABC):
@@ -282,7 +283,7 @@ def result(made: Call, runner: Runner) -> Series:
     definition, varying = made.op.definition, made.varying
     if getattr(definition.jvp, "__func__", None) is not _BY_INPUTS:
         return Integral(made, runner)
-    if definition.of_matrices:
+    if issubclass(definition, PowerSeries):
         return Blocks(made)
     names, linear = made.names(), definition.linear.replace(",", " ").split()
     if "," in definition.linear or all(_reads(made.op, names, i).isdisjoint(varying) for i in varying):

@@ -2,18 +2,15 @@
 
 from typing import Any
 
-from retrograd.core import Aval, Definition, op, operator_named
+from retrograd.core import Aval, Internal, op, operator_named
 from retrograd.ops.batching import broadcast_batch
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Composite
 
 
 @op("pick(Tensor[] outputs, int index) -> Tensor")
-class pick(Composite):
+class pick(Internal, Composite):
     """Return one of the results of an operator that has several."""
-
-    public = False
-    method = False
 
     def compose(*outputs: Any, index: int) -> Any:
         return outputs[index]
@@ -26,11 +23,8 @@ class pick(Composite):
 
 
 @op("guard(Tensor x, Tensor expected, *, str source) -> Tensor")
-class guard(Definition, differentiable=False, impure=True):
+class guard(Internal, differentiable=False, impure=True):
     """Raise a RuntimeError if x differs from what the trace read at `source`."""
-
-    public = False
-    method = False
 
     def impl(xp: Any, x: Any, expected: Any, *, source: str) -> Any:  # type: ignore[override]
         if not xp.array_equal(x, expected, equal_nan=True):
@@ -61,11 +55,8 @@ class guard(Definition, differentiable=False, impure=True):
 
 
 @op("overwritten(Tensor x, Tensor numbers) -> Tensor")
-class overwritten(Definition, moves=True):
+class overwritten(Internal, elements="moved"):
     """Return x after a write outside the graph, as under no_grad: the new values, and the derivatives of x."""
-
-    public = False
-    method = False
 
     def impl(xp: Any, x: Any, numbers: Any) -> Any:  # type: ignore[override]
         return xp.array(numbers, copy=True)

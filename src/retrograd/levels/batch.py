@@ -50,7 +50,7 @@ class VmapLevel(OuterGradLevel):
         if True not in batched:  # the result differs between the examples, at least in size
             values = tuple(batch_all(values, batched, self.size))
             batched = tuple([isinstance(v, Tensor) for v in values])
-        told = {"randomness": self.randomness} if op.definition.takes_randomness else {}
+        told = {"randomness": self.randomness} if _asks_for_randomness(op.definition.batch) else {}
         try:
             out = op.definition.batch(batched, self.size, *values, **params, **told)
         except (ValueError, TypeError, IndexError, AttributeError):
@@ -147,6 +147,12 @@ class VmapLevel(OuterGradLevel):
     def _only(self, roots: list, seeds: list, i: int) -> list[Tensor]:
         """Return the cotangents with all examples except the i-th set to zero."""
         return [g[i] if r.tag is None else only(g, i) for r, g in zip(roots, seeds, strict=True)]
+
+
+def _asks_for_randomness(rule: Any) -> bool:
+    """Return whether a batching rule has the argument `randomness`, as those of users' operators."""
+    code = rule.__code__
+    return "randomness" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
 def _for_one_example(params: dict) -> bool:

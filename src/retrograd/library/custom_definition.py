@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.autograd.function.batch_rule import VmapInfo, examples_in_front
-from retrograd.core import Aval, Definition, NotBatchedError, Tensor, at, call, override_state, registry
+from retrograd.core import Aval, Internal, NotBatchedError, Tensor, at, call, override_state, registry
 from retrograd.levels import GradLevel, value_at
 from retrograd.levels.grad import leaf_at, pulled_back
 from retrograd.library import autograd_formula
@@ -28,10 +28,7 @@ def kind_of(namespace: Any) -> str:
 
 
 class CustomDefinition(
-    Definition,
-    public=False,
-    method=False,
-    takes_randomness=True,
+    Internal,
 ):
     """The definition of one custom operator; each is a subclass with its own schema and parts."""
 

@@ -9,7 +9,7 @@ from typing import Any
 from retrograd.backend import ragged
 from retrograd.backend.ragged import Ragged, Structure
 from retrograd.backend.ragged_slicing import reach
-from retrograd.core import Aval, Tensor, call, namespaces, op, registry
+from retrograd.core import Aval, Internal, Tensor, call, namespaces, op, registry
 from retrograd.nested.buffer_layout import Layout, is_nested, layout, layout_of
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import View
@@ -18,15 +18,13 @@ namespaces[Ragged] = ragged
 
 
 @op("nested.values(Tensor x) -> Tensor")
-class values(View, linear="x", accepts_nested=True):
+class values(Internal, View, linear="x", accepts_nested=True):
     """The buffer of a nested tensor: the rows of its components, one after the other, as a view.
 
     >>> import retrograd as rg
     >>> rg.nested.nested_tensor([[1.0, 2.0], [3.0]]).values()
     tensor([1., 2., 3.])
     """
-
-    public = False
 
     def impl(xp, x):
         if not isinstance(x, Ragged):
@@ -48,10 +46,8 @@ class values(View, linear="x", accepts_nested=True):
 
 
 @op("nested.from_values(Tensor buffer, *, any structure, int axis=0, int lead=0) -> Tensor")
-class from_values(View, linear="buffer", accepts_nested=True):
+class from_values(Internal, View, linear="buffer", accepts_nested=True):
     """The nested tensor over a buffer, as a view; if the structure has holes, the buffer has additional rows."""
-
-    public = False
 
     def impl(xp, buffer, *, structure, axis, lead):
         return Ragged(buffer, structure, axis, lead)

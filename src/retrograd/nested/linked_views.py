@@ -7,7 +7,7 @@ never get other values than with a view in PyTorch.
 
 from typing import Any
 
-from retrograd.core import Op, Tensor, call, op, registry
+from retrograd.core import Internal, Op, Tensor, call, op, registry
 from retrograd.core.views import COPIED, set_view_copy
 from retrograd.ops.family import Composite
 
@@ -18,10 +18,8 @@ UNLINKED = {  # view operators whose results are not linked, and why
 
 
 @op("nested.member(Tensor x, *, str name, any params, int number) -> Tensor")
-class member(Composite, accepts_nested=True):
+class member(Internal, Composite, accepts_nested=True):
     """One of the results of an operator that returns several."""
-
-    public = False
 
     def compose(x, *, name, params, number):
         return call(registry[name], (x,), params)[number]
@@ -34,7 +32,7 @@ def linked(op: Op, x: Any, params: dict, out: Any) -> Any:
     """Return the result of an operator on a nested tensor; copies from view operators become linked to x."""
     if op.view and op.name not in UNLINKED:
         _link(op, x, params, out)
-    elif op.several_views or op.definition.part_views:
+    elif op.definition.view:
         for number, part in enumerate(out):
             _link(registry["nested.member"], x, {"name": op.name, "params": params, "number": number}, part)
     return out

@@ -2,7 +2,7 @@
 
 from retrograd.backend.offsets import places_in, sizes_in_full
 from retrograd.backend.ragged import structure_of
-from retrograd.core import Aval, Definition, op
+from retrograd.core import Aval, Internal, op
 from retrograd.core.dtype import int64
 from retrograd.nested.buffer import over
 from retrograd.nested.buffer_layout import layout_of
@@ -19,10 +19,8 @@ _ABOUT = {"offsets": lambda x: places_in(x.structure), "lengths": lambda x: x.st
 
 
 @op("nested.offsets_of(Tensor x, *, str what) -> Tensor")
-class offsets_of(Definition, differentiable=False, accepts_nested=True):
+class offsets_of(Internal, differentiable=False, accepts_nested=True):
     """A copy of the "offsets" of the components, their "lengths" in rows, or their "sizes", a row each; int64."""
-
-    public = False
 
     def impl(xp, x, *, what):
         return _ABOUT[what](x).copy()

@@ -16,7 +16,7 @@ from retrograd.ops.view import movedim
 
 
 @op("nested.pad_rows(Tensor x, *, any structure, int row, int[] sizes, number padding=0) -> Tensor")
-class pad_rows(Segments, moves=True):
+class pad_rows(Segments, elements="moved"):
     """The components in boxes of `sizes`, filled with `padding`: the row dimension becomes (components, *sizes)."""
 
     def impl(xp, x, *, structure, row, sizes, padding):
@@ -40,7 +40,7 @@ class pad_rows(Segments, moves=True):
 
 
 @op("nested.unpad_rows(Tensor x, *, any structure, int row) -> Tensor")
-class unpad_rows(Segments, linear="x", moves=True):
+class unpad_rows(Segments, linear="x", elements="moved"):
     """The rows of components in the corners of boxes: the dimensions (components, *sizes) become rows."""
 
     def impl(xp, x, *, structure, row):

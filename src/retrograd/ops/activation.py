@@ -5,8 +5,8 @@
 
 from operator import index
 
+from retrograd.core import Internal, op, registry
 from retrograd.core import dtype as dtypes
-from retrograd.core import op, registry
 from retrograd.ops.family import Composite, Pointwise, canonical_dim, cast_to, pointwise
 from retrograd.ops.functions import function
 from retrograd.ops.max_min import argmax
@@ -166,7 +166,7 @@ def _softsign(xp, x):
 
 real_softsign = pointwise("real_softsign(Tensor x) -> Tensor", _softsign,
     "x / (1 + abs(x)) of real values.",
-    vjp=lambda g, x: g / square(abs(x) + 1), promotion="float", public=False,
+    vjp=lambda g, x: g / square(abs(x) + 1), promotion="float", internal=True,
     oracle=lambda np, x: x / (1 + np.abs(x)))  # fmt: skip
 
 
@@ -333,7 +333,7 @@ class threshold(Pointwise, inplace=True, method=False, aliases="nn.functional.th
 
 
 @op("two_slopes(Tensor x, Tensor weight) -> Tensor")
-class two_slopes(Pointwise, public=False, method=False):
+class two_slopes(Internal, Pointwise):
     """Return x where it is positive and weight * x elsewhere; the derivative at 0 is the weight."""
 
     def impl(xp, x, weight):

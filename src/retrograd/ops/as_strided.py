@@ -1,6 +1,6 @@
 """Views with other strides: windows, reinterpreted bytes; and functions that write into a view's elements."""
 
-from retrograd.core import Aval, Tensor, op, registry
+from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.diagonal import diagonal
 from retrograd.ops.family import Along, Composite, View, canonical_dim, numel, shift_dims, sum_to
@@ -72,11 +72,8 @@ def _check_windows(x, dimension, size, step):
 
 
 @op("windows_sum(Tensor src, *, int dimension, int length, int step) -> Tensor")
-class windows_sum(Along, linear="src", dims="dimension", sums=True):
+class windows_sum(Internal, Along, linear="src", dims="dimension", elements="summed"):
     """Zeros of `length` along a dimension, with each window added where it came from: the transpose of unfold."""
-
-    public = False
-    method = False
 
     def impl(xp, src, *, dimension, length, step):
         _check_sum(src, dimension, length, step)
@@ -140,11 +137,8 @@ class sliding_window_view(Composite):
 
 
 @op("strided(Tensor x, *, int[] size, int[] stride, int offset) -> Tensor")
-class strided(View, linear="x"):
+class strided(Internal, View, linear="x"):
     """Elements of a vector in shape `size`: from `offset` on, along dimension d in steps of stride[d]."""
-
-    public = False
-    method = False
 
     def impl(xp, x, *, size, stride, offset):
         _check_reach(x, size, stride, offset)
@@ -267,11 +261,8 @@ def strided_chain(x, size, stride, offset):
 
 
 @op("view_as_dtype(Tensor x, dtype dtype) -> Tensor")
-class view_as_dtype(View, differentiable=False):
+class view_as_dtype(Internal, View, differentiable=False):
     """View the bytes of x as another dtype; the size of the last dimension changes with the size of an element."""
-
-    public = False
-    method = False
 
     def impl(xp, x, *, dtype):
         _reread(x, dtype)

@@ -9,7 +9,7 @@ import math
 from typing import NamedTuple
 
 from retrograd.backend import attention
-from retrograd.core import Aval, Definition, op, registry
+from retrograd.core import Aval, Internal, op, registry
 from retrograd.ops.batching import align_batched, batch_all
 from retrograd.ops.family import broadcast_shapes, kernels_know, sum_to
 from retrograd.ops.linalg import matmul
@@ -103,16 +103,13 @@ def _times(a, b):
 
 
 @op("attend(Tensor? allowed, Tensor[] tensors, *, float scale, bool causal) -> (Tensor out, Tensor sums)")
-class attend(Definition, snapshots="allowed tensors out"):
+class attend(Internal, snapshots="allowed tensors out"):
     """Attention softmax(scale q k^T + added) v, and the log-sum-exp of each row of scores.
 
     tensors: q (..., l, e), k (..., s, e), v (..., s, d) and optionally `added`, which broadcasts to (..., l, s), as
     `allowed` does.  The leading dimensions of q are those of the result.  A query that may attend to no key gets 0 in
     both results.
     """
-
-    public = False
-    method = False
 
     def impl(xp, allowed, q, k, v, added=None, *, scale, causal):
         _check("attend", allowed, q, k, v, added)
@@ -169,14 +166,11 @@ def _scores_moved(t_q, t_k, t_added, q, k, scale):
     "attend_backward(Tensor? allowed, Tensor[] tensors, *, float scale, bool causal, bool[] wanted) "
     "-> (Tensor dq, Tensor dk, Tensor dv, Tensor dadded)"
 )
-class attend_backward(Definition):
+class attend_backward(Internal):
     """The cotangents of `attend`: tensors are the cotangents of its results, the results, and its own tensors.
 
     Of q, k, v and `added`, the cotangents that are not `wanted` have shape (0,).
     """
-
-    public = False
-    method = False
 
     def impl(xp, allowed, g, of_sums, out, sums, q, k, v, added=None, *, scale, causal, wanted):
         _check("attend_backward", allowed, q, k, v, added)

@@ -125,4 +125,4 @@ airy_ai = special("special.airy_ai(Tensor x) -> Tensor", lambda xp, x: xp.airy(x
     vjp=lambda g, x: g * airy_ai_slope(x))  # fmt: skip
 airy_ai_slope = special("airy_ai_slope(Tensor x) -> Tensor", lambda xp, x: xp.airy(x)[1],
     "The derivative of `airy_ai`.",
-    vjp=lambda g, x: g * (x * airy_ai(x)), public=False)  # fmt: skip
+    vjp=lambda g, x: g * (x * airy_ai(x)), internal=True)  # fmt: skip

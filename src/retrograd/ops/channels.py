@@ -1,6 +1,6 @@
 """Per-channel operators on images (n, c, l): normalization, sums over n and l, affine combinations."""
 
-from retrograd.core import Aval, Definition, op
+from retrograd.core import Aval, Internal, op
 from retrograd.core import dtype as dtypes
 from retrograd.ops.batching import batch_all
 from retrograd.ops.family import check_real, numel
@@ -11,15 +11,12 @@ from retrograd.ops.view import expand, movedim, reshape
 
 
 @op("channel_standardize(Tensor x, *, float eps, bool center=True) -> (Tensor out, Tensor mean, Tensor variance)")
-class channel_standardize(Definition):
+class channel_standardize(Internal):
     """(x - mean) / sqrt(variance + eps), x (n, c, l), with the mean and the variance of each channel over n and l.
 
     center=False: the mean is taken to be 0, and the variance is the mean of the squares.
     With s = 1 / sqrt(variance + eps) and y the result, the Jacobian is s (1 - 1/N - y y^T / N): symmetric.
     """
-
-    public = False
-    method = False
 
     def impl(xp, x, *, eps, center):
         _check_channels("channel_standardize", x)
@@ -116,11 +113,8 @@ def _check_each(name, x, *each):
 
 
 @op("channel_dot(Tensor x, Tensor y, Tensor? a=None) -> Tensor")
-class channel_dot(Definition):
+class channel_dot(Internal):
     """The sums of x * (y - a) over n and l, for x and y (n, c, l) and a (c,)."""
-
-    public = False
-    method = False
 
     def impl(xp, x, y, a):
         _check_pair("channel_dot", x, y, a)
@@ -172,11 +166,8 @@ def _check_pair(name, x, y, *each):
 
 
 @op("channel_mix(Tensor x, Tensor p, Tensor? q=None, Tensor? y=None, Tensor? r=None, Tensor? a=None) -> Tensor")
-class channel_mix(Definition, snapshots="p r", row_major=True):
+class channel_mix(Internal, snapshots="p r", row_major=True):
     """x * p + q + (y - a) * r: x and y are (n, c, l), the others (c,), one value per channel."""
-
-    public = False
-    method = False
 
     def impl(xp, x, p, q, y, r, a):
         _check_each("channel_mix", x, p, q, r, a)
@@ -257,15 +248,12 @@ class channel_mix(Definition, snapshots="p r", row_major=True):
 
 
 @op("norm_channels(Tensor[] tensors, *, float eps) -> (Tensor out, Tensor mean, Tensor variance)")
-class norm_channels(Definition, snapshots="tensors", row_major=True):
+class norm_channels(Internal, snapshots="tensors", row_major=True):
     """(x - mean) / sqrt(variance + eps) * weight + bias; tensors are x (n, c, l), the weight and the bias, (c,).
 
     The mean and the variance (over n * l) are per channel.  With s = 1 / sqrt(variance + eps) and d = x - mean, the
     cotangent of x is s * weight * (g - sum(g) / N - d s^2 sum(g d) / N).
     """
-
-    public = False
-    method = False
 
     def impl(xp, x, weight, bias, *, eps):
         _check_each("norm_channels", x, weight, bias)

@@ -31,7 +31,7 @@ def _samples(r):
 
 
 @op("view_as_real(Tensor x) -> Tensor")
-class view_as_real(View, linear="x", moves=False):
+class view_as_real(View, linear="x", elements=""):
     """View complex values as pairs of real ones: shape (...) becomes (..., 2).  RuntimeError for other dtypes.
 
     >>> import retrograd as rg
@@ -76,7 +76,7 @@ def _check_complex(name, x):
 
 
 @op("view_as_complex(Tensor x) -> Tensor")
-class view_as_complex(View, linear="x", moves=False):
+class view_as_complex(View, linear="x", elements=""):
     """View pairs of real values as complex ones: shape (..., 2) becomes (...).
 
     RuntimeError unless x is float32 or float64 and the two values of a pair are adjacent in memory.
@@ -242,7 +242,7 @@ class angle(Composite):
 
 real_angle = pointwise("real_angle(Tensor x) -> Tensor", lambda xp, x: xp.arctan2(0, x + 0),  # + 0 turns -0 into 0
     "The angle of a real value, with -0 taken as 0; the derivative is 0.",
-    vjp=zero_cotangent, promotion="float", public=False, oracle="numpy.angle")  # fmt: skip
+    vjp=zero_cotangent, promotion="float", internal=True, oracle="numpy.angle")  # fmt: skip
 
 
 @op("sgn(Tensor x) -> Tensor")

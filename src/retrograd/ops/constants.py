@@ -1,16 +1,13 @@
 """Results that require grad and have zero gradient everywhere, such as the norm of order 0."""
 
-from retrograd.core import Definition, op, registry
+from retrograd.core import Internal, op, registry
 from retrograd.ops.batching import broadcast_batch
 from retrograd.ops.family import from_behind
 
 
 @op("constant_in(Tensor value, Tensor x) -> Tensor")
-class constant_in(Definition, linear="value"):
+class constant_in(Internal, linear="value"):
     """A copy of value, as a function of x that is constant in it."""
-
-    public = False
-    method = False
 
     def impl(xp, value, x):
         return value.copy()

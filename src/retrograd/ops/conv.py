@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from retrograd.core import Aval, call, op, registry
+from retrograd.core import Aval, Internal, call, op, registry
 from retrograd.ops import batch_loop
 from retrograd.ops.family import Composite, numel, same_dtype
 from retrograd.ops.linalg import Product
@@ -17,7 +17,7 @@ from retrograd.ops.view import movedim, reshape, squeeze, unsqueeze
 # 0 outside.  So the rules of each primitive call the other two.
 
 
-class Convolution(Product, public=False, method=False):
+class Convolution(Internal, Product):
     """A derivative of the trilinear form with respect to one factor: its operands are the other two.
 
     `parts` names the operands and then the result by their first two dimensions: images n, channels c or o.

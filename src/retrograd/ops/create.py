@@ -3,7 +3,7 @@
 import inspect
 import math
 
-from retrograd.core import Aval, Definition, Tensor, call, op, registry
+from retrograd.core import Aval, Internal, Tensor, call, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
 from retrograd.core.op import is_foreign
@@ -16,14 +16,11 @@ from retrograd.ops.functions import function
 from retrograd.ops.layout import arranged, check_keywords
 
 
-class Factory(Definition, differentiable=False):
+class Factory(Internal, differentiable=False):
     """A tensor made from params alone, as an operator: so levels intercept it, and a trace records it.
 
     The operator has no public name; `factory` makes the public function, which takes more keywords.
     """
-
-    public = False
-    method = False
 
 
 class Filled(Factory):
@@ -318,7 +315,7 @@ def _strided_aval(size, stride, dtype):
     return Aval(size, _float(dtype))
 
 
-class _Like(Pointwise, differentiable=False, in_place=False, public=False):
+class _Like(Internal, Pointwise, differentiable=False, in_place=False):
     """A constant with the shape of x, and its dtype unless another is given."""
 
     def shape(x, *, dtype=None, **params):

@@ -1,6 +1,6 @@
 """Classification losses: predictions (..., classes, ...) against class indices or class probabilities."""
 
-from retrograd.core import Aval, Definition, op, registry
+from retrograd.core import Aval, Definition, Internal, op, registry
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import batch_all
 from retrograd.ops.embedding import lookup
@@ -31,11 +31,8 @@ class OfClasses(Definition):
 
 
 @op("class_loss(Tensor x, Tensor target, *, int ignore_index=-100) -> Tensor")
-class class_loss(OfClasses, snapshots="x"):
+class class_loss(Internal, OfClasses, snapshots="x"):
     """-log softmax(x) at the target: x (..., classes), integers (...) to (...); 0 for ignore_index."""
-
-    public = False
-    method = False
 
     def impl(xp, x, target, *, ignore_index):
         check_classes("cross_entropy", x, target)
@@ -74,11 +71,8 @@ class class_loss(OfClasses, snapshots="x"):
 
 
 @op("class_residual(Tensor x, Tensor target, *, int ignore_index=-100) -> Tensor")
-class class_residual(OfClasses):
+class class_residual(Internal, OfClasses):
     """softmax(x) - one_hot(target), the derivative of `class_loss`; 0 where the target is ignore_index."""
-
-    public = False
-    method = False
 
     def impl(xp, x, target, *, ignore_index):
         check_classes("cross_entropy", x, target)
@@ -100,11 +94,8 @@ class class_residual(OfClasses):
 
 
 @op("class_grad(Tensor t, Tensor x, Tensor target, *, int ignore_index=-100) -> Tensor")
-class class_grad(OfClasses):
+class class_grad(Internal, OfClasses):
     """The derivative of `class_loss` times t (...), one value per row: a weighted `class_residual`."""
-
-    public = False
-    method = False
 
     @classmethod
     def dependence(cls, i, out, /, t, x, target, **params):
@@ -144,11 +135,8 @@ def _softmax_slope(g, x, target, ignore_index):
 
 
 @op("pick_class(Tensor x, Tensor target, *, int ignore_index=-100) -> Tensor")
-class pick_class(OfClasses, linear="x", moves=True, saves_input=True):
+class pick_class(Internal, OfClasses, linear="x", elements="moved", saves_input=True):
     """x at the target: x (..., classes), integers (...) to (...); 0 where the target is ignore_index."""
-
-    public = False
-    method = False
 
     def impl(xp, x, target, *, ignore_index):
         check_classes("nll_loss", x, target)
@@ -175,11 +163,8 @@ class pick_class(OfClasses, linear="x", moves=True, saves_input=True):
 
 
 @op("place_class(Tensor src, Tensor target, *, int classes, int ignore_index=-100) -> Tensor")
-class place_class(OfClasses, linear="src", moves=True):
+class place_class(Internal, OfClasses, linear="src", elements="moved"):
     """Zeros (..., classes) with src (...) at the target: the transpose of `pick_class`."""
-
-    public = False
-    method = False
 
     def impl(xp, src, target, *, classes, ignore_index):
         check_classes("nll_loss", unsqueezed(src, classes), target)

@@ -6,7 +6,7 @@ Differentiation of the Cholesky decomposition, arXiv 1602.07527.
 
 from typing import NamedTuple
 
-from retrograd.core import Aval, Tensor, op, registry
+from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
 from retrograd.ops.complex import conjugate_transpose as adjoint
@@ -40,11 +40,9 @@ def _definite(r):
 
 
 @op("cholesky_factor(Tensor A, *, bool check) -> Tensor")
-class cholesky_factor(Gufunc, reduces_cotangent=False):
+class cholesky_factor(Internal, Gufunc, reduces_cotangent=False):
     """The lower Cholesky factor; of matrices that are not positive definite NaN, or an error."""
 
-    public = False
-    method = False
     core = "(m,m)->(m,m)"
 
     def impl(xp, A, *, check):
@@ -71,11 +69,8 @@ class cholesky_factor(Gufunc, reduces_cotangent=False):
 
 
 @op("cholesky_info(Tensor A) -> Tensor")
-class cholesky_info(Stacked, differentiable=False):
+class cholesky_info(Internal, Stacked, differentiable=False):
     """The order of the first leading minor that is not positive definite, 0 if all are."""
-
-    public = False
-    method = False
 
     def impl(xp, A):
         return xp.first_indefinite_minor(A)
@@ -161,11 +156,8 @@ class linalg_cholesky_ex(Composite):
 
 
 @op("qr_factors(Tensor A, *, str mode) -> (Tensor Q, Tensor R)")
-class qr_factors(Stacked):
+class qr_factors(Internal, Stacked):
     """Q and R of matrices with at least as many rows as columns; mode "complete" has no derivative if more."""
-
-    public = False
-    method = False
 
     def impl(xp, A, *, mode):
         return xp.orthogonal_triangular(A, mode)

@@ -1,6 +1,6 @@
 """Diagonals and traces."""
 
-from retrograd.core import Aval, Definition, op
+from retrograd.core import Aval, Internal, op
 from retrograd.ops.family import Composite, View, canonical_dim, shift_dims
 from retrograd.ops.reduce import sum as sum_over
 
@@ -42,11 +42,8 @@ def _diagonal_shape(shape, offset, dim1, dim2):
 
 
 @op("place_diagonal(Tensor src, *, int[] shape, int offset, int dim1, int dim2) -> Tensor")
-class place_diagonal(Definition, linear="src", moves=True):
+class place_diagonal(Internal, linear="src", elements="moved"):
     """Zeros of `shape` with src on a diagonal: the transpose of `diagonal`."""
-
-    public = False
-    method = False
 
     def impl(xp, src, *, shape, offset, dim1, dim2):
         return xp.place_diagonal(src, shape, offset, dim1, dim2)

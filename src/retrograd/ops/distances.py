@@ -1,6 +1,6 @@
 """Distances between points."""
 
-from retrograd.core import op, registry
+from retrograd.core import Internal, op, registry
 from retrograd.ops.family import Composite, Gufunc, check_real, numel
 from retrograd.ops.index import T, getitem, nonzero
 from retrograd.ops.linalg import matmul
@@ -40,11 +40,9 @@ def _check_points(name, x1, x2):
 
 
 @op("row_distances(Tensor x1, Tensor x2) -> Tensor")
-class row_distances(Gufunc, opmath="x1 x2"):
+class row_distances(Internal, Gufunc, opmath="x1 x2"):
     """The Euclidean distance between each row of x1 and each row of x2; the derivative at distance 0 is 0."""
 
-    public = False
-    method = False
     core = "(m,d),(n,d)->(m,n)"
 
     def impl(xp, x1, x2):

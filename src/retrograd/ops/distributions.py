@@ -2,7 +2,7 @@
 
 import math
 
-from retrograd.core import Aval, Definition, Tensor, dtype_of, op, registry, shape_of
+from retrograd.core import Aval, Definition, Internal, Tensor, dtype_of, op, registry, shape_of
 from retrograd.core import dtype as dtypes
 from retrograd.ops.family import Composite, Pointwise, broadcast_shapes, cast_to, check_real, numel
 from retrograd.ops.gamma import digamma, polygamma
@@ -19,7 +19,7 @@ JUMPS = "the derivative is of the sample at a fixed value of the distribution fu
 
 
 @op("gamma_cdf_slope(Tensor alpha, Tensor x, int order=1) -> Tensor")
-class gamma_cdf_slope(Pointwise, promotion="float", public=False, in_place=False):
+class gamma_cdf_slope(Internal, Pointwise, promotion="float", in_place=False):
     """The derivative of an order, by alpha, of the gamma distribution function at x, over the density at x.
 
     Minus that of order 1 is the derivative of a sample by alpha, with its value of the distribution function fixed.

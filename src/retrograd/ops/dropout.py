@@ -1,6 +1,6 @@
 """Dropout: random elements become 0, and the others are scaled so that the mean does not change."""
 
-from retrograd.core import op, registry, xp
+from retrograd.core import Internal, op, registry, xp
 from retrograd.ops.family import Composite, Pointwise
 from retrograd.ops.functions import function
 from retrograd.ops.mutate import writer
@@ -9,11 +9,8 @@ from retrograd.ops.view import squeeze, unsqueeze
 
 
 @op("keep(Tensor kept, Tensor x, *, float scale) -> Tensor")
-class keep(Pointwise, linear="x", masks=1, in_place=False):
+class keep(Internal, Pointwise, linear="x", masks=1, in_place=False):
     """scale * x where the mask is true, else 0 * x."""
-
-    public = False
-    method = False
 
     impl = xp.keep
 

@@ -12,7 +12,7 @@ al., On the computation of complex-valued gradients, arXiv 1701.00392.
 import math
 from typing import NamedTuple
 
-from retrograd.core import Aval, Tensor, op, registry
+from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
 from retrograd.core.level import current, is_recording
@@ -56,11 +56,8 @@ def _symmetric(r, n, *lead):
 
 
 @op("eigh_factors(Tensor A, *, str UPLO) -> (Tensor values, Tensor vectors)")
-class eigh_factors(Stacked, differentiable=False):
+class eigh_factors(Internal, Stacked, differentiable=False):
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one triangle is read."""
-
-    public = False
-    method = False
 
     def impl(xp, A, *, UPLO):
         return xp.eigen_hermitian(A, UPLO)
@@ -77,11 +74,8 @@ class eigh_factors(Stacked, differentiable=False):
 
 
 @op("eigenvalues_hermitian(Tensor A, *, str UPLO) -> Tensor")
-class eigenvalues_hermitian(Stacked, differentiable=False):
+class eigenvalues_hermitian(Internal, Stacked, differentiable=False):
     """The eigenvalues alone, where no derivatives are requested."""
-
-    public = False
-    method = False
 
     def impl(xp, A, *, UPLO):
         return xp.eigenvalues_hermitian(A, UPLO)
@@ -96,11 +90,8 @@ class eigenvalues_hermitian(Stacked, differentiable=False):
         yield (_symmetric(r, 3, 2),), {"UPLO": "U"}
 
 
-class OfHermitian(Mapped, snapshots="A"):
+class OfHermitian(Internal, Mapped, snapshots="A"):
     """One result of the eigendecomposition of Hermitian matrices A, whose factors are inputs."""
-
-    public = False
-    method = False
 
     @staticmethod
     def constrain(A, values, vectors):
@@ -253,11 +244,8 @@ class linalg_eigvalsh(Composite):
 
 
 @op("eig_factors(Tensor A) -> (Tensor values, Tensor vectors)")
-class eig_factors(Stacked, differentiable=False):
+class eig_factors(Internal, Stacked, differentiable=False):
     """Eigenvalues and eigenvectors, complex, of square matrices."""
-
-    public = False
-    method = False
 
     def impl(xp, A):
         return xp.eigen(A)
@@ -274,11 +262,8 @@ class eig_factors(Stacked, differentiable=False):
 
 
 @op("eigenvalues_general(Tensor A) -> Tensor")
-class eigenvalues_general(Stacked, differentiable=False):
+class eigenvalues_general(Internal, Stacked, differentiable=False):
     """The eigenvalues alone, where no derivatives are requested."""
-
-    public = False
-    method = False
 
     def impl(xp, A):
         return xp.eigenvalues(A)
@@ -292,11 +277,8 @@ class eigenvalues_general(Stacked, differentiable=False):
         yield (r(2, 3, 3),), {}
 
 
-class OfGeneral(Mapped, snapshots="A"):
+class OfGeneral(Internal, Mapped, snapshots="A"):
     """One result of the eigendecomposition of square matrices A, whose factors are inputs."""
-
-    public = False
-    method = False
 
     @staticmethod
     def constrain(A, values, vectors):

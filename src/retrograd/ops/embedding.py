@@ -2,7 +2,7 @@
 
 import math
 
-from retrograd.core import Aval, Definition, op, registry, xp
+from retrograd.core import Aval, Internal, op, registry, xp
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import broadcast_batch
 from retrograd.ops.family import Composite, canonical_dim, numel
@@ -18,11 +18,8 @@ from retrograd.ops.view import cat, expand, narrow, reshape, unsqueeze
 
 
 @op("lookup(Tensor weight, Tensor ids) -> Tensor")
-class lookup(Definition, linear="weight", moves=True):
+class lookup(Internal, linear="weight", elements="moved"):
     """Return the rows of weight (rows, ...) at the integer indices `ids`: (*ids.shape, ...)."""
-
-    public = False
-    method = False
 
     impl = xp.lookup
 
@@ -60,11 +57,8 @@ class lookup(Definition, linear="weight", moves=True):
 
 
 @op("sum_rows(Tensor src, Tensor ids, int size) -> Tensor")
-class sum_rows(Definition, linear="src", sums=True, opmath="src"):
+class sum_rows(Internal, linear="src", elements="summed", opmath="src"):
     """Return `size` rows: row i is the sum of the rows of src whose id is i.  The transpose of `lookup`."""
-
-    public = False
-    method = False
 
     def impl(xp, src, ids, *, size):
         return xp.sum_rows(src, ids, size)

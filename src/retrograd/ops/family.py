@@ -8,7 +8,18 @@ import math
 import re
 import sys
 
-from retrograd.core import Aval, Definition, NotBatchedError, call, dtype_of, op, operator_named, registry, shape_of
+from retrograd.core import (
+    Aval,
+    Definition,
+    Internal,
+    NotBatchedError,
+    call,
+    dtype_of,
+    op,
+    operator_named,
+    registry,
+    shape_of,
+)
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
 from retrograd.core.graph import arguments
@@ -373,7 +384,7 @@ def same(dtype):
     return dtype
 
 
-class View(Definition, view=True, moves=True):
+class View(Definition, view="one", elements="moved"):
     """Views the memory of its first input in another shape."""
 
     @classmethod
@@ -414,7 +425,7 @@ def check_real(name, x, way_out="convert with .to(dtype) first"):
         raise TypeError(f"{name}: expected a real floating dtype, got {x.dtype}; {way_out}")
 
 
-class Composite(Definition, composite=True, differentiable=False):
+class Composite(Definition, differentiable=False):
     """Defined by other operators in `compose`: all rules follow from theirs."""
 
     @classmethod
@@ -423,11 +434,11 @@ class Composite(Definition, composite=True, differentiable=False):
         raise NotImplementedError(f"{cls.__name__}: composed of other operators; ask those for shapes")
 
 
-def pointwise(schema, impl, doc, *, samples=None, **rules):
+def pointwise(schema, impl, doc, *, samples=None, internal=False, **rules):
     """Define a simple pointwise operator from its schema, kernel, docstring and derivative rules.
 
     `vjp=` and `jvp=` are the rules of one input; `vjp_a=` and `vjp_b=` those of two.  `domain=(low, high)` is the
-    range of the samples; further keywords are traits of the class.
+    range of the samples; `internal=True` makes the operator `Internal`; further keywords are traits of the class.
     """
     body = {"__doc__": doc, "impl": impl, "__module__": sys._getframe(1).f_globals["__name__"]}
     traits = {}
@@ -441,11 +452,12 @@ def pointwise(schema, impl, doc, *, samples=None, **rules):
         else:
             traits[name] = value
     body["samples"] = samples or _plain_samples(schema.count("Tensor "), domain)
-    return op(schema)(_define(schema.split("(")[0], base, body, traits))
+    bases = (Internal, base) if internal else (base,)
+    return op(schema)(_define(schema.split("(")[0], bases, body, traits))
 
 
-def _define(name, base, body, traits):
-    return type(base)(name, (base,), body, **traits)
+def _define(name, bases, body, traits):
+    return type(bases[-1])(name, bases, body, **traits)
 
 
 def _plain_samples(inputs, domain):

@@ -7,7 +7,7 @@ spectrum count twice in the full one.
 
 import math
 
-from retrograd.core import Aval, Tensor, op, registry
+from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.complex import view_as_complex
 from retrograd.ops.create import arange, factory
@@ -31,14 +31,11 @@ def _check(name, x, dims, norm):
 
 
 @op("dft(Tensor x, int[] dim, *, bool inverse=False, str norm='backward') -> Tensor")
-class dft(Along, linear="x"):
+class dft(Internal, Along, linear="x"):
     """The sums of x * exp(-2 pi i j k / n) over each of the dimensions, or, inverse, of x * exp(2 pi i j k / n).
 
     `norm` says what is divided by n: the "forward" sums, the "backward" (inverse) ones, or "ortho" both by sqrt(n).
     """
-
-    public = False
-    method = False
 
     def impl(xp, x, *, dim, inverse, norm):
         _check("dft", x, dim, norm)
@@ -61,11 +58,8 @@ class dft(Along, linear="x"):
 
 
 @op("half_dft(Tensor x, int dim, *, bool inverse=False, str norm='backward') -> Tensor")
-class half_dft(Along, linear="x"):
+class half_dft(Internal, Along, linear="x"):
     """The first n // 2 + 1 values of the `dft` of n real ones; the others are their conjugates."""
-
-    public = False
-    method = False
 
     def impl(xp, x, *, dim, inverse, norm):
         _check_real("half_dft", x)
@@ -89,14 +83,11 @@ class half_dft(Along, linear="x"):
 
 
 @op("full_dft(Tensor x, int dim, int n, *, bool inverse=True, str norm='backward') -> Tensor")
-class full_dft(Along, linear="x"):
+class full_dft(Internal, Along, linear="x"):
     """The n real values of the `dft` of a spectrum with first half x, n // 2 + 1 values, and their conjugates.
 
     The imaginary parts of the first value of x, and if n is even of the last, are ignored.
     """
-
-    public = False
-    method = False
 
     def impl(xp, x, *, dim, n, inverse, norm):
         _check_half("full_dft", x, dim, n)

@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from retrograd.core import Aval, Tensor, dtype_of, op, xp
+from retrograd.core import Aval, Internal, Tensor, dtype_of, op, xp
 from retrograd.core import dtype as dtypes
 from retrograd.ops.batching import align_batched
 from retrograd.ops.family import Comparison, Composite, Pointwise, cast_to, check_real, pointwise, zero_cotangent
@@ -55,7 +55,7 @@ def _integers_by_a_fraction(name):
 
 
 @op("scaled_add(Tensor a, Tensor b, *, number alpha=1) -> Tensor")
-class scaled_add(Composite, public=False, in_place=True, opmath="a b"):
+class scaled_add(Internal, Composite, in_place=True, opmath="a b"):
     """a + alpha * b: `add` with an alpha."""
 
     def compose(a, b, *, alpha):
@@ -94,7 +94,7 @@ class rsub(Composite, opmath="a b"):
 
 
 @op("rounded_quotient(Tensor a, Tensor b, *, str rounding_mode) -> Tensor")
-class rounded_quotient(Pointwise, public=False):
+class rounded_quotient(Internal, Pointwise):
     """a / b rounded down ("floor") or towards 0 ("trunc"); its derivatives are 0."""
 
     def impl(xp, a, b, *, rounding_mode):
@@ -218,7 +218,7 @@ class float_power(Composite, in_place=True):
 
 
 @op("moved_by_bits(Tensor x, Tensor exponent) -> Tensor")
-class moved_by_bits(Pointwise, promotion="float", public=False):
+class moved_by_bits(Internal, Pointwise, promotion="float"):
     """x times 2 to the power of an integer, exact."""
 
     impl = xp.ldexp
@@ -307,7 +307,7 @@ class Frexp(NamedTuple):
 
 
 @op("frexp_exponent(Tensor x) -> Tensor")
-class frexp_exponent(Pointwise, differentiable=False, public=False):
+class frexp_exponent(Internal, Pointwise, differentiable=False):
     """The exponent of `frexp`, in int32."""
 
     def impl(xp, x):
@@ -323,7 +323,7 @@ class frexp_exponent(Pointwise, differentiable=False, public=False):
 
 
 @op("frexp_mantissa(Tensor x) -> Tensor")
-class frexp_mantissa(Pointwise, public=False, snapshots="x"):
+class frexp_mantissa(Internal, Pointwise, snapshots="x"):
     """The mantissa of `frexp`; its derivative is 2 to the power -exponent."""
 
     def impl(xp, x):

@@ -3,7 +3,7 @@
 B. Graham, Fractional max-pooling, arXiv 1412.6071.
 """
 
-from retrograd.core import Aval, op, registry
+from retrograd.core import Aval, Internal, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.conv import check_images, per_dim
 from retrograd.ops.family import Composite, Stacked, check_real, numel
@@ -14,15 +14,12 @@ from retrograd.ops.view import narrow, reshape, squeeze, unsqueeze
 
 
 @op("fractional_starts(Tensor samples, *, int size, int windows, int kernel) -> Tensor")
-class fractional_starts(Stacked, differentiable=False, cores=(0,)):
+class fractional_starts(Internal, Stacked, differentiable=False, cores=(0,)):
     """Return the starts of `windows` windows of `kernel` elements in `size`, for each u from 0 to 1 in samples.
 
     Window i starts at floor((i + u) a) - floor(u a), where a = (size - kernel) / (windows - 1); the
     last one at size - kernel.
     """
-
-    public = False
-    method = False
 
     def impl(xp, samples, *, size, windows, kernel):
         check_real("fractional_starts", samples)

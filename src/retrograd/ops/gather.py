@@ -1,6 +1,6 @@
 """Indexing along one dimension by index tensors, of slices or of single elements, and its transposes."""
 
-from retrograd.core import Aval, Definition, NotBatchedError, op, registry
+from retrograd.core import Aval, Definition, Internal, NotBatchedError, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import at_least_1d, batch_all, broadcast_batch
@@ -12,11 +12,8 @@ from retrograd.ops.view import movedim, reshape
 
 
 @op("stacked_places(Tensor index, *, int size, int dim) -> Tensor")
-class stacked_places(Rowwise, differentiable=False):
+class stacked_places(Internal, Rowwise, differentiable=False):
     """Convert indices into tables of one size, one per slice along `dim`, to indices into all tables joined."""
-
-    public = False
-    method = False
 
     def impl(xp, index, *, size, dim):
         return xp.stacked_places(index, size, canonical_dim("stacked_places", dim, index.ndim))
@@ -37,7 +34,7 @@ class stacked_places(Rowwise, differentiable=False):
 
 
 @op("index_select(Tensor x, int dim, Tensor index) -> Tensor")
-class index_select(Definition, linear="x", moves=True):
+class index_select(Definition, linear="x", elements="moved"):
     """Select slices along `dim` by a 1-d integer tensor, in its order; negative indices are errors.
 
     >>> import retrograd as rg
@@ -105,11 +102,8 @@ def one_slice(x):
 
 
 @op("index_sum(Tensor src, Tensor index, *, int dim, int size) -> Tensor")
-class index_sum(Definition, linear="src", sums=True, opmath="src"):
+class index_sum(Internal, linear="src", elements="summed", opmath="src"):
     """Zeros of `size` slices along `dim`, plus each slice of src at its index: the transpose of index_select."""
-
-    public = False
-    method = False
 
     def impl(xp, src, index, *, dim, size):
         return xp.index_sum(src, index.reshape(-1), _one_each("index_add", src, index, dim), size)
@@ -148,7 +142,7 @@ def _one_each(name, src, index, dim):
 
 
 @op("gather(Tensor x, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor")
-class gather(Definition, linear="x", moves=True, saves_input=True, row_major=True, snapshots="index"):
+class gather(Definition, linear="x", elements="moved", saves_input=True, row_major=True, snapshots="index"):
     """Gather elements of x along `dim`: for each position of `index`, the element at that index; not negative.
 
     The index has as many dimensions as x, and is no larger except along `dim`.  Gradients are never sparse.
@@ -214,11 +208,8 @@ def check_along(name, shape, index, dim):
 
 
 @op("scatter_sum(Tensor src, Tensor indices, *, int[] shape, int dim) -> Tensor")
-class scatter_sum(Definition, linear="src", sums=True, opmath="src"):
+class scatter_sum(Internal, linear="src", elements="summed", opmath="src"):
     """Zeros of `shape`, plus each element of src at its index along `dim`: the transpose of gather."""
-
-    public = False
-    method = False
 
     def impl(xp, src, indices, *, shape, dim):
         return xp.scatter_along(src, indices, shape, _matching(src, indices, shape, dim))
@@ -255,11 +246,8 @@ def _matching(src, index, shape, dim):
 
 
 @op("from_front(Tensor index, *, int size) -> Tensor")
-class from_front(View):
+class from_front(Internal, View):
     """Convert negative indices to ones counted from the front; the tensor itself if there are none."""
-
-    public = False
-    method = False
 
     def impl(xp, index, *, size):
         return xp.wrapped(index, size)

@@ -1,12 +1,12 @@
 """Windows of images as columns, and sums of columns into images."""
 
-from retrograd.core import Aval, Definition, op, registry
+from retrograd.core import Aval, Internal, op, registry
 from retrograd.ops.conv import check_images, per_dim
 from retrograd.ops.family import Composite, numel
 from retrograd.ops.view import reshape, squeeze, unsqueeze
 
 
-class Windows(Definition, public=False, method=False):
+class Windows(Internal):
     """Works on each image separately."""
 
     @classmethod
@@ -17,7 +17,7 @@ class Windows(Definition, public=False, method=False):
 
 
 @op("window_columns(Tensor x, *, int[] kernel, int[] stride, int[] before, int[] dilation, int[] size) -> Tensor")
-class window_columns(Windows, linear="x", moves=True):
+class window_columns(Windows, linear="x", elements="moved"):
     """Images (n, c, *sizes) to their windows at `size` positions: (n, c, *kernel, *size), zeros outside."""
 
     def impl(xp, x, *, kernel, stride, before, dilation, size):
@@ -36,7 +36,7 @@ class window_columns(Windows, linear="x", moves=True):
 
 
 @op("window_sums(Tensor x, *, int[] kernel, int[] stride, int[] before, int[] dilation, int[] size) -> Tensor")
-class window_sums(Windows, linear="x", sums=True):
+class window_sums(Windows, linear="x", elements="summed"):
     """Images (n, c, *size) as the sums of windows (n, c, *kernel, *places), which may overlap."""
 
     def impl(xp, x, *, kernel, stride, before, dilation, size):

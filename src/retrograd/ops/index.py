@@ -3,7 +3,7 @@
 import operator
 
 from retrograd import backend
-from retrograd.core import Aval, Definition, NotBatchedError, Tensor, graph_level, op, registry
+from retrograd.core import Aval, Internal, NotBatchedError, Tensor, graph_level, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.op import compound
 from retrograd.core.overrides import answer_of
@@ -35,11 +35,8 @@ def fill(spec, ids):
 
 
 @op("getitem(Tensor x, Tensor[] ids, *, any spec) -> Tensor")
-class getitem(Definition, linear="x", moves=True):
+class getitem(Internal, linear="x", elements="moved"):
     """x[spec], where each T in the static spec is replaced by the next index tensor, integer or boolean."""
-
-    public = False
-    method = False
 
     def impl(xp, x, *ids, spec):
         return xp.asarray(x[fill(spec, ids)], order="C")  # NumPy's result may be in another memory order
@@ -68,11 +65,8 @@ class getitem(Definition, linear="x", moves=True):
 
 
 @op("slice(Tensor x, *, any spec) -> Tensor")
-class basic_slice(View, linear="x"):
+class basic_slice(Internal, View, linear="x"):
     """x[spec] for integers, slices, None and the ellipsis: a view."""
-
-    public = False
-    method = False
 
     def impl(xp, x, *, spec):
         # Without an ellipsis NumPy returns a scalar, a copy, where integers name one element.
@@ -102,11 +96,8 @@ class basic_slice(View, linear="x"):
 
 
 @op("index_put_sum(Tensor src, Tensor[] ids, *, int[] shape, any spec) -> Tensor")
-class index_put_sum(Definition, linear="src", sums=True, opmath="src"):
+class index_put_sum(Internal, linear="src", elements="summed", opmath="src"):
     """Zeros of `shape` with src added at [spec]: the transpose of indexing.  Values at repeated indices add up."""
-
-    public = False
-    method = False
 
     def impl(xp, src, *ids, shape, spec):
         return xp.scatter_add(src, fill(spec, ids), shape)
@@ -344,11 +335,8 @@ def check_mask(mask, x, at):
 
 
 @op("nonzero_indices(Tensor x) -> Tensor")
-class nonzero_indices(Definition, differentiable=False, ragged=True):
+class nonzero_indices(Internal, differentiable=False, ragged=True):
     """Return the indices of the nonzero elements: one row per element, one column per dimension."""
-
-    public = False
-    method = False
 
     def impl(xp, x):
         return xp.argwhere(x)

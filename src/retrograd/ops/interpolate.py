@@ -3,7 +3,7 @@
 import math
 
 from retrograd.backend.images import mapped_places
-from retrograd.core import Aval, op, registry
+from retrograd.core import Aval, Internal, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Along, Composite, canonical_dim, check_floating, check_real, same_dtype
@@ -16,7 +16,7 @@ from retrograd.ops.view import cat, expand, permute, reshape, stack, transpose
 # --------------------------------------------------------------------------------- linear maps along a dimension
 
 
-class Resampling(Along, public=False, method=False):
+class Resampling(Internal, Along):
     """A linear map along one dimension; `how` is its name, the old and the new size, and its further arguments."""
 
 

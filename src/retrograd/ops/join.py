@@ -2,7 +2,7 @@
 
 import math
 
-from retrograd.core import Aval, Definition, op, registry
+from retrograd.core import Aval, Internal, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.create import Factory, as_tensor
 from retrograd.ops.family import Composite, canonical_dim, numel, same_dtype
@@ -276,11 +276,8 @@ class tile(Composite):
 
 
 @op("repeat_places(Tensor repeats, *, int? output_size=None) -> Tensor")
-class repeat_places(Definition, differentiable=False, ragged=True):
+class repeat_places(Internal, differentiable=False, ragged=True):
     """Return index i of a vector of integers repeats[i] times; of several rows if all have the same sum."""
-
-    public = False
-    method = False
 
     def impl(xp, repeats, *, output_size):
         _check_repeats(repeats, output_size)
@@ -429,8 +426,6 @@ class cartesian_prod(Composite):
 @op("combination_places(*, int n, int r, bool with_replacement) -> Tensor")
 class combination_places(Factory):
     """Return the ways to choose r of n indices, in order, one per row."""
-
-    public = False
 
     def impl(xp, *, n, r, with_replacement):
         return xp.chosen(n, r, with_replacement)

@@ -6,7 +6,7 @@ zero.
 
 from typing import NamedTuple
 
-from retrograd.core import Aval, Tensor, op, registry
+from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
 from retrograd.ops.decompose import hermitian as hermitian_of
@@ -85,11 +85,8 @@ def _divided(LD, blocks, y, hermitian):
 
 
 @op("ldl_parts(Tensor A, *, bool hermitian) -> (Tensor LD, Tensor pivots, Tensor info)")
-class ldl_parts(Stacked, differentiable=False):
+class ldl_parts(Internal, Stacked, differentiable=False):
     """Return L and D in one matrix, the pivots, both as LAPACK does, and the first block of D that is 0, from 1."""
-
-    public = False
-    method = False
 
     def impl(xp, A, *, hermitian):
         return xp.bunch_kaufman(A, hermitian)
@@ -104,11 +101,8 @@ class ldl_parts(Stacked, differentiable=False):
 
 
 @op("ldl_swaps(Tensor pivots) -> (Tensor order, Tensor blocks, Tensor source)")
-class ldl_swaps(Stacked, differentiable=False, cores=(1,)):
+class ldl_swaps(Internal, Stacked, differentiable=False, cores=(1,)):
     """Return the order of rows, which rows begin a block of size 2, and where elements of L are in LAPACK's form."""
-
-    public = False
-    method = False
 
     def impl(xp, pivots):
         return xp.swaps_of_pivots(pivots)
@@ -128,11 +122,8 @@ class ldl_swaps(Stacked, differentiable=False, cores=(1,)):
 
 
 @op("ldl_of(Tensor A, Tensor LD, Tensor blocks, *, bool hermitian) -> Tensor")
-class ldl_of(Mapped):
+class ldl_of(Internal, Mapped):
     """LD, the given L and D with A = L D L^T (or L D L^H) in one matrix, with its derivative."""
-
-    public = False
-    method = False
 
     def impl(xp, A, LD, blocks, *, hermitian):
         return xp.known(A, LD)

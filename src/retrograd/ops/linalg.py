@@ -5,7 +5,7 @@ import math
 import string
 from functools import lru_cache
 
-from retrograd.core import Aval, Definition, op, registry, shape_of, xp
+from retrograd.core import Aval, Definition, Internal, op, registry, shape_of, xp
 from retrograd.core.aval import symbolic
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import align_batched
@@ -564,11 +564,8 @@ def _contract_cheapest(pairs, out):
 
 
 @op("contract(Tensor a, Tensor b, *, str equation) -> Tensor")
-class contract(Product, linear="a b"):
+class contract(Internal, Product, linear="a b"):
     """An explicit einsum of two operands: each letter once per term and in at least two terms, the result included."""
-
-    public = False
-    method = False
 
     def promote(arrays):
         same_dtype("einsum", arrays)

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import NamedTuple
 
-from retrograd.core import Aval, Tensor, op, registry
+from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import check_real
@@ -29,11 +29,8 @@ class Eigenpairs(NamedTuple):
     "extreme_eigenpairs(Tensor A, Tensor? B, Tensor? iK, Tensor X, *, int niter, float tol, bool largest, "
     "any tracker=None) -> (Tensor E, Tensor X)"
 )
-class extreme_eigenpairs(Mapped, differentiable=False):
+class extreme_eigenpairs(Internal, Mapped, differentiable=False):
     """Return the largest or smallest eigenvalues e of A x = e B x, and the vectors x, from a first guess X."""
-
-    public = False
-    method = False
 
     def impl(xp, A, B, iK, X, *, niter, tol, largest, tracker):
         _check_guess(A, B, iK, X)
@@ -78,11 +75,8 @@ def _check_guess(A, B, iK, X):
 
 
 @op("eigenpairs_of(Tensor A, Tensor B, Tensor E, Tensor X) -> (Tensor E, Tensor X)")
-class eigenpairs_of(Mapped):
+class eigenpairs_of(Internal, Mapped):
     """Return given E and X, eigenvalues and vectors of A x = e B x with x^T B x = 1, with their derivative."""
-
-    public = False
-    method = False
 
     def impl(xp, A, B, E, X):
         check_real("eigenpairs_of", A)

@@ -3,7 +3,7 @@
 import math
 import warnings
 
-from retrograd.core import op, xp
+from retrograd.core import Internal, op, xp
 from retrograd.core.source_location import user_frame
 from retrograd.ops.activation import logsigmoid
 from retrograd.ops.family import Composite, Pointwise, broadcast_shapes, cast_to, pointwise
@@ -84,14 +84,14 @@ share = pointwise("share(Tensor total, Tensor weight) -> Tensor", xp.quotient_or
     vjp_total=lambda g, weight: share_grad(g, weight),
     vjp_weight=lambda g, total, weight: -share_grad(g * share(total, weight), weight),
     jvp_weight=lambda t, weight, out: -share_grad(t * out, weight),
-    promotion="float", solves="total", public=False, method=False, in_place=False, domain=(0.5, 2.0),
+    promotion="float", solves="total", internal=True, in_place=False, domain=(0.5, 2.0),
     oracle=lambda np, total, weight: total / weight)  # fmt: skip
 share_grad = pointwise("share_grad(Tensor t, Tensor weight) -> Tensor", xp.quotient_or_zero,
     "t / weight, and 0 where the weight is 0.",
     vjp_t=lambda g, weight: share_grad(g, weight),
     vjp_weight=lambda g, t, weight: -share_grad(g * share_grad(t, weight), weight),
     jvp_weight=lambda t, weight, out: -share_grad(t * out, weight),
-    promotion="float", solves="t", public=False, method=False, in_place=False, domain=(0.5, 2.0),
+    promotion="float", solves="t", internal=True, in_place=False, domain=(0.5, 2.0),
     oracle=lambda np, t, weight: t / weight)  # fmt: skip
 
 
@@ -208,11 +208,8 @@ SMALLEST = math.exp(-100)  # log-probabilities are clamped to at least -100, as 
 
 
 @op("bernoulli_loss(Tensor x, Tensor target) -> Tensor")
-class bernoulli_loss(Pointwise, promotion="float"):
+class bernoulli_loss(Internal, Pointwise, promotion="float"):
     """-(target log x + (1 - target) log(1 - x)), with logarithms clamped to at least -100; x from 0 to 1."""
-
-    public = False
-    method = False
 
     impl = xp.bernoulli_loss
 

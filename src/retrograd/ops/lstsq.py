@@ -5,7 +5,7 @@ G. H. Golub and V. Pereyra, The differentiation of pseudo-inverses, SIAM J. Nume
 
 from typing import NamedTuple
 
-from retrograd.core import Aval, NotBatchedError, Tensor, op, registry
+from retrograd.core import Aval, Internal, NotBatchedError, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.constants import constant_in
 from retrograd.ops.family import Composite
@@ -27,11 +27,8 @@ from retrograd.ops.view import squeeze, unsqueeze
 
 
 @op("least_squares(Tensor A, Tensor B, *, number rcond) -> (Tensor solution, Tensor rank)")
-class least_squares(Mapped, differentiable=False):
+class least_squares(Internal, Mapped, differentiable=False):
     """The shortest X that minimises |A X - B|, and the rank of A."""
-
-    public = False
-    method = False
 
     def impl(xp, A, B, *, rcond):
         return xp.least_squares(A, B, rcond)
@@ -45,11 +42,8 @@ class least_squares(Mapped, differentiable=False):
 
 
 @op("minimizer(Tensor A, Tensor B, Tensor X) -> Tensor")
-class minimizer(Mapped):
+class minimizer(Internal, Mapped):
     """X, a given minimiser of |A X - B|, with its derivative as pinv(A) B."""
-
-    public = False
-    method = False
 
     def impl(xp, A, B, X):
         return xp.known(A, X)

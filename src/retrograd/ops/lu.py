@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from retrograd.core import Aval, Tensor, op, registry
+from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.family import Composite, cast_to
 from retrograd.ops.functions import check_tensor
@@ -19,11 +19,8 @@ def _eye(n, dtype):
 
 
 @op("lu_of(Tensor A, Tensor LU) -> Tensor")
-class lu_of(Mapped):
+class lu_of(Internal, Mapped):
     """LU, the given L and U with A = L U in one matrix, with its derivative."""
-
-    public = False
-    method = False
 
     def impl(xp, A, LU):
         return xp.known(A, LU)

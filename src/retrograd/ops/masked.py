@@ -1,6 +1,6 @@
 """Masks: fill, select and write elements where a boolean tensor is true."""
 
-from retrograd.core import Aval, Definition, Tensor, op, registry
+from retrograd.core import Aval, Definition, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.as_strided import unravel_index
 from retrograd.ops.batching import batch_all
@@ -116,11 +116,8 @@ class masked_select(Composite):
 
 
 @op("put_true(Tensor x, Tensor mask, Tensor source) -> Tensor")
-class put_true(Definition, linear="x,source", moves=True):
+class put_true(Internal, linear="x,source", elements="moved"):
     """Rows of x where the mask is true replaced, in order, by elements of the same row of source, or by a number."""
-
-    public = False
-    method = False
 
     def impl(xp, x, mask, source):
         _check_rows(x, mask, source)
@@ -152,11 +149,8 @@ def _check_rows(x, mask, source):
 
 
 @op("take_true(Tensor x, Tensor mask, *, int size) -> Tensor")
-class take_true(Definition, linear="x", moves=True):
+class take_true(Internal, linear="x", elements="moved"):
     """Rows of `size` elements: the elements of x where the mask is true, then zeros."""
-
-    public = False
-    method = False
 
     def impl(xp, x, mask, *, size):
         _check_rows(x, mask, x)

@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from retrograd.core import Aval, Definition, Tensor, call, op, registry, xp
+from retrograd.core import Aval, Definition, Internal, Tensor, call, op, registry, xp
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
 from retrograd.ops.as_tensor import as_tensor
@@ -118,11 +118,9 @@ class linalg_inv(Inverse, aliases="inverse"):
 
 
 @op("inverse_or_nan(Tensor A) -> Tensor")
-class inverse_or_nan(Inverse):
+class inverse_or_nan(Internal, Inverse):
     """The inverse of square matrices; NaN for singular ones."""
 
-    public = False
-    method = False
     impl = xp.invert_or_nan
 
     def oracle(np, A):
@@ -169,11 +167,9 @@ def pinv_pullback(A, P, g):
 
 
 @op("pseudo_inverse(Tensor A, Tensor atol, Tensor rtol, *, bool hermitian=False) -> Tensor")
-class pseudo_inverse(Gufunc, reduces_cotangent=False):
+class pseudo_inverse(Internal, Gufunc, reduces_cotangent=False):
     """The pseudo-inverse by the singular values above max(atol, rtol * the largest), bounds for each matrix."""
 
-    public = False
-    method = False
     core = "(m,n),(),()->(n,m)"
 
     def impl(xp, A, atol, rtol, *, hermitian):
@@ -319,11 +315,9 @@ class linalg_det(Gufunc, reduces_cotangent=False, aliases="det"):
 
 
 @op("cofactor(Tensor A) -> Tensor")
-class cofactor(Gufunc, reduces_cotangent=False):
+class cofactor(Internal, Gufunc, reduces_cotangent=False):
     """det(A) A^-T, the derivative of the determinant, also of singular matrices; differentiable only for others."""
 
-    public = False
-    method = False
     core = "(m,m)->(m,m)"
     impl = xp.cofactors
 
@@ -346,11 +340,9 @@ class SignLogDet(NamedTuple):
 
 
 @op("log_determinant(Tensor A) -> (Tensor sign, Tensor logabsdet)")
-class log_determinant(Stacked):
+class log_determinant(Internal, Stacked):
     """The sign and the log absolute value of determinants, as `linalg.slogdet` returns them."""
 
-    public = False
-    method = False
     impl = xp.log_determinant
 
     def shape(A):
@@ -409,8 +401,12 @@ class logdet(Composite):
 # --------------------------------------------------------------------------------------------------- exponential
 
 
+class PowerSeries(Gufunc):
+    """A power series of a matrix: its high derivatives are blocks of its value for a larger matrix (`func.series`)."""
+
+
 @op("linalg.matrix_exp(Tensor A) -> Tensor")
-class linalg_matrix_exp(Gufunc, reduces_cotangent=False, of_matrices=True, aliases="matrix_exp", opmath="A"):
+class linalg_matrix_exp(PowerSeries, reduces_cotangent=False, aliases="matrix_exp", opmath="A"):
     """The matrix exponential, the sum of A^n / n!, of square matrices.  Needs SciPy.
 
     The derivative is a block of the exponential of a matrix of twice the size: I. Najfeld and T. F. Havel,

@@ -6,7 +6,7 @@ value, and views of the same base are synced at their next use.
 
 import math
 
-from retrograd.core import Aval, Definition, Tensor, call, current, graph_level, op, operator_named, registry
+from retrograd.core import Aval, Internal, Tensor, call, current, graph_level, op, operator_named, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.dispatch import ground
 from retrograd.core.hooks import conjugate
@@ -38,14 +38,11 @@ from retrograd.ops.view import reshape
 
 
 @op("view_scatter(Tensor base, Tensor src, *, any chain) -> Tensor")
-class view_scatter(Definition, linear="base,src", moves=True):
+class view_scatter(Internal, linear="base,src", elements="moved"):
     """base with src written to the view that `chain` selects: an in-place write as a function.
 
     `chain` is a tuple of (operator name, params); () is all of base.  src is broadcast and converted.
     """
-
-    public = False
-    method = False
 
     def impl(xp, base, src, *, chain):
         out = xp.array(base, copy=True, order="C")
@@ -101,11 +98,8 @@ def _shown(array, chain):
 
 
 @op("index_put(Tensor x, Tensor values, Tensor[] ids, *, any spec) -> Tensor")
-class index_put(Definition, linear="x,values", moves=True, row_major=True):
+class index_put(Internal, linear="x,values", elements="moved", row_major=True):
     """x with values written at [spec], where each T in spec is the next index tensor; of duplicates one is written."""
-
-    public = False
-    method = False
 
     def impl(xp, x, values, *ids, spec):
         out = xp.array(x, copy=True)

@@ -2,7 +2,7 @@
 
 import math
 
-from retrograd.core import Aval, op, registry
+from retrograd.core import Aval, Internal, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.attention import attended, can_attend, grouped
 from retrograd.ops.dropout import dropout
@@ -104,11 +104,8 @@ class log_softmax(_Converting, aliases="nn.functional.log_softmax special.log_so
     errors = _softmax_errors
 
 
-class _OfPair(Rowwise):
+class _OfPair(Internal, Rowwise):
     """Base of operators on two tensors of equal shape and dtype."""
-
-    public = False
-    method = False
 
     @classmethod
     def shape(cls, t, y, *, dim):

@@ -2,8 +2,8 @@
 
 import math
 
+from retrograd.core import Internal, op, registry
 from retrograd.core import dtype as dtypes
-from retrograd.core import op, registry
 from retrograd.core.hooks import conjugate
 from retrograd.ops.constants import constant_in
 from retrograd.ops.eigen import linalg_eigvalsh
@@ -29,11 +29,8 @@ from retrograd.ops.view import movedim, reshape, unsqueeze
 
 
 @op("euclidean_norm(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
-class euclidean_norm(Reduction, result="real", opmath="x"):
+class euclidean_norm(Internal, Reduction, result="real", opmath="x"):
     """The square root of the sum of |x|^2 over `dim`.  The derivative at 0 is taken as 0."""
-
-    public = False
-    method = False
 
     def impl(xp, x, *, dim, keepdim):
         check_floating("norm", x)
@@ -80,11 +77,8 @@ def _in_dtype(name, x, dtype):
 
 
 @op("power_norm(Tensor x, number p, int[]? dim=None, bool keepdim=False) -> Tensor")
-class power_norm(Reduction, opmath="x"):
+class power_norm(Internal, Reduction, opmath="x"):
     """sum(|x|^p)^(1/p) over `dim`, p neither 0 nor infinite.  The derivative at 0 is taken as 0."""
-
-    public = False
-    method = False
 
     def impl(xp, x, *, p, dim, keepdim):
         check_real("power_norm", x)

@@ -6,7 +6,7 @@ y)).  Without `center` the mean of x counts as 0, and mean(v) is not subtracted.
 
 import math
 
-from retrograd.core import Aval, Definition, op, registry
+from retrograd.core import Aval, Internal, op, registry
 from retrograd.ops.batching import batch_all
 from retrograd.ops.family import kernels_know
 from retrograd.ops.pointwise import rsqrt
@@ -67,11 +67,8 @@ def _added(a, b):
 
 
 @op("norm_rows(Tensor[] tensors, *, float eps, bool center=True) -> Tensor")
-class norm_rows(Definition, snapshots="tensors"):
+class norm_rows(Internal, snapshots="tensors"):
     """(x - mean) / sqrt(variance + eps) * weight + bias, of the tensors x (..., m, n), weight and bias."""
-
-    public = False
-    method = False
 
     def impl(xp, x, weight, bias, *, eps, center):
         _check("norm_rows", x, weight, bias)
@@ -111,11 +108,8 @@ class norm_rows(Definition, snapshots="tensors"):
     "norm_rows_grad(Tensor[] tensors, *, float eps, bool center=True) "
     "-> (Tensor dx, Tensor dweight, Tensor dbias)"
 )
-class norm_rows_grad(Definition):
+class norm_rows_grad(Internal):
     """The backward pass of `norm_rows`, of the tensors g (cotangent), x and weight."""
-
-    public = False
-    method = False
 
     def impl(xp, g, x, weight, *, eps, center):
         _check("norm_rows_grad", x, weight, g)

@@ -6,8 +6,8 @@ rows in `layer_norm`, the groups of all samples in `group_norm`.
 
 import math
 
+from retrograd.core import Internal, op, registry
 from retrograd.core import dtype as dtypes
-from retrograd.core import op, registry
 from retrograd.ops.buffers import write_statistic
 from retrograd.ops.channels import channel_dot, channel_mix, channel_standardize, norm_channels
 from retrograd.ops.family import (
@@ -27,11 +27,8 @@ from retrograd.ops.view import cat, narrow, reshape
 
 
 @op("affine(Tensor x, Tensor weight, Tensor bias) -> Tensor")
-class affine(Pointwise):
+class affine(Internal, Pointwise):
     """x * weight + bias; all three broadcast."""
-
-    public = False
-    method = False
 
     def impl(xp, x, weight, bias):
         xp.real_only("affine", x)

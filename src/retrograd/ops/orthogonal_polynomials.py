@@ -7,8 +7,8 @@ derivatives of every order hold everywhere; there is no derivative by n.
 
 # The rules are in M. Abramowitz and I. A. Stegun, Handbook of Mathematical Functions (1964), 22.5, 22.7 and 22.8.
 
+from retrograd.core import Internal, op
 from retrograd.core import dtype as dtypes
-from retrograd.core import op
 from retrograd.ops.family import Composite, cast_to
 from retrograd.ops.special import Special, special
 
@@ -40,7 +40,7 @@ def _polynomial(name, first, step, slope, doc):
 
 
 @op("gegenbauer_polynomial(Tensor x, Tensor n, *, float order) -> Tensor")
-class gegenbauer(Special, public=False):
+class gegenbauer(Internal, Special):
     """The Gegenbauer polynomial of degree n and given order; order 1 is `chebyshev_polynomial_u`."""
 
     def impl(xp, x, n, *, order):
@@ -58,7 +58,7 @@ class gegenbauer(Special, public=False):
 
 
 @op("associated_laguerre_polynomial(Tensor x, Tensor n, *, float order) -> Tensor")
-class associated_laguerre(Special, public=False):
+class associated_laguerre(Internal, Special):
     """The associated Laguerre polynomial of degree n and given order; order 0 is `laguerre_polynomial_l`."""
 
     def impl(xp, x, n, *, order):

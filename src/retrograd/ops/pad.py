@@ -20,7 +20,7 @@ def margins(name, pad, shape):
 
 
 @op("constant_pad_nd(Tensor x, int[] pad, number value=0) -> Tensor")
-class constant_pad_nd(Stacked, method=False, cores=(0,), moves=True):
+class constant_pad_nd(Stacked, method=False, cores=(0,), elements="moved"):
     """x padded with `value`, from the last dimension on; negative amounts crop.
 
     >>> import retrograd as rg

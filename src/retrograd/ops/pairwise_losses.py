@@ -3,8 +3,8 @@
 import math
 from itertools import accumulate
 
+from retrograd.core import Internal, op, registry
 from retrograd.core import dtype as dtypes
-from retrograd.core import op, registry
 from retrograd.ops.activation import logsigmoid
 from retrograd.ops.create import tensor
 from retrograd.ops.embedding import lookup
@@ -342,11 +342,8 @@ def _stirling(n):
 
 
 @op("variance_at_least(Tensor x, float eps) -> Tensor")
-class variance_at_least(Pointwise, promotion="float"):
+class variance_at_least(Internal, Pointwise, promotion="float"):
     """max(x, eps), with derivative 1 everywhere; ValueError for negative x, which is no variance."""
-
-    public = False
-    method = False
 
     def impl(xp, x, *, eps):
         xp.real_only("variance_at_least", x)

@@ -6,7 +6,7 @@
 import cmath
 import math
 
-from retrograd.core import call, op, registry, xp
+from retrograd.core import Internal, call, op, registry, xp
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
 from retrograd.ops.family import Comparison, Composite, Pointwise, cast_to, pointwise, zero_cotangent
@@ -161,7 +161,7 @@ abs = pointwise("abs(Tensor x) -> Tensor", xp.absolute,
     result="real", aliases="absolute", oracle=lambda np, x: np.where(x < 0, -x, x))  # fmt: skip
 conj = pointwise("conj(Tensor x) -> Tensor", lambda xp, x: xp.conjugate(x) if x.dtype.kind == "c" else x.copy(),
     "The complex conjugate, as a copy; real tensors are copied too.",
-    vjp=lambda g: conjugate(g), jvp=lambda t: conjugate(t), in_place=False, public=False, method=False,
+    vjp=lambda g: conjugate(g), jvp=lambda t: conjugate(t), in_place=False, internal=True,
     oracle="numpy.conj")  # fmt: skip
 sign = pointwise("sign(Tensor x) -> Tensor", lambda xp, x: x.copy() if x.dtype.kind == "b" else xp.sign(x),
     "The sign of x: -1, 0 or 1.  Its derivative is 0.  For complex tensors use `sgn`.",
@@ -330,7 +330,7 @@ class softplus(Pointwise, promotion="float", aliases="nn.functional.softplus"):
 
 
 def _slope(schema, impl, doc, **rules):
-    return pointwise(schema, impl, doc, promotion="float", public=False, method=False, in_place=False, **rules)
+    return pointwise(schema, impl, doc, promotion="float", internal=True, in_place=False, **rules)
 
 
 tanh_grad = _slope("tanh_grad(Tensor t, Tensor y) -> Tensor", xp.tanh_grad,
@@ -375,7 +375,7 @@ gelu_tanh_grad = _slope("gelu_tanh_grad(Tensor t, Tensor x) -> Tensor", xp.gelu_
 
 
 @op("softplus_grad(Tensor t, Tensor x, float beta=1.0, float threshold=20.0) -> Tensor")
-class softplus_grad(Pointwise, promotion="float", public=False, method=False, in_place=False):
+class softplus_grad(Internal, Pointwise, promotion="float", in_place=False):
     """t times the derivative of `softplus` at x, a sigmoid."""
 
     def impl(xp, t, x, *, beta, threshold):
@@ -444,7 +444,7 @@ class leaky_relu(Pointwise, promotion="float", inplace=True, aliases="nn.functio
 
 
 @op("where(Tensor condition, Tensor input, Tensor other) -> Tensor")
-class where(Pointwise, linear="input,other", masks=1, in_place=False, moves=True):
+class where(Pointwise, linear="input,other", masks=1, in_place=False, elements="moved"):
     """Elements of `input` where the condition is true, of `other` elsewhere; all three broadcast."""
 
     impl = xp.where
@@ -486,7 +486,7 @@ def _clamp_dtype(x, min, max):
 
 
 @op("clamp_numbers(Tensor x, number? min=None, number? max=None) -> Tensor")
-class clamp_numbers(Pointwise, public=False):
+class clamp_numbers(Internal, Pointwise):
     """`clamp` with bounds that are Python numbers."""
 
     def impl(xp, x, *, min, max):
@@ -509,7 +509,7 @@ class clamp_numbers(Pointwise, public=False):
 
 
 @op("clamp_tensors(Tensor x, Tensor? min, Tensor? max) -> Tensor")
-class clamp_tensors(Pointwise, public=False):
+class clamp_tensors(Internal, Pointwise):
     """`clamp` with at least one bound that is a tensor."""
 
     def impl(xp, x, min, max):
@@ -628,7 +628,7 @@ isfinite = pointwise("isfinite(Tensor x) -> Tensor", xp.isfinite,
 
 
 @op("to(Tensor x, dtype dtype) -> Tensor")
-class to(Pointwise, linear="x", promotion=None, in_place=False, public=False):
+class to(Internal, Pointwise, linear="x", promotion=None, in_place=False):
     """x converted to another dtype; complex to real takes the real part."""
 
     def impl(xp, x, *, dtype):
@@ -651,15 +651,15 @@ class to(Pointwise, linear="x", promotion=None, in_place=False, public=False):
 
 clone = pointwise("clone(Tensor x) -> Tensor", xp.copy,
     "A copy of x; gradients pass through.",
-    vjp=lambda g: g, linear="x", public=False, in_place=False, oracle="numpy.array")  # fmt: skip
+    vjp=lambda g: g, linear="x", internal=True, in_place=False, oracle="numpy.array")  # fmt: skip
 
 row_major = pointwise("row_major(Tensor x) -> Tensor", lambda xp, x: xp.array(x, order="C", copy=True),
     "A copy of x with row-major strides; `contiguous` calls it.",
-    vjp=lambda g: g, linear="x", public=False, in_place=False, oracle="numpy.array")  # fmt: skip
+    vjp=lambda g: g, linear="x", internal=True, in_place=False, oracle="numpy.array")  # fmt: skip
 
 
 @op("detach(Tensor x) -> Tensor")
-class detach(Pointwise, differentiable=False, view=True, promotion=None, in_place=False):
+class detach(Pointwise, differentiable=False, view="one", promotion=None, in_place=False):
     """A view of x outside every graph.  It is an operator, so that each level detaches its own value."""
 
     def impl(xp, x):

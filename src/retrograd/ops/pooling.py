@@ -4,7 +4,7 @@ import math
 from functools import lru_cache
 from typing import NamedTuple
 
-from retrograd.core import Aval, Tensor, op, registry
+from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.batching import batch_all
 from retrograd.ops.conv import check_images, per_dim
@@ -23,7 +23,7 @@ from retrograd.ops.view import reshape
 # begins at i * stride - before; or (size,) for adaptive windows.
 
 
-class Pooling(Stacked, public=False, method=False, cores=(0,)):
+class Pooling(Internal, Stacked, cores=(0,)):
     """Base of operators on windows of the last dimensions."""
 
     @classmethod

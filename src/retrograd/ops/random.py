@@ -1,6 +1,6 @@
 """Random tensors: uniform, normal, integers, permutations, Bernoulli."""
 
-from retrograd.core import Aval, Tensor, op, registry, shape_of
+from retrograd.core import Aval, Internal, Tensor, op, registry, shape_of
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
 from retrograd.core.op import compound
@@ -210,7 +210,7 @@ def _check_coins(x, p):
 
 
 @op("normal(Tensor mean, Tensor std, *, any generator=None) -> Tensor")
-class _normal(Pointwise, differentiable=False, random=True, promotion=None, public=False, in_place=False):
+class _normal(Internal, Pointwise, differentiable=False, random=True, promotion=None, in_place=False):
     """Normal random values with these means and standard deviations, which broadcast."""
 
     def impl(xp, mean, std, *, generator):

@@ -4,7 +4,7 @@ S. Hochreiter and J. Schmidhuber, Long short-term memory, Neural Computation 9 (
 representations using RNN encoder-decoder, arXiv 1406.1078.
 """
 
-from retrograd.core import Aval, Definition, op, registry
+from retrograd.core import Aval, Internal, op, registry
 from retrograd.ops.batching import batch_all
 from retrograd.ops.family import kernels_know
 from retrograd.ops.pointwise import sigmoid, tanh
@@ -12,15 +12,13 @@ from retrograd.ops.split import chunk
 from retrograd.ops.view import cat
 
 
-class Step(Definition):
+class Step(Internal):
     """Base of steps with tensors x and h (..., gates n), the gates' terms from input and state, and state (..., n).
 
     Both modes need one second derivative: the directional derivative of the backward pass.  By symmetry it also gives
     the derivative of a tangent, multiplied by the cotangents.  Each step defines it as its `bend`.
     """
 
-    public = False
-    method = False
     gates = 4
     kernel = ""  # the kernel on arrays
 

@@ -5,7 +5,7 @@
 import math
 from typing import NamedTuple
 
-from retrograd.core import Aval, Definition, Tensor, op, registry
+from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
 from retrograd.core.hooks import conjugate
@@ -70,11 +70,8 @@ def _counted(x_aval, dim, keepdim):
 
 
 @op("filled(Tensor x, *, int[] shape) -> Tensor")
-class filled(Definition, linear="x", moves=True):
+class filled(Internal, linear="x", elements="moved"):
     """A tensor of `shape` filled with the one element of x; the transpose of the sum over all elements."""
-
-    public = False
-    method = False
 
     def impl(xp, x, *, shape):
         size = symbolic(shape)
@@ -227,11 +224,8 @@ class nanmean(Composite):
 
 
 @op("variance(Tensor x, int[]? dim=None, bool keepdim=False, *, number correction=1) -> Tensor")
-class variance(Reduction, opmath="x"):
+class variance(Internal, Reduction, opmath="x"):
     """The variance with divisor n - correction; real for complex x, too."""
-
-    public = False
-    method = False
 
     def impl(xp, x, *, dim, keepdim, correction):
         check_floating("var", x)

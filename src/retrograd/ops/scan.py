@@ -1,6 +1,6 @@
 """Scans along a dimension: cumulative sums, products, maxima, minima and integrals; differences and slopes."""
 
-from retrograd.core import Aval, Tensor, op, registry
+from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.as_tensor import as_tensor, tensor
 from retrograd.ops.family import (
@@ -42,11 +42,8 @@ def check_dimension(name, x, dim):
 
 
 @op("linear_recurrence(Tensor b, Tensor a, *, int dim) -> Tensor")
-class linear_recurrence(Along, linear="b", solves="b", opmath="b a"):
+class linear_recurrence(Internal, Along, linear="b", solves="b", opmath="b a"):
     """h[i] = b[i] + a[i] h[i - 1] along `dim`; derivatives of cumprod and logcumsumexp use it."""
-
-    public = False
-    method = False
 
     def impl(xp, b, a, *, dim):
         canonical_dim("linear_recurrence", dim, b.ndim)
@@ -218,11 +215,8 @@ def _weights(x, dim):
 
 
 @op("running_extremes(Tensor x, *, int dim, bool largest) -> (Tensor values, Tensor indices)")
-class running_extremes(Rowwise):
+class running_extremes(Internal, Rowwise):
     """The cumulative maximum or minimum, and the index of its last occurrence so far.  NaN wins."""
-
-    public = False
-    method = False
 
     def impl(xp, x, *, dim, largest):
         check_ordered("running_extremes", x)

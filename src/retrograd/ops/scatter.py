@@ -6,7 +6,7 @@ slices, `put` and `index_put` single elements.
 
 import math
 
-from retrograd.core import Aval, Tensor, op, registry
+from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Along, Composite, canonical_dim, cast_to, from_behind, numel, same_dtype
@@ -20,11 +20,8 @@ from retrograd.ops.sparsity_rules import Labels, numbered
 from retrograd.ops.view import cat, expand, flip, narrow, reshape
 
 
-class Scatter(Along):
+class Scatter(Internal, Along):
     """Base of operators that send each element of src to the index of x that `index` holds, along dim."""
-
-    public = False
-    method = False
 
     @classmethod
     def shape(cls, x, index, src, *, dim):
@@ -51,7 +48,7 @@ def fitting(x, index, src, dim):
 
 
 @op("scatter_set(Tensor x, Tensor index, Tensor src, *, int dim) -> Tensor")
-class scatter_set(Scatter, linear="x,src", moves=True):
+class scatter_set(Scatter, linear="x,src", elements="moved"):
     """x with src, a tensor or a number, written at the indices; of duplicates the last is written."""
 
     def impl(xp, x, index, src, *, dim):
@@ -115,11 +112,8 @@ def _back(x, groups, dim, step):
 
 
 @op("group_order(Tensor index, *, int dim) -> Tensor")
-class group_order(Along, differentiable=False):
+class group_order(Internal, Along, differentiable=False):
     """The permutation along dim that makes equal indices adjacent, and the inverse of such a permutation."""
-
-    public = False
-    method = False
 
     def impl(xp, index, *, dim):
         return xp.argsort(index, axis=dim, kind="stable")

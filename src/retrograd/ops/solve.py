@@ -6,7 +6,7 @@ Derivation of the rules: M. Giles, Collected matrix derivative results for forwa
 from typing import NamedTuple
 
 from retrograd.backend.linalg import LinAlgError
-from retrograd.core import Aval, Definition, Tensor, op, registry
+from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.batching import align_batched, batch_all
 from retrograd.ops.complex import conjugate_transpose as adjoint
@@ -39,11 +39,8 @@ def broadcast_stacks(name, *tensors):
 
 
 @op("solve_factors(Tensor A) -> (Tensor LU, Tensor swaps)")
-class solve_factors(Stacked, differentiable=False):
+class solve_factors(Internal, Stacked, differentiable=False):
     """The LU factors of square matrices, to solve with them and with their transposes; small ones themselves."""
-
-    public = False
-    method = False
 
     def impl(xp, A):
         return xp.factors_for_solving(A)
@@ -60,11 +57,8 @@ class solve_factors(Stacked, differentiable=False):
 
 
 @op("lu_parts(Tensor A, *, bool pivot) -> (Tensor LU, Tensor swaps, Tensor info)")
-class lu_parts(Stacked, differentiable=False):
+class lu_parts(Internal, Stacked, differentiable=False):
     """The packed LU matrix, the row swapped in at each step (from 0), and the first zero pivot (from 1)."""
-
-    public = False
-    method = False
 
     def impl(xp, A, *, pivot):
         return xp.lu_factors(A, pivot)
@@ -81,11 +75,8 @@ class lu_parts(Stacked, differentiable=False):
 
 
 @op("solved(Tensor[] operands, *, bool transposed) -> Tensor")
-class solved(Definition, snapshots="operands"):
+class solved(Internal, snapshots="operands"):
     """X with A X = B, or A^T X = B, of operands A, B, LU, swaps; A and B have equal batch dimensions."""
-
-    public = False
-    method = False
 
     def impl(xp, A, B, LU, swaps, *, transposed):
         _check_as_many(A, B)
@@ -224,11 +215,8 @@ class linalg_solve_ex(Composite):
 
 
 @op("checked_info(Tensor info, *, str message) -> Tensor")
-class checked_info(Stacked, differentiable=False, impure=True, cores=(0,)):
+class checked_info(Internal, Stacked, differentiable=False, impure=True, cores=(0,)):
     """Return `info` if it is 0 everywhere, else raise LinAlgError with the largest in place of {} in the message."""
-
-    public = False
-    method = False
 
     def impl(xp, info, *, message):
         if xp.any(info):
@@ -259,11 +247,9 @@ def check_info(name, info, check_errors, reason):
 
 
 @op("triangular(Tensor A, Tensor B, *, bool upper, bool unit) -> Tensor")
-class triangular(Gufunc, linear="B", solves="B"):
+class triangular(Internal, Gufunc, linear="B", solves="B"):
     """X with A X = B, reading one triangle of A, with ones on its diagonal if `unit`."""
 
-    public = False
-    method = False
     core = "(m,m),(m,n)->(m,n)"
 
     def impl(xp, A, B, *, upper, unit):
@@ -389,11 +375,8 @@ class cholesky_inverse(Composite):
 
 
 @op("order_of_rows(Tensor swaps, *, int rows, bool back) -> Tensor")
-class order_of_rows(Stacked, differentiable=False, cores=(1,)):
+class order_of_rows(Internal, Stacked, differentiable=False, cores=(1,)):
     """The permutation of rows after swaps (the rows swapped in at each step, from 0); `back` inverts it."""
-
-    public = False
-    method = False
 
     def impl(xp, swaps, *, rows, back):
         order = xp.row_order(swaps, rows)

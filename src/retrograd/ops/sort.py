@@ -2,7 +2,7 @@
 
 # `sorted` is a builtin; in this file it is a param of `unique` and `topk`.
 
-from retrograd.core import Aval, Definition, op
+from retrograd.core import Aval, Definition, Internal, op
 from retrograd.core import dtype as dtypes
 from retrograd.ops import batch_loop
 from retrograd.ops.as_tensor import tensor
@@ -76,11 +76,8 @@ class sort(Composite):
 
 
 @op("sorted_values(Tensor x, *, int dim, bool descending=False) -> Tensor")
-class sorted_values(Rowwise, snapshots="x"):
+class sorted_values(Internal, Rowwise, snapshots="x"):
     """x sorted along `dim`; the indices are computed only if derivatives are needed."""
-
-    public = False
-    method = False
 
     def impl(xp, x, *, dim, descending):
         check_ordered("sorted_values", x)
@@ -121,11 +118,8 @@ class msort(Composite):
 
 
 @op("largest_places(Tensor x, *, int k, int dim, bool largest) -> Tensor")
-class largest_places(Along, differentiable=False):
+class largest_places(Internal, Along, differentiable=False):
     """The indices of the k largest, or smallest, elements along `dim`, in their order; the first of equals."""
-
-    public = False
-    method = False
 
     def impl(xp, x, *, k, dim, largest):
         _ranked("topk", x, k, dim)
@@ -175,11 +169,8 @@ class topk(Composite):
 
 
 @op("rank_places(Tensor x, *, int k, int dim) -> Tensor")
-class rank_places(Along, differentiable=False):
+class rank_places(Internal, Along, differentiable=False):
     """The index of the k-th smallest element along `dim`, which remains as a dimension of size 1."""
-
-    public = False
-    method = False
 
     def impl(xp, x, *, k, dim):
         _ranked("kthvalue", x, k, dim)
@@ -221,11 +212,8 @@ class kthvalue(Composite):
 
 
 @op("insertion_places(Tensor sequence, Tensor values, Tensor? sorter, *, bool right) -> Tensor")
-class insertion_places(Definition, differentiable=False):
+class insertion_places(Internal, differentiable=False):
     """The insertion index of each value in the sorted rows."""
-
-    public = False
-    method = False
 
     def impl(xp, sequence, values, sorter, *, right):
         _check_rows(sequence, values, sorter)
@@ -400,14 +388,11 @@ def _unknown(name):
 
 
 @op("unique_values(Tensor x, *, bool counted=False) -> (Tensor values, Tensor counts)")
-class unique_values(Definition, ragged=True):
+class unique_values(Internal, ragged=True):
     """The unique elements of a 1-d tensor, sorted, and optionally their counts.
 
     Their indices are computed only if derivatives are needed.
     """
-
-    public = False
-    method = False
 
     def impl(xp, x, *, counted):
         check_ordered("unique_values", x)
@@ -434,11 +419,8 @@ class unique_values(Definition, ragged=True):
 
 
 @op("unique_places(Tensor x, *, bool consecutive=False) -> (Tensor places, Tensor inverse, Tensor counts)")
-class unique_places(Definition, differentiable=False, ragged=True):
+class unique_places(Internal, differentiable=False, ragged=True):
     """The unique slices along the first dimension: index of the first occurrence, inverse indices, counts."""
-
-    public = False
-    method = False
 
     def impl(xp, x, *, consecutive):
         return (xp.run_starts if consecutive else xp.sorted_run_starts)(x)

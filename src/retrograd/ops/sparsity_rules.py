@@ -62,8 +62,8 @@ def dependence(op, inputs, varies, args, out, params):
     rule = getattr(of, "dependence", None)
     if rule is None:  # a user's Function
         return [((i,), [{} for _ in outs]) for i in inputs]
-    if (of.moves or of.sums) and not any(v and op.rules[min(j, op.last)] is None for j, v in enumerate(varies)):
-        if of.moves:
+    if of.elements and not any(v and op.rules[min(j, op.last)] is None for j, v in enumerate(varies)):
+        if of.elements == "moved":
             return [(inputs, _moved(op, inputs, args, out, params))]
         return [((i,), [_summed(op, i, args, out, params)]) for i in inputs]
     known = [_known(a, v) for a, v in zip(args, varies, strict=True)]

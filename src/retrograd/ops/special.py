@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from retrograd.core import Tensor, op, xp
+from retrograd.core import Internal, Tensor, op, xp
 from retrograd.ops.family import Composite, Pointwise, cast_to, pointwise
 from retrograd.ops.floats import Real
 from retrograd.ops.pointwise import POSITIVE, clamp, cos, eq, exp, log, log1p, logical_and, logical_or, where
@@ -137,7 +137,7 @@ class special_kl_div(Composite):
 
 
 @op("log_odds(Tensor x) -> Tensor")
-class log_odds(Special, public=False):
+class log_odds(Internal, Special):
     """log(x / (1 - x)); value and derivative are NaN outside [0, 1]."""
 
     impl = xp.logit
@@ -194,7 +194,7 @@ class sinc(Pointwise, promotion="float", aliases="special.sinc", opmath="x"):
 
 
 @op("sinc_derivative(Tensor x, *, int order) -> Tensor")
-class sinc_derivative(Pointwise, promotion="float", public=False):
+class sinc_derivative(Internal, Pointwise, promotion="float"):
     """The derivative of `sinc` of the given order."""
 
     def impl(xp, x, *, order):
@@ -241,10 +241,10 @@ class expn(Special):
 
 sine_integral = special("sine_integral(Tensor x) -> Tensor", lambda xp, x: xp.sici(x)[0],
     "The sine integral, of sin(t) / t over t from 0 to x.",
-    vjp=lambda g, x: g * sinc(x / math.pi), public=False)  # fmt: skip
+    vjp=lambda g, x: g * sinc(x / math.pi), internal=True)  # fmt: skip
 cosine_integral = special("cosine_integral(Tensor x) -> Tensor", lambda xp, x: xp.sici(x)[1],
     "The cosine integral, minus that of cos(t) / t over t from x to infinity; NaN for negative x.",
-    vjp=lambda g, x: g * (cos(x) / x), domain=POSITIVE, public=False)  # fmt: skip
+    vjp=lambda g, x: g * (cos(x) / x), domain=POSITIVE, internal=True)  # fmt: skip
 
 
 class SineCosineIntegrals(NamedTuple):

@@ -2,7 +2,7 @@
 
 from itertools import accumulate
 
-from retrograd.core import Aval, Definition, current, op, registry
+from retrograd.core import Aval, Internal, current, op, registry
 from retrograd.core.level import is_recording
 from retrograd.core.views import is_view_of, set_view
 from retrograd.ops.family import Composite, canonical_dim, shift_dims
@@ -25,11 +25,8 @@ def _places(name, x, sizes, dim):
 
 
 @op("split_views(Tensor x, *, int[]? sizes, int dim) -> Tensor[]")
-class split_views(Definition, linear="x", moves=True):
+class split_views(Internal, linear="x", elements="moved"):
     """The parts of these sizes along dim, or its slices for None.  One node concatenates all their cotangents."""
-
-    public = False
-    method = False
 
     def impl(xp, x, *, sizes, dim):
         return tuple(x[(*(slice(None),) * dim, edge, ...)] for edge in _edges(x, sizes, dim))
@@ -133,7 +130,7 @@ def _chunk_samples(r):
 
 
 @op("split(Tensor tensor, any split_size_or_sections, int dim=0) -> Tensor[]")
-class split(Composite, several_views=True):
+class split(Composite, view="several"):
     """A tuple of views along `dim`: of one size (the last may be smaller), or of the sizes listed.
 
     >>> import retrograd as rg
@@ -155,7 +152,7 @@ class split(Composite, several_views=True):
 
 
 @op("split_with_sizes(Tensor x, int[] split_sizes, int dim=0) -> Tensor[]")
-class split_with_sizes(Composite, several_views=True):
+class split_with_sizes(Composite, view="several"):
     """A tuple of views of the sizes listed along `dim`."""
 
     def compose(x, *, split_sizes, dim):
@@ -166,7 +163,7 @@ class split_with_sizes(Composite, several_views=True):
 
 
 @op("chunk(Tensor x, int chunks, int dim=0) -> Tensor[]")
-class chunk(Composite, several_views=True):
+class chunk(Composite, view="several"):
     """A tuple of at most `chunks` views of equal size along `dim`; the last may be smaller.
 
     >>> import retrograd as rg
@@ -184,7 +181,7 @@ class chunk(Composite, several_views=True):
 
 
 @op("unsafe_split(Tensor x, int split_size, int dim=0) -> Tensor[]")
-class unsafe_split(Composite, part_views=True):
+class unsafe_split(Composite, view="parts"):
     """`split` into equal views that may be written to individually; here their histories stay correct."""
 
     def compose(x, *, split_size, dim):
@@ -195,7 +192,7 @@ class unsafe_split(Composite, part_views=True):
 
 
 @op("unsafe_split_with_sizes(Tensor x, int[] split_sizes, int dim=0) -> Tensor[]")
-class unsafe_split_with_sizes(Composite, part_views=True):
+class unsafe_split_with_sizes(Composite, view="parts"):
     """`split_with_sizes` into views that may be written to individually; here their histories stay correct."""
 
     def compose(x, *, split_sizes, dim):
@@ -206,7 +203,7 @@ class unsafe_split_with_sizes(Composite, part_views=True):
 
 
 @op("unsafe_chunk(Tensor x, int chunks, int dim=0) -> Tensor[]")
-class unsafe_chunk(Composite, part_views=True):
+class unsafe_chunk(Composite, view="parts"):
     """`chunk` into views that may be written to individually; here their histories stay correct."""
 
     def compose(x, *, chunks, dim):
@@ -216,7 +213,7 @@ class unsafe_chunk(Composite, part_views=True):
 
 
 @op("tensor_split(Tensor x, any indices_or_sections, int dim=0) -> Tensor[]")
-class tensor_split(Composite, part_views=True):
+class tensor_split(Composite, view="parts"):
     """A tuple of views along `dim`: a number of nearly equal parts, or the parts between the indices listed.
 
     >>> import retrograd as rg
@@ -257,7 +254,7 @@ def _equal_sections(name, x, places, dim, ndim):
 
 
 @op("hsplit(Tensor x, any indices_or_sections) -> Tensor[]")
-class hsplit(Composite, part_views=True):
+class hsplit(Composite, view="parts"):
     """`tensor_split` along the second dimension, or the only one; a number of parts must divide its size."""
 
     def compose(x, *, indices_or_sections):
@@ -275,7 +272,7 @@ class hsplit(Composite, part_views=True):
 
 
 @op("vsplit(Tensor x, any indices_or_sections) -> Tensor[]")
-class vsplit(Composite, part_views=True):
+class vsplit(Composite, view="parts"):
     """`tensor_split` along the first of two or more dimensions; a number of parts must divide its size."""
 
     def compose(x, *, indices_or_sections):
@@ -292,7 +289,7 @@ class vsplit(Composite, part_views=True):
 
 
 @op("dsplit(Tensor x, any indices_or_sections) -> Tensor[]")
-class dsplit(Composite, part_views=True):
+class dsplit(Composite, view="parts"):
     """`tensor_split` along the third of three or more dimensions; a number of parts must divide its size."""
 
     def compose(x, *, indices_or_sections):
@@ -309,7 +306,7 @@ class dsplit(Composite, part_views=True):
 
 
 @op("unbind(Tensor x, int dim=0) -> Tensor[]")
-class unbind(Composite, several_views=True):
+class unbind(Composite, view="several"):
     """A tuple of views, the slices along `dim`, without that dimension."""
 
     def compose(x, *, dim):

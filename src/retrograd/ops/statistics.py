@@ -4,7 +4,7 @@
 
 import math
 
-from retrograd.core import Aval, Definition, op
+from retrograd.core import Aval, Internal, op
 from retrograd.core import dtype as dtypes
 from retrograd.ops.as_tensor import as_tensor, tensor
 from retrograd.ops.batching import at_least_1d
@@ -48,11 +48,8 @@ from retrograd.ops.view import cat, expand, movedim, narrow, reshape, transpose,
 
 
 @op("within(Tensor x, *, str what, number low, number high) -> Tensor")
-class within(Definition, moves=True):
+class within(Internal, elements="moved"):
     """x itself if all elements are from low to high; else ValueError."""
-
-    public = False
-    method = False
 
     def impl(xp, x, *, what, low, high):
         xp.real_only("within", x)
@@ -82,11 +79,8 @@ class within(Definition, moves=True):
 
 
 @op("middle(Tensor x, int[]? dim=None, bool keepdim=False, *, bool skip_nan=False) -> Tensor")
-class middle(Reduction):
+class middle(Internal, Reduction):
     """The lower median over `dim` (None: all); tied elements share the gradient.  NaN wins, unless it is skipped."""
-
-    public = False
-    method = False
 
     def impl(xp, x, *, dim, keepdim, skip_nan):
         _check_middle(x, dim)
@@ -117,11 +111,8 @@ def _check_middle(x, dim):
 
 
 @op("middle_places(Tensor x, *, int dim, bool skip_nan=False) -> Tensor")
-class middle_places(Along, differentiable=False):
+class middle_places(Internal, Along, differentiable=False):
     """The index of the lower median along `dim`, with keepdim; of the first NaN, if any."""
-
-    public = False
-    method = False
 
     def impl(xp, x, *, dim, skip_nan):
         check_nonempty("median", x, (dim,))
@@ -197,11 +188,8 @@ def _with_holes(r):
 
 
 @op("modal_places(Tensor x, *, int dim) -> Tensor")
-class modal_places(Along, differentiable=False):
+class modal_places(Internal, Along, differentiable=False):
     """The last index of the most frequent value along `dim`, with keepdim."""
-
-    public = False
-    method = False
 
     def impl(xp, x, *, dim):
         check_nonempty("mode", x, (dim,))
@@ -240,11 +228,8 @@ class mode(Composite):
 
 
 @op("order_statistics(Tensor x, Tensor ranks, *, int dim) -> Tensor")
-class order_statistics(Definition, snapshots="x"):
+class order_statistics(Internal, snapshots="x"):
     """The elements of rank `ranks` (from 0) of x along `dim`; all NaN if one element is."""
-
-    public = False
-    method = False
 
     def impl(xp, x, ranks, *, dim):
         _check_ranks(x, dim)
@@ -272,11 +257,8 @@ class order_statistics(Definition, snapshots="x"):
 
 
 @op("ranked_places(Tensor x, Tensor ranks, *, int dim) -> Tensor")
-class ranked_places(Definition, differentiable=False):
+class ranked_places(Internal, differentiable=False):
     """The indices of the elements that `order_statistics` returns."""
-
-    public = False
-    method = False
 
     def impl(xp, x, ranks, *, dim):
         return xp.ranked_places(x, ranks, dim)

@@ -3,8 +3,8 @@
 D. W. Griffin and J. S. Lim, Signal estimation from modified short-time Fourier transform, IEEE Trans. ASSP 32 (1984).
 """
 
+from retrograd.core import Internal, op, registry
 from retrograd.core import dtype as dtypes
-from retrograd.core import op, registry
 from retrograd.ops.as_strided import unfold_dim, windows_sum
 from retrograd.ops.complex import view_as_complex, view_as_real
 from retrograd.ops.family import Composite, Pointwise, check_floating
@@ -148,11 +148,8 @@ def _centered(x, count, pad_mode):
 
 
 @op("checked_envelope(Tensor x) -> Tensor")
-class checked_envelope(Pointwise, differentiable=False, impure=True, in_place=False):
+class checked_envelope(Internal, Pointwise, differentiable=False, impure=True, in_place=False):
     """Return a copy of x; RuntimeError if an element is (almost) 0."""
-
-    public = False
-    method = False
 
     def impl(xp, x):
         smallest = xp.abs(x).min(initial=xp.inf)

@@ -7,7 +7,7 @@ differentiation for complex valued SVD, arXiv 1909.02659.
 import math
 from typing import NamedTuple
 
-from retrograd.core import Aval, Tensor, op, registry
+from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
 from retrograd.ops.complex import complex, imag
@@ -23,11 +23,8 @@ from retrograd.ops.view import cat
 
 
 @op("svd_factors(Tensor A, *, bool full_matrices) -> (Tensor U, Tensor S, Tensor Vh)")
-class svd_factors(Stacked, differentiable=False):
+class svd_factors(Internal, Stacked, differentiable=False):
     """U, S and V^H; U and V have one column per singular value, or are square with full_matrices."""
-
-    public = False
-    method = False
 
     def impl(xp, A, *, full_matrices):
         return xp.singular_vectors(A, full_matrices)
@@ -48,11 +45,8 @@ class svd_factors(Stacked, differentiable=False):
 
 
 @op("singular_values_alone(Tensor A) -> Tensor")
-class singular_values_alone(Stacked, differentiable=False, row_major=True):
+class singular_values_alone(Internal, Stacked, differentiable=False, row_major=True):
     """The singular values, when no derivatives are needed."""
-
-    public = False
-    method = False
 
     def impl(xp, A):
         return xp.singular_values(A)
@@ -67,11 +61,8 @@ class singular_values_alone(Stacked, differentiable=False, row_major=True):
         yield (r(2, 4, 3),), {}
 
 
-class OfSVD(Mapped, snapshots="A"):
+class OfSVD(Internal, Mapped, snapshots="A"):
     """Base of the results of the SVD of matrices A with known factors."""
-
-    public = False
-    method = False
 
     @staticmethod
     def constrain(A, U, S, Vh):

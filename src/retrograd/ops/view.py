@@ -343,7 +343,7 @@ class movedim(Composite, aliases="moveaxis"):
 
 
 @op("flip(Tensor x, int... dims) -> Tensor")
-class flip(Along, linear="x", dims="dims", moves=True):
+class flip(Along, linear="x", dims="dims", elements="moved"):
     """x with the order of elements reversed along the given dimensions; a copy, as in PyTorch."""
 
     def impl(xp, x, *, dims):
@@ -365,7 +365,7 @@ class flip(Along, linear="x", dims="dims", moves=True):
 
 
 @op("roll(Tensor x, int[] shifts, int[]? dim=None) -> Tensor")
-class roll(Definition, linear="x", moves=True, row_major=True):
+class roll(Definition, linear="x", elements="moved", row_major=True):
     """x shifted cyclically along each of `dim` (None: in row-major order).
 
     >>> import retrograd as rg
@@ -408,7 +408,7 @@ def _check_shifts(x, shifts, dim):
 
 
 @op("tril(Tensor x, int diagonal=0) -> Tensor")
-class tril(Stacked, linear="x", in_place=True, moves=True, row_major=True):
+class tril(Stacked, linear="x", in_place=True, elements="moved", row_major=True):
     """The lower triangle of the last two dimensions; elements above the given diagonal become 0."""
 
     def impl(xp, x, *, diagonal):
@@ -432,7 +432,7 @@ class tril(Stacked, linear="x", in_place=True, moves=True, row_major=True):
 
 
 @op("triu(Tensor x, int diagonal=0) -> Tensor")
-class triu(Stacked, linear="x", in_place=True, moves=True, row_major=True):
+class triu(Stacked, linear="x", in_place=True, elements="moved", row_major=True):
     """The upper triangle of the last two dimensions; elements below the given diagonal become 0."""
 
     def impl(xp, x, *, diagonal):
@@ -462,7 +462,7 @@ def _at_least_2d(name, x):
 
 
 @op("cat(Tensor[] tensors, int dim=0) -> Tensor")
-class cat(Definition, linear="tensors,", aliases="concat concatenate", moves=True, row_major=True):
+class cat(Definition, linear="tensors,", aliases="concat concatenate", elements="moved", row_major=True):
     """The concatenation of tensors along an existing dimension; their other sizes must be equal.
 
     Tensors of shape (0,) are ignored.

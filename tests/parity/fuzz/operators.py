@@ -43,8 +43,8 @@ def counterparts() -> dict[str, list[str]]:
     found = {}
     for name, op in registry.items():
         made = op.definition
-        drawn = made.random or made.takes_randomness or "dropout" in name or name == "rrelu"
-        sampled = made.public and not drawn and getattr(made, "samples", None) is not None
+        drawn = made.random or "dropout" in name or name == "rrelu"
+        sampled = op.public_names and not drawn and getattr(made, "samples", None) is not None
         if sampled and name not in left_out | CRASHES:
             found[name] = [path for own in op.public_names for path in _paths(own)]
     return {name: paths for name, paths in found.items() if paths}

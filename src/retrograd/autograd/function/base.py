@@ -93,7 +93,7 @@ class _FunctionOp(Op):
         self.cls = cls
         self.name = cls.__name__
         self.definition = self
-        self.differentiable = self.composite = self.takes_randomness = self.accepts_nested = True
+        self.differentiable = self.composite = self.accepts_nested = True
         self.reduces_cotangent = self.several_views = self.view = self.random = False
         self.simple = 0
         self._generated = functools.lru_cache(maxsize=64)(functools.partial(generated, Function, cls))

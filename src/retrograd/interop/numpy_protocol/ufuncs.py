@@ -42,7 +42,7 @@ ufuncs |= {"matmul": matmul, "matvec": matvec, "vecdot": vecdot, "vecmat": vecma
 
 def elementwise(operator: Callable) -> Callable:
     """Return the operator, extended to all operands that NumPy accepts."""
-    inlined = not isinstance(operator, Operator) or operator.definition.composite
+    inlined = not isinstance(operator, Operator) or operator.composite
     taken = {*NUMBERS, Tensor} if inlined else DIRECT
 
     def on_operands(*inputs: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from retrograd.backend import ragged_slicing
 from retrograd.backend.ragged import Structure
-from retrograd.core import Aval, Op, Tensor, call, op, registry
+from retrograd.core import Aval, Internal, Op, Tensor, call, op, registry
 from retrograd.core.dtype import int64
 from retrograd.nested.buffer import like, over, packed, values
 from retrograd.nested.buffer_layout import Layout, is_nested, layout
@@ -186,10 +186,8 @@ def narrowed(name: str, x: Tensor, dim: int, start: Any, length: Any) -> Tensor:
 
 
 @op("nested.rows_at(Tensor component, Tensor[] places, *, any structure, bool wrap=True) -> Tensor")
-class rows_at(Pointwise, differentiable=False, promotion=None, in_place=False):
+class rows_at(Internal, Pointwise, differentiable=False, promotion=None, in_place=False):
     """The row of a buffer at an index along each ragged dimension, in a component; all broadcast."""
-
-    public = False
 
     def impl(xp, component, *places, structure, wrap):
         return ragged_slicing.rows_at(component, places, structure, wrap)

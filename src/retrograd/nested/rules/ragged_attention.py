@@ -9,7 +9,7 @@ from retrograd.backend import ragged_attention
 from retrograd.backend.ragged import structure_of
 from retrograd.backend.ragged_attention import Plan
 from retrograd.backend.ragged_products import Part, Parts, paired
-from retrograd.core import Aval, Definition, op, registry
+from retrograd.core import Aval, Internal, op, registry
 from retrograd.nested.jvp_vjp import jvp, vjp
 from retrograd.nested.rules.segment_matmul import mT, multiply_each
 from retrograd.ops.batching import align_batched, batch_all
@@ -20,10 +20,8 @@ from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.view import cat, reshape, squeeze, unsqueeze
 
 
-class Attention(Definition):
+class Attention(Internal):
     """Operators on buffers of queries, keys and values, and masks whose rows are the pairs of a query and a key."""
-
-    public = False
 
     @classmethod
     def jvp(cls, op, primals, tangents, out, params):

@@ -3,20 +3,18 @@
 from retrograd.backend import ragged_products
 from retrograd.backend.ragged import structure_of
 from retrograd.backend.ragged_products import Part, Parts
-from retrograd.core import Aval, Definition, op
+from retrograd.core import Aval, Internal, op
 from retrograd.ops.batching import align_batched
 from retrograd.ops.family import sum_to
 from retrograd.ops.view import transpose
 
 
 @op("nested.multiply_each(Tensor a, Tensor b, *, any parts) -> Tensor")
-class multiply_each(Definition, linear="a b", reduces_cotangent=True):
+class multiply_each(Internal, linear="a b", reduces_cotangent=True):
     """The products of the matrices of each component, whose layout in the buffers `parts` describes.
 
     Its derivatives are such products too.  The dimensions before the matrices broadcast.
     """
-
-    public = False
 
     def impl(xp, a, b, *, parts):
         return ragged_products.multiply_each(a, b, parts)

@@ -7,7 +7,7 @@ from functools import partial
 
 from retrograd.backend import segments
 from retrograd.backend.ragged import structure_of
-from retrograd.core import Aval, Definition, call, op, registry
+from retrograd.core import Aval, Internal, call, op, registry
 from retrograd.core.dtype import bool_, int64
 from retrograd.ops.batching import batch_all
 from retrograd.ops.family import cast_to, check_floating
@@ -15,10 +15,8 @@ from retrograd.ops.pointwise import eq, exp, isinf, isnan, logical_and, logical_
 from retrograd.ops.reduce import Truth, sum_dtype
 
 
-class Segments(Definition):
+class Segments(Internal):
     """Base of operators along dimension `row` of a buffer, separately for the rows of each component."""
-
-    public = False
 
     @classmethod
     def batch(cls, batched, n, /, *args, row, **params):
@@ -56,7 +54,7 @@ def sample_structure(*lengths):
 
 
 @op("nested.segment_sum(Tensor x, *, any structure, int row) -> Tensor")
-class segment_sum(SegmentReduction, linear="x", sums=True):
+class segment_sum(SegmentReduction, linear="x", elements="summed"):
     """The sum of the rows of each component: dimension `row` then indexes the components."""
 
     def impl(xp, x, *, structure, row):
@@ -70,7 +68,7 @@ class segment_sum(SegmentReduction, linear="x", sums=True):
 
 
 @op("nested.repeat_rows(Tensor x, *, any structure, int row) -> Tensor")
-class repeat_rows(Segments, linear="x", moves=True):
+class repeat_rows(Segments, linear="x", elements="moved"):
     """Repeats a value per component for each of its rows: the inverse change of dimension `row`."""
 
     def impl(xp, x, *, structure, row):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from retrograd.core import Aval, Op, op, operator_named, registry
+from retrograd.core import Aval, Internal, Op, op, operator_named, registry
 from retrograd.fx import Graph, GraphModule, Node, map_nodes
 from retrograd.fx.operators import PICK
 from retrograd.ops.family import Composite
@@ -12,14 +12,11 @@ from retrograd.pipelining.runtime.stage_backward import drop_missing_gradients, 
 
 
 @op("stage_backward(*, any stage_output, any output_grads, any input_values) -> Tensor[]")
-class _stage_backward(Composite, impure=True):
+class _stage_backward(Internal, Composite, impure=True):
     """The backward pass of one stage: accumulates parameter gradients, and returns those of its inputs.
 
     None among `output_grads` means that no gradient arrived: later stages do not depend on that output.
     """
-
-    public = False
-    method = False
 
     def compose(*, stage_output: Any, output_grads: Any, input_values: Any) -> Any:
         return stage_backward(*drop_missing_gradients(stage_output, output_grads), input_values)
@@ -32,11 +29,8 @@ class _stage_backward(Composite, impure=True):
 
 
 @op("add_gradients(Tensor? a, Tensor? b) -> Tensor")
-class _add_gradients(Composite):
+class _add_gradients(Internal, Composite):
     """The sum of two gradients of one value, either of which may be None."""
-
-    public = False
-    method = False
 
     def compose(a: Any, b: Any) -> Any:
         return b if a is None else a if b is None else a + b

@@ -4,17 +4,14 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any
 
-from retrograd.core import Aval, Definition, current, op
+from retrograd.core import Aval, Internal, current, op
 from retrograd.core.level import generator_block
 from retrograd.nn import Module
 
 
 @op("pipe_split() -> Tensor")
-class marker(Definition, differentiable=False, impure=True):
+class marker(Internal, differentiable=False, impure=True):
     """A stage boundary in a captured graph."""
-
-    public = False
-    method = False
 
     def impl(xp: Any) -> Any:  # type: ignore[override]
         return xp.zeros(())

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from retrograd.core import op, operator_named
+from retrograd.core import Internal, op, operator_named
 from retrograd.fx import Graph, GraphModule, Node, Signature
 from retrograd.fx.traced_writes import ATTRIBUTE, USER_INPUT, Mutation
 from retrograd.ops.create import zeros
@@ -11,11 +11,8 @@ from retrograd.pipelining.split.partition import numbers
 
 
 @op("write(*, any target, any value, bool recorded) -> Tensor")
-class _write(Composite, impure=True):
+class _write(Internal, Composite, impure=True):
     """Write a value to a tensor of the model; autograd records it only if `recorded`."""
-
-    public = False
-    method = False
 
     def compose(*, target: Any, value: Any, recorded: bool) -> Any:
         (target if recorded else target.detach()).copy_(value)
