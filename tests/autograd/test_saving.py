@@ -448,7 +448,6 @@ def state():
         known.saving,
         known.saving_refused,
         known.multithreading,
-        known.on_write,
         known.watchers,
         known.running,
         known.depth,

@@ -11,7 +11,7 @@ def thread_state():
     """Return by name all state that must be restored when a program has ended, normally or by an error."""
     state = current()
     names = (
-        "level", "grad_enabled", "inference", "saving", "saving_refused", "watchers", "running", "on_write",
+        "level", "grad_enabled", "inference", "saving", "saving_refused", "watchers", "running",
         "multithreading", "depth",
     )  # fmt: skip
     found = {name: getattr(state, name) for name in names}

@@ -1,13 +1,12 @@
 """Hooks that pack and unpack saved tensors, and writes to saved tensors."""
 
-import weakref
 from collections.abc import Callable
 from typing import Any
 
 from retrograd.autograd.grad_mode import Mode
-from retrograd.core import Tensor, current, override_state, registry
+from retrograd.core import Tensor, current, override_state
+from retrograd.core.graph import Snapshot, snapshot_of
 from retrograd.core.level import Block, HookBlock
-from retrograd.core.tensor import count_of
 
 
 class saved_tensors_hooks(Mode):
@@ -74,32 +73,15 @@ class disable_saved_tensors_hooks(Mode):
         return override_state("saving_refused", self._message)
 
 
-class _Kept:
-    """A saved tensor, and a copy of its content from before the first later write."""
-
-    __slots__ = ("__weakref__", "_copy", "_count", "_tensor")
-
-    def __init__(self, tensor: Tensor) -> None:
-        self._tensor = tensor
-        self._count = count_of(tensor)
-        self._copy = None if tensor.level is None else tensor  # above the ground values are never overwritten
-
-    def save(self) -> None:
-        """Copy the content, because the memory is about to be written to."""
-        if self._copy is None:
-            self._copy = registry["clone"](self._tensor)
-
-    def value(self) -> Tensor:
-        """Return the tensor as it was saved."""
-        if self._copy is not None:
-            return self._copy
-        if count_of(self._tensor) != self._count:
-            raise RuntimeError(
-                f"a tensor of shape {self._tensor.shape} that was saved under allow_mutation_on_saved_tensors has been "
-                f"modified by an inplace operation after that: it is at version {count_of(self._tensor)}; expected "
-                f"version {self._count} instead"
-            )
-        return self._tensor
+def _as_saved(snapshot: Snapshot) -> Tensor:
+    """Return the tensor of a snapshot, after checking that it has not changed since."""
+    if snapshot.changed():
+        raise RuntimeError(
+            f"a tensor of shape {snapshot.value.shape} that was saved under allow_mutation_on_saved_tensors has been "
+            f"modified by an inplace operation after that: it is at version {snapshot.version.count}; expected "
+            f"version {snapshot.count} instead"
+        )
+    return snapshot.unpack()
 
 
 class allow_mutation_on_saved_tensors(Block):
@@ -119,38 +101,23 @@ class allow_mutation_on_saved_tensors(Block):
     """
 
     def __init__(self) -> None:
-        self._kept: dict[int, weakref.WeakSet[_Kept]] = {}  # by the id of the array that owns a tensor's memory
-        self._blocks: list[Any] = []
+        self._hooks: HookBlock | None = None
 
     def _enter(self) -> "allow_mutation_on_saved_tensors":
-        """Start to observe writes."""
-        if current().on_write is not None:
-            raise RuntimeError("allow_mutation_on_saved_tensors: another one is entered here; they cannot be nested")
-        hooks = saved_tensors_hooks(self._pack, _Kept.value)._block()
-        self._blocks = [hooks, override_state("on_write", self._on_write)]
-        for block in self._blocks:
-            block.__enter__()
+        """Start to save snapshots."""
+        outer: Any = current().saving
+        while outer is not None:
+            if outer.pack is snapshot_of:
+                raise RuntimeError(
+                    "allow_mutation_on_saved_tensors: another one is entered here; they cannot be nested"
+                )
+            outer = getattr(outer, "outer", None)
+        self._hooks = saved_tensors_hooks(snapshot_of, _as_saved)._block()
+        self._hooks.__enter__()
         return self
 
     def _leave(self, *exception: Any) -> None:
-        """Stop observing writes, and drop the saved content."""
-        for block in reversed(self._blocks):
-            block.__exit__(*exception)
-        self._blocks = []
-        self._kept.clear()
-
-    def _pack(self, tensor: Tensor) -> _Kept:
-        kept = _Kept(tensor)
-        if tensor.level is None:
-            self._kept.setdefault(_memory(tensor), weakref.WeakSet()).add(kept)
-        return kept
-
-    def _on_write(self, tensor: Tensor) -> None:
-        for kept in self._kept.pop(_memory(tensor), ()):
-            kept.save()
-
-
-def _memory(tensor: Tensor) -> int:
-    """Return the id of the array that owns the memory of a tensor."""
-    array = tensor.value
-    return id(array if array.base is None else array.base)
+        """Stop saving snapshots."""
+        if self._hooks is not None:
+            self._hooks.__exit__(*exception)
+            self._hooks = None

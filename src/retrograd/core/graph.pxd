@@ -31,7 +31,7 @@ cdef class Snapshot:
     cpdef bint changed(self) except -1
     cpdef TensorBase unpack(self)
 
-@cython.locals(new=Snapshot, version=Version, references=list)
+@cython.locals(new=Snapshot, version=Version, references=set)
 cpdef Snapshot snapshot_of(TensorBase tensor)
 cpdef object history_of(TensorBase tensor)
 cpdef TensorBase attached(TensorBase tensor, object edge, int number)

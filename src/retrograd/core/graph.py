@@ -146,10 +146,8 @@ def snapshot_of(tensor):
         new.count = version.count
         references = version.snapshots
         if references is None:
-            version.snapshots = references = []
-        elif len(references) % 64 == 0:  # prune the snapshots of graphs that were freed
-            references[:] = [r for r in references if r() is not None]
-        references.append(weakref.ref(new))
+            version.snapshots = references = set()
+        references.add(weakref.ref(new, references.discard))
     return new
 
 

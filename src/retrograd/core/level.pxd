@@ -27,7 +27,7 @@ cdef bint compiled
 cdef class State:
     cdef public object level
     cdef public bint grad_enabled, inference, multithreading
-    cdef public object saving, saving_refused, running, on_write
+    cdef public object saving, saving_refused, running
     cdef public tuple watchers
     cdef public int depth
     cdef public list grad_blocks

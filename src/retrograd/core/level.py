@@ -28,7 +28,6 @@ class State:
         "watchers",
         "saving_refused",
         "running",
-        "on_write",
         "multithreading",
         "depth",
         "grad_blocks",
@@ -45,7 +44,6 @@ class State:
         self.depth = 0  # how many nested passes are running
         self.grad_blocks = []  # the grad modes that are on, in the order in which they were entered
         self.multithreading = True  # stored for compatibility: a pass runs on the thread that starts it
-        self.on_write = None  # called before every in-place write
 
     def __dealloc__(self):  # compiled only: a thread not started by Python may outlive its state
         thread_state_forget(self)  # noqa: F821 (declared in level.pxd)
@@ -79,7 +77,6 @@ def modes_of(state):
         state.saving_refused,
         state.inference,
         state.multithreading,
-        state.on_write,
     )
 
 
@@ -91,7 +88,6 @@ def set_modes(state, modes):
         state.saving_refused,
         state.inference,
         state.multithreading,
-        state.on_write,
     ) = modes
 
 

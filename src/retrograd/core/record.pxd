@@ -34,9 +34,7 @@ cpdef object save(GradFn fn, OpBase op, tuple args, object out, unsigned long lo
 cpdef object keep_avals(GradFn fn, OpBase op, tuple args, object out, unsigned long long wanted)
 
 cpdef object notify_watchers(tuple watchers, GradFn fn)
-@cython.locals(i=cython.Py_ssize_t, values=list)
-cpdef tuple with_snapshots(tuple saved, unsigned long long which)
-cpdef object snapped(object saved)
+cpdef object stored(object saved, object form)
 
 cpdef object kept_output(object out)
 cpdef object aval_of(object a)

@@ -1,5 +1,7 @@
 """Recording: create the node of a result, with edges to its inputs and the values that the vjp rules need."""
 
+from functools import partial
+
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.graph import GradFn, Packed, VjpRule, node, snapshot_of
 from retrograd.core.level import State, current
@@ -127,9 +129,10 @@ def record(op, args, params, out, level):
     if values or outs:
         save(fn, op, args, out, values, outs)
         if state.saving is not None:
-            fn.saved = tuple([packed(state.saving, saved) for saved in fn.saved])
+            fn.saved = stored(fn.saved, partial(Packed, state.saving))
         elif op.snapshots:
-            fn.saved = with_snapshots(fn.saved, op.snapshots)
+            chosen = op.snapshots
+            fn.saved = tuple([stored(s, snapshot_of) if chosen >> i & 1 else s for i, s in enumerate(fn.saved)])
     if avals or op.reduces_cotangent:
         keep_avals(fn, op, args, out, avals)
     if single:
@@ -199,27 +202,11 @@ def kept_output(out):
     return alias(out, None)
 
 
-def with_snapshots(saved, which):
-    """Return the saved values, with snapshots of those whose bits are set."""
-    values = list(saved)
-    for i in range(len(values)):
-        if which >> i & 1 and values[i] is not None:
-            values[i] = snapped(values[i])
-    return tuple(values)
-
-
-def snapped(saved):
-    """Return a snapshot of a saved value, which later writes do not change; numbers and arrays as they are."""
+def stored(saved, form):
+    """Return a saved value with `form(tensor)` in place of each tensor; numbers and arrays as they are."""
     if type(saved) is tuple:
-        return tuple([snapped(member) for member in saved])
-    return snapshot_of(saved) if isinstance(saved, TensorBase) else saved
-
-
-def packed(hooks, saved):
-    """Return a saved value after the pack hook; numbers and arrays as they are."""
-    if type(saved) is tuple:
-        return tuple([packed(hooks, member) for member in saved])
-    return Packed(hooks, saved) if isinstance(saved, TensorBase) else saved
+        return tuple([stored(member, form) for member in saved])
+    return form(saved) if isinstance(saved, TensorBase) else saved
 
 
 def keep_avals(fn, op, args, out, wanted):

@@ -13,8 +13,8 @@ class Version:
 
     `count` is the number of in-place writes. `rebased` is the number of writes that gave the base a new history, which
     its views have to take over. `saved` says that a graph node has saved the present content; `where` is the source
-    line that overwrote such content. `snapshots` lists weak references to the graph's snapshots of the present content,
-    or is None.
+    line that overwrote such content. `snapshots` is a set of weak references to the graph's snapshots of the present
+    content, or None.
     """
 
     __slots__ = ("count", "rebased", "saved", "snapshots", "where")
@@ -157,7 +157,7 @@ def preserve_snapshots(tensor):
     """Copy the content that graphs hold snapshots of, because the tensor's storage is about to be written to."""
     version = tensor.version
     if version is not None and version.snapshots is not None:
-        for reference in version.snapshots:
+        for reference in tuple(version.snapshots):  # copying may free graphs, and with them snapshots
             snapshot = reference()
             if snapshot is not None:
                 snapshot.preserve()

@@ -3,7 +3,7 @@
 from retrograd.backend.updates import update_formula, update_kernel
 from retrograd.core import current
 from retrograd.core.tensor import bump_version, preserve_snapshots
-from retrograd.ops.mutate import announce, check_write, inherit_cut, is_recorded
+from retrograd.ops.mutate import check_write, inherit_cut, is_recorded
 
 
 def update(name, param, grad, states, numbers):
@@ -35,11 +35,9 @@ def overwrite(name, written, others, numbers) -> bool:
     for t in written:
         check_write(name, t)
     cut = [t for t in others if t.tag is not None]  # usually empty; optimizers wait for this
-    if cut or state.on_write is not None:
-        for t in written:
-            inherit_cut(t, *cut)
-            announce(t)
     for t in written:
+        if cut:
+            inherit_cut(t, *cut)
         preserve_snapshots(t)
     kernel(arrays[0], *read, *arrays[1:], *map(float, numbers), out=tuple(arrays))
     for t in written:

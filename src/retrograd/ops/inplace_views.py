@@ -3,10 +3,9 @@
 from retrograd.core import Tensor, registry
 from retrograd.core.level import is_recording
 from retrograd.core.op import compound
-from retrograd.core.tensor import alias, bump_version, version_of
+from retrograd.core.tensor import alias, bump_version, preserve_snapshots, version_of
 from retrograd.core.views import rebase_history, requires_grad_synced
 from retrograd.ops.methods import method
-from retrograd.ops.mutate import announce
 
 
 def _become(name, x, show):
@@ -18,7 +17,7 @@ def _become(name, x, show):
         source = alias(x, x._grad_fn)
     new = show(source)
     if new is not source:
-        announce(x)
+        preserve_snapshots(x)
         if new._view.made == "no_grad":  # nobody else has that view: it may be written to as x could before
             new._view.made = "" if x._view is None else x._view.made
         x.value, x.tag, x._view = new.value, new.tag, new._view

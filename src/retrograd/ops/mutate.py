@@ -167,7 +167,7 @@ def write_into(name, x, src):
     recorded = is_recorded(x, src)
     if x.level is not None:
         return _write_above(x, src)
-    announce(x)
+    preserve_snapshots(x)
     x.value[...] = _numbers(src, x.dtype)
     inherit_cut(x, src)
     bump_version(x)
@@ -269,14 +269,6 @@ def _numbers(src, dtype):
     return src.value if src.dtype == dtype else registry["to"](src.detach(), dtype).value
 
 
-def announce(x):
-    """Notify snapshots and the listener of a coming write to the memory of x."""
-    preserve_snapshots(x)
-    listener = current().on_write
-    if listener is not None:
-        listener(x)
-
-
 def _tell(x, src):
     """Notify levels that keep state per tensor of a write to x; None says that x left its graph."""
     for level in keepers():
@@ -360,7 +352,7 @@ def in_place(operator, x, others, params):
     args = (before, *[before if a is x else a for a in others])
     result = ground(operator, args, params)
     _check_result(name, x, result)
-    announce(x)
+    preserve_snapshots(x)
     x.value[...] = result.value
     bump_version(x)
     if recorded:
@@ -392,7 +384,7 @@ def _straight(operator, x, others, params):
         return False
     if any(getattr(a, "shape", ()) not in ((), x.shape) for a in arrays):
         return False
-    announce(x)
+    preserve_snapshots(x)
     kernel(x.value, *arrays, out=x.value)
     bump_version(x)
     return True
@@ -589,7 +581,7 @@ def set_item(x, key, value) -> None:
         write_into(name, x, index_put(x, value, ids, spec=spec))
         return
     recorded = is_recorded(x, value)
-    announce(x)
+    preserve_snapshots(x)
     x.value[fill(spec, [i.value for i in ids])] = _numbers(value, x.dtype)
     bump_version(x)
     if recorded:

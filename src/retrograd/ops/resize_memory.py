@@ -3,12 +3,11 @@
 from retrograd import backend
 from retrograd.core import Tensor, registry
 from retrograd.core.op import compound
-from retrograd.core.tensor import bump_version, continued, make, version_of
+from retrograd.core.tensor import bump_version, continued, make, preserve_snapshots, version_of
 from retrograd.core.views import View, requires_grad_synced
 from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.layout import contiguous_format
 from retrograd.ops.methods import method
-from retrograd.ops.mutate import announce
 
 
 @method
@@ -32,7 +31,7 @@ def resize_(x, *shape, memory_format=contiguous_format) -> Tensor:
     if shape == x.shape:
         return x
     array = backend.resized(x.value, shape)
-    announce(x)
+    preserve_snapshots(x)
     if backend.shares_memory(x.value, array):
         _show_part(x, array)
     else:

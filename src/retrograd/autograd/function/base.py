@@ -13,10 +13,10 @@ from retrograd.core import Aval, GradFn, Op, Tensor, at, current, graph_level, r
 from retrograd.core.dispatch import note_cut
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.engine import edge_of
-from retrograd.core.graph import node
+from retrograd.core.graph import Packed, node
 from retrograd.core.hooks import conjugate
 from retrograd.core.level import is_recording
-from retrograd.core.record import kept_output, packed, saved_version
+from retrograd.core.record import kept_output, saved_version, stored
 from retrograd.core.tensor import alias, bump_version, count_of, make, version_of
 from retrograd.core.views import COPIED, View, requires_grad_synced
 from retrograd.ops.family import cast_to, sum_to
@@ -531,7 +531,7 @@ def save(fn: GradFn, ctx: FunctionCtx, outputs: tuple) -> None:
             versions.append(0 if tensor is None else saved_version(fn.op, tensor))
         saved.append(tensor)
     state = current()
-    fn.saved = tuple(saved) if state.saving is None else tuple([packed(state.saving, s) for s in saved])
+    fn.saved = tuple(saved) if state.saving is None else stored(tuple(saved), functools.partial(Packed, state.saving))
     fn.versions = tuple(versions) if any(versions) else None  # type: ignore[attr-defined]
 
 
