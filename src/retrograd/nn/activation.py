@@ -7,8 +7,9 @@ from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.nn import functional as F
+from retrograd.nn.declared import field
 from retrograd.nn.parameter import Parameter
-from retrograd.nn.settings import Settings
+from retrograd.nn.settings import Settings, layer
 from retrograd.ops.create import full
 from retrograd.ops.layout import check_device
 
@@ -27,18 +28,16 @@ class _Elementwise(Settings):
         return input.copy_(self._of(input.clone())) if self.inplace else self._of(input)
 
 
+@layer
 class _InPlace(_Elementwise):
     """Base of activations whose only argument is `inplace`."""
 
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__(inplace=inplace)
+    inplace: bool = False
 
 
+@layer
 class _Plain(_Elementwise):
     """Base of activations without arguments."""
-
-    def __init__(self) -> None:
-        super().__init__()
 
 
 # ------------------------------------------------------------------------------------------ piecewise linear
@@ -57,6 +56,7 @@ class ReLU(_InPlace):
         return F.relu(x)
 
 
+@layer
 class Hardtanh(_Elementwise):
     """x, but at least `min_val` and at most `max_val`; a ValueError unless the first is less.
 
@@ -66,15 +66,21 @@ class Hardtanh(_Elementwise):
     tensor([-2.,  1.,  2.])
     """
 
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
-        if not min_val < max_val:
-            raise ValueError(f"{type(self).__name__}: min_val must be less than max_val, got {min_val} and {max_val}")
-        super().__init__(min_val=min_val, max_val=max_val, inplace=inplace)
+    min_val: float = -1.0
+    max_val: float = 1.0
+    inplace: bool = False
+
+    def __post_init__(self) -> None:
+        """Check that the bounds are in order."""
+        low, high = self.min_val, self.max_val
+        if not low < high:
+            raise ValueError(f"{type(self).__name__}: min_val must be less than max_val, got {low} and {high}")
 
     def _of(self, x: Tensor) -> Tensor:
         return F.hardtanh(x, self.min_val, self.max_val)
 
 
+@layer
 class ReLU6(Hardtanh):
     """x, but at least 0 and at most 6.
 
@@ -84,10 +90,12 @@ class ReLU6(Hardtanh):
     tensor([0., 2., 6.])
     """
 
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__(0.0, 6.0, inplace)
+    min_val: float = field(default=0.0, init=False)
+    max_val: float = field(default=6.0, init=False)
+    inplace: bool = False
 
 
+@layer
 class LeakyReLU(_Elementwise):
     """x where x > 0, else negative_slope · x.
 
@@ -97,8 +105,8 @@ class LeakyReLU(_Elementwise):
     tensor([-0.5,  2. ])
     """
 
-    def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
-        super().__init__(negative_slope=negative_slope, inplace=inplace)
+    negative_slope: float = 0.01
+    inplace: bool = False
 
     def _of(self, x: Tensor) -> Tensor:
         return F.leaky_relu(x, self.negative_slope)
@@ -130,6 +138,7 @@ class PReLU(_Elementwise):
         return F.prelu(x, self.weight)
 
 
+@layer
 class RReLU(_Elementwise):
     """x where x > 0, else slope · x; in training a random slope between two bounds for each element.
 
@@ -141,13 +150,15 @@ class RReLU(_Elementwise):
     tensor([-0.5,  2. ])
     """
 
-    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3, inplace: bool = False) -> None:
-        super().__init__(lower=lower, upper=upper, inplace=inplace)
+    lower: float = 1 / 8
+    upper: float = 1 / 3
+    inplace: bool = False
 
     def _of(self, x: Tensor) -> Tensor:
         return F.rrelu(x, self.lower, self.upper, self.training)
 
 
+@layer
 class Threshold(_Elementwise):
     """x where x > threshold, else value.
 
@@ -157,8 +168,9 @@ class Threshold(_Elementwise):
     tensor([9., 2.])
     """
 
-    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
-        super().__init__(threshold=threshold, value=value, inplace=inplace)
+    threshold: float
+    value: float
+    inplace: bool = False
 
     def _of(self, x: Tensor) -> Tensor:
         return F.threshold(x, self.threshold, self.value)
@@ -190,6 +202,7 @@ class Hardswish(_InPlace):
         return F.hardswish(x)
 
 
+@layer
 class Hardshrink(_Elementwise):
     """x, but 0 from -lambd to lambd.
 
@@ -199,13 +212,13 @@ class Hardshrink(_Elementwise):
     tensor([0., 2.])
     """
 
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__(lambd=lambd)
+    lambd: float = 0.5
 
     def _of(self, x: Tensor) -> Tensor:
         return F.hardshrink(x, self.lambd)
 
 
+@layer
 class Softshrink(_Elementwise):
     """x moved towards 0 by lambd, and not beyond.
 
@@ -215,8 +228,7 @@ class Softshrink(_Elementwise):
     tensor([0., 1.])
     """
 
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__(lambd=lambd)
+    lambd: float = 0.5
 
     def _of(self, x: Tensor) -> Tensor:
         return F.softshrink(x, self.lambd)
@@ -225,6 +237,7 @@ class Softshrink(_Elementwise):
 # -------------------------------------------------------------------------------------------------------- smooth
 
 
+@layer
 class ELU(_Elementwise):
     """x where x > 0, else alpha (exp(x) - 1): Clevert et al., arXiv 1511.07289.
 
@@ -234,13 +247,14 @@ class ELU(_Elementwise):
     tensor([-2.,  2.])
     """
 
-    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        super().__init__(alpha=alpha, inplace=inplace)
+    alpha: float = 1.0
+    inplace: bool = False
 
     def _of(self, x: Tensor) -> Tensor:
         return F.elu(x, self.alpha)
 
 
+@layer
 class CELU(_Elementwise):
     """x where x > 0, else alpha (exp(x / alpha) - 1): Barron, arXiv 1704.07483; alpha must not be 0.
 
@@ -250,8 +264,8 @@ class CELU(_Elementwise):
     tensor([-2.,  2.])
     """
 
-    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        super().__init__(alpha=alpha, inplace=inplace)
+    alpha: float = 1.0
+    inplace: bool = False
 
     def _of(self, x: Tensor) -> Tensor:
         return F.celu(x, self.alpha)
@@ -270,6 +284,7 @@ class SELU(_InPlace):
         return F.selu(x)
 
 
+@layer
 class GELU(_Elementwise):
     """x Φ(x), with Φ the normal distribution function; approximate="tanh" is Hendrycks and Gimpel's formula.
 
@@ -279,8 +294,7 @@ class GELU(_Elementwise):
     tensor([0.])
     """
 
-    def __init__(self, approximate: str = "none") -> None:
-        super().__init__(approximate=approximate)
+    approximate: str = "none"
 
     def _of(self, x: Tensor) -> Tensor:
         return F.gelu(x, approximate=self.approximate)
@@ -312,6 +326,7 @@ class Mish(_InPlace):
         return F.mish(x)
 
 
+@layer
 class Softplus(_Elementwise):
     """log(1 + exp(beta x)) / beta, and x itself where beta x is more than `threshold`.
 
@@ -321,8 +336,8 @@ class Softplus(_Elementwise):
     tensor([  0., 200.])
     """
 
-    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
-        super().__init__(beta=beta, threshold=threshold)
+    beta: float = 1.0
+    threshold: float = 20.0
 
     def _of(self, x: Tensor) -> Tensor:
         return F.softplus(x, self.beta, self.threshold)

@@ -6,7 +6,7 @@ know its signature.
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar, dataclass, replace
 from typing import Any
 
 Check = Callable[[str, Any], None]
@@ -42,16 +42,18 @@ def fields_of(cls: type) -> Mapping[str, Field]:
     return getattr(cls, "_fields", {})
 
 
-def construct(cls: type, build: Callable[[Any, dict[str, Any]], None]) -> None:
-    """Give a class an `__init__` that checks its arguments' number and names, and passes all fields to `build`."""
+def construct(cls: type, build: Callable[[Any, dict[str, Any]], None], declares: Callable[[Any], bool]) -> None:
+    """Give a class an `__init__` whose arguments are its fields, and which passes their values to `build`.
+
+    `declares(annotation)` is whether an annotated name of the class is a field.
+    """
     fields = dict(fields_of(cls))
     for name, annotation in vars(cls).get("__annotations__", {}).items():
-        declared = vars(cls).get(name, _REQUIRED)
-        if isinstance(annotation, InitVar) and not isinstance(declared, Field):
-            declared = field(default=declared)
-        if isinstance(declared, Field):
+        if declares(annotation):
+            declared = vars(cls).get(name, _REQUIRED)
+            declared = declared if isinstance(declared, Field) else field(default=declared)
             kind = annotation.type if isinstance(annotation, InitVar) else annotation
-            fields[name] = Field(declared.default, declared.check, declared.init, declared.kw_only, kind)
+            fields[name] = replace(declared, annotation=kind)
             if name in vars(cls):
                 delattr(cls, name)
     cls._fields = fields  # type: ignore[attr-defined]
@@ -62,15 +64,14 @@ def construct(cls: type, build: Callable[[Any, dict[str, Any]], None]) -> None:
 def _init(cls: type, parameters: list[inspect.Parameter], build: Callable[[Any, dict[str, Any]], None]) -> Callable:
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     signature = inspect.Signature([own, *parameters], return_annotation=None)
-    fixed = {name: one.default for name, one in fields_of(cls).items() if not one.init}
+    defaults = {name: one.default for name, one in fields_of(cls).items()}
 
     def init(*args: Any, **kwargs: Any) -> None:
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise TypeError(f"{cls.__name__}.__init__() {error}") from None
-        bound.apply_defaults()
-        values = {**bound.arguments, **fixed}
+            raise TypeError(f"{type(args[0]).__name__}.__init__() {error}") from None
+        values = {**defaults, **bound.arguments}
         build(values.pop("self"), values)
 
     init.__signature__ = signature  # type: ignore[attr-defined]

@@ -2,9 +2,10 @@
 
 from retrograd.core import Tensor
 from retrograd.nn import functional as F
-from retrograd.nn.settings import Settings
+from retrograd.nn.settings import Settings, layer
 
 
+@layer
 class CosineSimilarity(Settings):
     """Return the cosine of the angle between vectors along `dim`; norms are clamped to at least `eps`.
 
@@ -16,8 +17,8 @@ class CosineSimilarity(Settings):
     tensor([0.])
     """
 
-    def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
-        super().__init__(dim=dim, eps=eps)
+    dim: int = 1
+    eps: float = 1e-8
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         """Map two tensors of vectors to a tensor of cosines."""

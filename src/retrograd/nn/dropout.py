@@ -2,16 +2,20 @@
 
 from retrograd.core import Tensor
 from retrograd.nn import functional as F
-from retrograd.nn.settings import Settings
+from retrograd.nn.declared import field
+from retrograd.nn.settings import Settings, check_probability, layer
 
 
+def _check_p(name: str, value: float) -> None:
+    check_probability("the probability", value)
+
+
+@layer
 class _Dropout(Settings):
     """Base of dropout layers: a probability, and whether to run in place."""
 
-    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
-        if not 0 <= p <= 1:
-            raise ValueError(f"{type(self).__name__}: the probability must lie between 0 and 1, got {p}")
-        super().__init__(p=p, inplace=inplace)
+    p: float = field(default=0.5, check=_check_p)
+    inplace: bool = False
 
     def _of(self, x: Tensor) -> Tensor:
         raise NotImplementedError

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 from retrograd.core import Tensor
 from retrograd.nn import functional as F
-from retrograd.nn.settings import Settings
+from retrograd.nn.settings import Settings, layer
 
 Sizes = int | Sequence[int]
 
 
+@layer
 class Unfold(Settings):
     """Map images (n, channels, h, w) to columns (n, channels · kernel height · width, windows), one per window.
 
@@ -20,14 +21,17 @@ class Unfold(Settings):
     (1, 12, 12)
     """
 
-    def __init__(self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1) -> None:
-        super().__init__(kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
+    kernel_size: Sizes
+    dilation: Sizes = 1
+    padding: Sizes = 0
+    stride: Sizes = 1
 
     def forward(self, input: Tensor) -> Tensor:
         """Map images to columns."""
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
 
+@layer
 class Fold(Settings):
     """The transpose of `Unfold`: columns to images of `output_size`; overlapping elements are summed.
 
@@ -37,12 +41,11 @@ class Fold(Settings):
     [[[[1.0, 2.0, 1.0], [1.0, 2.0, 1.0]]]]
     """
 
-    def __init__(
-        self, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
-    ) -> None:
-        super().__init__(
-            output_size=output_size, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride
-        )
+    output_size: Sizes
+    kernel_size: Sizes
+    dilation: Sizes = 1
+    padding: Sizes = 0
+    stride: Sizes = 1
 
     def forward(self, input: Tensor) -> Tensor:
         """Map columns to images."""

@@ -5,24 +5,43 @@ from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.nn import functional as F
+from retrograd.nn.declared import field
 from retrograd.nn.linear import Linear
-from retrograd.nn.module import Module
+from retrograd.nn.settings import Stored, buffer, check_positive, check_probability, layer
 from retrograd.ops.create import full_like
 from retrograd.ops.linear_cross_entropy_options import LinearCrossEntropyOptions
 
 
-class _Loss(Module):
-    """Base of losses: the reduction of the elements' losses."""
-
-    def __init__(self, reduction: str, *others: str) -> None:
-        super().__init__()
-        known = ("mean", "sum", "none", *others)
-        if reduction not in known:
-            raise ValueError(f"{type(self).__name__}: reduction must be one of {', '.join(known)}, got {reduction!r}")
-        self.reduction = reduction
+def check_reduction(name: str, value: str, *others: str) -> None:
+    """Raise ValueError for an unknown reduction."""
+    known = ("mean", "sum", "none", *others)
+    if value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
 
 
-class MSELoss(_Loss):
+def _check_kl_reduction(name: str, value: str) -> None:
+    check_reduction(name, value, "batchmean")
+
+
+class _Loss(Stored):
+    """Base of losses: they have a `reduction` of the elements' losses."""
+
+
+@layer
+class _PairLoss(_Loss):
+    """Base of losses with the reduction as first argument."""
+
+    reduction: str = field(default="mean", check=check_reduction)
+
+
+@layer
+class KeywordLoss(_Loss):
+    """Base of losses with the reduction by keyword."""
+
+    reduction: str = field(default="mean", check=check_reduction, kw_only=True)
+
+
+class MSELoss(_PairLoss):
     """(x - y)²; input and target have the same shape.
 
     >>> import retrograd as rg
@@ -31,15 +50,12 @@ class MSELoss(_Loss):
     tensor(2.)
     """
 
-    def __init__(self, reduction: str = "mean") -> None:
-        super().__init__(reduction)
-
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Return the loss of two tensors of one shape."""
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
-class L1Loss(_Loss):
+class L1Loss(_PairLoss):
     """|x - y|; input and target have the same shape.
 
     >>> import retrograd as rg
@@ -48,15 +64,13 @@ class L1Loss(_Loss):
     tensor(1.)
     """
 
-    def __init__(self, reduction: str = "mean") -> None:
-        super().__init__(reduction)
-
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Return the loss of two tensors of one shape."""
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
-class SmoothL1Loss(_Loss):
+@layer
+class SmoothL1Loss(_PairLoss):
     """(x - y)² / (2 beta) where |x - y| < beta, else |x - y| - beta / 2.
 
     >>> import retrograd as rg
@@ -65,16 +79,15 @@ class SmoothL1Loss(_Loss):
     tensor(0.75)
     """
 
-    def __init__(self, reduction: str = "mean", beta: float = 1.0) -> None:
-        super().__init__(reduction)
-        self.beta = beta
+    beta: float = 1.0
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Return the loss of two tensors of one shape."""
         return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
 
-class HuberLoss(_Loss):
+@layer
+class HuberLoss(_PairLoss):
     """(x - y)² / 2 where |x - y| < delta, else delta (|x - y| - delta / 2): Huber, 1964.
 
     >>> import retrograd as rg
@@ -83,16 +96,15 @@ class HuberLoss(_Loss):
     tensor(0.4375)
     """
 
-    def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
-        super().__init__(reduction)
-        self.delta = delta
+    delta: float = 1.0
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Return the loss of two tensors of one shape."""
         return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
 
 
-class KLDivLoss(_Loss):
+@layer
+class KLDivLoss(_PairLoss):
     """y (log y - x): input x holds log-probabilities, target y probabilities, or their logs if `log_target`.
 
     reduction="batchmean" is the sum divided by the first size: the mathematical definition.
@@ -104,32 +116,16 @@ class KLDivLoss(_Loss):
     tensor(0.)
     """
 
-    def __init__(self, reduction: str = "mean", log_target: bool = False) -> None:
-        super().__init__(reduction, "batchmean")
-        self.log_target = log_target
+    reduction: str = field(default="mean", check=_check_kl_reduction)
+    log_target: bool = False
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Return the loss of two tensors of one shape."""
         return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
 
 
-class _ClassLoss(_Loss):
-    """Base of losses with class indices: a weight for each class, and an ignored class index."""
-
-    weight: Any
-
-    def __init__(self, weight: Tensor | None, ignore_index: int, reduction: str) -> None:
-        super().__init__(reduction)
-        self.register_buffer("weight", weight)
-        self.ignore_index = ignore_index
-
-
-def _check_smoothing(name: str, label_smoothing: float) -> None:
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"{name}: label_smoothing must lie between 0 and 1, got {label_smoothing}")
-
-
-class CrossEntropyLoss(_ClassLoss):
+@layer
+class CrossEntropyLoss(_Loss):
     """-log softmax(x)[y]: input scores (N, C, ...) or (C), target class indices (N, ...) or ().
 
     The target may be probabilities shaped as the input. `weight` (C) weights the classes; "mean" divides by the sum of
@@ -141,17 +137,10 @@ class CrossEntropyLoss(_ClassLoss):
     1.3863
     """
 
-    def __init__(
-        self,
-        weight: Tensor | None = None,
-        *,
-        ignore_index: int = -100,
-        reduction: str = "mean",
-        label_smoothing: float = 0.0,
-    ) -> None:
-        super().__init__(weight, ignore_index, reduction)
-        _check_smoothing("CrossEntropyLoss", label_smoothing)
-        self.label_smoothing = label_smoothing
+    weight: Tensor | None = buffer(default=None)
+    ignore_index: int = field(default=-100, kw_only=True)
+    reduction: str = field(default="mean", check=check_reduction, kw_only=True)
+    label_smoothing: float = field(default=0.0, check=check_probability, kw_only=True)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Return the loss of scores and classes."""
@@ -195,16 +184,19 @@ class LinearCrossEntropyLoss(_Loss):
         label_smoothing: float = 0.0,
         options: LinearCrossEntropyOptions | None = None,
     ) -> None:
-        super().__init__(reduction)
+        check_reduction("LinearCrossEntropyLoss: reduction", reduction)
+        check_probability("LinearCrossEntropyLoss: label_smoothing", label_smoothing)
         if weight is not None and weight.shape != (num_classes,):
             raise ValueError(f"LinearCrossEntropyLoss: weight must have shape {(num_classes,)}, got {weight.shape}")
-        _check_smoothing("LinearCrossEntropyLoss", label_smoothing)
+        super().__init__(
+            num_classes=num_classes,
+            out_features=out_features,
+            reduction=reduction,
+            ignore_index=ignore_index,
+            label_smoothing=label_smoothing,
+            options=options,
+        )
         self.register_buffer("weight", weight)
-        self.num_classes = num_classes
-        self.out_features = out_features
-        self.ignore_index = ignore_index
-        self.label_smoothing = label_smoothing
-        self.options = options
         self.linear = Linear(in_features, math.prod(out_features, start=num_classes), bias, device, dtype)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -224,7 +216,8 @@ class LinearCrossEntropyLoss(_Loss):
         )
 
 
-class NLLLoss(_ClassLoss):
+@layer
+class NLLLoss(_Loss):
     """-x[y]: input log-probabilities (N, C, ...) or (C), target class indices (N, ...) or ().
 
     >>> import retrograd as rg
@@ -233,15 +226,17 @@ class NLLLoss(_ClassLoss):
     tensor(2.)
     """
 
-    def __init__(self, weight: Tensor | None = None, *, ignore_index: int = -100, reduction: str = "mean") -> None:
-        super().__init__(weight, ignore_index, reduction)
+    weight: Tensor | None = buffer(default=None)
+    ignore_index: int = field(default=-100, kw_only=True)
+    reduction: str = field(default="mean", check=check_reduction, kw_only=True)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Return the loss of log-probabilities and classes."""
         return F.nll_loss(input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
 
 
-class BCELoss(_Loss):
+@layer
+class BCELoss(KeywordLoss):
     """-(y log x + (1 - y) log(1 - x)): input probabilities and targets of one shape; `weight` broadcasts.
 
     Logarithms are clamped to at least -100, which keeps the loss finite.
@@ -252,18 +247,15 @@ class BCELoss(_Loss):
     0.6931
     """
 
-    weight: Any
-
-    def __init__(self, weight: Tensor | None = None, *, reduction: str = "mean") -> None:
-        super().__init__(reduction)
-        self.register_buffer("weight", weight)
+    weight: Tensor | None = buffer(default=None)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Return the loss of two tensors of one shape."""
         return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
 
 
-class BCEWithLogitsLoss(_Loss):
+@layer
+class BCEWithLogitsLoss(KeywordLoss):
     """`BCELoss` of sigmoid(x), without overflow; `pos_weight` weights the positive targets.
 
     >>> import retrograd as rg
@@ -272,15 +264,8 @@ class BCEWithLogitsLoss(_Loss):
     0.6931
     """
 
-    weight: Any
-    pos_weight: Any
-
-    def __init__(
-        self, weight: Tensor | None = None, *, reduction: str = "mean", pos_weight: Tensor | None = None
-    ) -> None:
-        super().__init__(reduction)
-        self.register_buffer("weight", weight)
-        self.register_buffer("pos_weight", pos_weight)
+    weight: Tensor | None = buffer(default=None)
+    pos_weight: Tensor | None = buffer(default=None, kw_only=True)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Return the loss of two tensors of one shape."""
@@ -292,6 +277,7 @@ class BCEWithLogitsLoss(_Loss):
 # ------------------------------------------------------------------------------- likelihoods of distributions
 
 
+@layer
 class GaussianNLLLoss(_Loss):
     """(log(var) + (x - y)² / var) / 2: input the mean, var the variance of a normal distribution, y the target.
 
@@ -303,12 +289,9 @@ class GaussianNLLLoss(_Loss):
     tensor(2.)
     """
 
-    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
-        super().__init__(reduction)
-        if eps <= 0:
-            raise ValueError(f"GaussianNLLLoss: eps must be greater than 0, got {eps}")
-        self.full = full
-        self.eps = eps
+    full: bool = field(default=False, kw_only=True)
+    eps: float = field(default=1e-6, check=check_positive, kw_only=True)
+    reduction: str = field(default="mean", check=check_reduction, kw_only=True)
 
     def forward(self, input: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
         """Return the loss of means, targets and variances."""
@@ -317,6 +300,7 @@ class GaussianNLLLoss(_Loss):
         return F.gaussian_nll_loss(input, target, var, self.full, self.eps, self.reduction)
 
 
+@layer
 class PoissonNLLLoss(_Loss):
     """exp(x) - y x: input x the logarithm of the mean of a Poisson distribution, y the observed count.
 
@@ -329,19 +313,17 @@ class PoissonNLLLoss(_Loss):
     tensor(1.)
     """
 
-    def __init__(
-        self, log_input: bool = True, full: bool = False, *, eps: float = 1e-8, reduction: str = "mean"
-    ) -> None:
-        super().__init__(reduction)
-        self.log_input = log_input
-        self.full = full
-        self.eps = eps
+    log_input: bool = True
+    full: bool = False
+    eps: float = field(default=1e-8, kw_only=True)
+    reduction: str = field(default="mean", check=check_reduction, kw_only=True)
 
     def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
         """Return the loss of two tensors of one shape."""
         return F.poisson_nll_loss(log_input, target, self.log_input, self.full, self.eps, self.reduction)
 
 
+@layer
 class CTCLoss(_Loss):
     """-log of the total probability of all alignments of a target: Graves et al., ICML 2006.
 
@@ -356,10 +338,9 @@ class CTCLoss(_Loss):
     0.75...
     """
 
-    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
-        super().__init__(reduction)
-        self.blank = blank
-        self.zero_infinity = zero_infinity
+    blank: int = 0
+    reduction: str = field(default="mean", check=check_reduction)
+    zero_infinity: bool = False
 
     def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:
         """Return the loss of log-probabilities, targets and their lengths."""

@@ -1,14 +1,16 @@
 """Margin losses of pairs, classes and distances; `reduction` is "mean", "sum" or "none"."""
 
 from collections.abc import Callable
-from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.nn import functional as F
-from retrograd.nn.loss import _Loss
+from retrograd.nn.declared import field
+from retrograd.nn.loss import KeywordLoss, check_reduction
+from retrograd.nn.settings import Stored, buffer, check_positive, layer
 
 
-class MarginRankingLoss(_Loss):
+@layer
+class MarginRankingLoss(KeywordLoss):
     """max(0, margin - y (x1 - x2)): the target y is 1 where x1 should be the larger, -1 where x2.
 
     >>> import retrograd as rg
@@ -17,16 +19,15 @@ class MarginRankingLoss(_Loss):
     tensor(2.)
     """
 
-    def __init__(self, margin: float = 0.0, *, reduction: str = "mean") -> None:
-        super().__init__(reduction)
-        self.margin = margin
+    margin: float = 0.0
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         """Return the loss of three tensors of one shape."""
         return F.margin_ranking_loss(input1, input2, target, self.margin, self.reduction)
 
 
-class HingeEmbeddingLoss(_Loss):
+@layer
+class HingeEmbeddingLoss(KeywordLoss):
     """x, a distance, where the target is 1, and max(0, margin - x) where it is -1.
 
     >>> import retrograd as rg
@@ -35,16 +36,15 @@ class HingeEmbeddingLoss(_Loss):
     tensor([0.25, 0.75])
     """
 
-    def __init__(self, margin: float = 1.0, *, reduction: str = "mean") -> None:
-        super().__init__(reduction)
-        self.margin = margin
+    margin: float = 1.0
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Return the loss of two tensors of one shape."""
         return F.hinge_embedding_loss(input, target, self.margin, self.reduction)
 
 
-class CosineEmbeddingLoss(_Loss):
+@layer
+class CosineEmbeddingLoss(KeywordLoss):
     """1 - cos(x1, x2) where the target is 1, and max(0, cos(x1, x2) - margin) where it is -1.
 
     >>> import retrograd as rg
@@ -54,16 +54,14 @@ class CosineEmbeddingLoss(_Loss):
     tensor(1.)
     """
 
-    def __init__(self, margin: float = 0.0, *, reduction: str = "mean") -> None:
-        super().__init__(reduction)
-        self.margin = margin
+    margin: float = 0.0
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         """Return the loss of vectors (n, size) or (size), and targets (n) or ()."""
         return F.cosine_embedding_loss(input1, input2, target, self.margin, self.reduction)
 
 
-class SoftMarginLoss(_Loss):
+class SoftMarginLoss(KeywordLoss):
     """log(1 + exp(-y x)), without overflow; each target y is -1 or 1.
 
     >>> import retrograd as rg
@@ -71,9 +69,6 @@ class SoftMarginLoss(_Loss):
     >>> round(float(nn.SoftMarginLoss()(rg.tensor([0.0]), rg.tensor([1.0]))), 4)
     0.6931
     """
-
-    def __init__(self, *, reduction: str = "mean") -> None:
-        super().__init__(reduction)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Return the loss of two tensors of one shape."""
@@ -83,7 +78,13 @@ class SoftMarginLoss(_Loss):
 # ----------------------------------------------------------------------------------------------------- of classes
 
 
-class MultiMarginLoss(_Loss):
+def _check_p(name: str, value: int) -> None:
+    if value not in (1, 2):
+        raise ValueError(f"{name} must be 1 or 2, got {value}")
+
+
+@layer
+class MultiMarginLoss(KeywordLoss):
     """The sum over classes i other than the target y of weight[y] max(0, margin - x[y] + x[i])^p / classes.
 
     Input scores (n, classes) or (classes), target class indices (n) or (); p is 1 or 2.
@@ -94,26 +95,21 @@ class MultiMarginLoss(_Loss):
     tensor(0.25)
     """
 
-    weight: Any
+    p: int = field(default=1, check=_check_p)
+    margin: float = 1.0
+    weight: Tensor | None = buffer(default=None)
 
-    def __init__(
-        self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, *, reduction: str = "mean"
-    ) -> None:
-        super().__init__(reduction)
-        if p not in (1, 2):
-            raise ValueError(f"MultiMarginLoss: p must be 1 or 2, got {p}")
-        if weight is not None and weight.ndim != 1:
-            raise ValueError(f"MultiMarginLoss: expected a weight for each class, got shape {weight.shape}")
-        self.p = p
-        self.margin = margin
-        self.register_buffer("weight", weight)
+    def __post_init__(self) -> None:
+        """Check that there is a weight for each class."""
+        if self.weight is not None and self.weight.ndim != 1:
+            raise ValueError(f"MultiMarginLoss: expected a weight for each class, got shape {self.weight.shape}")
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Return the loss of scores and classes."""
         return F.multi_margin_loss(input, target, self.p, self.margin, self.weight, self.reduction)
 
 
-class MultiLabelMarginLoss(_Loss):
+class MultiLabelMarginLoss(KeywordLoss):
     """The sum over labels y and other classes i of max(0, 1 - x[y] + x[i]), divided by the number of classes.
 
     Input scores (n, classes) or (classes), target of the same shape: class indices, and -1 after the last.
@@ -124,15 +120,13 @@ class MultiLabelMarginLoss(_Loss):
     tensor(0.25)
     """
 
-    def __init__(self, *, reduction: str = "mean") -> None:
-        super().__init__(reduction)
-
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Return the loss of scores and labels."""
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
-class MultiLabelSoftMarginLoss(_Loss):
+@layer
+class MultiLabelSoftMarginLoss(KeywordLoss):
     """The mean over the classes, the last dimension, of `BCEWithLogitsLoss`, times weight.
 
     >>> import retrograd as rg
@@ -141,11 +135,7 @@ class MultiLabelSoftMarginLoss(_Loss):
     0.6931
     """
 
-    weight: Any
-
-    def __init__(self, weight: Tensor | None = None, *, reduction: str = "mean") -> None:
-        super().__init__(reduction)
-        self.register_buffer("weight", weight)
+    weight: Tensor | None = buffer(default=None)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Return the loss of two tensors of one shape."""
@@ -155,12 +145,8 @@ class MultiLabelSoftMarginLoss(_Loss):
 # --------------------------------------------------------------------------------------------------- of distances
 
 
-def _check_margin(name: str, margin: float) -> None:
-    if margin <= 0:
-        raise ValueError(f"{name}: margin must be greater than 0, got {margin}")
-
-
-class TripletMarginLoss(_Loss):
+@layer
+class TripletMarginLoss(KeywordLoss):
     """max(0, margin + d(anchor, positive) - d(anchor, negative)), d the p-norm of the difference plus eps.
 
     With `swap`, the distance from positive to negative is used where it is the smaller: Balntas et al., BMVC 2016.
@@ -172,21 +158,10 @@ class TripletMarginLoss(_Loss):
     tensor(0.5)
     """
 
-    def __init__(
-        self,
-        margin: float = 1.0,
-        p: float = 2.0,
-        eps: float = 1e-6,
-        swap: bool = False,
-        *,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(reduction)
-        _check_margin("TripletMarginLoss", margin)
-        self.margin = margin
-        self.p = p
-        self.eps = eps
-        self.swap = swap
+    margin: float = field(default=1.0, check=check_positive)
+    p: float = 2.0
+    eps: float = 1e-6
+    swap: bool = False
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """Return the loss of three tensors of vectors (n, size) or (size)."""
@@ -195,7 +170,8 @@ class TripletMarginLoss(_Loss):
         )
 
 
-class TripletMarginWithDistanceLoss(_Loss):
+@layer
+class TripletMarginWithDistanceLoss(Stored):
     """`TripletMarginLoss` with any distance: a function of two tensors, or a module; None is the Euclidean one.
 
     >>> import retrograd as rg
@@ -205,19 +181,10 @@ class TripletMarginWithDistanceLoss(_Loss):
     tensor(0.5)
     """
 
-    def __init__(
-        self,
-        *,
-        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
-        margin: float = 1.0,
-        swap: bool = False,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(reduction)
-        _check_margin("TripletMarginWithDistanceLoss", margin)
-        self.distance_function = distance_function
-        self.margin = margin
-        self.swap = swap
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = field(default=None, kw_only=True)
+    margin: float = field(default=1.0, check=check_positive, kw_only=True)
+    swap: bool = field(default=False, kw_only=True)
+    reduction: str = field(default="mean", check=check_reduction, kw_only=True)
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """Return the loss of three tensors of vectors (n, size) or (size)."""

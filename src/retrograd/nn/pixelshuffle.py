@@ -2,9 +2,10 @@
 
 from retrograd.core import Tensor
 from retrograd.nn import functional as F
-from retrograd.nn.settings import Settings
+from retrograd.nn.settings import Settings, layer
 
 
+@layer
 class PixelShuffle(Settings):
     """Rearrange channels into pixels: (..., c · r², h, w) to (..., c, h · r, w · r), where r is `upscale_factor`.
 
@@ -16,14 +17,14 @@ class PixelShuffle(Settings):
     (1, 2, 6, 8)
     """
 
-    def __init__(self, upscale_factor: int) -> None:
-        super().__init__(upscale_factor=upscale_factor)
+    upscale_factor: int
 
     def forward(self, input: Tensor) -> Tensor:
         """Fewer channels, larger images."""
         return F.pixel_shuffle(input, self.upscale_factor)
 
 
+@layer
 class PixelUnshuffle(Settings):
     """The inverse of `PixelShuffle`: (..., c, h · r, w · r) to (..., c · r², h, w), where r is `downscale_factor`.
 
@@ -33,14 +34,14 @@ class PixelUnshuffle(Settings):
     (1, 8, 3, 4)
     """
 
-    def __init__(self, downscale_factor: int) -> None:
-        super().__init__(downscale_factor=downscale_factor)
+    downscale_factor: int
 
     def forward(self, input: Tensor) -> Tensor:
         """More channels, smaller images."""
         return F.pixel_unshuffle(input, self.downscale_factor)
 
 
+@layer
 class ChannelShuffle(Settings):
     """Interleave the `groups` equal groups of channels of (n, channels, ...): all first channels, all second, ...
 
@@ -52,8 +53,7 @@ class ChannelShuffle(Settings):
     tensor([0, 2, 1, 3])
     """
 
-    def __init__(self, groups: int) -> None:
-        super().__init__(groups=groups)
+    groups: int
 
     def forward(self, input: Tensor) -> Tensor:
         """Return a tensor of the input's shape."""

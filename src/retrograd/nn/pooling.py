@@ -6,11 +6,12 @@ for all spatial dimensions or one per dimension; the stride defaults to the kern
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from retrograd.core import Tensor
 from retrograd.nn import functional as F
-from retrograd.nn.settings import Settings
+from retrograd.nn.declared import field
+from retrograd.nn.settings import Settings, buffer, layer
 
 Sizes = int | Sequence[int]
 
@@ -18,50 +19,53 @@ Sizes = int | Sequence[int]
 class _Pool(Settings):
     """Base of pooling layers: an operator with settings by name."""
 
-    pool: Callable[..., Any]
-    ndim: int
+    pool: ClassVar[Callable[..., Any]]
+    ndim: ClassVar[int]
 
     def forward(self, input: Tensor) -> Any:
         """Map images to smaller images."""
         return type(self).pool(input, **{name: getattr(self, name) for name in self._settings})
 
 
-class _Windows(_Pool):
+class _Strided(_Pool):
     """Base of pooling over windows; the stride defaults to the window's size."""
 
-    def __init__(self, kernel_size: Sizes, stride: Sizes | None, **settings: Any) -> None:
-        super().__init__(kernel_size=kernel_size, stride=kernel_size if stride is None else stride, **settings)
+    kernel_size: Any
+    stride: Any
+
+    def __post_init__(self) -> None:
+        self.stride = self.kernel_size if self.stride is None else self.stride
+
+
+@layer
+class _Windows(_Strided):
+    """Base of pooling whose first arguments are the windows."""
+
+    kernel_size: Sizes
+    stride: Sizes | None = None
 
 
 # --------------------------------------------------------------------------------------------------- maximum
 
 
+@layer
 class _MaxPool(_Windows):
-    def __init__(
-        self,
-        kernel_size: Sizes,
-        stride: Sizes | None = None,
-        padding: Sizes = 0,
-        dilation: Sizes = 1,
-        return_indices: bool = False,
-        ceil_mode: bool = False,
-    ) -> None:
-        super().__init__(
-            kernel_size,
-            stride,
-            padding=padding,
-            dilation=dilation,
-            return_indices=return_indices,
-            ceil_mode=ceil_mode,
-        )
+    padding: Sizes = 0
+    dilation: Sizes = 1
+    return_indices: bool = False
+    ceil_mode: bool = False
 
 
+@layer
 class _MaxUnpool(Settings):
-    pool: Callable[..., Tensor]
+    pool: ClassVar[Callable[..., Tensor]]
+    kernel_size: Sizes
+    stride: Sizes | None = None
+    padding: Sizes = 0
 
-    def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0) -> None:
-        stride = kernel_size if stride is None else stride
-        super().__init__(kernel_size=kernel_size, stride=stride, padding=padding)
+    def __post_init__(self) -> None:
+        """Use the window's size as the stride if there is none."""
+        self.stride = self.kernel_size if self.stride is None else self.stride
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """Return larger images from the values and indices of a pool."""
@@ -147,9 +151,10 @@ class MaxUnpool3d(_MaxUnpool):
     pool = F.max_unpool3d
 
 
+@layer
 class _AdaptiveMaxPool(_Pool):
-    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
-        super().__init__(output_size=output_size, return_indices=return_indices)
+    output_size: Any
+    return_indices: bool = False
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):
@@ -188,27 +193,22 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool):
     pool = F.adaptive_max_pool3d
 
 
+@layer
 class _FractionalMaxPool(_Pool):
-    def __init__(
-        self,
-        kernel_size: Sizes,
-        output_size: Sizes | None = None,
-        output_ratio: float | Sequence[float] | None = None,
-        return_indices: bool = False,
-        _random_samples: Any = None,
-    ) -> None:
-        name = type(self).__name__
-        if (output_size is None) == (output_ratio is None):
-            raise ValueError(
-                f"{name}: expected either an output_size or an output_ratio, got {output_size} and {output_ratio}"
-            )
-        ratios = (output_ratio,) if isinstance(output_ratio, (int, float)) else output_ratio or ()
-        if not all(0 < ratio < 1 for ratio in ratios):
-            raise ValueError(f"{name}: output_ratio must be between 0 and 1, got {output_ratio}")
-        super().__init__(
-            kernel_size=kernel_size, output_size=output_size, output_ratio=output_ratio, return_indices=return_indices
-        )
-        self.register_buffer("_random_samples", _random_samples)
+    kernel_size: Sizes
+    output_size: Sizes | None = None
+    output_ratio: float | Sequence[float] | None = None
+    return_indices: bool = False
+    _random_samples: Any = buffer(default=None)
+
+    def __post_init__(self) -> None:
+        """Check that there is one of the output's sizes."""
+        name, size, ratio = type(self).__name__, self.output_size, self.output_ratio
+        if (size is None) == (ratio is None):
+            raise ValueError(f"{name}: expected either an output_size or an output_ratio, got {size} and {ratio}")
+        ratios = (ratio,) if isinstance(ratio, (int, float)) else ratio or ()
+        if not all(0 < one < 1 for one in ratios):
+            raise ValueError(f"{name}: output_ratio must be between 0 and 1, got {ratio}")
 
     def forward(self, input: Tensor) -> Any:
         """Map images to smaller images."""
@@ -248,6 +248,7 @@ class FractionalMaxPool3d(_FractionalMaxPool):
 # ------------------------------------------------------------------------------------------------------ mean
 
 
+@layer
 class AvgPool1d(_Windows):
     """The mean of each window of images (n, channels, l).
 
@@ -261,35 +262,17 @@ class AvgPool1d(_Windows):
 
     pool = F.avg_pool1d
 
-    def __init__(
-        self,
-        kernel_size: Sizes,
-        stride: Sizes | None = None,
-        padding: Sizes = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-    ) -> None:
-        super().__init__(kernel_size, stride, padding=padding, ceil_mode=ceil_mode, count_include_pad=count_include_pad)
+    padding: Sizes = 0
+    ceil_mode: bool = False
+    count_include_pad: bool = True
 
 
+@layer
 class _AvgPool(_Windows):
-    def __init__(
-        self,
-        kernel_size: Sizes,
-        stride: Sizes | None = None,
-        padding: Sizes = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> None:
-        super().__init__(
-            kernel_size,
-            stride,
-            padding=padding,
-            ceil_mode=ceil_mode,
-            count_include_pad=count_include_pad,
-            divisor_override=divisor_override,
-        )
+    padding: Sizes = 0
+    ceil_mode: bool = False
+    count_include_pad: bool = True
+    divisor_override: int | None = None
 
 
 class AvgPool2d(_AvgPool):
@@ -316,9 +299,9 @@ class AvgPool3d(_AvgPool):
     pool = F.avg_pool3d
 
 
+@layer
 class _AdaptiveAvgPool(_Pool):
-    def __init__(self, output_size: Any) -> None:
-        super().__init__(output_size=output_size)
+    output_size: Any
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPool):
@@ -360,13 +343,17 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPool):
 # ------------------------------------------------------------------------------------------------------ the norm
 
 
-class _LPPool(_Windows):
-    def __init__(
-        self, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
-    ) -> None:
-        if not norm_type:
-            raise ValueError(f"{type(self).__name__}: norm_type must not be 0")
-        super().__init__(kernel_size, stride, norm_type=norm_type, ceil_mode=ceil_mode)
+def _check_norm_type(name: str, value: float) -> None:
+    if not value:
+        raise ValueError(f"{name} must not be 0")
+
+
+@layer
+class _LPPool(_Strided):
+    norm_type: float = field(check=_check_norm_type)
+    kernel_size: Sizes
+    stride: Sizes | None = None
+    ceil_mode: bool = False
 
 
 class LPPool1d(_LPPool):

@@ -1,15 +1,60 @@
-"""Base of layers: arguments stored as attributes, and parameters with deferred initial values."""
+"""Bases of layers: arguments stored as attributes, and parameters with deferred initial values."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar, get_origin
 
+from typing_extensions import dataclass_transform
+
+from retrograd.nn.declared import Check, Field, construct, field, fields_of
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
 from retrograd.ops.create import empty
 from retrograd.ops.layout import check_device
 
+Class = TypeVar("Class", bound=type)
 
-class Settings(Module):
-    """A module that stores its arguments as attributes of the same names, and shows them in `repr`."""
+
+@dataclass(frozen=True)
+class BufferField(Field):
+    """An argument that the layer registers as a buffer, or None."""
+
+
+def buffer(*, default: Any = None, kw_only: bool = False) -> Any:
+    """Return the declaration of an argument that becomes a buffer."""
+    return BufferField(default, None, init=True, kw_only=kw_only)
+
+
+@dataclass_transform(field_specifiers=(field, buffer), eq_default=False)
+def layer(cls: Class) -> Class:
+    """Class decorator: give a layer a constructor whose arguments are its annotated names, except class variables.
+
+    The base class is `Stored` or `Settings`.
+    """
+    construct(cls, _build, lambda annotation: annotation is not ClassVar and get_origin(annotation) is not ClassVar)
+    return cls
+
+
+def _build(module: Any, values: dict[str, Any]) -> None:
+    fields = fields_of(type(module))
+    buffers = {name: values.pop(name) for name, one in fields.items() if isinstance(one, BufferField)}
+    for name, value in values.items():
+        _check(module, fields[name].check, name, value)
+    Stored.__init__(module, **values)
+    for name, value in buffers.items():
+        module.register_buffer(name, value)
+    module.__post_init__()
+
+
+def _check(module: Any, check: Check | None, name: str, value: Any) -> None:
+    try:
+        if check is not None:
+            check(name, value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{type(module).__name__}: {error}") from None
+
+
+class Stored(Module):
+    """A module that stores its arguments as attributes of the same names."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__()
@@ -17,10 +62,29 @@ class Settings(Module):
         for name, value in settings.items():
             setattr(self, name, value)
 
+    def __post_init__(self) -> None:
+        """Check settings together, or compute some from others; runs at the end of a declared constructor."""
+
+
+class Settings(Stored):
+    """A module that stores its arguments as attributes of the same names, and shows them in `repr`."""
+
     def extra_repr(self) -> str:
         """Return the settings, except those that are False or None."""
         values = {name: getattr(self, name) for name in self._settings}
         return ", ".join(f"{name}={v!r}" for name, v in values.items() if v is not None and v is not False)
+
+
+def check_probability(name: str, value: Any) -> None:
+    """Raise ValueError for a number outside of 0 to 1."""
+    if not 0 <= value <= 1:
+        raise ValueError(f"{name} must lie between 0 and 1, got {value}")
+
+
+def check_positive(name: str, value: Any) -> None:
+    """Raise ValueError for 0 or less."""
+    if value <= 0:
+        raise ValueError(f"{name} must be greater than 0, got {value}")
 
 
 def unfilled(wanted: bool, shape: tuple[int, ...], device: Any, dtype: Any) -> Any:

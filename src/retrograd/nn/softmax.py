@@ -3,14 +3,14 @@
 from retrograd.core import Tensor
 from retrograd.nn import functional as F
 from retrograd.nn.module import Module
-from retrograd.nn.settings import Settings
+from retrograd.nn.settings import Settings, layer
 
 
+@layer
 class _Along(Settings):
     """Base of modules that act along one dimension `dim`."""
 
-    def __init__(self, dim: int) -> None:
-        super().__init__(dim=dim)
+    dim: int
 
 
 class Softmax(_Along):
@@ -71,6 +71,7 @@ class Softmax2d(Module):
         return F.softmax(input, dim=-3)
 
 
+@layer
 class GLU(_Along):
     """The first half of x along `dim`, times the sigmoid of the second: Dauphin et al., arXiv 1612.08083.
 
@@ -82,8 +83,7 @@ class GLU(_Along):
     tensor([1.])
     """
 
-    def __init__(self, dim: int = -1) -> None:
-        super().__init__(dim)
+    dim: int = -1
 
     def forward(self, input: Tensor) -> Tensor:
         """Map (..., 2 k, ...) to (..., k, ...)."""

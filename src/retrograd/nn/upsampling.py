@@ -4,12 +4,14 @@ from collections.abc import Sequence
 
 from retrograd.core import Tensor
 from retrograd.nn import functional as F
-from retrograd.nn.settings import Settings
+from retrograd.nn.declared import field
+from retrograd.nn.settings import Settings, layer
 
 Size = int | Sequence[int]
 Factor = float | Sequence[float]
 
 
+@layer
 class Upsample(Settings):
     """Resize images (n, channels, l), (n, channels, h, w) or (n, channels, d, h, w).
 
@@ -23,21 +25,11 @@ class Upsample(Settings):
     tensor([[[1., 1., 2., 2.]]])
     """
 
-    def __init__(
-        self,
-        size: Size | None = None,
-        scale_factor: Factor | None = None,
-        mode: str = "nearest",
-        align_corners: bool | None = None,
-        recompute_scale_factor: bool | None = None,
-    ) -> None:
-        super().__init__(
-            size=size,
-            scale_factor=scale_factor,
-            mode=mode,
-            align_corners=align_corners,
-            recompute_scale_factor=recompute_scale_factor,
-        )
+    size: Size | None = None
+    scale_factor: Factor | None = None
+    mode: str = "nearest"
+    align_corners: bool | None = None
+    recompute_scale_factor: bool | None = None
 
     def forward(self, input: Tensor) -> Tensor:
         """Map images to images of the new size."""
@@ -51,6 +43,7 @@ class Upsample(Settings):
         )
 
 
+@layer
 class UpsamplingNearest2d(Upsample):
     """`Upsample` with mode "nearest" of images (n, channels, h, w).
 
@@ -60,10 +53,12 @@ class UpsamplingNearest2d(Upsample):
     (1, 1, 2, 3)
     """
 
-    def __init__(self, size: Size | None = None, scale_factor: Factor | None = None) -> None:
-        super().__init__(size, scale_factor, "nearest")
+    mode: str = field(default="nearest", init=False)
+    align_corners: bool | None = field(default=None, init=False)
+    recompute_scale_factor: bool | None = field(default=None, init=False)
 
 
+@layer
 class UpsamplingBilinear2d(Upsample):
     """`Upsample` with mode "bilinear" and aligned corners of images (n, channels, h, w).
 
@@ -73,5 +68,6 @@ class UpsamplingBilinear2d(Upsample):
     tensor([[[[1. , 1.5, 2. ]]]])
     """
 
-    def __init__(self, size: Size | None = None, scale_factor: Factor | None = None) -> None:
-        super().__init__(size, scale_factor, "bilinear", align_corners=True)
+    mode: str = field(default="bilinear", init=False)
+    align_corners: bool | None = field(default=True, init=False)
+    recompute_scale_factor: bool | None = field(default=None, init=False)

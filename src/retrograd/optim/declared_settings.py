@@ -15,7 +15,7 @@ Class = TypeVar("Class", bound=type)
 @dataclass_transform(field_specifiers=(field,), eq_default=False)
 def with_settings(cls: Class) -> Class:
     """Class decorator: give an optimizer a constructor whose arguments are its declared settings."""
-    construct(cls, _build)
+    construct(cls, _build, lambda annotation: isinstance(annotation, InitVar))
     return cls
 
 
