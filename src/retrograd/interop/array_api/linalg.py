@@ -1,43 +1,15 @@
 """The extension for linear algebra."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from retrograd.core import Tensor, operator_named
 from retrograd.interop.array_api.promotion import promoted
 from retrograd.interop.array_api.reductions import sum as _sum
-from retrograd.interop.numpy_protocol.linalg import pinv_of_each
+from retrograd.interop.numpy_protocol.linalg import EighResult, QRResult, SlogdetResult, SVDResult, pinv_of_each
+from retrograd.interop.numpy_protocol.shapes import matrix_transpose as matrix_transpose
 from retrograd.ops.family import broadcast_shapes, cast_to
 
 _op = operator_named
-
-
-class Eigh(NamedTuple):
-    """Eigenvalues in ascending order, and eigenvectors as columns."""
-
-    eigenvalues: Tensor
-    eigenvectors: Tensor
-
-
-class QR(NamedTuple):
-    """An orthogonal and an upper triangular matrix."""
-
-    Q: Tensor
-    R: Tensor
-
-
-class Slogdet(NamedTuple):
-    """The sign of a determinant and the logarithm of its absolute value."""
-
-    sign: Tensor
-    logabsdet: Tensor
-
-
-class SVD(NamedTuple):
-    """Left singular vectors, singular values in descending order, right singular vectors as rows."""
-
-    U: Tensor
-    S: Tensor
-    Vh: Tensor
 
 
 def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
@@ -60,9 +32,9 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
     return _op("diagonal")(x, offset, -2, -1)
 
 
-def eigh(x: Any, /) -> Eigh:
+def eigh(x: Any, /) -> EighResult:
     """Eigenvalues and eigenvectors of a Hermitian matrix."""
-    return Eigh(*_op("linalg.eigh")(x))
+    return EighResult(*_op("linalg.eigh")(x))
 
 
 def eigvalsh(x: Any, /) -> Tensor:
@@ -99,11 +71,6 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
     return _sum(values > least, axis=-1)
 
 
-def matrix_transpose(x: Any, /) -> Tensor:
-    """Swap the last two axes."""
-    return _op("transpose")(x, -2, -1)
-
-
 def outer(x1: Any, x2: Any, /) -> Tensor:
     """All products of the elements of two vectors."""
     return _op("outer")(*promoted(x1, x2))
@@ -119,14 +86,14 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
     return pinv_of_each(x, rtol)
 
 
-def qr(x: Any, /, *, mode: str = "reduced") -> QR:
+def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     """An orthogonal times an upper triangular matrix."""
-    return QR(*_op("linalg.qr")(x, mode=mode))
+    return QRResult(*_op("linalg.qr")(x, mode=mode))
 
 
-def slogdet(x: Any, /) -> Slogdet:
+def slogdet(x: Any, /) -> SlogdetResult:
     """The sign of the determinant and the logarithm of its absolute value."""
-    return Slogdet(*_op("linalg.slogdet")(x))
+    return SlogdetResult(*_op("linalg.slogdet")(x))
 
 
 def solve(x1: Any, x2: Any, /) -> Tensor:
@@ -138,9 +105,9 @@ def solve(x1: Any, x2: Any, /) -> Tensor:
     return _op("squeeze")(found, -1) if x2.ndim == 1 else found
 
 
-def svd(x: Any, /, *, full_matrices: bool = True) -> SVD:
+def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     """The singular value decomposition."""
-    return SVD(*_op("linalg.svd")(x, full_matrices=full_matrices))
+    return SVDResult(*_op("linalg.svd")(x, full_matrices=full_matrices))
 
 
 def svdvals(x: Any, /) -> Tensor:

@@ -5,6 +5,7 @@ from typing import Any
 from retrograd.core import Tensor, operator_named
 from retrograd.core.dtype import int64
 from retrograd.interop.array_api.promotion import result_type
+from retrograd.interop.numpy_protocol.joins import unstack as unstack
 from retrograd.ops.family import broadcast_shapes as _broadcast
 from retrograd.ops.family import canonical_dim, cast_to
 
@@ -37,11 +38,6 @@ def stack(arrays: Any, /, *, axis: int = 0) -> Tensor:
     """Stack arrays of one shape along a new axis."""
     dtype = result_type(*arrays)
     return _op("stack")([cast_to(a, dtype) for a in arrays], dim=axis)
-
-
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
-    """The slices along an axis."""
-    return tuple(_op("unbind")(x, axis))
 
 
 def expand_dims(x: Any, /, axis: int) -> Tensor:

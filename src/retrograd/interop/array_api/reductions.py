@@ -1,13 +1,16 @@
 """Statistics, truth, sums along axes, searching, sorting and sets."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from retrograd.core import Tensor, operator_named
 from retrograd.core import dtype as dtypes
+from retrograd.interop.array_api.naming import named
 from retrograd.interop.array_api.promotion import promoted, result_type
 from retrograd.interop.numpy_protocol import sorting
+from retrograd.interop.numpy_protocol.table import over, with_first
 from retrograd.ops.family import cast_to
 
 # The standard prescribes names that shadow Python's builtins.
@@ -15,10 +18,7 @@ _op = operator_named
 
 
 def _over(name: str, x: Any, axis: Any, keepdims: bool, **params: Any) -> Tensor:
-    """Reduce; `axis=()` reduces over no axis, whereas PyTorch reduces over all of them."""
-    if axis == ():
-        return _op("squeeze")(_op(name)(_op("unsqueeze")(x, 0), (0,), keepdim=True, **params), 0)
-    return _op(name)(x, axis, keepdim=keepdims, **params)
+    return over(_op(name), x, axis, keepdims, **params)
 
 
 def _sum_dtype(x: Any, dtype: Any) -> Any:
@@ -83,10 +83,7 @@ def _along(name: str, x: Any, axis: int | None, dtype: Any, include_initial: boo
         raise ValueError(f"cumulative_{name}: axis is needed for an array of {x.ndim} axes")
     axis, dtype = axis or 0, _sum_dtype(x, dtype)
     out = _op(f"cum{name}")(cast_to(x, dtype), axis, dtype=dtype)
-    if not include_initial:
-        return out
-    first = [1 if i == axis % x.ndim else s for i, s in enumerate(x.shape)]
-    return _op("cat")([_op("full")(first, initial, dtype=dtype), out], dim=axis)
+    return with_first(out, axis, initial) if include_initial else out
 
 
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
@@ -145,27 +142,17 @@ def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = 
     return _op("sort")(x, dim=axis, descending=descending, stable=stable)[0]
 
 
-# ------------------------------------------------------------------------------------------------------ sets
+def _of_one(function: Callable) -> Callable:
+    """Return NumPy's function of one array, which is positional-only in the standard."""
+
+    def positional(x: Any, /) -> Any:
+        return function(x)
+
+    return named(positional, function.__name__, function.__doc__)
 
 
-def unique_all(x: Any, /) -> tuple[Tensor, ...]:
-    """Return values, indices, inverse_indices and counts of the distinct values in order, each NaN separately."""
-    return sorting.unique_all(x)
-
-
-def unique_counts(x: Any, /) -> tuple[Tensor, ...]:
-    """values and counts: the distinct values in order, and the number of occurrences of each."""
-    return sorting.unique_counts(x)
-
-
-def unique_inverse(x: Any, /) -> tuple[Tensor, ...]:
-    """values and inverse_indices: the distinct values in order, and the index of each element among them."""
-    return sorting.unique_inverse(x)
-
-
-def unique_values(x: Any, /) -> Tensor:
-    """The distinct values in order."""
-    return sorting.unique_values(x)
+unique_all, unique_counts = _of_one(sorting.unique_all), _of_one(sorting.unique_counts)
+unique_inverse, unique_values = _of_one(sorting.unique_inverse), _of_one(sorting.unique_values)
 
 
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:

@@ -70,10 +70,10 @@ def _later(a: Tensor, b: Tensor, first: Tensor, second: Tensor) -> Tensor:
 def extreme(operator: Callable) -> Callable:
     """Return `amax` or `amin`, selected by the operator, of complex numbers; ties share the gradient."""
 
-    def function(x: Tensor, dims: Any = None, keepdims: bool = False) -> Tensor:
+    def function(x: Tensor, dims: Any = None, keepdim: bool = False) -> Tensor:
         chosen = _at_extreme(operator, O.detach(x), dims)
         share = cast(chosen, x.dtype) / O.sum(chosen, dims, True)
-        return O.sum(O.where(chosen, x, 0) * share, dims, keepdims)
+        return O.sum(O.where(chosen, x, 0) * share, dims, keepdim)
 
     return function
 

@@ -175,7 +175,7 @@ def dsplit(ary, indices_or_sections):
 @implements()
 def unstack(x, /, *, axis=0):
     """Return the slices along an axis, without that axis."""
-    return O.unbind(tensor(x), axis)
+    return tuple(O.unbind(tensor(x), axis))
 
 
 @implements()

@@ -4,7 +4,17 @@ import numpy as np
 
 from retrograd.interop.numpy_protocol import complex_order
 from retrograd.interop.numpy_protocol.complex_order import arg_extreme, by_order, extreme
-from retrograd.interop.numpy_protocol.table import O, cast, floating, implements, operand, refuse, tensor
+from retrograd.interop.numpy_protocol.table import (
+    O,
+    cast,
+    floating,
+    implements,
+    operand,
+    over,
+    refuse,
+    tensor,
+    with_first,
+)
 
 _NONE = np._NoValue  # NumPy's default where None has another meaning
 
@@ -28,25 +38,15 @@ def given(value, default):
 @implements()
 def sum(a, axis=None, dtype=None, out=None, keepdims=_NONE, initial=_NONE, where=_NONE):
     """The sum over axes (None: all; (): none)."""
-    total = _over(O.sum, masked(tensor(a), where, 0), axis, given(keepdims, False), dtype)
+    total = over(O.sum, masked(tensor(a), where, 0), axis, given(keepdims, False), dtype)
     return total if initial is _NONE else total + operand(initial)
 
 
 @implements()
 def prod(a, axis=None, dtype=None, out=None, keepdims=_NONE, initial=_NONE, where=_NONE):
     """The product over axes."""
-    product = _over(O.prod, masked(tensor(a), where, 1), axis, given(keepdims, False), dtype)
+    product = over(O.prod, masked(tensor(a), where, 1), axis, given(keepdims, False), dtype)
     return product if initial is _NONE else product * operand(initial)
-
-
-def _over(operator, x, axis, keepdims, dtype=None):
-    """Return a reducing operator that returns x for an empty tuple of axes, whereas the operator would reduce all."""
-    if axis == () and x.ndim:
-        return cast(O.clone(x), dtype)
-    params = {} if dtype is None else {"dtype": dtype}
-    if axis is None and not keepdims:
-        return operator(x, **params)
-    return operator(x, (axis,) if type(axis) is int else axis, keepdims, **params)
 
 
 @implements("max", "amax")
@@ -67,7 +67,7 @@ def _extreme(name, operator, pairwise, a, axis, keepdims, initial, where):
         if initial is _NONE:
             raise ValueError(f"np.{name}: where= needs initial=, the result where nothing is chosen")
         x = O.where(tensor(where), x, operand(initial))
-    found = _over(extreme(operator) if x.dtype.kind == "c" else operator, x, axis, given(keepdims, False))
+    found = over(extreme(operator) if x.dtype.kind == "c" else operator, x, axis, given(keepdims, False))
     return found if initial is _NONE else pairwise(found, cast(tensor(initial), found.dtype))
 
 
@@ -80,19 +80,19 @@ def ptp(a, axis=None, out=None, keepdims=_NONE):
 @implements("all")
 def all_(a, axis=None, out=None, keepdims=_NONE, *, where=_NONE):
     """Whether every element is true."""
-    return _over(O.all, masked(truth(a), where, True), axis, given(keepdims, False))
+    return over(O.all, masked(truth(a), where, True), axis, given(keepdims, False))
 
 
 @implements("any")
 def any_(a, axis=None, out=None, keepdims=_NONE, *, where=_NONE):
     """Whether some element is true."""
-    return _over(O.any, masked(truth(a), where, False), axis, given(keepdims, False))
+    return over(O.any, masked(truth(a), where, False), axis, given(keepdims, False))
 
 
 @implements()
 def count_nonzero(a, axis=None, *, keepdims=False):
     """The number of nonzero elements."""
-    return _over(O.sum, truth(a), axis, keepdims, np.dtype(np.int64))
+    return over(O.sum, truth(a), axis, keepdims, np.dtype(np.int64))
 
 
 # ------------------------------------------------------------------------------------------------- moments
@@ -103,14 +103,14 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=_NONE, *, where=_NONE):
     """The arithmetic mean."""
     x = cast(floating(a), dtype)
     if where is _NONE:
-        return _over(O.mean, x, axis, given(keepdims, False))
-    return _over(O.sum, masked(x, where, 0), axis, given(keepdims, False)) / _counted(x, axis, keepdims, where)
+        return over(O.mean, x, axis, given(keepdims, False))
+    return over(O.sum, masked(x, where, 0), axis, given(keepdims, False)) / _counted(x, axis, keepdims, where)
 
 
 def _counted(x, axis, keepdims, where):
     """Return the number of elements that a mask selects, in the dtype of x."""
     chosen = O.broadcast_to(tensor(True if where is _NONE else where), x.shape)
-    return _over(O.sum, cast(chosen, x.real.dtype), axis, given(keepdims, False))
+    return over(O.sum, cast(chosen, x.real.dtype), axis, given(keepdims, False))
 
 
 @implements()
@@ -138,7 +138,7 @@ def _variance(a, axis, dtype, ddof, keepdims, where, known_mean, correction):
     middle = mean(x, axis, keepdims=True, where=where) if known_mean is _NONE else tensor(known_mean)
     distance = masked(x - middle, where, 0)
     size = O.clamp(_counted(x, axis, keepdims, where) - ddof, 0)
-    return _over(O.sum, squared(distance), axis, given(keepdims, False)) / size
+    return over(O.sum, squared(distance), axis, given(keepdims, False)) / size
 
 
 def squared(x):
@@ -151,8 +151,8 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=_NONE):
     """The mean, or the weighted mean: weights have the shape of a, or are one per index along the axis."""
     x = floating(a)
     w = O.ones_like(x) if weights is None else _spread_weights(tensor(weights), x, axis)
-    total = _over(O.sum, O.broadcast_to(w, x.shape), axis, given(keepdims, False))
-    found = _over(O.sum, x * w, axis, given(keepdims, False)) / total
+    total = over(O.sum, O.broadcast_to(w, x.shape), axis, given(keepdims, False))
+    found = over(O.sum, x * w, axis, given(keepdims, False)) / total
     return (found, total) if returned else found
 
 
@@ -219,8 +219,4 @@ def _cumulative(name, operator, x, axis, dtype, include_initial, first):
     if axis is None and x.ndim > 1:
         refuse(name, "axis must be given for more than one dimension")
     made = _running(operator, x, axis or 0, dtype)
-    if not include_initial:
-        return made
-    shape = tuple(1 if i == (axis or 0) % x.ndim else n for i, n in enumerate(made.shape))
-    front = O.full(shape, first, dtype=made.dtype)
-    return O.cat([front, made], axis or 0)
+    return with_first(made, axis or 0, first) if include_initial else made

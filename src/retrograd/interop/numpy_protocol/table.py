@@ -121,6 +121,23 @@ def axes(axis: Any, ndim: int) -> tuple[int, ...]:
     return np.lib.array_utils.normalize_axis_tuple(axis, ndim)
 
 
+def over(operator: Callable, x: Tensor, axis: Any, keepdims: bool, dtype: Any = None, **params: Any) -> Tensor:
+    """Reduce over axes (None: all); an empty tuple reduces over no axis, where operators reduce over all of them."""
+    if dtype is not None:
+        params["dtype"] = dtype
+    if axis == ():
+        return operator(O.unsqueeze(x, 0), (0,), **params)
+    if axis is None and not keepdims:
+        return operator(x, **params)
+    return operator(x, (axis,) if type(axis) is int else axis, keepdim=keepdims, **params)
+
+
+def with_first(x: Tensor, axis: int, first: Any) -> Tensor:
+    """Return x with a number in front of the elements along an axis."""
+    shape = tuple(1 if i == axis % x.ndim else n for i, n in enumerate(x.shape))
+    return O.cat([O.full(shape, first, dtype=x.dtype), x], axis)
+
+
 def rearranged(function: Callable, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Apply a function that only moves, repeats and drops elements, by applying it to their indices."""
     plain = {name: values(a) for name, a in kwargs.items()}

@@ -8,6 +8,7 @@ import numpy as np
 from retrograd.core import Operator, Tensor, registry
 from retrograd.interop.numpy_protocol import asked_for, complex_order
 from retrograd.interop.numpy_protocol.complex_order import by_order
+from retrograd.interop.numpy_protocol.operator_names import OPERATORS
 from retrograd.interop.numpy_protocol.products import matmul, matvec, vecdot, vecmat
 from retrograd.interop.numpy_protocol.table import (
     DIRECT,
@@ -26,17 +27,6 @@ from retrograd.interop.numpy_protocol.table import (
 )
 from retrograd.ops.index import fill, static_index
 
-# NumPy's name, and the operator's if it differs.
-_SAME = """
-    absolute=abs add arccos=acos arccosh=acosh arcsin=asin arcsinh=asinh arctan2=atan2 arctan=atan arctanh=atanh
-    bitwise_and bitwise_count bitwise_or bitwise_xor cbrt ceil clip=clamp conjugate=conj copysign cos cosh
-    deg2rad degrees=rad2deg divide=div equal=eq exp exp2 expm1 fabs=abs float_power floor floor_divide fmax fmin
-    fmod frexp gcd greater=gt greater_equal=ge heaviside hypot invert=bitwise_not isfinite isinf isnan lcm ldexp
-    left_shift=bitwise_left_shift less=lt less_equal=le log log10 log1p log2 logaddexp logaddexp2 logical_and
-    logical_not logical_or logical_xor maximum minimum multiply=mul negative=neg nextafter not_equal=ne positive
-    power=pow rad2deg radians=deg2rad reciprocal remainder right_shift=bitwise_right_shift rint=round sign=sgn
-    signbit sin sinh sqrt square subtract=sub tan tanh trunc
-"""
 ufuncs |= {"matmul": matmul, "matvec": matvec, "vecdot": vecdot, "vecmat": vecmat}
 
 
@@ -64,21 +54,12 @@ def _answers_itself(x):
     return known is not None and not isinstance(x, (Tensor, np.ndarray, np.generic))
 
 
-def add_operators(listed: str, home: str = "") -> None:
-    """Register operators in the table; missing ones are skipped."""
-    for word in listed.split():
-        name, _, ours = word.partition("=")
-        operator = getattr(getattr(O, home) if home else O, ours or name, None)
-        if operator is not None:
-            ufuncs[name] = elementwise(operator)
-
-
 def _ufunc(function: Callable) -> Callable:
     ufuncs[function.__name__] = elementwise(function)
     return function
 
 
-add_operators(_SAME)
+ufuncs |= {name: elementwise(getattr(O, ours)) for name, ours in OPERATORS.items()}
 for _name in ("fmax", "fmin", "greater", "greater_equal", "less", "less_equal", "maximum", "minimum"):
     ufuncs[_name] = by_order(ufuncs[_name], getattr(complex_order, _name))
 
