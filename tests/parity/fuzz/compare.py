@@ -197,12 +197,16 @@ def coarsest_of(dtypes: Collection[str]) -> str:
     return next((d for d in ("float16", "complex64", "float32") if d in dtypes), "")
 
 
+def presence(gradient: Any) -> str:
+    """Return in a word whether there is a gradient, and whether anything flows."""
+    return "none" if gradient is None else "one" if gradient.any() else "zeros"
+
+
 def gradients_differ(leaves: list[int], expected: list, found: list, noise: list, coarsest: str = "") -> str | None:
     """Return how lists of gradients of the leaves differ, by more than the noise and `coarsest`'s rounding."""
     for i, a, b, n in zip(leaves, expected, found, noise, strict=True):
         if (a is None) != (b is None):
-            theirs = "none" if a is None else "one" if a.any() else "zeros"
-            return f"gradient of v[{i}]: {theirs}, ours {'none' if b is None else 'one'}"
+            return f"gradient of v[{i}]: {presence(a)}, ours {presence(b)}"
         if a is not None and (message := values_differ(a.numpy(force=True), b.detach().numpy(), n, coarsest=coarsest)):
             return f"gradient of v[{i}]: {message}"
     return None
