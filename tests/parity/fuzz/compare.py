@@ -198,8 +198,10 @@ def coarsest_of(dtypes: Collection[str]) -> str:
 
 
 def presence(gradient: Any) -> str:
-    """Return in a word whether there is a gradient, and whether anything flows."""
-    return "none" if gradient is None else "one" if gradient.any() else "zeros"
+    """Return in a word whether there is a gradient, and whether anything but zeros and NaN flows."""
+    if gradient is None:
+        return "none"
+    return "one" if ((gradient != 0) & (gradient == gradient)).any() else "zeros"
 
 
 def gradients_differ(leaves: list[int], expected: list, found: list, noise: list, coarsest: str = "") -> str | None:
@@ -228,8 +230,10 @@ def noise_of(theirs: Machine, results: list[int], leaves: list[int], expected: l
     return [0.0 if a is None else 100 * _distance(a, b) for a, b in zip(expected, moved, strict=True)]
 
 
-def _rounder(seed: int) -> Callable[[torch.Tensor], torch.Tensor]:
-    def rounded(g: torch.Tensor) -> torch.Tensor:
+def _rounder(seed: int) -> Callable[[torch.Tensor | None], torch.Tensor | None]:
+    def rounded(g: torch.Tensor | None) -> torch.Tensor | None:
+        if g is None:  # PyTorch's, of outputs without a derivative
+            return None
         name = str(g.dtype)[6:]
         signs = np.roll(pattern(tuple(g.shape), "float64").ravel(), seed).reshape(tuple(g.shape))
         return g * torch.tensor(1 + 4 * ROUNDING[name] * signs, dtype=g.dtype)

@@ -72,7 +72,8 @@ EXEMPT: dict[tuple[str, str], str] = {
         r"PyTorch (refuses backward|raises RuntimeError): Output \d of \w+ is a view and its base",
     ): "ours keeps the history of such views",
     (r"\b(var|std)", r"value at .*: -?(inf|nan), ours -?(inf|nan)"): UNDEFINED + ": the deviation of one element",
-    (r"cholesky_(solve|inverse)", r"gradient"): THEIRS + ": a derivative by the triangle that is not read",
+    (r"cholesky_(solve|inverse)", r"gradient|value at .*, ours -?0\.0"): THEIRS
+    + ": a derivative by the triangle that is not read",
     (r"gelu\(", r"nan, ours"): THEIRS + ": 0 times infinity",
     (r"addcdiv", r"(gradient|grad).*nan, ours -?inf"): "ours adds up what was broadcast before it divides by 0",
     ("", r"ours raises RuntimeError: .* is a view in PyTorch, but here a copy"): REFUSED,
@@ -183,6 +184,10 @@ EXEMPT: dict[tuple[str, str], str] = {
     (r"fft", r"value at .*(inf|nan).*, ours .*(inf|nan)"): "infinities that are added in another order",
     (r"nan_to_num_?\(", r"(gradient|grad).*value at .*: nan, ours"): "ours selects; PyTorch multiplies NaN by 0",
     (r"\.(to|type_as)\(", r"value at .*: -?\d+, ours -?\d+$"): UNDEFINED + ": a number that the integer can't hold",
+    (r"func\.|autograd\.grad|slogdet|lstsq", r"(gradient|grad).*: (zeros, ours none|none, ours zeros)"): (
+        "nothing flows; one of the graphs holds a product with zero"
+    ),
+    (r"func.*polar\(", r"value at"): THEIRS + ": its rule takes the absolute value for positive",
     (r"pairwise_distance|cdist|l1_loss|L1", r"value at .*: -?0\.0, ours nan"): "the derivative at NaN is NaN",
     ("", r"ours raises RuntimeError: .* data was assigned to"): REFUSED,
     (
@@ -245,6 +250,7 @@ PROGRAMS: dict[tuple[str, str], str] = {
     (r"(?s)(t_|squeeze_|transpose_|swapaxes_|rot90)\(.*L\.autograd\.grad", r"tensors \["): (
         "a tensor that is a view of something that nobody has in PyTorch, and a tensor of its own here, or vice versa"
     ),
+    (r"\.data = ", r"ours unknown"): UNDEFINED + ": autograd does not see what `.data` changes",
     ("unsafe_(chunk|split)", r"requires_grad of|gradient of|grad: "): UNDEFINED + ": writes to what unsafe_split made",
 }
 
