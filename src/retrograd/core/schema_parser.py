@@ -13,6 +13,7 @@ TYPES = {"Tensor", "dims", *PARAMS}
 LISTS = ("Tensor", "int", "float", "bool", "str", "number")  # types that may be in lists
 WORDS = ("dtype", "float", "number", "any")  # types whose values may be words: float32, inf, cpu
 CONSTANTS = ("None", "True", "False")
+ARGUMENT_NAME = re.compile(r"([^\W\d]\w*)\s*$")  # of an argument, after its type
 BRACKETS = {"[": "]", "(": ")"}  # around the values of a list
 
 
@@ -111,7 +112,7 @@ class _Parts:
             elif part or parameters or starred or end != ")":  # () has none
                 parameter = _parameter(part, starred)
                 if parameter.name in names:
-                    _at_name(part).fail("expected another name: this one is taken")
+                    _fail_at_name(part, "expected another name: this one is taken")
                 if parameter.default is REQUIRED and parameters and parameters[-1].default is not REQUIRED:
                     _check_order(part, parameters[-1], parameter)
                 parameters.append(parameter)
@@ -126,42 +127,54 @@ class _Parts:
         return _results(self.text[self.start :])
 
 
-def _at_name(part):
-    """Return a reader of an argument that has read its type."""
-    reader = Reader(part)
-    _type(reader)
-    return reader
+def _fail_at_name(part, what):
+    raise _SyntaxError(what, ARGUMENT_NAME.search(part.partition("=")[0]).start())
 
 
 def _check_order(part, before, parameter):
-    """Raise for an argument without default, after one that has one, that is not keyword-only or variadic."""
+    """Raise for an argument without default after one that has one, unless it is keyword-only or variadic."""
     if not parameter.keyword_only and parameter.type != "int...":
-        _at_name(part).fail(f"expected a default: {before.name!r} has one, and so must what follows")
+        _fail_at_name(part, f"expected a default: {before.name!r} has one, and so must what follows")
 
 
-@cache  # hundreds of operators share parts such as "Tensor x" and "int dim", parsed at import
+# Hundreds of operators share arguments such as "Tensor x" and "int dim=-1", and their types and defaults.
+
+
+@cache
 def _parameter(part, keyword_only):
     """Return one declared argument."""
-    reader = Reader(part)
-    kind, mutated = _type(reader)
-    name = reader.peek()
-    if not name.isidentifier():
-        reader.fail("expected the name of an argument")
-    reader.take()
-    default = _default(reader, kind) if reader.accept("=") else REQUIRED
-    if reader.peek():
+    declared, equals, default = part.partition("=")
+    name = ARGUMENT_NAME.search(declared)
+    if not (name and name.start()):
+        _type(declared)
+        raise _SyntaxError("expected the name of an argument", len(declared))
+    kind, mutated = _type(declared[: name.start()])
+    try:
+        value = _default(kind, default) if equals else REQUIRED
+    except _SyntaxError as error:
+        what, at = error.args
+        raise _SyntaxError(what, len(declared) + 1 + at) from None
+    return Parameter(name[1], kind, value, keyword_only, mutated)
+
+
+@cache
+def _type(text):
+    """Return a type and whether it is marked as mutated."""
+    reader = Reader(text)
+    found = _read_type(reader)
+    if reader.peek().isidentifier():  # the name, and text behind it
+        reader.take()
         reader.fail("expected ','")
-    return Parameter(name, kind, default, keyword_only, mutated)
+    if reader.peek():
+        reader.fail("expected the name of an argument")
+    return found
 
 
-def _type(reader):
-    """Parse a type and whether it is marked as mutated."""
+def _read_type(reader):
     base = SYNONYMS.get(reader.peek(), reader.peek())
     if base not in TYPES:
         reader.fail(f"expected a type, one of Tensor, {', '.join(PARAMS)}")
     reader.take()
-    if reader.peek().isidentifier():  # most often
-        return base, False
     if base == "int" and reader.accept("..."):
         return "int...", False
     mutated = base == "Tensor" and reader.accept("(") and _mark(reader)
@@ -185,16 +198,19 @@ def _mark(reader):
     return written
 
 
-def _default(reader, kind):
+@cache
+def _default(kind, text):
     """Parse a default; the value for a list of integers may be one integer, which is kept."""
-    at = reader.index
+    reader = Reader(text)
     value = _literal(reader, kind)
+    if reader.peek():
+        reader.fail("expected ','")
     if value is None and "?" in kind:
         return None
     try:
         converted = CONVERT[kind.rstrip("?")](value)
     except (KeyError, TypeError, ValueError, AttributeError):
-        reader.fail(f"expected a default that {kind} can have", at)
+        reader.fail(f"expected a default that {kind} can have", 0)
     return value if kind.startswith("int[]") and type(value) is int else converted
 
 
@@ -207,14 +223,11 @@ def _literal(reader, kind):
     if token.isidentifier() and kind.startswith(WORDS) and token not in CONSTANTS:
         return reader.take()
     try:
-        value = _value(token)
+        value = ast.literal_eval(token)
     except (ValueError, SyntaxError):
         reader.fail("expected a default: a number, a string, a list of them, True, False or None")
     reader.take()
     return value
-
-
-_value = cache(ast.literal_eval)
 
 
 def _values(reader, kind, closing):
@@ -224,7 +237,7 @@ def _values(reader, kind, closing):
         if values:
             reader.expect(",")
         values.append(_literal(reader, kind))
-    return values
+    return tuple(values)
 
 
 @cache
@@ -256,7 +269,7 @@ def _result(reader, names):
 
 def _single(reader, names):
     at = reader.index
-    kind, _ = _type(reader)
+    kind, _ = _read_type(reader)
     if "(" in reader.tokens[at : reader.index]:
         reader.fail("expected no mark: what an operator returns is new, and shows no argument's memory", at)
     if reader.peek().isidentifier():
