@@ -75,10 +75,7 @@ def nanvar(
     a, axis=None, dtype=None, out=None, ddof=0, keepdims=_NONE, *, where=_NONE, mean=_NONE, correction=_NONE
 ):  # fmt: skip
     """The variance of the elements that are not NaN."""
-    x, rest = floating(a), {"mean": mean, "correction": correction}
-    there, lost = _known(x, where), given(correction, ddof)
-    found = reductions.var(_without(x, 0), axis, dtype, None, ddof, keepdims, where=there, **rest)
-    return O.where(reductions.sum(there, axis, keepdims=keepdims) > lost, found, np.nan)
+    return _spread(reductions.var, a, axis, dtype, ddof, keepdims, where, mean, correction)
 
 
 @implements()
@@ -86,9 +83,14 @@ def nanstd(
     a, axis=None, dtype=None, out=None, ddof=0, keepdims=_NONE, *, where=_NONE, mean=_NONE, correction=_NONE
 ):  # fmt: skip
     """The standard deviation of the elements that are not NaN."""
-    x, rest = floating(a), {"mean": mean, "correction": correction}
+    return _spread(reductions.std, a, axis, dtype, ddof, keepdims, where, mean, correction)
+
+
+def _spread(reduced, a, axis, dtype, ddof, keepdims, where, mean, correction):
+    """Return `var` or `std` of the elements that are not NaN; NaN where there are no more than the correction."""
+    x = floating(a)
     there, lost = _known(x, where), given(correction, ddof)
-    found = reductions.std(_without(x, 0), axis, dtype, None, ddof, keepdims, where=there, **rest)
+    found = reduced(_without(x, 0), axis, dtype, None, ddof, keepdims, where=there, mean=mean, correction=correction)
     return O.where(reductions.sum(there, axis, keepdims=keepdims) > lost, found, np.nan)
 
 
