@@ -5,6 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from retrograd import kernels
+from retrograd.kernels import empty
+
+empty_like = kernels.caching(np.empty_like)
 
 
 class Look(NamedTuple):
@@ -49,8 +52,8 @@ def attend(q, k, v, allowed, added, look, order="K"):
     `matrices` and `kernels.reference`.
     """
     k, v = raised(k, q.ndim), raised(v, q.ndim)
-    out = np.empty_like(q, shape=(*q.shape[:-1], v.shape[-1]), order=order)
-    sums = np.empty(q.shape[:-1], q.dtype)
+    out = empty_like(q, shape=(*q.shape[:-1], v.shape[-1]), order=order)
+    sums = empty(q.shape[:-1], q.dtype)
     kernels.attend(q, k, v, allowed, added, *look, out, sums)
     return out, sums
 
@@ -59,7 +62,7 @@ def attend_backward(g, of_sums, q, k, v, allowed, added, out, sums, look, wanted
     """Return the `wanted` cotangents of q, k, v and `added`; for the others an empty array, (0,)."""
     front, shapes = q.shape[:-2], [None if x is None else x.shape for x in (q, k, v, added)]
     made = [
-        np.empty_like(x, shape=(*front, *x.shape[-2:])) if w else None for x, w in zip((q, k, v), wanted, strict=False)
+        empty_like(x, shape=(*front, *x.shape[-2:])) if w else None for x, w in zip((q, k, v), wanted, strict=False)
     ]
     made.append(np.zeros((*front, *added.shape[q.ndim - 2 :]), q.dtype) if wanted[3] else None)
     k, v = raised(k, q.ndim), raised(v, q.ndim)

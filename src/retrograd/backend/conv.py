@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from retrograd.backend.gather_scatter import in_rows, kernels_for
-from retrograd.kernels import reference
+from retrograd.kernels import empty, reference
 from retrograd.kernels.conv_layout import phases_of, plan_of
 
 __all__ = ["conv", "conv_input", "conv_weight", "window_columns", "window_sums"]
@@ -51,7 +51,7 @@ def _plan(sizes, kernel, size, stride, before, dilation):
 @_half_in_single
 def conv(x, w, bias=None, *, size, stride, before, dilation, groups):
     """Return the convolution y (n, o, *size) of x (n, c, *sizes) with w (o, c / groups, *kernel)."""
-    out = np.empty((len(x), len(w), *size), x.dtype)
+    out = empty((len(x), len(w), *size), x.dtype)
     _convolve(x, _by_group(w, groups), bias, out, stride, before, dilation)
     return out
 
@@ -81,7 +81,7 @@ def conv_input(y, w, *, size, stride, before, dilation, groups):
     """
     w, ones = _by_group(w, groups).swapaxes(1, 2), (1,) * len(size)
     covered, phases = _transposed(tuple(size), w.shape[3:], y.shape[2:], stride, before, dilation)
-    out = (np.empty if covered else np.zeros)((len(y), w.shape[1] * groups, *size), y.dtype)
+    out = (empty if covered else np.zeros)((len(y), w.shape[1] * groups, *size), y.dtype)
     for taps, places, margins, steps in phases:
         _convolve(y, w[:, :, :, *taps], None, out[:, :, *places], ones, margins, steps)
     return out
@@ -138,7 +138,7 @@ def window_columns(x, kernel, stride, before, dilation, size):
     whole, inside = _margins(x.shape[2:], kernel, stride, before, dilation, size)
     image = np.zeros((*x.shape[:2], *whole), x.dtype)
     image[..., *inside] = x
-    out = np.empty((*x.shape[:2], *kernel, *size), x.dtype)
+    out = empty((*x.shape[:2], *kernel, *size), x.dtype)
     for tap in np.ndindex(*kernel):
         out[:, :, *tap] = image[..., *_tap_places(tap, size, stride, dilation)]
     return out

@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from retrograd import kernels
-from retrograd.kernels import reference
+from retrograd.kernels import empty, reference
 
 __all__ = [
     "add_at",
@@ -33,6 +33,9 @@ __all__ = [
     "triangle",
     "wrapped",
 ]
+
+
+_ascontiguousarray = kernels.caching(np.ascontiguousarray)
 
 
 def check_range(name, ids, size):
@@ -75,10 +78,10 @@ def gather(x, index, dim):
     """Return the elements of x at `index` along `dim`, in the shape of `index`."""
     shape = index.shape
     if not index.size:  # it may have other dimensions than x
-        return np.empty(shape, x.dtype)
+        return empty(shape, x.dtype)
     x, index = x.reshape(x.shape or (1,)), index.reshape(shape or (1,))
     if _one_to_one(x.shape, index.shape, dim) and (x.flags.c_contiguous or x.size < 2 * index.size):
-        out = np.empty(index.shape, x.dtype)
+        out = empty(index.shape, x.dtype)
         taken = kernels_for(x.dtype).take_along(cube(x, dim), cube(_places(index), dim), cube(out, dim))
         if taken:
             return out.reshape(shape)
@@ -93,7 +96,7 @@ def scatter_along(src, index, shape, dim):
     if not index.size:  # it may have other dimensions than the result
         return np.zeros(shape, src.dtype)
     if _one_to_one(shape, index.shape, dim):
-        out = np.empty(shape, src.dtype)
+        out = empty(shape, src.dtype)
         if kernels_for(src.dtype).sum_along(cube(src, dim), cube(_places(index), dim), cube(out, dim)):
             return out
     out = np.zeros(shape, src.dtype)
@@ -113,7 +116,7 @@ def _one_to_one(shape, index_shape, dim):
 
 def in_rows(x, dtype=None):
     """Return x contiguous and aligned, as kernels need it; x itself if it is."""
-    x = np.ascontiguousarray(x, dtype)
+    x = _ascontiguousarray(x, dtype)
     return x if x.flags.aligned else x.copy()
 
 
@@ -166,7 +169,7 @@ def index_select(x, index, dim):
 
 def index_sum(src, index, dim, size):
     """Return `size` slices along `dim`; slice i sums the slices of src whose entry in `index` is i."""
-    out = np.empty((*src.shape[:dim], size, *src.shape[dim + 1 :]), src.dtype)
+    out = empty((*src.shape[:dim], size, *src.shape[dim + 1 :]), src.dtype)
     if not kernels_for(src.dtype).sum_rows(cube(src, dim), _places(index), cube(out, dim)):
         check_range("index_add", index, size)
     return out

@@ -305,6 +305,9 @@ WORTH = 8, 1 << 17  # the least size of a dimension, and number of multiplicatio
 FALSE_ALARM = (5,)
 
 
+_matmul = kernels.caching(np.matmul)
+
+
 def product(a, b):
     """Return NumPy's matmul, or a kernel's on processors whose wide vectors BLAS does not use."""
     if type(a) is type(b) is np.ndarray and a.ndim > 1 < b.ndim:
@@ -316,8 +319,8 @@ def product(a, b):
             return kernels.multiply_matrices(a, b)
     if type(a) is np.ndarray and a.shape[-1:] == FALSE_ALARM and a.dtype.char == "f":
         with np.errstate(invalid="ignore"):
-            return np.matmul(a, b, order="C")
-    return np.matmul(a, b, order="C")
+            return _matmul(a, b, order="C")
+    return _matmul(a, b, order="C")
 
 
 def _rows(x):

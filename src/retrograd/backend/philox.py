@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from retrograd import kernels
+from retrograd.kernels import empty
 
 MANY = 16_384  # values from which on drawing by whole counters is faster
 
@@ -19,7 +20,7 @@ def uniform(source, size, dtype=np.float64):
     count = math.prod(size)
     if count < MANY:
         return source.random(size, dtype)
-    out = np.empty(count, dtype)
+    out = empty(count, dtype)
     state = source.bit_generator.state
     single = out.dtype == np.float32
     each = 8 if single else 4  # values per counter

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from retrograd.backend.gather_scatter import in_rows, kernels_for
-from retrograd.kernels import reference
+from retrograd.kernels import empty, reference
 from retrograd.kernels.pooling_windows import windows_of
 
 __all__ = ["max_places", "pooled_max", "pooled_max_back", "pooled_sum", "pooled_sum_back"]
@@ -51,7 +51,7 @@ def _pooled_shape(x, windows):
 
 def _filled(name, x, windows, sizes, shape, dtype, *given):
     """Return an array of this shape, filled by a kernel on x and the arguments `given`."""
-    out = np.empty(shape, dtype)
+    out = empty(shape, dtype)
     if x.size and out.size:
         known = len(windows) <= 3 and x.size < FURTHER and all(z.dtype == x.dtype for z in given)
         images = [_images(z, len(windows)) for z in (*given, x, out)]

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from retrograd.backend.ragged import Structure
+from retrograd.kernels import empty
 
 
 class Part(NamedTuple):
@@ -88,7 +89,7 @@ class Parts(NamedTuple):
 
 def multiply_each(a, b, parts):
     """Return the buffer of the matrix products of each component of two buffers."""
-    out = np.empty(product_shape(a.shape, b.shape, parts), a.dtype)
+    out = empty(product_shape(a.shape, b.shape, parts), a.dtype)
     with np.errstate(invalid="ignore"):  # a false alarm of OpenBLAS: see FALSE_ALARM in numpy.py
         for x, y, z in zip(parts.a.pieces(a), parts.b.pieces(b), parts.out.pieces(out), strict=True):
             np.matmul(x, y, out=z)

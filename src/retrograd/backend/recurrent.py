@@ -3,6 +3,7 @@
 import numpy as np
 
 from retrograd import kernels
+from retrograd.kernels import empty
 
 __all__ = ["gru", "gru_grad", "lstm", "lstm_grad"]
 
@@ -14,7 +15,7 @@ def lstm(x, h, c):
 
 def lstm_grad(gh, gc, x, h, c):
     """Return the cotangents of the gates (the same for both parts) and of c, from those of both results."""
-    gates, before = np.empty(x.shape, x.dtype), np.empty(c.shape, c.dtype)
+    gates, before = empty(x.shape, x.dtype), empty(c.shape, c.dtype)
     kernels.lstm_grad(gh, gc, *_parts(x, 4), *_parts(h, 4), c, out=(*_parts(gates, 4), before))
     return gates, before
 
@@ -26,7 +27,7 @@ def gru(x, h, state):
 
 def gru_grad(g, x, h, state):
     """Return the cotangents of x, of h and of the previous state, from that of the new state."""
-    of_x, of_h, before = np.empty(x.shape, x.dtype), np.empty(h.shape, h.dtype), np.empty(state.shape, state.dtype)
+    of_x, of_h, before = empty(x.shape, x.dtype), empty(h.shape, h.dtype), empty(state.shape, state.dtype)
     r, z, new = _parts(of_x, 3)
     kernels.gru_grad(g, *_parts(x, 3), *_parts(h, 3), state, out=(r, z, new, _parts(of_h, 3)[2], before))
     both = 2 * state.shape[-1]

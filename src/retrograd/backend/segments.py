@@ -8,6 +8,7 @@ import numpy as np
 from retrograd.backend.gather_scatter import cube, kernels_for
 from retrograd.backend.ragged import Structure
 from retrograd.backend.sorting import linear_recurrence, running_logsumexp
+from retrograd.kernels import empty
 from retrograd.kernels.segments_reference import reduce_segments
 
 # ----------------------------------------------------------------------------------------------- structures
@@ -67,14 +68,14 @@ def repeat_rows(x, structure, row):
 
 def _by_kernel(name, x, structure, row, count=None):
     """Return the output of the kernel `name`: one row per component, or the given number of rows."""
-    out = np.empty((*x.shape[:row], len(structure) if count is None else count, *x.shape[row + 1 :]), x.dtype)
+    out = empty((*x.shape[:row], len(structure) if count is None else count, *x.shape[row + 1 :]), x.dtype)
     getattr(kernels_for(x.dtype), name)(cube(x, row), structure.offsets, cube(out, row))
     return out
 
 
 def _reduced(ufunc, x, structure, row, dtype, nothing):
     """Return a ufunc's reduction of the rows of each component; `nothing` for one without rows."""
-    out = np.empty((*x.shape[:row], len(structure), *x.shape[row + 1 :]), dtype)
+    out = empty((*x.shape[:row], len(structure), *x.shape[row + 1 :]), dtype)
     reduce_segments(ufunc, cube(x, row), structure.offsets, nothing, cube(out, row))
     return out
 
@@ -107,7 +108,7 @@ def found(x, structure, row, name, kernel, dtype):
     if name in _UFUNCS and (_UFUNCS[name][1] is not None or structure.lengths.all()):
         ufunc, nothing = _UFUNCS[name]
         return _reduced(ufunc, x, structure, row, dtype, 0 if nothing is None else nothing)
-    out = np.empty((*x.shape[:row], len(structure), *x.shape[row + 1 :]), dtype)
+    out = empty((*x.shape[:row], len(structure), *x.shape[row + 1 :]), dtype)
     for i, part in _parts(x, structure, row):
         out[_at(row, slice(i, i + 1))] = kernel(part)
     return out
@@ -148,7 +149,7 @@ def segment_softmax(x, structure, row, log):
 
 def along(kernel, arrays, structure, row, dtype):
     """Return the result of a shape-preserving kernel on the rows of each component."""
-    out = np.empty(arrays[0].shape, dtype)
+    out = empty(arrays[0].shape, dtype)
     for bounds in structure.bounds():
         at = _at(row, slice(*bounds))
         if bounds[0] < bounds[1]:
@@ -159,7 +160,7 @@ def along(kernel, arrays, structure, row, dtype):
 def segment_cumsum(x, structure, row, reverse):
     """Return the cumulative sums of the rows of each component; with `reverse`, from the end."""
     dtype = np.int64 if x.dtype.kind in "biu" else x.dtype
-    out = np.empty(x.shape, dtype)
+    out = empty(x.shape, dtype)
     for (_, part), (_, to) in zip(_parts(x, structure, row), _parts(out, structure, row), strict=True):
         part, to = (np.flip(part, row), np.flip(to, row)) if reverse else (part, to)
         np.add.accumulate(part, axis=row, dtype=dtype, out=to)

@@ -1,7 +1,6 @@
 """Run a benchmark's script for a peer: `import retrograd.bench` works, and imports nothing else of retrograd.
 
-`python bare.py SCRIPT ARGUMENTS`. Importing retrograd configures the process's allocator and starts threads, which must
-not affect a peer.
+`python bare.py SCRIPT ARGUMENTS`. Importing retrograd starts threads, which must not affect a peer.
 """
 
 import runpy

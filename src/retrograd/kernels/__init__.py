@@ -28,7 +28,6 @@ def _best() -> tuple[str, ModuleType]:
     return "outdated", reference
 
 
-allocator.keep(allocator.asked_for())
 build, chosen = _best()
 compiled = build == "compiled"
 
@@ -59,3 +58,6 @@ attend, attend_grad = chosen.attend, chosen.attend_grad
 multiply_matrices, vector_bytes = chosen.multiply_matrices, chosen.vector_bytes
 get_num_threads, set_num_threads = chosen.get_num_threads, chosen.set_num_threads
 set_grain_size = chosen.set_grain_size
+empty, caching = chosen.empty, chosen.caching
+cached_bytes, set_cache_limit = chosen.cached_bytes, chosen.set_cache_limit
+set_cache_limit(allocator.limit())

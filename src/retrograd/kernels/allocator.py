@@ -1,32 +1,25 @@
-"""The amount of freed array memory that the process reuses for new arrays.
+"""The amount of freed array memory that is kept for later arrays; array_memory.cpp keeps it."""
 
-Fresh memory comes from the operating system page by page, at the first touch of each: for an array of megabytes that
-takes longer than most operators need to fill it.  The GNU C library returns memory to the system if more than a few
-megabytes are free; `mallopt` makes it retain more.
-"""
-
-import ctypes
 import os
-import sys
 
-DEFAULT = 256  # MiB
-LARGEST_BLOCK = 32 << 20  # bytes: the C library never retains larger blocks
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt, in malloc.h
+MOST = 256 << 20  # bytes
+SHARE = 16  # of the machine's memory: at most one part in so many
 
 
-def keep(mebibytes: int) -> bool:
-    """Set how much free memory is retained; 0 restores the C library's rules. Return whether that is supported."""
-    if not mebibytes or not sys.platform.startswith("linux"):
-        return False
-    tell = getattr(ctypes.CDLL(None), "mallopt", None)
-    if tell is None:  # another C library
-        return False
-    return bool(tell(_TRIM_THRESHOLD, mebibytes << 20)) and bool(tell(_MMAP_THRESHOLD, LARGEST_BLOCK))
+def limit() -> int:
+    """Return the number of bytes to keep: by default 256 MiB, but at most a sixteenth of the machine's memory.
 
-
-def asked_for() -> int:
-    """Return the environment variable's setting, in MiB; raise a ValueError if it is not a number."""
+    RETROGRAD_KEEP_MEMORY sets it in MiB; ValueError if that is not a number.
+    """
     text = os.environ.get("RETROGRAD_KEEP_MEMORY", "")
     if text and not text.isdigit():
         raise ValueError(f"RETROGRAD_KEEP_MEMORY: expected a number of MiB, 0 to keep nothing, got {text!r}")
-    return int(text) if text else DEFAULT
+    return int(text) << 20 if text else min(MOST, _memory() // SHARE)
+
+
+def _memory() -> int:
+    """Return the bytes of the machine's memory, as far as the system says."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # not on Windows
+        return MOST * SHARE

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 
+#include "array_memory.hpp"
 #include "loops.hpp"
 #include "registration.hpp"
 
@@ -107,6 +108,7 @@ bool number_of(PyObject* o, double& value) {
 template <class T>
 PyObject* combined(Kind kind, PyArrayObject* a, PyArrayObject* b, double number, PyArrayObject* like) {
     if (!(std::abs(number) <= std::numeric_limits<T>::max())) return nullptr;
+    CachedMemory memory(PyArray_NBYTES(like));
     PyObject* made = PyArray_SimpleNew(PyArray_NDIM(like), PyArray_DIMS(like), PyArray_TYPE(like));
     if (!made) return nullptr;
     PyArrayObject* out = reinterpret_cast<PyArrayObject*>(made);
@@ -151,6 +153,7 @@ PyObject* function(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject*
         if (found || PyErr_Occurred()) return found;
     }
     PyObject* theirs = numpys(kind);
+    CachedMemory memory(count ? bytes_of(args[0]) : 0);
     return theirs ? PyObject_Vectorcall(theirs, args, count, names) : nullptr;
 }
 

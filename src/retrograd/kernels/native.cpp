@@ -5,6 +5,7 @@
 // thread_pool.hpp the threads.
 
 #define RETROGRAD_MODULE
+#include "array_memory.hpp"
 #include "loops.hpp"
 #include "matrices.hpp"
 #include "registration.hpp"
@@ -51,7 +52,9 @@ bool add(PyObject* module, const Kernel& k) {
         loops, own, types, 2, k.inputs, operands - k.inputs, PyUFunc_None, k.name,
         "", 0, k.signature);
     if (ufunc && k.signature) copy_overlap(reinterpret_cast<PyUFuncObject*>(ufunc));
-    return ufunc && PyModule_AddObject(module, k.name, ufunc) == 0;
+    PyObject* function = ufunc ? caching(ufunc) : nullptr;
+    Py_XDECREF(ufunc);
+    return function && PyModule_AddObject(module, k.name, function) == 0;
 }
 
 bool add(PyObject* module, const Part& part) {
@@ -185,7 +188,7 @@ PyMODINIT_FUNC PyInit_native() {
     PyObject* module = PyModule_Create(&definition);
     if (!module) return nullptr;
     const Part* parts[] = {
-        &part_arithmetic, &part_attention, &part_chance, &part_channels, &part_columns, &part_convolution, &part_convolution_weight, &part_gates, &part_norms,
+        &part_arithmetic, &part_attention, &part_chance, &part_channels, &part_columns, &part_convolution, &part_convolution_weight, &part_gates, &part_memory, &part_norms,
         &part_pointwise,  &part_pooling,   &part_products, &part_rows,      &part_scatter,            &part_segments, &part_updates,
     };
     for (const Part* part : parts)

@@ -22,7 +22,7 @@ from retrograd.kernels.segments_reference import segment_softmax as segment_soft
 from retrograd.kernels.segments_reference import segment_sum as segment_sum
 
 add, subtract, multiply, true_divide = np.add, np.subtract, np.multiply, np.true_divide
-multiply_matrices, vector_bytes = np.matmul, 0
+multiply_matrices, vector_bytes, empty = np.matmul, 0, np.empty
 
 # erf(x) / x in x^2 for |x| <= 3.95, where erf in single precision reaches 1: our weighted least-squares fit, with an
 # error of at most 2e-8; rounding in single precision adds 4e-7.
@@ -470,7 +470,22 @@ def _there(ids, size):
     return not ids.size or (ids.min() >= 0 and ids.max() < size)
 
 
-# ----------------------------------------------------------------------------------------------------- threads
+# ----------------------------------------------------------------------------------------------- memory, threads
+
+
+def caching(function):
+    """Return the function: its results use NumPy's memory."""
+    return function
+
+
+def cached_bytes():
+    """Return 0: no free memory is kept."""
+    return 0
+
+
+def set_cache_limit(limit):
+    """Do nothing, and return 0, because no free memory is kept."""
+    return 0
 
 
 def get_num_threads():

@@ -16,7 +16,7 @@ struct Part {
     explicit constexpr Part(PyMethodDef* functions) : methods(functions) {}
 };
 
-extern const Part part_arithmetic, part_attention, part_chance, part_channels, part_columns, part_convolution, part_convolution_weight, part_gates, part_norms,
+extern const Part part_arithmetic, part_attention, part_chance, part_channels, part_columns, part_convolution, part_convolution_weight, part_gates, part_memory, part_norms,
     part_pointwise, part_pooling, part_products, part_rows, part_scatter, part_segments, part_updates;
 
 // The values of a plan's `table`, a borrowed reference; null, with an error, if it has none.

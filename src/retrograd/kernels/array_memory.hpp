@@ -1,0 +1,28 @@
+// Memory for arrays; see array_memory.cpp.
+#pragma once
+
+#include "loops.hpp"
+
+namespace retrograd {
+
+constexpr size_t LEAST_CACHED = 1 << 16;  // bytes: smaller arrays use NumPy's memory, whose pages stay in the process
+
+// While it exists, arrays of this thread use the cached memory if one of so many bytes is to be made.
+class CachedMemory {
+    PyObject* before = nullptr;
+
+  public:
+    explicit CachedMemory(size_t bytes);
+    ~CachedMemory();
+    CachedMemory(const CachedMemory&) = delete;
+};
+
+// Returns the size of an array; 0 for other objects.
+inline size_t bytes_of(PyObject* o) {
+    return PyArray_Check(o) ? static_cast<size_t>(PyArray_NBYTES(reinterpret_cast<PyArrayObject*>(o))) : 0;
+}
+
+// Returns a function that calls `function`, with CachedMemory if the first operand is large: a new reference.
+PyObject* caching(PyObject* function);
+
+}  // namespace retrograd
