@@ -1,4 +1,4 @@
-"""Row A12: dual tensors, their views, writes and Functions, in both libraries."""
+"""Dual tensors, their views, writes and Functions, in both libraries."""
 
 import pytest
 

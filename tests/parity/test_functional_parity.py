@@ -1,4 +1,4 @@
-"""Row A13: autograd.functional gives PyTorch's results, in the same structures, and refuses the same arguments."""
+"""Autograd.functional gives PyTorch's results, in the same structures, and refuses the same arguments."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Helpers of the scripts of row A16: a checkpointed call, functions that count, a Function that saves."""
+"""Helpers of the tests of checkpoints: a checkpointed call, functions that count, a Function that saves."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""Functions shared by the scripts of row A11, built for one library or the other."""
+"""Functions shared by the tests of Functions, built for one library or the other."""
 
 from .adapter import data
 

@@ -1,4 +1,4 @@
-"""Observations shared by the scripts of row A9: the state of a tensor, its gradients, and views of many kinds."""
+"""Observations shared by the tests of writes: the state of a tensor, its gradients, and views of many kinds."""
 
 from .adapter import data
 

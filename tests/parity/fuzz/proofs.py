@@ -1,13 +1,12 @@
 """Differences that PyTorch decides itself: it computes the last line in another way, and agrees with ours there."""
 
 import re
-from contextlib import suppress
 
 import torch
 
 import retrograd as rg
 
-from .compare import gradients, values_differ
+from .compare import values_differ
 from .differential import Difference, Run, quietly
 from .machine import REFUSALS, Machine
 
@@ -30,11 +29,6 @@ OTHERWISE = [
 ]
 
 
-def of_proof(found: Difference) -> str | None:
-    """Return the reason that an experiment finds for a difference."""
-    return proven(found) or independent(found) or ties(found)
-
-
 def proven(found: Difference) -> str | None:
     """Return the reason if PyTorch, computing the last line in another way, agrees with ours."""
     target, equals, expression = found.lines[-1].partition(" = ")
@@ -46,47 +40,12 @@ def proven(found: Difference) -> str | None:
     return None
 
 
-def independent(found: Difference) -> str | None:
-    """Return the reason if a result requires grad in one library only, and no gradient flows from it there."""
-    match = re.match(r"v\[(\d+)\]: requires_grad of \w+ (True|False), leaf (True|False), ours", found.message)
-    if not match or not re.search(r"L\.func|L\.autograd\.grad|\.grad$", found.lines[-1]):
-        return None
-    run = _run(found.lines)
-    machine = run.theirs if match[2] == "True" else run.ours
-    with quietly(), suppress(*REFUSALS):  # where it has no derivative of that order
-        flowing = gradients(machine, [int(match[1])], machine.leaves())
-        if any(((g != 0) & (g == g)).any() for g in flowing if g is not None):
-            return None
-    return "the derivative does not depend on the tensor; one graph holds a product with zero"
-
-
-SELECTS = re.compile(r"(kthvalue|topk|sort|median|mode)\(")
-
-
-def ties(found: Difference) -> str | None:
-    """Return the reason if an operator that selects one of equal elements had some, or NaN."""
-    if "grad" not in found.message:
-        return None
-    for n, line in enumerate(found.lines):
-        for operand in {int(i) for i in re.findall(r"v\[(\d+)\]", line)} if SELECTS.search(line) else ():
-            values = _run(found.lines[:n]).theirs.v[operand].numpy(force=True)
-            if len(set(values.ravel().tolist())) < values.size or not (values == values).all():
-                return "PyTorch's documentation leaves this open: which of equal elements has the gradient"
-    return None
-
-
-def _run(lines: list[str]) -> Run:
-    run = Run()
-    with quietly():
-        for line in lines:
-            run.line(line)
-    return run
-
-
 def _agrees(lines: list[str], otherwise: str) -> bool:
     """Return whether PyTorch's result of a line is ours of the program's last; both may refuse."""
-    run = _run(lines[:-1])
+    run = Run()
     with quietly():
+        for line in lines[:-1]:
+            run.line(line)
         refusals = [_refused(run.theirs, otherwise), _refused(run.ours, lines[-1])]
         if any(refusals):
             return all(refusals)

@@ -1,4 +1,4 @@
-"""Row A11, Function: user-defined operators behave as in PyTorch."""
+"""Function: user-defined operators behave as in PyTorch."""
 
 from .adapter import data, leaf, outcome, parity, warned
 from .functions import doubling, pair, power, returning

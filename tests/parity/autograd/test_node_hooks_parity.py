@@ -1,4 +1,4 @@
-"""Row A6 and facts 10 to 12, hooks on nodes and on accumulators: arguments, return values, order."""
+"""Hooks on nodes and on accumulators: arguments, return values, order."""
 
 import pytest
 

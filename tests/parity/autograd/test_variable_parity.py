@@ -1,4 +1,4 @@
-"""Row A18: Variable is an alias of Tensor, as in PyTorch."""
+"""Variable is an alias of Tensor, as in PyTorch."""
 
 from .adapter import data, leaf, outcome, parity
 

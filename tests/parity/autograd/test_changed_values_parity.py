@@ -1,4 +1,4 @@
-"""Row A9: detaching, changes of saved tensors, out=, and attributes that survive a write."""
+"""Detaching, changes of saved tensors, out=, and attributes that survive a write."""
 
 import pytest
 

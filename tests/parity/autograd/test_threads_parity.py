@@ -1,4 +1,4 @@
-"""Row A21, threads: concurrent graphs and backward passes lose no gradient, and thread state is separate."""
+"""Threads: concurrent graphs and backward passes lose no gradient, and thread state is separate."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

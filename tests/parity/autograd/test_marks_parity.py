@@ -1,4 +1,4 @@
-"""Row A11, Function: marks on inputs and outputs, and outputs that are inputs or views."""
+"""Function: marks on inputs and outputs, and outputs that are inputs or views."""
 
 from .adapter import data, leaf, outcome, parity, warned
 from .functions import pair, returning

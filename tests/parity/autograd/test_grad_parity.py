@@ -1,4 +1,4 @@
-"""Row A2, grad(): a tuple of gradients, unused inputs, higher orders; nothing is added to any leaf."""
+"""grad(): a tuple of gradients, unused inputs, higher orders; nothing is added to any leaf."""
 
 import pytest
 

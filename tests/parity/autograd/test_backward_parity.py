@@ -1,4 +1,4 @@
-"""Row A1, backward(): roots, cotangents, inputs, freed graphs, refused calls and their messages."""
+"""backward(): roots, cotangents, inputs, freed graphs, refused calls and their messages."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Row A15: anomaly mode names the node that made a NaN, and the line that made the node, as in PyTorch."""
+"""Anomaly mode names the node that made a NaN, and the line that made the node, as in PyTorch."""
 
 import warnings
 

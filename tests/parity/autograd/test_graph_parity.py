@@ -1,4 +1,4 @@
-"""Row A7 and facts 2, 3, the graph: names, edges, metadata, saved tensors, and a second backward pass."""
+"""The graph: names, edges, metadata, saved tensors, and a second backward pass."""
 
 import gc
 import weakref
@@ -248,7 +248,7 @@ def test_two_results_that_share_a_part_that_saved_nothing(m):
     return outcome(second.backward), x.grad
 
 
-# ------------------------------------------------------------------------------------------- what is saved: fact 2
+# ------------------------------------------------------------------------------------------- what is saved
 
 
 def changed_afterwards(m, make):

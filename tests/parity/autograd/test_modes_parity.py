@@ -1,4 +1,4 @@
-"""Row A10 and fact 25, grad modes: contexts, decorators on functions, generators, classes and coroutines."""
+"""Grad modes: contexts, decorators on functions, generators, classes and coroutines."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Row A20: complex gradients by PyTorch's convention: the direction of steepest ascent of a real function."""
+"""Complex gradients by PyTorch's convention: the direction of steepest ascent of a real function."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Row A6 and facts 4, 5, accumulation: which gradients are summed, in which order, and in whose memory."""
+"""Accumulation: which gradients are summed, in which order, and in whose memory."""
 
 import numpy as np
 
@@ -189,7 +189,7 @@ def test_a_summand_seen_by_a_hook_does_not_change_later(m):
     return seen, x.grad
 
 
-# ------------------------------------------------------------------------------------------------- the setter: fact 29
+# ------------------------------------------------------------------------------------------------- the setter
 
 
 @parity

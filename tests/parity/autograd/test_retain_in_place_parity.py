@@ -1,4 +1,4 @@
-"""Row A6 and fact 13, retain_grad: retained gradients and hooks after in-place writes."""
+"""retain_grad: retained gradients and hooks after in-place writes."""
 
 from .adapter import leaf, logger, outcome, parity
 

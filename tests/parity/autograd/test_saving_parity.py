@@ -1,4 +1,4 @@
-"""Row A11, Function: tensors saved for backward, and how they are restored."""
+"""Function: tensors saved for backward, and how they are restored."""
 
 from .adapter import data, leaf, outcome, parity
 from .functions import doubling, power

@@ -1,4 +1,4 @@
-"""Row A6 on random graphs: the same hooks run in the same order with the same gradients, for all inputs of a pass.
+"""Hooks on random graphs: the same hooks run in the same order with the same gradients, for all inputs of a pass.
 
 A program is a list of steps, printed when it fails.  Values are small integers, so that sums are exact.
 """

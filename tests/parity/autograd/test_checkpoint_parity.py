@@ -1,4 +1,4 @@
-"""Row A16: checkpoints give the gradients of the plain program and recompute as often as PyTorch's."""
+"""Checkpoints give the gradients of the plain program and recompute as often as PyTorch's."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Row A16: recomputations that differ from the forward pass, errors, and the options of a checkpoint."""
+"""Recomputations that differ from the forward pass, errors, and the options of a checkpoint."""
 
 import pytest
 

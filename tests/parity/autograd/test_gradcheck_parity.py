@@ -1,4 +1,4 @@
-"""Row A14: gradcheck and gradgradcheck accept and refuse the same functions as PyTorch's."""
+"""Gradcheck and gradgradcheck accept and refuse the same functions as PyTorch's."""
 
 import pytest
 

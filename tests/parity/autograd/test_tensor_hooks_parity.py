@@ -1,4 +1,4 @@
-"""Row A6 and fact 10, hooks on tensors: when they run, and what they may return."""
+"""Hooks on tensors: when they run, and what they may return."""
 
 from .adapter import data, leaf, logger, outcome, parity, two_outputs, warned
 

@@ -1,4 +1,4 @@
-"""Row A9: random programs of operations, views and in-place writes behave as in PyTorch.
+"""Random programs of operations, views and in-place writes behave as in PyTorch.
 
 A program is text, one step per line, that runs line by line in both.  A line that one library refuses must be refused
 by the other, without effect.  At the end everything observable of every value is compared: its elements, flags,

@@ -1,4 +1,4 @@
-"""Row A11, Function: permitted results of backward, and how often it is differentiable."""
+"""Function: permitted results of backward, and how often it is differentiable."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Row A6 and fact 14, hooks on several tensors: called with all gradients together, or with the first."""
+"""Hooks on several tensors: called with all gradients together, or with the first."""
 
 from .adapter import data, in_thread, leaf, outcome, parity, refused, warned
 

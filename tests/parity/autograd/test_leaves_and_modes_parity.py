@@ -1,4 +1,4 @@
-"""Row A9: which views may be written to: of leaves, made without grad, one of several."""
+"""Which views may be written to: of leaves, made without grad, one of several."""
 
 import pytest
 

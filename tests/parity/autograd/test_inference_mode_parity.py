@@ -1,4 +1,4 @@
-"""Row A10 and fact 26, inference mode: inference tensors are never recorded; operations they refuse outside."""
+"""Inference mode: inference tensors are never recorded; operations they refuse outside."""
 
 from .adapter import in_thread, leaf, outcome, parity
 

@@ -1,4 +1,4 @@
-"""Row A9: a write through a view reaches its base and the other views, with its gradient."""
+"""A write through a view reaches its base and the other views, with its gradient."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Row A9: in-place writes to a tensor and to a part of it: values, gradients, flags, versions."""
+"""In-place writes to a tensor and to a part of it: values, gradients, flags, versions."""
 
 import pytest
 

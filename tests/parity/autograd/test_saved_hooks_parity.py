@@ -1,4 +1,4 @@
-"""Row A8 and fact 20, saved tensor hooks: arguments, when they run, and where they are refused."""
+"""Saved tensor hooks: arguments, when they run, and where they are refused."""
 
 import pytest
 

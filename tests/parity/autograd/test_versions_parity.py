@@ -1,4 +1,4 @@
-"""Row A8 and fact 1, version counters: which tensors share one, what increments it, and the error that names it."""
+"""Version counters: which tensors share one, what increments it, and the error that names it."""
 
 import pytest
 
@@ -141,7 +141,7 @@ def test_the_error_names_the_operator_both_versions_and_the_line(m):
     z = (x * w).sum()
     w.add_(1)
     w.add_(1)
-    return outcome(z.backward, "mul", "version 3", "version 1", "test_a08_versions.py:", "(2,)")
+    return outcome(z.backward, "mul", "version 3", "version 1", "test_versions_parity.py:", "(2,)")
 
 
 @parity
