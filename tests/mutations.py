@@ -1,9 +1,12 @@
 """Seed bugs into a copy of the source, one at a time, and report which of them the tests catch.
 
+A bug names its function and the kind of change, so that it survives other edits of the source.
+
 Run by hand: `python tests/mutations.py [words]`; words select the mutations whose description has one.
 The exit status is 1 if more than one is not caught; docs/laws.md has the record.
 """
 
+import ast
 import os
 import shutil
 import subprocess
@@ -11,7 +14,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 LAWS = ("tests/ops/test_laws.py",)
@@ -19,171 +22,360 @@ TESTS = ("tests/nested", "tests/core", "tests/ops", "tests/autograd", "tests/fun
 MISSES_ALLOWED = 1
 
 
-class Mutation(NamedTuple):
-    """One bug: its file, its description, and the text that it replaces (which must occur once)."""
+class Result(NamedTuple):
+    """The result of a function or lambda becomes another expression: the only result, or the old one."""
 
-    path: str
-    bug: str
+    new: str
+    old: str | None = None
+
+    def replacement(self, node: ast.AST) -> ast.AST | None:
+        if isinstance(node, ast.Return) and self.old in (None, ast.unparse(node.value or ast.Constant(None))):
+            return ast.Return(expression(self.new))
+        return ast.Lambda(node.args, expression(self.new)) if isinstance(node, ast.Lambda) else None
+
+
+class Call(NamedTuple):
+    """The call of a function becomes another expression; without one, its first argument."""
+
+    name: str
+    new: str | None = None
+
+    def replacement(self, node: ast.AST) -> ast.AST | None:
+        if not isinstance(node, ast.Call) or ast.unparse(node.func) != self.name:
+            return None
+        return node.args[0] if self.new is None else expression(self.new)
+
+
+class Argument(NamedTuple):
+    """An argument of the call of a function, by position or keyword, becomes another expression."""
+
+    name: str
+    which: int | str
+    new: str
+
+    def replacement(self, node: ast.AST) -> ast.AST | None:
+        if not isinstance(node, ast.Call) or ast.unparse(node.func) != self.name:
+            return None
+        args = [expression(self.new) if i == self.which else arg for i, arg in enumerate(node.args)]
+        keywords = [ast.keyword(k.arg, expression(self.new) if k.arg == self.which else k.value) for k in node.keywords]
+        return ast.Call(node.func, args, keywords)
+
+
+class Condition(NamedTuple):
+    """The condition that mentions a name is never true."""
+
+    name: str
+
+    def replacement(self, node: ast.AST) -> ast.AST | None:
+        if not isinstance(node, ast.If) or not mentions(node.test, self.name):
+            return None
+        return ast.If(ast.Constant(False), node.body, node.orelse)
+
+
+class Statement(NamedTuple):
+    """The statement that calls a function, or assigns to a name, becomes another one."""
+
+    name: str
+    new: str = "pass"
+
+    def replacement(self, node: ast.AST) -> ast.AST | None:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            known = ast.unparse(node.value.func)
+        elif isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
+            known = ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target)
+        else:
+            return None
+        return ast.parse(self.new).body[0] if known == self.name else None
+
+
+class Comparison(NamedTuple):
+    """All comparisons that mention a name turn around: less to greater, greater to less."""
+
+    name: str
+
+    def replacement(self, node: ast.AST) -> ast.AST | None:
+        turned = {ast.Lt: ast.Gt, ast.Gt: ast.Lt, ast.LtE: ast.GtE, ast.GtE: ast.LtE}
+        if not isinstance(node, ast.Compare) or type(node.ops[0]) not in turned or not mentions(node, self.name):
+            return None
+        return ast.Compare(node.left, [turned[type(node.ops[0])]()], node.comparators)
+
+
+class Expression(NamedTuple):
+    """An expression, however it is laid out, becomes another one."""
+
     old: str
     new: str
+
+    def replacement(self, node: ast.AST) -> ast.AST | None:
+        fits = isinstance(node, ast.expr) and ast.unparse(node) == ast.unparse(expression(self.old))
+        return expression(self.new) if fits else None
+
+
+def expression(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
+
+
+def mentions(node: ast.AST, name: str) -> bool:
+    return any(name in (getattr(n, "id", None), getattr(n, "attr", None)) for n in ast.walk(node))
+
+
+class Mutation(NamedTuple):
+    """One bug: its file, the path of names to the function or keyword in it, its description, and the change."""
+
+    path: str
+    where: str
+    bug: str
+    change: Result | Call | Argument | Condition | Statement | Comparison | Expression
 
 
 MUTATIONS = (
     # Rules
-    Mutation("ops/pointwise.py", "sub: the second cotangent has the wrong sign",
-        'vjp_a=lambda g: g, vjp_b=lambda g: -g, linear="a,b"',
-        'vjp_a=lambda g: g, vjp_b=lambda g: g, linear="a,b"'),
-    Mutation("ops/pointwise.py", "exp2: the factor log(2) is missing",
-        "vjp=lambda g, out: g * (out * math.log(2))", "vjp=lambda g, out: g * out"),
-    Mutation("ops/pointwise.py", "tanh: the vjp reads the input instead of the output",
-        "vjp=lambda g, out: tanh_grad(g, out)", "vjp=lambda g, x: tanh_grad(g, x)"),
-    Mutation("ops/pointwise.py", "atan2: the operands are swapped in one rule",
-        "vjp_b=lambda g, a, b: g * -_angle_slope(a, a, b)",
-        "vjp_b=lambda g, a, b: g * -_angle_slope(b, a, b)"),
-    Mutation("ops/pointwise.py", "maximum: both of two equal operands get the whole gradient",
-        "where(a == b, g / 2, where(a < b, 0, g))", "where(a == b, g, where(a < b, 0, g))"),
-    Mutation("ops/nn.py", "softmax: the forward derivative is wrong, the vjp right",
-        "return softmax_grad(cast_to(t, out.dtype), out, dim=dim)",
-        "return softmax_grad(cast_to(t, out.dtype), 2 * out, dim=dim)"),
-    Mutation("ops/nn.py", "log_softmax: the vjp sums along the first dimension",
-        "return log_softmax_grad(g, out, dim=dim)", "return log_softmax_grad(g, out, dim=0)"),
-    Mutation("ops/reduce.py", "mean: the vjp divides by the number of all elements",
-        "_back(g / _counted(x_aval, dim, keepdim), x_aval", "_back(g / numel(x_aval.shape), x_aval"),
-    Mutation("ops/view.py", "permute: the vjp applies the permutation, not its inverse",
-        "tuple(order.index(i) for i in range(g.ndim))", "tuple(order[i] for i in range(g.ndim))"),
-    Mutation("backend/gather_scatter.py", "getitem: one cotangent of an element that is indexed twice is lost",
-        "np.add.at(out, where, src)", "out[where] = src"),
-    Mutation("ops/solve.py", "solve_triangular: the gradient reaches the triangle that is not read",
-        "return -one_triangle(matmul(gB, mT(out)), upper, unit)", "return -matmul(gB, mT(out))"),
-    Mutation("ops/svd.py", "svdvals: the gradient of complex matrices is not conjugated",
-        "return conjugate(matmul(U * across(g), Vh))", "return matmul(U * across(g), Vh)"),
-    Mutation("ops/conv.py", "convolution: the weight's gradient ignores the dilation",
-        "return convolution_weight(x, g, weight_aval.shape[2:], stride, before, dilation, groups)",
-        "return convolution_weight(x, g, weight_aval.shape[2:], stride, before, (1,) * len(dilation), groups)"),
-    Mutation("ops/scan.py", "cumsum: the cotangent is not flipped back",
-        "return flip(cumsum(flip(g, dim), dim), dim) if g.ndim else g",
-        "return cumsum(flip(g, dim), dim) if g.ndim else g"),
-    Mutation("ops/fft.py", "rfft: the transpose counts the middle of the spectrum once",
-        "full_dft(_weighed(g, dim, n, 0.5)", "full_dft(_weighed(g, dim, n, 1.0)"),
-    Mutation("ops/special.py", "erfcinv: the derivative has the wrong sign",
-        "g * (-math.sqrt(math.pi) / 2 * exp(out * out))", "g * (math.sqrt(math.pi) / 2 * exp(out * out))"),
-    Mutation("ops/channels.py", "norm_channels: the vjp ignores that the variance depends on the input",
-        "slope = (of_variance * 2 - scale * s * along) / count", "slope = (of_variance * 2 - 0 * along) / count"),
-    Mutation("ops/normalize.py", "batch_norm: the running variance is not corrected for n - 1",
-        'keep_running("batch_norm", running_var, var * (count / max(count - 1, 1)), momentum)',
-        'keep_running("batch_norm", running_var, var, momentum)'),
+    Mutation("ops/pointwise.py", "sub.vjp_b",
+        "sub: the second cotangent has the wrong sign",
+        Result("g")),
+    Mutation("ops/pointwise.py", "exp2.vjp",
+        "exp2: the factor log(2) is missing",
+        Result("g * out")),
+    Mutation("ops/pointwise.py", "tanh.vjp",
+        "tanh: the vjp reads the input instead of the output",
+        Expression("lambda g, out: tanh_grad(g, out)", "lambda g, x: tanh_grad(g, x)")),
+    Mutation("ops/pointwise.py", "atan2.vjp_b",
+        "atan2: the operands are swapped in one rule",
+        Argument("_angle_slope", 0, "b")),
+    Mutation("ops/pointwise.py", "_larger",
+        "maximum: both of two equal operands get the whole gradient",
+        Expression("g / 2", "g")),
+    Mutation("ops/nn.py", "softmax.jvp_x",
+        "softmax: the forward derivative is wrong, the vjp right",
+        Argument("softmax_grad", 1, "2 * out")),
+    Mutation("ops/nn.py", "log_softmax.vjp_x",
+        "log_softmax: the vjp sums along the first dimension",
+        Argument("log_softmax_grad", "dim", "0")),
+    Mutation("ops/reduce.py", "mean.vjp_x",
+        "mean: the vjp divides by the number of all elements",
+        Call("_counted", "numel(x_aval.shape)")),
+    Mutation("ops/view.py", "permute.vjp_x",
+        "permute: the vjp applies the permutation, not its inverse",
+        Call("order.index", "order[i]")),
+    Mutation("backend/gather_scatter.py", "add_at",
+        "getitem: one cotangent of an element that is indexed twice is lost",
+        Statement("np.add.at", "out[where] = src")),
+    Mutation("ops/solve.py", "triangular.vjp_A",
+        "solve_triangular: the gradient reaches the triangle that is not read",
+        Call("one_triangle")),
+    Mutation("ops/svd.py", "svd_values.vjp_A",
+        "svdvals: the gradient of complex matrices is not conjugated",
+        Call("conjugate")),
+    Mutation("ops/conv.py", "convolution.vjp_weight",
+        "convolution: the weight's gradient ignores the dilation",
+        Argument("convolution_weight", 5, "(1,) * len(dilation)")),
+    Mutation("ops/scan.py", "cumsum.vjp_x",
+        "cumsum: the cotangent is not flipped back",
+        Expression("flip(cumsum(flip(g, dim), dim), dim)", "cumsum(flip(g, dim), dim)")),
+    Mutation("ops/fft.py", "half_dft.vjp_x",
+        "rfft: the transpose counts the middle of the spectrum once",
+        Argument("_weighed", 3, "1.0")),
+    Mutation("ops/special.py", "erfcinv.vjp",
+        "erfcinv: the derivative has the wrong sign",
+        Expression("-math.sqrt(math.pi)", "math.sqrt(math.pi)")),
+    Mutation("ops/channels.py", "norm_channels.vjp_tensors",
+        "norm_channels: the vjp ignores that the variance depends on the input",
+        Expression("scale * s", "0")),
+    Mutation("ops/normalize.py", "batch_norm.compose",
+        "batch_norm: the running variance is not corrected for n - 1",
+        Expression("var * (count / max(count - 1, 1))", "var")),
     # Families
-    Mutation("ops/family.py", "sum_to: the first broadcast dimension of size 1 is not summed over",
-        "dims = (*range(lead), *repeated)", "dims = (*range(lead), *repeated[1:])"),
-    Mutation("ops/family.py", "Pointwise: a cotangent keeps the promoted dtype",
-        "return cast_to(sum_to(g, shape_of(aval)), dtype_of(aval))", "return sum_to(g, shape_of(aval))"),
-    Mutation("core/dtype.py", "promotion: 0-d tensors count like tensors with dimensions",
-        "rank = 2 if dtype is None else 1 if len(operand.shape) == 0 else 0",
-        "rank = 2 if dtype is None else 0"),
+    Mutation("ops/family.py", "sum_to",
+        "sum_to: the first broadcast dimension of size 1 is not summed over",
+        Statement("dims", "dims = (*range(lead), *repeated[1:])")),
+    Mutation("ops/family.py", "Pointwise.fit",
+        "Pointwise: a cotangent keeps the promoted dtype",
+        Call("cast_to")),
+    Mutation("core/dtype.py", "result_type",
+        "promotion: 0-d tensors count like tensors with dimensions",
+        Expression("1 if len(operand.shape) == 0 else 0", "0")),
     # Engine
-    Mutation("core/engine.py", "engine: the second of two cotangents for one node is dropped",
-        "return old + g", "return old"),
-    Mutation("core/engine.py", "engine: every cotangent is treated as memory to sum into",
-        "return result.value is not g.value and result.value.base is None", "return True"),
-    Mutation("core/engine.py", "engine: nodes run in the order of their creation",
-        "elif fn.sequence > rival.sequence:", "elif fn.sequence < rival.sequence:"),
-    Mutation("core/graph.py", "engine: the heap yields the earliest node first",
-        "return self.sequence > other.sequence", "return self.sequence < other.sequence"),
-    Mutation("core/graph.py", "engine: one saved output of several is the first one in the second derivative",
-        "out.output_nr = number", "out.output_nr = 0"),
-    Mutation("core/engine.py", "engine: every cotangent goes to the first output of its node",
-        "self.deliver(edge, 0 if fn.numbers is None else fn.numbers[i], gi)", "self.deliver(edge, 0, gi)"),
-    Mutation("core/graph.py", "engine: a saved output is a constant in the second derivative",
-        "return alias(saved, self)", "return saved"),
-    Mutation("core/graph.py", "engine: saved values are not checked for changes",
-        "if count != version:", "if False:"),
+    Mutation("core/engine.py", "BackwardPass.summed",
+        "engine: the second of two cotangents for one node is dropped",
+        Expression("old + g", "old")),
+    Mutation("core/engine.py", "is_fresh",
+        "engine: every cotangent is treated as memory to sum into",
+        Expression("result.value is not g.value and result.value.base is None", "True")),
+    Mutation("core/engine.py", "BackwardPass.enqueue",
+        "engine: nodes run in the order of their creation",
+        Comparison("sequence")),
+    Mutation("core/graph.py", "GradFn.__lt__",
+        "engine: the heap yields the earliest node first",
+        Comparison("sequence")),
+    Mutation("core/graph.py", "GradFn.output_again",
+        "engine: one saved output of several is the first one in the second derivative",
+        Statement("out.output_nr", "out.output_nr = 0")),
+    Mutation("core/engine.py", "BackwardPass.step",
+        "engine: every cotangent goes to the first output of its node",
+        Argument("self.deliver", 1, "0")),
+    Mutation("core/graph.py", "GradFn.output",
+        "engine: a saved output is a constant in the second derivative",
+        Call("alias")),
+    Mutation("core/graph.py", "GradFn.check",
+        "engine: saved values are not checked for changes",
+        Condition("version")),
     # Views, writes, hooks
-    Mutation("core/dispatch.py", "views: a view keeps its old history after a write to its base",
-        "    if view.seen != t.version.rebased:", "    if False:"),
-    Mutation("core/tensor.py", "writes: the version counter is not incremented", "version.count += 1", "pass"),
-    Mutation("ops/mutate.py", "writes: the overwritten values get a gradient too",
-        "return view_scatter(g, 0.0, chain=chain)", "return g"),
-    Mutation("ops/mutate.py", "writes: an index assignment passes the gradient to the overwritten values",
-        "return index_put(g, 0.0, ids, spec=spec)", "return g"),
-    Mutation("ops/mutate.py", "writes: the values that a rule needs are not saved",
-        "_keep_numbers(before, x)\n    return before", "pass\n    return before"),
-    Mutation("ops/mutate.py", "writes: operands that are views do not follow the new history of their base",
-        "for a in (x, *operands) if isinstance(a, Tensor)]", "for a in (x,) if isinstance(a, Tensor)]"),
-    Mutation("core/hooks.py", "hooks: the return value of a tensor hook is dropped", "g = conjugate(result)", "pass"),
-    Mutation("core/hooks.py", "hooks: a retained gradient stays with the old history",
-        "if known is not None and known[0]() is tensor:", "if False:"),
-    Mutation("core/engine.py", "hooks: a leaf is finalized after its first cotangent",
-        "if self.left[leaf] == 0 and leaf in self.arrived:", "if leaf in self.arrived:"),
-    Mutation("autograd/function/context.py", "functions: a saved output is a constant in the second derivative",
-        "tensor = alias(tensor, fn)", "pass"),
+    Mutation("core/views.py", "sync_view",
+        "views: a view keeps its old history after a write to its base",
+        Condition("seen")),
+    Mutation("core/tensor.py", "bump_version",
+        "writes: the version counter is not incremented",
+        Statement("version.count")),
+    Mutation("ops/mutate.py", "view_scatter.vjp_base",
+        "writes: the overwritten values get a gradient too",
+        Call("view_scatter", "g")),
+    Mutation("ops/mutate.py", "index_put.vjp_x",
+        "writes: an index assignment passes the gradient to the overwritten values",
+        Call("index_put", "g")),
+    Mutation("ops/mutate.py", "_before",
+        "writes: the values that a rule needs are not saved",
+        Statement("_keep_numbers")),
+    Mutation("ops/mutate.py", "is_recorded",
+        "writes: operands that are views do not follow the new history of their base",
+        Expression("(x, *operands)", "(x,)")),
+    Mutation("core/hooks.py", "run_tensor_hooks",
+        "hooks: the return value of a tensor hook is dropped",
+        Statement("g")),
+    Mutation("core/hooks.py", "move_retained",
+        "hooks: a retained gradient stays with the old history",
+        Condition("known")),
+    Mutation("core/engine.py", "BackwardPass.count_down",
+        "hooks: a leaf is finalized after its first cotangent",
+        Expression("self.left[leaf] == 0 and leaf in self.arrived", "leaf in self.arrived")),
+    Mutation("autograd/function/base.py", "saved_of",
+        "functions: a saved output is a constant in the second derivative",
+        Call("alias")),
     # Levels
-    Mutation("levels/dual.py", "jvp: operators that are not differentiable pass tangents on",
-        "if not op.differentiable or all(t is None for t in tangents):", "if all(t is None for t in tangents):"),
-    Mutation("levels/batch.py", "vmap: backward() in a batch gives shared tensors one example's cotangent",
-        'return tensor.value, registry["sum"](self.whole(cotangent), dim=0)',
-        "return tensor.value, self.whole(cotangent)[0]"),
-    Mutation("levels/batch.py", "vmap: with randomness='same', the stream continues from example to example",
-        "source.set_state(before)", "pass"),
-    Mutation("core/level.py", "levels: no_grad inside vmap does not affect the outer graph",
-        "return at(self.parent, current().grad_enabled if self.mode_below is None else self.mode_below)",
-        "return at(self.parent, self.parent_grad_enabled)"),
-    Mutation("levels/grad.py", "vjp: a leaf that no gradient reaches gets the cotangent of another",
-        'found[x] if x in found else registry["zeros_like"](x)', "next(iter(found.values()))"),
-    Mutation("levels/jacobian.py", "jacrev: every chunk of rows begins at the first row",
-        "linear(units(tensors, start, min(start + step, total)))", "linear(units(tensors, 0, min(step, total)))"),
-    Mutation("func/forward.py", "linearize: a second call adds to the tangents of the first",
-        "found: list[Tensor | None] = list(tangents)", "found = self.__dict__.setdefault('found', list(tangents))"),
-    Mutation("ops/family.py", "vmap: operands of fewer dimensions broadcast against the examples",
-        "tuple(align_batched(args, batched)), params)", "tuple(args), params)"),
-    Mutation("ops/family.py", "vmap: 0-d tensors are promoted as if they had a dimension",
-        "args = cls._promoted_alone(batched, args) if cls.promotion else args", "pass"),
-    Mutation("ops/index.py", "vmap: separated index tensors put the batch dimension behind theirs",
-        "return (self.rank, 0) if self.apart and self.rank else ()", "return ()"),
-    Mutation("ops/linalg.py", "vmap: a vector as the right operand of a matrix product is treated as a row",
-        "b = unsqueeze(b, -1) if ranks[1] == 1 else b", "b = unsqueeze(b, -2) if ranks[1] == 1 else b"),
-    Mutation("autograd/backward.py", "backward: inside a transform it does not continue one level below",
-        "if any(root.value.requires_grad for root, _ in around):", "if False:"),
-    Mutation("autograd/function/batch_rule.py", "functions: tensors that the examples share get one example's gradient",
-        'return level.whole(g) if batched else registry["sum"](level.whole(g), dim=0)',
-        "return level.whole(g) if batched else level.whole(g)[0]"),
+    Mutation("levels/dual.py", "DualLevel.process",
+        "jvp: operators that are not differentiable pass tangents on",
+        Expression("not op.differentiable or all(t is None for t in tangents)", "all(t is None for t in tangents)")),
+    Mutation("levels/batch.py", "VmapLevel.lowered",
+        "vmap: backward() in a batch gives shared tensors one example's cotangent",
+        Call("registry['sum']", "self.whole(cotangent)[0]")),
+    Mutation("levels/batch.py", "VmapLevel._draw_alike",
+        "vmap: with randomness='same', the stream continues from example to example",
+        Statement("source.set_state")),
+    Mutation("core/level.py", "Level.below",
+        "levels: no_grad inside vmap does not affect the outer graph",
+        Expression("current().grad_enabled if self.mode_below is None else self.mode_below",
+            "self.parent_grad_enabled")),
+    Mutation("levels/grad.py", "pulled_back",
+        "vjp: a leaf that no gradient reaches gets the cotangent of another",
+        Expression("found[x] if x in found else registry['zeros_like'](x)", "next(iter(found.values()))")),
+    Mutation("levels/jacobian.py", "in_chunks",
+        "jacrev: every chunk of rows begins at the first row",
+        Call("units", "units(tensors, 0, min(step, total))")),
+    Mutation("func/forward.py", "TapeLevel.run",
+        "linearize: a second call adds to the tangents of the first",
+        Call("list", "self.__dict__.setdefault('found', list(tangents))")),
+    Mutation("ops/family.py", "Pointwise.batch",
+        "vmap: operands of fewer dimensions broadcast against the examples",
+        Call("align_batched")),
+    Mutation("ops/family.py", "Pointwise.batch",
+        "vmap: 0-d tensors are promoted as if they had a dimension",
+        Call("cls._promoted_alone", "args")),
+    Mutation("ops/index.py", "Places._moves",
+        "vmap: separated index tensors put the batch dimension behind theirs",
+        Expression("(self.rank, 0) if self.apart and self.rank else ()", "()")),
+    Mutation("ops/linalg.py", "_as_matrices",
+        "vmap: a vector as the right operand of a matrix product is treated as a row",
+        Expression("unsqueeze(b, -1)", "unsqueeze(b, -2)")),
+    Mutation("autograd/backward.py", "_accumulate_all",
+        "backward: inside a transform it does not continue one level below",
+        Condition("requires_grad")),
+    Mutation("autograd/function/batch_rule.py", "_Batch.cotangent",
+        "functions: tensors that the examples share get one example's gradient",
+        Call("registry['sum']", "level.whole(g)[0]")),
     # Schemas
-    Mutation("core/schema.py", "schema: an omitted default becomes None",
-        "return parameter.default", "return None"),
+    Mutation("core/schema.py", "Schema._convert",
+        "schema: an omitted default becomes None",
+        Result("None", "parameter.default")),
     # Nested tensors
-    Mutation("nested/rules/pointwise.py", "nested: tensors of different structures are accepted together",
-        "return values(a) if alike and its.structure == known.structure else NotImplemented",
-        "return values(a) if alike else NotImplemented"),
-    Mutation("nested/rules/pointwise.py", "nested: a value per component is that of the first component",
-        "return repeat_rows(each, structure=known.structure, row=known.row)",
-        "return reshape(a, (*front, shape[lead], *middle, *end))[:1]"),
-    Mutation("nested/buffer.py", "nested: gradients of rows that two components share are not summed",
-        'registry["index_sum"](rows, as_tensor(places), dim=row, size=shape[row])',
-        'registry["zeros"](shape, dtype=rows.dtype).index_copy(row, as_tensor(places), rows)'),
-    Mutation("backend/ragged.py", "nested: sizes with equal sums are treated as equal",
-        "return np.array_equal(self.sizes, other.sizes) and", "return self.sizes.sum() == other.sizes.sum() and"),
-    Mutation("kernels/attention_reference.py", "nested: attention reads one key too many",
-        "np.tri(*out.shape[-2:], k=behind, dtype=bool)", "np.tri(*out.shape[-2:], k=behind + 1, dtype=bool)"),
-    Mutation("kernels/attention_reference.py", "nested: attention's gradient ignores that weights sum to 1",
-        "level = of_sums - np.vecdot(g, out)", "level = of_sums - 0 * np.vecdot(g, out)"),
-    Mutation("backend/padding.py", "nested: unpadding returns the previous component",
-        "parts = [x[(*front, i, *corner)] for i,", "parts = [x[(*front, i - 1, *corner)] for i,"),
-    Mutation("nested/fallback_loop.py", "nested: the loop over components uses the first one twice",
-        "islice(_each(args, parts, followed, known), 1, None)",
-        "islice(_each(args, parts, followed, known), 0, len(known.structure) - 1)"),
+    Mutation("nested/rules/pointwise.py", "buffer_operand",
+        "nested: tensors of different structures are accepted together",
+        Expression("alike and its.structure == known.structure", "alike")),
+    Mutation("nested/rules/pointwise.py", "_reshape_for_rows",
+        "nested: a value per component is that of the first component",
+        Call("repeat_rows", "reshape(a, (*front, shape[lead], *middle, *end))[:1]")),
+    Mutation("nested/buffer.py", "_added",
+        "nested: gradients of rows that two components share are not summed",
+        Call("registry['index_sum']",
+            "registry['zeros'](shape, dtype=rows.dtype).index_copy(row, as_tensor(places), rows)")),
+    Mutation("backend/ragged.py", "Structure.__eq__",
+        "nested: sizes with equal sums are treated as equal",
+        Expression("np.array_equal(self.sizes, other.sizes)", "self.sizes.sum() == other.sizes.sum()")),
+    Mutation("kernels/attention_reference.py", "_scores",
+        "nested: attention reads one key too many",
+        Argument("np.tri", "k", "behind + 1")),
+    Mutation("kernels/attention_reference.py", "attend_grad",
+        "nested: attention's gradient ignores that weights sum to 1",
+        Call("np.vecdot", "0 * np.vecdot(g, out)")),
+    Mutation("backend/padding.py", "unpad_rows",
+        "nested: unpadding returns the previous component",
+        Expression("x[(*front, i, *corner)]", "x[(*front, i - 1, *corner)]")),
+    Mutation("nested/fallback_loop.py", "map_over",
+        "nested: the loop over components uses the first one twice",
+        Call("islice", "islice(_each(args, parts, followed, known), 0, len(known.structure) - 1)")),
     # Kernels
-    Mutation("kernels/reference.py", "kernels: the slope of gelu lacks the density",
-        "return _normal(x) + y * density", "return _normal(x) + 0 * density"),
+    Mutation("kernels/reference.py", "_gelu_slope",
+        "kernels: the slope of gelu lacks the density",
+        Expression("y * density", "0 * density")),
 )  # fmt: skip
+
+
+def scope(tree: ast.AST, where: str) -> ast.AST:
+    """Return the function, class, assigned value or keyword at a path of names."""
+    for name in where.split("."):
+        own = [node for node in ast.iter_child_nodes(tree) if name in _names(node)]
+        named = own or [node for node in ast.walk(tree) if name in _names(node)]
+        assert len(named) == 1, f"{where}: {len(named)} definitions of {name}"
+        tree = named[0]
+    return tree
+
+
+def _names(node: ast.AST) -> list[str | None]:
+    """Return the names that a node defines."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.Assign):
+        return [getattr(target, "id", None) for target in node.targets]
+    return [node.arg] if isinstance(node, ast.keyword) else []
+
+
+class _Apply(ast.NodeTransformer):
+    """Replace what a change applies to, and count it."""
+
+    def __init__(self, change: Any) -> None:
+        self.change, self.count = change, 0
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        new = self.change.replacement(node)
+        if new is None:
+            return self.generic_visit(node)
+        self.count += 1
+        return new
+
+
+def apply_to(source: str, mutation: Mutation) -> str:
+    """Return the source with the bug; AssertionError unless there is exactly one place for it."""
+    tree = ast.parse(source)
+    apply = _Apply(mutation.change)
+    apply.generic_visit(scope(tree, mutation.where))
+    fits = apply.count == 1 or (apply.count and isinstance(mutation.change, Comparison))
+    assert fits, f"{mutation.path}: {mutation.where}: {apply.count} places for {mutation.change}"
+    return ast.unparse(ast.fix_missing_locations(tree))
 
 
 def seeded(mutation: Mutation, folder: Path) -> Path:
     """Return a copy of the source tree with the bug in it."""
     source = Path(shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("*.so", "__pycache__")))
     file = source / "retrograd" / mutation.path
-    text = file.read_text()
-    found = text.count(mutation.old)
-    assert found == 1, f"{mutation.path}: {found} times {mutation.old!r}: bring this mutation up to date"
-    file.write_text(text.replace(mutation.old, mutation.new))
+    file.write_text(apply_to(file.read_text(), mutation))
     return source
 
 

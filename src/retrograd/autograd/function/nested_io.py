@@ -4,8 +4,7 @@ from typing import Any
 
 import optree
 
-from retrograd.autograd.function.base import Function
-from retrograd.autograd.function.context import FunctionCtx
+from retrograd.autograd.function.base import Function, FunctionCtx
 from retrograd.core import Tensor
 
 
