@@ -25,7 +25,7 @@ LEVELS = (
     ("export", "fx"),
     ("interop", "nn", "optim", "nested", "library", "func", "autograd", "utils"),
     ("levels",),
-    ("fft", "linalg", "masked", "random", "signal", "special"),
+    ("fft", "linalg", "masked", "random", "return_types", "signal", "special"),
     ("ops",),
     ("backend", "kernels"),
     ("core",),

@@ -12,6 +12,8 @@ pytestmark = pytest.mark.once("other processes read the sources")
 ROOT = Path(__file__).resolve().parent.parent
 
 RIGHT = """\
+from typing import assert_type
+
 import numpy as np
 import retrograd as rg
 
@@ -22,11 +24,25 @@ assert x.grad is not None
 columns: int = x.grad.reshape(2).float().shape[0]
 halves: tuple[rg.Tensor, ...] = x.split(1)
 array: np.ndarray = x.detach().numpy()
+assert_type(x.max(), rg.Tensor)
+assert_type(x.max(1), rg.return_types.max)
+assert_type(x.max(dim=1, keepdim=True).values, rg.Tensor)
+assert_type(x.max(x), rg.Tensor)
+assert_type(x.topk(1).indices, rg.Tensor)
+assert_type(rg.median(x, 0).values, rg.Tensor)
+assert_type(rg.linalg.svd(x).Vh, rg.Tensor)
+assert_type(rg.nn.functional.max_pool1d(x, 2), rg.Tensor)
+assert_type(rg.nn.functional.max_pool1d(x, 2, return_indices=True).indices, rg.Tensor)
+assert_type(x.unique(return_counts=True), tuple[rg.Tensor, ...])
+values, places = x.sort()
+assert_type(values, rg.Tensor)
 """
 WRONG = {
     "rg.ones(2).summ()": '"Tensor" has no attribute "summ"',
     "rg.softmaxx(rg.ones(2), 0)": 'has no attribute "softmaxx"',
     "rg.ones(2).sum(dim='rows')": 'incompatible type "str"',
+    "rg.ones(2).topk(1).value": 'has no attribute "value"',
+    "rg.ones(2).max().indices": '"Tensor" has no attribute "indices"',
     "rg.exp()": 'Missing positional argument "x"',
 }
 

@@ -7,6 +7,7 @@ python tools/stubs.py --check    # exit with 1 and name the files that are out o
 import ast
 import inspect
 import sys
+import typing
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,7 +26,7 @@ HEADER = """\
 BUILTINS = """\
 from builtins import bool as _bool, complex as _complex, float as _float, int as _int, str as _str
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -35,6 +36,8 @@ _Number = _bool | _int | _float | _complex
 _Operand = Tensor | NDArray[Any] | np.generic | _Number
 _Ints = _int | Sequence[_int]
 """
+TENSOR = "from retrograd.core.tensor_class import Tensor as Tensor\n"
+RETURN_TYPES = "from retrograd import return_types as return_types\n"
 PRIVATE = {name: f"_{name}" for name in ("bool", "complex", "float", "int", "str")}
 
 TYPES = {
@@ -72,15 +75,54 @@ BINARY = (*REFLECTED, *(f"r{name}" for name in REFLECTED), *AUGMENTED, "lt", "le
 # ------------------------------------------------------------------------------------------------- operators
 
 
-def operator_stub(name: str, schema: Schema, doc: str, method: bool) -> str:
-    """Return one operator as a function, or as a method, whose first parameter is the tensor itself."""
-    parts, starred = ["self"] if method else [], False
+def operator_stub(name: str, operator: Operator, method: bool) -> str:
+    """Return one operator as a function, or as a method: overloads, if params decide the type of the result."""
+    schema, result, flags = operator.called_as, ops.result_of(operator), []
+    if typing.get_origin(result) is typing.Annotated:
+        whole, flags = typing.get_args(result)[0], result.__metadata__[0].split()
+        result = next(kind for kind in typing.get_args(whole) if kind is not Tensor)
+    declared = "Tensor[]" if typing.get_origin(result) is tuple else schema.returns
+    own = named(operator) or returned(declared)
+    overloads = [schema_stub(name, schema, own, None, method, {flag: set_to(schema, flag)}) for flag in flags]
+    plain = {flag: unset(schema, flag) for flag in flags}
+    last = schema_stub(name, schema, returned(schema.returns) if flags else own, operator.__doc__, method, plain)
+    return "".join("@overload\n" + stub for stub in [*overloads, last]) if flags else last
+
+
+def named(operator: Operator) -> str | None:
+    """Return the name in `return_types` of the named tuple that an operator returns."""
+    name = operator.public_names[0].replace(".", "_") if operator.public_names else operator.name
+    return f"return_types.{name}" if ops.named_tuple_of(operator) else None
+
+
+def set_to(schema: Schema, flag: str) -> str:
+    """Return a required parameter of the values that turn a result into a tuple."""
+    declared = next(p.type for p in schema.parameters if p.name == flag)
+    return f"{flag}: {'Literal[True]' if declared == 'bool' else '_int'}"
+
+
+def unset(schema: Schema, flag: str) -> str:
+    """Return an optional parameter of the other values."""
+    declared = next(p.type for p in schema.parameters if p.name == flag)
+    if declared == "any":
+        return f"{flag}: Tensor | None = None"
+    return f"{flag}: Literal[False] = False" if declared == "bool" else f"{flag}: None = None"
+
+
+def schema_stub(
+    name: str, schema: Schema, result: str, doc: str | None, method: bool, given: dict[str, str] | None = None
+) -> str:
+    """Return a function, or a method, whose first parameter is the tensor itself; `given` are other parameters."""
+    given = given or {}
+    parts, starred, optional = ["self"] if method else [], False, False
     for p in schema.parameters[1:] if method else schema.parameters:
-        if p.keyword_only and not starred:
+        text = given.get(p.name) or parameter(p)
+        if (p.keyword_only or (optional and "=" not in text)) and not starred:
             parts.append("*")
-        parts.append(parameter(p))
-        starred = starred or p.keyword_only or p.type == "int..."
-    return function(name, ", ".join(parts), returned(schema.returns), doc)
+            starred = True
+        parts.append(text)
+        starred, optional = starred or p.type == "int...", optional or "=" in text
+    return function(name, ", ".join(parts), result, doc)
 
 
 def parameter(p: Parameter) -> str:
@@ -150,9 +192,9 @@ def members() -> Iterator[str]:
     for name in sorted({n for cls in Tensor.__mro__[:-1] for n in vars(cls)} - {f"__{n}__" for n in AUGMENTED}):
         found = inspect.getattr_static(Tensor, name)
         if isinstance(found, Operator):
-            yield operator_stub(name, found.called_as, found.__doc__, True)
+            yield operator_stub(name, found, True)
         elif hasattr(found, "writes"):
-            yield operator_stub(name, found.writes.schema, found.__doc__, True)
+            yield schema_stub(name, found.writes.schema, "Tensor", found.__doc__, True)
         elif inspect.isfunction(found) and (not name.startswith("_") or found.__module__.startswith("retrograd.ops")):
             yield SPECIAL.get(name) or python_stub(name, found)
         elif isinstance(found, property) or (inspect.isgetsetdescriptor(found) and not name.startswith("_")):
@@ -193,8 +235,10 @@ def public_stub(home: str) -> str:
 
 def member_stub(name: str, member: object) -> str:
     """Return the stub of a public operator, function or class."""
+    if isinstance(member, Operator):
+        return operator_stub(name, member, False)
     if hasattr(member, "called_as"):
-        return operator_stub(name, member.called_as, member.__doc__, False)
+        return schema_stub(name, member.called_as, returned(member.called_as.returns), member.__doc__, False)
     if inspect.isclass(member):
         return f"from {member.__module__} import {member.__name__} as {name}\n"
     return python_stub(name, member, False)
@@ -210,17 +254,29 @@ HOMES = {
 }
 
 
+def return_types() -> str:
+    """Return a class for each public name of an operator that returns a named tuple."""
+    return "\n".join(tuple_stub(name, kind) for name, kind in sorted(ops.return_types().items()))
+
+
+def tuple_stub(name: str, kind: type) -> str:
+    """Return a named tuple of tensors."""
+    fields = "".join(f"    {field}: Tensor\n" for field in kind._fields)
+    return f'class {name}(NamedTuple):\n    """{inspect.cleandoc(kind.__doc__).splitlines()[0]}"""\n{fields}'
+
+
 def stubs() -> dict[Path, str]:
     """Return each stub file and its expected text."""
     body = "\n".join("    " + line if line else "" for stub in members() for line in stub.splitlines())
     tensor = f'class Tensor:\n    """{Tensor.__doc__.splitlines()[0]}"""\n\n{body}\n'
     root = f"{imports()}\n\n{ALIASES}\n__version__: _str\n\n{public_stub('')}"
     found = {
-        PACKAGE / "core" / "tensor_class.pyi": f"{HEADER}{BUILTINS}\n{tensor}\n{ALIASES}",
+        PACKAGE / "core" / "tensor_class.pyi": f"{HEADER}{BUILTINS}\n{RETURN_TYPES}\n{tensor}\n{ALIASES}",
+        PACKAGE / "return_types.pyi": f"{HEADER}{BUILTINS}\n{TENSOR}\n{return_types()}",
         PACKAGE / "__init__.pyi": f"{HEADER}{BUILTINS}\n{root}",
     }
     for home, path in HOMES.items():
-        names = "from retrograd.core.tensor_class import Tensor as Tensor\n"
+        names = f"{RETURN_TYPES}{TENSOR}"
         found[PACKAGE / f"{path}.pyi"] = f"{HEADER}{BUILTINS}\n{names}\n{ALIASES}\n{public_stub(home)}"
     return found
 

@@ -3,7 +3,7 @@
 # fmt: off
 from builtins import bool as _bool, complex as _complex, float as _float, int as _int, str as _str
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -99,6 +99,7 @@ from retrograd import masked as masked
 from retrograd.func.autograd_api import multigrad_dict as multigrad_dict
 from retrograd import nested as nested
 from retrograd import random as random
+from retrograd import return_types as return_types
 from retrograd.interop.files import save as save
 from retrograd.utils.threads import set_num_threads as set_num_threads
 from retrograd import signal as signal
@@ -152,13 +153,22 @@ def acosh_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
 def adaptive_avg_pool1d(x: _Operand, output_size: Any) -> Tensor:
     """The mean of each of `output_size` windows that cover images with 1 spatial dimensions."""
 
-def adaptive_max_pool1d(x: _Operand, output_size: Any, return_indices: _bool = False) -> Tensor:
+@overload
+def adaptive_max_pool1d(x: _Operand, output_size: Any, return_indices: Literal[True]) -> return_types.adaptive_max_pool1d: ...
+@overload
+def adaptive_max_pool1d(x: _Operand, output_size: Any, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each of `output_size` windows that cover images with 1 spatial dimensions."""
 
-def adaptive_max_pool2d(x: _Operand, output_size: Any, return_indices: _bool = False) -> Tensor:
+@overload
+def adaptive_max_pool2d(x: _Operand, output_size: Any, return_indices: Literal[True]) -> return_types.adaptive_max_pool2d: ...
+@overload
+def adaptive_max_pool2d(x: _Operand, output_size: Any, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each of `output_size` windows that cover images with 2 spatial dimensions."""
 
-def adaptive_max_pool3d(x: _Operand, output_size: Any, return_indices: _bool = False) -> Tensor:
+@overload
+def adaptive_max_pool3d(x: _Operand, output_size: Any, return_indices: Literal[True]) -> return_types.adaptive_max_pool3d: ...
+@overload
+def adaptive_max_pool3d(x: _Operand, output_size: Any, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each of `output_size` windows that cover images with 3 spatial dimensions."""
 
 def add(a: _Operand, b: _Operand, *, alpha: _Number = 1) -> Tensor:
@@ -212,7 +222,7 @@ def amax(x: _Operand, dim: _Ints | None = None, keepdim: _bool = False) -> Tenso
 def amin(x: _Operand, dim: _Ints | None = None, keepdim: _bool = False) -> Tensor:
     """The minimum over `dim` (None or (): all).  Tied elements share the gradient.  NaN wins."""
 
-def aminmax(x: _Operand, *, dim: _int | None = None, keepdim: _bool = False) -> tuple[Tensor, Tensor]:
+def aminmax(x: _Operand, *, dim: _int | None = None, keepdim: _bool = False) -> return_types.aminmax:
     """The minimum and the maximum along `dim` (None: of all), as a named tuple (min, max)."""
 
 def angle(x: _Operand) -> Tensor:
@@ -272,7 +282,10 @@ def argmin(x: _Operand, dim: _int | None = None, keepdim: _bool = False) -> Tens
 def argsort(x: _Operand, dim: _int = -1, descending: _bool = False, stable: _bool = False) -> Tensor:
     """The indices that sort x along `dim`.  The sort is stable; NaN is the largest value."""
 
-def argwhere(x: _Operand, *, as_tuple: _bool = False) -> Tensor:
+@overload
+def argwhere(x: _Operand, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
+@overload
+def argwhere(x: _Operand, *, as_tuple: Literal[False] = False) -> Tensor:
     """Return the indices of the nonzero elements, as one (n, ndim) tensor or as one tensor per dimension."""
 
 def as_strided(x: _Operand, size: _Ints, stride: _Ints, storage_offset: _int | None = None) -> Tensor:
@@ -563,10 +576,10 @@ def cross_entropy(x: _Operand, target: _Operand, weight: _Operand | None = None,
 def ctc_loss(log_probs: _Operand, targets: _Operand, input_lengths: Any, target_lengths: Any, blank: _int = 0, reduction: _str = 'mean', zero_infinity: _bool = False) -> Tensor:
     """The CTC loss: -log of the probability of the target after repeated labels are merged and blanks dropped."""
 
-def cummax(x: _Operand, dim: _int) -> tuple[Tensor, Tensor]:
+def cummax(x: _Operand, dim: _int) -> return_types.cummax:
     """The cumulative maximum of x along `dim`, and the index of its last occurrence so far.  NaN wins."""
 
-def cummin(x: _Operand, dim: _int) -> tuple[Tensor, Tensor]:
+def cummin(x: _Operand, dim: _int) -> return_types.cummin:
     """The cumulative minimum of x along `dim`, and the index of its last occurrence so far.  NaN wins."""
 
 def cumprod(x: _Operand, dim: _int, *, dtype: DTypeLike | None = None) -> Tensor:
@@ -785,7 +798,7 @@ def frac(x: _Operand) -> Tensor:
 def frac_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`frac`, written into the tensor; returns it."""
 
-def frexp(x: _Operand) -> tuple[Tensor, Tensor]:
+def frexp(x: _Operand) -> return_types.frexp:
     """Decompose x into mantissa * 2**exponent, a named tuple: |mantissa| is in [0.5, 1), or 0; the exponent is int32."""
 
 def frobenius_norm(x: _Operand, dim: _Ints, keepdim: _bool = False) -> Tensor:
@@ -824,7 +837,7 @@ def gelu(x: _Operand, *, approximate: _str = 'none') -> Tensor:
 def gelu_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`gelu`, written into the tensor; returns it."""
 
-def geqrf(x: _Operand) -> tuple[Tensor, Tensor]:
+def geqrf(x: _Operand) -> return_types.geqrf:
     """Return the QR factorisation of matrices (..., m, n) as LAPACK stores it, for `ormqr` and `orgqr`."""
 
 def ger(a: _Operand, b: _Operand) -> Tensor:
@@ -884,7 +897,7 @@ def hinge_embedding_loss(x: _Operand, target: _Operand, margin: _float = 1.0, re
 def histc(x: _Operand, bins: _int = 100, min: _Number = 0, max: _Number = 0) -> Tensor:
     """Count elements in `bins` equal bins from min to max; if these are equal, from the extremes of x."""
 
-def histogram(x: _Operand, bins: Any, *, range: Any = None, weight: _Operand | None = None, density: _bool = False) -> tuple[Tensor, Tensor]:
+def histogram(x: _Operand, bins: Any, *, range: Any = None, weight: _Operand | None = None, density: _bool = False) -> return_types.histogram:
     """Count elements in bins; return the counts and the edges of the bins, as a named tuple (hist, bin_edges)."""
 
 def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: Any = False) -> Any:
@@ -1016,7 +1029,7 @@ def kl_div(x: _Operand, target: _Operand, reduction: _str = 'mean', log_target: 
 def kron(a: _Operand, b: _Operand) -> Tensor:
     """The Kronecker product: blocks of b, each multiplied by an element of a."""
 
-def kthvalue(x: _Operand, k: _int, dim: _int | None = None, keepdim: _bool = False) -> tuple[Tensor, Tensor]:
+def kthvalue(x: _Operand, k: _int, dim: _int | None = None, keepdim: _bool = False) -> return_types.kthvalue:
     """The k-th smallest element (k from 1) along `dim` (None: the last), and its index."""
 
 def l1_loss(x: _Operand, target: _Operand, reduction: _str = 'mean', weight: _Operand | None = None) -> Tensor:
@@ -1145,7 +1158,7 @@ def lt(a: _Operand, b: _Operand) -> Tensor:
 def lu_solve(x: _Operand, LU_data: _Operand, LU_pivots: _Operand) -> Tensor:
     """`linalg.lu_solve`, with the right side as first argument."""
 
-def lu_unpack(LU_data: _Operand, LU_pivots: _Operand, unpack_data: _bool = True, unpack_pivots: _bool = True) -> tuple[Tensor, Tensor, Tensor]:
+def lu_unpack(LU_data: _Operand, LU_pivots: _Operand, unpack_data: _bool = True, unpack_pivots: _bool = True) -> return_types.lu_unpack:
     """Unpack the results of `linalg.lu_factor` into P, L and U; empty if not requested."""
 
 def manual_seed(seed: Any) -> Any:
@@ -1175,19 +1188,31 @@ def matrix_power(A: _Operand, n: _int) -> Tensor:
 def matrix_transpose(A: _Operand) -> Tensor:
     """A view of matrices, the last two dimensions, with rows and columns swapped, as in NumPy."""
 
-def max(x: _Operand, dim: Any = None, keepdim: _bool = False, *, other: _Operand | None = None) -> Tensor:
+@overload
+def max(x: _Operand, dim: _int, keepdim: _bool = False, *, other: _Operand | None = None) -> return_types.max: ...
+@overload
+def max(x: _Operand, dim: Tensor | None = None, keepdim: _bool = False, *, other: _Operand | None = None) -> Tensor:
     """The maximum of all elements; along `dim`, a named tuple (values, indices); with a second tensor, `maximum`."""
 
-def max_pool1d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
+@overload
+def max_pool1d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, *, return_indices: Literal[True]) -> return_types.max_pool1d: ...
+@overload
+def max_pool1d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each window of images (n, c, *sizes) or (c, *sizes) with 1 spatial dimensions."""
 
 def max_pool1d_with_indices(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
     """Return `max_pool1d` as a named tuple (values, indices)."""
 
-def max_pool2d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
+@overload
+def max_pool2d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, *, return_indices: Literal[True]) -> return_types.max_pool2d: ...
+@overload
+def max_pool2d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each window of images (n, c, *sizes) or (c, *sizes) with 2 spatial dimensions."""
 
-def max_pool3d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
+@overload
+def max_pool3d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, *, return_indices: Literal[True]) -> return_types.max_pool3d: ...
+@overload
+def max_pool3d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each window of images (n, c, *sizes) or (c, *sizes) with 3 spatial dimensions."""
 
 def maximum(a: _Operand, b: _Operand) -> Tensor:
@@ -1196,13 +1221,19 @@ def maximum(a: _Operand, b: _Operand) -> Tensor:
 def mean(x: _Operand, dim: _Ints | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
     """The mean of elements over `dim` (None or (): all); NaN for empty slices."""
 
-def median(x: _Operand, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
+@overload
+def median(x: _Operand, dim: _int, keepdim: _bool = False) -> return_types.median: ...
+@overload
+def median(x: _Operand, dim: None = None, keepdim: _bool = False) -> Tensor:
     """The median, the lower of two in the middle; along `dim`, a named tuple (values, indices).  NaN wins."""
 
 def meshgrid(tensors: Sequence[_Operand], *, indexing: _str = 'ij') -> tuple[Tensor, ...]:
     """Return one tensor per vector, with one dimension per vector: the i-th varies along dimension i."""
 
-def min(x: _Operand, dim: Any = None, keepdim: _bool = False, *, other: _Operand | None = None) -> Tensor:
+@overload
+def min(x: _Operand, dim: _int, keepdim: _bool = False, *, other: _Operand | None = None) -> return_types.min: ...
+@overload
+def min(x: _Operand, dim: Tensor | None = None, keepdim: _bool = False, *, other: _Operand | None = None) -> Tensor:
     """The minimum of all elements; along `dim`, a named tuple (values, indices); with a second tensor, `minimum`."""
 
 def minimum(a: _Operand, b: _Operand) -> Tensor:
@@ -1211,7 +1242,7 @@ def minimum(a: _Operand, b: _Operand) -> Tensor:
 def mm(a: _Operand, b: _Operand) -> Tensor:
     """Product of two matrices, (m, k) and (k, n)."""
 
-def mode(x: _Operand, dim: _int = -1, keepdim: _bool = False) -> tuple[Tensor, Tensor]:
+def mode(x: _Operand, dim: _int = -1, keepdim: _bool = False) -> return_types.mode:
     """The most frequent value along `dim`, the smallest if tied, and its last index.  NaN equals nothing."""
 
 def moveaxis(x: _Operand, source: _Ints, destination: _Ints) -> Tensor:
@@ -1253,7 +1284,10 @@ def nan_to_num_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
 def nanmean(x: _Operand, dim: _Ints | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
     """The mean over `dim` (None or (): all) of the elements that are not NaN; NaN if there are none."""
 
-def nanmedian(x: _Operand, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
+@overload
+def nanmedian(x: _Operand, dim: _int, keepdim: _bool = False) -> return_types.nanmedian: ...
+@overload
+def nanmedian(x: _Operand, dim: None = None, keepdim: _bool = False) -> Tensor:
     """The `median` of the elements that are not NaN; NaN if there are none."""
 
 def nanquantile(x: _Operand, q: _Operand, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear') -> Tensor:
@@ -1304,7 +1338,10 @@ def nextafter(a: _Operand, b: _Operand) -> Tensor:
 def nll_loss(x: _Operand, target: _Operand, weight: _Operand | None = None, ignore_index: _int = -100, reduction: _str = 'mean') -> Tensor:
     """Negative log likelihood: -x at the target class, times the weight of the class; x are log-probabilities."""
 
-def nonzero(x: _Operand, *, as_tuple: _bool = False) -> Tensor:
+@overload
+def nonzero(x: _Operand, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
+@overload
+def nonzero(x: _Operand, *, as_tuple: Literal[False] = False) -> Tensor:
     """Return the indices of the nonzero elements, as one (n, ndim) tensor or as one tensor per dimension."""
 
 def nonzero_static(x: _Operand, *, size: _int, fill_value: _int = -1) -> Tensor:
@@ -1352,7 +1389,7 @@ def outer(a: _Operand, b: _Operand) -> Tensor:
 def pairwise_distance(x1: _Operand, x2: _Operand, p: _float = 2.0, eps: _float = 1e-06, keepdim: _bool = False) -> Tensor:
     """The p-norm of x1 - x2 + eps along the last dimension; the two broadcast."""
 
-def pca_lowrank(A: _Operand, q: _int | None = None, center: _bool = True, niter: _int = 2) -> tuple[Tensor, Tensor, Tensor]:
+def pca_lowrank(A: _Operand, q: _int | None = None, center: _bool = True, niter: _int = 2) -> return_types.pca_lowrank:
     """Principal components: `svd_lowrank` of A (..., m, n), m samples of n features, minus their mean if `center`."""
 
 def pdist(x: _Operand, p: _float = 2.0) -> Tensor:
@@ -1403,7 +1440,7 @@ def promote_types(type1: Any, type2: Any) -> Any:
 def put(x: _Operand, index: _Operand, source: _Operand, accumulate: _bool = False) -> Tensor:
     """x with the elements of source written, or added, at the indices of x in row-major order."""
 
-def qr(x: _Operand, some: _bool = True) -> tuple[Tensor, Tensor]:
+def qr(x: _Operand, some: _bool = True) -> return_types.qr:
     """QR factorisation: `linalg.qr`, with mode "complete" if not `some`."""
 
 def quantile(x: _Operand, q: _Operand, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear') -> Tensor:
@@ -1640,7 +1677,7 @@ def slice_scatter(x: _Operand, src: _Operand, dim: _int = 0, start: _int | None 
 def sliding_window_view(x: _Operand, window_shape: _Ints, dim: _Ints | None = None) -> Tensor:
     """View all windows of a shape over the dimensions `dim` (None: all), in new last dimensions, as in NumPy."""
 
-def slogdet(A: _Operand) -> tuple[Tensor, Tensor]:
+def slogdet(A: _Operand) -> return_types.linalg_slogdet:
     """The sign, and the log of the absolute value, of determinants of square matrices, which can't overflow."""
 
 def smooth_l1_loss(x: _Operand, target: _Operand, reduction: _str = 'mean', beta: _float = 1.0) -> Tensor:
@@ -1655,7 +1692,7 @@ def softplus(x: _Operand, beta: _float = 1.0, threshold: _float = 20.0) -> Tenso
 def softplus_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`softplus`, written into the tensor; returns it."""
 
-def sort(x: _Operand, dim: _int = -1, descending: _bool = False, *, stable: _bool = False) -> tuple[Tensor, Tensor]:
+def sort(x: _Operand, dim: _int = -1, descending: _bool = False, *, stable: _bool = False) -> return_types.sort:
     """x sorted along `dim` and the indices that sort it, as a named tuple (values, indices)."""
 
 def split(tensor: _Operand, split_size_or_sections: Any, dim: _int = 0) -> tuple[Tensor, ...]:
@@ -1700,7 +1737,7 @@ def standardize(x: _Operand, ndim: _int = 1, *, eps: _float = 1e-05) -> Tensor:
 def std(x: _Operand, dim: _Ints | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number | None = None) -> Tensor:
     """The standard deviation over `dim`, the square root of `var`.  Its derivative where it is 0 is taken as 0."""
 
-def std_mean(x: _Operand, dim: _Ints | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number | None = None) -> tuple[Tensor, Tensor]:
+def std_mean(x: _Operand, dim: _Ints | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number | None = None) -> return_types.std_mean:
     """The standard deviation and the mean over `dim`, as a named tuple (std, mean)."""
 
 def stft(x: _Operand, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: _Operand | None = None, center: _bool = True, pad_mode: _str = 'reflect', normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None, align_to_window: _bool | None = None) -> Tensor:
@@ -1718,10 +1755,10 @@ def sum(x: _Operand, dim: _Ints | None = None, keepdim: _bool = False, *, dtype:
 def sum_to_size(x: _Operand, *shape: _Ints) -> Tensor:
     """Sum x over the dimensions along which a tensor of `shape` would be broadcast to the shape of x."""
 
-def svd(x: _Operand, some: _bool = True, compute_uv: _bool = True) -> tuple[Tensor, Tensor, Tensor]:
+def svd(x: _Operand, some: _bool = True, compute_uv: _bool = True) -> return_types.svd:
     """The SVD x = U diag(S) V^H: `linalg.svd` with V in place of V^H; zeros for U and V without compute_uv."""
 
-def svd_lowrank(A: _Operand, q: _int | None = 6, niter: _int | None = 2, M: _Operand | None = None) -> tuple[Tensor, Tensor, Tensor]:
+def svd_lowrank(A: _Operand, q: _int | None = 6, niter: _int | None = 2, M: _Operand | None = None) -> return_types.svd_lowrank:
     """Approximate the SVD of rank q: U, S, V with A - M about U diag(S) V^H; A (..., m, n), M (None: 0) a mean."""
 
 def swapaxes(x: _Operand, axis0: _int, axis1: _int) -> Tensor:
@@ -1772,7 +1809,7 @@ def threshold_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
 def tile(x: _Operand, *dims: _Ints) -> Tensor:
     """Repeat the tensor as `repeat` does, with 1 for each leading dimension that `dims` leaves out."""
 
-def topk(x: _Operand, k: _int, dim: _int | None = None, largest: _bool = True, sorted: _bool = True) -> tuple[Tensor, Tensor]:
+def topk(x: _Operand, k: _int, dim: _int | None = None, largest: _bool = True, sorted: _bool = True) -> return_types.topk:
     """The k largest (or smallest) elements along `dim` (None: the last), and their indices, sorted by rank."""
 
 def trace(x: _Operand) -> Tensor:
@@ -1790,7 +1827,7 @@ def trapezoid(y: _Operand, x: _Operand | None = None, *, dx: _Number | None = No
 def trapz(y: _Operand, x: _Operand | None = None, *, dx: _Number | None = None, dim: _int = -1) -> Tensor:
     """The integral of y along `dim` by the trapezoidal rule, at the points x or with spacing dx (default 1)."""
 
-def triangular_solve(b: _Operand, A: _Operand, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False) -> tuple[Tensor, Tensor]:
+def triangular_solve(b: _Operand, A: _Operand, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False) -> return_types.triangular_solve:
     """The solution X of A X = b, or with `transpose` of A^T X = b, and a copy of A: older `linalg.solve_triangular`."""
 
 def tril(x: _Operand, diagonal: _int = 0) -> Tensor:
@@ -1844,10 +1881,20 @@ def unfold_copy(input: Any, dimension: Any, size: Any, step: Any, *, out: Any = 
 def unfold_dim(x: _Operand, dimension: _int, size: _int, step: _int) -> Tensor:
     """View windows of `size` elements at every `step` along a dimension, each window in a new last dimension."""
 
-def unique(x: _Operand, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Tensor:
+@overload
+def unique(x: _Operand, sorted: _bool = True, *, return_inverse: Literal[True], return_counts: _bool = False, dim: _int | None = None) -> tuple[Tensor, ...]: ...
+@overload
+def unique(x: _Operand, sorted: _bool = True, return_inverse: _bool = False, *, return_counts: Literal[True], dim: _int | None = None) -> tuple[Tensor, ...]: ...
+@overload
+def unique(x: _Operand, sorted: _bool = True, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: _int | None = None) -> Tensor:
     """The unique elements of x, sorted; with `dim`, the unique slices along it."""
 
-def unique_consecutive(x: _Operand, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Tensor:
+@overload
+def unique_consecutive(x: _Operand, return_inverse: Literal[True], return_counts: _bool = False, dim: _int | None = None) -> tuple[Tensor, ...]: ...
+@overload
+def unique_consecutive(x: _Operand, return_inverse: _bool = False, *, return_counts: Literal[True], dim: _int | None = None) -> tuple[Tensor, ...]: ...
+@overload
+def unique_consecutive(x: _Operand, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: _int | None = None) -> Tensor:
     """The elements of x without consecutive duplicates; with `dim`, the slices along it."""
 
 def unravel_index(indices: _Operand, shape: _Ints) -> tuple[Tensor, ...]:
@@ -1874,7 +1921,7 @@ def vander(x: _Operand, N: _int | None = None, increasing: _bool = False) -> Ten
 def var(x: _Operand, dim: _Ints | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number | None = None) -> Tensor:
     """The variance over `dim` (None: all): sum(|x - mean(x)|^2) / (n - correction)."""
 
-def var_mean(x: _Operand, dim: _Ints | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number | None = None) -> tuple[Tensor, Tensor]:
+def var_mean(x: _Operand, dim: _Ints | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number | None = None) -> return_types.var_mean:
     """The variance and the mean over `dim`, as a named tuple (var, mean)."""
 
 def vdot(a: _Operand, b: _Operand) -> Tensor:

@@ -3,11 +3,12 @@
 # fmt: off
 from builtins import bool as _bool, complex as _complex, float as _float, int as _int, str as _str
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from retrograd import return_types as return_types
 from retrograd.core.tensor_class import Tensor as Tensor
 
 _Number = _bool | _int | _float | _complex
@@ -19,7 +20,7 @@ from retrograd.backend.linalg import LinAlgError as LinAlgError
 def cholesky(A: _Operand, upper: _bool = False) -> Tensor:
     """Cholesky factor: lower triangular L with A = L L^H, or upper U with A = U^H U, of positive definite matrices."""
 
-def cholesky_ex(A: _Operand, *, upper: _bool = False, check_errors: _bool = False) -> tuple[Tensor, Tensor]:
+def cholesky_ex(A: _Operand, *, upper: _bool = False, check_errors: _bool = False) -> return_types.linalg_cholesky_ex:
     """Return `linalg.cholesky` and, in `info`, the order of the leading minor that is not positive definite, or 0."""
 
 def cond(A: _Operand, p: Any = None) -> Tensor:
@@ -34,10 +35,10 @@ def det(A: _Operand) -> Tensor:
 def diagonal(A: _Operand, *, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> Tensor:
     """A view of the diagonals of matrices, the last two dimensions."""
 
-def eig(A: _Operand) -> tuple[Tensor, Tensor]:
+def eig(A: _Operand) -> return_types.linalg_eig:
     """Eigenvalues, and eigenvectors as columns of length 1, of square matrices: both complex."""
 
-def eigh(A: _Operand, UPLO: _str = 'L') -> tuple[Tensor, Tensor]:
+def eigh(A: _Operand, UPLO: _str = 'L') -> return_types.linalg_eigh:
     """Eigenvalues, real and ascending, and orthonormal eigenvectors, as columns, of Hermitian matrices."""
 
 def eigvals(A: _Operand) -> Tensor:
@@ -52,28 +53,28 @@ def householder_product(A: _Operand, tau: _Operand) -> Tensor:
 def inv(A: _Operand) -> Tensor:
     """The inverse of square matrices; LinAlgError if one is singular.  To solve A X = B, prefer `linalg.solve`."""
 
-def inv_ex(A: _Operand, *, check_errors: _bool = False) -> tuple[Tensor, Tensor]:
+def inv_ex(A: _Operand, *, check_errors: _bool = False) -> return_types.linalg_inv_ex:
     """The inverse, and `info`: the first zero pivot, from 1, in int32; 0 if A is not singular."""
 
-def ldl_factor(A: _Operand, *, hermitian: _bool = False) -> tuple[Tensor, Tensor]:
+def ldl_factor(A: _Operand, *, hermitian: _bool = False) -> return_types.linalg_ldl_factor:
     """LDL factorisation A = L D L^T, with `hermitian` L D L^H, of matrices (..., n, n), read from the lower triangle."""
 
-def ldl_factor_ex(A: _Operand, *, hermitian: _bool = False, check_errors: _bool = False) -> tuple[Tensor, Tensor, Tensor]:
+def ldl_factor_ex(A: _Operand, *, hermitian: _bool = False, check_errors: _bool = False) -> return_types.linalg_ldl_factor_ex:
     """Return `linalg.ldl_factor` and, in `info`, which block of D is 0, counted from 1; 0 if none is."""
 
 def ldl_solve(LD: _Operand, pivots: _Operand, B: _Operand, *, hermitian: _bool = False) -> Tensor:
     """Solve A X = B from A's `linalg.ldl_factor`: LD (..., n, n) and pivots (..., n); B is (..., n, k)."""
 
-def lstsq(A: _Operand, B: _Operand, rcond: _Number | None = None, *, driver: _str | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def lstsq(A: _Operand, B: _Operand, rcond: _Number | None = None, *, driver: _str | None = None) -> return_types.linalg_lstsq:
     """Least squares solution: the shortest X that minimises |A X - B|, with A (..., m, n), B (..., m, k) or (..., m)."""
 
-def lu(A: _Operand, *, pivot: _bool = True) -> tuple[Tensor, Tensor, Tensor]:
+def lu(A: _Operand, *, pivot: _bool = True) -> return_types.linalg_lu:
     """LU factorisation A = P L U: a permutation, a lower triangle with unit diagonal, an upper triangle."""
 
-def lu_factor(A: _Operand, *, pivot: _bool = True) -> tuple[Tensor, Tensor]:
+def lu_factor(A: _Operand, *, pivot: _bool = True) -> return_types.linalg_lu_factor:
     """LU factorisation in packed form: L and U in one matrix; per step the row swapped in, counted from 1, in int32."""
 
-def lu_factor_ex(A: _Operand, *, pivot: _bool = True, check_errors: _bool = False) -> tuple[Tensor, Tensor, Tensor]:
+def lu_factor_ex(A: _Operand, *, pivot: _bool = True, check_errors: _bool = False) -> return_types.linalg_lu_factor_ex:
     """Return `linalg.lu_factor` and, in `info`, which pivot is 0, counted from 1; 0 if none is."""
 
 def lu_solve(LU: _Operand, pivots: _Operand, B: _Operand, *, left: _bool = True, adjoint: _bool = False) -> Tensor:
@@ -109,22 +110,22 @@ def outer(a: _Operand, b: _Operand) -> Tensor:
 def pinv(A: _Operand, rcond: _Operand | None = None, hermitian: _bool = False, *, atol: _Operand | None = None, rtol: _Operand | None = None) -> Tensor:
     """The Moore-Penrose pseudo-inverse of matrices of any shape."""
 
-def qr(A: _Operand, mode: _str = 'reduced') -> tuple[Tensor, Tensor]:
+def qr(A: _Operand, mode: _str = 'reduced') -> return_types.linalg_qr:
     """QR factorisation A = Q R with orthonormal columns in Q and an upper triangular R with real diagonal."""
 
-def slogdet(A: _Operand) -> tuple[Tensor, Tensor]:
+def slogdet(A: _Operand) -> return_types.linalg_slogdet:
     """The sign, and the log of the absolute value, of determinants of square matrices, which can't overflow."""
 
 def solve(A: _Operand, B: _Operand, *, left: _bool = True) -> Tensor:
     """The solution X of A X = B (left=False: X A = B) for square matrices A; LinAlgError if one is singular."""
 
-def solve_ex(A: _Operand, B: _Operand, *, left: _bool = True, check_errors: _bool = False) -> tuple[Tensor, Tensor]:
+def solve_ex(A: _Operand, B: _Operand, *, left: _bool = True, check_errors: _bool = False) -> return_types.linalg_solve_ex:
     """The result of `linalg.solve`, and `info`: the first zero pivot, from 1, in int32; 0 if A is not singular."""
 
 def solve_triangular(A: _Operand, B: _Operand, *, upper: _bool, left: _bool = True, unitriangular: _bool = False) -> Tensor:
     """The solution X of A X = B (left=False: X A = B), reading only the upper or the lower triangle of A."""
 
-def svd(A: _Operand, full_matrices: _bool = True, *, driver: _str | None = None) -> tuple[Tensor, Tensor, Tensor]:
+def svd(A: _Operand, full_matrices: _bool = True, *, driver: _str | None = None) -> return_types.linalg_svd:
     """The SVD A = U diag(S) Vh: orthonormal columns in U, singular values S descending, orthonormal rows in Vh."""
 
 def svdvals(A: _Operand, *, driver: _str | None = None) -> Tensor:

@@ -3,11 +3,12 @@
 # fmt: off
 from builtins import bool as _bool, complex as _complex, float as _float, int as _int, str as _str
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from retrograd import return_types as return_types
 from retrograd.core.tensor_class import Tensor as Tensor
 
 _Number = _bool | _int | _float | _complex
@@ -236,7 +237,7 @@ def shifted_chebyshev_polynomial_v(x: _Operand, n: _Operand) -> Tensor:
 def shifted_chebyshev_polynomial_w(x: _Operand, n: _Operand) -> Tensor:
     """`chebyshev_polynomial_w` at 2 x - 1: orthogonal on [0, 1]."""
 
-def sici(x: _Operand) -> tuple[Tensor, Tensor]:
+def sici(x: _Operand) -> return_types.special_sici:
     """The sine and the cosine integral, as a named tuple (si, ci)."""
 
 def sinc(x: _Operand) -> Tensor:

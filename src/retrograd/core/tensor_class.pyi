@@ -3,10 +3,12 @@
 # fmt: off
 from builtins import bool as _bool, complex as _complex, float as _float, int as _int, str as _str
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from retrograd import return_types as return_types
 
 class Tensor:
     """An array with a position in the autograd graph."""
@@ -157,7 +159,7 @@ class Tensor:
         """The maximum over `dim` (None or (): all).  Tied elements share the gradient.  NaN wins."""
     def amin(self, dim: _Ints | None = None, keepdim: _bool = False) -> Tensor:
         """The minimum over `dim` (None or (): all).  Tied elements share the gradient.  NaN wins."""
-    def aminmax(self, *, dim: _int | None = None, keepdim: _bool = False) -> tuple[Tensor, Tensor]:
+    def aminmax(self, *, dim: _int | None = None, keepdim: _bool = False) -> return_types.aminmax:
         """The minimum and the maximum along `dim` (None: of all), as a named tuple (min, max)."""
     def angle(self) -> Tensor:
         """Return the angle in radians, from -pi to pi; a real value has 0, or pi if negative.  The derivative at 0 is 0."""
@@ -199,7 +201,10 @@ class Tensor:
         """The index of the minimum along `dim`, the first if tied; None: in the flattened tensor."""
     def argsort(self, dim: _int = -1, descending: _bool = False, stable: _bool = False) -> Tensor:
         """The indices that sort x along `dim`.  The sort is stable; NaN is the largest value."""
-    def argwhere(self, *, as_tuple: _bool = False) -> Tensor:
+    @overload
+    def argwhere(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
+    @overload
+    def argwhere(self, *, as_tuple: Literal[False] = False) -> Tensor:
         """Return the indices of the nonzero elements, as one (n, ndim) tensor or as one tensor per dimension."""
     def as_strided(self, size: _Ints, stride: _Ints, storage_offset: _int | None = None) -> Tensor:
         """View the memory of x in another shape with other strides, in elements, from an offset on."""
@@ -358,9 +363,9 @@ class Tensor:
         """The cross product `linalg.cross`; without `dim`, along the first dimension of size 3."""
     def cuda(self, device: Any = None, non_blocking: Any = False, memory_format: Any = ...) -> Tensor:
         """Raise a RuntimeError: tensors are on the CPU."""
-    def cummax(self, dim: _int) -> tuple[Tensor, Tensor]:
+    def cummax(self, dim: _int) -> return_types.cummax:
         """The cumulative maximum of x along `dim`, and the index of its last occurrence so far.  NaN wins."""
-    def cummin(self, dim: _int) -> tuple[Tensor, Tensor]:
+    def cummin(self, dim: _int) -> return_types.cummin:
         """The cumulative minimum of x along `dim`, and the index of its last occurrence so far.  NaN wins."""
     def cumprod(self, dim: _int, *, dtype: DTypeLike | None = None) -> Tensor:
         """The cumulative product of x along `dim`; derivatives of every order hold where factors are 0."""
@@ -515,7 +520,7 @@ class Tensor:
         """Fractional part with the sign of x: x - trunc(x); its derivative is 1."""
     def frac_(self) -> Tensor:
         """`frac`, written into the tensor; returns it."""
-    def frexp(self) -> tuple[Tensor, Tensor]:
+    def frexp(self) -> return_types.frexp:
         """Decompose x into mantissa * 2**exponent, a named tuple: |mantissa| is in [0.5, 1), or 0; the exponent is int32."""
     def gather(self, dim: _int, index: _Operand, *, sparse_grad: _bool = False) -> Tensor:
         """Gather elements of x along `dim`: for each position of `index`, the element at that index; not negative."""
@@ -533,7 +538,7 @@ class Tensor:
         """`gelu`, written into the tensor; returns it."""
     def geometric_(self, p: Any, *, generator: Any = None) -> Tensor:
         """Fill x with the number of trials up to the first success, each of probability p."""
-    def geqrf(self) -> tuple[Tensor, Tensor]:
+    def geqrf(self) -> return_types.geqrf:
         """Return the QR factorisation of matrices (..., m, n) as LAPACK stores it, for `ormqr` and `orgqr`."""
     def ger(self, b: _Operand) -> Tensor:
         """Outer product of two vectors, (m,) and (n,) to (m, n)."""
@@ -569,7 +574,7 @@ class Tensor:
         """`heaviside`, written into the tensor; returns it."""
     def histc(self, bins: _int = 100, min: _Number = 0, max: _Number = 0) -> Tensor:
         """Count elements in `bins` equal bins from min to max; if these are equal, from the extremes of x."""
-    def histogram(self, bins: Any, *, range: Any = None, weight: _Operand | None = None, density: _bool = False) -> tuple[Tensor, Tensor]:
+    def histogram(self, bins: Any, *, range: Any = None, weight: _Operand | None = None, density: _bool = False) -> return_types.histogram:
         """Count elements in bins; return the counts and the edges of the bins, as a named tuple (hist, bin_edges)."""
     def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
         """`tensor_split` along the second dimension, or the only one; a number of parts must divide its size."""
@@ -703,7 +708,7 @@ class Tensor:
         """The size of one element in bytes."""
     def kron(self, b: _Operand) -> Tensor:
         """The Kronecker product: blocks of b, each multiplied by an element of a."""
-    def kthvalue(self, k: _int, dim: _int | None = None, keepdim: _bool = False) -> tuple[Tensor, Tensor]:
+    def kthvalue(self, k: _int, dim: _int | None = None, keepdim: _bool = False) -> return_types.kthvalue:
         """The k-th smallest element (k from 1) along `dim` (None: the last), and its index."""
     @property
     def layout(self) -> Any:
@@ -826,7 +831,10 @@ class Tensor:
         """The matrix exponential, the sum of A^n / n!, of square matrices.  Needs SciPy."""
     def matrix_power(self, n: _int) -> Tensor:
         """The n-th power of square matrices, by repeated squaring; of the inverses for negative n."""
-    def max(self, dim: Any = None, keepdim: _bool = False, *, other: _Operand | None = None) -> Tensor:
+    @overload
+    def max(self, dim: _int, keepdim: _bool = False, *, other: _Operand | None = None) -> return_types.max: ...
+    @overload
+    def max(self, dim: Tensor | None = None, keepdim: _bool = False, *, other: _Operand | None = None) -> Tensor:
         """The maximum of all elements; along `dim`, a named tuple (values, indices); with a second tensor, `maximum`."""
     def maximum(self, b: _Operand) -> Tensor:
         """The elementwise maximum of a and b.  Equal elements share the gradient."""
@@ -834,9 +842,15 @@ class Tensor:
         """`maximum`, written into the tensor; returns it."""
     def mean(self, dim: _Ints | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
         """The mean of elements over `dim` (None or (): all); NaN for empty slices."""
-    def median(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
+    @overload
+    def median(self, dim: _int, keepdim: _bool = False) -> return_types.median: ...
+    @overload
+    def median(self, dim: None = None, keepdim: _bool = False) -> Tensor:
         """The median, the lower of two in the middle; along `dim`, a named tuple (values, indices).  NaN wins."""
-    def min(self, dim: Any = None, keepdim: _bool = False, *, other: _Operand | None = None) -> Tensor:
+    @overload
+    def min(self, dim: _int, keepdim: _bool = False, *, other: _Operand | None = None) -> return_types.min: ...
+    @overload
+    def min(self, dim: Tensor | None = None, keepdim: _bool = False, *, other: _Operand | None = None) -> Tensor:
         """The minimum of all elements; along `dim`, a named tuple (values, indices); with a second tensor, `minimum`."""
     def minimum(self, b: _Operand) -> Tensor:
         """The elementwise minimum of a and b.  Equal elements share the gradient."""
@@ -844,7 +858,7 @@ class Tensor:
         """`minimum`, written into the tensor; returns it."""
     def mm(self, b: _Operand) -> Tensor:
         """Product of two matrices, (m, k) and (k, n)."""
-    def mode(self, dim: _int = -1, keepdim: _bool = False) -> tuple[Tensor, Tensor]:
+    def mode(self, dim: _int = -1, keepdim: _bool = False) -> return_types.mode:
         """The most frequent value along `dim`, the smallest if tied, and its last index.  NaN equals nothing."""
     def moveaxis(self, source: _Ints, destination: _Ints) -> Tensor:
         """A view of x with dimensions moved to new positions; the others keep their order."""
@@ -874,7 +888,10 @@ class Tensor:
         """`nan_to_num`, written into the tensor; returns it."""
     def nanmean(self, dim: _Ints | None = None, keepdim: _bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
         """The mean over `dim` (None or (): all) of the elements that are not NaN; NaN if there are none."""
-    def nanmedian(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
+    @overload
+    def nanmedian(self, dim: _int, keepdim: _bool = False) -> return_types.nanmedian: ...
+    @overload
+    def nanmedian(self, dim: None = None, keepdim: _bool = False) -> Tensor:
         """The `median` of the elements that are not NaN; NaN if there are none."""
     def nanquantile(self, q: _Operand, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear') -> Tensor:
         """The `quantile` of the elements that are not NaN; NaN if there are none."""
@@ -922,7 +939,10 @@ class Tensor:
         """Next representable value after a towards b; b where they are equal, with derivative 0; by b it is always 0."""
     def nextafter_(self, b: _Operand) -> Tensor:
         """`nextafter`, written into the tensor; returns it."""
-    def nonzero(self, *, as_tuple: _bool = False) -> Tensor:
+    @overload
+    def nonzero(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
+    @overload
+    def nonzero(self, *, as_tuple: Literal[False] = False) -> Tensor:
         """Return the indices of the nonzero elements, as one (n, ndim) tensor or as one tensor per dimension."""
     def nonzero_static(self, *, size: _int, fill_value: _int = -1) -> Tensor:
         """The first `size` indices of nonzero elements, one per row, padded with `fill_value`."""
@@ -969,7 +989,7 @@ class Tensor:
         """x with the elements of source written, or added, at the indices of x in row-major order."""
     def put_(self, index: _Operand, source: _Operand, accumulate: _bool = False) -> Tensor:
         """`put`, written into the tensor; returns it."""
-    def qr(self, some: _bool = True) -> tuple[Tensor, Tensor]:
+    def qr(self, some: _bool = True) -> return_types.qr:
         """QR factorisation: `linalg.qr`, with mode "complete" if not `some`."""
     def quantile(self, q: _Operand, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear') -> Tensor:
         """The quantiles of x at q (from 0 to 1) along `dim` (None: of all)."""
@@ -1106,7 +1126,7 @@ class Tensor:
         """The number of elements, as in NumPy; when called, the shape or the size of one dimension, as in PyTorch."""
     def slice_scatter(self, src: _Operand, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1) -> Tensor:
         """Return x with src in place of x[start:end:step] along `dim`."""
-    def slogdet(self) -> tuple[Tensor, Tensor]:
+    def slogdet(self) -> return_types.linalg_slogdet:
         """The sign, and the log of the absolute value, of determinants of square matrices, which can't overflow."""
     def softmax(self, dim: _int, dtype: DTypeLike | None = None) -> Tensor:
         """The softmax exp(x) / sum(exp(x)) along dim, without overflow; computed in `dtype` (None: that of x)."""
@@ -1114,7 +1134,7 @@ class Tensor:
         """log(1 + exp(beta * x)) / beta, without overflow; x itself where beta * x exceeds the threshold."""
     def softplus_(self, beta: _float = 1.0, threshold: _float = 20.0) -> Tensor:
         """`softplus`, written into the tensor; returns it."""
-    def sort(self, dim: _int = -1, descending: _bool = False, *, stable: _bool = False) -> tuple[Tensor, Tensor]:
+    def sort(self, dim: _int = -1, descending: _bool = False, *, stable: _bool = False) -> return_types.sort:
         """x sorted along `dim` and the indices that sort it, as a named tuple (values, indices)."""
     def split(self, split_size_or_sections: Any, dim: _int = 0) -> tuple[Tensor, ...]:
         """A tuple of views along `dim`: of one size (the last may be smaller), or of the sizes listed."""
@@ -1152,7 +1172,7 @@ class Tensor:
         """The sum of elements over `dim` (None or (): all).  Integers and booleans are summed in int64."""
     def sum_to_size(self, *shape: _Ints) -> Tensor:
         """Sum x over the dimensions along which a tensor of `shape` would be broadcast to the shape of x."""
-    def svd(self, some: _bool = True, compute_uv: _bool = True) -> tuple[Tensor, Tensor, Tensor]:
+    def svd(self, some: _bool = True, compute_uv: _bool = True) -> return_types.svd:
         """The SVD x = U diag(S) V^H: `linalg.svd` with V in place of V^H; zeros for U and V without compute_uv."""
     def swapaxes(self, axis0: _int, axis1: _int) -> Tensor:
         """A view with two dimensions swapped: `transpose` under NumPy's name."""
@@ -1188,7 +1208,7 @@ class Tensor:
         """Return the tensor itself, on the only device.  RuntimeError for others, ValueError for streams."""
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers."""
-    def topk(self, k: _int, dim: _int | None = None, largest: _bool = True, sorted: _bool = True) -> tuple[Tensor, Tensor]:
+    def topk(self, k: _int, dim: _int | None = None, largest: _bool = True, sorted: _bool = True) -> return_types.topk:
         """The k largest (or smallest) elements along `dim` (None: the last), and their indices, sorted by rank."""
     def trace(self) -> Tensor:
         """Sum of the diagonal of a matrix."""
@@ -1196,7 +1216,7 @@ class Tensor:
         """A view of x with two dimensions swapped."""
     def transpose_(self, dim0: Any, dim1: Any) -> Tensor:
         """Swap two dimensions of this tensor; returns it."""
-    def triangular_solve(self, A: _Operand, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False) -> tuple[Tensor, Tensor]:
+    def triangular_solve(self, A: _Operand, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False) -> return_types.triangular_solve:
         """The solution X of A X = b, or with `transpose` of A^T X = b, and a copy of A: older `linalg.solve_triangular`."""
     def tril(self, diagonal: _int = 0) -> Tensor:
         """The lower triangle of the last two dimensions; elements above the given diagonal become 0."""
@@ -1228,9 +1248,19 @@ class Tensor:
         """View windows of `size` elements at every `step` along a dimension, each window in a new last dimension."""
     def uniform_(self, start: Any = 0.0, to: Any = 1.0, *, generator: Any = None) -> Tensor:
         """Fill x with uniform values from `start` up to `to`; of complex tensors both parts."""
-    def unique(self, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Tensor:
+    @overload
+    def unique(self, sorted: _bool = True, *, return_inverse: Literal[True], return_counts: _bool = False, dim: _int | None = None) -> tuple[Tensor, ...]: ...
+    @overload
+    def unique(self, sorted: _bool = True, return_inverse: _bool = False, *, return_counts: Literal[True], dim: _int | None = None) -> tuple[Tensor, ...]: ...
+    @overload
+    def unique(self, sorted: _bool = True, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: _int | None = None) -> Tensor:
         """The unique elements of x, sorted; with `dim`, the unique slices along it."""
-    def unique_consecutive(self, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Tensor:
+    @overload
+    def unique_consecutive(self, return_inverse: Literal[True], return_counts: _bool = False, dim: _int | None = None) -> tuple[Tensor, ...]: ...
+    @overload
+    def unique_consecutive(self, return_inverse: _bool = False, *, return_counts: Literal[True], dim: _int | None = None) -> tuple[Tensor, ...]: ...
+    @overload
+    def unique_consecutive(self, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: _int | None = None) -> Tensor:
         """The elements of x without consecutive duplicates; with `dim`, the slices along it."""
     def unsafe_chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
         """`chunk` into views that may be written to individually; here their histories stay correct."""

@@ -18,7 +18,7 @@ class size(Internal, Composite):
 class plus(Internal, Composite):
     """Return a + b, for sizes."""
 
-    def compose(a: int, b: int) -> Any:  # type: ignore[misc]
+    def compose(a: int, b: int) -> Any:
         return a + b
 
 
@@ -26,7 +26,7 @@ class plus(Internal, Composite):
 class times(Internal, Composite):
     """Return a * b, for sizes."""
 
-    def compose(a: int, b: int) -> Any:  # type: ignore[misc]
+    def compose(a: int, b: int) -> Any:
         return a * b
 
 
@@ -34,7 +34,7 @@ class times(Internal, Composite):
 class over(Internal, Composite):
     """Return a // b, for sizes."""
 
-    def compose(a: int, b: int) -> Any:  # type: ignore[misc]
+    def compose(a: int, b: int) -> Any:
         return a // b
 
 
@@ -42,7 +42,7 @@ class over(Internal, Composite):
 class ratio(Internal, Composite):
     """Return a / b, for sizes or a number and a size."""
 
-    def compose(a: float, b: float) -> Any:  # type: ignore[misc]
+    def compose(a: float, b: float) -> Any:
         return a / b
 
 

@@ -15,7 +15,7 @@ class pick(Internal, Composite):
     def compose(*outputs: Any, index: int) -> Any:
         return outputs[index]
 
-    def oracle(np, *outputs, index):
+    def oracle(np: Any, *outputs: Any, index: int) -> Any:
         return outputs[index]
 
     def samples(r: Any) -> Any:
@@ -26,7 +26,7 @@ class pick(Internal, Composite):
 class guard(Internal, differentiable=False, impure=True):
     """Raise a RuntimeError if x differs from what the trace read at `source`."""
 
-    def impl(xp: Any, x: Any, expected: Any, *, source: str) -> Any:  # type: ignore[override]
+    def impl(xp: Any, x: Any, expected: Any, *, source: str) -> Any:
         if not xp.array_equal(x, expected, equal_nan=True):
             raise RuntimeError(
                 f"guard: {source} read the value {_short(expected)} when this code was traced; now it is "
@@ -37,12 +37,12 @@ class guard(Internal, differentiable=False, impure=True):
     def shape(x: Any, expected: Any, *, source: str) -> Aval:
         return Aval((), "bool")
 
-    def batch(batched: Any, n: int, x: Any, expected: Any, *, source: str) -> Any:  # type: ignore[override]
+    def batch(batched: Any, n: int, x: Any, expected: Any, *, source: str) -> Any:
         expected = expected if batched[1] else broadcast_batch(as_tensor(expected, x.dtype), n)
         x = x if batched[0] else broadcast_batch(x, n)
         return broadcast_batch(operator_named("guard")(x, expected, source=source), n)
 
-    def oracle(np, x, expected, source):
+    def oracle(np: Any, x: Any, expected: Any, source: str) -> Any:
         return np.array_equal(x, expected)
 
     def samples(r: Any) -> Any:
@@ -58,7 +58,7 @@ class guard(Internal, differentiable=False, impure=True):
 class overwritten(Internal, elements="moved"):
     """Return x after a write outside the graph, as under no_grad: the new values, and the derivatives of x."""
 
-    def impl(xp: Any, x: Any, numbers: Any) -> Any:  # type: ignore[override]
+    def impl(xp: Any, x: Any, numbers: Any) -> Any:
         return xp.array(numbers, copy=True)
 
     def shape(x: Any, numbers: Any) -> Any:
@@ -70,11 +70,11 @@ class overwritten(Internal, elements="moved"):
     def jvp_x(t: Any) -> Any:
         return t
 
-    def batch(batched: Any, n: int, x: Any, numbers: Any) -> Any:  # type: ignore[override]
+    def batch(batched: Any, n: int, x: Any, numbers: Any) -> Any:
         whole = [a if b else broadcast_batch(as_tensor(a), n) for a, b in zip((x, numbers), batched, strict=True)]
         return operator_named("overwritten")(*whole)
 
-    def oracle(np, x, numbers):
+    def oracle(np: Any, x: Any, numbers: Any) -> Any:
         return numbers
 
     def samples(r: Any) -> Any:

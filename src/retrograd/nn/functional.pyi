@@ -3,11 +3,12 @@
 # fmt: off
 from builtins import bool as _bool, complex as _complex, float as _float, int as _int, str as _str
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from retrograd import return_types as return_types
 from retrograd.core.tensor_class import Tensor as Tensor
 
 _Number = _bool | _int | _float | _complex
@@ -23,19 +24,28 @@ def adaptive_avg_pool2d(x: _Operand, output_size: Any) -> Tensor:
 def adaptive_avg_pool3d(x: _Operand, output_size: Any) -> Tensor:
     """The mean of each of `output_size` windows that cover images with 3 spatial dimensions."""
 
-def adaptive_max_pool1d(x: _Operand, output_size: Any, return_indices: _bool = False) -> Tensor:
+@overload
+def adaptive_max_pool1d(x: _Operand, output_size: Any, return_indices: Literal[True]) -> return_types.adaptive_max_pool1d: ...
+@overload
+def adaptive_max_pool1d(x: _Operand, output_size: Any, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each of `output_size` windows that cover images with 1 spatial dimensions."""
 
 def adaptive_max_pool1d_with_indices(x: Tensor, output_size: Any, return_indices: _bool = False) -> Any:
     """Return `adaptive_max_pool1d` as a named tuple (values, indices)."""
 
-def adaptive_max_pool2d(x: _Operand, output_size: Any, return_indices: _bool = False) -> Tensor:
+@overload
+def adaptive_max_pool2d(x: _Operand, output_size: Any, return_indices: Literal[True]) -> return_types.adaptive_max_pool2d: ...
+@overload
+def adaptive_max_pool2d(x: _Operand, output_size: Any, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each of `output_size` windows that cover images with 2 spatial dimensions."""
 
 def adaptive_max_pool2d_with_indices(x: Tensor, output_size: Any, return_indices: _bool = False) -> Any:
     """Return `adaptive_max_pool2d` as a named tuple (values, indices)."""
 
-def adaptive_max_pool3d(x: _Operand, output_size: Any, return_indices: _bool = False) -> Tensor:
+@overload
+def adaptive_max_pool3d(x: _Operand, output_size: Any, return_indices: Literal[True]) -> return_types.adaptive_max_pool3d: ...
+@overload
+def adaptive_max_pool3d(x: _Operand, output_size: Any, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each of `output_size` windows that cover images with 3 spatial dimensions."""
 
 def adaptive_max_pool3d_with_indices(x: Tensor, output_size: Any, return_indices: _bool = False) -> Any:
@@ -140,13 +150,19 @@ def feature_alpha_dropout(x: _Operand, p: _float = 0.5, training: _bool = False,
 def fold(x: _Operand, output_size: _Ints, kernel_size: _Ints, dilation: _Ints = 1, padding: _Ints = 0, stride: _Ints = 1) -> Tensor:
     """Sum columns (n, c * kernel_h * kernel_w, windows) into images (n, c, *output_size), where windows may overlap."""
 
-def fractional_max_pool2d(x: _Operand, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: _Operand | None = None) -> Tensor:
+@overload
+def fractional_max_pool2d(x: _Operand, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, *, return_indices: Literal[True], _random_samples: _Operand | None = None) -> return_types.nn_functional_fractional_max_pool2d: ...
+@overload
+def fractional_max_pool2d(x: _Operand, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: Literal[False] = False, _random_samples: _Operand | None = None) -> Tensor:
     """Fractional max pooling of images (n, channels, h, w), or without n: maxima of `output_size` windows."""
 
 def fractional_max_pool2d_with_indices(x: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: Any = None) -> Any:
     """Return `fractional_max_pool2d` as a named tuple (values, indices)."""
 
-def fractional_max_pool3d(x: _Operand, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: _Operand | None = None) -> Tensor:
+@overload
+def fractional_max_pool3d(x: _Operand, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, *, return_indices: Literal[True], _random_samples: _Operand | None = None) -> return_types.nn_functional_fractional_max_pool3d: ...
+@overload
+def fractional_max_pool3d(x: _Operand, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: Literal[False] = False, _random_samples: _Operand | None = None) -> Tensor:
     """Fractional max pooling of images (n, channels, d, h, w), or without n: maxima of `output_size` windows."""
 
 def fractional_max_pool3d_with_indices(x: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: Any = None) -> Any:
@@ -239,19 +255,28 @@ def lp_pool3d(x: _Operand, norm_type: _Number, kernel_size: _Ints, stride: _Ints
 def margin_ranking_loss(input1: _Operand, input2: _Operand, target: _Operand, margin: _float = 0.0, reduction: _str = 'mean') -> Tensor:
     """max(0, margin - target * (input1 - input2)); target 1 ranks input1 higher, -1 input2."""
 
-def max_pool1d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
+@overload
+def max_pool1d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, *, return_indices: Literal[True]) -> return_types.max_pool1d: ...
+@overload
+def max_pool1d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each window of images (n, c, *sizes) or (c, *sizes) with 1 spatial dimensions."""
 
 def max_pool1d_with_indices(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
     """Return `max_pool1d` as a named tuple (values, indices)."""
 
-def max_pool2d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
+@overload
+def max_pool2d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, *, return_indices: Literal[True]) -> return_types.max_pool2d: ...
+@overload
+def max_pool2d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each window of images (n, c, *sizes) or (c, *sizes) with 2 spatial dimensions."""
 
 def max_pool2d_with_indices(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
     """Return `max_pool2d` as a named tuple (values, indices)."""
 
-def max_pool3d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
+@overload
+def max_pool3d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, *, return_indices: Literal[True]) -> return_types.max_pool3d: ...
+@overload
+def max_pool3d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each window of images (n, c, *sizes) or (c, *sizes) with 3 spatial dimensions."""
 
 def max_pool3d_with_indices(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:

@@ -1,5 +1,7 @@
 """Operators, by family of use.  Importing this package registers all of them."""
 
+from typing import Annotated, get_args, get_origin
+
 from retrograd import backend as backend
 from retrograd.core import bind_arithmetic, registry
 from retrograd.core.definition import Operator
@@ -94,6 +96,24 @@ def public(home=""):
     named = {name: operator for operator in registry.values() for name in operator.public_names}
     parts = [(*name.rpartition("."), member) for name, member in {**named, **functions.functions}.items()]
     return {last: member for where, _, last, member in parts if where == home}
+
+
+def result_of(operator):
+    """Return the annotation of a composite operator's result; None without one."""
+    return getattr(getattr(operator.definition, "compose", None), "__annotations__", {}).get("return")
+
+
+def named_tuple_of(operator):
+    """Return the named tuple that an operator returns, always or with some params; None if it returns none."""
+    declared = result_of(operator)
+    whole = get_args(declared)[0] if get_origin(declared) is Annotated else declared
+    return next((kind for kind in (get_args(whole) or (whole,)) if hasattr(kind, "_fields")), None)
+
+
+def return_types():
+    """Return the named tuples that public operators return, by the operators' names: "linalg_qr"."""
+    kinds = {name: named_tuple_of(operator) for operator in registry.values() for name in operator.public_names}
+    return {name.replace(".", "_"): kind for name, kind in kinds.items() if kind is not None}
 
 
 class Namespace:

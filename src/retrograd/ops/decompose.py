@@ -137,7 +137,7 @@ class linalg_cholesky_ex(Composite):
     Matrices without a factor give NaN, or with check_errors a LinAlgError.
     """
 
-    def compose(A, *, upper, check_errors):
+    def compose(A, *, upper, check_errors) -> CholeskyEx:
         check_square("linalg.cholesky_ex", A)
         info = cholesky_info(adjoint(A) if upper else A)
         check_info("linalg.cholesky_ex", info, check_errors, "the leading minor of order {} is not positive definite")
@@ -226,7 +226,7 @@ class linalg_qr(Composite):
     True
     """
 
-    def compose(A, *, mode):
+    def compose(A, *, mode) -> QR:
         check_matrices("linalg.qr", A)
         if mode not in ("reduced", "complete", "r"):
             raise ValueError(f"linalg.qr: mode must be reduced, complete or r, got {mode!r}")
@@ -249,7 +249,7 @@ class linalg_qr(Composite):
 class qr(Composite):
     """QR factorisation: `linalg.qr`, with mode "complete" if not `some`."""
 
-    def compose(x, *, some):
+    def compose(x, *, some) -> QR:
         return linalg_qr(x, "reduced" if some else "complete")
 
     def samples(r):

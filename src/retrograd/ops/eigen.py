@@ -196,7 +196,7 @@ class linalg_eigh(Composite):
     [1.0, 3.0]
     """
 
-    def compose(A, *, UPLO):
+    def compose(A, *, UPLO) -> Eigh:
         UPLO = _triangle("linalg.eigh", A, UPLO)
         factors = eigh_factors(A, UPLO=UPLO)
         return Eigh(eigh_values(A, *factors), eigh_vectors(A, *factors))
@@ -370,7 +370,7 @@ class linalg_eig(Composite):
     [1j, -1j]
     """
 
-    def compose(A):
+    def compose(A) -> Eig:
         check_square("linalg.eig", A)
         factors = eig_factors(A)
         return Eig(eig_values(A, *factors), eig_vectors(A, *factors))

@@ -347,7 +347,7 @@ class frexp(Composite):
     ([0.75, -0.75], [3, 0])
     """
 
-    def compose(x):
+    def compose(x) -> Frexp:
         check_real("frexp", x)
         return Frexp(frexp_mantissa(x), frexp_exponent(x))
 

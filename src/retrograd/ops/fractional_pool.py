@@ -3,13 +3,15 @@
 B. Graham, Fractional max-pooling, arXiv 1412.6071.
 """
 
+from typing import Any
+
 from retrograd.core import Aval, Internal, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.conv import check_images, per_dim
 from retrograd.ops.family import Composite, Stacked, check_real, numel
 from retrograd.ops.gather import take_along_dim
 from retrograd.ops.index import select
-from retrograd.ops.pooling import Pooled, max_places, pick
+from retrograd.ops.pooling import Pooled, PooledWithIndices, max_places, pick
 from retrograd.ops.view import narrow, reshape, squeeze, unsqueeze
 
 
@@ -68,7 +70,8 @@ def _random_numbers(name, x, ndim, samples):
 
 def _elements(samples, sizes, kernel, windows):
     """Return the flat indices of each window's elements, (n, channels, all windows, all of a kernel)."""
-    ndim, found = len(sizes), 0
+    ndim = len(sizes)
+    found: Any = 0
     order = (1, 0) if ndim == 2 else range(ndim)  # in 2 dimensions PyTorch's first value is that of the width
     for d, (n, k, out) in enumerate(zip(sizes, kernel, windows, strict=True)):
         starts = fractional_starts(select(samples, -1, order[d]), size=n, windows=out, kernel=k)
@@ -127,7 +130,7 @@ def _fractional_max_pool(ndim):
             sizes=("h, w", "d, h, w")[ndim - 2], ndim=ndim, example=_EXAMPLE if ndim == 2 else ""
         )
 
-        def compose(x, _random_samples, *, kernel_size, output_size, output_ratio, return_indices):
+        def compose(x, _random_samples, *, kernel_size, output_size, output_ratio, return_indices) -> PooledWithIndices:
             found = _pooled(name, x, ndim, _random_samples, kernel_size, output_size, output_ratio)
             return found if return_indices else found.values
 

@@ -43,7 +43,7 @@ class bincount(
     @classmethod
     def batch(cls, batched, n, /, x, weights, *, minlength):
         """Join the examples if their results have one size; else loop over them, since sizes may agree."""
-        _check_counted(*batch_loop.avals(batched, (x, weights)), minlength)
+        _check_counted(*batch_loop.avals(batched, (x, weights)), minlength)  # type: ignore[call-arg]
         size = bincount(reshape(x, (numel(x.shape),)), None, minlength).shape[0]
         if batched[0] and size > minlength:
             return super().batch(batched, n, x, weights, minlength=minlength)
@@ -171,7 +171,7 @@ class histogram(Composite):
     [2.0, 1.0]
     """
 
-    def compose(x, weight, *, bins, range, density):
+    def compose(x, weight, *, bins, range, density) -> Histogram:
         check_real("histogram", x)
         if isinstance(bins, Tensor):
             return Histogram(*count_into_bins(x, bins, weight, density=density))

@@ -55,7 +55,7 @@ class geqrf(Composite):
     [[-5.0, -2.2], [0.0, 0.4]]
     """
 
-    def compose(x):
+    def compose(x) -> PackedQR:
         check_matrices("geqrf", x)
         m, n = x.shape[-2:]
         k = min(m, n)

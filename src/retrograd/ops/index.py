@@ -1,6 +1,7 @@
 """Indexing, and its transpose, which adds values at indices."""
 
 import operator
+from typing import Annotated, Any
 
 from retrograd import backend
 from retrograd.core import Aval, Internal, NotBatchedError, Tensor, graph_level, op, registry
@@ -271,7 +272,8 @@ def static_index(x, key):
     Masks become indices, except for compound tensors, which index component by component.
     """
     key = [_as_index(k) for k in key]
-    spec, ids = [], []
+    spec: list[Any] = []
+    ids: list[Tensor] = []
     for n, k in enumerate(key):
         if isinstance(k, Tensor) and k.dtype == dtypes.bool_ and compound(k) is None:
             check_mask(k, x, _begins(key, n, x.ndim))
@@ -363,7 +365,7 @@ class nonzero(Composite, aliases="argwhere"):
     [[0, 1], [1, 0]]
     """
 
-    def compose(x, *, as_tuple):
+    def compose(x, *, as_tuple) -> Annotated[Tensor | tuple[Tensor, ...], "as_tuple"]:
         if not as_tuple:
             return nonzero_indices(x)
         places = nonzero_indices(x if x.ndim else reshape(x, (1,)))

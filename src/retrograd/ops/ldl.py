@@ -212,7 +212,7 @@ class linalg_ldl_factor(Composite):
     [[4.0, 0.0], [0.5, 2.0]]
     """
 
-    def compose(A, *, hermitian):
+    def compose(A, *, hermitian) -> LDLFactor:
         return LDLFactor(*_factored("linalg.ldl_factor", A, hermitian, True)[:2])
 
     samples = _lower
@@ -230,7 +230,7 @@ class linalg_ldl_factor(Composite):
 class linalg_ldl_factor_ex(Composite):
     """Return `linalg.ldl_factor` and, in `info`, which block of D is 0, counted from 1; 0 if none is."""
 
-    def compose(A, *, hermitian, check_errors):
+    def compose(A, *, hermitian, check_errors) -> LDLFactorEx:
         return LDLFactorEx(*_factored("linalg.ldl_factor_ex", A, hermitian, check_errors))
 
     samples = _lower

@@ -65,7 +65,7 @@ class svd_lowrank(Composite, method=False):
     (True, True)
     """
 
-    def compose(A, M, *, q, niter):
+    def compose(A, M, *, q, niter) -> LowRank:
         check_matrices("svd_lowrank", A, *([] if M is None else [M]))
         A = A if M is None else A - expand(M, A.shape)
         return _low_rank(A, 6 if q is None else q, 2 if niter is None else niter)
@@ -99,7 +99,7 @@ class pca_lowrank(Composite, method=False):
     [2.0, 0.0]
     """
 
-    def compose(A, *, q, center, niter):
+    def compose(A, *, q, center, niter) -> LowRank:
         check_matrices("pca_lowrank", A)
         least = min(A.shape[-2:])
         q = min(6, least) if q is None else q

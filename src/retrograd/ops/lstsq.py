@@ -106,7 +106,7 @@ class linalg_lstsq(Composite):
     [1.0, 2.0]
     """
 
-    def compose(A, B, *, rcond, driver):
+    def compose(A, B, *, rcond, driver) -> LeastSquares:
         if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
             raise ValueError(f"linalg.lstsq: driver must be gels, gelsy, gelsd or gelss, got {driver!r}")
         vector = B.shape == A.shape[:-1]

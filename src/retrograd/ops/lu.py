@@ -149,7 +149,7 @@ class linalg_lu(Composite):
     ([[1.0, 0.0], [0.5, 1.0]], [[2.0, 2.0], [0.0, 1.0]])
     """
 
-    def compose(A, *, pivot):
+    def compose(A, *, pivot) -> LU:
         packed, order, _, _ = _lu("linalg.lu", A, pivot)
         P = _permutation(order, A.dtype) if pivot else registry["zeros"](0, dtype=A.dtype)
         return LU(P, *_triangles(packed))
@@ -164,7 +164,7 @@ class linalg_lu_factor(Composite):
     LinAlgError if a pivot is 0.
     """
 
-    def compose(A, *, pivot):
+    def compose(A, *, pivot) -> LUFactor:
         packed, _, swaps, info = _lu("linalg.lu_factor", A, pivot)
         check_info("linalg.lu_factor", info, True, "the matrix is singular: pivot {} is 0")
         return LUFactor(packed, swaps + 1)
@@ -182,7 +182,7 @@ class linalg_lu_factor(Composite):
 class linalg_lu_factor_ex(Composite):
     """Return `linalg.lu_factor` and, in `info`, which pivot is 0, counted from 1; 0 if none is."""
 
-    def compose(A, *, pivot, check_errors):
+    def compose(A, *, pivot, check_errors) -> LUFactorEx:
         packed, _, swaps, info = _lu("linalg.lu_factor_ex", A, pivot)
         check_info("linalg.lu_factor_ex", info, check_errors, "the matrix is singular: pivot {} is 0")
         return LUFactorEx(packed, swaps + 1, info)
@@ -199,7 +199,7 @@ class lu_unpack(Composite):
 
     method = False
 
-    def compose(LU_data, LU_pivots, *, unpack_data, unpack_pivots):
+    def compose(LU_data, LU_pivots, *, unpack_data, unpack_pivots) -> LU:
         empty = registry["zeros"](0, dtype=LU_data.dtype)
         order = order_of_rows(check_tensor("lu_unpack", LU_pivots) - 1, rows=LU_data.shape[-2], back=False)
         P = _permutation(order, LU_data.dtype) if unpack_pivots else empty

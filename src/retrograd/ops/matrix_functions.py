@@ -141,7 +141,7 @@ class linalg_inv_ex(Composite):
     Singular matrices give NaN, or with check_errors a LinAlgError.
     """
 
-    def compose(A, *, check_errors):
+    def compose(A, *, check_errors) -> InvEx:
         inverse = linalg_inv(A) if check_errors else inverse_or_nan(A)
         return InvEx(inverse, registry["lu_parts"](A, pivot=True)[2])
 
@@ -376,7 +376,7 @@ class linalg_slogdet(Composite, aliases="slogdet"):
     (1.0, -460.52)
     """
 
-    def compose(A):
+    def compose(A) -> SignLogDet:
         return SignLogDet(*log_determinant(A))
 
     samples = _square

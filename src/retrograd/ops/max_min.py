@@ -2,7 +2,7 @@
 
 # max and min are builtins; in this file these names are the operators.
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from retrograd.core import Tensor, op, registry
 from retrograd.core import dtype as dtypes
@@ -183,10 +183,10 @@ class aminmax(Composite):
     (1.0, 3.0)
     """
 
-    def compose(x, *, dim, keepdim):
+    def compose(x, *, dim, keepdim) -> MinMax:
         _check_choice("aminmax", x, dim)
-        dim = None if dim is None else (dim,)
-        return MinMax(amin(x, dim, keepdim), amax(x, dim, keepdim))
+        dims = None if dim is None else (dim,)
+        return MinMax(amin(x, dims, keepdim), amax(x, dims, keepdim))
 
     def oracle(np, x, dim, keepdim):
         return (x.min(axis=dim, keepdims=keepdim), x.max(axis=dim, keepdims=keepdim))
@@ -204,6 +204,9 @@ class Chosen(NamedTuple):
 
     values: Tensor
     indices: Tensor
+
+
+ChosenAlongDim = Annotated[Tensor | Chosen, "dim"]  # Chosen if `dim` is given, else a tensor
 
 
 def chosen(x, indices, dim, keepdim=True):
@@ -246,7 +249,7 @@ class max(Composite):
     ([5.0, 7.0], [1, 0])
     """
 
-    def compose(x, other, *, dim, keepdim):
+    def compose(x, other, *, dim, keepdim) -> ChosenAlongDim:
         return _three_faces(x, other, dim, keepdim, maximum, amax, argmax)
 
     def samples(r):
@@ -263,7 +266,7 @@ class max(Composite):
 class min(Composite):
     """The minimum of all elements; along `dim`, a named tuple (values, indices); with a second tensor, `minimum`."""
 
-    def compose(x, other, *, dim, keepdim):
+    def compose(x, other, *, dim, keepdim) -> ChosenAlongDim:
         return _three_faces(x, other, dim, keepdim, minimum, amin, argmin)
 
     def samples(r):

@@ -2,7 +2,7 @@
 
 import math
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
@@ -187,8 +187,8 @@ def _windows(name, x, ndim, kernel_size, stride, padding, dilation, ceil_mode):
 
 @lru_cache(1024, typed=True)
 def _windows_of(name, sizes, kernel_size, stride, padding, dilation, ceil_mode):
-    given = (("kernel_size", kernel_size, 1), ("stride", kernel_size if stride in (None, ()) else stride, 1))
-    given = (*given, ("padding", padding, 0), ("dilation", dilation, 1))
+    own = (("kernel_size", kernel_size, 1), ("stride", kernel_size if stride in (None, ()) else stride, 1))
+    given = (*own, ("padding", padding, 0), ("dilation", dilation, 1))
     kernel, stride, padding, dilation = (per_dim(name, what, value, len(sizes), least) for what, value, least in given)
     windows = []
     for n, k, s, p, d in zip(sizes, kernel, stride, padding, dilation, strict=True):
@@ -236,6 +236,9 @@ class Pooled(NamedTuple):
     indices: Tensor
 
 
+PooledWithIndices = Annotated[Tensor | Pooled, "return_indices"]  # Pooled if `return_indices` is true, else a tensor
+
+
 def _largest(x, windows, return_indices):
     if not return_indices:
         return pooled_max(x, windows=windows)
@@ -273,7 +276,7 @@ def _max_pool(ndim):
     class max_pool(Composite, aliases=f"nn.functional.{name}", method=False):
         __doc__ = _MAX.format(n=ndim, example=_MAX_EXAMPLE if ndim == 1 else "")
 
-        def compose(x, *, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
+        def compose(x, *, kernel_size, stride, padding, dilation, ceil_mode, return_indices) -> PooledWithIndices:
             _check_kind(name, x)
             windows = _windows(name, x, ndim, kernel_size, stride, padding, dilation, ceil_mode)
             return _largest(x, windows, return_indices)
@@ -313,7 +316,7 @@ def _adaptive_max_pool(ndim):
     class adaptive_max_pool(Composite, aliases=f"nn.functional.{name}", method=False):
         __doc__ = _ADAPTIVE_MAX.format(n=ndim)
 
-        def compose(x, *, output_size, return_indices):
+        def compose(x, *, output_size, return_indices) -> PooledWithIndices:
             _check_kind(name, x)
             return _largest(x, _adaptive(name, x, ndim, output_size), return_indices)
 
@@ -377,8 +380,8 @@ def _max_unpool(ndim):
 
 
 def _unpooled_sizes(name, x, ndim, kernel_size, stride, padding, output_size):
-    given = (("kernel_size", kernel_size, 1), ("stride", kernel_size if stride is None else stride, 1))
-    given = (*given, ("padding", padding, 0))
+    own = (("kernel_size", kernel_size, 1), ("stride", kernel_size if stride is None else stride, 1))
+    given = (*own, ("padding", padding, 0))
     kernel, stride, padding = (per_dim(name, what, value, ndim, least) for what, value, least in given)
     per = zip(x.shape[-ndim:], kernel, stride, padding, strict=True)
     usual = tuple((n - 1) * s + k - 2 * p for n, k, s, p in per)
@@ -401,7 +404,7 @@ def _means(name, x, windows, count_include_pad, divisor):
     if divisor is not None:
         return _quotient(total, divisor)
     for d, (window, size) in enumerate(zip(windows, x.shape[x.ndim - len(windows) :], strict=True)):
-        counts = _counts(size, *window, count_include_pad)
+        counts = _counts(size, *window, count_include_pad)  # type: ignore[call-arg]
         if len(set(counts)) == 1:
             total = _quotient(total, counts[0]) if counts[0] != 1 else total
         else:

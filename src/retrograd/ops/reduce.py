@@ -321,7 +321,7 @@ class var_mean(Composite):
 
     method = False
 
-    def compose(x, *, dim, unbiased, keepdim, correction):
+    def compose(x, *, dim, unbiased, keepdim, correction) -> VarMean:
         squared, dim = _var("var_mean", x, dim, unbiased, keepdim, correction)
         return VarMean(squared, mean(x, dim, keepdim))
 
@@ -343,7 +343,7 @@ class std_mean(Composite, opmath="x"):
 
     method = False
 
-    def compose(x, *, dim, unbiased, keepdim, correction):
+    def compose(x, *, dim, unbiased, keepdim, correction) -> StdMean:
         squared, dim = _var("std_mean", x, dim, unbiased, keepdim, correction)
         return StdMean(sqrt_or_zero(squared), mean(x, dim, keepdim))
 

@@ -248,7 +248,7 @@ class cummax(Composite):
     ([1.0, 3.0, 3.0], [0, 1, 1])
     """
 
-    def compose(x, *, dim):
+    def compose(x, *, dim) -> Chosen:
         check_ordered("cummax", x)
         return Chosen(*running_extremes(x, dim=dim, largest=True))
 
@@ -260,7 +260,7 @@ class cummax(Composite):
 class cummin(Composite):
     """The cumulative minimum of x along `dim`, and the index of its last occurrence so far.  NaN wins."""
 
-    def compose(x, *, dim):
+    def compose(x, *, dim) -> Chosen:
         check_ordered("cummin", x)
         return Chosen(*running_extremes(x, dim=dim, largest=False))
 

@@ -200,7 +200,7 @@ class linalg_solve_ex(Composite):
     Singular matrices give inf and NaN, or with check_errors a LinAlgError.
     """
 
-    def compose(A, B, *, left, check_errors):
+    def compose(A, B, *, left, check_errors) -> SolveEx:
         check_square("linalg.solve_ex", A)
         LU, swaps, info = lu_parts(A, pivot=True)
         check_info("linalg.solve_ex", info, check_errors, "the matrix is singular: pivot {} is 0")
@@ -328,7 +328,7 @@ class TriangularSolve(NamedTuple):
 class triangular_solve(Composite):
     """The solution X of A X = b, or with `transpose` of A^T X = b, and a copy of A: older `linalg.solve_triangular`."""
 
-    def compose(b, A, *, upper, transpose, unitriangular):
+    def compose(b, A, *, upper, transpose, unitriangular) -> TriangularSolve:
         check_sides("triangular_solve", A, b)
         solution = triangular(mT(A) if transpose else A, b, upper=upper != transpose, unit=unitriangular)
         return TriangularSolve(solution, A.clone())

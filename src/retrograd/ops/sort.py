@@ -2,7 +2,9 @@
 
 # `sorted` is a builtin; in this file it is a param of `unique` and `topk`.
 
-from retrograd.core import Aval, Definition, Internal, op
+from typing import Annotated
+
+from retrograd.core import Aval, Definition, Internal, Tensor, op
 from retrograd.core import dtype as dtypes
 from retrograd.ops import batch_loop
 from retrograd.ops.as_tensor import tensor
@@ -11,11 +13,12 @@ from retrograd.ops.create import zeros
 from retrograd.ops.family import Along, Composite, Rowwise, canonical_dim, numel, reduced_shape, shape_of
 from retrograd.ops.gather import gather, index_select, scatter_sum, take_along_dim
 from retrograd.ops.index import T, getitem, index_put_sum
-from retrograd.ops.max_min import check_ordered, chosen
+from retrograd.ops.max_min import Chosen, check_ordered, chosen
 from retrograd.ops.pointwise import clamp, eq, logical_not, to
 from retrograd.ops.reduce import any as any_of
 from retrograd.ops.view import movedim, reshape, unsqueeze
 
+Distinct = Annotated[Tensor | tuple[Tensor, ...], "return_inverse return_counts"]
 SIZE_UNKNOWN = "the number of distinct elements depends on the values, so there is no shape rule"
 
 
@@ -64,7 +67,7 @@ class sort(Composite):
     ([1.0, 2.0, 3.0], [1, 2, 0])
     """
 
-    def compose(x, *, dim, descending, stable):
+    def compose(x, *, dim, descending, stable) -> Chosen:
         check_ordered("sort", x)
         canonical_dim("sort", dim, x.ndim)
         return chosen(x, argsort(x, dim, descending), dim)
@@ -155,7 +158,7 @@ class topk(Composite):
     ([3.0, 2.0], [0, 2])
     """
 
-    def compose(x, *, k, dim, largest, sorted):
+    def compose(x, *, k, dim, largest, sorted) -> Chosen:
         check_ordered("topk", x)
         dim = -1 if dim is None else dim
         return chosen(x, largest_places(x, k=k, dim=dim, largest=largest), dim)
@@ -195,7 +198,7 @@ class kthvalue(Composite):
     2.0
     """
 
-    def compose(x, *, k, dim, keepdim):
+    def compose(x, *, k, dim, keepdim) -> Chosen:
         check_ordered("kthvalue", x)
         dim = -1 if dim is None else dim
         return chosen(x, rank_places(x, k=k, dim=dim), dim, keepdim)
@@ -452,7 +455,7 @@ class unique(Composite):
     ([1, 3], [1, 2])
     """
 
-    def compose(x, *, sorted, return_inverse, return_counts, dim):
+    def compose(x, *, sorted, return_inverse, return_counts, dim) -> Distinct:
         check_ordered("unique", x)
         if dim is None and not return_inverse:
             values, counts = unique_values(reshape(x, (-1,)), counted=return_counts)
@@ -489,7 +492,7 @@ class unique_consecutive(Composite):
     [1, 3, 1]
     """
 
-    def compose(x, *, return_inverse, return_counts, dim):
+    def compose(x, *, return_inverse, return_counts, dim) -> Distinct:
         return _distinct("unique_consecutive", x, True, return_inverse, return_counts, dim)
 
     exempt = {"vmap": "the size of the result depends on the values"}

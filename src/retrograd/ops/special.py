@@ -258,7 +258,7 @@ class SineCosineIntegrals(NamedTuple):
 class sici(Composite):
     """The sine and the cosine integral, as a named tuple (si, ci)."""
 
-    def compose(x):
+    def compose(x) -> SineCosineIntegrals:
         return SineCosineIntegrals(sine_integral(x), cosine_integral(x))
 
     def samples(r):

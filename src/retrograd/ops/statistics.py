@@ -24,7 +24,7 @@ from retrograd.ops.family import (
 from retrograd.ops.floats import lerp
 from retrograd.ops.gather import gather, scatter_sum, take_along_dim
 from retrograd.ops.linalg import matmul
-from retrograd.ops.max_min import check_nonempty, check_ordered, chosen, shared
+from retrograd.ops.max_min import Chosen, ChosenAlongDim, check_nonempty, check_ordered, chosen, shared
 from retrograd.ops.pointwise import (
     ceil,
     clamp,
@@ -153,7 +153,7 @@ class median(Composite):
     [2]
     """
 
-    def compose(x, *, dim, keepdim):
+    def compose(x, *, dim, keepdim) -> ChosenAlongDim:
         return _median("median", x, dim, keepdim, False)
 
     def samples(r):
@@ -174,7 +174,7 @@ class nanmedian(Composite):
     1.0
     """
 
-    def compose(x, *, dim, keepdim):
+    def compose(x, *, dim, keepdim) -> ChosenAlongDim:
         return _median("nanmedian", x, dim, keepdim, True)
 
     def samples(r):
@@ -212,7 +212,7 @@ class mode(Composite):
     (3, 2)
     """
 
-    def compose(x, *, dim, keepdim):
+    def compose(x, *, dim, keepdim) -> Chosen:
         check_ordered("mode", x)
         return chosen(x, modal_places(x, dim=dim), dim, keepdim)
 

@@ -225,7 +225,7 @@ class linalg_svd(Composite):
     [3.0, 2.0]
     """
 
-    def compose(A, *, full_matrices, driver):
+    def compose(A, *, full_matrices, driver) -> SVD:
         check_matrices("linalg.svd", A)
         factors = svd_factors(A, full_matrices=full_matrices)
         U, Vh = svd_vectors(A, *factors)
@@ -267,7 +267,7 @@ class linalg_svdvals(Composite):
 class svd(Composite):
     """The SVD x = U diag(S) V^H: `linalg.svd` with V in place of V^H; zeros for U and V without compute_uv."""
 
-    def compose(x, *, some, compute_uv):
+    def compose(x, *, some, compute_uv) -> OlderSVD:
         check_matrices("svd", x)
         if compute_uv:
             U, S, Vh = linalg_svd(x, not some)

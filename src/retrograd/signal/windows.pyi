@@ -3,11 +3,12 @@
 # fmt: off
 from builtins import bool as _bool, complex as _complex, float as _float, int as _int, str as _str
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from retrograd import return_types as return_types
 from retrograd.core.tensor_class import Tensor as Tensor
 
 _Number = _bool | _int | _float | _complex

@@ -21,7 +21,7 @@ class _stage_backward(Internal, Composite, impure=True):
     def compose(*, stage_output: Any, output_grads: Any, input_values: Any) -> Any:
         return stage_backward(*drop_missing_gradients(stage_output, output_grads), input_values)
 
-    def oracle(np, stage_output, output_grads, input_values):
+    def oracle(np: Any, stage_output: Any, output_grads: Any, input_values: Any) -> Any:
         return ()
 
     def samples(r: Any) -> Any:

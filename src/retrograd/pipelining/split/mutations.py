@@ -18,7 +18,7 @@ class _write(Internal, Composite, impure=True):
         (target if recorded else target.detach()).copy_(value)
         return target
 
-    def oracle(np, target, value, recorded):
+    def oracle(np: Any, target: Any, value: Any, recorded: Any) -> Any:
         return np.full(2, value)
 
     def samples(r: Any) -> Any:
