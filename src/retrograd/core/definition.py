@@ -3,6 +3,7 @@
 import inspect
 import math
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import Aval
@@ -81,7 +82,7 @@ class Definition:
     differentiable = True
     linear = ""  # the inputs that the operator is linear in, the others fixed; "a,b": jointly, "a b": each
     solves = ""  # the right-hand side, if the operator solves equations linear in the result and in the other inputs
-    promotion = None  # how operands of different dtypes meet: None, "same" (must agree), "numeric", "float"
+    promotion: str | None = None  # how operands of different dtypes meet: None, "same" (must agree), "numeric", "float"
     opmath = ""  # the float16 inputs with which it computes in float32, as PyTorch does: see `opmath.py`
     reduces_cotangent = False  # cotangents must be reduced to the shape and dtype of the input
     view = ""  # its results share memory with the first input: "one", "several" (no recorded writes), "parts"
@@ -99,9 +100,17 @@ class Definition:
     method = True  # is also a method of tensors, under its names without dots
     aliases = ""  # other public names: "multiply", "linalg.det nn.functional.relu"
     keyword_overload = ""  # of a hot operator: the operator with more params that handles calls with keywords
-    impl = compose = formula = None
-    oracle = None
+    impl: Any = None
+    compose: Any = None
+    formula: Any = None
+    oracle: Any = None
     exempt: dict[str, str] = {}  # why laws are not checked: {"strides": "why", "jvp vjp": "why"}
+
+    if TYPE_CHECKING:  # an operator replaces a class decorated with `op`, so rules use attributes and calls of it
+        definition: type[Any]
+        name: str
+
+        def __new__(cls, *args: Any, **params: Any) -> Any: ...
 
     def __init_subclass__(cls, **traits):
         super().__init_subclass__()

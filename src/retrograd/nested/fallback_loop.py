@@ -1,7 +1,7 @@
 """The fallback: map operators without a rule over the components one by one."""
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import combinations, islice
 from typing import Any
 
@@ -128,7 +128,7 @@ def _results(op: Op, each: Iterable[tuple], params: dict, number: int = 0) -> It
             raise
 
 
-def _parts(name: str, args: tuple) -> dict[int, Sequence[Tensor]]:
+def _parts(name: str, args: tuple) -> dict[int, tuple[Tensor, ...]]:
     """Return the components of each nested tensor by argument index; their numbers must agree."""
     parts = {i: components(a) for i, a in enumerate(args) if is_nested(a)}
     count, *others = map(len, parts.values())

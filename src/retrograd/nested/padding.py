@@ -83,7 +83,7 @@ class to_padded_tensor(Composite, home="nested"):
         raise TypeError(f"to_padded_tensor: expected a nested tensor, got a dense one of shape {x.shape}")
 
 
-Tensor.to_padded_tensor = to_padded_tensor
+Tensor.to_padded_tensor = to_padded_tensor  # type: ignore[attr-defined]
 
 
 @composed("to_padded_tensor")

@@ -366,7 +366,7 @@ class resolve_neg(Composite):
         yield (r(3),), {}
 
 
-Tensor.view = view
+Tensor.view = view  # type: ignore[assignment]
 
 
 # ------------------------------------------------------------------------------------- writes into views
@@ -539,5 +539,5 @@ def broadcast_shapes(*shapes):
     >>> rg.broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
-    shapes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
-    return common_shape("broadcast_shapes", shapes) if shapes else ()
+    tuples = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    return common_shape("broadcast_shapes", tuples) if tuples else ()

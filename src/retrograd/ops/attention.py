@@ -115,7 +115,7 @@ class attend(Internal, snapshots="allowed tensors out"):
         _check("attend", allowed, q, k, v, added)
         masks = [attention.matrices(mask, q, k) for mask in (allowed, added)]
         look, order = attention.whole(q, k, scale, causal), attention.joined_heads(q)
-        return attention.attend(q, k, v, *masks, look, order)
+        return attention.attend(q, k, v, *masks, look, order)  # type: ignore[call-arg]
 
     def shape(allowed, q, k, v, added=None, *, scale, causal):
         _check("attend", allowed, q, k, v, added)
@@ -131,8 +131,8 @@ class attend(Internal, snapshots="allowed tensors out"):
     def jvp(cls, op, primals, tangents, out, params):
         """P (tS - tL) v + P tv with tL = sum(P tS)."""
         (allowed, q, k, v, *added), (_, t_q, t_k, t_v, *t_added), scale = primals, tangents, params["scale"]
-        p = _weights(allowed, q, k, out[1], *(added or [None]), scale, params["causal"])
-        moved = _scores_moved(t_q, t_k, *(t_added or [None]), q, k, scale)
+        p = _weights(allowed, q, k, out[1], *(added or [None]), scale, params["causal"])  # type: ignore[call-arg]
+        moved = _scores_moved(t_q, t_k, *(t_added or [None]), q, k, scale)  # type: ignore[call-arg]
         if moved is None:
             return matmul(p, t_v), registry["zeros_like"](out[1])
         moved = p * moved
@@ -176,7 +176,7 @@ class attend_backward(Internal):
         _check("attend_backward", allowed, q, k, v, added)
         masks = [attention.matrices(mask, q, k) for mask in (allowed, added)]
         look = attention.whole(q, k, scale, causal)
-        *found, d = attention.attend_backward(g, of_sums, q, k, v, *masks, out, sums, look, wanted)
+        *found, d = attention.attend_backward(g, of_sums, q, k, v, *masks, out, sums, look, wanted)  # type: ignore[call-arg]
         return *found, attention.summed_to(d, added.shape) if wanted[3] else d
 
     def shape(allowed, g, of_sums, out, sums, q, k, v, added=None, *, scale, causal, wanted):
@@ -188,7 +188,7 @@ class attend_backward(Internal):
         # of_x is the cotangent of x.  This operator computes dq = A k scale, dk = A^T q scale, dv = P^T h, dadded = A.
         h, _, out, _, q, k, v, *added = tensors
         b_q, b_k, b_v, b_d = (x if w else None for x, w in zip(g, wanted, strict=True))
-        m = _matrices(allowed, *tensors[:7], *(added or [None]), scale, causal)
+        m = _matrices(allowed, *tensors[:7], *(added or [None]), scale, causal)  # type: ignore[call-arg]
         of_a = _scores_moved(b_q, b_k, b_d, q, k, scale)
         of_a = m.p * 0 if of_a is None else of_a
         of_d, of_c = of_a * m.p, sum_over(of_a * m.p, -1)
@@ -207,7 +207,7 @@ class attend_backward(Internal):
         tensors, tangents = ([*x, None][:8] for x in (tensors, tangents))
         h, _, _, _, q, k, v, added = tensors
         t_h, _, _, _, t_q, t_k, _, _ = tangents
-        m = _matrices(allowed, *tensors, scale, params["causal"])
+        m = _matrices(allowed, *tensors, scale, params["causal"])  # type: ignore[call-arg]
         t_p, t_a = _moved(m, tensors, tangents, scale)
         # Functions, so that only the wanted cotangents are computed.
         found = (

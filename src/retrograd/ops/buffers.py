@@ -13,7 +13,7 @@ def write_statistic(name, x, change, *found):
     between = _levels_above(x)
     if between is not None:
         try:
-            found = [_number_below(t, between) for t in found]
+            found = tuple([_number_below(t, between) for t in found])
         except NotBatchedError as error:
             raise NotBatchedError(
                 f"{name}: vmap can't write what differs between examples to a tensor from outside, of shape {x.shape}; "

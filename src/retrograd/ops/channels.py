@@ -1,6 +1,6 @@
 """Per-channel operators on images (n, c, l): normalization, sums over n and l, affine combinations."""
 
-from retrograd.core import Aval, Internal, op
+from retrograd.core import Aval, Internal, Tensor, op
 from retrograd.core import dtype as dtypes
 from retrograd.ops.batching import batch_all
 from retrograd.ops.family import check_real, numel
@@ -205,7 +205,7 @@ class channel_mix(Internal, snapshots="p r", row_major=True):
     def vjp_r(g, y, a):
         return channel_dot(g, y, a)
 
-    def vjp_a(g, r):
+    def vjp_a(g, r: Tensor):
         return -r * sum_over(g, (0, 2))
 
     def jvp_x(t, p):
@@ -223,7 +223,7 @@ class channel_mix(Internal, snapshots="p r", row_major=True):
     def jvp_r(t, y, a):
         return channel_mix(y, t, None if a is None else -a * t)
 
-    def jvp_a(t, x, r):
+    def jvp_a(t, x, r: Tensor):
         return expand(reshape(-t * r, (-1, 1)), x.shape) * 1
 
     def dependence(i, out, x, p, q, y, r, a):

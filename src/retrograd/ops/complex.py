@@ -392,5 +392,5 @@ def _set_imag(x, value):
     imag(x).copy_(value)
 
 
-Tensor.H, Tensor.mH = property(_h), property(_mh)
-Tensor.real, Tensor.imag = property(_real, _set_real), property(_imag, _set_imag)
+Tensor.H, Tensor.mH = property(_h), property(_mh)  # type: ignore[assignment]
+Tensor.real, Tensor.imag = property(_real, _set_real), property(_imag, _set_imag)  # type: ignore[assignment]

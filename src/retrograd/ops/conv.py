@@ -23,7 +23,7 @@ class Convolution(Internal, Product):
     `parts` names the operands and then the result by their first two dimensions: images n, channels c or o.
     """
 
-    parts = ()
+    parts: tuple[str, ...] = ()
 
     @classmethod
     def batch(cls, batched, n, /, a, b, *, groups, **params):

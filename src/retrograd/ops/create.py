@@ -72,7 +72,7 @@ def factory(make, *names):
 
     made.__name__ = made.__qualname__ = make.__name__
     made.__doc__, made.__module__ = make.__doc__, getattr(make, "definition", make).__module__
-    made.__signature__ = inspect.Signature(
+    made.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [*signature.parameters.values(), *_shared()], return_annotation=Tensor
     )
     return function(*names or (make.__name__,))(made)

@@ -292,12 +292,12 @@ class Stacked(Definition):
     `cores` has one number per input; the last one applies to all further inputs.
     """
 
-    cores = (2,)
+    cores: tuple[int, ...] = (2,)
 
     @classmethod
     def batch(cls, batched, n, /, *args, **params):
         """Put the batch dimension among the leading ones, without broadcasting it against dimensions of examples."""
-        cls.shape(*batch_loop.avals(batched, args), **params)
+        cls.shape(*batch_loop.avals(batched, args), **params)  # type: ignore[attr-defined]
         return call(registry[cls.__name__], tuple(align_batched(args, batched, cls._cores_of(args))), params)
 
     @classmethod

@@ -224,7 +224,7 @@ def _transform(name, params, way, inverse, doc, *, real=False):
 
     compose, samples = (one, _samples_of_one) if params is _ONE else (several, _samples_of_several)
     body = {"__doc__": doc, "compose": compose, "samples": samples(real), "errors": _errors}
-    return op(f"fft.{name}(Tensor x, {params}, str? norm=None) -> Tensor")(type(Composite)(name, (Composite,), body))
+    return op(f"fft.{name}(Tensor x, {params}, str? norm=None) -> Tensor")(type(name, (Composite,), body))
 
 
 def _samples_of_one(real):

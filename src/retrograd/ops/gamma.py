@@ -66,7 +66,7 @@ def _polygamma(x, n) -> Tensor:
     return polygamma(n, x)
 
 
-Tensor.polygamma = _polygamma
+Tensor.polygamma = _polygamma  # type: ignore[assignment]
 
 
 @op("mvlgamma(Tensor x, int p) -> Tensor")

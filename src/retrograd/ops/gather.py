@@ -58,7 +58,7 @@ class index_select(Definition, linear="x", elements="moved"):
         return index_sum(g, index, dim=dim, size=x_aval.shape[dim])
 
     def batch(batched, n, x, index, *, dim):
-        at = check_slices("index_select", *batch_loop.avals(batched, (x, index)), dim)
+        at = check_slices("index_select", *batch_loop.avals(batched, (x, index)), dim)  # type: ignore[call-arg]
         if x.ndim == batched[0]:  # x of an example has no dimensions, and is one slice
             rows = reshape(x, (n, 1) if batched[0] else (1,))
             return reshape(index_select.definition.batch(batched, n, rows, index, dim=0), (n,))
@@ -116,7 +116,7 @@ class index_sum(Internal, linear="src", elements="summed", opmath="src"):
         return index_select(g, dim, index)
 
     def batch(batched, n, src, index, *, dim, size):
-        at = _one_each("index_add", *batch_loop.avals(batched, (src, index)), dim)
+        at = _one_each("index_add", *batch_loop.avals(batched, (src, index)), dim)  # type: ignore[call-arg]
         if not batched[1]:
             return index_sum(src, index, dim=at + 1, size=size)
         src = movedim(src if batched[0] else broadcast_batch(src, n), at + 1, 1)
@@ -222,7 +222,7 @@ class scatter_sum(Internal, linear="src", elements="summed", opmath="src"):
         return gather(g, dim, indices)
 
     def batch(batched, n, src, indices, *, shape, dim):
-        at = _matching(*batch_loop.avals(batched, (src, indices)), shape, dim)
+        at = _matching(*batch_loop.avals(batched, (src, indices)), shape, dim)  # type: ignore[call-arg]
         src, indices = (at_least_1d(a) for a in batch_all((src, indices), batched, n))
         return reshape(scatter_sum(src, indices, shape=(n, *(shape or (1,))), dim=at + 1), (n, *shape))
 

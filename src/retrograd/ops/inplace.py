@@ -32,7 +32,7 @@ def _with_inplace(operator):
             return written(operator, inputs[0], inputs[1:], params)
         return operator(*inputs, **params)
 
-    either.called_as = schema
+    either.called_as = schema  # type: ignore[attr-defined]
     added = inspect.Parameter("inplace", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=False, annotation="bool")
-    either.__signature__ = inspect.Signature([*inspect.signature(operator).parameters.values(), added])
+    either.__signature__ = inspect.Signature([*inspect.signature(operator).parameters.values(), added])  # type: ignore[attr-defined]
     return either

@@ -1,6 +1,7 @@
 """Image resampling: interpolation, sampling on a grid, pixel and channel shuffle."""
 
 import math
+from typing import Any
 
 from retrograd.backend.images import mapped_places
 from retrograd.core import Aval, Internal, op, registry
@@ -285,13 +286,14 @@ def _combinations(axes):
 
 def _picked(x, choice):
     """Gather x (n, c, *sizes) at integer positions (n, *out) per dimension, times the weights: (n, c, *out)."""
-    index, within, weight = 0, None, None
+    index: Any = 0
+    within = weight = None
     for (place, share), size in zip(choice, x.shape[2:], strict=True):
         here = registry["logical_and"](place >= 0, place <= size - 1)  # False for NaN
         within = here if within is None else registry["logical_and"](within, here)
         index = index * size + to(where(here, place, 0), dtypes.int64)
         weight = share if weight is None or share is None else weight * share
-    n, c, out = *x.shape[:2], index.shape[1:]
+    (n, c), out = x.shape[:2], index.shape[1:]
     index = expand(reshape(index, (n, 1, math.prod(out))), (n, c, math.prod(out)))
     found = reshape(gather(reshape(x, (n, c, -1)), 2, index), (n, c, *out))
     found = where(registry["unsqueeze"](within, 1), found, 0)
@@ -343,8 +345,8 @@ class grid_sample(Composite, home="nn.functional", method=False, opmath="x grid"
             ((4, 3), (1, 2, 2), {"mode": "bicubic", "padding_mode": "reflection", "align_corners": True}),
             ((2, 3, 2), (1, 1, 2, 2), {"align_corners": True}),
         ):
-            align = params.setdefault("align_corners", False)
-            yield (r(lead[0], 2, *sizes), _sample_places(r, lead, sizes, align)), params
+            align = params.get("align_corners", False)
+            yield (r(lead[0], 2, *sizes), _sample_places(r, lead, sizes, align)), {**params, "align_corners": align}
 
     def errors(r):
         x = r(2, 1, 3, 3)

@@ -196,10 +196,10 @@ class block_diag(Composite):
         return cat(rows)
 
     def oracle(np, *tensors):
-        tensors = [np.atleast_2d(t) for t in tensors]
-        out = np.zeros(np.sum([t.shape for t in tensors], axis=0))
+        blocks = [np.atleast_2d(t) for t in tensors]
+        out = np.zeros(np.sum([t.shape for t in blocks], axis=0))
         row = column = 0
-        for t in tensors:
+        for t in blocks:
             out[row : row + len(t), column : column + t.shape[1]] = t
             row, column = row + len(t), column + t.shape[1]
         return out

@@ -1,6 +1,7 @@
 """PyTorch's legacy API: tensor classes by dtype, type names, functions that write in place."""
 
 import builtins
+from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.core import dtype as dtypes
@@ -13,6 +14,8 @@ from retrograd.ops.methods import method
 
 class _OfOneDtype(builtins.type):
     """The metaclass of classes whose instances are the tensors of one dtype."""
+
+    dtype: Any
 
     def __instancecheck__(cls, value):
         return isinstance(value, Tensor) and value.dtype == cls.dtype

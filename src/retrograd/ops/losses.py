@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from collections.abc import Callable
 
 from retrograd.core import Internal, op, xp
 from retrograd.core.source_location import user_frame
@@ -17,7 +18,7 @@ def _itself(loss):
     return loss
 
 
-REDUCTIONS = {"mean": mean, "sum": sum_over, "none": _itself}
+REDUCTIONS: dict[str, Callable] = {"mean": mean, "sum": sum_over, "none": _itself}
 
 
 def reduction_named(name, reduction):

@@ -258,7 +258,7 @@ def where(condition, input=None, other=None, *, out=None):
         return nonzero(condition, as_tuple=True)
     if input is None or other is None:
         raise TypeError("where: expected a condition alone, or what to take where it holds and where it does not")
-    return choose(condition, input, other) if out is None else choose(condition, input, other, out=out)
+    return choose(condition, input, other) if out is None else choose(condition, input, other, out=out)  # type: ignore[call-arg]
 
 
 def _where(x, condition, other) -> Tensor:
@@ -266,4 +266,4 @@ def _where(x, condition, other) -> Tensor:
     return choose(condition, x, other)
 
 
-Tensor.where = _where
+Tensor.where = _where  # type: ignore[assignment]

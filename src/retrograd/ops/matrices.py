@@ -212,7 +212,7 @@ def fill_diagonal_(x, fill_value, wrap=False) -> Tensor:
     return x
 
 
-Tensor.fill_diagonal_ = fill_diagonal_
+Tensor.fill_diagonal_ = fill_diagonal_  # type: ignore[assignment]
 
 
 # ----------------------------------------------------------------------------------------- of vectors

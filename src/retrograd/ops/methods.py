@@ -324,6 +324,8 @@ def __getitem__(x, key) -> Tensor:
 class Elements(int):
     """The value of `x.size`: NumPy's number of elements; calling it gives PyTorch's `x.size()` and `x.size(dim)`."""
 
+    _shape: tuple
+
     def __new__(cls, count, shape):
         self = super().__new__(cls, count)
         self._shape = shape
@@ -399,7 +401,7 @@ def _set_data(x, new):
     x.value, x.tag = new.value, new.tag
 
 
-Tensor.data = property(_data, _set_data)
+Tensor.data = property(_data, _set_data)  # type: ignore[assignment]
 
 
 @function()

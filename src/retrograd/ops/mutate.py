@@ -477,7 +477,7 @@ def writer(operator):
         inputs, params = operator.schema.bind((x, *args), kwargs)
         return written(operator, x, inputs[1:], params)
 
-    write.writes = operator
+    write.writes = operator  # type: ignore[attr-defined]
     write.__name__ = f"{operator.name}_"
     write.__doc__ = f"`{operator.name}`, written into the tensor; returns it."
     return write

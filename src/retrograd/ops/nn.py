@@ -291,7 +291,7 @@ def _attended(query, key, value, mask, scale, causal, by_groups):
     """The attention by the operator that does not compute weights; `by_groups`: query heads share keys and values."""
     if by_groups and (_shared(query, key), _shared(query, value)) != (1, 1):
         if query.ndim == key.ndim == value.ndim and key.shape[-3] == value.shape[-3]:
-            return flatten(attended(*grouped(query, key, value, mask), scale, causal), -4, -3)
+            return flatten(attended(*grouped(query, key, value, mask), scale, causal), -4, -3)  # type: ignore[call-arg]
         key, value = _serving(query, key), _serving(query, value)
     return attended(query, key, value, mask, scale, causal)
 

@@ -24,7 +24,7 @@ def _with_indices(pool, *more):
 
     pooled.__name__ = pooled.__qualname__ = f"{pool.name}_with_indices"
     pooled.__doc__ = f"Return `{pool.name}` as a named tuple (values, indices)."
-    pooled.__signature__ = inspect.signature(pool)
+    pooled.__signature__ = inspect.signature(pool)  # type: ignore[attr-defined]
     return function(f"nn.functional.{pooled.__name__}", *more)(pooled)
 
 

@@ -40,10 +40,10 @@ class tensordot(Composite, aliases="linalg.tensordot"):
             if a.shape[i] != b.shape[j]:
                 a = a if a.shape[i] == 1 else sum_over(a, i, keepdim=True)
                 b = b if b.shape[j] == 1 else sum_over(b, j, keepdim=True)
-        first, second = string.ascii_lowercase[: a.ndim], list(string.ascii_uppercase[: b.ndim])
+        first, letters = string.ascii_lowercase[: a.ndim], list(string.ascii_uppercase[: b.ndim])
         for i, j in zip(left, right, strict=True):
-            second[j] = first[i]
-        second = "".join(second)
+            letters[j] = first[i]
+        second = "".join(letters)
         out = "".join([c for c in first if c not in second] + [c for c in second if c not in first])
         return contract(a, b, equation=f"{first},{second}->{out}")
 
@@ -71,13 +71,13 @@ def _contracted(a, b, dims):
     if isinstance(dims, int):
         if not 0 <= dims <= min(a.ndim, b.ndim):
             raise ValueError(f"tensordot: dims {dims} for tensors of {a.ndim} and {b.ndim} dimensions")
-        left, right = range(a.ndim - dims, a.ndim), range(dims)
+        left, right = tuple(range(a.ndim - dims, a.ndim)), tuple(range(dims))
     else:
         if not isinstance(dims, (tuple, list)) or len(dims) != 2:
             raise ValueError(f"tensordot: dims must be a number, or the dimensions of each of the two, got {dims!r}")
-        left, right = ([d] if isinstance(d, int) else d for d in dims)
-        left = canonical_dims("tensordot", tuple(left), a.ndim) if left else ()
-        right = canonical_dims("tensordot", tuple(right), b.ndim) if right else ()
+        of_a, of_b = ([d] if isinstance(d, int) else d for d in dims)
+        left = canonical_dims("tensordot", tuple(of_a), a.ndim) if of_a else ()
+        right = canonical_dims("tensordot", tuple(of_b), b.ndim) if of_b else ()
     if len(left) != len(right):
         raise ValueError(f"tensordot: dims {dims} names {len(left)} of the first and {len(right)} of the second")
     for i, j in zip(left, right, strict=True):

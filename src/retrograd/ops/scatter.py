@@ -503,4 +503,4 @@ def _index_put_in_place(x, indices, values, accumulate=False) -> Tensor:
     return write_into("index_put_", x, index_put_of(x, indices, values, accumulate))
 
 
-Tensor.index_put, Tensor.index_put_ = index_put_of, _index_put_in_place
+Tensor.index_put, Tensor.index_put_ = index_put_of, _index_put_in_place  # type: ignore[assignment]

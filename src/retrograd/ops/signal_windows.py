@@ -31,7 +31,7 @@ def _window(schema, doc, formula, *samples, errors=(), **given):
     refused = ({"M": -1}, ValueError, "not be negative, got -1"), ({"M": 2, "dtype": "int64"}, TypeError, "got int64")
     body["samples"] = lambda r: (((), {**given, **sample}) for sample in (*sizes, *samples))
     body["errors"] = lambda r: (((), {**given, "M": 4, **params}, *said) for params, *said in (*refused, *errors))
-    return factory(op(schema)(type(Factory)(name, (Factory,), body)))
+    return factory(op(schema)(type(name, (Factory,), body)))
 
 
 def _window_aval(name, M, dtype):

@@ -34,7 +34,7 @@ def _copy_of(name, show):
     copy.__doc__ = f"Return a copy of what `{name}` shows, in memory of its own."
     own = inspect.signature(show)
     last = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)
-    copy.__signature__ = own.replace(parameters=[*own.parameters.values(), last])
+    copy.__signature__ = own.replace(parameters=[*own.parameters.values(), last])  # type: ignore[attr-defined]
     return function()(copy)
 
 

@@ -21,7 +21,7 @@ def attend(op: Op, args: tuple, params: dict) -> Any:
         return found
     plan = _plan(rows, params)
     out, sums = call(on_buffers.attend, (None, *(x for _, x in rows)), {"plan": plan})
-    return over(out, plan.queries, out.ndim - 2), over(sums, plan.queries, sums.ndim - 1)
+    return over(out, plan.queries, out.ndim - 2), over(sums, plan.queries, sums.ndim - 1)  # type: ignore[arg-type]
 
 
 @composed("attend_backward")

@@ -31,7 +31,7 @@ def dot_of_dims(op: Op, args: tuple, params: dict) -> Any:
     if None in places or not known.several:
         return NotImplemented
     out = tensordot(values(a), b, (tuple(places), right))
-    lost = [sum(d < known.row for d in places if low <= d) for low in (0, known.lead)]
+    lost = [sum(d < known.row for d in places if low <= d) for low in (0, known.lead)]  # type: ignore[operator]
     return over(out, known.structure, known.axis - lost[1], known.lead - (lost[0] - lost[1]))
 
 

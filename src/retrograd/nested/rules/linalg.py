@@ -92,7 +92,7 @@ def _matmul_each(a: Tensor, b: Tensor) -> Any:
     except ValueError:
         _check(a, b)
         raise
-    return movedim(buffer, -3, 0) if out.structure is None else over(buffer, out.structure, axis)
+    return movedim(buffer, -3, 0) if out.structure is None else over(buffer, out.structure, axis)  # type: ignore[arg-type]
 
 
 def _part(x: Tensor, known: Layout) -> tuple[Part, Tensor] | None:

@@ -4,6 +4,7 @@ Their derivatives are those of the same formulas in products of the components' 
 """
 
 from functools import partial
+from typing import Any
 
 from retrograd.backend import ragged_attention
 from retrograd.backend.ragged import structure_of
@@ -22,6 +23,8 @@ from retrograd.ops.view import cat, reshape, squeeze, unsqueeze
 
 class Attention(Internal):
     """Operators on buffers of queries, keys and values, and masks whose rows are the pairs of a query and a key."""
+
+    formulas: Any
 
     @classmethod
     def jvp(cls, op, primals, tangents, out, params):

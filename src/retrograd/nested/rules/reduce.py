@@ -231,7 +231,7 @@ def grouped(name: str, x: Tensor, ragged: list[int], dense: list[int]) -> Groups
     known = layout(x)
     if not kept:
         return Groups(values(x), known.structure, None, known)
-    return Groups(values(x), *segments.grouped(known.structure, len(kept)), known)
+    return Groups(values(x), *segments.grouped(known.structure, len(kept)), known)  # type: ignore[call-arg]
 
 
 # ------------------------------------------------------------------------------------------- how rows are reduced
