@@ -14,7 +14,7 @@ import numpy as np
 from retrograd.backend.ragged_text import text as text
 from retrograd.core.aval import SymbolicSize, symbolic
 from retrograd.core.level import NotBatchedError
-from retrograd.core.schema import foreign_in
+from retrograd.core.overrides import foreign_in
 
 
 class RaggedSizeError(NotBatchedError, TypeError):

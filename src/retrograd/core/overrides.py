@@ -26,6 +26,23 @@ def answer_of(func, foreign, args, kwargs):
     raise TypeError(f"no implementation of {func.__name__} for {names}: __tensor_function__ returned NotImplemented")
 
 
+def foreign_in(value):
+    """Return the objects with a `__tensor_function__` in a value for one of the params."""
+    if isinstance(value, (tuple, list)):
+        return [found for member in value for found in foreign_in(member)]
+    return [value] if is_foreign(value) else []
+
+
+class ForeignParams:
+    """An extra input of a call that has foreign objects among its params only: it lets these handle the call."""
+
+    @classmethod
+    def __tensor_function__(cls, func, types, args, kwargs):
+        """Return the result that a foreign object among the params computes."""
+        args = [tuple([m for m in a if type(m) is not cls]) if isinstance(a, tuple) else a for a in args]
+        return answer_of(func, [found for value in kwargs.values() for found in foreign_in(value)], tuple(args), kwargs)
+
+
 def write_out(op, args, kwargs):
     """Run `op(..., out=tensor)`: write the result into an existing tensor."""
     rest = dict(kwargs)

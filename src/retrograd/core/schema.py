@@ -8,6 +8,7 @@ import numpy as np
 
 from retrograd.core.aval import SymbolicSize
 from retrograd.core.op import is_foreign
+from retrograd.core.overrides import ForeignParams, foreign_in
 from retrograd.core.tensor import TensorBase
 
 REQUIRED = type("Required", (), {"__repr__": lambda self: "REQUIRED"})()
@@ -38,13 +39,6 @@ class Parameter(NamedTuple):
     def is_list(self):
         """Whether the argument is a list."""
         return "[]" in self.type
-
-
-def foreign_in(value):
-    """Return the objects with a `__tensor_function__` in a value for one of the params."""
-    if isinstance(value, (tuple, list)):
-        return [found for member in value for found in foreign_in(member)]
-    return [value] if is_foreign(value) else []
 
 
 def _integer(value):
@@ -141,24 +135,6 @@ class _ForeignParamError(Exception):
     """A call has an object of another class among its params, which handles the operator."""
 
 
-class _Params:
-    """An extra input of a call that has foreign objects among its params only: it lets these handle the call."""
-
-    @classmethod
-    def __tensor_function__(cls, func, types, args, kwargs):
-        args = [tuple([m for m in a if type(m) is not cls]) if isinstance(a, tuple) else a for a in args]
-        foreign = [found for value in kwargs.values() for found in foreign_in(value)]
-        types = tuple(dict.fromkeys(type(a) for a in foreign))
-        for kind in types:
-            answer = kind.__tensor_function__(func, types, tuple(args), kwargs)
-            if answer is not NotImplemented:
-                return answer
-        names = ", ".join([kind.__name__ for kind in types])
-        raise TypeError(
-            f"no implementation of {func.__name__} for {names}: __tensor_function__ returned NotImplemented"
-        )
-
-
 class Schema:
     """The signature of an operator: inputs (tensors) and params (everything else).
 
@@ -219,7 +195,7 @@ class Schema:
         foreign = {p.name: given[p.name] for p in self.params if foreign_in(given.get(p.name))}
         params = {p.name: foreign[p.name] if p.name in foreign else self._convert(p, given) for p in self.params}
         inputs = self._flatten(given)
-        return inputs if any(map(is_foreign, inputs)) else (*inputs, _Params()), params
+        return inputs if any(map(is_foreign, inputs)) else (*inputs, ForeignParams()), params
 
     def given(self, args, kwargs):
         """Return the arguments of a call by name, without conversion."""

@@ -4,7 +4,8 @@ from itertools import takewhile
 from typing import Any
 
 from retrograd.core import Op
-from retrograd.core.schema import REQUIRED, Parameter, foreign_in
+from retrograd.core.overrides import foreign_in
+from retrograd.core.schema import REQUIRED, Parameter
 
 
 def normalized_args(op: Op, values: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
