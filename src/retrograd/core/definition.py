@@ -11,7 +11,6 @@ from retrograd.core.dispatch import Op, call
 from retrograd.core.graph import arguments
 from retrograd.core.level import NotBatchedError
 from retrograd.core.op import operator_named, registry
-from retrograd.core.opmath import kernel_in_single, widen
 from retrograd.core.schema import REQUIRED
 from retrograd.core.schema_parser import parse
 from retrograd.core.source_location import user_line
@@ -83,7 +82,6 @@ class Definition:
     linear = ""  # the inputs that the operator is linear in, the others fixed; "a,b": jointly, "a b": each
     solves = ""  # the right-hand side, if the operator solves equations linear in the result and in the other inputs
     promotion: str | None = None  # how operands of different dtypes meet: None, "same" (must agree), "numeric", "float"
-    opmath = ""  # the float16 inputs with which it computes in float32, as PyTorch does: see `opmath.py`
     reduces_cotangent = False  # cotangents must be reduced to the shape and dtype of the input
     view = ""  # its results share memory with the first input: "one", "several" (no recorded writes), "parts"
     row_major = False  # results are C-contiguous, even where NumPy's function keeps the operands' memory order
@@ -123,12 +121,14 @@ class Definition:
     def bind(cls, namespace):
         """Return the kernel over one namespace."""
         if isinstance(cls.impl, Function):
-            kernel = getattr(namespace, cls.impl.name)
-        elif cls.impl is None:
+            return getattr(namespace, cls.impl.name)
+        if cls.impl is None:
             raise NotImplementedError(f"{cls.__name__}: no kernel for {namespace.__name__}")
-        else:
-            kernel = partial(cls.impl, namespace)
-        return kernel_in_single(kernel) if cls.opmath else kernel
+        return partial(cls.impl, namespace)
+
+    @classmethod
+    def prepare(cls, schema):
+        """Adapt the rules to the schema, before the operator is registered; families may need it."""
 
     @classmethod
     def work(cls, avals, out):
@@ -214,8 +214,7 @@ def op(schema):
             there = registry[parsed.name].definition.__module__
             raise ValueError(f"operator {parsed.name!r} is registered already, by {there}")
         cls.__name__ = parsed.name  # the families' errors name it
-        if cls.opmath:
-            widen(cls, parsed)
+        cls.prepare(parsed)
         registry[parsed.name] = Operator(parsed, cls)
         return registry[parsed.name]
 

@@ -1,10 +1,11 @@
 """Loops over the examples of a batch, for operators that can't run on all at once."""
 
-from retrograd.core import Definition, call, registry
+from retrograd.core import call, registry
 from retrograd.core.aval import Aval
 from retrograd.core.level import NotBatchedError
 from retrograd.core.op import operator_named
 from retrograd.core.tensor import TensorBase
+from retrograd.ops.opmath import Family
 
 
 class PerformanceWarning(UserWarning):
@@ -57,7 +58,7 @@ def _one_of(a):
     return Aval(a.shape[1:], a.dtype)
 
 
-class Looped(Definition):
+class Looped(Family):
     """The base class of operators that run on one example at a time; `vmap_fallback` says why."""
 
     vmap_fallback = ""

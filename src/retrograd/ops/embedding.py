@@ -9,6 +9,7 @@ from retrograd.ops.family import Composite, canonical_dim, numel
 from retrograd.ops.gather import gather, index_select, index_sum, stacked_places
 from retrograd.ops.mutate import set_item
 from retrograd.ops.norm import norm
+from retrograd.ops.opmath import Family
 from retrograd.ops.pointwise import clamp, detach, eq, gt, isnan, logical_or, ne, to, where
 from retrograd.ops.scan import cumsum
 from retrograd.ops.scatter import scatter_max, scatter_min
@@ -57,7 +58,7 @@ class lookup(Internal, linear="weight", elements="moved"):
 
 
 @op("sum_rows(Tensor src, Tensor ids, int size) -> Tensor")
-class sum_rows(Internal, linear="src", elements="summed", opmath="src"):
+class sum_rows(Internal, Family, linear="src", elements="summed", opmath="src"):
     """Return `size` rows: row i is the sum of the rows of src whose id is i.  The transpose of `lookup`."""
 
     def impl(xp, src, ids, *, size):

@@ -10,7 +10,6 @@ import sys
 
 from retrograd.core import (
     Aval,
-    Definition,
     Internal,
     NotBatchedError,
     call,
@@ -25,6 +24,7 @@ from retrograd.core.aval import symbolic
 from retrograd.core.graph import arguments
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import align_batched, at_least_1d, batch_all
+from retrograd.ops.opmath import Family
 
 
 def broadcast_shapes(name, shapes):
@@ -98,7 +98,7 @@ def zero_cotangent(g):
     return registry["zeros_like"](g)
 
 
-class Pointwise(Definition):
+class Pointwise(Family):
     """An elementwise operator: shapes broadcast, dtypes are promoted; a vjp rule is g times a partial derivative."""
 
     promotion = "numeric"
@@ -195,7 +195,7 @@ class Comparison(Pointwise, differentiable=False, result="bool"):
             return arrays
 
 
-class Along(Definition):
+class Along(Family):
     """Acts along the dimensions in the params `dims`, the same for all inputs, and maps over the others."""
 
     dims = "dim"
@@ -240,7 +240,7 @@ class Rowwise(Along):
         return Aval(x.shape, x.dtype)
 
 
-class Reduction(Definition):
+class Reduction(Family):
     """Reduces the dimensions `dim` (None: all); with keepdim, they stay with size 1."""
 
     result = "same"  # "same" dtype, "integral" (integers add up in int64), "real", "bool" or "int64"
@@ -286,7 +286,7 @@ def kept(reduced, x_aval, dim, keepdim):
     return registry["reshape"](reduced, reduced_shape(x_aval.shape, dims, True))
 
 
-class Stacked(Definition):
+class Stacked(Family):
     """Acts on the last dimensions of each input, as many as `cores` gives, and maps over the leading ones.
 
     `cores` has one number per input; the last one applies to all further inputs.
@@ -384,7 +384,7 @@ def same(dtype):
     return dtype
 
 
-class View(Definition, view="one", elements="moved"):
+class View(Family, view="one", elements="moved"):
     """Views the memory of its first input in another shape."""
 
     @classmethod
@@ -425,7 +425,7 @@ def check_real(name, x, way_out="convert with .to(dtype) first"):
         raise TypeError(f"{name}: expected a real floating dtype, got {x.dtype}; {way_out}")
 
 
-class Composite(Definition, differentiable=False):
+class Composite(Family, differentiable=False):
     """Defined by other operators in `compose`: all rules follow from theirs."""
 
     @classmethod

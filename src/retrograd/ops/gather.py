@@ -6,6 +6,7 @@ from retrograd.ops import batch_loop
 from retrograd.ops.batching import at_least_1d, batch_all, broadcast_batch
 from retrograd.ops.family import Composite, Rowwise, View, canonical_dim, numel
 from retrograd.ops.index import check_places
+from retrograd.ops.opmath import Family
 from retrograd.ops.view import movedim, reshape
 
 # ----------------------------------------------------------------------------------------------------- slices
@@ -102,7 +103,7 @@ def one_slice(x):
 
 
 @op("index_sum(Tensor src, Tensor index, *, int dim, int size) -> Tensor")
-class index_sum(Internal, linear="src", elements="summed", opmath="src"):
+class index_sum(Internal, Family, linear="src", elements="summed", opmath="src"):
     """Zeros of `size` slices along `dim`, plus each slice of src at its index: the transpose of index_select."""
 
     def impl(xp, src, index, *, dim, size):
@@ -208,7 +209,7 @@ def check_along(name, shape, index, dim):
 
 
 @op("scatter_sum(Tensor src, Tensor indices, *, int[] shape, int dim) -> Tensor")
-class scatter_sum(Internal, linear="src", elements="summed", opmath="src"):
+class scatter_sum(Internal, Family, linear="src", elements="summed", opmath="src"):
     """Zeros of `shape`, plus each element of src at its index along `dim`: the transpose of gather."""
 
     def impl(xp, src, indices, *, shape, dim):

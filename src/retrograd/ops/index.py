@@ -12,6 +12,7 @@ from retrograd.core.schema import foreign_in
 from retrograd.ops.batching import align_batched, broadcast_batch, unsqueeze_n
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Composite, View, canonical_dim
+from retrograd.ops.opmath import Family
 from retrograd.ops.pointwise import to
 from retrograd.ops.view import movedim, reshape
 
@@ -97,7 +98,7 @@ class basic_slice(Internal, View, linear="x"):
 
 
 @op("index_put_sum(Tensor src, Tensor[] ids, *, int[] shape, any spec) -> Tensor")
-class index_put_sum(Internal, linear="src", elements="summed", opmath="src"):
+class index_put_sum(Internal, Family, linear="src", elements="summed", opmath="src"):
     """Zeros of `shape` with src added at [spec]: the transpose of indexing.  Values at repeated indices add up."""
 
     def impl(xp, src, *ids, shape, spec):

@@ -6,10 +6,26 @@ computes with float32, its "opmath type", and rounds the result; the derivatives
 
 from functools import wraps
 
-from retrograd.core.aval import Aval
+from retrograd.core import Aval, Definition, Tensor, operator_named
 from retrograd.core.dtype import float16, float32
-from retrograd.core.op import operator_named
-from retrograd.core.tensor import TensorBase
+
+
+class Family(Definition):
+    """The base class of the families of operators; `opmath` names the float16 inputs that they replace by float32."""
+
+    opmath = ""
+
+    @classmethod
+    def bind(cls, namespace):
+        """Return the kernel over one namespace."""
+        kernel = super().bind(namespace)
+        return kernel_in_single(kernel) if cls.opmath else kernel
+
+    @classmethod
+    def prepare(cls, schema):
+        """Make the rules, or `compose`, compute in float32."""
+        if cls.opmath:
+            widen(cls, schema)
 
 
 def widen(definition, schema):
@@ -75,7 +91,7 @@ def _all_half(args):
     """Return whether there are float16 tensors, and none of another floating dtype, which would win in promotion."""
     found = False
     for a in args:
-        if isinstance(a, TensorBase):
+        if isinstance(a, Tensor):
             dtype = a.dtype
             if dtype == float16:
                 found = True
@@ -86,7 +102,7 @@ def _all_half(args):
 
 def _is_half(g):
     """Return whether a cotangent, or one of several, is float16."""
-    return any(map(_is_half, g)) if isinstance(g, (tuple, list)) else isinstance(g, TensorBase) and g.dtype == float16
+    return any(map(_is_half, g)) if isinstance(g, (tuple, list)) else isinstance(g, Tensor) and g.dtype == float16
 
 
 def _each(change, value):
@@ -98,13 +114,13 @@ def _each(change, value):
 
 
 def _wide(value):
-    if isinstance(value, TensorBase) and value.dtype == float16:
+    if isinstance(value, Tensor) and value.dtype == float16:
         return operator_named("to")(value, float32)
     return Aval(value.shape, float32) if isinstance(value, Aval) and value.dtype == float16 else value
 
 
 def _narrow(value):
-    return operator_named("to")(value, float16) if isinstance(value, TensorBase) and value.dtype == float32 else value
+    return operator_named("to")(value, float16) if isinstance(value, Tensor) and value.dtype == float32 else value
 
 
 def _wide_array(a):
