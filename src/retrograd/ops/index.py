@@ -242,7 +242,7 @@ def integers_first(spec):
 
 def mixes_ranks(ids):
     """Whether index tensors without dimensions, which count as integers, occur with others."""
-    return 0 < sum(i.ndim == 0 for i in ids) < len(ids)
+    return len(ids) > 1 and 0 < sum(i.ndim == 0 for i in ids) < len(ids)
 
 
 def numbers_first(spec, ids):
