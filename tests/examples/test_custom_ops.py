@@ -1,6 +1,5 @@
 """The examples of custom operators run and print the documented results."""
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -12,16 +11,15 @@ import pytest
 import retrograd as rg
 from retrograd.core import registry
 
+from ..example_scripts import imported
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "examples" / "custom_ops"
 
 
 def script(name):
     """Import an example as a module; its operators are removed after the test's module."""
-    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return imported(f"custom_ops/{name}")
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -1,6 +1,5 @@
 """The examples give the documented results with few steps, and their functions agree with the mathematics."""
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +7,8 @@ import pytest
 
 import retrograd as rg
 from retrograd.core import registry
+
+from ..example_scripts import imported
 
 FOLDER = Path(__file__).parents[2] / "examples"
 NEEDS = {"digits": ("sklearn",), "kalman": ("scipy",)}
@@ -22,9 +23,7 @@ def script():
         for package in NEEDS.get(name, ()):
             pytest.importorskip(package)
         if name not in loaded:
-            spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
-            loaded[name] = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(loaded[name])
+            loaded[name] = imported(name)
         return loaded[name]
 
     yield load

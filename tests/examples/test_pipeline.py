@@ -1,9 +1,10 @@
 """The pipeline example trains on threads, resumes from its checkpoints, and can be planned."""
 
-import importlib.util
 from pathlib import Path
 
 import pytest
+
+from ..example_scripts import imported
 
 pytest.importorskip("sklearn", reason="the example reads scikit-learn's digits")
 
@@ -12,10 +13,7 @@ PATH = Path(__file__).parents[2] / "examples" / "pipeline" / "train.py"
 
 @pytest.fixture(scope="module")
 def example():
-    spec = importlib.util.spec_from_file_location("train", PATH)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return imported("pipeline/train")
 
 
 def losses(text):

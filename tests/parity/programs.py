@@ -38,6 +38,17 @@ def ending(program, m):
             return next(c for c in type(error).__mro__ if c.__module__ == "builtins")
 
 
+def state_after(program, m, plain):
+    """Return x, y and z after a program, given as text, and the strides of x, or that it is refused."""
+    names = {"m": m}
+    try:
+        exec(program, names)
+    except (IndexError, RuntimeError, TypeError, ValueError):
+        return "refused"
+    found = [names.get(name) for name in "xyz"]
+    return [plain(v)[1].tolist() if hasattr(v, "dtype") else v for v in found], names["x"].stride()
+
+
 def data(value):
     """Return tensors as (dtype, array), containers with their type, in order."""
     if isinstance(value, torch.Tensor):

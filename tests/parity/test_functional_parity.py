@@ -3,6 +3,7 @@
 import pytest
 
 from .autograd.adapter import outcome, parity, refused
+from .autograd.functions import cube
 
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")  # PyTorch's forward mode loads it
 
@@ -354,18 +355,7 @@ def test_a_function_sees_inputs_that_require_grad_and_may_differentiate(m, name)
 @pytest.mark.parametrize("name", PRODUCTS)
 @parity
 def test_functions_of_ones_own_need_a_backward_only(m, name):
-    class Cube(m.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x**3
-
-        @staticmethod
-        def backward(ctx, g):
-            (x,) = ctx.saved_tensors
-            return g * 3 * x**2
-
-    f = Cube.apply if name in ("vjp", "jvp") else (lambda x: Cube.apply(x).sum())
+    f = cube(m) if name in ("vjp", "jvp") else (lambda x: cube(m)(x).sum())
     return call(m, name, f, single(m), single(m))
 
 

@@ -5,6 +5,8 @@ import torch
 
 import retrograd as rg
 
+from .programs import state_after
+
 PROGRAMS = [
     "x = m.arange(6.0).reshape(1, 6); y = x.squeeze_() is x; z = x._version",
     "x = m.ones(1, 3, 1); x.squeeze_(0)",
@@ -31,17 +33,6 @@ PROGRAMS = [
 ]
 
 
-def outcome(program, m, plain):
-    """Return the state after the program, or that it is refused."""
-    names = {"m": m}
-    try:
-        exec(program, names)
-    except (IndexError, RuntimeError, ValueError):
-        return "refused"
-    found = [names.get(name) for name in "xyz"]
-    return [plain(v)[1].tolist() if hasattr(v, "dtype") else v for v in found], names["x"].stride()
-
-
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_programs_with_views_in_place_agree(program, plain):
-    assert outcome(program, rg, plain) == outcome(program, torch, plain)
+    assert state_after(program, rg, plain) == state_after(program, torch, plain)

@@ -5,6 +5,8 @@ import torch
 
 import retrograd as rg
 
+from .programs import state_after
+
 PROGRAMS = [
     "x = m.arange(6.0); x.resize_(2, 2)",
     "x = m.arange(6.0); x.resize_(2, 2).resize_(3, 2)",
@@ -26,17 +28,6 @@ PROGRAMS = [
 ]
 
 
-def outcome(program, m, plain):
-    """Return the state after the program, or that it is refused."""
-    names = {"m": m}
-    try:
-        exec(program, names)
-    except (RuntimeError, TypeError):
-        return "refused"
-    found = [names.get(name) for name in "xyz"]
-    return [plain(v)[1].tolist() if hasattr(v, "dtype") else v for v in found], names["x"].stride()
-
-
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_programs_that_resize_agree(program, plain):
-    assert outcome(program, rg, plain) == outcome(program, torch, plain)
+    assert state_after(program, rg, plain) == state_after(program, torch, plain)

@@ -1,14 +1,13 @@
 """The sentence encoder example compared with BERT in transformers: the same weights give the same embeddings."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 
 import retrograd as rg
 from retrograd.nested import nested_tensor
+
+from ..example_scripts import imported
 
 TEXTS = (
     "Yes.",
@@ -21,11 +20,7 @@ TEXTS = (
 @pytest.fixture(scope="module")
 def example():
     """Import the script as a module."""
-    path = Path(__file__).parents[2] / "examples" / "ragged_sentences.py"
-    spec = importlib.util.spec_from_file_location("ragged_sentences", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return imported("ragged_sentences")
 
 
 @pytest.fixture(scope="module")

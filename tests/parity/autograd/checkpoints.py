@@ -24,22 +24,6 @@ def counted(function):
     return wrapper
 
 
-def cube(m):
-    """Return a Function that saves its input."""
-
-    class Cube(m.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x**3
-
-        @staticmethod
-        def backward(ctx, g):
-            return g * 3 * ctx.saved_tensors[0] ** 2
-
-    return Cube.apply
-
-
 def block(x):
     """Compute something that saves tensors."""
     return (x.sin() * x).exp()

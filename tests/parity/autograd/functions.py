@@ -36,6 +36,22 @@ def power(m):
     return Power
 
 
+def cube(m):
+    """Return a Function that saves its input."""
+
+    class Cube(m.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x**3
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 3 * ctx.saved_tensors[0] ** 2
+
+    return Cube.apply
+
+
 def returning(m, *gradients):
     """Return a Function of any tensors, their sum, whose backward returns the given value."""
 

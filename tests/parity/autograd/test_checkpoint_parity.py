@@ -3,7 +3,8 @@
 import pytest
 
 from .adapter import data, leaf, outcome, parity, refused, warned
-from .checkpoints import BOTH, block, counted, cube, run
+from .checkpoints import BOTH, block, counted, run
+from .functions import cube
 
 # ---------------------------------------------------------------------------- gradients, recomputing
 
