@@ -405,7 +405,7 @@ def law_mixed_dtypes(op: Op, args: tuple, params: dict) -> None:
     Such a tensor does not promote the others, but inside of a derivative rule it may meet values that it promotes.
     """
     single = [Tensor(a.value.astype(_SINGLE[a.dtype.kind])) if is_float(a) else a for a in args]
-    if not registry[op.name].public_names or sum(map(is_float, args)) < 2:  # internal operators are called with one
+    if not registry[op.name].public_names or sum(map(is_float, args)) < 2:  # internal operators meet one dtype only
         return
     for i, a in enumerate(args):
         if not is_float(a) or not a.numel():

@@ -1,0 +1,32 @@
+"""A failed call names the operator and the operand that was wrong, not only what the kernel says."""
+
+import pytest
+
+import retrograd as rg
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: rg.mul(rg.ones(2), "text"), TypeError, "mul: expected a Tensor, an array or a number, got str"),
+        (lambda: rg.matmul([1.0], rg.ones(1)), TypeError, "matmul: expected a Tensor.*, got list"),
+        (lambda: rg.matmul(rg.ones(2), None), TypeError, "matmul: expected a Tensor for 'b', got NoneType"),
+        (lambda: rg.zeros((2, -1)), ValueError, r"zeros: sizes must not be negative, got \(2, -1\)"),
+        (lambda: rg.atan2(rg.ones(2) * 1j, rg.ones(2)), TypeError, "^atan2: "),
+        (lambda: rg.matmul(rg.ones(2, 3), rg.ones(2, 3)), ValueError, "^matmul: "),
+    ],
+    ids=["str", "list", "None", "negative size", "complex", "sizes"],
+)
+def test_the_error_names_the_operator_and_the_operand(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_the_error_of_a_custom_function_is_its_own():
+    class Fails(rg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            raise TypeError("mine")
+
+    with pytest.raises(TypeError, match=r"^mine$"):
+        Fails.apply(rg.ones(2))
