@@ -149,3 +149,12 @@ def test_slopes_along_several_dimensions_are_as_many_tensors():
 def test_slopes_differentiate_in_the_coordinates_too():
     x = rg.tensor([0.0, 1.0, 4.0], dtype="float64")
     assert gradient(lambda t: rg.gradient(x, spacing=[t])[0][:1], [0.0, 2.0, 4.0]).tolist() == [0.25, -0.25, 0]
+
+
+def test_the_gradient_of_logcumsumexp_is_zero_for_finite_terms_of_an_infinite_sum():
+    x = rg.tensor([math.inf, 0.9, 1.6, -math.inf], requires_grad=True)
+    rg.logcumsumexp(x, 0)[1:].sum().backward()
+    assert x.grad[1:].tolist() == [0, 0, 0]
+    y = rg.tensor([-math.inf, 0.5], requires_grad=True)
+    rg.logcumsumexp(y, 0)[1].backward()
+    assert y.grad.tolist() == [0, 1]

@@ -16,7 +16,7 @@ from retrograd.ops.family import (
 from retrograd.ops.gather import scatter_sum, take_along_dim
 from retrograd.ops.index import select
 from retrograd.ops.max_min import Chosen, check_ordered
-from retrograd.ops.pointwise import detach, exp, isfinite, isinf, logical_or, logical_xor, real_part, where
+from retrograd.ops.pointwise import detach, exp, isfinite, isinf, logical_and, logical_or, logical_xor, real_part, where
 from retrograd.ops.reduce import in_dtype, sum_dtype
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.view import cat, flip, narrow, reshape
@@ -206,9 +206,9 @@ def _weights(x, dim):
     out = logcumsumexp(x, dim)
     infinite = isinf(out)
     cut = logical_or(infinite, delayed(infinite, dim, True))
-    finite = where(infinite, 0, out)
-    decay = exp(where(cut, 0, delayed(finite, dim, 0) - finite))
-    return exp(x - finite), where(cut, 0, decay)
+    out = where(logical_and(infinite, real_part(out) < 0), 0, out)  # where the sum is inf, finite x have no weight
+    decay = exp(where(cut, 0, delayed(out, dim, 0) - out))
+    return exp(x - out), where(cut, 0, decay)
 
 
 # ------------------------------------------------------------------------------------------------ extremes
