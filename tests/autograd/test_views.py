@@ -507,3 +507,27 @@ def test_the_grad_of_a_view_that_a_write_made_unusable_can_be_read():
     assert not part.retains_grad
     with pytest.warns(UserWarning, match="no leaf"):
         assert part.grad is None
+
+
+HIDDEN = {
+    "min": lambda x: x.min(0)[0],
+    "max": lambda x: x.max(0)[0],
+    "median": lambda x: x.median(0)[0],
+    "kthvalue": lambda x: x.kthvalue(1, 0)[0],
+    "rot90": lambda x: x.rot90(),
+    "sort": lambda x: x.sort(0)[0],
+}
+
+
+@pytest.mark.parametrize("function", HIDDEN.values(), ids=HIDDEN)
+def test_a_hook_on_a_result_stays_in_the_graph_after_a_write_to_it(function):
+    """A result may be computed as a view of a tensor that nobody else holds: it is a view of nothing, then."""
+    x = matrix()
+    y = function(x)
+    y.register_hook(lambda g: g * 2)
+    assert y._base is None
+    y.add_(1).sum().backward()
+    once = rg.autograd.grad(function(x).sum(), x)[0]
+    assert x.grad.tolist() == (2 * once).tolist()
+    y.detach_()
+    assert y.is_leaf

@@ -4,7 +4,7 @@ from retrograd.core.level cimport State, current
 from retrograd.core.op cimport OpBase, compound, is_foreign
 from retrograd.core.record cimport record, record2
 from retrograd.core.tensor cimport TensorBase, floating, known_tensor, make, plain, unwrap_all
-from retrograd.core.views cimport is_view_of, requires_grad_synced, sync_view, track_view
+from retrograd.core.views cimport forget_hidden_bases, is_view_of, requires_grad_synced, sync_view, track_view
 
 cdef bint compiled
 

@@ -12,7 +12,14 @@ from retrograd.core.overrides import overridden, write_out
 from retrograd.core.record import record, record2
 from retrograd.core.source_location import PACKAGE, user_frame
 from retrograd.core.tensor import INFERENCE, TensorBase, floating, make, plain, unwrap_all
-from retrograd.core.views import is_view_of, mark_several, requires_grad_synced, sync_view, track_view
+from retrograd.core.views import (
+    forget_hidden_bases,
+    is_view_of,
+    mark_several,
+    requires_grad_synced,
+    sync_view,
+    track_view,
+)
 
 compiled = not __file__.endswith(".py")
 if not compiled:  # compiled, this is a cast without a check: see tensor.pxd
@@ -217,10 +224,13 @@ def composed(op, args, params):
             args = tuple([as_operand(x) for x in args])
             break
     try:
-        return op.definition.compose(*args, **params)
+        out = op.definition.compose(*args, **params)
     except AttributeError:
         check_operands(op, args)
         raise
+    if op.definition is not op:  # a user's Function may return views of tensors that the user holds
+        forget_hidden_bases(out, args)
+    return out
 
 
 def seen_whole():

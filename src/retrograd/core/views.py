@@ -121,6 +121,46 @@ def mark_several(outs, name):
             out._view.made = out._view.made or name
 
 
+def forget_hidden_bases(out, args):
+    """Make the results of a composite operator that are views of its intermediate tensors tensors of their own.
+
+    Nobody else holds such a base. A write to the result would give the base a new history, and the hooks on the result
+    would be lost with the old one.
+    """
+    if isinstance(out, TensorBase):
+        outs = (out,)
+        t: TensorBase = out
+        if t._view is None or (args and is_of(t, args[0])):  # nearly always
+            return
+    else:
+        outs = out if isinstance(out, (tuple, list)) else (out,)
+    bases = [base_of(o._view) for o in outs if isinstance(o, TensorBase) and o._view is not None]
+    if not bases:
+        return
+    for a in args:
+        if isinstance(a, TensorBase):
+            bases.append(a)
+            if a._view is not None:
+                bases.append(base_of(a._view))
+    for o in outs:
+        if isinstance(o, TensorBase) and o._view is not None and times_in(bases, base_of(o._view)) == 1:
+            sync_view(o)
+            o._view = None
+
+
+def is_of(t, source):
+    """Return whether a view is of a tensor, or of the same base as that."""
+    view: View = t._view
+    return view.base is source or (
+        isinstance(source, TensorBase) and source._view is not None and base_of(source._view) is base_of(view)
+    )
+
+
+def times_in(tensors, tensor):
+    """Return how often a tensor itself occurs in a list."""
+    return len([t for t in tensors if t is tensor])
+
+
 def requires_grad_synced(t):
     """Return whether a tensor requires grad; a view is first synchronized with its base."""
     if t._view is not None:
