@@ -184,9 +184,11 @@ def _compare(theirs: Machine, ours: Machine, results: list[int], leaves: list[in
     expected, found = gradients(theirs, results, leaves), gradients(ours, results, leaves)
     if gradients_differ(leaves, expected, found, [0.0] * len(found)) is None:
         return
-    coarsest = coarsest_of({coarsest, *(str(t.dtype)[6:] for t in theirs.v.values())})
-    if not all(a is None or moderate(np.nan_to_num(a.numpy(force=True), posinf=0, neginf=0)) for a in expected):
-        coarsest = "float16" if coarsest else "float32"  # large gradients multiply the rounding of the values
+    large = not all(a is None or moderate(np.nan_to_num(a.numpy(force=True), posinf=0, neginf=0)) for a in expected)
+    single = coarsest_of({str(t.dtype)[6:] for t in theirs.v.values()})
+    if single and (large or coarsest):  # no digits are left
+        return
+    coarsest = coarsest or single or "float32" * large
     message = gradients_differ(leaves, expected, found, noise_of(theirs, results, leaves, expected), coarsest)
     if message is not None:
         yield message

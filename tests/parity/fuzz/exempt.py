@@ -136,7 +136,8 @@ EXEMPT: dict[tuple[str, str], str] = {
     (r"retain_grad|register_hook", r"ours raises RuntimeError: this tensor is a view, and its base or another view"): (
         "PyTorch refuses such a view too, once it is used"
     ),
-    (r"(?s)(squeeze|transpose|swapaxes|[.]t)_\(.*inputs=", r"v\[\d+\]\.grad: none, ours one"): (
+    (r"atan2", r"(gradient|grad).*, ours nan"): "squares of denormal numbers underflow: infinities of both signs meet",
+    (r"(?s)(squeeze|transpose|swapaxes|[.]t)_\(.*inputs=", r"\.grad: (none|one|zeros), ours (none|one)"): (
         "where a view became another one in place, PyTorch's graph no longer leads through older views of its base"
     ),
     (r"inputs=", r"PyTorch (refuses|raises).*backward through the graph a second time"): "ours frees what it ran only",
@@ -175,7 +176,9 @@ EXEMPT: dict[tuple[str, str], str] = {
     (r"(\d|True) / v\[|reciprocal|rsqrt", r"ours (refuses backward|raises).*modified by an inplace"): (
         "PyTorch saves the reciprocal, ours the operand: a write to it is refused, not wrong"
     ),
-    (r"prod\(", r"(gradient|grad).*value at .*: nan, ours"): "the product of the other factors; PyTorch divides by NaN",
+    (r"prod\(", r"(gradient|grad).*value at .*(: nan, ours|, ours nan)"): (
+        "the product of the other factors; PyTorch divides by NaN, and returns 0 where two factors are 0"
+    ),
     (r"sorted=False", r"value at"): UNDEFINED + ": the order of results that are not sorted",
     (
         "",
@@ -242,6 +245,9 @@ PROGRAMS: dict[tuple[str, str], str] = {
         r"(?s)(no_grad|out=).*L\.autograd\.grad\(",
         r"tensors \[|ours raises RuntimeError: backward of .* modified by an inplace",
     ): "PyTorch gives a view a new history after a write that is not recorded; ours keeps the old one",
+    (r"(?s)register_hook.*(squeeze|transpose|swapaxes|[.]t)_\(", r"(gradient|grad).*value at"): (
+        "where a tensor becomes a view in place, PyTorch gives its older views a new history, without their hooks"
+    ),
     (r"(?s)no_grad.*retain_grad", r"\.grad: none, ours one"): (
         "PyTorch gives a view a new history after a write that is not recorded; ours keeps the old one"
     ),
