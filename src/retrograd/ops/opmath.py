@@ -66,8 +66,8 @@ def _rule(rule):
     def computed(g, *args, **named):
         if not _is_half(g):
             return rule(g, *args, **named)
-        args = [_each(_wide, a) for a in args]
-        return _each(_narrow, rule(_each(_wide, g), *args, **{k: _each(_wide, a) for k, a in named.items()}))
+        wide = [_each(_wide, a) for a in (g, *args)]
+        return _each(_narrow, rule(*wide, **{k: _each(_wide, a) for k, a in named.items()}))
 
     return computed
 
