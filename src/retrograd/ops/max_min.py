@@ -63,6 +63,14 @@ class Extreme(Reduction):
         """The mean of the tangents of those that tie."""
         return sum_over(shared(t, x, out, dim, keepdim), dim, keepdim)
 
+    @classmethod
+    def shape(cls, x, *, dim, keepdim):
+        """That of a reduction; an error if there is nothing to choose from."""
+        check_nonempty(cls.__name__, x, dim)
+        return reduced(cls.__name__, x, dim, keepdim, x.dtype)
+
+    samples = reduction_samples
+
 
 @op("amax(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
 class amax(Extreme):
@@ -76,13 +84,7 @@ class amax(Extreme):
     def impl(xp, x, *, dim, keepdim):
         return xp.amax(x, axis=axes_of(x, dim), keepdims=keepdim)
 
-    def shape(x, *, dim, keepdim):
-        check_nonempty("amax", x, dim)
-        return reduced("amax", x, dim, keepdim, x.dtype)
-
     oracle = "numpy.max"
-
-    samples = reduction_samples
 
     def errors(r):
         yield (r(2, 0),), {"dim": 1}, ValueError, r"amax: nothing to choose from: .* \(2, 0\)"
@@ -95,13 +97,7 @@ class amin(Extreme):
     def impl(xp, x, *, dim, keepdim):
         return xp.amin(x, axis=axes_of(x, dim), keepdims=keepdim)
 
-    def shape(x, *, dim, keepdim):
-        check_nonempty("amin", x, dim)
-        return reduced("amin", x, dim, keepdim, x.dtype)
-
     oracle = "numpy.min"
-
-    samples = reduction_samples
 
     def errors(r):
         yield (r(0),), {}, ValueError, "amin: nothing to choose from"
