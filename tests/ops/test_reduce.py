@@ -194,6 +194,7 @@ def test_logsumexp_takes_infinities_without_nan():
     assert rg.logsumexp(rg.tensor([math.inf, 1.0]), 0).item() == math.inf
     assert gradient(lambda x: rg.logsumexp(x, 0), [-math.inf, 0.0]).tolist() == [0, 1]
     assert gradient(lambda x: rg.logsumexp(x, 0), [-math.inf, -math.inf]).tolist() == [0, 0]
+    assert gradient(lambda x: rg.logsumexp(x, 0), [1.0, math.inf, 3.0])[[0, 2]].tolist() == [0, 0]
 
 
 def test_cumsum_of_a_number_is_the_number():

@@ -515,4 +515,6 @@ class logsumexp(Reduction, aliases="special.logsumexp", opmath="x"):
 def _softmax_over(x, out, dim, keepdim):
     """The softmax of x, from its logsumexp; without inf - inf where that is infinite."""
     out = kept(out, x, dim, keepdim)
+    if out.dtype.kind != "c":  # of inf, finite numbers have no share
+        out = where(out == math.inf, float(dtypes.finfo(out.dtype).max), out)
     return exp(x - where(isinf(out), 0, out))
