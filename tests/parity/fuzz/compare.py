@@ -199,12 +199,18 @@ def coarsest_of(dtypes: Collection[str]) -> str:
     return next((d for d in ("float16", "complex64", "float32") if d in dtypes), "")
 
 
+def presence(gradient: Any) -> str:
+    """Return in a word whether there is a gradient, and whether anything but zeros and NaN flows."""
+    if gradient is None:
+        return "none"
+    return "one" if ((gradient != 0) & (gradient == gradient)).any() else "zeros"
+
+
 def gradients_differ(leaves: list[int], expected: list, found: list, noise: list, coarsest: str = "") -> str | None:
     """Return how lists of gradients of the leaves differ, by more than the noise and `coarsest`'s rounding."""
     for i, a, b, n in zip(leaves, expected, found, noise, strict=True):
         if (a is None) != (b is None):
-            theirs = "none" if a is None else "one" if a.any() else "zeros"
-            return f"gradient of v[{i}]: {theirs}, ours {'none' if b is None else 'one'}"
+            return f"gradient of v[{i}]: {presence(a)}, ours {presence(b)}"
         if a is not None and (message := values_differ(a.numpy(force=True), b.detach().numpy(), n, coarsest=coarsest)):
             return f"gradient of v[{i}]: {message}"
     return None
@@ -226,8 +232,10 @@ def noise_of(theirs: Machine, results: list[int], leaves: list[int], expected: l
     return [0.0 if a is None else 100 * _distance(a, b) for a, b in zip(expected, moved, strict=True)]
 
 
-def _rounder(seed: int) -> Callable[[torch.Tensor], torch.Tensor]:
-    def rounded(g: torch.Tensor) -> torch.Tensor:
+def _rounder(seed: int) -> Callable[[torch.Tensor | None], torch.Tensor | None]:
+    def rounded(g: torch.Tensor | None) -> torch.Tensor | None:
+        if g is None:  # PyTorch's, of outputs without a derivative
+            return None
         name = str(g.dtype)[6:]
         signs = np.roll(pattern(tuple(g.shape), "float64").ravel(), seed).reshape(tuple(g.shape))
         return g * torch.tensor(1 + 4 * ROUNDING[name] * signs, dtype=g.dtype)

@@ -11,7 +11,7 @@ import torch
 
 import retrograd as rg
 
-from .compare import coarsest_of, difference, gradient_messages
+from .compare import coarsest_of, difference, gradient_messages, presence
 from .machine import REFUSALS, Machine, grad_of
 
 SKIPPED = "both refuse"
@@ -126,6 +126,8 @@ def states_differ(theirs: Machine, ours: Machine, line: str) -> str | None:
 def digits(theirs: Machine, line: str) -> str:
     """Return the least precise dtype among the tensors that a line names, and among its conversions."""
     dtypes = {str(theirs.v[int(i)].dtype)[6:] for i in re.findall(r"v\[(\d+)\]", line) if int(i) in theirs.v}
+    if "L.autograd.grad" in line:
+        dtypes |= {str(t.dtype)[6:] for t in theirs.v.values()}
     if SINGLE.search(line) or (
         "out=" in line and any(not t.is_floating_point() for t in theirs.v.values())
     ):  # integers become float32
@@ -138,8 +140,7 @@ def leaf_gradients_differ(theirs: Machine, ours: Machine) -> str | None:
     for i, tensor in theirs.v.items():
         a, b = grad_of(tensor), grad_of(ours.v[i])
         if (a is None) != (b is None):
-            one = "none" if a is None else "one" if a.any() else "zeros"
-            return f"v[{i}].grad: {one}, ours {'none' if b is None else 'one'}"
+            return f"v[{i}].grad: {presence(a)}, ours {presence(b)}"
         if a is not None and (message := difference(a, b, coarsest_of({str(t.dtype)[6:] for t in theirs.v.values()}))):
             return f"v[{i}].grad: {message}"
     return None

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .differential import Difference, Run, quietly
-from .exempt import exempted, of_gradients
+from .exempt import exempted, exempted_program, of_gradients
 from .generate import KINDS, Generator
 from .machine import recorded
 from .shrink import shrunk
@@ -79,4 +79,4 @@ def _judged(lines: list[str], message: str) -> Judged:
     if not of_gradients(found) and (reason := exempted(found)):
         return found, reason
     found = shrunk(found)
-    return found, exempted(found)
+    return found, exempted_program(found)

@@ -1,12 +1,14 @@
 """Differences that PyTorch decides itself: it computes the last line in another way, and agrees with ours there."""
 
 import re
+from contextlib import suppress
 
+import numpy as np
 import torch
 
 import retrograd as rg
 
-from .compare import values_differ
+from .compare import gradients, values_differ
 from .differential import Difference, Run, quietly
 from .machine import REFUSALS, Machine
 
@@ -29,6 +31,11 @@ OTHERWISE = [
 ]
 
 
+def of_proof(found: Difference) -> str | None:
+    """Return the reason that an experiment finds for a difference."""
+    return proven(found) or independent(found) or ties(found) or nothing_there(found)
+
+
 def proven(found: Difference) -> str | None:
     """Return the reason if PyTorch, computing the last line in another way, agrees with ours."""
     target, equals, expression = found.lines[-1].partition(" = ")
@@ -40,12 +47,66 @@ def proven(found: Difference) -> str | None:
     return None
 
 
-def _agrees(lines: list[str], otherwise: str) -> bool:
-    """Return whether PyTorch's result of a line is ours of the program's last; both may refuse."""
+def independent(found: Difference) -> str | None:
+    """Return the reason if a result requires grad in one library only, and no gradient flows from it there."""
+    match = re.match(r"v\[(\d+)\]: requires_grad of \w+ (True|False), leaf (True|False), ours", found.message)
+    if not match or not re.search(r"L\.func|L\.autograd\.grad|\.grad$", found.lines[-1]):
+        return None
+    run = _run(found.lines)
+    machine = run.theirs if match[2] == "True" else run.ours
+    with quietly(), suppress(*REFUSALS):  # where it has no derivative of that order
+        flowing = gradients(machine, [int(match[1])], machine.leaves())
+        if any((abs(g) > 1e-6).any() for g in flowing if g is not None):  # NaN is 0 times infinity
+            return None
+    return "the derivative does not depend on the tensor; one graph holds a product with zero"
+
+
+SELECTS = re.compile(r"(kthvalue|topk|sort|median|mode)\(")
+
+
+def ties(found: Difference) -> str | None:
+    """Return the reason if an operator that selects one of equal elements had some, or NaN."""
+    if "grad" not in found.message and not re.search(r"value at .*: \d+, ours \d+$", found.message):
+        return None
+    for n, line in enumerate(found.lines):
+        for operand in {int(i) for i in re.findall(r"v\[(\d+)\]", line)} if SELECTS.search(line) else ():
+            before = _run(found.lines[:n]).theirs.v
+            values = before[operand].numpy(force=True) if operand in before else np.empty(0)
+            if len(set(values.ravel().tolist())) < values.size or not (values == values).all():
+                return "PyTorch's documentation leaves this open: which of equal elements is selected"
+    return None
+
+
+CHECKED = re.compile(
+    r"ours raises \w+: .*(expected a (floating|real)|must have one dtype|but there are|out of range|nothing to choose|"
+    r"complex numbers (have no order|are not supported))"
+)
+
+
+def nothing_there(found: Difference) -> str | None:
+    """Return the reason if ours checks arguments of an operator that has at most one element to compute with."""
+    if not CHECKED.search(found.message):
+        return None
+    machine = _run(found.lines[:-1]).theirs
+    machine.execute(found.lines[-1])
+    named = [machine.v[int(i)] for i in re.findall(r"v\[(\d+)\]", found.lines[-1]) if int(i) in machine.v]
+    if any(t.numel() == 0 or (t.numel() == 1 and t.is_complex()) for t in named):
+        return "a fault of PyTorch's: dtypes and indices are not looked at where there are no elements"
+    return None
+
+
+def _run(lines: list[str]) -> Run:
     run = Run()
     with quietly():
-        for line in lines[:-1]:
+        for line in lines:
             run.line(line)
+    return run
+
+
+def _agrees(lines: list[str], otherwise: str) -> bool:
+    """Return whether PyTorch's result of a line is ours of the program's last; both may refuse."""
+    run = _run(lines[:-1])
+    with quietly():
         refusals = [_refused(run.theirs, otherwise), _refused(run.ours, lines[-1])]
         if any(refusals):
             return all(refusals)
