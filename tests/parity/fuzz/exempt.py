@@ -61,7 +61,7 @@ EXEMPT: dict[tuple[str, str], str] = {
     (r"as_strided", r"ours raises RuntimeError: as_strided: .* reach places up to"): (
         UNDEFINED + ": memory of the storage outside of what the tensor shows"
     ),
-    (r"lerp", r"ours (refuses backward|raises).*a second time: the values that lerp saved"): (
+    (r"lerp|alpha=", r"ours (refuses backward|raises).*a second time: the values that (lerp|mul) saved"): (
         "PyTorch saves nothing where the weight is a number; ours refuses, retain_graph=True helps"
     ),
     (r"\b(any|all)\(", r"dtype uint8, ours bool"): "booleans of uint8 too, as the array API says",
@@ -110,6 +110,9 @@ EXEMPT: dict[tuple[str, str], str] = {
     (r"remainder|%", r"value at .*: -?nan, ours -?0\.0"): THEIRS + ": the quotient of the largest number overflows",
     (r"retain_grad|register_hook", r"ours raises RuntimeError: this tensor is a view, and its base or another view"): (
         "PyTorch refuses such a view too, once it is used"
+    ),
+    (r"detach_\(", r"ours (refuses backward|raises).* was detached in place by detach_"): (
+        "ours saves the operand where PyTorch saves the result: its detaching is refused, not wrong"
     ),
     (r"atan2", r"(gradient|grad).*, ours nan"): "squares of denormal numbers underflow: infinities of both signs meet",
     (r"(?s)(squeeze|transpose|swapaxes|[.]t)_\(.*inputs=", r"\.grad: (none|one|zeros), ours (none|one)"): (
