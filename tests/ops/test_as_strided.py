@@ -77,6 +77,13 @@ def test_strides_of_complex_numbers_made_of_parts_count_in_numbers():
     assert z.as_strided((1,), (1,), 1).tolist() == [3 + 4j]
 
 
+def test_strides_do_not_lead_from_a_copy_to_the_memory_of_its_base():
+    part = rg.tensor([[1 + 2j, 3 + 4j]]).mH[:1]
+    with pytest.raises(RuntimeError, match=r"as_strided: .* is a view in PyTorch, but here a copy"):
+        part.as_strided((1,), (1,), 1)
+    assert part.as_strided((1,), (1,), 0).tolist() == [1 - 2j]
+
+
 def test_windows_of_no_elements_and_of_tensors_without_dimensions():
     assert rg.arange(7).unfold(0, 0, 1).shape == (8, 0)
     assert rg.tensor(3.0).unfold(0, 1, 1).tolist() == [3.0]

@@ -2,6 +2,7 @@
 
 from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.core.views import COPIED
 from retrograd.ops.diagonal import diagonal
 from retrograd.ops.family import Along, Composite, View, canonical_dim, numel, shift_dims, sum_to
 from retrograd.ops.family import broadcast_shapes as common_shape
@@ -220,6 +221,11 @@ def _storage(x, size, stride, offset):
     last = offset - start + sum((n - 1) * step for n, step in zip(size, stride, strict=False))
     if x._view is None or (_order(x) is not None and start <= offset and last < numel(x.shape)):
         return x, offset - start
+    if x._view.made == COPIED:
+        raise RuntimeError(
+            f"as_strided: this tensor of shape {x.shape} is a view in PyTorch, but here a copy, whose base has other "
+            f"memory; use .clone() first"
+        )
     base = _base_in_parts(x)
     return base, offset - base.storage_offset()
 
