@@ -209,3 +209,14 @@ def test_queries_that_may_look_nowhere_attend_to_nothing(need_weights, added):
         assert weights[1].tolist() == [[0] * 3] * 3
         np.testing.assert_allclose(weights[0].sum(-1).tolist(), [1] * 3, rtol=1e-6)
         assert weights[0, :, 2].tolist() == [0] * 3
+
+
+def test_options_of_linear_cross_entropy_change_neither_the_loss_nor_second_derivatives():
+    x, weight, target = rg.randn(5, 3), rg.randn(4, 3), rg.tensor([0, 1, 2, 3, 1])
+
+    def loss(x, options=None):
+        return rg.nn.functional.linear_cross_entropy(x, weight, target, options=options)
+
+    chunks = rg.nn.LinearCrossEntropyOptions(batch_chunk_size=2)
+    for derivative in (lambda f: f, rg.func.grad, rg.func.hessian):
+        rg.testing.assert_close(derivative(lambda x: loss(x, chunks))(x), derivative(loss)(x))
