@@ -87,7 +87,7 @@ def _as_saved(snapshot: Snapshot) -> Tensor:
 class allow_mutation_on_saved_tensors(Block):
     """Allow writes to saved tensors in the block: the backward pass uses copies of the old content.
 
-    The copy is made when the write happens, and only then.
+    The copy is made when the write happens, and only then; also when it happens after the block.
 
     >>> import retrograd as rg
     >>> x = rg.tensor([2.0, 3.0], requires_grad=True)
