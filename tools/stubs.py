@@ -14,6 +14,7 @@ from pathlib import Path
 import retrograd as rg
 from retrograd import ops
 from retrograd.core import Operator, Tensor
+from retrograd.core.lazy_imports import homes
 from retrograd.core.schema import REQUIRED, Parameter, Schema
 
 PACKAGE = Path(rg.__file__).parent
@@ -223,9 +224,13 @@ def imports() -> str:
     """Return the imports of `retrograd/__init__.py`, and the packages that it imports lazily."""
     tree = ast.parse((PACKAGE / "__init__.py").read_text())
     lines = [ast.unparse(node) for node in tree.body if isinstance(node, ast.ImportFrom)]
-    later = {name: getattr(rg, name) for name in dir(rg) if name not in vars(rg)}
-    homes = {name: "retrograd" if inspect.ismodule(found) else found.__module__ for name, found in later.items()}
-    return "\n".join(lines + [f"from {home} import {name} as {name}" for name, home in homes.items()])
+    return "\n".join(lines + [lazy_import(name, home) for name, home in sorted(homes("retrograd").items())])
+
+
+def lazy_import(name: str, home: str) -> str:
+    """Return the import of a lazily imported name; a package is not imported here, since it may need an extra."""
+    package = home == f"retrograd.{name}"
+    return f"from {'retrograd' if package else getattr(rg, name).__module__} import {name} as {name}"
 
 
 def public_stub(home: str) -> str:

@@ -11,6 +11,11 @@ def lazy_module(name):
     return importlib.import_module(name)
 
 
+def homes(package):
+    """Return the lazily imported names of a package: name -> full name of a module, as in `lazy_names`."""
+    return dict(_homes.get(package, {}))
+
+
 def lazy_names(package, homes):
     """Return `__getattr__` and `__dir__` of a package with names from other modules, imported on first access.
 
