@@ -509,6 +509,16 @@ def test_the_grad_of_a_view_that_a_write_made_unusable_can_be_read():
         assert part.grad is None
 
 
+def test_a_hook_on_a_view_is_left_behind_by_every_write_to_it():
+    for write in (lambda v: v.mul_(1), lambda v: v.__setitem__(rg.tensor([False, False]), 0.0)):
+        x = leaf(1.0, 2.0)
+        view = (x * 1)[:]
+        view.register_hook(lambda g: g * 2)
+        write(view)
+        view.sum().backward()
+        assert x.grad.tolist() == [1, 1]
+
+
 HIDDEN = {
     "min": lambda x: x.min(0)[0],
     "max": lambda x: x.max(0)[0],

@@ -581,11 +581,12 @@ def set_item(x, key, value) -> None:
         write_into(name, x, index_put(x, value, ids, spec=spec))
         return
     recorded = is_recorded(x, value)
+    before = _as_it_was(x) if recorded else x
     preserve_snapshots(x)
     x.value[fill(spec, [i.value for i in ids])] = _numbers(value, x.dtype)
     bump_version(x)
     if recorded:
-        _new_history(index_put, x, (alias(x, x._grad_fn), value, *ids), {"spec": spec})
+        _new_history(index_put, x, (before, value, *ids), {"spec": spec})
 
 
 Tensor.__iadd__, Tensor.__isub__, Tensor.__imul__, Tensor.__itruediv__ = add_, sub_, mul_, div_
