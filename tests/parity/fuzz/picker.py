@@ -41,12 +41,11 @@ class Picker:
     def writable(self, v: Tensors) -> int:
         """Return the number of a tensor whose elements do not share memory, and whose graphs see writes to it."""
         data = [v[i] for i in self.data & v.keys()]
-        hidden = [t for t in v.values() if t.requires_grad and any(share_memory(t, other) for other in data)]
         chosen = {
             i: t
             for i, t in v.items()
             if torch._debug_has_internal_overlap(t) != 1
-            and (t.requires_grad or not any(share_memory(t, other) for other in hidden))
+            and (t.requires_grad or not any(share_memory(t, other) for other in data))
         }
         return self.one(chosen or v)
 
