@@ -66,6 +66,8 @@ def scalar(p: Picker, v: Tensors) -> str:
 def reduction(p: Picker, v: Tensors) -> str:
     """Return a reduction of all elements, or along dimensions."""
     i, name = p.one(v), p.pick(REDUCTIONS)
+    if name == "median" and not v[i].numel():
+        name = "sum"
     if name == "median" or (name not in ("amax", "logsumexp") and p.chance(0.3)):
         return f"v[{i}].{name}()"
     keepdim = "" if name == "count_nonzero" else f", keepdim={p.chance(0.4)}"
@@ -75,8 +77,9 @@ def reduction(p: Picker, v: Tensors) -> str:
 
 def rowwise(p: Picker, v: Tensors) -> str:
     """Return a function along one dimension, of the same shape."""
-    i = p.one(v)
-    return f"v[{i}].{p.pick(ROWWISE)}(dim={p.dim(v[i])})"
+    name = p.pick(ROWWISE)
+    i = p.one(v) if name in ("cumsum", "cumprod") else p.floating(v)
+    return f"v[{i}].{name}(dim={p.dim(v[i])})"
 
 
 def convert(p: Picker, v: Tensors) -> str:
@@ -96,7 +99,8 @@ def product(p: Picker, v: Tensors) -> str:
     """Return a matrix product."""
     i = p.one(v)
     x = v[i]
-    fitting = [j for j in v if x.ndim and v[j].ndim and x.shape[-1] == v[j].shape[-2 if v[j].ndim > 1 else -1]]
+    same = [j for j, y in v.items() if x.ndim and y.ndim and y.dtype == x.dtype]
+    fitting = [j for j in same if x.shape[-1] == v[j].shape[-2 if v[j].ndim > 1 else -1]]
     return f"v[{i}] @ v[{p.pick(fitting)}]" if fitting else f"L.outer(v[{i}].flatten(), v[{i}].flatten())"
 
 
