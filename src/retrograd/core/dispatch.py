@@ -228,7 +228,8 @@ def composed(op, args, params):
     except AttributeError:
         check_operands(op, args)
         raise
-    if op.definition is not op:  # a user's Function may return views of tensors that the user holds
+    # A user's Function may return views of tensors that the user holds. A transparent level may know a view by its base.
+    if op.definition is not op and (current().level is None or not current().level.transparent):
         forget_hidden_bases(out, args)
     return out
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from retrograd import fx
+from retrograd.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from retrograd.core import Aval, Op, Tensor, registry
 from retrograd.core.dtype import real_of
 from retrograd.core.engine import is_fresh
@@ -65,6 +66,16 @@ def law_jvp(op: Op, args: tuple, params: dict) -> None:
             f"{op.name}: tangent along inputs {chosen}",
             precision((*xs, *out))[1] * 10,
         )
+
+
+def law_dual_level(op: Op, args: tuple, params: dict) -> None:
+    """Check that a dual level gives the tangents of `jvp`, along all inputs at once."""
+    f, xs = closed(op, args, params)
+    ts = directions(xs, 1)
+    out, expected = push(f, xs, ts)
+    with dual_level():
+        found = tuple(unpack_dual(o).tangent for o in f(*map(make_dual, xs, ts)))
+    agree(dense(found, out), dense(expected, out), f"{op.name}: tangent at a dual level", precision((*xs, *out))[1])
 
 
 def _along(f: Callable, xs: tuple, chosen: tuple) -> Callable:
