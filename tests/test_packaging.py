@@ -20,7 +20,7 @@ STAND_IN = """
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "native"};
 PyMODINIT_FUNC PyInit_native() { return PyModule_Create(&definition); }
 """
-HOT = ["arithmetic", "dispatch", "engine", "graph", "level", "op", "record", "tensor"]
+HOT = ["arithmetic", "dispatch", "engine", "graph", "level", "op", "record", "tensor", "views"]
 
 
 def has_compiler():
