@@ -1,4 +1,4 @@
-"""A backward pass inside a transform goes on in the graph around it, as a loop over the examples would."""
+"""A backward pass inside a transform continues in the graph around it, as a loop over the examples would."""
 
 import pytest
 

@@ -150,7 +150,7 @@ FAR = {
 
 @pytest.mark.parametrize("f", FAR.values(), ids=FAR)
 def test_what_changes_far_from_the_example_is_found(f):
-    with pytest.raises(ValueError, match=r"something else|can't be told"):
+    with pytest.raises(ValueError, match=r"something else|not supported|can't be determined"):
         of(f, rg.ones(4), shapes=({0: Dim("n")},))
     x = rg.ones(90)
     assert_close(of(f, rg.ones(4), shapes=({0: Dim("n", max=99)},))(x), f(x))
@@ -217,7 +217,7 @@ def test_a_branch_that_changes_nothing_does_not_matter():
 
 
 def test_a_size_that_is_clipped_is_refused():
-    with pytest.raises(ValueError, match=r"can't be told|something else"):
+    with pytest.raises(ValueError, match=r"not supported|can't be determined|something else"):
         of(lambda x: x.reshape(min(x.shape[0], 6), -1), rg.ones(12), shapes=({0: Dim("n", max=24)},))
 
 

@@ -197,8 +197,8 @@ def test_messages_cost_time_over_threads():
 
 
 def test_a_plan_counts_what_messages_take_of_both_ranks_and_on_their_way(monkeypatch):
-    told = MessageCost(LinearCost(100.0), LinearCost(1000.0, 1e9), LinearCost(10000.0))
-    monkeypatch.setattr(planning, "message_cost", lambda transport: told)
+    cost = MessageCost(LinearCost(100.0), LinearCost(1000.0, 1e9), LinearCost(10000.0))
+    monkeypatch.setattr(planning, "message_cost", lambda transport: cost)
 
     def hops(**given):
         """Return the seconds of a step of one microbatch, with two messages of 256 bytes, in units of one message."""

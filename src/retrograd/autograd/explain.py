@@ -37,7 +37,7 @@ def explain(tensor: Tensor, leaf: Tensor | None = None) -> Explanation:
 
     A tensor that requires grad: the leaves that its backward pass reaches, and by which operators.  One that does not:
     the line that cut it off from the graph, or what else is the reason.  A tensor whose `.grad` is None: why.  Each
-    with the way out.  The ways told are the shortest ones.  Takes time proportional to the size of the graph.
+    with the way out.  It shows the shortest ways.  Takes time proportional to the size of the graph.
 
     Raises TypeError for what is no tensor.
 

@@ -23,9 +23,9 @@ def report() -> int:
     print(*health.threads(), sep="\n")
     table = Table("extra", "packages", "", title="What can be added", title_justify="left")
     for extra, packages in extras().items():
-        told = {name: version(name) for name in packages}
-        complete = all(told.values())
-        listed = ", ".join(f"{name} {found or 'missing'}" for name, found in told.items())
+        versions = {name: version(name) for name in packages}
+        complete = all(versions.values())
+        listed = ", ".join(f"{name} {found or 'missing'}" for name, found in versions.items())
         table.add_row(extra, listed, "complete" if complete else f'pip install "retrograd[{extra}]"')
     Console(markup=False, highlight=False).print(table)  # rich would parse [extra] as a style
     return _run_checks(list(health.problems(config)))

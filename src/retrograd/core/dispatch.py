@@ -228,7 +228,7 @@ def composed(op, args, params):
     except AttributeError:
         check_operands(op, args)
         raise
-    # A user's Function may return views of tensors that the user holds. A transparent level may know a view by its base.
+    # A user's Function may return views of tensors that the user holds; a transparent level may know views by base.
     if op.definition is not op and (current().level is None or not current().level.transparent):
         forget_hidden_bases(out, args)
     return out

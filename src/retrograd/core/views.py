@@ -251,7 +251,7 @@ def leave_memory(x):
     """Separate a tensor from the memory that it shares with its base or its views, because it gets another one.
 
     A view keeps its history, but can no longer follow its base. A base gets a version counter of its own, by which its
-    older views are told from those to come.
+    older views are distinguished from later ones.
     """
     requires_grad_synced(x)
     if x._view is not None:

@@ -213,7 +213,7 @@ class Prober:
             if expression is None:
                 raise ValueError(
                     f"export: {node.name}, at {node.meta.get('stack_trace') or 'an unknown line'}, has an argument "
-                    f"that depends on {', '.join(self.ranges)} in a way that can't be told: integers may be sums of "
+                    f"that depends on {', '.join(self.ranges)} in a way that is not supported: integers may be sums of "
                     f"products of sizes, also // {LARGEST_DIVISOR} or less, and floats quotients of those"
                 )
             found.setdefault(node, [None] * len(leaves_of(node)))[number] = expression
@@ -265,7 +265,7 @@ def _answers(points: list[dict[str, int]], notes: list[Any]) -> Iterator[Guard]:
         return
     left, right = (fit(points, [getattr(note, side) for note in notes]) for side in ("left", "right"))
     if left is None or right is None:
-        raise ValueError(f"export: {notes[0].line} compares sizes in a way that can't be told")
+        raise ValueError(f"export: {notes[0].line} compares sizes in a way that can't be determined")
     if isinstance(notes[0], Comparison):
         yield Guard(notes[0].op, left, right, notes[0].outcome, notes[0].line)
     elif not right.dims:  # left // right == q where q * right <= left < (q + 1) * right

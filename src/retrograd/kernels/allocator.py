@@ -3,7 +3,7 @@
 import os
 
 MOST = 256 << 20  # bytes
-SHARE = 16  # of the machine's memory: at most one part in so many
+SHARE = 16  # at most 1 / SHARE of the machine's memory
 
 
 def limit() -> int:

@@ -260,7 +260,7 @@ PyTypeObject caching_type() {
 PyObject* caching_method(PyObject*, PyObject* function) { return caching(function); }
 
 PyMethodDef methods[] = {
-    {"set_cache_limit", set_limit, METH_O, "Keep at most so many bytes of free memory; return the number before."},
+    {"set_cache_limit", set_limit, METH_O, "Keep at most this many bytes of free memory; return the previous limit."},
     {"cached_bytes", size, METH_NOARGS, "How many bytes of free memory are kept."},
     {"empty", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(empty)), METH_FASTCALL, "numpy.empty(shape, dtype)."},
     {"caching", caching_method, METH_O, "Return the function with its results in cached memory if its first operand is large."},

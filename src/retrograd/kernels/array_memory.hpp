@@ -7,7 +7,7 @@ namespace retrograd {
 
 constexpr size_t LEAST_CACHED = 1 << 16;  // bytes: smaller arrays use NumPy's memory, whose pages stay in the process
 
-// While it exists, arrays of this thread use the cached memory if one of so many bytes is to be made.
+// While it exists, arrays of this thread use the cached memory for an array of this many bytes.
 class CachedMemory {
     PyObject* before = nullptr;
 

@@ -50,11 +50,11 @@ class VmapLevel(OuterGradLevel):
         if True not in batched:  # the result differs between the examples, at least in size
             values = tuple(batch_all(values, batched, self.size))
             batched = tuple([isinstance(v, Tensor) for v in values])
-        told = {"randomness": self.randomness} if _asks_for_randomness(op.definition.batch) else {}
+        given = {"randomness": self.randomness} if _asks_for_randomness(op.definition.batch) else {}
         try:
-            out = op.definition.batch(batched, self.size, *values, **params, **told)
+            out = op.definition.batch(batched, self.size, *values, **params, **given)
         except (ValueError, TypeError, IndexError, AttributeError):
-            if not told:
+            if not given:
                 # The shape rule raises an error in terms of one example.
                 op.definition.shape(*batch_loop.avals(batched, values), **params)
             raise

@@ -186,9 +186,9 @@ def lobpcg(
     iK = None if iK is None else broadcast_stacks("lobpcg", iK, A)[0]
     tol = dtypes.finfo(A.dtype).eps ** 0.5 if tol is None else tol
     options = {"niter": STEPS if niter is None else niter, "tol": tol, "largest": largest is None or largest}
-    told = None if tracker is None else _Tracked(tracker, A, B, iK, {**options, "k": k, "n": n, "m": A.shape[-1]})
+    tracked = None if tracker is None else _Tracked(tracker, A, B, iK, {**options, "k": k, "n": n, "m": A.shape[-1]})
     X = expand(X, (*A.shape[:-1], X.shape[-1]))
-    E, X = extreme_eigenpairs(A, B, iK, X, tracker=told, **options)
+    E, X = extreme_eigenpairs(A, B, iK, X, tracker=tracked, **options)
     E, X = narrow(E, -1, 0, k), narrow(X, -1, 0, k)
     metric = expand(registry["eye"](A.shape[-1], dtype=A.dtype), A.shape) if B is None else B
     return Eigenpairs(*eigenpairs_of(A, metric, E, X))

@@ -304,16 +304,16 @@ def _target(x):
 def _write_above(x, src):
     """Write at a level other than ground: the base gets a new value, and its views are synced."""
     base, chain = _target(x)
-    told = base.level.wrote  # for a level that records the history of tensors itself
+    notify = base.level.wrote  # for a level that records the history of tensors itself
     recorded = current().grad_enabled
     if x._view is None or passes(x._view):
         merged = view_scatter(base, src, chain=chain)
     else:  # a view through detach(): values change, but no graph records it
         shown = tuple([step for step in chain if registry[step[0]].differentiable])
         merged = view_scatter(base.detach(), src.detach(), chain=shown)
-        merged, recorded = merged if told else _with_derivatives_of(base, merged), False
-    if told and not recorded:
-        told(base, merged)
+        merged, recorded = merged if notify else _with_derivatives_of(base, merged), False
+    if notify and not recorded:
+        notify(base, merged)
     base.value, base.tag = merged.value, merged.tag
     if current().grad_enabled:
         rebase_history(base, merged)

@@ -266,8 +266,8 @@ class triplet_margin_loss(Composite, method=False, aliases="nn.functional.triple
 
     def errors(r):
         yield (r(3, 4), r(3, 4), r(3, 4)), {"margin": 0.0}, ValueError, "margin must be more than 0, got 0.0"
-        told = "triplet_margin_loss: anchor, positive and negative .* do not broadcast"
-        yield (r(3, 4), r(3, 5), r(3, 4)), {}, ValueError, told
+        pattern = "triplet_margin_loss: anchor, positive and negative .* do not broadcast"
+        yield (r(3, 4), r(3, 5), r(3, 4)), {}, ValueError, pattern
         yield (r(4), r(3, 4), r(3, 4)), {}, ValueError, "must have as many dimensions"
 
 

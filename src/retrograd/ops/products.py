@@ -221,11 +221,11 @@ class bilinear(Composite, home="nn.functional", aliases="bilinear", method=False
         yield (r(3), r(4), r(2, 3, 4), None), {}
 
     def errors(r):
-        told = r"bilinear: input1 \(\.\.\., m\), input2 .* do not go together"
-        yield (r(2, 3), r(2, 4), r(5, 3, 5), None), {}, ValueError, told
-        yield (r(2, 3), r(3, 4), r(5, 3, 4), None), {}, ValueError, told
-        yield (r(2, 3), r(2, 4), r(3, 4), None), {}, ValueError, told
-        yield (r(2, 3), r(2, 4), r(5, 3, 4), r(4)), {}, ValueError, told
+        pattern = r"bilinear: input1 \(\.\.\., m\), input2 .* do not go together"
+        yield (r(2, 3), r(2, 4), r(5, 3, 5), None), {}, ValueError, pattern
+        yield (r(2, 3), r(3, 4), r(5, 3, 4), None), {}, ValueError, pattern
+        yield (r(2, 3), r(2, 4), r(3, 4), None), {}, ValueError, pattern
+        yield (r(2, 3), r(2, 4), r(5, 3, 4), r(4)), {}, ValueError, pattern
 
 
 def _check_bilinear(one, two, weight, bias):

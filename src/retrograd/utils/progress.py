@@ -172,9 +172,9 @@ class _Cell:
             self.handle.update(self._bar())
 
     def _bar(self) -> Any:
-        done, told = self.shown
+        done, fields = self.shown
         share = f' value="{done}" max="{self.lines.steps}"' if self.lines.steps else ""
-        text = "  ".join([*self.lines._amount(done), told])
+        text = "  ".join([*self.lines._amount(done), fields])
         return self.make(f"{escape(self.lines.description)} <progress{share}></progress> {escape(text)}")
 
 
@@ -189,17 +189,17 @@ class _Bar:
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[told]}", style="cyan", markup=False),
+            TextColumn("{task.fields[text]}", style="cyan", markup=False),
             TimeRemainingColumn(compact=True, elapsed_when_finished=True),
         )
         self.bar = Progress(*columns, console=Console(file=file))
-        self.task = self.bar.add_task(description, total=steps, told="")
+        self.task = self.bar.add_task(description, total=steps, text="")
 
     def start(self) -> None:
         self.bar.start()
 
     def show(self, done: int, fields: Mapping[str, Any]) -> None:
-        self.bar.update(self.task, completed=done, told=_format_fields(fields))
+        self.bar.update(self.task, completed=done, text=_format_fields(fields))
 
     def stop(self) -> None:
         self.bar.stop()

@@ -151,9 +151,9 @@ class SummaryWriter:
         hparam_domain_discrete: the possible values of a hyperparameter.  run_name: the subfolder of this run for
         them, by default the time.  Raises TypeError and ValueError for other values.
         """
-        told = list(summaries(hparam_dict, list(metric_dict), hparam_domain_discrete or {}))
+        entries = list(summaries(hparam_dict, list(metric_dict), hparam_domain_discrete or {}))
         with SummaryWriter(self._folder / (run_name or str(time.time()))) as writer:
-            for name, data in told:
+            for name, data in entries:
                 writer._add(f"_hparams_/{name}", None, None, metadata=_of_plugin(PLUGIN, data))
             for name, value in metric_dict.items():
                 writer.add_scalar(name, value, global_step)

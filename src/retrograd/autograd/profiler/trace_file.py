@@ -26,9 +26,9 @@ def write_trace(path: Path, events: Iterable[Any], thread_name: str) -> None:
 def _trace(events: list[Any], thread_name: str) -> Iterator[dict[str, Any]]:
     process = os.getpid()
     names = {"process_name": "retrograd", "thread_name": thread_name}
-    for what, told in names.items():
+    for what, label in names.items():
         tid = events[0].thread if events else 0
-        yield {"ph": "M", "name": what, "pid": process, "tid": tid, "args": {"name": told}}
+        yield {"ph": "M", "name": what, "pid": process, "tid": tid, "args": {"name": label}}
     for event in events:
         yield _slice(process, event)
     yield from _arrows(process, events)

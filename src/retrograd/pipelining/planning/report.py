@@ -187,15 +187,15 @@ class Plan:
 
     def notes(self) -> list[str]:
         """Return remarks for below the table."""
-        told = [f"* {self.reason}"]
+        notes = [f"* {self.reason}"]
         if not all(choice.fits for choice in self.choices):
-            told.append("! exceeds the memory limit.")
+            notes.append("! exceeds the memory limit.")
         cores = self.settings["cores"]
         if cores is not None and cores < self.ranks:
-            told.append(
+            notes.append(
                 f"Warning: {self.ranks} ranks share {cores} cores; a step takes all computations / {cores} at least."
             )
-        return told + [f"{name}: {why}" for name, why in self.skipped.items()]
+        return notes + [f"{name}: {why}" for name, why in self.skipped.items()]
 
     def stage_rows(self) -> list[list[str]]:
         """Return the stages of the recommended choice as rows of text; the first row holds the titles."""

@@ -57,14 +57,14 @@ class _Trace:
         return {"ph": phase, "pid": self.process, "tid": rank, "ts": (time - self.timeline.start) * 1e6, **more}
 
     def heads(self, name: str) -> Iterator[Record]:
-        def tell(what: str, rank: int, **told: Any) -> Record:
-            return {"ph": "M", "name": what, "pid": self.process, "tid": rank, "args": told}
+        def metadata(what: str, rank: int, **arguments: Any) -> Record:
+            return {"ph": "M", "name": what, "pid": self.process, "tid": rank, "args": arguments}
 
-        yield tell("process_name", 0, name=name or "pipeline")
-        yield tell("process_sort_index", 0, sort_index=self.process)
+        yield metadata("process_name", 0, name=name or "pipeline")
+        yield metadata("process_sort_index", 0, sort_index=self.process)
         for rank, label in enumerate(self.labels):
-            yield tell("thread_name", rank, name=label)
-            yield tell("thread_sort_index", rank, sort_index=rank)
+            yield metadata("thread_name", rank, name=label)
+            yield metadata("thread_sort_index", rank, sort_index=rank)
 
     def slice(self, event: "Event") -> Record:
         rank, action, start, end = event

@@ -163,8 +163,8 @@ class Timeline:
         waited for a message, to its sender. Shortening a computation that is not on the path gains nothing.
 
         >>> from retrograd.pipelining.schedules.actions import parse
-        >>> told = [(0, "F0.0", 0, 2), (0, "SEND_F0.0>1", 2, 2), (1, "RECV_F1.0<0", 0, 2), (1, "F1.0", 2, 3)]
-        >>> step = Timeline([Event(rank, parse(text), start, end) for rank, text, start, end in told], ranks=2)
+        >>> rows = [(0, "F0.0", 0, 2), (0, "SEND_F0.0>1", 2, 2), (1, "RECV_F1.0<0", 0, 2), (1, "F1.0", 2, 3)]
+        >>> step = Timeline([Event(rank, parse(text), start, end) for rank, text, start, end in rows], ranks=2)
         >>> [str(event.action) for event in step.critical_path()]
         ['F0.0', 'F1.0']
         """
