@@ -30,7 +30,7 @@ def _checked(name: str, argnums: Argnums) -> tuple[int, ...]:
     return given
 
 
-def of_chosen(func: Callable, args: Sequence, kwargs: dict, argnums: Argnums) -> Callable[[Any], Any]:
+def of_chosen(func: Callable, args: Sequence, kwargs: dict, argnums: int | Sequence[int]) -> Callable[[Any], Any]:
     """Return the function of the chosen arguments only, with the others fixed."""
 
     def of_one(x: Any) -> Any:

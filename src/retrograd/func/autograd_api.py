@@ -17,6 +17,7 @@ from retrograd.core import Tensor, registry
 from retrograd.core.dtype import promote
 from retrograd.core.engine import ones
 from retrograd.core.tensor import make
+from retrograd.func.argnums import of_chosen
 from retrograd.func.array_vjp import PlainRun, answer, answer_tree, differentiable, has_tensor, pushed
 from retrograd.func.vjp_run import lowered
 from retrograd.levels import GradLevel
@@ -38,9 +39,7 @@ def _of_argument(operator: Callable) -> Callable:
 
         @wraps(fun, updated=())
         def derived(*args: Any, **kwargs: Any) -> Any:
-            def of_one(x: Any) -> Any:
-                return fun(*_replaced(args, argnum, x), **kwargs)
-
+            of_one = of_chosen(fun, args, kwargs, argnum)
             return operator(of_one, _chosen(args, argnum), not has_tensor(args, kwargs))
 
         derived.__name__ = f"{operator.__name__}_of_{getattr(fun, '__name__', 'function')}"
@@ -52,13 +51,6 @@ def _of_argument(operator: Callable) -> Callable:
 
 def _chosen(args: tuple, argnum: Argnum) -> Any:
     return args[argnum] if isinstance(argnum, int) else tuple(args[i] for i in argnum)
-
-
-def _replaced(args: tuple, argnum: Argnum, x: Any) -> list:
-    changed = list(args)
-    for i, value in [(argnum, x)] if isinstance(argnum, int) else zip(argnum, x, strict=True):
-        changed[i] = value
-    return changed
 
 
 def _sum_of_rows(run: PlainRun, out: Tensor) -> list[Tensor]:

@@ -6,7 +6,8 @@ from typing import Any
 
 import optree
 
-from retrograd.autograd.function.base import FunctionCtx, fitted, save, saved_of
+from retrograd.autograd.function.context import FunctionCtx, save, saved_of
+from retrograd.autograd.function.cotangents import fitted
 from retrograd.core import Aval, GradFn, Tensor, at, current, registry
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.engine import edge_of

@@ -4,7 +4,8 @@ from typing import Any
 
 import optree
 
-from retrograd.autograd.function.base import Function, FunctionCtx
+from retrograd.autograd.function.base import Function
+from retrograd.autograd.function.context import FunctionCtx
 from retrograd.core import Tensor
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from retrograd.autograd.function.context import is_among
 from retrograd.core import Tensor, current, registry
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.level import generator_block
@@ -12,7 +13,7 @@ if TYPE_CHECKING:  # loaded with the first dual_level
     from retrograd.levels.tangent_table import TangentTableLevel
 
 
-def forward_levels() -> list["TangentTableLevel"]:
+def tangent_levels() -> list["TangentTableLevel"]:
     """Return the active forward levels, from the outermost to the innermost."""
     return [level for level in reversed(keepers()) if not level.paused]
 
@@ -40,7 +41,7 @@ def push(levels: list["TangentTableLevel"], name: str, jvp: Callable, args: tupl
         if all(t is None for t in tangents):
             continue
         for place, a in enumerate(args):
-            if tangents[place] is not None and _is_among(a, ctx._dirty):
+            if tangents[place] is not None and is_among(a, ctx._dirty):
                 tangents[place] = registry["clone"](tangents[place])  # jvp, like forward, may write to its arguments
         with level.below():
             dots = jvp(ctx, args, tangents)
@@ -56,15 +57,11 @@ def push(levels: list["TangentTableLevel"], name: str, jvp: Callable, args: tupl
                 _keep(level, name, args, out, dot, ctx)
 
 
-def _is_among(a: Any, tensors: tuple) -> bool:
-    return any(a is t for t in tensors)
-
-
 def _check(name: str, place: int, out: Any, dot: Any, ctx: Any) -> None:
     """Raise if a value is no tangent of an output."""
     if not isinstance(dot, Tensor):
         raise RuntimeError(f"{name}: expected a Tensor or None (got {type(dot).__name__}) as forward gradient {place}")
-    if not isinstance(out, Tensor) or not is_differentiable(out.dtype) or _is_among(out, ctx._fixed):
+    if not isinstance(out, Tensor) or not is_differentiable(out.dtype) or is_among(out, ctx._fixed):
         raise RuntimeError(
             f"{name}: Function's jvp returned a gradient at position {place}, but the corresponding forward output is "
             f"not a differentiable Tensor. Return None at that position instead"
@@ -78,12 +75,12 @@ def _check(name: str, place: int, out: Any, dot: Any, ctx: Any) -> None:
 
 def _keep(level: "TangentTableLevel", name: str, args: tuple, out: Tensor, dot: Tensor, ctx: Any) -> None:
     """Set the tangent of an output; a view of an input already has it, as the same view of the input's tangent."""
-    if out._view is None and not _is_among(out, ctx._dirty):
+    if out._view is None and not is_among(out, ctx._dirty):
         level.keep(out, dot)
         return
     storage = level.storage(out)
     shows_input = any(isinstance(a, Tensor) and level.storage(a) is storage for a in args)
-    if not shows_input or _is_among(out, ctx._dirty):
+    if not shows_input or is_among(out, ctx._dirty):
         level.put(out, dot)
     elif dot._view is None:
         raise RuntimeError(

@@ -1,0 +1,121 @@
+"""The context of one call of a `Function`: what forward saves and marks for backward."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from retrograd.core import GradFn, Tensor, current
+from retrograd.core.graph import Packed
+from retrograd.core.record import kept_output, saved_version, stored
+from retrograd.core.tensor import alias, count_of
+
+
+class FunctionCtx:
+    """The context passed from forward to backward: saved tensors, marks, and any attributes that the user sets."""
+
+    needs_input_grad: tuple[bool, ...] = ()
+    _inputs: list = []  # noqa: RUF012 (set per call): place, shape and dtype of each tensor among the arguments
+    _outputs: list = []  # noqa: RUF012 (set per call): and among what forward returned
+    _returned = 1  # how many outputs forward returned
+    _saved: tuple = ()
+    _saved_outputs: dict[int, int] = {}  # noqa: RUF012 (never written to): index among the saved -> number of the output
+    _saved_for_forward: tuple = ()
+    _dirty: tuple = ()
+    _fixed: tuple = ()
+    _materializes = True
+    _node: Callable[[], GradFn | None] | None = None
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Save inputs, outputs or other tensors (or None) for backward, which reads them as `saved_tensors`.
+
+        Unlike attributes they are checked for in-place changes, freed with the graph, and seen by
+        `saved_tensors_hooks`.
+        """
+        for index, tensor in enumerate(tensors):
+            if tensor is not None and not isinstance(tensor, Tensor):
+                raise TypeError(
+                    f"save_for_backward: expected tensors or None, but argument {index} is of type "
+                    f"{type(tensor).__name__}; set an attribute of ctx instead"
+                )
+        self._saved = tensors
+
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """Save tensors for `jvp`."""
+        for index, tensor in enumerate(tensors):
+            if tensor is not None and not isinstance(tensor, Tensor):
+                raise TypeError(
+                    f"save_for_forward: expected tensors, but argument {index} is of type {type(tensor).__name__}"
+                )
+        self._saved_for_forward = tensors
+
+    def mark_dirty(self, *args: Tensor) -> None:
+        """Mark inputs that forward has written to; each of them must be returned."""
+        self._dirty = args
+
+    def mark_non_differentiable(self, *args: Tensor) -> None:
+        """Mark outputs that have no gradient."""
+        self._fixed = args
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Set whether backward gets zeros (the default) or None for outputs without cotangent."""
+        self._materializes = bool(value)
+
+    @property
+    def saved_tensors(self) -> tuple[Tensor | None, ...]:
+        """The tensors of `save_for_backward`, connected to the graph."""
+        if self._saved_for_forward:
+            return self._saved_for_forward
+        fn = None if self._node is None else self._node()
+        return self._saved if fn is None else fn.op.saved(fn)
+
+    saved_variables = saved_tensors
+
+
+def save(fn: GradFn, ctx: FunctionCtx, outputs: tuple) -> None:
+    """Save the tensors of `save_for_backward`; outputs without history, so that the node does not hold itself."""
+    saved: list[Any] = []
+    versions = []
+    for tensor in ctx._saved:
+        number = _number(tensor, outputs)
+        if number is not None and (tensor._grad_fn is fn or is_among(tensor, ctx._dirty)):
+            ctx._saved_outputs = {**ctx._saved_outputs, len(saved): number}
+            versions.append(count_of(tensor))
+            tensor = kept_output(tensor)
+        else:
+            versions.append(0 if tensor is None else saved_version(fn.op, tensor))
+        saved.append(tensor)
+    state = current()
+    fn.saved = tuple(saved) if state.saving is None else stored(tuple(saved), functools.partial(Packed, state.saving))
+    fn.versions = tuple(versions) if any(versions) else None  # type: ignore[attr-defined]
+
+
+def _number(tensor: Tensor | None, outputs: tuple) -> int | None:
+    for number, out in enumerate(outputs):
+        if out is tensor:
+            return number
+    return None
+
+
+def is_among(tensor: Any, tensors: tuple) -> bool:
+    """Return whether one of some tensors is this object."""
+    for other in tensors:  # noqa: SIM110 (twice as quick; `in` would compare elements)
+        if other is tensor:
+            return True
+    return False
+
+
+def saved_of(fn: GradFn) -> tuple[Tensor | None, ...]:
+    """Return the tensors that a call saved with its ctx, with its outputs connected to its node again."""
+    if fn.freed:
+        fn.value(0)  # raises the error that it was freed
+    if fn.saved is None:
+        return ()
+    versions, outputs = fn.versions, fn.params["ctx"]._saved_outputs
+    found = []
+    for index, saved in enumerate(fn.saved):
+        tensor = fn.restored(saved, 0 if versions is None else versions[index])
+        if index in outputs:
+            tensor = alias(tensor, fn)
+            tensor.output_nr = outputs[index]
+        found.append(tensor)
+    return tuple(found)

@@ -1,0 +1,48 @@
+"""Cotangents of a `Function`: those of its outputs given to backward, and the gradients that it returns checked."""
+
+from typing import Any
+
+from retrograd.autograd.function.context import FunctionCtx
+from retrograd.core import Tensor, registry
+from retrograd.core.hooks import conjugate
+from retrograd.ops.family import cast_to, sum_to
+
+
+def spread_out(cotangents: list, ctx: FunctionCtx) -> list:
+    """Return cotangents in the positions that their tensors had among the results of forward."""
+    if len(cotangents) == ctx._returned:
+        return cotangents
+    row: list = [None] * ctx._returned
+    for (place, _, _), g in zip(ctx._outputs, cotangents, strict=True):
+        row[place] = g
+    return row
+
+
+def zeros_of(place: int, shape: tuple[int, ...], dtype: Any) -> Tensor:
+    """Return the cotangent zero of an output."""
+    return registry["zeros"](shape, dtype=dtype)
+
+
+def fitted(name: str, place: Any, result: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:
+    """Return a user's gradient reduced to the input's shape and dtype, in the engine's convention."""
+    if not isinstance(result, Tensor):
+        raise TypeError(
+            f"function {name} returned a {type(result).__name__} as gradient at position {place}: "
+            f"expected a Tensor or None"
+        )
+    if result.shape != shape and not _expandable(shape, result.shape):
+        raise RuntimeError(
+            f"{name} returned an invalid gradient at index {place}, of shape {list(result.shape)}, "
+            f"which does not fit the argument's shape {list(shape)}"
+        )
+    if result.dtype != dtype and result.dtype.kind == "c" and dtype.kind != "c":
+        raise RuntimeError(
+            f"{name} returned an invalid gradient at index {place}: expected {dtype} but got {result.dtype}"
+        )
+    return cast_to(sum_to(conjugate(result), shape), dtype)
+
+
+def _expandable(shape: tuple[int, ...], larger: tuple[int, ...]) -> bool:
+    """Return whether a gradient of the larger shape can be summed to an input of `shape`."""
+    lead = len(larger) - len(shape)
+    return lead >= 0 and all(s in (1, n) for s, n in zip(shape, larger[lead:], strict=True))

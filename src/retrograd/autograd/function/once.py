@@ -1,0 +1,52 @@
+"""`once_differentiable`: a backward that runs unrecorded, whose results refuse a double backward."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from retrograd.autograd.function.context import FunctionCtx
+from retrograd.core import GradFn, Tensor, at, current
+from retrograd.core.engine import edge_of
+from retrograd.core.graph import node
+from retrograd.core.tensor import alias
+from retrograd.core.views import requires_grad_synced
+
+
+class _Once:
+    """The operator of the results of a once_differentiable backward: it has no derivative."""
+
+    name = "Error"
+    reduces_cotangent = False
+
+    @staticmethod
+    def gradients(fn: GradFn, cotangents: tuple, wanted: list[bool]) -> list:
+        """Raise."""
+        raise RuntimeError("this backward is marked @once_differentiable: it can't be differentiated a second time")
+
+
+def once_differentiable(fn: Callable) -> Callable:
+    """Mark a backward as not differentiable: it runs unrecorded, and a double backward raises RuntimeError."""
+
+    @functools.wraps(fn)
+    def backward(ctx: FunctionCtx, *args: Any) -> Any:
+        state = current()
+        twice = state.grad_enabled and any(isinstance(a, Tensor) and requires_grad_synced(a) for a in args)
+        with at(state.level, False):
+            results = fn(ctx, *args)
+        if not twice:
+            return results
+        edges = tuple([edge_of(a)[0] for a in args if isinstance(a, Tensor) and requires_grad_synced(a)])
+        refusal = node(_Once, None, {}, edges, False)
+        if isinstance(results, tuple):
+            return tuple([_refusing(r, refusal) for r in results])
+        return _refusing(results, refusal)
+
+    return backward
+
+
+def _refusing(result: Any, refusal: GradFn) -> Any:
+    if not isinstance(result, Tensor):
+        return result
+    out = alias(result, refusal)
+    out.output_nr = 0
+    return out

@@ -1,0 +1,87 @@
+"""The results of a `Function`'s forward, as outputs of its node."""
+
+import warnings
+
+from retrograd.autograd.function.context import FunctionCtx, is_among, save
+from retrograd.core import Aval, GradFn, Tensor, current
+from retrograd.core.dispatch import note_cut
+from retrograd.core.dtype import is_differentiable
+from retrograd.core.tensor import bump_version, make, version_of
+from retrograd.core.views import COPIED, View
+from retrograd.ops.mutate import check_history, rebase_history_of
+
+IN_FUNCTION = "custom Function"
+
+
+def output_of(ctx: FunctionCtx, args: tuple, result: Tensor) -> Tensor:
+    """Return an output for the caller: an input that is returned unchanged becomes a new tensor."""
+    if ctx._dirty and is_among(result, ctx._dirty):
+        return result
+    if result._requires_grad or is_among(result, args):
+        return _shown(result)
+    if result._view is not None and result._view.made != COPIED:
+        result._view.made = IN_FUNCTION
+    return result
+
+
+def _shown(tensor: Tensor) -> Tensor:
+    """Return a view of all of a tensor, outside its graph, that refuses recorded writes."""
+    out = make(tensor.value, tensor.level, tensor.tag)
+    out.version = version_of(tensor)
+    base = tensor if tensor._view is None else tensor._view.base
+    chain = () if tensor._view is None else tensor._view.chain
+    out._view = View(base, chain, IN_FUNCTION, out.version.rebased)
+    return out
+
+
+def check_dirty(cls: type, ctx: FunctionCtx, args: tuple, results: tuple, recorded: bool) -> None:
+    """Bump the versions of inputs marked as dirty, after checking that they may be written to."""
+    tensors = sum(isinstance(r, Tensor) for r in results)
+    for tensor in ctx._dirty:
+        if not is_among(tensor, results):
+            raise RuntimeError(
+                f"{cls.__name__}: a tensor of shape {tensor.shape} that forward marked as dirty was not returned; "
+                f"return every input that it writes to"
+            )
+        bump_version(tensor)
+        if not recorded:
+            continue
+        if not is_among(tensor, args):
+            warnings.warn(
+                f"{cls.__name__}: Only input Tensors need ctx.mark_dirty(); that of shape {tensor.shape} is none",
+                stacklevel=4,
+            )
+        check_history(tensor)
+        if tensor._view is not None and tensors > 1:
+            raise RuntimeError(
+                f"{cls.__name__}: forward writes in place to an input that is a view of another Tensor, so it may not "
+                f"return more than one tensor"
+            )
+
+
+def attach_outputs(fn: GradFn, ctx: FunctionCtx, outputs: list) -> None:
+    """Make the tensors that forward returned the outputs of the node."""
+    made = [(place, out.shape, out.dtype) for place, out in enumerate(outputs) if isinstance(out, Tensor)]
+    ctx._outputs, ctx._returned = made, len(outputs)
+    if len(made) > 1:
+        fn.out_avals = tuple([Aval(shape, dtype) for _, shape, dtype in made])  # type: ignore[attr-defined]
+    for number, (place, _, dtype) in enumerate(made):
+        out = outputs[place]
+        if not is_differentiable(dtype) or (ctx._fixed and is_among(out, ctx._fixed)):
+            if out.level is None:
+                note_cut(out, "mark_non_differentiable")
+        elif ctx._dirty and is_among(out, ctx._dirty):
+            _rebase(fn, number, out)
+        else:
+            out._grad_fn, out.output_nr, out._requires_grad = fn, number, True
+    if ctx._saved:
+        save(fn, ctx, tuple([outputs[place] for place, _, _ in made]))
+    for watcher in current().watchers or ():
+        watcher.recorded(fn)
+
+
+def _rebase(fn: GradFn, number: int, out: Tensor) -> None:
+    """Give a tensor that was written to, and if it is a view its base, a new history."""
+    target = make(out.value, out.level, None)
+    target._grad_fn, target.output_nr, target._requires_grad = fn, number, True
+    rebase_history_of(out, target)
