@@ -247,7 +247,7 @@ MUTATIONS = (
     Mutation("core/engine.py", "BackwardPass.count_down",
         "hooks: a leaf is finalized after its first cotangent",
         Expression("self.left[leaf] == 0 and leaf in self.arrived", "leaf in self.arrived")),
-    Mutation("autograd/function/base.py", "saved_of",
+    Mutation("autograd/function/context.py", "saved_of",
         "functions: a saved output is a constant in the second derivative",
         Call("alias")),
     # Levels
