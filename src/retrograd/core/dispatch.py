@@ -229,7 +229,8 @@ def composed(op, args, params):
         check_operands(op, args)
         raise
     # A user's Function may return views of tensors that the user holds; a transparent level may know views by base.
-    if op.definition is not op and (current().level is None or not current().level.transparent):
+    level = current().level
+    if op.definition is not op and (level is None or not level.transparent):
         forget_hidden_bases(out, args)
     return out
 
