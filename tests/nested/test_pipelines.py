@@ -7,7 +7,8 @@ import retrograd as rg
 from retrograd import nn
 from retrograd.nested import nested_tensor
 from retrograd.nn.functional import mse_loss
-from retrograd.pipelining import Pipeline, pipe_split, split_args_kwargs_into_chunks
+from retrograd.pipelining import Pipeline, pipe_split
+from retrograd.pipelining.microbatch import split_batch
 
 LENGTHS = (2, 5, 1, 3, 4, 2)
 
@@ -54,7 +55,7 @@ def by_sequence(out, target):
 
 def test_a_batch_is_split_by_components():
     x = sequences()
-    parts = split_args_kwargs_into_chunks((x,), {}, 4)
+    parts = split_batch((x,), {}, 4)
     assert [[len(c) for c in part.args[0].unbind()] for part in parts] == [[2, 5], [1, 3], [4], [2]]
     found = [c for part in parts for c in part.args[0].unbind()]
     for a, b in zip(found, x.unbind(), strict=True):

@@ -44,8 +44,6 @@ DEVIATIONS: dict[str, tuple[str, str]] = {
     "chunks: a dimension that is not there": ("ValueError", SPLIT),
     "chunks: no dimension": ("ValueError", SPLIT),
     "chunks: too few specs": ("ValueError", SPLIT),
-    "chunks: batches of two sizes": ("ValueError", "which would pair examples that do not belong together"),
-    "chunks: nothing to split": ("ValueError", SPLIT),
     "merge: no dimension": ("ValueError", SPLIT),
     "merge: shapes that do not fit": ("ValueError", "the kind of error that cat has"),
     "merge: nothing": ("ValueError", SPLIT),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import retrograd as rg
 from retrograd.pipelining import Replicate, TensorChunkSpec, merge_chunks, split_args_kwargs_into_chunks
-from retrograd.pipelining.microbatch import chunk_sizes
+from retrograd.pipelining.microbatch import chunk_sizes, split_batch
 
 
 @given(st.integers(1, 60), st.integers(1, 60))
@@ -25,19 +25,19 @@ def test_sizes_add_up_and_differ_by_one_at_most(total, chunks):
 @given(st.integers(1, 12), st.integers(1, 12))
 def test_merging_what_was_split_gives_the_batch(total, chunks):
     x = rg.arange(total * 2).reshape(total, 2)
-    parts = split_args_kwargs_into_chunks((x,), {"y": {"inner": x}}, min(chunks, total))
+    parts = split_batch((x,), {"y": {"inner": x}}, min(chunks, total))
     assert merge_chunks([p.args[0] for p in parts]).tolist() == x.tolist()
     assert merge_chunks([p.kwargs["y"] for p in parts])["inner"].tolist() == x.tolist()
     assert sum(p.weight for p in parts) == pytest.approx(1.0)
 
 
 def test_weights_are_shares_of_the_examples():
-    parts = split_args_kwargs_into_chunks((rg.ones(5, 1),), {}, 2)
+    parts = split_batch((rg.ones(5, 1),), {}, 2)
     assert [p.weight for p in parts] == [0.6, 0.4]
 
 
 def test_other_dimensions_can_be_split():
-    parts = split_args_kwargs_into_chunks((rg.arange(6).reshape(2, 3),), {}, 3, (TensorChunkSpec(1),))
+    parts = split_batch((rg.arange(6).reshape(2, 3),), {}, 3, (TensorChunkSpec(1),))
     assert [p.args[0].tolist() for p in parts] == [[[0], [3]], [[1], [4]], [[2], [5]]]
 
 
@@ -49,7 +49,7 @@ def test_specs_nested_as_the_outputs_are_say_how_each_is_merged():
 
 def test_what_is_replicated_comes_whole_and_numbers_do_too():
     table = rg.ones(7)
-    parts = split_args_kwargs_into_chunks((rg.ones(4), 3), {"t": table}, 2, None, {"t": Replicate()})
+    parts = split_batch((rg.ones(4), 3), {"t": table}, 2, None, {"t": Replicate()})
     assert all(p.kwargs["t"] is table and p.args[1] == 3 for p in parts)
 
 
@@ -65,7 +65,7 @@ def test_what_is_replicated_comes_whole_and_numbers_do_too():
 )
 def test_what_can_not_be_split_is_refused_by_name(args, specs, message):
     with pytest.raises(ValueError, match=message):
-        split_args_kwargs_into_chunks(args, {}, 2, specs)
+        split_batch(args, {}, 2, specs)
 
 
 def test_outputs_that_are_no_tensors_are_the_same_in_all_micro_batches_or_refused():
@@ -76,7 +76,7 @@ def test_outputs_that_are_no_tensors_are_the_same_in_all_micro_batches_or_refuse
 
 
 def test_numpy_arrays_are_split_like_tensors():
-    parts = split_args_kwargs_into_chunks((np.arange(4.0),), {"y": np.arange(4)}, 2)
+    parts = split_batch((np.arange(4.0),), {"y": np.arange(4)}, 2)
     assert [p.args[0].tolist() for p in parts] == [[0.0, 1.0], [2.0, 3.0]]
     assert [p.kwargs["y"].tolist() for p in parts] == [[0, 1], [2, 3]]
 
@@ -85,9 +85,9 @@ def test_numpy_arrays_are_split_like_tensors():
 def test_what_is_no_spec_is_refused(spec):
     x = rg.ones(4, 2)
     with pytest.raises(TypeError, match=r"split: expected a TensorChunkSpec\(dimension\) or Replicate\(\)"):
-        split_args_kwargs_into_chunks((x,), {}, 2, (spec,))
+        split_batch((x,), {}, 2, (spec,))
     with pytest.raises(TypeError, match="split: expected a TensorChunkSpec"):
-        split_args_kwargs_into_chunks((x,), {"y": x}, 2, None, {"y": spec})
+        split_batch((x,), {"y": x}, 2, None, {"y": spec})
     with pytest.raises(TypeError, match="merge: expected a TensorChunkSpec"):
         merge_chunks([x, x], spec)
 
@@ -102,9 +102,36 @@ def test_what_is_no_spec_is_refused(spec):
 )
 def test_arguments_that_make_no_batch_are_refused(args, chunks, kind, message):
     with pytest.raises(kind, match=message):
-        split_args_kwargs_into_chunks(args, {}, chunks)
+        split_batch(args, {}, chunks)
 
 
 def test_no_chunks_can_not_be_merged():
     with pytest.raises(ValueError, match="merge: there are no chunks"):
         merge_chunks([])
+
+
+def test_each_tensor_is_split_by_its_own_size():
+    args, kwargs = split_args_kwargs_into_chunks((rg.arange(6), 7), {"y": rg.arange(3), "mode": "mean"}, 2)
+    assert [(a.tolist(), n) for a, n in args] == [([0, 1, 2], 7), ([3, 4, 5], 7)]
+    assert [(k["y"].tolist(), k["mode"]) for k in kwargs] == [([0, 1], "mean"), ([2], "mean")]
+
+
+def test_specs_may_be_nested_as_the_argument_is():
+    x = rg.arange(8).reshape(2, 4)
+    spec = {"a": TensorChunkSpec(1), "b": Replicate()}
+    args, _ = split_args_kwargs_into_chunks(({"a": x, "b": x},), None, 2, (spec,))
+    assert [(part["a"].shape, part["b"] is x) for (part,) in args] == [((2, 2), True)] * 2
+    with pytest.raises(TypeError, match="expected a TensorChunkSpec"):
+        split_batch(({"a": x, "b": x},), {}, 2, (spec,))  # whose microbatches need one size
+
+
+def test_arguments_without_tensors_go_to_every_microbatch():
+    assert split_args_kwargs_into_chunks((3,), {"a": None}, 2) == ([(3,), (3,)], [{"a": None}, {"a": None}])
+    for chunks, kind in ((0, ValueError), (2.0, TypeError)):
+        with pytest.raises(kind, match="micro-batches"):
+            split_args_kwargs_into_chunks((3,), {}, chunks)
+
+
+def test_specs_are_made_from_dimensions():
+    assert TensorChunkSpec.from_tuple((0, 1)) == (TensorChunkSpec(0), TensorChunkSpec(1))
+    assert TensorChunkSpec.from_dict({"mask": 2}) == {"mask": TensorChunkSpec(2)}

@@ -3,7 +3,6 @@
 from retrograd.pipelining.checkpoint.checkpoint import Checkpoints, Restored
 from retrograd.pipelining.microbatch import (
     CustomReducer,
-    MicroBatch,
     Replicate,
     TensorChunkSpec,
     merge_chunks,
@@ -36,7 +35,6 @@ __all__ = [
     "Event",
     "Kind",
     "LossWrapper",
-    "MicroBatch",
     "MultiUseParameterConfig",
     "Pipe",
     "PipeInfo",

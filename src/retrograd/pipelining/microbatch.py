@@ -17,6 +17,24 @@ class TensorChunkSpec(NamedTuple):
 
     split_dim: int = 0
 
+    @staticmethod
+    def from_tuple(chunk_dims: Sequence[int]) -> "tuple[TensorChunkSpec, ...]":
+        """Return the specs of positional arguments, from the dimension of each.
+
+        >>> TensorChunkSpec.from_tuple((0, 1))
+        (TensorChunkSpec(split_dim=0), TensorChunkSpec(split_dim=1))
+        """
+        return tuple([TensorChunkSpec(dim) for dim in chunk_dims])
+
+    @staticmethod
+    def from_dict(chunk_dims: Mapping[str, int]) -> "dict[str, TensorChunkSpec]":
+        """Return the specs of keyword arguments, from the dimension of each.
+
+        >>> TensorChunkSpec.from_dict({"mask": 1})
+        {'mask': TensorChunkSpec(split_dim=1)}
+        """
+        return {name: TensorChunkSpec(dim) for name, dim in chunk_dims.items()}
+
 
 class Replicate:
     """Pass the whole argument to every microbatch.  Numbers, strings and None need no spec for that."""
@@ -60,19 +78,69 @@ def split_args_kwargs_into_chunks(
     args: Sequence[Any],
     kwargs: dict[str, Any] | None,
     chunks: int,
+    args_chunk_spec: Sequence[Any] | None = None,
+    kwargs_chunk_spec: dict[str, Any] | None = None,
+) -> tuple[list[tuple], list[dict[str, Any]]]:
+    """Return the positional and the keyword arguments of each microbatch; the name is PyTorch's.
+
+    Every tensor is split into `chunks` parts of equal size, the first ones with one example more if its size does not
+    divide evenly.  Tensors may have batches of different sizes.  Values other than tensors are passed to each.
+
+    args_chunk_spec, kwargs_chunk_spec: for each argument a TensorChunkSpec or Replicate(), or these nested as the
+     argument is; an argument without a spec is split along dimension 0.
+
+    Raises ValueError for a tensor without that dimension (declare it `Replicate()`), for more microbatches than
+    examples, and for specs of missing arguments; TypeError for an invalid spec, and for a tensor instead of a
+    sequence of arguments.
+
+    >>> import retrograd as rg
+    >>> split_args_kwargs_into_chunks((rg.arange(5),), {"y": rg.arange(2), "scale": 3}, 2)[1]
+    [{'y': tensor([0]), 'scale': 3}, {'y': tensor([1]), 'scale': 3}]
+    """
+    named = _named(args, kwargs, args_chunk_spec, kwargs_chunk_spec)
+    chunk_sizes(chunks, chunks)  # refuses anything but a positive integer, also without tensors
+    columns = [_chunks_by_spec(name, value, spec, chunks) for name, (value, spec) in named.items()]
+    rows = [[column[i] for column in columns] for i in range(chunks)]
+    return [tuple(row[: len(args)]) for row in rows], [
+        dict(zip(kwargs or {}, row[len(args) :], strict=True)) for row in rows
+    ]
+
+
+def _chunks_by_spec(name: str, value: Any, spec: Any, chunks: int) -> list[Any]:
+    """Return the parts of an argument whose spec may be nested, each tensor split by its own size."""
+    if isinstance(spec, Replicate):
+        return [value] * chunks
+    if isinstance(spec, TensorChunkSpec):
+        leaves, structure = optree.tree_flatten(value, none_is_leaf=True)
+        columns = [_chunks_of_leaf(name, leaf, spec.split_dim, chunks) for leaf in leaves]
+        return [structure.unflatten(column[i] for column in columns) for i in range(chunks)]
+    specs, structure = optree.tree_flatten(spec, is_leaf=_is_spec, none_is_leaf=True)
+    parts = structure.flatten_up_to(value)
+    columns = [_chunks_by_spec(name, part, one, chunks) for part, one in zip(parts, specs, strict=True)]
+    return [structure.unflatten(column[i] for column in columns) for i in range(chunks)]
+
+
+def _chunks_of_leaf(name: str, leaf: Any, dim: int, chunks: int) -> list[Any]:
+    if not isinstance(leaf, Tensor):
+        return [leaf] * chunks
+    return registry["split"](leaf, chunk_sizes(_size_along(name, leaf, dim), chunks), dim)
+
+
+def split_batch(
+    args: Sequence[Any],
+    kwargs: dict[str, Any] | None,
+    chunks: int,
     args_chunk_spec: Sequence[Spec] | None = None,
     kwargs_chunk_spec: dict[str, Spec] | None = None,
 ) -> list[MicroBatch]:
-    """Split a batch into `chunks` microbatches of equal size; the first ones get one more if it does not divide evenly.
+    """Split a batch into `chunks` microbatches of equal size, with their weights; the first ones may get one more.
 
     A spec applies to the whole argument, including nested tensors; without one, tensors split along dimension 0.
 
-    Raises ValueError for a tensor without that dimension (declare it `Replicate()`), for sizes that differ
-    between arguments, for more microbatches than examples, and for specs of missing arguments; TypeError for an
-    invalid spec, and for a tensor instead of a sequence of arguments.
+    Raises as `split_args_kwargs_into_chunks`, and ValueError for sizes that differ between arguments.
 
     >>> import retrograd as rg
-    >>> parts = split_args_kwargs_into_chunks((rg.arange(5),), {"scale": 2}, 2)
+    >>> parts = split_batch((rg.arange(5),), {"scale": 2}, 2)
     >>> [(p.args[0].tolist(), p.kwargs, p.weight) for p in parts]
     [([0, 1, 2], {'scale': 2}, 0.6), ([3, 4], {'scale': 2}, 0.4)]
     """
@@ -112,7 +180,7 @@ def _named(
     kwargs = kwargs or {}
     if not isinstance(args, (tuple, list)):
         raise TypeError(f"split: args must be a tuple or list of arguments, got {type(args).__name__}")
-    specs = (tuple(of_args or [TensorChunkSpec()] * len(args)), dict(of_kwargs or {}))
+    specs = (tuple([TensorChunkSpec()] * len(args) if of_args is None else of_args), dict(of_kwargs or {}))
     if len(specs[0]) != len(args):
         raise ValueError(f"split: {len(args)} arguments but {len(specs[0])} chunk specs")
     unknown = [name for name in specs[1] if name not in kwargs]
@@ -121,7 +189,7 @@ def _named(
             f"split: kwargs_chunk_spec names {', '.join(map(repr, unknown))}, but the keyword arguments are "
             f"{', '.join(map(repr, kwargs)) or 'none'}; pass them by name, as None if there is nothing to pass"
         )
-    for spec in (*specs[0], *specs[1].values()):
+    for spec in optree.tree_leaves((specs[0], specs[1]), is_leaf=_is_spec, none_is_leaf=True):  # type: ignore[arg-type]
         _check_spec("split", spec)
     args, kwargs = _with_tensors(tuple(args)), _with_tensors(dict(kwargs))
     return {**{f"argument {i}": (a, s) for i, (a, s) in enumerate(zip(args, specs[0], strict=True))},
@@ -172,6 +240,10 @@ def _with_tensors(value: Any) -> Any:
     return optree.tree_map(convert, value, none_is_leaf=True)
 
 
+def _is_spec(value: Any) -> bool:
+    return isinstance(value, Spec)
+
+
 def _check_spec(name: str, spec: Any) -> None:
     if not isinstance(spec, Spec) or (isinstance(spec, TensorChunkSpec) and not isinstance(spec.split_dim, int)):
         raise TypeError(f"{name}: expected a TensorChunkSpec(dimension) or Replicate() as chunk spec, got {spec!r}")
@@ -180,6 +252,7 @@ def _check_spec(name: str, spec: Any) -> None:
 def _batch_size(named: dict[str, tuple[Any, Spec]]) -> int:
     sizes: dict[str, int] = {}
     for name, (value, spec) in named.items():
+        _check_spec("split", spec)
         if isinstance(spec, TensorChunkSpec):
             for tensor in tensors_in(value):
                 size = _size_along(name, tensor, spec.split_dim)

@@ -22,7 +22,7 @@ from retrograd.pipelining.microbatch import (
     joined,
     merge_chunks,
     shares_of_elements,
-    split_args_kwargs_into_chunks,
+    split_batch,
 )
 from retrograd.pipelining.planning.simulate import simulate
 from retrograd.pipelining.runtime.gradient_sums import Gradients
@@ -327,7 +327,7 @@ class Pipeline:
         self, args: Sequence[Any], kwargs: dict[str, Any], kwargs_spec: dict[str, Spec], most: int | None = None
     ) -> list[MicroBatch]:
         chunks = self.micro_batches if most is None else min(self.micro_batches, most)
-        return split_args_kwargs_into_chunks(args, kwargs, chunks, self._args_spec, kwargs_spec)
+        return split_batch(args, kwargs, chunks, self._args_spec, kwargs_spec)
 
     def _step(
         self, batches: list[MicroBatch], targets: list[Any], turn: AbstractContextManager

@@ -5,10 +5,7 @@ from .common import numbers, pp, replicate
 
 def split(m, args, kwargs, chunks, *specs):
     """Return the arguments of each microbatch."""
-    parts = pp(m).split_args_kwargs_into_chunks(args, kwargs, chunks, *specs)
-    if isinstance(parts, tuple):
-        return [(a, k) for a, k in zip(*parts, strict=True)]
-    return [(part.args, part.kwargs) for part in parts]
+    return list(zip(*pp(m).split_args_kwargs_into_chunks(args, kwargs, chunks, *specs), strict=True))
 
 
 def along(m, *dims):
@@ -63,6 +60,19 @@ SPLIT = {
     "too few specs": lambda m: split(m, (numbers(m, 4), numbers(m, 4)), {}, 2, along(m, 0)),
     "batches of two sizes": lambda m: split(m, (numbers(m, 4), numbers(m, 6)), {}, 2),
     "nothing to split": lambda m: split(m, (3,), {}, 2),
+    "keywords of another size": lambda m: split(m, (numbers(m, 7, 2),), {"y": numbers(m, 3)}, 3),
+    "no arguments": lambda m: split(m, (), {}, 3),
+    "a nested spec": lambda m: split(
+        m, ({"a": numbers(m, 4), "b": numbers(m, 3, 4)},), {}, 2, ({"a": along(m, 0)[0], "b": along(m, 1)[0]},)
+    ),
+    "specs from dimensions": lambda m: split(
+        m,
+        (numbers(m, 4, 3), numbers(m, 3, 4)),
+        {"y": numbers(m, 2, 2)},
+        2,
+        pp(m).TensorChunkSpec.from_tuple((0, 1)),
+        pp(m).TensorChunkSpec.from_dict({"y": 1}),
+    ),
     "a gradient flows": lambda m: _gradient(m),
 }
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from retrograd.core import Tensor, registry
 from retrograd.nn import Module
-from retrograd.pipelining.microbatch import Spec, TensorChunkSpec, split_args_kwargs_into_chunks, tensors_in
+from retrograd.pipelining.microbatch import Spec, TensorChunkSpec, split_batch, tensors_in
 from retrograd.pipelining.planning.choose import Planner, Settings
 from retrograd.pipelining.planning.link_cost import LinearCost, MessageCost, message_cost
 from retrograd.pipelining.planning.operator_cost import isolated
@@ -93,7 +93,7 @@ def plan(
     messages = _message_cost(link, latency, bandwidth)
     specs = {**(kwargs_chunk_spec or {}), "target": target_chunk_spec or TensorChunkSpec()}
     given = {**(example_kwargs or {}), "target": target}
-    batch = split_args_kwargs_into_chunks(tuple(example_args), given, micro_batches, args_chunk_spec, specs)[0]
+    batch = split_batch(tuple(example_args), given, micro_batches, args_chunk_spec, specs)[0]
     wanted, compare = batch.kwargs.pop("target"), loss_fn or _summed
 
     def loss(made: Any) -> Any:
