@@ -97,6 +97,45 @@ def test_strides_read_memory_in_the_order_in_which_it_lies():
     assert x[:, 0].as_strided((2, 2), (3, 1)).tolist() == [[0.0, 1.0], [3.0, 4.0]]
 
 
+LAYOUTS = {
+    "rows": lambda y: y,
+    "columns": lambda y: y.t(),
+    "of two": lambda y: y.reshape(1, 2, 3).transpose(0, 2),
+    "after others": lambda y: y[1:],
+}
+
+
+@pytest.mark.parametrize("offset", [None, 3])
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_strides_count_in_the_memory_below_function_transforms(name, offset):
+    def windows(x):
+        return x.as_strided((2, 2), (1, 1), offset)
+
+    def weighted(x):
+        return (windows(x) * rg.arange(4.0).reshape(2, 2)).sum()
+
+    x = LAYOUTS[name](rg.arange(6.0).reshape(2, 3) + 1)
+    expected = windows(x).tolist()
+    leaf = x.detach().requires_grad_()
+    weighted(leaf).backward()
+    assert leaf.stride() == x.stride()
+    assert rg.func.vjp(windows, x)[0].tolist() == expected
+    assert rg.func.jvp(windows, (x,), (x,))[1].tolist() == expected
+    assert rg.func.grad(weighted)(x).tolist() == leaf.grad.tolist()
+    assert rg.func.vmap(windows)(x[None])[0].tolist() == expected
+    assert rg.fx.trace(windows, x)(x).tolist() == expected
+
+
+def test_strides_in_vmap_count_in_the_memory_of_an_example():
+    x = rg.arange(12.0).reshape(2, 3, 2)
+    columns = rg.func.vmap(lambda y: y.as_strided((6,), (1,)))(x.transpose(1, 2))
+    assert columns.tolist() == x.reshape(2, 6).tolist()
+    with pytest.raises(RuntimeError, match="has gaps"):
+        rg.func.vmap(lambda y: y.as_strided((2,), (1,)), in_dims=1)(x)
+    written = rg.func.vmap(lambda y, src: y.as_strided_scatter(src, (2,), (3,), 1))(x.transpose(1, 2), rg.zeros(2, 2))
+    assert written.transpose(1, 2).reshape(2, 6).tolist() == [[0, 0, 2, 3, 0, 5], [6, 0, 8, 9, 0, 11]]
+
+
 def test_strides_out_of_memory_or_over_gaps_are_refused():
     x = rg.arange(6.0).reshape(2, 3)
     with pytest.raises(RuntimeError, match="reach places up to 6 of 6"):

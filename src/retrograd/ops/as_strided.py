@@ -2,7 +2,7 @@
 
 from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
-from retrograd.core.views import COPIED
+from retrograd.core.views import COPIED, requires_grad_synced
 from retrograd.ops.diagonal import diagonal
 from retrograd.ops.family import Along, Composite, View, canonical_dim, numel, shift_dims, sum_to
 from retrograd.ops.family import broadcast_shapes as common_shape
@@ -182,13 +182,19 @@ def _check_reach(x, size, stride, offset):
         )
 
 
+_OF_MEMORY = {
+    "strides": "as in PyTorch, memory with other strides than the call assumes is refused",
+    "vmap": "along other dimensions than the first, the memory of an example has gaps; tests/ops/test_as_strided.py",
+}
+
+
 @op("as_strided(Tensor x, int[] size, int[] stride, int? storage_offset=None) -> Tensor")
 class as_strided(Composite):
     """View the memory of x in another shape with other strides, in elements, from an offset on.
 
     If the view reaches beyond x, it is a view of the base of x, and its gradient goes there.  Gradients of elements
-    that occur more than once add up, and such views can't be written to.  In function transforms and traces, the
-    elements are taken to be in row-major order.
+    that occur more than once add up, and such views can't be written to.  In `vmap`, the
+    memory is that of each example; a trace records the layout of the tensors that it was made with.
 
     >>> import retrograd as rg
     >>> rg.as_strided(rg.arange(4), (2, 3), (1, 1)).tolist()
@@ -201,7 +207,7 @@ class as_strided(Composite):
             source = registry[step](source, **params)
         return source
 
-    exempt = {"strides": "as in PyTorch, memory with other strides than the call assumes is refused"}
+    exempt = _OF_MEMORY
 
     def samples(r):
         yield (r(6),), {"size": (2, 3), "stride": (1, 2)}
@@ -214,10 +220,10 @@ class as_strided(Composite):
 
 def _storage(x, size, stride, offset):
     """Return the tensor whose memory is viewed, x or if necessary its base, and the offset of x in it."""
-    if x.level is not None:  # under a transform, memory is unknown: x counts as contiguous and as its own base
-        return x, offset or 0
-    start = x.storage_offset()
+    start = _memory(x)[2]
     offset = start if offset is None else offset
+    if x.level is not None:  # under a transform, x counts as its own base
+        return x, offset - start
     last = offset - start + sum((n - 1) * step for n, step in zip(size, stride, strict=False))
     if x._view is None or (_order(x) is not None and start <= offset and last < numel(x.shape)):
         return x, offset - start
@@ -238,16 +244,27 @@ def _base_in_parts(x):
     return registry["view_as_real" if base.dtype.kind == "c" else "view_as_complex"](base)
 
 
+def _memory(x):
+    """Return shape, strides and storage offset of the memory of x; under `vmap`, of the first example's."""
+    below = x
+    while below.level is not None:
+        requires_grad_synced(below)  # sync a view whose base was written to
+        below = below.value
+    batched = below.ndim - x.ndim  # levels that hold all examples have them along the first dimensions
+    return below.shape[batched:], below.stride()[batched:], below.storage_offset()
+
+
 def _order(x):
     """Return the dimensions in memory order, the outermost first; None if there are gaps."""
-    if x.level is not None or 0 in x.shape:
+    shape, steps, _ = _memory(x)
+    if 0 in shape:
         return tuple(range(x.ndim))
-    steps, expected = x.stride(), 1
-    order = sorted(range(x.ndim), key=lambda d: (steps[d], x.shape[d], -d))
+    expected = 1
+    order = sorted(range(x.ndim), key=lambda d: (steps[d], shape[d], -d))
     for d in order:
-        if steps[d] != expected and x.shape[d] > 1:
+        if steps[d] != expected and shape[d] > 1:
             return None
-        expected *= x.shape[d]
+        expected *= shape[d]
     return tuple(reversed(order))
 
 
@@ -256,7 +273,7 @@ def strided_chain(x, size, stride, offset):
     order = _order(x)
     if order is None:
         raise RuntimeError(
-            f"as_strided: the memory of this tensor, of shape {x.shape} and strides {x.stride()}, has gaps; use "
+            f"as_strided: the memory of this tensor, of shape {x.shape} and strides {_memory(x)[1]}, has gaps; use "
             f".contiguous() first"
         )
     return (
@@ -465,11 +482,10 @@ class as_strided_scatter(Composite):
     """
 
     def compose(x, src, *, size, stride, storage_offset):
-        start = x.storage_offset() if x.level is None else 0
-        offset = 0 if storage_offset is None else storage_offset - start
+        offset = 0 if storage_offset is None else storage_offset - _memory(x)[2]
         return scattered_into("as_strided_scatter", x, src, strided_chain(x, size, stride, offset))
 
-    exempt = {"strides": "as in PyTorch, memory with other strides than the call assumes is refused"}
+    exempt = _OF_MEMORY
 
     def oracle(np, x, src, size, stride, storage_offset):
         out = x.copy()
