@@ -12,7 +12,7 @@ import retrograd as rg
 from retrograd import nn
 from retrograd.autograd.drawing.draw import SVG, draw
 from retrograd.autograd.drawing.fold import post_dominators, repeats
-from retrograd.autograd.drawing.layers import Arrow, Size, place
+from retrograd.autograd.drawing.layers import Arrow, Size, layout_boxes
 
 SPACE = "{http://www.w3.org/2000/svg}"
 
@@ -405,13 +405,13 @@ def test_rows_are_sorted_so_that_nothing_crosses_where_nothing_must():
     boxes = [end for arrow in arrows for end in arrow[:2]]
     for seed in range(30):
         random.Random(seed).shuffle(boxes)
-        assert crossings(place(dict.fromkeys(boxes, Size(40, 20)), arrows), arrows) == 0
+        assert crossings(layout_boxes(dict.fromkeys(boxes, Size(40, 20)), arrows), arrows) == 0
 
 
 def test_long_arrows_are_straight_between_their_ends():
     names = [f"v{i}" for i in range(12)]
     arrows = [Arrow(a, b) for a, b in pairwise(names)] + [Arrow("v0", "v11")]
-    placed = place(dict.fromkeys(names, Size(40, 20)), arrows)
+    placed = layout_boxes(dict.fromkeys(names, Size(40, 20)), arrows)
     bends = placed.courses["v0", "v11"][1:-1]
     assert len(bends) == 2 * 10
     assert len({round(x, 6) for x, _ in bends}) == 1

@@ -245,7 +245,7 @@ def test_a_tensor_made_inside_becomes_different_for_each_example_when_an_example
     assert vmap(f)(X).tolist() == looped(f, X).tolist()
 
 
-def test_no_grad_inside_a_batch_cuts_the_graph_around_it_too():
+def test_no_grad_inside_a_batch_cuts_the_outer_graph_it_too():
     w = weight()
 
     def f(x):

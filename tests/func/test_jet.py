@@ -14,7 +14,7 @@ import retrograd as rg
 from retrograd.core import Level, call, registry
 from retrograd.core.tensor import make
 from retrograd.func import grad, hessian, jacfwd, jacrev, jet, jvp, vjp, vmap
-from retrograd.func.series import Known, Series
+from retrograd.func.series import ConstantSeries, Series
 from retrograd.levels import outputs, value_at
 from retrograd.testing import assert_close, samples_of
 from retrograd.testing.calculus import closed, directions
@@ -384,7 +384,7 @@ def test_an_operator_keeps_its_coefficients_alone_and_the_run_nothing():
 
     def f(x):
         y = rg.sin(x) / x
-        assert (alive(Known), alive(Series)) == (2, 2)  # x and y
+        assert (alive(ConstantSeries), alive(Series)) == (2, 2)  # x and y
         return y
 
     assert alive(Series) == 0

@@ -353,7 +353,7 @@ def test_a_gradient_with_a_graph_that_would_be_cut_is_refused_where_it_is_read()
         grad(f(one(), True))(X[0])
 
 
-def test_a_gradient_with_a_graph_around_is_differentiated_there():
+def test_a_gradient_with_a_outer_graph_is_differentiated_there():
     w = one()
 
     def f(x):

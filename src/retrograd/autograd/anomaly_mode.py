@@ -13,7 +13,7 @@ from retrograd.core.views import memory_of
 Trace = tuple[list, tuple[str, Any] | None]
 
 
-class _Anomaly:
+class _AnomalyWatcher:
     """A watcher of one thread's nodes: stores where each was made, and checks its results."""
 
     def __init__(self, check_nan: bool) -> None:
@@ -31,8 +31,8 @@ class _Anomaly:
         try:
             gradients = proceed(fn, cotangents)
         except Exception as error:
-            error.add_note(f"In the backward of {fn.name()}. {_forward_line(fn.trace)}")
-            _warn(fn, error)
+            error.add_note(f"In the backward of {fn.name()}. {_describe_forward_line(fn.trace)}")
+            _warn_with_traceback(fn, error)
             raise
         finally:
             self._running = outer
@@ -45,11 +45,11 @@ class _Anomaly:
 
 def _nan_error(fn: Any, number: int, cotangents: tuple) -> RuntimeError:
     where = f"its {number}th output, the gradient for input {number}"
-    text = f"{fn.name()} returned nan values: {where}. {_forward_line(fn.trace)}"
+    text = f"{fn.name()} returned nan values: {where}. {_describe_forward_line(fn.trace)}"
     if any(g is not None and has_nan(g) for g in cotangents):
         text += " The gradient that it was given had nan values already."
     error = RuntimeError(text)
-    _warn(fn, error)
+    _warn_with_traceback(fn, error)
     return error
 
 
@@ -70,40 +70,40 @@ def has_nan(tensor: Any) -> bool:
     return total != total and bool((flat != flat).any())
 
 
-def _forward_line(trace: Trace | None) -> str:
+def _describe_forward_line(trace: Trace | None) -> str:
     if trace is None:
         return "Its forward line is unknown: it was made while anomaly mode was off."
-    places, _ = trace
-    return f"It was made at {line_of(places[0] if places else None)}."
+    frames, _ = trace
+    return f"It was made at {line_of(frames[0] if frames else None)}."
 
 
-def _warn(fn: Any, error: Exception) -> None:
+def _warn_with_traceback(fn: Any, error: Exception) -> None:
     """Warn with forward tracebacks; if warnings are errors, add them to the current error as a note."""
     trace = fn.trace
-    text = f"Error detected in {_with_traceback(fn.name(), trace)}"
+    text = f"Error detected in {_format_traceback(fn.name(), trace)}"
     while trace is not None and trace[1] is not None:
         name, trace = trace[1]
-        text += f"\n\nThat call was induced by the backward of {_with_traceback(name, trace)}"
+        text += f"\n\nThat call was induced by the backward of {_format_traceback(name, trace)}"
     try:
         warnings.warn(text, UserWarning, stacklevel=4)
     except UserWarning:
         error.add_note(text)
 
 
-def _with_traceback(name: str, trace: Trace | None) -> str:
+def _format_traceback(name: str, trace: Trace | None) -> str:
     if trace is None:
         return f"{name}. Its forward call has no traceback: anomaly mode was off then; turn it on before."
     return f"{name}. The traceback of its forward call:\n{format_stack(trace[0])}"
 
 
-def _active() -> _Anomaly | None:
-    return next((watcher for watcher in current().watchers or () if type(watcher) is _Anomaly), None)
+def _active_watcher() -> _AnomalyWatcher | None:
+    return next((watcher for watcher in current().watchers or () if type(watcher) is _AnomalyWatcher), None)
 
 
-def _switch(anomaly: _Anomaly | None) -> None:
+def _set_watcher(anomaly: _AnomalyWatcher | None) -> None:
     """Replace one watcher by another; leave other watchers as they are."""
     state = current()
-    others = tuple([watcher for watcher in state.watchers or () if type(watcher) is not _Anomaly])
+    others = tuple([watcher for watcher in state.watchers or () if type(watcher) is not _AnomalyWatcher])
     state.watchers = (*others, anomaly) if anomaly is not None else others or None
 
 
@@ -126,18 +126,18 @@ class detect_anomaly(Block):
 
     def __init__(self, check_nan: bool = True) -> None:
         self._check_nan = bool(check_nan)
-        self._before: list[_Anomaly | None] = []
+        self._previous: list[_AnomalyWatcher | None] = []
 
     def _enter(self) -> None:
         """Watch the graph of this thread."""
-        self._before.append(_active())
-        _switch(_Anomaly(self._check_nan))
+        self._previous.append(_active_watcher())
+        _set_watcher(_AnomalyWatcher(self._check_nan))
 
     def _leave(self, *exception: Any) -> None:
         """Restore the watchers from before."""
-        if self._before:
-            _switch(self._before[-1])
-            del self._before[-1]
+        if self._previous:
+            _set_watcher(self._previous[-1])
+            del self._previous[-1]
 
 
 class set_detect_anomaly(Block):
@@ -151,23 +151,23 @@ class set_detect_anomaly(Block):
     """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
-        self._before = _active()
-        _switch(_Anomaly(bool(check_nan)) if mode else None)
+        self._previous = _active_watcher()
+        _set_watcher(_AnomalyWatcher(bool(check_nan)) if mode else None)
 
     def _enter(self) -> None:
         """Do nothing, since the mode is set already."""
 
     def _leave(self, *exception: Any) -> None:
         """Restore the old mode."""
-        _switch(self._before)
+        _set_watcher(self._previous)
 
 
 def is_anomaly_enabled() -> bool:
     """Return whether anomaly mode is on for this thread."""
-    return _active() is not None
+    return _active_watcher() is not None
 
 
 def is_anomaly_check_nan_enabled() -> bool:
     """Return whether gradients are checked for NaN on this thread."""
-    anomaly = _active()
+    anomaly = _active_watcher()
     return anomaly is not None and anomaly.check_nan

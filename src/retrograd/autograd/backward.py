@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from retrograd.autograd.graph import GradientEdge
-from retrograd.autograd.graph_around import GraphAround
-from retrograd.autograd.seeds import seeds_of, sequence
+from retrograd.autograd.outer_graph import OuterGraph
+from retrograd.autograd.seeds import as_list, make_seeds
 from retrograd.core import AccumulateGrad, Level, Tensor, at, current, graph_level, registry
 from retrograd.core.engine import accumulating, add_into, edge_of, laid_out, pullback
 from retrograd.core.hooks import conjugate
@@ -55,16 +55,16 @@ def backward(
         if grad_tensors is not None:
             raise RuntimeError("backward: give grad_tensors or its old name grad_variables, not both")
         grad_tensors = grad_variables
-    if not isinstance(tensors, Tensor) and (foreign := _foreign(tensors, inputs, grad_tensors)):
+    if not isinstance(tensors, Tensor) and (foreign := _foreign_operands(tensors, inputs, grad_tensors)):
         answer_of(backward, foreign, (tensors, grad_tensors, retain_graph, create_graph), {"inputs": inputs})
         return
-    roots = sequence(tensors)
-    targets = None if inputs is None else sequence(inputs)
+    roots = as_list(tensors)
+    targets = None if inputs is None else as_list(inputs)
     if targets is not None and not targets:
         raise RuntimeError("backward: inputs is empty: nothing would get a gradient; without it every leaf does")
     for index, target in enumerate(targets or ()):
-        _edge(target, index)
-    seeds = seeds_of("backward", roots, grad_tensors)
+        _check_target(target, index)
+    seeds = make_seeds("backward", roots, grad_tensors)
     for target in targets or ():
         if isinstance(target, Tensor) and target.level is None and not target.is_leaf:
             target.retain_grad()  # from now on, as in PyTorch
@@ -76,56 +76,58 @@ def backward(
             UserWarning,
             stacklevel=2,
         )
-    _accumulate_all(list(zip(roots, seeds, strict=True)), targets, create_graph, retain_graph)
+    _run_backward(list(zip(roots, seeds, strict=True)), targets, create_graph, retain_graph)
 
 
-def _accumulate_all(pairs: list, targets: list | None, create_graph: bool, retain_graph: bool | None) -> None:
+def _run_backward(pairs: list, targets: list | None, create_graph: bool, retain_graph: bool | None) -> None:
     """Run the pass at the current level, then continue one level below, down to the ground."""
     level = graph_level()
-    here = [(root, seed) for root, seed in pairs if _is_in_graph(root, level)]
-    there = None if targets is None else [_end(target) for target in targets if _is_in_graph(target, level)]
-    if here and there != []:
+    own_pairs = [(root, seed) for root, seed in pairs if _is_in_graph(root, level)]
+    own_targets = (
+        None if targets is None else [_engine_edge(target) for target in targets if _is_in_graph(target, level)]
+    )
+    if own_pairs and own_targets != []:
         accumulate = _accumulate_with_graph if create_graph else _accumulate
-        found = _pull(here, there, create_graph, retain_graph, accumulate)
+        found = _run_engine(own_pairs, own_targets, create_graph, retain_graph, accumulate)
         with at(current().level, create_graph):
             for target, g in found.items():
-                tensor = _receiver(target, targets)
+                tensor = _tensor_of_target(target, targets)
                 if tensor is not None and g is not None and not tensor.retains_grad:
                     accumulate(tensor, g, False)
     if level is not None:
-        around = [(_lifted(level, root), seed) for root, seed in pairs if isinstance(root, Tensor)]
-        if any(root.value.requires_grad for root, _ in around):
-            _accumulate_below(level, around, targets, create_graph, retain_graph)
+        lifted_pairs = [(_lift(level, root), seed) for root, seed in pairs if isinstance(root, Tensor)]
+        if any(root.value.requires_grad for root, _ in lifted_pairs):
+            _run_backward_below(level, lifted_pairs, targets, create_graph, retain_graph)
 
 
-def _accumulate_below(
+def _run_backward_below(
     level: Level, pairs: list, targets: list | None, create_graph: bool, retain_graph: bool | None
 ) -> None:
     """Continue one level below; the program at this level sees its own contribution to each `.grad`."""
     roots, seeds = [root for root, _ in pairs], [seed for _, seed in pairs]
-    graph = GraphAround(level, roots, None if targets is None else [_end(t)[0] for t in targets])
-    leaves = [t for t in graph.leaves if targets is None or _is_among(t, targets)]
-    with _seen_inside(level, graph, [*leaves, *graph.shown], roots, seeds, create_graph), level.below():
-        passes = level.passes_below(pairs, graph.hooked)
+    graph = OuterGraph(level, roots, None if targets is None else [_engine_edge(t)[0] for t in targets])
+    leaves = [t for t in graph.leaves if targets is None or _contains(t, targets)]
+    with _update_outer_grads(level, graph, [*leaves, *graph.retained], roots, seeds, create_graph), level.below():
+        passes = level.passes_below(pairs, graph.has_hooks)
         for i, lower in enumerate(passes):
-            _accumulate_all(lower, targets, create_graph, True if i + 1 < len(passes) else retain_graph)
+            _run_backward(lower, targets, create_graph, True if i + 1 < len(passes) else retain_graph)
 
 
 @generator_block
-def _seen_inside(
-    level: Level, graph: GraphAround, tensors: list, roots: list, seeds: list, create_graph: bool
+def _update_outer_grads(
+    level: Level, graph: OuterGraph, tensors: list, roots: list, seeds: list, create_graph: bool
 ) -> Iterator[None]:
     """A block that adds to `.grad` of outer tensors so that the program at the level sees its own part."""
     in_both = create_graph and any(_is_in_graph(x, level) for x in (*roots, *seeds))
     entries = level.outer_grads.entries(tensors, in_both) if isinstance(level, OuterGradLevel) else []
     yield
-    added = partial(_added_below, level, graph, roots, seeds, create_graph)
+    added = partial(_outer_grad_term, level, graph, roots, seeds, create_graph)
     for entry in entries:
         entry.add(added, create_graph)
 
 
-def _added_below(
-    level: Level, graph: GraphAround, roots: list, seeds: list, create_graph: bool, tensor: Tensor
+def _outer_grad_term(
+    level: Level, graph: OuterGraph, roots: list, seeds: list, create_graph: bool, tensor: Tensor
 ) -> Tensor | None:
     """Return what a pass has added to `.grad` of an outer tensor, as the program at the level sees it."""
     hooks = tensor._hooks
@@ -134,23 +136,23 @@ def _added_below(
             f"grad: what .grad of this tensor, of shape {tensor.shape}, would be inside {type(level).__name__} is not "
             f"known, because hooks run when it is accumulated; read it outside, or register a hook on the tensor itself"
         )
-    with graph.again():
+    with graph.restore_saved():
         (g,) = _outer_cotangents(level, create_graph, roots, seeds, [tensor])
     return None if g is None else conjugate(g)
 
 
-def _is_among(target: Any, targets: list) -> bool:
+def _contains(target: Any, targets: list) -> bool:
     return any(target is other for other in targets)
 
 
-def _are_around(level: Level, tensors: Sequence[Tensor | GradientEdge]) -> bool:
+def _are_outside(level: Level, tensors: Sequence[Tensor | GradientEdge]) -> bool:
     """Return whether all are in one graph outside this level, whose nodes can run on cotangents of the level."""
     known = [t for t in tensors if isinstance(t, Tensor)]
     levels = {t.level for t in known}
     return len(levels) < 2 and level not in levels and all(requires_grad_synced(t) for t in known)
 
 
-def _lifted(level: Level, root: Tensor) -> Tensor:
+def _lift(level: Level, root: Tensor) -> Tensor:
     """Return an output as a tensor of the level; an outer one becomes a constant."""
     return root if root.level is level else make(root, level, None)
 
@@ -186,7 +188,7 @@ def grad(
     >>> rg.autograd.grad(x**3, x)
     (tensor(27.),)
     """
-    foreign = _foreign(outputs, inputs, grad_outputs)
+    foreign = _foreign_operands(outputs, inputs, grad_outputs)
     if foreign:
         options = {
             "grad_outputs": grad_outputs,
@@ -201,18 +203,20 @@ def grad(
     if materialize_grads and allow_unused is False:
         raise ValueError("grad: materialize_grads=True fills in unused inputs, so allow_unused can't be False")
     allow_unused = materialize_grads if allow_unused is None else allow_unused
-    roots, targets = sequence(outputs), sequence(inputs)
+    roots, targets = as_list(outputs), as_list(inputs)
     if not targets:
         raise RuntimeError("grad: inputs is empty; name the tensors whose gradients are wanted")
     for index, target in enumerate(targets):
-        _edge(target, index)
+        _check_target(target, index)
     if is_grads_batched:
-        results, batch = _batched(roots, grad_outputs, targets, create_graph, retain_graph)
+        results, batch = _batched_cotangents(roots, grad_outputs, targets, create_graph, retain_graph)
     else:
-        seeds, batch = seeds_of("grad", roots, grad_outputs), ()
+        seeds, batch = make_seeds("grad", roots, grad_outputs), ()
         results = _cotangents(create_graph, retain_graph, roots, seeds, targets)
     return tuple(
-        conjugate(g) if g is not None else _unused(index, target, batch, allow_unused, materialize_grads, create_graph)
+        conjugate(g)
+        if g is not None
+        else _unused_gradient(index, target, batch, allow_unused, materialize_grads, create_graph)
         for index, (g, target) in enumerate(zip(results, targets, strict=True))
     )
 
@@ -222,18 +226,24 @@ def _cotangents(
 ) -> list[Tensor | None]:
     """Return the cotangent of each target, from the graph of its level; None where nothing flows."""
     level = graph_level()
-    if level is not None and _are_around(level, (*roots, *targets)):
+    if level is not None and _are_outside(level, (*roots, *targets)):
         pairs = list(zip(roots, seeds, strict=True))
-        with _shown_below(level, [_lifted(level, root) for root in roots], seeds, targets):
-            return _picked(_pull(pairs, [_end(t) for t in targets], create_graph, retain_graph, None), targets)
+        with _set_outer_retained_grads(level, [_lift(level, root) for root in roots], seeds, targets):
+            return _select_cotangents(
+                _run_engine(pairs, [_engine_edge(t) for t in targets], create_graph, retain_graph, None), targets
+            )
     own = [target for target in targets if level is None or _is_in_graph(target, level)]
-    outer = [target for target in targets if not _is_among(target, own)]
-    here = [(root, seed) for root, seed in zip(roots, seeds, strict=True) if _is_in_graph(root, level)]
-    found = _pull(here, [_end(t) for t in own], create_graph, retain_graph, None) if here and own else {}
-    results, others = iter(_picked(found, own)), iter(list[Tensor | None]())
+    outer = [target for target in targets if not _contains(target, own)]
+    own_pairs = [(root, seed) for root, seed in zip(roots, seeds, strict=True) if _is_in_graph(root, level)]
+    found = (
+        _run_engine(own_pairs, [_engine_edge(t) for t in own], create_graph, retain_graph, None)
+        if own_pairs and own
+        else {}
+    )
+    results, others = iter(_select_cotangents(found, own)), iter(list[Tensor | None]())
     if level is not None and outer:
         others = iter(_outer_cotangents(level, create_graph, roots, seeds, outer))
-    return [next(results if _is_among(target, own) else others) for target in targets]
+    return [next(results if _contains(target, own) else others) for target in targets]
 
 
 def _outer_cotangents(level: Level, create_graph: bool, roots: list, seeds: list, targets: list) -> list[Tensor | None]:
@@ -250,10 +260,10 @@ def _outer_cotangents(level: Level, create_graph: bool, roots: list, seeds: list
             f"grad: an input of shape {targets[0].shape} is in the graph of an outer transform or of the program "
             f"around, which the dual_level does not see; enter that outside of {type(level).__name__}"
         )
-    lifted = [_lifted(level, root) for root in roots]
+    lifted = [_lift(level, root) for root in roots]
     pull = partial(_cotangents, create_graph, True)  # several passes may walk the graph
-    with _shown_below(level, lifted, seeds, targets) as graph, level.below():
-        if graph.hooked and level.pushes:
+    with _set_outer_retained_grads(level, lifted, seeds, targets) as graph, level.below():
+        if graph.has_hooks and level.pushes:
             raise NotImplementedError(
                 f"grad: hooks on tensors from around {type(level).__name__} would not see the tangents of their "
                 f"gradients; register them inside, or take them away"
@@ -263,23 +273,23 @@ def _outer_cotangents(level: Level, create_graph: bool, roots: list, seeds: list
 
 
 @generator_block
-def _shown_below(level: Level, roots: list, seeds: list, targets: list) -> Iterator[GraphAround]:
+def _set_outer_retained_grads(level: Level, roots: list, seeds: list, targets: list) -> Iterator[OuterGraph]:
     """A block for passes through graphs outside the level: retained gradients of results there are set."""
-    graph = GraphAround(level, roots, [_end(t)[0] for t in targets])
-    with graph.again():
+    graph = OuterGraph(level, roots, [_engine_edge(t)[0] for t in targets])
+    with graph.restore_saved():
         yield graph
-    if graph.shown:
+    if graph.retained:
         below = [value_at(level, target) for target in targets]
-        with _seen_inside(level, graph, graph.shown, roots, seeds, False), level.below():
-            for lower in level.passes_below(list(zip(roots, seeds, strict=True)), graph.hooked):
+        with _update_outer_grads(level, graph, graph.retained, roots, seeds, False), level.below():
+            for lower in level.passes_below(list(zip(roots, seeds, strict=True)), graph.has_hooks):
                 _cotangents(False, True, [root for root, _ in lower], [seed for _, seed in lower], below)
 
 
-def _batched(
+def _batched_cotangents(
     roots: list, gradients: Any, targets: list, create_graph: bool, retain_graph: bool | None
 ) -> tuple[list[Tensor | None], tuple[int, ...]]:
     """Return the cotangents for a batch of seeds (along the first dimension) in one pass, and the batch size."""
-    given = [None] * len(roots) if gradients is None else sequence(gradients)
+    given = [None] * len(roots) if gradients is None else as_list(gradients)
     sizes = {g.shape[:1] for g in given if isinstance(g, Tensor)}
     if len(sizes) != 1 or sizes == {()}:
         raise RuntimeError(
@@ -289,18 +299,18 @@ def _batched(
     ((n,),) = sizes
     with at(current().level, create_graph):
         with VmapLevel(n) as level:
-            inside = [make(g, level, "the gradient") if isinstance(g, Tensor) else g for g in given]
-            results = _cotangents(create_graph, retain_graph, roots, seeds_of("grad", roots, inside), targets)
-        return [None if g is None else level.whole(g) for g in results], (n,)
+            batched = [make(g, level, "the gradient") if isinstance(g, Tensor) else g for g in given]
+            results = _cotangents(create_graph, retain_graph, roots, make_seeds("grad", roots, batched), targets)
+        return [None if g is None else level.all_examples(g) for g in results], (n,)
 
 
-def _picked(found: dict, targets: list) -> list[Tensor | None]:
+def _select_cotangents(found: dict, targets: list) -> list[Tensor | None]:
     """Return the cotangent of each target from the results of a pass."""
-    ends = [_end(target) for target in targets]
+    ends = [_engine_edge(target) for target in targets]
     return [found.get(edge if isinstance(edge, Tensor) else (edge, number)) for edge, number in ends]
 
 
-def _foreign(*values: Any) -> list:
+def _foreign_operands(*values: Any) -> list:
     """Return the operands, alone or in sequences, whose classes implement `__tensor_function__`."""
     found = []
     for value in values:
@@ -310,7 +320,7 @@ def _foreign(*values: Any) -> list:
     return found
 
 
-def _end(target: Tensor | GradientEdge) -> tuple[Any, int]:
+def _engine_edge(target: Tensor | GradientEdge) -> tuple[Any, int]:
     """Return the engine's edge at which the gradient of a target arrives."""
     if isinstance(target, Tensor):
         return edge_of(target)
@@ -318,9 +328,9 @@ def _end(target: Tensor | GradientEdge) -> tuple[Any, int]:
     return (node.variable if isinstance(node, AccumulateGrad) else node), target.output_nr
 
 
-def _edge(target: Any, index: int) -> tuple[Any, int]:
+def _check_target(target: Any, index: int) -> tuple[Any, int]:
     if isinstance(target, GradientEdge):
-        return _end(target)
+        return _engine_edge(target)
     if not isinstance(target, Tensor):
         raise TypeError(f"inputs[{index}]: expected a Tensor or GradientEdge, got {type(target).__name__}")
     if not target.requires_grad:
@@ -328,13 +338,13 @@ def _edge(target: Any, index: int) -> tuple[Any, int]:
     return edge_of(target)
 
 
-def _pull(
+def _run_engine(
     pairs: list, wanted: Any, create_graph: bool, retain_graph: bool | None, accumulate: Any
 ) -> dict[Any, Tensor]:
     level = current().level
-    with nullcontext() if create_graph or level is None else _constant_below(level):
+    with nullcontext() if create_graph or level is None else _disable_recording_below(level):
         return pullback(
-            [_end(root) for root, _ in pairs],
+            [_engine_edge(root) for root, _ in pairs],
             [seed for _, seed in pairs],
             level=level,
             inputs=wanted,
@@ -345,7 +355,7 @@ def _pull(
 
 
 @generator_block
-def _constant_below(level: Level | None) -> Iterator[None]:
+def _disable_recording_below(level: Level | None) -> Iterator[None]:
     """A block in which `grad` levels record nothing below them: a gradient without a graph is a constant."""
     changed = []
     while level is not None:
@@ -360,7 +370,7 @@ def _constant_below(level: Level | None) -> Iterator[None]:
             known.parent_grad_enabled = mode
 
 
-def _unused(
+def _unused_gradient(
     index: int, target: Any, batch: tuple[int, ...], allowed: bool, materialize: bool, create_graph: bool
 ) -> Tensor | None:
     if not allowed:
@@ -374,7 +384,7 @@ def _unused(
     return zeros.requires_grad_(create_graph)  # so that it can be differentiated like the others
 
 
-def _receiver(target: Any, inputs: list | None) -> Tensor | None:
+def _tensor_of_target(target: Any, inputs: list | None) -> Tensor | None:
     """Return the tensor whose .grad receives a cotangent; None for a node without an input tensor."""
     if isinstance(target, Tensor):
         return target
@@ -395,10 +405,10 @@ def _accumulate(leaf: Tensor, g: Tensor, owned: bool) -> None:
         if old is None:
             leaf._grad = laid_out(g, leaf, owned)
         elif not add_into(old, g):
-            leaf._grad = _sum(old, g)
+            leaf._grad = _add_gradients(old, g)
 
 
-def _sum(old: Tensor, g: Tensor) -> Tensor:
+def _add_gradients(old: Tensor, g: Tensor) -> Tensor:
     """Return the sum of gradients, in the memory of the old one if both are composite with the same structure."""
     with at(current().level, False):
         return old.add_(g) if compound(old) is not None and old.level is None and old.aval == g.aval else old + g

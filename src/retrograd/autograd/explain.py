@@ -5,14 +5,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
 from typing import Any, NamedTuple
 
-from retrograd.autograd.nodes import is_leaf, origin, saved_values, short_name, sources_of, type_of, walk
+from retrograd.autograd.nodes import (
+    describe_type,
+    inputs_of,
+    is_leaf,
+    producer,
+    saved_values,
+    short_name,
+    topological_order,
+)
 from retrograd.core import Tensor
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.source_location import Cut
 
-SHOWN = 12  # leaves whose paths are described
-CUTS = 5  # lines shown where values were cut off
-STEPS = 7  # operators of a path before its middle is left out
+MAX_LEAVES = 12  # leaves whose paths are described
+MAX_CUTS = 5  # lines shown where values were cut off
+MAX_STEPS = 7  # operators of a path before its middle is left out
 
 
 class Explanation(NamedTuple):
@@ -51,27 +59,27 @@ def explain(tensor: Tensor, leaf: Tensor | None = None) -> Explanation:
         if not isinstance(value, Tensor):
             raise TypeError(f"explain: {name} must be a Tensor, got {type(value).__name__}")
     if not tensor.requires_grad:
-        return _nothing_recorded(tensor, leaf)
+        return _explain_no_graph(tensor, leaf)
     if leaf is not None:
-        return _one_leaf(tensor, leaf)
-    return _a_leaf(tensor) if tensor.is_leaf else _a_result(tensor)
+        return _explain_path(tensor, leaf)
+    return _explain_leaf(tensor) if tensor.is_leaf else _explain_result(tensor)
 
 
 # -------------------------------------------------------------------------------------- a tensor without a graph
 
 
-def _nothing_recorded(tensor: Tensor, leaf: Tensor | None) -> Explanation:
-    reason, way_out = _reason(tensor)
-    about = f"This tensor, {type_of(tensor)}, does not require grad: {reason}."
-    lines = [about, "" if leaf is None else f"So no gradient goes from it to the leaf {type_of(leaf)}.", way_out]
-    return Explanation(_text(lines), (), cut_of(tensor))
+def _explain_no_graph(tensor: Tensor, leaf: Tensor | None) -> Explanation:
+    reason, way_out = _reason_for_no_graph(tensor)
+    about = f"This tensor, {describe_type(tensor)}, does not require grad: {reason}."
+    lines = [about, "" if leaf is None else f"So no gradient goes from it to the leaf {describe_type(leaf)}.", way_out]
+    return Explanation(_join_lines(lines), (), cut_of(tensor))
 
 
-def _reason(tensor: Tensor) -> tuple[str, str]:
+def _reason_for_no_graph(tensor: Tensor) -> tuple[str, str]:
     """Return why a tensor does not require grad, and the way out."""
     cut = cut_of(tensor)
     if cut is not None:
-        return _cut_reason(cut)
+        return _reason_of_cut(cut)
     if not is_differentiable(tensor.dtype):
         return (
             f"its dtype is {tensor.dtype}, and only floating and complex numbers have gradients",
@@ -97,7 +105,7 @@ def cut_of(tensor: Tensor) -> Cut | None:
 
 
 # For each reason of a cut: its name for users, and the way out. Other reasons are operators without a gradient.
-CUT_BY = {
+CUT_REASONS = {
     "detach": (
         "detach()",
         "leave out detach() there (and .data or numpy(), which do the same); x.clone() copies without a cut",
@@ -111,32 +119,32 @@ CUT_BY = {
 }
 
 
-def _cut_reason(cut: Cut) -> tuple[str, str]:
+def _reason_of_cut(cut: Cut) -> tuple[str, str]:
     other = f"take the gradient of what goes into {cut.reason}, or use an operator that has a gradient in its place"
-    _, way_out = CUT_BY.get(cut.reason, ("", other))
+    _, way_out = CUT_REASONS.get(cut.reason, ("", other))
     return (
-        f"it, or a value that it was computed from, was cut off from the graph by {_told(cut)}",
+        f"it, or a value that it was computed from, was cut off from the graph by {_describe_cut(cut)}",
         f"Way out: {way_out}.",
     )
 
 
-def _told(cut: Cut) -> str:
+def _describe_cut(cut: Cut) -> str:
     """Return a text: the reason of a cut, and the line."""
-    call, _ = CUT_BY.get(cut.reason, (f"{cut.reason}, which has no gradient,", ""))
+    call, _ = CUT_REASONS.get(cut.reason, (f"{cut.reason}, which has no gradient,", ""))
     return f"{call} at {cut.line}"
 
 
 # ----------------------------------------------------------------------------------------------- one that has one
 
 
-def _a_leaf(tensor: Tensor) -> Explanation:
-    about = f"This tensor, {type_of(tensor)}, is a leaf that requires grad: gradients that reach it are added to .grad."
+def _explain_leaf(tensor: Tensor) -> Explanation:
+    about = f"This tensor, {describe_type(tensor)}, is a leaf that requires grad: gradients that reach it are added to .grad."
     if tensor._grad is not None:
-        return Explanation(_text([about, ".grad holds the sum of what has reached it so far."]), (tensor,))
-    return Explanation(_text([about, *_no_grad_yet(tensor)]), (tensor,))
+        return Explanation(_join_lines([about, ".grad holds the sum of what has reached it so far."]), (tensor,))
+    return Explanation(_join_lines([about, *_describe_missing_grad(tensor)]), (tensor,))
 
 
-def _no_grad_yet(leaf: Tensor) -> Iterator[str]:
+def _describe_missing_grad(leaf: Tensor) -> Iterator[str]:
     yield (
         ".grad is None: no backward pass has reached it since it was made, or since zero_grad() or .grad = None "
         "cleared it."
@@ -150,23 +158,23 @@ def _no_grad_yet(leaf: Tensor) -> Iterator[str]:
     )
 
 
-def _a_result(tensor: Tensor) -> Explanation:
-    root = origin(tensor)
-    ways = _Ways(root)
-    leaves = tuple(ways.leaves())
+def _explain_result(tensor: Tensor) -> Explanation:
+    root = producer(tensor)
+    paths = _ShortestPaths(root)
+    leaves = tuple(paths.leaves())
     lines = [
-        f"This tensor, {type_of(tensor)}, requires grad: {short_name(root)} made it from something that does.",
-        f"A backward pass from it reaches {_count(len(leaves), 'leaf', 'leaves')}, by the shortest way:",
-        *(f"  {type_of(leaf)}: {ways.to(leaf)}" for leaf in leaves[:SHOWN]),
-        f"  and {len(leaves) - SHOWN:,} more" if len(leaves) > SHOWN else "",
-        *_cuts(root),
-        *_freed(root),
-        *_no_grad_of_result(tensor),
+        f"This tensor, {describe_type(tensor)}, requires grad: {short_name(root)} made it from something that does.",
+        f"A backward pass from it reaches {_format_count(len(leaves), 'leaf', 'leaves')}, by the shortest way:",
+        *(f"  {describe_type(leaf)}: {paths.path_to(leaf)}" for leaf in leaves[:MAX_LEAVES]),
+        f"  and {len(leaves) - MAX_LEAVES:,} more" if len(leaves) > MAX_LEAVES else "",
+        *_describe_cuts(root),
+        *_describe_freed(root),
+        *_describe_result_grad(tensor),
     ]
-    return Explanation(_text(lines), leaves)
+    return Explanation(_join_lines(lines), leaves)
 
 
-def _no_grad_of_result(tensor: Tensor, whose: str = "Its own") -> Iterator[str]:
+def _describe_result_grad(tensor: Tensor, whose: str = "Its own") -> Iterator[str]:
     if tensor._grad is None and not tensor.retains_grad:
         yield (
             f"{whose} .grad stays None, because it is no leaf: call .retain_grad() on it before backward() to keep "
@@ -174,16 +182,16 @@ def _no_grad_of_result(tensor: Tensor, whose: str = "Its own") -> Iterator[str]:
         )
 
 
-def _cuts(root: Any) -> Iterator[str]:
+def _describe_cuts(root: Any) -> Iterator[str]:
     """Return the cuts of inputs without gradient, as far as nodes have saved these inputs."""
-    found = {(cut.reason, cut.line): cut for node in walk([root]) for cut in _cuts_of(node)}
-    for cut in islice(found.values(), CUTS):
-        yield f"No gradient goes through a value that was cut off by {_told(cut)}."
-    if len(found) > CUTS:
-        yield f"Nor through values that were cut off at {len(found) - CUTS} other places."
+    found = {(cut.reason, cut.line): cut for node in topological_order([root]) for cut in _find_cuts(node)}
+    for cut in islice(found.values(), MAX_CUTS):
+        yield f"No gradient goes through a value that was cut off by {_describe_cut(cut)}."
+    if len(found) > MAX_CUTS:
+        yield f"Nor through values that were cut off at {len(found) - MAX_CUTS} other places."
 
 
-def _cuts_of(node: Any) -> Iterator[Any]:
+def _find_cuts(node: Any) -> Iterator[Any]:
     if not is_leaf(node):
         for _, value in saved_values(node):
             cut = None if value.requires_grad else cut_of(value)
@@ -191,8 +199,8 @@ def _cuts_of(node: Any) -> Iterator[Any]:
                 yield cut
 
 
-def _freed(root: Any) -> Iterator[str]:
-    if any(not is_leaf(node) and node.freed for node in walk([root])):
+def _describe_freed(root: Any) -> Iterator[str]:
+    if any(not is_leaf(node) and node.freed for node in topological_order([root])):
         yield (
             "A backward pass has gone over its graph already and freed the saved values, so another one fails. "
             "Way out: compute it anew, or pass retain_graph=True to the first backward()."
@@ -202,28 +210,34 @@ def _freed(root: Any) -> Iterator[str]:
 # ------------------------------------------------------------------------------------------- from a tensor to one
 
 
-def _one_leaf(tensor: Tensor, leaf: Tensor) -> Explanation:
-    what = f"the leaf {type_of(leaf)}" if leaf.is_leaf else f"the result {type_of(leaf)} of {short_name(leaf.grad_fn)}"
+def _explain_path(tensor: Tensor, leaf: Tensor) -> Explanation:
+    what = (
+        f"the leaf {describe_type(leaf)}"
+        if leaf.is_leaf
+        else f"the result {describe_type(leaf)} of {short_name(leaf.grad_fn)}"
+    )
     if not leaf.requires_grad:
-        reason, way_out = _reason(leaf)
+        reason, way_out = _reason_for_no_graph(leaf)
         about = (
-            f"No gradient goes from this tensor, {type_of(tensor)}, to {what}, which does not require grad: {reason}."
+            f"No gradient goes from this tensor, {describe_type(tensor)}, to {what}, which does not require grad: "
+            f"{reason}."
         )
-        return Explanation(_text([about, way_out]), (), cut_of(leaf))
-    root, target = origin(tensor), origin(leaf)
-    ways = _Ways(root)
-    if id(target) not in ways.before:
-        return Explanation(_text(_unreached(tensor, what, root)))
-    about = f"The gradient of this tensor, {type_of(tensor)}, reaches {what}: {ways.to(target)}."
-    return Explanation(_text([about, *_freed(root), *_grad_of(leaf)]), (leaf,))
+        return Explanation(_join_lines([about, way_out]), (), cut_of(leaf))
+    root, target = producer(tensor), producer(leaf)
+    paths = _ShortestPaths(root)
+    if id(target) not in paths.consumers:
+        return Explanation(_join_lines(_describe_no_path(tensor, what, root)))
+    about = f"The gradient of this tensor, {describe_type(tensor)}, reaches {what}: {paths.path_to(target)}."
+    return Explanation(_join_lines([about, *_describe_freed(root), *_describe_leaf_grad(leaf)]), (leaf,))
 
 
-def _unreached(tensor: Tensor, what: str, root: Any) -> list[str]:
-    operators = sum(not is_leaf(node) for node in walk([root]))
-    cuts = list(_cuts(root))
-    behind = f"of the {_count(operators, 'operator')} behind it, none"
+def _describe_no_path(tensor: Tensor, what: str, root: Any) -> list[str]:
+    operators = sum(not is_leaf(node) for node in topological_order([root]))
+    cuts = list(_describe_cuts(root))
+    behind = f"of the {_format_count(operators, 'operator')} behind it, none"
     return [
-        f"No gradient goes from this tensor, {type_of(tensor)}, to {what}: {behind} got a value that depends on it.",
+        f"No gradient goes from this tensor, {describe_type(tensor)}, to {what}: {behind} got a value that depends on "
+        f"it.",
         *cuts,
         "If one of these comes from the leaf, that is where the gradient is lost."
         if cuts
@@ -232,59 +246,59 @@ def _unreached(tensor: Tensor, what: str, root: Any) -> list[str]:
     ]
 
 
-def _grad_of(leaf: Tensor) -> Iterator[str]:
+def _describe_leaf_grad(leaf: Tensor) -> Iterator[str]:
     if not leaf.is_leaf:
-        yield from _no_grad_of_result(leaf, "The result's own")
+        yield from _describe_result_grad(leaf, "The result's own")
     elif leaf._grad is None:
         yield "The leaf's .grad is None: no backward pass has reached it yet. Call .backward() on this tensor."
 
 
-class _Ways:
+class _ShortestPaths:
     """The shortest paths from a node to all reachable ones."""
 
     def __init__(self, root: Any) -> None:
-        self.before: dict[int, Any] = {id(root): None}  # for each node, its consumer on the shortest path
+        self.consumers: dict[int, Any] = {id(root): None}  # for each node, its consumer on the shortest path
         self.nodes = [root]
         queue = deque(self.nodes)
         while queue:
             node = queue.popleft()
-            for source in sources_of(node):
-                if source is not None and id(source) not in self.before:
-                    self.before[id(source)] = node
+            for source in inputs_of(node):
+                if source is not None and id(source) not in self.consumers:
+                    self.consumers[id(source)] = node
                     self.nodes.append(source)
                     queue.append(source)
 
     def leaves(self) -> Iterator[Tensor]:
         return (node for node in self.nodes if is_leaf(node))
 
-    def to(self, target: Any) -> str:
+    def path_to(self, target: Any) -> str:
         """Return the operators on the gradient's path to a node."""
         names = []
-        node = self.before[id(target)]
+        node = self.consumers[id(target)]
         while node is not None:
             names.append(short_name(node))
-            node = self.before[id(node)]
-        return " → ".join([*_shortened(names[::-1]), "leaf" if is_leaf(target) else "result"])
+            node = self.consumers[id(node)]
+        return " → ".join([*_shorten_path(names[::-1]), "leaf" if is_leaf(target) else "result"])
 
 
-def _shortened(names: Iterable[str]) -> Sequence[str]:
+def _shorten_path(names: Iterable[str]) -> Sequence[str]:
     """Return a path in few words: repeated operators are counted, a long middle is left out.
 
-    >>> _shortened(["sum", "mul", "mul", "mul"])
+    >>> _shorten_path(["sum", "mul", "mul", "mul"])
     ['sum', 'mul × 3']
     """
     runs = [(name, len(list(run))) for name, run in groupby(names)]
     words = [name if count == 1 else f"{name} × {count:,}" for name, count in runs]
-    if len(words) <= STEPS:
+    if len(words) <= MAX_STEPS:
         return words
-    half = STEPS // 2
+    half = MAX_STEPS // 2
     hidden = sum(count for _, count in runs[half:-half])
-    return [*words[:half], f"… {_count(hidden, 'operator')} …", *words[-half:]]
+    return [*words[:half], f"… {_format_count(hidden, 'operator')} …", *words[-half:]]
 
 
-def _count(number: int, one: str, many: str = "") -> str:
+def _format_count(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def _text(lines: Iterable[str]) -> str:
+def _join_lines(lines: Iterable[str]) -> str:
     return "\n".join(line for line in lines if line)

@@ -118,10 +118,10 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "make_dual: trying to create a dual Tensor for forward AD but no level exists, make sure to "
             "enter_dual_level() first, or write `with dual_level():`"
         )
-    at = _numbered("make_dual", levels, level)
-    tangent = _fitting(tensor, tangent)
+    at = _level_at_index("make_dual", levels, level)
+    tangent = _check_tangent(tensor, tangent)
     for what, x in (("based on a Tensor", tensor), ("with a tangent", tangent)):
-        if at is _innermost() and at.tangent(x) is not None:
+        if at is _innermost_level() and at.tangent(x) is not None:
             raise RuntimeError(
                 f"make_dual: making a dual Tensor {what} that already has a forward gradient at the same level "
                 f"{levels.index(at)} is not supported; use unpack_dual(...).primal, or enter another level"
@@ -141,14 +141,14 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     levels = forward_levels()
     if (level is None and not levels) or (level is not None and level < 0):
         return UnpackedDualTensor(tensor, None)
-    at = _numbered("unpack_dual", levels, level)
+    at = _level_at_index("unpack_dual", levels, level)
     primal = call(tangent_table.primal_of, (tensor,), {"level": at})
-    if at is _innermost():
+    if at is _innermost_level():
         return UnpackedDualTensor(primal, at.tangent(tensor))
     return UnpackedDualTensor(primal, call(tangent_table.tangent_of, (tensor,), {"level": at}))
 
 
-def _numbered(name: str, levels: list[TangentTableLevel], level: int | None) -> TangentTableLevel:
+def _level_at_index(name: str, levels: list[TangentTableLevel], level: int | None) -> TangentTableLevel:
     """Return the level with that index."""
     if level is None:
         return levels[-1]
@@ -157,7 +157,7 @@ def _numbered(name: str, levels: list[TangentTableLevel], level: int | None) -> 
     return levels[level]
 
 
-def _innermost() -> TangentTableLevel | None:
+def _innermost_level() -> TangentTableLevel | None:
     """Return the innermost forward level, unless another level processes operators before it."""
     level: Any = current().level
     while level is not None and level.transparent and not isinstance(level, TangentTableLevel):
@@ -165,7 +165,7 @@ def _innermost() -> TangentTableLevel | None:
     return level if isinstance(level, TangentTableLevel) else None
 
 
-def _fitting(tensor: Tensor, tangent: Tensor) -> Tensor:
+def _check_tangent(tensor: Tensor, tangent: Tensor) -> Tensor:
     """Return the tangent in the dtype of the tensor."""
     for name, x in (("tensor", tensor), ("tangent", tangent)):
         if not isinstance(x, Tensor):
@@ -184,7 +184,7 @@ def _fitting(tensor: Tensor, tangent: Tensor) -> Tensor:
     return fitted
 
 
-class _Switched(Block):
+class _ForwardModeBlock(Block):
     """A block with forward mode on or off."""
 
     def __init__(self, mode: bool) -> None:
@@ -217,11 +217,11 @@ class set_fwd_grad_enabled(Mode):
     """
 
     def __init__(self, mode: bool) -> None:
-        super().__init__(_Switched(bool(mode)))
+        super().__init__(_ForwardModeBlock(bool(mode)))
         self._mode = bool(mode)
 
-    def _block(self) -> _Switched:
-        return _Switched(self._mode)
+    def _block(self) -> _ForwardModeBlock:
+        return _ForwardModeBlock(self._mode)
 
 
 _set_fwd_grad_enabled = set_fwd_grad_enabled

@@ -18,27 +18,27 @@ class Mode(Blocks):
     is entered when the mode is made, for modes that hold from then on; entering the mode, or decorating, ends it.
     """
 
-    def __init__(self, at_once: Any = None) -> None:
+    def __init__(self, initial_block: Any = None) -> None:
         super().__init__()
-        self._at_once = at_once
-        if at_once is not None:
-            at_once.__enter__()
+        self._initial_block = initial_block
+        if initial_block is not None:
+            initial_block.__enter__()
 
     def _begin(self) -> None:
-        if self._at_once is not None:
-            self._at_once.__exit__()
+        if self._initial_block is not None:
+            self._initial_block.__exit__()
 
     def __call__(self, function: Callable) -> Callable:
         """Return the function, or the class with its constructor, run in this mode; the caller is not affected."""
         self._begin()
         if inspect.isclass(function):
-            return self._on_class(function)
+            return self._decorate_class(function)
         if inspect.isasyncgenfunction(function):
-            return self._on_async_generator(function)
+            return self._decorate_async_generator(function)
         if inspect.isgeneratorfunction(function):
-            return self._on_generator(function)
+            return self._decorate_generator(function)
         if inspect.iscoroutinefunction(function):
-            return self._on_coroutine(function)
+            return self._decorate_coroutine(function)
 
         @functools.wraps(function)
         def run(*args: Any, **kwargs: Any) -> Any:
@@ -47,25 +47,25 @@ class Mode(Blocks):
 
         return run
 
-    def _on_class(self, cls: type) -> type:
+    def _decorate_class(self, cls: type) -> type:
         cls.__init__ = self(cls.__init__)  # type: ignore[misc]
         return cls
 
-    def _on_generator(self, function: Callable) -> Callable:
+    def _decorate_generator(self, function: Callable) -> Callable:
         @functools.wraps(function)
         def run(*args: Any, **kwargs: Any) -> Any:
-            return (yield from _driven(function(*args, **kwargs), self._block))
+            return (yield from _run_steps(function(*args, **kwargs), self._block))
 
         return run
 
-    def _on_coroutine(self, function: Callable) -> Callable:
+    def _decorate_coroutine(self, function: Callable) -> Callable:
         @functools.wraps(function)
         async def run(*args: Any, **kwargs: Any) -> Any:
             return await _Awaitable(function(*args, **kwargs), self._block)
 
         return run
 
-    def _on_async_generator(self, function: Callable) -> Callable:
+    def _decorate_async_generator(self, function: Callable) -> Callable:
         @functools.wraps(function)
         async def run(*args: Any, **kwargs: Any) -> Any:
             generator = function(*args, **kwargs)
@@ -88,7 +88,7 @@ class Mode(Blocks):
         return run
 
 
-def _driven(generator: Any, block: Callable[[], Any]) -> Any:
+def _run_steps(generator: Any, block: Callable[[], Any]) -> Any:
     """Run a generator, or the iterator of a coroutine, with each step in a block of its own."""
     step, given = generator.send, None
     while True:
@@ -115,14 +115,14 @@ class _Awaitable:
         self._block = block
 
     def __await__(self) -> Any:
-        return _driven(self._awaited.__await__(), self._block)
+        return _run_steps(self._awaited.__await__(), self._block)
 
 
 class _GradMode(Mode):
     """The base of modes that switch recording on or off."""
 
-    def __init__(self, mode: bool, at_once: override_state | None = None) -> None:
-        super().__init__(at_once)
+    def __init__(self, mode: bool, initial_block: override_state | None = None) -> None:
+        super().__init__(initial_block)
         self._mode = mode
 
     def _block(self) -> GradBlock:

@@ -68,19 +68,19 @@ class GradientEdge(tuple):
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the value, and of its gradient."""
-        return self._known().shape
+        return self._require_aval().shape
 
     @property
     def dtype(self) -> Any:
         """The dtype of the value."""
-        return self._known().dtype
+        return self._require_aval().dtype
 
     @property
     def device(self) -> str:
         """The device of the value."""
         return "cpu"
 
-    def _known(self) -> Aval:
+    def _require_aval(self) -> Aval:
         if self.aval is None:
             raise RuntimeError(
                 f"GradientEdge: {self.node.name()} does not know the shape of its output; make the edge with "

@@ -92,10 +92,10 @@ def retain_grad(self: Tensor) -> None:
     """
     _check_requires_grad("retain_grad", self)
     if not self.is_leaf and not self.retains_grad:
-        retain(self, _show_grad)
+        retain(self, _add_retained_grad)
 
 
-def _show_grad(tensor: Tensor, g: Tensor) -> None:
+def _add_retained_grad(tensor: Tensor, g: Tensor) -> None:
     old = tensor._grad
     tensor._grad = registry["clone"](g) if old is None else old + g
 
@@ -115,7 +115,7 @@ for _function in (register_hook, register_post_accumulate_grad_hook, retain_grad
 setattr(Tensor, "retains_grad", property(_retains_grad))  # noqa: B010 (a property that another layer adds)
 
 
-class _Handles(Block):
+class _HandleGroup(Block):
     """Several handles as one."""
 
     def __init__(self, handles: Sequence[RemovableHandle]) -> None:
@@ -126,7 +126,7 @@ class _Handles(Block):
         for handle in self.handles:
             handle.remove()
 
-    def _enter(self) -> "_Handles":
+    def _enter(self) -> "_HandleGroup":
         """Return the handle."""
         return self
 
@@ -140,7 +140,7 @@ def register_multi_grad_hook(
     fn: Callable[[Sequence[Tensor | None]], None] | Callable[[Tensor], None],
     *,
     mode: str = "all",
-) -> _Handles:
+) -> _HandleGroup:
     """Call `fn` once per backward pass: with all the gradients when the last of `tensors` has its own, or, in mode
     "any", with the first gradient that any of them gets.
 
@@ -159,8 +159,8 @@ def register_multi_grad_hook(
     for tensor in tensors:  # check all before the first hook is registered
         _check_requires_grad("register_multi_grad_hook", tensor)
     edges = tuple(weakref.ref(edge_of(t)[0]) for t in tensors)  # weak, since the nodes hold the hook
-    collector = (_All if mode == "all" else _Any)(edges, fn)
-    return _Handles([t.register_hook(collector.hook(i)) for i, t in enumerate(tensors)])
+    collector = (_AllGrads if mode == "all" else _AnyGrad)(edges, fn)
+    return _HandleGroup([t.register_hook(collector.hook(i)) for i, t in enumerate(tensors)])
 
 
 class _Collector:
@@ -173,11 +173,11 @@ class _Collector:
         self._passes: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 
-class _All(_Collector):
+class _AllGrads(_Collector):
     def hook(self, index: int) -> Hook:
         """The hook of one of the tensors."""
 
-        def arrive(grad: Tensor) -> None:
+        def collect(grad: Tensor) -> None:
             run = current().running
             with self._lock:
                 if run not in self._passes:
@@ -188,14 +188,14 @@ class _All(_Collector):
             if complete:
                 self._fn(tuple(found.get(i) for i in range(len(self._edges))))
 
-        return arrive
+        return collect
 
 
-class _Any(_Collector):
+class _AnyGrad(_Collector):
     def hook(self, index: int) -> Hook:
         """The hook of one of the tensors."""
 
-        def arrive(grad: Tensor) -> None:
+        def run_once(grad: Tensor) -> None:
             run = current().running
             with self._lock:
                 first = run not in self._passes
@@ -203,4 +203,4 @@ class _Any(_Collector):
             if first:
                 self._fn(grad)
 
-        return arrive
+        return run_once

@@ -11,7 +11,7 @@ from retrograd.core.engine import edge_of
 from retrograd.core.graph import Snapshot
 
 
-def origin(output: Any) -> Any:
+def producer(output: Any) -> Any:
     """Return the node that made a tensor (or of a GradientEdge), or the tensor itself if it is a leaf."""
     if isinstance(output, Tensor):
         return edge_of(output)[0]
@@ -23,7 +23,7 @@ def is_leaf(node: Any) -> bool:
     return isinstance(node, Tensor)
 
 
-def sources_of(node: Any) -> Sequence[Any]:
+def inputs_of(node: Any) -> Sequence[Any]:
     """Return the node or leaf of each input of an operator; None where no gradient flows."""
     return () if is_leaf(node) else node.edges
 
@@ -38,23 +38,23 @@ def short_name(node: Any) -> str:
     return node.op.name
 
 
-def type_of(value: Any) -> str:
+def describe_type(value: Any) -> str:
     """Return dtype and shape as text: float32[3, 4]."""
     return f"{value.dtype}{list(value.shape)}"
 
 
-def walk(roots: Sequence[Any]) -> Iterator[Any]:
+def topological_order(roots: Sequence[Any]) -> Iterator[Any]:
     """Yield every node and leaf reachable from `roots` once, each after its inputs; without recursion."""
-    seen: set[int] = set()
+    visited: set[int] = set()
     stack = [(root, False) for root in reversed(roots)]
     while stack:
         node, done = stack.pop()
         if done:
             yield node
-        elif id(node) not in seen:
-            seen.add(id(node))
+        elif id(node) not in visited:
+            visited.add(id(node))
             stack.append((node, True))
-            stack.extend((source, False) for source in reversed(sources_of(node)) if source is not None)
+            stack.extend((source, False) for source in reversed(inputs_of(node)) if source is not None)
 
 
 def saved_values(node: Any) -> Iterator[tuple[str, Any]]:
@@ -63,6 +63,6 @@ def saved_values(node: Any) -> Iterator[tuple[str, Any]]:
     names = [*(entry.name for entry in schema.inputs), "out"] if schema else ["a tensor"] * len(node.saved or ())
     for name, value in zip(names, node.saved or (), strict=False):
         for member in value if isinstance(value, tuple) else (value,):
-            shown = member.unpack() if isinstance(member, Snapshot) else member
-            if isinstance(shown, Tensor):
-                yield name, shown
+            tensor = member.unpack() if isinstance(member, Snapshot) else member
+            if isinstance(tensor, Tensor):
+                yield name, tensor

@@ -73,7 +73,7 @@ class disable_saved_tensors_hooks(Mode):
         return override_state("saving_refused", self._message)
 
 
-def _as_saved(snapshot: Snapshot) -> Tensor:
+def _unpack_snapshot(snapshot: Snapshot) -> Tensor:
     """Return the tensor of a snapshot, after checking that it has not changed since."""
     if snapshot.changed():
         raise RuntimeError(
@@ -112,7 +112,7 @@ class allow_mutation_on_saved_tensors(Block):
                     "allow_mutation_on_saved_tensors: another one is entered here; they cannot be nested"
                 )
             outer = getattr(outer, "outer", None)
-        self._hooks = saved_tensors_hooks(snapshot_of, _as_saved)._block()
+        self._hooks = saved_tensors_hooks(snapshot_of, _unpack_snapshot)._block()
         self._hooks.__enter__()
         return self
 

@@ -10,7 +10,7 @@ from retrograd.core.engine import ones
 from retrograd.core.hooks import conjugate
 
 
-def seeds_of(name: str, roots: list, gradients: Any) -> list:
+def make_seeds(name: str, roots: list, gradients: Any) -> list:
     """Return the cotangents that a pass starts from, of the outputs' shapes and dtypes; 1 for None if that is clear.
 
     name: the function that the user called, for errors.  Gradients are PyTorch's, so complex ones are conjugated.
@@ -20,10 +20,10 @@ def seeds_of(name: str, roots: list, gradients: Any) -> list:
 
     >>> import retrograd as rg
     >>> x = rg.tensor([1.0, 2.0], requires_grad=True)
-    >>> seeds_of("backward", [x.sum(), x * 2], [None, rg.ones(2)])
+    >>> make_seeds("backward", [x.sum(), x * 2], [None, rg.ones(2)])
     [tensor(1.), tensor([1., 1.])]
     """
-    given = [None] * len(roots) if gradients is None else sequence(gradients)
+    given = [None] * len(roots) if gradients is None else as_list(gradients)
     if len(given) != len(roots):
         raise RuntimeError(f"{name}: got {len(roots)} outputs but {len(given)} gradients for them")
     return [_seed(name, index, roots[index], g) for index, g in enumerate(given)]
@@ -67,6 +67,6 @@ def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) 
     return conjugate(g if kind == wanted else registry["to"](g, wanted))
 
 
-def sequence(value: Any) -> list:
+def as_list(value: Any) -> list:
     """Return one tensor or edge, or several, as a list."""
     return [value] if isinstance(value, (Tensor, GradientEdge)) else list(value)

@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 
 from retrograd.autograd.backward import backward
 from retrograd.autograd.graph import GradientEdge
-from retrograd.autograd.seeds import seeds_of
+from retrograd.autograd.seeds import make_seeds
 from retrograd.core import GradFn, Tensor, current, graph_level
 from retrograd.core.engine import edge_of, needed_for, pullback, reachable_from
 from retrograd.core.graph import INPUT, as_node, node
@@ -20,7 +20,7 @@ from retrograd.core.hooks import Hooks, conjugate
 from retrograd.core.tensor import count_of
 
 Grads = tuple[Tensor | None, ...]
-Place = tuple[Any, Grads]  # a start of the second half: a node or leaf, and the cotangent of each output
+Start = tuple[Any, Grads]  # a start of the second half: a node or leaf, and the cotangent of each output
 
 
 class ParamGroup(TypedDict, total=False):
@@ -32,13 +32,13 @@ class ParamGroup(TypedDict, total=False):
     versions: list[tuple[int, ...]]
 
 
-def input_half(
+def backward_input(
     outputs: Sequence[Tensor],
     gradients: Sequence[Tensor | None] | None,
     inputs: Sequence[Tensor],
     weights: Sequence[Tensor],
 ) -> tuple[list[Tensor | None], list[ParamGroup]]:
-    """Return the gradients of the inputs, and the groups for `weight_half`. Values saved for inputs only are freed.
+    """Return the gradients of the inputs, and the groups for `backward_weight`. Values saved for inputs only are freed.
 
     A weight that is an input too, or leads to one, is in no group.  Raises as `autograd.grad` does, and
     NotImplementedError inside a transform.
@@ -48,28 +48,28 @@ def input_half(
     >>> gradients, groups = input_half([x * w], [rg.ones(2)], [x], [w])
     >>> gradients, w.grad
     ([tensor([3., 4.])], None)
-    >>> weight_half(groups)
+    >>> backward_weight(groups)
     >>> w.grad
     tensor([1., 2.])
     """
     if graph_level() is not None:
         raise NotImplementedError("a backward pass in halves does not run inside a function transform")
-    roots, seeds = [edge_of(out) for out in outputs], seeds_of("backward", list(outputs), gradients)
+    roots, seeds = [edge_of(out) for out in outputs], make_seeds("backward", list(outputs), gradients)
     ends, wanted = [end for end, _ in roots], [edge_of(x) for x in inputs]
     first = needed_for(ends, [end for end, _ in wanted])
     second = needed_for(ends, [edge_of(w)[0] for w in weights]) - first
     border = [fn for fn in reachable_from(ends) if fn in first and isinstance(fn, GradFn)]
-    copies = {fn: _stashed(fn, second) for fn in border if not second.isdisjoint(fn.edges)}
-    places = [(fn, number) for fn in copies for number in range(len(fn.out_avals or (None,)))]
-    found = pullback(roots, seeds, level=current().level, inputs=[*wanted, *places])
+    copies = {fn: _copy_for_weights(fn, second) for fn in border if not second.isdisjoint(fn.edges)}
+    border_outputs = [(fn, number) for fn in copies for number in range(len(fn.out_avals or (None,)))]
+    found = pullback(roots, seeds, level=current().level, inputs=[*wanted, *border_outputs])
     starts = [(end, (None,) * number + (seed,)) for (end, number), seed in zip(roots, seeds, strict=True)]
     starts = [start for start in starts if start[0] in second]
-    starts += [_arrived(fn, copies[fn], found) for fn in sorted(copies)]  # the latest first
+    starts += [_attach_cotangents(fn, copies[fn], found) for fn in sorted(copies)]  # the latest first
     results = [found.get(end if isinstance(end, Tensor) else (end, number)) for end, number in wanted]
-    return [conjugate(g) for g in results], _groups(starts, weights, second)
+    return [conjugate(g) for g in results], _group_weights(starts, weights, second)
 
 
-def weight_half(groups: Sequence[ParamGroup], retain_graph: bool = False) -> None:
+def backward_weight(groups: Sequence[ParamGroup], retain_graph: bool = False) -> None:
     """Add the gradients of the groups' weights to their `.grad`, in one pass.
 
     A group lasts for one pass, unless `retain_graph`.  Raises RuntimeError for a group that is played already, and
@@ -104,20 +104,20 @@ def _check_versions(group: ParamGroup) -> None:
                 )
 
 
-def _stashed(fn: GradFn, second: set) -> GradFn:
+def _copy_for_weights(fn: GradFn, second: set) -> GradFn:
     """Return a copy of a node for its edges of the second half, with the same creation number and node hooks."""
     edges = tuple([edge if edge in second else None for edge in fn.edges])
     copy: Any = node(fn.op, fn.rules, fn.params, edges, fn.listed)
     copy.numbers, copy.versions, copy.avals, copy.out_avals = fn.numbers, fn.versions, fn.avals, fn.out_avals
     copy.sequence, copy.freed, copy.trace = fn.sequence, fn.freed, fn.trace
-    copy.saved = fn.saved if fn.rules is None or fn.saved is None else _read_by(fn, edges)
+    copy.saved = fn.saved if fn.rules is None or fn.saved is None else _select_saved(fn, edges)
     if fn._hooks is not None:  # tensor hooks have run already, when the cotangents arrived
         copy._hooks = hooks = Hooks()
         hooks.before, hooks.after = fn._hooks.before, fn._hooks.after
     return copy
 
 
-def _read_by(fn: GradFn, edges: Sequence[Any]) -> tuple:
+def _select_saved(fn: GradFn, edges: Sequence[Any]) -> tuple:
     """Return the saved values that the rules of some edges read."""
     last, read = len(fn.rules) - 1, set()
     for index, edge in enumerate(edges):
@@ -128,18 +128,18 @@ def _read_by(fn: GradFn, edges: Sequence[Any]) -> tuple:
     return tuple([value if index in read else None for index, value in enumerate(fn.saved)])
 
 
-def _arrived(fn: GradFn, copy: GradFn, found: dict) -> Place:
+def _attach_cotangents(fn: GradFn, copy: GradFn, found: dict) -> Start:
     """Return a stashed node with its cotangents. From now on the copy is the node of a user's ctx."""
     if fn.rules is None:
         fn.params["ctx"]._node = weakref.ref(copy)
     return copy, tuple([found.get((fn, number)) for number in range(len(fn.out_avals or (None,)))])
 
 
-def _groups(starts: Sequence[Place], weights: Sequence[Tensor], second: set) -> list[ParamGroup]:
+def _group_weights(starts: Sequence[Start], weights: Sequence[Tensor], second: set) -> list[ParamGroup]:
     """Return connected starts and weights in groups: no weight of a group can be reached from another group."""
     parent: dict[Any, Any] = {}
 
-    def top(end: Any) -> Any:
+    def find_root(end: Any) -> Any:
         while parent.setdefault(end, end) is not end:
             parent[end] = end = parent[parent[end]]
         return end
@@ -148,19 +148,19 @@ def _groups(starts: Sequence[Place], weights: Sequence[Tensor], second: set) -> 
     stack = [end for end, _ in live]
     while stack:
         end = stack.pop()
-        top(end)
+        find_root(end)
         for edge in () if isinstance(end, Tensor) else end.edges:
             if edge in second:
                 if edge not in parent:
                     stack.append(edge)
-                parent[top(edge)] = top(end)
+                parent[find_root(edge)] = find_root(end)
     groups: dict[Any, ParamGroup] = {}
     for end, grads in live:
-        group = groups.setdefault(top(end), ParamGroup(params=[], intermediates=[], grads=[], versions=[]))
+        group = groups.setdefault(find_root(end), ParamGroup(params=[], intermediates=[], grads=[], versions=[]))
         group["intermediates"].append(end)
         group["grads"].append(grads)
         group["versions"].append(tuple([0 if g is None else count_of(g) for g in grads]))
     for weight in weights:
         if edge_of(weight)[0] in parent:
-            groups[top(edge_of(weight)[0])]["params"].append(weight)
+            groups[find_root(edge_of(weight)[0])]["params"].append(weight)
     return list(groups.values())

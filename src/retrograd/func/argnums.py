@@ -3,14 +3,14 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from retrograd.levels.sync_views import settled
+from retrograd.levels.sync_views import sync_views
 
 Argnums = int | tuple[int, ...]
 
 
-def chosen(name: str, args: Sequence, argnums: Argnums) -> Any:
+def select_arguments(name: str, args: Sequence, argnums: Argnums) -> Any:
     """Return the argument that argnums selects, or a tuple of them; raise a RuntimeError for invalid argnums."""
-    for n in _checked(name, argnums):
+    for n in _check_argnums(name, argnums):
         if not -len(args) <= n < len(args):
             raise RuntimeError(f"{name}: argnums has {n}, but there are only {len(args)} positional arguments")
     if isinstance(argnums, int):
@@ -20,7 +20,7 @@ def chosen(name: str, args: Sequence, argnums: Argnums) -> Any:
     return tuple(args[n] for n in argnums)
 
 
-def _checked(name: str, argnums: Argnums) -> tuple[int, ...]:
+def _check_argnums(name: str, argnums: Argnums) -> tuple[int, ...]:
     given = argnums if isinstance(argnums, tuple) else (argnums,)
     if not given:
         raise RuntimeError(f"{name}: argnums must not be empty; name at least one argument")
@@ -30,35 +30,37 @@ def _checked(name: str, argnums: Argnums) -> tuple[int, ...]:
     return given
 
 
-def of_chosen(func: Callable, args: Sequence, kwargs: dict, argnums: int | Sequence[int]) -> Callable[[Any], Any]:
+def bind_other_arguments(
+    func: Callable, args: Sequence, kwargs: dict, argnums: int | Sequence[int]
+) -> Callable[[Any], Any]:
     """Return the function of the chosen arguments only, with the others fixed."""
 
-    def of_one(x: Any) -> Any:
+    def bound(x: Any) -> Any:
         changed = list(args)
         for n, value in [(argnums, x)] if isinstance(argnums, int) else zip(argnums, x, strict=True):
             changed[n] = value
         return func(*changed, **kwargs)
 
-    of_one.__wrapped__ = func  # type: ignore[attr-defined]  # errors name it
-    of_one.__qualname__ = getattr(func, "__qualname__", type(func).__name__)
-    return of_one
+    bound.__wrapped__ = func  # type: ignore[attr-defined]  # errors name it
+    bound.__qualname__ = getattr(func, "__qualname__", type(func).__name__)
+    return bound
 
 
-def keeping_aux(func: Callable, name: str, has_aux: bool) -> tuple[Callable, list]:
+def split_aux(func: Callable, name: str, has_aux: bool) -> tuple[Callable, list]:
     """Return the function without the auxiliary part of its result, which is appended to the list."""
-    kept: list = []
+    aux: list = []
     if not has_aux:
-        return func, kept
+        return func, aux
 
-    def first(*args: Any, **kwargs: Any) -> Any:
+    def without_aux(*args: Any, **kwargs: Any) -> Any:
         returned = func(*args, **kwargs)
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise RuntimeError(
                 f"{name}: with has_aux the function must return a tuple (output, aux), got {type(returned).__name__}"
             )
-        kept.append(settled(returned[1]))
+        aux.append(sync_views(returned[1]))
         return returned[0]
 
-    first.__wrapped__ = func  # type: ignore[attr-defined]
-    first.__qualname__ = getattr(func, "__qualname__", type(func).__name__)
-    return first, kept
+    without_aux.__wrapped__ = func  # type: ignore[attr-defined]
+    without_aux.__qualname__ = getattr(func, "__qualname__", type(func).__name__)
+    return without_aux, aux

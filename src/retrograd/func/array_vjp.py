@@ -9,7 +9,7 @@ import optree
 from retrograd.core import Tensor
 from retrograd.core import dtype as dtypes
 from retrograd.func.forward import run_dual
-from retrograd.func.vjp_run import Run, lowered
+from retrograd.func.vjp_run import VjpRun, unwrap_tree
 from retrograd.levels import value_at
 from retrograd.levels.dual import tangent_of
 from retrograd.ops.create import as_tensor
@@ -24,7 +24,7 @@ def has_tensor(*trees: Any) -> bool:
     return any(isinstance(leaf, Tensor) for leaf in leaves)
 
 
-def differentiable(name: str, x: Any) -> Tensor:
+def as_differentiable(name: str, x: Any) -> Tensor:
     """Return a leaf of an argument as a tensor that can require a gradient.
 
     Python's numbers are float64 or complex128, as in NumPy.  Integers and booleans, numbers and arrays, count as
@@ -40,7 +40,7 @@ def differentiable(name: str, x: Any) -> Tensor:
     return as_tensor(x, dtypes.complex128 if isinstance(x, complex) else dtypes.float64)
 
 
-def answer(tensors: Sequence[Tensor], plain: bool) -> list:
+def to_arrays(tensors: Sequence[Tensor], plain: bool) -> list:
     """Return tensors as arrays with memory of their own, numbers as NumPy scalars; tensors in a graph as they are."""
     out: list = []
     roots: set[int] = set()
@@ -56,44 +56,44 @@ def answer(tensors: Sequence[Tensor], plain: bool) -> list:
     return out
 
 
-def answer_tree(tree: Any, plain: bool) -> Any:
-    """Apply `answer` to a tree."""
-    return optree.tree_map(lambda x: answer([x], plain)[0] if isinstance(x, Tensor) else x, tree)
+def tree_to_arrays(tree: Any, plain: bool) -> Any:
+    """Apply `to_arrays` to a tree."""
+    return optree.tree_map(lambda x: to_arrays([x], plain)[0] if isinstance(x, Tensor) else x, tree)
 
 
-def _may_depend(out: Any) -> bool:
+def _is_differentiable_output(out: Any) -> bool:
     """Return whether a result is a floating number or an array; integers and booleans have no derivative."""
     if hasattr(out, "dtype"):
         return bool(out.shape) or dtypes.is_differentiable(out.dtype)
     return isinstance(out, (float, complex))
 
 
-class PlainRun(Run):
+class ArrayVjpRun(VjpRun):
     """One run of a plain function of plain arrays."""
 
     def __init__(self, name: str, fun: Callable, x: Any) -> None:
-        super().__init__(name, fun, x, partial(differentiable, name))
+        super().__init__(name, fun, x, partial(as_differentiable, name))
 
-    def one_output(self) -> Tensor:
+    def single_output(self) -> Tensor:
         """Return the function's only result as a tensor, one level below."""
-        if len(self.outs) != 1 or not _may_depend(self.outs[0]):
+        if len(self.outs) != 1 or not _is_differentiable_output(self.outs[0]):
             raise TypeError(f"{self.name}: the function must return one floating number or one array, got {self.out!r}")
-        return differentiable(self.name, value_at(self.level, self.outs[0]))
+        return as_differentiable(self.name, value_at(self.level, self.outs[0]))
 
 
-def pushed(name: str, fun: Callable, x: Any, tangent: Any) -> tuple[Any, Any]:
+def array_jvp(name: str, fun: Callable, x: Any, tangent: Any) -> tuple[Any, Any]:
     """Return the function's value and its derivative along a tangent, a tree like x; both one level below."""
     leaves, spec = optree.tree_flatten(x)
     tangents = optree.tree_leaves(tangent)
     if len(leaves) != len(tangents):
         raise ValueError(f"{name}: the tangent has {len(tangents)} leaves, the argument {len(leaves)}")
-    primals = [differentiable(name, leaf) for leaf in leaves]
-    fitted = [_tangent(name, t, primal) for t, primal in zip(tangents, primals, strict=True)]
+    primals = [as_differentiable(name, leaf) for leaf in leaves]
+    fitted = [_check_tangent(name, t, primal) for t, primal in zip(tangents, primals, strict=True)]
     level, out = run_dual(fun, fun, spec, primals, fitted)
-    return lowered(level, out), optree.tree_map(lambda o: tangent_of(level, as_tensor(o)), out)
+    return unwrap_tree(level, out), optree.tree_map(lambda o: tangent_of(level, as_tensor(o)), out)
 
 
-def _tangent(name: str, t: Any, primal: Tensor) -> Tensor:
+def _check_tangent(name: str, t: Any, primal: Tensor) -> Tensor:
     """Return a tangent in the dtype of its primal."""
     tangent = as_tensor(t, primal.dtype)
     if tangent.shape != primal.shape:

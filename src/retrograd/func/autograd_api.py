@@ -17,19 +17,19 @@ from retrograd.core import Tensor, registry
 from retrograd.core.dtype import promote
 from retrograd.core.engine import ones
 from retrograd.core.tensor import make
-from retrograd.func.argnums import of_chosen
-from retrograd.func.array_vjp import PlainRun, answer, answer_tree, differentiable, has_tensor, pushed
-from retrograd.func.vjp_run import lowered
+from retrograd.func.argnums import bind_other_arguments
+from retrograd.func.array_vjp import ArrayVjpRun, array_jvp, as_differentiable, has_tensor, to_arrays, tree_to_arrays
+from retrograd.func.vjp_run import unwrap_tree
 from retrograd.levels import GradLevel
-from retrograd.levels.grad import pulled_back
-from retrograd.levels.jacobian import column_blocks, one_by_one, row_blocks, unit_vectors
+from retrograd.levels.grad import pull_cotangents
+from retrograd.levels.jacobian import column_blocks, map_in_loop, row_blocks, unit_vectors
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import cast_to
 
 Argnum = int | Sequence[int]
 
 
-def _of_argument(operator: Callable) -> Callable:
+def _argnum_transform(operator: Callable) -> Callable:
     """Turn `operator(fun, x)`, for functions of one argument, into `operator(fun, argnum)(*args, **kwargs)`."""
 
     @wraps(operator, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
@@ -39,8 +39,8 @@ def _of_argument(operator: Callable) -> Callable:
 
         @wraps(fun, updated=())
         def derived(*args: Any, **kwargs: Any) -> Any:
-            of_one = of_chosen(fun, args, kwargs, argnum)
-            return operator(of_one, _chosen(args, argnum), not has_tensor(args, kwargs))
+            of_one = bind_other_arguments(fun, args, kwargs, argnum)
+            return operator(of_one, _select_arguments(args, argnum), not has_tensor(args, kwargs))
 
         derived.__name__ = f"{operator.__name__}_of_{getattr(fun, '__name__', 'function')}"
         return derived
@@ -49,16 +49,16 @@ def _of_argument(operator: Callable) -> Callable:
     return transform
 
 
-def _chosen(args: tuple, argnum: Argnum) -> Any:
+def _select_arguments(args: tuple, argnum: Argnum) -> Any:
     return args[argnum] if isinstance(argnum, int) else tuple(args[i] for i in argnum)
 
 
-def _sum_of_rows(run: PlainRun, out: Tensor) -> list[Tensor]:
+def _pull_ones(run: ArrayVjpRun, out: Tensor) -> list[Tensor]:
     """Return the pullback of a cotangent of ones."""
     return run.pull([ones(out.shape, out.dtype)])
 
 
-def _check_scalar(run: PlainRun, out: Tensor) -> None:
+def _check_scalar(run: ArrayVjpRun, out: Tensor) -> None:
     if out.dtype.kind == "c":
         raise TypeError(f"{run.name}: the function returned a complex number; use holomorphic_grad, or take its real()")
     if out.numel() != 1:
@@ -68,49 +68,49 @@ def _check_scalar(run: PlainRun, out: Tensor) -> None:
         )
 
 
-def _gradient(run: PlainRun, plain: bool) -> Any:
-    out = run.one_output()
+def _gradient(run: ArrayVjpRun, plain: bool) -> Any:
+    out = run.single_output()
     _check_scalar(run, out)
-    return run.tree(answer(_sum_of_rows(run, out), plain))
+    return run.tree(to_arrays(_pull_ones(run, out), plain))
 
 
-@_of_argument
+@_argnum_transform
 def grad(fun: Callable, x: Any, plain: bool) -> Any:
     """Return the function that computes the gradient of a real scalar function by the argument `argnum`.
 
     >>> grad(lambda x: x**3)(2.0)
     np.float64(12.0)
     """
-    return _gradient(PlainRun("grad", fun, x), plain)
+    return _gradient(ArrayVjpRun("grad", fun, x), plain)
 
 
-@_of_argument
+@_argnum_transform
 def value_and_grad(fun: Callable, x: Any, plain: bool) -> tuple[Any, Any]:
     """Return the function that computes both value and gradient, as scipy.optimize expects them.
 
     >>> value_and_grad(lambda x: x**3)(2.0)
     (np.float64(8.0), np.float64(12.0))
     """
-    run = PlainRun("value_and_grad", fun, x)
-    return answer_tree(run.value, plain), _gradient(run, plain)
+    run = ArrayVjpRun("value_and_grad", fun, x)
+    return tree_to_arrays(run.value, plain), _gradient(run, plain)
 
 
-@_of_argument
+@_argnum_transform
 def grad_and_aux(fun: Callable, x: Any, plain: bool) -> tuple[Any, Any]:
     """Return the function that computes the gradient of a scalar, and returns the auxiliary result unchanged."""
-    rest: list = []
+    aux_values: list = []
 
     def first(x: Any) -> Any:
         out, aux = fun(x)
-        rest.append(aux)
+        aux_values.append(aux)
         return out
 
-    run = PlainRun("grad_and_aux", first, x)
-    aux = lowered(run.level, rest.pop())
-    return _gradient(run, plain), answer_tree(aux, plain)
+    run = ArrayVjpRun("grad_and_aux", first, x)
+    aux = unwrap_tree(run.level, aux_values.pop())
+    return _gradient(run, plain), tree_to_arrays(aux, plain)
 
 
-@_of_argument
+@_argnum_transform
 def elementwise_grad(fun: Callable, x: Any, plain: bool) -> Any:
     """Return the function for the sum of the Jacobian's rows: the derivative of an elementwise function.
 
@@ -118,33 +118,33 @@ def elementwise_grad(fun: Callable, x: Any, plain: bool) -> Any:
     >>> elementwise_grad(lambda x: x**2)(np.array([1.0, 2.0]))
     array([2., 4.])
     """
-    run = PlainRun("elementwise_grad", fun, x)
-    out = run.one_output()
+    run = ArrayVjpRun("elementwise_grad", fun, x)
+    out = run.single_output()
     if out.dtype.kind == "c":
         raise TypeError("elementwise_grad only applies to real-output functions; use holomorphic_grad or jacobian")
-    return run.tree(answer(_sum_of_rows(run, out), plain))
+    return run.tree(to_arrays(_pull_ones(run, out), plain))
 
 
-@_of_argument
+@_argnum_transform
 def holomorphic_grad(fun: Callable, x: Any, plain: bool) -> Any:
     """Return the complex derivative of a holomorphic function."""
-    run = PlainRun("holomorphic_grad", fun, x)
+    run = ArrayVjpRun("holomorphic_grad", fun, x)
     if any(leaf.dtype.kind != "c" for leaf in run.leaves):
         warnings.warn("holomorphic_grad: an input is not complex", UserWarning, stacklevel=3)
-    return run.tree(answer(_sum_of_rows(run, run.one_output()), plain))
+    return run.tree(to_arrays(_pull_ones(run, run.single_output()), plain))
 
 
-@_of_argument
+@_argnum_transform
 def deriv(fun: Callable, x: Any, plain: bool) -> Any:
     """Return the forward-mode derivative along the direction of ones: the derivative of a function of one number."""
-    direction = optree.tree_map(lambda leaf: registry["ones_like"](differentiable("deriv", leaf)), x)
-    return answer_tree(pushed("deriv", fun, x, direction)[1], plain)
+    direction = optree.tree_map(lambda leaf: registry["ones_like"](as_differentiable("deriv", leaf)), x)
+    return tree_to_arrays(array_jvp("deriv", fun, x, direction)[1], plain)
 
 
 # --------------------------------------------------------------------------------------- Jacobians and Hessians
 
 
-@_of_argument
+@_argnum_transform
 def jacobian(fun: Callable, x: Any, plain: bool) -> Any:
     """Return the function that computes the Jacobian, of shape (*output.shape, *input.shape), for each leaf.
 
@@ -155,43 +155,43 @@ def jacobian(fun: Callable, x: Any, plain: bool) -> Any:
     array([[3., 0., 1.],
            [0., 3., 2.]])
     """
-    run = PlainRun("jacobian", fun, x)
-    out = run.one_output()
+    run = ArrayVjpRun("jacobian", fun, x)
+    out = run.single_output()
     fewer_columns = 2 * sum(leaf.numel() for leaf in run.leaves) < out.numel()
     fewer_columns = fewer_columns and all(leaf.dtype.kind == out.dtype.kind for leaf in run.leaves)
-    return run.tree(answer((_by_columns if fewer_columns else _by_rows)(run, out), plain))
+    return run.tree(to_arrays((_by_columns if fewer_columns else _by_rows)(run, out), plain))
 
 
-def _by_rows(run: PlainRun, out: Tensor) -> list[Tensor]:
+def _by_rows(run: ArrayVjpRun, out: Tensor) -> list[Tensor]:
     """Return the Jacobian with one pullback for each element of the output."""
-    rows = _pulled_rows(run, out, 1)
+    rows = _pull_rows(run, out, 1)
     if out.dtype.kind == "c" and out.numel():
         # For a real input a pullback gives the real part; of -i times the cotangent, that is the imaginary part.
-        turned = _pulled_rows(run, out, -1j)
-        rows = [g if g.dtype.kind == "c" else registry["complex"](g, t) for g, t in zip(rows, turned, strict=True)]
+        imaginary = _pull_rows(run, out, -1j)
+        rows = [g if g.dtype.kind == "c" else registry["complex"](g, t) for g, t in zip(rows, imaginary, strict=True)]
     return row_blocks(rows, [out])[0]
 
 
-def _pulled_rows(run: PlainRun, out: Tensor, entry: complex) -> list[Tensor]:
-    return one_by_one(lambda unit: run.pull([unit]), unit_vectors(out, entry), run.leaves)
+def _pull_rows(run: ArrayVjpRun, out: Tensor, entry: complex) -> list[Tensor]:
+    return map_in_loop(lambda unit: run.pull([unit]), unit_vectors(out, entry), run.leaves)
 
 
-def _by_columns(run: PlainRun, out: Tensor) -> list[Tensor]:
+def _by_columns(run: ArrayVjpRun, out: Tensor) -> list[Tensor]:
     """Return the Jacobian by columns: the pullback is linear, so its own pullback gives one column for each element."""
     outer = GradLevel()
     cotangent = make(registry["zeros_like"](out), outer, None)
     with outer:
         cotangent.requires_grad = True
         pulled = run.pull([cotangent])
-    made = []
+    blocks = []
     for leaf, g in zip(run.leaves, pulled, strict=True):
-        push = partial(_pulled_twice, outer, g, cotangent)
-        made += column_blocks(one_by_one(push, unit_vectors(leaf), [out]), [leaf])[0]
-    return made
+        push = partial(_push_column, outer, g, cotangent)
+        blocks += column_blocks(map_in_loop(push, unit_vectors(leaf), [out]), [leaf])[0]
+    return blocks
 
 
-def _pulled_twice(outer: GradLevel, g: Tensor, cotangent: Tensor, unit: Tensor) -> list[Tensor]:
-    return pulled_back(outer, [g], [unit], [cotangent])
+def _push_column(outer: GradLevel, g: Tensor, cotangent: Tensor, unit: Tensor) -> list[Tensor]:
+    return pull_cotangents(outer, [g], [unit], [cotangent])
 
 
 def hessian(fun: Callable, argnum: Argnum = 0) -> Callable:
@@ -208,7 +208,7 @@ def hessian(fun: Callable, argnum: Argnum = 0) -> Callable:
 # ------------------------------------------------------------------------------------ products with derivatives
 
 
-@_of_argument
+@_argnum_transform
 def make_vjp(fun: Callable, x: Any, plain: bool) -> tuple[Callable, Any]:
     """Return a function that returns, at a point, the pullback of cotangents to the argument, and the value.
 
@@ -216,19 +216,19 @@ def make_vjp(fun: Callable, x: Any, plain: bool) -> tuple[Callable, Any]:
     >>> value, pull(1.0), pull(10.0)
     (np.float64(8.0), np.float64(12.0), np.float64(120.0))
     """
-    run = PlainRun("make_vjp", fun, x)
+    run = ArrayVjpRun("make_vjp", fun, x)
 
     def pull(cotangent: Any) -> Any:
         given = optree.tree_leaves(cotangent)
         if len(given) != len(run.outs):
             raise ValueError(f"make_vjp: the cotangent has {len(given)} leaves, the output {len(run.outs)}")
-        seeds = [_fitting(g, out) for g, out in zip(given, run.outs, strict=True)]
-        return run.tree(answer(run.pull(seeds), plain and not has_tensor(cotangent)))
+        seeds = [_as_seed(g, out) for g, out in zip(given, run.outs, strict=True)]
+        return run.tree(to_arrays(run.pull(seeds), plain and not has_tensor(cotangent)))
 
-    return pull, answer_tree(run.value, plain)
+    return pull, tree_to_arrays(run.value, plain)
 
 
-def _fitting(g: Any, out: Any) -> Tensor:
+def _as_seed(g: Any, out: Any) -> Tensor:
     """Return a cotangent as a tensor in the dtype of its output; dtypes may be converted, shapes not."""
     seed = as_tensor(g, getattr(out, "dtype", None))
     if seed.shape != getattr(out, "shape", ()):
@@ -236,7 +236,7 @@ def _fitting(g: Any, out: Any) -> Tensor:
     return seed
 
 
-@_of_argument
+@_argnum_transform
 def make_jvp(fun: Callable, x: Any, plain: bool) -> Callable:
     """Return a function that returns, at a point, the map from a tangent to the value and derivative along it.
 
@@ -245,9 +245,9 @@ def make_jvp(fun: Callable, x: Any, plain: bool) -> Callable:
     """
 
     def push(tangent: Any) -> tuple[Any, Any]:
-        value, along = pushed("make_jvp", fun, x, tangent)
+        value, along = array_jvp("make_jvp", fun, x, tangent)
         as_arrays = plain and not has_tensor(tangent)
-        return answer_tree(value, as_arrays), answer_tree(along, as_arrays)
+        return tree_to_arrays(value, as_arrays), tree_to_arrays(along, as_arrays)
 
     return push
 

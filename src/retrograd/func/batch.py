@@ -13,7 +13,7 @@ from retrograd.core.source_location import described
 from retrograd.core.tensor import make
 from retrograd.levels import VmapLevel, value_at
 from retrograd.levels.batch import RANDOMNESS
-from retrograd.levels.sync_views import settled
+from retrograd.levels.sync_views import sync_views
 from retrograd.ops.batch_loop import PerformanceWarning, joins, together
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import canonical_dim
@@ -71,7 +71,7 @@ def vmap(
             if fallback is None or not inputs.size:
                 raise
             warnings.warn(f"vmap: {described(func)} runs example by example: {error}", PerformanceWarning, stacklevel=2)
-            return run.one_by_one()
+            return run.in_loop()
 
     return batched
 
@@ -83,7 +83,9 @@ class Inputs:
         tree: Any = args
         self.leaves: list
         self.leaves, self.spec = optree.tree_flatten(tree, none_is_leaf=True)
-        self.dims = [_in_dim(leaf, d) for leaf, d in zip(self.leaves, _in_dims(in_dims, args), strict=True)]
+        self.dims = [
+            _check_in_dim(leaf, d) for leaf, d in zip(self.leaves, _broadcast_in_dims(in_dims, args), strict=True)
+        ]
         sizes = {leaf.shape[d] for leaf, d in zip(self.leaves, self.dims, strict=True) if d is not None}
         if not sizes:
             raise ValueError(
@@ -94,17 +96,18 @@ class Inputs:
             raise ValueError(f"vmap: the batched arguments must have as many examples, got {', '.join(shapes)}")
         (self.size,) = sizes
         self.leaves = [
-            leaf if d is None else _moved(as_tensor(leaf), d, 0) for leaf, d in zip(self.leaves, self.dims, strict=True)
+            leaf if d is None else _move_dim(as_tensor(leaf), d, 0)
+            for leaf, d in zip(self.leaves, self.dims, strict=True)
         ]
 
-    def at(self, wrap: Callable[[Tensor], Any]) -> tuple:
+    def map_batched(self, wrap: Callable[[Tensor], Any]) -> tuple:
         """Return the arguments, with `wrap` applied to batched leaves, whose batch dimension is first."""
         pairs = zip(self.leaves, self.dims, strict=True)
         args: Any = optree.tree_unflatten(self.spec, [x if d is None else wrap(x) for x, d in pairs])
         return tuple(args)
 
 
-def _in_dims(in_dims: Dims, args: tuple) -> list:
+def _broadcast_in_dims(in_dims: Dims, args: tuple) -> list:
     """Return the batch dimension of each leaf of the arguments."""
     if not isinstance(in_dims, (int, tuple)):
         raise ValueError(
@@ -113,17 +116,17 @@ def _in_dims(in_dims: Dims, args: tuple) -> list:
     prefix: Any = in_dims
     tree: Any = args
     try:
-        spread: Any = optree.tree_broadcast_prefix(prefix, tree, none_is_leaf=True)
+        broadcast: Any = optree.tree_broadcast_prefix(prefix, tree, none_is_leaf=True)
     except ValueError as error:
         raise ValueError(f"vmap: in_dims {in_dims!r} does not fit the {len(args)} arguments: {error}") from None
-    dims: list = optree.tree_leaves(spread, none_is_leaf=True)
+    dims: list = optree.tree_leaves(broadcast, none_is_leaf=True)
     for d in dims:
         if d is not None and not isinstance(d, int):
             raise ValueError(f"vmap: in_dims may hold ints and None, got {d!r}")
     return dims
 
 
-def _in_dim(leaf: Any, d: int | None) -> int | None:
+def _check_in_dim(leaf: Any, d: int | None) -> int | None:
     if d is None:
         return None
     if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
@@ -136,7 +139,7 @@ def _in_dim(leaf: Any, d: int | None) -> int | None:
     return d % len(leaf.shape)
 
 
-def _moved(x: Tensor, source: int, destination: int) -> Tensor:
+def _move_dim(x: Tensor, source: int, destination: int) -> Tensor:
     return x if source == destination else registry["movedim"](x, source, destination)
 
 
@@ -147,17 +150,17 @@ class Results:
         if out is None and out_dims is not None:
             raise ValueError(f"vmap: {described(func)} must return tensors, got None")
         found, self.spec = optree.tree_flatten(out)
-        self.dims = _out_dims(func, out_dims, out)
-        self.leaves = [_result(func, o, d, whole) for o, d in zip(found, self.dims, strict=True)]
+        self.dims = _broadcast_out_dims(func, out_dims, out)
+        self.leaves = [_unwrap_result(func, o, d, whole) for o, d in zip(found, self.dims, strict=True)]
 
     def tree(self) -> Any:
         """Return the results with the batch dimensions at their out_dims."""
         pairs = zip(self.leaves, self.dims, strict=True)
-        moved = [x if d is None else _moved(x, 0, canonical_dim("vmap: out_dims", d, x.ndim)) for x, d in pairs]
+        moved = [x if d is None else _move_dim(x, 0, canonical_dim("vmap: out_dims", d, x.ndim)) for x, d in pairs]
         return optree.tree_unflatten(self.spec, moved)
 
 
-def _out_dims(func: Callable, out_dims: Any, out: Any) -> list:
+def _broadcast_out_dims(func: Callable, out_dims: Any, out: Any) -> list:
     """Return the batch dimension of each leaf of the results."""
     given: list = optree.tree_leaves(out_dims)
     for d in given:
@@ -166,15 +169,15 @@ def _out_dims(func: Callable, out_dims: Any, out: Any) -> list:
     if isinstance(out, Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1:
         out_dims = out_dims[0]
     try:
-        spread: Any = optree.tree_broadcast_prefix(out_dims, out, none_is_leaf=True)
+        broadcast: Any = optree.tree_broadcast_prefix(out_dims, out, none_is_leaf=True)
     except ValueError as error:
         raise ValueError(f"vmap: out_dims {out_dims!r} does not fit what {described(func)} returned: {error}") from None
-    dims = optree.tree_leaves(spread, none_is_leaf=True)
+    dims = optree.tree_leaves(broadcast, none_is_leaf=True)
     leaves = optree.tree_leaves(out, none_is_leaf=True)
     return [d for d, leaf in zip(dims, leaves, strict=True) if leaf is not None]
 
 
-def _result(func: Callable, out: Any, d: int | None, whole: Callable[[Tensor], Tensor]) -> Any:
+def _unwrap_result(func: Callable, out: Any, d: int | None, whole: Callable[[Tensor], Tensor]) -> Any:
     if not isinstance(out, Tensor):
         if d is None:
             return out
@@ -198,8 +201,8 @@ class _BatchedRun:
         self._kwargs = kwargs
         self._out_dims = out_dims
         self._randomness = randomness
-        self._drawn: dict = {}  # the states of generators when this call first drew from them
-        self._starts: dict = {}  # gradients of outer tensors, before this call added to them
+        self._generator_states: dict = {}  # the states of generators when this call first drew from them
+        self._grad_starts: dict = {}  # gradients of outer tensors, before this call added to them
         self._grads: list[Any] = []  # the `OuterGrads` of the levels
         self._written: list[tuple[Tensor, Tensor]] = []  # arguments that were written to, and their new values
 
@@ -218,26 +221,26 @@ class _BatchedRun:
     def _chunk(self, start: int, stop: int) -> Results:
         """Run the examples of one chunk at once."""
         given: list[tuple[Tensor, Tensor]] = []
-        with self._draws(), VmapLevel(stop - start, self._randomness, self._func) as level:
-            level.grad_starts = self._starts
+        with self._replay_random(), VmapLevel(stop - start, self._randomness, self._func) as level:
+            level.grad_starts = self._grad_starts
 
             def batch(x: Tensor) -> Tensor:
-                part = _part(x, start, stop)
+                part = _slice_examples(x, start, stop)
                 given.append((part, make(part, level, "the argument")))
                 return given[-1][1]
 
             with level.below():
-                args = self._inputs.at(batch)
+                args = self._inputs.map_batched(batch)
             try:
-                out = settled(self._func(*args, **self._kwargs))
+                out = sync_views(self._func(*args, **self._kwargs))
             finally:
                 self._grads.append(level.outer_grads)
         self._written += [(part, inside.value) for part, inside in given if inside._version]
-        return Results(self._func, out, self._out_dims, level.whole)
+        return Results(self._func, out, self._out_dims, level.all_examples)
 
-    def _draws(self) -> AbstractContextManager:
+    def _replay_random(self) -> AbstractContextManager:
         """A block that repeats the random numbers of the block before, if randomness is the same for all examples."""
-        return replayed(self._drawn) if self._randomness == "same" else nullcontext()
+        return replayed(self._generator_states) if self._randomness == "same" else nullcontext()
 
     def undo(self) -> None:
         """Undo the additions to gradients of outer tensors."""
@@ -245,12 +248,12 @@ class _BatchedRun:
             if grads is not None:
                 grads.undo()
 
-    def one_by_one(self) -> Any:
+    def in_loop(self) -> Any:
         """Run each example by itself, and stack the results."""
         results = []
         for i in range(self._inputs.size):
-            with self._draws():
-                out = self._func(*self._inputs.at(partial(registry["select"], dim=0, index=i)), **self._kwargs)
+            with self._replay_random():
+                out = self._func(*self._inputs.map_batched(partial(registry["select"], dim=0, index=i)), **self._kwargs)
             results.append(Results(self._func, out, self._out_dims, lambda example: example))
         first = results[0]
         for n, d in enumerate(first.dims):
@@ -259,5 +262,5 @@ class _BatchedRun:
         return first.tree()
 
 
-def _part(x: Tensor, start: int, stop: int) -> Tensor:
+def _slice_examples(x: Tensor, start: int, stop: int) -> Tensor:
     return x if stop - start == x.shape[0] else registry["narrow"](x, 0, start, stop - start)

@@ -17,21 +17,21 @@ def count_of(colors: Sequence[int]) -> int:
 
 def partial_coloring(columns: Sequence[Sequence[int]], rows: int, order: Iterable[int]) -> list[int]:
     """Return colours of columns, given as the rows of their entries: equal colours never share a row."""
-    seen = [0] * rows  # the colours with an entry in each row
+    row_colors = [0] * rows  # the colours with an entry in each row
     colors = [NONE] * len(columns)
     for j in order:
         taken = 0
         for i in columns[j]:
-            taken |= seen[i]
-        color, bit = _first_free(taken)
+            taken |= row_colors[i]
+        color, bit = _first_free_color(taken)
         for i in columns[j]:
-            seen[i] |= bit
+            row_colors[i] |= bit
         if columns[j]:
             colors[j] = color
     return colors
 
 
-def _first_free(taken: int) -> tuple[int, int]:
+def _first_free_color(taken: int) -> tuple[int, int]:
     """Return the first colour that is not in a set, and the set of it alone."""
     bit = ~taken & (taken + 1)
     return bit.bit_length() - 1, bit
@@ -43,56 +43,57 @@ def star_coloring(neighbours: Sequence[Sequence[int]], order: Iterable[int]) -> 
     Of each entry (i, j), either j is the only one of its colour among those that have an entry in row i, or i is in
     row j: there the product of the matrix with the ones of that colour shows the entry.
     """
-    star = _Star([[j for j in row if j != i] for i, row in enumerate(neighbours)])
+    star = _StarColoring([[j for j in row if j != i] for i, row in enumerate(neighbours)])
     for v in order:
         if neighbours[v]:
-            star.give(v)
+            star.color_vertex(v)
     return star.colors
 
 
-class _Star:
+class _StarColoring:
     """The state of a star colouring.
 
-    Of each vertex: `near`, the colours of its neighbours; `twice`, those that several of them have; `first`, which
-    neighbour had each first; and `closed`, the colours of neighbours that have its own colour twice: of these it must
-    stay the only one in sight, since the entries of that neighbour show here.
+    For each vertex: `neighbour_colors` is the set of colours of its neighbours; `repeated_colors`, the set of those
+    that several neighbours have; `first_neighbour`, the first neighbour of each colour.  `forbidden` is the set of
+    colours of the neighbours that see this vertex's colour twice.  No other neighbour may get such a colour: the
+    entries that the vertex shares with these neighbours can be recovered in its own row only.
     """
 
     def __init__(self, neighbours: list[list[int]]) -> None:
         n = len(neighbours)
         self.neighbours = neighbours
         self.colors = [NONE] * n
-        self.near, self.twice, self.closed = [0] * n, [0] * n, [0] * n
-        self.first: list[dict[int, int]] = [{} for _ in range(n)]
+        self.neighbour_colors, self.repeated_colors, self.forbidden = [0] * n, [0] * n, [0] * n
+        self.first_neighbour: list[dict[int, int]] = [{} for _ in range(n)]
 
-    def give(self, v: int) -> None:
+    def color_vertex(self, v: int) -> None:
         """Give a vertex the first colour with which all entries among coloured vertices can still be recovered."""
-        color, bit = _first_free(self._taken(v))
+        color, bit = _first_free_color(self._forbidden_colors(v))
         self.colors[v] = color
         for w in self.neighbours[v]:
-            theirs = self.colors[w]
-            if theirs != NONE and self.twice[v] >> theirs & 1:
-                self.closed[w] |= bit
-            self._meet(w, v, color, bit)
+            other_color = self.colors[w]
+            if other_color != NONE and self.repeated_colors[v] >> other_color & 1:
+                self.forbidden[w] |= bit
+            self._update_neighbour(w, v, color, bit)
 
-    def _taken(self, v: int) -> int:
+    def _forbidden_colors(self, v: int) -> int:
         taken = 0
         for w in self.neighbours[v]:
             color = self.colors[w]
             if color != NONE:
-                taken |= 1 << color | self.closed[w]
-                if self.twice[v] >> color & 1:  # the entry (v, w) can be recovered in row w only
-                    taken |= self.near[w]
+                taken |= 1 << color | self.forbidden[w]
+                if self.repeated_colors[v] >> color & 1:  # the entry (v, w) can be recovered in row w only
+                    taken |= self.neighbour_colors[w]
         return taken
 
-    def _meet(self, w: int, v: int, color: int, bit: int) -> None:
+    def _update_neighbour(self, w: int, v: int, color: int, bit: int) -> None:
         """Update a neighbour w of v with v's colour."""
-        if not self.near[w] & bit:
-            self.near[w] |= bit
-            self.first[w][color] = v
+        if not self.neighbour_colors[w] & bit:
+            self.neighbour_colors[w] |= bit
+            self.first_neighbour[w][color] = v
             return
-        mine = 0 if self.colors[w] == NONE else 1 << self.colors[w]
-        if not self.twice[w] & bit:
-            self.twice[w] |= bit
-            self.closed[self.first[w][color]] |= mine
-        self.closed[v] |= mine
+        own_bit = 0 if self.colors[w] == NONE else 1 << self.colors[w]
+        if not self.repeated_colors[w] & bit:
+            self.repeated_colors[w] |= bit
+            self.forbidden[self.first_neighbour[w][color]] |= own_bit
+        self.forbidden[v] |= own_bit

@@ -8,13 +8,13 @@ import optree
 from retrograd.core import Op, Tensor, call, registry
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.tensor import make
-from retrograd.func.argnums import keeping_aux
-from retrograd.func.reverse import checked_outputs, fitting
-from retrograd.func.vjp_run import lowered
+from retrograd.func.argnums import split_aux
+from retrograd.func.reverse import check_outputs, check_tree
+from retrograd.func.vjp_run import unwrap_tree
 from retrograd.levels import DualLevel, outputs, value_at
 from retrograd.levels.dual import output_tangents, tangent_of
 from retrograd.levels.outer_grads import OuterGradLevel
-from retrograd.levels.sync_views import settled
+from retrograd.levels.sync_views import sync_views
 from retrograd.ops.create import as_tensor
 
 
@@ -33,21 +33,21 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
     >>> rg.func.jvp(lambda x: x * x, (x,), (rg.ones(2),))
     (tensor([1., 4.]), tensor([2., 4.]))
     """
-    return pushed("jvp", func, primals, tangents, strict, has_aux)
+    return run_jvp("jvp", func, primals, tangents, strict, has_aux)
 
 
-def pushed(name: str, func: Callable, primals: tuple, tangents: tuple, strict: bool, has_aux: bool) -> tuple:
+def run_jvp(name: str, func: Callable, primals: tuple, tangents: tuple, strict: bool, has_aux: bool) -> tuple:
     """Run `jvp` for the transform called `name`, which errors mention."""
-    leaves, spec = _primals(name, primals)
-    ts = fitting(name, "tangent", tangents, primals, leaves)
-    main, kept = keeping_aux(func, name, has_aux)
+    leaves, spec = _check_primals(name, primals)
+    ts = check_tree(name, "tangent", tangents, primals, leaves)
+    main, aux = split_aux(func, name, has_aux)
     level, out = run_dual(func, lambda args: main(*args), spec, leaves, ts)
-    value = lowered(level, out)
-    for o in checked_outputs(name, out):
+    value = unwrap_tree(level, out)
+    for o in check_outputs(name, out):
         if strict and (o.level is not level or o.tag is None):
             raise RuntimeError(f"jvp: strict=True, but an output of shape {o.shape} does not depend on the primals")
     along = optree.tree_map(lambda o: tangent_of(level, o), out)
-    return (value, along, lowered(level, kept[0])) if has_aux else (value, along)
+    return (value, along, unwrap_tree(level, aux[0])) if has_aux else (value, along)
 
 
 def run_dual(
@@ -56,10 +56,10 @@ def run_dual(
     """Return a level, and the result there of a function of a tree whose leaves have tangents; errors name `named`."""
     with DualLevel(named) as level:
         duals = [make(x, level, t) for x, t in zip(leaves, tangents, strict=True)]
-        return level, settled(of_tree(optree.tree_unflatten(spec, duals)))
+        return level, sync_views(of_tree(optree.tree_unflatten(spec, duals)))
 
 
-def _primals(name: str, primals: tuple) -> tuple[list[Tensor], Any]:
+def _check_primals(name: str, primals: tuple) -> tuple[list[Tensor], Any]:
     if not isinstance(primals, tuple) or not primals:
         raise RuntimeError(f"{name}: primals must be a tuple of at least one argument, got {primals!r}")
     tree: Any = primals
@@ -83,48 +83,48 @@ class TapeLevel(OuterGradLevel):
     def __init__(self, function: Callable) -> None:
         self.function = function
         self.steps: list[tuple[Op, tuple, tuple, Any, dict]] = []  # operator, values, indices, result, params
-        self.spent: list[list[int]] = []  # for each step, the indices that no later one reads
+        self.last_uses: list[list[int]] = []  # for each step, the indices that no later one reads
         self.inputs = 0
         self.size = 0
 
     def input(self, value: Tensor) -> Tensor:
         """Return a tensor whose tangent will be given; all inputs precede the first operator."""
         self.inputs += 1
-        return make(value, self, self._place())
+        return make(value, self, self._next_index())
 
     def process(self, op: Op, args: tuple, params: dict) -> Any:
         """Run the operator on the values; record it if a tangent can reach it."""
         primals = tuple([value_at(self, a) for a in args])
-        places = tuple([a.tag if isinstance(a, Tensor) and a.level is self else None for a in args])
+        indices = tuple([a.tag if isinstance(a, Tensor) and a.level is self else None for a in args])
         out = call(op, primals, params)
-        if not op.differentiable or all(p is None for p in places):
+        if not op.differentiable or all(p is None for p in indices):
             return outputs(out, lambda o: make(o, self, None))
-        self.steps.append((op, primals, places, out, params))
-        return outputs(out, self._placed)
+        self.steps.append((op, primals, indices, out, params))
+        return outputs(out, self._wrap_output)
 
-    def _placed(self, out: Tensor) -> Tensor:
+    def _wrap_output(self, out: Tensor) -> Tensor:
         """Return an output of an operator on the tape; integer outputs have no index there."""
-        place = self._place()
-        return make(out, self, place if is_differentiable(out.dtype) else None)
+        index = self._next_index()
+        return make(out, self, index if is_differentiable(out.dtype) else None)
 
-    def _place(self) -> int:
+    def _next_index(self) -> int:
         self.size += 1
         return self.size - 1
 
-    def end(self, wanted: set[int]) -> None:
+    def finish(self, wanted: set[int]) -> None:
         """Finish the tape: only the tangents at some indices are requested."""
         needed = {None, *wanted}
-        for _, _, places, _, _ in reversed(self.steps):
-            self.spent.append([p for p in set(places) - needed if p is not None])
-            needed.update(places)
-        self.spent.reverse()
+        for _, _, indices, _, _ in reversed(self.steps):
+            self.last_uses.append([p for p in set(indices) - needed if p is not None])
+            needed.update(indices)
+        self.last_uses.reverse()
 
     def run(self, tangents: list[Tensor]) -> list[Tensor | None]:
         """Return the tangents at all requested indices of the tape."""
         found: list[Tensor | None] = list(tangents)
-        for (op, primals, places, out, params), spent in zip(self.steps, self.spent, strict=True):
-            ts = tuple([None if p is None else found[p] for p in places])
-            for p in spent:
+        for (op, primals, indices, out, params), last_used in zip(self.steps, self.last_uses, strict=True):
+            ts = tuple([None if p is None else found[p] for p in indices])
+            for p in last_used:
                 found[p] = None
             zero = all(t is None for t in ts)
             if not isinstance(out, tuple):
@@ -149,15 +149,15 @@ def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
     >>> push(rg.tensor([1.0, 2.0]))
     tensor([1., 2.])
     """
-    leaves, spec = _primals("linearize", primals)
+    leaves, spec = _check_primals("linearize", primals)
     with TapeLevel(func) as level:
-        out = settled(func(*optree.tree_unflatten(spec, [level.input(x) for x in leaves])))
-    value = lowered(level, out)
-    checked_outputs("linearize", value)
-    level.end({o.tag for o in optree.tree_leaves(out) if o.level is level})
+        out = sync_views(func(*optree.tree_unflatten(spec, [level.input(x) for x in leaves])))
+    value = unwrap_tree(level, out)
+    check_outputs("linearize", value)
+    level.finish({o.tag for o in optree.tree_leaves(out) if o.level is level})
 
     def push(*tangents: Any) -> Any:
-        found = level.run(fitting("linearize", "tangent", tangents, primals, leaves))
+        found = level.run(check_tree("linearize", "tangent", tangents, primals, leaves))
 
         def along(o: Tensor) -> Tensor:
             t = found[o.tag] if o.level is level and o.tag is not None else None

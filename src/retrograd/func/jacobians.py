@@ -8,14 +8,14 @@ import optree
 
 from retrograd.core import Tensor, registry
 from retrograd.core.tensor import make
-from retrograd.func.argnums import Argnums, chosen, keeping_aux, of_chosen
+from retrograd.func.argnums import Argnums, bind_other_arguments, select_arguments, split_aux
 from retrograd.func.batch import vmap
-from retrograd.func.forward import pushed
-from retrograd.func.reverse import checked_outputs
-from retrograd.func.vjp_run import Run, lowered
+from retrograd.func.forward import run_jvp
+from retrograd.func.reverse import check_outputs
+from retrograd.func.vjp_run import VjpRun, unwrap_tree
 from retrograd.levels import VmapLevel
 from retrograd.levels.flatten_nested import NestedFlattener
-from retrograd.levels.jacobian import basis, column_blocks, in_chunks, row_blocks
+from retrograd.levels.jacobian import basis, column_blocks, map_in_chunks, row_blocks
 from retrograd.ops.create import as_tensor
 
 
@@ -46,18 +46,18 @@ def jacrev(
 
     @wraps(func, updated=())
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        x = chosen("jacrev", args, argnums)
-        main, kept = keeping_aux(func, "jacrev", has_aux)
-        plainly = NestedFlattener("jacrev", of_chosen(main, args, kwargs, argnums), (x,))
-        run = Run("jacrev", plainly, *plainly.args)
-        outs = checked_outputs("jacrev", run.value)
+        x = select_arguments("jacrev", args, argnums)
+        main, aux = split_aux(func, "jacrev", has_aux)
+        flattened = NestedFlattener("jacrev", bind_other_arguments(main, args, kwargs, argnums), (x,))
+        run = VjpRun("jacrev", flattened, *flattened.args)
+        outs = check_outputs("jacrev", run.value)
         _check_real("jacrev", (*run.leaves, *outs))
-        plainly.check_jacobians()
-        blocks = row_blocks(_rows(run, outs, chunk_size), outs)
-        trees = [run.tree([plainly.jacobian(block, i, k) for k, block in enumerate(row)])
+        flattened.check_jacobians()
+        blocks = row_blocks(_pull_all_rows(run, outs, chunk_size), outs)
+        trees = [run.tree([flattened.jacobian(block, i, k) for k, block in enumerate(row)])
                  for i, row in enumerate(blocks)]  # fmt: skip
         found = optree.tree_unflatten(optree.tree_structure(run.out), trees)
-        return (found, lowered(run.level, kept[0])) if has_aux else found
+        return (found, unwrap_tree(run.level, aux[0])) if has_aux else found
 
     return jacobian
 
@@ -68,18 +68,18 @@ def _check_real(name: str, tensors: Sequence[Tensor]) -> None:
             raise RuntimeError(f"{name}: expected real inputs and outputs, got {t.aval}; use vjp, jvp or real parts")
 
 
-def _rows(run: Run, outs: list[Tensor], chunk: int | None) -> list[Tensor]:
+def _pull_all_rows(run: VjpRun, outs: list[Tensor], chunk: int | None) -> list[Tensor]:
     """Return for each leaf the rows of the Jacobian, one for each element of the outputs."""
     if sum(out.numel() for out in outs) == 1:  # a gradient needs no batch
         return [registry["unsqueeze"](g, 0) for g in run.pull([registry["ones_like"](out) for out in outs])]
-    return in_chunks(partial(_pulled, run), outs, run.leaves, chunk)
+    return map_in_chunks(partial(_pull_batch, run), outs, run.leaves, chunk)
 
 
-def _pulled(run: Run, cotangents: list[Tensor]) -> list[Tensor]:
+def _pull_batch(run: VjpRun, cotangents: list[Tensor]) -> list[Tensor]:
     """Return the pullbacks of a batch of cotangents, stacked along the first dimension."""
     with VmapLevel(cotangents[0].shape[0], function=run.level.function) as level:
         found = run.pull([make(g, level, "the cotangent") for g in cotangents])
-    return [level.whole(g) for g in found]
+    return [level.all_examples(g) for g in found]
 
 
 def jacfwd(
@@ -103,34 +103,36 @@ def jacfwd(
 
     @wraps(func, updated=())
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        x = chosen("jacfwd", args, argnums)
-        main, kept = keeping_aux(func, "jacfwd", has_aux)
-        plainly = NestedFlattener("jacfwd", of_chosen(main, args, kwargs, argnums), (x,))
-        leaves, spec = optree.tree_flatten(plainly.args[0])
+        x = select_arguments("jacfwd", args, argnums)
+        main, kept = split_aux(func, "jacfwd", has_aux)
+        flattened = NestedFlattener("jacfwd", bind_other_arguments(main, args, kwargs, argnums), (x,))
+        leaves, spec = optree.tree_flatten(flattened.args[0])
         leaves = [as_tensor(leaf) for leaf in leaves]
         _check_real("jacfwd", leaves)
         x = optree.tree_unflatten(spec, leaves)
 
-        @wraps(plainly, updated=())
+        @wraps(flattened, updated=())
         def of_x(x: Any) -> Any:
-            out = plainly(x)
+            out = flattened(x)
             return (out, kept.pop()) if has_aux else out
 
         def push(*unit: Tensor) -> Any:
             tangents = (optree.tree_unflatten(spec, unit),)
-            out, along, *aux = pushed("jacfwd", of_x, (x,), tangents, False, has_aux)
-            _check_real("jacfwd", checked_outputs("jacfwd", out))
-            plainly.check_jacobians()
+            out, along, *aux = run_jvp("jacfwd", of_x, (x,), tangents, False, has_aux)
+            _check_real("jacfwd", check_outputs("jacfwd", out))
+            flattened.check_jacobians()
             return (along, *aux)
 
-        columns, *rest = vmap(push, 0, (0, None)[: 1 + has_aux], randomness, chunk_size=chunk_size)(*basis(leaves))
+        columns, *aux_results = vmap(push, 0, (0, None)[: 1 + has_aux], randomness, chunk_size=chunk_size)(
+            *basis(leaves)
+        )
         stacked, out_spec = optree.tree_flatten(columns)
         trees = [
-            optree.tree_unflatten(spec, [plainly.jacobian(block, i, k) for k, block in enumerate(row)])
+            optree.tree_unflatten(spec, [flattened.jacobian(block, i, k) for k, block in enumerate(row)])
             for i, row in enumerate(column_blocks(stacked, leaves))
         ]
         found = optree.tree_unflatten(out_spec, trees)
-        return (found, rest[0]) if has_aux else found
+        return (found, aux_results[0]) if has_aux else found
 
     return jacobian
 

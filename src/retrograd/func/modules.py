@@ -36,18 +36,18 @@ def functional_call(
     >>> rg.func.grad(loss)({"weight": rg.zeros(1, 2), "bias": rg.ones(1)}, x, y)
     {'weight': tensor([[2., 4.]]), 'bias': tensor([2.])}
     """
-    dicts = _dicts(parameter_and_buffer_dicts)
+    dicts = _check_dicts(parameter_and_buffer_dicts)
     values = {name: value for given in dicts for name, value in given.items()}
     if tie_weights:
-        values = _under_all_names(module, values)
+        values = _expand_tied_names(module, values)
     if strict:
         _check_names(module, values)
     args = () if args is None else args if isinstance(args, tuple) else (args,)
-    with _replaced(module, values, dicts):
+    with _swap_tensors(module, values, dicts):
         return module(*args, **kwargs or {})
 
 
-def _dicts(given: Any) -> list[dict]:
+def _check_dicts(given: Any) -> list[dict]:
     """Return the dicts of tensors, after checking that they share no name."""
     dicts = [given] if isinstance(given, dict) else given
     if not isinstance(dicts, (list, tuple)) or not all(isinstance(d, dict) for d in dicts):
@@ -61,15 +61,15 @@ def _dicts(given: Any) -> list[dict]:
     return list(dicts)
 
 
-def _own(module: Any) -> list[tuple[str, Tensor]]:
+def _named_tensors(module: Any) -> list[tuple[str, Tensor]]:
     """Return all parameters and buffers, under each of their names."""
     return [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
 
 
-def _under_all_names(module: Any, values: dict[str, Any]) -> dict[str, Any]:
+def _expand_tied_names(module: Any, values: dict[str, Any]) -> dict[str, Any]:
     """Return the values, with those of tied tensors under each of their names."""
     names: dict[int, list[str]] = {}
-    for name, tensor in _own(module):
+    for name, tensor in _named_tensors(module):
         names.setdefault(id(tensor), []).append(name)
     found = dict(values)
     for tied in names.values():
@@ -85,7 +85,7 @@ def _under_all_names(module: Any, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_names(module: Any, values: dict[str, Any]) -> None:
-    own = dict(_own(module))
+    own = dict(_named_tensors(module))
     missing, unexpected = sorted(own.keys() - values.keys()), sorted(values.keys() - own.keys())
     problems = {"unexpected": unexpected, "missing": missing}
     if missing or unexpected:
@@ -97,18 +97,18 @@ _ABSENT: Any = object()
 
 
 @generator_block
-def _replaced(module: Any, values: dict[str, Any], dicts: list[dict]) -> Iterator[None]:
+def _swap_tensors(module: Any, values: dict[str, Any], dicts: list[dict]) -> Iterator[None]:
     """A block in which a module has other tensors; their final values are written to the dicts."""
-    places = {name: _place(module, name, value) for name, value in values.items()}
-    before = [(attributes, last, attributes.get(last, _ABSENT)) for attributes, last in places.values()]
-    for name, (attributes, last) in places.items():
+    owners = {name: _find_owner(module, name, value) for name, value in values.items()}
+    before = [(attributes, last, attributes.get(last, _ABSENT)) for attributes, last in owners.values()]
+    for name, (attributes, last) in owners.items():
         attributes[last] = values[name]
     try:
         yield
     finally:
         for given in dicts:
             for name, value in given.items():
-                attributes, last = places[name]
+                attributes, last = owners[name]
                 given[name] = attributes.get(last, value)
         for attributes, last, value in before:
             if value is _ABSENT:
@@ -117,7 +117,7 @@ def _replaced(module: Any, values: dict[str, Any], dicts: list[dict]) -> Iterato
                 attributes[last] = value
 
 
-def _place(module: Any, name: str, value: Any) -> tuple[dict[str, Any], str]:
+def _find_owner(module: Any, name: str, value: Any) -> tuple[dict[str, Any], str]:
     """Return the owner's attributes and the name for a dotted name."""
     path, _, last = name.rpartition(".")
     if not last:
@@ -156,20 +156,20 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[s
     if len({model.training for model in models}) > 1:
         raise RuntimeError("stack_module_state: some models are in training mode and some in evaluation mode")
     return (
-        _stacked([dict(model.named_parameters()) for model in models]),
-        _stacked([dict(model.named_buffers()) for model in models]),
+        _stack_states([dict(model.named_parameters()) for model in models]),
+        _stack_states([dict(model.named_buffers()) for model in models]),
     )
 
 
-def _stacked(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+def _stack_states(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
     for i, state in enumerate(states):
         differing = sorted(state.keys() ^ states[0].keys())
         if differing:
             raise RuntimeError(f"stack_module_state: models 0 and {i} differ in what they have: {', '.join(differing)}")
-    return {name: _leaf(name, [state[name] for state in states]) for name in states[0]}
+    return {name: _stack_leaf(name, [state[name] for state in states]) for name in states[0]}
 
 
-def _leaf(name: str, tensors: list[Tensor]) -> Tensor:
+def _stack_leaf(name: str, tensors: list[Tensor]) -> Tensor:
     wanted = {t.requires_grad for t in tensors}
     if len(wanted) > 1:
         raise RuntimeError(f"stack_module_state: {name} requires gradients in some models and not in others")

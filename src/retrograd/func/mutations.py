@@ -9,7 +9,7 @@ import optree
 from retrograd.core import Tensor
 from retrograd.core.tensor import make
 from retrograd.levels import GradLevel, value_at
-from retrograd.levels.sync_views import settled
+from retrograd.levels.sync_views import sync_views
 
 REMOVABLE = ("mutations", "mutations_and_views")
 Arguments = dict[int, tuple[Tensor, Tensor]]  # by id: an outer tensor, and the tensor that replaces it inside
@@ -46,25 +46,25 @@ def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
     def functional(*args: Any, **kwargs: Any) -> Any:
         level, given = FunctionalLevel(func), Arguments()
         inputs: Any = (args, kwargs)
-        inputs = optree.tree_map(lambda leaf: _inside(level, given, leaf), inputs)
+        inputs = optree.tree_map(lambda leaf: _wrap_argument(level, given, leaf), inputs)
         with level:
-            out = settled(func(*inputs[0], **inputs[1]))
+            out = sync_views(func(*inputs[0], **inputs[1]))
         for outside, inside in given.values():
             if inside._version:
                 outside.copy_(inside.value)
-        return optree.tree_map(lambda leaf: _outside(level, given, leaf), out)
+        return optree.tree_map(lambda leaf: _unwrap_result(level, given, leaf), out)
 
     return functional
 
 
-def _inside(level: FunctionalLevel, given: Arguments, leaf: Any) -> Any:
+def _wrap_argument(level: FunctionalLevel, given: Arguments, leaf: Any) -> Any:
     """Return the tensor at the level for an argument: the same one for each occurrence."""
     if not isinstance(leaf, Tensor):
         return leaf
     return given.setdefault(id(leaf), (leaf, make(leaf, level, None)))[1]
 
 
-def _outside(level: FunctionalLevel, given: Arguments, leaf: Any) -> Any:
+def _unwrap_result(level: FunctionalLevel, given: Arguments, leaf: Any) -> Any:
     """Return a result outside the level; a returned argument is that argument itself."""
     for outside, inside in given.values():
         if leaf is inside:

@@ -10,8 +10,8 @@ from retrograd.core import Tensor
 from retrograd.core.aval import differing
 from retrograd.core.engine import ones
 from retrograd.core.hooks import conjugate
-from retrograd.func.argnums import Argnums, chosen, keeping_aux, of_chosen
-from retrograd.func.vjp_run import Run, lowered
+from retrograd.func.argnums import Argnums, bind_other_arguments, select_arguments, split_aux
+from retrograd.func.vjp_run import VjpRun, unwrap_tree
 
 
 def grad(func: Callable, argnums: Argnums = 0, has_aux: bool = False) -> Callable:
@@ -48,13 +48,13 @@ def grad_and_value(func: Callable, argnums: Argnums = 0, has_aux: bool = False) 
 
     @wraps(func, updated=())
     def gradient_and_value(*args: Any, **kwargs: Any) -> Any:
-        x = chosen("grad", args, argnums)
-        main, kept = keeping_aux(func, "grad", has_aux)
-        run = Run("grad", of_chosen(main, args, kwargs, argnums), x)
+        x = select_arguments("grad", args, argnums)
+        main, aux = split_aux(func, "grad", has_aux)
+        run = VjpRun("grad", bind_other_arguments(main, args, kwargs, argnums), x)
         value = run.value
         _check_scalar(value)
         found = run.tree([conjugate(g) for g in run.pull([ones((), value.dtype)])])
-        return (found, (value, lowered(run.level, kept[0]))) if has_aux else (found, value)
+        return (found, (value, unwrap_tree(run.level, aux[0]))) if has_aux else (found, value)
 
     return gradient_and_value
 
@@ -80,20 +80,20 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     >>> pull(rg.ones(2))
     (tensor([1., 1.]),)
     """
-    main, kept = keeping_aux(func, "vjp", has_aux)
-    run = Run("vjp", of_chosen(main, primals, {}, tuple(range(len(primals)))), primals)
+    main, aux = split_aux(func, "vjp", has_aux)
+    run = VjpRun("vjp", bind_other_arguments(main, primals, {}, tuple(range(len(primals)))), primals)
     value = run.value
-    outs = checked_outputs("vjp", value)
+    outs = check_outputs("vjp", value)
 
     def pull(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> tuple:
-        seeds = fitting("vjp", "cotangent", cotangents, value, outs)
+        seeds = check_tree("vjp", "cotangent", cotangents, value, outs)
         found: tuple = run.tree([conjugate(g) for g in run.pull([conjugate(g) for g in seeds])])
         return found
 
-    return (value, pull, lowered(run.level, kept[0])) if has_aux else (value, pull)
+    return (value, pull, unwrap_tree(run.level, aux[0])) if has_aux else (value, pull)
 
 
-def checked_outputs(name: str, value: Any) -> list[Tensor]:
+def check_outputs(name: str, value: Any) -> list[Tensor]:
     """Return the leaves of a function's result, after checking that there are some and all are tensors."""
     outs = optree.tree_leaves(value)
     if not outs:
@@ -104,7 +104,7 @@ def checked_outputs(name: str, value: Any) -> list[Tensor]:
     return outs
 
 
-def fitting(name: str, what: str, given: Any, tree: Any, leaves: list[Tensor]) -> list[Tensor]:
+def check_tree(name: str, what: str, given: Any, tree: Any, leaves: list[Tensor]) -> list[Tensor]:
     """Return the leaves of a tree of cotangents or tangents, after checking them against their tensors."""
     found, spec = optree.tree_flatten(given)
     expected = optree.tree_structure(tree)

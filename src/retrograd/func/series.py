@@ -21,10 +21,10 @@ from retrograd.ops.matrix_functions import PowerSeries
 class Series(ABC):
     """The coefficients of a tensor, tensors of the level below or None for zero; tuples for several outputs."""
 
-    __slots__ = ("known",)
+    __slots__ = ("coefficients",)
 
-    def __init__(self, known: list) -> None:
-        self.known = known  # the coefficients computed so far
+    def __init__(self, coefficients: list) -> None:
+        self.coefficients = coefficients  # those computed so far
 
     @abstractmethod
     def needs(self, k: int) -> list[tuple["Series", int]]:
@@ -40,18 +40,18 @@ def extend(series: Series, order: int) -> None:
     wanted = [(series, order)]
     while wanted:
         s, k = wanted[-1]
-        following = len(s.known)
+        following = len(s.coefficients)
         if following > k:
             wanted.pop()
             continue
-        missing = [(other, m) for other, m in s.needs(following) if len(other.known) <= m]
+        missing = [(other, m) for other, m in s.needs(following) if len(other.coefficients) <= m]
         if missing:
             wanted += missing
         else:
-            s.known.append(s.coefficient(following))
+            s.coefficients.append(s.coefficient(following))
 
 
-class Known(Series):
+class ConstantSeries(Series):
     """A series whose coefficients are all known."""
 
     __slots__ = ()
@@ -79,17 +79,17 @@ class Derivative(Series):
 
     def coefficient(self, k: int) -> Tensor | None:
         """Return (k + 1) times coefficient k + 1."""
-        following: Tensor | None = self.of.known[k + 1]
+        following: Tensor | None = self.of.coefficients[k + 1]
         return None if following is None else following * (k + 1)
 
 
-class Part(Series):
+class OutputSeries(Series):
     """One output of an operator that has several."""
 
     __slots__ = ("index", "whole")
 
     def __init__(self, whole: Series, index: int) -> None:
-        super().__init__([whole.known[0][index]])
+        super().__init__([whole.coefficients[0][index]])
         self.whole = whole
         self.index = index
 
@@ -99,10 +99,10 @@ class Part(Series):
 
     def coefficient(self, k: int) -> Tensor | None:
         """Return this output's coefficient."""
-        return _part(self.whole.known[k], self.index)
+        return _select_output(self.whole.coefficients[k], self.index)
 
 
-def _part(coefficients: tuple | None, index: int) -> Tensor | None:
+def _select_output(coefficients: tuple | None, index: int) -> Tensor | None:
     return None if coefficients is None else coefficients[index]
 
 
@@ -129,7 +129,7 @@ class Call(NamedTuple):
 
     def along(self, k: int, *, without: int | None = None) -> tuple:
         """Return the operands' coefficients k."""
-        return tuple([None if s is None or i == without else s.known[k] for i, s in enumerate(self.series)])
+        return tuple([None if s is None or i == without else s.coefficients[k] for i, s in enumerate(self.series)])
 
     def derivative(self, tangents: tuple, out: Any) -> Any:
         """Return the operator's derivative at the start of the curve; None (zero) without tangents."""
@@ -138,7 +138,7 @@ class Call(NamedTuple):
         return output_tangents(self.op, self.operands, tangents, out, self.params)
 
 
-class Result(Series):
+class CallSeries(Series):
     """The result of a call; coefficient k needs the operands' coefficients up to k."""
 
     __slots__ = ("call",)
@@ -152,7 +152,7 @@ class Result(Series):
         return [(s, k) for s in self.call.series if s is not None]
 
 
-class Affine(Result):
+class Affine(CallSeries):
     """The result of an operator whose derivative is constant along the curve."""
 
     __slots__ = ()
@@ -162,7 +162,7 @@ class Affine(Result):
         return self.call.derivative(self.call.along(k), self.call.out)
 
 
-class Product(Result):
+class Product(CallSeries):
     """The result of an operator that is linear in each varying operand."""
 
     __slots__ = ()
@@ -171,37 +171,37 @@ class Product(Result):
         """Return the sum of all products of coefficients whose orders add up to k."""
         op, operands, series, params, _ = self.call
         varying = self.call.varying
-        columns = [series[i].known for i in varying]  # type: ignore[union-attr]
+        columns = [series[i].coefficients for i in varying]  # type: ignore[union-attr]
         total = None
-        for orders in _sums(k, len(varying)):
+        for orders in _weak_compositions(k, len(varying)):
             factors = list(operands)
             for i, column, order in zip(varying, columns, orders, strict=True):
                 factors[i] = column[order]
             if all(factors[i] is not None for i in varying):
-                total = _added(total, run(op, tuple(factors), params))
+                total = _add_terms(total, run_operator(op, tuple(factors), params))
         return total
 
 
-def run(op: Op, operands: tuple, params: dict) -> Any:
+def run_operator(op: Op, operands: tuple, params: dict) -> Any:
     """Run `call`, or the faster path for operators without params."""
     return op(*operands) if op.simple and op.simple == len(operands) else call(op, operands, params)
 
 
-def _sums(total: int, count: int) -> Iterator[tuple[int, ...]]:
+def _weak_compositions(total: int, count: int) -> Iterator[tuple[int, ...]]:
     """Yield all ways to write a number as a sum of `count` numbers."""
     if count == 1:
         yield (total,)
         return
     for first in range(total + 1):
-        for rest in _sums(total - first, count - 1):
+        for rest in _weak_compositions(total - first, count - 1):
             yield (first, *rest)
 
 
-def _added(a: Tensor | None, b: Tensor | None) -> Tensor | None:
+def _add_terms(a: Tensor | None, b: Tensor | None) -> Tensor | None:
     return b if a is None else a if b is None else a + b
 
 
-class Solution(Result):
+class Solution(CallSeries):
     """The result of an operator that solves equations E(b, y) = a for y, E linear in y and in b.
 
     E(b[0], y[k]) is a[k] minus all E(b[j], y[k - j]); and the derivative along b, where `out` is any y, is the solution
@@ -215,13 +215,13 @@ class Solution(Result):
         right = self.call.names().index(self.call.op.definition.solves)
         total: Tensor | None = self.call.derivative(self.call.along(k), self.call.out)
         for j in range(1, k):
-            if self.known[k - j] is not None:
-                term = self.call.derivative(self.call.along(j, without=right), self.known[k - j])
-                total = _added(total, term)
+            if self.coefficients[k - j] is not None:
+                term = self.call.derivative(self.call.along(j, without=right), self.coefficients[k - j])
+                total = _add_terms(total, term)
         return total
 
 
-class Blocks(Result):
+class MatrixFunction(CallSeries):
     """The result of a function of matrices that is a power series, such as the exponential.
 
     Triangular matrices with the operand's coefficients in their blocks, a[j - i] at (i, j), multiply as series do; so
@@ -234,9 +234,9 @@ class Blocks(Result):
         """Return the last block of the first row."""
         op, (matrix,), (series,), params, _ = self.call
         zero, cat, narrow = registry["zeros_like"](matrix), registry["cat"], registry["narrow"]
-        found = [zero if c is None else c for c in series.known[: k + 1]]  # type: ignore[union-attr]
+        found = [zero if c is None else c for c in series.coefficients[: k + 1]]  # type: ignore[union-attr]
         rows = [cat([zero] * i + found[: k + 1 - i], -1) for i in range(k + 1)]
-        first = narrow(run(op, (cat(rows, -2),), params), -2, 0, matrix.shape[-1])
+        first = narrow(run_operator(op, (cat(rows, -2),), params), -2, 0, matrix.shape[-1])
         block: Tensor = narrow(first, -1, k * matrix.shape[-1], matrix.shape[-1])
         return block
 
@@ -248,7 +248,7 @@ class Runner(Protocol):
         """Return the derivative of a call's result, a tensor or a tuple of them; None stands for zero."""
 
 
-class Integral(Result):
+class Integral(CallSeries):
     """The result of any other operator: its rule runs on series, and gives the derivative of the result."""
 
     __slots__ = ("derivatives", "runner")
@@ -267,36 +267,36 @@ class Integral(Result):
         if k == 1:
             found = self.runner.run_rule(self.call, self)
             self.derivatives = found if isinstance(self.call.out, tuple) else [found]
-        parts = tuple([_integrated(value, s, k) for value, s in self.derivatives])
+        parts = tuple([_integrate(value, s, k) for value, s in self.derivatives])
         return parts if isinstance(self.call.out, tuple) else parts[0]
 
 
-def _integrated(value: Tensor | None, series: Series | None, k: int) -> Tensor | None:
+def _integrate(value: Tensor | None, series: Series | None, k: int) -> Tensor | None:
     if k == 1:
         return value
-    coefficient: Tensor | None = None if series is None else series.known[k - 1]
+    coefficient: Tensor | None = None if series is None else series.coefficients[k - 1]
     return None if coefficient is None else coefficient / k
 
 
-def result(made: Call, runner: Runner) -> Series:
+def make_series(made: Call, runner: Runner) -> Series:
     """Return the series of a call's result."""
     definition, varying = made.op.definition, made.varying
-    if getattr(definition.jvp, "__func__", None) is not _BY_INPUTS:
+    if getattr(definition.jvp, "__func__", None) is not _DEFAULT_JVP:
         return Integral(made, runner)
     if issubclass(definition, PowerSeries):
-        return Blocks(made)
+        return MatrixFunction(made)
     names, linear = made.names(), definition.linear.replace(",", " ").split()
-    if "," in definition.linear or all(_reads(made.op, names, i).isdisjoint(varying) for i in varying):
+    if "," in definition.linear or all(_operands_read(made.op, names, i).isdisjoint(varying) for i in varying):
         return Affine(made)
     if definition.solves:
         return Solution(made)
     return Product(made) if all(names[i] in linear for i in varying) else Integral(made, runner)
 
 
-_BY_INPUTS = Definition.jvp.__func__  # type: ignore[attr-defined]
+_DEFAULT_JVP = Definition.jvp.__func__  # type: ignore[attr-defined]
 
 
-def _reads(op: Op, names: list[str], index: int) -> set[int]:
+def _operands_read(op: Op, names: list[str], index: int) -> set[int]:
     """Return the operands that the derivative by one of them depends on, from its rule's arguments."""
     definition, everything = op.definition, set(range(len(names)))
     if names[index] in definition.linear.split():

@@ -8,16 +8,16 @@ import optree
 
 from retrograd.backend import sparse
 from retrograd.core import NotBatchedError, Tensor, graph_level
-from retrograd.func.argnums import chosen, keeping_aux, of_chosen
+from retrograd.func.argnums import bind_other_arguments, select_arguments, split_aux
 from retrograd.func.batch import vmap
 from retrograd.func.forward import linearize
 from retrograd.func.reverse import grad, vjp
 from retrograd.func.sparsity import Sparsity
 from retrograd.levels import value_at
-from retrograd.levels.flatten_nested import as_plain
-from retrograd.levels.jacobian import one_by_one
+from retrograd.levels.flatten_nested import flatten_nested
+from retrograd.levels.jacobian import map_in_loop
 from retrograd.levels.sparsity_level import PatternLevel
-from retrograd.levels.sync_views import settled
+from retrograd.levels.sync_views import sync_views
 from retrograd.ops.create import as_tensor
 
 BATCH = 2**24  # the most numbers in the tangents of one batch, unless chunk_size sets their count
@@ -48,13 +48,13 @@ def sparse_jacobian(
     array([[-2.,  1.,  0.],
            [ 0., -4.,  1.]], dtype=float32)
     """
-    known = _given("sparse_jacobian", sparsity, chunk_size, symmetric=False)
+    known = _check_sparsity("sparse_jacobian", sparsity, chunk_size, symmetric=False)
 
     @wraps(func, updated=())
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        x, f = _prepared("sparse_jacobian", func, args, kwargs, argnums)
-        use = known or Sparsity(_pattern("sparse_jacobian", f, x, has_aux))
-        return _computed("sparse_jacobian", f, x, has_aux, use, chunk_size)
+        x, f = _prepare_argument("sparse_jacobian", func, args, kwargs, argnums)
+        use = known or Sparsity(_find_pattern("sparse_jacobian", f, x, has_aux))
+        return _compute_matrix("sparse_jacobian", f, x, has_aux, use, chunk_size)
 
     return jacobian
 
@@ -74,14 +74,14 @@ def sparse_hessian(
            [2., 6., 4.],
            [0., 4., 0.]], dtype=float32)
     """
-    known = _given("sparse_hessian", sparsity, chunk_size, symmetric=True)
+    known = _check_sparsity("sparse_hessian", sparsity, chunk_size, symmetric=True)
 
     @wraps(func, updated=())
     def hessian(*args: Any, **kwargs: Any) -> Any:
-        x, f = _prepared("sparse_hessian", func, args, kwargs, argnums)
+        x, f = _prepare_argument("sparse_hessian", func, args, kwargs, argnums)
         slope = _gradient(f, has_aux)
-        use = known or Sparsity(_pattern("sparse_hessian", slope, x, has_aux), symmetric=True)
-        return _computed("sparse_hessian", slope, x, has_aux, use, chunk_size)
+        use = known or Sparsity(_find_pattern("sparse_hessian", slope, x, has_aux), symmetric=True)
+        return _compute_matrix("sparse_hessian", slope, x, has_aux, use, chunk_size)
 
     return hessian
 
@@ -103,8 +103,8 @@ def jacobian_sparsity(func: Callable, argnums: int = 0, *, has_aux: bool = False
 
     @wraps(func, updated=())
     def sparsity(*args: Any, **kwargs: Any) -> Sparsity:
-        x, f = _prepared("jacobian_sparsity", func, args, kwargs, argnums)
-        return Sparsity(_pattern("jacobian_sparsity", f, x, has_aux))
+        x, f = _prepare_argument("jacobian_sparsity", func, args, kwargs, argnums)
+        return Sparsity(_find_pattern("jacobian_sparsity", f, x, has_aux))
 
     return sparsity
 
@@ -119,8 +119,8 @@ def hessian_sparsity(func: Callable, argnums: int = 0, *, has_aux: bool = False)
 
     @wraps(func, updated=())
     def sparsity(*args: Any, **kwargs: Any) -> Sparsity:
-        x, f = _prepared("hessian_sparsity", func, args, kwargs, argnums)
-        return Sparsity(_pattern("hessian_sparsity", _gradient(f, has_aux), x, has_aux), symmetric=True)
+        x, f = _prepare_argument("hessian_sparsity", func, args, kwargs, argnums)
+        return Sparsity(_find_pattern("hessian_sparsity", _gradient(f, has_aux), x, has_aux), symmetric=True)
 
     return sparsity
 
@@ -128,7 +128,7 @@ def hessian_sparsity(func: Callable, argnums: int = 0, *, has_aux: bool = False)
 # ----------------------------------------------------------------------------------------------------- checks
 
 
-def _given(name: str, sparsity: Any, chunk_size: int | None, symmetric: bool) -> Sparsity | None:
+def _check_sparsity(name: str, sparsity: Any, chunk_size: int | None, symmetric: bool) -> Sparsity | None:
     """Return the user's sparsity, coloured once."""
     if chunk_size is not None and chunk_size < 1:
         raise ValueError(f"{name}: chunk_size must be at least 1, got {chunk_size}")
@@ -141,7 +141,7 @@ def _given(name: str, sparsity: Any, chunk_size: int | None, symmetric: bool) ->
     return Sparsity(sparsity, symmetric)
 
 
-def _prepared(name: str, func: Callable, args: tuple, kwargs: dict, argnums: int) -> tuple[Tensor, Callable]:
+def _prepare_argument(name: str, func: Callable, args: tuple, kwargs: dict, argnums: int) -> tuple[Tensor, Callable]:
     """Return the argument as a plain tensor, and the function of that alone."""
     if graph_level() is not None:
         raise RuntimeError(
@@ -150,14 +150,14 @@ def _prepared(name: str, func: Callable, args: tuple, kwargs: dict, argnums: int
         )
     if not isinstance(argnums, int):
         raise TypeError(f"{name}: argnums must be one int, got {argnums!r}; concatenate the arguments into one tensor")
-    given = chosen(name, args, argnums)
+    given = select_arguments(name, args, argnums)
     if not hasattr(given, "dtype"):
         raise TypeError(f"{name}: the argument must be one tensor, got {type(given).__name__}")
     x = as_tensor(given).detach()
     if x.dtype.kind != "f":
         raise RuntimeError(f"{name}: expected a real floating argument, got {x.aval}")
-    of_x = of_chosen(func, args, kwargs, argnums)
-    x, rebuilt = as_plain(x)
+    of_x = bind_other_arguments(func, args, kwargs, argnums)
+    x, rebuilt = flatten_nested(x)
     if rebuilt is None:
         return x, of_x
 
@@ -182,36 +182,38 @@ def _gradient(f: Callable, has_aux: bool) -> Callable:
     return grad(checked, has_aux=has_aux)
 
 
-def _alone(name: str, f: Callable, has_aux: bool) -> tuple[Callable, list]:
+def _check_single_output(name: str, f: Callable, has_aux: bool) -> tuple[Callable, list]:
     """Return the function with its only output, checked; the list gets the auxiliary part of the result."""
-    main, kept = keeping_aux(f, name, has_aux)
+    main, aux = split_aux(f, name, has_aux)
 
     @wraps(f)
     def checked(x: Tensor) -> Tensor:
-        out, _ = as_plain(main(x))
+        out, _ = flatten_nested(main(x))
         if not isinstance(out, Tensor):
             raise TypeError(f"{name}: the function must return one tensor, got {type(out).__name__}")
         if out.dtype.kind != "f":
             raise RuntimeError(f"{name}: expected a real floating output, got {out.aval}")
         return out
 
-    return checked, kept
+    return checked, aux
 
 
 # -------------------------------------------------------------------------------------------------- computing
 
 
-def _pattern(name: str, f: Callable, x: Tensor, has_aux: bool) -> Any:
+def _find_pattern(name: str, f: Callable, x: Tensor, has_aux: bool) -> Any:
     """Return the pattern: which elements of the output depend on which of the argument."""
-    main, _ = _alone(name, f, has_aux)
+    main, _ = _check_single_output(name, f, has_aux)
     with PatternLevel(f) as level:
-        out = settled(main(level.input(x)))
+        out = sync_views(main(level.input(x)))
     return level.pattern(out)
 
 
-def _computed(name: str, f: Callable, x: Tensor, has_aux: bool, sparsity: Sparsity, chunk_size: int | None) -> Any:
+def _compute_matrix(
+    name: str, f: Callable, x: Tensor, has_aux: bool, sparsity: Sparsity, chunk_size: int | None
+) -> Any:
     """Return the matrix, and the function's other result."""
-    main, kept = _alone(name, f, has_aux)
+    main, aux = _check_single_output(name, f, has_aux)
     if sparsity.by == "rows":
         out, pull = vjp(main, x)
         like, derivative = out, lambda g: pull(g)[0]
@@ -221,18 +223,18 @@ def _computed(name: str, f: Callable, x: Tensor, has_aux: bool, sparsity: Sparsi
     if sparsity.shape != (out.numel(), x.numel()):
         raise ValueError(f"{name}: the sparsity is of {sparsity.shape}, the matrix has {(out.numel(), x.numel())}")
     chunk = chunk_size or max(1, BATCH // max(x.numel(), out.numel(), 1))
-    products = _products(derivative, like, sparsity, chunk)
+    products = _compressed_products(derivative, like, sparsity, chunk)
     data = sparse.entries(sparsity.pattern, sparsity.colors, products, sparsity.by)
     found = sparse.assembled(sparsity.pattern, data, out.dtype)
-    return (found, optree.tree_map(_grounded, kept[-1])) if has_aux else found
+    return (found, optree.tree_map(_unwrap_result, aux[-1])) if has_aux else found
 
 
-def _grounded(leaf: Any) -> Any:
+def _unwrap_result(leaf: Any) -> Any:
     """Return a tensor of the single transform that has run as it is outside."""
     return leaf if not isinstance(leaf, Tensor) or leaf.level is None else value_at(leaf.level, leaf)
 
 
-def _products(derivative: Callable, like: Tensor, sparsity: Sparsity, chunk: int) -> Any:
+def _compressed_products(derivative: Callable, like: Tensor, sparsity: Sparsity, chunk: int) -> Any:
     """Return the matrix times the ones of each colour, or these times the matrix: one row for each colour."""
     seeds = as_tensor(sparse.seeds(sparsity.colors, sparsity.count, like.dtype, like.shape))
     if not sparsity.count:
@@ -240,5 +242,5 @@ def _products(derivative: Callable, like: Tensor, sparsity: Sparsity, chunk: int
     try:
         found = vmap(derivative, chunk_size=chunk)(seeds)
     except NotBatchedError:
-        (found,) = one_by_one(lambda seed: [derivative(seed)], seeds, [like])
+        (found,) = map_in_loop(lambda seed: [derivative(seed)], seeds, [like])
     return found.value.reshape(sparsity.count, -1)

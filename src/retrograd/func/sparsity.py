@@ -28,7 +28,7 @@ class Sparsity:
         self.pattern = sparse.as_pattern(pattern)
         if symmetric:
             self.pattern = sparse.symmetric(self.pattern)
-        self.by, colors = _by_both(self.pattern) if symmetric else _by_columns_or_rows(self.pattern)
+        self.by, colors = _color_symmetric(self.pattern) if symmetric else _color_columns_or_rows(self.pattern)
         self.colors = sparse.as_colors(colors)
         self.count = count_of(colors)
 
@@ -43,38 +43,38 @@ class Sparsity:
         return f"<Sparsity of {rows} x {columns}, {self.pattern.nnz} entries, {self.count} colours of {self.by}>"
 
 
-def _by_both(pattern: Any) -> tuple[str, list[int]]:
+def _color_symmetric(pattern: Any) -> tuple[str, list[int]]:
     if pattern.nnz == pattern.shape[0] ** 2:
         return "both", list(range(pattern.shape[0]))
     neighbours = sparse.lists(pattern)
-    return "both", star_coloring(neighbours, _fullest_first(neighbours))
+    return "both", star_coloring(neighbours, _by_descending_degree(neighbours))
 
 
-def _by_columns_or_rows(pattern: Any) -> tuple[str, list[int]]:
+def _color_columns_or_rows(pattern: Any) -> tuple[str, list[int]]:
     """Return colours of columns or rows, whichever needs fewer; of columns in a tie."""
-    turned = sparse.transposed(pattern)
-    least = {"columns": sparse.most_in_a_row(pattern), "rows": sparse.most_in_a_row(turned)}
-    lines = {"columns": turned, "rows": pattern}
-    first, second = sorted(least, key=lambda side: least[side])  # columns first, if they tie
-    colors = _fewest(lines[first], least[first])
-    if count_of(colors) > least[second]:
-        other = _fewest(lines[second], least[second])
+    transposed = sparse.transposed(pattern)
+    lower_bounds = {"columns": sparse.most_in_a_row(pattern), "rows": sparse.most_in_a_row(transposed)}
+    lines = {"columns": transposed, "rows": pattern}
+    first, second = sorted(lower_bounds, key=lambda side: lower_bounds[side])  # columns first, if they tie
+    colors = _color_lines(lines[first], lower_bounds[first])
+    if count_of(colors) > lower_bounds[second]:
+        other = _color_lines(lines[second], lower_bounds[second])
         if (count_of(other), second) < (count_of(colors), first):
             return second, other
     return first, colors
 
 
-def _fewest(pattern: Any, least: int) -> list[int]:
+def _color_lines(pattern: Any, lower_bound: int) -> list[int]:
     """Return colours of rows in their order, or, if not minimal, the better of that and fullest first."""
     n, across = pattern.shape
-    if least >= n:
+    if lower_bound >= n:
         return list(range(n))
     lines = sparse.lists(pattern)
     colors = partial_coloring(lines, across, range(n))
-    if count_of(colors) > least:
-        colors = min(colors, partial_coloring(lines, across, _fullest_first(lines)), key=count_of)
+    if count_of(colors) > lower_bound:
+        colors = min(colors, partial_coloring(lines, across, _by_descending_degree(lines)), key=count_of)
     return colors
 
 
-def _fullest_first(lines: list[list[int]]) -> list[int]:
+def _by_descending_degree(lines: list[list[int]]) -> list[int]:
     return sorted(range(len(lines)), key=lambda i: -len(lines[i]))

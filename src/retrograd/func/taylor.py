@@ -9,9 +9,18 @@ import optree
 from retrograd.core import Level, Op, Tensor, at, current, registry
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.tensor import make
-from retrograd.func.reverse import checked_outputs
-from retrograd.func.series import Call, Derivative, Known, Part, Series, extend, result, run
-from retrograd.func.vjp_run import lowered
+from retrograd.func.reverse import check_outputs
+from retrograd.func.series import (
+    Call,
+    ConstantSeries,
+    Derivative,
+    OutputSeries,
+    Series,
+    extend,
+    make_series,
+    run_operator,
+)
+from retrograd.func.vjp_run import unwrap_tree
 from retrograd.levels import outputs, value_at
 from retrograd.levels.dual import output_tangents
 from retrograd.levels.outer_grads import OuterGradLevel
@@ -32,63 +41,65 @@ class JetLevel(OuterGradLevel):
     def __init__(self, order: int, function: Callable | None = None) -> None:
         self.order = order
         self.function = function
-        self._made: Any = None  # while rules run: their results by key, with the objects whose ids are in the keys
+        self._cache: Any = None  # while rules run: their results by key, with the objects whose ids are in the keys
 
     def process(self, op: Op, args: tuple, params: dict) -> Any:
         """Run the operator on the values, and on the series."""
-        if self._made is not None:
-            return self._in_rule(op, args, params)
+        if self._cache is not None:
+            return self._process_in_rule(op, args, params)
         made = self._call(op, args, params)
         if not made.varying:
-            return self._constants(made.out)
-        series = result(made, self)
-        self._made = {}
+            return self._wrap_constants(made.out)
+        series = make_series(made, self)
+        self._cache = {}
         try:
             extend(series, self.order)
         finally:
-            self._made = None
-        return self._tensors(Known(series.known))
+            self._cache = None
+        return self._wrap_outputs(ConstantSeries(series.coefficients))
 
     def _call(self, op: Op, args: tuple, params: dict) -> Call:
         operands = tuple([value_at(self, a) for a in args])
         tags = tuple([a.tag if isinstance(a, Tensor) and a.level is self else None for a in args])
-        return Call(op, operands, tags if op.differentiable else (), params, run(op, operands, params))
+        return Call(op, operands, tags if op.differentiable else (), params, run_operator(op, operands, params))
 
-    def _in_rule(self, op: Op, args: tuple, params: dict) -> Any:
+    def _process_in_rule(self, op: Op, args: tuple, params: dict) -> Any:
         if op.definition.formula is not None:
             with at(self, current().grad_enabled):
                 return op.definition.formula(*args, **params)
         key = self._key(op, args, params)
-        if key not in self._made:
+        if key not in self._cache:
             made = self._call(op, args, params)
-            tensors = self._tensors(result(made, self)) if made.varying else self._constants(made.out)
-            self._made[key] = tensors, made
-        return self._found(key)
+            tensors = self._wrap_outputs(make_series(made, self)) if made.varying else self._wrap_constants(made.out)
+            self._cache[key] = tensors, made
+        return self._cached_result(key)
 
-    def _found(self, key: Hashable) -> Any:
+    def _cached_result(self, key: Hashable) -> Any:
         """Return cached results as new tensors, since a rule may write to them."""
-        return outputs(self._made[key][0], lambda o: make(o.value, self, o.tag))
+        return outputs(self._cache[key][0], lambda o: make(o.value, self, o.tag))
 
-    def _constants(self, out: Any) -> Any:
+    def _wrap_constants(self, out: Any) -> Any:
         return outputs(out, lambda o: make(o, self, None))
 
-    def _tensors(self, series: Series) -> Any:
+    def _wrap_outputs(self, series: Series) -> Any:
         """Return the outputs of a call at this level, each with its series."""
-        out = series.known[0]
+        out = series.coefficients[0]
         if not isinstance(out, tuple):
             return self.tensor(out, series)
-        return tuple([self.tensor(o, Part(series, i)) if isinstance(o, Tensor) else o for i, o in enumerate(out)])
+        return tuple(
+            [self.tensor(o, OutputSeries(series, i)) if isinstance(o, Tensor) else o for i, o in enumerate(out)]
+        )
 
     def tensor(self, value: Tensor, series: Series) -> Tensor:
         """Return a tensor of this level; a constant has no series."""
-        if isinstance(series, Part) and len(series.whole.known) > self.order:
+        if isinstance(series, OutputSeries) and len(series.whole.coefficients) > self.order:
             extend(series, self.order)
-            series = Known(series.known)
+            series = ConstantSeries(series.coefficients)
         return make(value, self, series if self._varies(series, 1) and is_differentiable(value.dtype) else None)
 
     def _varies(self, series: Series, k: int) -> bool:
         """Return whether coefficients from k on may be nonzero."""
-        return len(series.known) <= self.order or any(c is not None for c in series.known[k:])
+        return len(series.coefficients) <= self.order or any(c is not None for c in series.coefficients[k:])
 
     def run_rule(self, made: Call, whole: Series) -> Any:
         """Return value and series of each output's derivative along the curve; None stands for zero."""
@@ -96,12 +107,12 @@ class JetLevel(OuterGradLevel):
         args = tuple([x if s is None else make(x, self, s) for x, s in zip(operands, series, strict=True)])
         tangents = tuple([None if s is None else self._derivative(s) for s in series])
         key = self._key(op, args, params)
-        self._made.setdefault(key, (self._tensors(whole), made))
+        self._cache.setdefault(key, (self._wrap_outputs(whole), made))
         with at(self, current().grad_enabled):
-            dots = output_tangents(op, args, tangents, self._found(key), params)
-        return [self._split(d) for d in dots] if isinstance(dots, tuple) else self._split(dots)
+            dots = output_tangents(op, args, tangents, self._cached_result(key), params)
+        return [self._value_and_series(d) for d in dots] if isinstance(dots, tuple) else self._value_and_series(dots)
 
-    def _split(self, dot: Tensor | None) -> tuple[Tensor | None, Series | None]:
+    def _value_and_series(self, dot: Tensor | None) -> tuple[Tensor | None, Series | None]:
         if isinstance(dot, Tensor) and dot.level is self:
             return dot.value, dot.tag
         return dot, None
@@ -109,31 +120,31 @@ class JetLevel(OuterGradLevel):
     def _derivative(self, series: Series) -> Tensor:
         """Return the derivative of a series along the curve, always the same object."""
         key = id(series)
-        if key not in self._made:
-            value, first = series.known[:2]
+        if key not in self._cache:
+            value, first = series.coefficients[:2]
             first = registry["zeros_like"](value) if first is None else first
             derivative = Derivative(first, series) if self._varies(series, 2) else None
-            self._made[key] = make(first, self, derivative), series
-        tensor: Tensor = self._found(key)
+            self._cache[key] = make(first, self, derivative), series
+        tensor: Tensor = self._cached_result(key)
         return tensor
 
     def _key(self, op: Op, args: tuple, params: dict) -> Hashable:
-        return op, tuple([self._identity(a) for a in args]), _frozen(params)
+        return op, tuple([self._operand_key(a) for a in args]), _hashable(params)
 
-    def _identity(self, a: Any) -> Hashable:
+    def _operand_key(self, a: Any) -> Hashable:
         if isinstance(a, Tensor):
             return id(a.tag) if a.level is self and a.tag is not None else id(value_at(self, a))
-        return _frozen(a)
+        return _hashable(a)
 
 
-def _frozen(x: Any) -> Hashable:
+def _hashable(x: Any) -> Hashable:
     """Return a hashable key that is equal for equal params; objects that can't be compared equal themselves only."""
     if isinstance(x, (tuple, list)):
-        return type(x), tuple([_frozen(m) for m in x])
+        return type(x), tuple([_hashable(m) for m in x])
     if isinstance(x, dict):
-        return tuple([(k, _frozen(m)) for k, m in x.items()])
+        return tuple([(k, _hashable(m)) for k, m in x.items()])
     if isinstance(x, slice):
-        return slice, _frozen((x.start, x.stop, x.step))
+        return slice, _hashable((x.start, x.stop, x.step))
     return (type(x), x) if isinstance(x, (bool, int, float, complex, str)) else id(x)
 
 
@@ -157,19 +168,19 @@ def jet(func: Callable, primals: Sequence, series: Sequence, factorial_scaled: b
     >>> rg.func.jet(lambda x: x**3, (rg.tensor(2.0),), ([rg.tensor(1.0), 0, 0],))
     (tensor(8.), [tensor(12.), tensor(12.), tensor(6.)])
     """
-    leaves, spec = _primals(primals)
-    order = _order(primals, series)
-    terms = [_terms(spec, [s[k] for s in series], k + 1, leaves, factorial_scaled) for k in range(order)]
+    leaves, spec = _check_primals(primals)
+    order = _series_order(primals, series)
+    terms = [_coefficients(spec, [s[k] for s in series], k + 1, leaves, factorial_scaled) for k in range(order)]
     with JetLevel(order, func) as level:
-        curves = [Known([x, *cs]) for x, *cs in zip(leaves, *terms, strict=True)]
+        curves = [ConstantSeries([x, *cs]) for x, *cs in zip(leaves, *terms, strict=True)]
         args = [level.tensor(x, c) for x, c in zip(leaves, curves, strict=True)]
         out = func(*optree.tree_unflatten(spec, args))
-    value = lowered(level, out)
-    checked_outputs("jet", value)
+    value = unwrap_tree(level, out)
+    check_outputs("jet", value)
     return value, optree.tree_map(lambda o: _derivatives(level, o, factorial_scaled), out)
 
 
-def _primals(primals: Sequence) -> tuple[list[Tensor], Any]:
+def _check_primals(primals: Sequence) -> tuple[list[Tensor], Any]:
     if not isinstance(primals, (tuple, list)) or not primals:
         raise ValueError(
             f"jet: primals must be a tuple with an entry for each argument of the function, got {primals!r}"
@@ -183,7 +194,7 @@ def _primals(primals: Sequence) -> tuple[list[Tensor], Any]:
     return tensors, spec
 
 
-def _order(primals: Sequence, series: Sequence) -> int:
+def _series_order(primals: Sequence, series: Sequence) -> int:
     if not isinstance(series, (tuple, list)) or len(series) != len(primals):
         count = f"{len(series)} entries" if isinstance(series, (tuple, list)) else type(series).__name__
         raise ValueError(f"jet: series must be a tuple with a list for each of the {len(primals)} primals, got {count}")
@@ -196,16 +207,16 @@ def _order(primals: Sequence, series: Sequence) -> int:
     return lengths[0]
 
 
-def _terms(spec: Any, given: list, k: int, leaves: list[Tensor], scaled: bool) -> list[Tensor | None]:
+def _coefficients(spec: Any, given: list, k: int, leaves: list[Tensor], scaled: bool) -> list[Tensor | None]:
     """Return coefficient k of each leaf of the primals."""
     try:
         terms = spec.flatten_up_to(tuple(given))
     except ValueError as error:
         raise ValueError(f"jet: the derivatives of order {k} must be trees like the primals: {error}") from None
-    return [_term(term, k, x, scaled) for term, x in zip(terms, leaves, strict=True)]
+    return [_coefficient(term, k, x, scaled) for term, x in zip(terms, leaves, strict=True)]
 
 
-def _term(term: Any, k: int, x: Tensor, scaled: bool) -> Tensor | None:
+def _coefficient(term: Any, k: int, x: Tensor, scaled: bool) -> Tensor | None:
     if isinstance(term, (int, float)) and term == 0:
         return None
     t = term if isinstance(term, Tensor) else as_tensor(term, dtype=x.dtype)
@@ -220,11 +231,11 @@ def _derivatives(level: Level, out: Tensor, scaled: bool) -> list[Tensor]:
     """Return an output's derivatives from its coefficients, or the coefficients."""
     value = value_at(level, out)
     varies = out.level is level and out.tag is not None
-    found = out.tag.known[1:] if varies else [None] * level.order  # type: ignore[attr-defined]
-    return [_scaled(value, c, k if scaled else 0) for k, c in enumerate(found, 1)]
+    found = out.tag.coefficients[1:] if varies else [None] * level.order  # type: ignore[attr-defined]
+    return [_scale(value, c, k if scaled else 0) for k, c in enumerate(found, 1)]
 
 
-def _scaled(value: Any, coefficient: Tensor | None, k: int) -> Tensor:
+def _scale(value: Any, coefficient: Tensor | None, k: int) -> Tensor:
     if coefficient is None:
         zeros: Tensor = registry["zeros_like"](value)
         return zeros

@@ -26,7 +26,7 @@ from retrograd.fx.traced_writes import (
     of_inputs,
     read_copies,
 )
-from retrograd.levels.sync_views import settled
+from retrograd.levels.sync_views import sync_views
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
 from retrograd.ops.create import as_tensor
@@ -83,7 +83,7 @@ def capture(
             named = zip(graph.signature.inputs, examples, strict=True)
             given = [level.input(known.name, x) for known, x in named]
             arguments = graph.signature.rebuild(given)
-            result = settled(root(*arguments.args, **arguments.kwargs))
+            result = sync_views(root(*arguments.args, **arguments.kwargs))
         with level:
             level.output(result, given, attributes.changes)
     graph.signature.check_apart(examples)

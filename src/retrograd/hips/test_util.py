@@ -9,12 +9,12 @@ import optree
 from retrograd import numpy as np
 from retrograd.autograd.gradcheck import gradcheck
 from retrograd.autograd.gradcheck.backward_mode import random_like
-from retrograd.autograd.gradcheck.comparison import DOUBLE
-from retrograd.autograd.gradcheck.differences import GradcheckError, precision_of
+from retrograd.autograd.gradcheck.comparison import DOUBLE_EPSILON
+from retrograd.autograd.gradcheck.differences import GradcheckError, coarsest_epsilon
 from retrograd.core import Tensor
 from retrograd.core.dtype import is_differentiable
 from retrograd.func import jvp, vjp
-from retrograd.func.array_vjp import differentiable
+from retrograd.func.array_vjp import as_differentiable
 from retrograd.interop.numpy_protocol.table import values
 from retrograd.ops.random import Generator
 
@@ -96,7 +96,7 @@ def check_equivalent(x: Any, y: Any) -> None:
 
 def _leaf_of(value: Any) -> Tensor:
     """Return a number or an array as a new leaf tensor that requires grad."""
-    return differentiable("check_grads", value).clone().detach().requires_grad_()
+    return as_differentiable("check_grads", value).clone().detach().requires_grad_()
 
 
 def _differentiable(out: Any) -> tuple[Tensor, ...]:
@@ -122,7 +122,7 @@ def _check(name: str, fun: Callable, leaves: tuple[Tensor, ...], modes: tuple[st
 
 def _check_first(name: str, fun: Callable, leaves: tuple[Tensor, ...], mode: str) -> None:
     """Check first derivatives in one mode: by random projections, then entry by entry if these differ."""
-    tolerances: dict[str, Any] = DOUBLE_PRECISION if precision_of(leaves) == DOUBLE else {}
+    tolerances: dict[str, Any] = DOUBLE_PRECISION if coarsest_epsilon(leaves) == DOUBLE_EPSILON else {}
     forward = mode == "fwd"
     try:
         gradcheck(fun, leaves, check_forward_ad=forward, check_backward_ad=not forward, fast_mode=True, **tolerances)

@@ -44,13 +44,13 @@ class VmapLevel(OuterGradLevel):
         values = tuple([value_at(self, a) for a in args])
         batched = tuple([self.differs(a) for a in args])
         if op.definition.random:
-            return self._draw(op, values, batched, params)
-        if True not in batched and not _for_one_example(params):
+            return self._process_random(op, values, batched, params)
+        if True not in batched and not _has_ragged_shape(params):
             return outputs(call(op, values, params), lambda o: make(o, self, None))
         if True not in batched:  # the result differs between the examples, at least in size
             values = tuple(batch_all(values, batched, self.size))
             batched = tuple([isinstance(v, Tensor) for v in values])
-        given = {"randomness": self.randomness} if _asks_for_randomness(op.definition.batch) else {}
+        given = {"randomness": self.randomness} if _accepts_randomness(op.definition.batch) else {}
         try:
             out = op.definition.batch(batched, self.size, *values, **params, **given)
         except (ValueError, TypeError, IndexError, AttributeError):
@@ -62,7 +62,7 @@ class VmapLevel(OuterGradLevel):
             return make(out, self, op.name)
         return outputs(out, lambda o: make(o, self, op.name))
 
-    def _draw(self, op: Op, values: tuple, batched: tuple[bool, ...], params: dict) -> Any:
+    def _process_random(self, op: Op, values: tuple, batched: tuple[bool, ...], params: dict) -> Any:
         """Draw random numbers for each example: the same or different ones."""
         if self.randomness == "error":
             raise RuntimeError(
@@ -75,10 +75,10 @@ class VmapLevel(OuterGradLevel):
         elif True not in batched:
             return outputs(call(op, values, params), lambda o: make(o, self, None))
         else:
-            out = self._draw_alike(op, values, batched, params)
+            out = self._process_random_same(op, values, batched, params)
         return outputs(out, lambda o: make(o, self, op.name))
 
-    def _draw_alike(self, op: Op, values: tuple, batched: tuple[bool, ...], params: dict) -> Any:
+    def _process_random_same(self, op: Op, values: tuple, batched: tuple[bool, ...], params: dict) -> Any:
         """Draw for each example from the same generator state."""
         source = chosen(params.get("generator"))
         before, results = source.get_state(), []
@@ -99,23 +99,26 @@ class VmapLevel(OuterGradLevel):
             f"or float() go on with the tensor; or run example by example, by vmap(..., fallback='loop')."
         )
 
-    def whole(self, tensor: Any) -> Tensor:
+    def all_examples(self, tensor: Any) -> Tensor:
         """Return all examples of a tensor one level below, along the first dimension."""
         return tensor.value if self.differs(tensor) else broadcast_batch(value_at(self, tensor), self.size)
 
     def lowered(self, tensor: Tensor, cotangent: Tensor) -> tuple[Tensor, Tensor]:
         """Return what a loop over the examples would pull back in total: shared tensors get the sum."""
         if tensor.tag is not None:
-            return tensor.value, self.whole(cotangent)
-        return tensor.value, registry["sum"](self.whole(cotangent), dim=0)
+            return tensor.value, self.all_examples(cotangent)
+        return tensor.value, registry["sum"](self.all_examples(cotangent), dim=0)
 
     def passes_below(self, pairs: list, apart: bool) -> list:
         """Return one pass for the sum over the examples, or, if `apart`, one for each, as hooks see in a loop."""
         if not apart:
             return [[self.lowered(x, g) for x, g in pairs]] if self.size else []
-        seeds = [self.whole(g) for _, g in pairs]
+        seeds = [self.all_examples(g) for _, g in pairs]
         values = [value_at(self, x) for x, _ in pairs]
-        return [list(zip(values, self._only([x for x, _ in pairs], seeds, i), strict=True)) for i in range(self.size)]
+        return [
+            list(zip(values, self._mask_examples([x for x, _ in pairs], seeds, i), strict=True))
+            for i in range(self.size)
+        ]
 
     def last_example(self, tensor: Tensor | None) -> Tensor | None:
         """Return the value of the last example."""
@@ -124,38 +127,40 @@ class VmapLevel(OuterGradLevel):
 
     def pulled_below(self, pull: Callable, roots: list, cotangents: list, inputs: list) -> list:
         """Return the cotangents of inputs for each example; those of shared inputs take one pass for each example."""
-        seeds = [self.whole(g) for g in cotangents]
+        seeds = [self.all_examples(g) for g in cotangents]
         shared = [not self.differs(x) for x in inputs]
-        alone = [self._pulled_alone(pull, roots, seeds, inputs, i) for i in range(self.size)] if any(shared) else []
-        together = [] if all(shared) else self._pulled_together(pull, roots, cotangents, inputs)
+        alone = [self._pull_one_example(pull, roots, seeds, inputs, i) for i in range(self.size)] if any(shared) else []
+        together = [] if all(shared) else self._pull_batched(pull, roots, cotangents, inputs)
         if not self.size:
             together = [registry["zeros"]((0, *x.shape), dtype=x.dtype) for x in inputs]
-        found = [_stacked([gs[k] for gs in alone]) if s and alone else together[k] for k, s in enumerate(shared)]
+        found = [
+            _stack_cotangents([gs[k] for gs in alone]) if s and alone else together[k] for k, s in enumerate(shared)
+        ]
         return [g if g is None else make(g, self, "the gradient") for g in found]
 
-    def _pulled_together(self, pull: Callable, roots: list, cotangents: list, inputs: list) -> list:
+    def _pull_batched(self, pull: Callable, roots: list, cotangents: list, inputs: list) -> list:
         """Return the cotangents of the inputs that differ between the examples, in one pass."""
         lowered = [self.lowered(r, g) for r, g in zip(roots, cotangents, strict=True)]
         found: list = pull([r for r, _ in lowered], [g for _, g in lowered], [value_at(self, x) for x in inputs])
         return found
 
-    def _pulled_alone(self, pull: Callable, roots: list, seeds: list, inputs: list, i: int) -> list:
+    def _pull_one_example(self, pull: Callable, roots: list, seeds: list, inputs: list, i: int) -> list:
         """Return the cotangents for the i-th example."""
-        mine = self._only(roots, seeds, i)
+        mine = self._mask_examples(roots, seeds, i)
         return pull([value_at(self, r) for r in roots], mine, [value_at(self, x) for x in inputs])
 
-    def _only(self, roots: list, seeds: list, i: int) -> list[Tensor]:
+    def _mask_examples(self, roots: list, seeds: list, i: int) -> list[Tensor]:
         """Return the cotangents with all examples except the i-th set to zero."""
-        return [g[i] if r.tag is None else only(g, i) for r, g in zip(roots, seeds, strict=True)]
+        return [g[i] if r.tag is None else mask_examples(g, i) for r, g in zip(roots, seeds, strict=True)]
 
 
-def _asks_for_randomness(rule: Any) -> bool:
+def _accepts_randomness(rule: Any) -> bool:
     """Return whether a batching rule has the argument `randomness`, as those of users' operators."""
     code = rule.__code__
     return "randomness" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
-def _for_one_example(params: dict) -> bool:
+def _has_ragged_shape(params: dict) -> bool:
     """Return whether a param is a shape of one example with a size that differs between the examples."""
     for shape in params.values():
         if type(shape) is tuple:
@@ -165,12 +170,12 @@ def _for_one_example(params: dict) -> bool:
     return False
 
 
-def only(g: Tensor, i: int) -> Tensor:
+def mask_examples(g: Tensor, i: int) -> Tensor:
     """Return zeros except for the i-th entry of g along the first dimension."""
     return registry["index_sum"](g[i : i + 1], registry["full"]((1,), i, dtype="int64"), dim=0, size=g.shape[0])
 
 
-def _stacked(gs: list) -> Tensor | None:
+def _stack_cotangents(gs: list) -> Tensor | None:
     """Return the stacked cotangents of all examples, zeros for None; None if all are None."""
     known = next((g for g in gs if g is not None), None)
     if known is None:

@@ -40,7 +40,7 @@ class DualLevel(OuterGradLevel):
         moved += [(v, g.tag) for v, g in zip(values, cotangents, strict=True) if _has_tangent(self, g)]
         found = pull(values, seeds, below)
         tangents = pull([r for r, _ in moved], [g for _, g in moved], below) if moved else [None] * len(below)
-        return [_joined(self, g, t) for g, t in zip(found, tangents, strict=True)]
+        return [_make_dual_cotangent(self, g, t) for g, t in zip(found, tangents, strict=True)]
 
 
 def output_tangents(op: Op, primals: tuple, tangents: tuple, out: Any, params: dict) -> Any:
@@ -67,7 +67,7 @@ def _has_tangent(level: DualLevel, x: Tensor) -> bool:
     return x.level is level and x.tag is not None
 
 
-def _joined(level: DualLevel, g: Tensor | None, t: Tensor | None) -> Tensor | None:
+def _make_dual_cotangent(level: DualLevel, g: Tensor | None, t: Tensor | None) -> Tensor | None:
     """Return a cotangent with its tangent; None stands for zero, and if both are None the result is None."""
     if g is None and t is None:
         return None

@@ -8,10 +8,10 @@ import optree
 from retrograd.core import Tensor
 from retrograd.core.op import compound
 
-Rebuilt = Callable[[Tensor, int], Tensor]  # (plain tensor, number of extra leading dimensions) -> tensor
+Unflatten = Callable[[Tensor, int], Tensor]  # (plain tensor, number of extra leading dimensions) -> tensor
 
 
-def as_plain(x: Any) -> tuple[Any, Rebuilt | None]:
+def flatten_nested(x: Any) -> tuple[Any, Unflatten | None]:
     """Return the plain tensor with all elements of x and the function that rebuilds x; x and None if it is plain."""
     whole = compound(x) if isinstance(x, Tensor) else None
     return (x, None) if whole is None else whole.plain(x)
@@ -24,30 +24,30 @@ class NestedFlattener:
         self.__wrapped__ = func  # errors name it
         self.__qualname__ = getattr(func, "__qualname__", type(func).__name__)
         self._name = name
-        self._inputs: list[tuple[Any, Rebuilt | None]] = []  # each original leaf, and the function that rebuilds it
-        self._outputs: list[tuple[Any, Rebuilt | None]] = []
-        self.args: tuple = self._taken_apart(args, self._inputs)
+        self._inputs: list[tuple[Any, Unflatten | None]] = []  # each original leaf, and the function that rebuilds it
+        self._outputs: list[tuple[Any, Unflatten | None]] = []
+        self.args: tuple = self._flatten_tree(args, self._inputs)
 
     def __call__(self, *args: Any) -> Any:
         if any(rebuilt for _, rebuilt in self._inputs):
-            args = self._put_together(args)
+            args = self._unflatten_tree(args)
         self._outputs = []
-        return self._taken_apart(self.__wrapped__(*args), self._outputs)
+        return self._flatten_tree(self.__wrapped__(*args), self._outputs)
 
-    def _put_together(self, args: Any) -> Any:
+    def _unflatten_tree(self, args: Any) -> Any:
         leaves, spec = optree.tree_flatten(args)
         pairs = zip(leaves, self._inputs, strict=True)
         return optree.tree_unflatten(spec, [x if rebuilt is None else rebuilt(x, 0) for x, (_, rebuilt) in pairs])
 
-    def _taken_apart(self, tree: Any, found: list) -> Any:
+    def _flatten_tree(self, tree: Any, found: list) -> Any:
         """Return the tree with plain tensors; append each original leaf and its rebuilding function to `found`."""
 
-        def plain(leaf: Any) -> Any:
-            x, rebuilt = as_plain(leaf)
+        def flatten(leaf: Any) -> Any:
+            x, rebuilt = flatten_nested(leaf)
             found.append((leaf, rebuilt))
             return x
 
-        return optree.tree_map(plain, tree)
+        return optree.tree_map(flatten, tree)
 
     def check_jacobians(self) -> None:
         """Raise a RuntimeError if the Jacobian of some output with respect to some input has no shape."""
@@ -71,5 +71,5 @@ class NestedFlattener:
         return ndim
 
 
-def _is_compound(entry: tuple[Any, Rebuilt | None]) -> bool:
+def _is_compound(entry: tuple[Any, Unflatten | None]) -> bool:
     return entry[1] is not None

@@ -35,7 +35,7 @@ def leaf_at(level: GradLevel, value: Tensor) -> Tensor:
     return leaf
 
 
-def pulled_back(level: GradLevel, outs: list, cotangents: Sequence[Tensor], leaves: list[Tensor]) -> list[Tensor]:
+def pull_cotangents(level: GradLevel, outs: list, cotangents: Sequence[Tensor], leaves: list[Tensor]) -> list[Tensor]:
     """Return the cotangents of leaves from those of a level's outputs, both one level below."""
     with level:
         reached = [isinstance(o, Tensor) and o.level is level and o._requires_grad for o in outs]

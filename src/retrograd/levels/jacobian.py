@@ -34,12 +34,12 @@ def units(tensors: Sequence[Tensor], start: int, stop: int) -> list[Tensor]:
     """Return for each tensor its part of the unit vectors number `start` to before `stop`, stacked likewise."""
     parts, first = [], 0
     for t in tensors:
-        parts.append(_ones_along(stop - start, start - first, t))
+        parts.append(_one_hot_rows(stop - start, start - first, t))
         first += t.numel()
     return parts
 
 
-def _ones_along(count: int, offset: int, like: Tensor) -> Tensor:
+def _one_hot_rows(count: int, offset: int, like: Tensor) -> Tensor:
     """Return `count` one-hot tensors like `like`; the k-th has its 1 at flat index k + offset, if in range."""
     rows = registry["eye"](count + max(offset, 0), like.numel() + max(-offset, 0), dtype=like.dtype)
     rows = rows[max(offset, 0) :, max(-offset, 0) :]
@@ -49,16 +49,16 @@ def _ones_along(count: int, offset: int, like: Tensor) -> Tensor:
 # ------------------------------------------------------------------------------------------------ the linear map
 
 
-def one_by_one(linear: Callable, vectors: Iterable[Tensor], likes: Sequence[Tensor]) -> list[Tensor]:
+def map_in_loop(linear: Callable, vectors: Iterable[Tensor], likes: Sequence[Tensor]) -> list[Tensor]:
     """Return the results of a linear map, one call for each vector, stacked along a new first dimension.
 
     `likes` have the shapes and dtypes of the results, for the case that there are no vectors.
     """
     columns = list(zip(*map(linear, vectors), strict=True))
-    return [_stacked(list(column)) for column in columns] if columns else _none_of(likes)
+    return [_stack(list(column)) for column in columns] if columns else _empty_batches(likes)
 
 
-def _stacked(tensors: list[Tensor]) -> Tensor:
+def _stack(tensors: list[Tensor]) -> Tensor:
     """Return the tensors stacked along a new first dimension; quicker than `stack`, which makes a view of each."""
     shape = tensors[0].shape
     return (
@@ -66,19 +66,19 @@ def _stacked(tensors: list[Tensor]) -> Tensor:
     )
 
 
-def in_chunks(
+def map_in_chunks(
     linear: Callable, tensors: Sequence[Tensor], likes: Sequence[Tensor], chunk: int | None = None
 ) -> list[Tensor]:
     """Return the results of a linear map of batches, for the joint standard basis of tensors, `chunk` at a time."""
     total = sum(t.numel() for t in tensors)
     if not total:
-        return _none_of(likes)
+        return _empty_batches(likes)
     step = chunk or total
     parts = [linear(units(tensors, start, min(start + step, total))) for start in range(0, total, step)]
     return [registry["cat"](list(gs)) if len(gs) > 1 else gs[0] for gs in zip(*parts, strict=True)]
 
 
-def _none_of(likes: Sequence[Tensor]) -> list[Tensor]:
+def _empty_batches(likes: Sequence[Tensor]) -> list[Tensor]:
     """Return a batch of no tensors for each of `likes`."""
     return [registry["zeros"]((0, *x.shape), dtype=x.dtype) for x in likes]
 

@@ -45,9 +45,9 @@ class OuterGradLevel(Level):
     def on_exit(self, error: BaseException | None) -> Callable:
         """Return the function that stores the gradients that the program assigned or wrote to."""
         changed = [] if error is not None or self._outer_grads is None else self._outer_grads.changed()
-        return partial(self._hand_down, changed)
+        return partial(self._write_back, changed)
 
-    def _hand_down(self, changed: list) -> None:
+    def _write_back(self, changed: list) -> None:
         self._outer_grads = None
         for tensor, value, assigned in changed:
             if assigned or tensor.grad is None:
@@ -62,11 +62,11 @@ class OuterGrads:
 
     def __init__(self, level):
         self._level = level
-        self._known = {}  # by the id of a tensor
+        self._entries = {}  # by the id of a tensor
 
     def read(self, tensor):
         """Return the gradient of a tensor at this level; None if there is none."""
-        if id(tensor) in self._known or self._level.grads_differ:
+        if id(tensor) in self._entries or self._level.grads_differ:
             return self._entry(tensor).read()
         return grad_at(graph_below(self._level), tensor)
 
@@ -74,7 +74,7 @@ class OuterGrads:
         """Assign a gradient, which the program outside sees when the level has ended."""
         below = graph_below(self._level)
         if not self._level.grads_differ and (value is None or value.level is not self._level):
-            self._known.pop(id(tensor), None)
+            self._entries.pop(id(tensor), None)
             set_grad_at(below, tensor, value)
             return
         self._entry(tensor).assign(value)
@@ -83,34 +83,34 @@ class OuterGrads:
     def entries(self, tensors, all_of_them):
         """Return an entry for each tensor that a pass will add to, if this level sees other gradients than theirs."""
         wanted = all_of_them or self._level.grads_differ
-        return [self._entry(t) for t in tensors if wanted or id(t) in self._known]
+        return [self._entry(t) for t in tensors if wanted or id(t) in self._entries]
 
     def _entry(self, tensor):
-        known = self._known.get(id(tensor))
+        known = self._entries.get(id(tensor))
         if known is None:
-            known = self._known[id(tensor)] = _Entry(self._level, tensor)
+            known = self._entries[id(tensor)] = _Entry(self._level, tensor)
         return known
 
     def changed(self):
         """Return (tensor, gradient below, was it assigned) for each gradient that the program assigned or wrote to."""
-        found = [(e, e.read()) for e in self._known.values() if e.is_changed()]
+        found = [(e, e.read()) for e in self._entries.values() if e.is_changed()]
         with self._level.below():
             return [(e.tensor, self._level.last_example(g), e.assigned) for e, g in found]
 
     def state(self, tensor):
-        """Return the state with which `take_back` undoes later changes of a tensor's gradient."""
-        known = self._known.get(id(tensor))
+        """Return the state with which `restore` undoes later changes of a tensor's gradient."""
+        known = self._entries.get(id(tensor))
         return self, tensor, None if known is None else known.state()
 
-    def take_back(self, tensor, state):
+    def restore(self, tensor, state):
         """Return to an earlier state."""
-        self._known.pop(id(tensor), None)
+        self._entries.pop(id(tensor), None)
         if state is not None:
             self._entry(tensor).set_state(state)
 
     def undo(self):
         """Undo what this level's passes added to outer tensors, and what its program assigned."""
-        for known in self._known.values():
+        for known in self._entries.values():
             known.undo()
 
 
@@ -159,7 +159,7 @@ class _Entry:
             self._version = count_of(self._value)
             return
         if self._value is None:
-            self._value, self._start = UNKNOWN, _nothing
+            self._value, self._start = UNKNOWN, _return_none
         self._terms.append((term, recorded))
 
     def _add_to_value(self, g, recorded):
@@ -189,7 +189,7 @@ class _Entry:
             value, tag = self._value.value, self._value.tag
             return lambda: make(value, self._level, tag)
         if self._value is None:
-            return _nothing
+            return _return_none
         copy = _Entry.__new__(_Entry)
         copy.tensor, copy._level, copy._start = self.tensor, self._level, self._start
         copy._terms, copy._value = list(self._terms), UNKNOWN
@@ -208,7 +208,7 @@ class _Entry:
         self._before()
 
 
-def _nothing():
+def _return_none():
     return None
 
 
@@ -216,17 +216,17 @@ def _snapshot(level, tensor):
     """Return a function that restores the gradient that the program at a level sees now, and one that reads it."""
     if level is None or level is tensor.level:
         return _snapshot_of_own(tensor)
-    put_back, read = _snapshot(graph_below(level), tensor)
+    restore_below, read = _snapshot(graph_below(level), tensor)
     if not isinstance(level, OuterGradLevel):
-        return put_back, read
+        return restore_below, read
     grads, _, state = level.outer_grads.state(tensor)
 
-    def put_back_all():
-        put_back()
-        grads.take_back(tensor, state)
+    def restore():
+        restore_below()
+        grads.restore(tensor, state)
 
-    known = grads._known.get(id(tensor))
-    return put_back_all, read if known is None else known.snapshot()
+    known = grads._entries.get(id(tensor))
+    return restore, read if known is None else known.snapshot()
 
 
 def _snapshot_of_own(tensor):
@@ -234,17 +234,17 @@ def _snapshot_of_own(tensor):
     g = tensor._grad
     if g is None or g.level is not None or g._requires_grad:
 
-        def put_back_the_same():
+        def restore_reference():
             tensor._grad = g
 
-        return put_back_the_same, lambda: g
+        return restore_reference, lambda: g
     array = g.value.copy()
 
-    def put_back():
+    def restore_value():
         if compound(g) is None:
             g.value[...] = array
             tensor._grad = g
         else:
             tensor._grad = make(array, None, None)
 
-    return put_back, lambda: make(array, None, None)
+    return restore_value, lambda: make(array, None, None)

@@ -6,7 +6,7 @@ from typing import Any
 from retrograd.backend import sparse
 from retrograd.core import Op, Tensor, call
 from retrograd.core.tensor import make
-from retrograd.levels.flatten_nested import as_plain
+from retrograd.levels.flatten_nested import flatten_nested
 from retrograd.levels.outer_grads import OuterGradLevel
 from retrograd.levels.unwrap import outputs, value_at
 from retrograd.ops.sparsity_rules import Labels, dependence
@@ -47,10 +47,10 @@ class PatternLevel(OuterGradLevel):
         out = call(op, values, params)
         if all(tag is None for tag in tags) and not op.definition.random:
             return outputs(out, lambda o: make(o, self, None))
-        found = iter(self._found(op, tags, values, out, params))
+        found = iter(self._dependence_of_results(op, tags, values, out, params))
         return outputs(out, lambda o: make(o, self, next(found)))
 
-    def _found(self, op: Op, tags: tuple, values: tuple, out: Any, params: dict) -> list:
+    def _dependence_of_results(self, op: Op, tags: tuple, values: tuple, out: Any, params: dict) -> list:
         """Return the dependence of each result: the union over the inputs."""
         outs: list[Tensor] = []
         outputs(out, outs.append)
@@ -61,18 +61,18 @@ class PatternLevel(OuterGradLevel):
             tag = sparse.stacked([tags[i] for i in group])
             for k, (o, link) in enumerate(zip(outs, links, strict=True)):
                 if o.dtype.kind in "fc":
-                    more = _through(link, tag, values[group[0]], o)
+                    more = _propagate(link, tag, values[group[0]], o)
                     found[k] = found[k] + more if found[k].nnz else more
         return found
 
 
-def _through(link: Labels | dict, tag: Any, x: Tensor, out: Tensor) -> Any:
+def _propagate(link: Labels | dict, tag: Any, x: Tensor, out: Tensor) -> Any:
     """Return the dependence of a result's elements on the unknowns through one input."""
     if isinstance(link, dict):
         if x.shape == out.shape and link == {d: d for d in range(x.ndim)}:
             return tag
         into, labels = sparse.alike(x.shape, out.shape, link)
     else:
-        into = None if link.into is None else sparse.as_labels(as_plain(link.into)[0].value, x.numel())
-        labels = None if link.out is None else sparse.as_labels(as_plain(link.out)[0].value, out.numel())
+        into = None if link.into is None else sparse.as_labels(flatten_nested(link.into)[0].value, x.numel())
+        labels = None if link.out is None else sparse.as_labels(flatten_nested(link.out)[0].value, out.numel())
     return sparse.linked(tag, into, labels, out.numel())

@@ -8,7 +8,7 @@ from retrograd.core import Tensor
 from retrograd.core.views import sync_view
 
 
-def settled(tree: Any) -> Any:
+def sync_views(tree: Any) -> Any:
     """Return a function's result with its views synchronized with their bases, while its level is active."""
     for leaf in optree.tree_leaves(tree):
         if isinstance(leaf, Tensor) and leaf._view is not None:

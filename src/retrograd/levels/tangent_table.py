@@ -15,13 +15,13 @@ from retrograd.ops.family import shown
 from retrograd.ops.mutate import view_scatter
 
 
-class _Switch(threading.local):
+class _ForwardMode(threading.local):
     """Whether forward levels are active on this thread."""
 
     on = True
 
 
-switch = _Switch()
+switch = _ForwardMode()
 thread_values.append(switch)
 
 
@@ -29,29 +29,29 @@ class WeakIdDict:
     """A dict from objects, compared by identity and held weakly, to values."""
 
     def __init__(self) -> None:
-        self._kept: dict[int, tuple[weakref.ref, Any]] = {}
+        self._entries: dict[int, tuple[weakref.ref, Any]] = {}
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._entries)
 
     def get(self, owner: Any) -> Any:
         """Return the value of an object, or None."""
-        found = self._kept.get(id(owner))
+        found = self._entries.get(id(owner))
         if found is None or found[0]() is not owner:  # an interrupt may have left the entry of a freed owner
             return None
         return found[1]
 
     def set(self, owner: Any, what: Any) -> None:
         """Set the value of an object, or remove it with None."""
-        number, kept = id(owner), self._kept
+        number, entries = id(owner), self._entries
         if what is None:
-            kept.pop(number, None)
+            entries.pop(number, None)
         else:
-            kept[number] = weakref.ref(owner, lambda _: kept.pop(number, None)), what
+            entries[number] = weakref.ref(owner, lambda _: entries.pop(number, None)), what
 
     def clear(self) -> None:
         """Remove all entries."""
-        self._kept.clear()
+        self._entries.clear()
 
 
 class DualAnchor(list):
@@ -63,7 +63,7 @@ class DualAnchor(list):
         self.aval = x.aval
 
 
-class _Packed:
+class _PackedTensor:
     """A saved tensor after the outer hooks, and its tangent; the tensor itself until the tangent is known."""
 
     def __init__(self, packed: Any, tensor: Tensor) -> None:
@@ -72,30 +72,30 @@ class _Packed:
         self.tangent: Tensor | None = None
 
 
-class _Hooks:
+class _TangentHooks:
     """Saved-tensor hooks that restore the tangents together with the values."""
 
     def __init__(self, level: "TangentTableLevel", hooks: Any) -> None:
         self._level = level
         self._hooks = hooks
-        self._new: list[_Packed] = []
+        self._new: list[_PackedTensor] = []
 
-    def pack(self, tensor: Tensor) -> _Packed:
-        packed = _Packed(self._hooks.pack(tensor), tensor)
+    def pack(self, tensor: Tensor) -> _PackedTensor:
+        packed = _PackedTensor(self._hooks.pack(tensor), tensor)
         self._new.append(packed)
         return packed
 
-    def settle(self) -> None:
+    def pack_tangents(self) -> None:
         """Pack the saved outputs, whose tangents are known once the operator is done."""
         for packed in self._new:
             packed.tangent, packed.tensor = self._level.tangent(packed.tensor), None
         self._new.clear()
 
-    def unpack(self, packed: _Packed) -> Any:
+    def unpack(self, packed: _PackedTensor) -> Any:
         tensor = self._hooks.unpack(packed.packed)
         if packed.tangent is None or not self._level.active or not isinstance(tensor, Tensor):
             return tensor
-        return self._level.again(tensor, packed.tangent)
+        return self._level.restore_saved(tensor, packed.tangent)
 
 
 class TangentTableLevel(TransparentLevel):
@@ -108,7 +108,7 @@ class TangentTableLevel(TransparentLevel):
 
     def __init__(self) -> None:
         self.paused = False  # True while a user's Function runs: its jvp computes the tangents
-        self._tangents = WeakIdDict()  # by the owner that `_place` returns
+        self._tangents = WeakIdDict()  # by the owner that `_owner_and_chain` returns
         self._views = WeakIdDict()  # on the ground, by value: hooks receive saved views as tensors without view data
 
     def __exit__(self, *exception: Any) -> None:
@@ -124,14 +124,14 @@ class TangentTableLevel(TransparentLevel):
         if not op.differentiable or all(t is None for t in tangents):
             return call(op, args, params)
         if current().saving is None:
-            return self._differentiated(op, args, params, tangents)
-        hooks = _Hooks(self, current().saving)
+            return self._apply_jvp(op, args, params, tangents)
+        hooks = _TangentHooks(self, current().saving)
         with override_state("saving", hooks):
-            out = self._differentiated(op, args, params, tangents)
-        hooks.settle()
+            out = self._apply_jvp(op, args, params, tangents)
+        hooks.pack_tangents()
         return out
 
-    def _differentiated(self, op: Op, args: tuple, params: dict, tangents: tuple) -> Any:
+    def _apply_jvp(self, op: Op, args: tuple, params: dict, tangents: tuple) -> Any:
         """Return the result with its tangent."""
         out = call(op, args, params)
         if op.view and isinstance(out, Tensor) and out._view is not None:
@@ -140,19 +140,19 @@ class TangentTableLevel(TransparentLevel):
             return out
         dots = output_tangents(op, args, tangents, out, params)
         if isinstance(out, tuple):
-            return tuple([self._with(op, o, t) for o, t in zip(out, dots, strict=True)])
-        return self._with(op, out, dots)
+            return tuple([self._attach_tangent(op, o, t) for o, t in zip(out, dots, strict=True)])
+        return self._attach_tangent(op, out, dots)
 
-    def _with(self, op: Op, out: Tensor, tangent: Tensor | None) -> Tensor:
+    def _attach_tangent(self, op: Op, out: Tensor, tangent: Tensor | None) -> Tensor:
         """Return a result with its tangent."""
         if tangent is None:
             return out
-        if issubclass(op.definition, OfLevel):  # the result may be an existing tensor
+        if issubclass(op.definition, LevelOperator):  # the result may be an existing tensor
             return self.dual(out, tangent)
-        self.keep(out, tangent)
+        self.set_new_tangent(out, tangent)
         return out
 
-    def keep(self, out: Tensor, tangent: Tensor) -> None:
+    def set_new_tangent(self, out: Tensor, tangent: Tensor) -> None:
         """Set the tangent of a new tensor that is no view."""
         self._tangents.set(out.value, tangent)
 
@@ -162,7 +162,7 @@ class TangentTableLevel(TransparentLevel):
         """Return the tangent of a tensor; None stands for zero."""
         if self.paused or not switch.on or not isinstance(x, Tensor):
             return None
-        owner, chain = self._place(x)
+        owner, chain = self._owner_and_chain(x)
         found: Tensor | None = self._tangents.get(owner)
         if found is None:
             return None
@@ -177,11 +177,11 @@ class TangentTableLevel(TransparentLevel):
         """Return "has a tangent", for errors, if x has one, else ""."""
         return "" if self.tangent(x) is None else "has a tangent"
 
-    def storage(self, x: Tensor) -> object:
+    def tangent_owner(self, x: Tensor) -> object:
         """Return the object that the tangent of x, or of its base, is stored for."""
-        return self._place(x)[0]
+        return self._owner_and_chain(x)[0]
 
-    def _place(self, x: Tensor) -> tuple[Any, tuple]:
+    def _owner_and_chain(self, x: Tensor) -> tuple[Any, tuple]:
         """Return the owner of the tangent, and the chain of views, (name, params), from the owner to x."""
         view = x._view if x._view is not None else self._views.get(x.value)
         if view is None:
@@ -210,7 +210,7 @@ class TangentTableLevel(TransparentLevel):
             self._tangents.set(out.value, tangent)
         return out
 
-    def again(self, x: Tensor, tangent: Tensor) -> Tensor:
+    def restore_saved(self, x: Tensor, tangent: Tensor) -> Tensor:
         """Return a tensor for one that was saved, with the same tangent."""
         with self.below():
             out = self.dual(x, tangent)
@@ -218,9 +218,9 @@ class TangentTableLevel(TransparentLevel):
             self._views.set(out.value, out._view)
         return out
 
-    def put(self, x: Tensor, tangent: Tensor | None) -> None:
+    def set_tangent(self, x: Tensor, tangent: Tensor | None) -> None:
         """Set the tangent of x, and with it the matching part of the tangents of its base and views."""
-        owner, chain = self._place(x)
+        owner, chain = self._owner_and_chain(x)
         whole = self._tangents.get(owner)
         if whole is None and tangent is None:
             return
@@ -238,15 +238,15 @@ class TangentTableLevel(TransparentLevel):
         if self.paused or not switch.on or not is_differentiable(x.dtype):
             return
         if src is None:
-            self._tangents.set(self.storage(x), None)
+            self._tangents.set(self.tangent_owner(x), None)
         else:
-            self.put(x, self.tangent(src))
+            self.set_tangent(x, self.tangent(src))
 
 
 # --------------------------------------------------------------------------------- operators of one forward level
 
 
-class OfLevel(Definition):
+class LevelOperator(Definition):
     """Sets or reads tangents at the level that is its param; inner levels process it like any other operator."""
 
     @classmethod
@@ -255,14 +255,14 @@ class OfLevel(Definition):
         return call(cls.operator(), tuple(batch_all(args, batched, n)), params)
 
 
-def _inside_out(name: str) -> NotImplementedError:
+def _nesting_error(name: str) -> NotImplementedError:
     return NotImplementedError(
         f"{name}: a function transform inside a dual_level can't differentiate with respect to the tangents of that "
         f"level; enter the dual_level inside the function that is transformed"
     )
 
 
-class _MakeDual(OfLevel, linear="primal,tangent"):
+class _MakeDual(LevelOperator, linear="primal,tangent"):
     @classmethod
     def operator(cls) -> Op:
         return make_dual
@@ -277,10 +277,10 @@ class _MakeDual(OfLevel, linear="primal,tangent"):
         return g
 
     def vjp_tangent(g):
-        raise _inside_out("make_dual")
+        raise _nesting_error("make_dual")
 
 
-class _PrimalOf(OfLevel, linear="x"):
+class _PrimalOf(LevelOperator, linear="x"):
     @classmethod
     def operator(cls) -> Op:
         return primal_of
@@ -293,7 +293,7 @@ class _PrimalOf(OfLevel, linear="x"):
         return g
 
 
-class _TangentOf(OfLevel, linear="x"):
+class _TangentOf(LevelOperator, linear="x"):
     @classmethod
     def operator(cls) -> Op:
         return tangent_of
@@ -304,7 +304,7 @@ class _TangentOf(OfLevel, linear="x"):
         return registry["zeros"](x.shape, dtype=x.dtype) if found is None else found
 
     def vjp_x(g):
-        raise _inside_out("unpack_dual")
+        raise _nesting_error("unpack_dual")
 
 
 # They are not registered: they have no kernel, and no meaning without their level.

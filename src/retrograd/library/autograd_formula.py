@@ -6,8 +6,8 @@ from typing import Any
 
 import optree
 
-from retrograd.autograd.function.context import FunctionCtx, save, saved_of
-from retrograd.autograd.function.cotangents import fitted
+from retrograd.autograd.function.context import FunctionCtx, save_tensors, unpack_saved
+from retrograd.autograd.function.cotangents import check_gradient
 from retrograd.core import Aval, GradFn, Tensor, at, current, registry
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.engine import edge_of
@@ -106,7 +106,7 @@ def record(op: Any, parts: Parts, call: Call, level: Any) -> None:
         if is_wanted and not (ctx._fixed and any(out is f for f in ctx._fixed)):
             out._grad_fn, out.output_nr, out._requires_grad = fn, number, True
     if ctx._saved:
-        save(fn, ctx, tuple(call.outs))
+        save_tensors(fn, ctx, tuple(call.outs))
         ctx._saved = ()
     if ctx._fixed or ctx._saved_for_forward:
         ctx._fixed = ctx._saved_for_forward = ()
@@ -143,7 +143,7 @@ def gradients(op: Any, parts: Parts, fn: GradFn, cotangents: tuple, wanted: list
     """Return the cotangent of each edge of a node, by the user's formula."""
     ctx, state = fn.params["ctx"], current()
     recorded = state.level is not None or state.grad_enabled
-    saved = saved_of(fn) if recorded or ctx._kept is not None else ()  # otherwise ctx.saved_tensors unpacks them
+    saved = unpack_saved(fn) if recorded or ctx._kept is not None else ()  # otherwise ctx.saved_tensors unpacks them
     found = pulled(op.schema, parts, ctx, saved, cotangents, wanted)
     if not recorded:
         return found
@@ -301,4 +301,4 @@ def _checked(schema: CustomSchema, ctx: Context, place: str, number: int, g: Any
             f"{name}: the formula registered at {place} returned a gradient of {where!r}, which was no tensor: "
             f"expected None"
         )
-    return fitted(f"{name}: the formula registered at {place}", where, g, *aval)
+    return check_gradient(f"{name}: the formula registered at {place}", where, g, *aval)

@@ -4,10 +4,10 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from retrograd.autograd.function.batch_rule import VmapInfo, examples_in_front
+from retrograd.autograd.function.batch_rule import VmapInfo, move_batch_dims_first
 from retrograd.core import Aval, Internal, NotBatchedError, Tensor, at, call, override_state, registry
 from retrograd.levels import GradLevel, value_at
-from retrograd.levels.grad import leaf_at, pulled_back
+from retrograd.levels.grad import leaf_at, pull_cotangents
 from retrograd.library import autograd_formula
 from retrograd.library.autograd_formula import Call, split
 from retrograd.library.derived_jvp import check_transposed, waves
@@ -104,7 +104,7 @@ class CustomDefinition(
                 leaves = [leaf_at(level, x) for x in seeds]
                 found = autograd_formula.pulled(cls.schema, cls.parts, ctx, ctx._saved, _placed(leaves, wanted), moving)
             pairs = [(g, t) for g, t in zip(found, tangents, strict=True) if g is not None]
-            dots = pulled_back(level, [g for g, _ in pairs], [t for _, t in pairs], leaves)
+            dots = pull_cotangents(level, [g for g, _ in pairs], [t for _, t in pairs], leaves)
         check_transposed(name, list(zip(seeds, dots, strict=True)), [(value_at(level, g), t) for g, t in pairs])
         return _placed(dots, wanted)
 
@@ -121,7 +121,7 @@ class CustomDefinition(
         in_dims = tuple([_dims_of(p, dims) for p in cls.schema.parameters if not p.keyword_only])
         result = cls.parts.vmap.function(VmapInfo(n, randomness), in_dims, *given, **kwargs)
         tensors, structure = taken_apart(
-            cls.schema.name, examples_in_front(cls.schema.name, n, result), cls.schema.results
+            cls.schema.name, move_batch_dims_first(cls.schema.name, n, result), cls.schema.results
         )
         return tensors[0] if cls.schema.results == "Tensor" else (*tensors, structure)
 

@@ -202,7 +202,7 @@ class CustomOperator(Operator, Registrations):
 
     def saved(self, fn: Any) -> tuple:
         """Return the saved tensors of a node."""
-        return autograd_formula.saved_of(fn)
+        return autograd_formula.unpack_saved(fn)
 
 
 def _wanted(inputs: Sequence) -> bool:

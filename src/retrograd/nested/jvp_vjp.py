@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from retrograd.core import Tensor
 from retrograd.core.tensor import make
 from retrograd.levels.dual import DualLevel, tangent_of
-from retrograd.levels.grad import GradLevel, leaf_at, pulled_back
+from retrograd.levels.grad import GradLevel, leaf_at, pull_cotangents
 
 Function = Callable[..., Sequence[Tensor]]
 
@@ -22,4 +22,4 @@ def vjp(function: Function, primals: Sequence[Tensor], cotangents: Sequence[Tens
     with GradLevel() as level:
         leaves = [leaf_at(level, p) for p in primals]
         outs = list(function(*leaves))
-    return pulled_back(level, outs, cotangents, leaves)
+    return pull_cotangents(level, outs, cotangents, leaves)

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from retrograd.autograd.drawing.read import LEAF, MORE, NOTHING, OPERATOR, Vertex
+from retrograd.autograd.drawing.read import LEAF, MORE, NO_INPUT, OPERATOR, Vertex
 
-WORTH = 12  # fold only if at least this many boxes disappear
-LONGEST = 64  # the longest period of a repetition, in members of a chain
-FEW = 4  # consumers of a block's input; shared weights have more
-LONELY = 24  # longer chains of operators without inputs of their own are elided
-ENDS = 4  # operators that remain of such a chain at each end
+MIN_HIDDEN = 12  # fold only if at least this many boxes disappear
+MAX_PERIOD = 64  # the longest period of a repetition, in members of a chain
+MAX_CONSUMERS = 4  # consumers of a block's input; shared weights have more
+MAX_RUN = 24  # longer chains of operators without inputs of their own are elided
+RUN_ENDS = 4  # operators that remain of such a chain at each end
 
 
 @dataclass
@@ -38,10 +38,10 @@ class Folded(NamedTuple):
 
     def inputs(self, vertex: int) -> list[int]:
         """Return the shown inputs of a shown vertex, each once."""
-        found = (self._stand_in(source) for source in self.vertices[vertex].inputs if source != NOTHING)
+        found = (self._representative(source) for source in self.vertices[vertex].inputs if source != NO_INPUT)
         return list(dict.fromkeys(found))
 
-    def _stand_in(self, vertex: int) -> int:
+    def _representative(self, vertex: int) -> int:
         while vertex in self.shown:
             vertex = self.shown[vertex]
         return vertex
@@ -62,7 +62,7 @@ class _Folder:
         self.consumers: list[list[int]] = [[] for _ in vertices]
         for index, vertex in enumerate(vertices):
             for source in vertex.inputs:
-                if source != NOTHING:
+                if source != NO_INPUT:
                     self.consumers[source].append(index)
         self.parent = post_dominators(self.consumers)
         self.children: list[list[int]] = [[] for _ in range(self.root + 1)]
@@ -81,20 +81,20 @@ class _Folder:
         """Return the chain that ends at a vertex as blocks, first to last."""
         chain = [end]
         while children := self.children[chain[-1]]:
-            chain.append(self._next(children))
+            chain.append(self._next_in_chain(children))
         blocks = []
-        before = NOTHING
+        before = NO_INPUT
         for last in reversed(chain):
             side = [child for child in self.children[last] if child != before]
             blocks.append(self._block(last, before, side))
             before = last
         return blocks
 
-    def _next(self, children: list[int]) -> int:
+    def _next_in_chain(self, children: list[int]) -> int:
         """Return the child that continues a chain: the largest, or the input of a small one, as x in x + f(x)."""
         largest = max(children, key=lambda child: (self.vertices[child].kind != LEAF, self.size[child]))
-        feeding = [child for child in children if 1 < len(set(self.consumers[child])) <= FEW]
-        if feeding and self.size[largest] <= LONGEST:
+        feeding = [child for child in children if 1 < len(set(self.consumers[child])) <= MAX_CONSUMERS]
+        if feeding and self.size[largest] <= MAX_PERIOD:
             return max(feeding, key=self.size.__getitem__)
         return largest
 
@@ -103,7 +103,9 @@ class _Folder:
         own = {last}.union(*subtrees.values())
         shared = [c for c in side if not own.issuperset(self.consumers[c])]
         own.difference_update(*(subtrees[child] for child in shared))
-        return _Block(last, before, [c for c in side if c not in shared], shared, self._visit(last, before, own))
+        return _Block(
+            last, before, [c for c in side if c not in shared], shared, self._canonical_order(last, before, own)
+        )
 
     def _subtree(self, vertex: int) -> list[int]:
         found = [vertex]
@@ -111,7 +113,7 @@ class _Folder:
             found.extend(self.children[member])
         return found
 
-    def _visit(self, last: int, before: int, own: set[int]) -> "_Visit":
+    def _canonical_order(self, last: int, before: int, own: set[int]) -> "_CanonicalOrder":
         """Return a block's vertices in an order that depends only on its shape, and a key that identifies the shape."""
         number = {last: 0}
         words: list[object] = []
@@ -123,38 +125,38 @@ class _Folder:
                     number[source] = len(number)
                     order.append(source)
                 words.append(number[source] if source in own else "before" if source == before else ("other", source))
-        return _Visit(order, tuple(words))
+        return _CanonicalOrder(order, tuple(words))
 
     def _fill_blocks(self, group: Group, blocks: list["_Block"]) -> None:
         at = 0
         for start, period, count in repeats([b.visit.shape for b in blocks], [len(b.visit.order) for b in blocks]):
-            self._fill_plainly(group, blocks[at:start])
+            self._fill_runs(group, blocks[at:start])
             self._fill_repeat(group, blocks[start : start + period * count], period)
             at = start + period * count
-        self._fill_plainly(group, blocks[at:])
+        self._fill_runs(group, blocks[at:])
 
     def _fill_repeat(self, group: Group, blocks: list["_Block"], period: int) -> None:
         for offset in range(period):
             for same in zip(*(block.visit.order for block in blocks[offset::period]), strict=True):
-                self._stand_for(same)
+                self._merge_copies(same)
         frame = Group(len(blocks) // period)
         group.members.append(frame)
         self._fill_blocks(frame, [block._replace(shared=[]) for block in blocks[:period]])
         for block in blocks:
             self.fill(group, block.shared)
 
-    def _fill_plainly(self, group: Group, blocks: list["_Block"]) -> None:
-        for run in lonely_runs(blocks):
-            if len(run) > LONELY:
-                self._cut_short(run[ENDS:-ENDS])
-                group.members.append(run[ENDS].last)
-                run = run[:ENDS] + run[-ENDS:]
+    def _fill_runs(self, group: Group, blocks: list["_Block"]) -> None:
+        for run in operator_runs(blocks):
+            if len(run) > MAX_RUN:
+                self._elide(run[RUN_ENDS:-RUN_ENDS])
+                group.members.append(run[RUN_ENDS].last)
+                run = run[:RUN_ENDS] + run[-RUN_ENDS:]
             for block in run:
                 group.members.append(block.last)
                 self.fill(group, block.side)
                 self.fill(group, block.shared)
 
-    def _stand_for(self, same: Sequence[int]) -> None:
+    def _merge_copies(self, same: Sequence[int]) -> None:
         """Make the first of equal vertices represent all."""
         first = same[0]
         for other in same[1:]:
@@ -164,7 +166,7 @@ class _Folder:
             tip = "\n".join([self.vertices[first].tip, f"and {len(same) - 1} more, the last {names[-1]}".rstrip(" ,")])
             self.vertices[first] = self.vertices[first]._replace(name=common_name(names), tip=tip)
 
-    def _cut_short(self, run: list["_Block"]) -> None:
+    def _elide(self, run: list["_Block"]) -> None:
         """Replace a run of operators by one box, at the position of its first."""
         first = run[0].last
         names = Counter(self.vertices[block.last].name for block in run)
@@ -175,7 +177,7 @@ class _Folder:
         self.shown.update((block.last, first) for block in run[1:])
 
 
-class _Visit(NamedTuple):
+class _CanonicalOrder(NamedTuple):
     order: list[int]
     shape: tuple
 
@@ -187,7 +189,7 @@ class _Block(NamedTuple):
     before: int
     side: list[int]
     shared: list[int]
-    visit: _Visit
+    visit: _CanonicalOrder
 
 
 def post_dominators(consumers: Sequence[Sequence[int]]) -> list[int]:
@@ -201,7 +203,7 @@ def post_dominators(consumers: Sequence[Sequence[int]]) -> list[int]:
     root = len(consumers)
     parent, depth, jump = [root] * (root + 1), [0] * (root + 1), [root] * (root + 1)
 
-    def meet(a: int, b: int) -> int:
+    def common_ancestor(a: int, b: int) -> int:
         while depth[a] > depth[b]:
             a = jump[a] if depth[jump[a]] >= depth[b] else parent[a]
         while depth[b] > depth[a]:
@@ -213,7 +215,7 @@ def post_dominators(consumers: Sequence[Sequence[int]]) -> list[int]:
     for vertex in reversed(range(root)):
         above = consumers[vertex][0] if consumers[vertex] else root
         for other in consumers[vertex][1:]:
-            above = meet(above, other)
+            above = common_ancestor(above, other)
         parent[vertex], depth[vertex] = above, depth[above] + 1
         far = jump[above]
         even = depth[above] - depth[far] == depth[far] - depth[jump[far]]
@@ -229,16 +231,16 @@ def repeats(shapes: Sequence[object], sizes: Sequence[int]) -> list[tuple[int, i
     """
     numbers: dict[object, int] = {}
     word = [numbers.setdefault(shape, len(numbers)) for shape in shapes]
-    found = [run for period in range(1, min(LONGEST, len(word) // 2) + 1) for run in _runs(word, period)]
+    found = [run for period in range(1, min(MAX_PERIOD, len(word) // 2) + 1) for run in _runs(word, period)]
     worth = [
         (sum(sizes[start : start + period * (count - 1)]), -period, start, count) for start, period, count in found
     ]
     free = [True] * len(word)
     chosen = []
     for hidden, minus, start, count in sorted(worth, key=lambda w: (-w[0], -w[1], w[2])):
-        place = slice(start, start - minus * count)
-        if hidden >= WORTH and all(free[place]):
-            free[place] = [False] * (-minus * count)
+        interval = slice(start, start - minus * count)
+        if hidden >= MIN_HIDDEN and all(free[interval]):
+            free[interval] = [False] * (-minus * count)
             chosen.append((start, -minus, count))
     return sorted(chosen)
 
@@ -253,11 +255,11 @@ def _runs(word: Sequence[int], period: int) -> Iterator[tuple[int, int, int]]:
             start = at + 1
 
 
-def lonely_runs(blocks: Sequence[_Block]) -> Iterator[list[_Block]]:
+def operator_runs(blocks: Sequence[_Block]) -> Iterator[list[_Block]]:
     """Yield blocks in order: operators without inputs of their own in runs, all others alone."""
     run: list[_Block] = []
     for block in blocks:
-        if not block.side and not block.shared and block.before != NOTHING:
+        if not block.side and not block.shared and block.before != NO_INPUT:
             run.append(block)
             continue
         if run:
@@ -279,10 +281,10 @@ def common_name(names: Sequence[str]) -> str:
     split = [name.split(".") for name in names]
     if not all(names) or len({len(parts) for parts in split}) != 1:
         return ""
-    return ".".join(_common(parts) for parts in zip(*split, strict=True))
+    return ".".join(_common_part(parts) for parts in zip(*split, strict=True))
 
 
-def _common(parts: Sequence[str]) -> str:
+def _common_part(parts: Sequence[str]) -> str:
     if len(set(parts)) == 1:
         return parts[0]
     if all(re.fullmatch(r"\d+", part) for part in parts):

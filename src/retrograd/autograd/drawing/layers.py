@@ -18,13 +18,16 @@ Point = tuple[float, float]
 Neighbours = dict[Key, tuple[list[tuple[Key, float]], list[tuple[Key, float]]]]  # left and right, with least distances
 
 ROW_GAP, BOX_GAP, LINE_GAP = 34.0, 26.0, 18.0
-TALL = 60.0  # above the height of a box with two lines of text
+TALL_BOX = 60.0  # above the height of a box with two lines of text
 SWEEPS = 24
-TRIES, FEW = 10, 150  # restarts for a drawing of at most this many items, to find an order with fewer crossings
-MANY = 600  # items for which swapping neighbours takes too long
-FIRM = 1e6  # weight of items that must not move, compared with links
-STIFF = 8.0  # extra weight for a straight middle of a long arrow
-WIDEST = 1e5  # wider than any box, so that the order of boxes counts more than that of arrows at one box
+TRIES, MAX_RESTARTED = (
+    10,
+    150,
+)  # restarts for a drawing of at most this many items, to find an order with fewer crossings
+MAX_SWAPPED = 600  # items for which swapping neighbours takes too long
+FIXED_WEIGHT = 1e6  # weight of items that must not move, compared with links
+STRAIGHT_WEIGHT = 8.0  # extra weight for a straight middle of a long arrow
+MAX_WIDTH = 1e5  # wider than any box, so that the order of boxes counts more than that of arrows at one box
 
 
 class Size(NamedTuple):
@@ -47,7 +50,7 @@ class Arrow(NamedTuple):
     weight: float = 1.0
 
 
-class Placed(NamedTuple):
+class Layout(NamedTuple):
     """The middle of each box's top, the points of each arrow between its ends, and the size of the drawing."""
 
     tops: dict[Key, Point]
@@ -56,19 +59,19 @@ class Placed(NamedTuple):
     height: float
 
 
-def place(sizes: dict[Key, Size], arrows: Sequence[Arrow], first: Sequence[Key] = ()) -> Placed:
+def layout_boxes(sizes: dict[Key, Size], arrows: Sequence[Arrow], first: Sequence[Key] = ()) -> Layout:
     """Lay out boxes so that every arrow points down.
 
     sizes: of every box; in a tie, the earlier box is further left.  first: boxes of a separate row, above all others.
     The arrows must have no cycle, and at most one leads from one box to another.
     """
-    drawing = _Drawing(sizes, arrows, _rows(sizes, arrows, first))
+    drawing = _Drawing(sizes, arrows, _assign_rows(sizes, arrows, first))
     drawing.order_rows()
     drawing.move_boxes()
     return drawing.result()
 
 
-def _rows(sizes: dict[Key, Size], arrows: Sequence[Arrow], first: Sequence[Key]) -> dict[Key, int]:
+def _assign_rows(sizes: dict[Key, Size], arrows: Sequence[Arrow], first: Sequence[Key]) -> dict[Key, int]:
     """Return the row of each box: directly above its first target; for a box without targets, below its last source.
 
     The row below a tall box is free if other boxes point to its targets; they would be far above those otherwise.
@@ -80,7 +83,7 @@ def _rows(sizes: dict[Key, Size], arrows: Sequence[Arrow], first: Sequence[Key])
     order = _topological(sizes, into, out_of)
     row: dict[Key, int] = {}
     for box in reversed(order):
-        tall = sizes[box].height > TALL
+        tall = sizes[box].height > TALL_BOX
         row[box] = min((row[t] - (tall and len(into[t]) > 1) for t in out_of[box]), default=0) - 1
     for box in order:
         if not out_of[box] and into[box]:
@@ -135,7 +138,7 @@ class _Drawing:
                     trunks.add(lower)
                 leaves = arrow.leaves_at if upper is arrow.source else 0.0
                 arrives = arrow.arrives_at if lower is arrow.target else 0.0
-                link = Arrow(upper, lower, leaves, arrives, _stiffness(upper, lower, arrow.weight))
+                link = Arrow(upper, lower, leaves, arrives, _vertical_weight(upper, lower, arrow.weight))
                 self.below[upper].append(link)
                 self.above[lower].append(link)
 
@@ -162,7 +165,7 @@ class _Drawing:
     def order_rows(self) -> None:
         """Find an order with few crossings; a small drawing is tried from several starting orders."""
         best, fewest = self._sweep()
-        tries = TRIES if sum(map(len, self.rows)) <= FEW else 0
+        tries = TRIES if sum(map(len, self.rows)) <= MAX_RESTARTED else 0
         for seed in range(tries if fewest else 0):
             for row in self.rows:
                 Random(seed).shuffle(row)
@@ -178,7 +181,7 @@ class _Drawing:
             if not fewest:
                 break
             self._sort_rows(downwards=sweep % 2 == 0)
-            if sum(map(len, self.rows)) <= MANY:
+            if sum(map(len, self.rows)) <= MAX_SWAPPED:
                 self._swap_neighbours()
             found = self.crossings()
             if found < fewest:
@@ -188,32 +191,32 @@ class _Drawing:
     def _sort_rows(self, downwards: bool) -> None:
         rows = self.rows if downwards else self.rows[::-1]
         for fixed, row in pairwise(rows):
-            place = _places(fixed)
+            positions = _positions(fixed)
             mean = {}
             for index, item in enumerate(row):
-                near = self._starts(item, place) if downwards else self._ends(item, place)
+                near = self._starts(item, positions) if downwards else self._ends(item, positions)
                 mean[item] = sum(near) / len(near) if near else float(index)
             row.sort(key=mean.__getitem__)
 
-    def _starts(self, item: Key, place: dict[Key, float]) -> list[float]:
+    def _starts(self, item: Key, positions: dict[Key, float]) -> list[float]:
         """Return where the links from above start, in the row with these positions."""
-        return [place[link.source] + link.leaves_at / WIDEST for link in self.above[item]]
+        return [positions[link.source] + link.leaves_at / MAX_WIDTH for link in self.above[item]]
 
-    def _ends(self, item: Key, place: dict[Key, float]) -> list[float]:
+    def _ends(self, item: Key, positions: dict[Key, float]) -> list[float]:
         """Return where the links to below end."""
-        return [place[link.target] + link.arrives_at / WIDEST for link in self.below[item]]
+        return [positions[link.target] + link.arrives_at / MAX_WIDTH for link in self.below[item]]
 
     def _swap_neighbours(self) -> None:
         """Swap adjacent items while that reduces the crossings."""
         for index, row in enumerate(self.rows):
-            above = _places(self.rows[index - 1]) if index else {}
-            below = _places(self.rows[index + 1]) if index + 1 < len(self.rows) else {}
+            above = _positions(self.rows[index - 1]) if index else {}
+            below = _positions(self.rows[index + 1]) if index + 1 < len(self.rows) else {}
             starts = {item: self._starts(item, above) for item in row}
             ends = {item: self._ends(item, below) for item in row}
             for at in range(len(row) - 1):
                 left, right = row[at : at + 2]
-                now = _out_of_order(starts[left], starts[right]) + _out_of_order(ends[left], ends[right])
-                then = _out_of_order(starts[right], starts[left]) + _out_of_order(ends[right], ends[left])
+                now = _count_crossings(starts[left], starts[right]) + _count_crossings(ends[left], ends[right])
+                then = _count_crossings(starts[right], starts[left]) + _count_crossings(ends[right], ends[left])
                 if then < now:
                     row[at : at + 2] = right, left
 
@@ -221,10 +224,10 @@ class _Drawing:
         """Return how many pairs of links cross."""
         total = 0
         for upper, lower in pairwise(self.rows):
-            place = _places(lower)
+            positions = _positions(lower)
             passed: list[float] = []
             for item in upper:
-                ends = self._ends(item, place)
+                ends = self._ends(item, positions)
                 total += sum(len(passed) - bisect_right(passed, end) for end in ends)
                 for end in ends:
                     insort(passed, end)
@@ -235,16 +238,16 @@ class _Drawing:
     def move_boxes(self) -> None:
         """Move boxes towards their neighbours above, below, and both; preserve their order and distances."""
         for row in self.rows:
-            self._settle(row, [0.0] * len(row), [1.0] * len(row))
+            self._place_row(row, [0.0] * len(row), [1.0] * len(row))
         columns = list(self._columns())
-        self._stiffen({link for column in columns for link in column})
+        self._strengthen_columns({link for column in columns for link in column})
         self.firm = {end for links in self.below.values() for k in links if k.weight >= 1 for end in k[:2]}
         neighbours = self._neighbours()
         for sweep in range(SWEEPS):
             up, down = (sweep % 3 != 0), (sweep % 3 != 1)
             for row in self.rows if down else self.rows[::-1]:
                 pulls = [self._pull(item, up, down) for item in row]
-                self._settle(row, [x for x, _ in pulls], [weight for _, weight in pulls])
+                self._place_row(row, [x for x, _ in pulls], [weight for _, weight in pulls])
             if sweep >= SWEEPS // 3:
                 self._straighten(columns, neighbours)
 
@@ -265,7 +268,7 @@ class _Drawing:
 
     def _columns(self) -> Iterator[list[Arrow]]:
         """Yield lists of links that should form a vertical line: trunks, and boxes with one main input and output."""
-        following = {link.source: link for link in self._upright()}
+        following = {link.source: link for link in self._vertical_links()}
         entered = {link.target for link in following.values()}
         for start in (item for item in following if item not in entered):
             column = [following[start]]
@@ -273,7 +276,7 @@ class _Drawing:
                 column.append(following[column[-1].target])
             yield column
 
-    def _upright(self) -> Iterator[Arrow]:
+    def _vertical_links(self) -> Iterator[Arrow]:
         for item, links in self.below.items():
             main = [link for link in links if link.weight >= 1]
             for link in main:
@@ -281,11 +284,11 @@ class _Drawing:
                 if trunk or len(main) == len([k for k in self.above[link.target] if k.weight >= 1]) == 1:
                     yield link
 
-    def _stiffen(self, upright: set[Arrow]) -> None:
+    def _strengthen_columns(self, upright: set[Arrow]) -> None:
         """Give the links of columns more weight, so that their neighbors make room."""
         for links in (self.above, self.below):
             for found in links.values():
-                found[:] = [k._replace(weight=k.weight * STIFF) if k in upright else k for k in found]
+                found[:] = [k._replace(weight=k.weight * STRAIGHT_WEIGHT) if k in upright else k for k in found]
 
     def _straighten(self, columns: Sequence[list[Arrow]], neighbours: Neighbours) -> None:
         """Make columns vertical where firm neighbours leave room; items with only light links follow."""
@@ -297,13 +300,13 @@ class _Drawing:
             highs = [self.x[n] - d - offsets[item] for item in offsets for n, d in neighbours[item][1]]
             low, high = max(lows, default=-inf), min(highs, default=inf)
             if low <= high:
-                start = min(max(self._wanted(offsets), low), high)
+                start = min(max(self._preferred_start(offsets), low), high)
                 self.x.update((item, start + offset) for item, offset in offsets.items())
         for row in self.rows:
-            pulls = [(self.x[item], FIRM) if item in self.firm else self._pull(item) for item in row]
-            self._settle(row, [x for x, _ in pulls], [weight for _, weight in pulls])
+            pulls = [(self.x[item], FIXED_WEIGHT) if item in self.firm else self._pull(item) for item in row]
+            self._place_row(row, [x for x, _ in pulls], [weight for _, weight in pulls])
 
-    def _wanted(self, offsets: dict[Key, float]) -> float:
+    def _preferred_start(self, offsets: dict[Key, float]) -> float:
         """Return the position of a column's beginning that the neighbours outside it pull to."""
         pulls = [
             (x - offset, weight)
@@ -330,14 +333,14 @@ class _Drawing:
                         found[item][side].append((firm, distance))
         return found
 
-    def _settle(self, row: list[Key], wanted: list[float], weights: list[float]) -> None:
+    def _place_row(self, row: list[Key], wanted: list[float], weights: list[float]) -> None:
         """Move a row to the positions nearest to the wanted ones, by weighted squares, that preserve the distances."""
         starts = [0.0]
         for left, right in pairwise(row):
             starts.append(starts[-1] + self._distance(left, right))
-        places = _increasing([w - s for w, s in zip(wanted, starts, strict=False)], weights)
-        for item, place, start in zip(row, places, starts, strict=False):
-            self.x[item] = place + start
+        positions = _isotonic_regression([w - s for w, s in zip(wanted, starts, strict=False)], weights)
+        for item, position, start in zip(row, positions, starts, strict=False):
+            self.x[item] = position + start
 
     def _distance(self, left: Key, right: Key) -> float:
         gap = LINE_GAP if isinstance(left, _Bend) and isinstance(right, _Bend) else BOX_GAP
@@ -348,13 +351,13 @@ class _Drawing:
 
     # ------------------------------------------------------------------------------------------------ result
 
-    def result(self) -> Placed:
+    def result(self) -> Layout:
         left = min((x - self._width(item) / 2 for item, x in self.x.items()), default=0.0)
         right = max((x + self._width(item) / 2 for item, x in self.x.items()), default=0.0)
         tops, bottoms = self._heights()
         boxes = {box: (self.x[box] - left, self._top(box, tops, bottoms)) for box in self.sizes}
         courses = {arrow[:2]: list(self._course(arrow, left, tops, bottoms)) for arrow in self.arrows}
-        return Placed(boxes, courses, right - left, bottoms[-1] if bottoms else 0.0)
+        return Layout(boxes, courses, right - left, bottoms[-1] if bottoms else 0.0)
 
     def _course(self, arrow: Arrow, left: float, tops: list[float], bottoms: list[float]) -> Iterator[Point]:
         """Yield an arrow's points: vertical through every row, to avoid its neighbours, bent between rows only."""
@@ -380,24 +383,24 @@ class _Drawing:
         return (tops[row] + bottoms[row] - self.sizes[box].height) / 2
 
 
-def _places(row: Sequence[Key]) -> dict[Key, float]:
+def _positions(row: Sequence[Key]) -> dict[Key, float]:
     return {item: float(index) for index, item in enumerate(row)}
 
 
-def _out_of_order(left: Sequence[float], right: Sequence[float]) -> int:
+def _count_crossings(left: Sequence[float], right: Sequence[float]) -> int:
     """Return how many of the pairs cross."""
     return sum(a > b for a in left for b in right)
 
 
-def _stiffness(upper: Key, lower: Key, weight: float) -> float:
+def _vertical_weight(upper: Key, lower: Key, weight: float) -> float:
     """Return the weight of a vertical piece of an arrow of this weight, largest in the middle of a long one."""
-    return (weight, 2 * weight, STIFF)[isinstance(upper, _Bend) + isinstance(lower, _Bend)]
+    return (weight, 2 * weight, STRAIGHT_WEIGHT)[isinstance(upper, _Bend) + isinstance(lower, _Bend)]
 
 
-def _increasing(wanted: Sequence[float], weights: Sequence[float]) -> list[float]:
+def _isotonic_regression(wanted: Sequence[float], weights: Sequence[float]) -> list[float]:
     """Return the non-decreasing values nearest to the wanted ones by weighted squares (pool adjacent violators).
 
-    >>> _increasing([1.0, 5.0, 3.0], [1.0, 1.0, 1.0])
+    >>> _isotonic_regression([1.0, 5.0, 3.0], [1.0, 1.0, 1.0])
     [1.0, 4.0, 4.0]
     """
     pools: list[tuple[float, float, int]] = []  # mean, weight, count

@@ -3,7 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from retrograd.autograd.nodes import is_leaf, origin, saved_values, short_name, sources_of, type_of, walk
+from retrograd.autograd.nodes import (
+    describe_type,
+    inputs_of,
+    is_leaf,
+    producer,
+    saved_values,
+    short_name,
+    topological_order,
+)
 from retrograd.core import AccumulateGrad, GradFn, Tensor
 
 LEAF, OPERATOR, OUTPUT, MORE = "leaf", "operator", "output", "more"
@@ -20,7 +28,7 @@ class Vertex(NamedTuple):
     style: str = ""  # another CSS class, for colours
 
 
-NOTHING = -1
+NO_INPUT = -1
 
 
 def read(outputs: Sequence[Any], names: Mapping[int, str]) -> list[Vertex]:
@@ -28,43 +36,43 @@ def read(outputs: Sequence[Any], names: Mapping[int, str]) -> list[Vertex]:
 
     outputs: tensors or GradientEdges.  names: id of a leaf -> its name.  Raises RuntimeError if there is no graph.
     """
-    roots = [_checked(index, output) for index, output in enumerate(outputs)]
-    place: dict[int, int] = {}
+    roots = [_check_output(index, output) for index, output in enumerate(outputs)]
+    index_of: dict[int, int] = {}
     vertices: list[Vertex] = []
-    for node in walk(roots):
-        inputs = tuple(NOTHING if source is None else place[id(source)] for source in sources_of(node))
-        place[id(node)] = len(vertices)
+    for node in topological_order(roots):
+        inputs = tuple(NO_INPUT if source is None else index_of[id(source)] for source in inputs_of(node))
+        index_of[id(node)] = len(vertices)
         vertices.append(_leaf(node, names) if is_leaf(node) else _operator(node, inputs))
     for index, (output, root) in enumerate(zip(outputs, roots, strict=True)):
         name = "output" if len(outputs) == 1 else f"output {index}"
-        detail = type_of(output) if isinstance(output, Tensor) else ""
-        vertices.append(Vertex(OUTPUT, name, detail, f"{name} {detail}".strip(), (place[id(root)],)))
+        detail = describe_type(output) if isinstance(output, Tensor) else ""
+        vertices.append(Vertex(OUTPUT, name, detail, f"{name} {detail}".strip(), (index_of[id(root)],)))
     return vertices
 
 
-def _checked(index: int, output: Any) -> Any:
+def _check_output(index: int, output: Any) -> Any:
     """Return the node or leaf of an output; errors name the output."""
     if not isinstance(output, Tensor) and not isinstance(getattr(output, "node", None), GradFn | AccumulateGrad):
         raise TypeError(f"draw: output {index} must be a Tensor or GradientEdge, got {type(output).__name__}")
     if isinstance(output, Tensor) and not output.requires_grad:
         raise RuntimeError(
-            f"draw: output {index}, {type_of(output)}, does not require grad, so there is no graph behind it; "
+            f"draw: output {index}, {describe_type(output)}, does not require grad, so there is no graph behind it; "
             f"autograd.explain(tensor) says why"
         )
-    return origin(output)
+    return producer(output)
 
 
 def _leaf(tensor: Tensor, names: Mapping[int, str]) -> Vertex:
-    detail = type_of(tensor)
+    detail = describe_type(tensor)
     name = names.get(id(tensor), "")
     return Vertex(LEAF, name, detail, f"leaf {name or '(without a name)'}: {detail}")
 
 
 def _operator(node: Any, inputs: tuple[int, ...]) -> Vertex:
-    return Vertex(OPERATOR, short_name(node), "", "\n".join([node.name(), *_facts(node)]), inputs)
+    return Vertex(OPERATOR, short_name(node), "", "\n".join([node.name(), *_tooltip_lines(node)]), inputs)
 
 
-def _facts(node: Any) -> Iterator[str]:
+def _tooltip_lines(node: Any) -> Iterator[str]:
     """Yield the lines of an operator's tooltip: its params, and what it saved for the backward pass."""
     for name, value in (node.params or {}).items():
         text = repr(value)
@@ -72,4 +80,4 @@ def _facts(node: Any) -> Iterator[str]:
     if node.freed:
         yield "saved values: freed by a backward pass"
     for name, value in saved_values(node):
-        yield f"saves {name}: {type_of(value)}"
+        yield f"saves {name}: {describe_type(value)}"

@@ -60,14 +60,14 @@ def paint(folded: Folded, title: str, caption: str, *, style: str = "", legend: 
     height = picture.height + 2 * MARGIN + CAPTION
     left = (width - picture.width) / 2
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="rg-graph" role="img" width="{_n(width)}" '
-        f'height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}" style="max-width: 100%; height: auto">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="rg-graph" role="img" width="{_num(width)}" '
+        f'height="{_num(height)}" viewBox="0 0 {_num(width)} {_num(height)}" style="max-width: 100%; height: auto">',
         f"<title>{escape(title)}: {caption}</title>",
         f"<style>{STYLE}{style}</style>",
-        f'<rect class="page" width="{_n(width)}" height="{_n(height)}" rx="12"/>',
-        f'<text class="caption" x="{_n(MARGIN)}" y="{_n(MARGIN + 4)}">{caption}</text>',
+        f'<rect class="page" width="{_num(width)}" height="{_num(height)}" rx="12"/>',
+        f'<text class="caption" x="{_num(MARGIN)}" y="{_num(MARGIN + 4)}">{caption}</text>',
         *key,
-        f'<g transform="translate({_n(left)} {_n(MARGIN + CAPTION)})">',
+        f'<g transform="translate({_num(left)} {_num(MARGIN + CAPTION)})">',
         *(_frame(box) for box in picture.frames),
         *(_arrow(line) for line in picture.lines),
         *(_badge(box, picture.lines) for box in picture.frames),
@@ -90,7 +90,7 @@ def _legend(legend: Sequence[tuple[str, str]], x: float) -> tuple[list[str], flo
     parts = []
     for name, words in legend:
         box = _rect(x, MARGIN - 6, (12.0, 12.0), 3.5)
-        text = f'<text class="caption" x="{_n(x + 18)}" y="{_n(MARGIN + 4)}">{escape(words)}</text>'
+        text = f'<text class="caption" x="{_num(x + 18)}" y="{_num(MARGIN + 4)}">{escape(words)}</text>'
         parts.append(f'<g class="vertex {name}">{box}{text}</g>')
         x += 18 + text_width(words, 12) + 14
     return parts, x - 14
@@ -118,10 +118,10 @@ def text_width(text: str, size: float) -> float:
     return round(sum(WIDTHS.get(character, CAPITAL) for character in text) * size, 2)
 
 
-def shortened(text: str) -> str:
+def elide_middle(text: str) -> str:
     """Return a text that fits a box, with the middle of a long one elided.
 
-    >>> shortened("transformer.encoder.layers.11.self_attn.in_proj_weight")
+    >>> elide_middle("transformer.encoder.layers.11.self_attn.in_proj_weight")
     'transformer.encod…n.in_proj_weight'
     """
     if len(text) <= LONGEST_TEXT:
@@ -132,7 +132,7 @@ def shortened(text: str) -> str:
 
 def _rows(vertex: Vertex) -> list[tuple[str, bool]]:
     """Return the lines of text in a box, and which of them are details."""
-    rows = [(shortened(vertex.name), False), (shortened(vertex.detail), True)]
+    rows = [(elide_middle(vertex.name), False), (elide_middle(vertex.detail), True)]
     return [row for row in rows if row[0]]
 
 
@@ -146,12 +146,14 @@ def size_of(vertex: Vertex) -> Size:
 # ------------------------------------------------------------------------------------------------------- shapes
 
 
-def _n(number: float) -> str:
+def _num(number: float) -> str:
     return f"{round(number, 1):g}"
 
 
 def _rect(x: float, y: float, size: tuple[float, float], rx: float, extra: str = "") -> str:
-    return f'<rect {extra}x="{_n(x)}" y="{_n(y)}" width="{_n(size[0])}" height="{_n(size[1])}" rx="{_n(rx)}"/>'
+    return (
+        f'<rect {extra}x="{_num(x)}" y="{_num(y)}" width="{_num(size[0])}" height="{_num(size[1])}" rx="{_num(rx)}"/>'
+    )
 
 
 def _vertex(box: Box, folded: Folded) -> str:
@@ -167,7 +169,7 @@ def _vertex(box: Box, folded: Folded) -> str:
 
 
 def _text(x: float, y: float, text: str, detail: bool) -> str:
-    return f'<text class="{"detail" if detail else "name"}" x="{_n(x)}" y="{_n(y)}">{escape(text)}</text>'
+    return f'<text class="{"detail" if detail else "name"}" x="{_num(x)}" y="{_num(y)}">{escape(text)}</text>'
 
 
 def _id(vertex: int) -> str:
@@ -188,12 +190,12 @@ def _badge(box: Box, lines: Sequence[Line]) -> str:
     text = f"× {box.what.count:,}"
     wide = text_width(text, 12) + 16
     corners = [(x, y - 10) for y in (box.y, box.y + box.height) for x in (box.x + box.width - wide - 10, box.x + 10)]
-    x, y = next((c for c in corners if not any(_passes(line, c, wide) for line in lines)), corners[0])
+    x, y = next((c for c in corners if not any(_overlaps_badge(line, c, wide) for line in lines)), corners[0])
     shape = _rect(x, y, (wide, 20), 10)
-    return f'<g class="badge">{shape}<text x="{_n(x + wide / 2)}" y="{_n(y + 14.3)}">{text}</text></g>'
+    return f'<g class="badge">{shape}<text x="{_num(x + wide / 2)}" y="{_num(y + 14.3)}">{text}</text></g>'
 
 
-def _passes(line: Line, corner: Point, wide: float) -> bool:
+def _overlaps_badge(line: Line, corner: Point, wide: float) -> bool:
     """Return whether a line passes near a badge."""
     left, top = corner
     return any(
@@ -204,21 +206,21 @@ def _passes(line: Line, corner: Point, wide: float) -> bool:
 
 def _arrow(line: Line) -> str:
     x, y = line.points[-1]
-    head = f"M{_n(x - 3.6)} {_n(y - HEAD - 1)}L{_n(x + 3.6)} {_n(y - HEAD - 1)}L{_n(x)} {_n(y - 0.5)}Z"
+    head = f"M{_num(x - 3.6)} {_num(y - HEAD - 1)}L{_num(x + 3.6)} {_num(y - HEAD - 1)}L{_num(x)} {_num(y - 0.5)}Z"
     return (
         f'<g class="edge" data-from="{_id(line.source)}" data-to="{_id(line.target)}">'
-        f'<path class="arrow" d="{"".join(_course(line.points))}"/><path class="head" d="{head}"/></g>'
+        f'<path class="arrow" d="{"".join(_path_commands(line.points))}"/><path class="head" d="{head}"/></g>'
     )
 
 
-def _course(points: Sequence[Point]) -> Iterator[str]:
+def _path_commands(points: Sequence[Point]) -> Iterator[str]:
     """Yield path commands up to the arrowhead: straight down where x is constant, else a curve with vertical ends."""
     x, y = points[-1]
     points = [*(point for point in points if point[1] < y - HEAD), (x, y - HEAD)]
-    yield f"M{_n(points[0][0])} {_n(points[0][1])}"
+    yield f"M{_num(points[0][0])} {_num(points[0][1])}"
     for (x0, y0), (x1, y1) in pairwise(points):
         if abs(x0 - x1) < 0.05:
-            yield f"V{_n(y1)}"
+            yield f"V{_num(y1)}"
         else:
             middle = (y0 + y1) / 2
-            yield f"C{_n(x0)} {_n(middle)} {_n(x1)} {_n(middle)} {_n(x1)} {_n(y1)}"
+            yield f"C{_num(x0)} {_num(middle)} {_num(x1)} {_num(middle)} {_num(x1)} {_num(y1)}"

@@ -9,7 +9,7 @@ from retrograd.core import Tensor
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-class _Known(NamedTuple):
+class _ForwardSignature(NamedTuple):
     """The signature of a forward: the number of positional arguments, and whether some have defaults."""
 
     forward: Callable
@@ -18,12 +18,12 @@ class _Known(NamedTuple):
     has_defaults: bool
 
 
-def with_defaults(cls: Any, args: tuple, kwargs: dict[str, Any]) -> tuple:
+def bind_arguments(cls: Any, args: tuple, kwargs: dict[str, Any]) -> tuple:
     """Return all arguments of `cls.forward` by position, those that are left to their defaults among them.
 
     Raises TypeError for names that do not fit, and for arguments that forward takes by name only.
     """
-    known = _known(cls)
+    known = _signature_of_forward(cls)
     if not kwargs and (known is None or not known.has_defaults or known.positional == len(args)):
         return args
     if known is None:
@@ -44,16 +44,16 @@ def with_defaults(cls: Any, args: tuple, kwargs: dict[str, Any]) -> tuple:
     return bound.args
 
 
-def _known(cls: Any) -> _Known | None:
+def _signature_of_forward(cls: Any) -> _ForwardSignature | None:
     """Return the cached signature data of the class's forward; None if Python has no signature for it."""
-    known: _Known | None = cls.__dict__.get("_known_forward")
+    known: _ForwardSignature | None = cls.__dict__.get("_known_forward")
     if known is None or known.forward is not cls.forward:
         try:
             signature = inspect.signature(cls.forward)
         except ValueError:
             return None
         defaults = [p.default is not p.empty for p in signature.parameters.values() if p.kind in POSITIONAL]
-        known = cls._known_forward = _Known(cls.forward, signature, len(defaults), any(defaults))
+        known = cls._known_forward = _ForwardSignature(cls.forward, signature, len(defaults), any(defaults))
     return known
 
 

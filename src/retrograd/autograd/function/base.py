@@ -5,12 +5,12 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from retrograd.autograd.function.arguments import check_keywords, with_defaults
-from retrograd.autograd.function.batch_rule import VmapInfo, examples_in_front, generated
-from retrograd.autograd.function.context import FunctionCtx, saved_of
-from retrograd.autograd.function.cotangents import fitted, spread_out, zeros_of
-from retrograd.autograd.function.outputs import attach_outputs, check_dirty, output_of
-from retrograd.autograd.function.tangents import push, tangent_levels, unseen
+from retrograd.autograd.function.arguments import bind_arguments, check_keywords
+from retrograd.autograd.function.batch_rule import VmapInfo, make_batched_function, move_batch_dims_first
+from retrograd.autograd.function.context import FunctionCtx, unpack_saved
+from retrograd.autograd.function.cotangents import align_with_outputs, check_gradient, zero_cotangent
+from retrograd.autograd.function.outputs import attach_outputs, check_dirty, make_output
+from retrograd.autograd.function.tangents import pause_levels, set_output_tangents, tangent_levels
 from retrograd.core import GradFn, Op, Tensor, at, current, graph_level, registry
 from retrograd.core.engine import edge_of
 from retrograd.core.graph import node
@@ -29,7 +29,7 @@ class _FunctionOp(Op):
         self.differentiable = self.composite = self.accepts_nested = True
         self.reduces_cotangent = self.several_views = self.view = self.random = False
         self.simple = 0
-        self._generated = functools.lru_cache(maxsize=64)(functools.partial(generated, Function, cls))
+        self._generated = functools.lru_cache(maxsize=64)(functools.partial(make_batched_function, Function, cls))
 
     def compose(self, *args: Any) -> Any:
         """Run the function one level below the calling one."""
@@ -50,15 +50,15 @@ class _FunctionOp(Op):
                 f"generate_vmap_rule = True"
             )
         in_dims = tuple([0 if b else None for b in batched])
-        return examples_in_front(self.name, n, self.cls.vmap(VmapInfo(n, randomness), in_dims, *args))
+        return move_batch_dims_first(self.name, n, self.cls.vmap(VmapInfo(n, randomness), in_dims, *args))
 
     def jvp(self, op: Op, primals: tuple, tangents: tuple, out: Any, params: dict) -> Any:
         """Return the tangents of the outputs, where the function is processed as an operator."""
         ctx = FunctionCtx()
         self.cls.setup_context(ctx, primals, out)
-        return self.pushed(ctx, primals, tangents)
+        return self.run_jvp(ctx, primals, tangents)
 
-    def pushed(self, ctx: FunctionCtx, primals: tuple, tangents: tuple) -> Any:
+    def run_jvp(self, ctx: FunctionCtx, primals: tuple, tangents: tuple) -> Any:
         """Return the tangents of the outputs of one call, by the user's jvp."""
         if self.cls.jvp is Function.jvp:
             raise NotImplementedError(
@@ -72,32 +72,32 @@ class _FunctionOp(Op):
 
     def saved(self, fn: GradFn) -> tuple[Tensor | None, ...]:
         """Return the saved tensors of a node, with its outputs connected to it again."""
-        return saved_of(fn)
+        return unpack_saved(fn)
 
     def gradients(self, fn: GradFn, cotangents: tuple, wanted: list[bool]) -> list:
         """Return the gradient of each edge, by the user's backward."""
         ctx = fn.params["ctx"]
-        shown = [g if g is None or g.dtype.kind == "f" else conjugate(g) for g in cotangents]
+        grad_outputs = [g if g is None or g.dtype.kind == "f" else conjugate(g) for g in cotangents]
         if ctx._materializes:
-            for i, g in enumerate(shown):
+            for i, g in enumerate(grad_outputs):
                 if g is None:
-                    shown[i] = zeros_of(*ctx._outputs[i])
-        results = _rule(self.cls)(ctx, *spread_out(shown, ctx))
+                    grad_outputs[i] = zero_cotangent(*ctx._outputs[i])
+        results = _backward_method(self.cls)(ctx, *align_with_outputs(grad_outputs, ctx))
         if not isinstance(results, tuple):
             results = (results,)
         if len(results) != len(ctx.needs_input_grad):
             self._check_count(results, len(ctx.needs_input_grad))
         if len(results) != len(wanted):
-            self._check_others(results, [place for place, _, _ in ctx._inputs])
+            self._check_non_tensors(results, [index for index, _, _ in ctx._inputs])
         grads: list[Tensor | None] = []
-        for want, (place, shape, dtype) in zip(wanted, ctx._inputs, strict=True):
-            result = results[place]
+        for want, (index, shape, dtype) in zip(wanted, ctx._inputs, strict=True):
+            result = results[index]
             if result is None or not want:
                 grads.append(None)
             elif isinstance(result, Tensor) and result.dtype is dtype and dtype.kind == "f" and result.shape == shape:
                 grads.append(result)  # the common case
             else:
-                grads.append(fitted(f"{self.name}Backward", place, result, shape, dtype))
+                grads.append(check_gradient(f"{self.name}Backward", index, result, shape, dtype))
         return grads
 
     def _check_count(self, results: tuple, count: int) -> None:
@@ -108,16 +108,16 @@ class _FunctionOp(Op):
                 f"None where there is none, so expected {count}, got {len(results)}"
             )
 
-    def _check_others(self, results: tuple, inputs: list[int]) -> None:
-        for place, result in enumerate(results):
-            if result is not None and place not in inputs:
+    def _check_non_tensors(self, results: tuple, inputs: list[int]) -> None:
+        for index, result in enumerate(results):
+            if result is not None and index not in inputs:
                 raise RuntimeError(
-                    f"function {self.name}Backward returned a gradient different from None at position {place + 1}, "
+                    f"function {self.name}Backward returned a gradient different from None at position {index + 1}, "
                     f"but the corresponding forward input was not a Tensor"
                 )
 
 
-def _rule(cls: type["Function"]) -> Callable:
+def _backward_method(cls: type["Function"]) -> Callable:
     """Return the method that the class defines: backward or vjp."""
     has_backward = cls.backward is not Function.backward
     has_vjp = cls.vjp is not Function.vjp
@@ -213,38 +213,40 @@ class Function:
         and `needs_input_grad` have them too.  A forward with ctx gets values by name as they are, but no tensors.
         """
         if cls.setup_context is not Function.setup_context:
-            args, kwargs = with_defaults(cls, args, kwargs), {}
+            args, kwargs = bind_arguments(cls, args, kwargs), {}
         elif kwargs:
             check_keywords(cls, kwargs)
         state = current()
         levels = [] if state.level is None else tangent_levels()
         if state.level is not None:
-            _check_place(cls, args, state.grad_enabled)
+            _check_transforms(cls, args, state.grad_enabled)
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple([isinstance(a, Tensor) and requires_grad_synced(a) for a in args])
         recorded = True in ctx.needs_input_grad and is_recording()
         fn = _node(cls, ctx, args) if recorded else None  # before forward runs, which may write to the inputs
-        with at(None, False) if state.level is None else unseen(levels):
+        with at(None, False) if state.level is None else pause_levels(levels):
             if cls.setup_context is Function.setup_context:
                 result = cls.forward(ctx, *args, **kwargs)
             else:
-                result = _forward(cls, args)
+                result = _run_forward(cls, args)
                 cls.setup_context(ctx, args, result)
         results = result if isinstance(result, tuple) else (result,)
         if ctx._dirty:
             check_dirty(cls, ctx, args, results, recorded)
-        outputs = [output_of(ctx, args, r) if isinstance(r, Tensor) else r for r in results]
+        outputs = [make_output(ctx, args, r) if isinstance(r, Tensor) else r for r in results]
         if fn is not None:
             attach_outputs(fn, ctx, outputs)
         if levels:
-            push(levels, cls.__name__, cls._operator.pushed, args, outputs, ctx)
+            set_output_tangents(levels, cls.__name__, cls._operator.run_jvp, args, outputs, ctx)
         ctx._saved = ctx._dirty = ctx._fixed = ctx._saved_for_forward = ()  # outputs, maybe, and they hold the node
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
 
 
-def _check_place(cls: type[Function], args: tuple, recording: bool) -> None:
+def _check_transforms(cls: type[Function], args: tuple, recording: bool) -> None:
     level = graph_level()
-    if cls.setup_context is Function.setup_context and any(isinstance(a, Tensor) and _is_followed(a) for a in args):
+    if cls.setup_context is Function.setup_context and any(
+        isinstance(a, Tensor) and _is_differentiated_outside(a) for a in args
+    ):
         raise RuntimeError(
             f"{cls.__name__}: forward takes ctx, so that only the innermost function transform can use its "
             "gradient, and "
@@ -258,7 +260,7 @@ def _check_place(cls: type[Function], args: tuple, recording: bool) -> None:
         )
 
 
-def _is_followed(x: Tensor) -> bool:
+def _is_differentiated_outside(x: Tensor) -> bool:
     """Return whether tangents or outer graphs, besides the innermost graph, depend on a tensor."""
     while x.level is not None:
         if x.level.pushes and x.tag is not None:
@@ -269,7 +271,7 @@ def _is_followed(x: Tensor) -> bool:
     return False
 
 
-def _forward(cls: type[Function], args: tuple) -> Any:
+def _run_forward(cls: type[Function], args: tuple) -> Any:
     """Return the result: by forward on the ground, else by the function one level below."""
     level = graph_level()
     if level is None or level.traces:
@@ -277,10 +279,14 @@ def _forward(cls: type[Function], args: tuple) -> Any:
     with level.below():
         result = level.process(cls._operator, args, {})
     written = [a for a in args if isinstance(a, Tensor) and a.level is level]
-    return tuple([_again(r, written) for r in result]) if isinstance(result, tuple) else _again(result, written)
+    return (
+        tuple([_reuse_argument(r, written) for r in result])
+        if isinstance(result, tuple)
+        else _reuse_argument(result, written)
+    )
 
 
-def _again(result: Any, args: list[Tensor]) -> Any:
+def _reuse_argument(result: Any, args: list[Tensor]) -> Any:
     """Return the argument for a result that forward wrote to and returned; else the result."""
     for a in args:
         if isinstance(result, Tensor) and result.value is a.value:
@@ -292,9 +298,9 @@ def _again(result: Any, args: list[Tensor]) -> Any:
 def _node(cls: type[Function], ctx: FunctionCtx, args: tuple) -> GradFn:
     """Return the node of a call, with an edge to each tensor argument."""
     inputs, edges, numbers = [], [], []
-    for place, a in enumerate(args):
+    for index, a in enumerate(args):
         if isinstance(a, Tensor):
-            inputs.append((place, a.shape, a.dtype))
+            inputs.append((index, a.shape, a.dtype))
             edge, number = edge_of(a) if a._requires_grad else (None, 0)
             edges.append(edge)
             numbers.append(number)

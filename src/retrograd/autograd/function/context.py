@@ -16,7 +16,7 @@ class FunctionCtx:
     needs_input_grad: tuple[bool, ...] = ()
     _inputs: list = []  # noqa: RUF012 (set per call): place, shape and dtype of each tensor among the arguments
     _outputs: list = []  # noqa: RUF012 (set per call): and among what forward returned
-    _returned = 1  # how many outputs forward returned
+    _num_returned = 1  # how many outputs forward returned
     _saved: tuple = ()
     _saved_outputs: dict[int, int] = {}  # noqa: RUF012 (never written to): index among the saved -> number of the output
     _saved_for_forward: tuple = ()
@@ -71,12 +71,12 @@ class FunctionCtx:
     saved_variables = saved_tensors
 
 
-def save(fn: GradFn, ctx: FunctionCtx, outputs: tuple) -> None:
+def save_tensors(fn: GradFn, ctx: FunctionCtx, outputs: tuple) -> None:
     """Save the tensors of `save_for_backward`; outputs without history, so that the node does not hold itself."""
     saved: list[Any] = []
     versions = []
     for tensor in ctx._saved:
-        number = _number(tensor, outputs)
+        number = _output_index(tensor, outputs)
         if number is not None and (tensor._grad_fn is fn or is_among(tensor, ctx._dirty)):
             ctx._saved_outputs = {**ctx._saved_outputs, len(saved): number}
             versions.append(count_of(tensor))
@@ -89,7 +89,7 @@ def save(fn: GradFn, ctx: FunctionCtx, outputs: tuple) -> None:
     fn.versions = tuple(versions) if any(versions) else None  # type: ignore[attr-defined]
 
 
-def _number(tensor: Tensor | None, outputs: tuple) -> int | None:
+def _output_index(tensor: Tensor | None, outputs: tuple) -> int | None:
     for number, out in enumerate(outputs):
         if out is tensor:
             return number
@@ -104,7 +104,7 @@ def is_among(tensor: Any, tensors: tuple) -> bool:
     return False
 
 
-def saved_of(fn: GradFn) -> tuple[Tensor | None, ...]:
+def unpack_saved(fn: GradFn) -> tuple[Tensor | None, ...]:
     """Return the tensors that a call saved with its ctx, with its outputs connected to its node again."""
     if fn.freed:
         fn.value(0)  # raises the error that it was freed

@@ -8,36 +8,36 @@ from retrograd.core.hooks import conjugate
 from retrograd.ops.family import cast_to, sum_to
 
 
-def spread_out(cotangents: list, ctx: FunctionCtx) -> list:
+def align_with_outputs(cotangents: list, ctx: FunctionCtx) -> list:
     """Return cotangents in the positions that their tensors had among the results of forward."""
-    if len(cotangents) == ctx._returned:
+    if len(cotangents) == ctx._num_returned:
         return cotangents
-    row: list = [None] * ctx._returned
-    for (place, _, _), g in zip(ctx._outputs, cotangents, strict=True):
-        row[place] = g
+    row: list = [None] * ctx._num_returned
+    for (index, _, _), g in zip(ctx._outputs, cotangents, strict=True):
+        row[index] = g
     return row
 
 
-def zeros_of(place: int, shape: tuple[int, ...], dtype: Any) -> Tensor:
+def zero_cotangent(index: int, shape: tuple[int, ...], dtype: Any) -> Tensor:
     """Return the cotangent zero of an output."""
     return registry["zeros"](shape, dtype=dtype)
 
 
-def fitted(name: str, place: Any, result: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:
+def check_gradient(name: str, index: Any, result: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:
     """Return a user's gradient reduced to the input's shape and dtype, in the engine's convention."""
     if not isinstance(result, Tensor):
         raise TypeError(
-            f"function {name} returned a {type(result).__name__} as gradient at position {place}: "
+            f"function {name} returned a {type(result).__name__} as gradient at position {index}: "
             f"expected a Tensor or None"
         )
     if result.shape != shape and not _expandable(shape, result.shape):
         raise RuntimeError(
-            f"{name} returned an invalid gradient at index {place}, of shape {list(result.shape)}, "
+            f"{name} returned an invalid gradient at index {index}, of shape {list(result.shape)}, "
             f"which does not fit the argument's shape {list(shape)}"
         )
     if result.dtype != dtype and result.dtype.kind == "c" and dtype.kind != "c":
         raise RuntimeError(
-            f"{name} returned an invalid gradient at index {place}: expected {dtype} but got {result.dtype}"
+            f"{name} returned an invalid gradient at index {index}: expected {dtype} but got {result.dtype}"
         )
     return cast_to(sum_to(conjugate(result), shape), dtype)
 

@@ -12,7 +12,7 @@ from retrograd.core.tensor import alias
 from retrograd.core.views import requires_grad_synced
 
 
-class _Once:
+class _OnceDifferentiable:
     """The operator of the results of a once_differentiable backward: it has no derivative."""
 
     name = "Error"
@@ -36,17 +36,17 @@ def once_differentiable(fn: Callable) -> Callable:
         if not twice:
             return results
         edges = tuple([edge_of(a)[0] for a in args if isinstance(a, Tensor) and requires_grad_synced(a)])
-        refusal = node(_Once, None, {}, edges, False)
+        error_node = node(_OnceDifferentiable, None, {}, edges, False)
         if isinstance(results, tuple):
-            return tuple([_refusing(r, refusal) for r in results])
-        return _refusing(results, refusal)
+            return tuple([_attach_error_node(r, error_node) for r in results])
+        return _attach_error_node(results, error_node)
 
     return backward
 
 
-def _refusing(result: Any, refusal: GradFn) -> Any:
+def _attach_error_node(result: Any, error_node: GradFn) -> Any:
     if not isinstance(result, Tensor):
         return result
-    out = alias(result, refusal)
+    out = alias(result, error_node)
     out.output_nr = 0
     return out

@@ -2,7 +2,7 @@
 
 import warnings
 
-from retrograd.autograd.function.context import FunctionCtx, is_among, save
+from retrograd.autograd.function.context import FunctionCtx, is_among, save_tensors
 from retrograd.core import Aval, GradFn, Tensor, current
 from retrograd.core.dispatch import note_cut
 from retrograd.core.dtype import is_differentiable
@@ -13,18 +13,18 @@ from retrograd.ops.mutate import check_history, rebase_history_of
 IN_FUNCTION = "custom Function"
 
 
-def output_of(ctx: FunctionCtx, args: tuple, result: Tensor) -> Tensor:
+def make_output(ctx: FunctionCtx, args: tuple, result: Tensor) -> Tensor:
     """Return an output for the caller: an input that is returned unchanged becomes a new tensor."""
     if ctx._dirty and is_among(result, ctx._dirty):
         return result
     if result._requires_grad or is_among(result, args):
-        return _shown(result)
+        return _view_as_self(result)
     if result._view is not None and result._view.made != COPIED:
         result._view.made = IN_FUNCTION
     return result
 
 
-def _shown(tensor: Tensor) -> Tensor:
+def _view_as_self(tensor: Tensor) -> Tensor:
     """Return a view of all of a tensor, outside its graph, that refuses recorded writes."""
     out = make(tensor.value, tensor.level, tensor.tag)
     out.version = version_of(tensor)
@@ -61,26 +61,26 @@ def check_dirty(cls: type, ctx: FunctionCtx, args: tuple, results: tuple, record
 
 def attach_outputs(fn: GradFn, ctx: FunctionCtx, outputs: list) -> None:
     """Make the tensors that forward returned the outputs of the node."""
-    made = [(place, out.shape, out.dtype) for place, out in enumerate(outputs) if isinstance(out, Tensor)]
-    ctx._outputs, ctx._returned = made, len(outputs)
-    if len(made) > 1:
-        fn.out_avals = tuple([Aval(shape, dtype) for _, shape, dtype in made])  # type: ignore[attr-defined]
-    for number, (place, _, dtype) in enumerate(made):
-        out = outputs[place]
+    tensors = [(index, out.shape, out.dtype) for index, out in enumerate(outputs) if isinstance(out, Tensor)]
+    ctx._outputs, ctx._num_returned = tensors, len(outputs)
+    if len(tensors) > 1:
+        fn.out_avals = tuple([Aval(shape, dtype) for _, shape, dtype in tensors])  # type: ignore[attr-defined]
+    for number, (index, _, dtype) in enumerate(tensors):
+        out = outputs[index]
         if not is_differentiable(dtype) or (ctx._fixed and is_among(out, ctx._fixed)):
             if out.level is None:
                 note_cut(out, "mark_non_differentiable")
         elif ctx._dirty and is_among(out, ctx._dirty):
-            _rebase(fn, number, out)
+            _rebase_history(fn, number, out)
         else:
             out._grad_fn, out.output_nr, out._requires_grad = fn, number, True
     if ctx._saved:
-        save(fn, ctx, tuple([outputs[place] for place, _, _ in made]))
+        save_tensors(fn, ctx, tuple([outputs[index] for index, _, _ in tensors]))
     for watcher in current().watchers or ():
         watcher.recorded(fn)
 
 
-def _rebase(fn: GradFn, number: int, out: Tensor) -> None:
+def _rebase_history(fn: GradFn, number: int, out: Tensor) -> None:
     """Give a tensor that was written to, and if it is a view its base, a new history."""
     target = make(out.value, out.level, None)
     target._grad_fn, target.output_nr, target._requires_grad = fn, number, True

@@ -19,7 +19,7 @@ def tangent_levels() -> list["TangentTableLevel"]:
 
 
 @generator_block
-def unseen(levels: list["TangentTableLevel"]) -> Iterator[None]:
+def pause_levels(levels: list["TangentTableLevel"]) -> Iterator[None]:
     """A block without recording, in which these levels ignore operators."""
     for level in levels:
         level.paused = True
@@ -31,7 +31,9 @@ def unseen(levels: list["TangentTableLevel"]) -> Iterator[None]:
             level.paused = False
 
 
-def push(levels: list["TangentTableLevel"], name: str, jvp: Callable, args: tuple, outputs: list, ctx: Any) -> None:
+def set_output_tangents(
+    levels: list["TangentTableLevel"], name: str, jvp: Callable, args: tuple, outputs: list, ctx: Any
+) -> None:
     """Set the outputs' tangents at each of these levels: the results of `jvp(ctx, args, tangents)`.
 
     Raises RuntimeError where it returns too few or too many, a value that is no tensor, or one that does not fit.
@@ -40,9 +42,9 @@ def push(levels: list["TangentTableLevel"], name: str, jvp: Callable, args: tupl
         tangents = [level.tangent(a) for a in args]
         if all(t is None for t in tangents):
             continue
-        for place, a in enumerate(args):
-            if tangents[place] is not None and is_among(a, ctx._dirty):
-                tangents[place] = registry["clone"](tangents[place])  # jvp, like forward, may write to its arguments
+        for index, a in enumerate(args):
+            if tangents[index] is not None and is_among(a, ctx._dirty):
+                tangents[index] = registry["clone"](tangents[index])  # jvp, like forward, may write to its arguments
         with level.below():
             dots = jvp(ctx, args, tangents)
         dots = dots if isinstance(dots, tuple) else (dots,)
@@ -51,37 +53,37 @@ def push(levels: list["TangentTableLevel"], name: str, jvp: Callable, args: tupl
                 f"{name}: Function's jvp returned an invalid number of forward gradients (expected {len(outputs)} but "
                 f"got {len(dots)})"
             )
-        for place, (out, dot) in enumerate(zip(outputs, dots, strict=True)):
+        for index, (out, dot) in enumerate(zip(outputs, dots, strict=True)):
             if dot is not None:
-                _check(name, place, out, dot, ctx)
-                _keep(level, name, args, out, dot, ctx)
+                _check_tangent(name, index, out, dot, ctx)
+                _store_tangent(level, name, args, out, dot, ctx)
 
 
-def _check(name: str, place: int, out: Any, dot: Any, ctx: Any) -> None:
+def _check_tangent(name: str, index: int, out: Any, dot: Any, ctx: Any) -> None:
     """Raise if a value is no tangent of an output."""
     if not isinstance(dot, Tensor):
-        raise RuntimeError(f"{name}: expected a Tensor or None (got {type(dot).__name__}) as forward gradient {place}")
+        raise RuntimeError(f"{name}: expected a Tensor or None (got {type(dot).__name__}) as forward gradient {index}")
     if not isinstance(out, Tensor) or not is_differentiable(out.dtype) or is_among(out, ctx._fixed):
         raise RuntimeError(
-            f"{name}: Function's jvp returned a gradient at position {place}, but the corresponding forward output is "
+            f"{name}: Function's jvp returned a gradient at position {index}, but the corresponding forward output is "
             f"not a differentiable Tensor. Return None at that position instead"
         )
     if dot.shape != out.shape or dot.dtype != out.dtype:
         raise RuntimeError(
-            f"{name}: Function's jvp returned a forward gradient {dot.aval} at position {place}, but the output is "
+            f"{name}: Function's jvp returned a forward gradient {dot.aval} at position {index}, but the output is "
             f"{out.aval}"
         )
 
 
-def _keep(level: "TangentTableLevel", name: str, args: tuple, out: Tensor, dot: Tensor, ctx: Any) -> None:
+def _store_tangent(level: "TangentTableLevel", name: str, args: tuple, out: Tensor, dot: Tensor, ctx: Any) -> None:
     """Set the tangent of an output; a view of an input already has it, as the same view of the input's tangent."""
     if out._view is None and not is_among(out, ctx._dirty):
-        level.keep(out, dot)
+        level.set_new_tangent(out, dot)
         return
-    storage = level.storage(out)
-    shows_input = any(isinstance(a, Tensor) and level.storage(a) is storage for a in args)
+    storage = level.tangent_owner(out)
+    shows_input = any(isinstance(a, Tensor) and level.tangent_owner(a) is storage for a in args)
     if not shows_input or is_among(out, ctx._dirty):
-        level.put(out, dot)
+        level.set_tangent(out, dot)
     elif dot._view is None:
         raise RuntimeError(
             f"{name}: A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning "

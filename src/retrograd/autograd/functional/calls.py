@@ -41,18 +41,18 @@ def linear_pullback(outs: Grads, ins: Sequence[Tensor]) -> tuple[Grads, Grads]:
     return gradients(outs, ins, cotangents, True), cotangents
 
 
-def transposed(back: Grads, cotangents: Grads, vector: Grads, create_graph: bool) -> Grads:
+def pushforward(back: Grads, cotangents: Grads, vector: Grads, create_graph: bool) -> Grads:
     """Return the derivatives of the outputs along a vector: the transpose of the pullback is the pushforward."""
     found = iter(gradients(back, [g for g in cotangents if g is not None], vector, create_graph))
     return [None if g is None else next(found) for g in cotangents]
 
 
-def with_zeros(found: Grads, likes: Sequence[Tensor]) -> list[Tensor]:
+def fill_zeros(found: Grads, likes: Sequence[Tensor]) -> list[Tensor]:
     """Return derivatives with zeros, in the shapes of some tensors, for None."""
     return [registry["zeros_like"](x) if g is None else g for g, x in zip(found, likes, strict=True)]
 
 
-def leaf(x: Tensor, create_graph: bool) -> Tensor:
+def make_leaf(x: Tensor, create_graph: bool) -> Tensor:
     """Return a tensor that requires grad for an input; a successor of the input in its graph if `create_graph`."""
     out = registry["view_as"](x, x) if create_graph else x.detach()
     return out if requires_grad_synced(out) else out.requires_grad_()  # here, even if it does below a transform
@@ -77,14 +77,14 @@ class Tree(NamedTuple):
         return self._replace(leaves=leaves)
 
     @property
-    def places(self) -> list[tuple]:
+    def paths(self) -> list[tuple]:
         """Return the path of each tensor; that of a single tensor is the first position."""
         return [tuple(path) or (0,) for path in self.spec.paths()]
 
     def label(self, number: int) -> str:
         """Return the name of a tensor for messages: 'input 1', or 'input 1[0]' in a nested tuple."""
-        first, *rest = self.places[number]
-        return f"{self.kind} {first}" + "".join(f"[{place}]" for place in rest)
+        first, *rest = self.paths[number]
+        return f"{self.kind} {first}" + "".join(f"[{key}]" for key in rest)
 
 
 class Call(NamedTuple):
@@ -116,10 +116,10 @@ class Call(NamedTuple):
                 )
         return tree
 
-    def point(self, inputs: Any) -> Tree:
+    def make_leaves(self, inputs: Any) -> Tree:
         """Return the inputs for the function's run, ready for backward passes."""
         tree = self.inputs(inputs)
-        return tree.with_leaves([leaf(x, self.create_graph) for x in tree.leaves])
+        return tree.with_leaves([make_leaf(x, self.create_graph) for x in tree.leaves])
 
     def outputs(self, func: Callable, point: Tree) -> Tree:
         """Return the tensors that the function returns."""
@@ -133,7 +133,7 @@ class Call(NamedTuple):
                 )
         return outs
 
-    def slopes(self, func: Callable, point: Tree) -> tuple[Tree, Grads]:
+    def scalar_gradient(self, func: Callable, point: Tree) -> tuple[Tree, Grads]:
         """Return the function's scalar result and its gradient, with a graph."""
         outs = self.outputs(func, point)
         if isinstance(outs.like(outs.leaves), tuple):
@@ -157,15 +157,15 @@ class Call(NamedTuple):
                 )
             return [None]
         given = self.tree("entry of v", v)
-        if given.places != tree.places:
+        if given.paths != tree.paths:
             raise RuntimeError(
-                f"{self.name}: v must be one Tensor for each {tree.kind}, in the same tuples: at {tree.places}, but "
-                f"got them at {given.places}"
+                f"{self.name}: v must be one Tensor for each {tree.kind}, in the same tuples: at {tree.paths}, but "
+                f"got them at {given.paths}"
             )
         pairs = zip(given.leaves, tree.leaves, strict=True)
-        return [self._entry(g, x, tree.label(i)) for i, (g, x) in enumerate(pairs)]
+        return [self._check_entry(g, x, tree.label(i)) for i, (g, x) in enumerate(pairs)]
 
-    def _entry(self, g: Tensor, x: Tensor, label: str) -> Tensor:
+    def _check_entry(self, g: Tensor, x: Tensor, label: str) -> Tensor:
         if g.shape != x.shape:
             raise RuntimeError(
                 f"{self.name}: v has invalid size: for {label} it should be {x.shape}, but is {g.shape}"
@@ -182,10 +182,10 @@ class Call(NamedTuple):
                 why = (missing if g is None else constant).format(tree.label(i))
                 raise RuntimeError(f"{self.name}: {why}, which strict=True does not allow")
 
-    def filled(self, found: Grads, tree: Tree, missing: str, constant: str) -> list[Tensor]:
+    def fill_missing(self, found: Grads, tree: Tree, missing: str, constant: str) -> list[Tensor]:
         """Return derivatives with respect to a tree's tensors, with zeros for missing ones if that is allowed."""
         self.check(found, tree, missing, constant, self.create_graph)
-        return with_zeros(found, tree.leaves)
+        return fill_zeros(found, tree.leaves)
 
     def result(self, tree: Tree, leaves: Sequence[Tensor]) -> Any:
         """Return the result for the caller, a tree like the given one."""

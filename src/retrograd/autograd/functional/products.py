@@ -17,18 +17,18 @@ from retrograd.autograd.functional.calls import (
     OUTPUT,
     Call,
     Tree,
+    fill_zeros,
     gradients,
-    leaf,
     linear_pullback,
-    transposed,
-    with_zeros,
+    make_leaf,
+    pushforward,
 )
 from retrograd.autograd.grad_mode import enable_grad, is_grad_enabled, set_grad_enabled
 from retrograd.core import Tensor
 from retrograd.core.tensor import make
 from retrograd.levels import VmapLevel
 from retrograd.levels.flatten_nested import NestedFlattener
-from retrograd.levels.jacobian import Blocks, basis, column_blocks, in_chunks, one_by_one, row_blocks, unit_vectors
+from retrograd.levels.jacobian import Blocks, basis, column_blocks, map_in_chunks, map_in_loop, row_blocks, unit_vectors
 from retrograd.levels.tangent_table import TangentTableLevel
 from retrograd.ops.create import zeros
 
@@ -54,11 +54,11 @@ def vjp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, 
     """
     call = Call("vjp", create_graph, strict)
     with enable_grad():
-        point = call.point(inputs)
+        point = call.make_leaves(inputs)
         outs = call.outputs(func, point)
         vector = call.vector(v, outs)
         found = gradients(outs.leaves, point.leaves, vector, create_graph)
-        return call.result(outs, outs.leaves), call.result(point, call.filled(found, point, OUTPUT, JACOBIAN))
+        return call.result(outs, outs.leaves), call.result(point, call.fill_missing(found, point, OUTPUT, JACOBIAN))
 
 
 def jvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple:
@@ -74,14 +74,14 @@ def jvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, 
     """
     call = Call("jvp", create_graph, strict)
     with enable_grad():
-        point = call.point(inputs)
+        point = call.make_leaves(inputs)
         vector = call.vector(v, point)
         outs = call.outputs(func, point)
         back, cotangents = linear_pullback(outs.leaves, point.leaves)
         call.check(back, point, OUTPUT, "the gradient of {} is not differentiable", True)
-        found = transposed(back, cotangents, vector, create_graph)
+        found = pushforward(back, cotangents, vector, create_graph)
         of_inputs = "is independent of the inputs"
-        found = call.filled(found, outs, f"{{}} {of_inputs}", f"the Jacobian of {{}} {of_inputs}")
+        found = call.fill_missing(found, outs, f"{{}} {of_inputs}", f"the Jacobian of {{}} {of_inputs}")
         return call.result(outs, outs.leaves), call.result(outs, found)
 
 
@@ -99,11 +99,11 @@ def vhp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, 
     """
     call = Call("vhp", create_graph, strict)
     with enable_grad():
-        point = call.point(inputs)
+        point = call.make_leaves(inputs)
         vector = call.vector(v, point)
-        outs, slopes = call.slopes(func, point)
+        outs, slopes = call.scalar_gradient(func, point)
         found = gradients(slopes, point.leaves, vector, create_graph)
-        return call.result(outs, outs.leaves), call.result(point, call.filled(found, point, JACOBIAN, HESSIAN))
+        return call.result(outs, outs.leaves), call.result(point, call.fill_missing(found, point, JACOBIAN, HESSIAN))
 
 
 def hvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple:
@@ -117,12 +117,12 @@ def hvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, 
     """
     call = Call("hvp", create_graph, strict)
     with enable_grad():
-        point = call.point(inputs)
+        point = call.make_leaves(inputs)
         vector = call.vector(v, point)
-        outs, slopes = call.slopes(func, point)
+        outs, slopes = call.scalar_gradient(func, point)
         back, cotangents = linear_pullback(slopes, point.leaves)
-        found = transposed(back, cotangents, vector, create_graph)
-        return call.result(outs, outs.leaves), call.result(point, call.filled(found, point, HESSIAN, HESSIAN))
+        found = pushforward(back, cotangents, vector, create_graph)
+        return call.result(outs, outs.leaves), call.result(point, call.fill_missing(found, point, HESSIAN, HESSIAN))
 
 
 # ------------------------------------------------------------------------------------------- Jacobians and Hessians
@@ -177,26 +177,26 @@ def hessian(
 
     def gradient(*xs: Any) -> Any:
         with enable_grad():
-            point = given.with_leaves([leaf(x, True) for x in call.tree("input", xs).leaves])
-            _, slopes = call.slopes(func, point)
-            return point.like(with_zeros(slopes, point.leaves))
+            point = given.with_leaves([make_leaf(x, True) for x in call.tree("input", xs).leaves])
+            _, slopes = call.scalar_gradient(func, point)
+            return point.like(fill_zeros(slopes, point.leaves))
 
     return _jacobian(call, gradient, inputs, vectorize, outer_jacobian_strategy)
 
 
 def _jacobian(call: Call, func: Callable, inputs: Any, vectorize: bool, strategy: str) -> Any:
     _check_strategy(call, vectorize, strategy)
-    plainly = NestedFlattener(call.name, func, inputs if isinstance(inputs, tuple) else (inputs,))
-    inputs = plainly.args if isinstance(inputs, tuple) else plainly.args[0]
+    flattened = NestedFlattener(call.name, func, inputs if isinstance(inputs, tuple) else (inputs,))
+    inputs = flattened.args if isinstance(inputs, tuple) else flattened.args[0]
     if strategy == FORWARD:
-        outs, point, found = _columns(call, plainly, inputs)
+        outs, point, found = _columns_batched(call, flattened, inputs)
     else:
         with enable_grad():
-            point = call.point(inputs)
-            outs = call.outputs(plainly, point)
-            plainly.check_jacobians()
-            found = (_rows_together if vectorize else _rows_one_by_one)(call, outs, point)
-    found = [[plainly.jacobian(part, i, k) for k, part in enumerate(row)] for i, row in enumerate(found)]
+            point = call.make_leaves(inputs)
+            outs = call.outputs(flattened, point)
+            flattened.check_jacobians()
+            found = (_rows_batched if vectorize else _rows_in_loop)(call, outs, point)
+    found = [[flattened.jacobian(part, i, k) for k, part in enumerate(row)] for i, row in enumerate(found)]
     return outs.like([call.result(point, row) for row in found])
 
 
@@ -212,7 +212,7 @@ def _check_strategy(call: Call, vectorize: bool, strategy: str) -> None:
         raise NotImplementedError(f"{call.name}: {FORWARD!r} pushes all columns at once: set vectorize=True")
 
 
-def _rows_one_by_one(call: Call, outs: Tree, point: Tree) -> Blocks:
+def _rows_in_loop(call: Call, outs: Tree, point: Tree) -> Blocks:
     """Return the Jacobian of each output and input, with one pass for each row."""
     found: Blocks = []
     for i, out in enumerate(outs.leaves):
@@ -224,16 +224,16 @@ def _rows_one_by_one(call: Call, outs: Tree, point: Tree) -> Blocks:
             )
         missing, constant = f"{what} is independent of {{}}", f"the Jacobian of {what} is independent of {{}}"
         pull = partial(_row, call, point, out, missing, constant)
-        found += row_blocks(one_by_one(pull, unit_vectors(out), point.leaves), [out])
+        found += row_blocks(map_in_loop(pull, unit_vectors(out), point.leaves), [out])
     return found
 
 
 def _row(call: Call, point: Tree, out: Tensor, missing: str, constant: str, unit: Tensor) -> list[Tensor]:
     row = gradients([out], point.leaves, [unit], call.create_graph, retain_graph=True)
-    return call.filled(row, point, missing, constant)
+    return call.fill_missing(row, point, missing, constant)
 
 
-def _rows_together(call: Call, outs: Tree, point: Tree) -> Blocks:
+def _rows_batched(call: Call, outs: Tree, point: Tree) -> Blocks:
     """Return the Jacobian of each output and input, by one backward pass with a batch of cotangents."""
 
     def pull(units: list[Tensor]) -> list[Tensor]:
@@ -241,10 +241,10 @@ def _rows_together(call: Call, outs: Tree, point: Tree) -> Blocks:
         pairs = zip(found, point.leaves, strict=True)
         return [zeros(units[0].shape[0], *x.shape, dtype=x.dtype) if g is None else g for g, x in pairs]
 
-    return row_blocks(in_chunks(pull, outs.leaves, point.leaves), outs.leaves)
+    return row_blocks(map_in_chunks(pull, outs.leaves, point.leaves), outs.leaves)
 
 
-def _columns(call: Call, func: NestedFlattener, inputs: Any) -> tuple[Tree, Tree, Blocks]:
+def _columns_batched(call: Call, func: NestedFlattener, inputs: Any) -> tuple[Tree, Tree, Blocks]:
     """Return outputs, inputs and the Jacobian of each pair, by one forward pass with a batch of tangents."""
     point = call.inputs(inputs)
     primals = [x if call.create_graph else x.detach() for x in point.leaves]
@@ -255,8 +255,8 @@ def _columns(call: Call, func: NestedFlattener, inputs: Any) -> tuple[Tree, Tree
             with TangentTableLevel() as level:
                 for x, copy, unit in zip(point.leaves, inside, units, strict=True):
                     copy.requires_grad = x.requires_grad
-                    level.put(copy, make(unit, batch, "the tangent"))
+                    level.set_tangent(copy, make(unit, batch, "the tangent"))
                 outs = call.outputs(func, point.with_leaves(inside))
                 func.check_jacobians()
-                columns = with_zeros([level.tangent(out) for out in outs.leaves], outs.leaves)
-        return outs, point, column_blocks([batch.whole(column) for column in columns], primals)
+                columns = fill_zeros([level.tangent(out) for out in outs.leaves], outs.leaves)
+        return outs, point, column_blocks([batch.all_examples(column) for column in columns], primals)

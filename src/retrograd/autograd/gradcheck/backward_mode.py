@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 import optree
 
 from retrograd.autograd.backward import grad
-from retrograd.autograd.gradcheck.differences import Array, GradcheckError, Output, Probe, precision_of, widened
+from retrograd.autograd.gradcheck.differences import Array, GradcheckError, Output, Probe, coarsest_epsilon, to_double
 from retrograd.core import Tensor, registry
 from retrograd.core import dtype as dtypes
-from retrograd.levels.jacobian import one_by_one, unit_vectors
+from retrograd.levels.jacobian import map_in_loop, unit_vectors
 from retrograd.ops.create import from_numpy, zeros
 from retrograd.ops.methods import concrete
 from retrograd.ops.random import Generator, rand
 
-FEW = 32  # tolerance of rounding, in units in the last place
+ROUNDING_ULPS = 32  # tolerance of rounding, in units in the last place
 
 
 class Settings(NamedTuple):
@@ -61,7 +61,7 @@ class Problem(NamedTuple):
         return Probe(self.func, self.arguments, self.outputs)
 
 
-def named(kind: str, values: Any) -> list[tuple[str, Any]]:
+def named_leaves(kind: str, values: Any) -> list[tuple[str, Any]]:
     """Return the leaves of a sequence of pytrees by name: 'input 0', or 'input 0['weight']' for a nested one."""
     paths, found, _ = optree.tree_flatten_with_path(values, none_is_leaf=True)
     return [
@@ -70,12 +70,12 @@ def named(kind: str, values: Any) -> list[tuple[str, Any]]:
     ]
 
 
-def index_of(number: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+def unravel_index(number: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the index in a tensor of the entry with a flat index."""
     index: tuple[int, ...] = ()
     for size in reversed(shape):
-        number, place = divmod(number, size)
-        index = (place, *index)
+        number, position = divmod(number, size)
+        index = (position, *index)
     return index
 
 
@@ -92,30 +92,30 @@ def random_like(x: Tensor, generator: Generator) -> Tensor:
 Parts = dict[str, list[Array]]  # by part of an output: a matrix per input, with a row per entry of the output
 
 
-def parts_of(output: Tensor) -> dict[str, complex]:
+def real_parts(output: Tensor) -> dict[str, complex]:
     """Return the real parts of an output, with the cotangents that select them."""
     return {"real": 1.0, "imaginary": 1.0j} if output.dtype.kind == "c" else {"": 1.0}
 
 
-def gradients(problem: Problem, output: Output) -> Parts:
+def backward_jacobians(problem: Problem, output: Output) -> Parts:
     """Return the Jacobians of an output with respect to every input, after checking that they are reproducible.
 
     Two passes from one dense cotangent show whether anything varies; only then each row is computed twice.
     """
-    found = _rows(problem, output)
+    found = _jacobian_rows(problem, output)
     v = random_like(output.tensor, Generator(0))
-    if any(_distance(x, *gs) > 0 for x, *gs in zip(problem.inputs, *_twice(problem, output, v), strict=True)):
-        for part, again in _rows(problem, output).items():
+    if any(_distance(x, *gs) > 0 for x, *gs in zip(problem.inputs, *_gradients_twice(problem, output, v), strict=True)):
+        for part, again in _jacobian_rows(problem, output).items():
             for x, first, second in zip(problem.inputs, found[part], again, strict=True):
-                _check_repeated(problem, output, x, float(abs(first - second).max(initial=0.0)))
+                _check_reproducible(problem, output, x, float(abs(first - second).max(initial=0.0)))
     return found
 
 
-def _twice(problem: Problem, output: Output, v: Tensor) -> tuple[tuple, tuple]:
-    return _alone(problem, output, v), _alone(problem, output, v)
+def _gradients_twice(problem: Problem, output: Output, v: Tensor) -> tuple[tuple, tuple]:
+    return _gradients_of_output(problem, output, v), _gradients_of_output(problem, output, v)
 
 
-def _alone(problem: Problem, output: Output, cotangent: Tensor) -> tuple[Tensor | None, ...]:
+def _gradients_of_output(problem: Problem, output: Output, cotangent: Tensor) -> tuple[Tensor | None, ...]:
     """Return the gradients if only this output has a cotangent."""
     try:
         return grad(output.tensor, problem.tensors, cotangent, retain_graph=True, allow_unused=True)
@@ -130,10 +130,10 @@ def _alone(problem: Problem, output: Output, cotangent: Tensor) -> tuple[Tensor 
 
 def _distance(x: Input, first: Tensor | None, second: Tensor | None) -> float:
     """Return the largest difference between two gradients; None stands for zero."""
-    return float(abs(dense(x, first) - dense(x, second)).max(initial=0.0))
+    return float(abs(dense_entries(x, first) - dense_entries(x, second)).max(initial=0.0))
 
 
-def _check_repeated(problem: Problem, output: Output, x: Input, distance: float) -> None:
+def _check_reproducible(problem: Problem, output: Output, x: Input, distance: float) -> None:
     if distance > problem.settings.nondet_tol:
         raise GradcheckError(
             f"Backward is not reentrant: two backward passes from {output.name} with the same cotangent give "
@@ -141,31 +141,33 @@ def _check_repeated(problem: Problem, output: Output, x: Input, distance: float)
         )
 
 
-def _rows(problem: Problem, output: Output) -> Parts:
+def _jacobian_rows(problem: Problem, output: Output) -> Parts:
     """Return the gradients of each entry of an output by every input."""
-    likes = [_no_entries(x.tensor) for x in problem.inputs]
+    likes = [_zero_gradient(x.tensor) for x in problem.inputs]
 
     def pull(cotangent: Tensor) -> list[Tensor]:
-        gs = _alone(problem, output, cotangent.clone())  # a user's backward may write to it
-        return [from_numpy(_row(x, g, problem.settings.dtypes)) for x, g in zip(problem.inputs, gs, strict=True)]
+        gs = _gradients_of_output(problem, output, cotangent.clone())  # a user's backward may write to it
+        return [
+            from_numpy(_gradient_row(x, g, problem.settings.dtypes)) for x, g in zip(problem.inputs, gs, strict=True)
+        ]
 
     return {
-        part: [rows.numpy() for rows in one_by_one(pull, unit_vectors(output.tensor, unit), likes)]
-        for part, unit in parts_of(output.tensor).items()
+        part: [rows.numpy() for rows in map_in_loop(pull, unit_vectors(output.tensor, unit), likes)]
+        for part, unit in real_parts(output.tensor).items()
     }
 
 
-def _no_entries(x: Tensor) -> Tensor:
+def _zero_gradient(x: Tensor) -> Tensor:
     """Return the gradient zero, in double precision."""
     return zeros(x.numel(), dtype=dtypes.complex128 if x.dtype.kind == "c" else dtypes.float64)
 
 
-def _row(x: Input, g: Tensor | None, same_dtype: bool) -> Array:
+def _gradient_row(x: Input, g: Tensor | None, same_dtype: bool) -> Array:
     """Return the entries of a gradient in double precision, zeros for None."""
-    return _no_entries(x.tensor).numpy() if g is None else widened(entries(x, g, same_dtype))
+    return _zero_gradient(x.tensor).numpy() if g is None else to_double(check_entries(x, g, same_dtype))
 
 
-def entries(x: Input, g: Tensor, same_dtype: bool = False) -> Array:
+def check_entries(x: Input, g: Tensor, same_dtype: bool = False) -> Array:
     """Return the entries of a gradient, after checking that it fits its input."""
     if same_dtype and g.dtype != x.tensor.dtype:
         raise GradcheckError(f"Gradient has dtype mismatch: {x.name} is {x.tensor.dtype}, its gradient {g.dtype}")
@@ -177,19 +179,19 @@ def entries(x: Input, g: Tensor, same_dtype: bool = False) -> Array:
     return flat if x.tensor.dtype.kind == "c" else flat.real
 
 
-def dense(x: Input, g: Tensor | None) -> Array:
+def dense_entries(x: Input, g: Tensor | None) -> Array:
     """Return the entries of a gradient, zeros for None."""
-    return _no_entries(x.tensor).numpy() if g is None else entries(x, g)
+    return _zero_gradient(x.tensor).numpy() if g is None else check_entries(x, g)
 
 
-def along(problem: Problem, output: Output, v: Tensor, us: list[Tensor]) -> list[float]:
+def backward_slopes(problem: Problem, output: Output, v: Tensor, us: list[Tensor]) -> list[float]:
     """Return the slopes of v . output along each u, by backward passes."""
     found = []
-    for x, u, *gs in zip(problem.inputs, us, *_twice(problem, output, v), strict=True):
+    for x, u, *gs in zip(problem.inputs, us, *_gradients_twice(problem, output, v), strict=True):
         if gs[0] is not None:
-            entries(x, gs[0], problem.settings.dtypes)
-        _check_repeated(problem, output, x, _distance(x, *gs))
-        found.append(float((dense(x, gs[0]).conj() * u.numpy().reshape(-1)).real.sum()))
+            check_entries(x, gs[0], problem.settings.dtypes)
+        _check_reproducible(problem, output, x, _distance(x, *gs))
+        found.append(float((dense_entries(x, gs[0]).conj() * u.numpy().reshape(-1)).real.sum()))
     return found
 
 
@@ -201,7 +203,7 @@ def check_zero_cotangents(problem: Problem) -> None:
     outs = [o.tensor for o in problem.outputs]
     found = grad(outs, problem.tensors, [registry["zeros_like"](o.detach()) for o in outs], True, allow_unused=True)
     for x, g in zip(problem.inputs, found, strict=True):
-        if g is not None and (entries(x, g) != 0).any():
+        if g is not None and (check_entries(x, g) != 0).any():
             raise GradcheckError(
                 f"backward not multiplied by grad_output: for zero cotangents the gradient of {x.name} is {g.detach()}"
             )
@@ -217,28 +219,30 @@ def check_undefined(problem: Problem) -> None:
     for k, output in enumerate(problem.outputs):
         zero = [g * 0 if i == k else g for i, g in enumerate(cotangents)]
         expected = grad(outs, problem.tensors, zero, retain_graph=True, allow_unused=True)
-        found = _without(problem, k, outs, cotangents)
+        found = _gradients_without(problem, k, outs, cotangents)
         for x, g, e in zip(problem.inputs, found, expected, strict=True):
-            _check_same(problem, output, x, dense(x, g), dense(x, e))
+            _check_same(problem, output, x, dense_entries(x, g), dense_entries(x, e))
 
 
-def alike(problem: Problem, like: Tensor, first: Array, second: Array) -> bool:
+def agree_within_rounding(problem: Problem, like: Tensor, first: Array, second: Array) -> bool:
     """Return whether two derivatives differ by no more than rounding in the tensor's dtype."""
     largest = max(abs(first).max(initial=0.0), abs(second).max(initial=0.0))
-    allowed = problem.settings.nondet_tol + FEW * precision_of([like]) * largest
+    allowed = problem.settings.nondet_tol + ROUNDING_ULPS * coarsest_epsilon([like]) * largest
     same = (abs(first - second) <= allowed) | (first != first) & (second != second)
     return bool(same.all())
 
 
 def _check_same(problem: Problem, output: Output, x: Input, without: Array, with_zero: Array) -> None:
-    if not alike(problem, x.tensor, without, with_zero):
+    if not agree_within_rounding(problem, x.tensor, without, with_zero):
         raise GradcheckError(
             f"backward does not take an undefined cotangent for zero: without that of {output.name}, the gradient "
             f"of {x.name} is {without.tolist()}, but {with_zero.tolist()} if it is zero"
         )
 
 
-def _without(problem: Problem, k: int, outs: list[Tensor], cotangents: list[Tensor]) -> tuple[Tensor | None, ...]:
+def _gradients_without(
+    problem: Problem, k: int, outs: list[Tensor], cotangents: list[Tensor]
+) -> tuple[Tensor | None, ...]:
     """Return the gradients for the cotangents of all outputs except number k."""
     rest, given = outs[:k] + outs[k + 1 :], cotangents[:k] + cotangents[k + 1 :]
     try:

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from retrograd.autograd.backward import grad
-from retrograd.autograd.gradcheck.backward_mode import Problem, dense, index_of, random_like
+from retrograd.autograd.gradcheck.backward_mode import Problem, dense_entries, random_like, unravel_index
 from retrograd.autograd.gradcheck.differences import Array, GradcheckError, Output
-from retrograd.autograd.gradcheck.forward_mode import dense as dense_tangent
-from retrograd.autograd.gradcheck.forward_mode import pushed, pushed_together
+from retrograd.autograd.gradcheck.forward_mode import batched_forward_tangents, forward_tangents
+from retrograd.autograd.gradcheck.forward_mode import dense_tangent as dense_tangent
 from retrograd.core import Tensor, registry
 from retrograd.ops.create import from_numpy
 from retrograd.ops.random import Generator
@@ -19,19 +19,21 @@ def check_batched_backward(problem: Problem) -> None:
     for output in problem.outputs:
         generator = Generator(0)
         cotangents = [random_like(output.tensor, generator) for _ in range(EXAMPLES)]
-        expected = [_pulled(problem, output, g) for g in cotangents]
+        expected = [_pull(problem, output, g) for g in cotangents]
         try:
-            found = _pulled(problem, output, registry["stack"](cotangents), batched=True)
+            found = _pull(problem, output, registry["stack"](cotangents), batched=True)
         except Exception as error:  # whatever a user's backward does that a batch can't
-            raise GradcheckError(_failure(f"backward from {output.name}", "cotangents", error)) from error
+            raise GradcheckError(_failure_message(f"backward from {output.name}", "cotangents", error)) from error
         for number, x in enumerate(problem.inputs):
             what = f"the gradient of {x.name} for {EXAMPLES} cotangents of {output.name}"
-            rows = _examples(found[number])
-            pairs = [(dense(x, row), dense(x, e[number])) for row, e in zip(rows, expected, strict=True)]
+            rows = _split_batch(found[number])
+            pairs = [
+                (dense_entries(x, row), dense_entries(x, e[number])) for row, e in zip(rows, expected, strict=True)
+            ]
             _check_equal(problem, what, x.tensor.shape, pairs)
 
 
-def _pulled(problem: Problem, output: Output, g: Tensor, batched: bool = False) -> tuple[Tensor | None, ...]:
+def _pull(problem: Problem, output: Output, g: Tensor, batched: bool = False) -> tuple[Tensor | None, ...]:
     return grad(output.tensor, problem.tensors, g, retain_graph=True, allow_unused=True, is_grads_batched=batched)
 
 
@@ -40,25 +42,25 @@ def check_batched_forward(problem: Problem) -> None:
     for number, x in enumerate(problem.inputs):
         generator = Generator(0)
         tangents = [random_like(x.tensor, generator) for _ in range(EXAMPLES)]
-        expected = [pushed(problem, {number: t}) for t in tangents]
+        expected = [forward_tangents(problem, {number: t}) for t in tangents]
         try:
-            found = pushed_together(problem, {number: registry["stack"](tangents)}, EXAMPLES)
+            found = batched_forward_tangents(problem, {number: registry["stack"](tangents)}, EXAMPLES)
         except Exception as error:  # whatever a user's jvp does that a batch can't
-            raise GradcheckError(_failure(f"forward mode from {x.name}", "tangents", error)) from error
+            raise GradcheckError(_failure_message(f"forward mode from {x.name}", "tangents", error)) from error
         for o, output in enumerate(problem.outputs):
             what = f"the tangent of {output.name} for {EXAMPLES} tangents of {x.name}"
-            rows = _examples(found[o])
+            rows = _split_batch(found[o])
             pairs = [
                 (dense_tangent(output, r), dense_tangent(output, e[o])) for r, e in zip(rows, expected, strict=True)
             ]
             _check_equal(problem, what, output.tensor.shape, pairs)
 
 
-def _examples(batch: Tensor | None) -> Sequence[Tensor | None]:
+def _split_batch(batch: Tensor | None) -> Sequence[Tensor | None]:
     return [None] * EXAMPLES if batch is None else list(batch)
 
 
-def _failure(what: str, of: str, error: Exception) -> str:
+def _failure_message(what: str, of: str, error: Exception) -> str:
     return (
         f"{what} can't take a batch of {of}, as vmap and vectorize=True give it, though it takes them one by one: "
         f"{type(error).__name__}: {error}"
@@ -73,10 +75,10 @@ def _check_equal(problem: Problem, what: str, shape: tuple[int, ...], pairs: lis
         wrong = ~(excess <= 0)
         if wrong.any():
             worst = int(excess.argmax())
-            place = index_of(worst, shape)
+            index = unravel_index(worst, shape)
             raise GradcheckError(
                 f"Batched derivative mismatch: {what}, at once and one by one, differ. In example {example} they are"
                 f"\nat once:{from_numpy(found.reshape(shape))}\none by one:{from_numpy(expected.reshape(shape))}\n"
-                f"{wrong.sum()} of {wrong.size} entries are wrong. The worst, at index {place}: at once "
+                f"{wrong.sum()} of {wrong.size} entries are wrong. The worst, at index {index}: at once "
                 f"{found[worst].item():.8g}, one by one {expected[worst].item():.8g}."
             )

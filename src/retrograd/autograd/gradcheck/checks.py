@@ -12,23 +12,23 @@ from retrograd.autograd.gradcheck.backward_mode import (
     Settings,
     check_undefined,
     check_zero_cotangents,
-    named,
+    named_leaves,
     random_like,
 )
 from retrograd.autograd.gradcheck.batches import check_batched_backward, check_batched_forward
 from retrograd.autograd.gradcheck.comparison import (
     ATOL,
-    DOUBLE,
+    DOUBLE_EPSILON,
     EPS,
     RTOL,
     check_jacobians,
-    method,
+    choose_method,
     projections_agree,
 )
-from retrograd.autograd.gradcheck.differences import Array, GradcheckError, Output, Probe, jacobians, precision_of
+from retrograd.autograd.gradcheck.differences import Array, GradcheckError, Output, Probe, coarsest_epsilon, jacobians
 from retrograd.autograd.gradcheck.forward_mode import check_undefined_tangents
 from retrograd.core import Tensor, registry
-from retrograd.levels.flatten_nested import NestedFlattener, as_plain
+from retrograd.levels.flatten_nested import NestedFlattener, flatten_nested
 from retrograd.ops.create import from_numpy
 from retrograd.ops.random import Generator
 
@@ -80,7 +80,7 @@ def gradcheck(
     >>> gradcheck(lambda x: (x.sin(), x.prod()), x)
     True
     """
-    _check_asked("gradcheck", check_forward_ad, check_backward_ad, check_batched_grad, check_batched_forward_grad)
+    _check_modes("gradcheck", check_forward_ad, check_backward_ad, check_batched_grad, check_batched_forward_grad)
     settings = Settings(
         eps=eps,
         atol=atol,
@@ -94,8 +94,8 @@ def gradcheck(
         batched=check_batched_grad,
         batched_forward=check_batched_forward_grad,
     )
-    plainly = NestedFlattener("gradcheck", func, _as_tuple(inputs))
-    return _verdict(plainly, plainly.args, settings, raise_exception)
+    flattened = NestedFlattener("gradcheck", func, _as_tuple(inputs))
+    return _run_checks(flattened, flattened.args, settings, raise_exception)
 
 
 def gradgradcheck(
@@ -129,16 +129,16 @@ def gradgradcheck(
     >>> gradgradcheck(lambda x: x.sin() * x.sum(), x)
     True
     """
-    _check_asked("gradgradcheck", check_fwd_over_rev, check_rev_over_rev, check_batched_grad)
-    plainly = NestedFlattener("gradgradcheck", func, _as_tuple(inputs))
-    arguments = plainly.args
-    gradients = _gradients_of(plainly, arguments)
+    _check_modes("gradgradcheck", check_fwd_over_rev, check_rev_over_rev, check_batched_grad)
+    flattened = NestedFlattener("gradgradcheck", func, _as_tuple(inputs))
+    arguments = flattened.args
+    gradients = _gradient_function(flattened, arguments)
     if grad_outputs is None:
         with enable_grad():
-            outputs = _outputs(plainly, arguments)
-        cotangents = _cotangents([o.tensor for o in outputs], gen_non_contig_grad_outputs)
+            outputs = _differentiable_outputs(flattened, arguments)
+        cotangents = _random_cotangents([o.tensor for o in outputs], gen_non_contig_grad_outputs)
     else:
-        cotangents = tuple([as_plain(g)[0] for g in _as_tuple(grad_outputs)])
+        cotangents = tuple([flatten_nested(g)[0] for g in _as_tuple(grad_outputs)])
     settings = Settings(
         eps=eps,
         atol=atol,
@@ -152,23 +152,23 @@ def gradgradcheck(
         batched=check_batched_grad,
         batched_forward=False,
     )
-    return _verdict(gradients, (*arguments, *cotangents), settings, raise_exception)
+    return _run_checks(gradients, (*arguments, *cotangents), settings, raise_exception)
 
 
-def _gradients_of(func: Callable, arguments: tuple) -> Callable[..., tuple[Tensor | None, ...]]:
+def _gradient_function(func: Callable, arguments: tuple) -> Callable[..., tuple[Tensor | None, ...]]:
     """Return the function from arguments and cotangents to the gradients of the inputs that require grad."""
-    names = {x.name for x in _inputs(arguments)}
+    names = {x.name for x in _checked_inputs(arguments)}
 
     def gradients(*values: Any) -> tuple[Tensor | None, ...]:
         given, cotangents = values[: len(arguments)], values[len(arguments) :]
-        outputs = [o.tensor for o in _outputs(func, given)]
-        tensors = [leaf for name, leaf in named("input", given) if name in names]
+        outputs = [o.tensor for o in _differentiable_outputs(func, given)]
+        tensors = [leaf for name, leaf in named_leaves("input", given) if name in names]
         return grad(outputs, tensors, cotangents, create_graph=True, allow_unused=True)
 
     return gradients
 
 
-def _check_asked(name: str, forward: bool, backward: bool, batched: bool, batched_forward: bool = False) -> None:
+def _check_modes(name: str, forward: bool, backward: bool, batched: bool, batched_forward: bool = False) -> None:
     if not (forward or backward):
         modes = (
             "check_forward_ad and check_backward_ad"
@@ -186,12 +186,12 @@ def _as_tuple(values: Any) -> tuple:
     return tuple(values) if isinstance(values, (tuple, list)) else (values,)
 
 
-def _verdict(func: Callable, arguments: tuple, settings: Settings, raise_exception: bool) -> bool:
-    inputs = _inputs(arguments)
+def _run_checks(func: Callable, arguments: tuple, settings: Settings, raise_exception: bool) -> bool:
+    inputs = _checked_inputs(arguments)
     _warn_of_low_precision(inputs)
     try:
         with enable_grad():
-            _check(Problem(func, arguments, inputs, _outputs(func, arguments), settings))
+            _check_problem(Problem(func, arguments, inputs, _differentiable_outputs(func, arguments), settings))
     except GradcheckError:
         if raise_exception:
             raise
@@ -202,17 +202,17 @@ def _verdict(func: Callable, arguments: tuple, settings: Settings, raise_excepti
 # --------------------------------------------------------------------------------------------- inputs and outputs
 
 
-def _inputs(arguments: tuple) -> list[Input]:
+def _checked_inputs(arguments: tuple) -> list[Input]:
     """Return the checked tensors that require grad."""
-    found = [(name, t) for name, t in named("input", arguments) if isinstance(t, Tensor) and t.requires_grad]
+    found = [(name, t) for name, t in named_leaves("input", arguments) if isinstance(t, Tensor) and t.requires_grad]
     if not found:
         raise ValueError(
             "gradcheck: there is nothing to check: among the tensors in the inputs none has requires_grad=True"
         )
-    return [Input(name, tensor, _memory(name, tensor)) for name, tensor in found]
+    return [Input(name, tensor, _input_memory(name, tensor)) for name, tensor in found]
 
 
-def _memory(name: str, tensor: Tensor) -> Array:
+def _input_memory(name: str, tensor: Tensor) -> Array:
     array = tensor.detach().numpy()
     if _overlaps(array):
         raise RuntimeError(
@@ -235,7 +235,7 @@ def _overlaps(array: Array) -> bool:
 
 
 def _warn_of_low_precision(inputs: list[Input]) -> None:
-    low = [f"{i.name} ({i.tensor.dtype})" for i in inputs if precision_of([i.tensor]) > DOUBLE]
+    low = [f"{i.name} ({i.tensor.dtype})" for i in inputs if coarsest_epsilon([i.tensor]) > DOUBLE_EPSILON]
     if low:
         warnings.warn(
             f"gradcheck: {', '.join(low)} of less than double precision: differences of the function's values have "
@@ -244,25 +244,25 @@ def _warn_of_low_precision(inputs: list[Input]) -> None:
         )
 
 
-def _outputs(func: Callable, arguments: tuple) -> list[Output]:
+def _differentiable_outputs(func: Callable, arguments: tuple) -> list[Output]:
     """Return the outputs of `func` that require grad."""
-    return [o for o in _returned(func, arguments) if o.tensor.requires_grad]
+    return [o for o in _output_tensors(func, arguments) if o.tensor.requires_grad]
 
 
-def _returned(func: Callable, arguments: tuple) -> list[Output]:
+def _output_tensors(func: Callable, arguments: tuple) -> list[Output]:
     """Return the tensors that `func` returns."""
-    leaves = enumerate(named("output", _as_tuple(func(*arguments))))
-    return [Output(name, place, leaf) for place, (name, leaf) in leaves if isinstance(leaf, Tensor)]
+    leaves = enumerate(named_leaves("output", _as_tuple(func(*arguments))))
+    return [Output(name, index, leaf) for index, (name, leaf) in leaves if isinstance(leaf, Tensor)]
 
 
-def _cotangents(outputs: list[Tensor], gaps: bool) -> tuple[Tensor, ...]:
+def _random_cotangents(outputs: list[Tensor], gaps: bool) -> tuple[Tensor, ...]:
     """Return random leaves shaped like the outputs, from a separate generator."""
     generator = Generator(0)
     drawn = [random_like(o.detach(), generator) for o in outputs]
-    return tuple((_with_gaps(d) if gaps else d).requires_grad_() for d in drawn)
+    return tuple((_noncontiguous_copy(d) if gaps else d).requires_grad_() for d in drawn)
 
 
-def _with_gaps(x: Tensor) -> Tensor:
+def _noncontiguous_copy(x: Tensor) -> Tensor:
     """Return a copy in non-contiguous memory."""
     return registry["stack"]([x, x], -1)[..., 0].detach()
 
@@ -270,7 +270,7 @@ def _with_gaps(x: Tensor) -> Tensor:
 # ----------------------------------------------------------------------------------------------------- the checks
 
 
-def _check(problem: Problem) -> None:
+def _check_problem(problem: Problem) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # shifted inputs may be outside the function's domain
         if not problem.outputs:
@@ -291,9 +291,9 @@ def _check(problem: Problem) -> None:
 
 def _check_constant(problem: Problem) -> None:
     """Check that a function without outputs that require grad does not vary."""
-    returned = [o for o in _returned(problem.func, problem.arguments) if o.tensor.dtype.kind in "fc"]
+    returned = [o for o in _output_tensors(problem.func, problem.arguments) if o.tensor.dtype.kind in "fc"]
     probe = Probe(problem.func, problem.arguments, returned)
-    slope, _ = method(problem, probe)
+    slope, _ = choose_method(problem, probe)
     for x in problem.inputs:
         for output, found in zip(returned, jacobians(probe, x.array, slope), strict=True):
             if not (abs(found.values) <= found.margins).all():

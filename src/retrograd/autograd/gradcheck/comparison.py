@@ -12,17 +12,17 @@ from math import inf, sqrt
 from typing import NamedTuple
 
 from retrograd.autograd.gradcheck.backward_mode import (
-    FEW,
+    ROUNDING_ULPS,
     Input,
     Parts,
     Problem,
-    along,
+    backward_jacobians,
+    backward_slopes,
     check_undefined,
-    gradients,
-    index_of,
-    named,
-    parts_of,
+    named_leaves,
     random_like,
+    real_parts,
+    unravel_index,
 )
 from retrograd.autograd.gradcheck.differences import (
     Array,
@@ -32,19 +32,19 @@ from retrograd.autograd.gradcheck.differences import (
     Probe,
     Slope,
     Slopes,
-    chosen_step,
+    adaptive_step,
+    coarsest_epsilon,
+    estimate_noise,
     fixed_step,
     jacobians,
-    noise_of,
-    precision_of,
 )
-from retrograd.autograd.gradcheck.forward_mode import along_inputs, columns
+from retrograd.autograd.gradcheck.forward_mode import forward_columns, forward_slopes
 from retrograd.core import Tensor
 from retrograd.ops.create import from_numpy
 from retrograd.ops.random import Generator
 
 EPS, ATOL, RTOL = 1e-6, 1e-5, 1e-3  # PyTorch's defaults, for double precision
-DOUBLE = 2.0**-52
+DOUBLE_EPSILON = 2.0**-52
 
 
 class Tolerance(NamedTuple):
@@ -75,22 +75,22 @@ class Pair(NamedTuple):
 # ---------------------------------------------------------------------------------------------------- differences
 
 
-def method(problem: Problem, probe: Probe) -> tuple[Slope, Tolerance]:
+def choose_method(problem: Problem, probe: Probe) -> tuple[Slope, Tolerance]:
     """Return the method for slopes, and the tolerance: below double precision, PyTorch's defaults are unusable."""
     settings = problem.settings
     tolerance = Tolerance(settings.rtol, settings.atol)
-    precision = precision_of([*problem.tensors, *(o.tensor for o in probe.outputs)])
-    if precision == DOUBLE or settings.eps != EPS:
+    precision = coarsest_epsilon([*problem.tensors, *(o.tensor for o in probe.outputs)])
+    if precision == DOUBLE_EPSILON or settings.eps != EPS:
         return fixed_step(probe, settings.eps), tolerance
     check_deterministic(probe, settings.nondet_tol)
     if (settings.atol, settings.rtol) == (ATOL, RTOL):
-        tolerance = Tolerance(max(RTOL, FEW * precision), 0.0, FEW * precision)
+        tolerance = Tolerance(max(RTOL, ROUNDING_ULPS * precision), 0.0, ROUNDING_ULPS * precision)
     generator = Generator(0)
-    lines = [Direction(x.array, _in_proportion(x.tensor, generator).numpy()) for x in problem.inputs]
-    return chosen_step(probe, noise_of(probe, lines, precision), precision, tolerance.rtol), tolerance
+    lines = [Direction(x.array, _random_at_scale(x.tensor, generator).numpy()) for x in problem.inputs]
+    return adaptive_step(probe, estimate_noise(probe, lines, precision), precision, tolerance.rtol), tolerance
 
 
-def _in_proportion(x: Tensor, generator: Generator) -> Tensor:
+def _random_at_scale(x: Tensor, generator: Generator) -> Tensor:
     """Return random numbers of about the size of the entries of x, or 1 where these are 0."""
     size = x.detach().abs()
     return random_like(x, generator) * (size + (size == 0))
@@ -114,23 +114,23 @@ def check_jacobians(problem: Problem) -> None:
     """Compare every entry of every Jacobian."""
     analytical = {}
     if problem.settings.backward:
-        analytical["backward"] = [gradients(problem, output) for output in problem.outputs]
+        analytical["backward"] = [backward_jacobians(problem, output) for output in problem.outputs]
     if problem.settings.forward:
-        analytical["forward"] = _by_forward_mode(problem)
+        analytical["forward"] = _forward_jacobians(problem)
     probe = problem.probe
-    slope, tolerance = method(problem, probe)
+    slope, tolerance = choose_method(problem, probe)
     numerical = [jacobians(probe, x.array, slope) for x in problem.inputs]
     for mode, parts in analytical.items():
-        wrong = [pair for pair in _pairs(problem, mode, numerical, parts, tolerance) if _wrong(pair).any()]
+        wrong = [pair for pair in _pairs(problem, mode, numerical, parts, tolerance) if _mismatches(pair).any()]
         if wrong:
-            raise GradcheckError(_report(wrong) + _suspicions(problem, probe))
+            raise GradcheckError(_mismatch_report(wrong) + _possible_causes(problem, probe))
 
 
-def _by_forward_mode(problem: Problem) -> list[Parts]:
+def _forward_jacobians(problem: Problem) -> list[Parts]:
     """Return the Jacobians of every output by forward mode, in the format of `gradients`."""
-    found = columns(problem)
+    found = forward_columns(problem)
     return [
-        {part: [_gradient_of(slopes[o], part).T for slopes in found] for part in parts_of(output.tensor)}
+        {part: [_gradient_of(slopes[o], part).T for slopes in found] for part in real_parts(output.tensor)}
         for o, output in enumerate(problem.outputs)
     ]
 
@@ -151,7 +151,7 @@ def _gradient_of(slopes: Array, part: str) -> Array:
     return real[0] if len(real) == 1 else real[0] + 1j * real[1]
 
 
-def _wrong(pair: Pair) -> Array:
+def _mismatches(pair: Pair) -> Array:
     return ~(abs(pair.numerical - pair.analytical) <= pair.allowed)
 
 
@@ -162,7 +162,7 @@ def _excess(pair: Pair) -> Array:
     return excess
 
 
-def _report(wrong: Sequence[Pair]) -> str:
+def _mismatch_report(wrong: Sequence[Pair]) -> str:
     worst = max(wrong, key=lambda pair: _excess(pair).max())
     part = f"In the {worst.part} part of a complex output: " if worst.part else ""
     mode = ", in forward mode" if worst.mode == "forward" else ""
@@ -170,26 +170,26 @@ def _report(wrong: Sequence[Pair]) -> str:
     return (
         f"{part}Jacobian mismatch for {worst.output.name} with respect to {worst.input.name}{mode},\n"
         f"numerical:{from_numpy(worst.numerical)}\nanalytical:{from_numpy(worst.analytical)}\n"
-        f"with a row for each entry of the input and a column for each of the output.\n{_worst_entry(worst)}"
+        f"with a row for each entry of the input and a column for each of the output.\n{_worst_entry_text(worst)}"
         + (f"\nWrong too: {', '.join(others)}." if others else "")
     )
 
 
-def _worst_entry(pair: Pair) -> str:
-    wrong = _wrong(pair)
+def _worst_entry_text(pair: Pair) -> str:
+    wrong = _mismatches(pair)
     row, column = divmod(int(_excess(pair).argmax()), wrong.shape[1])
     n, a = pair.numerical[row, column].item(), pair.analytical[row, column].item()
     return (
         f"{wrong.sum()} of {wrong.size} entries are wrong. The worst: {pair.output.name} at index "
-        f"{index_of(column, pair.output.tensor.shape)} by {pair.input.name} at index "
-        f"{index_of(row, pair.input.tensor.shape)}: numerical {n:.8g}, analytical {a:.8g}; they differ by "
+        f"{unravel_index(column, pair.output.tensor.shape)} by {pair.input.name} at index "
+        f"{unravel_index(row, pair.input.tensor.shape)}: numerical {n:.8g}, analytical {a:.8g}; they differ by "
         f"{abs(n - a):.3g}, allowed is {pair.allowed[row, column]:.3g}."
     )
 
 
-def _suspicions(problem: Problem, probe: Probe) -> str:
+def _possible_causes(problem: Problem, probe: Probe) -> str:
     """Return other possible reasons for a mismatch."""
-    found = list(_sharing(problem.arguments))
+    found = list(_shared_memory_messages(problem.arguments))
     checks = [partial(check_deterministic, probe, problem.settings.nondet_tol)]
     if problem.settings.backward:
         checks.append(partial(check_undefined, problem))
@@ -201,14 +201,18 @@ def _suspicions(problem: Problem, probe: Probe) -> str:
     return "".join(f"\nPerhaps the reason: {suspicion}." for suspicion in found)
 
 
-def _sharing(arguments: tuple) -> Iterator[str]:
-    tensors = [(name, t) for name, t in named("input", arguments) if isinstance(t, Tensor) and t.numel()]
+def _shared_memory_messages(arguments: tuple) -> Iterator[str]:
+    tensors = [(name, t) for name, t in named_leaves("input", arguments) if isinstance(t, Tensor) and t.numel()]
     for (first, a), (second, b) in combinations(tensors, 2):
-        if a is not b and (a.requires_grad or b.requires_grad) and _touch(_span(a), _span(b)):
+        if (
+            a is not b
+            and (a.requires_grad or b.requires_grad)
+            and _ranges_overlap(_address_range(a), _address_range(b))
+        ):
             yield f"{first} and {second} may share memory, so that shifting one would shift the other"
 
 
-def _span(x: Tensor) -> tuple[int, int]:
+def _address_range(x: Tensor) -> tuple[int, int]:
     """Return the first address of a tensor's memory and its end."""
     array = x.detach().numpy()
     start = array.__array_interface__["data"][0]
@@ -216,7 +220,7 @@ def _span(x: Tensor) -> tuple[int, int]:
     return start + sum(min(s, 0) for s in steps), start + sum(max(s, 0) for s in steps) + array.itemsize
 
 
-def _touch(a: tuple[int, int], b: tuple[int, int]) -> bool:
+def _ranges_overlap(a: tuple[int, int], b: tuple[int, int]) -> bool:
     return a[0] < b[1] and b[0] < a[1]
 
 
@@ -232,12 +236,12 @@ def projections_agree(problem: Problem) -> bool:
     generator = Generator(0)
     us = [random_like(x, generator) for x in problem.tensors]
     vs = [random_like(o.tensor, generator) for o in problem.outputs]
-    slope, tolerance = method(problem, problem.probe)
+    slope, tolerance = choose_method(problem, problem.probe)
     analytical = _projections(problem, us, vs)
     for i, (x, u) in enumerate(zip(problem.inputs, us, strict=True)):
         slopes, margins = slope(Direction(x.array, u.numpy()))
         for o, v in enumerate(vs):
-            n, noise = _projected(v, slopes[o], None if margins is None else margins[o])
+            n, noise = _project(v, slopes[o], None if margins is None else margins[o])
             single = tolerance._replace(rtol=tolerance.rtol / sqrt(max(1, u.numel() * v.numel())))
             allowed = single.allowed(n, slopes[o]) + noise
             if not all(abs(n - found[o][i]) <= allowed for found in analytical):
@@ -249,13 +253,13 @@ def _projections(problem: Problem, us: list[Tensor], vs: list[Tensor]) -> list[l
     """Return the slopes of v . output along u by each checked mode, for each output and input."""
     found = []
     if problem.settings.backward:
-        found.append([along(problem, output, v, us) for output, v in zip(problem.outputs, vs, strict=True)])
+        found.append([backward_slopes(problem, output, v, us) for output, v in zip(problem.outputs, vs, strict=True)])
     if problem.settings.forward:
-        found.append(along_inputs(problem, us, vs))
+        found.append(forward_slopes(problem, us, vs))
     return found
 
 
-def _projected(v: Tensor, slopes: Array, margin: Array | None) -> tuple[float, float]:
+def _project(v: Tensor, slopes: Array, margin: Array | None) -> tuple[float, float]:
     """Return the real inner product of v with slopes, and its noise."""
     flat = v.numpy().reshape(-1)
     noise = 0.0 if margin is None else sqrt(float((abs(flat * margin) ** 2).sum()))

@@ -60,13 +60,13 @@ class Slopes(NamedTuple):
 Slope = Callable[["Entry | Direction"], tuple[list[Array], list[Array] | None]]
 
 
-def precision_of(tensors: Sequence[Tensor]) -> float:
+def coarsest_epsilon(tensors: Sequence[Tensor]) -> float:
     """Return the machine epsilon of the least precise dtype among these."""
     sizes = [t.dtype.itemsize // (2 if t.dtype.kind == "c" else 1) for t in tensors]
     return {2: 2.0**-10, 4: 2.0**-23, 8: 2.0**-52}[min(sizes)]
 
 
-def widened(array: Array) -> Array:
+def to_double(array: Array) -> Array:
     """Return a flat copy in double precision."""
     return array.astype("complex128" if array.dtype.kind == "c" else "float64").reshape(-1)
 
@@ -78,12 +78,12 @@ class Probe:
         self._func = func
         self._arguments = arguments
         self.outputs = outputs
-        self._known = [(o, o.position, o.tensor.shape, o.tensor.dtype) for o in outputs]
+        self._expected = [(o, o.position, o.tensor.shape, o.tensor.dtype) for o in outputs]
 
     def values(self) -> list[Array]:
         """Return the outputs as flat arrays in double precision, in new memory."""
-        found = leaves(self._func(*self._arguments))
-        return [self._value(found, *known) for known in self._known]
+        found = result_leaves(self._func(*self._arguments))
+        return [self._value(found, *expected) for expected in self._expected]
 
     def _value(self, found: list, output: Output, position: int, shape: tuple, dtype: Any) -> Array:
         value = found[position] if position < len(found) else None
@@ -92,10 +92,10 @@ class Probe:
                 f"{output.name} is a tensor of shape {shape} and {dtype}, but at inputs that were shifted a little "
                 f"it is {describe(value)}: the function must return the same kinds of outputs near its inputs"
             )
-        return widened(concrete(value))
+        return to_double(concrete(value))
 
 
-def leaves(result: Any) -> list:
+def result_leaves(result: Any) -> list:
     """Return all leaves of a function's result."""
     return [result] if isinstance(result, Tensor) else optree.tree_leaves(result, none_is_leaf=True)
 
@@ -145,7 +145,7 @@ class Direction:
         self._array[...] = self._origin
 
 
-def central(probe: Probe, line: Entry | Direction, step: float) -> list[Array]:
+def central_difference(probe: Probe, line: Entry | Direction, step: float) -> list[Array]:
     """Return the central difference of every output along a line."""
     try:
         high, above = line.move(step), probe.values()
@@ -162,18 +162,21 @@ def central(probe: Probe, line: Entry | Direction, step: float) -> list[Array]:
 def fixed_step(probe: Probe, step: float) -> Slope:
     """Return a function that computes slopes over one fixed step, taken to be free of noise."""
 
-    return lambda line: (central(probe, line, step), None)
+    return lambda line: (central_difference(probe, line, step), None)
 
 
-def chosen_step(probe: Probe, noise: list[Array], precision: float, rtol: float) -> Slope:
+def adaptive_step(probe: Probe, noise: list[Array], precision: float, rtol: float) -> Slope:
     """Return a function that computes slopes with steps chosen by the noise of the outputs' values."""
 
     def slope(line: Entry | Direction) -> tuple[list[Array], list[Array]]:
         step = (3 * precision) ** (1 / 3) * max(1.0, line.scale)
         for _ in range(REFINEMENTS):
-            near, far = central(probe, line, step), central(probe, line, 2 * step)
+            near, far = central_difference(probe, line, step), central_difference(probe, line, 2 * step)
             margins = [SAFETY * sigma / step for sigma in noise]
-            if all(map(settled, near, far, margins, [rtol] * len(near))) or step < 64 * precision * line.scale:
+            if (
+                all(map(is_truncation_small, near, far, margins, [rtol] * len(near)))
+                or step < 64 * precision * line.scale
+            ):
                 break
             step /= 4
         return near, margins
@@ -181,12 +184,12 @@ def chosen_step(probe: Probe, noise: list[Array], precision: float, rtol: float)
     return slope
 
 
-def settled(near: Array, far: Array, margin: Array, rtol: float) -> bool:
+def is_truncation_small(near: Array, far: Array, margin: Array, rtol: float) -> bool:
     """Return whether the truncation error of `near`, a third of its distance from `far`, is half of the tolerance."""
     return bool((abs(far - near) / 3 <= (rtol * abs(near) + margin) / 2).all())
 
 
-def noise_of(probe: Probe, lines: Sequence[Direction], precision: float) -> list[Array]:
+def estimate_noise(probe: Probe, lines: Sequence[Direction], precision: float) -> list[Array]:
     """Return the standard deviation of the rounding errors in each entry of each output."""
     samples = []
     try:
@@ -197,10 +200,10 @@ def noise_of(probe: Probe, lines: Sequence[Direction], precision: float) -> list
     finally:
         for line in lines:
             line.restore()
-    return [_spread(list(values), precision) for values in zip(*samples, strict=True)]
+    return [_noise_of_samples(list(values), precision) for values in zip(*samples, strict=True)]
 
 
-def _spread(values: list[Array], precision: float) -> Array:
+def _noise_of_samples(values: list[Array], precision: float) -> Array:
     """Return the noise in samples along a line: their third differences have 20 times its variance."""
     rows = zeros(len(values), values[0].size, dtype=dtypes.complex128).numpy()
     for row, value in zip(rows, values, strict=True):
@@ -216,10 +219,10 @@ def jacobians(probe: Probe, array: Array, slope: Slope) -> list[Slopes]:
     for number, unit in enumerate(units):
         for index in range(array.size):
             slopes, margins = slope(Entry(array, index, unit))
-            for place, value in zip(found, slopes, strict=True):
-                place.values[number, index] = value
-            for place, margin in zip(found, margins or (), strict=False):
-                place.margins[number, index] = margin
+            for target, value in zip(found, slopes, strict=True):
+                target.values[number, index] = value
+            for target, margin in zip(found, margins or (), strict=False):
+                target.margins[number, index] = margin
     return found
 
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import optree
 
-from retrograd.autograd.gradcheck.backward_mode import Input, Problem, alike, random_like
-from retrograd.autograd.gradcheck.differences import Array, GradcheckError, Output, leaves, widened
+from retrograd.autograd.gradcheck.backward_mode import Input, Problem, agree_within_rounding, random_like
+from retrograd.autograd.gradcheck.differences import Array, GradcheckError, Output, result_leaves, to_double
 from retrograd.core import Tensor, registry
 from retrograd.core.tensor import make
 from retrograd.levels import VmapLevel
-from retrograd.levels.jacobian import one_by_one, unit_vectors
+from retrograd.levels.jacobian import map_in_loop, unit_vectors
 from retrograd.levels.tangent_table import TangentTableLevel
 from retrograd.ops.create import from_numpy, zeros
 from retrograd.ops.methods import concrete
@@ -18,12 +18,12 @@ from retrograd.ops.random import Generator
 Tangents = dict[int, Tensor]  # by index of the input; the others have no tangent
 
 
-def pushed(problem: Problem, tangents: Tangents) -> list[Tensor | None]:
+def forward_tangents(problem: Problem, tangents: Tangents) -> list[Tensor | None]:
     """Return the tangents of the outputs by one forward pass; None stands for zero."""
-    return _run(problem, problem.arguments, {}, tangents)
+    return _run_forward(problem, problem.arguments, {}, tangents)
 
 
-def pushed_together(problem: Problem, tangents: Tangents, n: int) -> list[Tensor | None]:
+def batched_forward_tangents(problem: Problem, tangents: Tangents, n: int) -> list[Tensor | None]:
     """Return the tangents of the outputs for n tangents at once, along the first dimension."""
     with VmapLevel(n, function=problem.func) as batch:
         # The function may ask for gradients by its arguments, so they are of the level at which it runs.
@@ -31,8 +31,8 @@ def pushed_together(problem: Problem, tangents: Tangents, n: int) -> list[Tensor
         arguments: Any = problem.arguments
         arguments = optree.tree_map(lambda leaf: inside.get(id(leaf), leaf), arguments, none_is_leaf=True)
         at = {number: make(t, batch, "the tangent") for number, t in tangents.items()}
-        found = _run(problem, arguments, inside, at)
-    return [None if t is None else batch.whole(t) for t in found]
+        found = _run_forward(problem, arguments, inside, at)
+    return [None if t is None else batch.all_examples(t) for t in found]
 
 
 def _leaf_at(level: VmapLevel, x: Tensor) -> Tensor:
@@ -43,18 +43,20 @@ def _leaf_at(level: VmapLevel, x: Tensor) -> Tensor:
     return leaf
 
 
-def _run(problem: Problem, arguments: tuple, inside: dict[int, Tensor], tangents: Tangents) -> list[Tensor | None]:
+def _run_forward(
+    problem: Problem, arguments: tuple, inside: dict[int, Tensor], tangents: Tangents
+) -> list[Tensor | None]:
     """Return the tangents of the outputs for given tangents of the inputs."""
     with TangentTableLevel() as level:
-        for x, t in _summed(problem.tensors, tangents):
-            level.put(x, t)
+        for x, t in _sum_tangents(problem.tensors, tangents):
+            level.set_tangent(x, t)
             if id(x) in inside:
-                level.put(inside[id(x)], t)
-        found = leaves(problem.func(*arguments))
-        return [_fitting(problem, output, level.tangent(found[output.position])) for output in problem.outputs]
+                level.set_tangent(inside[id(x)], t)
+        found = result_leaves(problem.func(*arguments))
+        return [_check_tangent(problem, output, level.tangent(found[output.position])) for output in problem.outputs]
 
 
-def _summed(tensors: list[Tensor], tangents: Tangents) -> list[tuple[Tensor, Tensor]]:
+def _sum_tangents(tensors: list[Tensor], tangents: Tangents) -> list[tuple[Tensor, Tensor]]:
     """Return each tensor with its tangent; a tensor that is several inputs gets the sum of their tangents."""
     found: dict[int, tuple[Tensor, Tensor]] = {}
     for number, t in tangents.items():
@@ -63,7 +65,7 @@ def _summed(tensors: list[Tensor], tangents: Tangents) -> list[tuple[Tensor, Ten
     return list(found.values())
 
 
-def _fitting(problem: Problem, output: Output, tangent: Tensor | None) -> Tensor | None:
+def _check_tangent(problem: Problem, output: Output, tangent: Tensor | None) -> Tensor | None:
     """Return the tangent of an output, after checking its shape and dtype."""
     if tangent is None:
         return None
@@ -79,35 +81,35 @@ def _fitting(problem: Problem, output: Output, tangent: Tensor | None) -> Tensor
     return tangent
 
 
-def dense(output: Output, tangent: Tensor | None) -> Array:
+def dense_tangent(output: Output, tangent: Tensor | None) -> Array:
     """Return the entries of a tangent, zeros for None."""
     like = output.tensor
-    return widened(zeros(like.shape, dtype=like.dtype).numpy() if tangent is None else concrete(tangent))
+    return to_double(zeros(like.shape, dtype=like.dtype).numpy() if tangent is None else concrete(tangent))
 
 
-def columns(problem: Problem) -> list[list[Array]]:
+def forward_columns(problem: Problem) -> list[list[Array]]:
     """Return the derivatives (directions, input entries, output entries) for each input and output."""
-    return [_columns(problem, number, x.tensor) for number, x in enumerate(problem.inputs)]
+    return [_jacobian_columns(problem, number, x.tensor) for number, x in enumerate(problem.inputs)]
 
 
-def _columns(problem: Problem, number: int, x: Tensor) -> list[Array]:
-    likes = [from_numpy(dense(output, None)) for output in problem.outputs]
+def _jacobian_columns(problem: Problem, number: int, x: Tensor) -> list[Array]:
+    likes = [from_numpy(dense_tangent(output, None)) for output in problem.outputs]
 
     def push(tangent: Tensor) -> list[Tensor]:
-        found = pushed(problem, {number: tangent.clone()})  # the function may write to its inputs
-        return [from_numpy(dense(output, t)) for output, t in zip(problem.outputs, found, strict=True)]
+        found = forward_tangents(problem, {number: tangent.clone()})  # the function may write to its inputs
+        return [from_numpy(dense_tangent(output, t)) for output, t in zip(problem.outputs, found, strict=True)]
 
     units = (1.0, 1.0j) if x.dtype.kind == "c" else (1.0,)
-    directions = [one_by_one(push, unit_vectors(x, unit), likes) for unit in units]
+    directions = [map_in_loop(push, unit_vectors(x, unit), likes) for unit in units]
     return [registry["stack"](list(found)).numpy() for found in zip(*directions, strict=True)]
 
 
-def along_inputs(problem: Problem, us: list[Tensor], vs: list[Tensor]) -> list[list[float]]:
+def forward_slopes(problem: Problem, us: list[Tensor], vs: list[Tensor]) -> list[list[float]]:
     """Return the slope of v . output along u for each output and input, by one forward pass for each input."""
     found: list[list[float]] = [[] for _ in problem.outputs]
     for number, u in enumerate(us):
-        for row, output, v, t in zip(found, problem.outputs, vs, pushed(problem, {number: u}), strict=True):
-            row.append(float((v.numpy().reshape(-1).conj() * dense(output, t)).real.sum()))
+        for row, output, v, t in zip(found, problem.outputs, vs, forward_tangents(problem, {number: u}), strict=True):
+            row.append(float((v.numpy().reshape(-1).conj() * dense_tangent(output, t)).real.sum()))
     return found
 
 
@@ -118,16 +120,16 @@ def check_undefined_tangents(problem: Problem) -> None:
     generator = Generator(0)
     tangents = {number: random_like(x, generator) for number, x in enumerate(problem.tensors)}
     for number, x in enumerate(problem.inputs):
-        expected = pushed(problem, {**tangents, number: tangents[number] * 0})
-        found = _without(problem, number, tangents)
+        expected = forward_tangents(problem, {**tangents, number: tangents[number] * 0})
+        found = _tangents_without(problem, number, tangents)
         for output, t, e in zip(problem.outputs, found, expected, strict=True):
-            _check_same(problem, output, x, dense(output, t), dense(output, e))
+            _check_same(problem, output, x, dense_tangent(output, t), dense_tangent(output, e))
 
 
-def _without(problem: Problem, number: int, tangents: Tangents) -> list[Tensor | None]:
+def _tangents_without(problem: Problem, number: int, tangents: Tangents) -> list[Tensor | None]:
     """Return the outputs' tangents for the tangents of all inputs but one."""
     try:
-        return pushed(problem, {other: t for other, t in tangents.items() if other != number})
+        return forward_tangents(problem, {other: t for other, t in tangents.items() if other != number})
     except Exception as error:  # whatever a user's jvp does with a None
         raise GradcheckError(
             f"forward mode fails where the tangent of {problem.inputs[number].name} is undefined, which means zero: "
@@ -136,7 +138,7 @@ def _without(problem: Problem, number: int, tangents: Tangents) -> list[Tensor |
 
 
 def _check_same(problem: Problem, output: Output, x: Input, without: Array, with_zero: Array) -> None:
-    if not alike(problem, output.tensor, without, with_zero):
+    if not agree_within_rounding(problem, output.tensor, without, with_zero):
         raise GradcheckError(
             f"forward mode does not take an undefined tangent for zero: without that of {x.name}, the tangent of "
             f"{output.name} is {without.tolist()}, but {with_zero.tolist()} if it is zero"

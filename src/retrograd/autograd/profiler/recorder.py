@@ -23,25 +23,25 @@ class _Recorder(TransparentLevel):
     def __init__(self, shapes: bool, memory: bool, stacks: bool) -> None:
         self.fields: list[Any] = []
         self.open = True
-        self._note = self.fields.extend
+        self._append = self.fields.extend
         self._shapes, self._memory, self._stacks = shapes, memory, stacks
-        self._more = shapes or memory or stacks
+        self._has_details = shapes or memory or stacks
         self._node_names: dict[str, str] = {}
-        self._made: int | None = None  # the number of the latest node
+        self._node_sequence: int | None = None  # the number of the latest node
 
     def process(self, op: Op, args: tuple, params: dict) -> Any:
         """Run and record an operator."""
-        self._made = None
+        self._node_sequence = None
         start = perf_counter_ns()
         out = op(*args) if op.simple else call(op, args, params)  # the first is faster
         end = perf_counter_ns()
-        more = self._about(op, args, out) if self._more else NOTHING
-        self._note((OPERATOR, op.name, start, end, self._made, *more, None))
+        details = self._collect_details(op, args, out) if self._has_details else NO_DETAILS
+        self._append((OPERATOR, op.name, start, end, self._node_sequence, *details, None))
         return out
 
     def recorded(self, fn: Any) -> None:
         """Note that the running operator made a node."""
-        self._made = fn.sequence
+        self._node_sequence = fn.sequence
 
     def pull(self, proceed: Callable, fn: Any, cotangents: tuple) -> list:
         """Run and record a node."""
@@ -51,15 +51,15 @@ class _Recorder(TransparentLevel):
         kind = fn.op.name
         name = self._node_names.get(kind) or self._node_names.setdefault(kind, fn.name())
         shapes = shapes_of(cotangents) if self._shapes else None
-        self._note((BACKWARD, name, start, end, fn.sequence, shapes, None, None, None))
+        self._append((BACKWARD, name, start, end, fn.sequence, shapes, None, None, None))
         return gradients
 
     def range(self, name: str, args: str | None, start: int, end: int) -> None:
         """Record a range that the program has named."""
         if self.open:
-            self._note((RANGE, name, start, end, None, *NOTHING, args))
+            self._append((RANGE, name, start, end, None, *NO_DETAILS, args))
 
-    def _about(self, op: Op, args: tuple, out: Any) -> tuple:
+    def _collect_details(self, op: Op, args: tuple, out: Any) -> tuple:
         """Return the requested data: shapes of operands, memory of results, and the stack."""
         return (
             shapes_of(args) if self._shapes else None,
@@ -68,7 +68,7 @@ class _Recorder(TransparentLevel):
         )
 
 
-NOTHING = None, None, None
+NO_DETAILS = None, None, None
 
 
 def shapes_of(operands: Any) -> tuple[tuple[int, ...], ...]:

@@ -6,7 +6,7 @@ from functools import cache
 from threading import Thread
 from typing import Any, NamedTuple
 
-from retrograd.autograd.profiler.trace_file import Path, makers_of, write_trace
+from retrograd.autograd.profiler.trace_file import Path, operators_by_node, write_trace
 from retrograd.core.source_location import line_of
 
 OPERATOR, BACKWARD, RANGE = "operator", "backward", "range"
@@ -22,7 +22,7 @@ class Record(NamedTuple):
     sequence: int | None  # number of the node that was made, or ran
     shapes: tuple | None
     memory: int | None
-    places: list | None
+    frames: list | None
     args: str | None
 
 
@@ -132,11 +132,11 @@ def function_events(fields: list[Any], span: tuple[int, int], thread: Thread) ->
             first -= 1
         event = _event(record, span[0], waiting[first:])
         event.thread = thread.native_id or 0
-        event.stack = [line(place) for place in record.places or ()]
+        event.stack = [line(frame) for frame in record.frames or ()]
         waiting[first:] = [event]
         events.append(event)
     events.sort(key=lambda event: (event.time_range.start, -event.time_range.end))
-    _relate(events)
+    _link_events(events)
     return EventList(events, (span[1] - span[0]) / 1e3, thread.name)
 
 
@@ -162,9 +162,9 @@ def _event(record: Record, origin: int, children: list[FunctionEvent]) -> Functi
     return event
 
 
-def _relate(events: list[FunctionEvent]) -> None:
+def _link_events(events: list[FunctionEvent]) -> None:
     """Set the fields of events that depend on other events; parents precede their children."""
-    makers = makers_of(events)
+    makers = operators_by_node(events)
     for event in events:
         parent = event.cpu_parent
         event.is_backward = event.kind == BACKWARD or (parent is not None and parent.is_backward)
@@ -235,16 +235,19 @@ class EventList(list):
         rows = [row for row in self if not (top_level_events_only and getattr(row, "cpu_parent", None))]
         if sort_by is not None:
             rows.sort(key=lambda row: getattr(row, sort_by), reverse=True)
-        shown = rows if row_limit < 0 else rows[:row_limit]
+        listed = rows if row_limit < 0 else rows[:row_limit]
         widths = {"Name": max_name_column_width, "Input Shapes": max_shapes_column_width}
         widths["Source Location"] = max_src_column_width
-        lines = _aligned(_columns(rows, self.self_cpu_time_total), shown, widths)
+        lines = _format_rows(_columns(rows, self.self_cpu_time_total), listed, widths)
         head = [] if header is None else [header]
-        return "\n".join([*head, *lines, *self._foot(len(rows) - len(shown))]) + "\n"
+        return "\n".join([*head, *lines, *self._footer(len(rows) - len(listed))]) + "\n"
 
-    def _foot(self, hidden: int) -> list[str]:
+    def _footer(self, hidden: int) -> list[str]:
         more = [f"... and {hidden} more"] if hidden else []
-        return [*more, f"Self CPU time total: {in_time(self.self_cpu_time_total)} of {in_time(self.span)} profiled"]
+        return [
+            *more,
+            f"Self CPU time total: {format_time(self.self_cpu_time_total)} of {format_time(self.span)} profiled",
+        ]
 
 
 Column = Callable[[Any], str]
@@ -259,17 +262,17 @@ def _columns(rows: list[Any], total: float) -> dict[str, Column]:
     columns: dict[str, Column] = {
         "Name": lambda row: row.name,
         "Self CPU %": lambda row: share(row.self_cpu_time_total),
-        "Self CPU": lambda row: in_time(row.self_cpu_time_total),
+        "Self CPU": lambda row: format_time(row.self_cpu_time_total),
         "CPU total %": lambda row: share(row.cpu_time_total),
-        "CPU total": lambda row: in_time(row.cpu_time_total),
-        "CPU time avg": lambda row: in_time(row.cpu_time),
+        "CPU total": lambda row: format_time(row.cpu_time_total),
+        "CPU time avg": lambda row: format_time(row.cpu_time),
         "# of Calls": lambda row: str(row.count),
     }
     if any(row.backward_time_total for row in rows):
-        columns["Backward"] = lambda row: in_time(row.backward_time_total) if row.backward_time_total else ""
+        columns["Backward"] = lambda row: format_time(row.backward_time_total) if row.backward_time_total else ""
     if any(row.cpu_memory_usage for row in rows):
-        columns["CPU Mem"] = lambda row: in_memory(row.cpu_memory_usage)
-        columns["Self CPU Mem"] = lambda row: in_memory(row.self_cpu_memory_usage)
+        columns["CPU Mem"] = lambda row: format_memory(row.cpu_memory_usage)
+        columns["Self CPU Mem"] = lambda row: format_memory(row.self_cpu_memory_usage)
     if any(row.input_shapes is not None for row in rows):
         columns["Input Shapes"] = lambda row: "" if row.input_shapes is None else str(row.input_shapes)
     if any(row.stack for row in rows):
@@ -277,30 +280,30 @@ def _columns(rows: list[Any], total: float) -> dict[str, Column]:
     return columns
 
 
-def _aligned(columns: dict[str, Column], rows: list[Any], limits: dict[str, int]) -> list[str]:
+def _format_rows(columns: dict[str, Column], rows: list[Any], limits: dict[str, int]) -> list[str]:
     """Return lines of text: words left-aligned and truncated, numbers right-aligned."""
     cells = {}
     for title, column in columns.items():
         texts = [title, *(column(row) for row in rows)]
         if title in limits:
-            texts = [_cut(text, limits[title], keep_end=title == "Source Location") for text in texts]
+            texts = [_truncate(text, limits[title], keep_end=title == "Source Location") for text in texts]
         width = max(map(len, texts))
         cells[title] = [text.ljust(width) if title in limits else text.rjust(width) for text in [*texts, "-" * width]]
     *lines, rule = ["  ".join(line).rstrip() for line in zip(*cells.values(), strict=True)]
     return [rule, lines[0], rule, *lines[1:], rule]
 
 
-def _cut(text: str, limit: int, keep_end: bool) -> str:
+def _truncate(text: str, limit: int, keep_end: bool) -> str:
     if len(text) <= limit:
         return text
-    kept = max(limit - 3, 0)
-    return "..." + text[len(text) - kept :] if keep_end else text[:kept] + "..."
+    length = max(limit - 3, 0)
+    return "..." + text[len(text) - length :] if keep_end else text[:length] + "..."
 
 
-def in_time(us: float) -> str:
+def format_time(us: float) -> str:
     """Format microseconds in a readable unit.
 
-    >>> in_time(1234.5), in_time(0.25), in_time(2e6)
+    >>> format_time(1234.5), format_time(0.25), format_time(2e6)
     ('1.234ms', '0.250us', '2.000s')
     """
     for unit, size in (("s", 1e6), ("ms", 1e3)):
@@ -309,10 +312,10 @@ def in_time(us: float) -> str:
     return f"{us:.3f}us"
 
 
-def in_memory(size: int) -> str:
+def format_memory(size: int) -> str:
     """Format bytes in a readable unit.
 
-    >>> in_memory(12), in_memory(2048), in_memory(5 * 2**20)
+    >>> format_memory(12), format_memory(2048), format_memory(5 * 2**20)
     ('12 B', '2.00 KiB', '5.00 MiB')
     """
     for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):

@@ -59,7 +59,7 @@ def _arrows(process: int, events: list[Any]) -> Iterator[dict[str, Any]]:
 
     An arrow starts within its first event and ends at the start of its second; its number is its own.
     """
-    makers = makers_of(events)
+    makers = operators_by_node(events)
     for number, event in enumerate(events):
         maker = makers.get(event.sequence_nr) if event.kind == "backward" else None
         if maker is not None:
@@ -68,7 +68,7 @@ def _arrows(process: int, events: list[Any]) -> Iterator[dict[str, Any]]:
             yield {**shared, "ph": "f", "bp": "e", "tid": event.thread, "ts": event.time_range.start}
 
 
-def makers_of(events: Iterable[Any]) -> dict[int, Any]:
+def operators_by_node(events: Iterable[Any]) -> dict[int, Any]:
     """Return the operator that made each node, by the node's creation number."""
     made = (event for event in events if event.kind == "operator" and event.sequence_nr is not None)
     makers: dict[int, Any] = {}

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from retrograd.autograd.profiler.report import in_memory, in_time
+from retrograd.autograd.profiler.report import format_memory, format_time
 from retrograd.fx import GraphModule, Node
 from retrograd.pipelining.timeline.timeline import Timeline
 
@@ -178,11 +178,11 @@ class Plan:
         return [
             choice.schedule + mark,
             str(choice.stages),
-            in_time(choice.step * 1e6),
+            format_time(choice.step * 1e6),
             "" if relative is None else f"{relative:.0%}",
             f"{choice.bubble:.1%}",
-            in_memory(round(max(choice.activations))),
-            in_memory(round(max(choice.memory))),
+            format_memory(round(max(choice.activations))),
+            format_memory(round(max(choice.memory))),
         ]
 
     def notes(self) -> list[str]:
@@ -205,9 +205,9 @@ class Plan:
                 str(index),
                 str(rank),
                 str(stage.operators),
-                in_time(stage.forward * 1e6),
-                in_time(stage.backward * 1e6),
-                *[in_memory(round(size)) for size in stage[3:]],
+                format_time(stage.forward * 1e6),
+                format_time(stage.backward * 1e6),
+                *[format_memory(round(size)) for size in stage[3:]],
             ]
             for index, (stage, rank) in enumerate(zip(self.stages, self.recommended.ranks, strict=True))
         ]
@@ -219,7 +219,7 @@ class Plan:
 
     def __repr__(self) -> str:
         best = self.recommended
-        return f"Plan({best.schedule!r}, {best.stages} stages, {in_time(best.step * 1e6)} a step)"
+        return f"Plan({best.schedule!r}, {best.stages} stages, {format_time(best.step * 1e6)} a step)"
 
 
 def recommended(choices: Sequence[Choice]) -> Choice:

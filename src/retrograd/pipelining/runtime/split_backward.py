@@ -7,7 +7,7 @@ input gradients; weight gradients fill the time in which a rank would be idle.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from retrograd.autograd.split_backward import ParamGroup, input_half, weight_half
+from retrograd.autograd.split_backward import ParamGroup, backward_input, backward_weight
 from retrograd.core import Tensor, registry
 from retrograd.pipelining.runtime.stage_backward import failure, leaves, listed, pair_with_gradients
 
@@ -45,7 +45,7 @@ def stage_backward_input(
         else:
             pairs = pair_with_gradients(stage_outputs_or_loss, output_grads)
         inputs = [value for value in values if _has(value)]
-        found, groups = input_half([out for out, _ in pairs], [g for _, g in pairs], inputs, trained)
+        found, groups = backward_input([out for out, _ in pairs], [g for _, g in pairs], inputs, trained)
     except Exception as cause:
         raise failure("stage_backward_input", cause, stage_outputs_or_loss, output_grads, values) from cause
     gradients = iter(found)
@@ -76,7 +76,7 @@ def stage_backward_weight(
             f"stage_backward_weight: the param_groups are for {len(strangers)} weights that are not among the "
             f"{len(weights)} given, the first of shape {strangers[0].shape}"
         )
-    weight_half(param_groups, retain_graph)
+    backward_weight(param_groups, retain_graph)
     return tuple(weight.grad for weight in weights)
 
 

@@ -10,30 +10,30 @@ from retrograd.core.level import generator_block, graph_below
 from retrograd.core.views import requires_grad_synced
 
 
-class GraphAround:
+class OuterGraph:
     """The nodes below a level that a pass from some tensors visits, up to some edges or to all leaves.
 
-    `leaves` receive gradients, and so do `shown`, results that retain theirs; `hooked` says whether hooks run on the
-    way. The saved values of the nodes are stored, so that the pass can be repeated after it freed them.
+    `leaves` receive gradients, and so do `retained`, results that retain theirs. `has_hooks` says whether a hook runs
+    in this pass. The saved values of the nodes are stored, so that the pass can be repeated after it has freed them.
     """
 
     def __init__(self, level: Level, roots: list[Tensor], ends: list | None) -> None:
         self.leaves: list[Tensor] = []
-        self.shown: list[Tensor] = []
-        self.hooked = False
+        self.retained: list[Tensor] = []
+        self.has_hooks = False
         self._saved: list[tuple[GradFn, Any]] = []
         self._retaining: list[Hooks] = []
         below: Level | None = level
         while below is not None:
-            roots = [lower for root in roots for lower in _lower(below, root)]
+            roots = [lower for root in roots for lower in _tensors_below(below, root)]
             below = graph_below(below)
             starts = [edge_of(r)[0] for r in roots if r.level is below and requires_grad_synced(r)]
             for node in reachable_from(starts) if ends is None else needed_for(starts, ends) & reachable_from(starts):
-                self._meet(node)
+                self._visit(node)
 
-    def _meet(self, node: Tensor | GradFn) -> None:
+    def _visit(self, node: Tensor | GradFn) -> None:
         hooks = node._hooks
-        self.hooked = self.hooked or (hooks is not None and hooks.any())
+        self.has_hooks = self.has_hooks or (hooks is not None and hooks.any())
         if isinstance(node, Tensor):
             self.leaves.append(node)
             return
@@ -41,10 +41,10 @@ class GraphAround:
         if hooks is not None and hooks.retaining:
             self._retaining.append(hooks)
             found = [reference() for reference, _ in hooks.retaining.values()]
-            self.shown += [tensor for tensor in found if tensor is not None]
+            self.retained += [tensor for tensor in found if tensor is not None]
 
     @generator_block
-    def again(self) -> Iterator[None]:
+    def restore_saved(self) -> Iterator[None]:
         """A block in which the nodes have their saved values, and a pass sets no retained gradients."""
         freed = [(node, saved) for node, saved in self._saved if node.freed and saved is not None]
         for node, saved in freed:
@@ -61,7 +61,7 @@ class GraphAround:
                 hooks.retaining = known
 
 
-def _lower(level: Level, x: Tensor) -> list[Tensor]:
+def _tensors_below(level: Level, x: Tensor) -> list[Tensor]:
     """Return the tensors one level below that a tensor consists of."""
     if x.level is not level:
         return [x]

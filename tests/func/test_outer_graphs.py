@@ -62,7 +62,7 @@ def test_a_derivative_along_cotangents_that_would_be_a_silent_zero_is_refused():
 
 
 @pytest.mark.parametrize("name", ["hvp", "vhp"])
-def test_products_with_hessians_inside_a_batch_reach_the_graph_around(name):
+def test_products_with_hessians_inside_a_batch_reach_the_outer_graph(name):
     def f(row):
         return getattr(functional, name)(lambda z: (z**3).sum(), row, row, create_graph=True)[1]
 
@@ -72,7 +72,7 @@ def test_products_with_hessians_inside_a_batch_reach_the_graph_around(name):
     assert_close(rg.autograd.grad(out.sum(), x)[0], 12 * X)
 
 
-def test_a_batch_of_cotangents_inside_a_batch_reaches_the_graph_around():
+def test_a_batch_of_cotangents_inside_a_batch_reaches_the_outer_graph():
     def f(row):
         basis = rg.eye(3, dtype=rg.float64)
         return rg.autograd.grad(row.sin(), row, basis, is_grads_batched=True, create_graph=True)[0].sum(0)
