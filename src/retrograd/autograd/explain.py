@@ -138,7 +138,10 @@ def _describe_cut(cut: Cut) -> str:
 
 
 def _explain_leaf(tensor: Tensor) -> Explanation:
-    about = f"This tensor, {describe_type(tensor)}, is a leaf that requires grad: gradients that reach it are added to .grad."
+    about = (
+        f"This tensor, {describe_type(tensor)}, is a leaf that requires grad: gradients that reach it are added to "
+        f".grad."
+    )
     if tensor._grad is not None:
         return Explanation(_join_lines([about, ".grad holds the sum of what has reached it so far."]), (tensor,))
     return Explanation(_join_lines([about, *_describe_missing_grad(tensor)]), (tensor,))

@@ -45,7 +45,7 @@ def backward_input(
 
     >>> import retrograd as rg
     >>> x, w = rg.tensor([1.0, 2.0], requires_grad=True), rg.tensor([3.0, 4.0], requires_grad=True)
-    >>> gradients, groups = input_half([x * w], [rg.ones(2)], [x], [w])
+    >>> gradients, groups = backward_input([x * w], [rg.ones(2)], [x], [w])
     >>> gradients, w.grad
     ([tensor([3., 4.])], None)
     >>> backward_weight(groups)
