@@ -20,7 +20,7 @@ def operators_on_arrays() -> list[str]:
 def merged(package: str, table: str) -> dict:
     """Merge the dicts of that name of all modules of a package; no entry may be in two.
 
-    `package` is relative to the folder of the tests: "ops.families".
+    `package` is relative to the folder of the tests: "parity.families".
     """
     found: dict = {}
     for path in sorted(Path(__file__).parent.joinpath(*package.split(".")).glob("[!_]*.py")):

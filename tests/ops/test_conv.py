@@ -9,8 +9,7 @@ import retrograd as rg
 from retrograd.backend import conv
 from retrograd.core import registry
 from retrograd.kernels import conv_layout, reference
-
-from .families import conv as oracles
+from retrograd.testing.references import conv as oracles
 
 F = rg.nn.functional
 

@@ -5,8 +5,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.core import registry
-
-from .families.interpolate import matrix
+from retrograd.testing.references.interpolate import matrix
 
 F = rg.nn.functional
 NAN, INF = float("nan"), float("inf")

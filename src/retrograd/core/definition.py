@@ -74,7 +74,8 @@ class Definition:
     - `formula(*tensors, **params)`: the operator as products and sums, if these have simpler series than its own rules.
     - `dependence(i, out, *avals, **params)`: which elements of input i the elements of the result depend on.
     - `samples(r)`: yields `(args, params)`; each becomes a test of every law.
-    - `oracle`: computes the same numbers in another way: "numpy.name", or a function `(np, *arrays, **params)`.
+    - `oracle`: computes the same numbers in another way: a function `(np, *arrays, **params)`, or the dotted name of a
+      function `(*arrays, **params)`, such as "numpy.name".
     - `errors(r)`: yields `(args, params, exception, pattern)`.
     """
 

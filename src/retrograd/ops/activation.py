@@ -72,6 +72,8 @@ class elu(Pointwise, promotion="float", inplace=True, home="nn.functional"):
     def vjp_x(g, x, alpha):
         return _bent_slope(g, x, alpha)
 
+    oracle = "retrograd.testing.references.activation.elu"
+
     def samples(r):
         yield (r(3, 2),), {}
         yield (r(4),), {"alpha": 0.5}
@@ -89,6 +91,8 @@ class selu(Pointwise, promotion="float", inplace=True, method=False, aliases="nn
 
     def vjp_x(g, x):
         return _bent_slope(g, x, ALPHA, SCALE)
+
+    oracle = "retrograd.testing.references.activation.selu"
 
     def samples(r):
         yield (r(3, 2),), {}
@@ -108,6 +112,8 @@ class celu(Pointwise, promotion="float", inplace=True, method=False, aliases="nn
 
     def vjp_x(g, x, alpha):
         return _bent_slope(g, x, alpha, steep=1 / alpha)
+
+    oracle = "retrograd.testing.references.activation.celu"
 
     def samples(r):
         yield (r(3, 2),), {}
@@ -136,7 +142,7 @@ def _mish_slope(x, t):
 mish = pointwise("mish(Tensor x) -> Tensor", _mish,
     """Mish: x * tanh(softplus(x)).  D. Misra, Mish, arXiv 1908.08681.""",
     vjp=lambda g, x: g * _mish_slope(x, tanh(softplus(x))), promotion="float",
-    inplace=True, home="nn.functional")  # fmt: skip
+    inplace=True, home="nn.functional", oracle=lambda np, x: x * np.tanh(np.log(1 + np.exp(x))))  # fmt: skip
 
 
 def _logsigmoid(xp, x):
@@ -150,7 +156,8 @@ def _logsigmoid(xp, x):
 
 logsigmoid = pointwise("logsigmoid(Tensor x) -> Tensor", _logsigmoid,
     "Logarithm of the sigmoid: log(1 / (1 + exp(-x))), without overflow.",
-    vjp=lambda g, x: g * sigmoid(-x), promotion="float", home="nn.functional")  # fmt: skip
+    vjp=lambda g, x: g * sigmoid(-x), promotion="float", home="nn.functional",
+    oracle=lambda np, x: -np.log(1 + np.exp(-x)))  # fmt: skip
 
 
 tanhshrink = pointwise("tanhshrink(Tensor x) -> Tensor", lambda xp, x: x - xp.tanh(x),
@@ -443,6 +450,8 @@ class glu(Composite, home="nn.functional"):
         half = x.shape[at] // 2
         return narrow(x, at, 0, half) * sigmoid(narrow(x, at, half, half))
 
+    oracle = "retrograd.testing.references.activation.glu"
+
     def samples(r):
         yield (r(3, 4),), {}
         yield (r(4, 3),), {"dim": 0}
@@ -457,6 +466,9 @@ class softmin(Composite, home="nn.functional"):
 
     def compose(x, *, dim, dtype):
         return softmax(-x, dim, dtype)
+
+    def oracle(np, x, dim, dtype):
+        return np.exp(-x) / np.exp(-x).sum(dim, keepdims=True)
 
     def samples(r):
         yield (r(3, 4),), {"dim": 1}

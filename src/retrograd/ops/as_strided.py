@@ -160,6 +160,8 @@ class strided(Internal, View, linear="x"):
         beside = {"size": (n, *size), "stride": (length, *stride), "offset": offset}
         return (("reshape", {"shape": (n * length,)}), ("strided", beside))
 
+    oracle = "retrograd.testing.references.as_strided.strided"
+
     def samples(r):
         yield (r(6),), {"size": (2, 3), "stride": (1, 2), "offset": 0}
         yield (r(6),), {"size": (3, 2), "stride": (0, 3), "offset": 1}
@@ -208,6 +210,8 @@ class as_strided(Composite):
         return source
 
     exempt = _OF_MEMORY
+
+    oracle = "retrograd.testing.references.as_strided.as_strided"
 
     def samples(r):
         yield (r(6),), {"size": (2, 3), "stride": (1, 2)}
@@ -418,6 +422,8 @@ class select_scatter(Composite):
         spec = (*(slice(None),) * canonical_dim("select_scatter", dim, x.ndim), index)
         return scattered_into("select_scatter", x, src, (("slice", {"spec": spec}),))
 
+    oracle = "retrograd.testing.references.as_strided.select_scatter"
+
     def samples(r):
         yield (r(3, 4), r(3)), {"dim": 1, "index": -1}
 
@@ -439,6 +445,8 @@ class slice_scatter(Composite):
             raise ValueError(f"slice_scatter: step must be positive, got {step}")
         spec = (*(slice(None),) * canonical_dim("slice_scatter", dim, x.ndim), slice(start, end, step))
         return scattered_into("slice_scatter", x, src, (("slice", {"spec": spec}),))
+
+    oracle = "retrograd.testing.references.as_strided.slice_scatter"
 
     def samples(r):
         yield (r(3, 4), r(3, 2)), {"dim": 1, "start": 1, "step": 2}

@@ -144,6 +144,8 @@ class attend(Internal, snapshots="allowed tensors out"):
         allowed, *tensors = align_batched(args, (*batched[:1], True, *batched[2:]), (2,) * len(args))
         return attend(allowed, tensors, scale=scale, causal=causal)
 
+    oracle = "retrograd.testing.references.attention.attend"
+
     def samples(r):
         yield (None, r(2, 3, 4), r(2, 3, 4), r(2, 3, 2)), {"scale": 0.7, "causal": True}
         yield (None, r(2, 2, 2, 3), r(2, 1, 3, 3), r(3, 2)), {"scale": 0.7, "causal": False}
@@ -226,6 +228,8 @@ class attend_backward(Internal):
         found = attend_backward(allowed, tensors, scale=scale, causal=causal, wanted=wanted)
         pairs = zip(found, [*whole[5:], None][:4], strict=True)
         return tuple([reshape(d, (n, 0) if d.ndim == 1 else x.shape) for d, x in pairs])
+
+    oracle = "retrograd.testing.references.attention.attend_backward"
 
     def samples(r):
         rows, params = (r(2, 3, 4), r(2, 3), r(2, 3, 4), r(2, 3), r(2, 3, 3)), {"scale": 0.7, "causal": True}

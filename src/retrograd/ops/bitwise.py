@@ -1,5 +1,7 @@
 """Operators on integers and booleans: bitwise logic, shifts, common divisors and multiples."""
 
+import math
+
 from retrograd.core import Aval, op, xp
 from retrograd.core import dtype as dtypes
 from retrograd.ops.family import Pointwise, pointwise
@@ -45,10 +47,10 @@ bitwise_right_shift = pointwise("bitwise_right_shift(Tensor a, Tensor b) -> Tens
     differentiable=False, samples=_shifts, oracle=lambda np, a, b: np.floor(a / 2**b))  # fmt: skip
 gcd = pointwise("gcd(Tensor a, Tensor b) -> Tensor", xp.gcd,
     "Greatest common divisor of |a| and |b|; gcd(0, b) is |b|.",
-    differentiable=False, samples=_integers)  # fmt: skip
+    differentiable=False, samples=_integers, oracle=lambda np, a, b: np.vectorize(math.gcd)(a, b))  # fmt: skip
 lcm = pointwise("lcm(Tensor a, Tensor b) -> Tensor", xp.lcm,
     "Least common multiple of |a| and |b|; 0 where one is 0.",
-    differentiable=False, samples=_integers)  # fmt: skip
+    differentiable=False, samples=_integers, oracle=lambda np, a, b: np.vectorize(math.lcm)(a, b))  # fmt: skip
 
 
 @op("bitwise_count(Tensor x) -> Tensor")
@@ -64,6 +66,9 @@ class bitwise_count(Pointwise, differentiable=False, in_place=False):
 
     def shape(x):
         return Aval(x.shape, dtypes.uint8)
+
+    def oracle(np, x):
+        return np.vectorize(lambda x: abs(int(x)).bit_count())(x)
 
     def samples(r):
         yield (r.ints(300, (4,)),), {}

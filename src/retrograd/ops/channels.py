@@ -47,6 +47,8 @@ class channel_standardize(Internal):
     def batch(batched, n, x, *, eps, center):
         return _unfold_statistics(channel_standardize(_fold_channels(x), eps=eps, center=center), x.shape)
 
+    oracle = "retrograd.testing.references.normalize.channel_standardize"
+
     def samples(r):
         yield (r(3, 2, 4),), {"eps": 0.1}
         yield (r(3, 2, 1),), {"eps": 1e-5}
@@ -151,6 +153,8 @@ class channel_dot(Internal):
         x, y, a = batch_all(tensors, batched, n)
         return reshape(channel_dot(*map(_fold_channels, (x, y, a))), (n, x.shape[2]))
 
+    oracle = "retrograd.testing.references.normalize.channel_dot"
+
     def samples(r):
         yield (r(3, 2, 4), r(3, 2, 4), None), {}
         yield (r(3, 2, 1), r(3, 2, 1), r(2)), {}
@@ -237,6 +241,8 @@ class channel_mix(Internal, snapshots="p r", row_major=True):
         args = batch_all((x, p, q, y, r, a), batched, n)
         return _unfold_channels(channel_mix(*map(_fold_channels, args)), args[0].shape)
 
+    oracle = "retrograd.testing.references.normalize.channel_mix"
+
     def samples(r):
         yield (r(3, 2, 4), r(2), None, None, None, None), {}
         yield (r(3, 2, 4), r(2), r(2), None, None, None), {}
@@ -299,6 +305,8 @@ class norm_channels(Internal, snapshots="tensors", row_major=True):
     def batch(batched, n, *tensors, eps):
         tensors = batch_all(tensors, batched, n)
         return _unfold_statistics(norm_channels([_fold_channels(a) for a in tensors], eps=eps), tensors[0].shape)
+
+    oracle = "retrograd.testing.references.normalize.norm_channels"
 
     def samples(r):
         yield (r(3, 2, 4), r(2), r(2)), {"eps": 0.1}

@@ -152,6 +152,8 @@ class convolution(Convolution, parts=("nc", "oc", "no"), snapshots="x"):
         lead, ones = (n, 1) if batched[2] else (), (1,) * len(params["size"])
         return out + reshape(bias, (*lead, bias.shape[-1], *ones))
 
+    oracle = "retrograd.testing.references.conv.convolution"
+
     def samples(r):
         yield (r(2, 3, 6), r(4, 3, 2), r(4)), {"size": 3, "stride": 2, "before": 1, "dilation": 2, "groups": 1}
         yield (
@@ -196,6 +198,8 @@ class convolution_input(Convolution, linear="y weight", parts=("no", "oc", "nc")
 
     def vjp_weight(g, y, weight_aval, stride, before, dilation, groups):
         return convolution_weight(g, y, weight_aval.shape[2:], stride, before, dilation, groups)
+
+    oracle = "retrograd.testing.references.conv.convolution_input"
 
     def samples(r):
         yield (r(2, 4, 3), r(4, 3, 2)), {"size": 6, "stride": 2, "before": 1, "dilation": 2, "groups": 1}
@@ -243,6 +247,8 @@ class convolution_weight(Convolution, linear="x y", parts=("nc", "no", "oc")):
 
     def vjp_y(g, x, y_aval, stride, before, dilation, groups):
         return convolution(x, g, None, y_aval.shape[2:], stride, before, dilation, groups)
+
+    oracle = "retrograd.testing.references.conv.convolution_weight"
 
     def samples(r):
         yield (r(2, 3, 6), r(2, 4, 3)), {"kernel": 2, "stride": 2, "before": 1, "dilation": 2, "groups": 1}
@@ -410,6 +416,8 @@ def _conv(ndim):
         def compose(x, weight, bias, *, stride, padding, dilation, groups):
             return _convolve(name, ndim, x, weight, bias, stride, padding, dilation, groups)
 
+        oracle = f"retrograd.testing.references.conv.{name}"
+
         def samples(r):
             small = (3, 2, 2)[:ndim]
             yield (r(*_shapes(ndim, 2, 2)), r(3, 2, *small), r(3)), {}
@@ -452,6 +460,8 @@ def _conv_transpose(ndim):
 
         def compose(x, weight, bias, *, stride, padding, output_padding, groups, dilation):
             return _transposed(name, ndim, x, weight, bias, stride, padding, output_padding, groups, dilation)
+
+        oracle = f"retrograd.testing.references.conv.{name}"
 
         def samples(r):
             small = (3, 2, 2)[:ndim]

@@ -336,6 +336,9 @@ class _zeros_like(_Like):
     def impl(xp, x, *, dtype):
         return xp.zeros_like(x, dtype=dtype)
 
+    def oracle(np, x, dtype):
+        return np.zeros_like(x, dtype)
+
 
 @op("ones_like(Tensor x, *, dtype? dtype=None) -> Tensor")
 class _ones_like(_Like):
@@ -343,6 +346,9 @@ class _ones_like(_Like):
 
     def impl(xp, x, *, dtype):
         return xp.ones_like(x, dtype=dtype)
+
+    def oracle(np, x, dtype):
+        return np.ones_like(x, dtype)
 
 
 @op("full_like(Tensor x, number fill_value, *, dtype? dtype=None) -> Tensor")

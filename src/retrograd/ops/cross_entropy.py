@@ -56,6 +56,8 @@ class class_loss(Internal, OfClasses, snapshots="x"):
         check_classes("cross_entropy", *batch_loop.avals(batched, (x, target)))
         return -_picked_from_one(log_softmax(x, -1), target, ignore_index)
 
+    oracle = "retrograd.testing.references.cross_entropy.class_loss"
+
     def samples(r):
         yield (r(3, 4), r.ints(4, (3,))), {}
         yield (r(2, 3, 4), r.ints(4, (2, 3))), {"ignore_index": 1}
@@ -87,6 +89,8 @@ class class_residual(Internal, OfClasses):
 
     def jvp_x(t, x, target, ignore_index):
         return _softmax_slope(t, x, target, ignore_index)
+
+    oracle = "retrograd.testing.references.cross_entropy.class_residual"
 
     def samples(r):
         yield (r(3, 4), r.ints(4, (3,))), {}
@@ -124,6 +128,8 @@ class class_grad(Internal, OfClasses):
     def jvp_x(t_x, t, x, target, ignore_index):
         return unsqueeze(t, -1) * _softmax_slope(t_x, x, target, ignore_index)
 
+    oracle = "retrograd.testing.references.cross_entropy.class_grad"
+
     def samples(r):
         yield (r(3), r(3, 4), r.ints(4, (3,))), {}
         yield (r(2, 3), r(2, 3, 4), r.ints(4, (2, 3))), {"ignore_index": 1}
@@ -157,6 +163,8 @@ class pick_class(Internal, OfClasses, linear="x", elements="moved", saves_input=
         check_classes("nll_loss", *batch_loop.avals(batched, (x, target)))
         return _picked_from_one(x, target, ignore_index)
 
+    oracle = "retrograd.testing.references.cross_entropy.pick_class"
+
     def samples(r):
         yield (r(3, 4), r.ints(4, (3,))), {}
         yield (r(2, 3, 4), r.ints(4, (2, 3))), {"ignore_index": 1}
@@ -176,6 +184,8 @@ class place_class(Internal, OfClasses, linear="src", elements="moved"):
 
     def vjp_src(g, target, ignore_index):
         return pick_class(g, target, ignore_index=ignore_index)
+
+    oracle = "retrograd.testing.references.cross_entropy.place_class"
 
     def samples(r):
         yield (r(3), r.ints(4, (3,))), {"classes": 4}
@@ -252,6 +262,8 @@ class nll_loss(Composite, aliases="nn.functional.nll_loss"):
         loss = loss if weight is None else loss * weights
         return weighted_mean(loss, weights) if reduction == "mean" else finish(loss)
 
+    oracle = "retrograd.testing.references.cross_entropy.nll_loss"
+
     def samples(r):
         yield (r(3, 4), r.ints(4, (3,)), None), {}
         yield (r(3, 4), r.ints(4, (3,)), r(4, within=(0.5, 2.0))), {"ignore_index": 1}
@@ -295,6 +307,8 @@ class cross_entropy(Composite, aliases="nn.functional.cross_entropy", opmath="x 
         if weight is None and label_smoothing == 0:
             return _hard_cross_entropy(x, target, ignore_index, reduction)
         return _smooth_cross_entropy(x, target, weight, ignore_index, reduction, label_smoothing)
+
+    oracle = "retrograd.testing.references.cross_entropy.cross_entropy"
 
     def samples(r):
         yield (r(3, 4), r.ints(4, (3,)), None), {}
@@ -342,6 +356,8 @@ class linear_cross_entropy(Composite, home="nn.functional", method=False):
         logits = reshape(logits, (*x.shape[:-1], *classes))
         ignored = -100 if ignore_index is None else ignore_index
         return cross_entropy(logits, target, weight, ignored, reduction, label_smoothing)
+
+    oracle = "retrograd.testing.references.cross_entropy.linear_cross_entropy"
 
     def samples(r):
         yield (r(5, 3), r(4, 3), r.ints(4, (5,)), None, None), {}

@@ -62,6 +62,8 @@ class cholesky_factor(Internal, Gufunc, reduces_cotangent=False):
     def constrain(A):
         return (hermitian(A),)
 
+    oracle = "retrograd.testing.references.decompose.cholesky"
+
     def samples(r):
         for args, _ in _definite(r):
             yield args, {"check": True}
@@ -114,6 +116,8 @@ class linalg_cholesky(Composite, aliases="cholesky"):
     def constrain(A):
         return (hermitian(A),)
 
+    oracle = "retrograd.testing.references.decompose.cholesky"
+
     def samples(r):
         yield from _definite(r)
         yield (hermitian(dominant(r, 3)),), {"upper": True}
@@ -145,6 +149,8 @@ class linalg_cholesky_ex(Composite):
 
     def constrain(A):
         return (hermitian(A),)
+
+    oracle = "retrograd.testing.references.decompose.linalg_cholesky_ex"
 
     samples = _definite
 
@@ -183,6 +189,8 @@ class qr_factors(Internal, Stacked):
         inner = matmul(adjoint(Q), turn)
         inner = _half(triu, inner + adjoint(inner))
         return turn - matmul(Q, inner), matmul(inner, R)
+
+    oracle = "retrograd.testing.references.decompose.linalg_qr"
 
     def samples(r):
         yield (r(4, 3),), {"mode": "reduced"}
@@ -234,6 +242,8 @@ class linalg_qr(Composite):
             return _qr(A, mode)
         return QR(registry["zeros"](0, dtype=A.dtype), _qr(A, "reduced").R)
 
+    oracle = "retrograd.testing.references.decompose.linalg_qr"
+
     def samples(r):
         yield (r(4, 3),), {}
         yield (r(2, 2, 4),), {}
@@ -251,6 +261,8 @@ class qr(Composite):
 
     def compose(x, *, some) -> QR:
         return linalg_qr(x, "reduced" if some else "complete")
+
+    oracle = "retrograd.testing.references.decompose.qr"
 
     def samples(r):
         yield (r(4, 3),), {}

@@ -24,6 +24,8 @@ class dist(Composite):
     def compose(x, other, *, p):
         return registry["norm"](x - other, p)
 
+    oracle = "retrograd.testing.references.distances.dist"
+
     def samples(r):
         yield (r(3, 4), r(3, 4)), {}
         yield (r(3), r(2, 1)), {"p": 1}
@@ -78,6 +80,8 @@ class row_distances(Internal, Gufunc, opmath="x1 x2"):
 
     exempt = {"nested": "it takes matrices; `cdist` takes the rows of a nested tensor one by one"}
 
+    oracle = "retrograd.testing.references.distances.table"
+
     def samples(r):
         yield (r(3, 2), r(4, 2)), {}
         yield (r(2, 1, 3, 2), r(3, 1, 2)), {}
@@ -130,6 +134,8 @@ class cdist(Composite):
             raise ValueError(f"cdist: p must not be negative, got {p}")
         return row_distances(x1, x2) if p == 2 else registry["norm"](unsqueeze(x1, -2) - unsqueeze(x2, -3), p, -1)
 
+    oracle = "retrograd.testing.references.distances.table"
+
     def samples(r):
         yield (r(3, 2), r(4, 2)), {}
         yield (r(2, 1, 3, 2), r(3, 1, 2)), {}
@@ -162,6 +168,8 @@ class pdist(Composite, aliases="nn.functional.pdist"):
         later = triu(registry["ones"]((x.shape[0],) * 2, dtype="bool"), 1)
         return getitem(cdist(x, x, p), nonzero(later, as_tuple=True), spec=(T, T))
 
+    oracle = "retrograd.testing.references.distances.pdist"
+
     def samples(r):
         yield (r(4, 2),), {}
         yield (r(4, 2),), {"p": 1.0}
@@ -183,6 +191,8 @@ class pairwise_distance(Composite, aliases="nn.functional.pairwise_distance"):
 
     def compose(x1, x2, *, p, eps, keepdim):
         return registry["norm"](x1 - x2 + eps, p, -1, keepdim)
+
+    oracle = "retrograd.testing.references.distances.pairwise_distance"
 
     def samples(r):
         yield (r(3, 4), r(3, 4)), {}

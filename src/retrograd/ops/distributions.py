@@ -37,6 +37,8 @@ class gamma_cdf_slope(Internal, Pointwise, promotion="float", in_place=False):
     def vjp_x(g, alpha, x, out, order):
         return g * (_density_slope(alpha, x, order) - out * ((alpha - 1) / x - 1))
 
+    oracle = "retrograd.testing.references.distributions.gamma_cdf_slope"
+
     def samples(r):
         yield (r(3, within=(0.3, 4.0)), r(3, within=(0.2, 3.0))), {}
         yield (r(2, 1, within=(0.5, 9.0)), r(3, within=(0.5, 9.0))), {}
@@ -100,6 +102,8 @@ class standard_gamma_grad(Composite):
 
     def compose(alpha, sample):
         return neg(gamma_cdf_slope(alpha, sample))
+
+    oracle = "retrograd.testing.references.distributions._standard_gamma_grad"
 
     def samples(r):
         yield (r(3, within=(0.3, 4.0)), r(3, within=(0.2, 3.0))), {}

@@ -62,6 +62,11 @@ def _sure(keyword, *shape):
     return samples
 
 
+def _without_randomness(np, x, p, training=None, train=None):
+    """Return the oracle's result of such samples."""
+    return x * (p < 1) if training or train else x
+
+
 def _errors(r):
     yield (r(3, 4, 2),), {"p": 1.5}, ValueError, "p must be from 0 to 1, got 1.5"
 
@@ -82,6 +87,7 @@ class dropout(Composite, in_place=True, inplace=True, aliases="nn.functional.dro
     def compose(x, *, p, training):
         return _dropped("dropout", x, p, training, x.shape)
 
+    oracle = _without_randomness
     samples = _sure("training", 3, 4)
     errors = _errors
 
@@ -94,6 +100,7 @@ class feature_dropout(Composite, in_place=True, method=False):
         shape = _features("feature_dropout", x) if train and 0 < p < 1 else x.shape
         return _dropped("feature_dropout", x, p, train, shape)
 
+    oracle = _without_randomness
     samples = _sure("train", 3, 4, 2)
 
     def errors(r):
@@ -117,6 +124,7 @@ class dropout1d(Composite, in_place=True, inplace=True, home="nn.functional"):
     def compose(x, *, p, training):
         return _by_dimensions("dropout1d", x, p, training, 3)
 
+    oracle = _without_randomness
     samples = _sure("training", 3, 4, 2)
 
     def errors(r):
@@ -135,6 +143,7 @@ class dropout2d(Composite, in_place=True, inplace=True, home="nn.functional"):
             raise ValueError(f"dropout2d: expected 3 or 4 dimensions, got shape {x.shape}")
         return _dropped("dropout2d", x, p, training, _features("dropout2d", x))
 
+    oracle = _without_randomness
     samples = _sure("training", 3, 4, 2, 2)
 
     def errors(r):
@@ -148,6 +157,7 @@ class dropout3d(Composite, in_place=True, inplace=True, home="nn.functional"):
     def compose(x, *, p, training):
         return _by_dimensions("dropout3d", x, p, training, 5)
 
+    oracle = _without_randomness
     samples = _sure("training", 2, 3, 1, 2, 2)
 
     def errors(r):
@@ -183,6 +193,7 @@ class alpha_dropout(
     def compose(x, *, p, training):
         return _alpha_dropped("alpha_dropout", x, p, training, x.shape)
 
+    oracle = _without_randomness
     samples = _sure("training", 3, 4)
     errors = _errors
 
@@ -197,6 +208,7 @@ class feature_alpha_dropout(
         shape = _features("feature_alpha_dropout", x) if training and 0 < p < 1 else x.shape
         return _alpha_dropped("feature_alpha_dropout", x, p, training, shape)
 
+    oracle = _without_randomness
     samples = _sure("training", 3, 4, 2)
     errors = _errors
 

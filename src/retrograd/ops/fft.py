@@ -51,6 +51,8 @@ class dft(Internal, Along, linear="x"):
         out = dft(g, dim, inverse=inverse, norm=norm)
         return out if x_aval.dtype.kind == "c" else real_part(out)
 
+    oracle = "retrograd.testing.references.fft.dft"
+
     def samples(r):
         yield (view_as_complex(r(3, 2)),), {"dim": (0,)}
         yield (r(3, 4),), {"dim": (1,), "inverse": True}
@@ -75,6 +77,8 @@ class half_dft(Internal, Along, linear="x"):
     def vjp_x(g, x_aval, dim, inverse, norm):
         n = x_aval.shape[dim]
         return full_dft(_weighed(g, dim, n, 0.5), dim, n, inverse=inverse, norm=norm)
+
+    oracle = "retrograd.testing.references.fft.half_dft"
 
     def samples(r):
         yield (r(4),), {"dim": 0}
@@ -102,6 +106,8 @@ class full_dft(Internal, Along, linear="x"):
 
     def vjp_x(g, dim, n, inverse, norm):
         return _weighed(half_dft(g, dim, inverse=inverse, norm=norm), dim, n, 2.0)
+
+    oracle = "retrograd.testing.references.fft.full_dft"
 
     def samples(r):
         yield (view_as_complex(r(3, 2)),), {"dim": 0, "n": 4}
@@ -223,7 +229,8 @@ def _transform(name, params, way, inverse, doc, *, real=False):
         return way(f"fft.{name}", x, s, dim, norm, inverse)
 
     compose, samples = (one, _samples_of_one) if params is _ONE else (several, _samples_of_several)
-    body = {"__doc__": doc, "compose": compose, "samples": samples(real), "errors": _errors}
+    oracle = f"retrograd.testing.references.fft.{name}"
+    body = {"__doc__": doc, "compose": compose, "oracle": oracle, "samples": samples(real), "errors": _errors}
     return op(f"fft.{name}(Tensor x, {params}, str? norm=None) -> Tensor")(type(name, (Composite,), body))
 
 

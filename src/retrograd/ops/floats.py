@@ -106,6 +106,8 @@ class rounded_quotient(Internal, Pointwise):
     def vjp_b(g):
         return zero_cotangent(g)
 
+    oracle = "retrograd.testing.references.floats.rounded_quotient"
+
     def samples(r):
         yield (r(4, 1), r(3, within=(0.5, 2.0))), {"rounding_mode": "floor"}
         yield (r(4), r(4, within=(0.5, 2.0))), {"rounding_mode": "trunc"}
@@ -127,6 +129,8 @@ class divide(Composite, in_place=True):
         if rounding_mode not in ("floor", "trunc"):
             raise RuntimeError(f'divide: rounding_mode must be None, "floor" or "trunc", got {rounding_mode!r}')
         return rounded_quotient(a, b, rounding_mode=rounding_mode)
+
+    oracle = "retrograd.testing.references.floats.divide"
 
     def samples(r):
         yield (r(3), r(3, within=(0.5, 2.0))), {}
@@ -318,6 +322,8 @@ class frexp_exponent(Internal, Pointwise, differentiable=False):
         check_real("frexp_exponent", x)
         return Aval(x.shape, dtypes.int32)
 
+    oracle = "retrograd.testing.references.floats.frexp_exponent"
+
     def samples(r):
         yield (r(3, 2),), {}
 
@@ -332,6 +338,8 @@ class frexp_mantissa(Internal, Pointwise, snapshots="x"):
 
     def vjp_x(g, x):
         return g / 2 / exp2(to(frexp_exponent(x) - 1, g.dtype))  # halved: 2 to the largest exponent is infinite
+
+    oracle = "retrograd.testing.references.floats.frexp_mantissa"
 
     def samples(r):
         yield (r(3, 2),), {}
@@ -351,6 +359,8 @@ class frexp(Composite):
         check_real("frexp", x)
         return Frexp(frexp_mantissa(x), frexp_exponent(x))
 
+    oracle = "retrograd.testing.references.floats.frexp"
+
     def samples(r):
         yield (r(3, 2),), {}
 
@@ -368,7 +378,7 @@ copysign = pointwise("copysign(Tensor a, Tensor b) -> Tensor", xp.copysign,
 nextafter = pointwise("nextafter(Tensor a, Tensor b) -> Tensor", xp.nextafter,
     "Next representable value after a towards b; b where they are equal, with derivative 0; by b it is always 0.",
     vjp_a=lambda g, a, b: where(eq(a, b), 0, g), vjp_b=zero_cotangent,
-    promotion="float")  # fmt: skip
+    promotion="float", oracle=lambda np, a, b: np.vectorize(math.nextafter)(a, b))  # fmt: skip
 heaviside = pointwise("heaviside(Tensor x, Tensor values) -> Tensor", lambda xp, x, v: xp.where(x == 0, v, x > 0),
     "Heaviside step: 0 where x is negative, 1 where it is positive, `values` where it is 0; derivative 0 by x.",
     vjp_x=zero_cotangent, vjp_values=lambda g, x: where(eq(x, 0), g, 0), family=Real,

@@ -35,6 +35,8 @@ class fractional_starts(Internal, Stacked, differentiable=False, cores=(0,)):
         check_real("fractional_starts", samples)
         return Aval((*samples.shape, windows), dtypes.int64)
 
+    oracle = "retrograd.testing.references.fractional_pool.fractional_starts"
+
     def samples(r):
         yield (r(2, 3, within=(0.0, 1.0)),), {"size": 9, "windows": 4, "kernel": 2}
         yield (r(within=(0.0, 1.0)),), {"size": 5, "windows": 1, "kernel": 3}
@@ -133,6 +135,8 @@ def _fractional_max_pool(ndim):
         def compose(x, _random_samples, *, kernel_size, output_size, output_ratio, return_indices) -> PooledWithIndices:
             found = _pooled(name, x, ndim, _random_samples, kernel_size, output_size, output_ratio)
             return found if return_indices else found.values
+
+        oracle = f"retrograd.testing.references.fractional_pool.{name}"
 
         def samples(r):
             sizes = (6, 5, 5)[:ndim]

@@ -18,7 +18,8 @@ lgamma = special("lgamma(Tensor x) -> Tensor", xp.gammaln,
     oracle=lambda np, x: np.vectorize(math.lgamma, otypes=[float])(x))  # fmt: skip
 digamma = special("digamma(Tensor x) -> Tensor", xp.psi,
     "Derivative of `lgamma`; NaN at the negative integers, infinite at 0.",
-    vjp=lambda g, x: g * polygamma(1, x), domain=POSITIVE, aliases="special.digamma special.psi")  # fmt: skip
+    vjp=lambda g, x: g * polygamma(1, x), domain=POSITIVE, aliases="special.digamma special.psi",
+    oracle="retrograd.testing.references.gamma.digamma")  # fmt: skip
 gamma = special("special.gamma(Tensor x) -> Tensor", xp.gamma,
     "Gamma function: (x - 1)! for the integers, NaN at the negative ones.",
     vjp=lambda g, x, out: g * (out * digamma(x)), domain=POSITIVE,
@@ -52,6 +53,8 @@ class polygamma(Special, method=False, aliases="special.polygamma"):
     def vjp_x(g, x, n):
         return g * polygamma(n + 1, x)
 
+    oracle = "retrograd.testing.references.gamma.polygamma"
+
     def samples(r):
         yield (r(3, 2, within=(1.0, 3.0)),), {"n": 1}
         yield (r(4, within=(1.0, 3.0)),), {"n": 0}
@@ -81,6 +84,9 @@ class mvlgamma(Composite, in_place=True, aliases="special.multigammaln"):
             raise RuntimeError(f"mvlgamma: p must be at least 1, got {p}")
         halves = arange(p, dtype=(x + 0.0).dtype) / 2
         return sum_over(lgamma(unsqueeze(x, -1) - halves), -1) + p * (p - 1) / 4 * math.log(math.pi)
+
+    def oracle(np, x, p):
+        return p * (p - 1) / 4 * math.log(math.pi) + sum(np.vectorize(math.lgamma)(x - j / 2) for j in range(p))
 
     def samples(r):
         yield (r(3, 2, within=(2.0, 4.0)),), {"p": 3}
@@ -112,12 +118,12 @@ igamma = special("igamma(Tensor a, Tensor x) -> Tensor", xp.gammainc,
     "Regularized lower incomplete gamma function: the gamma distribution function of shape a at x.\n\n"
     "It is differentiated by x only.",
     vjp_x=lambda g, a, x: g * _gamma_density(a, x), samples=_incomplete_samples,
-    aliases="special.gammainc", snapshots="a")  # fmt: skip
+    aliases="special.gammainc", snapshots="a", oracle="retrograd.testing.references.gamma.igamma")  # fmt: skip
 igammac = special("igammac(Tensor a, Tensor x) -> Tensor", xp.gammaincc,
     "Regularized upper incomplete gamma function: 1 - igamma(a, x), accurate where that is small.\n\n"
     "It is differentiated by x only.",
     vjp_x=lambda g, a, x: g * -_gamma_density(a, x), samples=_incomplete_samples,
-    aliases="special.gammaincc", snapshots="a")  # fmt: skip
+    aliases="special.gammaincc", snapshots="a", oracle="retrograd.testing.references.gamma.igammac")  # fmt: skip
 
 
 @op("special.betainc(Tensor a, Tensor b, Tensor x) -> Tensor")
@@ -133,6 +139,8 @@ class betainc(Special):
         whole = betaln(_in_dtype_of(x, a), _in_dtype_of(x, b))
         return g * exp(xlogy(a - 1, x) + (b - 1) * log1p(-x) - whole)
 
+    oracle = "retrograd.testing.references.gamma.betainc"
+
     def samples(r):
         yield (r.ints(4, (3,)) + 1, r.ints(4, (2, 1)) + 1, r(2, 3, within=PROBABILITIES)), {}
         yield (2.5, 0.5, r(3, within=PROBABILITIES)), {}
@@ -143,11 +151,13 @@ class betainc(Special):
 betaln = special("special.betaln(Tensor a, Tensor b) -> Tensor", xp.betaln,
     "Logarithm of |beta(a, b)|.",
     vjp_a=lambda g, a, b: g * (digamma(a) - digamma(a + b)),
-    vjp_b=lambda g, a, b: g * (digamma(b) - digamma(a + b)), domain=POSITIVE)  # fmt: skip
+    vjp_b=lambda g, a, b: g * (digamma(b) - digamma(a + b)), domain=POSITIVE,
+    oracle="retrograd.testing.references.gamma.betaln")  # fmt: skip
 beta = special("special.beta(Tensor a, Tensor b) -> Tensor", xp.beta,
     "Beta function: gamma(a) gamma(b) / gamma(a + b).",
     vjp_a=lambda g, a, b, out: g * (out * (digamma(a) - digamma(a + b))),
-    vjp_b=lambda g, a, b, out: g * (out * (digamma(b) - digamma(a + b))), domain=POSITIVE)  # fmt: skip
+    vjp_b=lambda g, a, b, out: g * (out * (digamma(b) - digamma(a + b))), domain=POSITIVE,
+    oracle="retrograd.testing.references.gamma.beta")  # fmt: skip
 
 
 @op("special.zeta(Tensor x, Tensor q) -> Tensor")
@@ -161,6 +171,8 @@ class zeta(Special):
 
     def vjp_q(g, x, q):
         return g * (-x * zeta(x + 1, q))
+
+    oracle = "retrograd.testing.references.gamma.zeta"
 
     def samples(r):
         yield (r.ints(3, (4, 1)) + 2, r(3, within=POSITIVE)), {}

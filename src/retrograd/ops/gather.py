@@ -125,6 +125,8 @@ class index_sum(Internal, Family, linear="src", elements="summed", opmath="src")
         out = index_sum(reshape(src, (n * src.shape[1], *src.shape[2:])), index, dim=0, size=n * size)
         return movedim(reshape(out, (n, size, *out.shape[1:])), 1, at + 1)
 
+    oracle = "retrograd.testing.references.scatter.index_sum"
+
     def samples(r):
         yield (r(2, 3, 4), r.ints(5, (3,))), {"dim": 1, "size": 5}
         yield (r(4, 10), r.ints(2, (4,))), {"dim": 0, "size": 2}
@@ -169,6 +171,8 @@ class gather(Definition, linear="x", elements="moved", saves_input=True, row_maj
             return _from_one(x, index, at)
         x, wide = (at_least_1d(a) for a in batch_all((x, index), batched, n))
         return reshape(gather(x, at + 1, wide), (n, *index.shape[batched[1] :]))
+
+    oracle = "retrograd.testing.references.scatter.gather"
 
     def samples(r):
         yield (r(3, 4), r.ints(4, (2, 2))), {"dim": 1}
@@ -285,6 +289,8 @@ class take_along_dim(Composite):
         if indices.ndim != x.ndim or _without(indices.shape, at) != _without(x.shape, at):
             x, indices = _broadcast_along(x, indices, at)
         return gather(x, at, from_front(indices, size=x.shape[at] if x.ndim else 1))
+
+    oracle = "retrograd.testing.references.scatter.take_along_dim"
 
     def samples(r):
         yield (r(3, 4), r.ints(4, (3, 2))), {"dim": 1}

@@ -103,6 +103,8 @@ class count_into_bins(
         n = bins if edges is None else edges.shape[0] - 1
         return Aval((n,), x.dtype), Aval((n + 1,), x.dtype)
 
+    oracle = "retrograd.testing.references.histograms.count_into_bins"
+
     def samples(r):
         yield (r(9), None, None), {"bins": 4}
         yield (r(3, 3), as_tensor([-1.0, 0.5, 2.0]), r(3, 3)), {"density": True}
@@ -138,6 +140,8 @@ class histc(Composite):
         if max < min:
             raise ValueError(f"histc: max must not be less than min, got {max} and {min}")
         return count_into_bins(x, None, None, bins=bins, low=min, high=max)[0]
+
+    oracle = "retrograd.testing.references.histograms.histc"
 
     def samples(r):
         yield (r(9),), {"bins": 3}
@@ -181,6 +185,8 @@ class histogram(Composite):
 
     exempt = {"jvp vjp no_dimensions": "the edges move with the extremes, but without derivatives, as in PyTorch"}
 
+    oracle = "retrograd.testing.references.histograms.histogram"
+
     def samples(r):
         yield (r(9), None), {"bins": 4}
         yield (r(9), r(9, within=(0.2, 2.0))), {"bins": 4, "range": (-1.0, 1.0), "density": True}
@@ -205,6 +211,8 @@ class count_into_boxes(Internal, Looped, differentiable=False, vmap_fallback="Nu
         _check_rows(x, weight, edges or counts)
         sizes = [e.shape[0] - 1 for e in edges] if edges else counts
         return Aval(tuple(sizes), x.dtype), *(Aval((n + 1,), x.dtype) for n in sizes)
+
+    oracle = "retrograd.testing.references.histograms.count_into_boxes"
 
     def samples(r):
         yield (r(9, 2), None), {"counts": (2, 3)}

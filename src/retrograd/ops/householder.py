@@ -154,6 +154,8 @@ class ormqr(Composite):
             out = _reflected(out, narrow(vectors, -1, i, 1), narrow(tau, -1, i, 1))
         return (out if left else adjoint(out)) if count else other.clone()
 
+    oracle = "retrograd.testing.references.ldl.ormqr"
+
     def samples(r):
         for transpose in (False, True):
             yield (r(4, 3), r(3), r(4, 2)), {"transpose": transpose}

@@ -30,6 +30,8 @@ class window_columns(Windows, linear="x", elements="moved"):
         given = {"kernel": kernel, "stride": stride, "before": before, "dilation": dilation}
         return window_sums(g, size=x_aval.shape[2:], **given)
 
+    oracle = "retrograd.testing.references.conv.window_columns"
+
     def samples(r):
         given = {"kernel": (2, 1), "stride": (1, 2), "before": (1, 0), "dilation": (2, 1), "size": (3, 2)}
         yield (r(2, 1, 4, 3),), given
@@ -48,6 +50,8 @@ class window_sums(Windows, linear="x", elements="summed"):
     def vjp_x(g, x_aval, kernel, stride, before, dilation):
         places = x_aval.shape[2 + len(kernel) :]
         return window_columns(g, kernel=kernel, stride=stride, before=before, dilation=dilation, size=places)
+
+    oracle = "retrograd.testing.references.conv.window_sums"
 
     def samples(r):
         given = {"kernel": (2, 1), "stride": (1, 2), "before": (1, 0), "dilation": (2, 1), "size": (4, 3)}
@@ -90,6 +94,8 @@ class unfold(Composite, home="nn.functional", method=False):
         rows = x.shape[-3] * numel(window["kernel"])
         return reshape(columns, (*x.shape[:-3], rows, numel(places)))
 
+    oracle = "retrograd.testing.references.conv.unfold"
+
     def samples(r):
         yield (r(2, 2, 4, 3),), {"kernel_size": (2, 2)}
         yield (r(2, 4, 3),), {"kernel_size": (3, 1), "dilation": (1, 2), "padding": (1, 0), "stride": (2, 1)}
@@ -124,6 +130,8 @@ class fold(Composite, home="nn.functional", method=False):
         lead = x.shape[:-2] or (1,)
         out = window_sums(reshape(x, (*lead, channels, *window["kernel"], *places)), size=size, **window)
         return out if x.ndim == 3 else squeeze(out, 0)
+
+    oracle = "retrograd.testing.references.conv.fold"
 
     def samples(r):
         yield (r(2, 4, 6),), {"output_size": (4, 3), "kernel_size": (2, 2)}

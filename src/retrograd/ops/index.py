@@ -57,6 +57,8 @@ class getitem(Internal, linear="x", elements="moved"):
         first = 0 if places.apart else places.before
         return movedim(getitem(x, places.aligned(), spec=spec), first, 0)
 
+    oracle = "retrograd.testing.references.index.getitem"
+
     def samples(r):
         yield (r(4, 3), r.ints(3, (2, 2))), {"spec": (slice(None), T)}
         yield (r(4, 3, 5), r.ints(3, (2, 2)), r.ints(5, (2, 2))), {"spec": (slice(None), T, T)}
@@ -117,6 +119,8 @@ class index_put_sum(Internal, Family, linear="src", elements="summed", opmath="s
         return index_put_sum(places.examples_last(src), ids, shape=(n, *shape), spec=spec)
 
     exempt = {"no_dimensions": "the transpose of indexing: its src always has the indexed shape"}
+
+    oracle = "retrograd.testing.references.index.index_put_sum"
 
     def samples(r):
         yield (r(4, 2), r.ints(5, (2,))), {"shape": (4, 5), "spec": (slice(None), T)}

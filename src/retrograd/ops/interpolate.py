@@ -45,6 +45,8 @@ class resample(Resampling, linear="x", saves_input=True):
     def dependence(i, out, x, *, dim, how):
         return _seen(x, dim, mapped_places(how))
 
+    oracle = "retrograd.testing.references.interpolate.resample"
+
     def samples(r):
         yield (r(2, 4, 3),), {"dim": 1, "how": ("linear", 4, 7, 0.0, False)}
         yield (r(2, 5),), {"dim": -1, "how": ("cubic", 5, 3, 0.0, True)}
@@ -69,6 +71,8 @@ class resample_back(Resampling, linear="x"):
 
     def dependence(i, out, x, *, dim, how):
         return _seen(x, dim, mapped_places(how, transposed=True))
+
+    oracle = "retrograd.testing.references.interpolate.resample_back"
 
     def samples(r):
         yield (r(2, 7, 3),), {"dim": 1, "how": ("linear", 4, 7, 0.0, False)}
@@ -164,6 +168,8 @@ class interpolate(Composite, home="nn.functional", method=False):
             x = resample(x, dim=dim, how=how)
         return x
 
+    oracle = "retrograd.testing.references.interpolate.interpolate"
+
     def samples(r):
         yield (r(1, 2, 4),), {"size": 7, "mode": "linear"}
         yield (r(1, 2, 4, 3),), {"scale_factor": 1.7}
@@ -199,6 +205,8 @@ def _upsample(name, mode, align_corners):
             given = {"mode": mode, "align_corners": align_corners}
             return interpolate(x, size=size, scale_factor=scale_factor, **given)
 
+        oracle = f"retrograd.testing.references.interpolate.{name}"
+
         def samples(r):
             yield (r(1, 2, 3, 4),), {"scale_factor": 2}
             yield (r(1, 2, 3, 4),), {"size": (2, 5)}
@@ -219,6 +227,8 @@ class upsample(Composite, home="nn.functional", method=False):
 
     def compose(x, *, size, scale_factor, mode, align_corners):
         return interpolate(x, size=size, scale_factor=scale_factor, mode=mode, align_corners=align_corners)
+
+    oracle = "retrograd.testing.references.interpolate.upsample"
 
     def samples(r):
         yield (r(1, 2, 3, 4),), {"scale_factor": 2}
@@ -333,6 +343,8 @@ class grid_sample(Composite, home="nn.functional", method=False, opmath="x grid"
             term = _picked(x, choice)
             total = term if total is None else total + term
         return total
+
+    oracle = "retrograd.testing.references.interpolate.grid_sample"
 
     def samples(r):
         for sizes, lead, params in (

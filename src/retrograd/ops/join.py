@@ -300,6 +300,8 @@ class repeat_places(Internal, differentiable=False, ragged=True):
         "shape float32 integers empty vmap nested": "the size depends on the values, so there is no shape rule",
     }
 
+    oracle = "retrograd.testing.references.join.repeat_places"
+
     def samples(r):
         yield (r.ints(3, (4,)),), {}
         yield (as_tensor([[1, 0, 2], [0, 3, 0]]),), {"output_size": 3}
@@ -338,6 +340,8 @@ class repeat_interleave(Composite):
         return index_select(x, at, repeat_places(repeats, output_size=output_size))
 
     exempt = {"vmap": "without output_size the size of the result depends on the values"}
+
+    oracle = "retrograd.testing.references.join.repeat_interleave"
 
     def samples(r):
         yield (r(2, 3), 2), {}
@@ -418,6 +422,8 @@ class cartesian_prod(Composite):
             return tensors[0]
         return reshape(stack(meshgrid(tensors), dim=-1), (-1, len(tensors)))
 
+    oracle = "retrograd.testing.references.join.cartesian_prod"
+
     def samples(r):
         yield (r(2), r(3), r(2)), {}
         yield (r(2),), {}
@@ -432,6 +438,8 @@ class combination_places(Factory):
 
     def shape(*, n, r, with_replacement):
         return Aval((math.comb(n + (r - 1) * with_replacement if r else n, r), r), dtypes.int64)
+
+    oracle = "retrograd.testing.references.join.combination_places"
 
     def samples(r):
         yield (), {"n": 4, "r": 2, "with_replacement": False}
@@ -457,6 +465,8 @@ class combinations(Composite):
         if r == 0:
             return narrow(x, 0, 0, 0)
         return getitem(x, [combination_places(n=x.shape[0], r=r, with_replacement=with_replacement)], spec=(T,))
+
+    oracle = "retrograd.testing.references.join.combinations"
 
     def samples(r):
         yield (r(4),), {}

@@ -95,6 +95,8 @@ class ldl_parts(Internal, Stacked, differentiable=False):
         check_square("linalg.ldl_factor", A)
         return A, Aval(A.shape[:-1], dtypes.int32), Aval(A.shape[:-2], dtypes.int32)
 
+    oracle = "retrograd.testing.references.ldl.factor"
+
     def samples(r):
         yield (r(2, 3, 3),), {"hermitian": False}
         yield (r(4, 4),), {"hermitian": True}
@@ -111,6 +113,8 @@ class ldl_swaps(Internal, Stacked, differentiable=False, cores=(1,)):
         n = pivots.shape[-1]
         rows = Aval(pivots.shape, dtypes.int64)
         return rows, Aval(pivots.shape, dtypes.bool_), Aval((*pivots.shape, n), dtypes.int64)
+
+    oracle = "retrograd.testing.references.ldl.ldl_swaps"
 
     def samples(r):
         tensor = registry["stack"]
@@ -148,6 +152,8 @@ class ldl_of(Internal, Mapped):
 
     def constrain(A, LD):
         return hermitian_of(A), ldl_parts(A, hermitian=True)[0]
+
+    oracle = "retrograd.testing.references.ldl.ldl_of"
 
     def samples(r):
         for A in (dominant(r, 3, 2), r(4, 4) + _coupled(4)):
@@ -215,6 +221,8 @@ class linalg_ldl_factor(Composite):
     def compose(A, *, hermitian) -> LDLFactor:
         return LDLFactor(*_factored("linalg.ldl_factor", A, hermitian, True)[:2])
 
+    oracle = "retrograd.testing.references.ldl.linalg_ldl_factor"
+
     samples = _lower
 
     def errors(r):
@@ -232,6 +240,8 @@ class linalg_ldl_factor_ex(Composite):
 
     def compose(A, *, hermitian, check_errors) -> LDLFactorEx:
         return LDLFactorEx(*_factored("linalg.ldl_factor_ex", A, hermitian, check_errors))
+
+    oracle = "retrograd.testing.references.ldl.factor"
 
     samples = _lower
 
@@ -264,6 +274,8 @@ class linalg_ldl_solve(Composite):
         y = triangular(L, take_rows(B, order), upper=False, unit=True)
         y = triangular(_star(L, hermitian), _divided(LD, blocks, y, hermitian), upper=True, unit=True)
         return take_rows(y, argsort(order, -1))
+
+    oracle = "retrograd.testing.references.ldl.linalg_ldl_solve"
 
     def samples(r):
         for args, params in _lower(r):

@@ -130,6 +130,8 @@ class mse_loss(Composite, aliases="nn.functional.mse_loss"):
     def compose(x, target, weight, *, reduction):
         return _of_differences("mse_loss", square, x, target, weight, reduction)
 
+    oracle = "retrograd.testing.references.losses.mse_loss"
+
     samples = _weighted_samples
     errors = _weighted_errors
 
@@ -142,6 +144,8 @@ class l1_loss(Composite, aliases="nn.functional.l1_loss"):
 
     def compose(x, target, weight, *, reduction):
         return _of_differences("l1_loss", abs, x, target, weight, reduction)
+
+    oracle = "retrograd.testing.references.losses.l1_loss"
 
     samples = _weighted_samples
     errors = _weighted_errors
@@ -164,6 +168,8 @@ class smooth_l1_loss(Composite, aliases="nn.functional.smooth_l1_loss"):
         difference = x - target
         d = abs(difference)
         return finish(d if beta == 0 else where(lt(d, beta), square(difference) * (0.5 / beta), d - 0.5 * beta))
+
+    oracle = "retrograd.testing.references.losses.smooth_l1_loss"
 
     def samples(r):
         yield from _pair_samples(r)
@@ -194,6 +200,8 @@ class huber_loss(Composite, aliases="nn.functional.huber_loss"):
         loss = where(lt(d, delta), 0.5 * square(difference), delta * (d - 0.5 * delta))
         return finish(_weighed("huber_loss", loss, weight, x))
 
+    oracle = "retrograd.testing.references.losses.huber_loss"
+
     def samples(r):
         yield from _weighted_samples(r)
         yield (r(4), r(4), None), {"delta": 0.3}
@@ -219,6 +227,8 @@ class bernoulli_loss(Internal, Pointwise, promotion="float"):
 
     def vjp_target(g, x):
         return g * (log(clamp(1 - x, min=SMALLEST)) - log(clamp(x, min=SMALLEST)))
+
+    oracle = "retrograd.testing.references.losses.bernoulli_loss"
 
     def samples(r):
         yield (r(3, 4, within=(0.1, 0.9)), r(3, 4, within=(0.0, 1.0))), {}
@@ -246,6 +256,8 @@ class binary_cross_entropy(Composite, aliases="nn.functional.binary_cross_entrop
         _same_shape("binary_cross_entropy", x, target)
         loss = bernoulli_loss(x, target)
         return finish(loss if weight is None else loss * weight)
+
+    oracle = "retrograd.testing.references.losses.binary_cross_entropy"
 
     def samples(r):
         yield (r(3, 4, within=(0.1, 0.9)), r(3, 4, within=(0.0, 1.0)), None), {}
@@ -280,6 +292,8 @@ class binary_cross_entropy_with_logits(
         loss = (1 - target) * x + positive
         return finish(loss if weight is None else loss * weight)
 
+    oracle = "retrograd.testing.references.losses.binary_cross_entropy_with_logits"
+
     def samples(r):
         yield (r(3, 4), r(3, 4, within=(0.0, 1.0)), None, None), {}
         yield (r(3, 4), r(3, 4, within=(0.0, 1.0)), r(4), r(4, within=(0.5, 2.0))), {"reduction": "none"}
@@ -310,6 +324,8 @@ class kl_div(Composite, aliases="nn.functional.kl_div"):
         if reduction == "batchmean":
             return sum_over(loss) / ((x.shape[0] or math.nan) if x.ndim else 1)
         return REDUCTIONS[reduction](loss)
+
+    oracle = "retrograd.testing.references.losses.kl_div"
 
     def samples(r):
         yield (r(3, 4), r(3, 4, within=(0.1, 1.0))), {}

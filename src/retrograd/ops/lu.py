@@ -54,6 +54,8 @@ class lu_of(Internal, Mapped):
     def constrain(A, LU):
         return A, lu_parts(A, pivot=False)[0]
 
+    oracle = "retrograd.testing.references.decompose.lu_of"
+
     def samples(r):
         for A in (dominant(r, 3), dominant(r, 3, 2)):
             for some in (A, narrow(A, -1, 0, 2), narrow(A, -2, 0, 2)):
@@ -154,6 +156,8 @@ class linalg_lu(Composite):
         P = _permutation(order, A.dtype) if pivot else registry["zeros"](0, dtype=A.dtype)
         return LU(P, *_triangles(packed))
 
+    oracle = "retrograd.testing.references.decompose.linalg_lu"
+
     samples = _tall
 
 
@@ -168,6 +172,8 @@ class linalg_lu_factor(Composite):
         packed, _, swaps, info = _lu("linalg.lu_factor", A, pivot)
         check_info("linalg.lu_factor", info, True, "the matrix is singular: pivot {} is 0")
         return LUFactor(packed, swaps + 1)
+
+    oracle = "retrograd.testing.references.decompose.linalg_lu_factor"
 
     samples = _tall
 
@@ -187,6 +193,8 @@ class linalg_lu_factor_ex(Composite):
         check_info("linalg.lu_factor_ex", info, check_errors, "the matrix is singular: pivot {} is 0")
         return LUFactorEx(packed, swaps + 1, info)
 
+    oracle = "retrograd.testing.references.decompose.linalg_lu_factor_ex"
+
     samples = _tall
 
 
@@ -204,6 +212,8 @@ class lu_unpack(Composite):
         order = order_of_rows(check_tensor("lu_unpack", LU_pivots) - 1, rows=LU_data.shape[-2], back=False)
         P = _permutation(order, LU_data.dtype) if unpack_pivots else empty
         return LU(P, *(_triangles(LU_data) if unpack_data else (empty, empty)))
+
+    oracle = "retrograd.testing.references.decompose.lu_unpack"
 
     def samples(r):
         pivots = registry["to"](r.ints(3, (3,)) * 0 + 3, dtypes.int32)

@@ -136,6 +136,8 @@ class put_true(Internal, linear="x,source", elements="moved"):
     def batch(batched, n, x, mask, source):
         return put_true(*batch_all((x, mask, source), batched, n))
 
+    oracle = "retrograd.testing.references.masked.put_true"
+
     def samples(r):
         yield (r(5), as_tensor([True, False, True, True, False]), r(4)), {}
         yield (r(2, 3), as_tensor([[True, False, True], [False, False, True]]), r(2, 2)), {}
@@ -166,6 +168,8 @@ class take_true(Internal, linear="x", elements="moved"):
     def batch(batched, n, x, mask, *, size):
         return take_true(*batch_all((x, mask), batched, n), size=size)
 
+    oracle = "retrograd.testing.references.masked.take_true"
+
     def samples(r):
         yield (r(5), as_tensor([True, False, True, True, False])), {"size": 4}
         yield (r(2, 3), as_tensor([[True, False, True], [False, False, True]])), {"size": 2}
@@ -189,6 +193,8 @@ class masked_scatter(Composite, in_place=True):
         x, mask = broadcast_tensors(x, mask)
         row, mask, source = (reshape(a, (-1,)) for a in (x, mask, source))
         return reshape(put_true(row, mask, source), x.shape)
+
+    oracle = "retrograd.testing.references.masked.masked_scatter"
 
     def samples(r):
         yield (r(3, 4), r.booleans(3, 4), r(8)), {}

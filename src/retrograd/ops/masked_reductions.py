@@ -102,6 +102,8 @@ class masked_sum(Masked):
     def compose(x, mask, *, dim, keepdim, dtype):
         return sum_over(_filled("masked.sum", x, mask, 0), dim, keepdim, dtype=dtype)
 
+    oracle = "retrograd.testing.references.masked_reductions.masked_sum"
+
     samples = _samples(*_REDUCED)
     errors = _errors()
 
@@ -112,6 +114,8 @@ class masked_prod(Masked):
 
     def compose(x, mask, *, dim, keepdim, dtype):
         return prod(_filled("masked.prod", x, mask, 1), dim, keepdim, dtype=dtype)
+
+    oracle = "retrograd.testing.references.masked_reductions.masked_prod"
 
     samples = _samples(*_REDUCED)
     errors = _errors()
@@ -132,6 +136,8 @@ class masked_amax(Masked):
         filled = _filled("masked.amax", x, mask, None if mask is None else _smallest("masked.amax", x))
         return _in_dtype(amax(filled, dim, keepdim), dtype)
 
+    oracle = "retrograd.testing.references.masked_reductions.masked_amax"
+
     samples = _samples(*_REDUCED)
     errors = _errors()
 
@@ -146,6 +152,8 @@ class masked_amin(Masked):
     def compose(x, mask, *, dim, keepdim, dtype):
         filled = _filled("masked.amin", x, mask, None if mask is None else _largest("masked.amin", x))
         return _in_dtype(amin(filled, dim, keepdim), dtype)
+
+    oracle = "retrograd.testing.references.masked_reductions.masked_amin"
 
     samples = _samples(*_REDUCED)
     errors = _errors()
@@ -162,6 +170,8 @@ class masked_argmax(Masked):
         filled = _filled("masked.argmax", x, mask, None if mask is None else _smallest("masked.argmax", x))
         return cast_to(argmax(filled, dim, keepdim), dtype or x.dtype)
 
+    oracle = "retrograd.testing.references.masked_reductions.masked_argmax"
+
     samples = _samples({}, {"dim": 1}, {"dim": 0, "keepdim": True, "dtype": "int64"})
 
 
@@ -175,6 +185,8 @@ class masked_argmin(Masked):
     def compose(x, mask, *, dim, keepdim, dtype):
         filled = _filled("masked.argmin", x, mask, None if mask is None else _largest("masked.argmin", x))
         return cast_to(argmin(filled, dim, keepdim), dtype or x.dtype)
+
+    oracle = "retrograd.testing.references.masked_reductions.masked_argmin"
 
     samples = _samples({}, {"dim": 1}, {"dim": 0, "keepdim": True, "dtype": "int64"})
 
@@ -209,6 +221,8 @@ class masked_mean(Masked):
         count = _count("masked.mean", x, mask, dim, keepdim)
         return _divided(total, count)
 
+    oracle = "retrograd.testing.references.masked_reductions.masked_mean"
+
     samples = _samples(*_REDUCED)
 
     def errors(r):
@@ -232,6 +246,8 @@ class masked_median(Masked):
             raise ValueError(f"masked.median: the mask is false for a whole row, whose median {x.dtype} can't hold")
         return cast_to(out, dtype or x.dtype)
 
+    oracle = "retrograd.testing.references.masked_reductions.masked_median"
+
     samples = _samples({}, {"dim": 1, "keepdim": True})
 
     def errors(r):
@@ -246,6 +262,8 @@ class masked_logsumexp(Masked):
         identity = dtypes.iinfo(x.dtype).min if x.dtype.kind in "iu" else -math.inf
         out = logsumexp(_filled("masked.logsumexp", x, mask, identity), dim, keepdim)
         return cast_to(out, dtype or x.dtype)
+
+    oracle = "retrograd.testing.references.masked_reductions.masked_logsumexp"
 
     samples = _samples(*_REDUCED)
     errors = _errors()
@@ -266,6 +284,8 @@ class masked_norm(Masked):
             raise TypeError(f"masked.norm: the order -inf has no identity for {x.dtype}; expected real numbers")
         filled = _filled("masked.norm", x, mask, math.inf if ord == -math.inf else 0)
         return linalg_vector_norm(filled, ord, dim, keepdim, dtype=dtype)
+
+    oracle = "retrograd.testing.references.masked_reductions.masked_norm"
 
     samples = _samples({}, {"ord": 3.0, "dim": 1}, {"ord": -math.inf, "dim": (0, 1), "keepdim": True})
     errors = _errors()
@@ -309,6 +329,8 @@ class masked_var(Masked):
     def compose(x, mask, *, dim, unbiased, correction, keepdim, dtype):
         return _variance("masked.var", x, mask, dim, unbiased, correction, keepdim, dtype)
 
+    oracle = "retrograd.testing.references.masked_reductions.masked_var"
+
     samples = _samples(*_VARIED)
 
     def errors(r):
@@ -321,6 +343,8 @@ class masked_std(Masked):
 
     def compose(x, mask, *, dim, unbiased, correction, keepdim, dtype):
         return sqrt(_variance("masked.std", x, mask, dim, unbiased, correction, keepdim, dtype))
+
+    oracle = "retrograd.testing.references.masked_reductions.masked_std"
 
     samples = _samples({}, {"dim": (0, 1), "unbiased": False, "keepdim": True})
 
@@ -342,6 +366,8 @@ class masked_cumsum(Masked):
     def compose(x, mask, *, dim, dtype):
         return cast_to(cumsum(_filled("masked.cumsum", x, mask, 0), dim, dtype=dtype or x.dtype), dtype or x.dtype)
 
+    oracle = "retrograd.testing.references.masked_reductions.masked_cumsum"
+
     samples = _samples(dim=1)
     errors = _errors(dim=0)
 
@@ -352,6 +378,8 @@ class masked_cumprod(Masked):
 
     def compose(x, mask, *, dim, dtype):
         return cast_to(cumprod(_filled("masked.cumprod", x, mask, 1), dim, dtype=dtype or x.dtype), dtype or x.dtype)
+
+    oracle = "retrograd.testing.references.masked_reductions.masked_cumprod"
 
     samples = _samples(dim=1)
     errors = _errors(dim=0)
@@ -371,6 +399,8 @@ class masked_softmax(Masked):
         filled = _filled("masked.softmax", x, mask, None if mask is None else _smallest("masked.softmax", x))
         return registry["softmax"](_in_dtype(filled, dtype), dim)
 
+    oracle = "retrograd.testing.references.masked_reductions.masked_softmax"
+
     samples = _samples(dim=1)
     errors = _errors(dim=0)
 
@@ -383,6 +413,8 @@ class masked_log_softmax(Masked):
         check_floating("masked.log_softmax", x)
         filled = _filled("masked.log_softmax", x, mask, None if mask is None else _smallest("masked.log_softmax", x))
         return registry["log_softmax"](_in_dtype(filled, dtype), dim)
+
+    oracle = "retrograd.testing.references.masked_reductions.masked_log_softmax"
 
     def samples(r):  # of masks that are true everywhere: results of -inf can't be compared by differences
         yield (r(3, 4), r(3, 4) < math.inf), {"dim": 1}
@@ -398,6 +430,8 @@ class masked_softmin(Masked):
         check_floating("masked.softmin", x)
         filled = _filled("masked.softmin", x, mask, None if mask is None else _largest("masked.softmin", x))
         return softmin(_in_dtype(filled, dtype), dim)
+
+    oracle = "retrograd.testing.references.masked_reductions.masked_softmin"
 
     samples = _samples(dim=1)
     errors = _errors(dim=0)

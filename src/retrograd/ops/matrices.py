@@ -245,6 +245,9 @@ class _tril_indices(Factory):
     def shape(*, row, col, offset, dtype):
         return _triangle_aval("tril_indices", row, col, offset, dtype)
 
+    def oracle(np, row, col, offset, dtype):
+        return np.transpose([(i, j) for i in range(row) for j in range(col) if j - i <= offset])
+
     def samples(r):
         yield (), {"row": 3, "col": 4, "offset": 1}
         yield (), {"row": 3, "col": 2, "offset": -1, "dtype": "int32"}
@@ -264,6 +267,9 @@ class _triu_indices(Factory):
     def shape(*, row, col, offset, dtype):
         lower = _triangle_aval("triu_indices", row, col, offset - 1, dtype)
         return Aval((2, row * col - lower.shape[1]), lower.dtype)
+
+    def oracle(np, row, col, offset, dtype):
+        return np.transpose([(i, j) for i in range(row) for j in range(col) if j - i >= offset])
 
     def samples(r):
         yield (), {"row": 3, "col": 4, "offset": 1}

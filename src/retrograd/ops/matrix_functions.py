@@ -307,6 +307,8 @@ class linalg_det(Gufunc, reduces_cotangent=False, aliases="det"):
     def jvp_A(t, A):
         return sum_over(cofactor(A) * t, (-2, -1))
 
+    oracle = "retrograd.testing.references.solve.linalg_det"
+
     samples = _square
 
     def errors(r):
@@ -328,6 +330,8 @@ class cofactor(Internal, Gufunc, reduces_cotangent=False):
     def jvp_A(t, A, out):
         inverse = mT(linalg_inv(A))
         return out * sum_over(inverse * t, (-2, -1), keepdim=True) - matmul(out, matmul(mT(t), inverse))
+
+    oracle = "retrograd.testing.references.solve.cofactor"
 
     samples = _square
 
@@ -361,6 +365,8 @@ class log_determinant(Internal, Stacked):
             return registry["zeros_like"](turn), turn
         return out[0] * complex(registry["zeros_like"](imag(turn)), imag(turn)), registry["real"](turn)
 
+    oracle = "retrograd.testing.references.solve.slogdet"
+
     samples = _square
 
 
@@ -379,6 +385,8 @@ class linalg_slogdet(Composite, aliases="slogdet"):
     def compose(A) -> SignLogDet:
         return SignLogDet(*log_determinant(A))
 
+    oracle = "retrograd.testing.references.solve.slogdet"
+
     samples = _square
 
     def errors(r):
@@ -394,6 +402,8 @@ class logdet(Composite):
         if A.dtype.kind == "c":
             return log(sign) + size
         return where(sign < 0, math.nan, size)
+
+    oracle = "retrograd.testing.references.solve.logdet"
 
     samples = _square
 

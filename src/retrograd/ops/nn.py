@@ -77,6 +77,9 @@ class softmax(_Converting, aliases="nn.functional.softmax special.softmax", opma
     def jvp_x(t, out, dim):
         return softmax_grad(cast_to(t, out.dtype), out, dim=dim)  # the Jacobian, diag(s) - s s^T, is symmetric
 
+    def oracle(np, x, dim, dtype):
+        return np.exp(x) / np.exp(x).sum(dim, keepdims=True)
+
     samples = _softmax_samples
     errors = _softmax_errors
 
@@ -99,6 +102,9 @@ class log_softmax(_Converting, aliases="nn.functional.log_softmax special.log_so
     def jvp_x(t, out, dim):
         t = cast_to(t, out.dtype)
         return t - sum_over(exp(out) * t, dim, keepdim=True)
+
+    def oracle(np, x, dim, dtype):
+        return x - np.log(np.exp(x).sum(dim, keepdims=True))
 
     samples = _softmax_samples
     errors = _softmax_errors
@@ -264,6 +270,8 @@ class scaled_dot_product_attention(
             attn_mask = tril(registry["ones"]((query.shape[-2], key.shape[-2]), dtype=dtypes.bool_))
         allowed, added = (attn_mask, None) if attn_mask is None or attn_mask.dtype.kind == "b" else (None, attn_mask)
         return matmul(dropout(attention_weights(query, key, allowed, added, scale=scale), dropout_p), value)
+
+    oracle = "retrograd.testing.references.attention.scaled_dot_product_attention"
 
     def samples(r):
         yield (r(3, 4), r(5, 4), r(5, 2), None), {}

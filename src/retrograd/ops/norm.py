@@ -42,6 +42,8 @@ class euclidean_norm(Internal, Reduction, result="real", opmath="x"):
     def jvp_x(t, x, out, dim, keepdim):
         return real_part(sum_over(_slopes(x, out, dim, keepdim) * t, dim, keepdim))
 
+    oracle = "retrograd.testing.references.norm.euclidean_norm"
+
     samples = reduction_samples
 
 
@@ -90,6 +92,8 @@ class power_norm(Internal, Reduction, opmath="x"):
     def jvp_x(t, x, out, p, dim, keepdim):
         return sum_over(_power_slopes(x, out, p, dim, keepdim) * t, dim, keepdim)
 
+    oracle = "retrograd.testing.references.norm.power_norm"
+
     def samples(r):
         yield (r(3, 4, within=POSITIVE),), {"p": 3}
         yield (r(2, 3, 4, within=POSITIVE),), {"p": 1.5, "dim": (0, -1), "keepdim": True}
@@ -118,6 +122,8 @@ class linalg_vector_norm(Composite):
 
     def compose(x, *, ord, dim, keepdim, dtype):
         return _vector_norm("linalg.vector_norm", x, ord, dim, keepdim, dtype)
+
+    oracle = "retrograd.testing.references.norm.linalg_vector_norm"
 
     def samples(r):
         yield (r(3, 4),), {}
@@ -180,6 +186,8 @@ class linalg_matrix_norm(Composite):
 
     def compose(A, *, ord, dim, keepdim, dtype):
         return _matrix_norm("linalg.matrix_norm", _in_dtype("linalg.matrix_norm", A, dtype), ord, dim, keepdim)
+
+    oracle = "retrograd.testing.references.norm.linalg_matrix_norm"
 
     def samples(r):
         yield (r(2, 3, 4),), {}
@@ -253,6 +261,8 @@ class norm(Composite):
             return _matrix_norm("norm", _in_dtype("norm", x, dtype), p, dim, keepdim)
         return _vector_norm("norm", x, 2 if p in ("fro", None) else p, dim, keepdim, dtype)
 
+    oracle = "retrograd.testing.references.norm.norm"
+
     def samples(r):
         yield (r(3, 4),), {}
         yield (r(3, 4),), {"p": 1, "dim": 1}
@@ -275,6 +285,8 @@ class nuclear_norm(Composite):
         check_floating("nuclear_norm", x)
         return _matrix_norm("nuclear_norm", x, "nuc", tuple(range(x.ndim)) if dim is None else dim, keepdim)
 
+    oracle = "retrograd.testing.references.norm.nuclear_norm"
+
     def samples(r):
         yield (r(3, 3) * registry["eye"](3, dtype=dtypes.float64),), {}
         yield (r(3, 3) * registry["eye"](3, dtype=dtypes.float64),), {"dim": (0, 1), "keepdim": True}
@@ -288,6 +300,8 @@ class frobenius_norm(Composite):
 
     def compose(x, *, dim, keepdim):
         return _vector_norm("frobenius_norm", x, 2, dim, keepdim, None)
+
+    oracle = "retrograd.testing.references.norm.frobenius_norm"
 
     def samples(r):
         yield (r(2, 3, 4),), {"dim": (0, 1)}
@@ -398,6 +412,8 @@ class renorm(Composite, in_place=True, opmath="x"):
         size = _vector_norm("renorm", x, p, tuple(d for d in range(x.ndim) if d != dim), True, None)
         return (x * where(size > maxnorm, maxnorm / (size + 1e-7), 1)).contiguous()
 
+    oracle = "retrograd.testing.references.norm.renorm"
+
     def samples(r):
         yield (r(3, 4),), {"p": 2, "dim": 0, "maxnorm": 1.5}
         yield (r(2, 3, 2),), {"p": 1, "dim": -1, "maxnorm": 5.0}
@@ -417,6 +433,8 @@ class norm_except_dim(Composite):
             return _vector_norm("norm_except_dim", v, pow, None, False, None)
         rest = tuple(d for d in range(v.ndim) if d != canonical_dims("norm_except_dim", (dim,), v.ndim)[0])
         return _vector_norm("norm_except_dim", v, pow, rest, True, None)
+
+    oracle = "retrograd.testing.references.norm.norm_except_dim"
 
     def samples(r):
         yield (r(3, 4, 2),), {}

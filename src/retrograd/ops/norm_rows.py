@@ -96,6 +96,8 @@ class norm_rows(Internal, snapshots="tensors"):
             tensors = batch_all(tensors, batched, n)
         return norm_rows(list(tensors), **params)
 
+    oracle = "retrograd.testing.references.normalize.norm_rows"
+
     def samples(r):
         yield (r(3, 4), r(4), r(4)), {"eps": 0.1}
         yield (r(2, 3, 4), r(2, 4), r(2, 4)), {"eps": 1e-5, "center": False}
@@ -147,6 +149,8 @@ class norm_rows_grad(Internal):
 
     def batch(batched, n, *tensors, **params):
         return norm_rows_grad(list(batch_all(tensors, batched, n)), **params)
+
+    oracle = "retrograd.testing.references.normalize.norm_rows_grad"
 
     def samples(r):
         yield (r(3, 4), r(3, 4), r(4)), {"eps": 0.1}

@@ -84,6 +84,8 @@ class standardize(Composite, opmath="x"):
             )
         return _rows(x, ndim, eps)
 
+    oracle = "retrograd.testing.references.normalize.standardize"
+
     def samples(r):
         yield (r(3, 4),), {}
         yield (r(2, 3, 4),), {"ndim": 2, "eps": 0.1}
@@ -134,6 +136,8 @@ class layer_norm(Composite, aliases="nn.functional.layer_norm", opmath="x weight
             return normed(x, len(normalized_shape), weight, bias, eps)
         return _weighed(_rows(x, len(normalized_shape), eps), weight, bias)
 
+    oracle = "retrograd.testing.references.normalize.layer_norm"
+
     def samples(r):
         yield (r(3, 4), r(4), r(4)), {"normalized_shape": (4,)}
         yield (r(2, 3, 4), None, None), {"normalized_shape": (3, 4)}
@@ -172,6 +176,8 @@ class rms_norm(Composite, aliases="nn.functional.rms_norm", opmath="x weight"):
             dims = tuple(range(-len(normalized_shape), 0))
             return _weighed(x * rsqrt(mean(square(x), dims, keepdim=True) + eps), weight, None)
         return _weighed(_rows(x, len(normalized_shape), eps, center=False), weight, None)
+
+    oracle = "retrograd.testing.references.normalize.rms_norm"
 
     def samples(r):
         yield (r(3, 4), r(4)), {"normalized_shape": (4,)}
@@ -257,6 +263,8 @@ class batch_norm(Composite, home="nn.functional", opmath="x weight bias"):
         keep_running("batch_norm", running_var, var * (count / max(count - 1, 1)), momentum)
         return reshape(out, x.shape)
 
+    oracle = "retrograd.testing.references.normalize.batch_norm"
+
     def samples(r):
         yield (r(4, 2, 3), None, None, r(2), r(2)), {"training": True}
         yield (r(4, 2), None, None, None, None), {"training": True, "eps": 0.1}
@@ -298,6 +306,8 @@ class instance_norm(Composite, home="nn.functional", opmath="x weight bias"):
             keep_running("instance_norm", running_var, variance, momentum)
         return reshape(_mix(reshape(out, (n, c, count)), weight, bias), x.shape)
 
+    oracle = "retrograd.testing.references.normalize.instance_norm"
+
     def samples(r):
         yield (r(3, 2, 4), None, None, r(2), r(2)), {}
         yield (r(3, 2, 2, 2), None, None, None, None), {"eps": 0.1}
@@ -326,6 +336,8 @@ class group_norm(Composite, aliases="nn.functional.group_norm", opmath="x weight
         groups = reshape(parts, (1, n * num_groups, c // num_groups * count))
         out = reshape(channel_standardize(groups, eps=eps)[0], parts.shape)
         return reshape(_mix(out, weight, bias), x.shape)
+
+    oracle = "retrograd.testing.references.normalize.group_norm"
 
     def samples(r):
         yield (r(3, 4, 2), r(4), r(4)), {"num_groups": 2}

@@ -33,7 +33,9 @@ def _polynomial(name, first, step, slope, doc):
     def vjp_x(g, x, n):
         return g * slope(x, _signed(n))
 
-    return special(f"special.{name}(Tensor x, Tensor n) -> Tensor", impl, doc, vjp_x=vjp_x, samples=_samples)
+    oracle = f"retrograd.testing.references.orthogonal_polynomials.{name}"
+    schema = f"special.{name}(Tensor x, Tensor n) -> Tensor"
+    return special(schema, impl, doc, vjp_x=vjp_x, oracle=oracle, samples=_samples)
 
 
 # ------------------------------------------------------------------------------------------- families by a parameter
@@ -52,6 +54,8 @@ class gegenbauer(Internal, Special):
     def vjp_x(g, x, n, order):
         return g * (2 * order * gegenbauer(x, _signed(n) - 1, order=order + 1))
 
+    oracle = "retrograd.testing.references.orthogonal_polynomials.gegenbauer_polynomial"
+
     def samples(r):
         yield (r(3, 2), 4), {"order": 2.0}
         yield (r(4, 1), r.ints(5, (3,))), {"order": 1.5}
@@ -69,6 +73,8 @@ class associated_laguerre(Internal, Special):
 
     def vjp_x(g, x, n, order):
         return g * -associated_laguerre(x, _signed(n) - 1, order=order + 1)
+
+    oracle = "retrograd.testing.references.orthogonal_polynomials.associated_laguerre_polynomial"
 
     def samples(r):
         yield (r(3, 2), 4), {"order": 2.0}
@@ -103,6 +109,7 @@ def _shifted(polynomial):
     class Shifted(Composite):
         compose = staticmethod(lambda x, n: polynomial(2 * cast_to(x, dtypes.float_of(x.dtype)) - 1, n))
         samples = staticmethod(_samples)
+        oracle = f"retrograd.testing.references.orthogonal_polynomials.shifted_chebyshev_polynomial_{kind}"
 
     Shifted.__doc__ = f"`chebyshev_polynomial_{kind}` at 2 x - 1: orthogonal on [0, 1]."
     return op(f"special.shifted_chebyshev_polynomial_{kind}(Tensor x, Tensor n) -> Tensor")(Shifted)

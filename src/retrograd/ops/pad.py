@@ -41,6 +41,8 @@ class constant_pad_nd(Stacked, method=False, cores=(0,), elements="moved"):
     def jvp_x(t, pad):
         return constant_pad_nd(t, pad)
 
+    oracle = "retrograd.testing.references.pad.constant_pad_nd"
+
     def samples(r):
         yield (r(3, 2),), {"pad": (1, 2)}
         yield (r(2, 4, 3),), {"pad": (1, -1, -2, 1), "value": 2.5}
@@ -84,6 +86,8 @@ class pad(Composite, home="nn.functional", method=False):
             if before or after:
                 x = _extended(x, dim, before, after, mode)
         return x
+
+    oracle = "retrograd.testing.references.pad.padded"
 
     def samples(r):
         yield (r(2, 3),), {"pad": (1, 2)}

@@ -66,6 +66,8 @@ class margin_ranking_loss(Composite, method=False, aliases="nn.functional.margin
             )
         return finish(clamp(margin + -target * (input1 - input2), min=0))  # saves -target: the target may change
 
+    oracle = "retrograd.testing.references.pairwise_losses.margin_ranking_loss"
+
     def samples(r):
         yield (r(3), r(3), _signs(r, 3)), {}
         yield (r(3, 4), r(3, 4), _signs(r, 3, 4)), {"margin": 0.5, "reduction": "none"}
@@ -82,6 +84,8 @@ class hinge_embedding_loss(Composite, method=False, aliases="nn.functional.hinge
         finish = reduction_named("hinge_embedding_loss", reduction)
         return finish(where(ne(target, 1), clamp(margin - x, min=0), 0) + where(ne(target, -1), x, 0))
 
+    oracle = "retrograd.testing.references.pairwise_losses.hinge_embedding_loss"
+
     def samples(r):
         yield (r(3, 4), _signs(r, 3, 4)), {}
         yield (r(5), _signs(r, 5)), {"margin": 0.3, "reduction": "none"}
@@ -93,6 +97,8 @@ class soft_margin_loss(Composite, home="nn.functional"):
 
     def compose(x, target, *, reduction):
         return reduction_named("soft_margin_loss", reduction)(-logsigmoid(target * x))
+
+    oracle = "retrograd.testing.references.pairwise_losses.soft_margin_loss"
 
     def samples(r):
         yield (r(3, 4), _signs(r, 3, 4)), {}
@@ -121,6 +127,8 @@ class cosine_embedding_loss(Composite, method=False, aliases="nn.functional.cosi
         return finish(
             where(eq(target, 1), 1 - cosine, 0) + where(eq(target, -1), clamp(cosine - margin, min=0), 0)
         )
+
+    oracle = "retrograd.testing.references.pairwise_losses.cosine_embedding_loss"
 
     def samples(r):
         yield (r(3, 4), r(3, 4), _signs(r, 3)), {}
@@ -155,6 +163,8 @@ class multi_margin_loss(Composite, home="nn.functional"):
         loss = clamp(margin - own + x, min=0)
         loss = sum_over(where(chosen, 0, loss if p == 1 else square(loss)), -1) / classes
         return finish(loss if weight is None else loss * lookup(weight, target))
+
+    oracle = "retrograd.testing.references.pairwise_losses.multi_margin_loss"
 
     def samples(r):
         yield (r(3, 4), r.ints(4, (3,)), None), {}
@@ -202,6 +212,8 @@ class multilabel_margin_loss(Composite, home="nn.functional"):
         paired = logical_and(unsqueeze(counts, -1), unsqueeze(logical_not(any_of(marked, -2)), -2))
         return finish(sum_over(where(paired, gaps, 0), (-2, -1)) / max(classes, 1))
 
+    oracle = "retrograd.testing.references.pairwise_losses.multilabel_margin_loss"
+
     def samples(r):
         labels = registry["stack"]([r.ints(4, (4,)), r.ints(2, (4,)) * -1, r.ints(4, (4,))])
         yield (r(3, 4), labels), {}
@@ -222,6 +234,8 @@ class multilabel_soft_margin_loss(Composite, home="nn.functional"):
         finish = reduction_named("multilabel_soft_margin_loss", reduction)
         loss = -(target * logsigmoid(x) + (1 - target) * logsigmoid(-x))
         return finish(mean(loss if weight is None else loss * weight, -1))
+
+    oracle = "retrograd.testing.references.pairwise_losses.multilabel_soft_margin_loss"
 
     def samples(r):
         yield (r(3, 4), r(3, 4, within=(0.0, 1.0)), None), {}
@@ -258,6 +272,8 @@ class triplet_margin_loss(Composite, method=False, aliases="nn.functional.triple
             return norm(positive - negative + eps, p, dim=-1)
 
         return _triplet("triplet_margin_loss", near, far, between, margin, swap, reduction)
+
+    oracle = "retrograd.testing.references.pairwise_losses.triplet_margin_loss"
 
     def samples(r):
         yield (r(3, 4), r(3, 4), r(3, 4)), {}
@@ -297,6 +313,8 @@ class triplet_margin_with_distance_loss(Composite, home="nn.functional"):
         near, far = distance(anchor, positive), distance(anchor, negative)
         return _triplet(name, near, far, lambda: distance(positive, negative), margin, swap, reduction)
 
+    oracle = "retrograd.testing.references.pairwise_losses.triplet_margin_with_distance_loss"
+
     def samples(r):
         yield (r(3, 4), r(3, 4), r(3, 4)), {}
         yield (r(3, 4), r(3, 4), r(3, 4)), {"swap": True, "distance_function": _taxi, "reduction": "none"}
@@ -327,6 +345,8 @@ class poisson_nll_loss(Composite, method=False, aliases="nn.functional.poisson_n
         finish = reduction_named("poisson_nll_loss", reduction)
         loss = exp(x) - target * x if log_input else x - target * log(x + eps)
         return finish(loss + _stirling(target) if full else loss)
+
+    oracle = "retrograd.testing.references.pairwise_losses.poisson_nll_loss"
 
     def samples(r):
         yield (r(3, 4), r(3, 4, within=(0.2, 5.0))), {}
@@ -378,6 +398,8 @@ class gaussian_nll_loss(Composite, home="nn.functional"):
         var = variance_at_least(_fitting(x, var), eps=eps)
         loss = 0.5 * (log(var) + square(x - target) / var)
         return finish(loss + 0.5 * math.log(2 * math.pi) if full else loss)
+
+    oracle = "retrograd.testing.references.pairwise_losses.gaussian_nll_loss"
 
     def samples(r):
         yield (r(3, 4), r(3, 4), r(3, 4, within=(0.5, 2.0))), {}
@@ -447,6 +469,8 @@ class ctc_loss(Composite, method=False, aliases="nn.functional.ctc_loss"):
         if reduction == "mean":
             costs = costs / to(clamp(lengths, min=1), costs.dtype)
         return finish(costs[0] if alone else costs)
+
+    oracle = "retrograd.testing.references.pairwise_losses.ctc_loss"
 
     def samples(r):
         logs = log_softmax(r(4, 2, 3), 2)

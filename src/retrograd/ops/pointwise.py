@@ -293,21 +293,23 @@ atanh = pointwise("atanh(Tensor x) -> Tensor", xp.arctanh,
     oracle=lambda np, x: 0.5 * np.log((1 + x) / (1 - x)))  # fmt: skip
 erf = pointwise("erf(Tensor x) -> Tensor", xp.erf,
     "The error function of x.",
-    vjp=lambda g, x: g * (2 / math.sqrt(math.pi) * exp(-x * x)), promotion="float", aliases="special.erf")  # fmt: skip
+    vjp=lambda g, x: g * (2 / math.sqrt(math.pi) * exp(-x * x)), promotion="float", aliases="special.erf",
+    oracle=lambda np, x: np.vectorize(math.erf, otypes=[float])(x))  # fmt: skip
 
 # ---------------------------------------------------------------------------------------------- activations
 
 sigmoid = pointwise("sigmoid(Tensor x) -> Tensor", xp.sigmoid,
     "The logistic sigmoid 1 / (1 + exp(-x)).",
     vjp=lambda g, out: sigmoid_grad(g, out), promotion="float",
-    aliases="nn.functional.sigmoid special.expit")  # fmt: skip
+    aliases="nn.functional.sigmoid special.expit", oracle=lambda np, x: 1 / (1 + np.exp(-x)))  # fmt: skip
 relu = pointwise("relu(Tensor x) -> Tensor", xp.relu,
     "The rectified linear unit max(x, 0).  Its derivative is 0 at 0, and 1 at NaN.",
     vjp=lambda g, out: relu_grad(g, out), inplace=True, aliases="nn.functional.relu",
     oracle=lambda np, x: x * (x > 0))  # fmt: skip
 silu = pointwise("silu(Tensor x) -> Tensor", xp.silu,
     "The sigmoid linear unit x * sigmoid(x), also called swish.",
-    vjp=lambda g, x: silu_grad(g, x), promotion="float", inplace=True, aliases="nn.functional.silu")  # fmt: skip
+    vjp=lambda g, x: silu_grad(g, x), promotion="float", inplace=True, aliases="nn.functional.silu",
+    oracle=lambda np, x: x / (1 + np.exp(-x)))  # fmt: skip
 
 
 @op("softplus(Tensor x, float beta=1.0, float threshold=20.0) -> Tensor")
@@ -319,6 +321,9 @@ class softplus(Pointwise, promotion="float", aliases="nn.functional.softplus"):
 
     def vjp_x(g, x, beta, threshold):
         return softplus_grad(g, x, beta, threshold)
+
+    def oracle(np, x, beta=1.0, threshold=math.inf):
+        return np.where(beta * x > threshold, x, np.log(1 + np.exp(beta * x)) / beta)
 
     def samples(r):
         yield (r(3, 2),), {}
@@ -354,11 +359,13 @@ def _silu_curve(x, s):
 
 silu_grad = _slope("silu_grad(Tensor t, Tensor x) -> Tensor", xp.silu_grad,
     "t times the derivative of `silu` at x.",
-    vjp_t=lambda g, x: silu_grad(g, x), vjp_x=lambda g, t, x: g * t * _silu_curve(x, sigmoid(x)))  # fmt: skip
+    vjp_t=lambda g, x: silu_grad(g, x), vjp_x=lambda g, t, x: g * t * _silu_curve(x, sigmoid(x)),
+    oracle="retrograd.testing.references.activation.silu_grad")  # fmt: skip
 gelu_grad = _slope("gelu_grad(Tensor t, Tensor x) -> Tensor", xp.gelu_grad,
     "t times the derivative of the exact `gelu` at x: the normal CDF plus x times the normal density.",
     vjp_t=lambda g, x: gelu_grad(g, x),
-    vjp_x=lambda g, t, x: g * t * ((2 - x * x) * exp(-0.5 * x * x) / math.sqrt(2 * math.pi)))  # fmt: skip
+    vjp_x=lambda g, t, x: g * t * ((2 - x * x) * exp(-0.5 * x * x) / math.sqrt(2 * math.pi)),
+    oracle="retrograd.testing.references.activation.gelu_grad")  # fmt: skip
 
 
 def _gelu_tanh_curve(x):
@@ -371,7 +378,8 @@ def _gelu_tanh_curve(x):
 
 gelu_tanh_grad = _slope("gelu_tanh_grad(Tensor t, Tensor x) -> Tensor", xp.gelu_tanh_grad,
     "t times the derivative of the tanh approximation of `gelu` at x.",
-    vjp_t=lambda g, x: gelu_tanh_grad(g, x), vjp_x=lambda g, t, x: g * t * _gelu_tanh_curve(x))  # fmt: skip
+    vjp_t=lambda g, x: gelu_tanh_grad(g, x), vjp_x=lambda g, t, x: g * t * _gelu_tanh_curve(x),
+    oracle="retrograd.testing.references.activation.gelu_tanh_grad")  # fmt: skip
 
 
 @op("softplus_grad(Tensor t, Tensor x, float beta=1.0, float threshold=20.0) -> Tensor")
@@ -388,6 +396,8 @@ class softplus_grad(Internal, Pointwise, promotion="float", in_place=False):
         z = x * beta
         s = sigmoid(z)
         return where(z > threshold, 0, g * t * (s * (1 - s) * beta))
+
+    oracle = "retrograd.testing.references.activation.softplus_grad"
 
     def samples(r):
         yield (r(3, 2), r(3, 2)), {}
@@ -412,6 +422,8 @@ class gelu(Pointwise, promotion="float", aliases="nn.functional.gelu"):
         if approximate == "none":
             return gelu_grad(g, x)
         return gelu_tanh_grad(g, x)
+
+    oracle = "retrograd.testing.references.activation.gelu"
 
     def samples(r):
         yield (r(3, 2),), {}
@@ -501,6 +513,8 @@ class clamp_numbers(Internal, Pointwise):
     def vjp_x(g, x, min, max):
         return where(_within(x, min, max), g, 0)
 
+    oracle = "retrograd.testing.references.floats.clamped"
+
     def samples(r):
         yield (r(3, 2),), {"min": -0.5, "max": 0.7}
         yield (r(4),), {"min": 0.1}
@@ -525,6 +539,8 @@ class clamp_tensors(Internal, Pointwise):
 
     def vjp_max(g, x, min, max):
         return where(x > max if min is None else logical_or(x > max, min > max), g, 0)
+
+    oracle = "retrograd.testing.references.floats.clamped"
 
     def samples(r):
         yield (r(4, 3), r(3), None), {}

@@ -56,6 +56,8 @@ class pooled_sum(Pooling, linear="x", saves_input=True):
     def vjp_x(g, x_aval, windows):
         return pooled_sum_back(g, windows=windows, sizes=x_aval.shape[x_aval.ndim - len(windows) :])
 
+    oracle = "retrograd.testing.references.pooling.pooled_sum"
+
     def samples(r):
         yield (r(2, 4, 5),), {"windows": ((2, 2, 0, 1, 2), (3, 1, 1, 2, 3))}
         yield (r(4),), {"windows": ((3, 3, 1, 1, 2),)}
@@ -75,6 +77,8 @@ class pooled_sum_back(Pooling, linear="x"):
 
     def vjp_x(g, windows):
         return pooled_sum(g, windows=windows)
+
+    oracle = "retrograd.testing.references.pooling.pooled_sum_back"
 
     def samples(r):
         yield (r(2, 2, 3),), {"windows": ((2, 2, 0, 1, 2), (3, 1, 1, 2, 3)), "sizes": (4, 5)}
@@ -96,6 +100,8 @@ class max_places(Pooling, differentiable=False):
     def shape(x, *, windows):
         _check_comparable("max_places", x, windows)
         return Aval(_pooled_shape(x, windows), dtypes.int64)
+
+    oracle = "retrograd.testing.references.pooling.max_places"
 
     def samples(r):
         yield (r(2, 4, 5),), {"windows": ((2, 2, 0, 1, 2), (3, 1, 1, 2, 3))}
@@ -125,6 +131,8 @@ class pooled_max(Pooling):
 
     def jvp_x(t, x, windows):
         return pick(t, max_places(x, windows=windows), len(windows))
+
+    oracle = "retrograd.testing.references.pooling.pooled_max"
 
     def samples(r):
         yield (r(2, 4, 5),), {"windows": ((2, 2, 0, 1, 2), (3, 1, 1, 2, 3))}
@@ -156,6 +164,8 @@ class pooled_max_back(Pooling, linear="y"):
 
     def jvp_x(t, out):
         return registry["zeros_like"](out)
+
+    oracle = "retrograd.testing.references.pooling.pooled_max_back"
 
     def samples(r):
         yield (r(2, 2, 3), r(2, 4, 5)), {"windows": ((2, 2, 0, 1, 2), (3, 1, 1, 2, 3))}
@@ -281,6 +291,8 @@ def _max_pool(ndim):
             windows = _windows(name, x, ndim, kernel_size, stride, padding, dilation, ceil_mode)
             return _largest(x, windows, return_indices)
 
+        oracle = f"retrograd.testing.references.pooling.{name}"
+
         def samples(r):
             yield (_images(r, ndim, 2, 2),), {"kernel_size": 2}
             yield (_images(r, ndim, 2),), {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True}
@@ -319,6 +331,8 @@ def _adaptive_max_pool(ndim):
         def compose(x, *, output_size, return_indices) -> PooledWithIndices:
             _check_kind(name, x)
             return _largest(x, _adaptive(name, x, ndim, output_size), return_indices)
+
+        oracle = f"retrograd.testing.references.pooling.{name}"
 
         def samples(r):
             yield (_images(r, ndim, 2, 2),), {"output_size": (3, 2, 2)[:ndim]}
@@ -359,6 +373,8 @@ def _max_unpool(ndim):
             empty = registry["zeros"]((*lead, numel(sizes)), dtype=x.dtype)
             flat = (reshape(indices, (*lead, count)), reshape(x, (*lead, count)))
             return reshape(registry["scatter"](empty, -1, *flat), (*lead, *sizes))
+
+        oracle = f"retrograd.testing.references.pooling.{name}"
 
         def samples(r):
             count = 2**ndim
@@ -459,6 +475,8 @@ def _avg_pool(ndim):
             windows = _windows(name, x, ndim, kernel_size, stride, padding, 1, ceil_mode)
             return _means(name, x, windows, count_include_pad, divisor_override)
 
+        oracle = f"retrograd.testing.references.pooling.{name}"
+
         def samples(r):
             yield (_images(r, ndim, 2, 2),), {"kernel_size": 2}
             padded = {"kernel_size": 3, "stride": 2, "padding": 1}
@@ -507,6 +525,8 @@ def _adaptive_avg_pool(ndim):
                 x = resample(x, dim=dim, how=("area", x.shape[dim], window[-1]))
             return x
 
+        oracle = f"retrograd.testing.references.pooling.{name}"
+
         def samples(r):
             yield (_images(r, ndim, 2, 2),), {"output_size": (3, 2, 2)[:ndim]}
             yield (_images(r, ndim, 2),), {"output_size": 1}
@@ -552,6 +572,8 @@ def _lp_pool(ndim, averages, maxima):
             total = averages(pow(x / scale, norm_type), kernel, stride, ceil_mode=ceil_mode) * numel(kernel)
             zero = total == 0
             return scale * where(zero, detach(total), pow(where(zero, 1, total), 1 / norm_type))
+
+        oracle = f"retrograd.testing.references.pooling.{name}"
 
         def samples(r):
             x = r(2, 2, *(5, 4, 3)[:ndim], within=(0.3, 2.0))

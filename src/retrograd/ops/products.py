@@ -176,6 +176,8 @@ class linalg_cross(Composite):
     def compose(x, other, *, dim):
         return _cross("linalg.cross", x, other, dim)
 
+    oracle = "retrograd.testing.references.products.cross"
+
     def samples(r):
         yield (r(1, 3), r(2, 3)), {}
         yield (r(3, 2), r(3, 2)), {"dim": 0}
@@ -194,6 +196,8 @@ class cross(Composite):
                 raise ValueError(f"cross: no dimension has size 3 in {x.shape}")
             dim = x.shape.index(3)
         return _cross("cross", x, other, dim)
+
+    oracle = "retrograd.testing.references.products.cross"
 
     def samples(r):
         yield (r(2, 3), r(2, 3)), {}
@@ -250,6 +254,9 @@ class baddbmm(Composite, in_place=True):
     def compose(x, batch1, batch2, *, beta, alpha):
         return plus_product(x, bmm(batch1, batch2), beta, alpha)
 
+    def oracle(np, x, a, b, beta, alpha):
+        return beta * x + alpha * (a @ b)
+
     def samples(r):
         yield (r(4), r(2, 3, 5), r(2, 5, 4)), {}
         yield (r(2, 3, 4), r(2, 3, 5), r(2, 5, 4)), {"beta": 0.5, "alpha": 2}
@@ -264,6 +271,9 @@ class addbmm(Composite, in_place=True):
         if not fits or batch1.shape[2] != batch2.shape[1]:
             raise ValueError(f"addbmm: stacks {batch1.shape} and {batch2.shape} do not fit: (b, m, k) and (b, k, n)")
         return plus_product(x, contract(batch1, batch2, equation="bmk,bkn->mn"), beta, alpha)
+
+    def oracle(np, x, a, b, beta, alpha):
+        return beta * x + alpha * (a @ b).sum(0)
 
     def samples(r):
         yield (r(4), r(2, 3, 5), r(2, 5, 4)), {}
@@ -280,6 +290,9 @@ class addmv(Composite, in_place=True):
     def compose(x, mat, vec, *, beta, alpha):
         return plus_product(x, mv(mat, vec), beta, alpha)
 
+    def oracle(np, x, a, b, beta, alpha):
+        return beta * x + alpha * (a @ b)
+
     def samples(r):
         yield (r(3), r(3, 4), r(4)), {}
         yield (r(), r(3, 4), r(4)), {"beta": 0.5, "alpha": 2}
@@ -292,6 +305,9 @@ class addr(Composite, in_place=True):
     def compose(x, vec1, vec2, *, beta, alpha):
         dtype = dtypes.result_type(x, vec1, vec2)
         return plus_product(in_dtype(x, dtype), outer(in_dtype(vec1, dtype), vec2), beta, alpha)
+
+    def oracle(np, x, a, b, beta, alpha):
+        return beta * x + alpha * np.outer(a, b)
 
     def samples(r):
         yield (r(3, 4), r(3), r(4)), {}
@@ -316,6 +332,9 @@ class linalg_multi_dot(Composite):
     def compose(*tensors):
         return _chain("linalg.multi_dot", tensors)
 
+    def oracle(np, *tensors):
+        return np.linalg.multi_dot(tensors)
+
     def samples(r):
         yield (r(2, 3), r(3, 4), r(4, 2), r(2, 5)), {}
         yield (r(3), r(3, 4), r(4)), {}
@@ -335,6 +354,9 @@ class chain_matmul(Composite):
 
     def compose(*matrices):
         return clone(matrices[0]) if len(matrices) == 1 else _chain("chain_matmul", matrices)
+
+    def oracle(np, *matrices):
+        return np.linalg.multi_dot(matrices) if len(matrices) > 1 else matrices[0]
 
     def samples(r):
         yield (r(2, 3), r(3, 4), r(4, 2)), {}

@@ -114,6 +114,8 @@ class lstm_step(Step):
         t_x, t_h, t_c = _zeros_for_none(tangents, primals)
         return _lstm_tangent(x + h, c, t_x + t_h, t_c)
 
+    oracle = "retrograd.testing.references.recurrent.lstm_step"
+
     def samples(r):
         yield (r(3, 8), r(3, 8), r(3, 2)), {}
         yield (r(4), r(4), r(1)), {}
@@ -145,6 +147,8 @@ class lstm_step_grad(Step):
         along = lstm_step_grad([t_gh, t_gc, x, h, c])
         bent = _lstm_bend(gh, gc, x + h, c, t_x + t_h, t_c)
         return along[0] + bent[0], along[1] + bent[1]
+
+    oracle = "retrograd.testing.references.recurrent.lstm_step_grad"
 
     def samples(r):
         yield (r(3, 2), r(3, 2), r(3, 8), r(3, 8), r(3, 2)), {}
@@ -201,6 +205,8 @@ class gru_step(Step):
     def jvp(cls, op, primals, tangents, out, params):
         return _gru_tangent(*primals, *_zeros_for_none(tangents, primals))
 
+    oracle = "retrograd.testing.references.recurrent.gru_step"
+
     def samples(r):
         yield (r(3, 6), r(3, 6), r(3, 2)), {}
         yield (r(3), r(3), r(1)), {}
@@ -229,6 +235,8 @@ class gru_step_grad(Step):
         t_g, *moved = _zeros_for_none(tangents, primals)
         along, bent = gru_step_grad([t_g, *primals[1:]]), _gru_bend(*primals, *moved)
         return tuple(a + b for a, b in zip(along, bent, strict=True))
+
+    oracle = "retrograd.testing.references.recurrent.gru_step_grad"
 
     def samples(r):
         yield (r(3, 2), r(3, 6), r(3, 6), r(3, 2)), {}

@@ -241,6 +241,8 @@ class variance(Internal, Reduction, opmath="x"):
     def jvp_x(t, x, dim, keepdim, correction):
         return real_part(sum(t * _slope_of_variance(x, dim, correction), dim, keepdim))
 
+    oracle = "retrograd.testing.references.reduce.moments"
+
     def samples(r):
         yield (r(3, 4),), {}
         yield (r(2, 3, 4),), {"dim": (0, -1)}
@@ -286,6 +288,8 @@ class var(Composite):
     def compose(x, *, dim, unbiased, keepdim, correction):
         return _var("var", x, dim, unbiased, keepdim, correction)[0]
 
+    oracle = "retrograd.testing.references.reduce.moments"
+
     def samples(r):
         yield (r(3, 4),), {"dim": 1, "unbiased": False}
         yield (r(3, 4),), {"dim": False}
@@ -302,6 +306,8 @@ class std(Composite, opmath="x"):
 
     def compose(x, *, dim, unbiased, keepdim, correction):
         return sqrt_or_zero(_var("std", x, dim, unbiased, keepdim, correction)[0])
+
+    oracle = "retrograd.testing.references.reduce.std"
 
     def samples(r):
         yield (r(3, 4),), {}
@@ -325,6 +331,8 @@ class var_mean(Composite):
         squared, dim = _var("var_mean", x, dim, unbiased, keepdim, correction)
         return VarMean(squared, mean(x, dim, keepdim))
 
+    oracle = "retrograd.testing.references.reduce.var_mean"
+
     def samples(r):
         yield (r(3, 4),), {"dim": 1}
         yield (r(3, 4),), {"unbiased": False, "keepdim": True}
@@ -346,6 +354,8 @@ class std_mean(Composite, opmath="x"):
     def compose(x, *, dim, unbiased, keepdim, correction) -> StdMean:
         squared, dim = _var("std_mean", x, dim, unbiased, keepdim, correction)
         return StdMean(sqrt_or_zero(squared), mean(x, dim, keepdim))
+
+    oracle = "retrograd.testing.references.reduce.std_mean"
 
     def samples(r):
         yield (r(3, 4),), {"dim": (0, 1)}
@@ -479,6 +489,9 @@ class count_nonzero(Composite):
         canonical_dims("count_nonzero", dim, x.ndim)
         return sum(ne(x, 0), dim)
 
+    def oracle(np, x, dim):
+        return np.count_nonzero(x, axis=None if dim == () else dim)
+
     def samples(r):
         yield (r.ints(2, (3, 4)),), {}
         yield (r.ints(2, (3, 4)),), {"dim": 1}
@@ -506,6 +519,9 @@ class logsumexp(Reduction, aliases="special.logsumexp", opmath="x"):
 
     def jvp_x(t, x, out, dim, keepdim):
         return sum(t * _softmax_over(x, out, dim, keepdim), dim, keepdim)
+
+    def oracle(np, x, dim, keepdim):
+        return np.log(np.sum(np.exp(x), axis=dim or None, keepdims=keepdim))
 
     def samples(r):
         yield from reduction_samples(r)

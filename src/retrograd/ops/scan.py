@@ -233,6 +233,8 @@ class running_extremes(Internal, Rowwise):
     def jvp_x(t, out, dim):
         return take_along_dim(t, detach(out[1]), dim) if t.ndim else t, None
 
+    oracle = "retrograd.testing.references.scan.running_extremes"
+
     def samples(r):
         yield (r(3, 4),), {"dim": 1, "largest": True}
         yield (r(3, 4),), {"dim": 0, "largest": False}
@@ -252,6 +254,8 @@ class cummax(Composite):
         check_ordered("cummax", x)
         return Chosen(*running_extremes(x, dim=dim, largest=True))
 
+    oracle = "retrograd.testing.references.scan.cummax"
+
     samples = _samples
     errors = _dim_errors
 
@@ -263,6 +267,8 @@ class cummin(Composite):
     def compose(x, *, dim) -> Chosen:
         check_ordered("cummin", x)
         return Chosen(*running_extremes(x, dim=dim, largest=False))
+
+    oracle = "retrograd.testing.references.scan.cummin"
 
     samples = _samples
     errors = _dim_errors
@@ -292,6 +298,8 @@ class trapezoid(Composite, aliases="trapz"):
         ends = [select(y, at, i) for i in (0, n - 1)] if n else [0, 0]
         return (sum_over(y, (at,)) - (ends[0] + ends[1]) / 2) * step
 
+    oracle = "retrograd.testing.references.scan.trapezoid"
+
     def samples(r):
         yield (r(5), None), {}
         yield (r(3, 5), r(5)), {}
@@ -318,6 +326,8 @@ class cumulative_trapezoid(Composite):
     def compose(y, x, *, dx, dim):
         at, step = _steps("cumulative_trapezoid", y, x, dx, dim)
         return cumsum(_neighbours(y, at) * step, at - y.ndim) / 2
+
+    oracle = "retrograd.testing.references.scan.cumulative_trapezoid"
 
     def samples(r):
         yield (r(5), None), {"dx": 2}

@@ -60,6 +60,8 @@ class scatter_set(Scatter, linear="x,src", elements="moved"):
     def vjp_src(g, index, dim):
         return gather(g, dim, index)
 
+    oracle = "retrograd.testing.references.scatter.scatter_set"
+
     def samples(r):
         yield (r(3, 4), as_tensor([[3, 1], [0, 2], [1, 0]]), r(3, 2)), {"dim": 1}
         yield (r(3, 4), r.ints(3, (5, 2)), 0.0), {"dim": 0}
@@ -80,6 +82,8 @@ class scatter_prod(Scatter, linear="x"):
 
     def jvp_src(t, x, index, src, dim):
         return x * scatter_sum(t * _products_of_others(src, index, dim), index, shape=x.shape, dim=dim)
+
+    oracle = "retrograd.testing.references.scatter.scatter_prod"
 
     def samples(r):
         yield (r(3, 4), r.ints(3, (5, 2)), r(5, 2)), {"dim": 0}
@@ -174,6 +178,8 @@ class scatter_max(ScatterExtreme):
     def impl(xp, x, index, src, *, dim):
         return xp.scatter_max(x, index, src, fitting(x, index, src, dim))
 
+    oracle = "retrograd.testing.references.scatter.scatter_max"
+
 
 @op("scatter_min(Tensor x, Tensor index, Tensor src, *, int dim) -> Tensor")
 class scatter_min(ScatterExtreme):
@@ -181,6 +187,8 @@ class scatter_min(ScatterExtreme):
 
     def impl(xp, x, index, src, *, dim):
         return xp.scatter_min(x, index, src, fitting(x, index, src, dim))
+
+    oracle = "retrograd.testing.references.scatter.scatter_min"
 
 
 # -------------------------------------------------------------------------------------- a place per element
@@ -240,6 +248,8 @@ class scatter(Composite, in_place=True):
         into = _among({None: _set, "add": _add, "multiply": _multiply}, "scatter", reduce)
         return _scattered(into, x, index, value if src is None else src, dim)
 
+    oracle = "retrograd.testing.references.scatter.scatter"
+
     def samples(r):
         yield (r(3, 4), as_tensor([[3, 1], [0, 2]]), r(3, 2)), {"dim": 1}
         yield (r(3, 4), as_tensor([[1, 0, 2, 0]]), -1.5), {"dim": 0}
@@ -266,6 +276,8 @@ class scatter_add(Composite, in_place=True):
     def compose(x, index, src, *, dim):
         return _scattered(_add, x, index, src, dim)
 
+    oracle = "retrograd.testing.references.scatter.scatter_add"
+
     def samples(r):
         yield (r(3, 4), r.ints(4, (2, 5)), r(2, 5)), {"dim": 1}
         yield (r(3, 4), r.ints(3, (5, 2)), r(6, 4)), {"dim": -2}
@@ -291,6 +303,8 @@ class scatter_reduce(Composite, in_place=True):
 
     def compose(x, index, src, *, dim, reduce, include_self):
         return _scattered(_among(_MERGING, "scatter_reduce", reduce), x, index, src, dim, include_self=include_self)
+
+    oracle = "retrograd.testing.references.scatter.scatter_reduce"
 
     def samples(r):
         for reduce in _MERGING:
@@ -361,6 +375,8 @@ class index_add(Composite, in_place=True):
         added = index_sum(source, index, dim=at, size=slices.shape[at])
         return x + (added if x.ndim else reshape(added, ()))
 
+    oracle = "retrograd.testing.references.scatter.index_add"
+
     def samples(r):
         yield (r(3, 4), r.ints(4, (2,)), r(3, 2)), {"dim": 1}
         yield (r(3, 4), r.ints(3, (5,)), r(5, 4)), {"dim": 0, "alpha": -0.5}
@@ -381,6 +397,8 @@ class index_copy(Composite, in_place=True):
         out = index_put(slices, source, [reshape(index, (-1,))], spec=(*(slice(None),) * at, T))
         return out if x.ndim else reshape(out, ())
 
+    oracle = "retrograd.testing.references.scatter.index_copy"
+
     def samples(r):
         yield (r(), as_tensor([0]), r()), {"dim": 0}
         yield (r(3, 4), as_tensor([3, 0]), r(3, 2)), {"dim": 1}
@@ -400,6 +418,8 @@ class index_fill(Composite, in_place=True):
         at = check_slices("index_fill", slices, index, dim)
         out = index_put(slices, value, [reshape(index, (-1,))], spec=(*(slice(None),) * at, T))
         return out if x.ndim else reshape(out, ())
+
+    oracle = "retrograd.testing.references.scatter.index_fill"
 
     def samples(r):
         yield (r(3, 4), r.ints(3, (2,)) - 2, -1.5), {"dim": 1}
@@ -430,6 +450,8 @@ class index_reduce(Composite, in_place=True):
         known = {word: merge for word, merge in _MERGING.items() if word != "sum"}
         out = _among(known, "index_reduce", reduce)(slices, index, source, at, include_self)
         return out if x.ndim else reshape(out, ())
+
+    oracle = "retrograd.testing.references.scatter.index_reduce"
 
     def samples(r):
         yield (r(), as_tensor([0]), r()), {"dim": 0, "reduce": "prod"}

@@ -26,7 +26,7 @@ def _window(schema, doc, formula, *samples, errors=(), **given):
     def shape(*, M, sym, dtype, **params):
         return _window_aval(name, M, dtype)
 
-    body = {"__doc__": doc, "impl": impl, "shape": shape}
+    body = {"__doc__": doc, "impl": impl, "shape": shape, "oracle": f"scipy.{name}"}
     sizes = ({"M": 5}, {"M": 4, "sym": False}, {"M": 1})
     refused = ({"M": -1}, ValueError, "not be negative, got -1"), ({"M": 2, "dtype": "int64"}, TypeError, "got int64")
     body["samples"] = lambda r: (((), {**given, **sample}) for sample in (*sizes, *samples))

@@ -68,6 +68,8 @@ class lu_parts(Internal, Stacked, differentiable=False):
         swaps = Aval((*A.shape[:-2], min(A.shape[-2:])), dtypes.int32)
         return Aval(A.shape, A.dtype), swaps, Aval(A.shape[:-2], dtypes.int32)
 
+    oracle = "retrograd.testing.references.solve.lu_parts"
+
     def samples(r):
         yield (r(2, 3, 4),), {"pivot": True}
         yield (r(4, 3),), {"pivot": True}
@@ -171,6 +173,8 @@ class linalg_solve(Composite):
         check_square("linalg.solve", A)
         return solve_with("linalg.solve", A, B, left, solve_factors)
 
+    oracle = "retrograd.testing.references.solve.linalg_solve"
+
     def samples(r):
         yield (dominant(r, 3), r(3)), {}
         yield (dominant(r, 3, 2), r(2, 3)), {}
@@ -205,6 +209,8 @@ class linalg_solve_ex(Composite):
         LU, swaps, info = lu_parts(A, pivot=True)
         check_info("linalg.solve_ex", info, check_errors, "the matrix is singular: pivot {} is 0")
         return SolveEx(solve_with("linalg.solve_ex", A, B, left, lambda A: (LU, swaps)), info)
+
+    oracle = "retrograd.testing.references.solve.linalg_solve_ex"
 
     def samples(r):
         yield (dominant(r, 3), r(3)), {}
@@ -270,6 +276,8 @@ class triangular(Internal, Gufunc, linear="B", solves="B"):
             return side_by_side(B, lambda B: triangular(A, B, upper=upper, unit=unit))
         return triangular(*align_batched((A, B), batched, (2, 2)), upper=upper, unit=unit)
 
+    oracle = "retrograd.testing.references.solve.triangular"
+
     def samples(r):
         yield (dominant(r, 3), r(3, 2)), {"upper": True, "unit": False}
         yield (dominant(r, 3, 2), r(3, 2)), {"upper": False, "unit": False}
@@ -304,6 +312,8 @@ class linalg_solve_triangular(Composite):
             return triangular(A, B, upper=upper, unit=unitriangular)
         return triangular_right(A, B, upper, unitriangular)
 
+    oracle = "retrograd.testing.references.solve.linalg_solve_triangular"
+
     def samples(r):
         yield (dominant(r, 3), r(3, 2)), {"upper": True}
         yield (dominant(r, 3, 2), r(4, 3)), {"upper": False, "left": False}
@@ -333,6 +343,8 @@ class triangular_solve(Composite):
         solution = triangular(mT(A) if transpose else A, b, upper=upper != transpose, unit=unitriangular)
         return TriangularSolve(solution, A.clone())
 
+    oracle = "retrograd.testing.references.solve.triangular_solve"
+
     def samples(r):
         yield (r(3, 2), dominant(r, 3)), {}
         yield (r(2, 3, 2), dominant(r, 3, 2)), {"upper": False, "transpose": True, "unitriangular": True}
@@ -353,6 +365,8 @@ class cholesky_solve(Composite):
         first, second = (adjoint(L), L) if upper else (L, adjoint(L))
         return triangular(second, triangular(first, x, upper=False, unit=False), upper=True, unit=False)
 
+    oracle = "retrograd.testing.references.solve.cholesky_solve"
+
     def samples(r):
         yield (r(3, 2), dominant(r, 3)), {}
         yield (r(2, 3, 2), dominant(r, 3)), {"upper": True}
@@ -369,6 +383,8 @@ class cholesky_inverse(Composite):
         check_square("cholesky_inverse", L)
         return cholesky_solve(registry["eye"](L.shape[-1], dtype=L.dtype), L, upper)
 
+    oracle = "retrograd.testing.references.solve.cholesky_inverse"
+
     def samples(r):
         yield (dominant(r, 3),), {}
         yield (dominant(r, 3, 2),), {"upper": True}
@@ -384,6 +400,8 @@ class order_of_rows(Internal, Stacked, differentiable=False, cores=(1,)):
 
     def shape(swaps, *, rows, back):
         return Aval((*swaps.shape[:-1], rows), dtypes.int64)
+
+    oracle = "retrograd.testing.references.solve.order_of_rows"
 
     def samples(r):
         yield (r.ints(3, (2, 3)),), {"rows": 3, "back": False}
@@ -406,6 +424,8 @@ class linalg_lu_solve(Composite):
         if not left:
             return _h(_lu_solve(LU, pivots, _h(B), not adjoint)).contiguous()
         return _lu_solve(LU, pivots, B, adjoint)
+
+    oracle = "retrograd.testing.references.solve.linalg_lu_solve"
 
     def samples(r):
         for params in ({}, {"adjoint": True}, {"left": False}, {"left": False, "adjoint": True}):
@@ -438,6 +458,8 @@ class lu_solve(Composite):
     def compose(x, LU_data, LU_pivots):
         check_sides("lu_solve", LU_data, x)
         return _lu_solve(LU_data, LU_pivots, x, False)
+
+    oracle = "retrograd.testing.references.solve.lu_solve"
 
     def samples(r):
         yield (r(3, 2), dominant(r, 3), as_rows((2, 3, 3))), {}

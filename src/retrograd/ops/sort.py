@@ -49,6 +49,8 @@ class argsort(Rowwise, differentiable=False):
         canonical_dim("argsort", dim, x.ndim)
         return Aval(x.shape, dtypes.int64)
 
+    oracle = "retrograd.testing.references.sort.places"
+
     samples = _samples
 
     def errors(r):
@@ -72,6 +74,8 @@ class sort(Composite):
         canonical_dim("sort", dim, x.ndim)
         return chosen(x, argsort(x, dim, descending), dim)
 
+    oracle = "retrograd.testing.references.sort.sort"
+
     samples = _samples
 
     def errors(r):
@@ -91,6 +95,8 @@ class sorted_values(Internal, Rowwise, snapshots="x"):
 
     def jvp_x(t, x, dim, descending):
         return take_along_dim(t, argsort(x, dim, descending), dim) if x.ndim else t
+
+    oracle = "retrograd.testing.references.sort.sorted_values"
 
     def samples(r):
         yield (r(5),), {"dim": 0}
@@ -132,6 +138,8 @@ class largest_places(Internal, Along, differentiable=False):
         at = _ranked("topk", x, k, dim)
         return Aval((*x.shape[:at], k, *x.shape[at + 1 :]) if x.ndim else (), dtypes.int64)
 
+    oracle = "retrograd.testing.references.sort.largest"
+
     def samples(r):
         yield (r(5),), {"k": 2, "dim": 0, "largest": True}
         yield (r(4, 3),), {"k": 3, "dim": 0, "largest": False}
@@ -163,6 +171,8 @@ class topk(Composite):
         dim = -1 if dim is None else dim
         return chosen(x, largest_places(x, k=k, dim=dim, largest=largest), dim)
 
+    oracle = "retrograd.testing.references.sort.topk"
+
     def samples(r):
         yield (r(5),), {"k": 2}
         yield (r(4, 3),), {"k": 3, "dim": 0, "largest": False}
@@ -181,6 +191,8 @@ class rank_places(Internal, Along, differentiable=False):
 
     def shape(x, *, k, dim):
         return Aval(reduced_shape(x.shape, (_ranked("kthvalue", x, k, dim),), True), dtypes.int64)
+
+    oracle = "retrograd.testing.references.sort.ranked"
 
     def samples(r):
         yield (r(5),), {"k": 2, "dim": 0}
@@ -202,6 +214,8 @@ class kthvalue(Composite):
         check_ordered("kthvalue", x)
         dim = -1 if dim is None else dim
         return chosen(x, rank_places(x, k=k, dim=dim), dim, keepdim)
+
+    oracle = "retrograd.testing.references.sort.kthvalue"
 
     def samples(r):
         yield (r(5),), {"k": 2}
@@ -233,6 +247,8 @@ class insertion_places(Internal, differentiable=False):
         sequence, sorter = batch_all((sequence, sorter), (batched[0], batched[2]), n)
         rows = _rows(values, batched[1], n, sequence.ndim - 1)
         return reshape(insertion_places(sequence, rows, sorter, right=right), (n, *shape_of(values)[batched[1] :]))
+
+    oracle = "retrograd.testing.references.sort.before"
 
     def samples(r):
         yield (tensor([0, 1, 2, 3, 4]), r.ints(5, (2, 3)), None), {"right": False}
@@ -299,6 +315,8 @@ class searchsorted(Composite):
             raise ValueError("searchsorted: right=True and side='left' contradict each other")
         return _search(sorted_sequence, input, sorter, right or side == "right", out_int32)
 
+    oracle = "retrograd.testing.references.sort.before"
+
     def samples(r):
         yield (tensor([0, 1, 2, 3, 4]), r.ints(5, (2, 3)), None), {"right": True}
         yield (tensor([0, 1, 2, 3, 4]), r(2, 3), None), {"out_int32": True}
@@ -328,6 +346,8 @@ class bucketize(Composite):
             raise ValueError(f"bucketize: boundaries must be 1-d, got shape {boundaries.shape}")
         _check_numbers_ordered("bucketize", x, boundaries)
         return _search(boundaries, x, None, right, out_int32)
+
+    oracle = "retrograd.testing.references.sort.bucketize"
 
     def samples(r):
         yield (r(2, 3), tensor([0, 1, 2, 3, 4])), {}
@@ -433,6 +453,8 @@ class unique_places(Internal, differentiable=False, ragged=True):
 
     exempt = {"shape float32 integers empty vmap": SIZE_UNKNOWN}
 
+    oracle = "retrograd.testing.references.sort.unique_places"
+
     def samples(r):
         yield (r.ints(5, (6,)),), {}
         yield (r.ints(2, (6, 2)),), {}
@@ -496,6 +518,8 @@ class unique_consecutive(Composite):
         return _distinct("unique_consecutive", x, True, return_inverse, return_counts, dim)
 
     exempt = {"vmap": "the size of the result depends on the values"}
+
+    oracle = "retrograd.testing.references.sort.unique_consecutive"
 
     def samples(r):
         yield (r.ints(2, (8,)),), {"return_counts": True}

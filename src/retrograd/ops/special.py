@@ -34,19 +34,23 @@ erfcx = special("special.erfcx(Tensor x) -> Tensor", xp.erfcx,
 erfinv = special("erfinv(Tensor x) -> Tensor", xp.erfinv,
     "The inverse of `erf` on (-1, 1); infinite at the ends, NaN outside.",
     vjp=lambda g, out: g * (math.sqrt(math.pi) / 2 * exp(out * out)), aliases="special.erfinv", snapshots="out",
-    domain=(-0.9, 0.9))  # fmt: skip
+    domain=(-0.9, 0.9), oracle="retrograd.testing.references.special.erfinv")  # fmt: skip
 erfcinv = special("special.erfcinv(Tensor x) -> Tensor", xp.erfcinv,
     "The inverse of `erfc` on (0, 2); infinite at the ends, NaN outside.",
-    vjp=lambda g, out: g * (-math.sqrt(math.pi) / 2 * exp(out * out)), domain=(0.1, 1.9))  # fmt: skip
+    vjp=lambda g, out: g * (-math.sqrt(math.pi) / 2 * exp(out * out)), domain=(0.1, 1.9),
+    oracle="retrograd.testing.references.special.erfcinv")  # fmt: skip
 ndtr = special("special.ndtr(Tensor x) -> Tensor", xp.ndtr,
     "The CDF of the standard normal distribution.",
-    vjp=lambda g, x: g * (exp(-x * x / 2) / math.sqrt(2 * math.pi)), snapshots="x")  # fmt: skip
+    vjp=lambda g, x: g * (exp(-x * x / 2) / math.sqrt(2 * math.pi)), snapshots="x",
+    oracle="retrograd.testing.references.special.ndtr")  # fmt: skip
 ndtri = special("special.ndtri(Tensor x) -> Tensor", xp.ndtri,
     "The inverse of `ndtr`, the standard normal CDF, on (0, 1); infinite at the ends, NaN outside.",
-    vjp=lambda g, out: g * (math.sqrt(2 * math.pi) * exp(out * out / 2)), domain=PROBABILITIES)  # fmt: skip
+    vjp=lambda g, out: g * (math.sqrt(2 * math.pi) * exp(out * out / 2)), domain=PROBABILITIES,
+    oracle="retrograd.testing.references.special.ndtri")  # fmt: skip
 log_ndtr = special("special.log_ndtr(Tensor x) -> Tensor", xp.log_ndtr,
     "The logarithm of `ndtr`, the standard normal CDF, accurate far into the left tail.",
-    vjp=lambda g, x: g * (math.sqrt(2 / math.pi) / erfcx(x * -math.sqrt(0.5))))  # fmt: skip
+    vjp=lambda g, x: g * (math.sqrt(2 / math.pi) / erfcx(x * -math.sqrt(0.5))),
+    oracle="retrograd.testing.references.special.log_ndtr")  # fmt: skip
 
 # --------------------------------------------------------------------------------- logarithms and entropies
 
@@ -145,6 +149,8 @@ class log_odds(Internal, Special):
     def vjp_x(g, x):
         return g / where(logical_and(x >= 0, x <= 1), x * (1 - x), math.nan)
 
+    oracle = "retrograd.testing.references.special.logit"
+
     def samples(r):
         yield (r(3, 2, within=PROBABILITIES),), {}
 
@@ -162,6 +168,8 @@ class logit(Composite, in_place=True, aliases="special.logit"):
 
     def compose(x, *, eps):
         return log_odds(x if eps is None else clamp(x, eps, 1 - eps))
+
+    oracle = "retrograd.testing.references.special.logit"
 
     def samples(r):
         yield (r(3, 2, within=PROBABILITIES),), {}
@@ -203,6 +211,8 @@ class sinc_derivative(Internal, Pointwise, promotion="float"):
     def vjp_x(g, x, order):
         return g * sinc_derivative(x, order=order + 1)
 
+    oracle = "retrograd.testing.references.special.sinc_derivative"
+
     def samples(r):
         yield (r(3, 2),), {"order": 1}
         yield (r(5) * 0.5,), {"order": 2}
@@ -212,10 +222,11 @@ class sinc_derivative(Internal, Pointwise, promotion="float"):
 
 exp1 = special("special.exp1(Tensor x) -> Tensor", xp.exp1,
     "The exponential integral E1, of exp(-t) / t over t from x to infinity; NaN for negative x.",
-    vjp=lambda g, x: g * (-exp(-x) / x), domain=POSITIVE)  # fmt: skip
+    vjp=lambda g, x: g * (-exp(-x) / x), domain=POSITIVE,
+    oracle="retrograd.testing.references.special.exp1")  # fmt: skip
 expi = special("special.expi(Tensor x) -> Tensor", xp.expi,
     "The exponential integral Ei, of exp(t) / t over t from -infinity to x, as principal value.",
-    vjp=lambda g, x: g * (exp(x) / x), domain=POSITIVE)  # fmt: skip
+    vjp=lambda g, x: g * (exp(x) / x), domain=POSITIVE, oracle="retrograd.testing.references.special.expi")  # fmt: skip
 
 
 @op("special.expn(int n, Tensor x) -> Tensor")
@@ -230,6 +241,8 @@ class expn(Special):
     def vjp_x(g, x, n):
         return g * (-expn(n - 1, x) if n else -exp(-x) * (1 + 1 / x) / x)
 
+    oracle = "retrograd.testing.references.special.expn"
+
     def samples(r):
         yield (r(3, 2, within=POSITIVE),), {"n": 3}
         yield (r(4, within=POSITIVE),), {"n": 1}
@@ -241,10 +254,12 @@ class expn(Special):
 
 sine_integral = special("sine_integral(Tensor x) -> Tensor", lambda xp, x: xp.sici(x)[0],
     "The sine integral, of sin(t) / t over t from 0 to x.",
-    vjp=lambda g, x: g * sinc(x / math.pi), internal=True)  # fmt: skip
+    vjp=lambda g, x: g * sinc(x / math.pi), internal=True,
+    oracle="retrograd.testing.references.special.sine_integral")  # fmt: skip
 cosine_integral = special("cosine_integral(Tensor x) -> Tensor", lambda xp, x: xp.sici(x)[1],
     "The cosine integral, minus that of cos(t) / t over t from x to infinity; NaN for negative x.",
-    vjp=lambda g, x: g * (cos(x) / x), domain=POSITIVE, internal=True)  # fmt: skip
+    vjp=lambda g, x: g * (cos(x) / x), domain=POSITIVE, internal=True,
+    oracle="retrograd.testing.references.special.cosine_integral")  # fmt: skip
 
 
 class SineCosineIntegrals(NamedTuple):
@@ -260,6 +275,8 @@ class sici(Composite):
 
     def compose(x) -> SineCosineIntegrals:
         return SineCosineIntegrals(sine_integral(x), cosine_integral(x))
+
+    oracle = "retrograd.testing.references.special.sici"
 
     def samples(r):
         yield (r(3, 2, within=POSITIVE),), {}

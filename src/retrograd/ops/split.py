@@ -44,6 +44,8 @@ class split_views(Internal, linear="x", elements="moved"):
 
     exempt = {"views writes complex": "`split` and its like make views of its results"}
 
+    oracle = "retrograd.testing.references.split.split_views"
+
     def samples(r):
         yield (r(2, 5),), {"sizes": (1, 4), "dim": 1}
         yield (r(3, 2),), {"sizes": None, "dim": 0}
@@ -141,6 +143,8 @@ class split(Composite, view="several"):
     def compose(tensor, *, split_size_or_sections, dim):
         return _split("split", tensor, split_size_or_sections, dim)
 
+    oracle = "retrograd.testing.references.split.split"
+
     def samples(r):
         yield (r(5, 2),), {"split_size_or_sections": 2}
         yield (r(2, 5),), {"split_size_or_sections": (1, 4), "dim": 1}
@@ -158,6 +162,8 @@ class split_with_sizes(Composite, view="several"):
     def compose(x, *, split_sizes, dim):
         return _split("split_with_sizes", x, split_sizes, dim)
 
+    oracle = "retrograd.testing.references.split.split_with_sizes"
+
     def samples(r):
         yield (r(2, 5),), {"split_sizes": (1, 4), "dim": 1}
 
@@ -174,6 +180,8 @@ class chunk(Composite, view="several"):
     def compose(x, *, chunks, dim):
         return split(x, chunk_sizes("chunk", x, chunks, dim), dim)
 
+    oracle = "retrograd.testing.references.split.chunks"
+
     samples = _chunk_samples
 
     def errors(r):
@@ -187,6 +195,8 @@ class unsafe_split(Composite, view="parts"):
     def compose(x, *, split_size, dim):
         return _unsafe_split("unsafe_split", x, split_size, dim)
 
+    oracle = "retrograd.testing.references.split.unsafe_split"
+
     def samples(r):
         yield (r(2, 5),), {"split_size": 2, "dim": 1}
 
@@ -198,6 +208,8 @@ class unsafe_split_with_sizes(Composite, view="parts"):
     def compose(x, *, split_sizes, dim):
         return _unsafe_split("unsafe_split_with_sizes", x, split_sizes, dim)
 
+    oracle = "retrograd.testing.references.split.unsafe_split_with_sizes"
+
     def samples(r):
         yield (r(2, 5),), {"split_sizes": (1, 4), "dim": 1}
 
@@ -208,6 +220,8 @@ class unsafe_chunk(Composite, view="parts"):
 
     def compose(x, *, chunks, dim):
         return _unsafe_split("unsafe_chunk", x, chunk_sizes("unsafe_chunk", x, chunks, dim), dim)
+
+    oracle = "retrograd.testing.references.split.chunks"
 
     samples = _chunk_samples
 
@@ -223,6 +237,8 @@ class tensor_split(Composite, view="parts"):
 
     def compose(x, *, indices_or_sections, dim):
         return _tensor_split("tensor_split", x, indices_or_sections, dim)
+
+    oracle = "retrograd.testing.references.split.tensor_split"
 
     def samples(r):
         yield (r(7, 2),), {"indices_or_sections": 3}

@@ -96,6 +96,8 @@ class middle(Internal, Reduction):
     def jvp_x(t, x, out, dim, keepdim):
         return sum_over(shared(t, x, out, dim, keepdim), dim, keepdim)
 
+    oracle = "retrograd.testing.references.statistics.middle"
+
     def samples(r):
         yield (r(5),), {}
         yield (r(3, 4),), {"skip_nan": True}
@@ -120,6 +122,8 @@ class middle_places(Internal, Along, differentiable=False):
 
     def shape(x, *, dim, skip_nan):
         return _place("median", x, dim)
+
+    oracle = "retrograd.testing.references.statistics.middle_places"
 
     def samples(r):
         yield (r(3, 4),), {"dim": 1}
@@ -156,6 +160,8 @@ class median(Composite):
     def compose(x, *, dim, keepdim) -> ChosenAlongDim:
         return _median("median", x, dim, keepdim, False)
 
+    oracle = "retrograd.testing.references.statistics.median"
+
     def samples(r):
         yield (r(5),), {}
         yield (r(3, 4),), {"dim": 1}
@@ -176,6 +182,8 @@ class nanmedian(Composite):
 
     def compose(x, *, dim, keepdim) -> ChosenAlongDim:
         return _median("nanmedian", x, dim, keepdim, True)
+
+    oracle = "retrograd.testing.references.statistics.nanmedian"
 
     def samples(r):
         yield (r(5),), {}
@@ -198,6 +206,8 @@ class modal_places(Internal, Along, differentiable=False):
     def shape(x, *, dim):
         return _place("mode", x, dim)
 
+    oracle = "retrograd.testing.references.statistics.modal_places"
+
     def samples(r):
         yield (r.ints(3, (3, 7)),), {"dim": 1}
 
@@ -215,6 +225,8 @@ class mode(Composite):
     def compose(x, *, dim, keepdim) -> Chosen:
         check_ordered("mode", x)
         return chosen(x, modal_places(x, dim=dim), dim, keepdim)
+
+    oracle = "retrograd.testing.references.statistics.mode"
 
     def samples(r):
         yield (r.ints(3, (3, 7)),), {}
@@ -316,6 +328,9 @@ class quantile(Composite):
     def compose(x, q, *, dim, keepdim, interpolation):
         return _quantile("quantile", x, q, dim, keepdim, interpolation, _at_ranks)
 
+    def oracle(np, x, q, dim, keepdim, interpolation):
+        return np.quantile(x, q, axis=dim, keepdims=keepdim, method=interpolation)
+
     def samples(r):
         yield (r(5), 0.4), {}
         yield (r(3, 4), r(2, within=(0.05, 0.95))), {"dim": 1}
@@ -342,6 +357,9 @@ class nanquantile(Composite):
 
     def compose(x, q, *, dim, keepdim, interpolation):
         return _quantile("nanquantile", x, q, dim, keepdim, interpolation, _at_ranks_of_numbers)
+
+    def oracle(np, x, q, dim, keepdim, interpolation):
+        return np.nanquantile(x, q, axis=dim, keepdims=keepdim, method=interpolation)
 
     def samples(r):
         yield (r(5), 0.4), {}

@@ -91,6 +91,8 @@ class stft(Composite):
         out = transpose(out, -2, -1)
         return out if return_complex else view_as_real(out)
 
+    oracle = "retrograd.testing.references.stft.stft"
+
     def samples(r):
         yield (r(10), None), {"n_fft": 4, "return_complex": True}
         yield (
@@ -203,6 +205,8 @@ class istft(Composite):
         squares = expand(reshape(pow(window, 2), (1, 1, n_fft)), (1, spectra.shape[1], n_fft))
         y = _cut(y, _added(squares, n_fft, hop), n_fft // 2 if center else 0, length)
         return y if x.ndim == 3 else squeeze(y, 0)
+
+    oracle = "retrograd.testing.references.stft.istft"
 
     def samples(r):
         yield (view_as_complex(r(3, 5, 2)), None), {"n_fft": 4}

@@ -258,6 +258,8 @@ class linalg_svdvals(Composite):
             return svd_values(A, *svd_factors(A, full_matrices=False))
         return singular_values_alone(A)
 
+    oracle = "retrograd.testing.references.decompose.linalg_svdvals"
+
     def samples(r):
         yield (diagonal_sample(r, 3, 3),), {}
         yield (diagonal_sample(r, 3, 4, 2),), {}
@@ -277,6 +279,8 @@ class svd(Composite):
 
     def observe(U, S, V):
         return _observed(U, S, adjoint(V))
+
+    oracle = "retrograd.testing.references.decompose.svd"
 
     def samples(r):
         yield (r(4, 3),), {}

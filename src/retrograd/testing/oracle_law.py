@@ -17,7 +17,8 @@ def oracle_of(op: Op) -> Callable | None:
     oracle = op.definition.oracle
     if isinstance(oracle, str):
         module, _, name = oracle.rpartition(".")
-        return partial(_call_numpy, getattr(import_module(module), name))
+        function = getattr(import_module(module), name)
+        return partial(_call_numpy, function) if module.partition(".")[0] in ("numpy", "scipy") else function
     return None if oracle is None else partial(oracle, np)
 
 
@@ -28,7 +29,9 @@ def _call_numpy(function: Callable, *arrays: Any, dtype: Any = None, **params: A
     if "keepdim" in params:
         params["keepdims"] = params["keepdim"]
     given = {name: value for name, value in params.items() if name not in ("dim", "keepdim")}
-    return function(*arrays, **given) if dtype is None else function(*arrays, dtype=dtype, **given)
+    if dtype is None or function.__module__.startswith("scipy"):  # SciPy's compute in the type of their arguments
+        return function(*arrays, **given)
+    return function(*arrays, dtype=dtype, **given)
 
 
 def law_oracle(op: Op, args: tuple, params: dict) -> None:

@@ -1,0 +1,96 @@
+"""Reference implementations of normalisation: one mean and one variance at a time."""
+
+import numpy as np
+
+from retrograd.testing.references.common import standardized
+
+
+def by_channel(v, x, otherwise):
+    return otherwise if v is None else v.reshape(-1, *(1,) * (x.ndim - 2))
+
+
+def weighed(out, weight, bias):
+    return out * by_channel(weight, out, 1) + by_channel(bias, out, 0)
+
+
+def channel_standardize(x, eps, center):
+    mean = x.mean((0, 2)) if center else np.zeros(x.shape[1])
+    variance = ((x - mean[:, None]) ** 2).mean((0, 2))
+    return (x - mean[:, None]) / np.sqrt(variance + eps)[:, None], mean, variance
+
+
+def away(y, a):
+    return y if a is None else y - a[:, None]
+
+
+def channel_mix(x, p, q, y, r, a):
+    return x * p[:, None] + (0 if q is None else q[:, None]) + (0 if y is None else away(y, a) * r[:, None])
+
+
+def norm_channels(x, weight, bias, eps):
+    out, mean, variance = channel_standardize(x, eps, True)
+    return weighed(out, weight, bias), mean, variance
+
+
+def with_running(x, running_mean, running_var, weight, bias, eps):
+    out = (x - by_channel(running_mean, x, 0)) / np.sqrt(by_channel(running_var, x, 1) + eps)
+    return weighed(out, weight, bias)
+
+
+def batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps):
+    if not training:
+        return with_running(x, running_mean, running_var, weight, bias, eps)
+    return weighed(standardized(x, (0, *range(2, x.ndim)), eps), weight, bias)
+
+
+def instance_norm(x, running_mean, running_var, weight, bias, use_input_stats, momentum, eps):
+    if not use_input_stats:
+        return with_running(x, running_mean, running_var, weight, bias, eps)
+    return weighed(standardized(x, tuple(range(2, x.ndim)), eps), weight, bias)
+
+
+def group_norm(x, weight, bias, num_groups, eps):
+    groups = np.split(x, num_groups, axis=1)
+    return weighed(
+        np.concatenate([standardized(g, tuple(range(1, x.ndim)), eps) for g in groups], axis=1), weight, bias
+    )
+
+
+def rms_norm(x, weight, normalized_shape, eps):
+    axes = tuple(range(-len(normalized_shape), 0))
+    eps = np.finfo(x.dtype).eps if eps is None else eps
+    return x / np.sqrt((x * x).mean(axes, keepdims=True) + eps) * (1 if weight is None else weight)
+
+
+def norm_rows(x, weight, bias, eps, center):
+    y = rms_norm(x, None, x.shape[-1:], eps) if not center else standardized(x, (-1,), eps)
+    return y * by_rows(weight, x) + by_rows(bias, x)
+
+
+def by_rows(v, x):
+    return v if v.ndim == 1 else v[:, None]
+
+
+def norm_rows_grad(g, x, weight, eps, center):
+    """Return its Jacobian's columns, one element of x at a time, by complex steps."""
+    dx, zeros = np.empty_like(x), np.zeros_like(weight)
+    for at in np.ndindex(x.shape):
+        moved = x.astype(complex)
+        moved[at] += 1e-20j
+        away = moved - moved.mean(-1, keepdims=True) if center else moved
+        out = away / np.sqrt((away * away).mean(-1, keepdims=True) + eps) * by_rows(weight, x)
+        dx[at] = (g * out.imag).sum() / 1e-20
+    return dx, (g * norm_rows(x, zeros + 1, zeros, eps, center)).sum(-2), g.sum(-2)
+
+
+def layer_norm(x, weight, bias, normalized_shape, eps):
+    out = standardized(x, tuple(range(-len(normalized_shape), 0)), eps)
+    return out * (1 if weight is None else weight) + (0 if bias is None else bias)
+
+
+def standardize(x, ndim, eps):
+    return standardized(x, tuple(range(-ndim, 0)), eps)
+
+
+def channel_dot(x, y, a):
+    return (x * away(y, a)).sum((0, 2))
