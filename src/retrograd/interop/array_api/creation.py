@@ -6,7 +6,6 @@ import numpy as np
 
 from retrograd.core import Tensor, operator_named
 from retrograd.core import dtype as dtypes
-from retrograd.interop.array_api.naming import named
 from retrograd.ops import as_tensor, create
 from retrograd.ops.family import cast_to
 from retrograd.ops.functions import functions
@@ -34,25 +33,6 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
     return functions["arange"](start, stop, step, dtype=dtype, device=device)
 
 
-def _filled(name: str) -> Any:
-    def function(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-        return functions[name](shape, dtype=dtype, device=device)
-
-    return named(function, name, functions[name].__doc__)
-
-
-def _filled_like(name: str) -> Any:
-    def function(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
-        return functions[name](x, dtype=dtype, device=device)
-
-    doc = f"`{name.removesuffix('_like')}` in the shape of x, and in its dtype unless another is asked for."
-    return named(function, name, doc)
-
-
-empty, ones, zeros = _filled("empty"), _filled("ones"), _filled("zeros")
-empty_like, ones_like, zeros_like = _filled_like("empty_like"), _filled_like("ones_like"), _filled_like("zeros_like")
-
-
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
     """Ones on diagonal k of a matrix, zeros elsewhere."""
     check_device(device)
@@ -66,11 +46,6 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
     return functions["full"]((shape,) if isinstance(shape, int) else shape, fill_value, dtype=dtype, device=device)
 
 
-def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """A constant tensor in the shape of x, and by default its dtype."""
-    return functions["full_like"](x, fill_value, dtype=dtype, device=device)
-
-
 def linspace(
     start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
 ) -> Tensor:
@@ -78,21 +53,6 @@ def linspace(
     if not endpoint and num:
         stop = start + (stop - start) * (num - 1) / num
     return functions["linspace"](start, stop, num, dtype=dtype, device=device)
-
-
-def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
-    """Return the coordinates of a grid, one array per axis; "xy" puts the second axis first."""
-    return tuple(operator_named("meshgrid")(list(arrays), indexing=indexing))
-
-
-def tril(x: Any, /, *, k: int = 0) -> Tensor:
-    """The lower triangle of the last two axes, up to diagonal k."""
-    return operator_named("tril")(x, k)
-
-
-def triu(x: Any, /, *, k: int = 0) -> Tensor:
-    """The upper triangle of the last two axes, from diagonal k on."""
-    return operator_named("triu")(x, k)
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from retrograd.core import Tensor, operator_named
-from retrograd.interop.array_api.naming import named
-from retrograd.interop.array_api.promotion import promoted
-from retrograd.interop.numpy_protocol.operator_names import OPERATORS
+from retrograd.interop.array_api.generated import OPERANDS
+from retrograd.interop.function_table import UFUNCS
+from retrograd.interop.signatures import renamed
 from retrograd.ops.family import cast_to
 
 _NAMES = """
@@ -24,15 +24,9 @@ _NAMES = """
 def _function(name: str) -> Callable:
     """Return the standard's function: the operator of NumPy's ufunc that has this name as well."""
     ufunc = getattr(np, name)
-    operator = operator_named(OPERATORS.get(ufunc.__name__, name))
-
-    def unary(x: Any, /) -> Tensor:
-        return operator(x)
-
-    def binary(x1: Any, x2: Any, /) -> Tensor:
-        return operator(*promoted(x1, x2))
-
-    return named(binary if getattr(ufunc, "nin", 1) == 2 else unary, name, operator.__doc__)
+    operator = operator_named(UFUNCS.get(ufunc.__name__, name))
+    arguments = "&x1, &x2, /" if getattr(ufunc, "nin", 1) == 2 else "x, /"
+    return renamed(f"{name}({arguments})", operator, OPERANDS, "retrograd.interop.array_api")
 
 
 FUNCTIONS = {name: _function(name) for name in _NAMES.split()}

@@ -5,26 +5,15 @@ from typing import Any
 from retrograd.core import Tensor, operator_named
 from retrograd.core.dtype import int64
 from retrograd.interop.array_api.promotion import result_type
-from retrograd.interop.numpy_protocol.joins import unstack as unstack
 from retrograd.ops.family import broadcast_shapes as _broadcast
 from retrograd.ops.family import canonical_dim, cast_to
 
 _op = operator_named
 
 
-def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
-    """Broadcast arrays to their common shape."""
-    return tuple(_op("broadcast_tensors")(list(arrays)))
-
-
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """The common shape of arrays of these shapes."""
     return _broadcast("broadcast_shapes", list(shapes)) if shapes else ()
-
-
-def broadcast_to(x: Any, /, shape: tuple[int, ...]) -> Tensor:
-    """Broadcast x to a shape, repeating it along new axes and those of size 1."""
-    return _op("expand")(x, tuple(shape))
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Tensor:
@@ -40,11 +29,6 @@ def stack(arrays: Any, /, *, axis: int = 0) -> Tensor:
     return _op("stack")([cast_to(a, dtype) for a in arrays], dim=axis)
 
 
-def expand_dims(x: Any, /, axis: int) -> Tensor:
-    """Insert an axis of size 1."""
-    return _op("unsqueeze")(x, axis)
-
-
 def squeeze(x: Any, /, axis: int | tuple[int, ...]) -> Tensor:
     """Remove the given axes; ValueError if one of them is not of size 1."""
     for a in (axis,) if isinstance(axis, int) else axis:
@@ -56,21 +40,6 @@ def squeeze(x: Any, /, axis: int | tuple[int, ...]) -> Tensor:
 def flip(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Tensor:
     """Reverse the elements along the axes (None: all)."""
     return _op("flip")(x, tuple(range(x.ndim)) if axis is None else axis)
-
-
-def moveaxis(x: Any, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Tensor:
-    """Move axes to other positions, the rest in their old order."""
-    return _op("movedim")(x, source, destination)
-
-
-def permute_dims(x: Any, /, axes: tuple[int, ...]) -> Tensor:
-    """Permute the axes."""
-    return _op("permute")(x, tuple(axes))
-
-
-def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
-    """Repeat each element along an axis (None: of the flattened array)."""
-    return _op("repeat_interleave")(x, repeats, dim=axis)
 
 
 def reshape(x: Any, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Tensor:
@@ -88,11 +57,6 @@ def roll(x: Any, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...]
     return _op("roll")(x, shift, axis)
 
 
-def tile(x: Any, repetitions: tuple[int, ...], /) -> Tensor:
-    """Repeat the whole array along each axis."""
-    return _op("tile")(x, tuple(repetitions))
-
-
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
     """Return the slices along an axis at a vector of indices, counted from either end.
 
@@ -104,8 +68,3 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
         raise ValueError(f"take: indices must be a vector of integers, got {indices.dtype} of shape {indices.shape}")
     at = canonical_dim("take", axis or 0, x.ndim)
     return x[(*(slice(None),) * at, cast_to(indices, int64))]
-
-
-def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
-    """The elements of x at `indices` along the axis; other axes broadcast."""
-    return _op("take_along_dim")(x, indices, axis)
