@@ -47,12 +47,6 @@ def round_(a, decimals=0, out=None):
 
 
 @implements()
-def fix(x, out=None):
-    """Round towards 0."""
-    return O.trunc(tensor(x))
-
-
-@implements()
 def sinc(x):
     """sin(pi x) / (pi x), and 1 at 0."""
     x = floating(x)
@@ -82,12 +76,6 @@ def angle(z, deg=False):
 
 
 @implements()
-def real(val):
-    """The real part; a real tensor is returned unchanged."""
-    return O.real(tensor(val))
-
-
-@implements()
 def imag(val):
     """The imaginary part; 0 for a real tensor."""
     x = tensor(val)
@@ -102,12 +90,6 @@ def real_if_close(a, tol=100):
         return x
     limit = tol * np.finfo(x.dtype).eps if tol > 1 else tol
     return O.real(x) if np.all(np.abs(values(x).imag) < limit) else x
-
-
-@implements()
-def i0(x):
-    """The modified Bessel function of the first kind, of order 0."""
-    return O.special.i0(floating(x))
 
 
 # ------------------------------------------------------------------------------------------------- differences
@@ -254,12 +236,6 @@ def polysub(a1, a2):
     """The difference of two polynomials."""
     a, b = _lengthened(a1, a2)
     return a - b
-
-
-@implements()
-def polymul(a1, a2):
-    """The product of two polynomials."""
-    return convolve(a1, a2)
 
 
 @implements()

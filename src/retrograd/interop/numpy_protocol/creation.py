@@ -77,24 +77,6 @@ def identity(n, dtype=None):
 
 
 @implements()
-def empty_like(prototype, /, dtype=None, order="K", subok=True, shape=None, *, device=None):
-    """Zeros, as an uninitialized tensor."""
-    return full_like(prototype, 0, dtype, shape=shape)
-
-
-@implements()
-def zeros_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
-    """Zeros in the shape and dtype of another."""
-    return full_like(a, 0, dtype, shape=shape)
-
-
-@implements()
-def ones_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
-    """Ones in the shape and dtype of another."""
-    return full_like(a, 1, dtype, shape=shape)
-
-
-@implements()
 def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
     """A constant in the shape and dtype of another tensor."""
     x = tensor(a)

@@ -32,18 +32,6 @@ def where(condition, x=None, y=None, /):
 
 
 @implements()
-def nonzero(a):
-    """The indices of the nonzero elements, one tensor per axis."""
-    return O.nonzero(tensor(a), as_tuple=True)
-
-
-@implements()
-def argwhere(a):
-    """The indices of the nonzero elements, one row each."""
-    return O.nonzero(tensor(a))
-
-
-@implements()
 def flatnonzero(a):
     """The indices of the nonzero elements in the flattened tensor."""
     return O.nonzero(O.reshape(tensor(a), (-1,)), as_tuple=True)[0]
@@ -123,27 +111,9 @@ def extract(condition, arr):
 
 
 @implements()
-def diagonal(a, offset=0, axis1=0, axis2=1):
-    """The elements whose indices along two axes differ by the offset; a view."""
-    return O.diagonal(tensor(a), offset, axis1, axis2)
-
-
-@implements("linalg.diagonal")
-def _diagonal_of_matrices(x, /, *, offset=0):
-    """The diagonals of a stack of matrices."""
-    return O.diagonal(tensor(x), offset, -2, -1)
-
-
-@implements()
 def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
     """The sum along a diagonal."""
-    return O.sum(cast(diagonal(a, offset, axis1, axis2), dtype), -1)
-
-
-@implements("linalg.trace")
-def _trace_of_matrices(x, /, *, offset=0, dtype=None):
-    """The traces of a stack of matrices."""
-    return trace(x, offset, -2, -1, dtype)
+    return O.sum(cast(O.diagonal(tensor(a), offset, axis1, axis2), dtype), -1)
 
 
 @implements()

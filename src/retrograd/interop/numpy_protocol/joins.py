@@ -161,24 +161,6 @@ def hsplit(ary, indices_or_sections):
 
 
 @implements()
-def vsplit(ary, indices_or_sections):
-    """Split along the first axis."""
-    return split(ary, indices_or_sections, 0)
-
-
-@implements()
-def dsplit(ary, indices_or_sections):
-    """Split along the third axis."""
-    return split(ary, indices_or_sections, 2)
-
-
-@implements()
-def unstack(x, /, *, axis=0):
-    """Return the slices along an axis, without that axis."""
-    return tuple(O.unbind(tensor(x), axis))
-
-
-@implements()
 def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     """The coordinates of a grid, one tensor per axis."""
     if indexing not in ("xy", "ij"):

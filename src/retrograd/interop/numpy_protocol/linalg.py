@@ -1,10 +1,7 @@
 """`numpy.linalg` on tensors."""
 
-from typing import NamedTuple
-
 import numpy as np
 
-from retrograd.core import Tensor
 from retrograd.interop.numpy_protocol.products import dot
 from retrograd.interop.numpy_protocol.reductions import squared
 from retrograd.interop.numpy_protocol.table import (
@@ -22,42 +19,6 @@ from retrograd.interop.numpy_protocol.table import (
 _NONE = np._NoValue
 
 
-class EigResult(NamedTuple):
-    """Eigenvalues and the columns of eigenvectors."""
-
-    eigenvalues: Tensor
-    eigenvectors: Tensor
-
-
-class EighResult(NamedTuple):
-    """Eigenvalues in ascending order and the columns of eigenvectors."""
-
-    eigenvalues: Tensor
-    eigenvectors: Tensor
-
-
-class QRResult(NamedTuple):
-    """Orthonormal columns and an upper triangle."""
-
-    Q: Tensor
-    R: Tensor
-
-
-class SlogdetResult(NamedTuple):
-    """The sign of a determinant, and the logarithm of its absolute value."""
-
-    sign: Tensor
-    logabsdet: Tensor
-
-
-class SVDResult(NamedTuple):
-    """Left vectors, singular values, right vectors as rows."""
-
-    U: Tensor
-    S: Tensor
-    Vh: Tensor
-
-
 def linalg(*names):
     """Decorator: the function is NumPy's of `numpy.linalg`."""
     return lambda function: implements(*names, home="linalg")(function)
@@ -71,42 +32,18 @@ def solve(a, b):
 
 
 @linalg()
-def inv(a):
-    """The inverse."""
-    return O.linalg.inv(floating(a))
-
-
-@linalg()
-def det(a):
-    """The determinant."""
-    return O.linalg.det(floating(a))
-
-
-@linalg()
-def slogdet(a):
-    """The sign of the determinant, and the logarithm of its size."""
-    return SlogdetResult(*O.linalg.slogdet(floating(a)))
-
-
-@linalg()
-def cholesky(a, /, *, upper=False):
-    """The triangle L with L L^H = a, or its adjoint."""
-    return O.linalg.cholesky(floating(a), upper=upper)
-
-
-@linalg()
 def qr(a, mode="reduced"):
     """Orthonormal columns times an upper triangle."""
     if mode == "raw":
         refuse("linalg.qr", "mode 'raw' is not supported for tensors")
-    q, r = O.linalg.qr(floating(a), "reduced" if mode == "r" else mode)
-    return r if mode == "r" else QRResult(q, r)
+    both = O.linalg.qr(floating(a), "reduced" if mode == "r" else mode)
+    return both.R if mode == "r" else both
 
 
 @linalg()
 def eigh(a, UPLO="L"):
     """Eigenvalues and eigenvectors of Hermitian matrices, given by one triangle."""
-    return EighResult(*O.linalg.eigh(_from_triangle(floating(a), UPLO)))
+    return O.linalg.eigh(_from_triangle(floating(a), UPLO))
 
 
 @linalg()
@@ -125,28 +62,10 @@ def _from_triangle(x, UPLO):
 
 
 @linalg()
-def eig(a):
-    """Eigenvalues and eigenvectors, always complex; NumPy returns real ones if all are real."""
-    return EigResult(*O.linalg.eig(floating(a)))
-
-
-@linalg()
-def eigvals(a):
-    """Eigenvalues, always complex; NumPy returns real ones if all are real."""
-    return O.linalg.eigvals(floating(a))
-
-
-@linalg()
 def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
     """The singular value decomposition, or the singular values alone."""
     x = floating(a)
-    return SVDResult(*O.linalg.svd(x, full_matrices)) if compute_uv else O.linalg.svdvals(x)
-
-
-@linalg()
-def svdvals(x, /):
-    """The singular values."""
-    return O.linalg.svdvals(floating(x))
+    return O.linalg.svd(x, full_matrices) if compute_uv else O.linalg.svdvals(x)
 
 
 @linalg()
@@ -200,7 +119,7 @@ def tensorinv(a, ind=2):
     """The inverse with respect to `tensordot(..., ind)`."""
     x = floating(a)
     size = int(np.prod(x.shape[ind:], dtype=int))
-    return O.reshape(inv(O.reshape(x, (size, size))), (*x.shape[ind:], *x.shape[:ind]))
+    return O.reshape(O.linalg.inv(O.reshape(x, (size, size))), (*x.shape[ind:], *x.shape[:ind]))
 
 
 # ----------------------------------------------------------------------------------------------------------- norms
@@ -211,25 +130,13 @@ def norm(x, ord=None, axis=None, keepdims=False):
     """The norm of vectors along one axis, of matrices along two, or of all elements."""
     x = floating(x)
     if axis is None and ord is None:
-        return vector_norm(x, keepdims=keepdims)
+        return O.linalg.vector_norm(x, keepdim=keepdims)
     axis = tuple(range(x.ndim)) if axis is None else axes(axis, x.ndim)
     if len(axis) == 1:
-        return vector_norm(x, axis=axis, keepdims=keepdims, ord=2 if ord is None else ord)
+        return O.linalg.vector_norm(x, 2 if ord is None else ord, axis, keepdims)
     if len(axis) > 2:
         raise ValueError("np.linalg.norm: Improper number of dimensions to norm.")
     return O.linalg.matrix_norm(x, "fro" if ord is None else ord, axis, keepdims)
-
-
-@linalg()
-def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
-    """The norm of vectors along axes, or of all elements."""
-    return O.linalg.vector_norm(floating(x), ord, axis, keepdims)
-
-
-@linalg()
-def matrix_norm(x, /, *, keepdims=False, ord="fro"):
-    """The norm of the matrices in the last two axes."""
-    return O.linalg.matrix_norm(floating(x), ord, (-2, -1), keepdims)
 
 
 @linalg()
@@ -237,10 +144,10 @@ def cond(x, p=None):
     """The ratio of the largest to the smallest singular value, or the product of the norms of x and its inverse."""
     x = floating(x)
     if p in (None, 2, -2):
-        sizes = svdvals(x)
+        sizes = O.linalg.svdvals(x)
         ratio = sizes[..., 0] / sizes[..., -1]
         return 1 / ratio if p == -2 else ratio
-    return matrix_norm(x, ord=p) * matrix_norm(inv(x), ord=p)
+    return O.linalg.matrix_norm(x, p) * O.linalg.matrix_norm(O.linalg.inv(x), p)
 
 
 @linalg()
@@ -249,7 +156,7 @@ def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
     x = tensor(A)
     if x.ndim < 2:
         return O.any(x != 0).long()
-    sizes = svdvals(x)
+    sizes = O.linalg.svdvals(floating(x))
     share = max(x.shape[-2:]) * np.finfo(sizes.dtype).eps if rtol is None else rtol
     if not sizes.shape[-1]:
         return O.zeros(sizes.shape[:-1], dtype=np.int64)
@@ -263,7 +170,7 @@ def lstsq(a, b, rcond=None):
     a, b = agreeing(floating(a), floating(b))
     share = max(a.shape) * np.finfo(a.dtype).eps if rcond is None else rcond
     x = dot(pinv(a, share), b)
-    sizes, rank = svdvals(a), matrix_rank(a, rtol=share)
+    sizes, rank = O.linalg.svdvals(a), matrix_rank(a, rtol=share)
     missed = O.sum(squared(b - dot(a, x)), 0)
     whole = rank.item() == a.shape[1] < a.shape[0]
     return x, O.reshape(missed, (-1,))[: None if whole else 0], rank, sizes

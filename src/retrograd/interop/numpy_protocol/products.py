@@ -79,12 +79,6 @@ def _pairs_of_axes(pairs, ndim_a, ndim_b):
 
 
 @implements()
-def kron(a, b):
-    """The Kronecker product: each element of a times all of b, in blocks."""
-    return O.kron(*agreeing(a, b))
-
-
-@implements()
 def einsum(*operands, out=None, optimize=False, **kwargs):
     """Sums of products by Einstein's notation, as a string or as lists of axis numbers after each operand."""
     only_default("einsum", **{name: (value, None) for name, value in kwargs.items()})
@@ -130,27 +124,3 @@ def _outer(x1, x2, /):
     if a.ndim != 1 or b.ndim != 1:
         raise ValueError(f"np.linalg.outer: expected two vectors, got shapes {a.shape} and {b.shape}")
     return outer(a, b)
-
-
-@implements("linalg.tensordot")
-def _tensordot(x1, x2, /, *, axes=2):
-    """`tensordot` under the name of the array standard."""
-    return tensordot(x1, x2, axes)
-
-
-@implements("linalg.cross")
-def _cross_along(x1, x2, /, *, axis=-1):
-    """The cross product along an axis."""
-    return cross(x1, x2, axis=axis)
-
-
-@implements("linalg.matmul")
-def _matmul(x1, x2, /):
-    """`matmul` under the name of the array standard."""
-    return matmul(x1, x2)
-
-
-@implements("linalg.vecdot")
-def _vecdot(x1, x2, /, *, axis=-1):
-    """`vecdot` under the name of the array standard."""
-    return vecdot(x1, x2, axis)

@@ -37,24 +37,6 @@ def transpose(a, axes=None):
     return _reversed(x) if axes is None else O.permute(x, tuple(axes))
 
 
-@implements("matrix_transpose", "linalg.matrix_transpose")
-def matrix_transpose(x, /):
-    """Swap the last two axes."""
-    return O.transpose(tensor(x), -2, -1)
-
-
-@implements()
-def swapaxes(a, axis1, axis2):
-    """Swap two axes."""
-    return O.transpose(tensor(a), axis1, axis2)
-
-
-@implements()
-def moveaxis(a, source, destination):
-    """Move axes to other positions, the rest in their order."""
-    return O.movedim(tensor(a), source, destination)
-
-
 @implements()
 def rollaxis(a, axis, start=0):
     """Move one axis to before another."""
@@ -81,18 +63,6 @@ def expand_dims(a, axis):
     at = axes(axis, x.ndim + len(axis))
     sizes = iter(x.shape)
     return O.reshape(x, tuple(1 if i in at else next(sizes) for i in range(x.ndim + len(at))))
-
-
-@implements()
-def broadcast_to(array, shape, subok=False):
-    """Broadcast to a shape, without a copy."""
-    return O.broadcast_to(tensor(array), (shape,) if isinstance(shape, int) else tuple(shape))
-
-
-@implements()
-def broadcast_arrays(*args, subok=False):
-    """Broadcast all to their common shape."""
-    return tuple(O.broadcast_tensors([tensor(x) for x in args]))
 
 
 def _each(function, arrays):
@@ -134,18 +104,6 @@ def flip(m, axis=None):
 
 
 @implements()
-def flipud(m):
-    """Reverse the rows."""
-    return flip(m, 0)
-
-
-@implements()
-def fliplr(m):
-    """Reverse the columns."""
-    return flip(m, 1)
-
-
-@implements()
 def rot90(m, k=1, axes=(0, 1)):
     """Rotate by 90 degrees k times, from the first of the axes towards the second."""
     x, (first, second) = tensor(m), axes
@@ -153,8 +111,8 @@ def rot90(m, k=1, axes=(0, 1)):
     if k % 4 in turned:
         return turned[k % 4]
     if k % 4 == 1:
-        return swapaxes(flip(x, second), first, second)
-    return flip(swapaxes(x, first, second), second)
+        return O.transpose(flip(x, second), first, second)
+    return flip(O.transpose(x, first, second), second)
 
 
 @implements()
@@ -201,9 +159,3 @@ def astype(x, dtype, /, *, copy=True, device=None):
     """Cast to another dtype."""
     made = cast(tensor(x), dtype)
     return O.clone(x) if made is x and copy else made
-
-
-@implements()
-def copy(a, order="K", subok=False):
-    """Return a copy, in the same graph."""
-    return O.clone(tensor(a))

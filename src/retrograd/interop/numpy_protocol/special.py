@@ -7,75 +7,50 @@ from retrograd.interop.numpy_protocol.table import O, operand, ufuncs
 from retrograd.interop.numpy_protocol.ufuncs import elementwise
 
 
-def _ufunc(*names):
-    """Decorator: register a function for SciPy's functions of these names, by default its own."""
-
-    def register(function):
-        ufuncs.update(dict.fromkeys(names or (function.__name__,), elementwise(function)))
-        return function
-
-    return register
+def _ufunc(function):
+    """Decorator: register a function for SciPy's function of its name."""
+    ufuncs[function.__name__] = elementwise(function)
+    return function
 
 
 for _name, _operator in vars(O.special).items():
     ufuncs.setdefault(_name, elementwise(_operator))
 
-
-@_ufunc("_zeta")
-def zeta(x, q):
-    """Implement `scipy.special.zeta(x, q)`."""
-    return O.special.zeta(x, q)
+ufuncs |= {"_zeta": ufuncs["zeta"], "_riemann_zeta": elementwise(lambda x: O.special.zeta(x, 1.0))}
+ufuncs |= {"loggamma": ufuncs["gammaln"], "exp10": elementwise(lambda x: O.pow(10.0, x))}
 
 
-@_ufunc("_riemann_zeta")
-def riemann_zeta(x):
-    """Implement `scipy.special.zeta(x)`."""
-    return O.special.zeta(x, 1.0)
-
-
-@_ufunc()
+@_ufunc
 def log_expit(x):
     """The logarithm of `expit`."""
     return -O.logaddexp(-x, 0.0)
 
 
-@_ufunc()
-def exp10(x):
-    """Powers of 10."""
-    return O.pow(10.0, x)
-
-
-@_ufunc()
+@_ufunc
 def betaincc(a, b, x):
     """1 - betainc(a, b, x)."""
     return O.special.betainc(b, a, 1 - x)
 
 
-@_ufunc()
-def loggamma(x):
-    """The logarithm of the gamma function, of positive numbers."""
-    return O.special.gammaln(x)
-
-
-@_ufunc()
+@_ufunc
 def poch(z, m):
     """gamma(z + m) / gamma(z)."""
     return O.special.gamma(z + m) * O.special.rgamma(operand(z))
 
 
-@_ufunc()
+@_ufunc
 def binom(n, k):
     """The binomial coefficient, as a function of real numbers."""
     return 1 / ((n + 1) * O.special.beta(n - k + 1, k + 1))
 
 
-@_ufunc()
+@_ufunc
 def chdtr(v, x):
     """The chi-square distribution's cumulative function."""
     return O.special.gammainc(v / 2, x / 2)
 
 
-@_ufunc()
+@_ufunc
 def chdtrc(v, x):
     """1 - chdtr(v, x)."""
     return O.special.gammaincc(v / 2, x / 2)

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from retrograd.core import Operator, Tensor, registry
+from retrograd.interop.function_table import UFUNCS
 from retrograd.interop.numpy_protocol import asked_for, complex_order
 from retrograd.interop.numpy_protocol.complex_order import by_order
-from retrograd.interop.numpy_protocol.operator_names import OPERATORS
 from retrograd.interop.numpy_protocol.products import matmul, matvec, vecdot, vecmat
 from retrograd.interop.numpy_protocol.table import (
     DIRECT,
@@ -59,7 +59,7 @@ def _ufunc(function: Callable) -> Callable:
     return function
 
 
-ufuncs |= {name: elementwise(getattr(O, ours)) for name, ours in OPERATORS.items()}
+ufuncs |= {name: elementwise(getattr(O, ours)) for name, ours in UFUNCS.items()}
 for _name in ("fmax", "fmin", "greater", "greater_equal", "less", "less_equal", "maximum", "minimum"):
     ufuncs[_name] = by_order(ufuncs[_name], getattr(complex_order, _name))
 
