@@ -5,9 +5,11 @@ from retrograd.core.dtype import complex_of
 from retrograd.core.level import ReadError
 from retrograd.interop.numpy_protocol import functions
 from retrograd.interop.numpy_protocol.table import O, agreeing, cast, floating, only_default, refuse, tensor, values
-from retrograd.scipy._mirror import on_tensors, rest_of, scipy_member
+from retrograd.scipy._mirror import generated, on_tensors, rest_of, scipy_member
 
 _linalg = on_tensors("scipy.linalg")
+
+globals().update(generated("linalg"))
 
 
 def _defaults(name, check_finite=True, **given):
@@ -30,12 +32,6 @@ def _has_complex_root(x):
         return x.dtype.kind == "f" and scipy_member("scipy.linalg").sqrtm(values(x)).dtype.kind == "c"
     except ReadError:
         return False
-
-
-@_linalg
-def solve_sylvester(a, b, q):
-    """Return x with a x + x b = q."""
-    return registry["solve_sylvester"](*agreeing(floating(a), floating(b), floating(q)))
 
 
 @_linalg
@@ -97,12 +93,6 @@ def cholesky(a, lower=False, **kwargs):
     """Return the triangular R with R^H R = a, or with lower=True the L with L L^H = a."""
     _defaults("cholesky", **kwargs)
     return O.linalg.cholesky(floating(a), upper=not lower)
-
-
-@_linalg
-def expm(A):
-    """Return the matrix exponential."""
-    return O.linalg.matrix_exp(floating(A))
 
 
 @_linalg

@@ -4,9 +4,11 @@ from typing import Any
 
 from retrograd.interop.numpy_protocol.special import ufuncs
 from retrograd.interop.numpy_protocol.table import O, floating, only_default, tensor
-from retrograd.scipy._mirror import on_tensors, rest_of
+from retrograd.scipy._mirror import generated, on_tensors, rest_of
 
 _special = on_tensors("scipy.special")
+
+globals().update(generated("special"))
 
 
 @_special
@@ -34,18 +36,6 @@ def log_softmax(x, axis=None):
     """Return the logarithm of `softmax`."""
     x = floating(x)
     return x - O.logsumexp(x, axis, True)
-
-
-@_special
-def multigammaln(a, d):
-    """Return the logarithm of the multivariate gamma function of dimension d."""
-    return O.special.multigammaln(floating(a), int(d))
-
-
-@_special
-def polygamma(n, x):
-    """Return the n-th derivative of `psi`."""
-    return O.special.polygamma(int(n), floating(x))
 
 
 @_special
