@@ -10,6 +10,7 @@ import pytest
 import retrograd
 from retrograd import kernels
 from retrograd.kernels import reference, update_formulas
+from retrograd.ops import recurrent
 
 ROOT = Path(retrograd.__file__).parent
 ENTRIES = sorted(name for name, value in vars(reference).items() if name[0] != "_" and not inspect.ismodule(value))
@@ -83,3 +84,32 @@ def test_a_formula_would_be_found(name):
 def test_the_formulas_of_optimizers_are_the_references_too():
     for name in ("descent", "momentum", "adam", "amsgrad"):
         assert inspect.unwrap(getattr(reference, name)) is getattr(update_formulas, name)
+
+
+def called(node):
+    """Return the names of the functions that a function calls, directly or by name of a module or an operator."""
+    calls = [n.func for n in ast.walk(node) if isinstance(n, ast.Call)]
+    return {f.attr if isinstance(f, ast.Attribute) else f.id for f in calls if isinstance(f, (ast.Attribute, ast.Name))}
+
+
+# Derivatives of steps, of which only the formula's parts are the same.
+DERIVATIVES = {"lstm_grad", "gru_grad", "_lstm_gates", "_lstm_at", "_lstm_tangent", "_lstm_bend", "_gru_at"}
+
+
+def steps_of_recurrences(folder):
+    """Return the functions that combine gates: a sigmoid and a tanh."""
+    for file, node in functions(folder):
+        if {"sigmoid", "tanh"} <= {name.strip("_") for name in called(node)} and node.name not in DERIVATIVES:
+            yield f"{file}:{node.name}"
+
+
+@pytest.mark.parametrize("folder", ["kernels", "backend", "ops", "nn", "nn/utils", "nested/rules"])
+def test_a_step_of_a_recurrence_has_one_formula(folder):
+    written = {"recurrent_formulas.py:lstm_step", "recurrent_formulas.py:gru_step"} if folder == "kernels" else set()
+    assert set(steps_of_recurrences(folder)) == written
+
+
+def test_the_references_and_the_steps_of_other_dtypes_use_the_formulas_of_recurrences():
+    for module in (reference, recurrent):
+        for name in ("lstm", "gru"):
+            assert f"recurrent_formulas.{name}_step(" in inspect.getsource(getattr(module, name))

@@ -5,7 +5,7 @@ from functools import wraps as _wraps
 
 import numpy as np
 
-from retrograd.kernels import update_formulas
+from retrograd.kernels import recurrent_formulas, update_formulas
 from retrograd.kernels.attention_reference import attend as attend
 from retrograd.kernels.attention_reference import attend_grad as attend_grad
 from retrograd.kernels.conv_layout import sum_places as sum_places
@@ -260,9 +260,7 @@ def channel_mix(x, p, q, y, r, a):
 
 def lstm(xi, xf, xg, xo, hi, hf, hg, ho, before):
     """Return the states h and c after a step of an LSTM from the gates' input and state parts, and the previous c."""
-    i, f, g, o = _lstm_gates(xi, xf, xg, xo, hi, hf, hg, ho)
-    after = f * before + i * g
-    return o * np.tanh(after), after
+    return recurrent_formulas.lstm_step(xi + hi, xf + hf, xg + hg, xo + ho, before, sigmoid, np.tanh)
 
 
 def lstm_grad(gh, gc, xi, xf, xg, xo, hi, hf, hg, ho, before, out):
@@ -281,8 +279,7 @@ def _lstm_gates(xi, xf, xg, xo, hi, hf, hg, ho):
 
 def gru(xr, xz, xn, hr, hz, hn, h):
     """Return the state after a step of a GRU from the gates' input and state parts, and the previous state."""
-    n, z = np.tanh(xn + sigmoid(xr + hr) * hn), sigmoid(xz + hz)
-    return n + z * (h - n)
+    return recurrent_formulas.gru_step(xr + hr, xz + hz, xn, hn, h, sigmoid, np.tanh)
 
 
 def gru_grad(g, xr, xz, xn, hr, hz, hn, h, out):

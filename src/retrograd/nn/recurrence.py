@@ -5,15 +5,11 @@ from typing import Any, NamedTuple
 
 from retrograd.core import operator_named
 from retrograd.nn import functional as F
-from retrograd.ops.family import kernels_know
+from retrograd.ops import recurrent
 
 _cat = operator_named("cat")
 _relu = operator_named("relu")
-_sigmoid = operator_named("sigmoid")
 _tanh = operator_named("tanh")
-
-_lstm_step = operator_named("lstm_step")
-_gru_step = operator_named("gru_step")
 
 State = tuple[Any, ...]
 Step = Callable[[Any, State], State]
@@ -61,13 +57,7 @@ def _lstm(weights: Weights) -> Step:
 
     def step(gates: Any, state: State) -> State:
         h, c = state
-        of_hidden = F.linear(h, hidden)
-        if kernels_know(gates, of_hidden, c):
-            h, c = _lstm_step([gates, of_hidden, c])
-        else:
-            i, f, g, o = (gates + of_hidden).chunk(4, -1)
-            c = _sigmoid(f) * c + _sigmoid(i) * _tanh(g)
-            h = _sigmoid(o) * _tanh(c)
+        h, c = recurrent.lstm(gates, F.linear(h, hidden), c)
         return (h if projection is None else F.linear(h, projection)), c
 
     return step
@@ -75,18 +65,11 @@ def _lstm(weights: Weights) -> Step:
 
 def _gru(weights: Weights) -> Step:
     """h ← n + z (h - n), n = tanh(W x + r U h): both gates r and z are between 0 and 1."""
-    hidden, bias, size = weights.hidden, weights.hidden_bias, weights.hidden.shape[1]
+    hidden, bias = weights.hidden, weights.hidden_bias
 
     def step(gates: Any, state: State) -> State:
         (h,) = state
-        of_hidden = F.linear(h, hidden, bias)
-        if kernels_know(gates, of_hidden, h):
-            return (_gru_step([gates, of_hidden, h]),)
-        of_input, new = gates.split((2 * size, size), -1)
-        of_hidden, memory = of_hidden.split((2 * size, size), -1)
-        r, z = _sigmoid(of_input + of_hidden).chunk(2, -1)
-        n = _tanh(new + r * memory)
-        return (n + z * (h - n),)
+        return (recurrent.gru(gates, F.linear(h, hidden, bias), h),)
 
     return step
 

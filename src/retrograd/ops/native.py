@@ -2,7 +2,7 @@
 
 from retrograd.core import Tensor, registry
 from retrograd.core import dtype as dtypes
-from retrograd.ops.activation import sigmoid
+from retrograd.ops import recurrent
 from retrograd.ops.create import empty
 from retrograd.ops.dropout import keep
 from retrograd.ops.functions import function
@@ -11,7 +11,6 @@ from retrograd.ops.methods import method
 from retrograd.ops.mutate import in_place
 from retrograd.ops.pointwise import detach, ge, rsqrt, tanh
 from retrograd.ops.reduce import mean, variance
-from retrograd.ops.split import chunk
 from retrograd.ops.view import permute, reshape
 
 
@@ -162,18 +161,13 @@ def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     if not isinstance(hx, (tuple, list)) or len(hx) != 2:
         raise TypeError(f"lstm_cell: expected hx to be the pair (h, c), got {type(hx).__name__}")
     h, c = hx
-    enter, forget, new, leave = chunk(linear(input, w_ih, b_ih) + linear(h, w_hh, b_hh), 4, -1)
-    c = sigmoid(forget) * c + sigmoid(enter) * tanh(new)
-    return sigmoid(leave) * tanh(c), c
+    return recurrent.lstm(linear(input, w_ih, b_ih), linear(h, w_hh, b_hh), c)
 
 
 @function()
 def gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None) -> Tensor:
     """Return the next state of a GRU, as `nn.GRUCell` computes it."""
-    by_input, by_state = chunk(linear(input, w_ih, b_ih), 3, -1), chunk(linear(hx, w_hh, b_hh), 3, -1)
-    reset, update = (sigmoid(a + b) for a, b in zip(by_input[:2], by_state[:2], strict=True))
-    new = tanh(by_input[2] + reset * by_state[2])
-    return (1 - update) * new + update * hx
+    return recurrent.gru(linear(input, w_ih, b_ih), linear(hx, w_hh, b_hh), hx)
 
 
 @function()

@@ -5,6 +5,7 @@ representations using RNN encoder-decoder, arXiv 1406.1078.
 """
 
 from retrograd.core import Aval, Internal, op, registry
+from retrograd.kernels import recurrent_formulas
 from retrograd.ops.batching import batch_all
 from retrograd.ops.family import kernels_know
 from retrograd.ops.pointwise import sigmoid, tanh
@@ -59,6 +60,13 @@ def _slopes_of_tanh(t):
 
 
 # ------------------------------------------------------------------------------------------------------- LSTM
+
+
+def lstm(by_input, by_state, c):
+    """Return the states h and c after a step, from the gates' terms from input and state, in one dtype or several."""
+    if kernels_know(by_input, by_state, c):
+        return lstm_step([by_input, by_state, c])
+    return recurrent_formulas.lstm_step(*chunk(by_input + by_state, 4, -1), c, sigmoid, tanh)
 
 
 def _lstm_tangent(gates, c, moved, moved_c):
@@ -155,6 +163,14 @@ class lstm_step_grad(Step):
 
 
 # -------------------------------------------------------------------------------------------------------- GRU
+
+
+def gru(by_input, by_state, h):
+    """Return the state after a step, from the gates' terms from input and state, in one dtype or several."""
+    if kernels_know(by_input, by_state, h):
+        return gru_step([by_input, by_state, h])
+    (xr, xz, xn), (hr, hz, hn) = chunk(by_input, 3, -1), chunk(by_state, 3, -1)
+    return recurrent_formulas.gru_step(xr + hr, xz + hz, xn, hn, h, sigmoid, tanh)
 
 
 def _gru_at(x, h):
