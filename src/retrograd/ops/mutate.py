@@ -349,7 +349,7 @@ def in_place(operator, x, others, params):
     if not recorded and _straight(operator, x, others, params):
         return x
     before = _before(operator, x, others) if recorded else x
-    args = (before, *[before if a is x else a for a in others])
+    args = (before, *_others(x, before, others))
     result = ground(operator, args, params)
     _check_result(name, x, result)
     preserve_snapshots(x)
@@ -404,6 +404,15 @@ def _as_it_was(x):
     return alias(x, x._grad_fn) if x._view is None else replay_view(x._view)
 
 
+def _others(x, before, others):
+    """The other operands before the write; a view among them that is x too keeps the hooks on it."""
+    if x._view is None or before is x or not any(a is x for a in others):
+        return [before if a is x else a for a in others]
+    also = alias(x, x._grad_fn)
+    also.value, also.tag, also.version = before.value, before.tag, before.version
+    return [also if a is x else a for a in others]
+
+
 def _keep_numbers(before, x):
     """Give `before` its own version and values, so that the write to x does not change it.
 
@@ -437,7 +446,7 @@ def _through_a_copy(operator, x, others, params):
     if is_recorded(x, *others):
         before = _as_it_was(x)
         _keep_numbers(before, x)
-    result = call(operator, (before, *[before if a is x else a for a in others]), params)
+    result = call(operator, (before, *_others(x, before, others)), params)
     _check_result(f"{operator.name}_", x, result)
     return write_into(f"{operator.name}_", x, result)
 

@@ -192,6 +192,27 @@ def test_a_hook_on_a_view_written_to_itself(m):
 
 
 @parity
+def test_a_hook_on_a_view_that_is_an_operand_of_a_write_to_itself(m):
+    """The hook sees what flows through the view as an operand, and not what flows through its base."""
+    log, grads = [], []
+    for write in (
+        lambda v: v.add_(v),
+        lambda v: v.sub_(v, alpha=2),
+        lambda v: v.lerp_(v, 0.5),
+        lambda v: v.copy_(v),
+        lambda v: v.__setitem__(m.tensor([0]), v.clone()),
+        lambda v: v.__setitem__(slice(None), v),
+    ):
+        x = leaf(m, 3, 2)
+        view = (x * 1)[:1]
+        view.register_hook(logger(log, "view", 10))
+        write(view)
+        view.sum().backward()
+        grads.append(x.grad)
+    return log, grads
+
+
+@parity
 def test_the_retained_gradient_of_a_base_written_through_a_view(m):
     x = leaf(m, 1, 2)
     y = x * 1
