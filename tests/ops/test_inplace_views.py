@@ -44,6 +44,27 @@ def test_older_views_follow_recorded_writes():
     assert w.grad.tolist() == [[1.0, 100.0], [0.0, 0.0]]
 
 
+BECOME = {
+    "t_": lambda x: x.t_(),
+    "transpose_": lambda x: x.transpose_(0, -1),
+    "unsqueeze_": lambda x: x.unsqueeze_(1),
+    "squeeze_": lambda x: x.squeeze_(),
+    "as_strided_": lambda x: x.as_strided_((3, 1), (1, 3)),
+}
+
+
+@pytest.mark.parametrize("become", BECOME.values(), ids=BECOME)
+def test_the_gradient_has_the_shape_of_the_tensor_before_and_after(become):
+    y = rg.ones(1, 3, requires_grad=True) * 1
+    weights = become(rg.tensor([[2.0, 3.0, 5.0]]))
+    y.retain_grad()
+    (y * rg.tensor([[2.0, 3.0, 5.0]])).sum().backward(retain_graph=True)
+    become(y)
+    assert y.grad.tolist() == weights.tolist()
+    (y * weights).sum().backward()
+    assert y.grad.tolist() == (2 * weights).tolist()
+
+
 def test_leaves_and_transforms_are_refused():
     w = rg.ones(3, requires_grad=True)
     y = w * 2

@@ -21,6 +21,8 @@ def _become(name, x, show):
         if new._view.made == "no_grad":  # nobody else has that view: it may be written to as x could before
             new._view.made = "" if x._view is None else x._view.made
         x.value, x.tag, x._view = new.value, new.tag, new._view
+        if x._grad is not None:  # has the shape of x, also where later passes add to it
+            x._grad = show(x._grad)
         rebase_history(x, new)
         bump_version(x)
     return x
