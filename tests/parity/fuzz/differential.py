@@ -15,8 +15,9 @@ from .compare import coarsest_of, difference, gradient_messages, presence
 from .machine import REFUSALS, Machine, grad_of
 
 SKIPPED = "both refuse"
+GUARD = "with L.no_grad(): "
 # Lines that write, and those that may have changed something before they were refused.
-WRITE = re.compile(r"^(?!.*L\.func).*(\w_\(|out=|\] (\*\*|//|[-+*/%])= )|^v\[\d+\]\[.*\] = ")
+WRITE = re.compile(rf"^(?!.*L\.func).*(\w_\(|out=|\] (\*\*|//|[-+*/%])= )|^({re.escape(GUARD)})?v\[\d+\]\[.*\] = ")
 CHANGES = re.compile(WRITE.pattern + r"|backward|register|retain|^v\[\d+\]\.\w+ =")
 # PyTorch's have coefficients of 6 to 8 digits; mpmath agrees with ours to 15.
 SINGLE = re.compile(r"airy_ai|bessel")

@@ -96,10 +96,6 @@ EXEMPT: dict[tuple[str, str], str] = {
     ("", r"value at .*: \((?=\S*(inf|nan))\S*j\), ours \((?=\S*(inf|nan))"): "the parts of complex infinities",
     (r"copysign", r"(gradient|grad).*nan"): THEIRS + ": its rule divides the result by the operand",
     (r"True \*\*", r"INTERNAL ASSERT"): THEIRS + ": it says so itself",
-    (
-        r"(?s)register_hook.*no_grad|no_grad.*register_hook",
-        r"gradient",
-    ): "a view keeps its hooks after a write under no_grad",
     (_SPECIAL, r"ours raises RuntimeError: this tensor is a view"): MORE + ", which needs the history of the view",
     (r"linalg", r"ours raises TypeError: [\w.]+: expected a floating"): REFUSED,
     ("L.func.*" + _SPECIAL, r"value at .*: -?0\.0, ours"): MORE,
@@ -107,7 +103,8 @@ EXEMPT: dict[tuple[str, str], str] = {
     ("", r"PyTorch raises RuntimeError: Output \d of \w+ is a view and its base or another view of its base has"): (
         "ours keeps the history of such a view after a write under no_grad, and refuses it after a recorded one"
     ),
-    (r"remainder|%", r"value at .*: -?nan, ours -?0\.0"): THEIRS + ": the quotient of the largest number overflows",
+    (r"remainder|%", r"value at .*: -?nan, ours -?(0\.0|[\d.]+e-3[12]\d)$"): THEIRS
+    + ": the quotient of the largest number overflows",
     (
         r"retain_grad|register_hook|requires_grad = ",
         r"ours raises RuntimeError: this tensor is a view, and its base or",
@@ -116,9 +113,6 @@ EXEMPT: dict[tuple[str, str], str] = {
         "ours saves the operand where PyTorch saves the result: its detaching is refused, not wrong"
     ),
     (r"atan2", r"(gradient|grad).*, ours nan"): "squares of denormal numbers underflow: infinities of both signs meet",
-    (r"(?s)(squeeze|transpose|swapaxes|[.]t)_\(.*inputs=", r"\.grad: (none|one|zeros), ours (none|one)"): (
-        "where a view became another one in place, PyTorch's graph no longer leads through older views of its base"
-    ),
     (r"L\.abs\(|abs_\(|i0e|i1e", r"gradient of .*, ours nan"): "the derivative at NaN is NaN; PyTorch's is 0",
     (r"inputs=", r"PyTorch (refuses|raises).*backward through the graph a second time"): "ours frees what it ran only",
     (r"istft", r"ours raises OverflowError"): "a window of zeros, which PyTorch divides by",
@@ -231,12 +225,6 @@ PROGRAMS: dict[tuple[str, str], str] = {
         r"(?s)(no_grad|out=).*L\.autograd\.grad\(",
         r"tensors \[|ours raises RuntimeError: backward of .* modified by an inplace",
     ): "PyTorch gives a view a new history after a write that is not recorded; ours keeps the old one",
-    (r"(?s)register_hook.*(squeeze|transpose|swapaxes|[.]t)_\(", r"(gradient|grad).*value at"): (
-        "where a tensor becomes a view in place, PyTorch gives its older views a new history, without their hooks"
-    ),
-    (r"(?s)no_grad.*retain_grad", r"\.grad: none, ours one"): (
-        "PyTorch gives a view a new history after a write that is not recorded; ours keeps the old one"
-    ),
     (r"L\.func", r"PyTorch refuses backward: (one of the variables|Trying to backward through the graph a second)"): (
         "ours saves another value; PyTorch's transforms can't save copies, to compare with"
     ),

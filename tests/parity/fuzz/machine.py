@@ -1,5 +1,6 @@
 """The tensors of a program in one library, and the execution of its lines."""
 
+import re
 from functools import lru_cache, partial
 from types import CodeType
 from typing import Any
@@ -12,6 +13,8 @@ import retrograd as rg
 TENSORS = (torch.Tensor, rg.Tensor)
 REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, OverflowError, ZeroDivisionError)
 UNKNOWN = "unknown"  # what PyTorch says of views that were returned together and written to
+
+HOOKED = re.compile(r"v\[(\d+)\]\.(register_|retain_grad)")
 
 
 @lru_cache(20_000)
@@ -39,6 +42,9 @@ class Machine:
 
     def execute(self, line: str) -> Exception | None:
         """Run one line; return the exception with which the library refuses it."""
+        hooked = HOOKED.match(line)
+        if hooked and int(hooked[1]) in self.v and recorded(self.v[int(hooked[1])]) == UNKNOWN:
+            return RuntimeError("a view that was returned with others and written to: PyTorch crashes")
         try:
             exec(compiled(line), self.names)
         except KeyError as error:

@@ -9,6 +9,7 @@ import torch
 import retrograd as rg
 
 from .compare import gradients, values_differ
+from .counterfactual import of_counterfactual
 from .differential import Difference, Run, quietly
 from .machine import REFUSALS, Machine
 
@@ -33,7 +34,14 @@ OTHERWISE = [
 
 def of_proof(found: Difference) -> str | None:
     """Return the reason that an experiment finds for a difference."""
-    return proven(found) or independent(found) or ties(found) or nothing_there(found)
+    return (
+        proven(found)
+        or independent(found)
+        or ties(found)
+        or deviation_of_equals(found)
+        or nothing_there(found)
+        or of_counterfactual(found)
+    )
 
 
 def proven(found: Difference) -> str | None:
@@ -74,6 +82,22 @@ def ties(found: Difference) -> str | None:
             values = before[operand].numpy(force=True) if operand in before else np.empty(0)
             if len(set(values.ravel().tolist())) < values.size or not (values == values).all():
                 return "PyTorch's documentation leaves this open: which of equal elements is selected"
+    return None
+
+
+def deviation_of_equals(found: Difference) -> str | None:
+    """Return the reason if a standard deviation of equal elements, which has no derivative, is 0 but for rounding."""
+    if "grad" not in found.message:
+        return None
+    for n, line in enumerate(found.lines):
+        if not (match := re.search(r"v\[(\d+)\]\.std\(", line)):
+            continue
+        run = _run(found.lines[: n + 1])
+        operand, result = run.theirs.v.get(int(match[1])), next(reversed(run.theirs.v.values()))
+        if operand is None or not operand.numel() or not operand.is_floating_point():
+            continue
+        if (result.abs() <= 8 * torch.finfo(operand.dtype).eps * operand.abs().max()).any():
+            return "PyTorch's documentation leaves this open: the derivative of the deviation of equal elements"
     return None
 
 

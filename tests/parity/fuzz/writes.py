@@ -4,13 +4,13 @@ import re
 
 import torch
 
+from .differential import GUARD
 from .expressions import BINARY, UNARY
 from .machine import recorded
 from .picker import Picker, Tensors, share_memory
 from .views import mask_key
 
 VIEWS = re.compile(r"(squeeze|unsqueeze|t|swapaxes|transpose)_\(")
-GUARD = "with L.no_grad(): "
 
 
 def write(p: Picker, v: Tensors) -> str:
