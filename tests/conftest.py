@@ -1,9 +1,12 @@
 """Settings and fixtures of all tests."""
 
+import gc
 import random
 
 import numpy as np
 import pytest
+
+import retrograd as rg
 
 
 @pytest.fixture(autouse=True)
@@ -18,3 +21,21 @@ def seed() -> int:
 def rng(seed: int) -> np.random.Generator:
     """Return a NumPy generator of the test's own."""
     return np.random.default_rng(seed)
+
+
+@pytest.fixture
+def no_collector():
+    """Switch off the collector of reference cycles, so that only what has no references is freed."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.fixture
+def float64_as_default():
+    """Make float64 the default dtype, as it is in NumPy."""
+    before = rg.get_default_dtype()
+    rg.set_default_dtype(rg.float64)
+    yield
+    rg.set_default_dtype(before)

@@ -1,6 +1,5 @@
 """Anomaly mode: errors in backward name the forward line; results, graphs and modes are unchanged."""
 
-import gc
 import inspect
 import math
 import threading
@@ -250,20 +249,15 @@ def test_a_node_made_after_a_backward_pass_was_not_induced_by_it():
     assert "previous calculation" not in text
 
 
-def test_nodes_that_made_others_are_not_kept_alive():
-    gc.collect()
-    gc.disable()
-    try:
-        with detect_anomaly():
-            x = zero()
-            y = (x * x).sum()
-            (slope,) = rg.autograd.grad(y, x, create_graph=True)
-            node = weakref.ref(y.grad_fn)
-            del y
-        assert node() is None
-        assert slope.grad_fn is not None
-    finally:
-        gc.enable()
+def test_nodes_that_made_others_are_not_kept_alive(no_collector):
+    with detect_anomaly():
+        x = zero()
+        y = (x * x).sum()
+        (slope,) = rg.autograd.grad(y, x, create_graph=True)
+        node = weakref.ref(y.grad_fn)
+        del y
+    assert node() is None
+    assert slope.grad_fn is not None
 
 
 # -------------------------------------------------------------------------------------------------- the mode itself

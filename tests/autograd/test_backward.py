@@ -1,6 +1,5 @@
 """backward and grad: their gradients, and the wrong calls they refuse before anything changes."""
 
-import gc
 import threading
 import weakref
 
@@ -185,17 +184,13 @@ def test_complex_gradients_point_where_pytorch_says():
     assert z.grad.tolist() == [2 + 4j, 6 - 2j]
 
 
-def test_dropped_tensors_free_their_graph_without_the_cycle_collector():
-    gc.disable()
-    try:
-        x = leaf(1.0, 2.0)
-        y = rg.exp(x) * x
-        node = weakref.ref(y.grad_fn)
-        y.sum().backward(retain_graph=True)
-        del y
-        assert node() is None
-    finally:
-        gc.enable()
+def test_dropped_tensors_free_their_graph_without_the_cycle_collector(no_collector):
+    x = leaf(1.0, 2.0)
+    y = rg.exp(x) * x
+    node = weakref.ref(y.grad_fn)
+    y.sum().backward(retain_graph=True)
+    del y
+    assert node() is None
 
 
 @pytest.mark.once("in the plain core tests/core/test_engine.py goes deep enough")

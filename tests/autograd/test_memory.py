@@ -15,13 +15,7 @@ from retrograd.autograd.graph import (
     saved_tensors_hooks,
 )
 
-
-@pytest.fixture(autouse=True)
-def no_collector():
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
+pytestmark = pytest.mark.usefixtures("no_collector")
 
 
 def leaf(*values):

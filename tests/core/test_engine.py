@@ -1,6 +1,5 @@
 """The backward pass: sums over paths, memory, freed and changed values, depth, and which nodes run."""
 
-import gc
 import tracemalloc
 import weakref
 
@@ -287,14 +286,6 @@ def test_a_long_chain_that_is_never_walked_is_freed_without_recursion():
         y = y * 1.0
     del y
     assert x.grad is None
-
-
-@pytest.fixture
-def no_collector():
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
 
 
 @pytest.mark.parametrize("walked", [False, True])

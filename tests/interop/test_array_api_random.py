@@ -16,6 +16,7 @@ from .standard.drawing import Device, Draw, Dtype, Whole
 from .standard.registry import PROGRAMS
 from .test_array_api import NAMES
 
+pytestmark = pytest.mark.usefixtures("float64_as_default")  # as in array-api-strict
 EXAMPLES = int(os.environ.get("ARRAY_API_EXAMPLES", "5"))
 
 
@@ -136,15 +137,6 @@ def close(ours, theirs):
     with np.errstate(all="ignore"):
         size = np.abs(theirs[np.isfinite(theirs)]).max(initial=0)
         return np.allclose(ours, theirs, rtol=rounding, atol=rounding * size, equal_nan=True)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def float64_as_default():
-    """Set the default dtype of array-api-strict."""
-    before = rg.get_default_dtype()
-    rg.set_default_dtype(rg.float64)
-    yield
-    rg.set_default_dtype(before)
 
 
 def compare(name, seed):

@@ -14,6 +14,8 @@ from retrograd.core import Tensor
 from .cases import ANSWERS, CASES, INPUTS
 from .harness import evaluate, letters
 
+pytestmark = pytest.mark.usefixtures("float64_as_default")
+
 KINDS = {
     "int64": lambda a: np.round(10 * np.nan_to_num(a.real)).astype(np.int64),
     "bool": lambda a: a.real > 0.5,
@@ -116,14 +118,6 @@ def close(a, b):
     rounding = 1000 * np.finfo(b.dtype).eps
     size = np.abs(b[np.isfinite(b)]).max(initial=1)
     return np.allclose(a, b, rtol=rounding, atol=rounding * size, equal_nan=True)
-
-
-@pytest.fixture(autouse=True)
-def float64_as_default():
-    before = rg.get_default_dtype()
-    rg.set_default_dtype(rg.float64)
-    yield
-    rg.set_default_dtype(before)
 
 
 def compared(expression, kind):

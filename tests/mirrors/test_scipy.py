@@ -111,14 +111,6 @@ KINDS = {
 REFUSED = {"int64": "dirichlet", "float32": "-", "empty": "softmax log_softmax dirichlet convolve solve_sylvester"}
 
 
-@pytest.fixture
-def float64_as_default():
-    before = rg.get_default_dtype()
-    rg.set_default_dtype(rg.float64)
-    yield
-    rg.set_default_dtype(before)
-
-
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", KINDS)
 def test_values_for_other_dtypes_are_those_of_scipy(kind, float64_as_default):

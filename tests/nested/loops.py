@@ -6,6 +6,7 @@ import numpy as np
 
 import retrograd as rg
 from retrograd.core import Tensor
+from retrograd.nested import nested_tensor
 from retrograd.nested.buffer_layout import is_nested, layout
 from retrograd.nested.components import components, joined
 
@@ -43,6 +44,34 @@ def check(f: Callable, parts: list[Tensor], lead: int = 0) -> None:
         found += components(out)
         expected += [rg.select(one[k], layout(out).lead, 0) for one in each]
     agree(found, expected, parts)
+
+
+def assert_close(found: Tensor, expected: Tensor) -> None:
+    """Check that tensors have one shape and the same values, up to rounding."""
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(numbers(found), numbers(expected), rtol=1e-10, atol=1e-12)
+
+
+def assert_is_the_loop(f: Callable, x: Tensor) -> None:
+    """Check that f of a nested tensor is nested, and is f of each component as a batch of one."""
+    out = f(x)
+    assert is_nested(out)
+    for found, c in zip(components(out), components(x), strict=True):
+        assert_close(found, f(c.unsqueeze(0))[0])
+
+
+def rounded(shapes: list, seed: int = 0) -> Tensor:
+    """Return a nested tensor of components with these shapes, of numbers with one decimal, so that some are equal."""
+    r = np.random.default_rng(seed)
+    return nested_tensor([rg.tensor(np.round(r.standard_normal(s), 1)) for s in shapes])
+
+
+def check_examples(f: Callable) -> None:
+    """Check that `vmap` of f over a batch of nested tensors is f of each."""
+    x = joined(leaves([(3, 6), (1, 6), (2, 6)], (2,)), 1).detach()
+    for out, one in zip(rg.func.vmap(f)(x).unbind(0), x.unbind(0), strict=True):
+        for a, b in zip(components(out), components(f(one)), strict=True):
+            np.testing.assert_array_equal(numbers(a), numbers(b))
 
 
 def as_tuple(out: Tensor | tuple) -> tuple:

@@ -12,7 +12,7 @@ from retrograd.nested.buffer import over, values
 from retrograd.nested.components import components, joined
 from retrograd.ops.batch_loop import PerformanceWarning
 
-from .loops import agree, check, images, leaf, leaves, numbers, rows
+from .loops import agree, check, check_examples, images, leaf, leaves, numbers, rows
 
 
 def with_holes() -> tuple[Tensor, Tensor, list[Tensor]]:
@@ -304,10 +304,7 @@ def test_tangents_are_cut_and_joined_alike(f: Callable) -> None:
     ],
 )
 def test_examples_of_a_batch_of_nested_tensors_are_cut_and_joined(f: Callable) -> None:
-    x = joined(leaves([(3, 6), (1, 6), (2, 6)], (2,)), 1).detach()
-    for out, one in zip(rg.func.vmap(f)(x).unbind(0), x.unbind(0), strict=True):
-        for a, b in zip(components(out), components(f(one)), strict=True):
-            np.testing.assert_array_equal(numbers(a), numbers(b))
+    check_examples(f)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ from retrograd.nested.buffer_layout import is_nested, layout
 from retrograd.nested.components import components
 from retrograd.nn import functional as F
 
+from .loops import assert_close, assert_is_the_loop
+
 
 def numbers(*shape, seed=0):
     return np.random.default_rng(seed).standard_normal(shape)
@@ -26,18 +28,6 @@ def rows():
 
 def channels():
     return nested((4, 3), (4, 2), (4, 5))
-
-
-def assert_close(found, expected):
-    assert found.shape == expected.shape
-    np.testing.assert_allclose(found.detach().numpy(), expected.detach().numpy(), rtol=1e-9, atol=1e-12)
-
-
-def assert_is_the_loop(f, x):
-    out = f(x)
-    assert is_nested(out)
-    for found, c in zip(components(out), components(x), strict=True):
-        assert_close(found, f(c.unsqueeze(0))[0])
 
 
 W, B = rg.tensor(numbers(2, 3, seed=7)), rg.tensor(numbers(2, 3, seed=8))

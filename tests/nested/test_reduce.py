@@ -13,6 +13,9 @@ from retrograd.nested.buffer import like, over, values
 from retrograd.nested.buffer_layout import is_nested, layout
 from retrograd.nested.components import components
 
+from .loops import assert_close
+from .loops import rounded as nested
+
 SHAPES = {
     "rows": [(2, 3), (1, 3), (4, 3)],
     "rows behind": [(2, 2), (2, 1), (2, 4)],
@@ -44,16 +47,6 @@ CASES = [
     for dims in combinations(range(1, len(shapes[0]) + 1), count)
 ]
 SINGLE = [(kind, dims[0]) for kind, dims in CASES if len(dims) == 1]
-
-
-def nested(shapes, seed=0):
-    r = np.random.default_rng(seed)
-    return nested_tensor([rg.tensor(np.round(r.standard_normal(s), 1)) for s in shapes])
-
-
-def assert_close(found, expected):
-    assert found.shape == expected.shape
-    np.testing.assert_allclose(found.detach().numpy(), expected.detach().numpy(), rtol=1e-10, atol=1e-12)
 
 
 def assert_is_the_loop(f, x):

@@ -8,8 +8,11 @@ from retrograd.autograd import gradcheck, gradgradcheck
 from retrograd.func import grad, jvp, vmap
 from retrograd.nested import as_nested_tensor, nested_tensor
 from retrograd.nested.buffer import like, over, values
-from retrograd.nested.buffer_layout import is_nested, layout
+from retrograd.nested.buffer_layout import layout
 from retrograd.nested.components import components
+
+from .loops import assert_close, assert_is_the_loop
+from .loops import rounded as nested
 
 SHAPES = {
     "rows": [(2, 3), (1, 3), (4, 3)],
@@ -31,23 +34,6 @@ SCANS = [
     "cummax",
     "cummin",
 ]
-
-
-def nested(shapes, seed=0):
-    r = np.random.default_rng(seed)
-    return nested_tensor([rg.tensor(np.round(r.standard_normal(s), 1)) for s in shapes])
-
-
-def assert_close(found, expected):
-    assert found.shape == expected.shape
-    np.testing.assert_allclose(found.detach().numpy(), expected.detach().numpy(), rtol=1e-10, atol=1e-12)
-
-
-def assert_is_the_loop(f, x):
-    out = f(x)
-    assert is_nested(out)
-    for found, c in zip(components(out), components(x), strict=True):
-        assert_close(found, f(c.unsqueeze(0))[0])
 
 
 def called(name, dim):

@@ -18,6 +18,8 @@ from retrograd.pipelining import (
     split_into_equal_size,
 )
 
+from .splits import assert_close, cut_after
+
 
 class Residual(nn.Module):
     """A model in which the second, third and fourth stage use values of the first."""
@@ -150,13 +152,6 @@ def outputs_and_gradients(run, model, args, kwargs):
     return output, leaves(output), gradients
 
 
-def assert_close(a, b):
-    assert (a is None) == (b is None)
-    if a is not None:
-        assert a.shape == b.shape
-        assert (a - b).abs().max().item() <= 1e-6 * max(1.0, b.abs().max().item())
-
-
 def assert_same_as_unsplit(pipe, model, args, kwargs):
     whole, expected, gradients = outputs_and_gradients(model, model, args, kwargs)
     split, found, split_gradients = outputs_and_gradients(pipe, model, args, kwargs)
@@ -176,16 +171,6 @@ def test_a_pipe_computes_and_differentiates_what_the_model_does(name):
     for graph in (pipe.split_gm.graph, *[pipe.get_stage_module(i).graph for i in range(stages)]):
         graph.lint()
     assert_same_as_unsplit(pipe, model, args, kwargs)
-
-
-def cut_after(count):
-    """Return a policy: the first `count` operators, and the others."""
-
-    def policy(captured):
-        nodes = captured.graph.find_nodes(op="call_function")
-        return {node: int(place >= count) for place, node in enumerate(nodes)}
-
-    return policy
 
 
 @pytest.mark.parametrize(

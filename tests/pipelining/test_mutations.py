@@ -16,17 +16,14 @@ from retrograd.pipelining import (
     pipeline,
 )
 
+from .splits import assert_close, cut_after
+
 
 def loss_and_gradients(run, model, *args):
     model.zero_grad()
     output = run(*args)
     (output * output).sum().backward()
     return output, {name: p.grad.clone() for name, p in model.named_parameters()}
-
-
-def assert_close(a, b):
-    assert a.shape == b.shape
-    assert (a - b).abs().max().item() <= 1e-6 * max(1.0, b.abs().max().item())
 
 
 class BatchNorm(nn.Module):
@@ -164,16 +161,6 @@ def a_decay_before_much(self, x):
     h = self.a(x).tanh()
     self.k.copy_(decayed + h.detach().sum(0))
     return h
-
-
-def cut_after(count):
-    """Return a policy: the first `count` operators, and the others."""
-
-    def policy(captured):
-        nodes = captured.graph.find_nodes(op="call_function")
-        return {node: int(place >= count) for place, node in enumerate(nodes)}
-
-    return policy
 
 
 @pytest.mark.parametrize(

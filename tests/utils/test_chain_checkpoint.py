@@ -1,6 +1,5 @@
 """Checkpointed chains, in segments and under a budget: exact gradients, few recomputed steps, limited memory."""
 
-import gc
 import weakref
 
 import pytest
@@ -231,19 +230,15 @@ def test_an_error_in_a_repeated_step_arrives_and_the_chain_can_go_on():
     assert got == rg.autograd.grad(z.sum(), x)[0].tolist()
 
 
-def test_a_chain_that_is_never_walked_goes_with_its_last_name():
-    gc.disable()
-    try:
-        steps, _, _ = chain(6)
-        z = start() * 1
-        kept = weakref.ref(z.value)
-        y = checkpoint(steps, z, budget_bytes=3 * BYTES)
-        del z
-        assert kept() is not None
-        del y
-        assert kept() is None
-    finally:
-        gc.enable()
+def test_a_chain_that_is_never_walked_goes_with_its_last_name(no_collector):
+    steps, _, _ = chain(6)
+    z = start() * 1
+    kept = weakref.ref(z.value)
+    y = checkpoint(steps, z, budget_bytes=3 * BYTES)
+    del z
+    assert kept() is not None
+    del y
+    assert kept() is None
 
 
 def test_the_sequential_face_takes_a_budget():

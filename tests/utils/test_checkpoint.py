@@ -1,6 +1,5 @@
 """Checkpoints: the gradients of the plain function, for the memory of its arguments and one recomputation."""
 
-import gc
 import threading
 import weakref
 
@@ -383,19 +382,15 @@ class Alive:
         return sum(reference() is not None for reference in self.references)
 
 
-def test_what_the_function_saved_is_freed_after_the_forward_and_after_the_pass():
-    gc.disable()
-    try:
-        alive = Alive()
-        x = leaf(0.5, 1.0)
-        y = checkpoint(watched(alive), x).sum()
-        assert len(alive) <= 1  # the result, which the sum does not need, may go or stay
-        y.backward(retain_graph=True)
-        assert len(alive) <= 1
-        del y
-        assert len(alive) == 0
-    finally:
-        gc.enable()
+def test_what_the_function_saved_is_freed_after_the_forward_and_after_the_pass(no_collector):
+    alive = Alive()
+    x = leaf(0.5, 1.0)
+    y = checkpoint(watched(alive), x).sum()
+    assert len(alive) <= 1  # the result, which the sum does not need, may go or stay
+    y.backward(retain_graph=True)
+    assert len(alive) <= 1
+    del y
+    assert len(alive) == 0
 
 
 def test_a_recomputed_value_is_freed_with_the_node_that_reads_it():
@@ -427,19 +422,15 @@ def test_with_retain_graph_only_one_checkpoint_at_a_time_has_its_values():
     assert max(most) <= 6 + 4 + 1  # the boundaries, and the saved tensors of one block
 
 
-def test_a_graph_that_is_never_walked_goes_with_its_last_name():
-    gc.disable()
-    try:
-        x = leaf(0.5, 1.0)
-        z = x * 1
-        kept = weakref.ref(z)
-        y = checkpoint(lambda z: nest(deep, 2)(z), z)
-        del z
-        assert kept() is not None
-        del y
-        assert kept() is None
-    finally:
-        gc.enable()
+def test_a_graph_that_is_never_walked_goes_with_its_last_name(no_collector):
+    x = leaf(0.5, 1.0)
+    z = x * 1
+    kept = weakref.ref(z)
+    y = checkpoint(lambda z: nest(deep, 2)(z), z)
+    del z
+    assert kept() is not None
+    del y
+    assert kept() is None
 
 
 # -------------------------------------------------------------------------------------------------------- threads

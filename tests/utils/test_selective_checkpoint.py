@@ -1,6 +1,5 @@
 """Selective checkpoints: values that a policy saves are not recomputed, and nothing else changes."""
 
-import gc
 import weakref
 from functools import partial
 
@@ -165,22 +164,18 @@ def test_a_draw_whose_result_a_policy_saves_leaves_the_next_one_alone():
     assert gradient(lambda x: run(noisy, x, only_the_first), matrix()) == expected
 
 
-def test_a_graph_with_saved_results_goes_with_its_last_name():
-    gc.disable()
-    try:
-        made = []
+def test_a_graph_with_saved_results_goes_with_its_last_name(no_collector):
+    made = []
 
-        def watched(x):
-            y = x @ x
-            made.append(weakref.ref(y.value))
-            return y.exp()
+    def watched(x):
+        y = x @ x
+        made.append(weakref.ref(y.value))
+        return y.exp()
 
-        y = run(watched, matrix(), save_products)
-        assert made[0]() is not None
-        del y
-        assert made[0]() is None
-    finally:
-        gc.enable()
+    y = run(watched, matrix(), save_products)
+    assert made[0]() is not None
+    del y
+    assert made[0]() is None
 
 
 def test_views_and_writes_happen_again():
