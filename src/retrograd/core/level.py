@@ -71,24 +71,12 @@ def current():
 
 def modes_of(state):
     """Return the modes of a thread, without level and grad mode, that callbacks may change during a pass."""
-    return (
-        state.running,
-        state.saving,
-        state.saving_refused,
-        state.inference,
-        state.multithreading,
-    )
+    return state.running, state.saving, state.saving_refused, state.inference, state.multithreading
 
 
 def set_modes(state, modes):
     """Restore the modes: callbacks may have entered blocks without leaving them, or left those around the pass."""
-    (
-        state.running,
-        state.saving,
-        state.saving_refused,
-        state.inference,
-        state.multithreading,
-    ) = modes
+    state.running, state.saving, state.saving_refused, state.inference, state.multithreading = modes
 
 
 class at:
