@@ -4,9 +4,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from retrograd.autograd.source_lines import format_stack, line_of, stack
 from retrograd.core import Tensor, current
 from retrograd.core.level import Block
-from retrograd.core.source_location import format_stack, line_of, stack
 from retrograd.core.views import memory_of
 
 # The trace of a node: the stack that made it, and the name and trace of the node whose backward did so.

@@ -14,9 +14,9 @@ from retrograd.autograd.nodes import (
     short_name,
     topological_order,
 )
+from retrograd.autograd.source_lines import Cut
 from retrograd.core import Tensor
 from retrograd.core.dtype import is_differentiable
-from retrograd.core.source_location import Cut
 
 MAX_LEAVES = 12  # leaves whose paths are described
 MAX_CUTS = 5  # lines shown where values were cut off

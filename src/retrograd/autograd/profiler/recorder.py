@@ -8,9 +8,9 @@ from typing import Any
 
 from retrograd.autograd.profiler.report import BACKWARD, OPERATOR, RANGE, EventList, FunctionEventAvg, function_events
 from retrograd.autograd.profiler.trace_file import Path
+from retrograd.autograd.source_lines import stack
 from retrograd.core import Op, Tensor, call, current
 from retrograd.core.level import Block, TransparentLevel, watching
-from retrograd.core.source_location import stack
 
 
 class _Recorder(TransparentLevel):

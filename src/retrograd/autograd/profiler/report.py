@@ -7,7 +7,7 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 from retrograd.autograd.profiler.trace_file import Path, operators_by_node, write_trace
-from retrograd.core.source_location import line_of
+from retrograd.autograd.source_lines import line_of
 
 OPERATOR, BACKWARD, RANGE = "operator", "backward", "range"
 
