@@ -11,17 +11,16 @@ from retrograd.autograd import is_grad_enabled as is_grad_enabled
 from retrograd.autograd import is_inference_mode_enabled as is_inference_mode_enabled
 from retrograd.autograd import no_grad as no_grad
 from retrograd.autograd import set_grad_enabled as set_grad_enabled
+from retrograd.backend.type_info import finfo as finfo
+from retrograd.backend.type_info import iinfo as iinfo
 from retrograd.core import Tensor as Tensor
 from retrograd.core import lazy_imports as _lazy
-from retrograd.core.build_config import show_config as show_config
 from retrograd.core.dtype import complex64 as complex64
 from retrograd.core.dtype import complex128 as complex128
-from retrograd.core.dtype import finfo as finfo
 from retrograd.core.dtype import float16 as float16
 from retrograd.core.dtype import float32 as float32
 from retrograd.core.dtype import float64 as float64
 from retrograd.core.dtype import get_default_dtype as get_default_dtype
-from retrograd.core.dtype import iinfo as iinfo
 from retrograd.core.dtype import int8 as int8
 from retrograd.core.dtype import int16 as int16
 from retrograd.core.dtype import int32 as int32
@@ -34,6 +33,7 @@ from retrograd.core.dtype import uint64 as uint64
 from retrograd.interop import array_namespace as _array_namespace  # noqa: F401 (gives tensors their methods)
 from retrograd.interop import notebooks as _notebooks  # noqa: F401
 from retrograd.interop import numpy_protocol as _numpy_protocol  # noqa: F401
+from retrograd.kernels.build_report import show_config as show_config
 from retrograd.ops import batch_loop as _examples
 from retrograd.ops.dtype_aliases import SymInt as SymInt
 from retrograd.ops.dtype_aliases import bool as bool

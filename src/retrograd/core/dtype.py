@@ -180,67 +180,7 @@ def result_type(*operands):
     return _outrank(ranks[0], _outrank(ranks[1], ranks[2]))
 
 
-def check_holds(name, array, dtype):
-    """Raise if a dtype cannot hold values: complex ones if it is real, too large ones if it is an integer dtype.
-
-    Fractions are truncated, and unsigned dtypes wrap negative values, as in PyTorch.
-    """
-    if array.dtype.kind == "c" and dtype.kind not in "bc":
-        raise TypeError(f"{name}: the value is complex, which {dtype} can't hold")
-    if dtype.kind in "iu" and array.size and array.dtype.kind in "iuf":
-        low, high = np.iinfo(dtype).min or -np.iinfo(dtype).max, np.iinfo(dtype).max
-        if not (array.min() >= low and array.max() <= high):  # also true of NaN
-            raise RuntimeError(f"{name}: {array.min()} to {array.max()} can't be converted to {dtype} without overflow")
-
-
 def check_requires_grad(dtype):
     """Raise if tensors of a dtype cannot require grad."""
     if not is_differentiable(dtype):
         raise RuntimeError(f"only tensors of floating or complex dtype can require gradients, got {dtype}")
-
-
-# ------------------------------------------------------------------------------------------------ limits
-
-
-class finfo:
-    """The limits of a floating dtype (by default the default dtype) as Python numbers; of a complex one, its parts'.
-
-    >>> finfo(float32).bits, finfo(float32).eps == 2.0**-23, finfo(float64).max
-    (32, True, 1.7976931348623157e+308)
-    """
-
-    __slots__ = ("bits", "dtype", "eps", "max", "min", "resolution", "smallest_normal", "tiny")
-
-    def __init__(self, dtype=None):
-        dtype = _default if dtype is None else np.dtype(dtype)
-        if not is_differentiable(dtype):
-            raise TypeError(f"finfo: expected a floating or complex dtype, got {dtype}; for integers there is iinfo")
-        known = np.finfo(dtype)
-        self.bits, self.dtype = known.bits, str(known.dtype)
-        self.eps, self.resolution = float(known.eps), 10.0**-known.precision
-        self.max, self.min = float(known.max), float(known.min)
-        self.smallest_normal = self.tiny = float(known.smallest_normal)
-
-    def __repr__(self):
-        shown = [f"{name}={getattr(self, name):g}" for name in ("resolution", "min", "max", "eps", "smallest_normal")]
-        return f"finfo({', '.join(shown)}, dtype={self.dtype})"
-
-
-class iinfo:
-    """The limits of an integer dtype.
-
-    >>> iinfo(uint8)
-    iinfo(min=0, max=255, dtype=uint8)
-    """
-
-    __slots__ = ("bits", "dtype", "max", "min")
-
-    def __init__(self, dtype):
-        dtype = np.dtype(dtype)
-        if category(dtype) != 1:
-            raise TypeError(f"iinfo: expected an integer dtype, got {dtype}; for others there is finfo")
-        known = np.iinfo(dtype)
-        self.bits, self.dtype, self.max, self.min = known.bits, str(dtype), int(known.max), int(known.min)
-
-    def __repr__(self):
-        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"

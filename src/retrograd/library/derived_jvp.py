@@ -3,8 +3,8 @@
 import math
 from collections.abc import Sequence
 
+from retrograd.backend.type_info import finfo
 from retrograd.core import Level, Tensor, at, current, registry
-from retrograd.core.dtype import finfo
 from retrograd.levels import value_at
 from retrograd.levels.batch import VmapLevel
 

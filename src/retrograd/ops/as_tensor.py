@@ -1,6 +1,7 @@
 """Tensors from data: numbers, nested lists, arrays, buffers, other libraries' arrays."""
 
 from retrograd import backend
+from retrograd.backend.type_info import check_holds
 from retrograd.core import Tensor, current, namespaces, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.dispatch import mark_inference
@@ -41,7 +42,7 @@ def _array_of(name, data, dtype):
         return array if dtype is None else array.astype(dtype, copy=False)
     if dtype is None:
         return array.astype(_dtype_of_lists(data, array.dtype), copy=False)
-    dtypes.check_holds(name, array, dtypes.DType(dtype))
+    check_holds(name, array, dtypes.DType(dtype))
     return array.astype(dtype, copy=False)
 
 

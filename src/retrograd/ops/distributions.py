@@ -2,6 +2,7 @@
 
 import math
 
+from retrograd.backend.type_info import finfo, iinfo
 from retrograd.core import Aval, Definition, Internal, Tensor, dtype_of, op, registry, shape_of
 from retrograd.core import dtype as dtypes
 from retrograd.ops.family import Composite, Pointwise, broadcast_shapes, cast_to, check_real, numel
@@ -420,5 +421,5 @@ def random_(x, start=None, to=None, *, generator=None) -> Tensor:
 def _integers_of(dtype):
     """Return how many consecutive integers from 0 on a dtype represents exactly."""
     if dtype.kind in "iu":
-        return dtypes.iinfo(dtype).max + 1
-    return 2 if dtype.kind == "b" else int(2 / dtypes.finfo(dtype).eps) + 1
+        return iinfo(dtype).max + 1
+    return 2 if dtype.kind == "b" else int(2 / finfo(dtype).eps) + 1

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 from typing import NamedTuple
 
+from retrograd.backend.type_info import finfo
 from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.create import as_tensor
@@ -188,7 +189,7 @@ def lobpcg(
     A = (A + mT(A)) * 0.5
     B = None if B is None else broadcast_stacks("lobpcg", (B + mT(B)) * 0.5, A)[0]
     iK = None if iK is None else broadcast_stacks("lobpcg", iK, A)[0]
-    tol = dtypes.finfo(A.dtype).eps ** 0.5 if tol is None else tol
+    tol = finfo(A.dtype).eps ** 0.5 if tol is None else tol
     options = {"niter": STEPS if niter is None else niter, "tol": tol, "largest": largest is None or largest}
     tracked = None if tracker is None else _Tracked(tracker, A, B, iK, {**options, "k": k, "n": n, "m": A.shape[-1]})
     X = expand(X, (*A.shape[:-1], X.shape[-1]))

@@ -6,6 +6,7 @@ element gives the identity.  Where there is no identity, as for a mean or a medi
 
 import math
 
+from retrograd.backend.type_info import iinfo
 from retrograd.core import dtype as dtypes
 from retrograd.core import op, registry
 from retrograd.ops.activation import softmin
@@ -43,14 +44,14 @@ def _smallest(name, x):
     """Return the identity of the maximum."""
     if x.dtype.kind not in "iuf":
         raise TypeError(f"{name}: {x.dtype} numbers have no smallest one; expected real numbers")
-    return -math.inf if x.dtype.kind == "f" else dtypes.iinfo(x.dtype).min
+    return -math.inf if x.dtype.kind == "f" else iinfo(x.dtype).min
 
 
 def _largest(name, x):
     """Return the identity of the minimum."""
     if x.dtype.kind not in "iuf":
         raise TypeError(f"{name}: {x.dtype} numbers have no largest one; expected real numbers")
-    return math.inf if x.dtype.kind == "f" else dtypes.iinfo(x.dtype).max
+    return math.inf if x.dtype.kind == "f" else iinfo(x.dtype).max
 
 
 def _in_dtype(x, dtype):
@@ -259,7 +260,7 @@ class masked_logsumexp(Masked):
     """Return log(sum(exp(x))) over `dim` (None: all) of the elements where the mask is true; -inf where none is."""
 
     def compose(x, mask, *, dim, keepdim, dtype):
-        identity = dtypes.iinfo(x.dtype).min if x.dtype.kind in "iu" else -math.inf
+        identity = iinfo(x.dtype).min if x.dtype.kind in "iu" else -math.inf
         out = logsumexp(_filled("masked.logsumexp", x, mask, identity), dim, keepdim)
         return cast_to(out, dtype or x.dtype)
 

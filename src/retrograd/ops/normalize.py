@@ -6,6 +6,7 @@ rows in `layer_norm`, the groups of all samples in `group_norm`.
 
 import math
 
+from retrograd.backend.type_info import finfo
 from retrograd.core import Internal, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.buffers import write_statistic
@@ -169,7 +170,7 @@ class rms_norm(Composite, aliases="nn.functional.rms_norm", opmath="x weight"):
     def compose(x, weight, *, normalized_shape, eps):
         check_floating("rms_norm", x)
         _check_trailing("rms_norm", x, normalized_shape, weight=weight)
-        eps = dtypes.finfo(x.dtype).eps if eps is None else eps
+        eps = finfo(x.dtype).eps if eps is None else eps
         if kernels_know(x, weight):
             return normed(x, len(normalized_shape), weight, None, eps, center=False)
         if x.dtype.kind == "c":

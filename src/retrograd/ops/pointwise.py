@@ -6,6 +6,7 @@
 import cmath
 import math
 
+from retrograd.backend.type_info import finfo
 from retrograd.core import Internal, call, op, registry, xp
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
@@ -183,7 +184,7 @@ def _towards(x):
 
 def enlarged(x):
     """Complex x with its subnormal numbers multiplied by a power of 2: by their sizes nothing can be divided."""
-    return where(abs(x) < dtypes.finfo(x.dtype).smallest_normal, x * 2.0**64, x)
+    return where(abs(x) < finfo(x.dtype).smallest_normal, x * 2.0**64, x)
 
 
 def real_part(x):

@@ -1,5 +1,6 @@
 """Random tensors: uniform, normal, integers, permutations, Bernoulli."""
 
+from retrograd.backend.type_info import iinfo
 from retrograd.core import Aval, Internal, Tensor, op, registry, shape_of
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
@@ -130,7 +131,7 @@ def _integral(low, high, dtype):
     dtype = dtypes.int64 if dtype is None else dtype
     if low >= high:
         raise ValueError(f"randint: no integers from {low} up to but not including {high}")
-    if dtype.kind in "iu" and not dtypes.iinfo(dtype).min <= low < high <= dtypes.iinfo(dtype).max + 1:
+    if dtype.kind in "iu" and not iinfo(dtype).min <= low < high <= iinfo(dtype).max + 1:
         raise ValueError(f"randint: {dtype} does not hold the integers from {low} to {high - 1}")
     return dtype
 

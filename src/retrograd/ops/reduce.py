@@ -5,6 +5,7 @@
 import math
 from typing import NamedTuple
 
+from retrograd.backend.type_info import finfo
 from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
@@ -532,5 +533,5 @@ def _softmax_over(x, out, dim, keepdim):
     """The softmax of x, from its logsumexp; without inf - inf where that is infinite."""
     out = kept(out, x, dim, keepdim)
     if out.dtype.kind != "c":  # of inf, finite numbers have no share
-        out = where(out == math.inf, float(dtypes.finfo(out.dtype).max), out)
+        out = where(out == math.inf, float(finfo(out.dtype).max), out)
     return exp(x - where(isinf(out), 0, out))

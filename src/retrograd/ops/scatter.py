@@ -6,6 +6,7 @@ slices, `put` and `index_put` single elements.
 
 import math
 
+from retrograd.backend.type_info import iinfo
 from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.create import as_tensor
@@ -341,8 +342,8 @@ _MERGING = {
     "sum": _summed,
     "prod": _merging(scatter_prod, lambda dtype: 1),
     "mean": _mean,
-    "amax": _merging(scatter_max, lambda dtype: -math.inf if dtype.kind == "f" else dtypes.iinfo(dtype).min),
-    "amin": _merging(scatter_min, lambda dtype: math.inf if dtype.kind == "f" else dtypes.iinfo(dtype).max),
+    "amax": _merging(scatter_max, lambda dtype: -math.inf if dtype.kind == "f" else iinfo(dtype).min),
+    "amin": _merging(scatter_min, lambda dtype: math.inf if dtype.kind == "f" else iinfo(dtype).max),
 }
 
 

@@ -4,8 +4,8 @@ import math
 from dataclasses import InitVar
 from typing import Any
 
+from retrograd.backend.type_info import finfo
 from retrograd.core import operator_named
-from retrograd.core.dtype import finfo
 from retrograd.nn.declared import field
 from retrograd.optim.declared_settings import DeclaredOptimizer, at_least_zero, one_of, with_settings
 from retrograd.optim.optimizer import Group, State

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from retrograd.backend import type_info
 from retrograd.core import Tensor
 from retrograd.core import dtype as dtypes
 from retrograd.interop.array_api.promotion import dtype_of
@@ -67,13 +68,13 @@ def can_cast(from_: Any, to: Any, /) -> bool:
 
 def finfo(type: Any, /) -> FloatInfo:
     """Bits and limits of a floating dtype, or of the parts of a complex one."""
-    found = dtypes.finfo(dtype_of(type))
+    found = type_info.finfo(dtype_of(type))
     return FloatInfo(found.bits, found.eps, found.max, found.min, found.smallest_normal, np.dtype(found.dtype))
 
 
 def iinfo(type: Any, /) -> IntegerInfo:
     """Bits and limits of an integer dtype."""
-    found = dtypes.iinfo(dtype_of(type))
+    found = type_info.iinfo(dtype_of(type))
     return IntegerInfo(found.bits, found.max, found.min, np.dtype(found.dtype))
 
 

@@ -2,7 +2,7 @@
 
 import math
 
-from retrograd.core.dtype import finfo
+from retrograd.backend.type_info import finfo
 from retrograd.interop.numpy_protocol.table import O, agreeing, floating
 from retrograd.scipy._mirror import on_tensors, rest_of
 
