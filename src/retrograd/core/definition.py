@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import Aval
-from retrograd.core.dispatch import Op, call
-from retrograd.core.graph import arguments
+from retrograd.core.dispatch import Op
 from retrograd.core.level import NotBatchedError
 from retrograd.core.op import operator_named, registry
 from retrograd.core.schema import REQUIRED
@@ -69,6 +68,8 @@ class Definition:
     - `impl`: the kernel, `xp.name` or a function `(xp, *arrays, **params)`; the one part that sees raw arrays.
     - `shape(*avals, **params)`: avals to aval, with an error that says what does not fit.
     - `vjp_<input>(g, ...)`, `jvp_<input>(t, ...)`: the derivative rules, in operators on tensors.
+    - `jvp(op, primals, tangents, out, params)`: the forward rule of all inputs at once, in place of `jvp_<input>`.
+    - `derived_jvp(op, index, t, primals, out, params)`: a family's forward rule of an input without `jvp_<input>`.
     - `batch(batched, n, *args, **params)`: the batching rule, in operators too: the operator on n examples at once.
     - `compose(*tensors, **params)`: other operators, which are dispatched and recorded in place of this one.
     - `formula(*tensors, **params)`: the operator as products and sums, if these have simpler series than its own rules.
@@ -100,6 +101,8 @@ class Definition:
     aliases = ""  # other public names: "multiply", "linalg.det nn.functional.relu"
     keyword_overload = ""  # of a hot operator: the operator with more params that handles calls with keywords
     impl: Any = None
+    jvp: Any = None
+    derived_jvp: Any = None
     compose: Any = None
     formula: Any = None
     oracle: Any = None
@@ -140,43 +143,6 @@ class Definition:
     def fit(cls, g, aval):
         """Return a cotangent reduced to the shape and dtype of its input."""
         return g
-
-    @classmethod
-    def jvp(cls, op, primals, tangents, out, params):
-        """Return the tangent of the output: the sum of one term for each input with a tangent."""
-        if "," in cls.linear:
-            return call(op, cls._filled(op, primals, tangents), params)
-        total = None
-        for index, t in enumerate(tangents):
-            if t is not None:
-                term = cls._jvp_term(op, index, t, primals, out, params)
-                total = term if total is None else _sum_of_terms(total, term)
-        return total
-
-    @classmethod
-    def _filled(cls, op, primals, tangents):
-        """Return the inputs, with tangents (or zeros) in place of those that the operator is linear in."""
-        linear = cls.linear.replace(",", " ").split()
-        names = [op.schema.inputs[min(i, op.last)].name for i in range(len(primals))]
-        triples = zip(names, primals, tangents, strict=True)
-        return tuple([p if n not in linear else t if t is not None else _zero(p) for n, p, t in triples])
-
-    @classmethod
-    def _jvp_term(cls, op, index, t, primals, out, params):
-        name = op.schema.inputs[min(index, op.last)].name
-        if name in cls.linear.split():
-            return call(op, (*primals[:index], t, *primals[index + 1 :]), params)
-        rule = getattr(cls, "jvp_" + name, None)
-        if rule is None:
-            return cls.derived_jvp(op, index, t, primals, out, params)
-        known = {**op.schema.named_outputs(out), **op.schema.named(primals, params), "out": out}
-        return rule(t, **{n: known[n] for n in arguments(rule)})
-
-    @classmethod
-    def derived_jvp(cls, op, index, t, primals, out, params):
-        """Return the tangent's term for an input without a jvp rule; some families derive it."""
-        name = op.schema.inputs[min(index, op.last)].name
-        raise NotImplementedError(f"{op.name}: no forward derivative is defined with respect to {name!r}")
 
     @classmethod
     def batch(cls, batched, n, /, *args, **params):
@@ -222,13 +188,6 @@ def op(schema):
     return register
 
 
-def _sum_of_terms(a, b):
-    """Return the sum of two tangents, of each output if there are several; None is zero."""
-    if isinstance(a, tuple):
-        return tuple(_sum_of_terms(x, y) for x, y in zip(a, b, strict=True))
-    return b if a is None else a if b is None else a + b
-
-
 def _python_parameter(parameter):
     """Return a schema's parameter as a Python one; `int...` becomes `*args`."""
     if parameter.type == "int...":
@@ -236,11 +195,6 @@ def _python_parameter(parameter):
     kind = inspect.Parameter.KEYWORD_ONLY if parameter.keyword_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
     default = inspect.Parameter.empty if parameter.default is REQUIRED else parameter.default
     return inspect.Parameter(parameter.name, kind, default=default, annotation=parameter.type)
-
-
-def _zero(operand):
-    """Return zeros like an operand; a Python number stays a number, so it promotes in the same way."""
-    return operator_named("zeros_like")(operand) if hasattr(operand, "dtype") else type(operand)(0)
 
 
 def dtype_of(operand):

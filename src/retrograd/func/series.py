@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
-from retrograd.core import Definition, Op, Tensor, call, registry
+from retrograd.core import Op, Tensor, call, registry
 from retrograd.core.graph import arguments
 from retrograd.levels.dual import output_tangents
 from retrograd.ops.matrix_functions import PowerSeries
@@ -281,7 +281,7 @@ def _integrate(value: Tensor | None, series: Series | None, k: int) -> Tensor | 
 def make_series(made: Call, runner: Runner) -> Series:
     """Return the series of a call's result."""
     definition, varying = made.op.definition, made.varying
-    if getattr(definition.jvp, "__func__", None) is not _DEFAULT_JVP:
+    if definition.jvp is not None:
         return Integral(made, runner)
     if issubclass(definition, PowerSeries):
         return MatrixFunction(made)
@@ -291,9 +291,6 @@ def make_series(made: Call, runner: Runner) -> Series:
     if definition.solves:
         return Solution(made)
     return Product(made) if all(names[i] in linear for i in varying) else Integral(made, runner)
-
-
-_DEFAULT_JVP = Definition.jvp.__func__  # type: ignore[attr-defined]
 
 
 def _operands_read(op: Op, names: list[str], index: int) -> set[int]:

@@ -8,6 +8,7 @@ from retrograd.core.dtype import is_differentiable
 from retrograd.core.tensor import make
 from retrograd.levels.outer_grads import OuterGradLevel
 from retrograd.levels.unwrap import outputs, value_at
+from retrograd.ops.jvp_rules import tangent
 
 
 class DualLevel(OuterGradLevel):
@@ -49,8 +50,8 @@ def output_tangents(op: Op, primals: tuple, tangents: tuple, out: Any, params: d
     This is the only place where operators are differentiated in forward mode: all levels that know tangents call it.
     """
     if not isinstance(out, tuple):
-        return op.definition.jvp(op, primals, tangents, out, params) if is_differentiable(out.dtype) else None
-    dots = op.definition.jvp(op, primals, tangents, out, params)
+        return tangent(op, primals, tangents, out, params) if is_differentiable(out.dtype) else None
+    dots = tangent(op, primals, tangents, out, params)
     pairs = zip(out, dots, strict=True)
     return tuple([t if isinstance(o, Tensor) and is_differentiable(o.dtype) else None for o, t in pairs])
 

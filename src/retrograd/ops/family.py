@@ -24,6 +24,7 @@ from retrograd.core.aval import symbolic
 from retrograd.core.graph import arguments
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import align_batched, at_least_1d, batch_all
+from retrograd.ops.jvp_rules import no_rule
 from retrograd.ops.opmath import Family
 
 
@@ -137,7 +138,7 @@ class Pointwise(Family):
         """Apply the partial derivative of the vjp rule: the Jacobian is diagonal, so it serves both modes."""
         rule = op.rules[index]
         if rule is None:
-            return super().derived_jvp(op, index, t, primals, out, params)
+            raise no_rule(op, index)
         known = {**op.schema.named(primals, params), "out": out}
         return broadcast_like(rule.fn(t, **{n: known[n] for n in arguments(rule.fn)}), out)
 

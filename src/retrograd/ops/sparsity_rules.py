@@ -11,6 +11,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
 from retrograd.core.graph import arguments
 from retrograd.core.tensor import make
+from retrograd.ops import jvp_rules
 
 
 class Labels:
@@ -82,7 +83,7 @@ def _moved(op, inputs, args, out, params):
         number = numbered(args[i].shape, first)
         numbers[i] = registry["complex"](number, number) if args[i].dtype.kind == "c" else number
         first += args[i].numel()
-    found = op.definition.jvp(op, tuple(map(_widened, args)), tuple(numbers), out, params)
+    found = jvp_rules.tangent(op, tuple(map(_widened, args)), tuple(numbers), out, params)
     return [Labels(_of_both_parts(labels), None) for labels in (found if isinstance(found, tuple) else (found,))]
 
 
