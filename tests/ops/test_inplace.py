@@ -10,7 +10,7 @@ from retrograd import fx, nn
 from retrograd.core import registry
 from retrograd.nn import functional as F
 
-NAMES = sorted(operator.name for operator in registry.values() if operator.definition.inplace)
+NAMES = sorted(operator.name for operator in registry.values() if operator.definition.in_place == "argument")
 # Further arguments of some functions.
 ARGUMENTS = {"threshold": (0.1, 0.5), "alpha_dropout": (0.4, True), "feature_alpha_dropout": (0.4, True)}
 

@@ -70,9 +70,9 @@ class Definition:
     - `vjp_<input>(g, ...)`, `jvp_<input>(t, ...)`: the derivative rules, in operators on tensors.
     - `jvp(op, primals, tangents, out, params)`: the forward rule of all inputs at once, in place of `jvp_<input>`.
     - `derived_jvp(op, index, t, primals, out, params)`: a family's forward rule of an input without `jvp_<input>`.
+    - `fit(g, aval)`: a cotangent reduced to the shape and dtype of its input, where these may differ from the output's.
     - `batch(batched, n, *args, **params)`: the batching rule, in operators too: the operator on n examples at once.
     - `compose(*tensors, **params)`: other operators, which are dispatched and recorded in place of this one.
-    - `formula(*tensors, **params)`: the operator as products and sums, if these have simpler series than its own rules.
     - `dependence(i, out, *avals, **params)`: which elements of input i the elements of the result depend on.
     - `samples(r)`: yields `(args, params)`; each becomes a test of every law.
     - `oracle`: computes the same numbers in another way: a function `(np, *arrays, **params)`, or the dotted name of a
@@ -82,14 +82,12 @@ class Definition:
 
     differentiable = True
     linear = ""  # the inputs that the operator is linear in, the others fixed; "a,b": jointly, "a b": each
-    solves = ""  # the right-hand side, if the operator solves equations linear in the result and in the other inputs
     promotion: str | None = None  # how operands of different dtypes meet: None, "same" (must agree), "numeric", "float"
-    reduces_cotangent = False  # cotangents must be reduced to the shape and dtype of the input
     view = ""  # its results share memory with the first input: "one", "several" (no recorded writes), "parts"
     row_major = False  # results are C-contiguous, even where NumPy's function keeps the operands' memory order
     saves_input = False  # as in PyTorch, so that the gradient of a linear operator has a derivative (zero)
-    in_place = False  # has a method `<name>_` that writes the result into the first input
-    inplace = False  # its function in `nn.functional` has the argument of that name
+    in_place: bool | str = False  # has a method `<name>_` that writes the result into the first input; "argument": its
+    # function in `nn.functional` has an argument `inplace` too
     snapshots = ""  # saved inputs, and "out", that later writes may change: they are saved as snapshots
     impure = False  # has side effects (checks, marks): stays in a graph even without users
     random = False  # draws random numbers; stays in a graph even without users
@@ -101,10 +99,10 @@ class Definition:
     aliases = ""  # other public names: "multiply", "linalg.det nn.functional.relu"
     keyword_overload = ""  # of a hot operator: the operator with more params that handles calls with keywords
     impl: Any = None
+    fit: Any = None
     jvp: Any = None
     derived_jvp: Any = None
     compose: Any = None
-    formula: Any = None
     oracle: Any = None
     exempt: dict[str, str] = {}  # why laws are not checked: {"strides": "why", "jvp vjp": "why"}
 
@@ -138,11 +136,6 @@ class Definition:
     def work(cls, avals, out):
         """Return the approximate number of multiplications of the kernel: one per output element by default."""
         return math.prod(out.shape) if isinstance(out, Aval) else sum(math.prod(o.shape) for o in out)
-
-    @classmethod
-    def fit(cls, g, aval):
-        """Return a cotangent reduced to the shape and dtype of its input."""
-        return g
 
     @classmethod
     def batch(cls, batched, n, /, *args, **params):

@@ -105,7 +105,7 @@ class OpBase:
         self.differentiable = definition.differentiable
         self.promotes = definition.promotion is not None
         self.to_float = definition.promotion == "float"
-        self.reduces_cotangent = definition.reduces_cotangent
+        self.reduces_cotangent = definition.fit is not None
         self.view = definition.view == "one"
         self.composite = definition.compose is not None
         self.several_views = definition.view == "several"

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 from retrograd.core import Op, Tensor, call, registry
 from retrograd.core.graph import arguments
+from retrograd.func.series_rules import SOLVES
 from retrograd.levels.dual import output_tangents
 from retrograd.ops.matrix_functions import PowerSeries
 
@@ -212,7 +213,7 @@ class Solution(CallSeries):
 
     def coefficient(self, k: int) -> Tensor | None:
         """Return the coefficient by substitution."""
-        right = self.call.names().index(self.call.op.definition.solves)
+        right = self.call.names().index(SOLVES[self.call.op.name])
         total: Tensor | None = self.call.derivative(self.call.along(k), self.call.out)
         for j in range(1, k):
             if self.coefficients[k - j] is not None:
@@ -288,7 +289,7 @@ def make_series(made: Call, runner: Runner) -> Series:
     names, linear = made.names(), definition.linear.replace(",", " ").split()
     if "," in definition.linear or all(_operands_read(made.op, names, i).isdisjoint(varying) for i in varying):
         return Affine(made)
-    if definition.solves:
+    if made.op.name in SOLVES:
         return Solution(made)
     return Product(made) if all(names[i] in linear for i in varying) else Integral(made, runner)
 

@@ -20,6 +20,7 @@ from retrograd.func.series import (
     make_series,
     run_operator,
 )
+from retrograd.func.series_rules import FORMULAS
 from retrograd.func.vjp_run import unwrap_tree
 from retrograd.levels import outputs, value_at
 from retrograd.levels.dual import output_tangents
@@ -64,9 +65,9 @@ class JetLevel(OuterGradLevel):
         return Call(op, operands, tags if op.differentiable else (), params, run_operator(op, operands, params))
 
     def _process_in_rule(self, op: Op, args: tuple, params: dict) -> Any:
-        if op.definition.formula is not None:
+        if op.name in FORMULAS:
             with at(self, current().grad_enabled):
-                return op.definition.formula(*args, **params)
+                return FORMULAS[op.name](*args, **params)
         key = self._key(op, args, params)
         if key not in self._cache:
             made = self._call(op, args, params)

@@ -55,7 +55,7 @@ def _bent_slope(g, x, alpha, scale=1.0, steep=1.0):
 
 
 @op("elu(Tensor x, float alpha=1.0) -> Tensor")
-class elu(Pointwise, promotion="float", inplace=True, home="nn.functional"):
+class elu(Pointwise, promotion="float", in_place="argument", home="nn.functional"):
     """Exponential linear unit: x where positive, alpha * expm1(x) elsewhere; the derivative at 0 is alpha.
 
     D.-A. Clevert, T. Unterthiner and S. Hochreiter, Fast and accurate deep network learning by exponential linear
@@ -80,7 +80,7 @@ class elu(Pointwise, promotion="float", inplace=True, home="nn.functional"):
 
 
 @op("selu(Tensor x) -> Tensor")
-class selu(Pointwise, promotion="float", inplace=True, method=False, aliases="nn.functional.selu"):
+class selu(Pointwise, promotion="float", in_place="argument", method=False, aliases="nn.functional.selu"):
     """Scaled exponential linear unit: 1.0507 * elu(x, 1.6733); a stack of such layers keeps mean 0 and variance 1.
 
     G. Klambauer et al., Self-normalizing neural networks, arXiv 1706.02515, with the constants of its code.
@@ -99,7 +99,7 @@ class selu(Pointwise, promotion="float", inplace=True, method=False, aliases="nn
 
 
 @op("celu(Tensor x, float alpha=1.0) -> Tensor")
-class celu(Pointwise, promotion="float", inplace=True, method=False, aliases="nn.functional.celu"):
+class celu(Pointwise, promotion="float", in_place="argument", method=False, aliases="nn.functional.celu"):
     """Exponential linear unit with slope 1 at 0: x where positive, alpha * expm1(x / alpha) elsewhere; alpha is not 0.
 
     J. T. Barron, Continuously differentiable exponential linear units, arXiv 1704.07483.
@@ -142,7 +142,7 @@ def _mish_slope(x, t):
 mish = pointwise("mish(Tensor x) -> Tensor", _mish,
     """Mish: x * tanh(softplus(x)).  D. Misra, Mish, arXiv 1908.08681.""",
     vjp=lambda g, x: g * _mish_slope(x, tanh(softplus(x))), promotion="float",
-    inplace=True, home="nn.functional", oracle=lambda np, x: x * np.tanh(np.log(1 + np.exp(x))))  # fmt: skip
+    in_place="argument", home="nn.functional", oracle=lambda np, x: x * np.tanh(np.log(1 + np.exp(x))))  # fmt: skip
 
 
 def _logsigmoid(xp, x):
@@ -205,7 +205,7 @@ def _outside(x, low, high):
 
 
 @op("hardtanh(Tensor x, number min_val=-1.0, number max_val=1.0) -> Tensor")
-class hardtanh(Pointwise, inplace=True, home="nn.functional"):
+class hardtanh(Pointwise, in_place="argument", home="nn.functional"):
     """Clamp x to the range from min_val to max_val; the derivative at the bounds is 0."""
 
     def impl(xp, x, *, min_val, max_val):
@@ -239,7 +239,7 @@ def _relu6(xp, x):
 
 relu6 = pointwise("relu6(Tensor x) -> Tensor", _relu6,
     "Clamp x to the range from 0 to 6; the derivative at the bounds is 0.",
-    vjp=lambda g, x: where(_inside(x, 0, 6), g, 0), inplace=True, home="nn.functional", domain=(-3.0, 9.0),
+    vjp=lambda g, x: where(_inside(x, 0, 6), g, 0), in_place="argument", home="nn.functional", domain=(-3.0, 9.0),
     oracle=lambda np, x: np.maximum(np.minimum(x, 6), 0))  # fmt: skip
 
 
@@ -266,12 +266,12 @@ def _hardswish(xp, x):
 hardsigmoid = pointwise("hardsigmoid(Tensor x) -> Tensor", _hardsigmoid,
     "Piecewise linear sigmoid: x / 6 + 1 / 2, clamped to the range from 0 to 1; the derivative at the bounds is 0.",
     vjp=lambda g, x: where(_inside(x, -3, 3), g / 6, 0), promotion="float",
-    inplace=True, home="nn.functional", domain=(-6.0, 6.0),
+    in_place="argument", home="nn.functional", domain=(-6.0, 6.0),
     oracle=lambda np, x: np.where(x <= -3, 0, np.where(x >= 3, 1, x / 6 + 0.5)))  # fmt: skip
 hardswish = pointwise("hardswish(Tensor x) -> Tensor", _hardswish,
     "x * hardsigmoid(x); the derivative is 0 at -3 and 1 at 3.  A. Howard et al., MobileNetV3, arXiv 1905.02244.",
     vjp=lambda g, x: where(x >= 3, g, where(x <= -3, 0, g * (x / 3 + 0.5))), promotion="float", opmath="x",
-    inplace=True, home="nn.functional", domain=(-6.0, 6.0),
+    in_place="argument", home="nn.functional", domain=(-6.0, 6.0),
     oracle=lambda np, x: np.where(x <= -3, 0, np.where(x >= 3, x, x * (x + 3) / 6)))  # fmt: skip
 
 
@@ -319,7 +319,7 @@ class softshrink(Pointwise, promotion="float", in_place=False, home="nn.function
 
 
 @op("threshold(Tensor x, number threshold, number value) -> Tensor")
-class threshold(Pointwise, inplace=True, method=False, aliases="nn.functional.threshold"):
+class threshold(Pointwise, in_place="argument", method=False, aliases="nn.functional.threshold"):
     """Return x where it is greater than the threshold, and `value`, with derivative 0, elsewhere."""
 
     def impl(xp, x, *, threshold, value):
@@ -403,7 +403,7 @@ def _check_prelu(x, weight):
 
 
 @op("rrelu(Tensor x, float lower=0.125, float upper=0.3333333333333333, bool training=False) -> Tensor")
-class rrelu(Composite, in_place=True, inplace=True, method=False, aliases="nn.functional.rrelu"):
+class rrelu(Composite, in_place="argument", method=False, aliases="nn.functional.rrelu"):
     """Randomized leaky ReLU: x where positive, slope * x elsewhere; in training, slopes are drawn from [lower, upper].
 
     Otherwise the slope is (lower + upper) / 2.  B. Xu et al., Empirical evaluation of rectified activations,

@@ -40,7 +40,7 @@ def _definite(r):
 
 
 @op("cholesky_factor(Tensor A, *, bool check) -> Tensor")
-class cholesky_factor(Internal, Gufunc, reduces_cotangent=False):
+class cholesky_factor(Internal, Gufunc, fit=None):
     """The lower Cholesky factor; of matrices that are not positive definite NaN, or an error."""
 
     core = "(m,m)->(m,m)"

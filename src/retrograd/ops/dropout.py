@@ -72,7 +72,7 @@ def _errors(r):
 
 
 @op("dropout(Tensor x, float p=0.5, bool training=True) -> Tensor")
-class dropout(Composite, in_place=True, inplace=True, aliases="nn.functional.dropout"):
+class dropout(Composite, in_place="argument", aliases="nn.functional.dropout"):
     """Zero each element with probability p and divide the others by 1 - p; x itself when not training.
 
     N. Srivastava et al., Dropout, JMLR 15 (2014).
@@ -118,7 +118,7 @@ def _by_dimensions(name, x, p, training, ndim):
 
 
 @op("dropout1d(Tensor x, float p=0.5, bool training=True) -> Tensor")
-class dropout1d(Composite, in_place=True, inplace=True, home="nn.functional"):
+class dropout1d(Composite, in_place="argument", home="nn.functional"):
     """Zero whole channels at random: `feature_dropout` of x (n, channels, l), or (channels, l)."""
 
     def compose(x, *, p, training):
@@ -132,7 +132,7 @@ class dropout1d(Composite, in_place=True, inplace=True, home="nn.functional"):
 
 
 @op("dropout2d(Tensor x, float p=0.5, bool training=True) -> Tensor")
-class dropout2d(Composite, in_place=True, inplace=True, home="nn.functional"):
+class dropout2d(Composite, in_place="argument", home="nn.functional"):
     """Zero whole channels at random: `feature_dropout` of x (n, channels, h, w); (n, channels, l) also, as in PyTorch.
 
     J. Tompson et al., Efficient object localization using convolutional networks, arXiv 1411.4280.
@@ -151,7 +151,7 @@ class dropout2d(Composite, in_place=True, inplace=True, home="nn.functional"):
 
 
 @op("dropout3d(Tensor x, float p=0.5, bool training=True) -> Tensor")
-class dropout3d(Composite, in_place=True, inplace=True, home="nn.functional"):
+class dropout3d(Composite, in_place="argument", home="nn.functional"):
     """Zero whole channels at random: `feature_dropout` of x (n, channels, d, h, w), or (channels, d, h, w)."""
 
     def compose(x, *, p, training):
@@ -182,7 +182,7 @@ def _saturated(x, kept, p):
 
 @op("alpha_dropout(Tensor x, float p=0.5, bool training=False) -> Tensor")
 class alpha_dropout(
-    Composite, in_place=True, inplace=True, method=False, aliases="nn.functional.alpha_dropout"
+    Composite, in_place="argument", method=False, aliases="nn.functional.alpha_dropout"
 ):
     """Set elements to the saturation value of `selu` with probability p, then rescale to keep mean 0 and variance 1.
 
@@ -200,7 +200,7 @@ class alpha_dropout(
 
 @op("feature_alpha_dropout(Tensor x, float p=0.5, bool training=False) -> Tensor")
 class feature_alpha_dropout(
-    Composite, in_place=True, inplace=True, method=False, aliases="nn.functional.feature_alpha_dropout"
+    Composite, in_place="argument", method=False, aliases="nn.functional.feature_alpha_dropout"
 ):
     """Set whole channels to the saturation value of `selu` at random: `alpha_dropout` of x (n, channels, ...)."""
 

@@ -103,7 +103,6 @@ class Pointwise(Family):
     """An elementwise operator: shapes broadcast, dtypes are promoted; a vjp rule is g times a partial derivative."""
 
     promotion = "numeric"
-    reduces_cotangent = True
     in_place = True
     result = "same"  # the dtype of the result: "same" as the promoted operands', "bool", or its "real" part
     masks = 0  # number of leading boolean operands, which do not take part in promotion
@@ -312,7 +311,7 @@ class Stacked(Family):
         return [cls.cores[min(i, len(cls.cores) - 1)] for i in range(len(args))]
 
 
-class Gufunc(Stacked, reduces_cotangent=True, promotion="same"):
+class Gufunc(Stacked, promotion="same"):
     """Acts on the last dimensions, as `core` says, and maps over the leading ones, which broadcast.
 
     `core` is NumPy's gufunc signature, such as "(m,n),(n)->(m)": equal letters are equal sizes.

@@ -11,9 +11,9 @@ _ARGUMENT = Parameter("inplace", "bool", False, False)
 
 
 def add_functions(operators):
-    """Give the `nn.functional` functions of operators with the trait `inplace` that argument."""
+    """Give the `nn.functional` functions of operators with the trait `in_place="argument"` the argument `inplace`."""
     for operator in operators:
-        if operator.definition.inplace:
+        if operator.definition.in_place == "argument":
             function(f"nn.functional.{operator.name}")(_with_inplace(operator))
 
 

@@ -53,7 +53,7 @@ NARROW = 16  # columns; up to here one product for all examples of a batch is fa
 
 
 @op("matmul(Tensor a, Tensor b) -> Tensor")
-class matmul(Product, linear="a b", reduces_cotangent=True, aliases="linalg.matmul"):
+class matmul(Product, linear="a b", aliases="linalg.matmul"):
     """Matrix product: (..., m, k) times (..., k, n) is (..., m, n); the leading dimensions broadcast.
 
     A 1-d operand is a row on the left or a column on the right, and that dimension is removed from the result.

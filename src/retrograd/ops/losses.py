@@ -85,14 +85,14 @@ share = pointwise("share(Tensor total, Tensor weight) -> Tensor", xp.quotient_or
     vjp_total=lambda g, weight: share_grad(g, weight),
     vjp_weight=lambda g, total, weight: -share_grad(g * share(total, weight), weight),
     jvp_weight=lambda t, weight, out: -share_grad(t * out, weight),
-    promotion="float", solves="total", internal=True, in_place=False, domain=(0.5, 2.0),
+    promotion="float", internal=True, in_place=False, domain=(0.5, 2.0),
     oracle=lambda np, total, weight: total / weight)  # fmt: skip
 share_grad = pointwise("share_grad(Tensor t, Tensor weight) -> Tensor", xp.quotient_or_zero,
     "t / weight, and 0 where the weight is 0.",
     vjp_t=lambda g, weight: share_grad(g, weight),
     vjp_weight=lambda g, t, weight: -share_grad(g * share_grad(t, weight), weight),
     jvp_weight=lambda t, weight, out: -share_grad(t * out, weight),
-    promotion="float", solves="t", internal=True, in_place=False, domain=(0.5, 2.0),
+    promotion="float", internal=True, in_place=False, domain=(0.5, 2.0),
     oracle=lambda np, t, weight: t / weight)  # fmt: skip
 
 

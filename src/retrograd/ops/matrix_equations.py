@@ -26,7 +26,7 @@ def _check_square(name, *avals):
 
 @op("solve_sylvester(Tensor A, Tensor B, Tensor Q) -> Tensor")
 class solve_sylvester(
-    Internal, Looped, linear="Q", solves="Q", vmap_fallback="SciPy takes one matrix at a time"
+    Internal, Looped, linear="Q", vmap_fallback="SciPy takes one matrix at a time"
 ):
     """The solution X of A X + X B = Q, for square A and B without a common eigenvalue of A and -B.
 

@@ -79,7 +79,7 @@ def _square(r):
     yield (dominant(r, 2, 2),), {}
 
 
-class Inverse(Gufunc, reduces_cotangent=False):
+class Inverse(Gufunc, fit=None):
     """Base of inverses of square matrices; `impl` decides what singular ones give."""
 
     core = "(m,m)->(m,m)"
@@ -167,7 +167,7 @@ def pinv_pullback(A, P, g):
 
 
 @op("pseudo_inverse(Tensor A, Tensor atol, Tensor rtol, *, bool hermitian=False) -> Tensor")
-class pseudo_inverse(Internal, Gufunc, reduces_cotangent=False):
+class pseudo_inverse(Internal, Gufunc, fit=None):
     """The pseudo-inverse by the singular values above max(atol, rtol * the largest), bounds for each matrix."""
 
     core = "(m,n),(),()->(n,m)"
@@ -290,7 +290,7 @@ class linalg_tensorinv(Composite):
 
 
 @op("linalg.det(Tensor A) -> Tensor")
-class linalg_det(Gufunc, reduces_cotangent=False, aliases="det"):
+class linalg_det(Gufunc, fit=None, aliases="det"):
     """The determinants of square matrices; the derivative holds for singular ones, too.
 
     >>> import retrograd as rg
@@ -317,7 +317,7 @@ class linalg_det(Gufunc, reduces_cotangent=False, aliases="det"):
 
 
 @op("cofactor(Tensor A) -> Tensor")
-class cofactor(Internal, Gufunc, reduces_cotangent=False):
+class cofactor(Internal, Gufunc, fit=None):
     """det(A) A^-T, the derivative of the determinant, also of singular matrices; differentiable only for others."""
 
     core = "(m,m)->(m,m)"
@@ -416,7 +416,7 @@ class PowerSeries(Gufunc):
 
 
 @op("linalg.matrix_exp(Tensor A) -> Tensor")
-class linalg_matrix_exp(PowerSeries, reduces_cotangent=False, aliases="matrix_exp", opmath="A"):
+class linalg_matrix_exp(PowerSeries, fit=None, aliases="matrix_exp", opmath="A"):
     """The matrix exponential, the sum of A^n / n!, of square matrices.  Needs SciPy.
 
     The derivative is a block of the exponential of a matrix of twice the size: I. Najfeld and T. F. Havel,

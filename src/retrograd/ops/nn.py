@@ -35,7 +35,7 @@ def _softmax_errors(r):
     yield (r.ints(5, (3,)),), {"dim": 0}, TypeError, "got int64; convert"
 
 
-class _Converting(Rowwise, reduces_cotangent=True):
+class _Converting(Rowwise):
     """Base of operators along `dim` that compute x in `dtype` (None: its own)."""
 
     @classmethod

@@ -65,7 +65,7 @@ div = pointwise("div(Tensor a, Tensor b) -> Tensor", xp.true_divide,
     "The elementwise quotient a / b, in a floating dtype.",
     vjp_a=lambda g, b: g / b, vjp_b=lambda g, a, b: -g * (a / b) / b,  # not `out`: it may be written to
     jvp_b=lambda t, b, out: -t * out / b,
-    promotion="float", solves="a", domain=(0.5, 2.0), aliases="true_divide", keyword_overload="divide",
+    promotion="float", domain=(0.5, 2.0), aliases="true_divide", keyword_overload="divide",
     oracle="numpy.divide")  # fmt: skip
 neg = pointwise("neg(Tensor x) -> Tensor", xp.negative,
     "The elementwise negation -x.",
@@ -305,11 +305,11 @@ sigmoid = pointwise("sigmoid(Tensor x) -> Tensor", xp.sigmoid,
     aliases="nn.functional.sigmoid special.expit", oracle=lambda np, x: 1 / (1 + np.exp(-x)))  # fmt: skip
 relu = pointwise("relu(Tensor x) -> Tensor", xp.relu,
     "The rectified linear unit max(x, 0).  Its derivative is 0 at 0, and 1 at NaN.",
-    vjp=lambda g, out: relu_grad(g, out), inplace=True, aliases="nn.functional.relu",
+    vjp=lambda g, out: relu_grad(g, out), in_place="argument", aliases="nn.functional.relu",
     oracle=lambda np, x: x * (x > 0))  # fmt: skip
 silu = pointwise("silu(Tensor x) -> Tensor", xp.silu,
     "The sigmoid linear unit x * sigmoid(x), also called swish.",
-    vjp=lambda g, x: silu_grad(g, x), promotion="float", inplace=True, aliases="nn.functional.silu",
+    vjp=lambda g, x: silu_grad(g, x), promotion="float", in_place="argument", aliases="nn.functional.silu",
     oracle=lambda np, x: x / (1 + np.exp(-x)))  # fmt: skip
 
 
@@ -342,7 +342,7 @@ def _slope(schema, impl, doc, **rules):
 tanh_grad = _slope("tanh_grad(Tensor t, Tensor y) -> Tensor", xp.tanh_grad,
     "t times the derivative of `tanh`, from its output y.",
     vjp_t=lambda g, y: tanh_grad(g, y), vjp_y=lambda g, t, y: g * t * (-2 * y),
-    formula=lambda t, y: t * (1 - y * y), oracle=lambda np, t, y: t * (1 - y) * (1 + y))  # fmt: skip
+    oracle=lambda np, t, y: t * (1 - y) * (1 + y))  # fmt: skip
 relu_grad = _slope("relu_grad(Tensor t, Tensor y) -> Tensor", xp.relu_grad,
     "t times the derivative of `relu`, from its output y.",
     vjp_t=lambda g, y: relu_grad(g, y), vjp_y=zero_cotangent,
@@ -350,7 +350,7 @@ relu_grad = _slope("relu_grad(Tensor t, Tensor y) -> Tensor", xp.relu_grad,
 sigmoid_grad = _slope("sigmoid_grad(Tensor t, Tensor y) -> Tensor", xp.sigmoid_grad,
     "t times the derivative of `sigmoid`, from its output y.",
     vjp_t=lambda g, y: sigmoid_grad(g, y), vjp_y=lambda g, t, y: g * t * (1 - 2 * y),
-    formula=lambda t, y: t * (y - y * y), oracle=lambda np, t, y: t * y * (1 - y))  # fmt: skip
+    oracle=lambda np, t, y: t * y * (1 - y))  # fmt: skip
 
 
 def _silu_curve(x, s):
@@ -435,7 +435,7 @@ class gelu(Pointwise, promotion="float", aliases="nn.functional.gelu"):
 
 
 @op("leaky_relu(Tensor x, number negative_slope=0.01) -> Tensor")
-class leaky_relu(Pointwise, promotion="float", inplace=True, aliases="nn.functional.leaky_relu"):
+class leaky_relu(Pointwise, promotion="float", in_place="argument", aliases="nn.functional.leaky_relu"):
     """x where it is positive, negative_slope * x elsewhere."""
 
     def impl(xp, x, *, negative_slope):

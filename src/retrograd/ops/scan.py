@@ -42,7 +42,7 @@ def check_dimension(name, x, dim):
 
 
 @op("linear_recurrence(Tensor b, Tensor a, *, int dim) -> Tensor")
-class linear_recurrence(Internal, Along, linear="b", solves="b", opmath="b a"):
+class linear_recurrence(Internal, Along, linear="b", opmath="b a"):
     """h[i] = b[i] + a[i] h[i - 1] along `dim`; derivatives of cumprod and logcumsumexp use it."""
 
     def impl(xp, b, a, *, dim):

@@ -253,7 +253,7 @@ def check_info(name, info, check_errors, reason):
 
 
 @op("triangular(Tensor A, Tensor B, *, bool upper, bool unit) -> Tensor")
-class triangular(Internal, Gufunc, linear="B", solves="B"):
+class triangular(Internal, Gufunc, linear="B"):
     """X with A X = B, reading one triangle of A, with ones on its diagonal if `unit`."""
 
     core = "(m,m),(m,n)->(m,n)"

@@ -90,7 +90,7 @@ def align_rows(each, x, row):
 
 
 @op("nested.segment_recurrence(Tensor b, Tensor a, *, any structure, int row, bool reverse=False) -> Tensor")
-class segment_recurrence(Scan, linear="b", solves="b"):
+class segment_recurrence(Scan, linear="b"):
     """h[i] = b[i] + a[i] h[i - 1] along the rows of each component; with `reverse`, from h[i + 1]."""
 
     def impl(xp, b, a, *, structure, row, reverse):
