@@ -3,7 +3,7 @@
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any, NamedTuple
 
 from retrograd.core import Op, Tensor
@@ -50,16 +50,25 @@ class Trial(NamedTuple):
 
 
 class Prober:
-    """Traces a program at selected sizes, and infers how its graph depends on them."""
+    """Traces a program at selected sizes, and infers how its graph depends on them.
+
+    most: the maximum number of trials at other sizes, apart from those for comparisons; None: no limit.
+    """
 
     def __init__(
-        self, root: Any, example: Example, places: dict[Place, Expression], ranges: Mapping[str, Range]
+        self,
+        root: Any,
+        example: Example,
+        places: dict[Place, Expression],
+        ranges: Mapping[str, Range],
+        most: int | None = None,
     ) -> None:
         self._root = root
         self._example = example
         self._places = places
         self.ranges: dict[str, Range] = dict(ranges)
         self._trials: list[Trial] = []
+        self._most = most
 
     def learn(self) -> tuple[GraphModule, Sizes]:
         """Return the program with its sizes computed where they vary, and the allowed sizes of its inputs."""
@@ -67,7 +76,7 @@ class Prober:
         self._trials = [self._trace(point)]
         for name in self.ranges:
             self._settle_least(name)
-        for other in _plan(point, self.ranges):
+        for other in islice(_plan(point, self.ranges), self._most):
             self._try(other)
         for name in self.ranges:
             self._resolve(name)
