@@ -38,7 +38,7 @@ def test_a_stage_on_a_device_computes_what_it_did():
     pipe, x = pipeline(Making(), (rg.ones(3),)), rg.tensor([1.0, 2.0, 4.0])
     values = {"x": x}
     for stage in [pipe.build_stage(i, rg.device("cpu")) for i in range(2)]:
-        values = dict(zip(stage.outputs, stage.module(*[values[v.name] for v in stage.inputs]), strict=True))
+        values = dict(zip(stage.outputs, stage.submod(*[values[v.name] for v in stage.inputs]), strict=True))
     assert [v.tolist() for v in values.values()] == [((x + 1) * 2 + rg.tensor([1.0, 2.0, 3.0])).tolist()]
 
 
@@ -60,7 +60,7 @@ def test_an_operator_that_names_a_device_is_refused():
         pipe = pipeline(nn.Sequential(), (rg.ones(3),))
         captured = rg.fx.trace(lambda x: made_there(x, where=rg.device("cpu")), rg.ones(3))
         assert naming_devices(captured.graph) == ["made_there"]
-        pipe.stages[0].module = captured
+        pipe.stages[0].submod = captured
         with pytest.raises(RuntimeError, match="made_there would stay on a device"):
             pipe.build_stage(0)
     finally:

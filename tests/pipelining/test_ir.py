@@ -17,6 +17,7 @@ from retrograd.pipelining import (
     pipeline,
     split_into_equal_size,
 )
+from retrograd.pipelining.split.pipe import split_as_traced
 
 from .splits import assert_close, cut_after
 
@@ -153,9 +154,9 @@ def outputs_and_gradients(run, model, args, kwargs):
 
 
 def assert_same_as_unsplit(pipe, model, args, kwargs):
-    whole, expected, gradients = outputs_and_gradients(model, model, args, kwargs)
+    _, expected, gradients = outputs_and_gradients(model, model, args, kwargs)
     split, found, split_gradients = outputs_and_gradients(pipe, model, args, kwargs)
-    assert type(whole) is type(split)
+    assert type(split) is tuple
     assert len(expected) == len(found)
     for a, b in zip(found, expected, strict=True):
         assert_close(a, b)
@@ -329,7 +330,7 @@ def test_a_deep_transformer_is_cut_in_seconds():
     layers = [nn.TransformerEncoderLayer(16, 2, 32, batch_first=True) for _ in range(48)]
     spec = {str(number): SplitPoint.BEGINNING for number in (12, 24, 36)}
     start = time.perf_counter()
-    pipe = pipeline(nn.Sequential(*layers), (rg.randn(2, 4, 16),), split_spec=spec)
+    pipe = split_as_traced(nn.Sequential(*layers), (rg.randn(2, 4, 16),), {}, spec)
     assert pipe.num_stages == 4
     assert time.perf_counter() - start < 5.0
 
@@ -341,8 +342,8 @@ def test_a_pipe_takes_arguments_as_the_model_does():
     model, (x, y, z), kwargs, *_ = examples()["several"]
     pipe = pipeline(model, (x, y, z), kwargs)
     expected = model(x, y, z, **kwargs)["h"]
-    assert_close(pipe(x, y, z, **kwargs)["h"], expected)
-    assert_close(pipe(x, y, z, scale=2.0, **kwargs)["h"], expected)
+    assert_close(pipe(x, y, z, **kwargs)[0], expected)
+    assert_close(pipe(x, y, z, scale=2.0, **kwargs)[0], expected)
     with pytest.raises(ValueError, match="scale"):
         pipe(x, y, z, scale=3.0, **kwargs)
     with pytest.raises(TypeError, match="y"):
@@ -358,11 +359,11 @@ def test_every_stage_takes_the_inputs_that_it_uses():
 
 def test_info_has_the_graph_of_stage_calls():
     pipe = pipeline(Residual(), (rg.randn(3, 6),))
-    graph, num_stages, has_loss_and_backward = pipe.info()
+    graph, num_stages, has_loss_and_backward, _ = pipe.info()
     assert (num_stages, has_loss_and_backward) == (4, False)
     assert [n.target for n in graph.find_nodes(op="call_module")] == ["submod_0", "submod_1", "submod_2", "submod_3"]
     assert [n.name for n in graph.nodes if n.op == "call_function"] == ["tanh", "add", "add_1", "add_2"]
-    assert_close(pipe.split_gm(x := rg.randn(3, 6)), pipe(x))
+    assert_close(pipe.split_gm(x := rg.randn(3, 6)), pipe(x)[0])
 
 
 def test_print_readable_shows_stages_and_pipe(capsys):
@@ -408,7 +409,7 @@ def test_a_stage_keeps_no_reference_to_the_others():
     del model, pipe
     gc.collect()
     assert [reference() is not None for reference in watched] == [False, False, True, False]
-    assert (stage.index, stage.num_stages, stage.device, stage.group) == (2, 4, "cpu", None)
+    assert (stage.stage_index, stage.num_stages, stage.device, stage.group) == (2, 4, "cpu", None)
     x = rg.randn(3, 6)
     assert list(stage.forward(0, {"add": x, "tanh": x})) == ["add_1"]
 
@@ -416,5 +417,21 @@ def test_a_stage_keeps_no_reference_to_the_others():
 def test_a_stage_travels_by_pickle():
     pipe, x = pipeline(Residual(), (rg.randn(3, 6),)), rg.randn(3, 6)
     [expected] = pipe.get_stage_module(0)(x)
-    [found] = pickle.loads(pickle.dumps(pipe.build_stage(0))).module(x)
+    [found] = pickle.loads(pickle.dumps(pipe.build_stage(0))).submod(x)
     assert_close(found, expected)
+
+
+def test_a_policy_may_mark_boundaries_in_the_captured_module_and_return_it():
+    def policy(captured):
+        for node in captured.graph.find_nodes(op="call_function"):
+            if node.target.name == "linear":
+                with captured.graph.inserting_after(node):
+                    captured.graph.call_function(pipe_split)
+        return captured
+
+    model, x = mlp(), rg.randn(4, 5)
+    pipe = pipeline(model, (x,), split_policy=policy)
+    assert pipe.num_stages == 1 + sum(isinstance(part, nn.Linear) for part in model.modules())
+    assert_same_as_unsplit(pipe, model, (rg.randn(9, 5),), {})
+    with pytest.raises(ValueError, match=r"insert pipe_split\(\) into the graph of the module that is given"):
+        pipeline(model, (x,), split_policy=lambda captured: rg.fx.trace(model, x))

@@ -57,7 +57,7 @@ def test_a_pipe_trains_shared_parameters_as_the_model_does(spec):
     model, ids, y = Tied(), rg.randint(7, (6,)), rg.randn(6, 7)
     expected = unsplit(model, ids, y)
     pipe = pipeline(model, (ids,), multi_use_param_spec=spec)
-    mse_loss(pipe(ids), y).backward()
+    mse_loss(pipe(ids)[0], y).backward()
     assert_gradients(model, expected)
 
 
@@ -89,10 +89,10 @@ def test_gradients_of_copies_are_summed():
     expected = unsplit(model, ids, y)
     pipe = pipeline(model, (ids,))
     copies = {i: pickle.loads(pickle.dumps(pipe.get_stage_module(i))) for i in range(3)}
-    values = pipe.inputs((ids,), {})
+    values = pipe.named_inputs((ids,), {})
     for i, stage in enumerate(pipe.stages):
         values.update(zip(stage.outputs, copies[i](*[values[v.name] for v in stage.inputs]), strict=True))
-    mse_loss(pipe.output(values), y).backward()
+    mse_loss(pipe.restored_output(values), y).backward()
     sum_replicated_gradients(pipe.replicated_params, copies)
     for module in copies.values():
         assert_gradients(module, expected)
@@ -103,7 +103,7 @@ def test_shared_parameters_are_not_summed_twice():
     model, ids, y = Tied(), rg.randint(7, (6,)), rg.randn(6, 7)
     expected = unsplit(model, ids, y)
     pipe = pipeline(model, (ids,))
-    mse_loss(pipe(ids), y).backward()
+    mse_loss(pipe(ids)[0], y).backward()
     sum_replicated_gradients(pipe.replicated_params, dict(enumerate(map(pipe.get_stage_module, range(3)))))
     assert_gradients(model, expected)
 

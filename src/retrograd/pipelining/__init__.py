@@ -15,16 +15,20 @@ from retrograd.pipelining.planning.simulate import Summary, peak_activations, si
 from retrograd.pipelining.runtime.executor import DetachExecutor
 from retrograd.pipelining.runtime.rank import PipelineError
 from retrograd.pipelining.runtime.split_backward import stage_backward_input, stage_backward_weight
-from retrograd.pipelining.runtime.stage import PipelineStage
+from retrograd.pipelining.runtime.stage import PipelineStageBase as PipelineStage
 from retrograd.pipelining.runtime.stage_backward import stage_backward
 from retrograd.pipelining.schedules import default_ranks, get_schedule, make_schedule, stage_ranks
 from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.schedules.tables import format_grid, read_csv, write_csv
 from retrograd.pipelining.split.loss import LossWrapper, TrivialLossWrapper
-from retrograd.pipelining.split.markers import SplitPoint, annotate_split_points, pipe_split
-from retrograd.pipelining.split.pipe import Pipe, PipeInfo, pipeline, split_into_equal_size
+from retrograd.pipelining.split.markers import PipeSplitWrapper, SplitPoint, annotate_split_points, pipe_split
+from retrograd.pipelining.split.pipe import Pipe, PipeInfo, build_stage, pipeline, split_into_equal_size
 from retrograd.pipelining.split.sequential import PipeSequential
-from retrograd.pipelining.split.shared_parameters import MultiUseParameterConfig, sum_replicated_gradients
+from retrograd.pipelining.split.shared_parameters import (
+    MultiUseParameterConfig,
+    MultiUseParamSpec,
+    sum_replicated_gradients,
+)
 from retrograd.pipelining.timeline.timeline import Event, Timeline, write_html, write_perfetto, write_png, write_svg
 
 __all__ = [
@@ -35,10 +39,12 @@ __all__ = [
     "Event",
     "Kind",
     "LossWrapper",
+    "MultiUseParamSpec",
     "MultiUseParameterConfig",
     "Pipe",
     "PipeInfo",
     "PipeSequential",
+    "PipeSplitWrapper",
     "Pipeline",
     "PipelineError",
     "PipelineStage",
@@ -51,6 +57,7 @@ __all__ = [
     "Timeline",
     "TrivialLossWrapper",
     "annotate_split_points",
+    "build_stage",
     "default_ranks",
     "format_grid",
     "get_schedule",

@@ -31,10 +31,10 @@ from retrograd.pipelining.runtime.rank import Job, Rank, Report
 from retrograd.pipelining.runtime.rng_plan import RngPlan
 from retrograd.pipelining.schedules.actions import Action, Kind, Schedule
 from retrograd.pipelining.schedules.program import Program, default_stages, load_schedule, make_program
+from retrograd.pipelining.split.capture import Policy
 from retrograd.pipelining.split.capture_cache import Captured, Captures
 from retrograd.pipelining.split.manual_stages import AnyPipe
 from retrograd.pipelining.split.markers import SplitPoint
-from retrograd.pipelining.split.pipe import Policy
 from retrograd.pipelining.split.recapture import Cutter
 from retrograd.pipelining.split.shared_parameters import MultiUseParamSpec
 from retrograd.pipelining.timeline.timeline import Event, Timeline
@@ -272,7 +272,7 @@ class Pipeline:
         captured = [self._captures.of(batch) for batch in batches]
         reports, _ = self._run(captured, batches, None, nullcontext())
         results = _merged(report.results for report in reports)
-        return [one.pipe.output(results[i]) for i, one in enumerate(captured)]
+        return [one.pipe.restored_output(results[i]) for i, one in enumerate(captured)]
 
     # ----------------------------------------------------------------------------------------------------- state
 
@@ -360,7 +360,7 @@ class Pipeline:
         if self.loss_fn is None:
             value, what = outputs[str(pipe.loss_name)], "the model's loss"
         else:
-            value, what = self.loss_fn(pipe.output(outputs), targets[micro_batch]), "loss_fn's result"
+            value, what = self.loss_fn(pipe.restored_output(outputs), targets[micro_batch]), "loss_fn's result"
         if not isinstance(value, Tensor) or value.ndim:
             raise ValueError(f"{what} must be a 0-d tensor, got {getattr(value, 'aval', value)!r}")
         return value if shares[micro_batch] else _zero_loss(outputs)
@@ -380,7 +380,7 @@ class Pipeline:
         """Continue the backward pass from the model's inputs into the graphs they come from."""
         pairs: list[tuple[Tensor, Tensor]] = []
         for i, (one, batch) in enumerate(zip(captured, batches, strict=True)):
-            inputs = one.pipe.inputs(batch.args, batch.kwargs)
+            inputs = one.pipe.named_inputs(batch.args, batch.kwargs)
             for key in sorted([key for key in gradients if key[0] == i], reverse=True):  # the last stage first
                 pairs += [(inputs[name], part) for name, part in gradients[key].items()]
         if pairs:
@@ -403,7 +403,7 @@ class Pipeline:
             program.actions,
             program.homes,
             [pipe.stages for pipe in pipes],
-            [pipe.inputs(batch.args, batch.kwargs) for pipe, batch in zip(pipes, batches, strict=True)],
+            [pipe.named_inputs(batch.args, batch.kwargs) for pipe, batch in zip(pipes, batches, strict=True)],
             [batch.weight * self.loss_scale for batch in batches],
             loss,
             pipes[0].carried(),

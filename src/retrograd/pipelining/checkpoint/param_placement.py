@@ -5,18 +5,18 @@ from typing import Any
 
 from retrograd import autograd
 from retrograd.nn import Module
-from retrograd.pipelining.runtime.stage import PipelineStage
+from retrograd.pipelining.runtime.stage import PipelineStageBase
 
 
-def homes(model: Module, stages: Sequence[PipelineStage], ranks: Sequence[int]) -> dict[str, int]:
+def homes(model: Module, stages: Sequence[PipelineStageBase], ranks: Sequence[int]) -> dict[str, int]:
     """Map each parameter and buffer name to the rank of the first stage that has it, or 0 if none has.
 
     ranks: the rank of each stage.
     """
     found: dict[int, int] = {}
     for stage in stages:
-        for tensor in (*stage.module.parameters(), *stage.module.buffers()):  # type: ignore[attr-defined]
-            found.setdefault(id(tensor), ranks[stage.index])
+        for tensor in (*stage.submod.parameters(), *stage.submod.buffers()):  # type: ignore[attr-defined]
+            found.setdefault(id(tensor), ranks[stage.stage_index])
     return {name: found.get(id(tensor), 0) for name, tensor in model.state_dict(keep_vars=True).items()}
 
 

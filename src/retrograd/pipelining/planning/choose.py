@@ -16,7 +16,7 @@ from retrograd.pipelining.planning.simulate import Cost, peak_activations, simul
 from retrograd.pipelining.planning.stage_cost import StageCosts, measured
 from retrograd.pipelining.schedules import get_schedule, make_schedule, stage_ranks
 from retrograd.pipelining.schedules.actions import Action, Kind
-from retrograd.pipelining.split.pipe import Pipe, pipeline
+from retrograd.pipelining.split.pipe import Pipe, split_as_traced
 from retrograd.pipelining.timeline.timeline import Timeline
 from retrograd.pipelining.transports import Transport
 
@@ -52,7 +52,7 @@ class Planner:
         self.settings = settings
         self.names: list[str] = []
         self.operators: list[Operator] = []
-        pipeline(model, batch.args, batch.kwargs, split_policy=self._measure)
+        split_as_traced(model, batch.args, batch.kwargs, split_policy=self._measure)
         self.memory = Memory(self.operators, settings.copies)
         self.splits: dict[tuple[int, ...], Measured] = {}
         self.schedules: dict[tuple[str, int], list[list[Action]]] = {}
@@ -144,7 +144,7 @@ class Planner:
 
     def _measure_stages(self, splits: Sequence[tuple[int, ...]]) -> None:
         args, kwargs = self.batch.args, self.batch.kwargs
-        pipes = [pipeline(self.model, args, kwargs, split_policy=self._policy(ends)) for ends in splits]
+        pipes = [split_as_traced(self.model, args, kwargs, split_policy=self._policy(ends)) for ends in splits]
         how = self.settings
         found = measured(pipes, self.batch, self.loss, self.transport, how.workers, how.rounds, how.micro_batches)
         for ends, pipe, costs in zip(splits, pipes, found, strict=True):

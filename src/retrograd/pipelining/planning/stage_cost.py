@@ -89,7 +89,7 @@ class _TimedRun:
     def run(self, transport: Transport) -> Iterator[tuple[Action, float]]:
         """Yield every computation with its seconds."""
         actions, homes = self.program
-        inputs = self.pipe.inputs(self.batch.args, self.batch.kwargs)
+        inputs = self.pipe.named_inputs(self.batch.args, self.batch.kwargs)
         with Gradients(self.pipe.stages, homes, transport.local) as gradients:
             job = Job(
                 actions,
@@ -97,7 +97,7 @@ class _TimedRun:
                 [self.pipe.stages] * self.micro_batches,
                 [inputs] * self.micro_batches,
                 [1.0] * self.micro_batches,
-                lambda _, outputs: self.loss(self.pipe.output(outputs)),
+                lambda _, outputs: self.loss(self.pipe.restored_output(outputs)),
                 self.pipe.carried(),
                 gradients,
                 lambda stage, micro_batch: nullcontext(),
@@ -112,13 +112,13 @@ class _TimedRun:
 def _sizes(pipe: Pipe, batch: MicroBatch) -> dict[Route, int]:
     """Return the bytes that each stage sends on for a microbatch, and of the gradients that come back."""
     sizes: dict[Route, int] = defaultdict(int)
-    values: dict[str, Any] = dict(pipe.inputs(batch.args, batch.kwargs))
+    values: dict[str, Any] = dict(pipe.named_inputs(batch.args, batch.kwargs))
     for stage in pipe.stages:
         for name, source in stage.inputs:
             if source is not None:
                 value, returns = values[name]
-                sizes["F", source, stage.index] += bytes_of(value)
-                sizes["B", stage.index, source] += bytes_of(value) * returns
+                sizes["F", source, stage.stage_index] += bytes_of(value)
+                sizes["B", stage.stage_index, source] += bytes_of(value) * returns
         values.update(stage.forward(0, values))
         stage.forget()
     return dict(sizes)

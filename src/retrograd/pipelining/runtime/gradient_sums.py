@@ -8,7 +8,7 @@ from retrograd import autograd
 from retrograd.core import Tensor
 from retrograd.core.level import Block
 from retrograd.nn import Parameter
-from retrograd.pipelining.runtime.stage import PipelineStage
+from retrograd.pipelining.runtime.stage import PipelineStageBase
 from retrograd.pipelining.schedules.actions import Message
 from retrograd.pipelining.transports import Link
 
@@ -19,7 +19,7 @@ class _Use(NamedTuple):
     """A parameter in a stage, and its alias there during a step."""
 
     number: int
-    stage: PipelineStage
+    stage: PipelineStageBase
     name: str
     alias: Parameter
 
@@ -39,7 +39,7 @@ class Gradients(Block):
 
     def __init__(
         self,
-        stages: Iterable[PipelineStage],
+        stages: Iterable[PipelineStageBase],
         homes: Sequence[int],
         local: Sequence[int] | None,
         *,
@@ -52,18 +52,18 @@ class Gradients(Block):
         found = [
             (stage, name, parameter)
             for stage in dict.fromkeys(stages)
-            for name, parameter in stage.module.named_parameters()  # type: ignore[attr-defined]
+            for name, parameter in stage.submod.named_parameters()  # type: ignore[attr-defined]
         ]
         users: dict[int, set[int]] = defaultdict(set)
         for stage, _, parameter in found:
-            users[id(parameter)].add(stage.index)
+            users[id(parameter)].add(stage.stage_index)
         alone = set(apart) if by_micro_batch else set()
         self._parameters: list[Parameter] = []
         self._uses: list[_Use] = []
         self._users: list[list[int]] = []  # the ranks that have each parameter
         numbers: dict[int, int] = {}
         for stage, name, parameter in found:
-            if len(users[id(parameter)]) > 1 or stage.index in alone:
+            if len(users[id(parameter)]) > 1 or stage.stage_index in alone:
                 number = numbers.setdefault(id(parameter), len(self._parameters))
                 if number == len(self._parameters):
                     self._parameters.append(parameter)
@@ -83,7 +83,7 @@ class Gradients(Block):
         for use in self._uses:
             _put(use, self._parameters[use.number])
 
-    def collect(self, stage: PipelineStage, micro_batch: int) -> None:
+    def collect(self, stage: PipelineStageBase, micro_batch: int) -> None:
         """After a backward pass, store the gradients of the stage's shared parameters."""
         if self._by_micro_batch:
             for use in self._uses:
@@ -92,13 +92,13 @@ class Gradients(Block):
 
     def _take(self, use: _Use, micro_batch: int) -> None:
         if use.alias.grad is not None:
-            self._parts_of(use)[micro_batch, use.stage.index] = use.alias.grad
+            self._parts_of(use)[micro_batch, use.stage.stage_index] = use.alias.grad
             use.alias.grad = None
 
     def finish(self, link: Link) -> None:
         """After the last action of a rank, exchange the parts, and add the sums to the parameters."""
         for use in self._uses:
-            if self._homes[use.stage.index] == link.rank:
+            if self._homes[use.stage.stage_index] == link.rank:
                 self._take_shared(use)
         for number, users in enumerate(self._users):
             if link.rank in users:
@@ -109,12 +109,12 @@ class Gradients(Block):
         theirs."""
         grad = use.alias.grad
         if grad is not None:
-            key, parts = (-1, use.stage.index), self._parts_of(use)
+            key, parts = (-1, use.stage.stage_index), self._parts_of(use)
             parts[key] = parts[key] + grad if key in parts else grad
             use.alias.grad = None
 
     def _parts_of(self, use: _Use) -> Parts:
-        return self._parts[self._homes[use.stage.index]][use.number]
+        return self._parts[self._homes[use.stage.stage_index]][use.number]
 
     def _finish_one(self, link: Link, number: int, users: list[int]) -> None:
         owner, mine = users[0], self._parts[link.rank][number]
@@ -153,4 +153,4 @@ def _in_order(parts: Mapping[tuple[int, int], Tensor]) -> list[Tensor]:
 
 def _put(use: _Use, parameter: Parameter) -> None:
     path, _, name = use.name.rpartition(".")
-    setattr(use.stage.module.get_submodule(path), name, parameter)  # type: ignore[attr-defined]
+    setattr(use.stage.submod.get_submodule(path), name, parameter)  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from retrograd.autograd.anomaly_mode import has_nan
 from retrograd.core import Tensor, registry
 from retrograd.pipelining.runtime.gradient_sums import Gradients
-from retrograd.pipelining.runtime.stage import PipelineStage, StageMessage
+from retrograd.pipelining.runtime.stage import PipelineStageBase, StageMessage
 from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.transports import Aborted, Arrival, Link
 
@@ -34,7 +34,7 @@ class Job(NamedTuple):
 
     program: Sequence[Sequence[Action]]
     homes: Sequence[int]
-    stages: Sequence[Sequence[PipelineStage]]
+    stages: Sequence[Sequence[PipelineStageBase]]
     inputs: Sequence[Mapping[str, Any]]
     seeds: Sequence[float]
     loss: Callable[[int, dict[str, Any]], Tensor] | None
@@ -117,24 +117,24 @@ class Rank:
         """Return the rank at the other end of a send or receive."""
         return self.job.homes[action.peer]  # type: ignore[index]
 
-    def _stage(self, action: Action) -> PipelineStage:
+    def _stage(self, action: Action) -> PipelineStageBase:
         return self.job.stages[action.micro_batch][action.stage]
 
     def _forward(self, action: Action) -> None:
         stage, micro_batch = self._stage(action), action.micro_batch
         values = dict(self.job.inputs[micro_batch])
-        for source in self._sources.get(stage.index, ()):
-            values |= self._values.pop((source, stage.index, micro_batch))
-        with self.job.drawn_by(stage.index, micro_batch):
+        for source in self._sources.get(stage.stage_index, ()):
+            values |= self._values.pop((source, stage.stage_index, micro_batch))
+        with self.job.drawn_by(stage.stage_index, micro_batch):
             made = stage.forward(micro_batch, values, keep=self.job.loss is not None)
             self._watch("the value", {name: passed.value for name, passed in made.items()})
-            if stage.index == len(self.job.stages[0]) - 1:
+            if stage.stage_index == len(self.job.stages[0]) - 1:
                 self.report.results[micro_batch] = self._result(stage, micro_batch, made)
-        for target in self._targets.get(stage.index, ()):
-            names = self.job.carried[stage.index, target]
-            self._values[stage.index, target, micro_batch] = {name: made[name] for name in names}
+        for target in self._targets.get(stage.stage_index, ()):
+            names = self.job.carried[stage.stage_index, target]
+            self._values[stage.stage_index, target, micro_batch] = {name: made[name] for name in names}
 
-    def _result(self, stage: PipelineStage, micro_batch: int, made: Mapping[str, StageMessage]) -> Any:
+    def _result(self, stage: PipelineStageBase, micro_batch: int, made: Mapping[str, StageMessage]) -> Any:
         """Return the loss, or the outputs if there is no loss."""
         if self.job.loss is None:
             return {name: passed.value for name, passed in made.items()}
@@ -148,13 +148,13 @@ class Rank:
         back = stage.backward if whole else stage.backward_input
         returned = back(micro_batch, self._output_gradients(stage, micro_batch))
         self._watch("the gradient of", returned)
-        for source in self._sources.get(stage.index, ()):
-            names = self.job.carried[source, stage.index]
-            self._gradients[source, stage.index, micro_batch] = {name: returned[name] for name in names}
+        for source in self._sources.get(stage.stage_index, ()):
+            names = self.job.carried[source, stage.stage_index]
+            self._gradients[source, stage.stage_index, micro_batch] = {name: returned[name] for name in names}
         own = {v.name: returned[v.name] for v in stage.inputs if v.stage is None}
         found = {name: gradient for name, gradient in own.items() if gradient is not None}
         if found:
-            self.report.input_gradients[micro_batch, stage.index] = found
+            self.report.input_gradients[micro_batch, stage.stage_index] = found
         if whole:
             self.job.gradients.collect(stage, micro_batch)
 
@@ -163,14 +163,14 @@ class Rank:
         stage.backward_weight(action.micro_batch)
         self.job.gradients.collect(stage, action.micro_batch)
 
-    def _output_gradients(self, stage: PipelineStage, micro_batch: int) -> dict[str, Tensor | None]:
+    def _output_gradients(self, stage: PipelineStageBase, micro_batch: int) -> dict[str, Tensor | None]:
         """Return the gradients from the users of a stage's values, summed from the last user to the first."""
-        if stage.index == len(self.job.stages[0]) - 1:
+        if stage.stage_index == len(self.job.stages[0]) - 1:
             loss = self.report.results[micro_batch]
             return {"loss": registry["full_like"](loss, self.job.seeds[micro_batch])}
         total: dict[str, Tensor | None] = {}
-        for target in self._targets.get(stage.index, ()):
-            for name, part in self._gradients.pop((stage.index, target, micro_batch)).items():
+        for target in self._targets.get(stage.stage_index, ()):
+            for name, part in self._gradients.pop((stage.stage_index, target, micro_batch)).items():
                 before = total.get(name)
                 total[name] = part if before is None else before if part is None else before + part
         return total

@@ -16,38 +16,57 @@ class Value(NamedTuple):
     stage: int | None
 
 
-class PipelineStage:
-    """A part of a model, with its inputs from other stages and its outputs.
+class PipelineStageBase:
+    """A part of a model, with its inputs from other stages and its outputs: runs forward and backward by microbatch.
 
-    module: called with the `inputs` in order; returns a tuple, the `outputs` in order.
-    num_stages, device, group: the pipeline's number of stages, this stage's device, and the ranks that run the
-     pipeline, if known.
+    submodule: called with the `inputs` in order; returns a tuple, the `outputs` in order.
+    stage_index, num_stages: its number and the pipeline's.  device, group: of the stage, and the process group that
+     runs the pipeline; None: the default group.
+
+    Subclasses define `inputs`, `outputs` and `carried`.  The attributes are named as in PyTorch.
     """
 
     def __init__(
-        self,
-        module: Callable[..., tuple[Any, ...]],
-        index: int,
-        inputs: tuple[Value, ...],
-        outputs: tuple[str, ...],
-        *,
-        num_stages: int | None = None,
-        device: Any = None,
-        group: Any = None,
+        self, submodule: Any, stage_index: int, num_stages: int, device: Any = None, group: Any = None
     ) -> None:
-        self.module = module
-        self.index = index
-        self.inputs = inputs
-        self.outputs = outputs
+        if not isinstance(stage_index, int) or stage_index not in range(num_stages):
+            raise ValueError(f"stage index {stage_index!r} is out of range of {num_stages} stages")
+        self.submod = submodule
+        self.stage_index = stage_index
         self.num_stages = num_stages
         self.device = device
         self.group = group
+        self.has_backward = False
         self._running: dict[int, _Run] = {}
         self._waiting: dict[int, list] = {}  # for the weight half
 
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """Return the values that the stage takes."""
+        raise NotImplementedError
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Return the names of the values that the stage returns."""
+        raise NotImplementedError
+
+    def carried(self) -> Mapping[tuple[int, int], Sequence[str] | None]:
+        """Return the names of the values on each edge of the pipeline's stages; None for all outputs of a stage."""
+        raise NotImplementedError
+
     def __repr__(self) -> str:
         taken = ", ".join(f"{v.name}{'' if v.stage is None else f' from {v.stage}'}" for v in self.inputs)
-        return f"PipelineStage({self.index}: {taken} -> {', '.join(self.outputs)})"
+        return f"{type(self).__name__}({self.stage_index}: {taken} -> {', '.join(self.outputs)})"
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is the pipeline's first stage."""
+        return self.stage_index == 0
+
+    @property
+    def is_last(self) -> bool:
+        """Whether this is the pipeline's last stage."""
+        return self.stage_index == self.num_stages - 1
 
     @property
     def sources(self) -> list[int]:
@@ -56,13 +75,19 @@ class PipelineStage:
 
     def parameters(self) -> list[Tensor]:
         """Return the parameters that this stage uses."""
-        return list(self.module.parameters())  # type: ignore[attr-defined]
+        return list(self.submod.parameters())
+
+    def _call(self, taken: Sequence[Any]) -> tuple[Any, ...]:
+        """Run the submodule on its inputs in order; return its outputs in order."""
+        found: tuple[Any, ...] = self.submod(*taken)
+        return found
 
     def forward(self, micro_batch: int, values: Mapping[str, Any], *, keep: bool = True) -> dict[str, Any]:
         """Run a microbatch forward and return detached outputs; `keep` saves what backward needs."""
         taken = [_as_stage_leaf(values[v.name], keep) for v in self.inputs]
         with autograd.set_grad_enabled(keep):
-            made = dict(zip(self.outputs, self.module(*taken), strict=True))
+            found = self._call(taken)
+            made = dict(zip(self.outputs, found, strict=True))
         if keep:
             self._running[micro_batch] = _Run(taken, made)
         return {name: StageMessage.of(value) for name, value in made.items()}

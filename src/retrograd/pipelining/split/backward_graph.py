@@ -7,8 +7,8 @@ from retrograd.core import Aval, Internal, Op, op, operator_named, registry
 from retrograd.fx import Graph, GraphModule, Node, map_nodes
 from retrograd.fx.operators import PICK
 from retrograd.ops.family import Composite
-from retrograd.pipelining.runtime.stage import PipelineStage
 from retrograd.pipelining.runtime.stage_backward import drop_missing_gradients, stage_backward
+from retrograd.pipelining.split.cut_graph import StagePart
 
 
 @op("stage_backward(*, any stage_output, any output_grads, any input_values) -> Tensor[]")
@@ -44,7 +44,7 @@ class _add_gradients(Internal, Composite):
 STAGE_BACKWARD, ADD_GRADIENTS = operator_named("stage_backward"), operator_named("add_gradients")
 
 
-def pipe_graph(captured: GraphModule, stages: Sequence[PipelineStage], loss: Node | None = None) -> Graph:
+def pipe_graph(captured: GraphModule, stages: Sequence[StagePart], loss: Node | None = None) -> Graph:
     """Return the graph that calls every stage; with a loss, a node of the captured graph, also backward.
 
     Stages are called as submodules `submod_0`, `submod_1`, ...; their values have the same names as
@@ -65,7 +65,7 @@ def submodule_name(stage: int) -> str:
 class _Writer:
     """Writes the graph of a pipe."""
 
-    def __init__(self, captured: GraphModule, stages: Sequence[PipelineStage]) -> None:
+    def __init__(self, captured: GraphModule, stages: Sequence[StagePart]) -> None:
         self.captured = {node.name: node for node in captured.graph.nodes}
         self.stages = stages
         self.graph = Graph()
@@ -81,11 +81,12 @@ class _Writer:
         self.end = self.graph.output(map_nodes(output, lambda node: self.values[node.name]))
         self.graph.signature = captured.graph.signature
 
-    def _call(self, stage: PipelineStage) -> None:
+    def _call(self, stage: StagePart) -> None:
         """Add a stage's call and the values it produces; values that pass through it exist already."""
         taken = tuple(self.values[value.name] for value in stage.inputs)
         call = self.calls[stage.index] = self.graph.call_module(submodule_name(stage.index), taken)
         call.meta.update(val=tuple(self._aval(name) for name in stage.outputs), stage_idx=stage.index)
+        call.meta.update(inputs=stage.inputs, outputs=stage.outputs)
         for place, name in enumerate(stage.outputs):
             if name not in self.values:
                 self.values[name] = self._picked(call, place, name, self._aval(name))
@@ -101,7 +102,7 @@ class _Writer:
                 if any(self._gradient(stage, name, gradients) for name in stage.outputs):
                     self._add_stage_backward(stage, gradients, carrying)
 
-    def _add_stage_backward(self, stage: PipelineStage, gradients: dict[str, Node], carrying: set[str]) -> None:
+    def _add_stage_backward(self, stage: StagePart, gradients: dict[str, Node], carrying: set[str]) -> None:
         sent = [value.name for value in stage.inputs if value.stage is not None]
         call = self.graph.create_node(
             "call_function",
@@ -122,7 +123,7 @@ class _Writer:
                 both = old and self._compute(ADD_GRADIENTS, (old, new), f"{name}_grad", self._aval(name))
                 gradients[name] = both or new
 
-    def _gradient(self, stage: PipelineStage, name: str, gradients: dict[str, Node]) -> Node | None:
+    def _gradient(self, stage: StagePart, name: str, gradients: dict[str, Node]) -> Node | None:
         """Return the gradient of a stage's output; None without one, and for values that pass through the stage."""
         return gradients.get(name) if self.makers.get(name) == stage.index else None
 
@@ -139,13 +140,14 @@ class _Writer:
 
 
 def _val(node: Node) -> Any:
-    return node.meta["val"]
+    """Return the type of a value; None for the sizes of a graph with varying sizes."""
+    return node.meta.get("val")
 
 
-def _used_by(stage: PipelineStage, carrying: Mapping[str, Any] | set[str]) -> set[str]:
+def _used_by(stage: StagePart, carrying: Mapping[str, Any] | set[str]) -> set[str]:
     """Return the inputs of a stage on which the loss depends through it."""
     inputs = {value.name for value in stage.inputs}
-    nodes = stage.module.graph.nodes  # type: ignore[attr-defined]
+    nodes = stage.graph.nodes
     return {
         used.name for node in nodes if node.name in carrying for used in node.all_input_nodes
         if used.name in inputs and used.name in carrying

@@ -40,7 +40,7 @@ class Captured:
             run.run(*batch.args, **batch.kwargs)
         self.draws = run.draws
         self.places = draw_indices(
-            run.by_node, [pipe.get_stage_module(stage.index) for stage in pipe.stages], len(self.draws)
+            run.by_node, [pipe.get_stage_module(stage.stage_index) for stage in pipe.stages], len(self.draws)
         )
 
     def draws_of(self, batch: MicroBatch) -> list[Draw]:

@@ -1,15 +1,25 @@
 """Cut a captured graph into stages, given the stage of every operator."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from retrograd.fx import Graph, GraphModule, Node
-from retrograd.pipelining.runtime.stage import PipelineStage, Value
+from retrograd.pipelining.runtime.stage import Value
 from retrograd.pipelining.split.markers import marker
 
 Assignment = Mapping[Node, int]
 
 
-def cut(captured: GraphModule, stage_of: Assignment, owners: Assignment | None = None) -> list[PipelineStage]:
+class StagePart(NamedTuple):
+    """A stage of a captured model: its number, its graph, and the names of the graph's inputs and outputs."""
+
+    index: int
+    graph: Graph
+    inputs: tuple[Value, ...]
+    outputs: tuple[str, ...]
+
+
+def cut(captured: GraphModule, stage_of: Assignment, owners: Assignment | None = None) -> list[StagePart]:
     """Return the stages of a captured model.  Values go directly from the producing stage to the users.
 
     The last stage returns the model's outputs; those that earlier stages produce pass through it.
@@ -87,7 +97,7 @@ class _StageBuilder:
     def _is_used_later(self, node: Node) -> bool:
         return any(user.op == "output" or self.homes[user] != self.index for user in node.users)
 
-    def stage(self) -> PipelineStage:
+    def stage(self) -> StagePart:
         """Return the finished stage."""
         graph: Graph = Graph()
         here: dict[Node, Node] = {}
@@ -105,4 +115,4 @@ class _StageBuilder:
         graph.output(tuple(here[node] for node in self.returned))
         graph.lint()
         names = tuple(node.name for node in self.returned)
-        return PipelineStage(GraphModule(self.captured, graph), self.index, tuple(self.taken.values()), names)
+        return StagePart(self.index, graph, tuple(self.taken.values()), names)

@@ -7,8 +7,9 @@ import optree
 
 from retrograd import autograd
 from retrograd.nn import Module
-from retrograd.pipelining.runtime.stage import PipelineStage, Value
+from retrograd.pipelining.runtime.stage import Value
 from retrograd.pipelining.split.pipe import Pipe
+from retrograd.pipelining.split.pipe_stage import PipeStage, Ports, carried_by
 
 INPUT = "input_{}"
 VALUE = "stage_{}_{}"
@@ -39,14 +40,19 @@ class ManualPipe:
         leaves, self._arguments = _flat(args, kwargs)
         taken = tuple(Value(INPUT.format(place), None) for place in range(len(leaves)))
         spec: Any = self._arguments
-        self.stages: list[PipelineStage] = []
+        parts: list[tuple[_Part, tuple[Value, ...], tuple[str, ...]]] = []
         for index, module in enumerate(modules):
             part = _Part(module, spec, is_first=index == 0)
             with autograd.no_grad():
                 leaves = list(part(*leaves))
             names = tuple(VALUE.format(index, place) for place in range(len(leaves)))
-            self.stages.append(PipelineStage(part, index, taken, names, num_stages=len(modules)))
+            parts.append((part, taken, names))
             taken, spec = tuple(Value(name, index) for name in names), part.returned
+        edges = carried_by([inputs for _, inputs, _ in parts])
+        self.stages = [
+            PipeStage(part, index, len(parts), {True: Ports(inputs, names, edges)})
+            for index, (part, inputs, names) in enumerate(parts)
+        ]
         self._result = spec
 
     @property
@@ -56,16 +62,16 @@ class ManualPipe:
 
     def carried(self) -> dict[tuple[int, int], list[str]]:
         """Return the values that each stage passes to the next."""
-        return {(stage.index, stage.index + 1): list(stage.outputs) for stage in self.stages[:-1]}
+        return {edge: list(names) for edge, names in self.stages[0].carried().items()}
 
-    def inputs(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def named_inputs(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments' leaves by name; ValueError for another nesting."""
         leaves, spec = _flat(args, kwargs)
         if spec != self._arguments:
             raise ValueError(f"Pipeline: the arguments are nested as {spec}, and were as {self._arguments}")
         return {INPUT.format(place): leaf for place, leaf in enumerate(leaves)}
 
-    def output(self, values: Mapping[str, Any]) -> Any:
+    def restored_output(self, values: Mapping[str, Any]) -> Any:
         """Return the last module's result, from its leaves by name."""
         return self._result.unflatten([values[name] for name in self.stages[-1].outputs])
 

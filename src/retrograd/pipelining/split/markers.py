@@ -42,6 +42,12 @@ class SplitPoint(Enum):
     END = "end"
 
 
+class PipeSplitWrapper:
+    """An older home of `SplitPoint`, which PyTorch still has."""
+
+    SplitPoint = SplitPoint
+
+
 Spec = Mapping[str, SplitPoint]
 ATTRIBUTE = "_split_point"  # of annotated submodules: copied and pickled with them
 

@@ -1,57 +1,104 @@
-"""Turn a model into stages: capture one run, cut the graph, find the loss."""
+"""A model cut into stages: the module that runs as a whole, and gives out its stages."""
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from retrograd.fx import Graph, GraphModule, Node, Signature, map_nodes, trace
+import optree
+
+from retrograd.core.level import generator_block
+from retrograd.fx import Graph, GraphModule, Signature, map_nodes
+from retrograd.fx.graph_module import extract, tensor_names
 from retrograd.nn import Module
-from retrograd.pipelining.runtime.stage import PipelineStage
-from retrograd.pipelining.split.backward_graph import pipe_graph, submodule_name
-from retrograd.pipelining.split.cut_graph import Assignment, check_assignment, cut
+from retrograd.pipelining.runtime.executor import DetachExecutor
+from retrograd.pipelining.split.capture import Given, Policy, Split, split_in_both_modes, split_once
 from retrograd.pipelining.split.devices import place
 from retrograd.pipelining.split.loss import find_loss
-from retrograd.pipelining.split.markers import Spec, marked, marker
-from retrograd.pipelining.split.mutations import make_explicit, place_writes, result_of, signature_of
+from retrograd.pipelining.split.markers import Spec
+from retrograd.pipelining.split.modal_module import ModalGraphModule
+from retrograd.pipelining.split.mutations import result_of, signature_of
 from retrograd.pipelining.split.partition import partition
-from retrograd.pipelining.split.shared_parameters import MultiUseParamSpec, owners, replicated
-
-PACKAGE = __name__.partition(".")[0]  # not by file, since file names of compiled modules are relative
-Policy = Callable[[GraphModule], Assignment]
+from retrograd.pipelining.split.pipe_stage import PipeStage, read_ports, stage_calls, value_name
+from retrograd.pipelining.split.shared_parameters import MultiUseParamSpec, replicated
 
 
 class PipeInfo(NamedTuple):
-    """A summary of a pipe: the graph that calls its stages, their number, and whether it has a backward part."""
+    """A summary of a pipe: the graph that calls its stages, their number, and whether it has a backward part.
+
+    graphs: the graph by mode, True for training, if there is more than one.
+    """
 
     graph: Graph
     num_stages: int
     has_loss_and_backward: bool
+    graphs: Mapping[bool, Graph] | None = None
 
 
-class Pipe:
-    """A model cut into stages.  Can be called like the model; the stages share its parameters.
+class _Link(NamedTuple):
+    """A tensor's two owners, in a stage and in the pipe, and its name in both."""
 
-    `captured` is the model before the cut.  `split_gm` has the stages as submodules and a graph that calls them;
-    if the model returns its loss, the graph includes the backward pass: see `DetachExecutor`, which runs it.
+    stage: Module
+    pipe: Module
+    name: str
+
+
+class _Parts(NamedTuple):
+    """The content of a pipe."""
+
+    split_gm: GraphModule
+    stages: list[PipeStage]
+    has_loss_and_backward: bool
+    loss_spec: Any
+    replicated: list[dict[int, str]]
+    captured: GraphModule | None
+    links: list[_Link]
+
+
+class Pipe(Module):
+    """A model cut into stages: a module with the model's own parameters, buffers and names.
+
+    split_gm: calls the stages, its submodules, in order; if `has_loss_and_backward`, its graph includes the backward
+    pass, see `executor`.  loss_spec: marks the loss in the output, see `find_loss`; None: the entry "loss" of a dict.
+
+    A call runs all stages and returns a tuple of the model's results, flat, as in PyTorch.  The stages share the
+    model's parameters.  `train()` and `eval()` also choose what the stages do, if the model was captured for both.
+    Several batch sizes run, unless the model computes with the size in a way that a graph cannot hold.
+
     `replicated_params` are the parameters that several stages have: for each, its name by stage.
 
     >>> import retrograd as rg
-    >>> from retrograd.pipelining import SplitPoint
-    >>> model = rg.nn.Sequential(rg.nn.Linear(4, 8), rg.nn.ReLU(), rg.nn.Linear(8, 2))
+    >>> from retrograd.pipelining import SplitPoint, pipeline
+    >>> model = rg.nn.Sequential(rg.nn.Linear(4, 8), rg.nn.Dropout(0.5), rg.nn.Linear(8, 2))
     >>> pipe = pipeline(model, (rg.ones(3, 4),), split_spec={"2": SplitPoint.BEGINNING})
-    >>> pipe.num_stages, pipe(rg.ones(3, 4)).shape
-    (2, (3, 2))
+    >>> [out.shape for out in pipe(rg.ones(7, 4))], list(pipe.state_dict()) == list(model.state_dict())
+    ([(7, 2)], True)
     """
 
-    def __init__(self, captured: GraphModule, stages: Sequence[PipelineStage], loss: Node | None = None) -> None:
-        self.captured = captured
-        self.stages = list(stages)
-        self.has_loss_and_backward = loss is not None
-        self.loss_name = None if loss is None else loss.name
-        modules = {submodule_name(stage.index): stage.module for stage in stages}
-        self.split_gm = GraphModule(modules, pipe_graph(captured, stages, loss))
-        self.replicated_params = replicated([self.get_stage_module(stage.index) for stage in stages])
+    def __init__(
+        self, split_gm: GraphModule, num_stages: int, has_loss_and_backward: bool, loss_spec: Any = None
+    ) -> None:
+        super().__init__()
+        stages = _stages_of(split_gm)
+        if len(stages) != num_stages:
+            raise ValueError(f"Pipe: num_stages is {num_stages}, but the graph calls {len(stages)} stages")
+        shared = replicated([stage.submod for stage in stages])
+        loss = bool(has_loss_and_backward)
+        # One attribute: the model's own names, whatever they are, are attributes of the pipe, too.
+        vars(self)["_parts"] = _Parts(split_gm, stages, loss, loss_spec, shared, None, [])
+        for stage in stages:
+            self._adopt(stage.submod)
+        self._link()
+        self.training = split_gm.training
+
+    @staticmethod
+    def of_split(split: Split) -> "Pipe":
+        """Return the pipe of a captured model, with all its tensors in their order, also those that no stage uses."""
+        pipe = Pipe(split.split_gm, len(stage_calls(split.split_gm.graph)), split.has_loss, split.loss_spec)
+        for name in list(pipe._kinds):
+            del vars(pipe)[name], pipe._kinds[name]
+        pipe._adopt(split.captured)
+        vars(pipe)["_parts"] = pipe._parts._replace(captured=split.captured, links=[])
+        pipe._link()
+        return pipe
 
     @staticmethod
     def from_tracing(
@@ -72,92 +119,168 @@ class Pipe:
         """
         return pipeline(mod, example_args, example_kwargs, split_policy=split_policy, **options)
 
+    def _adopt(self, root: Module) -> None:
+        """Register the tensors of a module, under their qualified names."""
+        _merge(self, extract(root, tensor_names(root)))
+
+    def _link(self) -> None:
+        """Find, for every tensor of a stage, the owner in the pipe's own tree."""
+        for stage in self._parts.stages:
+            for path, owner in stage.submod.named_modules():
+                for name, kind in owner._kinds.items():
+                    if kind != "module":
+                        self._parts.links.append(_Link(owner, self.get_submodule(path), name))
+
+    # ---------------------------------------------------------------------------------------------- attributes
+
+    @property
+    def split_gm(self) -> GraphModule:
+        """The module whose graph calls the stages, `submod_0`, `submod_1`, ..., in the pipe's mode."""
+        module = self._parts.split_gm
+        if module.training != self.training:
+            module.train(self.training)
+        return module
+
+    @property
+    def stages(self) -> list[PipeStage]:
+        """The stages in order."""
+        return self._parts.stages
+
     @property
     def num_stages(self) -> int:
-        """Return the number of stages."""
-        return len(self.stages)
+        """The number of stages."""
+        return len(self._parts.stages)
 
-    def get_stage_module(self, stage_idx: int) -> Any:
-        """Return the module of one stage; ValueError if there is no such stage."""
-        if not isinstance(stage_idx, int) or stage_idx not in range(self.num_stages):
-            raise ValueError(f"stage {stage_idx!r} does not exist: there are stages 0 to {self.num_stages - 1}")
-        return self.stages[stage_idx].module
+    @property
+    def has_loss_and_backward(self) -> bool:
+        """Whether the graph includes the backward pass from a loss."""
+        return self._parts.has_loss_and_backward
 
-    def build_stage(self, stage_index: int, device: Any = "cpu", group: Any = None) -> PipelineStage:
-        """Return one stage, on a device, for the ranks of a group, independent of the pipe and other stages.
+    @property
+    def loss_spec(self) -> Any:
+        """The specification of the loss in the output."""
+        return self._parts.loss_spec
 
-        Raises ValueError if there is no such stage, and RuntimeError if there is no such device.
+    @property
+    def loss_name(self) -> str | None:
+        """The name of the loss among the outputs of the last stage; None without a loss."""
+        if not self.has_loss_and_backward:
+            return None
+        found = find_loss(result_of(self.split_gm), self.loss_spec)
+        assert found is not None, "a pipe with a loss returns it"
+        return value_name(found)
+
+    @property
+    def replicated_params(self) -> list[dict[int, str]]:
+        """The parameters that several stages have: for each, its name by stage."""
+        return self._parts.replicated
+
+    @property
+    def captured(self) -> GraphModule | None:
+        """The model before the cut, in the mode in which it was captured; None for a pipe made from a graph."""
+        return self._parts.captured
+
+    @property
+    def executor(self) -> DetachExecutor:
+        """A new interpreter that runs the graph in one process, with its backward pass."""
+        return DetachExecutor(self.split_gm)
+
+    # ------------------------------------------------------------------------------------------------- running
+
+    def forward(self, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Run all stages in order and return a tuple of the model's results; a loss, without a backward pass.
+
+        The model's writes to its inputs happen after all stages have run.
         """
-        module = place(self.get_stage_module(stage_index), device)
-        known = self.stages[stage_index]
-        options = {"num_stages": self.num_stages, "device": device, "group": group}
-        return PipelineStage(module, stage_index, known.inputs, known.outputs, **options)
+        split_gm = self.split_gm
+        signature = signature_of(split_gm)
+        inputs = signature.flatten(args, kwargs)
+        values = self._named(inputs)
+        with self._own_tensors_in_stages():
+            for stage in self._parts.stages:
+                taken = [values[v.name] for v in stage.inputs]
+                values.update(zip(stage.outputs, stage.submod(*taken), strict=True))
+        result: Any = signature.finish(self._returned(values), inputs, split_gm)
+        return tuple(_leaves(result))
 
-    def info(self) -> PipeInfo:
-        """Return the graph that calls the stages, their number, and whether the graph has a backward part."""
-        return PipeInfo(self.split_gm.graph, self.num_stages, self.has_loss_and_backward)
+    @generator_block
+    def _own_tensors_in_stages(self) -> Iterator[None]:
+        """Let the stages use this module's tensors while the block runs, where they differ: in `functional_call`."""
+        other = [link for link in self._parts.links if _differ(link)]
+        before = [vars(link.stage)[link.name] for link in other]
+        try:
+            _copy_to_stages(other)
+            yield
+        finally:
+            for link, value in zip(other, before, strict=True):
+                vars(link.stage)[link.name] = value
 
-    def carried(self) -> dict[tuple[int, int], list[str]]:
-        """Return the names of the values on each edge (from_stage, to_stage) of the stage graph."""
-        edges: dict[tuple[int, int], list[str]] = {}
-        for stage in self.stages:
-            for value in stage.inputs:
-                if value.stage is not None:
-                    edges.setdefault((value.stage, stage.index), []).append(value.name)
-        return edges
-
-    def print_readable(self) -> str:
-        """Print and return every stage, and the graph that calls them, as Python code."""
-        parts = [(str(stage), self.get_stage_module(stage.index)) for stage in self.stages]
-        text = "\n".join(f"# {title}\n{module.code}" for title, module in [*parts, ("The pipe", self.split_gm)])
-        print(text)
-        return text
-
-    def inputs(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def named_inputs(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tensors among the model's arguments by name, to run the stages separately.
 
         Raises ValueError for arguments unlike those of the capture, and RuntimeError for a model
         that writes to its inputs, which is supported only when the whole pipe is called.
         """
-        written = ", ".join(repr(mutation.target) for mutation in self._signature.mutations)
-        if written:
-            raise RuntimeError(
-                f"pipeline: the model writes to its input {written}; a Pipe that is called does so, stages that "
-                f"run by themselves, on micro-batches, do not: clone in the model what it writes to"
-            )
-        return self._named(self._signature.flatten(tuple(args), dict(kwargs)))
+        signature = signature_of(self.split_gm)
+        check_no_writes(signature)
+        return self._named(signature.flatten(tuple(args), dict(kwargs)))
 
-    def output(self, values: Mapping[str, Any]) -> Any:
-        """Return the model's output from the outputs of the last stage by name."""
-        return self._signature.restore(self._returned(values))
+    def restored_output(self, values: Mapping[str, Any]) -> Any:
+        """Return the model's result from the outputs of the last stage by name."""
+        return signature_of(self.split_gm).restore(self._returned(values))
 
     def _named(self, tensors: Sequence[Any]) -> dict[str, Any]:
-        names = [node.name for node in self.captured.graph.find_nodes(op="placeholder")]
+        names = [node.name for node in self.split_gm.graph.find_nodes(op="placeholder")]
         return dict(zip(names, tensors, strict=True))
 
     def _returned(self, values: Mapping[str, Any]) -> Any:
-        return map_nodes(self.captured.graph.output_node().args[0], lambda node: values[node.name])
+        return map_nodes(self.split_gm.graph.output_node().args[0], lambda node: values[value_name(node)])
 
     @property
     def knows_sizes(self) -> bool:
         """Whether it accepts only arguments with the same sizes, including symbolic ones."""
-        return self._signature.knows_sizes
+        return signature_of(self.split_gm).knows_sizes
 
-    @property
-    def _signature(self) -> Signature:
-        return signature_of(self.captured)
+    def carried(self) -> dict[tuple[int, int], list[str]]:
+        """Return the names of the values on each edge (from_stage, to_stage) of the stage graph."""
+        return {edge: list(names) for edge, names in self._parts.stages[0].carried().items()}
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run all stages in order, as the model would; a loss is returned without a backward pass.
+    # ---------------------------------------------------------------------------------------- parts and texts
 
-        The model's writes to its inputs happen after all stages have run.
+    def get_stage_module(self, stage_idx: int) -> Any:
+        """Return the module of one stage; ValueError if there is no such stage."""
+        stages = self._parts.stages
+        if not isinstance(stage_idx, int) or stage_idx not in range(len(stages)):
+            raise ValueError(f"stage {stage_idx!r} does not exist: there are stages 0 to {len(stages) - 1}")
+        self.split_gm  # noqa: B018 (sets the mode)
+        _copy_to_stages([link for link in self._parts.links if _differ(link)])
+        return stages[stage_idx].submod
+
+    def build_stage(self, stage_index: int, device: Any = "cpu", group: Any = None) -> PipeStage:
+        """Return one stage, on a device, for the ranks of a process group, independent of the pipe and other stages.
+
+        Raises ValueError if there is no such stage, and RuntimeError if there is no such device.
         """
-        inputs = self._signature.flatten(args, kwargs)
-        values = self._named(inputs)
-        for stage in self.stages:
-            taken = [values[v.name] for v in stage.inputs]
-            values.update(zip(stage.outputs, stage.module(*taken), strict=True))
-        return self._signature.finish(self._returned(values), inputs, self.captured)
+        return build_stage(self.get_stage_module(stage_index), stage_index, self.info(), device, group)
+
+    def info(self) -> PipeInfo:
+        """Return the graph that calls the stages, their number, and whether the graph has a backward part."""
+        module = self.split_gm
+        graphs = module.graphs if isinstance(module, ModalGraphModule) else None
+        return PipeInfo(module.graph, self.num_stages, self.has_loss_and_backward, graphs)
+
+    def print_readable(self) -> str:
+        """Print and return every stage, and the graph that calls them, as Python code."""
+        parts = [(str(stage), self.get_stage_module(stage.stage_index)) for stage in self._parts.stages]
+        text = "\n".join(f"# {title}\n{module.code}" for title, module in [*parts, ("The pipe", self.split_gm)])
+        print(text)
+        return text
+
+    def __repr__(self) -> str:
+        return repr(self.split_gm)
+
+    def __str__(self) -> str:
+        return str(self.split_gm)
 
 
 def split_into_equal_size(stages: int) -> Policy:
@@ -183,11 +306,14 @@ def pipeline(
     multi_use_param_spec: MultiUseParamSpec | None = None,
     loss_spec: Any = None,
 ) -> Pipe:
-    """Capture one run of the module on a microbatch and cut it into stages.
+    """Capture a module on a microbatch, in training and in evaluation mode, and cut it into stages.
 
     The boundaries are those that `pipe_split()` marks in the model's code together with those of `split_spec`
-    (submodule path -> SplitPoint) and of `annotate_split_points`, or else those of `split_policy`.  The module
-    itself is not changed.
+    (submodule path -> SplitPoint) and of `annotate_split_points`, or else those of `split_policy`: a function that
+    inserts calls of `pipe_split` into the captured GraphModule and returns it, or that returns the stage of every
+    operator.  The module itself is not changed.
+
+    The size of dimension 0 of all tensors that have the same one may differ later, if the model permits it.
 
     multi_use_param_spec: how to treat parameters that several stages use, see `MultiUseParameterConfig`.
     loss_spec: marks the loss in the output, see `find_loss`; None: the module's own `loss_spec`, or
@@ -198,75 +324,103 @@ def pipeline(
     RuntimeError for a model that cannot be captured or that writes in a way stages cannot, and for a loss that differs
     from the spec.
     """
+    given = _given(module, mb_args, mb_kwargs or {}, split_spec, split_policy)
+    return Pipe.of_split(split_in_both_modes(given, split_policy, multi_use_param_spec, loss_spec))
+
+
+def split_as_traced(
+    module: Module,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    split_spec: Spec | None = None,
+    split_policy: Policy | None = None,
+    *,
+    multi_use_param_spec: MultiUseParamSpec | None = None,
+    loss_spec: Any = None,
+) -> Pipe:
+    """Return the pipe of `pipeline` for these sizes and the modules' present modes only: from one trace."""
+    given = _given(module, args, kwargs, split_spec, split_policy)
+    return Pipe.of_split(split_once(given, split_policy, multi_use_param_spec, loss_spec))
+
+
+def _given(module: Any, args: Any, kwargs: Mapping[str, Any], split_spec: Any, split_policy: Any) -> Given:
+    """Return what is to be split; errors for arguments of other types, and for a spec together with a policy."""
     if not isinstance(module, Module):
         raise TypeError(f"pipeline: expected a Module, got {type(module).__name__}")
-    if not isinstance(mb_args, (tuple, list)):
-        raise TypeError(f"pipeline: mb_args must be a tuple or list of arguments, got {type(mb_args).__name__}")
+    if not isinstance(args, (tuple, list)):
+        raise TypeError(f"pipeline: mb_args must be a tuple or list of arguments, got {type(args).__name__}")
     if split_spec is not None and split_policy is not None:
         raise ValueError("pipeline: give split_spec or split_policy, not both")
-    captured = _capture(module, mb_args, mb_kwargs or {}, split_spec or {})
-    return _assemble(captured, split_policy, multi_use_param_spec, _loss_spec(module, loss_spec))
+    return Given(module, tuple(args), dict(kwargs), split_spec or {})
 
 
-def _capture(module: Module, args: Sequence[Any], kwargs: Mapping[str, Any], split_spec: Spec) -> GraphModule:
-    with marked(module, split_spec):
-        try:
-            return trace(module, *args, **kwargs)
-        except Exception as cause:
-            place = _line_in(cause.__traceback__)
-            raise RuntimeError(
-                f"pipeline: {type(module).__name__} could not be captured{f' at {place}' if place else ''}: "
-                f"{type(cause).__name__}: {cause}\nLikely causes:\n"
-                "  - the model does not run on these arguments; try module(*mb_args, **mb_kwargs)\n"
-                "  - the arguments hold NumPy arrays; pass tensors, see rg.as_tensor\n"
-                "  - the code computes with NumPy or another library in between; use retrograd's operators, or make an "
-                "operator of it\n"
-                "  - the code changes a tensor's shape, or something else that a graph can't hold"
-            ) from cause
+def build_stage(
+    stage_module: Any, stage_index: int, pipe_info: PipeInfo, device: Any = "cpu", group: Any = None
+) -> PipeStage:
+    """Return the stage of a module from `Pipe.get_stage_module`, and of `Pipe.info()`, on a device.
+
+    group: the process group that runs the pipeline; None: the default group.
+
+    Raises ValueError if there is no such stage, and RuntimeError if there is no such device.
+    """
+    if not isinstance(stage_index, int) or stage_index not in range(pipe_info.num_stages):
+        raise ValueError(f"stage {stage_index!r} does not exist: there are stages 0 to {pipe_info.num_stages - 1}")
+    graphs = pipe_info.graphs or {stage_module.training: pipe_info.graph}
+    ports = {mode: read_ports(graph)[stage_index] for mode, graph in graphs.items()}
+    return PipeStage(place(stage_module, device), stage_index, pipe_info.num_stages, ports, device, group)
 
 
-def _line_in(traceback: TracebackType | None) -> str:
-    """Return the innermost line of a traceback outside this package and Python's standard library."""
-    place = ""
-    while traceback is not None:
-        frame = traceback.tb_frame
-        if frame.f_globals.get("__name__", "").partition(".")[0] not in (PACKAGE, *sys.stdlib_module_names):
-            place = f"{frame.f_code.co_filename}:{traceback.tb_lineno} in {frame.f_code.co_name}"
-        traceback = traceback.tb_next
-    return place
-
-
-def _loss_spec(module: Module, given: Any) -> Any:
-    return getattr(module, "loss_spec", None) if given is None else given
-
-
-def _assemble(
-    captured: GraphModule, policy: Policy | None, multi_use: MultiUseParamSpec | None, loss_spec: Any
-) -> Pipe:
-    if policy is None:
-        chosen: Assignment = _assignment(captured.graph)
-    elif any(node.target is marker for node in captured.graph.nodes):
-        raise ValueError(
-            "pipeline: the model's code marks stages with pipe_split(), and split_policy would ignore them; "
-            "remove the marks or the policy"
+def check_no_writes(signature: Signature) -> None:
+    """Raise RuntimeError for a model that writes to its inputs, whose stages cannot run separately."""
+    written = ", ".join(repr(mutation.target) for mutation in signature.mutations)
+    if written:
+        raise RuntimeError(
+            f"pipeline: the model writes to its input {written}; a Pipe that is called does so, stages that "
+            f"run by themselves, on micro-batches, do not: clone in the model what it writes to"
         )
+
+
+def _stages_of(split_gm: GraphModule) -> list[PipeStage]:
+    """Return the stages that a graph calls, with their ports in each mode."""
+    graphs = split_gm.graphs if isinstance(split_gm, ModalGraphModule) else {split_gm.training: split_gm.graph}
+    ports = {mode: read_ports(graph) for mode, graph in graphs.items()}
+    calls = stage_calls(split_gm.graph)
+    modules = [split_gm.get_submodule(str(call.target)) for call in calls]
+    return [
+        PipeStage(module, index, len(modules), {mode: found[index] for mode, found in ports.items()})
+        for index, module in enumerate(modules)
+    ]
+
+
+def _merge(module: Module, other: Module) -> None:
+    """Register the members of another module, including those of its submodules, where there are none yet."""
+    for name, kind in other._kinds.items():
+        value, known = vars(other)[name], vars(module).get(name)
+        if isinstance(value, Module) and isinstance(known, Module):
+            _merge(known, value)
+        elif name not in module._kinds:
+            if callable(getattr(type(module), name, None)):
+                raise RuntimeError(f"Pipe: the model's {name!r} would replace Pipe.{name}(); rename it in the model")
+            # Not by setattr: a property of Pipe may have the same name, and then is the attribute.
+            module._kinds[name] = kind
+            vars(module)[name] = value
+
+
+def _leaves(result: Any) -> Iterator[Any]:
+    """Yield the results of a model in the order in which it returns them; those of dicts, too, unlike optree."""
+    if optree.tree_is_leaf(result, none_is_leaf=True):
+        yield result
     else:
-        chosen = policy(captured)
-    check_assignment(captured.graph, chosen)
-    stage_of = dict(chosen)
-    place_writes(make_explicit(captured), stage_of)
-    stages = cut(captured, stage_of, owners(captured, stage_of, multi_use))
-    return Pipe(captured, stages, find_loss(result_of(captured), loss_spec))
+        members = result.values() if isinstance(result, Mapping) else optree.tree_flatten_one_level(result)[0]
+        for member in members:
+            yield from _leaves(member)
 
 
-def _assignment(graph: Graph) -> dict[Node, int]:
-    """Return the stage of every operator: the number of boundaries before it that have operators on both sides."""
-    stage_of: dict[Node, int] = {}
-    stage, begun, ended = 0, False, False
-    for node in graph.find_nodes(op="call_function"):
-        if node.target is marker:
-            ended = begun
-        else:
-            stage, begun, ended = stage + ended, True, False
-        stage_of[node] = stage
-    return stage_of
+def _differ(link: _Link) -> bool:
+    return vars(link.stage)[link.name] is not vars(link.pipe).get(link.name)
+
+
+def _copy_to_stages(links: Sequence[_Link]) -> None:
+    """Give the stages the pipe's own tensors."""
+    for link in links:
+        vars(link.stage)[link.name] = vars(link.pipe)[link.name]

@@ -8,9 +8,10 @@ from typing import Any
 from retrograd.fx import GraphModule, Node
 from retrograd.nn import Module
 from retrograd.pipelining.microbatch import MicroBatch
+from retrograd.pipelining.split.capture import Policy, assigned_by
 from retrograd.pipelining.split.manual_stages import AnyPipe, ManualPipe
 from retrograd.pipelining.split.partition import along_parameters
-from retrograd.pipelining.split.pipe import Policy, pipeline, split_into_equal_size
+from retrograd.pipelining.split.pipe import split_as_traced, split_into_equal_size
 
 
 class Cutter:
@@ -42,7 +43,7 @@ class Cutter:
         """Return the stages for a microbatch; `first` is the first capture."""
         if self._by_hand is not None:
             return ManualPipe(self._by_hand, batch.args, batch.kwargs)
-        capture = partial(pipeline, self._model, batch.args, batch.kwargs, **self._options)
+        capture = partial(split_as_traced, self._model, batch.args, batch.kwargs, **self._options)
         pipe = capture(split_spec=self._spec)
         if pipe.num_stages == 1 and (self._wanted is not None or self._policy is not None):
             pipe = capture(split_policy=partial(self._cut, first))
@@ -59,7 +60,7 @@ class Cutter:
             found = along_parameters(captured.graph, _stages_of_parameters(first))
             if set(found.values()) == set(range(first.num_stages)):
                 return found
-        chosen = (self._policy or split_into_equal_size(self._wanted or 1))(captured)
+        chosen = assigned_by(self._policy or split_into_equal_size(self._wanted or 1), captured)
         self._chosen = {node.name: stage for node, stage in chosen.items()}
         return chosen
 
@@ -68,6 +69,6 @@ def _stages_of_parameters(pipe: AnyPipe) -> dict[str, set[int]]:
     """Return the stages that have each parameter, by its qualified name."""
     found: dict[str, set[int]] = defaultdict(set)
     for stage in pipe.stages:
-        for name, _ in stage.module.named_parameters():  # type: ignore[attr-defined]
-            found[name].add(stage.index)
+        for name, _ in stage.submod.named_parameters():  # type: ignore[attr-defined]
+            found[name].add(stage.stage_index)
     return found

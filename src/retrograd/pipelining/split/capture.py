@@ -1,0 +1,299 @@
+"""Capture a model, in its modes and for its sizes, and cut the graph into stages."""
+
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from retrograd.core import Tensor, registry
+from retrograd.core.aval import symbolic
+from retrograd.core.level import generator_block
+from retrograd.export.dynamic_shapes import Dim, DynamicSignature, Place, linear
+from retrograd.export.example_inputs import Example
+from retrograd.export.shape_inference import Prober
+from retrograd.fx import Graph, GraphModule, Node, trace
+from retrograd.nn import Module
+from retrograd.pipelining.split.backward_graph import pipe_graph, submodule_name
+from retrograd.pipelining.split.cut_graph import Assignment, StagePart, check_assignment, cut
+from retrograd.pipelining.split.local_sizes import read_sizes_locally
+from retrograd.pipelining.split.loss import find_loss
+from retrograd.pipelining.split.markers import Spec, marked, marker, pipe_split
+from retrograd.pipelining.split.modal_module import ModalGraphModule
+from retrograd.pipelining.split.mutations import make_explicit, place_writes, result_of
+from retrograd.pipelining.split.partition import along_parameters
+from retrograd.pipelining.split.shared_parameters import MultiUseParamSpec, owners
+
+PACKAGE = __name__.partition(".")[0]  # not by file, since file names of compiled modules are relative
+BATCH = "batch"  # the name of the varying size
+TRIALS = 2  # other sizes at which the model is traced: sizes in it are linear in the batch, and the second one checks
+Policy = Callable[[GraphModule], "Assignment | GraphModule"]
+
+
+class Split(NamedTuple):
+    """A captured model, and the module whose graph calls its stages."""
+
+    captured: GraphModule
+    split_gm: GraphModule
+    has_loss: bool
+    loss_spec: Any
+
+
+def split_in_both_modes(
+    given: "Given", policy: Policy | None, multi_use: MultiUseParamSpec | None, loss_spec: Any
+) -> Split:
+    """Capture a module in training and in evaluation mode, for any batch size, and cut it into stages."""
+    first = _cut_by(given.traced(), policy)
+    present = given.module.training
+    cuts = {present: first._replace(program=given.with_free_batch(first.program))}
+    other = _cut_in_other_mode(given, first, policy)
+    if other is not None:
+        cuts[not present] = cuts[present] if other is first else other
+    return _assembled(cuts, present, multi_use, _loss_spec(given.module, loss_spec))
+
+
+def split_once(given: "Given", policy: Policy | None, multi_use: MultiUseParamSpec | None, loss_spec: Any) -> Split:
+    """Capture a module for these sizes and the modules' present modes only, and cut it into stages."""
+    present = given.module.training
+    cuts = {present: _cut_by(given.traced(), policy)}
+    return _assembled(cuts, present, multi_use, _loss_spec(given.module, loss_spec))
+
+
+class Given(NamedTuple):
+    """A module and the arguments of one microbatch, with the boundaries to mark."""
+
+    module: Module
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    split_spec: Spec
+
+    def traced(self) -> GraphModule:
+        """Return the module as it runs on these arguments, in its present mode; RuntimeError if it cannot."""
+        with marked(self.module, self.split_spec):
+            try:
+                return trace(self.module, *self.args, **self.kwargs)
+            except Exception as cause:
+                raise _not_captured(self.module, cause) from cause
+
+    def with_free_batch(self, static: GraphModule) -> GraphModule:
+        """Return the captured module for any size of dimension 0, as far as the model permits it."""
+        example = Example(self.module, self.args, self.kwargs)
+        tensors = {name: x for name, x in example.tensors().items() if x.ndim and symbolic(x.shape) is None}
+        sizes = {x.shape[0] for x in tensors.values()}
+        if not sizes or 0 in sizes or not static.graph.signature:
+            return static
+        size = next(iter(tensors.values())).shape[0]
+        places = {Place(name, 0): linear(BATCH) for name, x in tensors.items() if x.shape[0] == size}
+        try:
+            with marked(self.module, self.split_spec):
+                free, found = Prober(self.module, example, places, {BATCH: Dim(BATCH).range}, TRIALS).learn()
+        except Exception:  # the code treats some sizes differently: the graph is for these sizes only
+            return static
+        names = _names(static)
+        if [name for name in _names(free) if name in set(names)] != names:
+            return static
+        free.graph.signature = DynamicSignature.of(static.graph.signature, found)
+        return free
+
+
+def _names(captured: GraphModule) -> list[str]:
+    """Return the names of all nodes except marks, which a policy may have added."""
+    return [node.name for node in captured.graph.nodes if node.target is not marker]
+
+
+class Cut(NamedTuple):
+    """A captured program, and the stage of every operator by name."""
+
+    program: GraphModule
+    stages: dict[str, int]
+
+    @property
+    def count(self) -> int:
+        """Return the number of stages."""
+        return max(self.stages.values(), default=0) + 1
+
+    def assignment(self) -> dict[Node, int]:
+        """Return the stage of every operator; sizes, which a policy has not seen, go to the stages of their tensors."""
+        stage_of: dict[Node, int] = {}
+        for node in self.program.graph.find_nodes(op="call_function"):
+            earliest = max((stage_of.get(used, 0) for used in node.all_input_nodes), default=0)
+            stage_of[node] = self.stages.get(node.name, earliest)
+        return stage_of
+
+
+def _cut_by(captured: GraphModule, policy: Policy | None) -> Cut:
+    """Return the cut at the marks of the code, or by the policy."""
+    if policy is None:
+        return Cut(captured, _by_name(_between_marks(captured.graph)))
+    if any(node.target is marker for node in captured.graph.nodes):
+        raise ValueError(
+            "pipeline: the model's code marks stages with pipe_split(), and split_policy would ignore them; "
+            "remove the marks or the policy"
+        )
+    chosen = assigned_by(policy, captured)
+    check_assignment(captured.graph, chosen)
+    return Cut(captured, _by_name(chosen))
+
+
+def assigned_by(policy: Policy, captured: GraphModule) -> Assignment:
+    """Return the stage of every operator that a policy chooses, or marks by calls of `pipe_split`.
+
+    Raises ValueError for a policy that returns another graph than the captured one.
+    """
+    chosen = policy(captured)
+    if not isinstance(chosen, GraphModule):
+        return chosen
+    if chosen.graph is not captured.graph:
+        raise ValueError("split_policy: insert pipe_split() into the graph of the module that is given, and return it")
+    for node in chosen.graph.find_nodes(op="call_function"):
+        if node.target is pipe_split:
+            node.target = marker
+    return _between_marks(chosen.graph)
+
+
+def _by_name(stage_of: Assignment) -> dict[str, int]:
+    return {node.name: stage for node, stage in stage_of.items()}
+
+
+def _between_marks(graph: Graph) -> dict[Node, int]:
+    """Return the stage of every operator: the number of boundaries before it that have operators on both sides."""
+    stage_of: dict[Node, int] = {}
+    stage, begun, ended = 0, False, False
+    for node in graph.find_nodes(op="call_function"):
+        if node.target is marker:
+            ended = begun
+        else:
+            stage, begun, ended = stage + ended, True, False
+        stage_of[node] = stage
+    return stage_of
+
+
+def _cut_in_other_mode(given: Given, first: Cut, policy: Policy | None) -> Cut | None:
+    """Return the cut of the model in its other mode; `first` if it does the same, None if it cannot be cut alike."""
+    with _in_mode(given.module, not given.module.training):
+        try:
+            static = given.traced()
+            if _same_program(first.program, static):
+                return first
+            found = _cut_by(static, None) if policy is None else _cut_like(static, first, policy)
+            if found.count == first.count:
+                return found._replace(program=given.with_free_batch(static))
+        except (RuntimeError, ValueError, TypeError, NotImplementedError):
+            pass  # it runs in one mode only, as with batches that batch norm refuses
+    return None
+
+
+def _cut_like(static: GraphModule, first: Cut, policy: Policy) -> Cut:
+    """Return the cut of another program of the same model, with each parameter in the stage that has it already."""
+    homes: dict[str, set[int]] = defaultdict(set)
+    stage_of = first.assignment()
+    for node in first.program.graph.find_nodes(op="get_attr"):
+        homes[str(node.target)] |= {stage_of[user] for user in node.users if user in stage_of}
+    found = _by_name(along_parameters(static.graph, homes))
+    return Cut(static, found) if set(found.values()) == set(range(first.count)) else _cut_by(static, policy)
+
+
+@generator_block
+def _in_mode(module: Module, training: bool) -> Iterator[None]:
+    """Put a module into a mode while the block runs; restore the mode of each of its parts."""
+    before = [(part, part.training) for part in module.modules()]
+    try:
+        module.train(training)
+        yield
+    finally:
+        for part, mode in before:
+            part.training = mode
+
+
+def _same_program(a: GraphModule, b: GraphModule) -> bool:
+    """Whether two captures run the same operators on the same constants."""
+    names = {str(node.target) for node in a.graph.find_nodes(op="get_attr")}
+    return a.code == b.code and all(_same_tensor(_attribute(a, name), _attribute(b, name)) for name in names)
+
+
+def _attribute(module: Module, target: str) -> Any:
+    path, _, name = target.rpartition(".")
+    return getattr(module.get_submodule(path), name)
+
+
+def _same_tensor(a: Tensor, b: Tensor) -> bool:
+    return a is b or (a.aval == b.aval and bool(registry["eq"](a, b).all()))
+
+
+def _not_captured(module: Module, cause: Exception) -> RuntimeError:
+    place = _line_in(cause.__traceback__)
+    return RuntimeError(
+        f"pipeline: {type(module).__name__} could not be captured{f' at {place}' if place else ''}: "
+        f"{type(cause).__name__}: {cause}\nLikely causes:\n"
+        "  - the model does not run on these arguments; try module(*mb_args, **mb_kwargs)\n"
+        "  - the arguments hold NumPy arrays; pass tensors, see rg.as_tensor\n"
+        "  - the code computes with NumPy or another library in between; use retrograd's operators, or make an "
+        "operator of it\n"
+        "  - the code changes a tensor's shape, or something else that a graph can't hold"
+    )
+
+
+def _line_in(traceback: TracebackType | None) -> str:
+    """Return the innermost line of a traceback outside this package and Python's standard library."""
+    place = ""
+    while traceback is not None:
+        frame = traceback.tb_frame
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in (PACKAGE, *sys.stdlib_module_names):
+            place = f"{frame.f_code.co_filename}:{traceback.tb_lineno} in {frame.f_code.co_name}"
+        traceback = traceback.tb_next
+    return place
+
+
+def _loss_spec(module: Module, given: Any) -> Any:
+    return getattr(module, "loss_spec", None) if given is None else given
+
+
+def _assembled(cuts: Mapping[bool, Cut], present: bool, multi_use: MultiUseParamSpec | None, loss_spec: Any) -> Split:
+    """Return the stages of the cuts by mode, with one module per stage for both modes."""
+    programs = {mode: cut.program for mode, cut in cuts.items()}
+    parts: dict[bool, list[StagePart]] = {}
+    graphs: dict[bool, Graph] = {}
+    main = programs[present]
+    for mode, found in sorted(cuts.items(), key=lambda item: item[0] is not present):
+        if mode is not present and found is cuts[present]:
+            parts[mode], graphs[mode] = parts[present], graphs[present]
+            continue
+        if mode is not present:
+            _share_constants(main, found.program)
+        try:
+            parts[mode] = _parts(found, multi_use)
+        except RuntimeError:
+            if mode is present:
+                raise
+            continue  # stages cannot make the model's writes in that mode
+        loss = find_loss(result_of(found.program), loss_spec)
+        graphs[mode] = pipe_graph(found.program, parts[mode], loss)
+    modules = {
+        submodule_name(index): ModalGraphModule(main, {mode: found[index].graph for mode, found in parts.items()})
+        for index in range(len(parts[present]))
+    }
+    split_gm = ModalGraphModule(modules, graphs).train(present)
+    has_loss = find_loss(result_of(main), loss_spec) is not None
+    return Split(main, split_gm, has_loss, loss_spec)
+
+
+def _parts(found: Cut, multi_use: MultiUseParamSpec | None) -> list[StagePart]:
+    captured, stage_of = found.program, found.assignment()
+    read_sizes_locally(captured.graph, stage_of)
+    check_assignment(captured.graph, stage_of)
+    place_writes(make_explicit(captured), stage_of)
+    return cut(captured, stage_of, owners(captured, stage_of, multi_use))
+
+
+def _share_constants(main: GraphModule, other: GraphModule) -> None:
+    """Add the constants of another capture of the model to the first, under names of their own."""
+    for number, node in enumerate(other.graph.find_nodes(op="get_attr")):
+        value = _attribute(other, str(node.target))
+        try:
+            same = _attribute(main, str(node.target)) is value
+        except AttributeError:
+            same = False
+        if not same:
+            node.target = f"_other_mode_constant_{number}"
+            setattr(main, node.target, value)
+            setattr(other, node.target, value)

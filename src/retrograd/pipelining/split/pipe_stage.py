@@ -1,0 +1,89 @@
+"""The stages of a pipe: their inputs and outputs, read from the graph that calls them."""
+
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from retrograd.fx import Graph, Node
+from retrograd.fx.operators import PICK
+from retrograd.pipelining.runtime.stage import PipelineStageBase, Value
+
+Carried = dict[tuple[int, int], list[str]]
+
+
+class Ports(NamedTuple):
+    """The inputs and outputs of a stage, and the values on all edges of its pipe."""
+
+    inputs: tuple[Value, ...]
+    outputs: tuple[str, ...]
+    carried: Mapping[tuple[int, int], Sequence[str]]
+
+
+class PipeStage(PipelineStageBase):
+    """A stage with known inputs and outputs.
+
+    ports: by mode, True for training: in evaluation a captured stage may have other inputs and outputs.
+    """
+
+    def __init__(
+        self, submodule: Any, stage_index: int, num_stages: int, ports: Mapping[bool, Ports],
+        device: Any = None, group: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(submodule, stage_index, num_stages, device, group)
+        self._ports = ports
+
+    def _now(self) -> Ports:
+        return self._ports[self.submod.training] if len(self._ports) > 1 else next(iter(self._ports.values()))
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """Return the values that the stage takes, in the module's present mode."""
+        return self._now().inputs
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Return the names of the values that the stage returns, in the module's present mode."""
+        return self._now().outputs
+
+    def carried(self) -> Mapping[tuple[int, int], Sequence[str]]:
+        """Return the names of the values on each edge (from_stage, to_stage) of the pipe."""
+        return self._now().carried
+
+
+def carried_by(inputs: Sequence[tuple[Value, ...]]) -> Carried:
+    """Return the names of the values on each edge, from the inputs of every stage."""
+    edges: Carried = {}
+    for stage, taken in enumerate(inputs):
+        for value in taken:
+            if value.stage is not None:
+                edges.setdefault((value.stage, stage), []).append(value.name)
+    return edges
+
+
+def stage_calls(graph: Graph) -> list[Node]:
+    """Return the calls of the stages in the graph of a pipe, in order."""
+    return [node for node in graph.nodes if node.op == "call_module"]
+
+
+def source_of(node: Node) -> tuple[Node, int] | None:
+    """Return the call of the stage whose result this node picks, and the index; None for another node."""
+    if node.target in (PICK, operator.getitem):
+        call, place = node.args
+        return (call, place) if call.op == "call_module" else None
+    return None
+
+
+def read_ports(graph: Graph) -> list[Ports]:
+    """Return the ports of every stage, from the graph of a pipe."""
+    calls = stage_calls(graph)
+    for call in calls:
+        if "inputs" not in call.meta:
+            raise ValueError(f"the graph calls {call.target}, which is not a stage made by pipeline()")
+    carried = carried_by([call.meta["inputs"] for call in calls])
+    return [Ports(call.meta["inputs"], call.meta["outputs"], carried) for call in calls]
+
+
+def value_name(node: Node) -> str:
+    """Return the name, in the stages, of a value in the graph of a pipe."""
+    source = source_of(node)
+    return node.name if source is None else source[0].meta["outputs"][source[1]]
