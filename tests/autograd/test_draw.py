@@ -14,6 +14,8 @@ from retrograd.autograd.drawing.draw import SVG, draw
 from retrograd.autograd.drawing.fold import post_dominators, repeats
 from retrograd.autograd.drawing.layers import Arrow, Size, layout_boxes
 
+from ..functions import doubling
+
 SPACE = "{http://www.w3.org/2000/svg}"
 
 
@@ -171,16 +173,7 @@ def test_the_pointer_shows_params_and_saved_values_until_they_are_freed():
 
 
 def test_a_user_s_function_has_the_name_of_its_class():
-    class Twice(rg.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, g):
-            return g * 2
-
-    assert Drawn(draw(Twice.apply(leaf(3)))).labels("operator") == ["Twice"]
+    assert Drawn(draw(doubling(rg).apply(leaf(3)))).labels("operator") == ["Double"]
 
 
 def test_drawing_leaves_no_trace_on_leaves():

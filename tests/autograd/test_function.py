@@ -9,21 +9,14 @@ from retrograd.autograd import Function, NestedIOFunction
 from retrograd.autograd.function import once_differentiable
 from retrograd.testing import assert_close
 
+from ..functions import cube, underived
+
 
 def leaf(*values):
     return rg.tensor(list(values), requires_grad=True)
 
 
-class Cube(Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x**3
-
-    @staticmethod
-    def backward(ctx, g):
-        (x,) = ctx.saved_tensors
-        return 3 * x * x * g
+Cube = cube(rg)
 
 
 def function(forward, backward=lambda ctx, *gs: gs[0], name="Mine", **more):
@@ -622,17 +615,8 @@ def test_a_gradient_taken_by_a_transform_may_be_differentiated_by_backward():
 
 
 def test_forward_mode_without_jvp_is_refused_by_the_name_of_the_class():
-    class Blind(rg.autograd.Function):
-        @staticmethod
-        def forward(x):
-            return x * 2
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            pass
-
     with pytest.raises(NotImplementedError, match=r"Blind: .* jvp"):
-        rg.func.jvp(Blind.apply, (rg.ones(1),), (rg.ones(1),))
+        rg.func.jvp(underived("Blind").apply, (rg.ones(1),), (rg.ones(1),))
 
 
 def test_a_trace_refuses_a_function_whose_derivative_the_graph_would_lose():

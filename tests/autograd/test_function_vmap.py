@@ -6,30 +6,9 @@ import retrograd as rg
 from retrograd.autograd import Function
 from retrograd.func import grad, jacfwd, jvp, vmap
 
+from ..functions import product, underived
 
-class Scaled(Function):
-    """x * y, with derivatives that are ten times too large, to detect which rule computed them."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x, y):
-        return x * y
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        ctx.save_for_backward(*inputs)
-        ctx.save_for_forward(*inputs)
-
-    @staticmethod
-    def backward(ctx, g):
-        x, y = ctx.saved_tensors
-        return 10 * g * y, 10 * (g * x).sum_to_size(y.shape)
-
-    @staticmethod
-    def jvp(ctx, tx, ty):
-        x, y = ctx.saved_tensors
-        return 10 * (tx * y + x * ty)
+Scaled = product(rg, 10)  # the factor tells which rule computed a derivative
 
 
 class ByHand(Scaled):
@@ -106,15 +85,7 @@ def test_batches_nest(function):
 
 
 def test_levels_at_which_nothing_is_batched_are_skipped():
-    class Plain(Function):
-        @staticmethod
-        def forward(x):
-            return x * 2
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            pass
-
+    Plain = underived("Plain")
     assert vmap(lambda x, c: x + Plain.apply(c), (0, None))(X, Y[0]).tolist() == (X + 2 * Y[0]).tolist()
     with pytest.raises(RuntimeError, match=r"Plain: .*defines the static method vmap, or sets generate_vmap_rule"):
         vmap(Plain.apply)(X)

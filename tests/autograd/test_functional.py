@@ -9,6 +9,8 @@ import retrograd as rg
 from retrograd.autograd import functional
 from retrograd.autograd.functional import hessian, hvp, jacobian, jvp, vhp, vjp
 
+from ..functions import cube
+
 A = np.array([[1.0, 2.0, -1.0], [0.5, 0.0, 3.0]])
 Q = np.array([[2.0, 1.0, 0.0], [-1.0, 3.0, 4.0], [0.5, 0.0, 1.0]])
 X = np.array([0.5, -1.5, 2.0])
@@ -178,18 +180,7 @@ def test_functions_may_ask_for_gradients_by_their_inputs(product):
     assert close(product(slope, tensor(X), tensor([1.0, 1.0, 1.0]))[1], 6 * X)
 
 
-class Cube(rg.autograd.Function):
-    """x^3, with backward only."""
-
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x**3
-
-    @staticmethod
-    def backward(ctx, g):
-        (x,) = ctx.saved_tensors
-        return g * 3 * x * x
+Cube = cube(rg)
 
 
 def test_pushing_forward_takes_a_backward_only():

@@ -12,6 +12,8 @@ import retrograd as rg
 from retrograd.autograd import GradcheckError, gradcheck, gradgradcheck
 from retrograd.core import Definition, op, registry
 
+from ..functions import multiple
+
 
 def leaf(*values, dtype=rg.float64):
     return rg.tensor(list(values), dtype=dtype, requires_grad=True)
@@ -470,18 +472,7 @@ def test_complex_tangents_pass_in_both_modes_and_in_batches():
 def doubled(pull=lambda g: 2 * g, push=lambda t: 2 * t, setup=None):
     """2 x, with user-defined derivatives."""
 
-    class Doubled(rg.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, g):
-            return pull(g)
-
-        @staticmethod
-        def jvp(ctx, t):
-            return push(t)
+    Doubled = multiple(rg, 2, pull, push)
 
     class Apart(Doubled):
         generate_vmap_rule = True

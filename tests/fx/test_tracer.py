@@ -11,6 +11,8 @@ from retrograd.core import current, op, registry
 from retrograd.core.definition import Definition
 from retrograd.testing import assert_close
 
+from ..functions import doubling
+
 Pair = namedtuple("Pair", "first second")
 
 
@@ -467,23 +469,16 @@ def test_checkpointed_functions_are_traced_as_what_they_do():
         same(actual, expected)
 
 
-class Doubled(rg.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x * 2
-
-    @staticmethod
-    def backward(ctx, g):
-        return g * 7
+Double = doubling(rg, slope=7)
 
 
 def test_a_function_with_its_own_backward_is_refused_with_the_way_out():
-    with pytest.raises(NotImplementedError, match=r"Doubled: .*library\.custom_op"):
-        fx.trace(Doubled.apply, rg.ones(2))
+    with pytest.raises(NotImplementedError, match=r"Double: .*library\.custom_op"):
+        fx.trace(Double.apply, rg.ones(2))
 
     def constant(x):
         with rg.no_grad():
-            return Doubled.apply(x)
+            return Double.apply(x)
 
     same(fx.trace(constant, rg.ones(2))(rg.full((2,), 3.0)), rg.full((2,), 6.0))
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ..functions import product
 from .autograd.adapter import data, outcome, parity, refused
 
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")  # PyTorch's forward mode loads it
@@ -470,29 +471,9 @@ def test_a_function_that_writes(m):
 
 @parity
 def test_a_function_in_both_modes(m):
-    class Scaled(m.autograd.Function):
-        @staticmethod
-        def forward(x, y):
-            return x * y
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            ctx.save_for_backward(*inputs)
-            ctx.save_for_forward(*inputs)
-
-        @staticmethod
-        def backward(ctx, g):
-            x, y = ctx.saved_tensors
-            return g * y, g * x
-
-        @staticmethod
-        def jvp(ctx, a, b):
-            x, y = ctx.saved_tensors
-            return 100 * (a * y + x * b)
-
     w = m.tensor([2.0, 3.0], requires_grad=True)
     with fwd(m).dual_level():
         d = fwd(m).make_dual(w, m.ones(2))
-        y = Scaled.apply(d, d)
+        y = product(m, 100).apply(d, d)
         (g,) = m.autograd.grad(y.sum(), w, retain_graph=True)
         return unpacked(m, y, g), m.autograd.grad(fwd(m).unpack_dual(y).tangent.sum(), w)

@@ -3,55 +3,6 @@
 from .adapter import data
 
 
-def doubling(m):
-    """Return a Function that doubles."""
-
-    class Double(m.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, g):
-            return g * 2
-
-    return Double
-
-
-def power(m):
-    """Return a Function of a tensor and an integer that saves its input."""
-
-    class Power(m.autograd.Function):
-        @staticmethod
-        def forward(ctx, x, n):
-            ctx.save_for_backward(x)
-            ctx.n = n
-            return x**n
-
-        @staticmethod
-        def backward(ctx, g):
-            (x,) = ctx.saved_tensors
-            return g * ctx.n * x ** (ctx.n - 1), None
-
-    return Power
-
-
-def cube(m):
-    """Return a Function that saves its input."""
-
-    class Cube(m.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x**3
-
-        @staticmethod
-        def backward(ctx, g):
-            return g * 3 * ctx.saved_tensors[0] ** 2
-
-    return Cube.apply
-
-
 def returning(m, *gradients):
     """Return a Function of any tensors, their sum, whose backward returns the given value."""
 

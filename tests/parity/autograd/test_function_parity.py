@@ -1,7 +1,8 @@
 """Function: user-defined operators behave as in PyTorch."""
 
+from ...functions import doubling, power
 from .adapter import data, leaf, outcome, parity, warned
-from .functions import doubling, pair, power, returning
+from .functions import pair, returning
 
 # ---------------------------------------------------------------------------- forward and backward
 

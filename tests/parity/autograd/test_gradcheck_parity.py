@@ -2,6 +2,7 @@
 
 import pytest
 
+from ...functions import cube, multiple
 from .adapter import outcome, parity, refused, warned
 
 
@@ -119,20 +120,8 @@ def test_the_error_names_the_wrong_pair(m):
 
 @parity
 def test_a_wrong_second_derivative_is_found(m):
-    class Cube(m.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x**3
-
-        @staticmethod
-        def backward(ctx, g):
-            (x,) = ctx.saved_tensors
-            return g * 3 * (x * x).detach()
-
-    x = inputs(m)
-    first = outcome(lambda: m.autograd.gradcheck(Cube.apply, x))
-    return first, outcome(lambda: m.autograd.gradgradcheck(Cube.apply, x))
+    f, x = cube(m, lambda x: 3 * (x * x).detach()).apply, inputs(m)
+    return outcome(lambda: m.autograd.gradcheck(f, x)), outcome(lambda: m.autograd.gradgradcheck(f, x))
 
 
 @parity
@@ -331,22 +320,8 @@ def test_correct_derivatives_pass_in_both_modes_and_in_batches(m, name, fast):
 
 
 def triple(m, pull=lambda g: 3 * g, push=lambda t: 3 * t):
-    """Return a Function that multiplies by three, with these derivatives."""
-
-    class Triple(m.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 3
-
-        @staticmethod
-        def backward(ctx, g):
-            return pull(g)
-
-        @staticmethod
-        def jvp(ctx, t):
-            return push(t)
-
-    return Triple.apply
+    """Return a function that multiplies by three, with these derivatives."""
+    return multiple(m, 3, pull, push).apply
 
 
 @loads_forward_mode

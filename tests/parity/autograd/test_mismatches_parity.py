@@ -2,9 +2,9 @@
 
 import pytest
 
+from ...functions import cube
 from .adapter import data, leaf, outcome, parity, warned
 from .checkpoints import BOTH, block, counted, run
-from .functions import cube
 
 # ---------------------------------------------------------------------------- mismatches
 
@@ -203,7 +203,7 @@ def test_writes_in_place_inside(m):
 
 @parity
 def test_a_function_class_inside(m):
-    f, x = counted(lambda v: cube(m)(v.sin())), leaf(m, 0.5, 1)
+    f, x = counted(lambda v: cube(m).apply(v.sin())), leaf(m, 0.5, 1)
     run(m, f, x).sum().backward()
     return x.grad, f.calls
 

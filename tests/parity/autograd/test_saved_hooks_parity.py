@@ -2,6 +2,7 @@
 
 import pytest
 
+from ...functions import cube
 from .adapter import data, in_thread, leaf, outcome, parity, refused
 
 
@@ -359,20 +360,9 @@ def test_values_that_are_on_the_cpu_already_are_not_copied(m):
 
 @parity
 def test_saved_values_and_checks_in_a_function(m):
-    class Square(m.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x * x
-
-        @staticmethod
-        def backward(ctx, g):
-            (x,) = ctx.saved_tensors
-            return 2 * x * g
-
     x, log = leaf(m, 1, 2), []
     with logging(m, log):
-        y = Square.apply(x)
+        y = cube(m).apply(x)
     y.sum().backward()
     return log, x.grad
 

@@ -1,7 +1,7 @@
 """Function: tensors saved for backward, and how they are restored."""
 
+from ...functions import doubling, exponential, power
 from .adapter import data, leaf, outcome, parity
-from .functions import doubling, power
 
 
 @parity
@@ -136,37 +136,15 @@ def test_a_saved_tensor_that_was_changed(m):
 
 @parity
 def test_a_saved_output_that_was_changed(m):
-    class Exp(m.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            out = x.exp()
-            ctx.save_for_backward(out)
-            return out
-
-        @staticmethod
-        def backward(ctx, g):
-            return g * ctx.saved_tensors[0]
-
-    y = Exp.apply(leaf(m, 1, 2))
+    y = exponential(m).apply(leaf(m, 1, 2))
     y.add_(1)
     return outcome(y.sum().backward, "ExpBackward", "version")
 
 
 @parity
 def test_a_saved_output_has_a_derivative(m):
-    class Exp(m.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            out = x.exp()
-            ctx.save_for_backward(out)
-            return out
-
-        @staticmethod
-        def backward(ctx, g):
-            return g * ctx.saved_tensors[0]
-
     x = leaf(m, 0, 1)
-    (g,) = m.autograd.grad(Exp.apply(x).sum(), x, create_graph=True)
+    (g,) = m.autograd.grad(exponential(m).apply(x).sum(), x, create_graph=True)
     (h,) = m.autograd.grad(g.sum(), x, create_graph=True)
     return g, h, m.autograd.grad(h.sum(), x)
 
