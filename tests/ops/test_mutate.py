@@ -282,6 +282,15 @@ def test_a_leaf_that_is_a_view_is_not_written_to_through_views_of_it():
     assert x.tolist() == [[5.0, 5.0], [2.0, 3.0]]
 
 
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 3)])
+def test_an_expanded_tensor_without_elements_can_be_written_to(shape):
+    x = rg.ones((), requires_grad=True) * 1
+    y = x.expand(shape)
+    y.add_(1)
+    assert y._base is x
+    (y.sum() + x).backward()
+
+
 def test_errors_of_writes_name_what_was_called():
     x = rg.zeros(2).expand(3, 2)
     for write, name in (
