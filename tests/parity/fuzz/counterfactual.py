@@ -14,6 +14,7 @@ UNSEEN = "PyTorch gives a view a new history after a write that is not recorded;
 HIDDEN = "the operator returns a view of something that nobody has in PyTorch, and a tensor of its own here"
 
 BECAME = "a tensor that becomes a view in place is one of its former self here, and in PyTorch as if made so"
+SINGLE = "a fault of PyTorch's: its rule multiplies integers by a number in single precision"
 
 TARGET = re.compile(rf"^(?:{re.escape(GUARD)})?(?:v\[\d+\] = )?v\[(\d+)\]|out=v\[(\d+)\]")
 ASSIGNED = re.compile(rf"^(?:{re.escape(GUARD)})?v\[(\d+)\] = ")
@@ -32,18 +33,60 @@ def of_counterfactual(found: Difference) -> str | None:
         if _agrees(found, Changed(found.lines, unseen, hidden, became)):
             reasons = ((unseen, UNSEEN), (hidden, HIDDEN), (became, BECAME))
             return "; ".join(reason for wanted, reason in reasons if wanted)
-    return None
+    return SINGLE if _agrees(found, InDouble()) else None
 
 
-class Changed(Machine):
-    """PyTorch without up to three things that it does; it saves copies, as if no saved value were ever overwritten.
+class Copying(Machine):
+    """PyTorch that saves copies, as if no saved value were ever overwritten."""
+
+    def __init__(self) -> None:
+        super().__init__(torch)
+
+    def execute(self, line: str) -> Exception | None:
+        """Run one line; return the exception with which PyTorch refuses it."""
+        with nullcontext() if "L.func" in line else saved_tensors_hooks(torch.clone, torch.clone):
+            return super().execute(line)
+
+    def effective(self) -> bool:
+        """Return whether anything was changed."""
+        raise NotImplementedError
+
+
+class InDouble(Copying):
+    """PyTorch with float64 operands in place of integers in operators with a number that scales one of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changed = False
+
+    def execute(self, line: str) -> Exception | None:
+        """Run one line; return the exception with which PyTorch refuses it."""
+        return super().execute(re.sub(r"(?<=addcmul_\(|addcdiv_\().*", self._converted, line))
+
+    def effective(self) -> bool:
+        """Return whether an operand was converted."""
+        return self.changed
+
+    def _converted(self, found: re.Match) -> str:
+        return re.sub(r"v\[(\d+)\]", self._double, found[0])
+
+    def _double(self, found: re.Match) -> str:
+        operand = self.v.get(int(found[1]))
+        if operand is None or operand.is_floating_point() or operand.is_complex():
+            return found[0]
+        self.changed = True
+        return f"{found[0]}.double()"
+
+
+class Changed(Copying):
+    """PyTorch without up to three things that it does.
 
     `unseen`: views get new histories after writes that are not recorded. `hidden`: results are views of tensors that
     nobody has. `became`: tensors that become views in place, such as by `t_()`, are no views of their former selves.
     """
 
     def __init__(self, lines: list[str], unseen: bool, hidden: bool, became: bool) -> None:
-        super().__init__(torch)
+        super().__init__()
         self.unseen = unseen
         self.hidden = hidden
         self.became = _becoming(lines) if became else set()
@@ -53,9 +96,7 @@ class Changed(Machine):
         """Run one line; return the exception with which PyTorch refuses it."""
         target = self._target(line) if self.unseen else None
         version = None if target is None else target._version
-        with nullcontext() if "L.func" in line else saved_tensors_hooks(torch.clone, torch.clone):
-            refused = super().execute(line)
-        if refused is not None:
+        if (refused := super().execute(line)) is not None:
             return refused
         if target is not None and version is not None and (line.startswith(GUARD) or not target.requires_grad):
             torch._C._autograd._unsafe_set_version_counter((target,), (version,))
@@ -101,7 +142,7 @@ def _first(lines: list[str], number: int) -> int:
     return first.get(number, number)
 
 
-def _agrees(found: Difference, theirs: Changed) -> bool:
+def _agrees(found: Difference, theirs: Copying) -> bool:
     """Return whether a program has no difference if PyTorch's part of it runs on this machine."""
     run = Run()
     run.theirs = theirs

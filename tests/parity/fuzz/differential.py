@@ -116,12 +116,16 @@ def refused_alike(refused: Exception, ours: Machine, line: str) -> str | None:
 
 def states_differ(theirs: Machine, ours: Machine, line: str) -> str | None:
     """Return the tensors that differ after a line: a write changes views too, backward gradients."""
-    written = re.search(r"_\(|out=", line) or not re.match(r"v\[\d+\] = ", line)
-    seen = list(theirs.v) if written else [next(reversed(theirs.v))] if theirs.v else []
+    seen = list(theirs.v) if may_write(line) else [next(reversed(theirs.v))] if theirs.v else []
     for i in seen:
         if difference(theirs.v[i], ours.v[i]) and (message := difference(theirs.v[i], ours.v[i], digits(theirs, line))):
             return f"v[{i}]: {message}"
     return leaf_gradients_differ(theirs, ours) if "backward" in line else None
+
+
+def may_write(line: str) -> bool:
+    """Return whether a line may do more than to make a tensor."""
+    return re.search(r"_\(|out=", line) is not None or not re.match(r"v\[\d+\] = ", line)
 
 
 def digits(theirs: Machine, line: str) -> str:

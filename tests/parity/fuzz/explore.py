@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .compare import moderate
-from .differential import Difference, Run, quietly
+from .differential import Difference, Run, may_write, quietly
 from .exempt import exempted, exempted_program, of_gradients
 from .generate import KINDS, Generator
 from .machine import recorded
@@ -44,14 +44,15 @@ def _lines(generator: Generator, both: Run) -> Iterator[str]:
     yield from generator.leaves()
     only_moderate = generator.chance(MODERATE)
     for _ in range(int(generator.rng.integers(20, 61))):
-        yield generator.line(both.theirs.v)
+        line = generator.line(both.theirs.v)
+        yield line
         yield from _alike(both)
-        yield from _dropped(both.theirs.v, only_moderate)
+        yield from _dropped(both.theirs.v, only_moderate, may_write(line))
 
 
-def _dropped(tensors: dict[int, Any], only_moderate: bool) -> Iterator[str]:
-    """Yield lines that drop tensors with which a program does not continue; one tensor stays."""
-    for i, t in list(tensors.items())[1:]:
+def _dropped(tensors: dict[int, Any], only_moderate: bool, written: bool) -> Iterator[str]:
+    """Yield lines that drop tensors with which a program does not continue: the latest, or any one; one stays."""
+    for i, t in list(tensors.items())[1:] if written else list(tensors.items())[1:][-1:]:
         if t.numel() > LARGEST or (only_moderate and not moderate(t.numpy(force=True))):
             yield f"del v[{i}]"
 

@@ -9,7 +9,7 @@ import torch
 import retrograd as rg
 
 from .compare import gradients, values_differ
-from .counterfactual import of_counterfactual
+from .counterfactual import TARGET, of_counterfactual
 from .differential import Difference, Run, quietly
 from .machine import REFUSALS, Machine
 
@@ -40,6 +40,7 @@ def of_proof(found: Difference) -> str | None:
         or ties(found)
         or deviation_of_equals(found)
         or nothing_there(found)
+        or overlapping(found)
         or of_counterfactual(found)
     )
 
@@ -101,9 +102,10 @@ def deviation_of_equals(found: Difference) -> str | None:
     return None
 
 
+PART = re.compile(r"^(?:with L\.no_grad\(\): )?(v\[\d+\]\[.*\]) \S*= ")
 CHECKED = re.compile(
-    r"ours raises \w+: .*(expected a (floating|real)|must have one dtype|but there are|out of range|nothing to choose|"
-    r"complex numbers (have no order|are not supported))"
+    r"ours raises \w+: .*(is out of bounds|expected a (floating|real)|must have one dtype|but there are|"
+    r"out of range|nothing to choose|complex numbers (have no order|are not supported))"
 )
 
 
@@ -112,10 +114,26 @@ def nothing_there(found: Difference) -> str | None:
     if not CHECKED.search(found.message):
         return None
     machine = _run(found.lines[:-1]).theirs
+    if part := PART.match(found.lines[-1]):  # what is assigned to
+        machine.execute(f"v[-1] = {part[1]}")
     machine.execute(found.lines[-1])
-    named = [machine.v[int(i)] for i in re.findall(r"v\[(\d+)\]", found.lines[-1]) if int(i) in machine.v]
+    named = [machine.v[int(i)] for i in ["-1", *re.findall(r"v\[(\d+)\]", found.lines[-1])] if int(i) in machine.v]
     if any(t.numel() == 0 or (t.numel() == 1 and t.is_complex()) for t in named):
         return "a fault of PyTorch's: dtypes and indices are not looked at where there are no elements"
+    return None
+
+
+def overlapping(found: Difference) -> str | None:
+    """Return the reason if ours refuses to write to elements of which some share memory."""
+    if "memory is read-only" not in found.message and "the memory of out is read-only" not in found.message:
+        return None
+    target = TARGET.search(found.lines[-1])
+    written = target and _run(found.lines[:-1]).theirs.v.get(int(target[1] or target[2]))
+    if not isinstance(written, torch.Tensor):
+        return None
+    offsets = torch.arange(written.untyped_storage().nbytes() + 1)
+    if offsets.as_strided(written.shape, written.stride()).unique().numel() < written.numel():
+        return "PyTorch leaves a write to elements that share memory undefined"
     return None
 
 

@@ -33,7 +33,7 @@ def _call(p: Picker, v: Tensors, i: int) -> str:
     a, b = source(v, i, p.fitting(v, i)), source(v, i, p.fitting(v, i))
     d, part, first = p.dim(v[i]), f"v[{i}].detach().clone()", "L.tensor([0])"
     number = p.number() if v[i].is_floating_point() else p.pick(("2", "-1", "3", "0"))
-    index = f"L.tensor([{abs(p.indices(p.size(v[i], d), 1)[0])}])"
+    index = f"L.tensor([{p.below(p.size(v[i], d))}])"
     zeros = f"L.zeros_like(v[{i}], dtype=L.int64)"
     piece = f"v[{i}].narrow({d}, 0, 1).clone()"
     grads = ("requires_grad_()", "requires_grad_(False)") if v[i]._base is None else ("detach_()",)
