@@ -8,7 +8,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import nn
-from retrograd.nn.declared import fields_of
+from retrograd.nn.constructor_fields import fields_of
 
 LAYERS = {
     "Softplus": lambda: nn.Softplus(2.0),

@@ -5,17 +5,17 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from retrograd.library.custom_ops import check_name, found
+from retrograd.library.custom_ops import check_name, find_operator
 from retrograd.library.library_scope import Library
 from retrograd.library.operator import CustomOperator
 
-_kept: dict[str, Library] = {}  # the libraries of `define` calls without `lib`
+_libraries: dict[str, Library] = {}  # the libraries of `define` calls without `lib`
 
 
-def _library(ns: str, lib: Library | None) -> Library:
-    if lib is None and ns not in _kept:
-        _kept[ns] = Library(ns, "FRAGMENT")
-    return lib or _kept[ns]
+def _get_library(ns: str, lib: Library | None) -> Library:
+    if lib is None and ns not in _libraries:
+        _libraries[ns] = Library(ns, "FRAGMENT")
+    return lib or _libraries[ns]
 
 
 def define(
@@ -35,13 +35,13 @@ def define(
     tensor([3., 3.])
     """
     if isinstance(qualname, Library):
-        return functools.partial(_implemented, qualname, qualname.define(schema, tags=tags), "")
+        return functools.partial(_implement, qualname, qualname.define(schema, tags=tags), "")
     check_name(qualname)
     ns, _, name = qualname.partition("::")
-    return _library(ns, lib).define(name + schema, tags=tags)
+    return _get_library(ns, lib).define(name + schema, tags=tags)
 
 
-def _implemented(lib: Library, name: Any, key: str, func: Callable) -> Callable:
+def _implement(lib: Library, name: Any, key: str, func: Callable) -> Callable:
     lib.impl(name, func, key)
     return func
 
@@ -53,17 +53,17 @@ def impl(qualname: str | Library, types: str | Sequence[str], func: Any = None, 
     `impl(lib, name, dispatch_key)`, PyTorch's older form, is a decorator too.
     """
     if isinstance(qualname, Library):
-        return functools.partial(_implemented, qualname, types, func or "")
+        return functools.partial(_implement, qualname, types, func or "")
     if func is None:
         return functools.partial(impl, qualname, types, lib=lib)
-    op = found(qualname)
-    with _noting(lib, op):
+    op = find_operator(qualname)
+    with _recording_in(lib, op):
         op.impl(types, func)
     return func
 
 
-def _noting(lib: Library | None, op: CustomOperator) -> AbstractContextManager:
-    return nullcontext() if lib is None else lib.noting(op)
+def _recording_in(lib: Library | None, op: CustomOperator) -> AbstractContextManager:
+    return nullcontext() if lib is None else lib.recording(op)
 
 
 def register_fake(
@@ -87,11 +87,11 @@ def register_fake(
     """
     if func is None:
         return functools.partial(register_fake, op, lib=lib, allow_override=allow_override)
-    operator = found(op)
+    operator = find_operator(op)
     known = operator.parts.abstract
     if known is not None and not allow_override:
-        raise RuntimeError(f"{operator.name}: register_fake: registered already, at {known.place}")
-    with _noting(lib, operator):
+        raise RuntimeError(f"{operator.name}: register_fake: registered already, at {known.location}")
+    with _recording_in(lib, operator):
         return operator.impl_abstract(func)
 
 
@@ -120,8 +120,8 @@ def register_kernel(
     """
     if func is None:
         return functools.partial(register_kernel, op, device_types, lib=lib)
-    operator = found(op)
-    with _noting(lib, operator):
+    operator = find_operator(op)
+    with _recording_in(lib, operator):
         return operator.register_kernel(device_types, func)
 
 
@@ -143,8 +143,8 @@ def register_autograd(
     >>> rg.func.grad(half)(rg.tensor(1.0))
     tensor(0.5)
     """
-    operator = found(op)
-    with _noting(lib, operator):
+    operator = find_operator(op)
+    with _recording_in(lib, operator):
         operator.register_autograd(backward, setup_context=setup_context)
 
 
@@ -163,6 +163,6 @@ def register_vmap(op: str | CustomOperator, func: Callable | None = None, /, *, 
     """
     if func is None:
         return functools.partial(register_vmap, op, lib=lib)
-    operator = found(op)
-    with _noting(lib, operator):
+    operator = find_operator(op)
+    with _recording_in(lib, operator):
         return operator.impl_vmap(func)

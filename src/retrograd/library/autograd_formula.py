@@ -14,7 +14,7 @@ from retrograd.core.engine import edge_of
 from retrograd.core.graph import node
 from retrograd.core.hooks import conjugate
 from retrograd.library import double_backward_check
-from retrograd.library.operator_outputs import Structure, flattened
+from retrograd.library.operator_outputs import Structure, flatten
 from retrograd.library.registration import Part, Parts
 from retrograd.library.schema import CustomSchema
 
@@ -28,7 +28,7 @@ class Call:
         self.schema = schema
         self.inputs = inputs
         self.params = params
-        self.outs, self.structure = split(out)
+        self.outs, self.structure = split_result(out)
 
     @property
     def result(self) -> Any:
@@ -41,7 +41,7 @@ def inputs_of(schema: CustomSchema, inputs: Sequence, params: dict) -> Any:
     return schema.arguments_type(*schema.values(inputs, params))
 
 
-def split(out: Any) -> tuple[list[Tensor], Structure | None]:
+def split_result(out: Any) -> tuple[list[Tensor], Structure | None]:
     """Return the tensors of a flat result, and the structure of the user's result."""
     return ([out], None) if isinstance(out, Tensor) else (list(out[:-1]), out[-1])
 
@@ -56,27 +56,27 @@ class Context(FunctionCtx):
     _avals: list  # shape and dtype of each flat input, None for a non-tensor
     _structure: Structure | None
     _pull: Part | None  # the newer interface's formula at the time of the call
-    _kept: Structure | None = None  # the structure of impl_save_for_backward's result
+    _saved_structure: Structure | None = None  # the structure of impl_save_for_backward's result
 
 
-def keep(parts: Parts, call: Call, needed: Sequence[bool]) -> Context:
+def make_context(parts: Parts, call: Call, needed: Sequence[bool]) -> Context:
     """Return the ctx of a call with everything that the formula needs; `needed` marks inputs with gradients."""
     ctx, schema = Context(), call.schema
     ctx._params, ctx._structure, ctx._pull = call.params, call.structure, parts.pull
     ctx._avals = [(a.shape, a.dtype) if isinstance(a, Tensor) else None for a in call.inputs]
     ctx._outputs = [(i, out.shape, out.dtype) for i, out in enumerate(call.outs)]
-    ctx.needs_input_grad = schema.marks(needed, call.params)
+    ctx.needs_input_grad = schema.group_marks(needed, call.params)
     if parts.pull is not None:
         if parts.setup is not None:
-            _set_up(parts.setup.function, ctx, call)
+            _call_setup(parts.setup.function, ctx, call)
     elif parts.save is not None:
         given = parts.save.function(inputs_of(schema, call.inputs, call.params), call.result)
-        tensors, ctx._kept = flattened(given)
+        tensors, ctx._saved_structure = flatten(given)
         ctx._saved = tuple(tensors)
     return ctx
 
 
-def _set_up(setup: Callable, ctx: Context, call: Call) -> None:
+def _call_setup(setup: Callable, ctx: Context, call: Call) -> None:
     schema = call.schema
     values = schema.values(call.inputs, call.params)
     if len(schema.by_position) == len(values):
@@ -88,12 +88,12 @@ def _set_up(setup: Callable, ctx: Context, call: Call) -> None:
 
 def record(op: Any, parts: Parts, call: Call, level: Any) -> None:
     """Attach a node to the outputs of a call, if some of them are differentiable."""
-    wanted = differentiable(op.name, parts, call)
+    wanted = differentiable_outputs(op.name, parts, call)
     if True not in wanted:
         return
     needed = [isinstance(a, Tensor) and a._requires_grad and a.level is level for a in call.inputs]
     with at(None, False) if level is None else level.unrecorded():
-        ctx = keep(parts, call, needed)
+        ctx = make_context(parts, call, needed)
     ends = [edge_of(a) if n else _NO_EDGE for a, n in zip(call.inputs, needed, strict=True)]
     fn = node(op, None, {"ctx": ctx}, tuple([edge for edge, _ in ends]), False)
     for _, number in ends:
@@ -117,7 +117,7 @@ def record(op: Any, parts: Parts, call: Call, level: Any) -> None:
 _NO_EDGE = (None, 0)
 
 
-def differentiable(name: str, parts: Parts, call: Call) -> list[bool]:
+def differentiable_outputs(name: str, parts: Parts, call: Call) -> list[bool]:
     """Return for each output tensor whether it is differentiable."""
     floating = [is_differentiable(out.dtype) for out in call.outs]
     if parts.differentiable is None or parts.pull is not None:
@@ -130,7 +130,7 @@ def differentiable(name: str, parts: Parts, call: Call) -> list[bool]:
         if marked and others:
             raise RuntimeError(
                 f"{name}: output {i} is not a Tensor, but a {others[0]}; the output_differentiability of the formula "
-                f"registered at {parts.backward and parts.backward.place} says that it is differentiable"
+                f"registered at {parts.backward and parts.backward.location} says that it is differentiable"
             )
         marks += [marked] * (len(leaves) - len(others))
     return [m and f for m, f in zip(marks, floating, strict=True)]
@@ -143,42 +143,49 @@ def gradients(op: Any, parts: Parts, fn: GradFn, cotangents: tuple, wanted: list
     """Return the cotangent of each edge of a node, by the user's formula."""
     ctx, state = fn.params["ctx"], current()
     recorded = state.level is not None or state.grad_enabled
-    saved = unpack_saved(fn) if recorded or ctx._kept is not None else ()  # otherwise ctx.saved_tensors unpacks them
-    found = pulled(op.schema, parts, ctx, saved, cotangents, wanted)
+    saved = (
+        unpack_saved(fn) if recorded or ctx._saved_structure is not None else ()
+    )  # otherwise ctx.saved_tensors unpacks them
+    found = run_formula(op.schema, parts, ctx, saved, cotangents, wanted)
     if not recorded:
         return found
 
-    def again(others: list) -> list:
-        return pulled(op.schema, parts, ctx, saved, others, wanted)
+    def rerun(others: list) -> list:
+        return run_formula(op.schema, parts, ctx, saved, others, wanted)
 
-    return double_backward_check.checked(op.name, again, cotangents, [*saved, *vars(ctx).values()], found)
+    return double_backward_check.check_differentiable(op.name, rerun, cotangents, [*saved, *vars(ctx).values()], found)
 
 
-def pulled(
+def run_formula(
     schema: CustomSchema, parts: Parts, ctx: Context, saved: tuple, cotangents: Sequence, wanted: Sequence[bool]
 ) -> list:
     """Return the cotangent of each flat input of a saved call; None where it is not wanted or there is none."""
-    shown = [g if g is None or g.dtype.kind == "f" else conjugate(g) for g in cotangents]
+    grad_outputs = [g if g is None or g.dtype.kind == "f" else conjugate(g) for g in cotangents]
     if ctx._materializes:
-        for i, g in enumerate(shown):
+        for i, g in enumerate(grad_outputs):
             if g is None:
-                shown[i] = registry["zeros"](ctx._outputs[i][1], dtype=ctx._outputs[i][2])
-    grads = shown if ctx._structure is None else _as_results(ctx._structure, shown)
+                grad_outputs[i] = registry["zeros"](ctx._outputs[i][1], dtype=ctx._outputs[i][2])
+    grads = grad_outputs if ctx._structure is None else _group_by_output(ctx._structure, grad_outputs)
     pull = ctx._pull or (parts.pull if parts.setup is None else None)
     if pull is not None:
-        place = pull.place
-        flat = _by_position(schema, ctx, pull.function(ctx, *grads), place)
-    elif ctx._kept is not None and parts.backward is not None:
-        place = parts.backward.place
-        flat = _by_name(schema, ctx, parts.backward.function(ctx, ctx._kept.rebuild(saved), *grads), place)
+        location = pull.location
+        flat = _gradients_by_position(schema, ctx, pull.function(ctx, *grads), location)
+    elif ctx._saved_structure is not None and parts.backward is not None:
+        location = parts.backward.location
+        flat = _gradients_by_name(
+            schema, ctx, parts.backward.function(ctx, ctx._saved_structure.rebuild(saved), *grads), location
+        )
     else:
         raise missing_formula(schema.name, parts)
     pairs = zip(flat, ctx._avals, strict=True)
-    checked = [g if _fits(g, aval) else _checked(schema, ctx, place, i, g) for i, (g, aval) in enumerate(pairs)]
+    checked = [
+        g if _matches_aval(g, aval) else _convert_gradient(schema, ctx, location, i, g)
+        for i, (g, aval) in enumerate(pairs)
+    ]
     return [g if w else None for g, w in zip(checked, wanted, strict=True)]
 
 
-def _fits(g: Any, aval: tuple | None) -> bool:
+def _matches_aval(g: Any, aval: tuple | None) -> bool:
     """Return whether a gradient is None, or has its input's shape and dtype."""
     if g is None:
         return True
@@ -195,51 +202,54 @@ def missing_formula(name: str, parts: Parts) -> RuntimeError:
     formula = parts.pull or parts.backward
     if formula is not None and has_formula(parts):
         return RuntimeError(
-            f"{name}: was called before its gradient formula was registered, at {formula.place}, so nothing was kept "
+            f"{name}: was called before its gradient formula was registered, at {formula.location}, so nothing was "
+            f"kept "
             "for it; register it first"
         )
     if parts.save is not None:
-        return _lonely(name, "impl_save_for_backward", parts.save, "impl_backward")
+        return _incomplete_formula(name, "impl_save_for_backward", parts.save, "impl_backward")
     if parts.backward is not None:
-        return _lonely(name, "impl_backward", parts.backward, "impl_save_for_backward")
+        return _incomplete_formula(name, "impl_backward", parts.backward, "impl_save_for_backward")
     return RuntimeError(
-        f"{name}: no gradient formula is registered for this operator, defined at {parts.place}, and an input requires "
+        f"{name}: no gradient formula is registered for this operator, defined at {parts.location}, and an input "
+        f"requires "
         "grad; use register_autograd, or run under no_grad()"
     )
 
 
-def _lonely(name: str, found: str, part: Part, missing: str) -> RuntimeError:
-    return RuntimeError(f"{name}: {found} is registered, at {part.place}, but {missing} is not; both are needed")
+def _incomplete_formula(name: str, found: str, part: Part, missing: str) -> RuntimeError:
+    return RuntimeError(f"{name}: {found} is registered, at {part.location}, but {missing} is not; both are needed")
 
 
-def _as_results(structure: Structure, grads: list) -> tuple:
+def _group_by_output(structure: Structure, grads: list) -> tuple:
     """Return the gradients of the outputs, one argument for each: lists for lists, None for non-tensors."""
-    found = structure.only(grads)
+    found = structure.rebuild_tensors(grads)
     return found if isinstance(found, tuple) else (found,)
 
 
-def _by_position(schema: CustomSchema, ctx: Context, returned: Any, place: str) -> Sequence:
+def _gradients_by_position(schema: CustomSchema, ctx: Context, returned: Any, location: str) -> Sequence:
     """Return for each flat input what a formula of the newer interface returned by position."""
     given = returned if isinstance(returned, tuple) else (returned,)
     count = len(schema.by_position)
     if len(given) != count and (len(given) < count or any(g is not None for g in given[count:])):
         names = ", ".join(p.name for p in schema.by_position)
         raise RuntimeError(
-            f"{schema.name}: the formula registered at {place} returned an incorrect number of gradients: one for each "
+            f"{schema.name}: the formula registered at {location} returned an incorrect number of gradients: one "
+            f"for each "
             f"of {names}, so expected {count}, got {len(given)}"
         )
     if schema.plain:
         return given[:count]
     named = dict(zip([p.name for p in schema.by_position], given, strict=False))
     empty = [p.name for p in schema.by_position if p.is_list and named[p.name] is None]
-    return _flat(schema, ctx, named, place, empty)
+    return _flatten_gradients(schema, ctx, named, location, empty)
 
 
-def _by_name(schema: CustomSchema, ctx: Context, returned: Any, place: str) -> Sequence:
+def _gradients_by_name(schema: CustomSchema, ctx: Context, returned: Any, location: str) -> Sequence:
     """Return for each flat input what a formula of the older interface returned by name."""
     if not isinstance(returned, dict):
         raise RuntimeError(
-            f"{schema.name}: expected the formula registered at {place} to return a dict from names of arguments to "
+            f"{schema.name}: expected the formula registered at {location} to return a dict from names of arguments to "
             f"gradients, got {type(returned).__name__}"
         )
     expected = {p.name for p in schema.inputs}
@@ -247,13 +257,15 @@ def _by_name(schema: CustomSchema, ctx: Context, returned: Any, place: str) -> S
         wrong = [f"no key {n!r}" for n in sorted(expected - set(returned))]
         wrong += [f"a key {n!r}" for n in sorted(map(str, set(returned) - expected))]
         raise RuntimeError(
-            f"{schema.name}: expected the formula registered at {place} to return a dict with a key for each tensor "
+            f"{schema.name}: expected the formula registered at {location} to return a dict with a key for each tensor "
             f"argument, {sorted(expected)}; it has {', '.join(wrong)}"
         )
-    return _flat(schema, ctx, returned, place)
+    return _flatten_gradients(schema, ctx, returned, location)
 
 
-def _flat(schema: CustomSchema, ctx: Context, named: dict, place: str, empty: Sequence[str] = ()) -> list:
+def _flatten_gradients(
+    schema: CustomSchema, ctx: Context, named: dict, location: str, empty: Sequence[str] = ()
+) -> list:
     """Return the gradients by name as those of flat inputs; members of the lists `empty` have none."""
     numbers = schema.named(range(len(ctx._avals)), ctx._params)
     flat: list = []
@@ -262,43 +274,47 @@ def _flat(schema: CustomSchema, ctx: Context, named: dict, place: str, empty: Se
         if not p.is_tensor:
             if given is not None:
                 raise RuntimeError(
-                    f"{schema.name}: the formula registered at {place} returned a gradient for {p.name!r}, which is no "
+                    f"{schema.name}: the formula registered at {location} returned a gradient for {p.name!r}, which "
+                    f"is no "
                     f"tensor: expected None, got {type(given).__name__}"
                 )
         elif p.is_list:
             none = p.name in empty or numbers[p.name] is None
             count = len(numbers[p.name] or ())
-            flat += [None] * count if given is None and none else _of_list(schema.name, place, p.name, count, given)
+            flat += (
+                [None] * count if given is None and none else _check_list(schema.name, location, p.name, count, given)
+            )
         else:
             flat.append(given)
     return flat
 
 
-def _of_list(name: str, place: str, argument: str, count: int, given: Any) -> Sequence:
+def _check_list(name: str, location: str, argument: str, count: int, given: Any) -> Sequence:
     if not isinstance(given, (list, tuple)):
         raise RuntimeError(
-            f"{name}: for the list {argument!r} the formula registered at {place} must return a list of gradients, got "
+            f"{name}: for the list {argument!r} the formula registered at {location} must return a list of "
+            f"gradients, got "
             f"{type(given).__name__}"
         )
     if len(given) != count:
         raise RuntimeError(
-            f"{name}: for the list {argument!r} of {count} tensors the formula registered at {place} must return as "
+            f"{name}: for the list {argument!r} of {count} tensors the formula registered at {location} must return as "
             f"many gradients, got {len(given)}"
         )
     return given
 
 
-def _checked(schema: CustomSchema, ctx: Context, place: str, number: int, g: Any) -> Tensor:
+def _convert_gradient(schema: CustomSchema, ctx: Context, location: str, number: int, g: Any) -> Tensor:
     """Return a gradient converted to its input's shape and dtype, or raise."""
-    name, where, aval = schema.name, schema.place(number, len(ctx._avals), ctx._params), ctx._avals[number]
+    name, where, aval = schema.name, schema.input_name(number, len(ctx._avals), ctx._params), ctx._avals[number]
     if not isinstance(g, Tensor):
         raise RuntimeError(
-            f"{name}: the formula registered at {place} returned a {type(g).__name__} as the gradient of {where!r}: "
+            f"{name}: the formula registered at {location} returned a {type(g).__name__} as the gradient of {where!r}: "
             f"expected a Tensor or None"
         )
     if aval is None:
         raise RuntimeError(
-            f"{name}: the formula registered at {place} returned a gradient of {where!r}, which was no tensor: "
+            f"{name}: the formula registered at {location} returned a gradient of {where!r}, which was no tensor: "
             f"expected None"
         )
-    return check_gradient(f"{name}: the formula registered at {place}", where, g, *aval)
+    return check_gradient(f"{name}: the formula registered at {location}", where, g, *aval)

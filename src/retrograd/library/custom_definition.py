@@ -9,22 +9,22 @@ from retrograd.core import Aval, Internal, NotBatchedError, Tensor, at, call, ov
 from retrograd.levels import GradLevel, value_at
 from retrograd.levels.grad import leaf_at, pull_cotangents
 from retrograd.library import autograd_formula
-from retrograd.library.autograd_formula import Call, split
-from retrograd.library.derived_jvp import check_transposed, waves
-from retrograd.library.fake_context import running
-from retrograd.library.kernel_adapter import arguments, kernel
-from retrograd.library.operator_outputs import Structure, taken_apart
+from retrograd.library.autograd_formula import Call, split_result
+from retrograd.library.derived_jvp import check_transposed, probe_cotangent
+from retrograd.library.fake_context import abstract_context
+from retrograd.library.kernel_adapter import adapt_kernel, user_arguments
+from retrograd.library.operator_outputs import Structure, check_and_flatten
 from retrograd.library.registration import Parts
 from retrograd.library.schema import CustomSchema
 from retrograd.ops import batch_loop
 
-KINDS = {"numpy": "cpu", "cupy": "cuda"}  # device types by namespace
+DEVICE_TYPES = {"numpy": "cpu", "cupy": "cuda"}  # device types by namespace
 
 
-def kind_of(namespace: Any) -> str:
+def device_type_of(namespace: Any) -> str:
     """Return the device type of a namespace's arrays."""
     name = namespace.__name__.rpartition(".")[2]
-    return KINDS.get(name, name)
+    return DEVICE_TYPES.get(name, name)
 
 
 class CustomDefinition(
@@ -38,15 +38,15 @@ class CustomDefinition(
     @classmethod
     def bind(cls, namespace: Any) -> Callable:
         """Return the kernel over one kind of arrays."""
-        kind = kind_of(namespace)
+        kind = device_type_of(namespace)
         found = cls.parts.kernels.get(kind) or cls.parts.kernels.get("")
         if found is None:
             known = ", ".join(sorted(cls.parts.kernels)) or "none"
             raise NotImplementedError(
                 f"{cls.schema.name}: no kernel is registered for {kind} arrays (there is {known}); the operator is "
-                f"defined at {cls.parts.place}"
+                f"defined at {cls.parts.location}"
             )
-        return kernel(cls.schema, found)
+        return adapt_kernel(cls.schema, found)
 
     @classmethod
     def shape(cls, /, *avals: Any, **params: Any) -> Any:
@@ -54,12 +54,12 @@ class CustomDefinition(
         inputs = [_zeros(a) if isinstance(a, Aval) else a for a in avals]
         with at(None, False):
             if cls.parts.abstract is None:
-                tensors, _ = split(call(registry[cls.schema.name], tuple(inputs), params))
+                tensors, _ = split_result(call(registry[cls.schema.name], tuple(inputs), params))
             else:
-                args, kwargs = arguments(cls.schema, inputs, params)
-                with running(cls.schema.name):
+                args, kwargs = user_arguments(cls.schema, inputs, params)
+                with abstract_context(cls.schema.name):
                     result = cls.parts.abstract.function(*args, **kwargs)
-                tensors, _ = taken_apart(cls.schema.name, result, cls.schema.results)
+                tensors, _ = check_and_flatten(cls.schema.name, result, cls.schema.results)
         found = tuple([t.aval for t in tensors])
         return found[0] if cls.schema.results == "Tensor" else found
 
@@ -73,40 +73,46 @@ class CustomDefinition(
     @classmethod
     def jvp(cls, op: Any, primals: tuple, tangents: tuple, out: Any, params: dict) -> Any:
         """Return the outputs' tangents, by the user's rule or by transposing the gradient formula, which is linear."""
-        made = Call(cls.schema, primals, params, out)
-        found = cls._by_rule(made, tangents) if cls.parts.jvp is not None else cls._transposed(made, tangents)
-        return found[0] if made.structure is None else (*found, None)
+        op_call = Call(cls.schema, primals, params, out)
+        found = (
+            cls._run_jvp_rule(op_call, tangents)
+            if cls.parts.jvp is not None
+            else cls._transpose_formula(op_call, tangents)
+        )
+        return found[0] if op_call.structure is None else (*found, None)
 
     @classmethod
-    def _by_rule(cls, made: Call, tangents: tuple) -> list:
+    def _run_jvp_rule(cls, op_call: Call, tangents: tuple) -> list:
         assert cls.parts.jvp is not None
-        along = autograd_formula.inputs_of(cls.schema, tangents, made.params)
+        along = autograd_formula.inputs_of(cls.schema, tangents, op_call.params)
         along = along._replace(**{p.name: None for p in cls.schema.params})
         result = cls.parts.jvp.function(
-            autograd_formula.inputs_of(cls.schema, made.inputs, made.params), along, made.result
+            autograd_formula.inputs_of(cls.schema, op_call.inputs, op_call.params), along, op_call.result
         )
-        return [result] if made.structure is None else made.structure.matched(cls.schema.name, result)
+        return [result] if op_call.structure is None else op_call.structure.flatten_like(cls.schema.name, result)
 
     @classmethod
-    def _transposed(cls, made: Call, tangents: tuple) -> list:
+    def _transpose_formula(cls, op_call: Call, tangents: tuple) -> list:
         name, level = cls.schema.name, GradLevel()
         if cls.parts.pull is None and cls.parts.backward is None:
             raise NotImplementedError(
                 f"{name}: has no forward derivative: register one by impl_jvp, or a gradient formula to derive it from"
             )
-        moving = [t is not None for t in tangents]
-        ctx = autograd_formula.keep(cls.parts, made, moving)
-        marks = autograd_formula.differentiable(name, cls.parts, made)
-        wanted = [m and not any(out is f for f in ctx._fixed) for out, m in zip(made.outs, marks, strict=True)]
-        seeds = [waves(out) for out, w in zip(made.outs, wanted, strict=True) if w]
+        has_tangent = [t is not None for t in tangents]
+        ctx = autograd_formula.make_context(cls.parts, op_call, has_tangent)
+        marks = autograd_formula.differentiable_outputs(name, cls.parts, op_call)
+        wanted = [m and not any(out is f for f in ctx._fixed) for out, m in zip(op_call.outs, marks, strict=True)]
+        seeds = [probe_cotangent(out) for out, w in zip(op_call.outs, wanted, strict=True) if w]
         with override_state("saving", None):  # this graph is temporary: no hooks of saved tensors
             with level:
                 leaves = [leaf_at(level, x) for x in seeds]
-                found = autograd_formula.pulled(cls.schema, cls.parts, ctx, ctx._saved, _placed(leaves, wanted), moving)
+                found = autograd_formula.run_formula(
+                    cls.schema, cls.parts, ctx, ctx._saved, _fill_none(leaves, wanted), has_tangent
+                )
             pairs = [(g, t) for g, t in zip(found, tangents, strict=True) if g is not None]
             dots = pull_cotangents(level, [g for g, _ in pairs], [t for _, t in pairs], leaves)
         check_transposed(name, list(zip(seeds, dots, strict=True)), [(value_at(level, g), t) for g, t in pairs])
-        return _placed(dots, wanted)
+        return _fill_none(dots, wanted)
 
     # ---------------------------------------------------------------------------------------------- batches
 
@@ -115,18 +121,18 @@ class CustomDefinition(
         """Run all examples by the user's rule, or one by one."""
         operator = registry[cls.schema.name]
         if cls.parts.vmap is None:
-            return _one_by_one(operator, batched, n, args, params)
-        given, kwargs = arguments(cls.schema, args, params)
+            return _batch_in_loop(operator, batched, n, args, params)
+        given, kwargs = user_arguments(cls.schema, args, params)
         dims = cls.schema.named([0 if b else None for b in batched], params)
-        in_dims = tuple([_dims_of(p, dims) for p in cls.schema.parameters if not p.keyword_only])
+        in_dims = tuple([_in_dim_of(p, dims) for p in cls.schema.parameters if not p.keyword_only])
         result = cls.parts.vmap.function(VmapInfo(n, randomness), in_dims, *given, **kwargs)
-        tensors, structure = taken_apart(
+        tensors, structure = check_and_flatten(
             cls.schema.name, move_batch_dims_first(cls.schema.name, n, result), cls.schema.results
         )
         return tensors[0] if cls.schema.results == "Tensor" else (*tensors, structure)
 
 
-def _dims_of(parameter: Any, dims: dict) -> Any:
+def _in_dim_of(parameter: Any, dims: dict) -> Any:
     if not parameter.is_tensor:
         return None
     value = dims[parameter.name]
@@ -138,22 +144,22 @@ def _zeros(aval: Aval) -> Tensor:
     return registry["expand"](registry["zeros"]((), dtype=aval.dtype), aval.shape)
 
 
-def _placed(tensors: list, wanted: list[bool]) -> list:
+def _fill_none(tensors: list, wanted: list[bool]) -> list:
     """Return the tensors in the wanted positions, None between them."""
     rest = iter(tensors)
     return [next(rest) if w else None for w in wanted]
 
 
-def _one_by_one(op: Any, batched: tuple[bool, ...], n: int, args: tuple, params: dict) -> Any:
+def _batch_in_loop(op: Any, batched: tuple[bool, ...], n: int, args: tuple, params: dict) -> Any:
     if n == 0:
         return batch_loop.none(op, batched, args, params)
-    results = [split(call(op, one, params)) for one in batch_loop.each(batched, n, args)]
-    structure = _shared(op.name, [structure for _, structure in results])
+    results = [split_result(call(op, one, params)) for one in batch_loop.each(batched, n, args)]
+    structure = _common_structure(op.name, [structure for _, structure in results])
     joined = [batch_loop.together(list(parts)) for parts in zip(*[tensors for tensors, _ in results], strict=True)]
     return joined[0] if structure is None else (*joined, structure)
 
 
-def _shared(name: str, structures: list[Structure | None]) -> Structure | None:
+def _common_structure(name: str, structures: list[Structure | None]) -> Structure | None:
     """Return the structure of the results of all examples; their values that are no tensors must be equal."""
     first = structures[0]
     for i, other in enumerate(structures):

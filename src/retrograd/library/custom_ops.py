@@ -9,7 +9,7 @@ from typing import Any
 from retrograd import ops
 from retrograd.core import parse, registry
 from retrograd.core.source_location import user_line
-from retrograd.library.mixin import check_kinds
+from retrograd.library.mixin import check_device_types
 from retrograd.library.operator import CustomOperator
 from retrograd.library.registration import Parts
 from retrograd.library.schema import CustomSchema
@@ -53,15 +53,17 @@ def custom_op(
     """
     if isinstance(fn, str):
         fn, schema = None, fn
-    build = functools.partial(_of_function, name, mutates_args, device_types, schema)
+    build = functools.partial(_define_from_function, name, mutates_args, device_types, schema)
     return build if fn is None else build(fn)
 
 
-def _of_function(name: str, mutates_args: Any, device_types: Any, schema: str | None, fn: Callable) -> CustomOperator:
+def _define_from_function(
+    name: str, mutates_args: Any, device_types: Any, schema: str | None, fn: Callable
+) -> CustomOperator:
     check_name(name)
     older = mutates_args is None
     kinds = "default" if device_types is None else device_types
-    check_kinds(name, kinds)
+    check_device_types(name, kinds)
     written = infer_schema(fn, mutates_args=() if older else mutates_args) if schema is None else schema
     parsed = parse(written, CustomSchema)
     _check_mutated(name, parsed, mutates_args)
@@ -101,31 +103,31 @@ def check_name(name: str) -> None:
 
 def register(schema: CustomSchema, *, strict: bool) -> CustomOperator:
     """Add a new operator to the registry; in the newer form it replaces one of the same name."""
-    known, place = registry.get(schema.name), user_line()
+    known, location = registry.get(schema.name), user_line()
     if known is not None and (strict or known.parts.strict):
-        raise RuntimeError(second_definition(known, place))
+        raise RuntimeError(duplicate_message(known, location))
     if known is not None:
-        forget(known)
-    operator = CustomOperator(schema, Parts(place, strict=strict))
+        unregister(known)
+    operator = CustomOperator(schema, Parts(location, strict=strict))
     registry[schema.name] = operator
     if operator.functional is not operator:
         registry[operator.functional.name] = operator.functional
     return operator
 
 
-def second_definition(known: CustomOperator, place: str) -> str:
+def duplicate_message(known: CustomOperator, location: str) -> str:
     """Return the error for defining an operator twice, with the location of the first definition."""
-    return f"{known.name}: defined already, at {known.parts.place}; this is a second definition, at {place}"
+    return f"{known.name}: defined already, at {known.parts.location}; this is a second definition, at {location}"
 
 
-def forget(operator: CustomOperator) -> None:
+def unregister(operator: CustomOperator) -> None:
     """Remove an operator from the registry, unless it was replaced there."""
     for name, known in ((operator.name, operator), (operator.functional.name, operator.functional)):
         if registry.get(name) is known:
             del registry[name]
 
 
-def found(op: str | CustomOperator) -> CustomOperator:
+def find_operator(op: str | CustomOperator) -> CustomOperator:
     """Return the operator, given as itself or by name."""
     known = registry.get(op) if isinstance(op, str) else op
     if not isinstance(known, CustomOperator):

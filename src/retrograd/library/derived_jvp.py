@@ -11,7 +11,7 @@ from retrograd.levels.batch import VmapLevel
 Pairs = Sequence[tuple[Tensor, Tensor]]
 
 
-def waves(like: Tensor) -> Tensor:
+def probe_cotangent(like: Tensor) -> Tensor:
     """Return distinct values: a cotangent that a formula can't treat as a constant."""
     n = registry["arange"](1, like.numel() + 1, 1)
     cosines = registry["reshape"](registry["cos"](n), like.shape)
@@ -28,7 +28,7 @@ def check_transposed(name: str, outs: Pairs, inputs: Pairs) -> None:
     """
     level = current().level
     with at(None, False):
-        (left, scale), (right, other) = _products(level, outs), _products(level, inputs)
+        (left, scale), (right, other) = _inner_products(level, outs), _inner_products(level, inputs)
         precision = max([finfo(x.dtype).eps for pair in (*outs, *inputs) for x in pair])
         wrong = registry["abs"](left - right) > math.sqrt(precision) * (scale + other)
         if bool(registry["any"](wrong)):
@@ -39,17 +39,17 @@ def check_transposed(name: str, outs: Pairs, inputs: Pairs) -> None:
             )
 
 
-def _products(level: Level | None, pairs: Pairs) -> tuple[Tensor, Tensor]:
+def _inner_products(level: Level | None, pairs: Pairs) -> tuple[Tensor, Tensor]:
     """Return for each example the real sum of the products of all pairs, and a bound of its magnitude."""
     total = scale = registry["zeros"](())
     for a, b in pairs:
-        product = registry["real"](_grounded(level, a) * _grounded(level, b))
+        product = registry["real"](_at_ground(level, a) * _at_ground(level, b))
         total = total + registry["sum"](product, dim=-1)
         scale = scale + registry["sum"](registry["abs"](product), dim=-1)
     return total, scale
 
 
-def _grounded(level: Level | None, x: Tensor) -> Tensor:
+def _at_ground(level: Level | None, x: Tensor) -> Tensor:
     """Return a tensor at the ground with a dimension per enclosing batch (1 if shared) and one for its elements."""
     sizes = [math.prod(x.shape)]
     while level is not None:

@@ -13,7 +13,7 @@ from retrograd.levels import GradLevel, value_at
 from retrograd.levels.grad import leaf_at
 
 
-class _Refusal:
+class _ErrorOperator:
     """The operator of a gradient that can't be differentiated; its backward pass raises."""
 
     name = "Error"
@@ -27,7 +27,7 @@ class _Refusal:
         raise NotImplementedError(self.message)
 
 
-def checked(name: str, formula: Callable, cotangents: Sequence, kept: Sequence, found: list) -> list:
+def check_differentiable(name: str, formula: Callable, cotangents: Sequence, saved: Sequence, found: list) -> list:
     """Return a formula's gradients after checking that they are differentiable where that may be needed.
 
     A formula is linear in the cotangents.  If these have derivatives and its results have none, it has left the graph.
@@ -35,34 +35,36 @@ def checked(name: str, formula: Callable, cotangents: Sequence, kept: Sequence, 
     cotangents in a graph.  A gradient that has left raises at once; at the ground, only if it is differentiated.
     """
     given = [g for g in cotangents if g is not None]
-    kept = [x for x in kept if isinstance(x, Tensor)]
-    moving, around = _moving(given), _moving(kept)
-    if not moving and not around:
+    saved = [x for x in saved if isinstance(x, Tensor)]
+    cotangent_levels, saved_levels = _levels_with_derivatives(given), _levels_with_derivatives(saved)
+    if not cotangent_levels and not saved_levels:
         return found
     result = list(found)
-    stays: list[bool] = []
+    connected: list[bool] = []
     for i, g in enumerate(found):
         if g is None:
             continue
-        there = _moving([g])
-        if moving <= there and not around <= there and not stays:
-            stays = _connected(formula, cotangents)
-        if not (moving <= there and (around <= there or stays[i])) and _not_zero(g):
-            result[i] = _refused(name, g, [*given, *kept])
+        gradient_levels = _levels_with_derivatives([g])
+        if cotangent_levels <= gradient_levels and not saved_levels <= gradient_levels and not connected:
+            connected = _depend_on_cotangents(formula, cotangents)
+        if not (
+            cotangent_levels <= gradient_levels and (saved_levels <= gradient_levels or connected[i])
+        ) and _is_nonzero(g):
+            result[i] = _attach_error_node(name, g, [*given, *saved])
     return result
 
 
-def _moving(tensors: list) -> set[Level | None]:
+def _levels_with_derivatives(tensors: list) -> set[Level | None]:
     """Return the levels, from the current one down to the ground (None), at which some tensors have derivatives."""
     level = current().level
-    found = {level} if any(_moves(level, x) for x in tensors) else set()
+    found = {level} if any(_has_derivative(level, x) for x in tensors) else set()
     if level is None:
         return found
     with level.below():
-        return found | _moving([value_at(level, x) for x in tensors])
+        return found | _levels_with_derivatives([value_at(level, x) for x in tensors])
 
 
-def _moves(level: Any, x: Tensor) -> bool:
+def _has_derivative(level: Any, x: Tensor) -> bool:
     if level is not None and level.transparent:
         return level.wrote is not None and level.tangent(x) is not None
     if x.level is not level:
@@ -70,21 +72,21 @@ def _moves(level: Any, x: Tensor) -> bool:
     return (is_recording() and requires_grad_synced(x)) or (level is not None and level.pushes and x.tag is not None)
 
 
-def _connected(formula: Callable, cotangents: Sequence) -> list[bool]:
+def _depend_on_cotangents(formula: Callable, cotangents: Sequence) -> list[bool]:
     """Return for each result of the formula whether it depends on the cotangents, after these enter a graph."""
     with override_state("saving", None), GradLevel() as level:
         found = formula([None if g is None else leaf_at(level, g) for g in cotangents])
     return [g is not None and g.level is level and g._requires_grad for g in found]
 
 
-def _not_zero(g: Tensor) -> bool:
+def _is_nonzero(g: Tensor) -> bool:
     while g.level is not None:
         g = g.value
     with at(None, False):
         return bool(registry["any"](g != 0))
 
 
-def _refused(name: str, g: Tensor, sources: list) -> Tensor:
+def _attach_error_node(name: str, g: Tensor, sources: list) -> Tensor:
     level = current().level
     message = (
         f"{name}: the gradient by its formula is differentiated again, but the formula leaves the graph (it goes "
@@ -93,6 +95,6 @@ def _refused(name: str, g: Tensor, sources: list) -> Tensor:
     if level is not None:
         raise NotImplementedError(message)
     edges = tuple([edge_of(x)[0] for x in sources if requires_grad_synced(x)])
-    out = alias(g, node(_Refusal(message), None, {}, edges, False))
+    out = alias(g, node(_ErrorOperator(message), None, {}, edges, False))
     out.output_nr = 0
     return out

@@ -7,11 +7,11 @@ from typing import NoReturn
 from retrograd.core.level import generator_block, thread_values
 
 
-class _Running(threading.local):
+class _CurrentOperator(threading.local):
     name = ""
 
 
-_operator = _Running()
+_operator = _CurrentOperator()
 thread_values.append(_operator)
 
 
@@ -29,7 +29,7 @@ class AbstractContext:
 
 
 @generator_block
-def running(name: str) -> Iterator[None]:
+def abstract_context(name: str) -> Iterator[None]:
     """Run a block in which the operator's function for shapes and dtypes is the current one."""
     before, _operator.name = _operator.name, name
     try:

@@ -7,12 +7,12 @@ from retrograd.core import Tensor, at
 from retrograd.core.op import namespaces
 from retrograd.core.tensor import make
 from retrograd.library import sanitizer
-from retrograd.library.operator_outputs import taken_apart
+from retrograd.library.operator_outputs import check_and_flatten
 from retrograd.library.registration import Part
 from retrograd.library.schema import CustomSchema
 
 
-def arguments(schema: CustomSchema, inputs: Sequence, params: dict) -> tuple[tuple, dict[str, Any]]:
+def user_arguments(schema: CustomSchema, inputs: Sequence, params: dict) -> tuple[tuple, dict[str, Any]]:
     """Return a call's flat inputs and params in the form of the user's functions: positional, and keyword-only."""
     values = schema.values(inputs, params)
     count = len(schema.by_position)
@@ -22,26 +22,26 @@ def arguments(schema: CustomSchema, inputs: Sequence, params: dict) -> tuple[tup
     return values[:count], {p.name: value for p, value in alone}
 
 
-def kernel(schema: CustomSchema, part: Part) -> Callable:
+def adapt_kernel(schema: CustomSchema, part: Part) -> Callable:
     """Return the user's kernel as a flat function of arrays; its last result is the structure, unless it is single."""
     simple = not schema.params and all(p.type == "Tensor" and not p.keyword_only for p in schema.inputs)
-    return (_quick if simple and schema.results == "Tensor" else _general)(schema, part.function)
+    return (_adapt_simple if simple and schema.results == "Tensor" else _adapt_general)(schema, part.function)
 
 
-def _quick(schema: CustomSchema, function: Callable) -> Callable:
+def _adapt_simple(schema: CustomSchema, function: Callable) -> Callable:
     def run(*arrays: Any) -> Any:
         tensors = [make(a, None, None) for a in arrays]
         with at(None, False):
             result = sanitizer.invoke(schema, function, tensors, {}) if sanitizer.state.on else function(*tensors)
-        return value_of(schema, tensors, result)
+        return check_single_result(schema, tensors, result)
 
     return run
 
 
-def value_of(schema: CustomSchema, tensors: Sequence, result: Any) -> Any:
+def check_single_result(schema: CustomSchema, tensors: Sequence, result: Any) -> Any:
     """Return the array of a kernel's only result, which must be a tensor with its own memory."""
     if not isinstance(result, Tensor):
-        taken_apart(schema.name, result, schema.results)  # raises with the reason
+        check_and_flatten(schema.name, result, schema.results)  # raises with the reason
     value = result.value
     for t in tensors:
         if t.value is value or value.base is not None:
@@ -50,25 +50,25 @@ def value_of(schema: CustomSchema, tensors: Sequence, result: Any) -> Any:
     return value
 
 
-def _general(schema: CustomSchema, function: Callable) -> Callable:
+def _adapt_general(schema: CustomSchema, function: Callable) -> Callable:
     def run(*arrays: Any, **params: Any) -> Any:
-        args, kwargs = arguments(schema, [_tensor(a) for a in arrays], params)
+        args, kwargs = user_arguments(schema, [_wrap(a) for a in arrays], params)
         with at(None, False):
             result = sanitizer.invoke(schema, function, list(args), kwargs)
-        tensors, structure = taken_apart(schema.name, result, schema.results)
+        tensors, structure = check_and_flatten(schema.name, result, schema.results)
         values = [t.value for t in tensors]
-        if _perhaps_shared(arrays, values):
+        if _may_share_memory(arrays, values):
             sanitizer.check_memory(schema, list(args), kwargs, result)
         return values[0] if schema.results == "Tensor" else (*values, structure)
 
     return run
 
 
-def _tensor(a: Any) -> Any:
+def _wrap(a: Any) -> Any:
     return make(a, None, None) if type(a) in namespaces else a
 
 
-def _perhaps_shared(arrays: Sequence, values: Sequence) -> bool:
+def _may_share_memory(arrays: Sequence, values: Sequence) -> bool:
     """Return whether a result may share memory with an input or another result: whether an owner repeats."""
     owners = [id(_owner(v)) for v in values]
     return len({*owners}) < len(owners) or not {*owners}.isdisjoint([id(_owner(a)) for a in arrays])
@@ -79,19 +79,19 @@ def _owner(array: Any) -> Any:
     return array if base is None else base
 
 
-def copying(schema: CustomSchema, part: Part) -> Part:
+def make_functional(schema: CustomSchema, part: Part) -> Part:
     """Return a function that writes to copies of its arguments, and returns these after its result."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
         given = schema.given(args, kwargs)
-        given.update({name: _copied(given[name]) for name in schema.mutated})
+        given.update({name: _clone_tensors(given[name]) for name in schema.mutated})
         result = part.function(*[given[p.name] for p in schema.by_position], **{k: given[k] for k in kwargs})
         return (result, *[given[name] for name in schema.mutated])
 
-    return Part(run, part.place)
+    return Part(run, part.location)
 
 
-def _copied(value: Any) -> Any:
+def _clone_tensors(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
-        return [_copied(v) for v in value]
+        return [_clone_tensors(v) for v in value]
     return value.clone() if isinstance(value, Tensor) else value

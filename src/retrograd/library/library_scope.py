@@ -8,7 +8,7 @@ from typing import Any
 
 from retrograd.core import parse, registry
 from retrograd.core.source_location import user_line
-from retrograd.library.custom_ops import check_name, forget, found, register, second_definition
+from retrograd.library.custom_ops import check_name, duplicate_message, find_operator, register, unregister
 from retrograd.library.operator import CustomOperator
 from retrograd.library.schema import CustomSchema
 
@@ -57,7 +57,7 @@ class Library:
             raise RuntimeError(f"Library: the namespace {ns!r} is defined already, at {_defined[ns]}; use FRAGMENT")
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._undo: list[Callable[[], Any]] = []
-        self._end = weakref.finalize(self, _take_back, self._undo)
+        self._end = weakref.finalize(self, _undo_all, self._undo)
         self._end.atexit = False
         if kind == "DEF":
             _defined[ns] = user_line()
@@ -84,10 +84,10 @@ class Library:
             )
         name = f"{self.ns}::{parsed.name}"
         check_name(name)
-        known, place = registry.get(name), user_line()
+        known, location = registry.get(name), user_line()
         if known is not None:
-            raise RuntimeError(second_definition(known, place))
-        self._undo.append(functools.partial(forget, register(parsed.renamed(name), strict=False)))
+            raise RuntimeError(duplicate_message(known, location))
+        self._undo.append(functools.partial(unregister, register(parsed.renamed(name), strict=False)))
         return parsed.name
 
     def impl(
@@ -102,25 +102,27 @@ class Library:
 
         Raises ValueError for another key; with `allow_override=False`, RuntimeError for a second registration.
         """
-        op = found(op_name if isinstance(op_name, CustomOperator) or "::" in op_name else f"{self.ns}::{op_name}")
+        op = find_operator(
+            op_name if isinstance(op_name, CustomOperator) or "::" in op_name else f"{self.ns}::{op_name}"
+        )
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         if key not in KERNELS and key not in FIELDS:
             raise ValueError(f"Library.impl: unknown dispatch key {key!r}; known are {', '.join((*KERNELS, *FIELDS))}")
         if not allow_override:
-            _check_vacant(op, key)
-        with self.noting(op):
+            _check_unregistered(op, key)
+        with self.recording(op):
             if key in KERNELS:
                 op.impl(KERNELS[key], fn)
             else:
-                op.parts.take(f"{op.name}: {key}", FIELDS[key], fn)
+                op.parts.register(f"{op.name}: {key}", FIELDS[key], fn)
 
-    def noting(self, op: CustomOperator) -> AbstractContextManager:
+    def recording(self, op: CustomOperator) -> AbstractContextManager:
         """Return a context manager for registrations that the library undoes."""
-        return op.parts.noting(self._undo)
+        return op.parts.recording(self._undo)
 
     def _destroy(self) -> None:
         """End the scope now."""
-        _take_back(self._undo)
+        _undo_all(self._undo)
 
     def __enter__(self) -> "Library":
         return self
@@ -129,14 +131,14 @@ class Library:
         self._destroy()
 
 
-def _take_back(undo: list[Callable[[], Any]]) -> None:
+def _undo_all(undo: list[Callable[[], Any]]) -> None:
     while undo:
         undo.pop()()
 
 
-def _check_vacant(op: CustomOperator, key: str) -> None:
+def _check_unregistered(op: CustomOperator, key: str) -> None:
     known = (
         getattr(op.parts, FIELDS[key]) if key in FIELDS else op.parts.kernels.get(KERNELS[key].replace("default", ""))
     )
     if known is not None:
-        raise RuntimeError(f"{op.name}: Library.impl: {key} is registered already, at {known.place}")
+        raise RuntimeError(f"{op.name}: Library.impl: {key} is registered already, at {known.location}")

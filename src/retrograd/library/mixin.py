@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograd.core import namespaces
-from retrograd.library.custom_definition import KINDS, kind_of
+from retrograd.library.custom_definition import DEVICE_TYPES, device_type_of
 from retrograd.library.registration import Parts
 from retrograd.library.schema import CustomSchema
 
@@ -17,9 +17,9 @@ class Registrations:
     schema: CustomSchema
     parts: Parts
 
-    def _take(self, field: str, what: str, function: Callable | None) -> Any:
+    def _register(self, field: str, what: str, function: Callable | None) -> Any:
         """Register a function; without one, return the decorator that does."""
-        take = functools.partial(self.parts.take, f"{self.name}: {what}", field)
+        take = functools.partial(self.parts.register, f"{self.name}: {what}", field)
         return take if function is None else take(function)
 
     def impl(self, device_types: str | Sequence[str], func: Callable | None = None) -> Any:
@@ -40,9 +40,9 @@ class Registrations:
         """
         if func is None:
             return functools.partial(self.impl, device_types)
-        for kind in check_kinds(self.name, device_types):
+        for kind in check_device_types(self.name, device_types):
             key = "" if kind == "default" else kind
-            self.parts.take_kernel(f"{self.name}: the kernel for {key or 'all'} arrays", key, func)
+            self.parts.register_kernel(f"{self.name}: the kernel for {key or 'all'} arrays", key, func)
         return func
 
     def impl_factory(self, func: Callable | None = None, /) -> Any:
@@ -69,7 +69,7 @@ class Registrations:
         >>> rg.func.vmap(spectrum)(rg.ones(0, 3, 3)).shape
         (0, 3)
         """
-        return self._take("abstract", "the abstract function", func)
+        return self._register("abstract", "the abstract function", func)
 
     register_fake = impl_abstract
 
@@ -79,8 +79,8 @@ class Registrations:
         `inputs` is a named tuple that follows the schema.  The function of `impl_backward` gets the result, any nesting
         of tensors and other values.
         """
-        self._check_new("impl_save_for_backward")
-        return self._take("save", "impl_save_for_backward", func)
+        self._check_functional("impl_save_for_backward")
+        return self._register("save", "impl_save_for_backward", func)
 
     def impl_backward(self, output_differentiability: Sequence[bool] | None = None) -> Callable:
         """Decorator: register the gradient formula `func(ctx, saved, *grads)`; it returns a dict by argument name.
@@ -103,17 +103,17 @@ class Registrations:
         >>> x.grad
         tensor(2.)
         """
-        self._check_new("impl_backward")
-        marks = self._marks(output_differentiability)
+        self._check_functional("impl_backward")
+        marks = self._check_marks(output_differentiability)
 
         def register(func: Callable) -> Callable:
-            self.parts.take(f"{self.name}: impl_backward", "backward", func)
+            self.parts.register(f"{self.name}: impl_backward", "backward", func)
             self.parts.differentiable = marks
             return func
 
         return register
 
-    def _marks(self, marks: Sequence[bool] | None) -> tuple[bool, ...] | None:
+    def _check_marks(self, marks: Sequence[bool] | None) -> tuple[bool, ...] | None:
         if marks is None:
             return None
         expected = len(self.schema.results) if isinstance(self.schema.results, tuple) else 1
@@ -146,19 +146,19 @@ class Registrations:
         >>> rg.func.grad(power)(rg.tensor(2.0), 3)
         tensor(12.)
         """
-        self._check_new("register_autograd")
+        self._check_functional("register_autograd")
         if any(p.keyword_only for p in self.schema.inputs):
             raise NotImplementedError(
                 f"{self.name}: register_autograd: tensors that must be named have no place in its formula; let them be "
                 "given by position"
             )
-        self._take("pull", "register_autograd", backward)
+        self._register("pull", "register_autograd", backward)
         if setup_context is None:
             self.parts.setup = None
         else:
-            self._take("setup", "register_autograd's setup_context", setup_context)
+            self._register("setup", "register_autograd's setup_context", setup_context)
 
-    def _check_new(self, what: str) -> None:
+    def _check_functional(self, what: str) -> None:
         if self.schema.mutated:
             raise RuntimeError(
                 f"{self.name}: {what}: not for an operator that writes to its arguments; register it for the "
@@ -173,8 +173,8 @@ class Registrations:
         It has precedence over formulas.  It gets the arguments of the call, in their graph, and may call the operator
         itself under `no_grad`.
         """
-        self._check_new("impl_autograd")
-        return self._take("autograd", "impl_autograd", func)
+        self._check_functional("impl_autograd")
+        return self._register("autograd", "impl_autograd", func)
 
     def impl_jvp(self, func: Callable | None = None, /) -> Any:
         """Decorator: register the forward derivative `func(inputs, tangents, output)`; it returns output tangents.
@@ -182,27 +182,27 @@ class Registrations:
         `inputs` and `tangents` are named tuples that follow the schema; a tangent of zero is None.  Without it, the
         derivative is derived from the gradient formula.
         """
-        self._check_new("impl_jvp")
-        return self._take("jvp", "impl_jvp", func)
+        self._check_functional("impl_jvp")
+        return self._register("jvp", "impl_jvp", func)
 
     def impl_vmap(self, func: Callable | None = None, /) -> Any:
         """Decorator: register the batching rule `func(info, in_dims, *args, **kwargs)` -> (output, out_dims).
 
         It is like the static method vmap of a Function.  Without it, the examples run one by one.
         """
-        self._check_new("impl_vmap")
-        return self._take("vmap", "impl_vmap", func)
+        self._check_functional("impl_vmap")
+        return self._register("vmap", "impl_vmap", func)
 
     register_vmap = impl_vmap
 
 
-def check_kinds(name: str, device_types: str | Sequence[str]) -> tuple[str, ...]:
+def check_device_types(name: str, device_types: str | Sequence[str]) -> tuple[str, ...]:
     """Return the device types that a user named, after checking that each is known and one of them exists."""
     kinds = (device_types,) if isinstance(device_types, str) else tuple(device_types)
-    existing = {"default", *map(kind_of, namespaces.values())}
-    found = ", ".join(kind for kind in KINDS.values() if kind in existing)
+    existing = {"default", *map(device_type_of, namespaces.values())}
+    found = ", ".join(kind for kind in DEVICE_TYPES.values() if kind in existing)
     listed = f"{name}: there are kernels for {found} arrays, and default for all"
-    unknown = [kind for kind in kinds if kind not in (*KINDS.values(), "default")]
+    unknown = [kind for kind in kinds if kind not in (*DEVICE_TYPES.values(), "default")]
     if unknown or not kinds:
         raise ValueError(f"{listed}, not for {', '.join(map(repr, unknown)) or 'no device type'}")
     if not existing.intersection(kinds):

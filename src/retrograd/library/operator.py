@@ -17,7 +17,7 @@ from retrograd.core.tensor import bump_version, make, preserve_snapshots
 from retrograd.core.views import requires_grad_synced
 from retrograd.library import autograd_formula, sanitizer
 from retrograd.library.custom_definition import CustomDefinition
-from retrograd.library.kernel_adapter import arguments, copying, value_of
+from retrograd.library.kernel_adapter import check_single_result, make_functional, user_arguments
 from retrograd.library.mixin import Registrations
 from retrograd.library.registration import Part, Parts
 from retrograd.library.schema import CustomSchema
@@ -47,21 +47,21 @@ class CustomOperator(Operator, Registrations):
         self.rules = None  # one formula returns all gradients at once
         self.simple = 0
         self.parts = parts
-        self.functional = self if not schema.mutated else self._functional()
+        self.functional = self if not schema.mutated else self._define_functional()
         plain = schema.plain and not any(p.keyword_only for p in schema.inputs)
-        self._fixed = len(schema.inputs) if plain else -1  # this many positional tensors need no binding
-        self._single = schema.results == "Tensor"
+        self._num_tensors = len(schema.inputs) if plain else -1  # this many positional tensors need no binding
+        self._returns_one_tensor = schema.results == "Tensor"
         parts.changed = self._refresh
         self._refresh()
 
     functional: "CustomOperator"
     """Of an operator that writes to arguments, the one that returns their new values after its result; else itself."""
 
-    def _functional(self) -> "CustomOperator":
+    def _define_functional(self) -> "CustomOperator":
         kinds = [p.type for p in self.schema.parameters if p.mutated]
         parameters = [p._replace(mutated=False) for p in self.schema.parameters]
         schema = CustomSchema(f"{self.name}.functional", parameters, (self.schema.results, *kinds))
-        return CustomOperator(schema, Parts(self.parts.place, strict=self.parts.strict))
+        return CustomOperator(schema, Parts(self.parts.location, strict=self.parts.strict))
 
     def _refresh(self) -> None:
         """Rebuild cached and derived attributes after a registration."""
@@ -69,13 +69,17 @@ class CustomOperator(Operator, Registrations):
         self.kernels.clear()
         self.kernel = None
         unsure = parts.strict and not autograd_formula.has_formula(parts)
-        self._plain = not (self.schema.mutated or parts.autograd or parts.composite or unsure)
+        self._runs_directly = not (self.schema.mutated or parts.autograd or parts.composite or unsure)
         for_all = parts.kernels[""].function if [*parts.kernels] == [""] else None
-        self._straight = for_all if self._plain and self._single and self._fixed >= 0 else None
+        self._fast_kernel = (
+            for_all if self._runs_directly and self._returns_one_tensor and self._num_tensors >= 0 else None
+        )
         if self.schema.mutated:
-            twin = self.functional.parts
-            twin.kernels = {kind: copying(self.schema, known) for kind, known in parts.kernels.items()}
-            twin.abstract = parts.abstract and copying(self.schema, parts.abstract)
+            functional_parts = self.functional.parts
+            functional_parts.kernels = {
+                kind: make_functional(self.schema, known) for kind, known in parts.kernels.items()
+            }
+            functional_parts.abstract = parts.abstract and make_functional(self.schema, parts.abstract)
             self.functional._refresh()
 
     @property
@@ -87,8 +91,8 @@ class CustomOperator(Operator, Registrations):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the operator at the current level."""
-        state, kernel = current(), self._straight
-        if kernel is None or state.level is not None or len(args) != self._fixed or kwargs or sanitizer.state.on:
+        state, kernel = current(), self._fast_kernel
+        if kernel is None or state.level is not None or len(args) != self._num_tensors or kwargs or sanitizer.state.on:
             return self._run(args, kwargs)
         for a in args:
             if type(a) is not Tensor or a._requires_grad or a.tag is not None or a._view or a.level:
@@ -105,7 +109,7 @@ class CustomOperator(Operator, Registrations):
             if a.value is value:
                 value = None
         if value is None or value.base is not None:
-            value = value_of(self.schema, args, result)  # raises for invalid results
+            value = check_single_result(self.schema, args, result)  # raises for invalid results
         out = make(value, None, None)
         if state.inference:
             mark_inference(out)
@@ -113,7 +117,7 @@ class CustomOperator(Operator, Registrations):
 
     def _run(self, args: tuple, kwargs: dict) -> Any:
         """Run the operator in the general case."""
-        if len(args) == self._fixed and not kwargs:
+        if len(args) == self._num_tensors and not kwargs:
             inputs, params = args, self.params
         else:
             inputs, params = self.schema.bind(args, kwargs)
@@ -121,23 +125,23 @@ class CustomOperator(Operator, Registrations):
             if not isinstance(a, Tensor):
                 self._check_inputs(inputs, params)
                 if any(map(is_foreign, inputs)):
-                    given, named = arguments(self.schema, inputs, params)
+                    given, named = user_arguments(self.schema, inputs, params)
                     return answer_of(self, [x for x in inputs if is_foreign(x)], given, named)
                 break
-        if not self._plain:
-            instead = self._instead(inputs)
-            if instead is not None:
-                given, named = arguments(self.schema, inputs, params)
-                return instead.function(*given, **named)
+        if not self._runs_directly:
+            replacement = self._replacement(inputs)
+            if replacement is not None:
+                given, named = user_arguments(self.schema, inputs, params)
+                return replacement.function(*given, **named)
             if self.schema.mutated:
                 return self._write(inputs, params)
         return self._result(call(self, inputs, params))
 
     def _result(self, out: Any) -> Any:
         """Return the result for the user."""
-        return out if self._single else out[-1].rebuild(out[:-1])
+        return out if self._returns_one_tensor else out[-1].rebuild(out[:-1])
 
-    def _instead(self, inputs: Sequence) -> Part | None:
+    def _replacement(self, inputs: Sequence) -> Part | None:
         """Return what runs instead of the operator here; raise a RuntimeError if a gradient formula is missing."""
         parts, state = self.parts, current()
         if parts.composite is not None and not parts.kernels:
@@ -145,8 +149,8 @@ class CustomOperator(Operator, Registrations):
         if not state.grad_enabled:
             return None
         if parts.autograd is not None:
-            return parts.autograd if state.level is not None or _wanted(inputs) else None
-        if parts.strict and not autograd_formula.has_formula(parts) and _wanted(inputs):
+            return parts.autograd if state.level is not None or _any_requires_grad(inputs) else None
+        if parts.strict and not autograd_formula.has_formula(parts) and _any_requires_grad(inputs):
             raise autograd_formula.missing_formula(self.name, parts)
         return None
 
@@ -168,11 +172,11 @@ class CustomOperator(Operator, Registrations):
 
     def _write(self, inputs: tuple, params: dict) -> Any:
         """Run an operator that writes to arguments: directly, or as one that returns the new values."""
-        targets = self._targets(inputs, params)
+        targets = self._written_tensors(inputs, params)
         operands = [a for a in inputs if isinstance(a, Tensor)]
         for x in targets:
             check_write(self.name, x, *operands)
-        if current().level is None and not (current().grad_enabled and _wanted(inputs)):
+        if current().level is None and not (current().grad_enabled and _any_requires_grad(inputs)):
             for x in targets:
                 preserve_snapshots(x)
             try:
@@ -180,15 +184,15 @@ class CustomOperator(Operator, Registrations):
             finally:
                 for x in targets:
                     bump_version(x)
-        _check_apart(self.name, targets)
-        args, kwargs = arguments(self.schema, inputs, params)
+        _check_no_overlap(self.name, targets)
+        args, kwargs = user_arguments(self.schema, inputs, params)
         result, *written = self.functional(*args, **kwargs)
         values: list = optree.tree_leaves(written)
         for x, value in zip(targets, values, strict=True):
             x.copy_(value)
         return result
 
-    def _targets(self, inputs: tuple, params: dict) -> list[Tensor]:
+    def _written_tensors(self, inputs: tuple, params: dict) -> list[Tensor]:
         named = self.schema.named(inputs, params)
         written: Any = [named[name] for name in self.schema.mutated]
         leaves: list = optree.tree_leaves(written)
@@ -205,11 +209,11 @@ class CustomOperator(Operator, Registrations):
         return autograd_formula.unpack_saved(fn)
 
 
-def _wanted(inputs: Sequence) -> bool:
+def _any_requires_grad(inputs: Sequence) -> bool:
     return any(isinstance(a, Tensor) and requires_grad_synced(a) for a in inputs)
 
 
-def _check_apart(name: str, targets: list[Tensor]) -> None:
+def _check_no_overlap(name: str, targets: list[Tensor]) -> None:
     """Raise if written arguments share memory, because each would get its own new value and the last would win."""
     for a, b in itertools.combinations(targets, 2):
         if _base(a) is _base(b) and (a.level is not None or backend.shares_memory(a.value, b.value)):

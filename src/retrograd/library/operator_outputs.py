@@ -28,12 +28,12 @@ class Structure(AuxOutput):
         rest = iter(tensors)
         return optree.tree_unflatten(self.spec, [next(rest) if leaf is TENSOR else leaf for leaf in self.leaves])
 
-    def only(self, tensors: Any) -> Any:
+    def rebuild_tensors(self, tensors: Any) -> Any:
         """Return the result with None for leaves that are no tensors."""
         rest = iter(tensors)
         return optree.tree_unflatten(self.spec, [next(rest) if leaf is TENSOR else None for leaf in self.leaves])
 
-    def matched(self, name: str, tree: Any) -> list:
+    def flatten_like(self, name: str, tree: Any) -> list:
         """Return for each tensor the corresponding value in a tree like the result; None covers its whole subtree."""
         try:
             found = self.spec.flatten_up_to(tree)
@@ -55,13 +55,13 @@ TYPES: dict[str, Any] = {  # the Python types of results
 }
 
 
-def taken_apart(name: str, result: Any, results: Results) -> tuple[list[Tensor], Structure]:
+def check_and_flatten(name: str, result: Any, results: Results) -> tuple[list[Tensor], Structure]:
     """Return the tensors of a result, after checking it against the schema, and its structure."""
     _check(name, result, results, "the result")
-    return flattened(result)
+    return flatten(result)
 
 
-def flattened(tree: Any) -> tuple[list[Tensor], Structure]:
+def flatten(tree: Any) -> tuple[list[Tensor], Structure]:
     """Return the tensors of a tree, and its structure."""
     leaves, spec = optree.tree_flatten(tree, none_is_leaf=True)
     tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
@@ -76,22 +76,22 @@ def _check(name: str, value: Any, kind: Results, what: str) -> None:
         return
     elif kind.rstrip("?").endswith("[]"):
         if not isinstance(value, (list, tuple)):
-            raise _unlike(name, what, "a list", value)
+            raise _mismatch_error(name, what, "a list", value)
         for i, member in enumerate(value):
             _check(name, member, kind.rstrip("?")[:-2], f"{what}[{i}]")
     elif not isinstance(value, TYPES[kind.rstrip("?")]) or (
         isinstance(value, Tensor) and not kind.startswith("Tensor")
     ):
-        raise _unlike(name, what, kind, value)
+        raise _mismatch_error(name, what, kind, value)
 
 
 def _check_members(name: str, value: Any, kinds: tuple, what: str) -> None:
     if not kinds:
         if value is not None and not (isinstance(value, tuple) and len(value) == 0):
-            raise _unlike(name, what, "None", value)
+            raise _mismatch_error(name, what, "None", value)
         return
     if not isinstance(value, tuple):
-        raise _unlike(name, what, f"a tuple of {len(kinds)}", value)
+        raise _mismatch_error(name, what, f"a tuple of {len(kinds)}", value)
     if len(value) != len(kinds):
         raise RuntimeError(
             f"{name}: {what} must be a tuple of {len(kinds)}, as the schema says, got {len(value)} values"
@@ -100,5 +100,5 @@ def _check_members(name: str, value: Any, kinds: tuple, what: str) -> None:
         _check(name, member, kind, f"{what}[{i}]")
 
 
-def _unlike(name: str, what: str, expected: str, value: Any) -> RuntimeError:
+def _mismatch_error(name: str, what: str, expected: str, value: Any) -> RuntimeError:
     return RuntimeError(f"{name}: {what} must be {expected}, as the schema says, got {type(value).__name__}")

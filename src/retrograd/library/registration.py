@@ -12,14 +12,14 @@ class Part(NamedTuple):
     """A registered function and its source location."""
 
     function: Callable
-    place: str
+    location: str
 
 
 class Parts:
     """All parts of one operator except its schema."""
 
-    def __init__(self, place: str, *, strict: bool) -> None:
-        self.place = place  # source location of the definition
+    def __init__(self, location: str, *, strict: bool) -> None:
+        self.location = location  # source location of the definition
         self.strict = strict  # older interface: a call that needs a missing formula fails, and nothing is replaced
         self.kernels: dict[str, Part] = {}  # by kind of array; "" is for all
         self.composite: Part | None = None  # runs instead of any kernel, as a function of operators
@@ -32,38 +32,38 @@ class Parts:
         self.autograd: Part | None = None
         self.jvp: Part | None = None
         self.vmap: Part | None = None
-        self.changed: Callable[[], None] = _nothing  # called after every change
+        self.changed: Callable[[], None] = _do_nothing  # called after every change
 
-    def take(self, what: str, field: str, function: Callable) -> Callable:
+    def register(self, what: str, field: str, function: Callable) -> Callable:
         """Register a function; `what` describes it, with its operator, in errors."""
-        return self._put(what, vars(self), field, function)
+        return self._store(what, vars(self), field, function)
 
-    def take_kernel(self, what: str, kind: str, function: Callable) -> Callable:
+    def register_kernel(self, what: str, kind: str, function: Callable) -> Callable:
         """Register a kernel for one kind of arrays, or for all of them, ""."""
-        return self._put(what, self.kernels, kind, function)
+        return self._store(what, self.kernels, kind, function)
 
-    def _put(self, what: str, fields: dict, key: str, function: Callable) -> Callable:
+    def _store(self, what: str, fields: dict, key: str, function: Callable) -> Callable:
         if not callable(function):
             raise TypeError(f"{what}: expected a function, got {type(function).__name__}")
         known: Part | None = fields.get(key)
-        place = user_line()
+        location = user_line()
         if known is not None and self.strict:
-            raise RuntimeError(f"{what}: registered already, at {known.place}; this is a second one, at {place}")
-        fields[key] = Part(function, place)
+            raise RuntimeError(f"{what}: registered already, at {known.location}; this is a second one, at {location}")
+        fields[key] = Part(function, location)
         self.changed()
         return function
 
     @generator_block
-    def noting(self, undo: list[Callable[[], None]]) -> Iterator[None]:
+    def recording(self, undo: list[Callable[[], None]]) -> Iterator[None]:
         """Context manager for registrations: a function that undoes each is appended to `undo`."""
         before = [(fields, dict(fields)) for fields in (self.kernels, vars(self))]
         yield
         for fields, old in before:
             pairs = [(key, fields[key], old.get(key)) for key in fields]
             new = [pair for pair in pairs if pair[1] is not pair[2] and any(isinstance(p, Part) for p in pair)]
-            undo += [functools.partial(self._take_back, fields, *pair) for pair in new]
+            undo += [functools.partial(self._undo, fields, *pair) for pair in new]
 
-    def _take_back(self, fields: dict, key: str, installed: Part | None, before: Part | None) -> None:
+    def _undo(self, fields: dict, key: str, installed: Part | None, before: Part | None) -> None:
         if fields.get(key) is not installed:  # replaced since
             return
         fields[key] = before
@@ -72,5 +72,5 @@ class Parts:
         self.changed()
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     pass

@@ -11,7 +11,7 @@ from retrograd.core.level import generator_block
 from retrograd.core.tensor import make
 from retrograd.library.schema import CustomSchema
 
-SMALL = 2**14  # bytes: inputs up to this size are compared with copies
+MAX_COPIED_BYTES = 2**14  # bytes: inputs up to this size are compared with copies
 
 
 class _State:
@@ -49,15 +49,15 @@ def sanitize(enabled: bool = True) -> Iterator[None]:
 
 def invoke(schema: CustomSchema, function: Callable, args: list, kwargs: dict) -> Any:
     """Call a kernel, with checks if they are on."""
-    return _watched(schema, function, args, kwargs) if state.on else function(*args, **kwargs)
+    return _run_checked(schema, function, args, kwargs) if state.on else function(*args, **kwargs)
 
 
-def _watched(schema: CustomSchema, function: Callable, args: list, kwargs: dict) -> Any:
+def _run_checked(schema: CustomSchema, function: Callable, args: list, kwargs: dict) -> Any:
     """Call a kernel with checks."""
     given = schema.given(args, kwargs)
-    tensors = _tensors(given)
+    tensors = _named_tensors(given)
     before = [(where, t.value, _copy(t.value)) for where, t in tensors if where.partition("[")[0] not in schema.mutated]
-    guarded = {n: v if n in schema.mutated else _guarded(v) for n, v in given.items()}
+    guarded = {n: v if n in schema.mutated else _read_only(v) for n, v in given.items()}
     try:
         result = function(*[guarded[p.name] for p in schema.by_position], **{k: guarded[k] for k in kwargs})
     except (ValueError, RuntimeError) as error:  # raised by NumPy or by a tensor
@@ -74,28 +74,28 @@ def _watched(schema: CustomSchema, function: Callable, args: list, kwargs: dict)
 
 def check_memory(schema: CustomSchema, args: list, kwargs: dict, result: Any) -> None:
     """Raise if results of a kernel share memory with an input or with each other."""
-    _check_memory(schema, _tensors(schema.given(args, kwargs)), result)
+    _check_memory(schema, _named_tensors(schema.given(args, kwargs)), result)
 
 
-def _tensors(given: dict[str, Any]) -> list[tuple[str, Tensor]]:
-    return [(where, t) for name, value in given.items() for where, t in _of(name, value)]
+def _named_tensors(given: dict[str, Any]) -> list[tuple[str, Tensor]]:
+    return [(where, t) for name, value in given.items() for where, t in _named_members(name, value)]
 
 
-def _of(name: str, value: Any) -> list[tuple[str, Tensor]]:
+def _named_members(name: str, value: Any) -> list[tuple[str, Tensor]]:
     if isinstance(value, (list, tuple)):
         return [(f"{name}[{i}]", v) for i, v in enumerate(value) if isinstance(v, Tensor)]
     return [(name, value)] if isinstance(value, Tensor) else []
 
 
-def _guarded(value: Any) -> Any:
+def _read_only(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
-        return type(value)([_guarded(v) for v in value])
+        return type(value)([_read_only(v) for v in value])
     return make(backend.read_only(value.value), None, None) if isinstance(value, Tensor) else value
 
 
 def _copy(array: Any) -> bytes | None:
     """Return the bytes of a small array, to detect writes later."""
-    return array.tobytes() if hasattr(array, "tobytes") and array.nbytes <= SMALL else None
+    return array.tobytes() if hasattr(array, "tobytes") and array.nbytes <= MAX_COPIED_BYTES else None
 
 
 def _check_unchanged(schema: CustomSchema, before: list[tuple[str, Any, bytes | None]]) -> None:

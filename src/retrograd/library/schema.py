@@ -25,7 +25,7 @@ class CustomSchema(Schema):
         self.mutated = tuple([p.name for p in self.parameters if p.mutated])
         self.by_position = tuple([p for p in self.parameters if not p.keyword_only])
         listed = any(p.is_list for p in self.inputs)
-        self.measured = listed and not self.variadic
+        self.has_lengths = listed and not self.variadic
         self.plain = not listed and not self.params  # all arguments are single tensors
         self.last_positional = None  # a list is one argument, not the remaining ones
 
@@ -60,14 +60,14 @@ class CustomSchema(Schema):
         given = self.given(args, kwargs)
         inputs = self._flatten(given)
         params = {p.name: self._convert(p, given) for p in self.params}
-        if self.measured:
+        if self.has_lengths:
             lists = [given.get(p.name, p.default) for p in self.inputs if p.is_list]
             params[LENGTHS] = tuple([None if v is None else len(v) for v in lists])
         return inputs, params
 
     def named(self, args: Sequence, params: dict) -> dict[str, Any]:
         """Return all arguments of a call by name, lists of tensors as tuples."""
-        if not self.measured:
+        if not self.has_lengths:
             return {**self.group(args), **params}
         rest, lengths = iter(args), iter(params[LENGTHS])
         found = {p.name: _next(p, rest, lengths) for p in self.inputs}
@@ -80,7 +80,7 @@ class CustomSchema(Schema):
         named = self.named(args, params)
         return tuple([_as_list(p, named[p.name]) for p in self.parameters])
 
-    def marks(self, marks: Sequence[bool], params: dict) -> tuple:
+    def group_marks(self, marks: Sequence[bool], params: dict) -> tuple:
         """Return the marks of the flat inputs by argument: one, or a list of them; False for non-tensors."""
         if self.plain:
             return tuple(marks)
@@ -88,7 +88,7 @@ class CustomSchema(Schema):
         given = [named[p.name] if p.is_tensor else None for p in self.by_position]
         return tuple([False if g is None else _as_list(p, g) for p, g in zip(self.by_position, given, strict=True)])
 
-    def place(self, number: int, count: int, params: dict) -> str:
+    def input_name(self, number: int, count: int, params: dict) -> str:
         """Return the name of a flat input, such as "x" or "ys[2]"."""
         names: list[str] = []
         named = self.named(range(count), params)

@@ -26,7 +26,7 @@ from retrograd.nn.activation import Softsign as Softsign
 from retrograd.nn.activation import Tanh as Tanh
 from retrograd.nn.activation import Tanhshrink as Tanhshrink
 from retrograd.nn.activation import Threshold as Threshold
-from retrograd.nn.adaptive import AdaptiveLogSoftmaxWithLoss as AdaptiveLogSoftmaxWithLoss
+from retrograd.nn.adaptive_softmax import AdaptiveLogSoftmaxWithLoss as AdaptiveLogSoftmaxWithLoss
 from retrograd.nn.attention import MultiheadAttention as MultiheadAttention
 from retrograd.nn.batchnorm import BatchNorm1d as BatchNorm1d
 from retrograd.nn.batchnorm import BatchNorm2d as BatchNorm2d

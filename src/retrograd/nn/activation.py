@@ -7,7 +7,7 @@ from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.nn import functional as F
-from retrograd.nn.declared import field
+from retrograd.nn.constructor_fields import field
 from retrograd.nn.parameter import Parameter
 from retrograd.nn.settings import Settings, layer
 from retrograd.ops.create import full
@@ -15,35 +15,35 @@ from retrograd.ops.layout import check_device
 
 
 class _Elementwise(Settings):
-    """Base of activations: `_of` is the function."""
+    """Base of activations: `_apply` is the function."""
 
     inplace = False
 
-    def _of(self, x: Tensor) -> Tensor:
+    def _apply(self, x: Tensor) -> Tensor:
         raise NotImplementedError
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the function elementwise."""
         # Write in place into a copy, because the derivative may need the overwritten values.
-        return input.copy_(self._of(input.clone())) if self.inplace else self._of(input)
+        return input.copy_(self._apply(input.clone())) if self.inplace else self._apply(input)
 
 
 @layer
-class _InPlace(_Elementwise):
+class _InplaceOnly(_Elementwise):
     """Base of activations whose only argument is `inplace`."""
 
     inplace: bool = False
 
 
 @layer
-class _Plain(_Elementwise):
+class _NoArguments(_Elementwise):
     """Base of activations without arguments."""
 
 
 # ------------------------------------------------------------------------------------------ piecewise linear
 
 
-class ReLU(_InPlace):
+class ReLU(_InplaceOnly):
     """max(x, 0).
 
     >>> import retrograd as rg
@@ -52,7 +52,7 @@ class ReLU(_InPlace):
     tensor([0., 2.])
     """
 
-    def _of(self, x: Tensor) -> Tensor:
+    def _apply(self, x: Tensor) -> Tensor:
         return F.relu(x)
 
 
@@ -76,7 +76,7 @@ class Hardtanh(_Elementwise):
         if not low < high:
             raise ValueError(f"{type(self).__name__}: min_val must be less than max_val, got {low} and {high}")
 
-    def _of(self, x: Tensor) -> Tensor:
+    def _apply(self, x: Tensor) -> Tensor:
         return F.hardtanh(x, self.min_val, self.max_val)
 
 
@@ -108,7 +108,7 @@ class LeakyReLU(_Elementwise):
     negative_slope: float = 0.01
     inplace: bool = False
 
-    def _of(self, x: Tensor) -> Tensor:
+    def _apply(self, x: Tensor) -> Tensor:
         return F.leaky_relu(x, self.negative_slope)
 
 
@@ -134,7 +134,7 @@ class PReLU(_Elementwise):
         """Reset every slope to `init`."""
         self.weight.detach().fill_(self.init)
 
-    def _of(self, x: Tensor) -> Tensor:
+    def _apply(self, x: Tensor) -> Tensor:
         return F.prelu(x, self.weight)
 
 
@@ -154,7 +154,7 @@ class RReLU(_Elementwise):
     upper: float = 1 / 3
     inplace: bool = False
 
-    def _of(self, x: Tensor) -> Tensor:
+    def _apply(self, x: Tensor) -> Tensor:
         return F.rrelu(x, self.lower, self.upper, self.training)
 
 
@@ -172,11 +172,11 @@ class Threshold(_Elementwise):
     value: float
     inplace: bool = False
 
-    def _of(self, x: Tensor) -> Tensor:
+    def _apply(self, x: Tensor) -> Tensor:
         return F.threshold(x, self.threshold, self.value)
 
 
-class Hardsigmoid(_InPlace):
+class Hardsigmoid(_InplaceOnly):
     """x / 6 + 1 / 2, but at least 0 and at most 1.
 
     >>> import retrograd as rg
@@ -185,11 +185,11 @@ class Hardsigmoid(_InPlace):
     tensor([0. , 0.5, 1. ])
     """
 
-    def _of(self, x: Tensor) -> Tensor:
+    def _apply(self, x: Tensor) -> Tensor:
         return F.hardsigmoid(x)
 
 
-class Hardswish(_InPlace):
+class Hardswish(_InplaceOnly):
     """x hardsigmoid(x): Howard et al., arXiv 1905.02244.
 
     >>> import retrograd as rg
@@ -198,7 +198,7 @@ class Hardswish(_InPlace):
     tensor([-0.,  0.,  4.])
     """
 
-    def _of(self, x: Tensor) -> Tensor:
+    def _apply(self, x: Tensor) -> Tensor:
         return F.hardswish(x)
 
 
@@ -214,7 +214,7 @@ class Hardshrink(_Elementwise):
 
     lambd: float = 0.5
 
-    def _of(self, x: Tensor) -> Tensor:
+    def _apply(self, x: Tensor) -> Tensor:
         return F.hardshrink(x, self.lambd)
 
 
@@ -230,7 +230,7 @@ class Softshrink(_Elementwise):
 
     lambd: float = 0.5
 
-    def _of(self, x: Tensor) -> Tensor:
+    def _apply(self, x: Tensor) -> Tensor:
         return F.softshrink(x, self.lambd)
 
 
@@ -250,7 +250,7 @@ class ELU(_Elementwise):
     alpha: float = 1.0
     inplace: bool = False
 
-    def _of(self, x: Tensor) -> Tensor:
+    def _apply(self, x: Tensor) -> Tensor:
         return F.elu(x, self.alpha)
 
 
@@ -267,11 +267,11 @@ class CELU(_Elementwise):
     alpha: float = 1.0
     inplace: bool = False
 
-    def _of(self, x: Tensor) -> Tensor:
+    def _apply(self, x: Tensor) -> Tensor:
         return F.celu(x, self.alpha)
 
 
-class SELU(_InPlace):
+class SELU(_InplaceOnly):
     """1.0507 ELU(x, 1.6733), which keeps mean 0 and variance 1: Klambauer et al., arXiv 1706.02515.
 
     >>> import retrograd as rg
@@ -280,7 +280,7 @@ class SELU(_InPlace):
     tensor([0.])
     """
 
-    def _of(self, x: Tensor) -> Tensor:
+    def _apply(self, x: Tensor) -> Tensor:
         return F.selu(x)
 
 
@@ -296,11 +296,11 @@ class GELU(_Elementwise):
 
     approximate: str = "none"
 
-    def _of(self, x: Tensor) -> Tensor:
+    def _apply(self, x: Tensor) -> Tensor:
         return F.gelu(x, approximate=self.approximate)
 
 
-class SiLU(_InPlace):
+class SiLU(_InplaceOnly):
     """x sigmoid(x).
 
     >>> import retrograd as rg
@@ -309,11 +309,11 @@ class SiLU(_InPlace):
     tensor([0.])
     """
 
-    def _of(self, x: Tensor) -> Tensor:
+    def _apply(self, x: Tensor) -> Tensor:
         return F.silu(x)
 
 
-class Mish(_InPlace):
+class Mish(_InplaceOnly):
     """x tanh(softplus(x)): Misra, arXiv 1908.08681.
 
     >>> import retrograd as rg
@@ -322,7 +322,7 @@ class Mish(_InPlace):
     tensor([0.])
     """
 
-    def _of(self, x: Tensor) -> Tensor:
+    def _apply(self, x: Tensor) -> Tensor:
         return F.mish(x)
 
 
@@ -339,11 +339,11 @@ class Softplus(_Elementwise):
     beta: float = 1.0
     threshold: float = 20.0
 
-    def _of(self, x: Tensor) -> Tensor:
+    def _apply(self, x: Tensor) -> Tensor:
         return F.softplus(x, self.beta, self.threshold)
 
 
-class Softsign(_Plain):
+class Softsign(_NoArguments):
     """x / (1 + |x|).
 
     >>> import retrograd as rg
@@ -352,11 +352,11 @@ class Softsign(_Plain):
     tensor([-0.5,  0.5])
     """
 
-    def _of(self, x: Tensor) -> Tensor:
+    def _apply(self, x: Tensor) -> Tensor:
         return F.softsign(x)
 
 
-class Sigmoid(_Plain):
+class Sigmoid(_NoArguments):
     """1 / (1 + exp(-x)).
 
     >>> import retrograd as rg
@@ -365,11 +365,11 @@ class Sigmoid(_Plain):
     tensor([0.5])
     """
 
-    def _of(self, x: Tensor) -> Tensor:
+    def _apply(self, x: Tensor) -> Tensor:
         return F.sigmoid(x)
 
 
-class LogSigmoid(_Plain):
+class LogSigmoid(_NoArguments):
     """log(1 / (1 + exp(-x))), without overflow.
 
     >>> import retrograd as rg
@@ -378,11 +378,11 @@ class LogSigmoid(_Plain):
     tensor([-200.])
     """
 
-    def _of(self, x: Tensor) -> Tensor:
+    def _apply(self, x: Tensor) -> Tensor:
         return F.logsigmoid(x)
 
 
-class Tanh(_Plain):
+class Tanh(_NoArguments):
     """The hyperbolic tangent.
 
     >>> import retrograd as rg
@@ -391,11 +391,11 @@ class Tanh(_Plain):
     tensor([0.])
     """
 
-    def _of(self, x: Tensor) -> Tensor:
+    def _apply(self, x: Tensor) -> Tensor:
         return F.tanh(x)
 
 
-class Tanhshrink(_Plain):
+class Tanhshrink(_NoArguments):
     """x - tanh(x).
 
     >>> import retrograd as rg
@@ -404,5 +404,5 @@ class Tanhshrink(_Plain):
     tensor([ 0., 49.])
     """
 
-    def _of(self, x: Tensor) -> Tensor:
+    def _apply(self, x: Tensor) -> Tensor:
         return F.tanhshrink(x)

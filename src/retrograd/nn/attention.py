@@ -6,7 +6,7 @@ from retrograd.nn import functional as F
 from retrograd.nn import init
 from retrograd.nn.linear import Linear
 from retrograd.nn.module import Module
-from retrograd.nn.settings import unfilled
+from retrograd.nn.settings import empty_parameter
 from retrograd.ops.create import ones, zeros
 from retrograd.ops.multihead_attention import attend_heads, per_head, per_key, with_one_more
 
@@ -68,13 +68,13 @@ class MultiheadAttention(Module):
         self.add_zero_attn = add_zero_attn
         self.rotary = rotary
         self._add_weights(device, dtype)
-        self.register_parameter("in_proj_bias", unfilled(bias, (3 * embed_dim,), device, dtype))
+        self.register_parameter("in_proj_bias", empty_parameter(bias, (3 * embed_dim,), device, dtype))
         self.out_proj = Linear(embed_dim, embed_dim, bias, device, dtype)
         if bias:
             init.zeros_(self.in_proj_bias)
             init.zeros_(self.out_proj.bias)
         for name in ("bias_k", "bias_v"):
-            self.register_parameter(name, unfilled(add_bias_kv, (1, 1, embed_dim), device, dtype))
+            self.register_parameter(name, empty_parameter(add_bias_kv, (1, 1, embed_dim), device, dtype))
             if add_bias_kv:
                 init.xavier_normal_(getattr(self, name))
 
@@ -86,7 +86,7 @@ class MultiheadAttention(Module):
             sizes = {f"{name}_proj_weight": (self.embed_dim, width) for name, width in widths.items()}
             self.register_parameter("in_proj_weight", None)
         for name, size in sizes.items():
-            self.register_parameter(name, unfilled(True, size, device, dtype))
+            self.register_parameter(name, empty_parameter(True, size, device, dtype))
             init.xavier_uniform_(getattr(self, name))
 
     def forward(
@@ -114,23 +114,23 @@ class MultiheadAttention(Module):
         masks: tuple[Any, ...] = (per_head(attn_mask, self.num_heads), per_key(key_padding_mask, batched))
         causal = is_causal and attn_mask is None
         q, k, v = self._project(query, key, value, cache)
-        whole = k
-        k, v, masks = self._with_additions(k, v, masks)
-        if causal and (cache is not None or k is not whole):
-            masks, causal = (*masks, _future(q, whole, k, cache is not None)), False
+        projected_keys = k
+        k, v, masks = self._append_extra_keys(k, v, masks)
+        if causal and (cache is not None or k is not projected_keys):
+            masks, causal = (*masks, _causal_mask(q, projected_keys, k, cache is not None)), False
         dropout = self.dropout if self.training else 0.0
         out, weights = attend_heads(q, k, v, masks, causal, dropout, need_weights)
-        out = self._leave(self.out_proj(out.transpose(1, 2).flatten(2)), batched)
+        out = self._from_batch_first(self.out_proj(out.transpose(1, 2).flatten(2)), batched)
         if weights is None:
             return out, None
         weights = weights.mean(1) if average_attn_weights else weights
         return out, weights if batched else weights.squeeze(0)
 
-    def _with_additions(self, k: Any, v: Any, masks: tuple[Any, ...]) -> tuple[Any, Any, tuple[Any, ...]]:
+    def _append_extra_keys(self, k: Any, v: Any, masks: tuple[Any, ...]) -> tuple[Any, Any, tuple[Any, ...]]:
         """Append the learned key and value and the zeros, which no mask forbids."""
         pairs = []
         if self.bias_k is not None:
-            pairs.append((self._as_heads(self.bias_k), self._as_heads(self.bias_v)))
+            pairs.append((self._split_heads(self.bias_k), self._split_heads(self.bias_v)))
         if self.add_zero_attn:
             pairs.append((zeros(1, dtype=k.dtype), zeros(1, dtype=v.dtype)))
         for more_k, more_v in pairs:
@@ -151,24 +151,26 @@ class MultiheadAttention(Module):
     def _project(self, query: Any, key: Any, value: Any, cache: Any) -> tuple[Any, ...]:
         """Return queries, keys and values as (N, num_heads, positions, head size)."""
         if query is key is value and self.in_proj_weight is not None:
-            parts = F.linear(self._enter(query), self.in_proj_weight, self.in_proj_bias).chunk(3, -1)
-            q, k, v = (self._as_heads(part) for part in parts)
+            parts = F.linear(self._to_batch_first(query), self.in_proj_weight, self.in_proj_bias).chunk(3, -1)
+            q, k, v = (self._split_heads(part) for part in parts)
             if self.rotary is not None:
-                seen = 0 if cache is None else cache.seen(self)
-                q, k = (self.rotary(x, offset=seen) for x in (q, k))
+                offset = 0 if cache is None else cache.seen(self)
+                q, k = (self.rotary(x, offset=offset) for x in (q, k))
             return (q, k, v) if cache is None else (q, *cache.take(self, lambda: (k, v)))
         biases = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
         weights = self._weights()
 
-        def projected(number: int, x: Any) -> Any:
-            return self._as_heads(F.linear(self._enter(x), weights[number], biases[number]))
+        def project(number: int, x: Any) -> Any:
+            return self._split_heads(F.linear(self._to_batch_first(x), weights[number], biases[number]))
 
-        def pair() -> tuple[Any, Any]:
-            return projected(1, key), projected(2, value)
+        def project_keys_and_values() -> tuple[Any, Any]:
+            return project(1, key), project(2, value)
 
-        return projected(0, query), *(pair() if cache is None else cache.take(self, pair))
+        return project(0, query), *(
+            project_keys_and_values() if cache is None else cache.take(self, project_keys_and_values)
+        )
 
-    def _as_heads(self, x: Any) -> Any:
+    def _split_heads(self, x: Any) -> Any:
         return x.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2)
 
     def _weights(self) -> tuple[Any, ...]:
@@ -176,22 +178,24 @@ class MultiheadAttention(Module):
             return self.in_proj_weight.chunk(3)
         return self.q_proj_weight, self.k_proj_weight, self.v_proj_weight
 
-    def _enter(self, x: Any) -> Any:
+    def _to_batch_first(self, x: Any) -> Any:
         """Convert the user's layout to (N, positions, width)."""
         if x.ndim == 2:
             return x.unsqueeze(0)
         return x if self.batch_first else x.transpose(0, 1)
 
-    def _leave(self, x: Any, batched: bool) -> Any:
+    def _from_batch_first(self, x: Any, batched: bool) -> Any:
         """Convert (N, positions, width) to the user's layout."""
         if not batched:
             return x.squeeze(0)
         return x if self.batch_first else x.transpose(0, 1)
 
 
-def _future(queries: Any, seen: Any, keys: Any, last: bool) -> Any:
-    """Return a mask of keys later than their query, the first or `last` position; keys after `seen` are unmasked."""
-    count, positions = queries.shape[-2], seen.shape[-2]
+def _causal_mask(queries: Any, masked_keys: Any, keys: Any, last: bool) -> Any:
+    """Return the mask of keys later than their query.
+
+    Queries are the first positions, or the `last` ones. Keys after `masked_keys` are never masked."""
+    count, positions = queries.shape[-2], masked_keys.shape[-2]
     if count == 1 and last:
         return None
     future = ones(count, positions, dtype="bool").triu((positions - count if last else 0) + 1)

@@ -15,7 +15,7 @@ class _ChannelNorm(Affine):
     running_mean: Any
     running_var: Any
     num_batches_tracked: Any
-    wanted: tuple[int, ...]  # how many dimensions the input may have
+    input_ndims: tuple[int, ...]  # how many dimensions the input may have
 
     def __init__(
         self,
@@ -36,10 +36,10 @@ class _ChannelNorm(Affine):
         self.affine = affine
         self.track_running_stats = track_running_stats
         self._register_affine((num_features,), affine, affine and bias, device, dtype)
-        kept = track_running_stats
-        self.register_buffer("running_mean", zeros(num_features, dtype=dtype) if kept else None)
-        self.register_buffer("running_var", ones(num_features, dtype=dtype) if kept else None)
-        self.register_buffer("num_batches_tracked", zeros((), dtype="int64") if kept else None)
+        tracked = track_running_stats
+        self.register_buffer("running_mean", zeros(num_features, dtype=dtype) if tracked else None)
+        self.register_buffer("running_var", ones(num_features, dtype=dtype) if tracked else None)
+        self.register_buffer("num_batches_tracked", zeros((), dtype="int64") if tracked else None)
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:
@@ -55,8 +55,8 @@ class _ChannelNorm(Affine):
         super().reset_parameters()
 
     def _check_input(self, input: Tensor) -> None:
-        if input.ndim not in self.wanted:
-            numbers = " or ".join(str(ndim) for ndim in self.wanted)
+        if input.ndim not in self.input_ndims:
+            numbers = " or ".join(str(ndim) for ndim in self.input_ndims)
             raise ValueError(f"{type(self).__name__}: expected {numbers} dimensions, got shape {input.shape}")
 
     def extra_repr(self) -> str:
@@ -72,9 +72,9 @@ class _BatchNorm(_ChannelNorm):
         """Return a tensor of the input's shape."""
         self._check_input(input)
         if not (self.training and self.track_running_stats):
-            own = self.training or self.running_mean is None
+            use_batch_stats = self.training or self.running_mean is None
             mean, var = (None, None) if self.training else (self.running_mean, self.running_var)
-            return F.batch_norm(input, mean, var, self.weight, self.bias, own, 0.0, self.eps)
+            return F.batch_norm(input, mean, var, self.weight, self.bias, use_batch_stats, 0.0, self.eps)
         check_write("add_", self.num_batches_tracked)  # before anything changes
         # With momentum None, average over all batches so far: the factor is 1 / their number.
         momentum = 1 / (int(self.num_batches_tracked) + 1) if self.momentum is None else self.momentum
@@ -100,7 +100,7 @@ class BatchNorm1d(_BatchNorm):
     ([[-1.0], [1.0]], tensor([0.3]))
     """
 
-    wanted = (2, 3)
+    input_ndims = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
@@ -112,7 +112,7 @@ class BatchNorm2d(_BatchNorm):
     (2, 3, 4, 5)
     """
 
-    wanted = (4,)
+    input_ndims = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
@@ -124,7 +124,7 @@ class BatchNorm3d(_BatchNorm):
     (2, 3, 2, 4, 5)
     """
 
-    wanted = (5,)
+    input_ndims = (5,)
 
 
 class _InstanceNorm(_ChannelNorm):
@@ -145,7 +145,7 @@ class _InstanceNorm(_ChannelNorm):
     def forward(self, input: Tensor) -> Tensor:
         """Return a tensor of the input's shape."""
         self._check_input(input)
-        batch = input if input.ndim == max(self.wanted) else input.unsqueeze(0)
+        batch = input if input.ndim == max(self.input_ndims) else input.unsqueeze(0)
         out = F.instance_norm(
             batch,
             self.running_mean,
@@ -171,7 +171,7 @@ class InstanceNorm1d(_InstanceNorm):
     tensor([[[-1.,  1.]]])
     """
 
-    wanted = (2, 3)
+    input_ndims = (2, 3)
 
 
 class InstanceNorm2d(_InstanceNorm):
@@ -183,7 +183,7 @@ class InstanceNorm2d(_InstanceNorm):
     (2, 3, 4, 5)
     """
 
-    wanted = (3, 4)
+    input_ndims = (3, 4)
 
 
 class InstanceNorm3d(_InstanceNorm):
@@ -195,4 +195,4 @@ class InstanceNorm3d(_InstanceNorm):
     (2, 3, 2, 4, 5)
     """
 
-    wanted = (4, 5)
+    input_ndims = (4, 5)

@@ -11,11 +11,11 @@ from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
 
 
-class _Numbered(Module):
+class _IndexedContainer(Module):
     """Base of containers whose entries are named "0", "1", ...: indexing, length, iteration."""
 
     def _entries(self) -> list[Any]:
-        return [value for _, value in self._own("module", "parameter")]
+        return [value for _, value in self._members("module", "parameter")]
 
     def _name_at(self, position: int) -> str:
         names = list(self._kinds)
@@ -29,7 +29,7 @@ class _Numbered(Module):
     def __iter__(self) -> Iterator[Any]:
         return iter(self._entries())
 
-    def _rename(self, entries: Iterable[Any]) -> None:
+    def _replace_entries(self, entries: Iterable[Any]) -> None:
         """Replace all entries by these."""
         entries = list(entries)
         for name in list(self._kinds):
@@ -38,7 +38,7 @@ class _Numbered(Module):
             setattr(self, str(number), entry)
 
 
-def _modules(where: str, modules: Iterable[Any]) -> list[Module]:
+def _check_modules(where: str, modules: Iterable[Any]) -> list[Module]:
     modules = list(modules)
     for module in modules:
         if not isinstance(module, Module):
@@ -46,7 +46,7 @@ def _modules(where: str, modules: Iterable[Any]) -> list[Module]:
     return modules
 
 
-class Sequential(_Numbered):
+class Sequential(_IndexedContainer):
     """Run modules in sequence, each on the result of the previous one.
 
     Takes modules, which are named by index, or one dict of names to modules. Indexing returns a module, slicing a
@@ -66,7 +66,7 @@ class Sequential(_Numbered):
         named = modules[0] if len(modules) == 1 and isinstance(modules[0], Mapping) else None
         if named is None:
             named = {str(number): module for number, module in enumerate(modules)}
-        _modules("Sequential", named.values())
+        _check_modules("Sequential", named.values())
         for name, module in named.items():
             self.add_module(name, module)
 
@@ -78,16 +78,16 @@ class Sequential(_Numbered):
 
     def __getitem__(self, key: int | slice) -> Any:
         if isinstance(key, slice):
-            return Sequential(OrderedDict(list(self._own("module"))[key]))
+            return Sequential(OrderedDict(list(self._members("module"))[key]))
         return self.__dict__[self._name_at(key)]
 
     def __setitem__(self, key: int, module: Module) -> None:
-        setattr(self, self._name_at(key), *_modules("Sequential", [module]))
+        setattr(self, self._name_at(key), *_check_modules("Sequential", [module]))
 
     def __delitem__(self, key: int | slice) -> None:
         entries = self._entries()
         del entries[key]
-        self._rename(entries)
+        self._replace_entries(entries)
 
     def append(self, module: Module) -> "Sequential":
         """Add a module at the end; returns the container."""
@@ -96,12 +96,12 @@ class Sequential(_Numbered):
 
     def extend(self, modules: Iterable[Module]) -> "Sequential":
         """Add modules at the end; returns the container."""
-        for module in _modules("Sequential", modules):
+        for module in _check_modules("Sequential", modules):
             self.append(module)
         return self
 
 
-class ModuleList(_Numbered):
+class ModuleList(_IndexedContainer):
     """A list of modules; it has no forward of its own.
 
     >>> from retrograd import nn
@@ -120,12 +120,12 @@ class ModuleList(_Numbered):
         return self.__dict__[self._name_at(key)]
 
     def __setitem__(self, key: int, module: Module) -> None:
-        setattr(self, self._name_at(key), *_modules("ModuleList", [module]))
+        setattr(self, self._name_at(key), *_check_modules("ModuleList", [module]))
 
     def __delitem__(self, key: int | slice) -> None:
         entries = self._entries()
         del entries[key]
-        self._rename(entries)
+        self._replace_entries(entries)
 
     def append(self, module: Module) -> "ModuleList":
         """Add a module at the end; returns the list."""
@@ -133,17 +133,17 @@ class ModuleList(_Numbered):
 
     def extend(self, modules: Iterable[Module]) -> "ModuleList":
         """Add modules at the end; returns the list."""
-        for module in _modules("ModuleList", modules):
+        for module in _check_modules("ModuleList", modules):
             self.add_module(str(len(self)), module)
         return self
 
     def insert(self, position: int, module: Module) -> None:
         """Put a module before the one at that position, as in a Python list."""
         entries = self._entries()
-        entries.insert(position, *_modules("ModuleList", [module]))
-        self._rename(entries)
+        entries.insert(position, *_check_modules("ModuleList", [module]))
+        self._replace_entries(entries)
 
-    def _lines(self) -> Iterator[tuple[str, str]]:
+    def _repr_lines(self) -> Iterator[tuple[str, str]]:
         """Return the lines of the entries; equal neighbours share a line."""
         for text, run in groupby(enumerate(map(repr, self._entries())), key=lambda item: item[1]):
             numbers = [number for number, _ in run]
@@ -153,7 +153,7 @@ class ModuleList(_Numbered):
                 yield f"{numbers[0]}-{numbers[-1]}", f"{len(numbers)} x {text}"
 
 
-class _Keyed(Module):
+class _KeyedContainer(Module):
     """Base of containers whose entries have keys: access, order, and the methods of dicts."""
 
     def __getitem__(self, key: str) -> Any:
@@ -182,11 +182,11 @@ class _Keyed(Module):
 
     def values(self) -> Iterable[Any]:
         """The entries."""
-        return [value for _, value in self._own("module", "parameter")]
+        return [value for _, value in self._members("module", "parameter")]
 
     def items(self) -> Iterable[tuple[str, Any]]:
         """Pairs of key and entry."""
-        return list(self._own("module", "parameter"))
+        return list(self._members("module", "parameter"))
 
     def update(self, entries: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
         """Add the entries of a mapping or of pairs; existing keys are replaced."""
@@ -204,7 +204,7 @@ class _Keyed(Module):
             delattr(self, key)
 
 
-class ModuleDict(_Keyed):
+class ModuleDict(_KeyedContainer):
     """A dict of modules, in insertion order.
 
     >>> from retrograd import nn
@@ -220,12 +220,12 @@ class ModuleDict(_Keyed):
     def update(self, entries: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
         """Add the modules of a mapping or of pairs; existing keys are replaced."""
         pairs = dict(entries)
-        _modules("ModuleDict", pairs.values())
+        _check_modules("ModuleDict", pairs.values())
         for key, module in pairs.items():
             self.add_module(key, module)
 
 
-class ParameterList(_Numbered):
+class ParameterList(_IndexedContainer):
     """A list of parameters; tensors put into it become parameters.
 
     >>> import retrograd as rg
@@ -245,7 +245,7 @@ class ParameterList(_Numbered):
         return self.__dict__[self._name_at(key)]
 
     def __setitem__(self, key: int, value: Tensor) -> None:
-        setattr(self, self._name_at(key), _parameter(value))
+        setattr(self, self._name_at(key), _as_parameter(value))
 
     def append(self, value: Tensor) -> "ParameterList":
         """Add a parameter at the end; returns the list."""
@@ -253,15 +253,15 @@ class ParameterList(_Numbered):
 
     def extend(self, values: Iterable[Tensor]) -> "ParameterList":
         """Add parameters at the end; returns the list."""
-        for value in [_parameter(value) for value in values]:
+        for value in [_as_parameter(value) for value in values]:
             self.register_parameter(str(len(self)), value)
         return self
 
-    def _lines(self) -> Iterator[tuple[str, str]]:
-        return _lines_of_parameters(self)
+    def _repr_lines(self) -> Iterator[tuple[str, str]]:
+        return _parameter_lines(self)
 
 
-class ParameterDict(_Keyed):
+class ParameterDict(_KeyedContainer):
     """A dict of parameters, in insertion order; tensors put into it become parameters.
 
     >>> import retrograd as rg
@@ -277,7 +277,7 @@ class ParameterDict(_Keyed):
 
     def update(self, entries: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]]) -> None:
         """Add the parameters of a mapping or of pairs; existing keys are replaced."""
-        for key, value in {key: _parameter(value) for key, value in dict(entries).items()}.items():
+        for key, value in {key: _as_parameter(value) for key, value in dict(entries).items()}.items():
             self.register_parameter(key, value)
 
     def setdefault(self, key: str, default: Tensor) -> Parameter:
@@ -297,14 +297,14 @@ class ParameterDict(_Keyed):
     def __or__(self, other: "ParameterDict") -> "ParameterDict":
         return ParameterDict([*self.items(), *other.items()])
 
-    def _lines(self) -> Iterator[tuple[str, str]]:
-        return _lines_of_parameters(self)
+    def _repr_lines(self) -> Iterator[tuple[str, str]]:
+        return _parameter_lines(self)
 
 
-def _lines_of_parameters(module: Module) -> Iterator[tuple[str, str]]:
+def _parameter_lines(module: Module) -> Iterator[tuple[str, str]]:
     """Return one line per parameter: its dtype and shape."""
-    return ((name, f"Parameter({value.aval})") for name, value in module._own("parameter"))
+    return ((name, f"Parameter({value.aval})") for name, value in module._members("parameter"))
 
 
-def _parameter(value: Tensor) -> Parameter:
+def _as_parameter(value: Tensor) -> Parameter:
     return value if isinstance(value, Parameter) else Parameter(value)

@@ -12,7 +12,7 @@ from retrograd.core import Tensor
 from retrograd.nn import functional as F
 from retrograd.nn import init
 from retrograd.nn.module import Module
-from retrograd.nn.settings import unfilled
+from retrograd.nn.settings import empty_parameter
 from retrograd.ops.conv import check_images, per_dim
 
 Sizes = int | Sequence[int]
@@ -26,7 +26,7 @@ class _Convolution(Module):
     bias: Any
     padding: Any
 
-    def _set_up(self, in_channels: int, out_channels: int, kernel_size: Sizes, **settings: Any) -> None:
+    def _init_settings(self, in_channels: int, out_channels: int, kernel_size: Sizes, **settings: Any) -> None:
         """Check all settings, then store them."""
         super().__init__()
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, settings["groups"]
@@ -35,7 +35,7 @@ class _Convolution(Module):
         self.kernel_size = per_dim(name, "kernel_size", kernel_size, self.dims, 1)
         self.stride = per_dim(name, "stride", settings["stride"], self.dims, 1)
         self.dilation = per_dim(name, "dilation", settings["dilation"], self.dims, 1)
-        self.padding = self._padding_from(settings["padding"])
+        self.padding = self._check_padding(settings["padding"])
 
     def _check_channels(self) -> None:
         channels = {"in_channels": self.in_channels, "out_channels": self.out_channels}
@@ -45,13 +45,13 @@ class _Convolution(Module):
             if number < 0 or number % self.groups:
                 raise ValueError(f"{type(self).__name__}: {what}={number} does not divide into groups={self.groups}")
 
-    def _padding_from(self, padding: Any) -> Any:
+    def _check_padding(self, padding: Any) -> Any:
         return per_dim(type(self).__name__, "padding", padding, self.dims, 0)
 
-    def _parameters_of(self, first: int, second: int, bias: bool, device: Any, dtype: Any) -> None:
+    def _init_parameters(self, first: int, second: int, bias: bool, device: Any, dtype: Any) -> None:
         shape = (first, second // self.groups, *self.kernel_size)
-        self.weight = unfilled(True, shape, device, dtype)
-        self.register_parameter("bias", unfilled(bias, (self.out_channels,), device, dtype))
+        self.weight = empty_parameter(True, shape, device, dtype)
+        self.register_parameter("bias", empty_parameter(bias, (self.out_channels,), device, dtype))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -63,16 +63,16 @@ class _Convolution(Module):
 
     def extra_repr(self) -> str:
         """Return channels, kernel size, and the settings that differ from the defaults."""
-        usual = {
+        defaults = {
             "padding": (0,) * self.dims,
             "dilation": (1,) * self.dims,
             "output_padding": (0,) * self.dims,
             "groups": 1,
             "padding_mode": "zeros",
         }
-        shown = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
-        shown += [f"{n}={getattr(self, n)!r}" for n, value in usual.items() if getattr(self, n, value) != value]
-        return ", ".join(shown if self.bias is not None else [*shown, "bias=False"])
+        parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
+        parts += [f"{n}={getattr(self, n)!r}" for n, value in defaults.items() if getattr(self, n, value) != value]
+        return ", ".join(parts if self.bias is not None else [*parts, "bias=False"])
 
 
 class _Conv(_Convolution):
@@ -97,21 +97,21 @@ class _Conv(_Convolution):
         if padding_mode not in MODES:
             raise ValueError(f"{type(self).__name__}: padding_mode must be {', '.join(MODES)}, got {padding_mode!r}")
         settings = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
-        self._set_up(in_channels, out_channels, kernel_size, **settings)
+        self._init_settings(in_channels, out_channels, kernel_size, **settings)
         self.padding_mode = padding_mode
-        self._sides = self._padded_sides()
-        self._parameters_of(out_channels, in_channels, bias, device, dtype)
+        self._sides = self._padding_of_sides()
+        self._init_parameters(out_channels, in_channels, bias, device, dtype)
 
-    def _padding_from(self, padding: Any) -> Any:
+    def _check_padding(self, padding: Any) -> Any:
         if not isinstance(padding, str):
-            return super()._padding_from(padding)
+            return super()._check_padding(padding)
         if padding not in ("same", "valid"):
             raise ValueError(f"{type(self).__name__}: padding must be 'same', 'valid' or integers, got {padding!r}")
         if padding == "same" and any(s != 1 for s in self.stride):
             raise ValueError(f"{type(self).__name__}: padding='same' needs stride 1, got {self.stride}")
         return padding
 
-    def _padded_sides(self) -> tuple[int, ...]:
+    def _padding_of_sides(self) -> tuple[int, ...]:
         """Return the padding on each side, in the order of `F.pad`: from the last dimension on."""
         if self.padding == "valid":
             return (0,) * (2 * self.dims)
@@ -152,30 +152,30 @@ class _ConvTranspose(_Convolution):
         if padding_mode != "zeros":
             raise ValueError(f"{type(self).__name__}: padding_mode must be 'zeros', got {padding_mode!r}")
         settings = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
-        self._set_up(in_channels, out_channels, kernel_size, **settings)
+        self._init_settings(in_channels, out_channels, kernel_size, **settings)
         self.output_padding = per_dim(type(self).__name__, "output_padding", output_padding, self.dims, 0)
-        self._parameters_of(in_channels, out_channels, bias, device, dtype)
+        self._init_parameters(in_channels, out_channels, bias, device, dtype)
 
-    def _more(self, input: Tensor, output_size: Sequence[int] | None) -> tuple[int, ...]:
+    def _output_padding_for(self, input: Tensor, output_size: Sequence[int] | None) -> tuple[int, ...]:
         """Return the output padding that gives images of that size; only its last dimensions count."""
         if output_size is None:
             return self.output_padding
-        wanted = tuple(output_size)[-self.dims :]
+        requested = tuple(output_size)[-self.dims :]
         settings = zip(self.kernel_size, self.stride, self.padding, self.dilation, strict=True)
-        least = tuple(
+        smallest = tuple(
             (size - 1) * stride - 2 * pad + dilation * (kernel - 1) + 1
             for size, (kernel, stride, pad, dilation) in zip(input.shape[-self.dims :], settings, strict=True)
         )
-        more = tuple(size - start for size, start in zip(wanted, least, strict=False))
+        padding = tuple(size - start for size, start in zip(requested, smallest, strict=False))
         if len(output_size) not in (self.dims, input.ndim) or not all(
-            0 <= m < stride for m, stride in zip(more, self.stride, strict=True)
+            0 <= m < stride for m, stride in zip(padding, self.stride, strict=True)
         ):
-            most = tuple(start + stride - 1 for start, stride in zip(least, self.stride, strict=True))
+            largest = tuple(start + stride - 1 for start, stride in zip(smallest, self.stride, strict=True))
             raise ValueError(
-                f"{type(self).__name__}: output_size must have {self.dims} sizes from {least} to {most}, "
+                f"{type(self).__name__}: output_size must have {self.dims} sizes from {smallest} to {largest}, "
                 f"got {tuple(output_size)}"
             )
-        return more
+        return padding
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """Map images (n, in_channels, ...) or (in_channels, ...) to images with out_channels.
@@ -189,7 +189,7 @@ class _ConvTranspose(_Convolution):
             self.bias,
             self.stride,
             self.padding,
-            self._more(input, output_size),
+            self._output_padding_for(input, output_size),
             self.groups,
             self.dilation,
         )

@@ -16,7 +16,7 @@ class Hook(NamedTuple):
 Hooks = dict[int, Hook]
 
 
-def add(hooks: Hooks, hook: Hook, prepend: bool) -> RemovableHandle:
+def register_hook(hooks: Hooks, hook: Hook, prepend: bool) -> RemovableHandle:
     """Register a hook, after or before the existing ones."""
     if not callable(hook.function):
         raise TypeError(f"a hook must be callable, got {type(hook.function).__name__}")
@@ -28,11 +28,13 @@ def add(hooks: Hooks, hook: Hook, prepend: bool) -> RemovableHandle:
     return handle
 
 
-def before(module: Any, hooks: Hooks, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+def run_forward_pre_hooks(
+    module: Any, hooks: Hooks, args: tuple, kwargs: dict[str, Any]
+) -> tuple[tuple, dict[str, Any]]:
     """Run the forward pre-hooks, and return the arguments, which hooks may replace."""
     for hook in list(hooks.values()):
         if hook.with_kwargs:
-            args, kwargs = _both(hook.function(module, args, kwargs), args, kwargs)
+            args, kwargs = _check_args_and_kwargs(hook.function(module, args, kwargs), args, kwargs)
         else:
             result = hook.function(module, args)
             if result is not None:
@@ -40,7 +42,7 @@ def before(module: Any, hooks: Hooks, args: tuple, kwargs: dict[str, Any]) -> tu
     return args, kwargs
 
 
-def _both(result: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+def _check_args_and_kwargs(result: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
     if result is None:
         return args, kwargs
     if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], dict)):
@@ -48,7 +50,7 @@ def _both(result: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict
     return result
 
 
-def after(module: Any, hooks: Hooks, args: tuple, kwargs: dict[str, Any], output: Any) -> Any:
+def run_forward_hooks(module: Any, hooks: Hooks, args: tuple, kwargs: dict[str, Any], output: Any) -> Any:
     """Run the forward hooks, and return the output, which hooks may replace."""
     for hook in list(hooks.values()):
         given = (args, kwargs, output) if hook.with_kwargs else (args, output)

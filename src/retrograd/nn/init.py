@@ -58,8 +58,8 @@ def trunc_normal_(
         )
     normal_(tensor, mean, std, generator)
     while (outside := tensor.detach().clamp(a, b) != tensor.detach()).any():
-        again = randn(tensor.shape, generator=generator, dtype=tensor.dtype) * std + mean
-        _write(tensor, _where(outside, again, tensor.detach()))
+        redrawn = randn(tensor.shape, generator=generator, dtype=tensor.dtype) * std + mean
+        _write(tensor, _where(outside, redrawn, tensor.detach()))
     return tensor
 
 
@@ -158,10 +158,10 @@ def kaiming_normal_(
     return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
 
 
-def _need(name: str, tensor: Any, *dims: int) -> None:
+def _check_ndim(name: str, tensor: Any, *dims: int) -> None:
     if tensor.ndim not in dims:
-        wanted = " or ".join(str(d) for d in dims)
-        raise ValueError(f"{name}: expected a tensor of {wanted} dimensions, got shape {tensor.shape}")
+        expected = " or ".join(str(d) for d in dims)
+        raise ValueError(f"{name}: expected a tensor of {expected} dimensions, got shape {tensor.shape}")
 
 
 def eye_(tensor: Any) -> Tensor:
@@ -173,7 +173,7 @@ def eye_(tensor: Any) -> Tensor:
     tensor([[1., 0., 0.],
             [0., 1., 0.]])
     """
-    _need("eye_", tensor, 2)
+    _check_ndim("eye_", tensor, 2)
     return _write(tensor, eye(*tensor.shape, dtype=tensor.dtype))
 
 
@@ -185,7 +185,7 @@ def dirac_(tensor: Any, groups: int = 1) -> Tensor:
     >>> nn.init.dirac_(rg.empty(2, 2, 3)).tolist()
     [[[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]
     """
-    _need("dirac_", tensor, 3, 4, 5)
+    _check_ndim("dirac_", tensor, 3, 4, 5)
     if groups < 1 or tensor.shape[0] % groups:
         raise ValueError(f"dirac_: {tensor.shape[0]} outputs can't be divided into {groups} groups")
     outputs = tensor.shape[0] // groups
@@ -226,10 +226,10 @@ def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Generato
     >>> (nn.init.sparse_(rg.empty(4, 3), sparsity=0.5) == 0).sum(0).tolist()
     [2, 2, 2]
     """
-    _need("sparse_", tensor, 2)
+    _check_ndim("sparse_", tensor, 2)
     if not 0 <= sparsity <= 1:
         raise ValueError(f"sparse_: sparsity is a share, between 0 and 1, got {sparsity}")
     count = math.ceil(sparsity * tensor.shape[0])
-    places = _argsort(_argsort(rand(tensor.shape, generator=generator), dim=0), dim=0)
+    ranks = _argsort(_argsort(rand(tensor.shape, generator=generator), dim=0), dim=0)
     normal_(tensor, 0.0, std, generator)
-    return _write(tensor, _where(places < count, 0.0, tensor.detach()))
+    return _write(tensor, _where(ranks < count, 0.0, tensor.detach()))

@@ -30,45 +30,47 @@ class KVCache:
     """
 
     def __init__(self) -> None:
-        self._grown: dict[Module, Pair] = {}
-        self._kept: dict[Module, Pair] = {}
+        self._self_pairs: dict[Module, Pair] = {}
+        self._memory_pairs: dict[Module, Pair] = {}
 
     def take(self, owner: Module, project: Callable[[], Pair]) -> Pair:
         """Return all keys and values (batch, heads, positions, size) of a module; `project` computes the new ones."""
         key, value = project()
-        before = self._grown.get(owner)
+        before = self._self_pairs.get(owner)
         if before is not None:
             if before[0].shape[:-2] != key.shape[:-2]:
                 raise ValueError(
                     f"KVCache: the cache is of batch and heads {before[0].shape[:-2]}, the input of {key.shape[:-2]}"
                 )
             key, value = (_cat([old, new], -2) for old, new in zip(before, (key, value), strict=True))
-        self._grown[owner] = key, value
+        self._self_pairs[owner] = key, value
         return key, value
 
     def seen(self, owner: Module) -> int:
         """Return the number of positions cached for a module."""
-        return int(self._grown[owner][0].shape[-2]) if owner in self._grown else 0
+        return int(self._self_pairs[owner][0].shape[-2]) if owner in self._self_pairs else 0
 
     @property
     def memory(self) -> "Memory":
         """Return the part of the cache that does not grow, for cross-attention."""
-        return Memory(self._kept)
+        return Memory(self._memory_pairs)
 
     def reorder(self, order: Any) -> None:
         """Select, or repeat, members of the batch by index: a beam search retains its best beams."""
-        for held in (self._grown, self._kept):
-            for owner, pair in held.items():
-                held[owner] = tuple(_index_select(x, 0, order) for x in pair)
+        for pairs in (self._self_pairs, self._memory_pairs):
+            for owner, pair in pairs.items():
+                pairs[owner] = tuple(_index_select(x, 0, order) for x in pair)
 
     def crop(self, length: int) -> None:
         """Drop all positions except the first `length`."""
         if not 0 <= length <= len(self):
             raise ValueError(f"KVCache.crop: length must lie between 0 and {len(self)}, got {length}")
-        self._grown = {owner: (key[..., :length, :], value[..., :length, :]) for owner, (key, value) in self._pairs()}
+        self._self_pairs = {
+            owner: (key[..., :length, :], value[..., :length, :]) for owner, (key, value) in self._pairs()
+        }
 
     def _pairs(self) -> Iterator[tuple[Module, Pair]]:
-        return iter(self._grown.items())
+        return iter(self._self_pairs.items())
 
     def __len__(self) -> int:
         return next((int(key.shape[-2]) for _, (key, _) in self._pairs()), 0)
@@ -80,11 +82,11 @@ class KVCache:
 class Memory:
     """Keys and values that are computed once."""
 
-    def __init__(self, kept: dict[Module, Pair]) -> None:
-        self._kept = kept
+    def __init__(self, pairs: dict[Module, Pair]) -> None:
+        self._memory_pairs = pairs
 
     def take(self, owner: Module, project: Callable[[], Pair]) -> Pair:
         """Return the keys and values of the first call."""
-        if owner not in self._kept:
-            self._kept[owner] = project()
-        return self._kept[owner]
+        if owner not in self._memory_pairs:
+            self._memory_pairs[owner] = project()
+        return self._memory_pairs[owner]

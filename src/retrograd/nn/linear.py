@@ -8,7 +8,7 @@ from retrograd.core import Tensor
 from retrograd.nn import functional as F
 from retrograd.nn import init
 from retrograd.nn.module import Module
-from retrograd.nn.settings import unfilled
+from retrograd.nn.settings import empty_parameter
 
 
 class Identity(Module):
@@ -50,8 +50,8 @@ class Linear(Module):
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
-        self.weight = unfilled(True, (out_features, in_features), device, dtype)
-        self.register_parameter("bias", unfilled(bias, (out_features,), device, dtype))
+        self.weight = empty_parameter(True, (out_features, in_features), device, dtype)
+        self.register_parameter("bias", empty_parameter(bias, (out_features,), device, dtype))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -99,8 +99,8 @@ class Bilinear(Module):
         self.in1_features = in1_features
         self.in2_features = in2_features
         self.out_features = out_features
-        self.weight = unfilled(True, (out_features, in1_features, in2_features), device, dtype)
-        self.register_parameter("bias", unfilled(bias, (out_features,), device, dtype))
+        self.weight = empty_parameter(True, (out_features, in1_features, in2_features), device, dtype)
+        self.register_parameter("bias", empty_parameter(bias, (out_features,), device, dtype))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

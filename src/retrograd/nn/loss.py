@@ -5,9 +5,9 @@ from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.nn import functional as F
-from retrograd.nn.declared import field
+from retrograd.nn.constructor_fields import field
 from retrograd.nn.linear import Linear
-from retrograd.nn.settings import Stored, buffer, check_positive, check_probability, layer
+from retrograd.nn.settings import StoredSettings, buffer, check_positive, check_probability, layer
 from retrograd.ops.create import full_like
 from retrograd.ops.linear_cross_entropy_options import LinearCrossEntropyOptions
 
@@ -23,7 +23,7 @@ def _check_kl_reduction(name: str, value: str) -> None:
     check_reduction(name, value, "batchmean")
 
 
-class _Loss(Stored):
+class _Loss(StoredSettings):
     """Base of losses: they have a `reduction` of the elements' losses."""
 
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from retrograd.core import Tensor
 from retrograd.nn import functional as F
-from retrograd.nn.declared import field
+from retrograd.nn.constructor_fields import field
 from retrograd.nn.loss import KeywordLoss, check_reduction
-from retrograd.nn.settings import Stored, buffer, check_positive, layer
+from retrograd.nn.settings import StoredSettings, buffer, check_positive, layer
 
 
 @layer
@@ -171,7 +171,7 @@ class TripletMarginLoss(KeywordLoss):
 
 
 @layer
-class TripletMarginWithDistanceLoss(Stored):
+class TripletMarginWithDistanceLoss(StoredSettings):
     """`TripletMarginLoss` with any distance: a function of two tensors, or a module; None is the Euclidean one.
 
     >>> import retrograd as rg

@@ -5,9 +5,9 @@ from typing import Any, TypeVar
 
 from retrograd.core import Tensor, operator_named
 from retrograd.core import dtype as dtypes
-from retrograd.nn.hooks import Hook, Hooks, RemovableHandle, add, after, before
-from retrograd.nn.parameter import Buffer, Parameter, convert
-from retrograd.nn.state_loading import IncompatibleKeys, load
+from retrograd.nn.hooks import Hook, Hooks, RemovableHandle, register_hook, run_forward_hooks, run_forward_pre_hooks
+from retrograd.nn.parameter import Buffer, Parameter, convert_dtype
+from retrograd.nn.state_loading import IncompatibleKeys, load_state
 from retrograd.ops.create import zeros
 from retrograd.ops.layout import check_device, is_device
 
@@ -62,9 +62,9 @@ class Module:
         return self.forward(*args, **kwargs)
 
     def _call_with_hooks(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        args, kwargs = before(self, self._forward_pre_hooks, args, kwargs)
+        args, kwargs = run_forward_pre_hooks(self, self._forward_pre_hooks, args, kwargs)
         output = self.forward(*args, **kwargs)
-        return after(self, self._forward_hooks, args, kwargs, output)
+        return run_forward_hooks(self, self._forward_hooks, args, kwargs, output)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the result of a call; subclasses override it."""
@@ -77,7 +77,7 @@ class Module:
 
         With `with_kwargs` it is `hook(module, args, kwargs)`, and returns None or `(args, kwargs)`.
         """
-        return add(self._forward_pre_hooks, Hook(hook, with_kwargs), prepend)
+        return register_hook(self._forward_pre_hooks, Hook(hook, with_kwargs), prepend)
 
     def register_forward_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
@@ -86,7 +86,7 @@ class Module:
 
         With `with_kwargs` it is `hook(module, args, kwargs, output)`.
         """
-        return add(self._forward_hooks, Hook(hook, with_kwargs), prepend)
+        return register_hook(self._forward_hooks, Hook(hook, with_kwargs), prepend)
 
     # ----------------------------------------------------------------------------------------- registration
 
@@ -97,13 +97,13 @@ class Module:
             if kind is not None:
                 raise AttributeError(f"cannot assign {name!r}: call super().__init__() of the module first")
         elif kind is None:
-            kind = self._replaced(name, value)
+            kind = self._kind_of_registered(name, value)
         object.__setattr__(self, name, value)
         if kind is not None and name in self.__dict__ and kinds.get(name) != kind:
             kinds.pop(name, None)
             kinds[name] = kind
 
-    def _replaced(self, name: str, value: Any) -> str | None:
+    def _kind_of_registered(self, name: str, value: Any) -> str | None:
         """Return the kind under which a name stays registered when a value of no kind is assigned to it."""
         kind = self._kinds.get(name)
         expected, words = _EXPECTED.get(kind, (Module, "a Module"))
@@ -152,7 +152,7 @@ class Module:
 
     register_module = add_module
 
-    def _own(self, *kinds: str) -> Iterator[tuple[str, Any]]:
+    def _members(self, *kinds: str) -> Iterator[tuple[str, Any]]:
         """Return this module's own members of these kinds, in order; None for absent ones."""
         values = self.__dict__
         return ((name, values[name]) for name, kind in list(self._kinds.items()) if kind in kinds)
@@ -161,10 +161,10 @@ class Module:
 
     def named_children(self) -> "Iterator[tuple[str, Module]]":
         """Iterate over names and direct submodules, each once."""
-        seen = set()
-        for name, module in self._own(MODULE):
-            if module is not None and module not in seen:
-                seen.add(module)
+        visited = set()
+        for name, module in self._members(MODULE):
+            if module is not None and module not in visited:
+                visited.add(module)
                 yield name, module
 
     def children(self) -> "Iterator[Module]":
@@ -181,7 +181,7 @@ class Module:
         if remove_duplicate:
             memo.add(self)
         yield prefix, self
-        for name, module in self._own(MODULE):
+        for name, module in self._members(MODULE):
             if module is not None:
                 yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
@@ -192,14 +192,14 @@ class Module:
     def _named_tensors(
         self, kinds: tuple[str, ...], prefix: str, recurse: bool, remove_duplicate: bool
     ) -> Iterator[tuple[str, Any]]:
-        seen = set()
+        visited = set()
         owners = self.named_modules(None, prefix, remove_duplicate) if recurse else [(prefix, self)]
         for path, module in owners:
-            for name, tensor in module._own(*kinds):
-                if tensor is None or id(tensor) in seen:
+            for name, tensor in module._members(*kinds):
+                if tensor is None or id(tensor) in visited:
                     continue
                 if remove_duplicate:
-                    seen.add(id(tensor))
+                    visited.add(id(tensor))
                 yield f"{path}.{name}" if path else name, tensor
 
     def named_parameters(
@@ -255,7 +255,7 @@ class Module:
         """
         state = {}
         for path, module in self.named_modules(None, prefix.removesuffix("."), remove_duplicate=False):
-            for name, tensor in (*module._own(PARAMETER), *module._own(BUFFER)):
+            for name, tensor in (*module._members(PARAMETER), *module._members(BUFFER)):
                 if tensor is not None:
                     state[f"{path}.{name}" if path else name] = tensor if keep_vars else _detach(tensor)
         return state
@@ -270,7 +270,7 @@ class Module:
         >>> nn.Linear(2, 1).load_state_dict(nn.Linear(2, 1).state_dict()).missing_keys
         []
         """
-        return load(type(self).__name__, self.state_dict(keep_vars=True), state_dict, strict)
+        return load_state(type(self).__name__, self.state_dict(keep_vars=True), state_dict, strict)
 
     # ------------------------------------------------------------------------------------ changes throughout
 
@@ -312,15 +312,15 @@ class Module:
         if is_device(dtype):
             check_device(dtype)
             return self
-        wanted = zeros(0, dtype=dtype).dtype
-        if not dtypes.is_differentiable(wanted):
-            raise TypeError(f"to: modules convert to floating or complex dtypes only, got {wanted}")
+        target = zeros(0, dtype=dtype).dtype
+        if not dtypes.is_differentiable(target):
+            raise TypeError(f"to: modules convert to floating or complex dtypes only, got {target}")
         converted: dict[int, Tensor] = {}  # keeps shared tensors shared
         for module in self.modules():
-            for name, tensor in module._own(PARAMETER, BUFFER, TRANSIENT):
+            for name, tensor in module._members(PARAMETER, BUFFER, TRANSIENT):
                 if tensor is not None:
                     if id(tensor) not in converted:
-                        converted[id(tensor)] = convert(tensor, wanted)
+                        converted[id(tensor)] = convert_dtype(tensor, target)
                     object.__setattr__(module, name, converted[id(tensor)])
         return self
 
@@ -338,13 +338,13 @@ class Module:
         """Return the text in the parentheses of the module's `repr`; subclasses override it."""
         return ""
 
-    def _lines(self) -> Iterator[tuple[str, str]]:
+    def _repr_lines(self) -> Iterator[tuple[str, str]]:
         """Return labels and texts of the lines below the first in `repr`."""
-        return ((name, repr(module)) for name, module in self._own(MODULE))
+        return ((name, repr(module)) for name, module in self._members(MODULE))
 
     def __repr__(self) -> str:
         extra = self.extra_repr()
-        lines = [f"({label}): {text}".replace("\n", "\n  ") for label, text in self._lines()]
+        lines = [f"({label}): {text}".replace("\n", "\n  ") for label, text in self._repr_lines()]
         if not lines:
             return f"{type(self).__name__}({extra})"
         body = "\n  ".join([extra, *lines] if extra else lines)

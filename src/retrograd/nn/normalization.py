@@ -7,7 +7,7 @@ from retrograd.core import Tensor
 from retrograd.nn import functional as F
 from retrograd.nn import init
 from retrograd.nn.module import Module
-from retrograd.nn.settings import Settings, unfilled
+from retrograd.nn.settings import Settings, empty_parameter
 
 
 class Affine(Module):
@@ -17,8 +17,8 @@ class Affine(Module):
     bias: Any
 
     def _register_affine(self, shape: tuple[int, ...], weight: bool, bias: bool, device: Any, dtype: Any) -> None:
-        for name, wanted in {"weight": weight, "bias": bias}.items():
-            self.register_parameter(name, unfilled(wanted, shape, device, dtype))
+        for name, enabled in {"weight": weight, "bias": bias}.items():
+            self.register_parameter(name, empty_parameter(enabled, shape, device, dtype))
 
     def reset_parameters(self) -> None:
         """Reset weights to ones and biases to zeros."""
@@ -28,7 +28,7 @@ class Affine(Module):
             init.zeros_(self.bias)
 
 
-def _sizes(name: str, normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
+def _check_normalized_shape(name: str, normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if not shape or any(size < 0 for size in shape):
         raise ValueError(f"{name}: normalized_shape must be one or more sizes, got {normalized_shape}")
@@ -57,7 +57,7 @@ class LayerNorm(Affine):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        self.normalized_shape = _sizes("LayerNorm", normalized_shape)
+        self.normalized_shape = _check_normalized_shape("LayerNorm", normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         with_bias = elementwise_affine and bias
@@ -96,10 +96,10 @@ class RMSNorm(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        self.normalized_shape = shape = _sizes("RMSNorm", normalized_shape)
+        self.normalized_shape = shape = _check_normalized_shape("RMSNorm", normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        self.register_parameter("weight", unfilled(elementwise_affine, shape, device, dtype))
+        self.register_parameter("weight", empty_parameter(elementwise_affine, shape, device, dtype))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -10,7 +10,7 @@ _detach = operator_named("detach")
 _to = operator_named("to")
 
 
-class _Owned(Tensor):
+class _SharedLeaf(Tensor):
     """A leaf that shares the memory of another tensor, and its version counter."""
 
     def __init__(self, data: Tensor) -> None:
@@ -21,7 +21,7 @@ class _Owned(Tensor):
         self.version = version_of(data)
 
 
-class Parameter(_Owned):
+class Parameter(_SharedLeaf):
     """A trainable tensor of a module: a leaf that requires grad, registered when it is assigned to an attribute.
 
     `data` is a floating or complex tensor of any shape; the parameter shares its memory.
@@ -48,7 +48,7 @@ class Parameter(_Owned):
         return Parameter, (_detach(self), self.requires_grad)
 
 
-class Buffer(_Owned):
+class Buffer(_SharedLeaf):
     """A tensor that a module stores but does not train; `persistent` ones are part of its state dict.
 
     >>> import retrograd as rg
@@ -64,7 +64,7 @@ class Buffer(_Owned):
         self.persistent = persistent
 
 
-def convert(tensor: Tensor, dtype: Any) -> Tensor:
+def convert_dtype(tensor: Tensor, dtype: Any) -> Tensor:
     """Convert a floating or complex tensor to a dtype: a parameter and its gradient in place, others as new
     tensors."""
     if tensor.dtype.kind not in "fc":

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from retrograd.core import Tensor
 from retrograd.nn import functional as F
-from retrograd.nn.declared import field
+from retrograd.nn.constructor_fields import field
 from retrograd.nn.settings import Settings, buffer, layer
 
 Sizes = int | Sequence[int]
@@ -27,7 +27,7 @@ class _Pool(Settings):
         return type(self).pool(input, **{name: getattr(self, name) for name in self._settings})
 
 
-class _Strided(_Pool):
+class _StridedPool(_Pool):
     """Base of pooling over windows; the stride defaults to the window's size."""
 
     kernel_size: Any
@@ -38,7 +38,7 @@ class _Strided(_Pool):
 
 
 @layer
-class _Windows(_Strided):
+class _WindowPool(_StridedPool):
     """Base of pooling whose first arguments are the windows."""
 
     kernel_size: Sizes
@@ -49,7 +49,7 @@ class _Windows(_Strided):
 
 
 @layer
-class _MaxPool(_Windows):
+class _MaxPool(_WindowPool):
     padding: Sizes = 0
     dilation: Sizes = 1
     return_indices: bool = False
@@ -249,7 +249,7 @@ class FractionalMaxPool3d(_FractionalMaxPool):
 
 
 @layer
-class AvgPool1d(_Windows):
+class AvgPool1d(_WindowPool):
     """The mean of each window of images (n, channels, l).
 
     Padding counts as zeros; without `count_include_pad` it is excluded from the mean.
@@ -268,7 +268,7 @@ class AvgPool1d(_Windows):
 
 
 @layer
-class _AvgPool(_Windows):
+class _AvgPool(_WindowPool):
     padding: Sizes = 0
     ceil_mode: bool = False
     count_include_pad: bool = True
@@ -349,7 +349,7 @@ def _check_norm_type(name: str, value: float) -> None:
 
 
 @layer
-class _LPPool(_Strided):
+class _LPPool(_StridedPool):
     norm_type: float = field(check=_check_norm_type)
     kernel_size: Sizes
     stride: Sizes | None = None

@@ -28,8 +28,8 @@ def apply_rotary(x: Any, cos: Any, sin: Any, interleaved: bool = False) -> Any:
     if x.shape[-1] % 2 or cos.shape[-1] * 2 != x.shape[-1]:
         raise ValueError(f"apply_rotary: {x.shape[-1]} features need {x.shape[-1] / 2:g} angles, got {cos.shape[-1]}")
     a, b = x.unflatten(-1, (-1, 2)).unbind(-1) if interleaved else x.chunk(2, -1)
-    turned = a * cos - b * sin, b * cos + a * sin
-    return _stack(turned, -1).flatten(-2) if interleaved else _cat(turned, -1)
+    rotated = a * cos - b * sin, b * cos + a * sin
+    return _stack(rotated, -1).flatten(-2) if interleaved else _cat(rotated, -1)
 
 
 class RotaryEmbedding(Module):
@@ -65,7 +65,7 @@ class RotaryEmbedding(Module):
         if x.shape[-1] != self.dim:
             raise ValueError(f"RotaryEmbedding: expected {self.dim} features, got shape {x.shape}")
         if positions is None:
-            positions = _places(x, offset)
+            positions = _positions(x, offset)
         angles = positions.unsqueeze(-1) * self.inv_freq
         return apply_rotary(x, angles.cos(), angles.sin(), self.interleaved)
 
@@ -83,7 +83,7 @@ def frequencies(dim: int, base: float, dtype: Any = None) -> Any:
     return (arange(0, dim, 2, dtype="float64") * (-math.log(base) / dim)).exp().to(empty(0, dtype=dtype).dtype)
 
 
-def _places(x: Any, offset: int) -> Any:
+def _positions(x: Any, offset: int) -> Any:
     """Return the positions of x (..., positions, features); of a nested x, each row's position in its component."""
     if x.is_nested:
         return _ones_like(x.detach().select(-1, 0), dtype="int64").cumsum(-1) + (offset - 1)
@@ -118,7 +118,7 @@ class LearnedPositions(Module):
             raise ValueError(
                 f"LearnedPositions: there are {self.max_positions} positions, got {x.shape[-2]} from {offset} on"
             )
-        return x + F.embedding(_places(x, offset), self.weight)
+        return x + F.embedding(_positions(x, offset), self.weight)
 
     def extra_repr(self) -> str:
         """Return the sizes."""
@@ -147,7 +147,7 @@ class SinusoidalPositions(Module):
 
     def forward(self, x: Any, offset: int = 0) -> Any:
         """Return a tensor of the shape of x; `offset` is the position of the first, such as `len(cache)`."""
-        angles = _places(x, offset).unsqueeze(-1) * self.inv_freq
+        angles = _positions(x, offset).unsqueeze(-1) * self.inv_freq
         return x + _stack([angles.sin(), angles.cos()], -1).flatten(-2)
 
     def extra_repr(self) -> str:

@@ -25,16 +25,16 @@ class Weights(NamedTuple):
     projection: Any = None
 
 
-class Kind(NamedTuple):
+class Recurrence(NamedTuple):
     """A recurrence: its numbers of gates and of state tensors, and the function that makes its step from weights.
 
-    `apart`: the bias of the hidden state must not be added to that of the input.
+    `separate_biases`: the bias of the hidden state must not be added to that of the input.
     """
 
     gates: int
     states: int
     step: Callable[[Weights], Step]
-    apart: bool = False
+    separate_biases: bool = False
 
 
 def _elman(nonlinearity: Callable[[Any], Any]) -> Callable[[Weights], Step]:
@@ -74,11 +74,11 @@ def _gru(weights: Weights) -> Step:
     return step
 
 
-KINDS = {
-    "RNN_TANH": Kind(1, 1, _elman(_tanh)),
-    "RNN_RELU": Kind(1, 1, _elman(_relu)),
-    "LSTM": Kind(4, 2, _lstm),
-    "GRU": Kind(3, 1, _gru, apart=True),
+RECURRENCES = {
+    "RNN_TANH": Recurrence(1, 1, _elman(_tanh)),
+    "RNN_RELU": Recurrence(1, 1, _elman(_relu)),
+    "LSTM": Recurrence(4, 2, _lstm),
+    "GRU": Recurrence(3, 1, _gru, separate_biases=True),
 }
 
 
@@ -89,25 +89,25 @@ def mode_of(name: str, nonlinearity: str) -> str:
     return f"RNN_{nonlinearity.upper()}"
 
 
-def projected(kind: Kind, x: Any, weights: Weights) -> Any:
+def project_input(kind: Recurrence, x: Any, weights: Weights) -> Any:
     """Return the contributions of the input to the gates, for all steps at once."""
     bias = weights.input_bias
-    if bias is not None and not kind.apart:
+    if bias is not None and not kind.separate_biases:
         bias = bias + weights.hidden_bias
     return F.linear(x, weights.input, bias)
 
 
-def through(step: Step, gates: Sequence[Any], first: State, backwards: bool) -> tuple[list[Any], State]:
+def run_steps(step: Step, gates: Sequence[Any], first: State, backwards: bool) -> tuple[list[Any], State]:
     """Return the outputs of all steps, in order, and each sequence's last state.
 
     Each step holds the gates of the sequences that are not finished, which are the first ones. In reverse, sequences
     join with their first state at their last step.
     """
-    run = _from_behind if backwards else _from_the_front
+    run = _run_backwards if backwards else _run_forwards
     return run(step, gates, first)
 
 
-def _from_the_front(step: Step, gates: Sequence[Any], state: State) -> tuple[list[Any], State]:
+def _run_forwards(step: Step, gates: Sequence[Any], state: State) -> tuple[list[Any], State]:
     outputs, done = [], []
     for x in gates:
         if x.shape[0] < state[0].shape[0]:
@@ -120,20 +120,20 @@ def _from_the_front(step: Step, gates: Sequence[Any], state: State) -> tuple[lis
     return outputs, state
 
 
-def _from_behind(step: Step, gates: Sequence[Any], first: State) -> tuple[list[Any], State]:
+def _run_backwards(step: Step, gates: Sequence[Any], first: State) -> tuple[list[Any], State]:
     outputs: list[Any] = []
     state = tuple(s[:0] for s in first)
     for x in reversed(gates):
-        state = step(x, _joined(state, first, x.shape[0]))
+        state = step(x, _extend_state(state, first, x.shape[0]))
         outputs.append(state[0])
-    return outputs[::-1], _joined(state, first, first[0].shape[0])
+    return outputs[::-1], _extend_state(state, first, first[0].shape[0])
 
 
-def _joined(state: State, first: State, size: int) -> State:
+def _extend_state(state: State, first: State, size: int) -> State:
     """Return the state of the first `size` sequences, some of which begin at this step."""
-    here = state[0].shape[0]
-    if here == size:
+    running = state[0].shape[0]
+    if running == size:
         return state
-    if not here:
+    if not running:
         return first if first[0].shape[0] == size else tuple(s[:size] for s in first)
-    return tuple(_cat([s, f[here:size]]) for s, f in zip(state, first, strict=True))
+    return tuple(_cat([s, f[running:size]]) for s, f in zip(state, first, strict=True))

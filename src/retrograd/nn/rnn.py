@@ -8,8 +8,8 @@ from retrograd.nn import functional as F
 from retrograd.nn import init
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
-from retrograd.nn.recurrence import KINDS, Kind, State, Weights, mode_of, projected, through
-from retrograd.nn.settings import unfilled
+from retrograd.nn.recurrence import RECURRENCES, Recurrence, State, Weights, mode_of, project_input, run_steps
+from retrograd.nn.settings import empty_parameter
 from retrograd.nn.utils.rnn import PackedSequence, step_sizes
 from retrograd.ops.create import zeros
 
@@ -35,7 +35,7 @@ class _Batch(NamedTuple):
     def steps(self, x: Any) -> Any:
         return x.unbind(0) if self.sizes is None else x.split(self.sizes)
 
-    def joined(self, outputs: list[Any]) -> Any:
+    def join(self, outputs: list[Any]) -> Any:
         return _stack(outputs) if self.sizes is None else _cat(outputs)
 
 
@@ -63,8 +63,8 @@ class RNNBase(Module):
     ) -> None:
         super().__init__()
         name = type(self).__name__
-        if mode not in KINDS:
-            raise ValueError(f"{name}: mode must be one of {', '.join(KINDS)}, got {mode!r}")
+        if mode not in RECURRENCES:
+            raise ValueError(f"{name}: mode must be one of {', '.join(RECURRENCES)}, got {mode!r}")
         if hidden_size < 1 or num_layers < 1:
             raise ValueError(
                 f"{name}: hidden_size and num_layers must be at least 1, got {hidden_size} and {num_layers}"
@@ -86,14 +86,14 @@ class RNNBase(Module):
         self.proj_size = proj_size
         for layer in range(num_layers):
             for suffix in self._suffixes(layer):
-                self._add(layer, suffix, device, dtype)
+                self._register_weights(layer, suffix, device, dtype)
         self.reset_parameters()
 
     def _suffixes(self, layer: int) -> list[str]:
         return [f"_l{layer}", f"_l{layer}_reverse"] if self.bidirectional else [f"_l{layer}"]
 
-    def _add(self, layer: int, suffix: str, device: Any, dtype: Any) -> None:
-        gates = KINDS[self.mode].gates * self.hidden_size
+    def _register_weights(self, layer: int, suffix: str, device: Any, dtype: Any) -> None:
+        gates = RECURRENCES[self.mode].gates * self.hidden_size
         out = self.proj_size or self.hidden_size
         width = self.input_size if layer == 0 else out * (1 + self.bidirectional)
         sizes: dict[str, tuple[int, ...]] = {"weight_ih": (gates, width), "weight_hh": (gates, out)}
@@ -102,7 +102,7 @@ class RNNBase(Module):
         if self.proj_size:
             sizes["weight_hr"] = (self.proj_size, self.hidden_size)
         for name, size in sizes.items():
-            self.register_parameter(f"{name}{suffix}", unfilled(True, size, device, dtype))
+            self.register_parameter(f"{name}{suffix}", empty_parameter(True, size, device, dtype))
 
     def reset_parameters(self) -> None:
         """Reset all parameters to values uniform within ±1 / sqrt(hidden_size)."""
@@ -124,18 +124,18 @@ class RNNBase(Module):
 
     def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
         """Return the outputs of the last layer, in the input's layout, and the last states of all layers."""
-        kind = KINDS[self.mode]
+        kind = RECURRENCES[self.mode]
         batched = isinstance(input, PackedSequence) or input.is_nested or input.ndim == 3
-        batch = self._batch(input)
-        first = self._first(batch, hx, batched, kind)
-        rows, last = self._layers(batch, first, kind)
+        batch = self._prepare_batch(input)
+        first = self._initial_states(batch, hx, batched, kind)
+        rows, last = self._run_layers(batch, first, kind)
         if batch.order is not None:
             last = tuple(_index_select(s, 1, batch.order[1]) for s in last)
         if not batched:
             last = tuple(s.squeeze(1) for s in last)
-        return self._outputs(rows, input, batch), last if kind.states > 1 else last[0]
+        return self._restore_layout(rows, input, batch), last if kind.states > 1 else last[0]
 
-    def _layers(self, batch: _Batch, first: State, kind: Kind) -> tuple[Any, State]:
+    def _run_layers(self, batch: _Batch, first: State, kind: Recurrence) -> tuple[Any, State]:
         x, lasts = batch.rows, []
         starts = iter(zip(*(s.unbind(0) for s in first), strict=True))
         for layer in range(self.num_layers):
@@ -144,14 +144,14 @@ class RNNBase(Module):
             outs = []
             for backwards, suffix in enumerate(self._suffixes(layer)):
                 weights = self._weights(suffix)
-                steps = batch.steps(projected(kind, x, weights))
-                outputs, last = through(kind.step(weights), steps, next(starts), bool(backwards))
-                outs.append(batch.joined(outputs))
+                steps = batch.steps(project_input(kind, x, weights))
+                outputs, last = run_steps(kind.step(weights), steps, next(starts), bool(backwards))
+                outs.append(batch.join(outputs))
                 lasts.append(last)
             x = outs[0] if len(outs) == 1 else _cat(outs, -1)
         return x, tuple(_stack(states) for states in zip(*lasts, strict=True))
 
-    def _batch(self, input: Any) -> _Batch:
+    def _prepare_batch(self, input: Any) -> _Batch:
         if isinstance(input, PackedSequence):
             self._check_width(input.data)
             sizes = input.batch_sizes.tolist()
@@ -162,7 +162,7 @@ class RNNBase(Module):
             raise ValueError(f"{name}: expected input of 2 or 3 dimensions, or nested of 3, got shape {input.shape}")
         self._check_width(input)
         if input.is_nested:
-            return _ragged(input)
+            return _pack_nested(input)
         rows = input.unsqueeze(1) if input.ndim == 2 else input.transpose(0, 1) if self.batch_first else input
         if not rows.shape[0]:
             raise RuntimeError(f"{name}: the sequences have no steps: shape {input.shape}")
@@ -174,7 +174,7 @@ class RNNBase(Module):
                 f"{type(self).__name__}: expected input_size={self.input_size} features, got shape {x.shape}"
             )
 
-    def _first(self, batch: _Batch, hx: Any, batched: bool, kind: Kind) -> State:
+    def _initial_states(self, batch: _Batch, hx: Any, batched: bool, kind: Recurrence) -> State:
         """Return the initial states, each (layers · directions, sequences, size), in the sorted sequences' order."""
         layers = self.num_layers * (1 + self.bidirectional)
         widths = (self.proj_size or self.hidden_size, self.hidden_size)[: kind.states]
@@ -183,17 +183,17 @@ class RNNBase(Module):
         given = tuple(hx) if kind.states > 1 else (hx,)
         names = ("h_0", "c_0")
         for name, state, width in zip(names, given, widths, strict=False):
-            wanted = (layers, batch.sequences, width) if batched else (layers, width)
-            if tuple(state.shape) != wanted:
-                raise RuntimeError(f"{type(self).__name__}: expected {name} of shape {wanted}, got {state.shape}")
+            expected = (layers, batch.sequences, width) if batched else (layers, width)
+            if tuple(state.shape) != expected:
+                raise RuntimeError(f"{type(self).__name__}: expected {name} of shape {expected}, got {state.shape}")
         given = given if batched else tuple(s.unsqueeze(1) for s in given)
         return given if batch.order is None else tuple(_index_select(s, 1, batch.order[0]) for s in given)
 
-    def _outputs(self, rows: Any, input: Any, batch: _Batch) -> Any:
+    def _restore_layout(self, rows: Any, input: Any, batch: _Batch) -> Any:
         if isinstance(input, PackedSequence):
             return input._replace(data=rows)
         if input.is_nested:
-            return _as_ragged(rows, input)
+            return _unpack_nested(rows, input)
         if input.ndim == 2:
             return rows.squeeze(1)
         return rows.transpose(0, 1) if self.batch_first else rows
@@ -210,34 +210,34 @@ class RNNBase(Module):
 # ------------------------------------------------------------------------------------------ nested sequences
 
 
-def _places(x: Any) -> Any:
+def _step_numbers(x: Any) -> Any:
     """Return the step of each row of a nested tensor in its sequence, from 1: nested integers (sequences, j)."""
     return _ones_like(x.detach().select(-1, 0), dtype="int64").cumsum(1)
 
 
-def _order(x: Any) -> tuple[Any, list[int], Any]:
+def _packing_order(x: Any) -> tuple[Any, list[int], Any]:
     """Return the row indices of packed sequences in a nested tensor; the lengths; the sequences' ranks."""
-    places = _places(x)
-    lengths = (places * 0 + 1).sum(1)
+    steps = _step_numbers(x)
+    lengths = (steps * 0 + 1).sum(1)
     longest_first = _argsort(-lengths, stable=True)
     ranks = _argsort(longest_first)
-    keys = places * lengths.shape[0] + ranks.unsqueeze(1)
+    keys = steps * lengths.shape[0] + ranks.unsqueeze(1)
     return _argsort(keys.values()), lengths.tolist(), (longest_first, ranks)
 
 
-def _ragged(x: Any) -> _Batch:
+def _pack_nested(x: Any) -> _Batch:
     """Pack the sequences of a nested tensor (sequences, j, features)."""
     x = x.contiguous()
-    rows, lengths, order = _order(x)
+    rows, lengths, order = _packing_order(x)
     sizes = step_sizes(sorted(lengths, reverse=True))
     return _Batch(_index_select(x.values(), 0, rows), len(lengths), sizes, order)
 
 
-def _as_ragged(rows: Any, x: Any) -> Any:
+def _unpack_nested(rows: Any, x: Any) -> Any:
     """Return packed rows as a nested tensor with the offsets of x."""
     x = x.contiguous()
-    rows = _index_select(rows, 0, _argsort(_order(x)[0]))
-    numbers = _places(x) - 1 + x.offsets()[:-1].unsqueeze(1)
+    rows = _index_select(rows, 0, _argsort(_packing_order(x)[0]))
+    numbers = _step_numbers(x) - 1 + x.offsets()[:-1].unsqueeze(1)
     return F.embedding(numbers, rows)
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from retrograd.nn import init
 from retrograd.nn.module import Module
-from retrograd.nn.recurrence import KINDS, Kind, State, Weights, mode_of, projected
-from retrograd.nn.settings import unfilled
+from retrograd.nn.recurrence import RECURRENCES, Recurrence, State, Weights, mode_of, project_input
+from retrograd.nn.settings import empty_parameter
 from retrograd.ops.create import zeros
 
 
@@ -24,11 +24,11 @@ class RNNCellBase(Module):
         self.hidden_size = hidden_size
         self.bias = bias
         self.mode = mode
-        gates = KINDS[mode].gates * hidden_size
-        self.weight_ih = unfilled(True, (gates, input_size), device, dtype)
-        self.weight_hh = unfilled(True, (gates, hidden_size), device, dtype)
+        gates = RECURRENCES[mode].gates * hidden_size
+        self.weight_ih = empty_parameter(True, (gates, input_size), device, dtype)
+        self.weight_hh = empty_parameter(True, (gates, hidden_size), device, dtype)
         for name in ("bias_ih", "bias_hh"):
-            self.register_parameter(name, unfilled(bias, (gates,), device, dtype))
+            self.register_parameter(name, empty_parameter(bias, (gates,), device, dtype))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -39,13 +39,13 @@ class RNNCellBase(Module):
 
     def forward(self, input: Any, hx: Any = None) -> Any:
         """Map the input (batch, input_size) or (input_size) and a state to the next state; zeros by default."""
-        kind = KINDS[self.mode]
+        kind = RECURRENCES[self.mode]
         state = self._state(input, hx, kind)
         weights = Weights(self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-        out = kind.step(weights)(projected(kind, input, weights), state)
+        out = kind.step(weights)(project_input(kind, input, weights), state)
         return out if kind.states > 1 else out[0]
 
-    def _state(self, input: Any, hx: Any, kind: Kind) -> State:
+    def _state(self, input: Any, hx: Any, kind: Recurrence) -> State:
         name = type(self).__name__
         if input.ndim not in (1, 2):
             raise ValueError(f"{name}: expected input of 1 or 2 dimensions, got shape {input.shape}")

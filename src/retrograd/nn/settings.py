@@ -5,7 +5,7 @@ from typing import Any, ClassVar, TypeVar, get_origin
 
 from typing_extensions import dataclass_transform
 
-from retrograd.nn.declared import Check, Field, construct, field, fields_of
+from retrograd.nn.constructor_fields import Check, Field, add_constructor, field, fields_of
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
 from retrograd.ops.create import empty
@@ -28,9 +28,11 @@ def buffer(*, default: Any = None, kw_only: bool = False) -> Any:
 def layer(cls: Class) -> Class:
     """Class decorator: give a layer a constructor whose arguments are its annotated names, except class variables.
 
-    The base class is `Stored` or `Settings`.
+    The base class is `StoredSettings` or `Settings`.
     """
-    construct(cls, _build, lambda annotation: annotation is not ClassVar and get_origin(annotation) is not ClassVar)
+    add_constructor(
+        cls, _build, lambda annotation: annotation is not ClassVar and get_origin(annotation) is not ClassVar
+    )
     return cls
 
 
@@ -39,7 +41,7 @@ def _build(module: Any, values: dict[str, Any]) -> None:
     buffers = {name: values.pop(name) for name, one in fields.items() if isinstance(one, BufferField)}
     for name, value in values.items():
         _check(module, fields[name].check, name, value)
-    Stored.__init__(module, **values)
+    StoredSettings.__init__(module, **values)
     for name, value in buffers.items():
         module.register_buffer(name, value)
     module.__post_init__()
@@ -53,7 +55,7 @@ def _check(module: Any, check: Check | None, name: str, value: Any) -> None:
         raise type(error)(f"{type(module).__name__}: {error}") from None
 
 
-class Stored(Module):
+class StoredSettings(Module):
     """A module that stores its arguments as attributes of the same names."""
 
     def __init__(self, **settings: Any) -> None:
@@ -66,7 +68,7 @@ class Stored(Module):
         """Check settings together, or compute some from others; runs at the end of a declared constructor."""
 
 
-class Settings(Stored):
+class Settings(StoredSettings):
     """A module that stores its arguments as attributes of the same names, and shows them in `repr`."""
 
     def extra_repr(self) -> str:
@@ -87,7 +89,7 @@ def check_positive(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be greater than 0, got {value}")
 
 
-def unfilled(wanted: bool, shape: tuple[int, ...], device: Any, dtype: Any) -> Any:
-    """Return an uninitialized parameter of that shape, or None if not `wanted`; the device is the CPU or None."""
+def empty_parameter(enabled: bool, shape: tuple[int, ...], device: Any, dtype: Any) -> Any:
+    """Return an uninitialized parameter of that shape, or None if not `enabled`; the device is the CPU or None."""
     check_device(device)
-    return Parameter(empty(shape, dtype=dtype)) if wanted else None
+    return Parameter(empty(shape, dtype=dtype)) if enabled else None

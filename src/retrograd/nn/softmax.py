@@ -7,13 +7,13 @@ from retrograd.nn.settings import Settings, layer
 
 
 @layer
-class _Along(Settings):
+class _DimActivation(Settings):
     """Base of modules that act along one dimension `dim`."""
 
     dim: int
 
 
-class Softmax(_Along):
+class Softmax(_DimActivation):
     """exp(x) / sum(exp(x)) along `dim`; the shape stays.
 
     >>> import retrograd as rg
@@ -27,7 +27,7 @@ class Softmax(_Along):
         return F.softmax(input, dim=self.dim)
 
 
-class Softmin(_Along):
+class Softmin(_DimActivation):
     """softmax(-x) along `dim`; the shape stays.
 
     >>> import retrograd as rg
@@ -41,7 +41,7 @@ class Softmin(_Along):
         return F.softmin(input, dim=self.dim)
 
 
-class LogSoftmax(_Along):
+class LogSoftmax(_DimActivation):
     """log(softmax(x)) along `dim`, without overflow; the shape stays.
 
     >>> import retrograd as rg
@@ -72,7 +72,7 @@ class Softmax2d(Module):
 
 
 @layer
-class GLU(_Along):
+class GLU(_DimActivation):
     """The first half of x along `dim`, times the sigmoid of the second: Dauphin et al., arXiv 1612.08083.
 
     The size of the dimension, which must be even, halves.

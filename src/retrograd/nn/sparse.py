@@ -8,12 +8,12 @@ from retrograd.nn import functional as F
 from retrograd.nn import init
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
-from retrograd.nn.settings import unfilled
+from retrograd.nn.settings import empty_parameter
 
-Table = TypeVar("Table", bound="_Table")
+EmbeddingType = TypeVar("EmbeddingType", bound="_EmbeddingBase")
 
 
-class _Table(Module):
+class _EmbeddingBase(Module):
     """Base of embeddings: `weight` (num_embeddings, embedding_dim), and a row that is not trained."""
 
     weight: Any
@@ -28,7 +28,7 @@ class _Table(Module):
         norm_type: float,
         scale_grad_by_freq: bool,
         sparse: bool,
-        given: Tensor | None,
+        initial: Tensor | None,
         freeze: bool,
         device: Any,
         dtype: Any,
@@ -38,8 +38,8 @@ class _Table(Module):
             raise ValueError(f"{name}: padding_idx must be a row, within {num_embeddings} rows, got {padding_idx}")
         if sparse:
             raise NotImplementedError(f"{name}: there are no sparse gradients here; leave sparse=False")
-        if given is not None and given.shape != (num_embeddings, embedding_dim):
-            raise ValueError(f"{name}: the weight has shape {given.shape}, not {(num_embeddings, embedding_dim)}")
+        if initial is not None and initial.shape != (num_embeddings, embedding_dim):
+            raise ValueError(f"{name}: the weight has shape {initial.shape}, not {(num_embeddings, embedding_dim)}")
         super().__init__()
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
@@ -47,11 +47,11 @@ class _Table(Module):
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
-        if given is None:
-            self.weight = unfilled(True, (num_embeddings, embedding_dim), device, dtype)
+        if initial is None:
+            self.weight = empty_parameter(True, (num_embeddings, embedding_dim), device, dtype)
             self.reset_parameters()
         else:
-            self.weight = Parameter(given)
+            self.weight = Parameter(initial)
         self.weight.requires_grad = not freeze
 
     def reset_parameters(self) -> None:
@@ -62,7 +62,9 @@ class _Table(Module):
                 self.weight[self.padding_idx].zero_()
 
     @classmethod
-    def from_pretrained(cls: type[Table], embeddings: Tensor, freeze: bool = True, **settings: Any) -> Table:
+    def from_pretrained(
+        cls: type[EmbeddingType], embeddings: Tensor, freeze: bool = True, **settings: Any
+    ) -> EmbeddingType:
         """Make the layer from an existing table (rows, size), sharing its memory; `freeze` excludes it from training.
 
         Further arguments are those of the class.
@@ -75,18 +77,18 @@ class _Table(Module):
         if embeddings.ndim != 2:
             raise ValueError(f"{cls.__name__}.from_pretrained: expected shape (rows, size), got {embeddings.shape}")
         layer: Any = cls
-        table: Table = layer(*embeddings.shape, _weight=embeddings, **settings)
+        table: EmbeddingType = layer(*embeddings.shape, _weight=embeddings, **settings)
         table.weight.requires_grad = not freeze
         return table
 
     def extra_repr(self) -> str:
         """Return sizes and options."""
-        usual = {"padding_idx": None, "max_norm": None, "norm_type": 2.0, "scale_grad_by_freq": False}
-        shown = [f"{n}={getattr(self, n)}" for n, value in usual.items() if getattr(self, n) != value]
-        return ", ".join([f"{self.num_embeddings}, {self.embedding_dim}", *shown])
+        defaults = {"padding_idx": None, "max_norm": None, "norm_type": 2.0, "scale_grad_by_freq": False}
+        changed = [f"{n}={getattr(self, n)}" for n, value in defaults.items() if getattr(self, n) != value]
+        return ", ".join([f"{self.num_embeddings}, {self.embedding_dim}", *changed])
 
 
-class Embedding(_Table):
+class Embedding(_EmbeddingBase):
     """Rows of `weight`, of shape (num_embeddings, embedding_dim), by index.
 
     Maps integers of any shape (...), nested tensors too, to (..., embedding_dim). Rows start standard normal; the row
@@ -125,7 +127,7 @@ class Embedding(_Table):
         return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
 
 
-class EmbeddingBag(_Table):
+class EmbeddingBag(_EmbeddingBase):
     """Reduce the rows of `weight` in each bag of indices by `mode`: "sum", "mean" or "max".
 
     Bags are the rows of a matrix (bags, n), the components of a nested tensor (bags, j), or parts of a vector (n) that

@@ -15,13 +15,13 @@ class IncompatibleKeys(NamedTuple):
     unexpected_keys: list[str]
 
 
-def load(module: str, own: Mapping[str, Any], given: Mapping[str, Any], strict: bool) -> IncompatibleKeys:
+def load_state(module: str, own: Mapping[str, Any], given: Mapping[str, Any], strict: bool) -> IncompatibleKeys:
     """Write values into a module's tensors by name, or raise one error that lists all faults."""
     if not isinstance(given, Mapping):
         raise TypeError(f"load_state_dict: expected a mapping of names to tensors, got {type(given).__name__}")
     keys = IncompatibleKeys([n for n in own if n not in given], [n for n in given if n not in own])
     values = {name: _as_tensor(name, given[name]) for name in own if name in given}
-    problems = _listed(keys) if strict else []
+    problems = _describe_keys(keys) if strict else []
     problems += [
         f"size mismatch for {name}: the state has shape {value.shape}, the module {own[name].shape}."
         for name, value in values.items()
@@ -47,7 +47,7 @@ def _as_tensor(name: str, value: Any) -> Tensor:
         raise TypeError(f"load_state_dict: {name} is no tensor or array but {type(value).__name__}") from error
 
 
-def _listed(keys: IncompatibleKeys) -> list[str]:
+def _describe_keys(keys: IncompatibleKeys) -> list[str]:
     """Return one line each for missing and for unexpected keys."""
     kinds = {"Missing": keys.missing_keys, "Unexpected": keys.unexpected_keys}
     return [

@@ -18,13 +18,13 @@ from retrograd.ops.create import full
 _ACTIVATIONS: dict[str, Callable[[Any], Any]] = {"relu": F.relu, "gelu": F.gelu}
 
 
-def _activation(activation: str | Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _activation_function(activation: str | Callable[[Any], Any]) -> Callable[[Any], Any]:
     if isinstance(activation, str) and activation not in _ACTIVATIONS:
         raise ValueError(f"activation must be 'relu', 'gelu' or a function, got {activation!r}")
     return _ACTIVATIONS[activation] if isinstance(activation, str) else activation
 
 
-def _attended(
+def _attend_to(
     attention: MultiheadAttention, x: Any, source: Any, mask: Any, padding: Any, is_causal: bool, cache: Any
 ) -> Any:
     """Return the attention of the queries x to the source."""
@@ -41,7 +41,7 @@ def _attended(
     return out
 
 
-def _copies(name: str, layer: Module, count: int) -> ModuleList:
+def _copy_layers(name: str, layer: Module, count: int) -> ModuleList:
     if count < 1:
         raise ValueError(f"{name}: num_layers must be at least 1, got {count}")
     return ModuleList([deepcopy(layer) for _ in range(count)])
@@ -78,17 +78,17 @@ class TransformerEncoderLayer(Module):
         rotary: Module | None = None,
     ) -> None:
         super().__init__()
-        made = {"device": device, "dtype": dtype}
-        self.activation = _activation(activation)
+        factory_kwargs = {"device": device, "dtype": dtype}
+        self.activation = _activation_function(activation)
         self.self_attn = MultiheadAttention(
-            d_model, nhead, dropout, bias, batch_first=batch_first, rotary=rotary, **made
+            d_model, nhead, dropout, bias, batch_first=batch_first, rotary=rotary, **factory_kwargs
         )
-        self.linear1 = Linear(d_model, dim_feedforward, bias, **made)
+        self.linear1 = Linear(d_model, dim_feedforward, bias, **factory_kwargs)
         self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias, **made)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, **factory_kwargs)
         self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, **made)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, **made)
+        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, **factory_kwargs)
+        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, **factory_kwargs)
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
 
@@ -109,7 +109,7 @@ class TransformerEncoderLayer(Module):
         return self.norm2(x + self._feed_forward(x))
 
     def _attend(self, x: Any, *how: Any) -> Any:
-        return self.dropout1(_attended(self.self_attn, x, x, *how))
+        return self.dropout1(_attend_to(self.self_attn, x, x, *how))
 
     def _feed_forward(self, x: Any) -> Any:
         return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
@@ -137,7 +137,7 @@ class TransformerEncoder(Module):
         mask_check: bool = True,
     ) -> None:
         super().__init__()
-        self.layers = _copies("TransformerEncoder", encoder_layer, num_layers)
+        self.layers = _copy_layers("TransformerEncoder", encoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
 
@@ -185,19 +185,21 @@ class TransformerDecoderLayer(Module):
         rotary: Module | None = None,
     ) -> None:
         super().__init__()
-        made = {"device": device, "dtype": dtype}
-        self.activation = _activation(activation)
+        factory_kwargs = {"device": device, "dtype": dtype}
+        self.activation = _activation_function(activation)
         self.self_attn = MultiheadAttention(
-            d_model, nhead, dropout, bias, batch_first=batch_first, rotary=rotary, **made
+            d_model, nhead, dropout, bias, batch_first=batch_first, rotary=rotary, **factory_kwargs
         )
-        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **made)
-        self.linear1 = Linear(d_model, dim_feedforward, bias, **made)
+        self.multihead_attn = MultiheadAttention(
+            d_model, nhead, dropout, bias, batch_first=batch_first, **factory_kwargs
+        )
+        self.linear1 = Linear(d_model, dim_feedforward, bias, **factory_kwargs)
         self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias, **made)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, **factory_kwargs)
         self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, **made)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, **made)
-        self.norm3 = LayerNorm(d_model, layer_norm_eps, bias=bias, **made)
+        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, **factory_kwargs)
+        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, **factory_kwargs)
+        self.norm3 = LayerNorm(d_model, layer_norm_eps, bias=bias, **factory_kwargs)
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
         self.dropout3 = Dropout(dropout)
@@ -217,22 +219,22 @@ class TransformerDecoderLayer(Module):
         """Return a tensor of the shape of `tgt`; masks and `cache` are those of `MultiheadAttention`."""
         if cache is not None and memory_is_causal:
             raise ValueError("TransformerDecoderLayer: a memory that is causal can't be used with a cache")
-        own = (tgt_mask, tgt_key_padding_mask, tgt_is_causal, cache)
-        kept = None if cache is None else cache.memory
-        other = (memory, memory_mask, memory_key_padding_mask, memory_is_causal, kept)
+        self_options = (tgt_mask, tgt_key_padding_mask, tgt_is_causal, cache)
+        memory_cache = None if cache is None else cache.memory
+        memory_options = (memory, memory_mask, memory_key_padding_mask, memory_is_causal, memory_cache)
         if self.norm_first:
-            x = tgt + self._attend(self.norm1(tgt), *own)
-            x = x + self._look_up(self.norm2(x), *other)
+            x = tgt + self._attend(self.norm1(tgt), *self_options)
+            x = x + self._cross_attend(self.norm2(x), *memory_options)
             return x + self._feed_forward(self.norm3(x))
-        x = self.norm1(tgt + self._attend(tgt, *own))
-        x = self.norm2(x + self._look_up(x, *other))
+        x = self.norm1(tgt + self._attend(tgt, *self_options))
+        x = self.norm2(x + self._cross_attend(x, *memory_options))
         return self.norm3(x + self._feed_forward(x))
 
     def _attend(self, x: Any, *how: Any) -> Any:
-        return self.dropout1(_attended(self.self_attn, x, x, *how))
+        return self.dropout1(_attend_to(self.self_attn, x, x, *how))
 
-    def _look_up(self, x: Any, memory: Any, *how: Any) -> Any:
-        return self.dropout2(_attended(self.multihead_attn, x, memory, *how))
+    def _cross_attend(self, x: Any, memory: Any, *how: Any) -> Any:
+        return self.dropout2(_attend_to(self.multihead_attn, x, memory, *how))
 
     def _feed_forward(self, x: Any) -> Any:
         return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
@@ -254,7 +256,7 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
-        self.layers = _copies("TransformerDecoder", decoder_layer, num_layers)
+        self.layers = _copy_layers("TransformerDecoder", decoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
 

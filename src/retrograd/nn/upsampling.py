@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from retrograd.core import Tensor
 from retrograd.nn import functional as F
-from retrograd.nn.declared import field
+from retrograd.nn.constructor_fields import field
 from retrograd.nn.settings import Settings, layer
 
 Size = int | Sequence[int]

@@ -4,11 +4,11 @@ import math
 from dataclasses import InitVar
 from typing import Any
 
-from retrograd.nn.declared import field
+from retrograd.nn.constructor_fields import field
 from retrograd.ops.fused_update import update
-from retrograd.optim.declared_settings import DeclaredOptimizer, at_least_zero, check_betas, with_settings
+from retrograd.optim.declared_settings import DeclaredOptimizer, check_betas, check_non_negative, with_settings
 from retrograd.optim.optimizer import Group, State, count_step
-from retrograd.optim.state_entries import count, declare
+from retrograd.optim.state_entries import count, declare_entries
 
 _MEANS = ("exp_avg", "exp_avg_sq")
 _WITH_LARGEST = (*_MEANS, "max_exp_avg_sq")
@@ -32,12 +32,12 @@ class Adam(DeclaredOptimizer):
     tensor([ 0.5, -1.5], requires_grad=True)
     """
 
-    entries = declare(*_WITH_LARGEST, step=count)
+    entries = declare_entries(*_WITH_LARGEST, step=count)
 
-    lr: InitVar[float] = field(default=1e-3, check=at_least_zero)
+    lr: InitVar[float] = field(default=1e-3, check=check_non_negative)
     betas: InitVar[tuple[float, float]] = field(default=(0.9, 0.999), check=check_betas)
-    eps: InitVar[float] = field(default=1e-8, check=at_least_zero)
-    weight_decay: InitVar[float] = field(default=0.0, check=at_least_zero)
+    eps: InitVar[float] = field(default=1e-8, check=check_non_negative)
+    weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
     amsgrad: InitVar[bool] = False
     maximize: InitVar[bool] = field(default=False, kw_only=True)
     decoupled_weight_decay: InitVar[bool] = field(default=False, kw_only=True)
@@ -71,5 +71,5 @@ class AdamW(Adam):
     tensor([ 0.5, -1.5], requires_grad=True)
     """
 
-    weight_decay: InitVar[float] = field(default=1e-2, check=at_least_zero)
+    weight_decay: InitVar[float] = field(default=1e-2, check=check_non_negative)
     decoupled_weight_decay: InitVar[bool] = field(default=True, init=False)

@@ -4,10 +4,10 @@ from dataclasses import InitVar
 from typing import Any
 
 from retrograd.core import operator_named
-from retrograd.nn.declared import field
-from retrograd.optim.declared_settings import DeclaredOptimizer, at_least_zero, with_settings
-from retrograd.optim.optimizer import Group, State, count_step, descent
-from retrograd.optim.state_entries import count, declare, number
+from retrograd.nn.constructor_fields import field
+from retrograd.optim.declared_settings import DeclaredOptimizer, check_non_negative, with_settings
+from retrograd.optim.optimizer import Group, State, count_step, descent_gradient
+from retrograd.optim.state_entries import count, declare_entries, number
 
 _clone = operator_named("clone")
 
@@ -29,19 +29,19 @@ class ASGD(DeclaredOptimizer):
     (tensor([ 0.5, -1. ], requires_grad=True), tensor([ 0.5, -1. ]))
     """
 
-    entries = declare("ax", step=count, eta=number, mu=number)
+    entries = declare_entries("ax", step=count, eta=number, mu=number)
 
     takes_complex = True
-    lr: InitVar[float] = field(default=1e-2, check=at_least_zero)
+    lr: InitVar[float] = field(default=1e-2, check=check_non_negative)
     lambd: InitVar[float] = 1e-4
     alpha: InitVar[float] = 0.75
     t0: InitVar[float] = 1e6
-    weight_decay: InitVar[float] = field(default=0.0, check=at_least_zero)
+    weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
     maximize: InitVar[bool] = field(default=False, kw_only=True)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
-        g, lr = descent(param, grad, group), group["lr"]
+        g, lr = descent_gradient(param, grad, group), group["lr"]
         count_step(param, state, "ax")
         eta, mu = state.get("eta", lr), state.get("mu", 1.0)
         param.copy_(param * (1 - group["lambd"] * eta) - g * eta)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, TypeVar
 
 from typing_extensions import dataclass_transform
 
-from retrograd.nn.declared import Check, construct, field, fields_of
+from retrograd.nn.constructor_fields import Check, add_constructor, field, fields_of
 from retrograd.optim.optimizer import Group, Optimizer
 
 Class = TypeVar("Class", bound=type)
@@ -15,13 +15,13 @@ Class = TypeVar("Class", bound=type)
 @dataclass_transform(field_specifiers=(field,), eq_default=False)
 def with_settings(cls: Class) -> Class:
     """Class decorator: give an optimizer a constructor whose arguments are its declared settings."""
-    construct(cls, _build, lambda annotation: isinstance(annotation, InitVar))
+    add_constructor(cls, _build, lambda annotation: isinstance(annotation, InitVar))
     return cls
 
 
 def _build(optimizer: Any, settings: dict[str, Any]) -> None:
     params = settings.pop("params")
-    Optimizer.__init__(optimizer, params, optimizer.completed(settings))
+    Optimizer.__init__(optimizer, params, optimizer.complete_defaults(settings))
 
 
 @with_settings
@@ -36,7 +36,7 @@ class DeclaredOptimizer(Optimizer):
     takes_complex: ClassVar[bool] = False
 
     @classmethod
-    def completed(cls, settings: dict[str, Any]) -> dict[str, Any]:
+    def complete_defaults(cls, settings: dict[str, Any]) -> dict[str, Any]:
         """Return the defaults, given the constructor's arguments: those, unless a subclass replaces some."""
         return settings
 
@@ -54,7 +54,7 @@ class DeclaredOptimizer(Optimizer):
 # ------------------------------------------------------------------------------------------------------- checks
 
 
-def at_least_zero(name: str, value: Any) -> None:
+def check_non_negative(name: str, value: Any) -> None:
     """Raise ValueError for a setting below 0 or NaN."""
     if not value >= 0:
         raise ValueError(f"{name} must be at least 0, got {value}")
@@ -66,7 +66,7 @@ def check_betas(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be two numbers from 0 up to but not including 1, got {value}")
 
 
-def one_of(*choices: Any) -> Check:
+def check_one_of(*choices: Any) -> Check:
     """Return the check that a setting is one of some values."""
 
     def check(name: str, value: Any) -> None:

@@ -6,17 +6,17 @@ from typing import Any
 
 from retrograd.autograd import enable_grad, no_grad
 from retrograd.core import Tensor, operator_named
-from retrograd.nn.declared import field
-from retrograd.optim.declared_settings import DeclaredOptimizer, at_least_zero, one_of, with_settings
+from retrograd.nn.constructor_fields import field
+from retrograd.optim.declared_settings import DeclaredOptimizer, check_non_negative, check_one_of, with_settings
 from retrograd.optim.line_search import Point, strong_wolfe
 from retrograd.optim.optimizer import Group, State
-from retrograd.optim.state_entries import count, declare, list_of, number, vector
+from retrograd.optim.state_entries import count, declare_entries, list_of, number, vector
 
 _cat = operator_named("cat")
 _clone = operator_named("clone")
 _zeros_like = operator_named("zeros_like")
 _HISTORY = {"d", "t", "prev_flat_grad", "old_dirs", "old_stps", "ro", "H_diag"}
-_FLAT = 1e-10  # steps with less curvature are ignored
+_MIN_CURVATURE = 1e-10  # steps with less curvature are ignored
 
 
 class _Closure:
@@ -37,19 +37,19 @@ class _Closure:
         parts = [_zeros_like(p.detach()) if p.grad is None else p.grad.detach() for p in self.params]
         return _cat([part.reshape(-1) for part in parts])
 
-    def place(self, origin: list[Any], d: Any, t: float) -> None:
+    def set_parameters(self, origin: list[Any], d: Any, t: float) -> None:
         """Set the parameters to origin + t d."""
         begin = 0
         for p, x in zip(self.params, origin, strict=True):
             p.copy_(x + d[begin : begin + p.numel()].reshape(p.shape) * t)
             begin += p.numel()
 
-    def along(self, origin: list[Any], d: Any) -> Callable[[float], Point]:
+    def loss_along(self, origin: list[Any], d: Any) -> Callable[[float], Point]:
         """Return the loss as a function of t."""
 
         def evaluate(t: float) -> Point:
-            self.place(origin, d, t)
-            loss = _number(self())
+            self.set_parameters(origin, d, t)
+            loss = _as_float(self())
             g = self.gradient()
             return Point(t, loss, g, _dot(g, d))
 
@@ -79,21 +79,21 @@ class LBFGS(DeclaredOptimizer):
     (25.0, [1.0, 2.0])
     """
 
-    entries = declare(
+    entries = declare_entries(
         d=vector, prev_flat_grad=vector, old_dirs=list_of(vector), old_stps=list_of(vector), ro=list_of(number),
         t=number, H_diag=number, prev_loss=number, func_evals=count, n_iter=count,
     )  # fmt: skip
 
-    lr: InitVar[float] = field(default=1.0, check=at_least_zero)
+    lr: InitVar[float] = field(default=1.0, check=check_non_negative)
     max_iter: InitVar[int] = 20
     max_eval: InitVar[int | None] = None
-    tolerance_grad: InitVar[float] = field(default=1e-7, check=at_least_zero)
-    tolerance_change: InitVar[float] = field(default=1e-9, check=at_least_zero)
+    tolerance_grad: InitVar[float] = field(default=1e-7, check=check_non_negative)
+    tolerance_change: InitVar[float] = field(default=1e-9, check=check_non_negative)
     history_size: InitVar[int] = 100
-    line_search_fn: InitVar[str | None] = field(default=None, check=one_of(None, "strong_wolfe"))
+    line_search_fn: InitVar[str | None] = field(default=None, check=check_one_of(None, "strong_wolfe"))
 
     @classmethod
-    def completed(cls, settings: dict[str, Any]) -> dict[str, Any]:
+    def complete_defaults(cls, settings: dict[str, Any]) -> dict[str, Any]:
         """Return the defaults, with 5/4 max_iter for `max_eval` None."""
         most = settings["max_eval"]
         return {**settings, "max_eval": settings["max_iter"] * 5 // 4 if most is None else most}
@@ -112,7 +112,7 @@ class LBFGS(DeclaredOptimizer):
             raise ValueError("LBFGS: all parameters must be in one group")
         super().add_param_group(param_group)
 
-    def _sharing_state(self) -> list[Any]:
+    def _params_with_shared_state(self) -> list[Any]:
         return self._params()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -122,15 +122,15 @@ class LBFGS(DeclaredOptimizer):
         (group,) = self.param_groups
         state = self.state.setdefault(group["params"][0], {})
         with no_grad():
-            return self._run(_Closure(closure, group["params"]), state, group)
+            return self._iterate(_Closure(closure, group["params"]), state, group)
 
-    def _run(self, closure: _Closure, state: State, group: Group) -> Any:
+    def _iterate(self, closure: _Closure, state: State, group: Group) -> Any:
         first = closure()
-        loss, g = _number(first), closure.gradient()
+        loss, g = _as_float(first), closure.gradient()
         state["func_evals"] = state.get("func_evals", 0) + 1
         state.setdefault("n_iter", 0)
         for left in range(group["max_iter"] - 1, -1, -1):
-            if _largest(g) <= group["tolerance_grad"]:
+            if _max_abs(g) <= group["tolerance_grad"]:
                 break
             state["n_iter"] += 1
             d = _direction(g, state, group["history_size"])
@@ -140,31 +140,31 @@ class LBFGS(DeclaredOptimizer):
                 break
             start = Point(0.0, loss, g, slope)
             before = closure.count
-            now = self._moved(closure, start, d, state, group, last=left == 0)
+            now = self._take_step(closure, start, d, state, group, last=left == 0)
             state["t"], loss, g = now.t, now.value, now.gradient
             state["func_evals"] += closure.count - before
-            if closure.count >= group["max_eval"] or _settled(now, start, d, group["tolerance_change"]):
+            if closure.count >= group["max_eval"] or _is_converged(now, start, d, group["tolerance_change"]):
                 break
         return first
 
-    def _moved(self, closure: _Closure, start: Point, d: Any, state: State, group: Group, last: bool) -> Point:
+    def _take_step(self, closure: _Closure, start: Point, d: Any, state: State, group: Group, last: bool) -> Point:
         """Move the parameters along d; return the new point, not evaluated after a `last` step of fixed length."""
         t = group["lr"]
         if state["n_iter"] == 1:
             t *= min(1.0, 1 / float(start.gradient.abs().sum()))
         origin = [_clone(p) for p in group["params"]]
         if group["line_search_fn"]:
-            evaluate = closure.along(origin, d)
-            now = strong_wolfe(evaluate, start, t, _largest(d), group["tolerance_change"])
-            closure.place(origin, d, now.t)
+            evaluate = closure.loss_along(origin, d)
+            now = strong_wolfe(evaluate, start, t, _max_abs(d), group["tolerance_change"])
+            closure.set_parameters(origin, d, now.t)
             return now
         if not last:
-            return closure.along(origin, d)(t)
-        closure.place(origin, d, t)
+            return closure.loss_along(origin, d)(t)
+        closure.set_parameters(origin, d, t)
         return start._replace(t=t)
 
 
-def _number(loss: Any) -> float:
+def _as_float(loss: Any) -> float:
     return float(loss.detach() if isinstance(loss, Tensor) else loss)
 
 
@@ -172,12 +172,12 @@ def _dot(a: Any, b: Any) -> float:
     return float((a * b).sum())
 
 
-def _largest(x: Any) -> float:
+def _max_abs(x: Any) -> float:
     return float(x.abs().amax()) if x.numel() else 0.0
 
 
-def _settled(now: Point, start: Point, d: Any, close: float) -> bool:
-    return _largest(d) * now.t <= close or abs(now.value - start.value) < close
+def _is_converged(now: Point, start: Point, d: Any, tolerance: float) -> bool:
+    return _max_abs(d) * now.t <= tolerance or abs(now.value - start.value) < tolerance
 
 
 def _direction(g: Any, state: State, size: int) -> Any:
@@ -185,10 +185,10 @@ def _direction(g: Any, state: State, size: int) -> Any:
     if state["n_iter"] == 1 or not state.keys() >= _HISTORY:
         state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1.0)
         return -g
-    change, moved = g - state["prev_flat_grad"], state["d"] * state["t"]
-    curvature = _dot(change, moved)
-    if curvature > _FLAT:
-        pairs = {"old_dirs": change, "old_stps": moved, "ro": 1 / curvature}
+    change, step = g - state["prev_flat_grad"], state["d"] * state["t"]
+    curvature = _dot(change, step)
+    if curvature > _MIN_CURVATURE:
+        pairs = {"old_dirs": change, "old_stps": step, "ro": 1 / curvature}
         for name, value in pairs.items():
             state[name] = [*state[name], value][-size:]
         state["H_diag"] = curvature / _dot(change, change)
@@ -197,12 +197,12 @@ def _direction(g: Any, state: State, size: int) -> Any:
 
 def _two_loops(q: Any, pairs: list[tuple[Any, Any, float]], scale: float) -> Any:
     """Apply the two-loop recursion: Nocedal and Wright, algorithm 7.4."""
-    shares = []
-    for change, moved, ro in reversed(pairs):
-        share = _dot(moved, q) * float(ro)
-        q = q - change * share
-        shares.append(share)
+    alphas = []
+    for change, step, ro in reversed(pairs):
+        alpha = _dot(step, q) * float(ro)
+        q = q - change * alpha
+        alphas.append(alpha)
     q = q * float(scale)
-    for (change, moved, ro), share in zip(pairs, reversed(shares), strict=True):
-        q = q + moved * (share - _dot(change, q) * float(ro))
+    for (change, step, ro), alpha in zip(pairs, reversed(alphas), strict=True):
+        q = q + step * (alpha - _dot(change, q) * float(ro))
     return q

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 SUFFICIENT, CURVATURE = 1e-4, 0.9  # of the two conditions, as usual for quasi-Newton methods
-MOST_TRIES = 25
+MAX_EVALUATIONS = 25
 
 
 class Point(NamedTuple):
@@ -17,23 +17,25 @@ class Point(NamedTuple):
     slope: float
 
 
-def strong_wolfe(evaluate: Callable[[float], Point], start: Point, t: float, reach: float, close: float) -> Point:
+def strong_wolfe(
+    evaluate: Callable[[float], Point], start: Point, t: float, direction_norm: float, tolerance: float
+) -> Point:
     """Return a point with sufficient decrease and a small slope: the strong Wolfe conditions.
 
     Nocedal and Wright, Numerical Optimization, algorithms 3.5 and 3.6, with cubic interpolation. `t` is tried
-    first; `reach` is the largest element of the direction, and brackets that are narrower than `close` end the search,
-    with the best point so far.
+    first; `direction_norm` is the largest element of the direction, and brackets that are narrower than `tolerance` end
+    the search, with the best point so far.
     """
     before, now = start, evaluate(t)
-    for tries in range(MOST_TRIES):
-        if _too_high(now, start) or (tries > 1 and now.value >= before.value):
-            return _zoom(evaluate, start, (before, now), tries, reach, close)
-        if _flat(now, start):
+    for tries in range(MAX_EVALUATIONS):
+        if _lacks_decrease(now, start) or (tries > 1 and now.value >= before.value):
+            return _zoom(evaluate, start, (before, now), tries, direction_norm, tolerance)
+        if _has_small_slope(now, start):
             return now
         if now.slope >= 0:
-            return _zoom(evaluate, start, (before, now), tries, reach, close)
+            return _zoom(evaluate, start, (before, now), tries, direction_norm, tolerance)
         bounds = (now.t + 0.01 * (now.t - before.t), now.t * 10)
-        before, now = now, evaluate(lowest(before, now, bounds))
+        before, now = now, evaluate(cubic_minimizer(before, now, bounds))
     return min(start, now, key=lambda point: point.value)
 
 
@@ -42,21 +44,21 @@ def _zoom(
     start: Point,
     ends: tuple[Point, Point],
     tries: int,
-    reach: float,
-    close: float,
+    direction_norm: float,
+    tolerance: float,
 ) -> Point:
     """Narrow a bracket that contains a suitable point; `low` is its end with the smaller value."""
     low, high = sorted(ends, key=lambda point: point.value)
     near = False  # whether the last trial was close to an end
-    for _ in range(tries, MOST_TRIES):
+    for _ in range(tries, MAX_EVALUATIONS):
         left, right = sorted((low.t, high.t))
-        if (right - left) * reach < close:
+        if (right - left) * direction_norm < tolerance:
             break
-        t, near = _within(lowest(*ends, (left, right)), left, right, near)
+        t, near = _safeguard(cubic_minimizer(*ends, (left, right)), left, right, near)
         now = evaluate(t)
-        if _too_high(now, start) or now.value >= low.value:
+        if _lacks_decrease(now, start) or now.value >= low.value:
             low, high = sorted((low, now), key=lambda point: point.value)
-        elif _flat(now, start):
+        elif _has_small_slope(now, start):
             return now
         else:
             high, low = (low if now.slope * (high.t - low.t) >= 0 else high), now
@@ -64,15 +66,15 @@ def _zoom(
     return low
 
 
-def _too_high(now: Point, start: Point) -> bool:
+def _lacks_decrease(now: Point, start: Point) -> bool:
     return now.value > start.value + SUFFICIENT * now.t * start.slope
 
 
-def _flat(now: Point, start: Point) -> bool:
+def _has_small_slope(now: Point, start: Point) -> bool:
     return abs(now.slope) <= -CURVATURE * start.slope
 
 
-def _within(t: float, left: float, right: float, near: bool) -> tuple[float, bool]:
+def _safeguard(t: float, left: float, right: float, near: bool) -> tuple[float, bool]:
     """Move a second consecutive trial near an end, or one outside, a tenth of the bracket inwards."""
     margin = 0.1 * (right - left)
     if min(right - t, t - left) >= margin:
@@ -82,10 +84,10 @@ def _within(t: float, left: float, right: float, near: bool) -> tuple[float, boo
     return (right - margin if abs(t - right) < abs(t - left) else left + margin), False
 
 
-def lowest(a: Point, b: Point, bounds: tuple[float, float]) -> float:
+def cubic_minimizer(a: Point, b: Point, bounds: tuple[float, float]) -> float:
     """Return the minimizer of the cubic through two points, within bounds; their midpoint if it has none.
 
-    >>> lowest(Point(0.0, 1.0, None, -2.0), Point(4.0, 9.0, None, 6.0), (0.0, 4.0))  # (t - 1)²
+    >>> cubic_minimizer(Point(0.0, 1.0, None, -2.0), Point(4.0, 9.0, None, 6.0), (0.0, 4.0))  # (t - 1)²
     1.0
     """
     left, right = bounds

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from retrograd.autograd import enable_grad, no_grad
 from retrograd.core import Tensor, operator_named
 from retrograd.nn.module import clear_grads
-from retrograd.optim.state_entries import Entry, loaded
+from retrograd.optim.state_entries import Entry, load_entries
 
 _zeros_like = operator_named("zeros_like")
 
@@ -68,7 +68,7 @@ class Optimizer:
         """
         if not isinstance(param_group, dict) or "params" not in param_group:
             raise TypeError(f"a parameter group must be a dict with 'params', got {param_group!r}")
-        names, params = _listed(param_group["params"])
+        names, params = _split_names(param_group["params"])
         group = {**self.defaults, **param_group, "params": params, **names}
         self._check_params(params)
         self.check(group)
@@ -125,7 +125,7 @@ class Optimizer:
         Raises TypeError or ValueError, and changes nothing, if the groups have other sizes or settings out of range, or
         if an entry of a state is not of the kind or shape that `entries` declares. Entries may be arrays.
         """
-        saved_states, saved = _parts(state_dict)
+        saved_states, saved = _check_state_dict(state_dict)
         sizes = [len(group["params"]) for group in self.param_groups]
         given = [len(group["params"]) for group in saved]
         if sizes != given:
@@ -134,7 +134,7 @@ class Optimizer:
         unknown = [number for number in saved_states if number not in numbers]
         if unknown:
             raise ValueError(f"load_state_dict: there are states of parameters {unknown}, which are in no group")
-        states = self._loaded(saved_states, numbers)
+        states = self._load_states(saved_states, numbers)
         groups = [
             {**group, **deepcopy({**other, "params": None}), "params": group["params"]}
             for group, other in zip(self.param_groups, saved, strict=True)
@@ -145,18 +145,18 @@ class Optimizer:
         for group, new in zip(self.param_groups, groups, strict=True):
             group.update(new)
 
-    def _loaded(self, saved: Mapping[int, Any], numbers: list[int]) -> dict[Tensor, State]:
+    def _load_states(self, saved: Mapping[int, Any], numbers: list[int]) -> dict[Tensor, State]:
         """Return the states by parameter, given the numbers of the parameters in the saved groups."""
-        names = [name for group in self.param_groups for name in _names(group)]
-        sharing = self._sharing_state()
+        names = [name for group in self.param_groups for name in _name_suffixes(group)]
+        sharing = self._params_with_shared_state()
         params = zip(numbers, names, self._params(), strict=True)
         return {
-            param: loaded(f"parameter {number}{name}", saved[number], self.entries, sharing or [param])
+            param: load_entries(f"parameter {number}{name}", saved[number], self.entries, sharing or [param])
             for number, name, param in params
             if number in saved
         }
 
-    def _sharing_state(self) -> list[Any]:
+    def _params_with_shared_state(self) -> list[Any]:
         """Return the parameters that have one state together: none, unless a subclass defines it."""
         return []
 
@@ -171,7 +171,7 @@ class Optimizer:
         return "\n".join([*lines, ")"])
 
 
-def _listed(params: Any) -> tuple[dict[str, list[str]], list[Any]]:
+def _split_names(params: Any) -> tuple[dict[str, list[str]], list[Any]]:
     """Return the names of a group's parameters as its setting, if they have any, and the parameters.
 
     They are one tensor, several, or (name, tensor) pairs as from `named_parameters`.
@@ -187,14 +187,14 @@ def _listed(params: Any) -> tuple[dict[str, list[str]], list[Any]]:
     return {"param_names": [name for name, _ in pairs]}, [p for _, p in pairs]
 
 
-def _names(group: Group) -> list[str]:
+def _name_suffixes(group: Group) -> list[str]:
     """Return the parts of messages with the parameters' names, empty for those that have none."""
     names = group.get("param_names", ())
     known = len(names) == len(group["params"])
     return [f" ({name!r})" for name in names] if known else [""] * len(group["params"])
 
 
-def _parts(state_dict: Mapping[str, Any]) -> tuple[Mapping[int, Any], list[Group]]:
+def _check_state_dict(state_dict: Mapping[str, Any]) -> tuple[Mapping[int, Any], list[Group]]:
     """Return the states and groups of a `state_dict`, after checking its structure."""
     try:
         states, groups = state_dict["state"], state_dict["param_groups"]
@@ -215,7 +215,7 @@ def count_step(param: Any, state: State, *means: str) -> None:
             state[name] = _zeros_like(param)
 
 
-def descent(param: Any, grad: Any, group: Group) -> Any:
+def descent_gradient(param: Any, grad: Any, group: Group) -> Any:
     """Return the gradient to descend: negated to `maximize`, plus weight_decay · p.
 
     In a group with `decoupled_weight_decay` the decay is applied to p directly instead.

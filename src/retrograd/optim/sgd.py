@@ -4,11 +4,11 @@ from dataclasses import InitVar
 from typing import Any
 
 from retrograd.core import operator_named
-from retrograd.nn.declared import field
+from retrograd.nn.constructor_fields import field
 from retrograd.ops.fused_update import update
-from retrograd.optim.declared_settings import DeclaredOptimizer, at_least_zero, with_settings
+from retrograd.optim.declared_settings import DeclaredOptimizer, check_non_negative, with_settings
 from retrograd.optim.optimizer import Group, State
-from retrograd.optim.state_entries import declare
+from retrograd.optim.state_entries import declare_entries
 
 _zeros_like = operator_named("zeros_like")
 
@@ -30,13 +30,13 @@ class SGD(DeclaredOptimizer):
     tensor([0.5, 1. ], requires_grad=True)
     """
 
-    entries = declare("momentum_buffer")
+    entries = declare_entries("momentum_buffer")
 
     takes_complex = True
-    lr: InitVar[float] = field(default=1e-3, check=at_least_zero)
-    momentum: InitVar[float] = field(default=0.0, check=at_least_zero)
+    lr: InitVar[float] = field(default=1e-3, check=check_non_negative)
+    momentum: InitVar[float] = field(default=0.0, check=check_non_negative)
     dampening: InitVar[float] = 0.0
-    weight_decay: InitVar[float] = field(default=0.0, check=at_least_zero)
+    weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
     nesterov: InitVar[bool] = False
     maximize: InitVar[bool] = field(default=False, kw_only=True)
 
@@ -52,12 +52,12 @@ class SGD(DeclaredOptimizer):
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
         if group["momentum"]:
-            _with_momentum(param, grad, state, group)
+            _apply_momentum(param, grad, state, group)
         else:
             update("descent", param, grad, [], (*_direction(group), group["lr"]))
 
 
-def _with_momentum(param: Any, grad: Any, state: State, group: Group) -> None:
+def _apply_momentum(param: Any, grad: Any, state: State, group: Group) -> None:
     lr, momentum, taken, buffer = group["lr"], group["momentum"], 1.0 - group["dampening"], state.get("momentum_buffer")
     if buffer is None:
         buffer = _zeros_like(param)

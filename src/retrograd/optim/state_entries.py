@@ -69,7 +69,7 @@ def list_of(entry: Entry) -> Entry:
     return listed
 
 
-def declare(*like: str, **others: Entry) -> Mapping[str, Entry]:
+def declare_entries(*like: str, **others: Entry) -> Mapping[str, Entry]:
     """Return the entries of a state: by name those like the parameter, the others by keyword."""
     return MappingProxyType(dict.fromkeys(like, like_parameter) | others)
 
@@ -94,7 +94,9 @@ def _tensor(value: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:
     return _to(_clone(found), dtype)
 
 
-def loaded(where: str, saved: Mapping[str, Any], entries: Mapping[str, Entry], params: list[Any]) -> dict[str, Any]:
+def load_entries(
+    where: str, saved: Mapping[str, Any], entries: Mapping[str, Entry], params: list[Any]
+) -> dict[str, Any]:
     """Return the state to load; errors name the entry.
 
     A None for a declared entry counts as missing: the next step initializes it, as a first step does.

@@ -68,16 +68,24 @@ class AveragedModel(Module):
     def update_parameters(self, model: Module) -> None:
         """Include the parameters of a model in the average; the first ones are copied."""
         count = int(self.n_averaged)
-        pairs = list(zip(_tensors(self.module, self.use_buffers), _tensors(model, self.use_buffers), strict=True))
+        pairs = list(
+            zip(
+                _averaged_tensors(self.module, self.use_buffers),
+                _averaged_tensors(model, self.use_buffers),
+                strict=True,
+            )
+        )
         with no_grad():
             for average, value in pairs:
                 average.copy_(self.avg_fn(average.detach(), value.detach(), count) if count else value)
-            for mine, theirs in [] if self.use_buffers else zip(self.module.buffers(), model.buffers(), strict=True):
-                mine.copy_(theirs)
+            for own_buffer, other_buffer in (
+                [] if self.use_buffers else zip(self.module.buffers(), model.buffers(), strict=True)
+            ):
+                own_buffer.copy_(other_buffer)
             self.n_averaged.add_(1)
 
 
-def _tensors(model: Module, buffers: bool) -> list[Any]:
+def _averaged_tensors(model: Module, buffers: bool) -> list[Any]:
     return [*model.parameters(), *(model.buffers() if buffers else ())]
 
 
@@ -138,7 +146,7 @@ class SWALR(LRScheduler):
             group["swa_lr"] = lr
         super().__init__(optimizer, last_epoch)
 
-    def _share(self, steps: int) -> float:
+    def _progress(self, steps: int) -> float:
         """Return the elapsed share of the annealing."""
         done = min(1.0, max(0.0, steps / max(1, self.anneal_epochs)))
         return ANNEAL[self._anneal_strategy](0.0, 1.0, done)
@@ -148,7 +156,7 @@ class SWALR(LRScheduler):
         groups = self.optimizer.param_groups
         if self.last_epoch <= 0 and self.anneal_epochs:
             return [group["lr"] for group in groups]
-        before, share = self._share(max(0, self.last_epoch - 1)), self._share(self.last_epoch)
+        before, share = self._progress(max(0, self.last_epoch - 1)), self._progress(self.last_epoch)
         if before == 1 or not self.anneal_epochs:
             return [group["swa_lr"] for group in groups]
         left = (1 - share) / (1 - before)

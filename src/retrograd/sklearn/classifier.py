@@ -40,22 +40,22 @@ class NeuralClassifier(ClassifierMixin, NeuralEstimator):
         Raises ValueError for data that scikit-learn refuses, for a loss that is not finite, and with warm_start for
         labels that differ from the earlier ones.
         """
-        again = self.warm_start and hasattr(self, "module_")
-        X, y = self._checked(X, y, reset=not again)
+        resume = self.warm_start and hasattr(self, "module_")
+        X, y = self._validate(X, y, reset=not resume)
         check_classification_targets(y)
         labels = LabelEncoder().fit(y)
-        if again:
+        if resume:
             self._check_known(labels.classes_)
         else:
             self.classes_ = labels.classes_
-            self._start(X.shape[1], len(self.classes_), X.dtype)
-        self._train(X, self._numbers(y), self.max_iter)
+            self._init_network(X.shape[1], len(self.classes_), X.dtype)
+        self._train(X, self._class_indices(y), self.max_iter)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None) -> "NeuralClassifier":
         """Train on these rows for one pass. The first call needs `classes`, all labels."""
         first = not hasattr(self, "module_")
-        X, y = self._checked(X, y, reset=first)
+        X, y = self._validate(X, y, reset=first)
         check_classification_targets(y)
         if first and classes is None:
             raise ValueError("NeuralClassifier: the first call of partial_fit needs classes, all labels there will be")
@@ -66,8 +66,8 @@ class NeuralClassifier(ClassifierMixin, NeuralEstimator):
             raise ValueError(f"NeuralClassifier: classes are {list(self.classes_)} since the first call, got {classes}")
         self._check_known(LabelEncoder().fit(y).classes_)
         if first:
-            self._start(X.shape[1], len(self.classes_), X.dtype)
-        self._train(X, self._numbers(y), 1)
+            self._init_network(X.shape[1], len(self.classes_), X.dtype)
+        self._train(X, self._class_indices(y), 1)
         return self
 
     def predict_proba(self, X: Any) -> Any:
@@ -86,7 +86,7 @@ class NeuralClassifier(ClassifierMixin, NeuralEstimator):
     def _default_loss(self) -> Callable[[Any, Any], Tensor]:
         return CrossEntropyLoss()
 
-    def _numbers(self, y: Any) -> Any:
+    def _class_indices(self, y: Any) -> Any:
         """Return the class indices of labels."""
         return self.classes_.searchsorted(y)
 

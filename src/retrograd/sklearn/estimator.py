@@ -19,7 +19,7 @@ from retrograd.optim import Adam
 from retrograd.utils.data import DataLoader, TensorDataset
 from retrograd.utils.progress import progress
 
-ROWS_AT_A_TIME = 4096
+CHUNK_ROWS = 4096
 
 
 class NeuralEstimator(BaseEstimator):
@@ -61,7 +61,7 @@ class NeuralEstimator(BaseEstimator):
     def _default_loss(self) -> Callable[[Any, Any], Tensor]:
         raise NotImplementedError
 
-    def _checked(self, X: Any, y: Any, reset: bool, **options: Any) -> tuple[Any, Any]:
+    def _validate(self, X: Any, y: Any, reset: bool, **options: Any) -> tuple[Any, Any]:
         """Return the validated data as arrays."""
         for name, least in (("batch_size", 1), ("max_iter", 1), ("n_iter_no_change", 1)):
             if not isinstance(getattr(self, name), int) or getattr(self, name) < least:
@@ -71,11 +71,11 @@ class NeuralEstimator(BaseEstimator):
                 )
         return validate_data(self, X, y, dtype=("float64", "float32"), reset=reset, **options)
 
-    def _start(self, features: int, outputs: int, dtype: Any) -> None:
+    def _init_network(self, features: int, outputs: int, dtype: Any) -> None:
         """Create a new network with a new generator."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self._generator = Generator(seed)
-        with self._randomness():
+        with self._use_generator():
             make = self._perceptron if self.module is None else self.module
             self.module_ = make(features, outputs).to(dtype)
         self._optimizer = (self.optimizer or Adam)(self.module_.parameters(), lr=self.lr)
@@ -90,16 +90,16 @@ class NeuralEstimator(BaseEstimator):
             shuffle=self.shuffle,
             generator=self._generator,
         )
-        best, since = math.inf, 0
-        with self._randomness(), progress(epochs, type(self).__name__, quiet=not self.verbose) as bar:
+        best, stale_epochs = math.inf, 0
+        with self._use_generator(), progress(epochs, type(self).__name__, quiet=not self.verbose) as bar:
             for _ in range(epochs):
-                loss = self._epoch(loader, len(x))
+                loss = self._train_epoch(loader, len(x))
                 self.loss_curve_.append(loss)
                 self.n_iter_ += 1
                 bar.advance(loss=loss)
-                since = 0 if loss < best - self.tol else since + 1
+                stale_epochs = 0 if loss < best - self.tol else stale_epochs + 1
                 best = min(best, loss)
-                if since >= self.n_iter_no_change:
+                if stale_epochs >= self.n_iter_no_change:
                     return
 
     def _outputs(self, X: Any) -> Tensor:
@@ -108,7 +108,7 @@ class NeuralEstimator(BaseEstimator):
         x = validate_data(self, X, dtype=("float64", "float32"), reset=False).astype(self._dtype(), copy=False)
         self.module_.eval()
         with no_grad():
-            parts = [self.module_(from_numpy(rows)) for rows in _pieces(x)]
+            parts = [self.module_(from_numpy(rows)) for rows in _row_chunks(x)]
         return registry["cat"](parts)
 
     # ------------------------------------------------------------------------------------------------- parts
@@ -121,7 +121,7 @@ class NeuralEstimator(BaseEstimator):
             layers += [Linear(inner, outer), ReLU()]
         return Sequential(*layers, Linear(sizes[-1], outputs))
 
-    def _epoch(self, loader: Iterable[Any], count: int) -> float:
+    def _train_epoch(self, loader: Iterable[Any], count: int) -> float:
         loss_of = self.loss or self._default_loss()
         total = 0.0
         self.module_.train()
@@ -143,12 +143,12 @@ class NeuralEstimator(BaseEstimator):
         return next((p.dtype for p in self.module_.parameters()), "float64")
 
     @generator_block
-    def _randomness(self) -> Iterator[None]:
+    def _use_generator(self) -> Iterator[None]:
         """In the block and this thread, draw from the estimator's own generator: initial weights, order, dropout."""
         with redirected(lambda generator: self._generator):
             yield
 
 
-def _pieces(x: Any) -> Iterator[Any]:
-    for start in range(0, len(x), ROWS_AT_A_TIME):
-        yield x[start : start + ROWS_AT_A_TIME]
+def _row_chunks(x: Any) -> Iterator[Any]:
+    for start in range(0, len(x), CHUNK_ROWS):
+        yield x[start : start + CHUNK_ROWS]

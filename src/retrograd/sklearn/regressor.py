@@ -39,14 +39,14 @@ class NeuralRegressor(RegressorMixin, NeuralEstimator):
         """Train on these rows for one pass."""
         return self._fit(X, y, hasattr(self, "module_"), 1)
 
-    def _fit(self, X: Any, y: Any, again: bool, epochs: int) -> "NeuralRegressor":
-        X, y = self._checked(X, y, reset=not again, multi_output=True, y_numeric=True)
+    def _fit(self, X: Any, y: Any, resume: bool, epochs: int) -> "NeuralRegressor":
+        X, y = self._validate(X, y, reset=not resume, multi_output=True, y_numeric=True)
         targets = 0 if y.ndim == 1 else y.shape[1]
-        if again and targets != self._targets:
+        if resume and targets != self._targets:
             raise ValueError(f"NeuralRegressor: y has {targets or 1} targets a row, but {self._targets or 1} before")
         self._targets = targets
-        if not again:
-            self._start(X.shape[1], targets or 1, X.dtype)
+        if not resume:
+            self._init_network(X.shape[1], targets or 1, X.dtype)
         self._train(X, y.reshape(len(y), -1).astype(self._dtype(), copy=False), epochs)
         return self
 

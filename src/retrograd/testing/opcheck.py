@@ -148,7 +148,7 @@ def _place_of(op: Operator, check: str) -> str:
     for field, what in SUBJECTS.get(SYNONYMS.get(check, check), {}).items():
         part = getattr(op.parts, field)
         if part is not None:
-            return f"{what} at {part.place}"
+            return f"{what} at {part.location}"
     for known in op.parts.kernels.values():
-        return f"the kernel at {known.place}"
-    return f"defined at {op.parts.place}"
+        return f"the kernel at {known.location}"
+    return f"defined at {op.parts.location}"

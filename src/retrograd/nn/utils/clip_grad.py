@@ -12,7 +12,7 @@ _norm = operator_named("norm")
 _stack = operator_named("stack")
 
 
-def _grads(parameters: Tensor | Iterable[Tensor]) -> list[Any]:
+def _gradients_of(parameters: Tensor | Iterable[Tensor]) -> list[Any]:
     parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     return [p.grad.detach() for p in parameters if p.grad is not None]
 
@@ -60,9 +60,9 @@ def clip_grad_norm_(
     >>> round(float(x.grad[0]), 3)
     0.6
     """
-    grads = _grads(parameters)
+    grads = _gradients_of(parameters)
     total = get_total_norm(grads, norm_type, error_if_nonfinite)
-    _scale(grads, max_norm, total)
+    _scale_gradients(grads, max_norm, total)
     return total
 
 
@@ -76,10 +76,10 @@ def clip_grads_with_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float
     >>> [round(g, 3) for g in x.grad.tolist()]
     [1.5, 2.0]
     """
-    _scale(_grads(parameters), max_norm, total_norm)
+    _scale_gradients(_gradients_of(parameters), max_norm, total_norm)
 
 
-def _scale(grads: list[Any], max_norm: float, total: Any) -> None:
+def _scale_gradients(grads: list[Any], max_norm: float, total: Any) -> None:
     scale = max_norm / (float(total) + 1e-6)
     if not scale >= 1:  # a NaN spreads to all gradients, as in PyTorch
         for g in grads:
@@ -98,5 +98,5 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -
     """
     if not clip_value >= 0:
         raise ValueError(f"clip_grad_value_: clip_value must be at least 0, got {clip_value}")
-    for g in _grads(parameters):
+    for g in _gradients_of(parameters):
         g.clamp_(-clip_value, clip_value)

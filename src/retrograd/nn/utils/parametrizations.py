@@ -18,7 +18,7 @@ _qr = operator_named("linalg.qr")
 _solve = operator_named("linalg.solve")
 
 
-def _weight_of(name: str, module: Any, tensor: str) -> Any:
+def _get_weight(name: str, module: Any, tensor: str) -> Any:
     weight = getattr(module, tensor, None)
     if weight is None or not hasattr(weight, "ndim"):
         raise ValueError(f"{name}: {type(module).__name__} has no tensor {tensor!r}")
@@ -54,7 +54,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     >>> layer.parametrizations.weight.original0.shape
     (3, 1)
     """
-    _weight_of("weight_norm", module, name)
+    _get_weight("weight_norm", module, name)
     return register_parametrization(module, name, WeightNorm(dim), unsafe=True)
 
 
@@ -74,12 +74,12 @@ class SpectralNorm(Module):
             for buffer, size in zip(("_u", "_v"), matrix.shape, strict=True):
                 start = init.normal_(empty(size, dtype=weight.dtype))
                 self.register_buffer(buffer, F.normalize(start, dim=0, eps=eps))
-            self._improve(matrix, 15)
+            self._power_iteration(matrix, 15)
 
     def _matrix(self, weight: Any) -> Any:
         return weight.movedim(self.dim, 0).flatten(1)
 
-    def _improve(self, matrix: Any, times: int) -> None:
+    def _power_iteration(self, matrix: Any, times: int) -> None:
         with no_grad():
             matrix = matrix.detach()
             for _ in range(times):
@@ -92,7 +92,7 @@ class SpectralNorm(Module):
             return F.normalize(weight, dim=0, eps=self.eps)
         matrix = self._matrix(weight)
         if self.training:
-            self._improve(matrix, self.n_power_iterations)
+            self._power_iteration(matrix, self.n_power_iterations)
         return weight / (self._u.clone() @ (matrix @ self._v.clone()))
 
     def right_inverse(self, value: Any) -> Any:
@@ -114,7 +114,7 @@ def spectral_norm(
     >>> round(float(rg.linalg.norm(layer.weight, 2).detach()), 3)
     1.0
     """
-    weight = _weight_of("spectral_norm", module, name)
+    weight = _get_weight("spectral_norm", module, name)
     if n_power_iterations < 1:
         raise ValueError(f"spectral_norm: n_power_iterations must be at least 1, got {n_power_iterations}")
     if dim is None:
@@ -136,16 +136,16 @@ class Orthogonal(Module):
         """Return the orthogonal matrix."""
         wide = x.shape[-2] < x.shape[-1]
         x = x.mT if wide else x
-        q = self._reflections(x) if self.orthogonal_map == "householder" else self._rotation(x)
+        q = self._householder_product(x) if self.orthogonal_map == "householder" else self._exponential_or_cayley(x)
         q = q if self.base is None else self.base @ q
         return q.mT if wide else q
 
-    def _reflections(self, x: Any) -> Any:
+    def _householder_product(self, x: Any) -> Any:
         below = x.tril(-1)
         tau = 2 / (1 + (below * below).sum(-2))
         return _householder(below, tau) * x.diagonal(dim1=-2, dim2=-1).to("int64").unsqueeze(-2)
 
-    def _rotation(self, x: Any) -> Any:
+    def _exponential_or_cayley(self, x: Any) -> Any:
         rows, columns = x.shape[-2:]
         lower = x.tril()
         if rows != columns:
@@ -165,13 +165,13 @@ class Orthogonal(Module):
         rows, columns = q.shape[-2:]
         if rows != columns:
             q = _cat([q, init.normal_(empty(*q.shape[:-1], rows - columns, dtype=q.dtype))], -1)
-        self.base = _nearest(q)
+        self.base = _orthogonal_factor(q)
         start = zeros_like(value)
         start.diagonal(dim1=-2, dim2=-1).fill_(-1)
         return start
 
 
-def _nearest(x: Any) -> Any:
+def _orthogonal_factor(x: Any) -> Any:
     """Return the orthogonal factor of x, with signs that make it equal x if x is orthogonal."""
     q, r = _qr(x)
     return q * r.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)
@@ -190,7 +190,7 @@ def orthogonal(module: Module, name: str = "weight", orthogonal_map: str | None 
     >>> bool((weight @ weight.mT - rg.eye(3)).abs().amax() < 1e-5)
     True
     """
-    weight = _weight_of("orthogonal", module, name)
+    weight = _get_weight("orthogonal", module, name)
     if weight.ndim < 2:
         raise ValueError(f"orthogonal: expected a matrix or several, got shape {weight.shape}")
     if orthogonal_map is None:

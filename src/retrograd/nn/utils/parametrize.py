@@ -44,23 +44,23 @@ class ParametrizationList(ModuleList):
                     value = module.right_inverse(value)
         self._count = len(value) if isinstance(value, tuple | list) else 0
         kind = Parameter if isinstance(original, Parameter) else Buffer
-        for name, part in zip(self._names(), value if self._count else [value], strict=True):
-            held = original if part is original else _owned(kind, part, original)
-            setattr(self, name, held)
+        for name, part in zip(self._original_names(), value if self._count else [value], strict=True):
+            tensor = original if part is original else _copy_tensor(kind, part, original)
+            setattr(self, name, tensor)
         for module in modules:
             self._append(module)
 
-    def _names(self) -> list[str]:
+    def _original_names(self) -> list[str]:
         return [f"original{number}" for number in range(self._count)] if self._count else ["original"]
 
     def _append(self, module: Module) -> None:
-        self.add_module(str(sum(1 for _ in self._own("module"))), module)
+        self.add_module(str(sum(1 for _ in self._members("module"))), module)
 
     def __iter__(self) -> Iterator[Any]:
-        return (module for _, module in self._own("module"))
+        return (module for _, module in self._members("module"))
 
     def __len__(self) -> int:
-        return sum(1 for _ in self._own("module"))
+        return sum(1 for _ in self._members("module"))
 
     def __getitem__(self, key: Any) -> Any:
         return list(self)[key]
@@ -75,19 +75,19 @@ class ParametrizationList(ModuleList):
                     )
                 value = module.right_inverse(value)
             values = value if self._count else [value]
-            for name, part in zip(self._names(), values, strict=True):
+            for name, part in zip(self._original_names(), values, strict=True):
                 getattr(self, name).copy_(part)
 
     def forward(self) -> Any:
         """Return the tensor."""
         modules = list(self)
-        x = modules[0](*(getattr(self, name) for name in self._names()))
+        x = modules[0](*(getattr(self, name) for name in self._original_names()))
         for module in modules[1:]:
             x = module(x)
         return x
 
 
-def _owned(kind: Any, part: Any, original: Any) -> Any:
+def _copy_tensor(kind: Any, part: Any, original: Any) -> Any:
     """Return a new parameter or buffer with its own memory."""
     part = part.detach().clone()
     return Parameter(part, original.requires_grad) if kind is Parameter else Buffer(part)
@@ -114,45 +114,45 @@ def register_parametrization(
     (True, ['bias', 'parametrizations.weight.original'])
     """
     if is_parametrized(module, tensor_name):
-        return _add(module, tensor_name, parametrization, unsafe)
+        return _append_parametrization(module, tensor_name, parametrization, unsafe)
     kinds = module._kinds
     if kinds.get(tensor_name) not in ("parameter", "buffer", "transient buffer"):
         raise ValueError(f"register_parametrization: {type(module).__name__} has no tensor {tensor_name!r}")
     original = module.__dict__[tensor_name]
-    made = ParametrizationList([parametrization], original, unsafe)
+    functions = ParametrizationList([parametrization], original, unsafe)
     if not unsafe:
-        _check(tensor_name, original, made)
+        _check_parametrization(tensor_name, original, functions)
     delattr(module, tensor_name)
     if not is_parametrized(module):
         module.parametrizations = ModuleDict()
         _change_class(module)
-    _inject(type(module), tensor_name)
-    module.parametrizations[tensor_name] = made
+    _add_property(type(module), tensor_name)
+    module.parametrizations[tensor_name] = functions
     return module
 
 
-def _add(module: Any, name: str, parametrization: Module, unsafe: bool) -> Module:
+def _append_parametrization(module: Any, name: str, parametrization: Module, unsafe: bool) -> Module:
     """Append a parametrization; if it has an inverse, update the originals so that the tensor stays the same."""
-    made = module.parametrizations[name]
+    functions = module.parametrizations[name]
     before = getattr(module, name)
     if not unsafe:
         with no_grad():
             value = parametrization(before)
-        _compare(name, before, value)
+        _check_same_aval(name, before, value)
     inverse = getattr(parametrization, "right_inverse", None)
     if inverse is not None:
         with no_grad():
-            made.right_inverse(inverse(before))
-    made._append(parametrization)
+            functions.right_inverse(inverse(before))
+    functions._append(parametrization)
     return module
 
 
-def _check(name: str, original: Any, made: ParametrizationList) -> None:
+def _check_parametrization(name: str, original: Any, functions: ParametrizationList) -> None:
     with no_grad():
-        _compare(name, original, made())
+        _check_same_aval(name, original, functions())
 
 
-def _compare(name: str, before: Any, after: Any) -> None:
+def _check_same_aval(name: str, before: Any, after: Any) -> None:
     if tuple(before.shape) != tuple(after.shape) or before.dtype != after.dtype:
         raise ValueError(
             f"register_parametrization: {name} has shape {before.shape} and dtype {before.dtype}, its parametrization "
@@ -168,7 +168,7 @@ def _change_class(module: Any) -> None:
     )
 
 
-def _inject(cls: type, name: str) -> None:
+def _add_property(cls: type, name: str) -> None:
     def read(self: Any) -> Any:
         if not _caching:
             return self.parametrizations[name]()
@@ -207,14 +207,14 @@ def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: b
     """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"remove_parametrizations: {type(module).__name__} has no parametrized {tensor_name!r}")
-    made = module.parametrizations[tensor_name]
-    names = made._names()
+    functions = module.parametrizations[tensor_name]
+    names = functions._original_names()
     if not leave_parametrized and len(names) > 1:
         raise ValueError(f"remove_parametrizations: {tensor_name} has {len(names)} originals; leave it parametrized")
-    first = getattr(made, names[0])
+    first = getattr(functions, names[0])
     if leave_parametrized:
         with no_grad():
-            first = _owned(type(first), getattr(module, tensor_name), first)
+            first = _copy_tensor(type(first), getattr(module, tensor_name), first)
     del module.parametrizations[tensor_name]
     delattr(type(module), tensor_name)
     module.register_parameter(tensor_name, first) if isinstance(first, Parameter) else module.register_buffer(

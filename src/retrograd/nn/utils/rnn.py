@@ -57,7 +57,7 @@ def pack_padded_sequence(
     data = _cat([rows[step, :size] for step, size in enumerate(sizes)])
     if order is None:
         return PackedSequence(data, tensor(sizes))
-    return PackedSequence(data, tensor(sizes), tensor(order), tensor(inverted(order)))
+    return PackedSequence(data, tensor(sizes), tensor(order), tensor(inverse_permutation(order)))
 
 
 def _check_lengths(counts: list[int], shape: tuple[int, ...], enforce_sorted: bool) -> None:
@@ -86,16 +86,16 @@ def step_sizes(lengths: Sequence[int]) -> list[int]:
     return sizes
 
 
-def inverted(order: Sequence[int]) -> list[int]:
+def inverse_permutation(order: Sequence[int]) -> list[int]:
     """Return the inverse of a permutation.
 
-    >>> inverted([1, 2, 0])
+    >>> inverse_permutation([1, 2, 0])
     [2, 0, 1]
     """
-    places = [0] * len(order)
-    for place, number in enumerate(order):
-        places[number] = place
-    return places
+    inverse = [0] * len(order)
+    for position, number in enumerate(order):
+        inverse[number] = position
+    return inverse
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
@@ -105,7 +105,7 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     >>> invert_permutation(rg.tensor([1, 2, 0]))
     tensor([2, 0, 1])
     """
-    return None if permutation is None else tensor(inverted([int(i) for i in permutation.tolist()]))
+    return None if permutation is None else tensor(inverse_permutation([int(i) for i in permutation.tolist()]))
 
 
 def pad_packed_sequence(

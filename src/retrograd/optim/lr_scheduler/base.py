@@ -94,9 +94,9 @@ class LRScheduler:
         Raises TypeError or ValueError, and changes nothing, for an entry that the schedule lacks, or of another kind
         or length.
         """
-        vars(self).update(self.checked(state_dict))
+        vars(self).update(self.check_state(state_dict))
 
-    def checked(self, state_dict: Mapping[str, Any]) -> dict[str, Any]:
+    def check_state(self, state_dict: Mapping[str, Any]) -> dict[str, Any]:
         """Return the entries of a state that `load_state_dict` restores, or raise its errors."""
         name = type(self).__name__
         if not isinstance(state_dict, Mapping):
@@ -121,8 +121,8 @@ def _check_like(name: str, own: Any, given: Any) -> None:
     if isinstance(own, list | tuple):
         if len(given) != len(own):
             raise ValueError(f"{name} must have {len(own)} entries, got {len(given)}")
-        for number, (mine, other) in enumerate(zip(own, given, strict=True)):
-            _check_like(f"{name} at index {number}", mine, other)
+        for number, (item, other) in enumerate(zip(own, given, strict=True)):
+            _check_like(f"{name} at index {number}", item, other)
     if isinstance(own, Mapping):
         if any(isinstance(key, str) for key in (*own, *given)) and own.keys() != given.keys():
             raise ValueError(f"{name} must have the keys {list(own)}, got {list(given)}")

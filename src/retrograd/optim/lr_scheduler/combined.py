@@ -9,12 +9,12 @@ from retrograd.optim.lr_scheduler.plateau import ReduceLROnPlateau
 from retrograd.optim.optimizer import Optimizer
 
 
-class _Combined(LRScheduler):
+class _CombinedScheduler(LRScheduler):
     """Several schedules of one optimizer."""
 
     _schedulers: list[LRScheduler]
 
-    def _take(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None) -> None:
+    def _init_schedulers(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None) -> None:
         name = type(self).__name__
         if not schedulers:
             raise ValueError(f"{name}: expected at least one schedule, got none")
@@ -36,7 +36,7 @@ class _Combined(LRScheduler):
         for schedule, state in zip(self._schedulers, state_dict["_schedulers"], strict=True):
             schedule.load_state_dict(state)
 
-    def checked(self, state_dict: Mapping[str, Any]) -> dict[str, Any]:
+    def check_state(self, state_dict: Mapping[str, Any]) -> dict[str, Any]:
         """Return the entries that are not states of schedules, after checking those too."""
         name, states = type(self).__name__, state_dict.get("_schedulers")
         if not isinstance(states, list | tuple):
@@ -45,7 +45,7 @@ class _Combined(LRScheduler):
             raise ValueError(f"{name}: the state has {len(states)} schedules, this one {len(self._schedulers)}")
         for number, (schedule, state) in enumerate(zip(self._schedulers, states, strict=True)):
             _check_schedule(f"{name}: _schedulers at index {number}", schedule, state)
-        return super().checked({entry: value for entry, value in state_dict.items() if entry != "_schedulers"})
+        return super().check_state({entry: value for entry, value in state_dict.items() if entry != "_schedulers"})
 
     def _rates(self) -> list[float]:
         return [group["lr"] for group in self.optimizer.param_groups]
@@ -53,12 +53,12 @@ class _Combined(LRScheduler):
 
 def _check_schedule(where: str, schedule: LRScheduler, state: Any) -> None:
     try:
-        schedule.checked(state)
+        schedule.check_state(state)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{where}: {error}") from error
 
 
-class ChainedScheduler(_Combined):
+class ChainedScheduler(_CombinedScheduler):
     """Run several schedules together: each step is a step of all of them, so that their factors multiply.
 
     >>> import retrograd as rg
@@ -72,7 +72,7 @@ class ChainedScheduler(_Combined):
     """
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
-        self._take(schedulers, optimizer)
+        self._init_schedulers(schedulers, optimizer)
         self._last_lr = self._rates()
 
     def step(self) -> None:
@@ -82,7 +82,7 @@ class ChainedScheduler(_Combined):
         self._last_lr = self._rates()
 
 
-class SequentialLR(_Combined):
+class SequentialLR(_CombinedScheduler):
     """Run schedules in sequence: the next one starts at each of the `milestones`, given as step counts.
 
     >>> import retrograd as rg
@@ -102,7 +102,7 @@ class SequentialLR(_Combined):
     def __init__(
         self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1
     ) -> None:
-        self._take(schedulers, optimizer)
+        self._init_schedulers(schedulers, optimizer)
         if len(milestones) != len(schedulers) - 1 or sorted(milestones) != list(milestones):
             raise ValueError(
                 f"SequentialLR: {len(schedulers)} schedules need {len(schedulers) - 1} milestones that rise, "

@@ -39,11 +39,11 @@ class FactorLR(LRScheduler):
     def get_lr(self) -> list[float]:
         """Return the rates from the initial ones, or from the ones they were changed to."""
         groups = zip(self.optimizer.param_groups, self.base_lrs, strict=True)
-        rates = [self._changed(group["lr"], base) for group, base in groups]
+        rates = [self._rate(group["lr"], base) for group, base in groups]
         self._loaded = False
         return rates
 
-    def _changed(self, now: float, base: float) -> float:
+    def _rate(self, now: float, base: float) -> float:
         steps, floor = self.last_epoch, self.eta_min
         share = self.factor(steps)
         before = self.factor(steps - 1) if steps else 1.0
@@ -241,7 +241,7 @@ class CosineAnnealingLR(FactorLR):
         return (1 + math.cos(math.pi * steps / self.T_max)) / 2
 
 
-class _OfFunctions(LRScheduler):
+class _FunctionScheduler(LRScheduler):
     """Base of schedules given by a function of the number of steps, or a list with one for each parameter group."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
@@ -257,7 +257,7 @@ class _OfFunctions(LRScheduler):
 Functions = Callable[[int], float] | Iterable[Callable[[int], float]]
 
 
-class LambdaLR(_OfFunctions):
+class LambdaLR(_FunctionScheduler):
     """lr = base · lr_lambda(steps); one function, or a list with one for each parameter group.
 
     >>> import retrograd as rg
@@ -277,7 +277,7 @@ class LambdaLR(_OfFunctions):
         return [base * f(self.last_epoch) for base, f in zip(self.base_lrs, self.lr_lambdas, strict=True)]
 
 
-class MultiplicativeLR(_OfFunctions):
+class MultiplicativeLR(_FunctionScheduler):
     """lr ← lr · lr_lambda(steps) in every step; one function, or a list with one for each parameter group.
 
     >>> import retrograd as rg

@@ -12,12 +12,12 @@ def cosine(start: float, end: float, done: float) -> float:
     return end + (start - end) / 2 * (1 + math.cos(math.pi * done))
 
 
-def line(start: float, end: float, done: float) -> float:
+def linear(start: float, end: float, done: float) -> float:
     """Interpolate linearly."""
     return start + (end - start) * done
 
 
-ANNEAL = {"cos": cosine, "linear": line}
+ANNEAL = {"cos": cosine, "linear": linear}
 
 
 class _Phase(NamedTuple):
@@ -92,7 +92,7 @@ class OneCycleLR(LRScheduler):
         back = _Phase(2 * up - 2, ("max", "initial"), ("base", "max"))
         return [first, back, _Phase(self.total_steps - 1, ("initial", "min"), ("max", "max"))]
 
-    def _now(self) -> tuple[_Phase, float]:
+    def _current_phase(self) -> tuple[_Phase, float]:
         """Return the current phase, and the elapsed share of it."""
         if self.last_epoch > self.total_steps:
             raise ValueError(f"OneCycleLR: the cycle has {self.total_steps} steps, and all of them are done")
@@ -107,7 +107,7 @@ class OneCycleLR(LRScheduler):
 
     def get_lr(self) -> list[float]:
         """Return rates between the two learning rates of the phase."""
-        (_, (start, end), _), done = self._now()
+        (_, (start, end), _), done = self._current_phase()
         anneal = ANNEAL[self.anneal_strategy]
         factor = {"initial": 1.0, "max": self.div_factor, "min": 1 / self.final_div_factor}
         return [anneal(base * factor[start], base * factor[end], done) for base in self.base_lrs]
@@ -116,7 +116,7 @@ class OneCycleLR(LRScheduler):
         """Set the momentum, or Adam's first beta."""
         if not self.cycle_momentum:
             return
-        (_, _, (start, end)), done = self._now()
+        (_, _, (start, end)), done = self._current_phase()
         momentum = ANNEAL[self.anneal_strategy](self.momenta[start], self.momenta[end], done)
         for group in self.optimizer.param_groups:
             set_momentum(group, momentum)

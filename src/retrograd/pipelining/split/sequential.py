@@ -19,7 +19,7 @@ class PipeSequential(Sequential):
     @staticmethod
     def from_sequential(sequential_instance: Sequential) -> "PipeSequential":
         """Return the same modules, under the same names, with boundaries between them."""
-        return PipeSequential(dict(sequential_instance._own("module")))
+        return PipeSequential(dict(sequential_instance._members("module")))
 
     def forward(self, input: Any) -> Any:
         """Run the modules in order."""

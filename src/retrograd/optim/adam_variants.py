@@ -6,10 +6,10 @@ from typing import Any
 
 from retrograd.core import operator_named
 from retrograd.kernels import update_formulas
-from retrograd.nn.declared import field
-from retrograd.optim.declared_settings import DeclaredOptimizer, at_least_zero, check_betas, with_settings
-from retrograd.optim.optimizer import Group, State, count_step, descent
-from retrograd.optim.state_entries import count, declare, number
+from retrograd.nn.constructor_fields import field
+from retrograd.optim.declared_settings import DeclaredOptimizer, check_betas, check_non_negative, with_settings
+from retrograd.optim.optimizer import Group, State, count_step, descent_gradient
+from retrograd.optim.state_entries import count, declare_entries, number
 
 _maximum = operator_named("maximum")
 
@@ -22,7 +22,7 @@ def moments(g: Any, state: State, group: Group) -> tuple[Any, Any]:
     return means
 
 
-_ENTRIES = declare("exp_avg", "exp_avg_sq", "exp_inf", step=count, mu_product=number)
+_ENTRIES = declare_entries("exp_avg", "exp_avg_sq", "exp_inf", step=count, mu_product=number)
 
 
 @with_settings
@@ -42,16 +42,16 @@ class Adamax(DeclaredOptimizer):
     """
 
     entries = _ENTRIES
-    lr: InitVar[float] = field(default=2e-3, check=at_least_zero)
+    lr: InitVar[float] = field(default=2e-3, check=check_non_negative)
     betas: InitVar[tuple[float, float]] = field(default=(0.9, 0.999), check=check_betas)
-    eps: InitVar[float] = field(default=1e-8, check=at_least_zero)
-    weight_decay: InitVar[float] = field(default=0.0, check=at_least_zero)
+    eps: InitVar[float] = field(default=1e-8, check=check_non_negative)
+    weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
     maximize: InitVar[bool] = field(default=False, kw_only=True)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
         count_step(param, state, "exp_avg", "exp_inf")
-        g, (beta1, beta2) = descent(param, grad, group), group["betas"]
+        g, (beta1, beta2) = descent_gradient(param, grad, group), group["betas"]
         state["exp_avg"] = state["exp_avg"] * beta1 + g * (1 - beta1)
         state["exp_inf"] = _maximum(state["exp_inf"] * beta2, g.abs() + group["eps"])
         param.sub_(state["exp_avg"] / state["exp_inf"], alpha=group["lr"] / (1 - beta1 ** state["step"]))
@@ -75,18 +75,18 @@ class NAdam(DeclaredOptimizer):
     """
 
     entries = _ENTRIES
-    lr: InitVar[float] = field(default=2e-3, check=at_least_zero)
+    lr: InitVar[float] = field(default=2e-3, check=check_non_negative)
     betas: InitVar[tuple[float, float]] = field(default=(0.9, 0.999), check=check_betas)
-    eps: InitVar[float] = field(default=1e-8, check=at_least_zero)
-    weight_decay: InitVar[float] = field(default=0.0, check=at_least_zero)
-    momentum_decay: InitVar[float] = field(default=4e-3, check=at_least_zero)
+    eps: InitVar[float] = field(default=1e-8, check=check_non_negative)
+    weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
+    momentum_decay: InitVar[float] = field(default=4e-3, check=check_non_negative)
     decoupled_weight_decay: InitVar[bool] = False
     maximize: InitVar[bool] = field(default=False, kw_only=True)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
         count_step(param, state, "exp_avg", "exp_avg_sq")
-        g = descent(param, grad, group)
+        g = descent_gradient(param, grad, group)
         m, v = moments(g, state, group)
         step, (beta1, beta2) = state["step"], group["betas"]
         mu, following = (beta1 * (1 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
@@ -114,30 +114,30 @@ class RAdam(DeclaredOptimizer):
     """
 
     entries = _ENTRIES
-    lr: InitVar[float] = field(default=1e-3, check=at_least_zero)
+    lr: InitVar[float] = field(default=1e-3, check=check_non_negative)
     betas: InitVar[tuple[float, float]] = field(default=(0.9, 0.999), check=check_betas)
-    eps: InitVar[float] = field(default=1e-8, check=at_least_zero)
-    weight_decay: InitVar[float] = field(default=0.0, check=at_least_zero)
+    eps: InitVar[float] = field(default=1e-8, check=check_non_negative)
+    weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
     decoupled_weight_decay: InitVar[bool] = False
     maximize: InitVar[bool] = field(default=False, kw_only=True)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
         count_step(param, state, "exp_avg", "exp_avg_sq")
-        m, v = moments(descent(param, grad, group), state, group)
+        m, v = moments(descent_gradient(param, grad, group), state, group)
         step, (beta1, beta2) = state["step"], group["betas"]
         lr = group["lr"] / (1 - beta1**step)
-        factor = _rectified(beta2, step)
+        factor = _rectification(beta2, step)
         if factor is None:
             param.sub_(m, alpha=lr)
         else:
             param.sub_(m / (v.sqrt() + group["eps"]), alpha=lr * factor * math.sqrt(1 - beta2**step))
 
 
-def _rectified(beta2: float, step: int) -> float | None:
+def _rectification(beta2: float, step: int) -> float | None:
     """Return the factor of the step; None while the variance is unknown: with at most 5 degrees of freedom."""
-    most = 2 / (1 - beta2) - 1
-    free = most - 2 * step * beta2**step / (1 - beta2**step)
-    if free <= 5:
+    max_degrees = 2 / (1 - beta2) - 1
+    degrees = max_degrees - 2 * step * beta2**step / (1 - beta2**step)
+    if degrees <= 5:
         return None
-    return math.sqrt((free - 4) * (free - 2) * most / ((most - 4) * (most - 2) * free))
+    return math.sqrt((degrees - 4) * (degrees - 2) * max_degrees / ((max_degrees - 4) * (max_degrees - 2) * degrees))

@@ -6,10 +6,10 @@ from typing import Any
 
 from retrograd.backend.type_info import finfo
 from retrograd.core import operator_named
-from retrograd.nn.declared import field
-from retrograd.optim.declared_settings import DeclaredOptimizer, at_least_zero, one_of, with_settings
+from retrograd.nn.constructor_fields import field
+from retrograd.optim.declared_settings import DeclaredOptimizer, check_non_negative, check_one_of, with_settings
 from retrograd.optim.optimizer import Group, State
-from retrograd.optim.state_entries import count, declare, mean_of
+from retrograd.optim.state_entries import count, declare_entries, mean_of
 
 _norm = operator_named("norm")
 _zeros_like = operator_named("zeros_like")
@@ -33,13 +33,13 @@ class Adafactor(DeclaredOptimizer):
     (tensor([0.75, 0.75, 0.75], ...), (2, 1))
     """
 
-    entries = declare("variance", step=count, row_var=mean_of(-1), col_var=mean_of(-2))
+    entries = declare_entries("variance", step=count, row_var=mean_of(-1), col_var=mean_of(-2))
 
-    lr: InitVar[float] = field(default=1e-2, check=at_least_zero)
+    lr: InitVar[float] = field(default=1e-2, check=check_non_negative)
     beta2_decay: InitVar[float] = -0.8
     eps: InitVar[tuple[float | None, float]] = (None, 1e-3)
     d: InitVar[float] = 1.0
-    weight_decay: InitVar[float] = field(default=0.0, check=at_least_zero)
+    weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
     maximize: InitVar[bool] = field(default=False, kw_only=True)
 
     def check(self, group: Group) -> None:
@@ -59,7 +59,7 @@ class Adafactor(DeclaredOptimizer):
         size = max(group["eps"][1], _rms(param)) * min(group["lr"], 1 / math.sqrt(step))
         if group["weight_decay"]:
             param.mul_(1 - group["lr"] * group["weight_decay"])
-        u = g / _mean_squares(g, state, step ** group["beta2_decay"], low).clamp(min=low * low).sqrt()
+        u = g / _factored_second_moment(g, state, step ** group["beta2_decay"], low).clamp(min=low * low).sqrt()
         param.sub_(u, alpha=size / max(1.0, _rms(u) / group["d"]))
 
 
@@ -67,17 +67,17 @@ def _rms(x: Any) -> float:
     return float(_norm(x)) / math.sqrt(x.numel()) if x.numel() else 0.0
 
 
-def _mean_squares(g: Any, state: State, share: float, low: float) -> Any:
+def _factored_second_moment(g: Any, state: State, share: float, low: float) -> Any:
     """Update the means by a share of g²; return an estimate of every element's."""
     squares = g * g
     if g.ndim < 2:
-        return _mixed(state, "variance", squares, share)
-    rows = _mixed(state, "row_var", squares.mean(-1, keepdim=True), share)
-    columns = _mixed(state, "col_var", squares.mean(-2, keepdim=True), share)
+        return _update_mean(state, "variance", squares, share)
+    rows = _update_mean(state, "row_var", squares.mean(-1, keepdim=True), share)
+    columns = _update_mean(state, "col_var", squares.mean(-2, keepdim=True), share)
     return rows * columns / rows.mean(-2, keepdim=True).clamp(min=low)
 
 
-def _mixed(state: State, name: str, new: Any, share: float) -> Any:
+def _update_mean(state: State, name: str, new: Any, share: float) -> Any:
     old = state.get(name)
     state[name] = new * share if old is None else old + (new - old) * share
     return state[name]
@@ -102,16 +102,16 @@ class Muon(DeclaredOptimizer):
     True
     """
 
-    entries = declare("momentum_buffer")
+    entries = declare_entries("momentum_buffer")
 
-    lr: InitVar[float] = field(default=1e-3, check=at_least_zero)
-    weight_decay: InitVar[float] = field(default=0.1, check=at_least_zero)
-    momentum: InitVar[float] = field(default=0.95, check=at_least_zero)
+    lr: InitVar[float] = field(default=1e-3, check=check_non_negative)
+    weight_decay: InitVar[float] = field(default=0.1, check=check_non_negative)
+    momentum: InitVar[float] = field(default=0.95, check=check_non_negative)
     nesterov: InitVar[bool] = True
     ns_coefficients: InitVar[tuple[float, float, float]] = (3.4445, -4.775, 2.0315)
     eps: InitVar[float] = 1e-7
     ns_steps: InitVar[int] = 5
-    adjust_lr_fn: InitVar[str | None] = field(default=None, check=one_of(None, "original", "match_rms_adamw"))
+    adjust_lr_fn: InitVar[str | None] = field(default=None, check=check_one_of(None, "original", "match_rms_adamw"))
 
     def check(self, group: Group) -> None:
         """Check the settings, and that all parameters are matrices."""
@@ -124,7 +124,7 @@ class Muon(DeclaredOptimizer):
         """Take one step for one parameter."""
         momentum, old = group["momentum"], state.get("momentum_buffer")
         state["momentum_buffer"] = m = grad * (1 - momentum) if old is None else old + (grad - old) * (1 - momentum)
-        o = _orthogonal(grad + (m - grad) * momentum if group["nesterov"] else m, group)
+        o = _newton_schulz(grad + (m - grad) * momentum if group["nesterov"] else m, group)
         rows, columns = param.shape
         scale = math.sqrt(max(1, rows / max(columns, 1)))
         if group["adjust_lr_fn"] == "match_rms_adamw":
@@ -132,7 +132,7 @@ class Muon(DeclaredOptimizer):
         param.copy_(param * (1 - group["lr"] * group["weight_decay"]) - o * (group["lr"] * scale))
 
 
-def _orthogonal(x: Any, group: Group) -> Any:
+def _newton_schulz(x: Any, group: Group) -> Any:
     a, b, c = group["ns_coefficients"]
     tall = x.shape[0] > x.shape[1]
     x = x.mT if tall else x

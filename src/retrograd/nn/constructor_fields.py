@@ -1,7 +1,7 @@
 """Constructors from declarations: annotated fields of a class are the arguments, in the order of their declaration.
 
-A class decorator that calls `construct` makes `__init__`; with `typing_extensions.dataclass_transform` type checkers
-know its signature.
+A class decorator calls `add_constructor`, which makes `__init__`; type checkers know its signature by
+`typing_extensions.dataclass_transform`.
 """
 
 import inspect
@@ -42,7 +42,7 @@ def fields_of(cls: type) -> Mapping[str, Field]:
     return getattr(cls, "_fields", {})
 
 
-def construct(cls: type, build: Callable[[Any, dict[str, Any]], None], declares: Callable[[Any], bool]) -> None:
+def add_constructor(cls: type, build: Callable[[Any, dict[str, Any]], None], declares: Callable[[Any], bool]) -> None:
     """Give a class an `__init__` whose arguments are its fields, and which passes their values to `build`.
 
     `declares(annotation)` is whether an annotated name of the class is a field.
@@ -58,10 +58,12 @@ def construct(cls: type, build: Callable[[Any, dict[str, Any]], None], declares:
                 delattr(cls, name)
     cls._fields = fields  # type: ignore[attr-defined]
     parameters = [one.parameter(name) for name, one in fields.items() if one.init]
-    cls.__init__ = _init(cls, sorted(parameters, key=lambda one: one.kind), build)  # type: ignore[misc]
+    cls.__init__ = _make_init(cls, sorted(parameters, key=lambda one: one.kind), build)  # type: ignore[misc]
 
 
-def _init(cls: type, parameters: list[inspect.Parameter], build: Callable[[Any, dict[str, Any]], None]) -> Callable:
+def _make_init(
+    cls: type, parameters: list[inspect.Parameter], build: Callable[[Any, dict[str, Any]], None]
+) -> Callable:
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     signature = inspect.Signature([own, *parameters], return_annotation=None)
     defaults = {name: one.default for name, one in fields_of(cls).items()}

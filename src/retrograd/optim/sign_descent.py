@@ -4,10 +4,10 @@ from dataclasses import InitVar
 from typing import Any
 
 from retrograd.core import operator_named
-from retrograd.nn.declared import field
-from retrograd.optim.declared_settings import DeclaredOptimizer, at_least_zero, check_betas, with_settings
-from retrograd.optim.optimizer import Group, State, count_step, descent
-from retrograd.optim.state_entries import count, declare
+from retrograd.nn.constructor_fields import field
+from retrograd.optim.declared_settings import DeclaredOptimizer, check_betas, check_non_negative, with_settings
+from retrograd.optim.optimizer import Group, State, count_step, descent_gradient
+from retrograd.optim.state_entries import count, declare_entries
 
 _full_like = operator_named("full_like")
 _where = operator_named("where")
@@ -41,9 +41,9 @@ class Rprop(DeclaredOptimizer):
     tensor([ 0.5, -1.5], requires_grad=True)
     """
 
-    entries = declare("prev", "step_size", step=count)
+    entries = declare_entries("prev", "step_size", step=count)
 
-    lr: InitVar[float] = field(default=1e-2, check=at_least_zero)
+    lr: InitVar[float] = field(default=1e-2, check=check_non_negative)
     etas: InitVar[tuple[float, float]] = field(default=(0.5, 1.2), check=_check_etas)
     step_sizes: InitVar[tuple[float, float]] = field(default=(1e-6, 50.0), check=_check_step_sizes)
     maximize: InitVar[bool] = field(default=False, kw_only=True)
@@ -79,17 +79,17 @@ class Lion(DeclaredOptimizer):
     tensor([ 0.5, -1.5], requires_grad=True)
     """
 
-    entries = declare("exp_avg")
+    entries = declare_entries("exp_avg")
 
-    lr: InitVar[float] = field(default=1e-4, check=at_least_zero)
+    lr: InitVar[float] = field(default=1e-4, check=check_non_negative)
     betas: InitVar[tuple[float, float]] = field(default=(0.9, 0.99), check=check_betas)
-    weight_decay: InitVar[float] = field(default=0.0, check=at_least_zero)
+    weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
     maximize: InitVar[bool] = field(default=False, kw_only=True)
     decoupled_weight_decay: InitVar[bool] = field(default=True, init=False)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
-        g, (beta1, beta2) = descent(param, grad, group), group["betas"]
+        g, (beta1, beta2) = descent_gradient(param, grad, group), group["betas"]
         m = state.get("exp_avg")
         m = _zeros_like(g) if m is None else m
         state["exp_avg"] = m * beta2 + g * (1 - beta2)

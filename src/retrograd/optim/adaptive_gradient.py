@@ -4,10 +4,10 @@ from dataclasses import InitVar
 from typing import Any
 
 from retrograd.core import operator_named
-from retrograd.nn.declared import field
-from retrograd.optim.declared_settings import DeclaredOptimizer, at_least_zero, with_settings
-from retrograd.optim.optimizer import Group, State, count_step, descent
-from retrograd.optim.state_entries import count, declare
+from retrograd.nn.constructor_fields import field
+from retrograd.optim.declared_settings import DeclaredOptimizer, check_non_negative, with_settings
+from retrograd.optim.optimizer import Group, State, count_step, descent_gradient
+from retrograd.optim.state_entries import count, declare_entries
 
 _full_like = operator_named("full_like")
 
@@ -28,18 +28,18 @@ class Adagrad(DeclaredOptimizer):
     tensor([ 0.5, -1.5], requires_grad=True)
     """
 
-    entries = declare("sum", step=count)
+    entries = declare_entries("sum", step=count)
 
-    lr: InitVar[float] = field(default=1e-2, check=at_least_zero)
-    lr_decay: InitVar[float] = field(default=0.0, check=at_least_zero)
-    weight_decay: InitVar[float] = field(default=0.0, check=at_least_zero)
-    initial_accumulator_value: InitVar[float] = field(default=0.0, check=at_least_zero)
-    eps: InitVar[float] = field(default=1e-10, check=at_least_zero)
+    lr: InitVar[float] = field(default=1e-2, check=check_non_negative)
+    lr_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
+    weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
+    initial_accumulator_value: InitVar[float] = field(default=0.0, check=check_non_negative)
+    eps: InitVar[float] = field(default=1e-10, check=check_non_negative)
     maximize: InitVar[bool] = field(default=False, kw_only=True)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
-        g = descent(param, grad, group)
+        g = descent_gradient(param, grad, group)
         count_step(param, state)
         if "sum" not in state:
             state["sum"] = _full_like(grad, group["initial_accumulator_value"])
@@ -69,17 +69,17 @@ class Adadelta(DeclaredOptimizer):
     0.134
     """
 
-    entries = declare("square_avg", "acc_delta", step=count)
+    entries = declare_entries("square_avg", "acc_delta", step=count)
 
-    lr: InitVar[float] = field(default=1.0, check=at_least_zero)
+    lr: InitVar[float] = field(default=1.0, check=check_non_negative)
     rho: InitVar[float] = field(default=0.9, check=_from_0_to_1)
-    eps: InitVar[float] = field(default=1e-6, check=at_least_zero)
-    weight_decay: InitVar[float] = field(default=0.0, check=at_least_zero)
+    eps: InitVar[float] = field(default=1e-6, check=check_non_negative)
+    weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
     maximize: InitVar[bool] = field(default=False, kw_only=True)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
-        g, rho, eps = descent(param, grad, group), group["rho"], group["eps"]
+        g, rho, eps = descent_gradient(param, grad, group), group["rho"], group["eps"]
         count_step(param, state, "square_avg", "acc_delta")
         state["square_avg"] = v = state["square_avg"] * rho + g * g * (1 - rho)
         delta = (state["acc_delta"] + eps).sqrt() / (v + eps).sqrt() * g
@@ -104,28 +104,28 @@ class RMSprop(DeclaredOptimizer):
     tensor([ 0.5, -1.5], requires_grad=True)
     """
 
-    entries = declare("square_avg", "momentum_buffer", "grad_avg", step=count)
+    entries = declare_entries("square_avg", "momentum_buffer", "grad_avg", step=count)
 
-    lr: InitVar[float] = field(default=1e-2, check=at_least_zero)
-    alpha: InitVar[float] = field(default=0.99, check=at_least_zero)
-    eps: InitVar[float] = field(default=1e-8, check=at_least_zero)
-    weight_decay: InitVar[float] = field(default=0.0, check=at_least_zero)
-    momentum: InitVar[float] = field(default=0.0, check=at_least_zero)
+    lr: InitVar[float] = field(default=1e-2, check=check_non_negative)
+    alpha: InitVar[float] = field(default=0.99, check=check_non_negative)
+    eps: InitVar[float] = field(default=1e-8, check=check_non_negative)
+    weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
+    momentum: InitVar[float] = field(default=0.0, check=check_non_negative)
     centered: InitVar[bool] = False
     maximize: InitVar[bool] = field(default=False, kw_only=True)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""
-        g = descent(param, grad, group)
-        d = g / (self._size(g, state, group) + group["eps"])
+        g = descent_gradient(param, grad, group)
+        d = g / (self._root_mean_square(g, state, group) + group["eps"])
         if group["momentum"]:
             state["momentum_buffer"] = d = state["momentum_buffer"] * group["momentum"] + d
         param.sub_(d, alpha=group["lr"])
 
-    def _size(self, g: Any, state: State, group: Group) -> Any:
+    def _root_mean_square(self, g: Any, state: State, group: Group) -> Any:
         """Update the means; return the root of the mean square, about the mean if `centered`."""
-        wanted = {"square_avg": True, "momentum_buffer": group["momentum"], "grad_avg": group["centered"]}
-        count_step(g, state, *(name for name in wanted if wanted[name]))
+        used = {"square_avg": True, "momentum_buffer": group["momentum"], "grad_avg": group["centered"]}
+        count_step(g, state, *(name for name in used if used[name]))
         alpha = group["alpha"]
         state["square_avg"] = v = state["square_avg"] * alpha + g * g * (1 - alpha)
         if not group["centered"]:

@@ -92,10 +92,10 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         """Features (n, in_features) and classes (n,), or (in_features,) and ()."""
         self._check(input_, target_)
         x, y = input_.reshape(-1, self.in_features), target_.reshape(-1)
-        places = y
+        head_classes = y
         for i, (low, high) in enumerate(pairwise(self.cutoffs)):
-            places = places.masked_fill((y >= low) & (y < high), self.shortlist_size + i)
-        output = F.log_softmax(self.head(x), 1).gather(1, places.unsqueeze(1)).squeeze(1)
+            head_classes = head_classes.masked_fill((y >= low) & (y < high), self.shortlist_size + i)
+        output = F.log_softmax(self.head(x), 1).gather(1, head_classes.unsqueeze(1)).squeeze(1)
         for cluster, (low, high) in zip(self.tail, pairwise(self.cutoffs), strict=True):
             rows = _nonzero((y >= low) & (y < high)).squeeze(1)
             if rows.numel():
