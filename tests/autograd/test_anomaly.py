@@ -80,7 +80,7 @@ def test_the_output_with_the_nan_is_counted_among_the_inputs_of_the_operator():
         assert "MulBackward0 returned nan values: its 1th output, the gradient for input 1" in str(error)
 
 
-def test_a_nan_that_came_in_is_told_apart():
+def test_a_nan_that_came_in_is_distinguished():
     x = rg.ones(2, requires_grad=True)
     with detect_anomaly():
         error, _ = failure(x * 2, gradient=rg.tensor([1.0, math.nan]))

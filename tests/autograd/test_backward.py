@@ -369,14 +369,14 @@ def test_a_batch_of_cotangents_is_pulled_back_as_each_of_them_is():
     assert found.tolist() == (rows * 2 * rg.tensor([1.0, 2.0]) + 3).tolist()
 
 
-def test_batched_gradients_are_in_the_graph_if_asked_for():
+def test_batched_gradients_are_in_the_graph_if_requested():
     x = leaf(1.0, 2.0)
     (found,) = grad(x**3, x, rg.eye(2), is_grads_batched=True, create_graph=True)
     (second,) = grad(found.sum(), x)
     assert second.tolist() == [6.0, 12.0]
 
 
-def test_an_input_that_is_not_reached_has_a_batch_of_zeros_if_asked_for():
+def test_an_input_that_is_not_reached_has_a_batch_of_zeros_if_requested():
     x, y = leaf(1.0, 2.0), leaf(1.0)
     found = grad(x * 2, [x, y], rg.ones(3, 2), is_grads_batched=True, materialize_grads=True)
     assert [g.shape for g in found] == [(3, 2), (3, 1)]

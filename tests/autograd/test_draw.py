@@ -212,7 +212,7 @@ def test_two_large_layers_become_one_frame_too():
     assert two.edges() == alone.edges()
 
 
-def test_layers_that_differ_in_shape_stay_apart():
+def test_layers_that_differ_in_shape_stay_separate():
     sizes = [4, *range(5, 25), 2]
     model = nn.Sequential(*[nn.Linear(a, b) for a, b in pairwise(sizes)])
     drawn = Drawn(draw(model(rg.ones(1, 4)).sum()))
@@ -236,7 +236,7 @@ def test_frames_nest():
     ]  # fmt: skip
 
 
-def test_what_all_copies_share_stands_outside_of_their_frame_once():
+def test_what_all_copies_share_is_outside_of_their_frame_once():
     w, u = leaf(4, 4), leaf(4)
     scale = u.exp()
     drawn = Drawn(draw(chain(leaf(2, 4), *[lambda h: ((h @ w) * scale).tanh()] * 20).sum(), params={"w": w}))
@@ -295,7 +295,7 @@ def test_post_dominators_are_those_of_the_definition():
 
 
 @pytest.mark.parametrize("name", samples())
-def test_boxes_stand_apart_and_in_the_picture(name):
+def test_boxes_do_not_overlap_and_are_in_the_picture(name):
     drawn = pictures()[name]
     boxes = [rectangle(g) for g in drawn.boxes.values()]
     for a, b in combinations(boxes, 2):

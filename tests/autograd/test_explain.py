@@ -83,7 +83,7 @@ def test_a_result_inside_the_graph_is_reached_too():
     assert ".retain_grad()" in found.text
 
 
-def test_a_leaf_that_is_not_used_is_told_so():
+def test_a_leaf_that_is_not_used_is_reported():
     w, other = leaf(3), leaf(4)
     text = str(explain(w.exp().sum(), other))
     assert "No gradient goes from this tensor, float32[], to the leaf float32[4]" in text
@@ -126,7 +126,7 @@ def test_what_was_made_under_no_grad_names_the_line():
     assert "outside of no_grad()" in text
 
 
-def test_what_was_made_in_inference_mode_is_told_so():
+def test_what_was_made_in_inference_mode_is_reported():
     w = leaf(3)
     with rg.inference_mode():
         made, fresh = w * 2, rg.ones(3)
@@ -135,7 +135,7 @@ def test_what_was_made_in_inference_mode_is_told_so():
     assert "clone()" in str(explain(fresh))
 
 
-def test_a_dtype_without_gradients_is_told_so():
+def test_a_dtype_without_gradients_is_reported():
     text = str(explain(rg.tensor([1, 2])))
     assert "its dtype is int64, and only floating and complex numbers have gradients" in text
     assert "Way out: make it floating" in text
@@ -181,7 +181,7 @@ def test_a_hook_that_may_clear_the_gradient_is_named():
     assert "post-accumulate-grad" not in str(explain(other))
 
 
-def test_a_freed_graph_is_told_so():
+def test_a_freed_graph_is_reported():
     w = leaf(3)
     loss = w.exp().sum()
     assert "freed" not in str(explain(loss))

@@ -109,7 +109,7 @@ def test_unpacking_gives_a_view_without_the_tangent(level):
     assert tangent(primal[1:] * 2) is None
 
 
-def test_leaving_the_level_drops_tangents_and_the_tensors_go_on():
+def test_leaving_the_level_drops_tangents_and_the_tensors_continue():
     with fwd.dual_level():
         d = dual()
         y = d * 2
@@ -392,7 +392,7 @@ def test_a_level_inside_a_transform_sees_writes(program):
 
 
 @pytest.mark.parametrize("program", [writes, grows])
-def test_a_transform_inside_a_level_sees_writes(level, program):
+def test_a_transform_inside_a_level_handles_writes(level, program):
     found = fwd.unpack_dual(gradient_of(program)(dual())).tangent
     assert close(found, func.jvp(gradient_of(program), (vector(*X),), (vector(*T),))[1])
 
@@ -415,7 +415,7 @@ def test_reverse_over_forward_is_too_with_the_gradient_of_the_tangent(level):
     assert (by_w.tolist(), by_v.tolist()) == ([6, 12], [3, 12])
 
 
-def test_a_dual_is_in_the_graph_and_its_gradient_may_be_asked_for(level):
+def test_a_dual_is_in_the_graph_and_its_gradient_may_be_requested(level):
     w = vector(1.0, 2.0, requires_grad=True)
     d = fwd.make_dual(w, vector(1.0, 0.0))
     assert d.requires_grad
@@ -513,7 +513,7 @@ def test_a_dual_of_an_outer_level_keeps_its_dependence_on_the_inner_one():
         assert tangent(fwd.unpack_dual(y, level=outer).tangent, level=inner) == [2 * (1 * 3 + 2 * 5)]
 
 
-def test_writes_are_seen_by_all_nested_levels():
+def test_writes_reach_all_nested_levels():
     with fwd.dual_level():
         x = dual()
         with fwd.dual_level():
@@ -621,7 +621,7 @@ def test_tangents_die_with_their_tensors(level):
     assert made() is None
 
 
-def test_nothing_is_kept_after_the_level():
+def test_nothing_is_retained_after_the_level():
     with fwd.dual_level():
         w = vector(0.5, requires_grad=True)
         y = fwd.make_dual(w, vector(1.0)).exp()  # the graph of its tangent holds the result

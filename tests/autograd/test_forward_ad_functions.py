@@ -80,7 +80,7 @@ def test_a_function_gives_the_tangents_of_its_jvp(level, cls):
 
 
 @pytest.mark.parametrize("cls", [Scaled, ScaledApart])
-def test_a_functions_jvp_is_seen_by_outer_levels(cls):
+def test_a_functions_jvp_is_used_by_outer_levels(cls):
     with fwd.dual_level():
         x = dual((2.0,), (1.0,))
         with fwd.dual_level():

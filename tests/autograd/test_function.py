@@ -183,7 +183,7 @@ def test_a_function_under_no_grad_or_of_constants_is_not_recorded():
     assert not Cube.apply(rg.ones(1)).requires_grad
 
 
-def test_needs_input_grad_tells_which_arguments_want_a_gradient():
+def test_needs_input_grad_shows_which_arguments_need_a_gradient():
     seen = []
 
     def forward(ctx, *args):
@@ -410,7 +410,7 @@ def test_outputs_marked_non_differentiable_have_no_gradient():
 
 
 @pytest.mark.parametrize("materialized", [True, False])
-def test_the_gradient_of_an_unused_output_is_zeros_or_none_as_asked(materialized):
+def test_the_gradient_of_an_unused_output_is_zeros_or_none_as_requested(materialized):
     seen = []
 
     def forward(ctx, x):
@@ -468,7 +468,7 @@ def test_a_gradient_for_what_is_no_tensor_names_the_class_and_the_position():
         wrong.apply(leaf(1.0), 3).sum().backward()
 
 
-def test_what_is_not_written_is_asked_for_when_it_is_needed():
+def test_what_is_not_written_is_requested_when_it_is_needed():
     class Half(Function):
         @staticmethod
         def forward(ctx, x):
@@ -557,7 +557,7 @@ def test_a_function_in_the_middle_of_a_chain_of_views_and_writes():
     assert x.grad.tolist() == [0.0, 12.0 + 10.0]
 
 
-def test_what_is_kept_on_the_context_dies_with_the_graph():
+def test_what_is_stored_on_the_context_dies_with_the_graph():
     kept = []
 
     def forward(ctx, x):

@@ -113,7 +113,7 @@ def test_what_vmap_returns_must_be_outputs_and_their_dimensions(returned, messag
         vmap(Odd.apply)(X, Y)
 
 
-def test_vmap_is_told_how_many_examples_there_are_and_what_random_numbers_do():
+def test_vmap_gets_how_many_examples_there_are_and_what_random_numbers_do():
     seen = []
 
     class Told(ByHand):

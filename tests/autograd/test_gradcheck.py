@@ -97,7 +97,7 @@ def test_inputs_may_be_nested():
     assert "by input 0['w'][1][0] at" in message(lambda t: scaled(t["w"][1][0], 2.0), (tree,))
 
 
-def test_a_function_may_read_its_inputs_behind_its_arguments_as_modules_do():
+def test_a_function_may_read_its_inputs_without_its_arguments_as_modules_do():
     x, w = leaf(0.5, 2.0), leaf(3.0, -1.0)
     assert gradcheck(lambda x, _: (x * w).sin(), (x, w))
     text = message(lambda x, _: scaled((x * w).sum(), 2.0), (x, w))
@@ -164,7 +164,7 @@ def test_the_inputs_memory_comes_back_when_the_function_fails_on_the_way(fast_mo
     assert x.detach().numpy().tobytes() == before.tobytes()
 
 
-def test_the_users_random_numbers_go_on_as_they_would():
+def test_the_users_random_numbers_continue_as_they_would():
     def draws(run):
         rg.manual_seed(3)
         run()
@@ -285,7 +285,7 @@ def test_random_backward_passes_are_found_beyond_the_tolerance():
         assert gradcheck(jitter, leaf(1.0, 2.0), nondet_tol=1e-5, fast_mode=True)
 
 
-def test_a_random_function_is_told_apart_from_a_wrong_gradient():
+def test_a_random_function_is_distinguished_from_a_wrong_gradient():
     text = message(lambda x: x * rg.rand(2, dtype=rg.float64), leaf(1.0, 2.0))
     assert "Jacobian mismatch" in text
     assert text.endswith(
@@ -311,7 +311,7 @@ def test_inputs_that_share_memory_are_pointed_out_where_something_is_wrong():
     assert "share memory" not in message(lambda x, y: scaled(x * y, 2.0), (x, x))
 
 
-def test_the_dtype_of_gradients_is_checked_if_asked_for():
+def test_the_dtype_of_gradients_is_checked_if_requested():
     with strange(lambda g: g.to(rg.float32)) as narrow:
         assert gradcheck(narrow, leaf(1.0, 2.0))
         text = message(narrow, leaf(1.0, 2.0), check_grad_dtypes=True)
@@ -364,7 +364,7 @@ def test_missing_cotangents_mean_zero(fast_mode):
     )
 
 
-def test_a_cotangent_that_is_missing_beside_others_means_zero():
+def test_a_cotangent_that_is_missing_among_others_means_zero():
     def sum_of(gs):
         return sum(g for g in gs if g is not None)
 
@@ -530,7 +530,7 @@ def test_what_has_no_forward_derivative_says_so():
             gradcheck(same, leaf(1.0), check_forward_ad=True)
 
 
-def test_functions_may_read_their_inputs_behind_their_arguments_in_forward_mode_too():
+def test_functions_may_read_their_inputs_without_their_arguments_in_forward_mode_too():
     x, w = leaf(0.5, 2.0), leaf(3.0, -1.0)
     assert gradcheck(lambda x, _: (x * w).sin(), (x, w), **EVERYTHING)
 
@@ -589,7 +589,7 @@ def test_missing_tangents_mean_zero():
         gradcheck(fails, (x, w), check_forward_ad=True)
 
 
-def test_a_missing_tangent_beside_others_means_zero():
+def test_a_missing_tangent_among_others_means_zero():
     def push(x, y, z, t, u, v):
         terms = [(t, y * z), (u, x * z), (v, x * y)]
         there = [a * b for a, b in terms if a is not None]
@@ -726,7 +726,7 @@ def test_inputs_of_low_precision_are_pointed_out():
     assert [w.filename for w in caught] == [__file__]
 
 
-def test_single_precision_anywhere_is_noticed(single):
+def test_single_precision_anywhere_is_detected(single):
     assert gradcheck(lambda x: x.to(rg.float32).exp(), leaf(0.5, 2.0))
     assert not gradcheck(lambda x: scaled(x.to(rg.float32).exp(), 0.9), leaf(0.5, 2.0), raise_exception=False)
 

@@ -37,14 +37,14 @@ def test_next_functions_lead_to_the_leaves_with_none_for_constants():
     assert nothing == (None, 0)
 
 
-def test_next_functions_tell_which_output_of_a_node_was_used():
+def test_next_functions_show_which_output_of_a_node_was_used():
     first, second = Pair.apply(leaf(1.0, 2.0))
     assert [n for _, n in (first * second).grad_fn.next_functions] == [0, 1]
     assert (first.output_nr, second.output_nr) == (0, 1)
     assert first.grad_fn is second.grad_fn
 
 
-def test_the_node_at_a_leaf_is_the_same_from_wherever_it_is_seen():
+def test_the_node_at_a_leaf_is_the_same_from_every_edge():
     x = leaf(1.0)
     nodes = {n for y in (x * 2, x + 1, x.exp()) for n, _ in y.grad_fn.next_functions if n is not None}
     assert len(nodes) == 1
@@ -105,7 +105,7 @@ def test_nodes_off_the_path_to_the_inputs_are_not_run_nor_freed():
     assert b.grad.tolist() == [6.0]
 
 
-def test_a_node_whose_gradient_is_asked_for_is_itself_not_run():
+def test_a_node_whose_gradient_is_requested_is_itself_not_run():
     x, ran = leaf(2.0), []
     y = x * x
     handles = [
@@ -163,7 +163,7 @@ def test_an_edge_names_the_value_from_before_a_write():
     assert (old.tolist(), new.tolist()) == ([15.0], [3.0])
 
 
-def test_an_unused_edge_is_an_error_none_or_zeros_as_asked():
+def test_an_unused_edge_is_an_error_none_or_zeros_as_requested():
     x, other = leaf(1.0), rg.ones(2, 3, requires_grad=True)
     unused = get_gradient_edge(other * 1)
     with pytest.raises(RuntimeError, match=r"inputs\[1\]"):
@@ -193,7 +193,7 @@ def test_an_edge_needs_a_gradient():
 # ---------------------------------------------------------------------------------------------------- versions
 
 
-def test_increment_version_tells_of_writes_behind_the_back_of_autograd():
+def test_increment_version_records_writes_outside_of_autograd():
     x, w, v = leaf(1.0), rg.tensor([3.0]), rg.ones(1)
     y = (x * w).sum()
     w.numpy()[0] = 7.0

@@ -173,7 +173,7 @@ def test_a_hook_may_run_a_backward_pass_of_its_own():
     assert x.grad.tolist() == [12.0]
 
 
-def test_a_hook_that_raises_stops_the_pass_and_leaves_nothing_behind():
+def test_a_hook_that_raises_stops_the_pass_and_leaves_no_state():
     x, other = leaf(1.0), leaf(1.0)
     y = x * 1
 
@@ -345,7 +345,7 @@ def test_retain_grad_shows_what_the_hooks_made_of_the_gradient():
     assert y.grad.tolist() == [30.0]
 
 
-def test_retained_gradients_add_up_and_only_where_asked_for():
+def test_retained_gradients_add_up_and_only_where_requested():
     x = leaf(1.0)
     y = x * 1
     z = y * 2
@@ -377,7 +377,7 @@ def test_a_retained_gradient_shares_no_memory_with_those_of_leaves():
     assert (a.grad.tolist(), b.grad.tolist()) == ([1.0], [1.0])
 
 
-def test_a_result_that_retains_its_gradient_gets_it_once_if_it_is_asked_for_too():
+def test_a_result_that_retains_its_gradient_gets_it_once_if_it_is_requested_too():
     x = rg.tensor(2.0, requires_grad=True)
     y = x * 3
     y.retain_grad()
@@ -424,7 +424,7 @@ def test_a_multi_grad_hook_knows_which_gradients_a_pass_with_inputs_brings():
     assert seen == [[True, False]]
 
 
-def test_a_multi_grad_hook_counts_anew_after_a_pass_that_failed():
+def test_a_multi_grad_hook_restarts_its_count_after_a_pass_that_failed():
     a, b, seen = leaf(1.0), leaf(2.0), []
     register_multi_grad_hook((a, b), lambda gs: seen.append(len(gs)))
 

@@ -416,7 +416,7 @@ def test_objects_and_memory_are_flat_over_thousands_of_steps(step, count):
         tracemalloc.stop()
 
 
-def test_registering_and_removing_hooks_leaves_nothing_behind():
+def test_registering_and_removing_hooks_leaves_no_state():
     x = leaf(1.0)
     y = x * 2
 

@@ -101,7 +101,7 @@ def test_modes_decorate_with_and_without_parentheses_and_keep_the_functions_name
 
 
 @pytest.mark.parametrize("mode", [rg.no_grad(), rg.inference_mode(), rg.set_grad_enabled(True)])
-def test_a_decorated_function_that_raises_leaves_no_mode_behind(mode):
+def test_a_decorated_function_that_raises_leaves_no_mode_active(mode):
     rg.set_grad_enabled(True)
 
     @mode

@@ -33,7 +33,7 @@ class Scaled:
         return Scaled(func(*plain, **(kwargs or {})))
 
 
-def test_a_foreign_class_answers_for_operators_with_their_arguments():
+def test_a_foreign_class_overrides_operators_with_their_arguments():
     foreign = Recorder()
     name, types, args, _ = rg.exp(foreign)
     assert (name, types, args[0] is foreign) == ("exp", (Recorder,), True)
@@ -69,7 +69,7 @@ def test_an_answer_may_call_the_function_again_on_tensors():
     assert x.grad.tolist() == [3.0]
 
 
-def test_grad_and_backward_are_asked_too():
+def test_grad_and_backward_are_overridden_too():
     foreign = Recorder()
     x = rg.ones(1, requires_grad=True)
     name, types, args, kwargs = rg.autograd.grad(foreign, x, create_graph=True)
@@ -90,7 +90,7 @@ def test_grad_and_backward_are_asked_too():
     assert asked == ["backward"]
 
 
-def test_the_next_class_is_asked_when_one_does_not_know():
+def test_the_next_class_is_called_when_one_returns_not_implemented():
     class Second(Recorder):
         pass
 

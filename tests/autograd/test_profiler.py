@@ -55,7 +55,7 @@ def nothing_is_left_behind():
 # ----------------------------------------------------------------------------------------------- recorded events
 
 
-def test_operators_nodes_and_ranges_are_seen_in_the_order_of_their_start(step):
+def test_operators_nodes_and_ranges_are_recorded_in_the_order_of_their_start(step):
     top = [event.name for event in step.events() if event.cpu_parent is None and event.kind != "operator"]
     assert top == ["loss", "SumBackward0", "MulBackward0", "ExpBackward0"]
     assert [child.name for child in named(step, "loss")[0].cpu_children] == ["exp", "mul", "sum"]
@@ -177,7 +177,7 @@ def test_the_stack_leads_to_the_line_of_the_program(step):
     assert node.stack == forward.stack
 
 
-def test_nothing_more_is_noted_than_asked_for(x):
+def test_nothing_more_is_noted_than_requested(x):
     with profile() as prof:
         x * 2
     (event,) = prof.events()
@@ -225,7 +225,7 @@ def test_leaves_and_optimizers_work_inside():
     assert x.tolist() == [-2.0, -2.0]
 
 
-def test_operators_under_a_transform_are_seen():
+def test_operators_under_a_transform_are_recorded():
     with profile() as prof:
         rg.func.grad(lambda x: (x * x).sum())(rg.ones(2))
     assert {"mul", "sum", "MulBackward0", "SumBackward0"} <= {event.name for event in prof.events()}

@@ -249,7 +249,7 @@ def test_the_line_is_that_of_the_first_write_after_saving():
 
 
 @pytest.mark.parametrize("saved", ["input", "output", "other"])
-def test_a_changed_value_is_noticed_wherever_a_node_keeps_it(saved):
+def test_a_changed_value_is_detected_wherever_a_node_keeps_it(saved):
     x = leaf(1.0, 2.0)
     if saved == "input":
         y = x * 1
@@ -277,7 +277,7 @@ def test_a_write_before_saving_after_the_pass_or_to_what_nobody_saved_is_fine():
     assert x.grad.tolist() == [3.0, 3.0]
 
 
-def test_an_optimiser_step_between_two_passes_over_one_graph_is_noticed():
+def test_an_optimiser_step_between_two_passes_over_one_graph_is_detected():
     w = leaf(2.0)
     loss = (w * w).sum()
     loss.backward(retain_graph=True)
@@ -340,7 +340,7 @@ def test_allowed_writes_that_are_part_of_the_graph_are_differentiated():
     assert x.grad.tolist() == pytest.approx(expected.tolist())
 
 
-def test_a_copy_is_made_by_the_first_write_only_and_only_of_what_is_still_wanted():
+def test_a_copy_is_made_by_the_first_write_only_and_only_of_what_is_still_needed():
     with allow_mutation_on_saved_tensors() as kept:
         x, w = leaf(1.0), rg.tensor([3.0])
         y = (x * w).sum()
@@ -392,7 +392,7 @@ def test_contexts_that_allow_writes_are_not_nested():
         pass
 
 
-def test_outside_the_context_writes_are_noticed_again():
+def test_outside_the_context_writes_are_detected_again():
     x, w = leaf(1.0), rg.tensor([3.0])
     with allow_mutation_on_saved_tensors():
         pass

@@ -107,7 +107,7 @@ def test_an_error_in_one_thread_is_raised_there_and_leaves_the_others_alone():
         (lambda: rg.autograd.set_multithreading_enabled(False), rg.autograd.is_multithreading_enabled, True),
     ],
 )
-def test_modes_are_seen_by_their_own_thread_only(mode, reads, outside):
+def test_modes_hold_in_their_own_thread_only(mode, reads, outside):
     with mode():
         assert reads() is not outside
         assert in_a_thread(reads) is outside
@@ -173,7 +173,7 @@ def test_a_hook_runs_on_the_thread_that_runs_the_pass():
     assert names == ["another"]
 
 
-def test_a_multi_grad_hook_keeps_the_passes_of_threads_apart():
+def test_a_multi_grad_hook_separates_the_passes_of_threads():
     a, b, seen = leaf(1.0), leaf(1.0), []
     register_multi_grad_hook((a, b), lambda gs: seen.append(tuple(g.item() for g in gs)))
 
@@ -288,7 +288,7 @@ def test_decorated_asynchronous_generators_keep_their_mode():
     assert asyncio.run(stop_early()) == [(False, False)] * 2
 
 
-def test_a_cancelled_coroutine_leaves_no_mode_behind():
+def test_a_cancelled_coroutine_leaves_no_mode_active():
     @rg.no_grad()
     async def endless():
         while True:

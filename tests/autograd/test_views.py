@@ -329,7 +329,7 @@ def test_leaves_are_written_to_under_no_grad_through_detach_and_data():
     assert x.is_leaf
 
 
-def test_detach_in_place_makes_a_leaf_and_is_noticed_where_the_input_was_saved():
+def test_detach_in_place_makes_a_leaf_and_is_detected_where_the_input_was_saved():
     x = leaf(2.0)
     y = x * 1
     z = y * y
@@ -509,7 +509,7 @@ def test_the_grad_of_a_view_that_a_write_made_unusable_can_be_read():
         assert part.grad is None
 
 
-def test_a_hook_on_a_view_is_left_behind_by_every_write_to_it():
+def test_a_hook_on_a_view_stays_with_the_old_value_after_every_write():
     for write in (lambda v: v.mul_(1), lambda v: v.__setitem__(rg.tensor([False, False]), 0.0)):
         x = leaf(1.0, 2.0)
         view = (x * 1)[:]

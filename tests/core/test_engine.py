@@ -88,7 +88,7 @@ def test_one_root_may_lie_below_another_and_be_given_twice():
     assert_close(g, [2 * 9 * 2 + 3.0 + 3.0])
 
 
-def test_the_cotangents_of_intermediate_tensors_can_be_asked_for_with_those_below():
+def test_the_cotangents_of_intermediate_tensors_can_be_requested_with_those_below():
     x = leaf(2.0)
     y = x * 3.0
     z = (y * y).sum()
@@ -139,7 +139,7 @@ def doubled():
 
 @pytest.mark.parametrize("watched", [False, True])
 @pytest.mark.parametrize("count", [1, 3])
-def test_gradients_of_a_list_share_no_memory_and_one_that_nobody_shares_is_kept(doubled, count, watched):
+def test_gradients_of_a_list_share_no_memory_and_one_that_nobody_shares_is_preserved(doubled, count, watched):
     leaves = [rg.ones(1 << 17).requires_grad_(True) for _ in range(count)]
     if watched:
         leaves[0].register_post_accumulate_grad_hook(lambda _: None)
@@ -176,7 +176,7 @@ def test_a_sum_in_place_never_writes_into_a_cotangent_that_someone_else_holds():
     assert_close(gy, [2.0, 2.0])
 
 
-def test_gradients_asked_for_are_not_changed_by_a_later_pass():
+def test_gradients_requested_are_not_changed_by_a_later_pass():
     x = leaf(1.0, 2.0)
     y = (x + x + x).sum()
     (first,) = grad(y, x, retain_graph=True)
@@ -337,7 +337,7 @@ def watched():
     del registry["watched"]
 
 
-def test_nodes_that_lead_to_no_wanted_input_are_not_run(watched):
+def test_nodes_that_lead_to_no_requested_input_are_not_run(watched):
     x, w = leaf(1.0), leaf(2.0)
     y = watched(x) * watched(watched(w))
     (g,) = grad(y.sum(), w)
@@ -345,7 +345,7 @@ def test_nodes_that_lead_to_no_wanted_input_are_not_run(watched):
     assert watched.definition.runs == 2
 
 
-def test_nodes_beyond_a_wanted_intermediate_tensor_are_not_run(watched):
+def test_nodes_beyond_a_requested_intermediate_tensor_are_not_run(watched):
     x = leaf(1.0)
     y = watched(x)
     (g,) = grad((y * y).sum(), y)

@@ -29,7 +29,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_parameter_of_another_class_answers_for_the_operator(name):
+def test_a_parameter_of_another_class_overrides_the_operators(name):
     call, *expected = CALLS[name]
     func, types, args, kwargs = call()
     assert types == (Later,)

@@ -62,7 +62,7 @@ def write(name, y):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_every_method_that_writes_copies_snapshots_first_and_is_noticed():
+def test_every_method_that_writes_copies_snapshots_first_and_is_detected():
     wrote = []
     for name in writers():
         x, w = leaf(), leaf()
@@ -182,7 +182,7 @@ def test_a_custom_operator_that_writes_copies_too():
     assert x.grad.equal(expected(bent, leaf()))
 
 
-def test_a_write_behind_its_back_is_an_error():
+def test_an_unrecorded_write_is_an_error():
     x = leaf()
     y = bent(x)
     loss = y.sum()

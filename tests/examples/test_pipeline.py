@@ -20,7 +20,7 @@ def losses(text):
     return [line for line in text.splitlines() if line.startswith("step ")]
 
 
-def test_a_run_that_goes_on_says_what_an_undisturbed_one_does_under_another_schedule_too(
+def test_a_resumed_run_prints_the_same_as_an_undisturbed_one_under_another_schedule_too(
     example, tmp_path, capsys, monkeypatch
 ):
     options = ["--checkpoints", str(tmp_path / "saved"), "--timeline", str(tmp_path / "page.html")]

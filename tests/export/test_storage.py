@@ -227,7 +227,7 @@ def test_guards_are_stored(path):
         loaded(-rg.ones(2))
 
 
-def test_places_in_the_code_are_kept(path):
+def test_positions_in_the_code_are_preserved(path):
     module = fx.trace(lambda x: x * 2, rg.ones(2))
     place = next(n.meta["stack_trace"] for n in kept(module, path).graph.nodes if n.name == "mul")
     assert "test_storage.py" in place

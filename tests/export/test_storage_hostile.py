@@ -164,7 +164,7 @@ def test_a_bomb_is_not_unpacked(contents, tmp_path):
         load(tmp_path / "b.zip")
 
 
-def test_an_entry_that_lies_about_its_size_is_refused(contents, tmp_path):
+def test_an_entry_that_misstates_its_size_is_refused(contents, tmp_path):
     zipped(tmp_path / "b.zip", contents)
     data = bytearray((tmp_path / "b.zip").read_bytes())
     place = data.rfind(b"PK\x01\x02")

@@ -155,7 +155,7 @@ def records(data):
 
 
 @once
-def test_an_event_file_ends_with_a_whole_record_and_goes_on_when_there_is_room(tmp_path):
+def test_an_event_file_ends_with_a_whole_record_and_continues_when_there_is_room(tmp_path):
     file = EventFile(tmp_path)
     whole = len(file.path.read_bytes())
     events = [struct.pack("<d", number) * 7 for number in range(40)]

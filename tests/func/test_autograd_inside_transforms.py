@@ -302,7 +302,7 @@ def test_a_captured_tensor_that_is_written_to_is_refused():
     assert outside.tolist() == [0.0] * 3
 
 
-def test_a_dual_level_that_would_not_see_a_gradient_of_an_outer_tensor_is_told():
+def test_a_dual_level_that_would_miss_a_gradient_of_an_outer_tensor_is_refused():
     w = weight()
 
     def f(x):

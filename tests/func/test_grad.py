@@ -238,7 +238,7 @@ def test_an_escaped_tensor_is_an_error_that_names_the_function():
     [grad, lambda f: lambda v: vjp(f, v), lambda f: lambda v: jvp(f, (v,), (v,)), lambda f: lambda v: linearize(f, v)],
     ids=["grad", "vjp", "jvp", "linearize"],
 )
-def test_a_failing_function_leaves_no_level_behind(transform):
+def test_a_failing_function_leaves_no_level_active(transform):
     def fails(v):
         with rg.no_grad():
             raise KeyError
@@ -249,7 +249,7 @@ def test_a_failing_function_leaves_no_level_behind(transform):
     assert rg.is_grad_enabled()
 
 
-def test_names_and_documentation_are_kept():
+def test_names_and_documentation_are_preserved():
     def f(v):
         """Documented."""
 

@@ -142,7 +142,7 @@ def test_an_outer_no_grad_does_not_block(jac):
 
 
 @BOTH
-def test_a_failing_function_leaves_no_level_behind(jac):
+def test_a_failing_function_leaves_no_level_active(jac):
     def fails(v):
         raise KeyError
 

@@ -492,6 +492,6 @@ def test_an_escaped_tensor_is_an_error():
         kept[0] * 2
 
 
-def test_an_operator_without_a_rule_is_refused_where_it_stands():
+def test_an_operator_without_a_rule_is_refused_at_its_line():
     with pytest.raises(NotImplementedError, match=r"Opaque: .*jvp"):
         along_line(lambda x: underived("Opaque").apply(x), X, order=2)

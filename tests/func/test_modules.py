@@ -250,7 +250,7 @@ def written(x):
     return x * 2, view
 
 
-def test_functionalize_changes_nothing_that_can_be_seen():
+def test_functionalize_changes_nothing_that_is_observable():
     mine, other = t(1, 2, 3), t(1, 2, 3)
     for remove in ("mutations", "mutations_and_views"):
         found, expected = functionalize(written, remove=remove)(mine), written(other)

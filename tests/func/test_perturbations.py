@@ -82,7 +82,7 @@ def test_the_derivative_of_a_shift_twice_is_the_second_derivative(outer, inner):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_autograd_inside_a_transform_keeps_apart_too(way):
+def test_autograd_inside_a_transform_separates_perturbations_too(way):
     # its result is a constant of the graph around, as it is without create_graph
     assert way(lambda x: x * by_backward(lambda y: x.detach() * y)(number(1.0)))(number(5.0)).item() == 5.0
 

@@ -114,7 +114,7 @@ def test_a_derivative_is_not_lost_in_plain_data(transform, way):
 
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("way", EXPLICIT)
-def test_a_value_that_is_asked_for_is_a_constant(transform, way):
+def test_a_value_that_is_requested_is_a_constant(transform, way):
     constant = EXPLICIT[way](tensor(POINT))
 
     def leaves(found):

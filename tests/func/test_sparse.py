@@ -255,14 +255,14 @@ def test_masks_that_depend_on_the_argument_may_choose_otherwise_elsewhere():
         lambda x: rg.ones(3).scatter_reduce(0, rg.argsort(x), x, "prod"),
     ],
 )
-def test_places_that_depend_on_the_argument_may_be_any(f):
+def test_positions_that_depend_on_the_argument_may_be_any(f):
     sparsity = jacobian_sparsity(f)(rg.tensor([1.0, 2.0, 3.0]))
     assert sparsity.pattern.nnz == 9
     x = rg.tensor([3.0, 2.0, 1.0])
     assert sparse_jacobian(f, sparsity=sparsity)(x).toarray().tolist() == jacrev(f)(x).tolist()
 
 
-def test_numbers_that_the_dtype_can_not_hold_are_told_apart():
+def test_numbers_that_the_dtype_can_not_hold_are_distinguished():
     def f(x):
         y = x.clone()
         y[1:] = x[:-1]
@@ -272,7 +272,7 @@ def test_numbers_that_the_dtype_can_not_hold_are_told_apart():
     assert pattern.indices.tolist() == [0, *range(4999)]
 
 
-def test_writes_to_one_part_of_complex_numbers_are_seen():
+def test_writes_to_one_part_of_complex_numbers_are_recorded():
     def imaginary(x):
         y = rg.zeros(N, dtype=rg.complex128)
         y.imag.copy_(x)
@@ -299,7 +299,7 @@ def test_a_view_follows_what_is_written_to_its_base():
     assert pattern_of(f).tolist() == banded(N, 0, -2, N - 2)[1:].tolist()
 
 
-def test_random_masks_are_drawn_anew_without_harm():
+def test_random_masks_are_drawn_again_without_harm():
     def f(x):
         y = rg.where(rg.rand(50) < 0.5, x, x.flip(0))
         drawn.append(y.detach())

@@ -116,7 +116,7 @@ def test_a_tangent_of_another_shape_is_refused():
         jvp(lambda x: x, (rg.ones(2),), (rg.ones(3),))
 
 
-def test_a_failing_function_leaves_no_level_behind():
+def test_a_failing_function_leaves_no_level_active():
     def fails(x):
         raise KeyError
 

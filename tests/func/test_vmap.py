@@ -263,7 +263,7 @@ def test_a_program_that_asks_for_the_value_of_one_example_is_refused_by_line(f):
         vmap(f)(numbers(4, 3))
 
 
-def test_the_value_of_what_is_shared_may_be_asked_for():
+def test_the_value_of_what_is_shared_may_be_requested():
     c = numbers(3)
     assert vmap(lambda v: v * 2 if c.sum() > 0 else v)(numbers(2)).tolist() == [2.0, 4.0]
     assert vmap(lambda v, w: v * w.sum().item(), (0, None))(numbers(2), c).tolist() == [6.0, 12.0]
@@ -327,7 +327,7 @@ def test_an_escaped_tensor_is_an_error_that_names_the_function():
         kept[0].tolist()
 
 
-def test_a_failing_function_leaves_no_level_behind():
+def test_a_failing_function_leaves_no_level_active():
     def fails(v):
         raise KeyError
 

@@ -264,7 +264,7 @@ def test_an_empty_graph_does_nothing():
     assert fx.Interpreter(fx.GraphModule({}, graph)).run(1) is None
 
 
-def test_inputs_of_one_target_are_told_apart():
+def test_inputs_of_one_target_are_distinguished():
     graph = fx.Graph()
     inputs = [graph.placeholder(name) for name in ("x", "x", "class", "self", "1")]
     graph.output(tuple(inputs))

@@ -54,7 +54,7 @@ def test_what_one_stage_reads_has_its_colour():
     assert found["input"] == "vertex leaf"
 
 
-def test_types_are_shown_and_the_pointer_tells_more():
+def test_types_are_shown_and_the_tooltip_shows_more():
     text = str(fx.draw(fx.trace(NET, rg.ones(3, 4))))
     assert "float32[3, 8]" in text
     assert "call_function[target=relu]" in text

@@ -157,6 +157,6 @@ def test_it_computes_what_the_module_does(case, executor):
     assert answers(other, run, default) == expected
 
 
-def test_the_cases_tell_their_arguments_apart():
+def test_the_cases_distinguish_their_arguments():
     found = [answers(module, module, False)[0] for f in FORMS.values() for module in [built(CALLS["a module"], f)]]
     assert len(set(found)) == len(found)

@@ -46,7 +46,7 @@ def test_users_follow_nested_arguments():
     assert node.all_input_nodes == [b, c]
 
 
-def test_arguments_are_copies_that_no_caller_can_change_behind_the_users():
+def test_arguments_are_copies_that_no_caller_can_change_without_the_users():
     graph = fx.Graph()
     a, b = graph.placeholder("a"), graph.placeholder("b")
     members = [a]
@@ -348,7 +348,7 @@ def test_single_arguments_are_changed_and_inserted():
         add.insert_arg(4, x)
 
 
-def test_only_the_users_that_are_asked_for_change_and_notes_go_along():
+def test_only_the_users_that_are_requested_change_and_notes_go_along():
     graph, x, mul, add = small()
     x.meta["note"] = "kept"
     with graph.inserting_after(x):

@@ -66,7 +66,7 @@ DUPLICATES = {"deepcopy": copy.deepcopy, "pickle": lambda m: pickle.loads(pickle
 
 
 @pytest.mark.parametrize("duplicate", DUPLICATES.values(), ids=DUPLICATES)
-def test_copies_run_alike_and_own_their_parameters(module, duplicate):
+def test_copies_run_identically_and_own_their_parameters(module, duplicate):
     twin = duplicate(module.eval())
     x = rg.randn(1, 3)
     assert_close(twin(x)["out"], module(x)["out"], rtol=0, atol=0)

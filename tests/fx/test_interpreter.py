@@ -30,7 +30,7 @@ def test_unknown_arguments_are_refused():
         fx.Interpreter(fx.symbolic_trace(lambda x: x)).run(1, z=2)
 
 
-def test_a_run_goes_on_in_the_middle(module):
+def test_a_run_continues_in_the_middle(module):
     nodes = {node.name: node for node in module.graph.nodes}
 
     class Counting(fx.Interpreter):
@@ -46,7 +46,7 @@ def test_a_run_goes_on_in_the_middle(module):
     assert counting.ran == ("_rest", "_named", "log", "mul", "output")
 
 
-def test_values_are_kept_if_asked_for(module):
+def test_values_are_kept_if_requested(module):
     interpreter = fx.Interpreter(module, garbage_collect_values=False)
     interpreter.run(rg.tensor(0.0))
     assert [node.name for node in interpreter.env] == [node.name for node in module.graph.nodes]

@@ -119,7 +119,7 @@ def test_unpacking_into_names_knows_the_number():
     assert fx.symbolic_trace(halves)(rg.tensor([5.0, 3.0])).tolist() == [2.0]
 
 
-def test_writes_in_place_are_kept():
+def test_writes_in_place_are_preserved():
     def f(x):
         y = x.clone()
         y[0] = 7.0
@@ -295,7 +295,7 @@ def test_tensors_can_be_defaults_and_concrete_arguments():
         module(x, rg.full((2,), 2.0))
 
 
-def test_arrays_beside_proxies_are_constants():
+def test_arrays_next_to_proxies_are_constants():
     array = two_by_two().numpy()
     module = fx.symbolic_trace(lambda x: array * x + x * array)
     assert module(rg.ones(2, 2)).tolist() == (two_by_two() * 2).tolist()

@@ -187,7 +187,7 @@ def test_kernels_get_tensors_outside_any_graph():
     assert seen[:2] == [(False, True, False, (2,)), (False, True, False, (3,))]
 
 
-def test_a_class_that_answers_for_operators_answers_itself():
+def test_a_class_that_handles_operators_is_called():
     class Own:
         @classmethod
         def __tensor_function__(cls, func, types, args=(), kwargs=None):
@@ -272,7 +272,7 @@ def test_an_abstract_result_is_checked():
         op.definition.shape(rg.ones(2).aval, by=3.0)
 
 
-def test_a_size_that_depends_on_values_is_refused_where_it_is_asked_for():
+def test_a_size_that_depends_on_values_is_refused_where_it_is_requested():
     op = custom_op("test_define::found", lambda x: x[x != 0], mutates_args=(), schema="(Tensor x) -> Tensor")
     op.register_fake(lambda x: rg.empty(get_ctx().new_dynamic_size()))
     assert op(rg.tensor([1.0, 0.0])).tolist() == [1]
@@ -308,7 +308,7 @@ def test_get_ctx_is_of_the_innermost_operator():
 # --------------------------------------------------------------------------------------- registered again, in any order
 
 
-def test_two_definitions_of_one_name_are_refused_with_both_places():
+def test_two_definitions_of_one_name_are_refused_with_both_locations():
     registry.pop("test_define::twice", None)
     first, there = custom_op("test_define::twice", "(Tensor x) -> Tensor")(lambda x: None), line()
     with pytest.raises(RuntimeError) as caught:

@@ -52,7 +52,7 @@ def test_the_saving_half_gets_the_arguments_by_name_and_the_output():
     assert seen == [(("x", "ys", "w", "n", "s"), [1], [[0]], None, 2, [1.5]), [2]]
 
 
-def test_the_saving_half_runs_only_where_a_gradient_may_be_asked_for():
+def test_the_saving_half_runs_only_where_a_gradient_may_be_requested():
     seen = []
     op = with_pair("(Tensor x) -> Tensor", lambda x: x * 1, lambda ctx, saved, g: {"x": g}, lambda *a: seen.append(a))
     op(rg.ones(1))
@@ -63,7 +63,7 @@ def test_the_saving_half_runs_only_where_a_gradient_may_be_asked_for():
     assert len(seen) == 1
 
 
-def test_anything_can_be_kept_in_any_nesting():
+def test_anything_can_be_saved_in_any_nesting():
     marker = object()
     kept = []
 
@@ -88,7 +88,7 @@ def test_anything_can_be_kept_in_any_nesting():
 
 
 @pytest.mark.parametrize("kept", [None, 3, "x", [], {}, ()])
-def test_no_tensor_needs_to_be_kept(kept):
+def test_no_tensor_needs_to_be_saved(kept):
     seen = []
 
     def backward(ctx, saved, g):
@@ -100,7 +100,7 @@ def test_no_tensor_needs_to_be_kept(kept):
     assert seen == [kept]
 
 
-def test_kept_tensors_are_the_graphs_saved_values():
+def test_saved_tensors_are_the_graphs_saved_values():
     op = with_pair(
         "(Tensor x, Tensor y) -> Tensor",
         lambda x, y: x * y,
@@ -188,7 +188,7 @@ def test_a_gradient_is_summed_to_the_shape_of_its_argument():
 # ------------------------------------------------------------------------------------------- one without the other
 
 
-def test_without_a_formula_the_call_fails_where_a_gradient_is_asked_for():
+def test_without_a_formula_the_call_fails_where_a_gradient_is_requested():
     op = older("(Tensor x, Tensor[] ys) -> Tensor", lambda x, ys: x * 1)
     message = (
         f"test_formula::op: no gradient formula is registered for this operator, defined at {HERE}:.*register_autograd"
@@ -499,7 +499,7 @@ def test_a_formula_of_differentiable_operators_is_differentiated_again():
     assert (g.item(), h.item(), k.item()) == (12, 12, 6)
 
 
-def test_the_graph_may_be_kept_for_another_pass():
+def test_the_graph_may_be_retained_for_another_pass():
     op = with_pair(
         "(Tensor x) -> Tensor", lambda x: x * 2, lambda ctx, saved, g: {"x": g * saved}, lambda inputs, output: inputs.x
     )

@@ -52,7 +52,7 @@ def test_it_cleans_up_when_nobody_holds_it():
     Library("test_lib", "DEF")._destroy()
 
 
-def test_an_operator_that_writes_goes_with_its_twin():
+def test_an_operator_that_writes_goes_with_its_functional_operator():
     with Library("test_lib", "FRAGMENT") as lib:
         lib.define("write_(Tensor(a!) x) -> ()")
         assert there("write_.functional")
@@ -171,7 +171,7 @@ def test_a_schema_that_is_none_is_refused(schema):
         lib.define(schema)
 
 
-def test_two_definitions_are_refused_with_both_places():
+def test_two_definitions_are_refused_with_both_locations():
     with Library("test_lib", "FRAGMENT") as lib:
         lib.define("f(Tensor x) -> Tensor")
         with pytest.raises(
@@ -221,7 +221,7 @@ def test_a_kernel_goes_before_a_composite(lib):
     assert rg.ops.test_lib.f(rg.ones(1)).item() == 3
 
 
-def test_the_key_autograd_is_for_what_runs_where_a_gradient_is_wanted(lib):
+def test_the_key_autograd_is_for_what_runs_where_a_gradient_is_needed(lib):
     lib.impl("f", lambda x: x * 2, "CPU")
     lib.impl("f", lambda x: x * 5, "Autograd")
     f = rg.ops.test_lib.f

@@ -66,7 +66,7 @@ def test_every_argument_that_is_written_to_counts():
     assert (a._version, a.item()) == (2, 6)
 
 
-def test_results_come_beside_what_is_written():
+def test_results_come_next_to_what_is_written():
     x, y = rg.tensor([1.0]), rg.tensor([2.0])
     out = swap_(x, y)
     assert (x.item(), y.item(), out.item()) == (2, 1, 2)
@@ -92,7 +92,7 @@ def test_a_kernel_that_fails_may_have_written():
     assert (x.item(), x._version) == (5, 1)
 
 
-def test_a_saved_tensor_that_is_written_to_is_noticed():
+def test_a_saved_tensor_that_is_written_to_is_detected():
     x, y = leaf(2.0), rg.tensor([3.0])
     out = x * y
     add_(y, rg.ones(1))
@@ -161,7 +161,7 @@ def test_lists_get_histories():
     assert (x.grad.item(), y.grad.item(), log.item()) == (4, 40, 2)
 
 
-def test_without_a_formula_of_the_twin_the_backward_pass_fails():
+def test_without_a_formula_of_the_functional_operator_the_backward_pass_fails():
     z = leaf(1.0) * 1
     other = rg.ones(1)
     swap_(z, other)
@@ -171,7 +171,7 @@ def test_without_a_formula_of_the_twin_the_backward_pass_fails():
 
 
 @pytest.mark.parametrize("what", ["impl_save_for_backward", "impl_backward", "impl_autograd", "impl_jvp", "impl_vmap"])
-def test_formulas_are_for_the_twin(what):
+def test_formulas_are_for_the_functional_operator(what):
     with pytest.raises(
         RuntimeError, match=rf"add_: {what}: .* register it for the operator's .functional, which returns"
     ):
@@ -307,7 +307,7 @@ def test_a_tensor_from_outside_a_transform_is_refused():
     assert outside.item() == 0
 
 
-def test_a_graph_holds_the_twin():
+def test_a_graph_holds_the_functional_operator():
     def f(x, y):
         z = x * 1
         add_(z, y)
@@ -321,7 +321,7 @@ def test_a_graph_holds_the_twin():
 # ------------------------------------------------------------------------------------------ the functional variant
 
 
-def test_the_twin_returns_the_new_values_after_the_result():
+def test_the_functional_operator_returns_the_new_values_after_the_result():
     x, y = rg.zeros(1), rg.ones(1)
     assert add_.functional(x, y) == (None, rg.ones(1))
     assert (x.item(), x._version) == (0, 0)
@@ -331,7 +331,7 @@ def test_the_twin_returns_the_new_values_after_the_result():
     assert scale_all_.functional([y], 3.0)[2] is None
 
 
-def test_the_twin_is_in_the_registry_and_goes_with_its_operator():
+def test_the_functional_operator_is_in_the_registry_and_goes_with_its_operator():
     name = "test_mutation::gone_"
     op = custom_op(name, lambda x: None, mutates_args=("x",), schema="(Tensor(a!) x) -> ()")
     twin = registry[f"{name}.functional"]
@@ -342,14 +342,14 @@ def test_the_twin_is_in_the_registry_and_goes_with_its_operator():
     assert f"{name}.functional" not in registry
 
 
-def test_the_twin_has_the_kernels_that_are_registered_later():
+def test_the_functional_operator_has_the_kernels_that_are_registered_later():
     registry.pop("test_mutation::later_", None)
     op = custom_op("test_mutation::later_", "(Tensor(a!) x) -> ()")(lambda x: None)
     op.impl("cpu")(lambda x: x.add_(1) and None)
     assert op.functional(rg.zeros(1))[1].item() == 1
 
 
-def test_the_twin_has_the_abstract_function():
+def test_the_functional_operator_has_the_abstract_function():
     seen = []
 
     def fake(x):

@@ -49,7 +49,7 @@ def test_a_formula_without_setup_serves_calls_from_before():
     assert x.grad.tolist() == [2]
 
 
-def test_a_call_from_before_has_kept_nothing_for_a_formula_that_needs_it():
+def test_a_call_from_before_has_saved_nothing_for_a_formula_that_needs_it():
     op = defined("(Tensor x) -> Tensor", lambda x: x * 2)
     out = op(leaf(1.0))
     op.register_autograd(lambda ctx, g: g * 2, setup_context=keep)
@@ -230,7 +230,7 @@ def test_a_formula_that_skips_what_is_not_needed_works_in_forward_mode():
     assert rg.func.jvp(lambda y: op(x, y), (y,), (rg.ones(1),))[1].tolist() == [2]
 
 
-def test_missing_gradients_are_zeros_unless_they_are_not_wanted():
+def test_missing_gradients_are_zeros_unless_they_are_not_needed():
     seen = []
 
     def kernel(x):
@@ -311,7 +311,7 @@ def test_a_saved_tensor_that_was_written_to_is_refused():
         out.sum().backward()
 
 
-def test_saved_tensors_are_freed_and_kept_as_in_other_graphs():
+def test_saved_tensors_are_freed_and_retained_as_in_other_graphs():
     op = defined("(Tensor x) -> Tensor", lambda x: x * x, lambda ctx, g: g * 2 * ctx.saved_tensors[0], keep)
     x = leaf(3.0)
     out = op(x).sum()

@@ -74,7 +74,7 @@ def test_a_write_to_a_tensor_in_a_list_fails():
         defined(total)([rg.ones(2), rg.ones(2)], 2)
 
 
-def test_a_write_that_goes_round_the_flag_is_noticed():
+def test_a_write_that_goes_round_the_flag_is_detected():
     def sneak(x: Tensor, n: int) -> Tensor:
         a = x.numpy()
         while a.base is not None:

@@ -79,7 +79,7 @@ def test_blocks_of_queries_are_as_one(causal, monkeypatch):
     check(*qkv(), masks(lambda m: m > 0) if not causal else None, is_causal=causal)
 
 
-def test_heads_behind_the_rows_are_read_where_they_are(monkeypatch):
+def test_heads_after_the_rows_are_read_where_they_are(monkeypatch):
     seen = []
     kernel = ragged_attention.attend
     monkeypatch.setattr(ragged_attention, "attend", lambda *args: seen.extend(args[:3]) or kernel(*args))
@@ -202,7 +202,7 @@ def test_memory_is_linear_in_the_longest_component(causal):
     assert peak(8000) < 2.5 * peak(4000)
 
 
-def test_only_gradients_that_are_asked_for_are_computed():
+def test_only_gradients_that_are_requested_are_computed():
     q, k, v = qkv()
     plan = ragged_attention.Plan(q.value.structure, k.value.structure, 1.0, False)
     arrays = [x.values().value for x in (q, k, v)]

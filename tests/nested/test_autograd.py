@@ -320,7 +320,7 @@ MODES = [{}, {"vectorize": True}, {"vectorize": True, "strategy": "forward-mode"
 
 
 @pytest.mark.parametrize("options", MODES)
-def test_the_jacobian_of_a_plain_output_by_a_nested_input_is_nested_behind_the_dimensions_of_the_output(options):
+def test_the_jacobian_of_a_plain_output_by_a_nested_input_is_nested_after_the_dimensions_of_the_output(options):
     w = weight(3).detach()
     x = nested_tensor(rows())
     J = jacobian(lambda x: f(x, w).values().sum(0), x, **options)

@@ -69,14 +69,14 @@ def test_a_selective_checkpoint_keeps_what_the_policy_says():
 def test_a_sequence_of_checkpointed_steps_gives_the_same_gradients():
     steps = [lambda x: x.sin(), lambda x: x * 2, lambda x: x.exp()]
 
-    def plainly(x):
+    def without_checkpoint(x):
         for step in steps:
             x = step(x)
         return x
 
     x, y = leaf(), leaf()
     checkpoint_sequential(steps, 2, x, use_reentrant=False).values().sum().backward()
-    plainly(y).values().sum().backward()
+    without_checkpoint(y).values().sum().backward()
     np.testing.assert_allclose(x.grad.values().numpy(), y.grad.values().numpy())
 
 

@@ -87,7 +87,7 @@ def test_numbers_in_lists_take_one_dtype_that_holds_all_of_them(given, dtype):
     assert x.tolist() == [c if np.ndim(c) == 0 else [*c] for c in given]
 
 
-def test_numbers_beside_float64_keep_their_digits():
+def test_numbers_next_to_float64_keep_their_digits():
     assert nested_tensor([np.zeros(1), [0.1]]).tolist() == [[0.0], [0.1]]
 
 
@@ -285,7 +285,7 @@ def test_lengths_alone_follow_each_other():
     assert x.lengths() is None
 
 
-def test_lengths_beside_offsets_leave_holes():
+def test_lengths_next_to_offsets_leave_holes():
     v = rows().requires_grad_()
     x = nested_tensor_from_jagged(v, [0, 2, 5], [1, 2])
     assert (x.lengths().tolist(), x.offsets().tolist()) == ([1, 2], [0, 2, 4])
@@ -304,7 +304,7 @@ def test_components_may_share_rows():
     assert v.grad.tolist() == [1.0, 2.0, 3.0, 2.0]
 
 
-def test_gradients_of_rows_in_holes_arrive_beside_those_of_components():
+def test_gradients_of_rows_in_holes_arrive_next_to_those_of_components():
     v = rows().requires_grad_()
     x = nested_tensor_from_jagged(v, [0, 2, 5], [1, 2])
     ((x * 2).values().sum() + x.values().sum() + (x * 3).values().sum()).backward()

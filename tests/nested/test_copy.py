@@ -299,7 +299,7 @@ def test_copies_of_nested_values_have_gradients():
         np.testing.assert_allclose(found, 18 * p)
 
 
-def test_a_saved_value_that_was_written_to_is_noticed():
+def test_a_saved_value_that_was_written_to_is_detected():
     for write in lambda y: y.zero_(), lambda y: y.__setitem__(0, 0.0), lambda y: y.__setitem__(np.s_[:, ::2], 0.0):
         x = nested(ROWS, requires_grad=True)
         y = x * 1

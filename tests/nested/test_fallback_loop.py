@@ -56,7 +56,7 @@ def test_where_warnings_are_errors_every_call_fails():
             rg.linalg.matrix_exp(x)
 
 
-def test_what_is_forgotten_is_told_again():
+def test_what_is_forgotten_is_reported_again():
     x = as_nested_tensor(matrices())
     for _ in range(2):
         with pytest.warns(PerformanceWarning):
@@ -219,7 +219,7 @@ def test_different_numbers_of_components_are_refused():
         rg.polar(as_nested_tensor(matrices()), as_nested_tensor(matrices()[:2]))
 
 
-def test_what_does_not_fit_at_all_is_told_as_for_dense_tensors():
+def test_what_does_not_fit_at_all_is_reported_as_for_dense_tensors():
     x = as_nested_tensor([rg.ones(2, 3), rg.ones(4, 3)])
     with pytest.raises(ValueError, match="layer_norm: normalized_shape"):
         rg.nn.functional.layer_norm(x, (5,))

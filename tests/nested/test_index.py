@@ -348,7 +348,7 @@ def test_batches_and_tangents(key):
     np.testing.assert_allclose(rg.func.vmap(rg.func.jacfwd(f))(rows).numpy(), jacobian.numpy())
 
 
-def test_places_may_differ_between_the_examples_of_a_batch():
+def test_positions_may_differ_between_the_examples_of_a_batch():
     x = nested(arrays("rows"))
     index = rg.tensor([[0, -1], [-1, 0]])
     out = rg.func.vmap(lambda i: x[:, i])(index)

@@ -151,7 +151,7 @@ def test_a_plain_batch_joins_as_components_of_one_shape() -> None:
     agree(list(components(rg.cat([others, joined(parts)]))), [*others.unbind(), *parts], [*parts, others])
 
 
-def test_components_repeat_and_change_places() -> None:
+def test_components_may_repeat_and_change_order() -> None:
     parts = rows(6)
     x = joined(parts)
     agree(list(components(x.repeat(2, 1, 1))), parts + parts, parts)
@@ -174,7 +174,7 @@ def test_holes_in_the_buffer_do_not_show(f: Callable) -> None:
     agree(list(f(x)), parts, [buffer])
 
 
-def test_components_beside_holes_are_views() -> None:
+def test_components_next_to_holes_are_views() -> None:
     _, x, _ = with_holes()
     with rg.no_grad():
         for part in x.unbind():
@@ -198,7 +198,7 @@ def test_nothing_is_cut_into_nothing() -> None:
 # ------------------------------------------------------------------------------------------------- refusals
 
 
-def test_a_ragged_dimension_does_not_come_apart() -> None:
+def test_a_ragged_dimension_does_not_split() -> None:
     with pytest.raises(RuntimeError, match=r"unbind: dimension 1 is ragged: .* to_padded_tensor"):
         joined(rows(6)).unbind(1)
 
@@ -210,7 +210,7 @@ def test_structures_that_differ_are_refused_with_the_first_component_that_does(f
         f(x, y)
 
 
-def test_images_that_differ_beside_are_refused() -> None:
+def test_images_that_differ_elsewhere_are_refused() -> None:
     x, y = joined(leaves([(2, 3), (1, 4)])), joined(leaves([(2, 3), (2, 5)]))
     with pytest.raises(ValueError, match=r"cat: .* component 1 has shapes \(1, 4\) and \(2, 5\)"):
         rg.cat([x, y], 1)
@@ -283,7 +283,7 @@ def test_parts_that_are_cut_one_by_one_take_recorded_writes() -> None:
         lambda x: x.chunk(2, 2)[1],
     ],
 )
-def test_tangents_are_cut_and_joined_alike(f: Callable) -> None:
+def test_tangents_are_cut_and_joined_the_same_way(f: Callable) -> None:
     parts, ts = rows(6), rows(6)
     x, t = joined(parts).detach(), joined(ts).detach()
     _, tangent = rg.func.jvp(f, (x,), (t,))

@@ -164,7 +164,7 @@ def test_integers_are_multiplied():
     assert (x @ x.transpose(1, 2)).values().tolist() == [5, 25, 39, 39, 61]
 
 
-def test_only_gradients_that_are_asked_for_are_computed(monkeypatch):
+def test_only_gradients_that_are_requested_are_computed(monkeypatch):
     calls, kernel = [], ragged_products.multiply_each
     monkeypatch.setattr(ragged_products, "multiply_each", lambda *args: calls.append(1) or kernel(*args))
     a, b = rows(J, D), columns(K, D)

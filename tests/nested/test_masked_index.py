@@ -162,7 +162,7 @@ def test_what_nonzero_finds_is_an_index():
 IDS = [np.array([4, 0, 1]), np.array([], np.int64), np.array([3])]
 
 
-def test_a_plain_tensor_at_ragged_places():
+def test_a_plain_tensor_at_ragged_positions():
     table = RNG.standard_normal((5, 2))
     ids = nested(IDS)
     same(rg.tensor(table)[ids], [table[i] for i in IDS])
@@ -234,7 +234,7 @@ def test_gather_and_take_along_dim(kind, dim):
 
 
 @TRIED_ONE_BY_ONE
-def test_places_of_take_along_dim_count_from_the_end():
+def test_positions_of_take_along_dim_count_from_the_end():
     x = nested(KINDS["rows"])
     same(rg.take_along_dim(x, nested([np.full((1, 2), -1)] * 3), 1), [p[-1:] for p in KINDS["rows"]])
     same(rg.take_along_dim(x, rg.tensor([[[-1]]]), 2), [p[:, 1:] for p in KINDS["rows"]])

@@ -257,6 +257,6 @@ def test_no_function_ends_in_an_internal_error(name):
     assert list(faults(FUNCTIONS[name])) == []
 
 
-def test_an_internal_error_is_seen():
+def test_an_internal_error_is_detected():
     assert list(faults(lambda x, *args: x.nothing))
     assert list(faults(lambda x, *args: None)) == []

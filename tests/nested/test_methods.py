@@ -66,7 +66,7 @@ def test_dense_tensors_have_no_buffer(name):
         getattr(rg.ones(2), name)()
 
 
-def test_nested_and_dense_tensors_can_be_told_apart():
+def test_nested_and_dense_tensors_can_be_distinguished():
     assert jagged().is_nested is True
     assert rg.ones(2).is_nested is False
     assert jagged().values().is_nested is False
@@ -83,7 +83,7 @@ def test_importing_the_library_does_not_import_nested_tensors():
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_inside_a_batch_each_example_tells_of_itself():
+def test_inside_a_batch_each_example_reports_its_own_value():
     x = jagged()
     seen = []
 
@@ -131,7 +131,7 @@ def test_one_element_is_a_number():
         bool(jagged())
 
 
-def test_identity_is_what_hash_tells_and_equality_is_by_element():
+def test_identity_is_what_hash_compares_and_equality_is_by_element():
     x = jagged()
     assert hash(x) != hash(jagged())
     assert (x == nested_tensor([[1.0, 0.0], [3.0]])).tolist() == [[True, False], [True]]
@@ -192,7 +192,7 @@ def test_another_process_reads_a_pickled_nested_tensor(tmp_path):
     assert shown.startswith("[[0.0], [4.0, 6.0]] nested_tensor([")
 
 
-def test_pickling_leaves_rows_in_holes_behind():
+def test_pickling_drops_rows_in_holes():
     x = nested_tensor_from_jagged(rg.zeros(100_000), [0, 5, 100_000], [1, 1])
     assert len(pickle.dumps(x)) < 10_000
 

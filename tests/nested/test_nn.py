@@ -104,7 +104,7 @@ def test_functions_of_rows_give_what_they_give_each_component(name):
     assert_as_in_a_loop(nn.Identity(), rows(), lambda _, x: ACTIVATIONS[name](x))
 
 
-def test_a_layer_may_normalize_two_dimensions_behind_the_ragged_one():
+def test_a_layer_may_normalize_two_dimensions_after_the_ragged_one():
     layer = nn.LayerNorm((2, 2), dtype="float64")
     assert_as_in_a_loop(layer, rows(), lambda layer, x: layer(x.unflatten(-1, (2, 2))).flatten(2))
 
@@ -202,7 +202,7 @@ def test_attention_may_look_back_only():
     assert_as_in_a_loop(attention(), rows(), lambda layer, x: weightless(layer, x, is_causal=True))
 
 
-def test_attention_that_looks_back_only_is_that_with_the_mask_of_what_lies_ahead():
+def test_attention_that_looks_back_only_is_that_with_the_mask_of_later_positions():
     layer, x = attention(), rg.stack(rows((3, 3)))
     ahead = rg.ones(3, 3, dtype="bool").triu(1)
     close([weightless(layer, x, is_causal=True)], [weightless(layer, x, attn_mask=ahead)])
@@ -215,7 +215,7 @@ def test_attention_that_looks_back_only_is_that_with_the_mask_of_what_lies_ahead
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.filterwarnings("ignore::retrograd.ops.batch_loop.PerformanceWarning")
-def test_attention_tells_its_weights(causal):
+def test_attention_returns_its_weights(causal):
     layer, parts = attention(), rows((3, 5, 1))
     out, weights = layer(*[nested_tensor(parts)] * 3, is_causal=causal)
     expected = [layer(x, x, x, is_causal=causal) for x in batches(parts)]
@@ -224,7 +224,7 @@ def test_attention_tells_its_weights(causal):
 
 
 @pytest.mark.filterwarnings("ignore::retrograd.ops.batch_loop.PerformanceWarning")
-def test_attention_tells_the_weights_of_each_head():
+def test_attention_returns_the_weights_of_each_head():
     layer, parts = attention(), rows((3, 5, 1))
     _, weights = layer(*[nested_tensor(parts)] * 3, average_attn_weights=False)
     close(weights.unbind(), [layer(x, x, x, average_attn_weights=False)[1][0] for x in batches(parts)])

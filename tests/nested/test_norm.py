@@ -75,7 +75,7 @@ def test_a_weight_that_does_not_fit_is_refused():
         F.layer_norm(rows(), (3,), rg.ones(2, dtype="float64"))
 
 
-def test_only_the_gradients_that_are_asked_for_are_computed():
+def test_only_the_gradients_that_are_requested_are_computed():
     x, weight = rows().requires_grad_(), rg.tensor(numbers(3), requires_grad=True)
     out = values(F.layer_norm(x, (3,), weight, B[0])).square().sum()
     (found,) = rg.autograd.grad(out, [weight], retain_graph=True)

@@ -102,7 +102,7 @@ def test_what_was_captured_serves_batches_of_other_lengths():
     assert pipeline.pipe is captured
 
 
-def test_a_model_that_takes_sequences_apart_is_captured_for_each_structure():
+def test_a_model_that_unpacks_sequences_is_captured_for_each_structure():
     class Apart(nn.Module):
         def __init__(self):
             super().__init__()

@@ -53,7 +53,7 @@ def test_a_scan_along_any_dimension_is_the_loop_over_components(kind, dim, name)
 
 @pytest.mark.parametrize("name", ["sort", "cummax", "cummin"])
 @pytest.mark.parametrize("dim", [1, 2])
-def test_places_count_within_the_component(name, dim):
+def test_positions_count_within_the_component(name, dim):
     assert_is_the_loop(lambda t: getattr(rg, name)(t, dim).indices, nested(SHAPES["rows"]))
 
 

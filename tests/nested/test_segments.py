@@ -54,7 +54,7 @@ def test_each_component_by_itself(name, lengths, row):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
-def test_a_recurrence_starts_anew_in_each_component():
+def test_a_recurrence_restarts_in_each_component():
     structure = Structure(np.array([[2], [0], [3]]))
     b, a = np.random.default_rng(0).standard_normal((2, 5))
     found = registry["nested.segment_recurrence"](rg.tensor(b), rg.tensor(a), structure=structure, row=0, reverse=False)
@@ -72,7 +72,7 @@ def test_rows_that_are_not_those_of_the_structure_are_refused():
         )
 
 
-def test_groups_of_rows_are_known_by_the_sizes_that_are_kept():
+def test_groups_of_rows_are_known_by_the_sizes_that_are_preserved():
     groups, left = kernels.grouped(Structure(np.array([[2, 3], [1, 4]])), 1)
     assert groups.sizes.tolist() == [[3], [3], [4]]
     assert left.sizes.tolist() == [[2], [1]]

@@ -74,7 +74,7 @@ def test_gradients_of_a_nested_batch_are_those_of_the_padded_one(example, model)
         assert (a - b).abs().max() <= 1e-4 * b.abs().max()
 
 
-def test_the_script_tells_what_it_finds(example, capsys, monkeypatch):
+def test_the_script_prints_what_it_finds(example, capsys, monkeypatch):
     functions = {name: text for name, text in example.documented().items() if len(text) < 120}
     monkeypatch.setattr(example, "documented", lambda: functions)
     example.main()

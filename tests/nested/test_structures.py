@@ -13,7 +13,7 @@ def two():
     return nested_tensor([[1.0, 2.0], [3.0]]), nested_tensor_from_jagged(rg.tensor([10.0, 20.0, 30.0]), [0, 2, 3])
 
 
-def test_tensors_that_were_made_apart_go_together():
+def test_tensors_that_were_made_separately_go_together():
     x, y = two()
     assert (x + y).tolist() == [[11.0, 22.0], [33.0]]
     assert x.shape == y.shape
@@ -51,7 +51,7 @@ def test_equality_is_by_content(other, equal):
         assert hash(mine) == hash(other())
 
 
-def test_the_identity_is_asked_first(monkeypatch):
+def test_the_identity_is_compared_first(monkeypatch):
     structure = Structure(np.array([[2], [1]]))
     monkeypatch.setattr(np, "array_equal", None)
     assert structure == structure

@@ -70,7 +70,7 @@ def test_arguments_of_other_numbers_of_components_or_dimensions_are_refused():
         traced()(rg.zeros(3, 2, 3, dtype="float64"), WEIGHT)
 
 
-def test_a_graph_that_takes_a_nested_tensor_apart_runs_on_that_structure_only():
+def test_a_graph_that_unpacks_a_nested_tensor_runs_on_that_structure_only():
     graph = fx.trace(lambda x: x.values() * 2, sequences((2, 0, 4)))
     x = sequences((2, 0, 4), seed=1)
     np.testing.assert_allclose(graph(x).numpy(), (x.values() * 2).numpy())

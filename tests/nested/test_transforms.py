@@ -78,7 +78,7 @@ def test_derivatives_nest():
 
 
 @pytest.mark.parametrize("jacobian", [jacrev, jacfwd])
-def test_the_jacobian_of_a_plain_output_by_a_nested_input_is_nested_behind_the_dimensions_of_the_output(jacobian):
+def test_the_jacobian_of_a_plain_output_by_a_nested_input_is_nested_after_the_dimensions_of_the_output(jacobian):
     w, x = dense(3), nested_tensor(rows())
     J = jacobian(lambda x: f(x, w).values().sum(0))(x)
     assert J.shape == (3, *x.shape)
@@ -200,7 +200,7 @@ def test_jvps_for_each_component_are_those_of_a_loop():
     close(vmap(along)(nested_tensor(rows())), rg.stack([along(c) for c in rows()]))
 
 
-def test_a_plain_batch_beside_the_components():
+def test_a_plain_batch_next_to_the_components():
     x, ws = nested_tensor(rows()), dense(4, 3)
     assert_parts(vmap(f)(x, ws), [f(c, w) for c, w in zip(rows(), ws, strict=True)])
     with pytest.raises(ValueError, match="as many examples"):
@@ -233,7 +233,7 @@ def test_a_batch_inside_a_component():
     close(vmap(inside)(x), rg.stack([inside(c) for c in rows()]))
 
 
-def test_the_number_of_rows_is_asked_for_in_vain():
+def test_the_number_of_rows_is_requested_in_vain():
     with pytest.raises(NotBatchedError, match="fallback='loop'"):
         vmap(lambda c: c * c.shape[0])(nested_tensor(rows()))
     with pytest.warns(PerformanceWarning):

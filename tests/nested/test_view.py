@@ -85,7 +85,7 @@ def test_dimensions_in_front_are_shared_by_all_components(name: str) -> None:
     check(WITH_LEAD[name], leaves([(3, 4), (1, 4), (2, 4)], (2,)), 1)
 
 
-def test_minus_one_stands_for_the_batch_and_for_ragged_sizes() -> None:
+def test_minus_one_means_the_batch_and_for_ragged_sizes() -> None:
     x = joined(rows(6))
     for shape in [(4, -1, 2, 3), (-1, -1, 2, 3), (-1, x.shape[1], 2, 3), (4, x.shape[1], 2, -1)]:
         out = x.reshape(shape)
@@ -239,7 +239,7 @@ def test_a_shape_that_does_not_fit_is_refused(f: Callable) -> None:
 
 
 @pytest.mark.parametrize("f", [lambda x: x.transpose(0, 1), lambda x: x.T, lambda x: x.movedim(0, -1)])
-def test_components_do_not_come_behind_a_ragged_dimension(f: Callable) -> None:
+def test_components_do_not_come_after_a_ragged_dimension(f: Callable) -> None:
     with pytest.raises(RuntimeError, match="can't come behind a ragged dimension; see to_padded_tensor"):
         f(joined(rows(6)))
 

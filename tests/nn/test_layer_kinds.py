@@ -106,7 +106,7 @@ def test_large_rows_of_a_table_shrink_when_they_are_looked_up():
     same(table.weight, [[0.6, 0.8], [30, 40], [0.3, 0.4]])
 
 
-def test_a_table_from_pretrained_shares_its_memory_and_is_frozen_unless_asked_for():
+def test_a_table_from_pretrained_shares_its_memory_and_is_frozen_unless_requested():
     rows = rg.ones(3, 2)
     table = nn.EmbeddingBag.from_pretrained(rows, mode="sum")
     rows[0] = 5.0

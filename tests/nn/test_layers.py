@@ -31,7 +31,7 @@ def test_linear_starts_uniform_within_one_over_the_root_of_its_inputs():
         assert 0.09 < largest <= 0.1
 
 
-def test_layers_are_made_in_the_dtype_asked_for():
+def test_layers_are_made_in_the_dtype_requested():
     layer = nn.TransformerEncoderLayer(4, 2, 8, dtype=rg.float64)
     assert {p.dtype for p in layer.parameters()} == {rg.float64}
 
@@ -82,7 +82,7 @@ def test_masked_positions_have_no_influence():
     assert a == b
 
 
-def test_an_encoder_holds_copies_that_start_alike():
+def test_an_encoder_holds_copies_that_start_equal():
     encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8), 2)
     first, second = (list(layer.parameters()) for layer in encoder.layers)
     assert len(list(encoder.parameters())) == 2 * len(first)
@@ -182,7 +182,7 @@ def test_clipping_scales_all_gradients_by_one_factor_and_leaves_small_ones():
     assert float(nn.utils.clip_grad_norm_([none], 1.0)) == 0.0
 
 
-def test_an_infinite_norm_is_an_error_if_asked_for_and_scales_nothing():
+def test_an_infinite_norm_is_an_error_if_requested_and_scales_nothing():
     p = with_grad(float("inf"), 1.0)
     with pytest.raises(RuntimeError, match="norm of the gradients is inf"):
         nn.utils.clip_grad_norm_(p, 1.0, error_if_nonfinite=True)

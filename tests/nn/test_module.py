@@ -299,7 +299,7 @@ def test_what_is_no_state_is_refused():
         Net().load_state_dict({**Net().state_dict(), "scale": object()})
 
 
-def test_loading_is_seen_by_graphs_that_saved_the_old_values():
+def test_loading_is_detected_by_graphs_that_saved_the_old_values():
     layer = nn.Linear(2, 1)
     x = rg.ones(1, 2, requires_grad=True)
     y = layer(x)
@@ -365,7 +365,7 @@ def test_conversion_to_integers_is_refused_before_anything_changes():
     assert net.first.weight.dtype == rg.float32
 
 
-def test_conversion_is_seen_by_graphs_that_saved_the_old_values():
+def test_conversion_is_detected_by_graphs_that_saved_the_old_values():
     net = Net()
     loss = net(rg.ones(1, 2)).sum()
     net.double()

@@ -52,7 +52,7 @@ def test_the_function_of_attention_is_the_layer(settings, need_weights):
 
 
 @pytest.mark.parametrize("settings", [{"add_bias_kv": True}, {"add_zero_attn": True}])
-def test_additional_keys_come_behind_those_of_the_cache(settings):
+def test_additional_keys_come_after_those_of_the_cache(settings):
     attention, x = nn.MultiheadAttention(8, 2, batch_first=True, **settings), rg.randn(2, 5, 8)
     full, _ = attention(x, x, x, is_causal=True)
     mask, _ = attention(x, x, x, attn_mask=rg.ones(5, 5, dtype=rg.bool).triu(1))
@@ -117,7 +117,7 @@ def test_rotary_positions_turn_pairs_as_complex_numbers(interleaved):
 
 
 @pytest.mark.parametrize("make", [lambda: nn.LearnedPositions(9, 4), lambda: nn.SinusoidalPositions(4)])
-def test_positions_are_added_in_each_component_anew(make):
+def test_positions_are_added_in_each_component_from_zero(make):
     positions, parts = make(), [rg.randn(n, 4) for n in (3, 1)]
     whole = positions(rg.zeros(5, 4))
     same(positions(rg.zeros(2, 3, 4), offset=2)[1], whole[2:])
@@ -171,14 +171,14 @@ def test_rotary_positions_make_attention_know_distances_and_no_more():
     assert bool((plain(x, x, x)[0] - out).abs().amax() > 1e-6)
 
 
-def test_rotary_positions_go_on_where_a_cache_ends():
+def test_rotary_positions_continue_where_a_cache_ends():
     layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, rotary=nn.RotaryEmbedding(4)).eval()
     x, cache = rg.randn(2, 6, 8), nn.KVCache()
     parts = [layer(part, is_causal=True, cache=cache) for part in x.split([3, 1, 2], 1)]
     assert bool((rg.cat(parts, 1) - layer(x, is_causal=True)).abs().amax() < 1e-5)
 
 
-def test_rotary_positions_of_nested_sequences_begin_anew_in_each():
+def test_rotary_positions_of_nested_sequences_restart_in_each():
     layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, rotary=nn.RotaryEmbedding(4)).eval()
     one, other = rg.randn(5, 8), rg.randn(3, 8)
     found = layer(rg.nested.nested_tensor([one, other]), is_causal=True).unbind()

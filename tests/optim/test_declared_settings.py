@@ -33,7 +33,7 @@ def test_the_arguments_are_the_settings_of_a_group(make):
     assert all(group[name] == one.default for name, one in arguments.items() if name not in derived)
 
 
-def test_a_signature_tells_names_types_defaults_and_keywords():
+def test_a_signature_shows_names_types_defaults_and_keywords():
     assert str(inspect.signature(optim.AdamW)) == (
         "(params: collections.abc.Iterable[typing.Any], lr: float = 0.001, betas: tuple[float, float] = (0.9, 0.999), "
         "eps: float = 1e-08, weight_decay: float = 0.01, amsgrad: bool = False, *, maximize: bool = False) -> None"

@@ -58,7 +58,7 @@ def test_one_cycle_goes_up_and_far_down_and_the_momentum_the_other_way():
     assert schedule.last_epoch == 10
 
 
-def test_a_loaded_schedule_goes_on_where_the_saved_one_was():
+def test_a_loaded_schedule_continues_where_the_saved_one_was():
     schedule = schedules.CosineAnnealingLR(optimizer(), 10)
     rates(schedule, 3)
     other = schedules.CosineAnnealingLR(optimizer(), 99)
@@ -184,7 +184,7 @@ def test_schedules_of_one_optimizer_multiply():
     assert found == [0.25, 0.25**2 / 2, 0.25**3 / 2]
 
 
-def test_a_rate_that_the_user_changes_is_what_goes_on():
+def test_a_schedule_continues_from_a_rate_that_the_user_changed():
     opt = optimizer()
     schedule = schedules.ExponentialLR(opt, 0.5)
     schedule.step()
@@ -193,7 +193,7 @@ def test_a_rate_that_the_user_changes_is_what_goes_on():
     assert schedule.get_last_lr() == [4.0, 0.125]
 
 
-def test_combined_schedules_go_on_where_the_saved_ones_were():
+def test_combined_schedules_continue_where_the_saved_ones_were():
     def make():
         opt = optimizer()
         parts = [schedules.LinearLR(opt, 0.25, 1.0, 3), schedules.ExponentialLR(opt, 0.5)]

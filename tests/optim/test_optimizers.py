@@ -136,7 +136,7 @@ def test_a_step_records_nothing_and_leaves_gradients_alone(make):
     assert p.grad.tolist() == [1.0]
 
 
-def test_a_step_is_seen_by_graphs_that_saved_the_parameter():
+def test_a_step_is_detected_by_graphs_that_saved_the_parameter():
     p = parameter(2.0)
     loss = (p * p).sum()
     p.grad = rg.tensor([1.0])
@@ -260,7 +260,7 @@ def test_a_refused_group_changes_nothing():
         *((make, {}) for make in [*EVERY[2:], optim.Rprop]),
     ],
 )
-def test_a_loaded_optimizer_goes_on_exactly_as_the_saved_one(make, settings):
+def test_a_loaded_optimizer_continues_exactly_as_the_saved_one(make, settings):
     params = [parameter(1.0, 2.0), parameter(-1.0)]
     optimizer = make(params, lr=0.1, **settings)
     descend(optimizer, params, 3)

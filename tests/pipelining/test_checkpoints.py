@@ -185,7 +185,7 @@ def test_tensors_may_lie_deep_in_an_optimizers_state(tmp_path):
     assert history["sum"][0].tolist() == [[1.0, 1.0]]
 
 
-def test_random_numbers_go_on_where_they_were(tmp_path):
+def test_random_numbers_continue_where_they_were(tmp_path):
     model = nn.Linear(1, 1)
     rg.randn(3)
     Checkpoints(tmp_path).save(0, model)
@@ -216,7 +216,7 @@ def test_without_a_checkpoint_there_is_nothing_to_restore(tmp_path):
 
 
 @pytest.mark.parametrize(("keep", "left"), [(1, [4]), (3, [2, 3, 4]), (None, [0, 1, 2, 3, 4])])
-def test_the_last_ones_are_kept(tmp_path, keep, left):
+def test_the_last_ones_are_preserved(tmp_path, keep, left):
     checkpoints, model = Checkpoints(tmp_path, keep), nn.Linear(1, 1)
     for step in range(5):
         checkpoints.save(step, model)
@@ -237,7 +237,7 @@ def test_a_run_that_restored_nothing_does_not_write_over_another(folder):
     assert checkpoints.steps() == [1, 2]
 
 
-def test_what_followed_an_earlier_step_goes_once_that_is_restored_and_another_saved(folder):
+def test_later_checkpoints_are_deleted_once_an_earlier_one_is_restored_and_another_saved(folder):
     checkpoints, model = Checkpoints(folder), nn.Linear(3, 2)
     checkpoints.save(5, model)
     assert checkpoints.restore(model, step=1) == Restored(1, 1)
@@ -286,7 +286,7 @@ def test_for_a_damaged_checkpoint_the_one_before_is_restored(folder, kind):
     assert Checkpoints(folder).restore(model) == Restored(1, "new")
 
 
-def test_where_all_are_damaged_training_does_not_start_anew(folder):
+def test_where_all_are_damaged_training_does_not_restart(folder):
     for step in (0, 1):
         flip(folder / f"step-0000000{step}" / TENSORS)
     with pytest.raises(StorageError, match=r"step-00000001 is damaged.*step-00000000 is damaged"):
@@ -501,7 +501,7 @@ def test_steps_are_numbers_from_0_on(tmp_path, step):
 
 
 @pytest.mark.parametrize("keep", [0, -1, 1.5])
-def test_at_least_one_is_kept(tmp_path, keep):
+def test_at_least_one_is_preserved(tmp_path, keep):
     with pytest.raises(ValueError, match="keep must be an integer of at least 1, or None"):
         Checkpoints(tmp_path, keep)
 

@@ -319,7 +319,7 @@ def test_what_can_not_be_captured_names_the_line_and_likely_causes():
     assert caught.value.__cause__ is not None
 
 
-def test_a_model_that_fails_leaves_no_boundary_behind():
+def test_a_model_that_fails_leaves_no_boundary_active():
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(3, 3))
     with pytest.raises(RuntimeError, match="could not be captured"):
         pipeline(model, (rg.ones(1, 2),), split_spec={"1": SplitPoint.BEGINNING})

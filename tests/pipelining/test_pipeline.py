@@ -129,7 +129,7 @@ def test_any_input_feeds_any_stage_and_outputs_keep_their_structure():
     assert not out["h"].requires_grad
 
 
-def test_a_model_is_split_automatically_into_as_many_stages_as_asked():
+def test_a_model_is_split_automatically_into_as_many_stages_as_requested():
     model = nn.Sequential(*[nn.Sequential(nn.Linear(6, 6), nn.Tanh()) for _ in range(8)])
     x, y = rg.randn(8, 6), rg.randn(8, 6)
     _, gradients = unsplit(model, mse_loss, x, y)
@@ -301,7 +301,7 @@ class Scaling(nn.Module):
 
 
 @pytest.mark.parametrize("scales", [[2.0, 3.0, 2.0], [1, True, 1.0], [[1.0, 2.0], [1.0, 3.0], [1.0, 2.0, 3.0]]])
-def test_another_value_of_an_argument_that_is_no_tensor_is_captured_anew(scales):
+def test_another_value_of_an_argument_that_is_no_tensor_is_captured_again(scales):
     model, x = Scaling(), rg.randn(4, 3)
     pipeline = Pipeline(model, micro_batches=2)
     for scale in scales:
@@ -309,7 +309,7 @@ def test_another_value_of_an_argument_that_is_no_tensor_is_captured_anew(scales)
         assert (pipeline.predict(x, scale=scale) - model(x, scale)).abs().max().item() < 1e-6
 
 
-def test_constants_that_have_no_hash_are_told_apart_and_captured_once_each():
+def test_constants_that_have_no_hash_are_distinguished_and_captured_once_each():
     class Choosing(nn.Module):
         def forward(self, x, chosen):
             return x * len(chosen)
@@ -425,7 +425,7 @@ def test_a_parameter_that_was_replaced_is_the_one_that_trains():
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_gradients_go_on_to_what_the_inputs_were_made_of(schedule):
+def test_gradients_flow_on_to_what_the_inputs_were_made_of(schedule):
     before, model, x, y = nn.Linear(4, 4), Skipping(), rg.randn(6, 4), rg.randint(3, (6,))
     cross_entropy(model(before(x)), y).backward()
     expected = before.weight.grad.clone()

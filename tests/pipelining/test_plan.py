@@ -97,7 +97,7 @@ def test_no_other_split_within_the_limit_has_a_quicker_slowest_stage(data, ops):
 
 @settings(max_examples=30)
 @given(st.data(), some_operators)
-def test_the_smallest_limit_that_is_told_fits_and_one_byte_less_does_not(data, ops):
+def test_the_smallest_limit_that_is_reported_fits_and_one_byte_less_does_not(data, ops):
     ops = of_one_size(ops)
     held = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=len(ops)))
     least = Memory(ops, 4).smallest_limit(held)
@@ -250,7 +250,7 @@ def test_the_memory_limit_holds_for_every_rank_of_what_fits():
     assert found.recommended.fits
 
 
-def test_where_nothing_fits_the_smallest_limit_is_told_and_it_fits():
+def test_where_nothing_fits_the_smallest_limit_is_reported_and_it_fits():
     with pytest.raises(
         ValueError, match=r"memory limit of 10 bytes; the smallest limit that would do is \d+ bytes"
     ) as told:
@@ -290,7 +290,7 @@ def test_a_schedule_that_needs_more_stages_than_there_are_operators_is_skipped_w
         ({"ranks": 40}, "can't make 40 stages"),
     ],
 )
-def test_mistakes_are_told_with_the_value(options, told):
+def test_mistakes_are_reported_with_the_value(options, told):
     with pytest.raises(ValueError, match=told):
         planned(**options)
 

@@ -88,7 +88,7 @@ def test_the_first_failure_is_that_of_the_earliest_time():
     assert [end.rank for end in one.failures] == [end.rank for end in other.failures] == [0, 1]
 
 
-def test_who_waits_for_a_rank_whose_script_is_over_is_told_so():
+def test_who_waits_for_a_rank_whose_script_is_over_is_reported():
     one, other, third = group(3)
     third.tell(Kind.LEFT, None)
     failures = all_at_once([one, other], lambda link: link.receive(2, MESSAGE) if link.rank == 0 else None)

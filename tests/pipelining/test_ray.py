@@ -85,7 +85,7 @@ def test_a_script_runs_as_main_with_its_arguments_folder_and_variables(execute, 
     assert capfd.readouterr().out == f"__main__ ['-x'] so {tmp_path}\n"
 
 
-def test_the_other_ranks_are_told_when_a_script_is_over_however_it_ends(execute, worker):
+def test_the_other_ranks_are_notified_when_a_script_is_over_however_it_ends(execute, worker):
     execute("1 / 0")
     ((rank, number, header, buffers),) = worker.sent
     assert (rank, number, buffers) == (0, 0, [])
@@ -122,7 +122,7 @@ def test_output_is_handed_over_until_there_is_no_more(worker, capfd):
 
 
 @needs_ray
-def test_a_process_that_ray_has_not_started_is_told_how_to_start():
+def test_a_process_that_ray_has_not_started_raises_how_to_start():
     with pytest.raises(RuntimeError, match="retrograd run -n RANKS --transport ray SCRIPT"):
         get_transport("ray")
 
@@ -136,6 +136,6 @@ def test_a_missing_package_is_an_error_that_names_the_extra(monkeypatch, capsys)
 
 
 @needs_ray
-def test_the_number_of_ranks_is_asked_for(capsys):
+def test_the_number_of_ranks_must_be_given(capsys):
     assert main(["run", "--transport", "ray", __file__]) == 2
     assert "--transport ray needs -n" in capsys.readouterr().err

@@ -108,7 +108,7 @@ def test_ranks_are_spread_over_what_is_free_where_not_every_node_is(cluster, mon
         cluster.kill(other)
 
 
-def test_after_the_loss_of_a_rank_the_script_goes_on_from_its_checkpoint(run, capfd):
+def test_after_the_loss_of_a_rank_the_script_continues_from_its_checkpoint(run, capfd):
     text = """
 done = folder / "done"
 def step(number):

@@ -16,7 +16,7 @@ needs_mpi = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reaso
 
 @ONCE
 @needs_mpi
-def test_a_killed_rank_costs_the_steps_since_the_last_checkpoint_and_any_layout_goes_on_from_the_last(tmp_path):
+def test_a_killed_rank_costs_the_steps_since_the_last_checkpoint_and_any_layout_continues_from_the_last(tmp_path):
     expected = undisturbed(10)
     trial = Trial(tmp_path, "mpi", steps=8, every=2, kills=[Kill(4, rank=1)])
     assert trial.run() == 0, trial.said
@@ -31,7 +31,7 @@ def test_a_killed_rank_costs_the_steps_since_the_last_checkpoint_and_any_layout_
 
 
 @ONCE
-def test_a_process_of_threads_that_is_killed_in_a_save_goes_on_from_the_one_before(tmp_path):
+def test_a_process_of_threads_that_is_killed_in_a_save_continues_from_the_one_before(tmp_path):
     trial = Trial(tmp_path, "threads", steps=4, in_saves=[(0, 2, 4)])
     assert trial.run() == 0, trial.said
     trial.check(undisturbed(4))

@@ -18,7 +18,7 @@ def test_there_is_a_boundary_between_every_two_modules():
         == [["linear"], ["tanh"], ["linear"], ["linear"]]  # fmt: skip
 
 
-def test_a_module_that_stands_twice_is_run_twice():
+def test_a_module_that_is_used_twice_is_run_twice():
     layer = nn.Linear(3, 3)
     model, x = nn.Sequential(layer, nn.Tanh(), layer), rg.randn(2, 3)
     split = PipeSequential.from_sequential(model)
@@ -26,6 +26,6 @@ def test_a_module_that_stands_twice_is_run_twice():
     assert pipeline(split, (x,)).num_stages == 3
 
 
-def test_names_are_kept():
+def test_names_are_preserved():
     model = nn.Sequential({"first": nn.Linear(2, 2), "last": nn.ReLU()})
     assert [name for name, _ in PipeSequential.from_sequential(model).named_children()] == ["first", "last"]

@@ -30,7 +30,7 @@ def test_the_bubble_is_that_of_theory_when_stages_take_equally_long(name, stages
             assert timeline.busy() == pytest.approx([1 - theory] * stages)
 
 
-def test_a_message_arrives_its_cost_later_while_the_sender_goes_on():
+def test_a_message_arrives_its_cost_later_while_the_sender_continues():
     timeline = simulate(make_schedule("gpipe", 2, 2), chain(2), costs(F=1.0, B=2.0, SEND_F=0.5, SEND_B=0.25))
     assert times(timeline) == {
         "F0.0": (0, 1), "SEND_F0.0>1": (1, 1), "F0.1": (1, 2), "SEND_F0.1>1": (2, 2),
@@ -155,7 +155,7 @@ def test_a_schedule_that_cannot_run_is_refused():
         simulate(stuck, chain(2), costs(F=1.0))
 
 
-def test_the_cost_of_every_action_but_a_receive_is_asked_once():
+def test_the_cost_of_every_action_but_a_receive_is_computed_once():
     asked = []
     simulate(make_schedule("1f1b", 4, 8), chain(4), lambda action: asked.append(action) or 1.0)
     program = lower(make_schedule("1f1b", 4, 8), chain(4))

@@ -88,7 +88,7 @@ def test_inputs_that_get_nothing_give_none():
     assert stage_backward(x * 2, rg.ones(1), [unused, rg.ones(1), "text"]) == (None, None, None)
 
 
-def test_an_input_may_be_the_result_of_something_which_goes_on_to_its_leaves():
+def test_an_input_may_be_the_result_of_something_which_continues_to_its_leaves():
     w = leaf(3.0)
     x = w * 2
     (g,) = stage_backward(x * x, rg.ones(1), [x])

@@ -37,7 +37,7 @@ def test_all_the_room_there_is_serves_again_when_copies_are_given_up(sizes):
         ring.release(ring.end)
 
 
-def test_a_full_ring_leaves_a_buffer_where_it_lies_until_there_is_room():
+def test_a_full_ring_leaves_a_buffer_where_it_is_until_there_is_room():
     ring, half = Staging(memoryview(bytearray(ROOM))), memoryview(bytes(ROOM // 2))
     ring.copied(half)
     end = ring.end
@@ -75,6 +75,6 @@ def test_a_system_without_such_advice_has_none(monkeypatch):
 
 
 @pytest.mark.parametrize(("said", "found"), [("Rss: 8 kB\nAnonHugePages:     4096 kB\n", 4 << 20), ("Rss: 8 kB\n", 0)])
-def test_what_lies_in_huge_pages_is_read_from_the_system(monkeypatch, said, found):
+def test_the_use_of_huge_pages_is_read_from_the_system(monkeypatch, said, found):
     monkeypatch.setattr(staging_ring.Path, "read_text", lambda _: said)
     assert staging_ring._in_huge_pages() == found

@@ -94,7 +94,7 @@ def test_an_impossible_event_is_refused(event, wrong):
         Timeline([event], ranks=2)
 
 
-def test_theory_is_told_only_where_it_holds():
+def test_theory_is_reported_only_where_it_holds():
     assert made(4, 8).ideal_bubble() == 3 / 11
     halves = [Event(0, parse("F0.0"), 0, 1), Event(0, parse("I0.0"), 1, 2), Event(0, parse("W0.0"), 2, 3)]
     assert Timeline(halves, 1).ideal_bubble() is None
@@ -259,7 +259,7 @@ def svg_texts(path):
     return [text for element in ElementTree.parse(path).iter() if (text := (element.text or "").strip())]
 
 
-def test_the_picture_tells_stages_micro_batches_bubbles_and_title(tmp_path):
+def test_the_picture_shows_stages_micro_batches_bubbles_and_title(tmp_path):
     pytest.importorskip("matplotlib")
     write_svg(tmp_path / "two.svg", {"planned": made(2, 3), "measured": made(2, 3)}, title="A <title> & more")
     texts = svg_texts(tmp_path / "two.svg")

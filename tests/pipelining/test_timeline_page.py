@@ -124,7 +124,7 @@ def test_the_wheel_buttons_and_drags_zoom_and_move_all_charts_at_once(page):
     assert page.run("return state.pinned") is None
 
 
-def test_an_action_tells_itself_when_pointed_at_and_stays_when_clicked(page):
+def test_an_action_shows_its_details_when_pointed_at_and_stays_when_clicked(page):
     from selenium.webdriver.common.keys import Keys
 
     page.move_to("B0.0").perform()

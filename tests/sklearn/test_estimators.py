@@ -85,7 +85,7 @@ def test_a_module_an_optimizer_and_a_loss_of_yours_are_used(iris):
     assert seen == [((100, 3), rg.int64), ((50, 3), rg.int64)]
 
 
-def test_warm_starts_and_parts_go_on_with_the_network(iris):
+def test_warm_starts_and_parts_continue_with_the_network(iris):
     model = quick(warm_start=True, max_iter=3).fit(*iris)
     weight = model.module_[0].weight
     assert model.fit(*iris).module_[0].weight is weight
@@ -106,7 +106,7 @@ def test_float32_stays_and_all_else_is_float64(iris):
     assert NeuralRegressor(max_iter=1).fit(iris[0], iris[0]).predict(iris[0]).dtype == "float64"
 
 
-def test_a_fitted_estimator_is_pickled_and_goes_on_the_same(iris):
+def test_a_fitted_estimator_is_pickled_and_continues_the_same(iris):
     model = quick(warm_start=True, max_iter=2).fit(*iris)
     copy = pickle.loads(pickle.dumps(model))
     expected = model.fit(*iris).predict_proba(iris[0])

@@ -192,7 +192,7 @@ def test_under_no_grad_each_step_just_runs():
     assert [step.calls for step in steps] == [1] * 4
 
 
-def test_hooks_around_the_backward_pass_see_nothing_of_the_values_kept_on_the_way():
+def test_hooks_around_the_backward_pass_see_nothing_of_the_values_saved_on_the_way():
     steps, _, _ = chain(8)
     y = checkpoint(steps, start(), budget_bytes=3 * BYTES).sum()
     packed = []
@@ -201,14 +201,14 @@ def test_hooks_around_the_backward_pass_see_nothing_of_the_values_kept_on_the_wa
     assert packed == []
 
 
-def test_a_kept_value_that_a_step_writes_to_is_an_error():
+def test_a_saved_value_that_a_step_writes_to_is_an_error():
     x = start() * 1
     y = checkpoint([lambda x: x.mul_(2.0).sin(), rg.sin, rg.sin], x, budget_bytes=BYTES)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.sum().backward()
 
 
-def test_an_error_in_a_repeated_step_arrives_and_the_chain_can_go_on():
+def test_an_error_in_a_repeated_step_arrives_and_the_chain_can_continue():
     steps, w, _ = chain(6)
     x = start()
     failing = []

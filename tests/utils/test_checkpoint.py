@@ -64,7 +64,7 @@ def test_parameters_that_the_function_closes_over_get_theirs():
 
 
 @pytest.mark.parametrize("use_reentrant", [None, False, True])
-def test_grad_and_inputs_work_whichever_kind_is_asked_for(use_reentrant):
+def test_grad_and_inputs_work_whichever_kind_is_requested(use_reentrant):
     x, w = leaf(0.5, 1.0), leaf(2.0, 3.0)
     function = lambda x, w: deep(x) * w  # noqa: E731
     expected = rg.autograd.grad(function(x, w).sum(), (x, w))
@@ -311,7 +311,7 @@ def tail(calls):
     return function
 
 
-def test_recomputation_stops_when_it_has_all_that_is_wanted():
+def test_recomputation_stops_when_it_has_all_that_is_needed():
     calls = []
     checkpoint(tail(calls), leaf(1.0)).sum().backward()
     assert calls == ["tail"]

@@ -43,19 +43,19 @@ class Changing:
         return self.functions.pop(0)(x)
 
 
-def test_fewer_saved_tensors_are_told_with_both_numbers():
+def test_fewer_saved_tensors_are_reported_with_both_numbers():
     y = checkpoint(Changing(deep, lambda x: x.sin()), leaf(1.0))
     with pytest.raises(CheckpointError, match=r"different number of tensors(?s:.*)forward: 4\n.*recomputation: 1"):
         y.sum().backward()
 
 
-def test_more_saved_tensors_are_told():
+def test_more_saved_tensors_are_reported():
     y = checkpoint(Changing(lambda x: x.sin(), deep), leaf(1.0), early_stop=False)
     with pytest.raises(CheckpointError, match=r"save more tensors during recomputation.*which saved 1"):
         y.sum().backward()
 
 
-def test_other_shapes_are_told_by_position():
+def test_other_shapes_are_reported_by_position():
     grow = lambda x: rg.cat([x, x])  # noqa: E731
     y = checkpoint(Changing(lambda x: x.sin(), lambda x: grow(x).sin()), leaf(1.0, 2.0))
     pattern = r"different metadata(?s:.*)position 0: saved metadata: float64\[2\], recomputed metadata: float64\[4\]"
@@ -98,14 +98,14 @@ def test_debug_changes_no_gradient():
     )
 
 
-def test_a_freed_graph_is_told():
+def test_a_freed_graph_is_reported():
     y = checkpoint(deep, leaf(1.0)).sum()
     y.backward()
     with pytest.raises(RuntimeError, match="second time"):
         y.backward()
 
 
-def test_an_argument_that_was_written_to_since_is_told():
+def test_an_argument_that_was_written_to_since_is_reported():
     x = leaf(0.5, 1.0) * 1
     y = checkpoint(deep, x)
     x.mul_(2.0)
@@ -113,7 +113,7 @@ def test_an_argument_that_was_written_to_since_is_told():
         y.sum().backward()
 
 
-def test_an_error_in_recomputation_arrives_and_leaves_nothing_behind():
+def test_an_error_in_recomputation_arrives_and_leaves_no_state():
     def broken(x):
         raise KeyError("gone")
 

@@ -34,11 +34,11 @@ def test_the_last_line_says_that_all_is_done():
         assert lines(steps)[-1] == f"training  100%  {steps}/{steps}"
 
 
-def test_fields_stand_beside_the_count():
+def test_fields_are_next_to_the_count():
     assert lines(1, loss=0.123456, speed="9 examples/s") == ["training  100%  1/1  loss 0.1235  speed 9 examples/s"]
 
 
-def test_unknown_amounts_are_told_at_doubling_counts():
+def test_unknown_amounts_are_reported_at_doubling_counts():
     file = io.StringIO()
     list(progress(iter(range(20)), "reading", file=file))
     assert file.getvalue().split() == ["reading", "1", "reading", "2", "reading", "4", "reading", "8", "reading", "16"]

@@ -76,7 +76,7 @@ def test_scalars_are_points_with_their_steps(tmp_path):
         ([0.5, 1.5, 9.0], [0, 1, 2], [0, 1, 2], [0, 1, 1]),
     ],
 )
-def test_histograms_count_what_lies_between_edges(values, bins, edges, counts, tmp_path):
+def test_histograms_count_values_between_edges(values, bins, edges, counts, tmp_path):
     ((_, _, value),) = written(tmp_path, lambda writer: writer.add_histogram("h", rg.tensor(values), bins=bins))
     histogram = {field: [bytes(8)] for field in range(1, 6)} | fields(value[5][0])
     got = {field: struct.unpack(f"<{len(parts[0]) // 8}d", parts[0]) for field, parts in histogram.items()}
@@ -169,7 +169,7 @@ def test_hyperparameters_have_a_run_of_their_own(tmp_path):
         ({"a": 1}, {"b": [1]}, ValueError, r"hparam_domain_discrete has \['b'\], which hparam_dict has not"),
     ],
 )
-def test_hyperparameters_that_cannot_be_told_are_refused_before_anything_is_written(
+def test_hyperparameters_that_cannot_be_stored_are_refused_before_anything_is_written(
     values, domains, kind, message, tmp_path
 ):
     with SummaryWriter(tmp_path) as writer, pytest.raises(kind, match=message):
@@ -177,7 +177,7 @@ def test_hyperparameters_that_cannot_be_told_are_refused_before_anything_is_writ
     assert not (tmp_path / "run").exists()
 
 
-def test_figures_are_pictures_and_are_closed_if_asked_to(tmp_path):
+def test_figures_are_pictures_and_are_closed_if_requested(tmp_path):
     plt = pytest.importorskip("matplotlib.pyplot")
     figure = plt.figure(figsize=(2, 1), dpi=30)
 

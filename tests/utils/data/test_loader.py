@@ -136,7 +136,7 @@ def test_components_of_nested_tensors_come_in_nested_batches():
     assert first[0].tolist() == [[1], [2, 3]]
 
 
-def test_a_dataset_is_asked_for_a_batch_where_it_can_answer():
+def test_a_dataset_that_can_load_batches_is_indexed_by_batches():
     class Many(Squares):
         def __getitems__(self, indices):
             return [index + 100 for index in indices]
@@ -192,7 +192,7 @@ def test_an_error_comes_in_its_place_with_its_traceback(kind):
     assert all_end()
 
 
-def test_an_error_that_can_not_travel_is_told_as_text():
+def test_an_error_that_can_not_travel_is_reported_as_text():
     with pytest.raises(RuntimeError, match="Unreadable: only this"):
         list(DataLoader(Strange(1), num_workers=1, multiprocessing_context="fork"))
 
@@ -228,7 +228,7 @@ def test_workers_end_when_the_iteration_is_left(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS[1:])
-def test_workers_stay_for_the_next_time_if_asked_to(kind):
+def test_workers_stay_for_the_next_time_if_requested(kind):
     loader = DataLoader(Squares(6), 2, persistent_workers=True, **kind)
     for _ in loader:
         break
