@@ -3,8 +3,13 @@
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-from retrograd.core import Op, registry
+from retrograd.core import Op, Tensor, registry
+from retrograd.testing import run
+
+BOOLEANS_AND_INTEGERS = ("bool", "uint8", "int8", "int16", "int32", "int64")
+DTYPES = (*BOOLEANS_AND_INTEGERS, "float16", "float32", "float64", "complex64", "complex128")  # in promotion order
 
 
 def operators_on_arrays() -> list[str]:
@@ -15,6 +20,19 @@ def operators_on_arrays() -> list[str]:
     numbers = ("int", "float")  # the results of calculations with sizes in graphs
     found = {n: op for n, op in registry.items() if op.schema.returns not in numbers}
     return sorted(n for n, op in found.items() if "retrograd.nested" not in op.definition.__module__)
+
+
+def on_tensors(op: Op, args: tuple, params: dict) -> tuple[Callable, list[Tensor]]:
+    """Return a sample's operator as a function of its tensors only, and these tensors."""
+    places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+
+    def f(*tensors: Tensor) -> Any:
+        full = list(args)
+        for place, tensor in zip(places, tensors, strict=True):
+            full[place] = tensor
+        return run(op, tuple(full), params)
+
+    return f, [args[place] for place in places]
 
 
 def merged(package: str, table: str) -> dict:

@@ -6,26 +6,26 @@ import retrograd as rg
 from retrograd.func import vmap
 
 
-def test_leaves_outside_get_the_sum_over_the_examples():
-    w = rg.tensor([2.0, 3.0], requires_grad=True)
-
-    def step(x):
-        (w * x).sum().backward()
-        return x
-
-    vmap(step)(rg.tensor([[1.0, 2.0], [3.0, 4.0]]))
-    assert w.grad.tolist() == [4.0, 6.0]
-
-
-def test_the_graph_outside_is_freed_afterwards():
-    w = rg.tensor([2.0, 3.0], requires_grad=True)
-    outside = w * w
+def backward_of_each(outside):
+    """Pull back from the product of a tensor with each example of a batch."""
 
     def step(x):
         (outside * x).sum().backward()
         return x
 
     vmap(step)(rg.tensor([[1.0, 2.0], [3.0, 4.0]]))
+
+
+def test_leaves_outside_get_the_sum_over_the_examples():
+    w = rg.tensor([2.0, 3.0], requires_grad=True)
+    backward_of_each(w)
+    assert w.grad.tolist() == [4.0, 6.0]
+
+
+def test_the_graph_outside_is_freed_afterwards():
+    w = rg.tensor([2.0, 3.0], requires_grad=True)
+    outside = w * w
+    backward_of_each(outside)
     assert w.grad.tolist() == [16.0, 36.0]
     with pytest.raises(RuntimeError, match="second time"):
         outside.sum().backward()
@@ -35,12 +35,7 @@ def test_results_outside_that_retain_gradients_get_theirs():
     w = rg.tensor([2.0, 3.0], requires_grad=True)
     outside = w * 1
     outside.retain_grad()
-
-    def step(x):
-        (outside * x).sum().backward()
-        return x
-
-    vmap(step)(rg.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    backward_of_each(outside)
     assert outside.grad.tolist() == [4.0, 6.0]
 
 

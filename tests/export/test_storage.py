@@ -15,9 +15,9 @@ from retrograd.export import Dim, export
 from retrograd.export.storage import StorageError, load, save
 from retrograd.fx.codegen import generate
 from retrograd.pipelining import SplitPoint, pipeline
-from retrograd.testing import assert_close, run, samples_of, seeded
+from retrograd.testing import assert_close, samples_of, seeded
 
-from ..tables import operators_on_arrays
+from ..tables import on_tensors, operators_on_arrays
 
 Point = namedtuple("Point", "x y")
 DATA = Path(__file__).parent / "data"
@@ -108,15 +108,7 @@ def test_every_operator_is_stored(case, tmp_path):
     name, i = case
     op = registry[name]
     args, params = list(samples_of(op))[i]
-    places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
-
-    def f(*tensors):
-        full = list(args)
-        for place, tensor in zip(places, tensors, strict=True):
-            full[place] = tensor
-        return run(op, tuple(full), params)
-
-    tensors = [args[place] for place in places]
+    f, tensors = on_tensors(op, args, params)
     module = fx.trace(f, *tensors)
     loaded = kept(module, tmp_path / "a.zip")
     assert loaded.code == module.code

@@ -3,10 +3,10 @@
 import pytest
 
 from retrograd import fx
-from retrograd.core import Tensor, registry
-from retrograd.testing import assert_close, run, samples_of, seeded
+from retrograd.core import registry
+from retrograd.testing import assert_close, samples_of, seeded
 
-from ..tables import hold, operators_on_arrays
+from ..tables import hold, on_tensors, operators_on_arrays
 
 EXEMPT = {"write": "its tensor is no input, but belongs to the model: tests/pipelining holds it to what it promises"}
 NAMES = [name for name in operators_on_arrays() if name not in EXEMPT]
@@ -14,15 +14,7 @@ NAMES = [name for name in operators_on_arrays() if name not in EXEMPT]
 
 def law_traced(op, args, params):
     """Check that the graph gives the call's result: as code, interpreted, and traced again to the same graph."""
-    places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
-
-    def f(*tensors):
-        full = list(args)
-        for place, tensor in zip(places, tensors, strict=True):
-            full[place] = tensor
-        return run(op, tuple(full), params)
-
-    tensors = [args[place] for place in places]
+    f, tensors = on_tensors(op, args, params)
     module = fx.trace(f, *tensors)
     module.graph.lint()
     again = fx.trace(module, *tensors)

@@ -274,13 +274,18 @@ def test_outputs_in_lists_can_be_marked():
     assert x.grad.item() == 3
 
 
-def test_outputs_can_be_saved():
-    op = defined(
+def exponential():
+    """Return an operator that saves its output."""
+    return defined(
         "(Tensor x) -> Tensor",
         lambda x: x.exp(),
         lambda ctx, g: g * ctx.saved_tensors[0],
         lambda ctx, inputs, output: ctx.save_for_backward(output),
     )
+
+
+def test_outputs_can_be_saved():
+    op = exponential()
     x = rg.tensor(0.5, requires_grad=True)
     (g,) = rg.autograd.grad(op(x), x, create_graph=True)
     (h,) = rg.autograd.grad(g, x)
@@ -288,12 +293,7 @@ def test_outputs_can_be_saved():
 
 
 def test_the_graph_dies_with_its_output(no_collector):
-    op = defined(
-        "(Tensor x) -> Tensor",
-        lambda x: x.exp(),
-        lambda ctx, g: g * ctx.saved_tensors[0],
-        lambda ctx, inputs, output: ctx.save_for_backward(output),
-    )
+    op = exponential()
     out = op(leaf(1.0))
     node = weakref.ref(out.grad_fn)
     del out

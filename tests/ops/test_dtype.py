@@ -9,19 +9,7 @@ import retrograd as rg
 from retrograd.core import dtype as dtypes
 from retrograd.testing import assert_close
 
-ORDER = [
-    "bool",
-    "uint8",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "float16",
-    "float32",
-    "float64",
-    "complex64",
-    "complex128",
-]
+from ..tables import DTYPES
 
 # PyTorch's table for two tensors with dimensions; symmetric, so only its upper half, in the order above.
 PROMOTED = """
@@ -38,7 +26,7 @@ complex64 complex128
 complex128
 """
 TABLE = {
-    (ORDER[i], ORDER[i + j]): result
+    (DTYPES[i], DTYPES[i + j]): result
     for i, row in enumerate(PROMOTED.strip().splitlines())
     for j, result in enumerate(row.split())
 }
@@ -66,7 +54,7 @@ def test_two_tensors_meet_as_in_pytorch(pair, expected):
 
 
 def test_the_table_is_complete():
-    assert len(TABLE) == len(list(itertools.combinations_with_replacement(ORDER, 2)))
+    assert len(TABLE) == len(list(itertools.combinations_with_replacement(DTYPES, 2)))
 
 
 @pytest.mark.parametrize("lower", [(), "number"])
@@ -110,7 +98,7 @@ def test_the_default_dtype_is_a_real_floating_one(dtype):
     assert rg.get_default_dtype() == np.float32
 
 
-@pytest.mark.parametrize("dtype", ORDER)
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_functions_into_the_reals_turn_integers_into_the_default_dtype(dtype):
     expected = "float32" if np.dtype(dtype).kind in "biu" else dtype
     assert ones(dtype).exp().dtype == np.dtype(expected)
@@ -118,7 +106,7 @@ def test_functions_into_the_reals_turn_integers_into_the_default_dtype(dtype):
     assert (ones(dtype) / 2).dtype == np.dtype(expected)
 
 
-@pytest.mark.parametrize("dtype", ORDER)
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_comparisons_answer_in_booleans(dtype):
     assert (ones(dtype) == ones("float64")).dtype == np.bool_
 
@@ -151,7 +139,7 @@ def test_unsupported_dtypes_say_which_are_supported():
 
 
 def test_arrays_keep_their_dtype():
-    for dtype in ORDER:
+    for dtype in DTYPES:
         assert rg.from_numpy(np.ones(2, dtype)).dtype == np.dtype(dtype)
 
 
@@ -163,7 +151,7 @@ def test_dtypes_go_by_their_other_names():
     others |= {"long": "int64", "cfloat": "complex64", "cdouble": "complex128"}
     for name, dtype in others.items():
         assert getattr(rg, name) is getattr(rg, dtype)
-    assert all(isinstance(np.dtype(name), rg.dtype) for name in ORDER)
+    assert all(isinstance(np.dtype(name), rg.dtype) for name in DTYPES)
     assert not hasattr(rg, "bfloat16")
 
 

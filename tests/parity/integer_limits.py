@@ -15,7 +15,6 @@ from retrograd.testing import run, samples_of
 from .special_values import is_pointwise
 from .test_ops_parity import call_torch
 
-DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64")
 # Where PyTorch divides the smallest number by -1, which the processor answers with a signal that ends the process.
 TRAPS = {
     "trunc": lambda x, y: (x == x.min()) & (y == -1),

@@ -2,7 +2,8 @@
 
 import pytest
 
-from .integer_limits import DTYPES, cases, difference, is_tested
+from ..tables import BOOLEANS_AND_INTEGERS
+from .integer_limits import cases, difference, is_tested
 from .test_ops_parity import NAMES
 
 # The last operand says how many steps PyTorch takes, one after the other: 2^63 of them.
@@ -40,7 +41,7 @@ def differences(name, to_torch):
     """Return the differences, in each dtype."""
     return [
         f"{dtype} {params}: {message}"
-        for dtype in DTYPES
+        for dtype in BOOLEANS_AND_INTEGERS
         for args, params in cases(name, dtype)
         for message in difference(name, args, params, to_torch)
     ]

@@ -15,7 +15,7 @@ from retrograd.core.schema import REQUIRED
 from retrograd.ops.family import Pointwise, Reduction, Rowwise
 from retrograd.testing import run, samples_of
 
-from ..tables import merged, operators_on_arrays
+from ..tables import DTYPES, merged, operators_on_arrays
 
 TOLERANCE = {"float32": 2e-5, "float64": 1e-10, "complex64": 2e-5, "complex128": 1e-10}
 ASPECTS = ("values", "dtype", "gradient", "second order")
@@ -373,19 +373,6 @@ def test_expressions_say_the_same(expression, plain):
 
 # -------------------------------------------------------------------------------------------------- promotion
 
-DTYPES = (
-    "bool",
-    "uint8",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "float16",
-    "float32",
-    "float64",
-    "complex64",
-    "complex128",
-)
 BINARY = {
     "add": lambda m: operator.add,
     "mul": lambda m: operator.mul,

@@ -273,26 +273,27 @@ def test_a_post_hook_of_an_accumulator_has_no_inputs(m):
     return log
 
 
-@parity
-def test_grad_runs_tensor_hooks_of_a_leaf_and_none_of_its_accumulator(m):
+def with_all_hooks(m):
+    """Return a leaf with one hook of each kind, what they log, and the node of the leaf, which must stay alive."""
     x, log = leaf(m, 2), []
     node = accumulator(m, x)
     node.register_prehook(lambda gs: log.append("pre"))
     node.register_hook(lambda i, o: log.append("post"))
     x.register_post_accumulate_grad_hook(lambda p: log.append("accumulate"))
     x.register_hook(lambda g: log.append("tensor"))
+    return x, log, node
+
+
+@parity
+def test_grad_runs_tensor_hooks_of_a_leaf_and_none_of_its_accumulator(m):
+    x, log, _ = with_all_hooks(m)
     m.autograd.grad(x * 3, x)
     return log
 
 
 @parity
 def test_backward_with_inputs_runs_all_hooks_of_a_leaf(m):
-    x, log = leaf(m, 2), []
-    node = accumulator(m, x)
-    node.register_prehook(lambda gs: log.append("pre"))
-    node.register_hook(lambda i, o: log.append("post"))
-    x.register_post_accumulate_grad_hook(lambda p: log.append("accumulate"))
-    x.register_hook(lambda g: log.append("tensor"))
+    x, log, _ = with_all_hooks(m)
     (x * 3).backward(inputs=[x])
     return log
 
