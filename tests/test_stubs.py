@@ -12,7 +12,7 @@ pytestmark = pytest.mark.once("other processes read the sources")
 ROOT = Path(__file__).resolve().parent.parent
 
 RIGHT = """\
-from typing import assert_type
+from typing import Any, assert_type
 
 import numpy as np
 import retrograd as rg
@@ -36,6 +36,33 @@ assert_type(rg.nn.functional.max_pool1d(x, 2, return_indices=True).indices, rg.T
 assert_type(x.unique(return_counts=True), tuple[rg.Tensor, ...])
 values, places = x.sort()
 assert_type(values, rg.Tensor)
+
+
+class Model(rg.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.rest = rg.nn.Linear(2, 3), rg.nn.LSTM(3, 3)
+        self.some: rg.nn.Module = self.first
+
+    def forward(self, x: rg.Tensor, scale: float = 1.0) -> tuple[rg.Tensor, int]:
+        assert_type(self.first(x), rg.Tensor)
+        assert_type(self.rest(x)[1], tuple[rg.Tensor, rg.Tensor])
+        assert_type(self.some(x, "of any type"), Any)
+        return self.first(x) * scale, 1
+
+
+class Untyped(rg.nn.Module):
+    def forward(self, x, y=1):
+        return x
+
+
+model = Model()
+assert_type(model(x), tuple[rg.Tensor, int])
+assert_type(model(x, scale=2.0)[0], rg.Tensor)
+assert_type(Untyped()(x, y=2), Any)
+assert_type(rg.nn.MultiheadAttention(4, 2)(x, x, x)[0], rg.Tensor)
+assert_type(rg.nn.GRUCell(2, 3)(x), rg.Tensor)
+assert_type(rg.nn.MSELoss()(x, x), rg.Tensor)
 """
 WRONG = {
     "rg.ones(2).summ()": '"Tensor" has no attribute "summ"',
@@ -44,6 +71,9 @@ WRONG = {
     "rg.ones(2).topk(1).value": 'has no attribute "value"',
     "rg.ones(2).max().indices": '"Tensor" has no attribute "indices"',
     "rg.exp()": 'Missing positional argument "x"',
+    "rg.nn.Linear(2, 3)('x')": 'Argument 1 to "__call__" of "Module" has incompatible type "str"; expected "Tensor"',
+    "rg.nn.ReLU()(rg.ones(2), dim=0)": 'Unexpected keyword argument "dim"',
+    "rg.nn.ReLU()(rg.ones(2)).summ()": '"Tensor" has no attribute "summ"',
 }
 
 

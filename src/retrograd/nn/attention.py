@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from retrograd.core import Tensor
 from retrograd.nn import functional as F
 from retrograd.nn import init
 from retrograd.nn.linear import Linear
@@ -100,7 +101,7 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
         cache: Any = None,
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Tensor, Any]:
         """Return the output, shaped as the query, and the attention weights, or None if they are not needed.
 
         `key_padding_mask` (N, S) and `attn_mask` (L, S), (N · num_heads, L, S) or (N, 1, L, S) are True where attention

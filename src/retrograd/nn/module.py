@@ -1,7 +1,7 @@
 """`Module`: the base class of layers and models."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from retrograd.core import Tensor, operator_named
 from retrograd.core import dtype as dtypes
@@ -20,6 +20,23 @@ _EXPECTED = {
 
 Self = TypeVar("Self", bound="Module")
 _detach = operator_named("detach")
+
+
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
+
+
+class Forward(Protocol[P, R]):
+    """The type of modules with a `forward` of parameters P and result R, which a call of the module has as well."""
+
+    _forward_pre_hooks: Hooks
+    _forward_hooks: Hooks
+
+    def forward(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Compute the result of a call."""
+
+    def _call_with_hooks(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Compute the result of a call, with hooks before and after."""
 
 
 class Module:
@@ -56,7 +73,7 @@ class Module:
 
     # ------------------------------------------------------------------------------------------- running it
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self: "Forward[P, R]", *args: P.args, **kwargs: P.kwargs) -> R:
         if self._forward_pre_hooks or self._forward_hooks:
             return self._call_with_hooks(args, kwargs)
         return self.forward(*args, **kwargs)

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from retrograd.core import operator_named
+from retrograd.core import Tensor, operator_named
 from retrograd.nn import functional as F
 from retrograd.nn import init
 from retrograd.nn.module import Module
@@ -60,7 +60,7 @@ class RotaryEmbedding(Module):
         self.interleaved = interleaved
         self.register_buffer("inv_freq", frequencies(dim, base, dtype), persistent=False)
 
-    def forward(self, x: Any, positions: Any = None, offset: int = 0) -> Any:
+    def forward(self, x: Any, positions: Any = None, offset: int = 0) -> Tensor:
         """Map (..., positions, dim) to the same shape."""
         if x.shape[-1] != self.dim:
             raise ValueError(f"RotaryEmbedding: expected {self.dim} features, got shape {x.shape}")
@@ -112,7 +112,7 @@ class LearnedPositions(Module):
         """Reinitialize the rows."""
         init.normal_(self.weight, std=0.02)
 
-    def forward(self, x: Any, offset: int = 0) -> Any:
+    def forward(self, x: Any, offset: int = 0) -> Tensor:
         """Return a tensor of the shape of x; `offset` is the position of the first, such as `len(cache)`."""
         if not x.is_nested and offset + x.shape[-2] > self.max_positions:
             raise ValueError(
@@ -145,7 +145,7 @@ class SinusoidalPositions(Module):
         self.dim = dim
         self.register_buffer("inv_freq", frequencies(dim, base, dtype), persistent=False)
 
-    def forward(self, x: Any, offset: int = 0) -> Any:
+    def forward(self, x: Any, offset: int = 0) -> Tensor:
         """Return a tensor of the shape of x; `offset` is the position of the first, such as `len(cache)`."""
         angles = _positions(x, offset).unsqueeze(-1) * self.inv_freq
         return x + _stack([angles.sin(), angles.cos()], -1).flatten(-2)

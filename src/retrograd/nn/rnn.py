@@ -1,9 +1,9 @@
 """Recurrent networks: RNN, LSTM and GRU over sequences."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from retrograd.core import operator_named
+from retrograd.core import Tensor, operator_named
 from retrograd.nn import functional as F
 from retrograd.nn import init
 from retrograd.nn.module import Module
@@ -18,6 +18,8 @@ _cat = operator_named("cat")
 _index_select = operator_named("index_select")
 _ones_like = operator_named("ones_like")
 _stack = operator_named("stack")
+
+Last = TypeVar("Last")  # the type of the last states: a tensor, or a pair for an LSTM
 
 
 class _Batch(NamedTuple):
@@ -39,7 +41,7 @@ class _Batch(NamedTuple):
         return _stack(outputs) if self.sizes is None else _cat(outputs)
 
 
-class RNNBase(Module):
+class RNNBase(Module, Generic[Last]):
     """Base of RNN, LSTM and GRU; `mode` is "RNN_TANH", "RNN_RELU", "LSTM" or "GRU".
 
     >>> from retrograd import nn
@@ -122,7 +124,7 @@ class RNNBase(Module):
 
     # -------------------------------------------------------------------------------------------- running it
 
-    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Last]:
         """Return the outputs of the last layer, in the input's layout, and the last states of all layers."""
         kind = RECURRENCES[self.mode]
         batched = isinstance(input, PackedSequence) or input.is_nested or input.ndim == 3
@@ -133,7 +135,8 @@ class RNNBase(Module):
             last = tuple(_index_select(s, 1, batch.order[1]) for s in last)
         if not batched:
             last = tuple(s.squeeze(1) for s in last)
-        return self._restore_layout(rows, input, batch), last if kind.states > 1 else last[0]
+        states: Any = last if kind.states > 1 else last[0]
+        return self._restore_layout(rows, input, batch), states
 
     def _run_layers(self, batch: _Batch, first: State, kind: Recurrence) -> tuple[Any, State]:
         x, lasts = batch.rows, []
@@ -244,7 +247,7 @@ def _unpack_nested(rows: Any, x: Any) -> Any:
 # -------------------------------------------------------------------------------------------------- networks
 
 
-class RNN(RNNBase):
+class RNN(RNNBase[Tensor]):
     """h_t = tanh(W_ih x_t + b_ih + W_hh h_(t-1) + b_hh), or relu: Elman, Cognitive Science 14 (1990).
 
     Input (steps, batch, input_size), or (batch, steps, input_size) if `batch_first`, or (steps, input_size); a
@@ -284,7 +287,7 @@ class RNN(RNNBase):
         return self.mode.removeprefix("RNN_").lower()
 
 
-class LSTM(RNNBase):
+class LSTM(RNNBase[tuple[Tensor, Tensor]]):
     """Long short-term memory: Hochreiter and Schmidhuber, Neural Computation 9 (1997).
 
     c_t = f c_(t-1) + i g and h_t = o tanh(c_t); the gates i, f, o are sigmoids, and g a tanh, of W_ih x_t + W_hh
@@ -318,7 +321,7 @@ class LSTM(RNNBase):
         )
 
 
-class GRU(RNNBase):
+class GRU(RNNBase[Tensor]):
     """Gated recurrent units: Cho et al., EMNLP 2014, the reset gate after the product, as in PyTorch and cuDNN.
 
     h_t = (1 - z) n + z h_(t-1), n = tanh(W_in x_t + b_in + r (W_hn h_(t-1) + b_hn)), with sigmoids r and z. Layouts are

@@ -1,16 +1,19 @@
 """Cells of recurrent networks: one step each."""
 
 import math
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+from retrograd.core import Tensor
 from retrograd.nn import init
 from retrograd.nn.module import Module
 from retrograd.nn.recurrence import RECURRENCES, Recurrence, State, Weights, mode_of, project_input
 from retrograd.nn.settings import empty_parameter
 from retrograd.ops.create import zeros
 
+Next = TypeVar("Next")  # the type of the state: a tensor, or a pair for an LSTM
 
-class RNNCellBase(Module):
+
+class RNNCellBase(Module, Generic[Next]):
     """Base of the cells: the weights of one step."""
 
     weight_ih: Any
@@ -37,12 +40,12 @@ class RNNCellBase(Module):
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
 
-    def forward(self, input: Any, hx: Any = None) -> Any:
+    def forward(self, input: Any, hx: Any = None) -> Next:
         """Map the input (batch, input_size) or (input_size) and a state to the next state; zeros by default."""
         kind = RECURRENCES[self.mode]
         state = self._state(input, hx, kind)
         weights = Weights(self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-        out = kind.step(weights)(project_input(kind, input, weights), state)
+        out: Any = kind.step(weights)(project_input(kind, input, weights), state)
         return out if kind.states > 1 else out[0]
 
     def _state(self, input: Any, hx: Any, kind: Recurrence) -> State:
@@ -65,7 +68,7 @@ class RNNCellBase(Module):
         return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
 
 
-class RNNCell(RNNCellBase):
+class RNNCell(RNNCellBase[Tensor]):
     """One step of an `RNN`: (batch, input_size) and (batch, hidden_size) to (batch, hidden_size).
 
     >>> import retrograd as rg
@@ -90,7 +93,7 @@ class RNNCell(RNNCellBase):
         self.nonlinearity = nonlinearity
 
 
-class LSTMCell(RNNCellBase):
+class LSTMCell(RNNCellBase[tuple[Tensor, Tensor]]):
     """One step of an `LSTM`: (batch, input_size) and the pair (h, c) to the next pair.
 
     >>> import retrograd as rg
@@ -106,7 +109,7 @@ class LSTMCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, "LSTM", device, dtype)
 
 
-class GRUCell(RNNCellBase):
+class GRUCell(RNNCellBase[Tensor]):
     """One step of a `GRU`: (batch, input_size) and (batch, hidden_size) to (batch, hidden_size).
 
     >>> import retrograd as rg

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
+from retrograd.core import Tensor
 from retrograd.nn import functional as F
 from retrograd.nn import init
 from retrograd.nn.attention import MultiheadAttention
@@ -99,7 +100,7 @@ class TransformerEncoderLayer(Module):
         src_key_padding_mask: Any = None,
         is_causal: bool = False,
         cache: Any = None,
-    ) -> Any:
+    ) -> Tensor:
         """Return a tensor of the input's shape; masks and `cache` are those of `MultiheadAttention`."""
         masks = (src_mask, src_key_padding_mask, is_causal, cache)
         if self.norm_first:
@@ -148,7 +149,7 @@ class TransformerEncoder(Module):
         src_key_padding_mask: Any = None,
         is_causal: bool | None = None,
         cache: Any = None,
-    ) -> Any:
+    ) -> Tensor:
         """Return a tensor of the input's shape; every layer gets the masks, and the `KVCache`, if there is one."""
         how = {} if cache is None else {"cache": cache}
         x = src
@@ -215,7 +216,7 @@ class TransformerDecoderLayer(Module):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
         cache: Any = None,
-    ) -> Any:
+    ) -> Tensor:
         """Return a tensor of the shape of `tgt`; masks and `cache` are those of `MultiheadAttention`."""
         if cache is not None and memory_is_causal:
             raise ValueError("TransformerDecoderLayer: a memory that is causal can't be used with a cache")
@@ -271,7 +272,7 @@ class TransformerDecoder(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
         cache: Any = None,
-    ) -> Any:
+    ) -> Tensor:
         """Return a tensor of the shape of `tgt`; every layer gets the memory, the masks and any `KVCache`."""
         how = {} if cache is None else {"cache": cache}
         x = tgt
@@ -355,7 +356,7 @@ class Transformer(Module):
         src_is_causal: bool | None = None,
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
-    ) -> Any:
+    ) -> Tensor:
         """Return a tensor of the target's shape; masks are those of `MultiheadAttention`."""
         self._check(src, tgt)
         memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
