@@ -62,13 +62,6 @@ def _slopes_of_tanh(t):
 # ------------------------------------------------------------------------------------------------------- LSTM
 
 
-def lstm(by_input, by_state, c):
-    """Return the states h and c after a step, from the gates' terms from input and state, in one dtype or several."""
-    if kernels_know(by_input, by_state, c):
-        return lstm_step([by_input, by_state, c])
-    return recurrent_formulas.lstm_step(*chunk(by_input + by_state, 4, -1), c, sigmoid, tanh)
-
-
 def _lstm_tangent(gates, c, moved, moved_c):
     """The tangents of h and c after the step, from those of the gates and of c before."""
     i, f, g, o = _lstm_at(gates)
@@ -162,15 +155,15 @@ class lstm_step_grad(Step):
         yield (r(3, 2), r(3, 2), r(3, 8), r(3, 8), r(3, 2)), {}
 
 
+def lstm(by_input, by_state, c):
+    """Return the states h and c after a step, from the gates' terms from input and state, in one dtype or several."""
+    if kernels_know(by_input, by_state, c):
+        return lstm_step([by_input, by_state, c])
+    i, f, g, o = chunk(by_input + by_state, 4, -1)
+    return recurrent_formulas.lstm_step(i, f, g, o, c, sigmoid, tanh)
+
+
 # -------------------------------------------------------------------------------------------------------- GRU
-
-
-def gru(by_input, by_state, h):
-    """Return the state after a step, from the gates' terms from input and state, in one dtype or several."""
-    if kernels_know(by_input, by_state, h):
-        return gru_step([by_input, by_state, h])
-    (xr, xz, xn), (hr, hz, hn) = chunk(by_input, 3, -1), chunk(by_state, 3, -1)
-    return recurrent_formulas.gru_step(xr + hr, xz + hz, xn, hn, h, sigmoid, tanh)
 
 
 def _gru_at(x, h):
@@ -256,3 +249,11 @@ class gru_step_grad(Step):
 
     def samples(r):
         yield (r(3, 2), r(3, 6), r(3, 6), r(3, 2)), {}
+
+
+def gru(by_input, by_state, h):
+    """Return the state after a step, from the gates' terms from input and state, in one dtype or several."""
+    if kernels_know(by_input, by_state, h):
+        return gru_step([by_input, by_state, h])
+    (xr, xz, xn), (hr, hz, hn) = chunk(by_input, 3, -1), chunk(by_state, 3, -1)
+    return recurrent_formulas.gru_step(xr + hr, xz + hz, xn, hn, h, sigmoid, tanh)
