@@ -12,6 +12,7 @@ from .compare import gradients, values_differ
 from .counterfactual import TARGET, of_counterfactual
 from .differential import Difference, Run, quietly
 from .machine import REFUSALS, Machine
+from .picker import share_memory
 
 _V = r"(v\[\d+\])"
 FORWARD = "a fault of PyTorch's: its forward rule contradicts its reverse rule, which agrees with ours"
@@ -124,17 +125,22 @@ def nothing_there(found: Difference) -> str | None:
 
 
 def overlapping(found: Difference) -> str | None:
-    """Return the reason if ours refuses to write to elements of which some share memory."""
+    """Return the reason if ours refuses to write to elements of which some share memory, or to a part of such ones."""
     if "memory is read-only" not in found.message and "the memory of out is read-only" not in found.message:
         return None
-    target = TARGET.search(found.lines[-1])
-    written = target and _run(found.lines[:-1]).theirs.v.get(int(target[1] or target[2]))
-    if not isinstance(written, torch.Tensor):
-        return None
-    offsets = torch.arange(written.untyped_storage().nbytes() + 1)
-    if offsets.as_strided(written.shape, written.stride()).unique().numel() < written.numel():
-        return "PyTorch leaves a write to elements that share memory undefined"
+    target, tensors = TARGET.search(found.lines[-1]), _run(found.lines[:-1]).theirs.v
+    written = target and tensors.get(int(target[1] or target[2]))
+    if isinstance(written, torch.Tensor):
+        if _overlaps(written):
+            return "PyTorch leaves a write to elements that share memory undefined"
+        if any(share_memory(t, written) and _overlaps(t) for t in tensors.values()):
+            return "ours refuses writes to a part of an expanded tensor too, as NumPy does"
     return None
+
+
+def _overlaps(tensor: torch.Tensor) -> bool:
+    offsets = torch.arange(tensor.untyped_storage().nbytes() + 1)
+    return offsets.as_strided(tensor.shape, tensor.stride()).unique().numel() < tensor.numel()
 
 
 def _run(lines: list[str]) -> Run:
