@@ -13,11 +13,26 @@ from retrograd.pipelining.pipeline_trainer import Pipeline
 from retrograd.pipelining.planning import Plan, plan
 from retrograd.pipelining.planning.simulate import Summary, peak_activations, simulate, simulate_costs
 from retrograd.pipelining.runtime.executor import DetachExecutor
+from retrograd.pipelining.runtime.manual_stage import PipelineStage, PipeliningMetadataError
 from retrograd.pipelining.runtime.rank import PipelineError
 from retrograd.pipelining.runtime.split_backward import stage_backward_input, stage_backward_weight
-from retrograd.pipelining.runtime.stage import PipelineStageBase as PipelineStage
+from retrograd.pipelining.runtime.stage import PipelineStageBase as _PipelineStageBase  # noqa: F401
 from retrograd.pipelining.runtime.stage_backward import stage_backward
+from retrograd.pipelining.schedule_classes import (
+    PipelineScheduleMulti,
+    PipelineScheduleSingle,
+    Schedule1F1B,
+    ScheduleDualPipeV,
+    ScheduleGPipe,
+    ScheduleInterleaved1F1B,
+    ScheduleInterleavedZeroBubble,
+    ScheduleLoopedBFS,
+    ScheduleZBVZeroBubble,
+    get_schedule_class,
+)
 from retrograd.pipelining.schedules import default_ranks, get_schedule, make_schedule, stage_ranks
+from retrograd.pipelining.schedules.action_names import ComputationType as _ComputationType  # noqa: F401
+from retrograd.pipelining.schedules.action_names import NamedAction as _Action  # noqa: F401
 from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.schedules.tables import format_grid, read_csv, write_csv
 from retrograd.pipelining.split.loss import LossWrapper, TrivialLossWrapper
@@ -32,6 +47,17 @@ from retrograd.pipelining.split.shared_parameters import (
 from retrograd.pipelining.timeline.timeline import Event, Timeline, write_html, write_perfetto, write_png, write_svg
 
 __all__ = [
+    "PipelineScheduleMulti",
+    "PipelineScheduleSingle",
+    "Schedule1F1B",
+    "ScheduleDualPipeV",
+    "ScheduleGPipe",
+    "ScheduleInterleaved1F1B",
+    "ScheduleInterleavedZeroBubble",
+    "ScheduleLoopedBFS",
+    "ScheduleZBVZeroBubble",
+    "get_schedule_class",
+    "PipeliningMetadataError",
     "Action",
     "Checkpoints",
     "CustomReducer",

@@ -22,10 +22,10 @@ class Job(NamedTuple):
     """The input of one step for every rank.
 
     program: per rank, its actions.  homes: the rank of each stage.
-    stages: per microbatch, the stages as captured for its shapes.
+    stages: per microbatch, the stages as captured for its shapes; None for those that only other processes have.
     inputs: per microbatch, the model's own inputs by name.  seeds: per microbatch, the gradient of its loss.
     loss: maps the microbatch index and the last stage's outputs to the loss; None: forward only.
-    carried: the values that each edge of the stage graph carries.
+    carried: the values that each edge of the stage graph carries; None: all outputs of the stage that sends.
     gradients: sums the gradients of parameters that several stages have.
     drawn_by: context manager for a stage and microbatch in the forward pass; it sets the random stream.
     turn: context manager around every computation; a lock serializes them.
@@ -34,11 +34,11 @@ class Job(NamedTuple):
 
     program: Sequence[Sequence[Action]]
     homes: Sequence[int]
-    stages: Sequence[Sequence[PipelineStageBase]]
+    stages: Sequence[Sequence[PipelineStageBase | None]]
     inputs: Sequence[Mapping[str, Any]]
     seeds: Sequence[float]
     loss: Callable[[int, dict[str, Any]], Tensor] | None
-    carried: Mapping[tuple[int, int], Sequence[str]]
+    carried: Mapping[tuple[int, int], Sequence[str] | None]
     gradients: Gradients
     drawn_by: Callable[[int, int], AbstractContextManager]
     turn: AbstractContextManager = nullcontext()
@@ -118,7 +118,9 @@ class Rank:
         return self.job.homes[action.peer]  # type: ignore[index]
 
     def _stage(self, action: Action) -> PipelineStageBase:
-        return self.job.stages[action.micro_batch][action.stage]
+        found = self.job.stages[action.micro_batch][action.stage]
+        assert found is not None, "a rank has the stages that it runs"
+        return found
 
     def _forward(self, action: Action) -> None:
         stage, micro_batch = self._stage(action), action.micro_batch
@@ -131,7 +133,7 @@ class Rank:
             if stage.stage_index == len(self.job.stages[0]) - 1:
                 self.report.results[micro_batch] = self._result(stage, micro_batch, made)
         for target in self._targets.get(stage.stage_index, ()):
-            names = self.job.carried[stage.stage_index, target]
+            names = self.job.carried[stage.stage_index, target] or made
             self._values[stage.stage_index, target, micro_batch] = {name: made[name] for name in names}
 
     def _result(self, stage: PipelineStageBase, micro_batch: int, made: Mapping[str, StageMessage]) -> Any:
@@ -149,7 +151,7 @@ class Rank:
         returned = back(micro_batch, self._output_gradients(stage, micro_batch))
         self._watch("the gradient of", returned)
         for source in self._sources.get(stage.stage_index, ()):
-            names = self.job.carried[source, stage.stage_index]
+            names = [v.name for v in stage.inputs if v.stage == source]
             self._gradients[source, stage.stage_index, micro_batch] = {name: returned[name] for name in names}
         own = {v.name: returned[v.name] for v in stage.inputs if v.stage is None}
         found = {name: gradient for name, gradient in own.items() if gradient is not None}

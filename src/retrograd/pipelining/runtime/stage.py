@@ -77,6 +77,25 @@ class PipelineStageBase:
         """Return the parameters that this stage uses."""
         return list(self.submod.parameters())
 
+    def model_inputs(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the model's own inputs among the arguments of a microbatch, by name."""
+        raise NotImplementedError
+
+    def result(self, outputs: Mapping[str, Any]) -> Any:
+        """Return the result of the last stage from its outputs by name: one value, or several as a tuple."""
+        values = [outputs[name] for name in self.outputs]
+        return values[0] if len(values) == 1 else tuple(values)
+
+    def _take(self, values: Mapping[str, Any]) -> list[Any]:
+        """Return the inputs in order; ValueError names those that this rank was not given."""
+        missing = [v.name for v in self.inputs if v.name not in values]
+        if missing:
+            raise ValueError(
+                f"stage {self.stage_index} takes the model's input {', '.join(map(repr, missing))}, which this rank "
+                f"was not given; pass it to step() here, too, by name"
+            )
+        return [values[v.name] for v in self.inputs]
+
     def _call(self, taken: Sequence[Any]) -> tuple[Any, ...]:
         """Run the submodule on its inputs in order; return its outputs in order."""
         found: tuple[Any, ...] = self.submod(*taken)
@@ -84,7 +103,7 @@ class PipelineStageBase:
 
     def forward(self, micro_batch: int, values: Mapping[str, Any], *, keep: bool = True) -> dict[str, Any]:
         """Run a microbatch forward and return detached outputs; `keep` saves what backward needs."""
-        taken = [_as_stage_leaf(values[v.name], keep) for v in self.inputs]
+        taken = [_as_stage_leaf(value, keep) for value in self._take(values)]
         with autograd.set_grad_enabled(keep):
             found = self._call(taken)
             made = dict(zip(self.outputs, found, strict=True))

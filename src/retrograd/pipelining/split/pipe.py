@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import optree
 
 from retrograd.core.level import generator_block
-from retrograd.fx import Graph, GraphModule, Signature, map_nodes
+from retrograd.fx import Graph, GraphModule, map_nodes
 from retrograd.fx.graph_module import extract, tensor_names
 from retrograd.nn import Module
 from retrograd.pipelining.runtime.executor import DetachExecutor
@@ -17,7 +17,7 @@ from retrograd.pipelining.split.markers import Spec
 from retrograd.pipelining.split.modal_module import ModalGraphModule
 from retrograd.pipelining.split.mutations import result_of, signature_of
 from retrograd.pipelining.split.partition import partition
-from retrograd.pipelining.split.pipe_stage import PipeStage, read_ports, stage_calls, value_name
+from retrograd.pipelining.split.pipe_stage import PipeStage, check_no_writes, read_ports, stage_calls, value_name
 from retrograd.pipelining.split.shared_parameters import MultiUseParamSpec, replicated
 
 
@@ -368,16 +368,6 @@ def build_stage(
     graphs = pipe_info.graphs or {stage_module.training: pipe_info.graph}
     ports = {mode: read_ports(graph)[stage_index] for mode, graph in graphs.items()}
     return PipeStage(place(stage_module, device), stage_index, pipe_info.num_stages, ports, device, group)
-
-
-def check_no_writes(signature: Signature) -> None:
-    """Raise RuntimeError for a model that writes to its inputs, whose stages cannot run separately."""
-    written = ", ".join(repr(mutation.target) for mutation in signature.mutations)
-    if written:
-        raise RuntimeError(
-            f"pipeline: the model writes to its input {written}; a Pipe that is called does so, stages that "
-            f"run by themselves, on micro-batches, do not: clone in the model what it writes to"
-        )
 
 
 def _stages_of(split_gm: GraphModule) -> list[PipeStage]:

@@ -4,7 +4,8 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from retrograd.fx import Graph, Node
+from retrograd.export.example_inputs import named_leaves
+from retrograd.fx import Graph, Node, Signature
 from retrograd.fx.operators import PICK
 from retrograd.pipelining.runtime.stage import PipelineStageBase, Value
 
@@ -12,11 +13,13 @@ Carried = dict[tuple[int, int], list[str]]
 
 
 class Ports(NamedTuple):
-    """The inputs and outputs of a stage, and the values on all edges of its pipe."""
+    """The inputs and outputs of a stage, the values on all edges of its pipe, and the pipe's own inputs."""
 
     inputs: tuple[Value, ...]
     outputs: tuple[str, ...]
     carried: Mapping[tuple[int, int], Sequence[str]]
+    signature: Signature | None = None
+    placeholders: tuple[str, ...] = ()
 
 
 class PipeStage(PipelineStageBase):
@@ -49,6 +52,17 @@ class PipeStage(PipelineStageBase):
         """Return the names of the values on each edge (from_stage, to_stage) of the pipe."""
         return self._now().carried
 
+    def model_inputs(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the model's own inputs by name; a rank without the first stage may be given some, by keyword."""
+        ports = self._now()
+        assert ports.signature is not None, "a stage of a captured model knows its arguments"
+        check_no_writes(ports.signature)
+        if args or self.is_first:
+            return dict(zip(ports.placeholders, ports.signature.flatten(tuple(args), dict(kwargs)), strict=True))
+        names = {known.name: name for known, name in zip(ports.signature.inputs, ports.placeholders, strict=True)}
+        leaves = [leaf for name, value in kwargs.items() for leaf in named_leaves(name, value)]
+        return {names[name]: leaf for name, leaf in leaves if name in names}
+
 
 def carried_by(inputs: Sequence[tuple[Value, ...]]) -> Carried:
     """Return the names of the values on each edge, from the inputs of every stage."""
@@ -80,10 +94,21 @@ def read_ports(graph: Graph) -> list[Ports]:
         if "inputs" not in call.meta:
             raise ValueError(f"the graph calls {call.target}, which is not a stage made by pipeline()")
     carried = carried_by([call.meta["inputs"] for call in calls])
-    return [Ports(call.meta["inputs"], call.meta["outputs"], carried) for call in calls]
+    names = tuple(node.name for node in graph.find_nodes(op="placeholder"))
+    return [Ports(call.meta["inputs"], call.meta["outputs"], carried, graph.signature, names) for call in calls]
 
 
 def value_name(node: Node) -> str:
     """Return the name, in the stages, of a value in the graph of a pipe."""
     source = source_of(node)
     return node.name if source is None else source[0].meta["outputs"][source[1]]
+
+
+def check_no_writes(signature: Signature) -> None:
+    """Raise RuntimeError for a model that writes to its inputs, whose stages cannot run separately."""
+    written = ", ".join(repr(mutation.target) for mutation in signature.mutations)
+    if written:
+        raise RuntimeError(
+            f"pipeline: the model writes to its input {written}; a Pipe that is called does so, stages that "
+            f"run by themselves, on micro-batches, do not: clone in the model what it writes to"
+        )

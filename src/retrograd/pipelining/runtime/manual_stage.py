@@ -1,0 +1,141 @@
+"""A stage that the user has cut: a module of its own, as in PyTorch."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import optree
+
+from retrograd.core import Tensor
+from retrograd.pipelining.runtime.stage import PipelineStageBase, Value
+from retrograd.pipelining.schedules.lowering import chain
+
+ARGUMENT, KEYWORD, OUTPUT = "argument_{:04}", "keyword_{:04}", "stage_{}_{:04}"  # padded, so that names sort
+
+
+class PipeliningMetadataError(RuntimeError):
+    """A stage's tensors differ in shape or dtype from those that were declared for it."""
+
+
+class PipelineStage(PipelineStageBase):
+    """A module as one stage of a chain: it is called with the results of the stage before, as PyTorch's is.
+
+    submodule: any module; the first stage takes the arguments of `step`, and every stage its keyword arguments.  It
+     returns a tensor, or a tuple or list of tensors, which the next stage takes as its positional arguments.
+    device: where its parameters and buffers are.  group: the ranks of the pipeline; None: the default group.
+    input_args, output_args: examples of the positional arguments and of the results for one microbatch; their shapes,
+     except for dimension 0, and dtypes are checked in every run.  Without them nothing is checked.
+
+    output_grads, input_grads, dw_builder and get_mesh are for features that do not exist here.  Raises ValueError
+    for an index that is out of range, RuntimeError for a missing device, TypeError for a submodule that is no
+    function, and NotImplementedError for dw_builder and get_mesh.
+
+    >>> import retrograd as rg
+    >>> stage = PipelineStage(rg.nn.Linear(4, 2), 0, 1, "cpu", input_args=(rg.ones(3, 4),))
+    >>> stage.is_first, stage.is_last, stage.submod
+    (True, True, Linear(4, 2))
+    """
+
+    def __init__(
+        self,
+        submodule: Any,
+        stage_index: int,
+        num_stages: int,
+        device: Any,
+        input_args: Tensor | Sequence[Tensor] | None = None,
+        output_args: Tensor | Sequence[Tensor] | None = None,
+        output_grads: Any = None,
+        input_grads: Any = None,
+        group: Any = None,
+        dw_builder: Callable[[], Callable[..., None]] | None = None,
+        get_mesh: Any = None,
+    ) -> None:
+        for name, given in (("dw_builder", dw_builder), ("get_mesh", get_mesh)):
+            if given is not None:
+                raise NotImplementedError(f"PipelineStage: {name} is not supported; the runtime splits backward passes")
+        if not callable(submodule):
+            raise TypeError(f"PipelineStage: submodule must be a module, got {type(submodule).__name__}")
+        super().__init__(submodule, stage_index, num_stages, device, group)
+        if hasattr(submodule, "to"):
+            submodule.to(device)
+        self._declared = {"input": _listed(input_args), "output": _listed(output_args)}
+        self._received: tuple[str, ...] = ()
+        self._own: tuple[str, ...] = ()
+        self._arguments: Any = optree.tree_structure(((), {}), none_is_leaf=True)  # type: ignore[arg-type]
+        self._returned: tuple[str, ...] = ()
+        self.single = True  # whether the last run returned a tensor, not several
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """Return the values that the stage took in its last run."""
+        before = tuple(Value(name, self.stage_index - 1) for name in self._received)
+        return before + tuple(Value(name, None) for name in self._own)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Return the names of the values that the stage returned in its last run."""
+        return self._returned
+
+    def carried(self) -> Mapping[tuple[int, int], None]:
+        """Return the edges of a chain, on each of which a stage sends all its outputs."""
+        return dict.fromkeys(chain(self.num_stages))
+
+    def model_inputs(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the tensors and other values of the arguments by name; those of `args` go to the first stage only."""
+        given: Any = (tuple(args) if self.is_first else (), dict(kwargs))
+        leaves, self._arguments = optree.tree_flatten(given, none_is_leaf=True)
+        count = len(optree.tree_leaves(given[0], none_is_leaf=True))
+        names = [ARGUMENT.format(i) if i < count else KEYWORD.format(i - count) for i in range(len(leaves))]
+        self._own = tuple(names)
+        return dict(zip(names, leaves, strict=True))
+
+    def result(self, outputs: Mapping[str, Any]) -> Any:
+        """Return what the submodule has returned, from its outputs by name."""
+        values = [outputs[name] for name in self._returned]
+        return values[0] if self.single else tuple(values)
+
+    def _take(self, values: Mapping[str, Any]) -> list[Any]:
+        prefix = f"stage_{self.stage_index - 1}_"
+        self._received = tuple(sorted(name for name in values if name.startswith(prefix)))
+        return [values[name] for name in (*self._received, *self._own)]
+
+    def _call(self, taken: Sequence[Any]) -> tuple[Any, ...]:
+        received = list(taken[: len(self._received)])
+        args, kwargs = self._arguments.unflatten(taken[len(received) :])
+        self._check("input", [*received, *args])
+        out = self.submod(*received, *args, **kwargs)
+        self.single = isinstance(out, Tensor)
+        found = (out,) if isinstance(out, Tensor) else out
+        if not isinstance(found, (tuple, list)) or not all(isinstance(x, Tensor) for x in found):
+            raise TypeError(
+                f"stage {self.stage_index} must return a tensor, or a tuple or list of tensors, got {_kinds(out)}"
+            )
+        self._check("output", found)
+        self._returned = tuple(OUTPUT.format(self.stage_index, place) for place in range(len(found)))
+        return tuple(found)
+
+    def _check(self, what: str, tensors: Sequence[Any]) -> None:
+        """Raise PipeliningMetadataError for a value unlike the declared one; any size of dimension 0 is right."""
+        declared = self._declared[what]
+        if declared is None:
+            return
+        where = f"stage {self.stage_index}: forward {what}"
+        if len(declared) != len(tensors):
+            raise PipeliningMetadataError(f"{where}s: {len(declared)} are declared, got {len(tensors)}")
+        for place, (expected, actual) in enumerate(zip(declared, tensors, strict=True)):
+            if isinstance(expected, Tensor) and not _alike(expected, actual):
+                got = actual.aval if isinstance(actual, Tensor) else repr(actual)
+                raise PipeliningMetadataError(f"{where} {place}: expected {expected.aval}, got {got}")
+
+
+def _listed(given: Any) -> list[Any] | None:
+    return None if given is None else [given] if isinstance(given, Tensor) else list(given)
+
+
+def _alike(a: Tensor, b: Any) -> bool:
+    return isinstance(b, Tensor) and a.dtype == b.dtype and a.ndim == b.ndim and a.shape[1:] == b.shape[1:]
+
+
+def _kinds(value: Any) -> str:
+    if isinstance(value, (tuple, list)):
+        return f"{type(value).__name__} of {', '.join(type(part).__name__ for part in value)}"
+    return type(value).__name__

@@ -1,0 +1,440 @@
+"""Schedules as classes, with PyTorch's names: every rank makes one of its own stages, and calls `step`."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any, ClassVar
+
+from retrograd import autograd
+from retrograd.core import Tensor, current
+from retrograd.pipelining.microbatch import merge_chunks, split_args_kwargs_into_chunks
+from retrograd.pipelining.runtime.gradient_sums import Gradients
+from retrograd.pipelining.runtime.rank import Job, Rank, Report
+from retrograd.pipelining.runtime.stage import PipelineStageBase
+from retrograd.pipelining.schedules import get_schedule, stage_ranks
+from retrograd.pipelining.schedules.action_names import NamedAction
+from retrograd.pipelining.schedules.actions import Schedule
+from retrograd.pipelining.schedules.program import Program, make_program
+from retrograd.pipelining.schedules.tables import read_csv, write_csv
+from retrograd.pipelining.transports import Link
+from retrograd.pipelining.transports.process_group import ProcessGroup, group_or_default
+
+Spec = Any  # a chunk spec, or several nested as the argument is
+
+
+class PipelineSchedule:
+    """The common part of all schedules; a rank's stages, and how a batch is split and merged.
+
+    A subclass names its schedule; without a name it has no order until one is loaded.
+    """
+
+    schedule: ClassVar[str | None] = None
+
+    def __init__(
+        self,
+        stages: Sequence[PipelineStageBase],
+        n_microbatches: int,
+        loss_fn: Callable[..., Tensor] | None,
+        args_chunk_spec: Sequence[Spec] | None,
+        kwargs_chunk_spec: dict[str, Spec] | None,
+        output_merge_spec: Any,
+        scale_grads: bool,
+    ) -> None:
+        name = type(self).__name__
+        if not isinstance(n_microbatches, int) or n_microbatches < 1:
+            raise ValueError(f"{name}: n_microbatches must be an integer of at least 1, got {n_microbatches!r}")
+        for stage in stages:
+            if not isinstance(stage, PipelineStageBase):
+                raise TypeError(f"{name}: expected a PipelineStage, got {type(stage).__name__}; see Pipe.build_stage")
+        if not stages:
+            raise ValueError(f"{name}: a rank needs at least one stage")
+        if len({stage.num_stages for stage in stages}) > 1:
+            raise ValueError(f"{name}: the stages disagree on num_stages: {[stage.num_stages for stage in stages]}")
+        self.scale_grads = scale_grads
+        self._stages = list(stages)
+        self._n_microbatches = n_microbatches
+        self._loss_fn = loss_fn
+        self._args_chunk_spec = args_chunk_spec
+        self._kwargs_chunk_spec = kwargs_chunk_spec
+        self._output_merge_spec = output_merge_spec
+        self._loaded: Schedule | None = None
+        self._check_placement()
+
+    # ------------------------------------------------------------------------------------------------ its order
+
+    @property
+    def group(self) -> ProcessGroup:
+        """The ranks that run the schedule."""
+        return group_or_default(self._stages[0].group)
+
+    @property
+    def pipeline_order(self) -> dict[int, list[NamedAction]]:
+        """The computations of every rank, with PyTorch's names."""
+        actions = self._program(forward_only=self._loss_fn is None).actions
+        return {
+            rank: [NamedAction.of(action) for action in row if action.kind.is_compute]
+            for rank, row in enumerate(actions)
+        }
+
+    def _check_placement(self) -> None:
+        """Raise ValueError if the schedule gives this rank other stages."""
+        if self.schedule is None and self._loaded is None:
+            return
+        group, count = self.group, self._stages[0].num_stages
+        homes = (
+            stage_ranks(str(self.schedule), count, group.size())
+            if self._loaded is None
+            else self._program(forward_only=False).homes
+        )
+        wanted = [stage for stage, home in enumerate(homes) if home == group.rank()]
+        given = sorted(stage.stage_index for stage in self._stages)
+        if given != wanted:
+            raise ValueError(
+                f"{type(self).__name__}: rank {group.rank()} of {group.size()} runs the stages {wanted} of {count}, "
+                f"but was given {given}"
+            )
+
+    def _program(self, forward_only: bool) -> Program:
+        chosen = self.schedule if self._loaded is None else self._loaded
+        if chosen is None:
+            raise RuntimeError(f"{type(self).__name__} has no order; load one with _load_csv(), or use a subclass")
+        first = self._stages[0]
+        count, size = self._n_microbatches, self.group.size()
+        edges = first.carried()
+        return make_program(chosen, first.num_stages, count, edges, ranks=size, forward_only=forward_only)
+
+    # ------------------------------------------------------------------------------------------------ running it
+
+    def step(
+        self,
+        *args: Any,
+        target: Any = None,
+        losses: list | None = None,
+        return_outputs: bool = True,
+        loss_kwargs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Run a batch forward, and backward if there is a loss function; every rank of the group calls it.
+
+        args: the model's, on the rank of the first stage; others ignore them, unless a captured stage uses one of
+         them.  kwargs: of every stage to which this rank passes them.  target: of the loss, on the rank of the last
+         stage.
+        losses: a list that is filled there with the loss of each microbatch.  loss_kwargs: for the loss function.
+
+        Gradients accumulate in the stages' parameters, divided by the number of microbatches if `scale_grads`.
+        Returns the merged outputs on the rank of the last stage, unless `return_outputs` is False; else None.
+
+        Raises RuntimeError under `no_grad`, and PipelineError, on all ranks, if a stage fails on one.
+        """
+        if self._loss_fn is not None and not autograd.is_grad_enabled():
+            raise RuntimeError(
+                "step() requires gradients to be enabled for backward computation; it should not be used under "
+                "no_grad() context. Please call eval() instead."
+            )
+        return self._step(args, kwargs, target, losses, return_outputs, loss_kwargs, self._loss_fn is not None)
+
+    def eval(self, *args: Any, target: Any = None, losses: list | None = None, **kwargs: Any) -> Any:
+        """Run a batch forward only; arguments and result are those of `step`.
+
+        With a target, `losses` is filled as in `step`.  The modules keep their mode: see `Module.eval`.
+        """
+        return self._step(args, kwargs, target, losses, True, None, False)
+
+    def _step(
+        self,
+        args: tuple,
+        kwargs: dict[str, Any],
+        target: Any,
+        losses: list | None,
+        return_outputs: bool,
+        loss_kwargs: dict[str, Any] | None,
+        has_backward: bool,
+    ) -> Any:
+        if current().level is not None:
+            raise NotImplementedError(f"{type(self).__name__}: running inside a function transform is not supported")
+        if losses is not None and not isinstance(losses, list):
+            raise TypeError(f"losses must be a list but got a {type(losses)}")
+        arg_mbs, kwarg_mbs = self._split_inputs(args, kwargs)
+        targets = self._split_target(target)
+        run = _Run(self, arg_mbs, kwarg_mbs, targets, loss_kwargs or {}, has_backward)
+        run.launch(self.group)
+        if losses is not None and run.losses:
+            losses[:] = [run.losses[i] for i in range(self._n_microbatches)]
+        if not return_outputs or not run.outputs:
+            return None
+        return merge_chunks([run.outputs[i] for i in range(self._n_microbatches)], self._output_merge_spec)
+
+    def _split_inputs(self, args: tuple, kwargs: dict[str, Any]) -> tuple[list[tuple], list[dict[str, Any]]]:
+        if not args and not kwargs:
+            return [()] * self._n_microbatches, [{}] * self._n_microbatches
+        of_args = self._args_chunk_spec if args else None
+        of_kwargs = {k: spec for k, spec in (self._kwargs_chunk_spec or {}).items() if k in kwargs}
+        return split_args_kwargs_into_chunks(args, kwargs, self._n_microbatches, of_args, of_kwargs)
+
+    def _split_target(self, target: Any) -> list[Any] | None:
+        if target is None:
+            return None
+        return [part for (part,) in split_args_kwargs_into_chunks((target,), None, self._n_microbatches)[0]]
+
+
+class _Run:
+    """One step of one rank: its job, and what comes of it here."""
+
+    def __init__(
+        self,
+        schedule: PipelineSchedule,
+        arg_mbs: list[tuple],
+        kwarg_mbs: list[dict[str, Any]],
+        targets: list[Any] | None,
+        loss_kwargs: dict[str, Any],
+        has_backward: bool,
+    ) -> None:
+        self.schedule = schedule
+        self.stages = {stage.stage_index: stage for stage in schedule._stages}
+        self.targets = targets
+        self.loss_kwargs = loss_kwargs
+        self.outputs: dict[int, Any] = {}
+        self.losses: dict[int, Tensor] = {}
+        for stage in schedule._stages:
+            stage.has_backward = has_backward
+        self.has_backward = has_backward
+        self.program = schedule._program(forward_only=not has_backward)
+        self.inputs: list[dict[str, Any]] = [
+            {name: x for stage in schedule._stages for name, x in stage.model_inputs(args, kwargs).items()}
+            for args, kwargs in zip(arg_mbs, kwarg_mbs, strict=True)
+        ]
+
+    def launch(self, group: ProcessGroup) -> None:
+        """Run this rank while the others run theirs."""
+        first = next(iter(self.stages.values()))
+        count = len(self.inputs)
+        gradients = Gradients(
+            list(self.stages.values()), self.program.homes, [group.rank()], apart=self.program.unordered()
+        )
+        job = Job(
+            self.program.actions,
+            self.program.homes,
+            [[self.stages.get(index) for index in range(first.num_stages)]] * count,
+            self.inputs,
+            [1 / count if self.schedule.scale_grads else 1.0] * count,
+            self._loss if self.has_backward else None,
+            first.carried(),
+            gradients,
+            lambda stage, micro_batch: nullcontext(),
+        )
+        reports: list[Report] = []
+        try:
+            with gradients:
+                group.launch(lambda link: self._work(link, job, reports))
+        finally:
+            for stage in self.stages.values():
+                stage.forget()
+        self._finish(reports[0])
+
+    def _work(self, link: Link, job: Job, reports: list[Report]) -> None:
+        reports.append(Rank(link, job).run())
+
+    def _loss(self, micro_batch: int, outputs: Mapping[str, Any]) -> Tensor:
+        """Return the loss of a microbatch from the outputs of the last stage by name, and keep these."""
+        last = self.stages[max(self.stages)]
+        output = last.result(outputs)
+        self.outputs[micro_batch] = last.result({name: _detached(x) for name, x in outputs.items()})
+        return self._loss_of(output, micro_batch)
+
+    def _loss_of(self, output: Any, micro_batch: int) -> Tensor:
+        assert self.schedule._loss_fn is not None, "only schedules with a loss run it"
+        if self.targets is None:
+            raise ValueError("the loss needs a target; pass target= to step() on the rank of the last stage")
+        value = self.schedule._loss_fn(output, self.targets[micro_batch], **self.loss_kwargs)
+        if not isinstance(value, Tensor) or value.ndim:
+            raise ValueError(f"loss_fn's result must be a 0-d tensor, got {getattr(value, 'aval', value)!r}")
+        return value
+
+    def _finish(self, report: Report) -> None:
+        """Take the results of the last stage, and continue backward from the model's inputs."""
+        if self.has_backward:
+            self.losses = report.results
+            pairs = [
+                (self.inputs[micro_batch][name], gradient)
+                for (micro_batch, _), found in sorted(report.input_gradients.items())
+                for name, gradient in found.items()
+            ]
+            if pairs:
+                autograd.backward([x for x, _ in pairs], [gradient for _, gradient in pairs])
+            return
+        for micro_batch, values in report.results.items():
+            self.outputs[micro_batch] = self.stages[max(self.stages)].result(values)
+            if self.schedule._loss_fn is not None and self.targets is not None:
+                with autograd.no_grad():
+                    self.losses[micro_batch] = self._loss_of(self.outputs[micro_batch], micro_batch)
+
+
+def _detached(value: Any) -> Any:
+    return value.detach() if isinstance(value, Tensor) else value
+
+
+class PipelineScheduleSingle(PipelineSchedule):
+    """The base of schedules with one stage per rank; the names are PyTorch's."""
+
+    def __init__(
+        self,
+        stage: PipelineStageBase,
+        n_microbatches: int,
+        loss_fn: Callable[..., Tensor] | None = None,
+        args_chunk_spec: Sequence[Spec] | None = None,
+        kwargs_chunk_spec: dict[str, Spec] | None = None,
+        output_merge_spec: Any = None,
+        scale_grads: bool = True,
+    ) -> None:
+        specs = args_chunk_spec, kwargs_chunk_spec, output_merge_spec
+        super().__init__([stage], n_microbatches, loss_fn, *specs, scale_grads)
+
+
+class PipelineScheduleMulti(PipelineSchedule):
+    """The base of schedules with several stages per rank; with `_load_csv`, a schedule of its own.
+
+    use_full_backward and backward_requires_autograd have no effect: the order says which backward passes are split.
+    """
+
+    def __init__(
+        self,
+        stages: Sequence[PipelineStageBase],
+        n_microbatches: int,
+        loss_fn: Callable[..., Tensor] | None = None,
+        args_chunk_spec: Sequence[Spec] | None = None,
+        kwargs_chunk_spec: dict[str, Spec] | None = None,
+        output_merge_spec: Any = None,
+        use_full_backward: bool | None = None,
+        scale_grads: bool = True,
+        backward_requires_autograd: bool = True,
+    ) -> None:
+        specs = args_chunk_spec, kwargs_chunk_spec, output_merge_spec
+        super().__init__(stages, n_microbatches, loss_fn, *specs, scale_grads)
+
+    def _dump_csv(self, filename: str) -> None:
+        """Write the order of all ranks as a CSV file."""
+        compute = self._program(forward_only=False).actions
+        write_csv([[action for action in row if action.kind.is_compute] for row in compute], filename)
+
+    def _load_csv(self, filename: str, format: str = "compute_only") -> None:
+        """Read the order of all ranks from a CSV file; sends and receives in it are replaced by those needed."""
+        if format not in ("compute_only", "compute_comms"):
+            raise ValueError(f"format must be 'compute_only' or 'compute_comms', got {format!r}")
+        self._loaded = read_csv(filename)
+        self._check_placement()
+
+
+class _Looped(PipelineScheduleMulti):
+    """The base of named schedules with several stages per rank, whose parameters are PyTorch's.
+
+    defer_pp_recv has no effect: a value is received right before it is used.
+    """
+
+    def __init__(
+        self,
+        stages: Sequence[PipelineStageBase],
+        n_microbatches: int,
+        loss_fn: Callable[..., Tensor] | None = None,
+        args_chunk_spec: Sequence[Spec] | None = None,
+        kwargs_chunk_spec: dict[str, Spec] | None = None,
+        output_merge_spec: Any = None,
+        scale_grads: bool = True,
+        backward_requires_autograd: bool = True,
+        defer_pp_recv: bool = False,
+    ) -> None:
+        specs = args_chunk_spec, kwargs_chunk_spec, output_merge_spec
+        super().__init__(stages, n_microbatches, loss_fn, *specs, None, scale_grads, backward_requires_autograd)
+
+
+class ScheduleGPipe(PipelineScheduleSingle):
+    """All forward passes, then all backward passes.
+
+    >>> import retrograd as rg
+    >>> from retrograd.pipelining import PipelineStage
+    >>> stage = PipelineStage(rg.nn.Linear(4, 2), 0, 1, "cpu")
+    >>> schedule, losses = ScheduleGPipe(stage, 2, rg.nn.functional.mse_loss), []
+    >>> schedule.step(rg.ones(6, 4), target=rg.zeros(6, 2), losses=losses).shape, len(losses)
+    ((6, 2), 2)
+    """
+
+    schedule = "GPipe"
+
+
+class Schedule1F1B(PipelineScheduleSingle):
+    """One forward and one backward pass in turn, when the pipeline is full."""
+
+    schedule = "1F1B"
+
+
+class ScheduleInterleaved1F1B(_Looped):
+    """1F1B with several stages per rank, assigned in turn.
+
+    >>> import retrograd as rg
+    >>> from retrograd.pipelining import PipelineStage
+    >>> stages = [PipelineStage(rg.nn.Linear(4, 4), i, 2, "cpu") for i in range(2)]  # of the only rank
+    >>> ScheduleInterleaved1F1B(stages, 2, rg.nn.functional.mse_loss).pipeline_order
+    {0: [0F0, 0F1, 1F0, 1B0, 1F1, 1B1, 0B0, 0B1]}
+    """
+
+    schedule = "Interleaved1F1B"
+
+
+class ScheduleLoopedBFS(PipelineScheduleMulti):
+    """All microbatches through one stage of a rank, then through its next."""
+
+    schedule = "LoopedBFS"
+
+    def __init__(
+        self,
+        stages: Sequence[PipelineStageBase],
+        n_microbatches: int,
+        loss_fn: Callable[..., Tensor] | None = None,
+        output_merge_spec: Any = None,
+        scale_grads: bool = True,
+        backward_requires_autograd: bool = True,
+        defer_pp_recv: bool = False,
+    ) -> None:
+        super().__init__(stages, n_microbatches, loss_fn, None, None, output_merge_spec, None, scale_grads)
+
+
+class ScheduleInterleavedZeroBubble(_Looped):
+    """Interleaved 1F1B with backward passes in two halves."""
+
+    schedule = "InterleavedZeroBubble"
+
+
+class ScheduleZBVZeroBubble(_Looped):
+    """ZB-V: two stages per rank, assigned there and back, and backward passes in two halves."""
+
+    schedule = "ZBVZeroBubble"
+
+
+class ScheduleDualPipeV(_Looped):
+    """DualPipeV: two stages per rank, assigned there and back, with forward and backward passes in pairs."""
+
+    schedule = "DualPipeV"
+
+
+_CLASSES: tuple[type[PipelineSchedule], ...] = (
+    Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B, ScheduleLoopedBFS, ScheduleInterleavedZeroBubble,
+    ScheduleZBVZeroBubble, ScheduleDualPipeV,
+)  # fmt: skip
+
+
+def get_schedule_class(schedule_name: str) -> type[PipelineSchedule]:
+    """Return the class of a schedule's name, or of its own name; case is ignored.
+
+    Raises ValueError for a name without a class; `get_schedule` knows some more schedules.
+
+    >>> get_schedule_class("1f1b").__name__, get_schedule_class("PipelineScheduleMulti").__name__
+    ('Schedule1F1B', 'PipelineScheduleMulti')
+    """
+    known: dict[str, type[PipelineSchedule]] = {str(found.schedule): found for found in _CLASSES}
+    bases: tuple[type[PipelineSchedule], ...] = (PipelineScheduleSingle, PipelineScheduleMulti)
+    known |= {base.__name__: base for base in bases}
+    for name, found in known.items():
+        if isinstance(schedule_name, str) and name.lower() == schedule_name.lower():
+            return found
+    raise ValueError(f"Unknown schedule name '{schedule_name}'. The valid options are {list(known)}")
+
+
+assert all(get_schedule(str(found.schedule)).name == found.schedule for found in _CLASSES)

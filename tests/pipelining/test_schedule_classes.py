@@ -1,0 +1,305 @@
+"""Schedules with PyTorch's names train like the unsplit model, from stages cut by hand and by capture."""
+
+import copy
+import threading
+
+import pytest
+
+import retrograd as rg
+from retrograd import nn
+from retrograd.nn.functional import mse_loss
+from retrograd.pipelining import (
+    PipelineError,
+    PipelineScheduleMulti,
+    PipelineScheduleSingle,
+    PipelineStage,
+    PipeliningMetadataError,
+    Replicate,
+    ScheduleGPipe,
+    ScheduleInterleaved1F1B,
+    ScheduleLoopedBFS,
+    TensorChunkSpec,
+    _Action,
+    _ComputationType,
+    _PipelineStageBase,
+    build_stage,
+    get_schedule_class,
+    pipe_split,
+    pipeline,
+    stage_ranks,
+)
+
+from .rank_threads import run_ranks
+
+SINGLE = ("GPipe", "1F1B")
+TRACING = threading.Lock()  # ranks are threads here, which share a model, and a trace changes it for a while
+MULTI = ("Interleaved1F1B", "LoopedBFS", "InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV")
+
+
+class Model(nn.Module):
+    """Blocks with a boundary between every two."""
+
+    def __init__(self, blocks):
+        super().__init__()
+        rg.manual_seed(0)
+        self.blocks = nn.ModuleList([nn.Sequential(nn.Linear(6, 6), nn.Tanh()) for _ in range(blocks)])
+
+    def forward(self, x):
+        for number, block in enumerate(self.blocks):
+            if number:
+                pipe_split()
+            x = block(x)
+        return x
+
+
+def by_hand(model, index, count, group):
+    return PipelineStage(model.blocks[index], index, count, rg.device("cpu"), group=group)
+
+
+def captured(model, index, count, group):
+    with TRACING:
+        return pipeline(model, (rg.ones(2, 6),)).build_stage(index, rg.device("cpu"), group)
+
+
+def built(model, index, count, group):
+    with TRACING:
+        pipe = pipeline(model, (rg.ones(2, 6),))
+        return build_stage(pipe.get_stage_module(index), index, pipe.info(), rg.device("cpu"), group)
+
+
+def gradients(module):
+    return {name: p.grad.clone() for name, p in module.named_parameters() if p.grad is not None}
+
+
+def trained(name, make, ranks, stages, micro_batches, rows=8):
+    """Return losses, outputs and gradients of a step on ranks, and of the unsplit model."""
+    model = Model(stages)
+    rg.manual_seed(1)
+    x, y = rg.randn(rows, 6), rg.randn(rows, 6)
+    parts, homes = copy.deepcopy(model), stage_ranks(name, stages, ranks)
+
+    def script(rank, group):
+        mine = [make(parts, i, stages, group) for i in range(stages) if homes[i] == rank]
+        kind = get_schedule_class(name)
+        schedule = kind(mine[0] if issubclass(kind, PipelineScheduleSingle) else mine, micro_batches, loss_fn=mse_loss)
+        losses = []
+        first, last = homes[0] == rank, homes[-1] == rank
+        out = schedule.step(*[x] * first, **({"target": y, "losses": losses} if last else {}))
+        assert (out is not None) == last
+        evaluated = schedule.eval(*[x] * first)
+        return (losses, out, evaluated) if last else None
+
+    results = run_ranks(ranks, script)
+    mean = rg.stack(
+        [mse_loss(a, b) for a, b in zip(model(x).chunk(micro_batches), y.chunk(micro_batches), strict=True)]
+    )
+    mean.mean().backward()
+    return results[homes[-1]], (mean, model(x)), gradients(parts), gradients(model)
+
+
+@pytest.mark.parametrize("make", [by_hand, captured, built])
+@pytest.mark.parametrize("name", [*SINGLE, *MULTI])
+def test_every_schedule_trains_as_the_unsplit_model(name, make):
+    ranks = 2
+    stages = ranks if name in SINGLE else 2 * ranks
+    (losses, out, evaluated), (expected, whole), found, wanted = trained(name, make, ranks, stages, 4)
+    assert rg.allclose(rg.stack(losses), expected, atol=1e-6)
+    assert rg.allclose(out, whole, atol=1e-6)
+    assert rg.allclose(evaluated, whole, atol=1e-6)
+    assert found.keys() == wanted.keys()
+    assert all(rg.allclose(found[name], wanted[name], atol=1e-6) for name in wanted)
+
+
+@pytest.mark.parametrize("make", [by_hand, captured])
+def test_microbatches_may_be_few_and_uneven(make):
+    for micro_batches, rows in ((1, 3), (2, 5)):
+        (losses, out, _), (expected, whole), _, _ = trained("1F1B", make, 3, 3, micro_batches, rows)
+        assert rg.allclose(rg.stack(losses), expected, atol=1e-6)
+        assert rg.allclose(out, whole, atol=1e-6)
+
+
+def alone(model, count=2, **options):
+    return [PipelineStage(part, i, count, "cpu", **options) for i, part in enumerate(model)]
+
+
+def test_gradients_are_divided_by_the_microbatches_only_if_asked():
+    x, y, found = rg.randn(4, 6), rg.randn(4, 6), []
+    for scale in (True, False):
+        model = Model(2)
+        ScheduleLoopedBFS(alone(model.blocks), 2, mse_loss, scale_grads=scale).step(x, target=y)
+        found.append(gradients(model))
+    assert all(rg.allclose(2 * found[0][name], found[1][name], atol=1e-6) for name in found[0])
+
+
+def test_keyword_arguments_reach_every_stage_and_specs_split_them():
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(3, 3)
+
+        def forward(self, x, *, scale, table=None):
+            return self.linear(x) * scale + table.sum()
+
+    a, b = Scaled(), Scaled()
+    x, scale, table = rg.randn(4, 3), rg.randn(3, 4), rg.ones(7)
+    spec = {"scale": TensorChunkSpec(1), "table": Replicate()}
+
+    class Turned(Scaled):
+        def forward(self, x, *, scale, table):
+            return super().forward(x, scale=scale.T, table=table)
+
+    a.__class__ = b.__class__ = Turned
+    schedule = ScheduleInterleaved1F1B(alone([a, b]), 2, kwargs_chunk_spec=spec)
+    out = schedule.step(x, scale=scale, table=table)
+    expected = b(a(x, scale=scale, table=table), scale=scale, table=table)
+    assert rg.allclose(out, expected, atol=1e-6)
+
+
+def test_stages_pass_several_tensors_on():
+    class Two(nn.Module):
+        def forward(self, a, b=None):
+            b = a if b is None else b
+            return a + 1, b * a
+
+    x = rg.randn(4, 2)
+    first, second = ScheduleInterleaved1F1B(alone([Two(), Two()]), 2).step(x)
+    assert rg.allclose(first, x + 2)
+    assert rg.allclose(second, x * x * (x + 1))
+
+
+def test_gradients_continue_into_what_the_inputs_came_from():
+    weight = rg.ones(6, requires_grad=True)
+    model, x, y = Model(2), rg.randn(4, 6), rg.randn(4, 6)
+    ScheduleInterleaved1F1B(alone(model.blocks), 2, mse_loss).step(x * weight, target=y)
+    found, weight.grad = weight.grad, None
+    mse_loss(model(x * weight), y).backward()
+    assert rg.allclose(found, weight.grad, atol=1e-6)
+
+
+def test_losses_take_arguments_and_outputs_may_be_left_out():
+    def loss_fn(out, target, factor):
+        return factor * mse_loss(out, target)
+
+    model, x, y, losses = Model(1), rg.randn(4, 6), rg.randn(4, 6), [7]
+    schedule = ScheduleGPipe(alone(model.blocks, 1)[0], 2, loss_fn)
+    out = schedule.step(x, target=y, losses=losses, loss_kwargs={"factor": 3.0}, return_outputs=False)
+    assert out is None
+    assert rg.allclose(rg.stack(losses).mean(), 3 * mse_loss(model(x), y), atol=1e-6)
+
+
+def test_evaluation_computes_losses_and_no_gradients():
+    model, x, y, losses = Model(2), rg.randn(4, 6), rg.randn(4, 6), []
+    schedule = ScheduleInterleaved1F1B(alone(model.blocks), 2, mse_loss)
+    with rg.no_grad():
+        schedule.eval(x, target=y, losses=losses)
+        with pytest.raises(RuntimeError, match=r"requires gradients to be enabled .* Please call eval"):
+            schedule.step(x, target=y)
+    assert rg.allclose(rg.stack(losses).mean(), mse_loss(model(x), y), atol=1e-6)
+    assert gradients(model) == {}
+
+
+def test_an_order_from_a_file_runs_and_an_order_is_written(tmp_path):
+    model, x, y = Model(2), rg.randn(4, 6), rg.randn(4, 6)
+    ScheduleInterleaved1F1B(alone(model.blocks), 2, mse_loss)._dump_csv(str(tmp_path / "order.csv"))
+    schedule, losses = PipelineScheduleMulti(alone(model.blocks), 2, mse_loss), []
+    with pytest.raises(RuntimeError, match="PipelineScheduleMulti has no order"):
+        schedule.step(x, target=y)
+    schedule._load_csv(str(tmp_path / "order.csv"))
+    schedule.step(x, target=y, losses=losses)
+    assert rg.allclose(rg.stack(losses).mean(), mse_loss(model(x), y), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        ({"input_args": rg.ones(2, 5)}, r"stage 0: forward input 0: expected float32\[2, 5\], got float32\[2, 6\]"),
+        ({"output_args": (rg.ones(2, 6, dtype=rg.float64),)}, r"stage 0: forward output 0: expected float64\[2, 6\]"),
+        ({"input_args": (rg.ones(2, 6), rg.ones(2))}, "stage 0: forward inputs: 2 are declared, got 1"),
+    ],
+)
+def test_tensors_unlike_the_declared_ones_are_refused_by_stage(declared, message):
+    schedule = ScheduleInterleaved1F1B(alone(Model(2).blocks, **declared), 2)
+    with pytest.raises(PipelineError, match=message) as caught:
+        schedule.step(rg.ones(4, 6))
+    assert isinstance(caught.value.__cause__, PipeliningMetadataError)
+
+
+def test_declared_tensors_leave_the_batch_size_open():
+    example = rg.ones(2, 6)
+    schedule = ScheduleInterleaved1F1B(alone(Model(2).blocks, input_args=example, output_args=(example,)), 2)
+    assert schedule.step(rg.ones(7, 6)).shape == (7, 6)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "message"),
+    [
+        (lambda s: ScheduleGPipe(s[0], 2), ValueError, r"runs the stages \[0, 1\] of 2, but was given \[0\]"),
+        (lambda s: ScheduleInterleaved1F1B([], 2), ValueError, "at least one stage"),
+        (lambda s: ScheduleInterleaved1F1B(s, 0), ValueError, "n_microbatches must be an integer of at least 1, got 0"),
+        (lambda s: ScheduleGPipe(Model(1), 2), TypeError, "expected a PipelineStage, got Model"),
+        (lambda s: ScheduleInterleaved1F1B(s, 2).step(rg.ones(4, 6), losses=()), TypeError, "losses must be a list"),
+        (lambda s: ScheduleInterleaved1F1B(s, 5).step(rg.ones(4, 6)), ValueError, "a batch of 4 examples can't make 5"),
+        (lambda s: ScheduleInterleaved1F1B(s, 2, mse_loss).step(rg.ones(4, 6)), PipelineError, "needs a target"),
+        (lambda s: ScheduleInterleaved1F1B(s, 2).step(), PipelineError, "missing 1 required positional argument"),
+        (lambda s: PipelineStage(s[0].submod, 2, 2, "cpu"), ValueError, "stage index 2 is out of range of 2"),
+        (lambda s: PipelineStage(s[0].submod, 0, 2, "cpu", dw_builder=1), NotImplementedError, "dw_builder"),
+        (lambda s: get_schedule_class("no"), ValueError, "Unknown schedule name 'no'. The valid options are"),
+    ],
+)  # fmt: skip
+def test_what_cannot_run_is_refused_by_name(make, kind, message):
+    with pytest.raises(kind, match=message):
+        make(alone(Model(2).blocks))
+
+
+def test_stages_have_pytorchs_attributes():
+    stage = alone(Model(2).blocks)[1]
+    assert isinstance(stage, _PipelineStageBase)
+    assert (stage.stage_index, stage.num_stages, stage.is_first, stage.is_last) == (1, 2, False, True)
+    assert isinstance(stage.submod, nn.Sequential)
+
+
+def test_actions_have_pytorchs_text():
+    for text in (
+        "2F0",
+        "0B3",
+        "1I2",
+        "1W2",
+        "3SEND_F1",
+        "0RECV_B2",
+        "1UNSHARD",
+        "2REDUCE_GRAD",
+        "(0F1;1B0)OVERLAP_F_B",
+    ):
+        assert repr(_Action.from_str(text)) == str(_Action.from_str(text)) == text
+    action = _Action.from_str("3SEND_F1")
+    assert action == (3, _ComputationType.SEND_F, 1, None)
+    assert not action.is_compute_op
+    assert _Action.from_str("") is None
+    with pytest.raises(RuntimeError, match="Invalid action string: 2X1"):
+        _Action.from_str("2X1")
+
+
+def test_a_captured_stage_is_told_which_input_its_rank_lacks():
+    class Late(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(6, 6), nn.Linear(6, 6)
+
+        def forward(self, x, mask):
+            x = self.a(x)
+            pipe_split()
+            return self.b(x) * mask
+
+    model, x, mask = Late(), rg.randn(4, 6), rg.randn(4, 6)
+
+    def script(given):
+        def run(rank, group):
+            with TRACING:
+                stage = pipeline(model, (x[:2], mask[:2])).build_stage(rank, "cpu", group)
+            return ScheduleGPipe(stage, 2).step(*([x, mask] if rank == 0 else []), **(given if rank == 1 else {}))
+
+        return run
+
+    assert rg.allclose(run_ranks(2, script({"mask": mask}))[1], model(x, mask), atol=1e-6)
+    with pytest.raises(PipelineError, match="stage 1 takes the model's input 'mask', which this rank was not given"):
+        run_ranks(2, script({}))
