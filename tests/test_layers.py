@@ -21,6 +21,7 @@ LEVELS = (
     ("bench",),
     ("scipy", "sklearn"),
     ("numpy",),
+    ("distributed",),
     ("pipelining",),
     ("export", "fx"),
     ("interop", "nn", "optim", "nested", "library", "func", "autograd", "utils"),

@@ -77,6 +77,7 @@ from retrograd.ops.legacy import LongTensor as LongTensor
 from retrograd.ops.legacy import ShortTensor as ShortTensor
 from retrograd import cli as cli
 from retrograd.func.autograd_api import deriv as deriv
+from retrograd import distributed as distributed
 from retrograd.func.autograd_api import elementwise_grad as elementwise_grad
 from retrograd import export as export
 from retrograd import fft as fft

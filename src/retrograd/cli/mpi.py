@@ -16,7 +16,12 @@ from retrograd.pipelining.transports.mpi import LOST
 FATAL = {signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM}
 BROKEN = 255  # mpiexec's own exit code if it has lost a host, or a process on another host
 # Every process starts through this shell command, which lets only the first one print.
-FIRST_PRINTS = 'if [ "${PMI_RANK:-0}" = 0 ]; then exec "$@"; else exec "$@" >/dev/null; fi'
+# PyTorch's launcher sets these variables, which scripts for it read.
+RANKS = (
+    'export RANK="${PMI_RANK:-${OMPI_COMM_WORLD_RANK:-0}}" WORLD_SIZE="${PMI_SIZE:-${OMPI_COMM_WORLD_SIZE:-1}}" '
+    'LOCAL_RANK="${MPI_LOCALRANKID:-${OMPI_COMM_WORLD_LOCAL_RANK:-0}}"; '
+)
+FIRST_PRINTS = RANKS + 'if [ "${PMI_RANK:-0}" = 0 ]; then exec "$@"; else exec "$@" >/dev/null; fi'
 
 
 # Python code for the case that all ranks print: it runs the script with line-buffered streams, because mpiexec puts the
@@ -56,7 +61,8 @@ def command(job: Job) -> list[str]:
     if job.hosts is not None:
         line += ["-f", str(job.hosts)]
     if job.everything:
-        return [*line, "-prepend-rank", sys.executable, "-c", ALL_PRINT.format(module=job.module), *job.command]
+        shell = ["sh", "-c", RANKS + 'exec "$@"', "sh"]
+        return [*line, "-prepend-rank", *shell, sys.executable, "-c", ALL_PRINT.format(module=job.module), *job.command]
     return [*line, "sh", "-c", FIRST_PRINTS, "sh", sys.executable, *(["-m"] if job.module else []), *job.command]
 
 
