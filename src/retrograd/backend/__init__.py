@@ -102,6 +102,14 @@ def shares_memory(a, b):
     return type(a) is np.ndarray and type(b) is np.ndarray and np.may_share_memory(a, b)
 
 
+def writes_over(ufunc, array):
+    """Return whether a ufunc is right if its result is written over its operand.
+
+    NumPy's `negative` takes some strides, of 16 bytes and of 64, for contiguous memory there (2.4.6, with AVX-512).
+    """
+    return ufunc is not np.negative or array.flags.c_contiguous
+
+
 def text(array, **options):
     """Return the code that creates the tensor, without the closing bracket; options are array2string's."""
     if type(array) is not np.ndarray:

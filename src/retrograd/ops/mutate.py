@@ -6,6 +6,7 @@ value, and views of the same base are synced at their next use.
 
 import math
 
+from retrograd import backend
 from retrograd.core import Aval, Internal, Tensor, call, current, graph_level, op, operator_named, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.dispatch import ground
@@ -383,6 +384,8 @@ def _straight(operator, x, others, params):
     if any(not plain(x.value, a) or getattr(a, "ndim", 0) > x.ndim for a in arrays):
         return False
     if any(getattr(a, "shape", ()) not in ((), x.shape) for a in arrays):
+        return False
+    if not backend.writes_over(kernel, x.value):
         return False
     preserve_snapshots(x)
     kernel(x.value, *arrays, out=x.value)
