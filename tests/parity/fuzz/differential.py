@@ -100,7 +100,7 @@ def step(theirs: Machine, ours: Machine, line: str) -> str | None:
     if refusal is not None:
         return f"ours raises {type(refusal).__name__}: {str(refusal)[:200]}"
     if theirs.v.keys() != ours.v.keys():
-        return f"tensors {sorted(theirs.v)}, ours {sorted(ours.v)}"
+        return f"tensors {sorted(theirs.v.keys() - ours.v.keys())}, ours {sorted(ours.v.keys() - theirs.v.keys())}"
     return states_differ(theirs, ours, line)
 
 

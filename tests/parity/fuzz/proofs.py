@@ -16,6 +16,8 @@ from .picker import share_memory
 
 _V = r"(v\[\d+\])"
 FORWARD = "a fault of PyTorch's: its forward rule contradicts its reverse rule, which agrees with ours"
+FACTOR = "a fault of PyTorch's: the imaginary parts of the diagonal of a factor are not read everywhere"
+UNSIGNED = "a fault of PyTorch's: negative numbers wrap to unsigned integers"
 LOOP = "a fault of PyTorch's: vmap contradicts a loop over the examples, which agrees with ours"
 
 # (pattern of an expression, the same computed in another way, reason)
@@ -27,23 +29,30 @@ OTHERWISE = [
         r"L.tensordot(L.func.jacrev(\1)(\2), W(\2), dims=\2.ndim)",
         FORWARD,
     ),
-    (rf"L\.func\.vmap\((.*), in_dims=(-?\d)\)\({_V}\)", r"L.stack([(\1)(x) for x in \3.unbind(\2)])", LOOP),
+    (
+        rf"L\.func\.vmap\((.*), in_dims=(-?\d)\)\({_V}\)",
+        r"L.stack([(\1)(x) for x in \3.unbind(\2) or [\3.sum(\2).to(\3.dtype)]])[:\3.size(\2)]",
+        LOOP,
+    ),
     (rf"L\.func\.vmap\((.*), out_dims=-1\)\({_V}\)", r"L.stack([(\1)(x) for x in \2.unbind(0)], dim=-1)", LOOP),
     (rf"L\.func\.vmap\((.*)\)\({_V}\)", r"L.stack([(\1)(x) for x in \2.unbind(0)])", LOOP),
+    (rf"(.*){_V} ([<>]) (-\d.*)", r"\1\2.to(L.float64) \3 \4", UNSIGNED),
+    (r"L\.(?:\w+\.)?cholesky_inverse\((.*), upper=True\)", r"(lambda u: L.linalg.inv(u.mH @ u))((\1).triu())", FACTOR),
+    (
+        r"L\.(?:\w+\.)?cholesky_inverse\(((?:.(?!upper=))*)\)",
+        r"(lambda u: L.linalg.inv(u @ u.mH))((\1).tril())",
+        FACTOR,
+    ),
 ]
 
 
 def of_proof(found: Difference) -> str | None:
     """Return the reason that an experiment finds for a difference."""
-    return (
-        proven(found)
-        or independent(found)
-        or ties(found)
-        or deviation_of_equals(found)
-        or nothing_there(found)
-        or overlapping(found)
-        or of_counterfactual(found)
-    )
+    experiments = (
+        proven, independent, zero_in_one, ties, deviation_of_equals, nothing_there, single, overlapping,
+        of_counterfactual,
+    )  # fmt: skip
+    return next((reason for experiment in experiments if (reason := experiment(found))), None)
 
 
 def proven(found: Difference) -> str | None:
@@ -69,6 +78,34 @@ def independent(found: Difference) -> str | None:
         if any((abs(g) > 1e-6).any() for g in flowing if g is not None):  # NaN is 0 times infinity
             return None
     return "the derivative does not depend on the tensor; one graph holds a product with zero"
+
+
+def zero_in_one(found: Difference) -> str | None:
+    """Return the reason if one library returns a gradient of zeros where the other returns none."""
+    made = re.match(r"tensors \[(\d*)\], ours \[(\d*)\]$", found.message)
+    if not made or "L.autograd.grad" not in found.lines[-1]:
+        return None
+    run = _run(found.lines)
+    gradient = run.theirs.v[int(made[1])] if made[1] else run.ours.v[int(made[2])]
+    if (gradient != 0).any():
+        return None
+    return "the derivative does not depend on the tensor; one graph holds a product with zero"
+
+
+# Operators that compute constants, or functions of integers, in single precision.
+SINGLE = re.compile(r"hardsigmoid|igamma|zeta|polygamma")
+NUMBER = r"(-?[\d.]+(?:e[-+]\d+)?)"
+
+
+def single(found: Difference) -> str | None:
+    """Return the reason if a number has PyTorch's single precision only, where the program has double precision."""
+    numbers = re.search(rf"value at .*: {NUMBER}, ours {NUMBER}$", found.message)
+    if not numbers or not SINGLE.search("\n".join(found.lines)):
+        return None
+    a, b = float(numbers[1]), float(numbers[2])
+    if abs(a - b) > 2e-6 * abs(b):
+        return None
+    return "a fault of PyTorch's: a constant, or a function of integers, in single precision"
 
 
 SELECTS = re.compile(r"(kthvalue|topk|sort|median|mode)\(")
