@@ -23,7 +23,7 @@ from retrograd.bench import Case, Row, Table, Worker, library, main, parser, sub
 
 LAYERS, WIDTH, BATCH = 50, 512, 256
 RATIO_BUDGET = 1.0
-WARM_UP, BLOCKS, STEPS_OF_BLOCK = 1_000, 3, 10_000  # steps before, and blocks of so many steps each
+WARM_UP, BLOCKS, STEPS_OF_BLOCK = 1_000, 3, 10_000  # warm-up steps, and blocks of this many steps
 NOISE_KIB = 16  # by which resident memory may move without growing: a few pages
 KIB = 1024
 MALLOC_TRIM = ctypes.CDLL(None).malloc_trim

@@ -2,8 +2,8 @@
 
     python benchmarks/operators.py [--rounds 15] [--only TEXT] [--json FILE] [--check]
 
-One thread.  NumPy runs in retrograd's process, right after it and on the same memory.  In a process of its own, it
-would use other memory and caches, which changes such short times by a fifth.
+One thread.  NumPy runs in retrograd's process, right after it and on the same memory.  In a separate process, it
+would use other memory and caches, which changes these short times by a fifth.
 """
 
 import argparse

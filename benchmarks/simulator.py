@@ -2,7 +2,7 @@
 
     python benchmarks/simulator.py [--ranks 1024] [--micro-batches 4096] [--json FILE] [--check]
 
-Each schedule is simulated in a process of its own, on one thread; the times are CPU seconds.
+Each schedule is simulated in a separate process, on one thread; the times are CPU seconds.
 """
 
 import argparse

@@ -3,7 +3,7 @@
     python benchmarks/sparse.py [--rounds 15] [--json FILE] [--check]
 
 One thread.  "retrograd" finds the pattern, colors it and computes the entries.  "pattern and coloring" and "known
-sparsity" time the two parts.  PyTorch has no such function.
+sparsity" time the two parts.  PyTorch lacks this function.
 """
 
 import argparse

@@ -20,7 +20,7 @@ import numpy as np  # noqa: TID251 (where its headers are)
 ROOT = Path(__file__).parents[1]
 FLAGS = ["-std=c++17", "-g", "-fno-omit-frame-pointer", "-fno-math-errno", "-fno-trapping-math", "-fPIC"]
 FLAGS += ["-shared", "-DRETROGRAD_NO_CLONES", "-D_GLIBCXX_ASSERTIONS", "-pthread", "-fno-sanitize-recover=all"]
-KINDS = {  # by name: what the compiler is told, and what the library is
+KINDS = {  # by name: the compiler's option, and the runtime library
     "address": (["-O1", "-fsanitize=address,undefined,float-cast-overflow"], {"ASAN_OPTIONS": "detect_leaks=0"}),
     "thread": (["-O1", "-fsanitize=thread"], {"TSAN_OPTIONS": "halt_on_error=1 die_after_fork=0"}),
     "none": (["-O3", "-g0"], {}),

@@ -101,18 +101,18 @@ def _active_watcher() -> _AnomalyWatcher | None:
 
 
 def _set_watcher(anomaly: _AnomalyWatcher | None) -> None:
-    """Replace one watcher by another; leave other watchers as they are."""
+    """Replace the anomaly watcher of this thread; other watchers stay."""
     state = current()
     others = tuple([watcher for watcher in state.watchers or () if type(watcher) is not _AnomalyWatcher])
     state.watchers = (*others, anomaly) if anomaly is not None else others or None
 
 
 class detect_anomaly(Block):
-    """Make backward passes in the block that fail name the line of the forward pass that made the failing node.
+    """Make errors of backward passes in the block name the forward line that created the failing node.
 
     With `check_nan` a gradient with a NaN in it is a failure too: a RuntimeError that names the node.  Every
     failure is preceded by a UserWarning with the traceback of the forward call.  Only nodes that were made
-    inside know their line, so put the forward pass inside as well.  It concerns the thread that enters it.
+    inside know their line, so put the forward pass inside as well.  The mode applies to the thread that enters it.
 
     Cheap enough to leave on: see docs/profiler.md for figures.
 

@@ -1,4 +1,4 @@
-"""`backward` and `grad`: the checks of arguments, around passes of the engine.
+"""`backward` and `grad`: check the arguments and run passes of the engine.
 
 Inside, cotangents are transposed linear maps; PyTorch's gradients of complex tensors are their conjugates
 (the direction of steepest ascent), so complex gradients are conjugated where they enter and leave.
@@ -38,8 +38,8 @@ def backward(
 ) -> None:
     """Add the gradients of `tensors` to `.grad` of every leaf that they depend on, or of `inputs` only.
 
-    `grad_tensors` has, per tensor, a cotangent of its shape and kind; None stands for 1 where the tensor has a
-    single element.  The values that the pass needs are freed unless `retain_graph` (default: `create_graph`).
+    `grad_tensors` has one cotangent per tensor, with its shape; None means 1 if the tensor has a single element.  Saved
+    values are freed unless `retain_graph` (default: `create_graph`).
 
     Raises RuntimeError for a missing or unfit cotangent, a tensor that requires no gradient, empty inputs and
     a graph whose values are freed.
@@ -81,6 +81,8 @@ def backward(
 
 def _run_backward(pairs: list, targets: list | None, create_graph: bool, retain_graph: bool | None) -> None:
     """Run the pass at the current level, then continue one level below, down to the ground."""
+    # Each level has its own graph. An output may be in the graph of this level, and its value in one further down:
+    # first the nodes of this level run, then the same outputs are followed one level below.
     level = graph_level()
     own_pairs = [(root, seed) for root, seed in pairs if _is_in_graph(root, level)]
     own_targets = (
@@ -103,10 +105,11 @@ def _run_backward(pairs: list, targets: list | None, create_graph: bool, retain_
 def _run_backward_below(
     level: Level, pairs: list, targets: list | None, create_graph: bool, retain_graph: bool | None
 ) -> None:
-    """Continue one level below; the program at this level sees its own contribution to each `.grad`."""
+    """Continue one level below, and update the `.grad` of outer tensors that the program at this level reads."""
     roots, seeds = [root for root, _ in pairs], [seed for _, seed in pairs]
     graph = OuterGraph(level, roots, None if targets is None else [_engine_edge(t)[0] for t in targets])
     leaves = [t for t in graph.leaves if targets is None or _contains(t, targets)]
+    # `vmap` turns one pass into a pass over the summed examples, or one per example if hooks must see each gradient.
     with _update_outer_grads(level, graph, [*leaves, *graph.retained], roots, seeds, create_graph), level.below():
         passes = level.passes_below(pairs, graph.has_hooks)
         for i, lower in enumerate(passes):
@@ -117,7 +120,7 @@ def _run_backward_below(
 def _update_outer_grads(
     level: Level, graph: OuterGraph, tensors: list, roots: list, seeds: list, create_graph: bool
 ) -> Iterator[None]:
-    """A block that adds to `.grad` of outer tensors so that the program at the level sees its own part."""
+    """Return a block after which `.grad` of outer tensors, as read at the level, contains this pass's gradients."""
     in_both = create_graph and any(_is_in_graph(x, level) for x in (*roots, *seeds))
     entries = level.outer_grads.entries(tensors, in_both) if isinstance(level, OuterGradLevel) else []
     yield
@@ -129,7 +132,7 @@ def _update_outer_grads(
 def _outer_grad_term(
     level: Level, graph: OuterGraph, roots: list, seeds: list, create_graph: bool, tensor: Tensor
 ) -> Tensor | None:
-    """Return what a pass has added to `.grad` of an outer tensor, as the program at the level sees it."""
+    """Return the gradient that a pass has added to an outer tensor, as a tensor of the level."""
     hooks = tensor._hooks
     if hooks is not None and (hooks.before or hooks.accumulated or hooks.after):
         raise RuntimeError(
@@ -146,7 +149,7 @@ def _contains(target: Any, targets: list) -> bool:
 
 
 def _are_outside(level: Level, tensors: Sequence[Tensor | GradientEdge]) -> bool:
-    """Return whether all are in one graph outside this level, whose nodes can run on cotangents of the level."""
+    """Return whether all tensors are in one graph outside this level, whose nodes can run on the level's cotangents."""
     known = [t for t in tensors if isinstance(t, Tensor)]
     levels = {t.level for t in known}
     return len(levels) < 2 and level not in levels and all(requires_grad_synced(t) for t in known)
@@ -175,9 +178,9 @@ def grad(
 ) -> tuple[Tensor | None, ...]:
     """Return the gradients of `outputs` with respect to `inputs`, as a tuple; no `.grad` changes.
 
-    `outputs` and `inputs` are tensors, edges, or sequences of them; `grad_outputs` has, per output, a cotangent of its
-    shape and kind, None standing for 1 where the output has a single element.  Each gradient has the shape and dtype
-    of its input.
+    `outputs` and `inputs` are tensors, edges, or sequences of them; `grad_outputs` has one cotangent per
+    output, with its shape; None means 1 if the output has a single element.  Each gradient has the shape and dtype of
+    its input.
 
     Raises RuntimeError for an input that the outputs do not depend on, unless `allow_unused` (its gradient is None) or
     `materialize_grads` (it is zeros), for missing or unfit cotangents, for no inputs at all, and for a graph whose
@@ -226,6 +229,7 @@ def _cotangents(
 ) -> list[Tensor | None]:
     """Return the cotangent of each target, from the graph of its level; None where nothing flows."""
     level = graph_level()
+    # If everything is outside this level, its nodes can run on cotangents of the level without leaving it.
     if level is not None and _are_outside(level, (*roots, *targets)):
         pairs = list(zip(roots, seeds, strict=True))
         with _set_outer_retained_grads(level, [_lift(level, root) for root in roots], seeds, targets):
@@ -274,7 +278,7 @@ def _outer_cotangents(level: Level, create_graph: bool, roots: list, seeds: list
 
 @generator_block
 def _set_outer_retained_grads(level: Level, roots: list, seeds: list, targets: list) -> Iterator[OuterGraph]:
-    """A block for passes through graphs outside the level: retained gradients of results there are set."""
+    """Return a block for passes through graphs outside the level; it sets the retained gradients of results there."""
     graph = OuterGraph(level, roots, [_engine_edge(t)[0] for t in targets])
     with graph.restore_saved():
         yield graph
@@ -356,7 +360,7 @@ def _run_engine(
 
 @generator_block
 def _disable_recording_below(level: Level | None) -> Iterator[None]:
-    """A block in which `grad` levels record nothing below them: a gradient without a graph is a constant."""
+    """Return a block in which `grad` levels record nothing below them: a gradient without a graph is a constant."""
     changed = []
     while level is not None:
         if level.own_mode:

@@ -43,11 +43,11 @@ class Explanation(NamedTuple):
 def explain(tensor: Tensor, leaf: Tensor | None = None) -> Explanation:
     """Explain why gradients flow from a tensor, and to which leaves, or why not; with `leaf`, for that one.
 
-    A tensor that requires grad: the leaves that its backward pass reaches, and by which operators.  One that does not:
-    the line that cut it off from the graph, or what else is the reason.  A tensor whose `.grad` is None: why.  Each
-    with the way out.  It shows the shortest ways.  Takes time proportional to the size of the graph.
+    For a tensor that requires grad, the text lists the leaves that its backward pass reaches, each with the shortest
+    path of operators.  For another tensor, it names the line that detached it from the graph, or another reason.  For
+    a `.grad` that is None, it says why.  It suggests a fix.  The time is proportional to the size of the graph.
 
-    Raises TypeError for what is no tensor.
+    Raises TypeError if an argument is not a tensor.
 
     >>> import retrograd as rg
     >>> w = rg.ones(3, requires_grad=True)
@@ -76,7 +76,7 @@ def _explain_no_graph(tensor: Tensor, leaf: Tensor | None) -> Explanation:
 
 
 def _reason_for_no_graph(tensor: Tensor) -> tuple[str, str]:
-    """Return why a tensor does not require grad, and the way out."""
+    """Return why a tensor does not require grad, and a suggestion."""
     cut = cut_of(tensor)
     if cut is not None:
         return _reason_of_cut(cut)
@@ -104,7 +104,7 @@ def cut_of(tensor: Tensor) -> Cut | None:
     return Cut(*tensor.tag) if tensor.level is None and tensor.tag is not None else None
 
 
-# For each reason of a cut: its name for users, and the way out. Other reasons are operators without a gradient.
+# For each reason of a cut: its name for users, and a suggestion. Other reasons are operators without a gradient.
 CUT_REASONS = {
     "detach": (
         "detach()",

@@ -41,8 +41,8 @@ def enter_dual_level() -> int:
 def exit_dual_level(*, level: int | None = None) -> None:
     """Exit the level that was entered last: tensors lose their tangents at that level.
 
-    `level` is what `enter_dual_level` returned for it.  Raises RuntimeError if it is another, or if something that was
-    entered after it has not ended yet.
+    `level` is the index that `enter_dual_level` returned.  Raises RuntimeError if that is not the last level, or if a
+    transform entered later has not ended yet.
     """
     levels = forward_levels()
     if not levels:
@@ -99,7 +99,7 @@ class dual_level(Mode):
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
     """Return a view of the tensor with a tangent; results computed from it have derivatives along this tangent.
 
-    The tangent has the shape of the tensor, and takes its dtype; if it lies in memory in another order, it is copied.
+    The tangent has the shape of the tensor and is converted to its dtype; if its memory order differs, it is copied.
     `level` is the number of the level, the innermost if it is None.
 
     Raises RuntimeError outside of any level, and for a tensor or tangent that has a tangent at that level already;
@@ -133,8 +133,8 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """Return the value, a view without tangent, and the tangent at a level, by default the innermost.
 
-    The tangent is None for a tensor that has none; but zeros at a level that others have been entered in.  Outside of
-    any level it is the tensor itself and None.
+    At the innermost level, the tangent of a tensor without one is None; at outer levels it is zeros.  Outside of any
+    level, the result is the tensor itself and None.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"unpack_dual: expected a Tensor, got {type(tensor).__name__}")
@@ -204,7 +204,7 @@ class _ForwardModeBlock(Block):
 class set_fwd_grad_enabled(Mode):
     """Switch forward mode on this thread on or off at once; as a context manager, restore it at the end.
 
-    While it is off, results have no tangents, and those that tensors have are not seen; writes do not change them.
+    While it is off, results have no tangents.  Existing tangents are ignored, and writes do not change them.
 
     >>> import retrograd as rg
     >>> from retrograd.autograd import forward_ad

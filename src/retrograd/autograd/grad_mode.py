@@ -89,7 +89,7 @@ class Mode(Blocks):
 
 
 def _run_steps(generator: Any, block: Callable[[], Any]) -> Any:
-    """Run a generator, or the iterator of a coroutine, with each step in a block of its own."""
+    """Run a generator, or the iterator of a coroutine, with each step in a separate block."""
     step, given = generator.send, None
     while True:
         try:
@@ -180,7 +180,7 @@ class set_grad_enabled(_GradMode):
 class inference_mode(Mode):
     """Disable recording in the block; tensors made there can never join a graph.
 
-    Such tensors can't be saved for backward, nor written to outside; `clone()` outside makes a normal tensor.
+    These tensors can't be saved for backward, nor written to outside; `clone()` outside makes a normal tensor.
 
     >>> import retrograd as rg
     >>> with rg.inference_mode():

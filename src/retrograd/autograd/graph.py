@@ -44,8 +44,8 @@ class Node(metaclass=_AnyNode):
 class GradientEdge(tuple):
     """An edge of the graph: a node and the index of one of its outputs, where a gradient can arrive.
 
-    It keeps the node alive and not the tensor, whose shape, dtype and device it knows.  One that is made by hand from
-    a node knows them where the node does.
+    It keeps the node alive, but not the tensor.  It has the shape, dtype and device of the value; an edge constructed
+    from a node has them if the node does.
     """
 
     aval: Aval | None
@@ -101,7 +101,7 @@ def _aval_of(node: Any, number: int) -> Aval | None:
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """Return the edge at which the gradient of a tensor arrives.
 
-    It names the value as it is now: after an in-place write the edge still stands for what was there.
+    The edge refers to the present value, also after a later in-place write.
 
     >>> import retrograd as rg
     >>> edge = rg.autograd.graph.get_gradient_edge(rg.ones(2, requires_grad=True) * 2)

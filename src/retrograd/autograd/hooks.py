@@ -15,10 +15,10 @@ Hook = Callable[[Tensor], Tensor | None]
 
 
 def register_hook(self: Tensor, hook: Hook) -> RemovableHandle:
-    """Call `hook(grad)` whenever the gradient of this tensor is known; what it returns, if not None, replaces it.
+    """Call `hook(grad)` whenever the gradient of this tensor is complete; a result other than None replaces it.
 
-    The hook stays with the present value: after an in-place write it still sees the gradient of what was there.
-    Returns a handle whose `remove()` takes the hook away.  Raises RuntimeError if the tensor requires no gradient.
+    The hook belongs to the present value: after an in-place write it still gets the gradient of the old value.
+    Returns a handle whose `remove()` removes the hook.  Raises RuntimeError if the tensor requires no gradient.
 
     >>> import retrograd as rg
     >>> x = rg.ones(2, requires_grad=True)
@@ -34,7 +34,7 @@ def register_hook(self: Tensor, hook: Hook) -> RemovableHandle:
 
 
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
-    """Call `hook(tensor)` whenever a backward pass has added to `.grad` of this leaf: all of it has arrived then.
+    """Call `hook(tensor)` when a backward pass has added the complete gradient to `.grad` of this leaf.
 
     Raises RuntimeError for a tensor that is no leaf, or requires no gradient.
 

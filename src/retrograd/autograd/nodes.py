@@ -1,4 +1,4 @@
-"""Reading of the autograd graph as the engine sees it: nodes of operators, and leaves, which are tensors.
+"""Read access to the autograd graph in the engine's form: nodes of operators, and leaves, which are tensors.
 
 `Node.next_functions` creates a node for each leaf; the functions here create nothing.
 """

@@ -45,7 +45,7 @@ class OuterGraph:
 
     @generator_block
     def restore_saved(self) -> Iterator[None]:
-        """A block in which the nodes have their saved values, and a pass sets no retained gradients."""
+        """Return a block in which the nodes have their saved values, and a pass sets no retained gradients."""
         freed = [(node, saved) for node, saved in self._saved if node.freed and saved is not None]
         for node, saved in freed:
             node.saved, node.freed = saved, False
@@ -62,7 +62,7 @@ class OuterGraph:
 
 
 def _tensors_below(level: Level, x: Tensor) -> list[Tensor]:
-    """Return the tensors one level below that a tensor consists of."""
+    """Return the value of a tensor one level below, and its tag if that is a tensor."""
     if x.level is not level:
         return [x]
     return [x.value, x.tag] if isinstance(x.tag, Tensor) else [x.value]

@@ -13,8 +13,8 @@ class saved_tensors_hooks(Mode):
     """Pass every tensor that operators in the block save through `pack_hook`, and read it back by `unpack_hook`.
 
     `pack_hook(tensor)` gets the tensor outside its graph and returns anything; `unpack_hook` gets that whenever the
-    value is read and returns a tensor of the same shape and dtype, which takes its place in the graph again.  Of
-    nested pairs the innermost counts.  A pack hook that writes to its tensor is a RuntimeError.
+    value is read and returns a tensor of the same shape and dtype, which replaces the saved one in the graph.  Only the
+    innermost of nested pairs applies.  A pack hook that writes to its tensor raises a RuntimeError.
 
     >>> import retrograd as rg
     >>> x = rg.tensor([2.0], requires_grad=True)

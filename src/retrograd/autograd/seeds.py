@@ -11,12 +11,12 @@ from retrograd.core.hooks import conjugate
 
 
 def make_seeds(name: str, roots: list, gradients: Any) -> list:
-    """Return the cotangents that a pass starts from, of the outputs' shapes and dtypes; 1 for None if that is clear.
+    """Return the initial cotangents of a pass, in the outputs' shapes and dtypes; 1 for None and a real scalar.
 
     name: the function that the user called, for errors.  Gradients are PyTorch's, so complex ones are conjugated.
 
     Raises RuntimeError for gradients that do not fit the outputs, for an output that requires no grad, and for a
-    missing gradient of an output that has not one real element; TypeError for what is no tensor.
+    missing gradient of an output that is not one real number; TypeError for gradients that are not tensors.
 
     >>> import retrograd as rg
     >>> x = rg.tensor([1.0, 2.0], requires_grad=True)

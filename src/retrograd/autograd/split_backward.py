@@ -1,9 +1,9 @@
-"""A backward pass in two halves: the gradients of inputs first, those of weights when there is time for them.
+"""A backward pass in two halves: the gradients of inputs first, those of weights later.
 
-A node that leads to an input runs in the first half, for those of its edges that do so too.  Where it has an edge that
-leads to weights only, it is stashed: a copy with that edge, the saved values that its rule reads, and the cotangents
-that arrive.  The second half starts from the copies.  So every rule runs once, in the half that wants its result, and
-a weight's terms are summed in the order of the whole pass.
+The first half runs the nodes that lead to an input, restricted to the edges that lead to an input.  If such a node has
+other edges, which lead to weights only, a copy of it is stored: with these edges, the saved values that their rules
+read, and the cotangents that arrive.  The second half starts from the copies.  So every rule runs once, in the half
+that needs its result, and the terms of a weight's gradient are summed in the order of an undivided pass.
 """
 
 import weakref
@@ -72,8 +72,8 @@ def backward_input(
 def backward_weight(groups: Sequence[ParamGroup], retain_graph: bool = False) -> None:
     """Add the gradients of the groups' weights to their `.grad`, in one pass.
 
-    A group lasts for one pass, unless `retain_graph`.  Raises RuntimeError for a group that is played already, and
-    where a gradient that waits in it has been written to.
+    A group can be used once, unless `retain_graph`.  Raises RuntimeError for a group that was used already, and if a
+    gradient stored in it has been written to.
     """
     roots, gradients, weights = [], [], []
     for group in groups:

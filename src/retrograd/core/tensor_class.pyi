@@ -1011,9 +1011,9 @@ class Tensor:
     def reciprocal_(self) -> Tensor:
         """`reciprocal`, written into the tensor; returns it."""
     def register_hook(self, hook: Any) -> Any:
-        """Call `hook(grad)` whenever the gradient of this tensor is known; what it returns, if not None, replaces it."""
+        """Call `hook(grad)` whenever the gradient of this tensor is complete; a result other than None replaces it."""
     def register_post_accumulate_grad_hook(self, hook: Any) -> Any:
-        """Call `hook(tensor)` whenever a backward pass has added to `.grad` of this leaf: all of it has arrived then."""
+        """Call `hook(tensor)` when a backward pass has added the complete gradient to `.grad` of this leaf."""
     def relu(self) -> Tensor:
         """The rectified linear unit max(x, 0).  Its derivative is 0 at 0, and 1 at NaN."""
     def relu_(self) -> Tensor:

@@ -1,4 +1,4 @@
-"""One run of a plain function at a level of its own: trees of arrays and numbers, and pullbacks of cotangents."""
+"""One run of a plain function at its own level: trees of arrays and numbers, and pullbacks of cotangents."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -41,7 +41,7 @@ def as_differentiable(name: str, x: Any) -> Tensor:
 
 
 def to_arrays(tensors: Sequence[Tensor], plain: bool) -> list:
-    """Return tensors as arrays with memory of their own, numbers as NumPy scalars; tensors in a graph as they are."""
+    """Return tensors as arrays that share no memory, numbers as NumPy scalars; tensors in a graph as they are."""
     out: list = []
     roots: set[int] = set()
     for t in tensors:

@@ -1,7 +1,7 @@
 """Derivatives of plain functions of plain arrays, under the names and with the signatures of HIPS autograd.
 
-Arguments are numbers, arrays, tensors, and tuples, lists and dicts of these.  Inside, the function sees tensors; what
-comes back are arrays again, or tensors if an argument is a tensor.  Derivatives are plain transposes, as in HIPS
+Arguments are numbers, arrays, tensors, and tuples, lists and dicts of these.  Inside, the function gets tensors.
+Results are arrays, or tensors if an argument is a tensor.  Derivatives are plain transposes, as in HIPS
 autograd and JAX: of a real function of x + iy the gradient is df/dx - i df/dy, the conjugate of PyTorch's.
 """
 

@@ -35,17 +35,17 @@ def vmap(
 ) -> Callable:
     """Return the function over a batch: `func`, written for one example, runs on all examples at once.
 
-    `in_dims` says along which dimension of each argument the examples lie, None for what they share; `out_dims` where
-    they go in each result, None for what is the same for all of them.  Both are ints, or pytrees that begin like the
-    arguments (a tuple) and the results, which are pytrees of tensors.  Keyword arguments are shared.  `randomness` says
-    what random operators do: "error", or draw "different" numbers or the "same" for each example.  With `chunk_size` so
-    many examples run at a time, to save memory.
+    `in_dims` is the batch dimension of each argument, None if all examples share it; `out_dims` that of each result,
+    None if it is the same for all examples.  Both are ints, or pytree prefixes of the arguments (a tuple) and of the
+    results, which are pytrees of tensors.  Keyword arguments are shared.  `randomness` selects what random operators
+    do: raise an "error", or draw "different" or the "same" numbers for each example.  `chunk_size` examples run at a
+    time, to save memory.
 
-    A write to a batched argument reaches it when the function has returned, as it would from a loop.
+    Writes to a batched argument take effect when the function has returned.
 
-    What depends on the value of a single example, as in `if x.sum() > 0`, is a NotBatchedError.  With
-    `fallback="loop"` the examples then run one by one, with a PerformanceWarning: what ran until then runs again.
-    Results whose shapes differ come back as a nested tensor.
+    Code that needs the value of a single example, as in `if x.sum() > 0`, raises a NotBatchedError.  With
+    `fallback="loop"` the function then runs again for one example after the other, with a PerformanceWarning.  Results
+    whose shapes differ are returned as a nested tensor.
 
     Raises ValueError for in_dims and out_dims that do not fit, for sizes that differ, and for no batched argument.
 
@@ -239,7 +239,7 @@ class _BatchedRun:
         return Results(self._func, out, self._out_dims, level.all_examples)
 
     def _replay_random(self) -> AbstractContextManager:
-        """A block that repeats the random numbers of the block before, if randomness is the same for all examples."""
+        """Return a block that repeats the random numbers of the previous block if randomness is "same"."""
         return replayed(self._generator_states) if self._randomness == "same" else nullcontext()
 
     def undo(self) -> None:

@@ -16,7 +16,7 @@ def count_of(colors: Sequence[int]) -> int:
 
 
 def partial_coloring(columns: Sequence[Sequence[int]], rows: int, order: Iterable[int]) -> list[int]:
-    """Return colours of columns, given as the rows of their entries: equal colours never share a row."""
+    """Return colours of columns, given as the rows of their entries; columns of one colour share no row."""
     row_colors = [0] * rows  # the colours with an entry in each row
     colors = [NONE] * len(columns)
     for j in order:
@@ -40,8 +40,8 @@ def _first_free_color(taken: int) -> tuple[int, int]:
 def star_coloring(neighbours: Sequence[Sequence[int]], order: Iterable[int]) -> list[int]:
     """Return colours for a symmetric matrix, given as the columns of the entries of each row.
 
-    Of each entry (i, j), either j is the only one of its colour among those that have an entry in row i, or i is in
-    row j: there the product of the matrix with the ones of that colour shows the entry.
+    For each entry (i, j), either j is the only column of its colour with an entry in row i, or i is the only one of its
+    colour in row j.  In that row, the product of the matrix with the ones of that colour is the entry.
     """
     star = _StarColoring([[j for j in row if j != i] for i, row in enumerate(neighbours)])
     for v in order:

@@ -7,9 +7,9 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     """Return the value of a tensor inside a transform: in `vmap` all examples, in `grad` the same values.
 
     With `recurse` it is the tensor outside all transforms, else the one a level below; a tensor outside is itself.
-    This is for debuggers and print(): computing on with it inside the transform is not what the transform sees.
+    Use it in debuggers and for print(): the transform does not see computations with the result.
 
-    Raises TypeError for what is no tensor.
+    Raises TypeError if the argument is not a tensor.
 
     >>> import retrograd as rg
     >>> def f(x):

@@ -21,9 +21,9 @@ from retrograd.ops.create import as_tensor
 def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux: bool = False) -> tuple:
     """Return the output of `func` at the primals and its derivative along the tangents, in one forward pass.
 
-    Primals are a tuple of pytrees of tensors, tangents one like it; the derivative is a tree like the output, zero
-    where that does not depend on the primals.  With `has_aux` the function returns (output, aux), and the result is
-    (output, derivative, aux).
+    Primals are a tuple of pytrees of tensors; tangents have the same structure.  The derivative has the structure of
+    the output; it is zero if the output does not depend on the primals.  With `has_aux` the function returns (output,
+    aux), and the result is (output, derivative, aux).
 
     Raises RuntimeError for tangents that do not fit, for outputs that are no tensors, and with `strict` for an output
     that does not depend on the primals; ValueError for primals that are not floating.
@@ -113,6 +113,8 @@ class TapeLevel(OuterGradLevel):
 
     def finish(self, wanted: set[int]) -> None:
         """Finish the tape: only the tangents at some indices are requested."""
+        # Walk the tape backwards: an index that no later step reads is used for the last time here, so `run` can free
+        # its tangent after this step.
         needed = {None, *wanted}
         for _, _, indices, _, _ in reversed(self.steps):
             self.last_uses.append([p for p in set(indices) - needed if p is not None])
@@ -138,8 +140,8 @@ class TapeLevel(OuterGradLevel):
 def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
     """Return the output of `func` at the primals, and its derivative there, a linear function of tangents.
 
-    The function runs once; `push(*tangents)` repeats only what tangents pass through, so that many are cheap.  Primals
-    and outputs are pytrees of tensors, tangents one like each primal.
+    The function runs once; `push(*tangents)` repeats only the operators that tangents pass through, so that many
+    tangents are cheap.  Primals and outputs are pytrees of tensors; each tangent has the structure of its primal.
 
     Raises RuntimeError for tangents that do not fit and for outputs that are no tensors, ValueError for primals that
     are not floating.

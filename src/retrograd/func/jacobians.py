@@ -1,4 +1,4 @@
-"""Jacobians and Hessians: all rows pulled back, or all columns pushed forward, at once."""
+"""Jacobians and Hessians by a batch of pullbacks (rows) or of pushforwards (columns)."""
 
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
@@ -29,10 +29,11 @@ def jacrev(
 ) -> Callable:
     """Return the function that computes the Jacobian with respect to the arguments `argnums`, by reverse mode.
 
-    Of an output of shape (*a) and an argument of shape (*b) it has shape (*a, *b).  Of pytrees there is a tree like the
-    output, with at each leaf one like the argument; of a tuple of argnums, a tuple.  The function runs once, and all
-    rows are pulled back together, or `chunk_size` at a time, to save memory.  With `has_aux` the function returns
-    (output, aux), and the result is (Jacobian, aux).  `_preallocate_and_copy` is there for PyTorch's sake.
+    For an output of shape (*a) and an argument of shape (*b), it has shape (*a, *b).  For pytrees, the result has the
+    structure of the output, with the structure of the argument at each leaf; for a tuple of argnums, a tuple.  The
+    function runs once.  All rows are computed in one batch, or `chunk_size` at a time, to save memory.  With `has_aux`
+    the function returns (output, aux), and the result is (Jacobian, aux).  `_preallocate_and_copy` is ignored; it
+    exists for PyTorch's signature.
 
     Raises RuntimeError for complex inputs and outputs, and for argnums that fit no argument.
 
@@ -92,8 +93,8 @@ def jacfwd(
 ) -> Callable:
     """Return the function that computes the Jacobian with respect to the arguments `argnums`, by forward mode.
 
-    As `jacrev`, but columns are pushed forward, one for each element of the arguments, all together or `chunk_size` at
-    a time: the way to go where there are fewer of them than of outputs.  `randomness` is that of `vmap`.
+    As `jacrev`, but by columns, one for each element of the arguments, in one batch or `chunk_size` at a time.  Use it
+    if there are fewer inputs than outputs.  `randomness` is that of `vmap`.
 
     >>> import retrograd as rg
     >>> rg.func.jacfwd(lambda x: x[:2] * x[2])(rg.tensor([1.0, 2.0, 3.0]))
@@ -140,7 +141,7 @@ def jacfwd(
 def hessian(func: Callable, argnums: Argnums = 0) -> Callable:
     """Return the function for second derivatives, forward over reverse: the Jacobian of the Jacobian.
 
-    Of an output of shape (*a) and an argument of shape (*b) they have shape (*a, *b, *b).
+    For an output of shape (*a) and an argument of shape (*b), the result has shape (*a, *b, *b).
 
     >>> import retrograd as rg
     >>> rg.func.hessian(lambda x: x[0] ** 2 * x[1])(rg.tensor([3.0, 5.0]))

@@ -18,15 +18,15 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Call a module with other parameters and buffers than its own, which stay as they are.
+    """Call a module with the given parameters and buffers in place of its own, which are unchanged.
 
-    `parameter_and_buffer_dicts` is a dict of tensors by dotted name, or a sequence of such dicts; what it does not name
-    is the module's own.  `args` is a tuple, or else a single argument.  What `forward` puts in the place of a tensor
-    that was given, or writes into it, is in the dict afterwards.  With `tie_weights` a tensor that goes by several
-    names is given by any of them; with `strict` all names must be given, and no others.
+    `parameter_and_buffer_dicts` is a dict of tensors by dotted name, or a sequence of such dicts; for other names the
+    module's own tensors are used.  `args` is a tuple, or else a single argument.  If `forward` replaces a given tensor
+    or writes to it, the dict contains the new value afterwards.  With `tie_weights`, any of the names of a shared
+    tensor may be given; with `strict`, exactly the module's names must be given.
 
     Raises ValueError for a name in two dicts and for two values of one tied tensor, RuntimeError for names that
-    `strict` refuses, AttributeError for a submodule that is not there, and TypeError for what is no tensor.
+    `strict` refuses, AttributeError for a missing submodule, and TypeError for values that are not tensors.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -98,7 +98,7 @@ _ABSENT: Any = object()
 
 @generator_block
 def _swap_tensors(module: Any, values: dict[str, Any], dicts: list[dict]) -> Iterator[None]:
-    """A block in which a module has other tensors; their final values are written to the dicts."""
+    """Return a block in which a module has other tensors; their final values are written to the dicts."""
     owners = {name: _find_owner(module, name, value) for name, value in values.items()}
     before = [(attributes, last, attributes.get(last, _ABSENT)) for attributes, last in owners.values()]
     for name, (attributes, last) in owners.items():
@@ -134,8 +134,8 @@ def _find_owner(module: Any, name: str, value: Any) -> tuple[dict[str, Any], str
 def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Return the parameters and buffers of models of one class by name, stacked along a new first dimension.
 
-    With `functional_call` and `vmap` they run as one.  What is stacked are new leaves, which require gradients where
-    all models' parameters do.
+    With `functional_call` and `vmap` they run as one model.  The stacked tensors are new leaves; they require gradients
+    if those of the models do.
 
     Raises RuntimeError for no model, and for models that differ in class, mode, names or `requires_grad`.
 

@@ -24,10 +24,9 @@ class FunctionalLevel(GradLevel):
 def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
     """Return the function with the same results that writes to no memory while it runs.
 
-    In place of a write stands an operator that makes a new value; what is new in the arguments is written into them
-    when the function has returned, and not if it fails.  Arguments are seen as separate, also where they share
-    memory, and results share none with an argument that was written to.  `remove` may be "mutations_and_views"
-    too, which is the same: operators never write to what a view shows.
+    Each in-place write becomes an operator that returns a new value.  When the function has returned, the new values of
+    arguments are written into them; if it fails, they are not.  Arguments are treated as separate even if they share
+    memory.  Results share no memory with an argument that was written to.  `remove="mutations_and_views"` is the same.
 
     Raises RuntimeError for a write to a tensor that is no argument, and where writing to an argument is refused.
 

@@ -1,4 +1,4 @@
-"""Reverse mode as function transforms: `grad`, `grad_and_value` and `vjp`, each run with a graph of its own."""
+"""Reverse mode as function transforms: `grad`, `grad_and_value` and `vjp`, each with its own graph."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -17,9 +17,9 @@ from retrograd.func.vjp_run import VjpRun, unwrap_tree
 def grad(func: Callable, argnums: Argnums = 0, has_aux: bool = False) -> Callable:
     """Return the function that computes the gradient of a real scalar function by the arguments `argnums`.
 
-    Arguments are pytrees of tensors, and the gradient of each is one like it; of a tuple of argnums there is a tuple.
-    With `has_aux` the function returns (output, aux), and its gradient (gradient, aux).  Gradients of complex tensors
-    follow PyTorch's convention.
+    Arguments are pytrees of tensors; each gradient has the structure of its argument.  For a tuple of argnums, the
+    result is a tuple.  With `has_aux` the function returns (output, aux), and the transformed one (gradient, aux).
+    Gradients of complex tensors follow PyTorch's convention.
 
     Raises RuntimeError for an output that is no real scalar, for argnums that fit no argument, and for arguments that
     are not floating.

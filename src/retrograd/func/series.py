@@ -2,8 +2,8 @@
 
 Coefficient k of a series belongs to t**k; that of order 0 is the tensor's value.  An operator whose derivative does not
 change along the curve maps coefficients to coefficients; a product of series has sums of products (Cauchy); the
-solution of linear equations, which are such products, follows by substitution.  All others obey y' = rule(x, x', y):
-run on series, the operator's own rule gives y' up to order k - 1 where y is known as far, and so y up to order k.
+solution of linear equations follows by substitution, since these are products, too.  All others obey y' = rule(x, x',
+y): run on series, the operator's own rule gives y' up to order k - 1 where y is known as far, and so y up to order k.
 
 A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed. (2008), chapter 13.
 """

@@ -34,7 +34,7 @@ def sparse_jacobian(
     Rows are the elements of the output, columns those of the argument `argnums`, tensors of any shape, in row-major
     order.  A first run finds which elements of the output depend on which of the argument; columns, or rows, that share
     no row, or column, form a group, and one derivative for each group, all in one batch, gives all entries (Curtis,
-    Powell, Reid 1974).  Entries of the pattern are stored, be they zero or not.
+    Powell, Reid 1974).  All entries of the pattern are stored, including those that are zero.
 
     `sparsity`, a `Sparsity` or a pattern, skips the first run: see `jacobian_sparsity`.  `chunk_size` is how many
     derivatives run at a time.  With `has_aux` the function returns (output, aux), and the result is (Jacobian, aux).

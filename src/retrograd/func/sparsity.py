@@ -10,11 +10,11 @@ class Sparsity:
     """The possibly nonzero entries of a Jacobian or Hessian, and the groups by which they are computed.
 
     `pattern` is a boolean `scipy.sparse.csr_array`; `colors` has a number for each column, or row, -1 for those without
-    entries; `count` is how many colours there are, and so how many products; `by` says what the colours are of:
-    "columns", "rows", or "both", which is for symmetric patterns.
+    entries; `count` is the number of colours, and so of products; `by` is what is coloured: "columns", "rows",
+    or "both" for symmetric patterns.
 
-    It is made of a pattern, a sparse or dense array; stored entries count, be they zero or not.  With `symmetric` the
-    pattern gets the mirror images of its entries.
+    It is constructed from a pattern, a sparse or dense array.  All stored entries of a sparse array count, including
+    zeros.  With `symmetric`, the mirror images of the entries are added.
 
     >>> from scipy.sparse import eye_array
     >>> Sparsity(eye_array(4)).count

@@ -31,9 +31,9 @@ from retrograd.ops.create import as_tensor
 class JetLevel(OuterGradLevel):
     """A tensor's tag is its series along the curve, up to an order; None is a constant.
 
-    The program's operators get all coefficients at once.  Those that their rules call on the way get only what is asked
-    for, and the same call in two rules, or in the rule of a rule, is one: so sin and cos, each in the other's
-    derivative, are two series and not a tree.
+    For the program's operators, all coefficients are computed immediately.  For operators that derivative rules call,
+    only the coefficients that are needed are computed, and equal calls in several rules share one series.  So sin and
+    cos, each in the other's derivative, are two series and not a tree.
     """
 
     own_mode, pushes = False, True
@@ -68,6 +68,7 @@ class JetLevel(OuterGradLevel):
         if op.name in FORMULAS:
             with at(self, current().grad_enabled):
                 return FORMULAS[op.name](*args, **params)
+        # Rules of several operators often make the same call, such as cos in the rule of sin. One series serves all.
         key = self._key(op, args, params)
         if key not in self._cache:
             made = self._call(op, args, params)

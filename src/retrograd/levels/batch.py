@@ -19,7 +19,7 @@ RANDOMNESS = ("error", "different", "same")
 class VmapLevel(OuterGradLevel):
     """A tensor with a tag (the name of its operator) has the examples along the first dimension of its value.
 
-    Without a tag it is the same for all examples.
+    A tensor without a tag is the same for all examples.
     """
 
     own_mode = False
@@ -104,7 +104,7 @@ class VmapLevel(OuterGradLevel):
         return tensor.value if self.differs(tensor) else broadcast_batch(value_at(self, tensor), self.size)
 
     def lowered(self, tensor: Tensor, cotangent: Tensor) -> tuple[Tensor, Tensor]:
-        """Return what a loop over the examples would pull back in total: shared tensors get the sum."""
+        """Return a tensor and its cotangent one level below; a shared tensor gets the sum over the examples."""
         if tensor.tag is not None:
             return tensor.value, self.all_examples(cotangent)
         return tensor.value, registry["sum"](self.all_examples(cotangent), dim=0)
@@ -127,6 +127,8 @@ class VmapLevel(OuterGradLevel):
 
     def pulled_below(self, pull: Callable, roots: list, cotangents: list, inputs: list) -> list:
         """Return the cotangents of inputs for each example; those of shared inputs take one pass for each example."""
+        # A tensor that differs between the examples gets all of its cotangents from one pass. A shared tensor has one
+        # node for all examples, so its cotangent for one example needs a pass with the other examples' seeds set to 0.
         seeds = [self.all_examples(g) for g in cotangents]
         shared = [not self.differs(x) for x in inputs]
         alone = [self._pull_one_example(pull, roots, seeds, inputs, i) for i in range(self.size)] if any(shared) else []

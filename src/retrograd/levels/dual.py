@@ -47,7 +47,7 @@ class DualLevel(OuterGradLevel):
 def output_tangents(op: Op, primals: tuple, tangents: tuple, out: Any, params: dict) -> Any:
     """Return the tangent of an operator's result, or a tuple of one for each of several; None stands for zero.
 
-    This is the only place where operators are differentiated in forward mode: all levels that know tangents call it.
+    All levels of forward mode call this function: no other code differentiates operators in forward mode.
     """
     if not isinstance(out, tuple):
         return tangent(op, primals, tangents, out, params) if is_differentiable(out.dtype) else None

@@ -37,6 +37,7 @@ def leaf_at(level: GradLevel, value: Tensor) -> Tensor:
 
 def pull_cotangents(level: GradLevel, outs: list, cotangents: Sequence[Tensor], leaves: list[Tensor]) -> list[Tensor]:
     """Return the cotangents of leaves from those of a level's outputs, both one level below."""
+    # The level is entered again, since its graph can be walked only while it is active.
     with level:
         reached = [isinstance(o, Tensor) and o.level is level and o._requires_grad for o in outs]
         roots = [edge_of(o) for o, r in zip(outs, reached, strict=True) if r]

@@ -1,7 +1,7 @@
 """Jacobians from a linear map: apply it to the standard basis, then cut the results into blocks.
 
-Rows are what a pullback makes of the unit vectors of the outputs, columns what a pushforward makes of those of the
-inputs.  Every block belongs to one output and one input, and has the shape (*output.shape, *input.shape).
+A row is the pullback of a unit vector of the outputs; a column is the pushforward of a unit vector of the inputs.
+Every block belongs to one output and one input, and has the shape (*output.shape, *input.shape).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,9 +14,9 @@ Blocks = list[list[Tensor]]  # by output, then by input
 
 
 def unit_vectors(x: Tensor, entry: complex = 1) -> Iterator[Tensor]:
-    """Yield tensors like `x` with one entry that is not zero, for each position in turn."""
+    """Yield the unit vectors of the space of `x`, in its shape: one entry is 1, or `entry`, and the others are 0."""
     n = x.numel()
-    # All are windows on one buffer of twice the size, which is quicker than a buffer for each.
+    # All are slices of one buffer of twice the size, which is faster than a buffer for each.
     buffer = registry["to"](registry["arange"](1 - n, max(n, 1), 1) == 0, x.dtype)
     if entry != 1:
         buffer = buffer * entry

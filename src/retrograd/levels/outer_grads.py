@@ -1,7 +1,7 @@
-"""`.grad` of tensors from outside a transform, as the program inside sees it: as if it ran without the transform.
+"""`.grad` of outer tensors inside a transform: the program there reads the values that it would without the transform.
 
-A backward pass inside adds to the tensor itself the total over the examples. Each example sees another value: the one
-from before, plus its own gradients. It is computed when the program asks for it.
+A backward pass inside adds the sum over the examples to the tensor itself. Each example reads another value: the value
+from before the transform, plus its own gradients. That value is computed when the program reads it.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ UNKNOWN = object()  # a sum that was not computed yet
 
 
 class OuterGradLevel(Level):
-    """A level whose program sees the `.grad` of outer tensors as if it ran without the transform."""
+    """A level whose program reads and writes the `.grad` of outer tensors as if there were no transform."""
 
     grads_differ = False  # for all of its tensors, also before the program changes them
     grad_starts: Any = None  # shared by several levels: these gradients before the first of them
@@ -31,11 +31,11 @@ class OuterGradLevel(Level):
         return self._outer_grads
 
     def grad_of(self, tensor: Tensor) -> Tensor | None:
-        """Return the `.grad` of an outer tensor that the program sees."""
+        """Return the `.grad` of an outer tensor at this level."""
         return self.outer_grads.read(tensor)
 
     def set_grad_of(self, tensor: Tensor, value: Tensor | None) -> None:
-        """Set the `.grad` of an outer tensor that the program sees."""
+        """Set the `.grad` of an outer tensor at this level."""
         self.outer_grads.write(tensor, value)
 
     def last_example(self, tensor: Tensor | None) -> Tensor | None:
@@ -58,7 +58,7 @@ class OuterGradLevel(Level):
 
 
 class OuterGrads:
-    """The `.grad` of outer tensors that the program of one level sees, where it differs from their own."""
+    """The `.grad` of outer tensors at one level, where it differs from the tensors' own."""
 
     def __init__(self, level):
         self._level = level
@@ -71,17 +71,17 @@ class OuterGrads:
         return grad_at(graph_below(self._level), tensor)
 
     def write(self, tensor, value):
-        """Assign a gradient, which the program outside sees when the level has ended."""
+        """Assign a gradient; it is written to the tensor when the level has ended."""
         below = graph_below(self._level)
         if not self._level.grads_differ and (value is None or value.level is not self._level):
             self._entries.pop(id(tensor), None)
             set_grad_at(below, tensor, value)
             return
         self._entry(tensor).assign(value)
-        set_grad_at(below, tensor, None)  # so that passes do not add to the old gradient, which others may hold
+        set_grad_at(below, tensor, None)  # so that passes do not add to the old gradient, which may be used elsewhere
 
     def entries(self, tensors, all_of_them):
-        """Return an entry for each tensor that a pass will add to, if this level sees other gradients than theirs."""
+        """Return the entries of tensors to which a pass will add, if their gradients differ at this level."""
         wanted = all_of_them or self._level.grads_differ
         return [self._entry(t) for t in tensors if wanted or id(t) in self._entries]
 
@@ -150,7 +150,7 @@ class _Entry:
 
     def add(self, term, recorded):
         """Note that a pass added `term(tensor)`, None for nothing; `recorded` says whether the term has a graph."""
-        if isinstance(self._value, Tensor):
+        if isinstance(self._value, Tensor):  # the program holds the gradient, so it must see the sum at once
             self._note_write()
             with at(self._level, recorded):
                 g = term(self.tensor)
@@ -213,7 +213,7 @@ def _return_none():
 
 
 def _snapshot(level, tensor):
-    """Return a function that restores the gradient that the program at a level sees now, and one that reads it."""
+    """Return a function that restores the present gradient of a tensor at a level, and one that returns it."""
     if level is None or level is tensor.level:
         return _snapshot_of_own(tensor)
     restore_below, read = _snapshot(graph_below(level), tensor)

@@ -1,4 +1,4 @@
-"""Syncing of views before results leave their level; a module of its own, since optree takes a while to load."""
+"""Synchronization of views before results leave their level; a separate module, because importing optree is slow."""
 
 from typing import Any
 

@@ -55,7 +55,7 @@ class WeakIdDict:
 
 
 class DualAnchor(list):
-    """The `shape` param of a view of all of its base that has a tangent of its own at one level."""
+    """The `shape` param of a full view that, at one level, has another tangent than its base."""
 
     def __init__(self, level: "TangentTableLevel", x: Tensor) -> None:
         super().__init__(x.shape)
@@ -183,6 +183,8 @@ class TangentTableLevel(TransparentLevel):
 
     def _owner_and_chain(self, x: Tensor) -> tuple[Any, tuple]:
         """Return the owner of the tangent, and the chain of views, (name, params), from the owner to x."""
+        # A view has no tangent of its own: walk its chain back to the nearest anchor, or to the base, and remember the
+        # view operators on the way, which turn the owner's tangent into that of x.
         view = x._view if x._view is not None else self._views.get(x.value)
         if view is None:
             return x.value, ()
@@ -200,7 +202,7 @@ class TangentTableLevel(TransparentLevel):
     # ------------------------------------------------------------------------------------------ setting
 
     def dual(self, x: Tensor, tangent: Tensor | None) -> Tensor:
-        """Return a view of all of x with this tangent, whatever tangent x has."""
+        """Return a full view of x with this tangent, whether or not x has one."""
         start = DualAnchor(self, x)
         out = call(registry["reshape"], (x,), {"shape": start})
         if x.level is None:
@@ -211,7 +213,7 @@ class TangentTableLevel(TransparentLevel):
         return out
 
     def restore_saved(self, x: Tensor, tangent: Tensor) -> Tensor:
-        """Return a tensor for one that was saved, with the same tangent."""
+        """Return a saved tensor with the tangent that it had when it was saved."""
         with self.below():
             out = self.dual(x, tangent)
         if out._view is not None:
@@ -224,6 +226,8 @@ class TangentTableLevel(TransparentLevel):
         whole = self._tangents.get(owner)
         if whole is None and tangent is None:
             return
+        # A write to a part makes a new tangent for the whole owner: zeros where it had none, and the written part
+        # scattered through the chain of views.
         with self.below():
             if whole is None and isinstance(owner, DualAnchor):
                 whole = registry["zeros"](owner.aval.shape, dtype=owner.aval.dtype)

@@ -159,7 +159,7 @@ def gradients(op: Any, parts: Parts, fn: GradFn, cotangents: tuple, wanted: list
 def run_formula(
     schema: CustomSchema, parts: Parts, ctx: Context, saved: tuple, cotangents: Sequence, wanted: Sequence[bool]
 ) -> list:
-    """Return the cotangent of each flat input of a saved call; None where it is not wanted or there is none."""
+    """Return the cotangent of each flat input of a saved call; None where it is not needed or does not exist."""
     grad_outputs = [g if g is None or g.dtype.kind == "f" else conjugate(g) for g in cotangents]
     if ctx._materializes:
         for i, g in enumerate(grad_outputs):

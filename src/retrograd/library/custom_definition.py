@@ -145,7 +145,7 @@ def _zeros(aval: Aval) -> Tensor:
 
 
 def _fill_none(tensors: list, wanted: list[bool]) -> list:
-    """Return the tensors in the wanted positions, None between them."""
+    """Return a list with the tensors in the marked positions, and None elsewhere."""
     rest = iter(tensors)
     return [next(rest) if w else None for w in wanted]
 

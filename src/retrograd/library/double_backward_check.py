@@ -32,7 +32,8 @@ def check_differentiable(name: str, formula: Callable, cotangents: Sequence, sav
 
     A formula is linear in the cotangents.  If these have derivatives and its results have none, it has left the graph.
     If only saved values have derivatives, those may be zero: then the formula is in the graph if its results depend on
-    cotangents in a graph.  A gradient that has left raises at once; at the ground, only if it is differentiated.
+    cotangents in a graph.  A gradient that has left the graph raises an error immediately; at the ground, only if it is
+    differentiated.
     """
     given = [g for g in cotangents if g is not None]
     saved = [x for x in saved if isinstance(x, Tensor)]

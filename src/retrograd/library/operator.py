@@ -55,7 +55,7 @@ class CustomOperator(Operator, Registrations):
         self._refresh()
 
     functional: "CustomOperator"
-    """Of an operator that writes to arguments, the one that returns their new values after its result; else itself."""
+    """The variant that returns the new values of written arguments after the result; the operator itself if none."""
 
     def _define_functional(self) -> "CustomOperator":
         kinds = [p.type for p in self.schema.parameters if p.mutated]

@@ -21,8 +21,8 @@ class MultiheadAttention(Module):
     embed_dim; `in_proj_bias`; `out_proj`. `dropout` acts on the attention weights. `add_bias_kv` appends a learned key
     and value, `bias_k` and `bias_v`; `add_zero_attn` appends zeros. Nested queries, keys and values (N, j, embed_dim)
     need `batch_first`; each component attends to its own. In self-attention, `rotary`, such as
-    `RotaryEmbedding(embed_dim // num_heads)`, rotates queries and keys by their positions; PyTorch has no such
-    argument.
+    `RotaryEmbedding(embed_dim // num_heads)`, rotates queries and keys by their positions; PyTorch lacks
+    this argument.
 
     >>> import retrograd as rg
     >>> from retrograd import nn

@@ -90,8 +90,8 @@ class BatchNorm1d(_BatchNorm):
     In training, mean and variance (divided by the number of elements) are those of the batch, over all dimensions
     except the channels; a single element raises ValueError. The buffers `running_mean` and `running_var` (unbiased)
     move towards them by the factor `momentum`; with momentum=None they are the mean over all batches, counted in
-    `num_batches_tracked`. Evaluation uses the buffers. With track_running_stats=False there are none. Nested tensors
-    (n, num_features, j) are normalised over all their elements. Ioffe and Szegedy, arXiv 1502.03167.
+    `num_batches_tracked`. Evaluation uses the buffers. With track_running_stats=False there are no buffers. Nested
+    tensors (n, num_features, j) are normalised over all their elements. Ioffe and Szegedy, arXiv 1502.03167.
 
     >>> import retrograd as rg
     >>> from retrograd import nn

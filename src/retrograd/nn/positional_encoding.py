@@ -93,7 +93,7 @@ def _positions(x: Any, offset: int) -> Any:
 class LearnedPositions(Module):
     """x + weight[position]: a learned row for each of up to `max_positions` positions, from N(0, 0.02²).
 
-    x has shape (..., positions, dim), or is nested (batch, j, dim). PyTorch has no such layer; it loads the `weight` of
+    x has shape (..., positions, dim), or is nested (batch, j, dim). PyTorch lacks this layer; it loads the `weight` of
     an `nn.Embedding` that is applied to arange(positions).
 
     >>> import retrograd as rg

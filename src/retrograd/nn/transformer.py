@@ -54,7 +54,7 @@ class TransformerEncoderLayer(Module):
     Vaswani et al., NeurIPS 2017. Input and output have shape (L, N, d_model), or (N, L, d_model) if `batch_first`.
     `activation` is "relu", "gelu" or any function. The norms come after the sums, or before each part if `norm_first`.
     `rotary`, such as `nn.RotaryEmbedding(d_model // nhead)`, rotates the queries and keys of self-attention by their
-    positions; PyTorch has no such argument.
+    positions; PyTorch lacks this argument.
 
     >>> import retrograd as rg
     >>> from retrograd import nn

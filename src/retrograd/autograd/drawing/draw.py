@@ -52,10 +52,10 @@ class SVG:
 def draw(outputs: "Outputs", *, params: Names | None = None) -> SVG:
     """Return a picture of the autograd graph of one or more tensors.
 
-    Leaves are green, with dtype and shape; operators have the names that users call them by; the arrows go the way of
-    the forward pass.  Inputs that need no gradient are not part of the graph.  The pointer on an operator shows its
-    params and what it saved.  What repeats in a row, such as the layers of a network, is drawn once in a frame
-    that says how often ("× 48"); a long row of different operators is cut short in the middle.
+    Leaves are green, with dtype and shape; operators have the names that users call them by; arrows point in the
+    direction of the forward pass.  Inputs that need no gradient are not part of the graph.  A tooltip on an operator
+    shows its params and saved values.  Equal subgraphs in a row, such as the layers of a network, are drawn once, in a
+    frame with their number ("× 48").  The middle of a long row of different operators is left out.
 
     `params` names leaves: a dict from name to tensor, or pairs, such as `module.named_parameters()`.
 

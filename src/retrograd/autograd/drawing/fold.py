@@ -30,14 +30,14 @@ class Group:
 
 
 class Folded(NamedTuple):
-    """The picture's boxes: `top` holds the shown indices into `vertices`; `shown` maps folded vertices to them."""
+    """The boxes of the picture: `top` groups indices into `vertices`; `shown` maps a folded vertex to its copy."""
 
     top: Group
     vertices: list[Vertex]
     shown: dict[int, int]  # a folded vertex -> its representative
 
     def inputs(self, vertex: int) -> list[int]:
-        """Return the shown inputs of a shown vertex, each once."""
+        """Return the visible inputs of a visible vertex, each once."""
         found = (self._representative(source) for source in self.vertices[vertex].inputs if source != NO_INPUT)
         return list(dict.fromkeys(found))
 

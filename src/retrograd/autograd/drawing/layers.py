@@ -334,7 +334,7 @@ class _Drawing:
         return found
 
     def _place_row(self, row: list[Key], wanted: list[float], weights: list[float]) -> None:
-        """Move a row to the positions nearest to the wanted ones, by weighted squares, that preserve the distances."""
+        """Move a row as close as its distances allow to the preferred positions, by weighted least squares."""
         starts = [0.0]
         for left, right in pairwise(row):
             starts.append(starts[-1] + self._distance(left, right))
@@ -378,7 +378,7 @@ class _Drawing:
         return tops, bottoms
 
     def _top(self, box: Key, tops: list[float], bottoms: list[float]) -> float:
-        """Return the top of a box, such that it is centered in its row."""
+        """Return the top of a box that is centered in its row."""
         row = self.row[box]
         return (tops[row] + bottoms[row] - self.sizes[box].height) / 2
 
@@ -398,7 +398,7 @@ def _vertical_weight(upper: Key, lower: Key, weight: float) -> float:
 
 
 def _isotonic_regression(wanted: Sequence[float], weights: Sequence[float]) -> list[float]:
-    """Return the non-decreasing values nearest to the wanted ones by weighted squares (pool adjacent violators).
+    """Return the non-decreasing sequence closest to the given one in weighted squares (pool adjacent violators).
 
     >>> _isotonic_regression([1.0, 5.0, 3.0], [1.0, 1.0, 1.0])
     [1.0, 4.0, 4.0]

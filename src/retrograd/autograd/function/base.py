@@ -135,9 +135,9 @@ class Function:
 
     Define static methods `forward(ctx, *args)` and `backward(ctx, *grad_outputs)`, or `forward(*args)` together with
     `setup_context(ctx, inputs, output)`; call the function by `apply`.  backward returns one gradient per argument of
-    forward, None for what has none.  `vjp` is another name of backward.  With `setup_context`, every function
-    transform uses the derivatives of the class, `jvp(ctx, *tangents)` in forward mode; without, the innermost uses
-    backward, and it is refused where something else differentiates an argument too.
+    forward, None for arguments without gradient.  `vjp` is another name of backward.  With `setup_context`, every
+    function transform uses the derivatives of the class, `jvp(ctx, *tangents)` in forward mode; without, the innermost
+    uses backward, and it is refused where something else differentiates an argument too.
 
     Raises RuntimeError, naming the class and the position, when backward returns too few gradients, or one that does
     not fit its input; NotImplementedError when it is needed and not there.
@@ -209,8 +209,8 @@ class Function:
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward, and record its outputs as those of one node.
 
-        Where there is `setup_context`, arguments given by name and defaults of forward become positional: it, backward
-        and `needs_input_grad` have them too.  A forward with ctx gets values by name as they are, but no tensors.
+        With `setup_context`, keyword arguments and defaults of forward become positional, also for `setup_context`,
+        backward and `needs_input_grad`.  A forward with ctx accepts keyword arguments that are not tensors.
         """
         if cls.setup_context is not Function.setup_context:
             args, kwargs = bind_arguments(cls, args, kwargs), {}

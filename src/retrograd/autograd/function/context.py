@@ -28,7 +28,7 @@ class FunctionCtx:
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Save inputs, outputs or other tensors (or None) for backward, which reads them as `saved_tensors`.
 
-        Unlike attributes they are checked for in-place changes, freed with the graph, and seen by
+        Unlike attributes they are checked for in-place changes, freed with the graph, and passed to
         `saved_tensors_hooks`.
         """
         for index, tensor in enumerate(tensors):

@@ -12,8 +12,8 @@ from retrograd.core import Tensor
 class NestedIOFunction(Function):
     """A Function whose arguments and results may be nested in tuples, lists, dicts and other pytrees.
 
-    Define static `forward_extended(ctx, *args)` and `backward_extended(ctx, *grads)`: the latter gets gradients nested
-    as the result of forward is, and returns one per argument, nested as that is; None stands for a whole argument
+    Define static `forward_extended(ctx, *args)` and `backward_extended(ctx, *grads)`: the latter gets
+    gradients in the structure of the result, and returns one per argument in its structure; None for an argument
     without gradient.
 
     >>> import retrograd as rg

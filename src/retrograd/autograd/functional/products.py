@@ -1,8 +1,8 @@
 """Derivatives of a function at a point, as PyTorch has them: products with the Jacobian and the Hessian, and these.
 
-The function takes tensors, or tuples of them in any nesting, and returns such.  It runs once, on tensors that stand for
-its inputs and require grad; the rest is passes backward through the graph that this leaves.  So a program may do what
-it likes, as long as that has a backward.  Forward mode is used where `strategy` asks for it.
+The function takes and returns tensors, or nested tuples of tensors.  It runs once, on tensors that require grad in
+place of its inputs.  Backward passes through the resulting graph compute the derivatives, so the function may contain
+any code with a backward.  Forward mode is used only if `strategy` selects it.
 
 Complex derivatives follow PyTorch's convention, as those of `autograd.grad` do.
 """
@@ -40,7 +40,7 @@ FORWARD, REVERSE = "forward-mode", "reverse-mode"
 def vjp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple:
     """Return the output of `func` at the inputs, and v times its Jacobian there, a tree like the inputs.
 
-    `v` is a tree like the output; None stands for 1 if that is one tensor of one element.  With `create_graph` both
+    `v` is a tree like the output; None means 1 if that is one tensor of one element.  With `create_graph` both
     results are in the graph of the inputs, else they are in none.  Where the output does not depend on an input, the
     product is zero; with `strict` that is an error, and with `create_graph` it is one, too, if the product itself does
     not depend on anything that requires grad.
@@ -65,7 +65,7 @@ def jvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, 
     """Return the output of `func` at the inputs, and its Jacobian there times v, a tree like the output.
 
     `v` is a tree like the inputs; all else is as in `vjp`.  The product comes from two passes backward; `func.jvp`, in
-    forward mode, is quicker, but asks more of the program: every operator and Function in it must have a forward
+    forward mode, is faster, but requires more of the program: every operator and Function in it must have a forward
     derivative, and it may not write to tensors that it does not get as arguments.
 
     >>> import retrograd as rg
@@ -138,7 +138,7 @@ def jacobian(
 ) -> Any:
     """Return the Jacobian of `func` at the inputs: a tree like the output, of trees like the inputs.
 
-    Of an output of shape (*a) and an input of shape (*b) it has shape (*a, *b), and the dtype of the input.  Its rows
+    For an output of shape (*a) and an input of shape (*b), it has shape (*a, *b) and the dtype of the input.  Its rows
     are pulled back one by one, or with `vectorize` all at once.  With `strategy="forward-mode"`, which needs
     `vectorize`, its columns are pushed forward all at once, better where they are fewer; it then has the output's
     dtype.  `create_graph` and `strict` are as in `vjp`.
@@ -164,8 +164,8 @@ def hessian(
 ) -> Any:
     """Return the Hessian of `func`, which returns one number, at the inputs: the Jacobian of its gradient.
 
-    A tree like the inputs, with at each tensor, of shape (*a), such a tree again, with tensors of shape (*a, *b).  All
-    else is as in `jacobian`.
+    The result has the structure of the inputs twice: for inputs of shapes (*a) and (*b), a tensor of shape (*a, *b).
+    Everything else is as in `jacobian`.
 
     >>> import retrograd as rg
     >>> rg.autograd.functional.hessian(lambda x: x[0] ** 2 * x[1], rg.tensor([3.0, 5.0]))

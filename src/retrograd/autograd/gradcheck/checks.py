@@ -58,18 +58,18 @@ def gradcheck(
     `inputs` is one tensor or a sequence of arguments, which may be pytrees; what requires grad in them is checked,
     entry by entry: `|numerical - analytical| <= atol + rtol * |numerical|`.  Their memory is shifted and restored.
     `func` returns a pytree; checked are its tensors that require grad.  `nondet_tol` is how far two backward
-    passes may differ, `check_undefined_grad` compares missing cotangents with zeros, `check_grad_dtypes` wants
+    passes may differ, `check_undefined_grad` compares missing cotangents with zeros, `check_grad_dtypes` requires
     gradients of the inputs' dtypes.  `fast_mode` compares random projections first, and Jacobians only
-    where these differ.  `masked` concerns sparse tensors, of which there are none.
+    where these differ.  `masked` concerns sparse tensors, which do not exist here.
 
-    `check_forward_ad` checks forward mode, beside backward passes or, with `check_backward_ad=False`, in their place;
-    tangents travel with the arguments, so the function must use those.  `check_batched_grad` compares two random
+    `check_forward_ad` checks forward mode in addition to backward passes or, with `check_backward_ad=False`, instead;
+    tangents belong to the arguments, so the function must use these.  `check_batched_grad` compares two random
     cotangents at once, as `is_grads_batched`, `vectorize` and `vmap` give them, with one by one;
-    `check_batched_forward_grad` does so with tangents.
+    `check_batched_forward_grad` is the same for tangents.
 
     Below double precision, with `eps` left as it is, steps follow from the measured rounding noise of `func`, which
-    is tolerated beside `atol` and `rtol` (which fit the dtype, if left as they are).  Errors below that noise are
-    not found, and a UserWarning says so.  For the sources, see `autograd/differences.py`.
+    is tolerated in addition to `atol` and `rtol` (whose defaults then fit the dtype).  Errors below that noise are
+    not found; a UserWarning says so.  For the sources, see `autograd/gradcheck/differences.py`.
 
     Raises GradcheckError (or returns False, without `raise_exception`) with both Jacobians and the worst entry;
     RuntimeError for inputs whose entries share memory, ValueError if none requires grad, and for batches of what is

@@ -41,8 +41,8 @@ class Interval(NamedTuple):
 class FunctionEvent:
     """Something that ran once: an operator, a node of the graph, or a named range.
 
-    Times are microseconds, memory bytes.  What ran inside it is in `cpu_children`; self time and self memory are
-    without theirs.  `sequence_nr` is the number of the node that an operator made, or of the node that ran.
+    Times are microseconds, memory bytes.  `cpu_children` are the events inside it; self time and self memory exclude
+    theirs.  `sequence_nr` is the number of the node that an operator made, or of the node that ran.
     """
 
     name: str
@@ -188,7 +188,7 @@ class EventList(list):
         return sum(row.self_cpu_time_total for row in self)
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> "EventList":
-        """Return one row for each name, and if asked for also for each input shape or innermost n program lines."""
+        """Return one row for each name, and on request for each input shape or innermost n program lines."""
         groups: dict[tuple, FunctionEventAvg] = {}
         for event in self:
             shapes = event.input_shapes if group_by_input_shape else None

@@ -15,7 +15,7 @@ class FactorLR(LRScheduler):
     0.
 
     If another schedule, or the user, has changed a learning rate since the last step, it is multiplied by the
-    change of the factor, so that several such schedules of one optimizer multiply.
+    change of the factor, so that the factors of several schedules of one optimizer multiply.
 
     >>> import retrograd as rg
     >>> from retrograd.optim import SGD
