@@ -39,7 +39,8 @@ def lines(text):
 def test_an_honest_operator_passes_with_the_arguments_of_the_command(module, capsys):
     assert main(["check", f"{module()}:scale", "--args", "rg.ones(3), n=3.0"]) == 0
     told = capsys.readouterr().out
-    assert "scale(Tensor x, float n=2.0) -> Tensor" in told
+    assert "scale(Tensor x, float n=2.0) -> Tensor, defined at " in told
+    assert "operators.py:5" in told
     assert len(lines(told)) == 7
     assert all("ok" in line for line in lines(told))
 

@@ -115,7 +115,7 @@ def _results(op: Operator, sample: Sample, checks: Sequence[str]) -> dict[str, s
 
 
 def _show(op: Operator, found: list[dict[str, str]]) -> None:
-    place = f", defined at {op.parts.place}" if isinstance(op, CustomOperator) else ""
+    place = f", defined at {op.parts.location}" if isinstance(op, CustomOperator) else ""
     console = Console(markup=False, highlight=False)
     console.print(f"{op.schema}{place}", soft_wrap=True)
     several = len(found) > 1
