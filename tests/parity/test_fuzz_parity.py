@@ -6,6 +6,7 @@ import retrograd as rg
 
 from .fuzz import explore, expressions, views, writes
 from .fuzz.differential import Difference, run
+from .fuzz.exempt import exempted_program
 
 # Kinds of lines that do not depend on which operators are registered, so that a seed stays the same program.
 BASIC = [(1.0, kind) for kind in (expressions.unary, expressions.binary, views.view, writes.write)]
@@ -65,6 +66,44 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_that_once_differed(name):
     assert run(PROGRAMS[name]) is None
+
+
+HALVED = ".register_hook(lambda g: g.clone().mul_(0.5))"
+ALLOWED = {
+    "new history": [
+        MADE,
+        "v[1] = v[0].tanh() * 2",
+        "v[2] = v[1][0]",
+        f"v[2]{HALVED}",
+        "with L.no_grad(): v[3] = v[2].zero_()",
+    ],
+    "nobody has": [
+        MADE,
+        "v[1] = v[0].tanh().repeat_interleave(2, -1)",
+        f"v[1]{HALVED}",
+        "v[2] = v[1].scatter_add_(-1, L.zeros_like(v[1], dtype=L.int64), v[1].detach().clone())",
+    ],
+    "becomes a view": [MADE, "v[1] = v[0].tanh() * 2", "v[2] = v[1].flatten()", "v[3] = v[1].t_()", f"v[1]{HALVED}"],
+}
+
+
+@pytest.mark.parametrize("reason", ALLOWED)
+def test_a_difference_is_allowed_if_pytorch_agrees_without_what_only_it_does(reason):
+    assert reason in exempted_program(run(ALLOWED[reason]))
+
+
+@pytest.mark.parametrize("reason", ALLOWED)
+def test_a_wrong_gradient_beside_an_allowed_difference_is_reported(monkeypatch, reason):
+    tanh = rg.Tensor.tanh
+    monkeypatch.setattr(rg.Tensor, "tanh", lambda x: tanh(x) * 4 - 3 * tanh(x).detach())
+    assert exempted_program(run(ALLOWED[reason])) is None
+
+
+def test_a_refused_write_to_memory_of_its_own_is_reported(monkeypatch):
+    monkeypatch.setattr(rg.Tensor, "zero_", lambda x: x.detach().expand(2, *x.shape).fill_(0))
+    overlapping = [MADE, "v[1] = v[0].detach().expand(2, 2, 2)", "v[2] = v[1].zero_()"]
+    assert "share memory" in exempted_program(run(overlapping))
+    assert exempted_program(run([MADE, "v[1] = v[0].detach().clone()", "v[2] = v[1].zero_()"])) is None
 
 
 def test_a_difference_prints_as_a_program():
