@@ -21,10 +21,9 @@ cpdef object track_view(OpBase op, TensorBase out, TensorBase source, dict param
 cpdef object set_view(TensorBase out, TensorBase source, object op, dict params, object made)
 cpdef object how_made(State state)
 
-@cython.locals(t=TensorBase)
 cpdef object forget_hidden_bases(object out, tuple args)
-@cython.locals(view=View)
-cpdef bint is_of(TensorBase t, object source) except -1
+@cython.locals(view=View, s=TensorBase)
+cpdef bint is_view_of_any(TensorBase t, tuple tensors) except -1
 
 cpdef bint requires_grad_synced(TensorBase t) except -1
 @cython.locals(view=View, base=TensorBase)

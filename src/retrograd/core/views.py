@@ -98,10 +98,8 @@ def set_view(out, source, op, params, made):
 
 def set_view_copy(out, source, op, params):
     """Make `out` a COPIED view: the elements had to be copied, so it follows its base and refuses writes."""
-    out.version = version_of(source)
-    known: View = source._view
-    chain = ((op, params),) if known is None else (*known.chain, (op, params))
-    out._view = View(source if known is None else known.base, chain, COPIED, copied_at(out.version))
+    set_view(out, source, op, params, COPIED)
+    out._view.made, out._view.seen = COPIED, copied_at(out.version)
 
 
 def copied_at(version):
@@ -127,38 +125,21 @@ def forget_hidden_bases(out, args):
     Nobody else holds such a base. A write to the result would give the base a new history, and the hooks on the result
     would be lost with the old one.
     """
-    if isinstance(out, TensorBase):
-        outs = (out,)
-        t: TensorBase = out
-        if t._view is None or (args and is_of(t, args[0])):  # nearly always
-            return
-    else:
-        outs = out if isinstance(out, (tuple, list)) else (out,)
-    bases = [base_of(o._view) for o in outs if isinstance(o, TensorBase) and o._view is not None]
-    if not bases:
-        return
-    for a in args:
-        if isinstance(a, TensorBase):
-            bases.append(a)
-            if a._view is not None:
-                bases.append(base_of(a._view))
-    for o in outs:
-        if isinstance(o, TensorBase) and o._view is not None and times_in(bases, base_of(o._view)) == 1:
+    for o in out if isinstance(out, (tuple, list)) else (out,):
+        if isinstance(o, TensorBase) and o._view is not None and not is_view_of_any(o, args):
             sync_view(o)
             o._view = None
 
 
-def is_of(t, source):
-    """Return whether a view is of a tensor, or of the same base as that."""
+def is_view_of_any(t, tensors):
+    """Return whether a view is of one of some tensors, or of the base of one that is a view itself."""
     view: View = t._view
-    return view.base is source or (
-        isinstance(source, TensorBase) and source._view is not None and base_of(source._view) is base_of(view)
-    )
-
-
-def times_in(tensors, tensor):
-    """Return how often a tensor itself occurs in a list."""
-    return len([t for t in tensors if t is tensor])
+    for source in tensors:
+        if isinstance(source, TensorBase):
+            s: TensorBase = source
+            if view.base is s or (s._view is not None and base_of(s._view) is base_of(view)):
+                return True
+    return False
 
 
 def requires_grad_synced(t):
