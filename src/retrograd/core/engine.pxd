@@ -26,7 +26,7 @@ cdef class BackwardPass:
     cpdef object summed(self, object key, object old, object g)
     @cython.locals(state=State)
     cpdef object execute(self, list roots, list cotangents)
-    @cython.locals(fn=GradFn)
+    @cython.locals(fn=GradFn, nothing=cython.bint)
     cpdef object run(self)
     @cython.locals(i=int, last=int)
     cpdef object step(self, GradFn fn, object g)

@@ -4,6 +4,7 @@ import threading
 from contextvars import copy_context
 from functools import partial
 from heapq import heappop, heappush
+from operator import attrgetter
 
 from numpy import add, empty, empty_like, errstate, geterr, ndarray, seterr
 
@@ -29,29 +30,6 @@ class BackwardPass:
     It is called at the end of the pass. If `left` counts the remaining edges to each leaf, it is called as soon as the
     leaf has received its last cotangent.
     """
-
-    __slots__ = (
-        "__weakref__",
-        "accumulate",
-        "adds",
-        "arrived",
-        "callbacks",
-        "captured",
-        "careful",
-        "counting",
-        "first",
-        "heap",
-        "in_place",
-        "left",
-        "needed",
-        "owned",
-        "pending",
-        "reachable",
-        "retain",
-        "roots",
-        "targets",
-        "watchers",
-    )
 
     def __init__(self, roots, retain, in_place, needed, targets, accumulate):
         self.roots = roots
@@ -173,13 +151,13 @@ class BackwardPass:
                 self.count()
                 fn = self.next()
             g = self.pending.pop(fn)
-            if g is NOTHING:
-                self.run_on_nothing(fn)
-                continue
-            if self.targets is not None or fn._hooks is not None:
+            nothing = g is NOTHING
+            if nothing:
+                g = None
+            elif self.targets is not None or fn._hooks is not None:
                 g = self.run_output_hooks(fn, g)
             if self.needed is None or not self.needed.isdisjoint(fn.edges):
-                if self.careful or fn._hooks is not None or fn.rules is None:
+                if nothing or self.careful or fn._hooks is not None or fn.rules is None:
                     self.watched_step(fn, g)
                 else:
                     self.step(fn, g if fn.out_avals is None else materialize(fn, g))
@@ -187,13 +165,6 @@ class BackwardPass:
                     fn.release()
         for leaf in tuple(self.arrived):
             self.finalize_leaf(leaf)
-
-    def run_on_nothing(self, fn):
-        """Run a node that received no gradient at all."""
-        if self.needed is None or not self.needed.isdisjoint(fn.edges):
-            self.watched_step(fn, None)
-            if not self.retain:
-                fn.release()
 
     def run_output_hooks(self, fn, g):
         """Return the cotangents of a node after the hooks of its outputs, and capture the requested ones."""
@@ -414,21 +385,10 @@ def edge_of(tensor):
 def needed_for(roots, wanted):
     """Return the nodes and leaves from which a wanted one can be reached, the wanted ones included."""
     needed = set(wanted)
-    seen = set()
-    # Depth first with an explicit stack, since graphs may be deeper than Python's recursion limit. A node is pushed
-    # again as done, to be judged after all its edges.
-    stack = [(root, False) for root in roots]
-    while stack:
-        node, done = stack.pop()
-        if isinstance(node, TensorBase):
-            continue
-        if done:
-            if any(edge in needed for edge in node.edges if edge is not None):
-                needed.add(node)
-        elif node not in seen:
-            seen.add(node)
-            stack.append((node, True))
-            stack.extend((edge, False) for edge in node.edges if edge is not None and edge not in seen)
+    nodes = [node for node in reachable_from(roots) if not isinstance(node, TensorBase)]
+    for node in sorted(nodes, key=attrgetter("sequence")):  # a node has a higher number than those at its edges
+        if not needed.isdisjoint(node.edges):
+            needed.add(node)
     return needed
 
 

@@ -64,32 +64,6 @@ class AuxOutput:
 class OpBase:
     """The fields of an operator. `Op`, its only subclass, can be called."""
 
-    __slots__ = (
-        "definition",
-        "differentiable",
-        "exact",
-        "reduces_cotangent",
-        "composite",
-        "kernel",
-        "kernels",
-        "last",
-        "leading",
-        "name",
-        "params",
-        "positional",
-        "promotes",
-        "required",
-        "rules",
-        "schema",
-        "row_major",
-        "several_views",
-        "simple",
-        "snapshots",
-        "to_float",
-        "variadic",
-        "view",
-    )
-
     def __init__(self, schema, definition):
         self.schema = schema
         self.definition = definition
