@@ -168,15 +168,12 @@ def attached(tensor, edge, number):
     return tensor
 
 
-class _PassOn:
-    """The identity, as the operator of a node."""
+class NodeOperator:
+    """The operator of a node with one input that no call made: it has a vjp rule only."""
 
-    name = "alias"
-    reduces_cotangent = False
-    rules = (VjpRule(lambda g: g, ["x"], [], "alias"),)
-
-
-PASS_ON = _PassOn()
+    def __init__(self, name, rule):
+        self.name = name
+        self.rules = (VjpRule(rule, ["x"], [], name),)
 
 
 def zeros(aval):
@@ -186,15 +183,8 @@ def zeros(aval):
     return make(zero(aval.shape) if size is None else size.made(zero, aval.shape), None, None)
 
 
-class _ZeroSlope:
-    """A function whose derivative is zero wherever it exists, as the operator of a node."""
-
-    name = "zero_slope"
-    reduces_cotangent = False
-    rules = (VjpRule(lambda g: zeros(g.aval), ["x"], [], "zero_slope"),)
-
-
-ZERO_SLOPE = _ZeroSlope()
+PASS_ON = NodeOperator("alias", lambda g: g)  # the identity
+ZERO_SLOPE = NodeOperator("zero_slope", lambda g: zeros(g.aval))  # a derivative of zero wherever there is one
 
 
 def depending(g, fn, index):

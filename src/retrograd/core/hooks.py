@@ -143,33 +143,34 @@ def check_replacement(function, result, g):
 
 def run_before(hooks, gs):
     """Return the cotangents of a node after its pre-hooks, each of which may replace them all."""
-    for function in tuple(hooks.before.values()):
-        result = function(_all_conjugate(gs))
-        if result is not None:
-            gs = _replaced(function, result, gs)
-    return gs
+    return _run(hooks.before, gs)
 
 
 def run_after(hooks, results, gs):
     """Return the gradients of a node's inputs after its hooks, each of which may replace them all."""
-    for function in tuple(hooks.after.values()):
-        result = function(_all_conjugate(results), _all_conjugate(gs))
+    return _run(hooks.after, results, gs)
+
+
+def _run(functions, values, *others):
+    for function in tuple(functions.values()):
+        result = function(_all_conjugate(values), *map(_all_conjugate, others))
         if result is not None:
-            results = _replaced(function, result, results)
-    return results
+            values = _replaced(function, result, values)
+    return values
 
 
 def _replaced(function, result, values):
     name = getattr(function, "__name__", type(function).__name__)
-    given = result
-    if not isinstance(given, tuple):
-        raise TypeError(f"hook {name!r} must return a tuple of Tensors and None, got {type(given).__name__}")
-    if len(given) != len(values):
-        raise RuntimeError(f"hook {name!r} has returned an incorrect number of values: {len(given)}, not {len(values)}")
-    for new, old in zip(given, values, strict=True):
+    if not isinstance(result, tuple):
+        raise TypeError(f"hook {name!r} must return a tuple of Tensors and None, got {type(result).__name__}")
+    if len(result) != len(values):
+        raise RuntimeError(
+            f"hook {name!r} has returned an incorrect number of values: {len(result)}, not {len(values)}"
+        )
+    for new, old in zip(result, values, strict=True):
         if new is not None:
             check_replacement(function, new, old)
-    return _all_conjugate(given)
+    return _all_conjugate(result)
 
 
 def _all_conjugate(gs):

@@ -17,7 +17,6 @@ class _ErrorOperator:
     """The operator of a gradient that can't be differentiated; its backward pass raises."""
 
     name = "Error"
-    reduces_cotangent = False
 
     def __init__(self, message: str) -> None:
         self.message = message

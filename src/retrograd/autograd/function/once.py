@@ -16,7 +16,6 @@ class _OnceDifferentiable:
     """The operator of the results of a once_differentiable backward: it has no derivative."""
 
     name = "Error"
-    reduces_cotangent = False
 
     @staticmethod
     def gradients(fn: GradFn, cotangents: tuple, wanted: list[bool]) -> list:
