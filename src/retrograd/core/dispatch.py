@@ -81,7 +81,7 @@ def fits_exactly(kind, value):
             if type(member) is not int:
                 return False
         return True
-    return type(value) is kind
+    return type(value) is kind or kind is object
 
 
 # ---------------------------------------------------------------------------------------------------- calls

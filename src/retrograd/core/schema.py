@@ -128,7 +128,7 @@ CONVERT = {
     "str[]": partial(_each, _string),
 }
 _ALREADY = {"int": int, "float": float, "bool": bool, "str": str}
-_EXACT = {**_ALREADY, "int[]": tuple, "int...": tuple}  # a tuple of ints
+_EXACT = {**_ALREADY, "int[]": tuple, "int...": tuple, "any": object}  # a tuple of ints; any object
 
 
 class _ForeignParamError(Exception):

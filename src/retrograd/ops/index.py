@@ -198,6 +198,8 @@ def index(x, key):
     """
     try:
         spec, ids = static_index(x, as_tuple(key))
+        if not ids and bool not in map(type, spec):
+            return basic_slice(x, spec=spec)
         if separated(spec):
             selection, spec = integers_first(spec)
             x = basic_slice(x, spec=selection)
