@@ -80,24 +80,26 @@ class Definition:
     - `errors(r)`: yields `(args, params, exception, pattern)`.
     """
 
+    # The traits: docs/operators.md says what each of them means.
     differentiable = True
-    linear = ""  # the inputs that the operator is linear in, the others fixed; "a,b": jointly, "a b": each
-    promotion: str | None = None  # how operands of different dtypes meet: None, "same" (must agree), "numeric", "float"
-    view = ""  # its results share memory with the first input: "one", "several" (no recorded writes), "parts"
-    row_major = False  # results are C-contiguous, even where NumPy's function keeps the operands' memory order
-    saves_input = False  # as in PyTorch, so that the gradient of a linear operator has a derivative (zero)
-    in_place: bool | str = False  # has a method `<name>_` that writes the result into the first input; "argument": its
-    # function in `nn.functional` has an argument `inplace` too
-    snapshots = ""  # saved inputs, and "out", that later writes may change: they are saved as snapshots
-    impure = False  # has side effects (checks, marks): stays in a graph even without users
-    random = False  # draws random numbers; stays in a graph even without users
-    ragged = False  # the result's size depends on the input values, so it may differ between examples
-    elements = ""  # what those of the result are: "moved" from the inputs (or constants), "summed" (each used once)
-    accepts_nested = False  # takes composite arrays as they are: see `CompositeArray`
-    home = ""  # the namespace below `rg.` that its name is in: "nn.functional"
-    method = True  # is also a method of tensors, under its names without dots
-    aliases = ""  # other public names: "multiply", "linalg.det nn.functional.relu"
-    keyword_overload = ""  # of a hot operator: the operator with more params that handles calls with keywords
+    linear = ""
+    promotion: str | None = None
+    view = ""
+    row_major = False
+    in_place: bool | str = False
+    saves_input = False
+    snapshots = ""
+    impure = False
+    random = False
+    ragged = False
+    elements = ""
+    accepts_nested = False
+    home = ""
+    aliases = ""
+    method = True
+    keyword_overload = ""
+
+    # The rules that an operator or its family may have.
     impl: Any = None
     fit: Any = None
     jvp: Any = None
