@@ -38,7 +38,6 @@ __all__ = [
     "Watcher",
     "at",
     "bind_arithmetic",
-    "build",
     "call",
     "current",
     "dtype",

@@ -37,11 +37,6 @@ def symbolic(shape):
     return None
 
 
-def reckoned(shape):
-    """Return a shape in numbers, for estimates: symbolic sizes are replaced by typical ones."""
-    return tuple([size.typical() if isinstance(size, SymbolicSize) else size for size in shape])
-
-
 def differing(shape, other):
     """Return how two shapes differ in symbolic sizes, for an error that shows them; "" if they do not."""
     for size, its in zip(shape, other, strict=False):

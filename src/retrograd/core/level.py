@@ -336,15 +336,16 @@ class watching:
 
 def graph_level():
     """Return the level at which operators are recorded now: the innermost that is not transparent."""
-    level = current().level
-    while level is not None and level.transparent:
-        level = level.parent
-    return level
+    return _recording(current().level)
 
 
 def graph_below(level):
     """Return the level that records the operators that run below a level; None is the ground."""
-    level = level.parent
+    return _recording(level.parent)
+
+
+def _recording(level):
+    """Return the level that records the operators that run at a level: itself, unless it is transparent."""
     while level is not None and level.transparent:
         level = level.parent
     return level

@@ -6,7 +6,7 @@ from itertools import accumulate
 from typing import Any
 
 from retrograd.core import Aval
-from retrograd.core.aval import reckoned
+from retrograd.core.aval import SymbolicSize
 from retrograd.fx import Graph, Node
 
 # the cost of sending one element from stage to stage, in multiplications
@@ -86,8 +86,13 @@ def work(node: Node) -> float:
 def _with_typical_sizes(value: Any) -> Any:
     """Replace symbolic sizes of a value, or of several, by typical ones."""
     if isinstance(value, Aval):
-        return Aval(reckoned(value.shape), value.dtype)
+        return Aval(typical_shape(value.shape), value.dtype)
     return tuple(map(_with_typical_sizes, value)) if isinstance(value, tuple) else value
+
+
+def typical_shape(shape: tuple) -> tuple:
+    """Return a shape in numbers, for estimates: symbolic sizes are replaced by typical ones."""
+    return tuple([size.typical() if isinstance(size, SymbolicSize) else size for size in shape])
 
 
 def carried(nodes: Sequence[Node], size: Callable[[Node], float] | None = None) -> list[float]:
@@ -107,7 +112,7 @@ def carried(nodes: Sequence[Node], size: Callable[[Node], float] | None = None) 
 
 def numbers(value: object) -> float:
     """Return the number of elements of a value; NEVER for a tuple of results, so that no cut separates them."""
-    return NEVER if isinstance(value, tuple) else math.prod(reckoned(value.shape))  # type: ignore[attr-defined]
+    return NEVER if isinstance(value, tuple) else math.prod(typical_shape(value.shape))  # type: ignore[attr-defined]
 
 
 def along_parameters(graph: Graph, stages_of: Mapping[str, Collection[int]]) -> dict[Node, int]:
