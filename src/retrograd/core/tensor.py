@@ -1,4 +1,4 @@
-"""The fields of a tensor (a value at a level, and its position in that level's autograd graph), versions and views."""
+"""The fields of a tensor (a value at a level, and its position in that level's autograd graph), and versions."""
 
 from numpy import ndarray
 
