@@ -42,10 +42,11 @@ class OuterGradLevel(Level):
         """Return a tensor one level below as a loop over the examples would leave it; None stays None."""
         return tensor.value if tensor is not None and tensor.level is self else tensor
 
-    def on_exit(self, error: BaseException | None) -> Callable:
-        """Return the function that stores the gradients that the program assigned or wrote to."""
-        changed = [] if error is not None or self._outer_grads is None else self._outer_grads.changed()
-        return partial(self._write_back, changed)
+    def on_exit(self, error: BaseException | None) -> Callable | None:
+        """Return the function that stores the gradients that the program assigned or wrote to; None without any."""
+        if self._outer_grads is None:
+            return None
+        return partial(self._write_back, [] if error is not None else self._outer_grads.changed())
 
     def _write_back(self, changed: list) -> None:
         self._outer_grads = None
