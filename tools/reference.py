@@ -23,7 +23,7 @@ MODULES = {
     ],
     "Programs": [
         "library", "fx", "export", "pipelining", "pipelining.planning", "pipelining.schedules",
-        "pipelining.transports",
+        "pipelining.transports", "distributed",
     ],
     "Tools": ["utils", "utils.checkpoint", "utils.data", "interop.safetensors", "testing"],
 }  # fmt: skip

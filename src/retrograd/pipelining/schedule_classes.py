@@ -372,7 +372,7 @@ class ScheduleInterleaved1F1B(_Looped):
     >>> from retrograd.pipelining import PipelineStage
     >>> stages = [PipelineStage(rg.nn.Linear(4, 4), i, 2, "cpu") for i in range(2)]  # of the only rank
     >>> ScheduleInterleaved1F1B(stages, 2, rg.nn.functional.mse_loss).pipeline_order
-    {0: [0F0, 0F1, 1F0, 1B0, 1F1, 1B1, 0B0, 0B1]}
+    {0: [0F0, 1F0, 1B0, 0F1, 0B0, 1F1, 1B1, 0B1]}
     """
 
     schedule = "Interleaved1F1B"

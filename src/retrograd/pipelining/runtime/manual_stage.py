@@ -31,8 +31,8 @@ class PipelineStage(PipelineStageBase):
 
     >>> import retrograd as rg
     >>> stage = PipelineStage(rg.nn.Linear(4, 2), 0, 1, "cpu", input_args=(rg.ones(3, 4),))
-    >>> stage.is_first, stage.is_last, stage.submod
-    (True, True, Linear(4, 2))
+    >>> stage.is_first, stage.is_last, stage.num_stages
+    (True, True, 1)
     """
 
     def __init__(
