@@ -15,7 +15,7 @@ def homes(model: Module, stages: Sequence[PipelineStageBase], ranks: Sequence[in
     """
     found: dict[int, int] = {}
     for stage in stages:
-        for tensor in (*stage.submod.parameters(), *stage.submod.buffers()):  # type: ignore[attr-defined]
+        for tensor in (*stage.submod.parameters(), *stage.submod.buffers()):
             found.setdefault(id(tensor), ranks[stage.stage_index])
     return {name: found.get(id(tensor), 0) for name, tensor in model.state_dict(keep_vars=True).items()}
 

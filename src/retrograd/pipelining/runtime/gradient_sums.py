@@ -52,7 +52,7 @@ class Gradients(Block):
         found = [
             (stage, name, parameter)
             for stage in dict.fromkeys(stages)
-            for name, parameter in stage.submod.named_parameters()  # type: ignore[attr-defined]
+            for name, parameter in stage.submod.named_parameters()
         ]
         users: dict[int, set[int]] = defaultdict(set)
         for stage, _, parameter in found:
@@ -153,4 +153,4 @@ def _in_order(parts: Mapping[tuple[int, int], Tensor]) -> list[Tensor]:
 
 def _put(use: _Use, parameter: Parameter) -> None:
     path, _, name = use.name.rpartition(".")
-    setattr(use.stage.submod.get_submodule(path), name, parameter)  # type: ignore[attr-defined]
+    setattr(use.stage.submod.get_submodule(path), name, parameter)

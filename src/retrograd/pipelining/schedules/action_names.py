@@ -56,7 +56,8 @@ class NamedAction(NamedTuple):
         microbatch = "" if self.microbatch_index is None else self.microbatch_index
         return f"{self.stage_index}{self.computation_type.value}{microbatch}"
 
-    __str__ = __repr__
+    def __str__(self) -> str:
+        return repr(self)
 
     @property
     def is_compute_op(self) -> bool:

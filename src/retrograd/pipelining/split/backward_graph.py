@@ -84,13 +84,13 @@ class _Writer:
     def _call(self, stage: StagePart) -> None:
         """Add a stage's call and the values it produces; values that pass through it exist already."""
         taken = tuple(self.values[value.name] for value in stage.inputs)
-        call = self.calls[stage.index] = self.graph.call_module(submodule_name(stage.index), taken)
-        call.meta.update(val=tuple(self._aval(name) for name in stage.outputs), stage_idx=stage.index)
+        call = self.calls[stage.stage_index] = self.graph.call_module(submodule_name(stage.stage_index), taken)
+        call.meta.update(val=tuple(self._aval(name) for name in stage.outputs), stage_idx=stage.stage_index)
         call.meta.update(inputs=stage.inputs, outputs=stage.outputs)
         for place, name in enumerate(stage.outputs):
             if name not in self.values:
                 self.values[name] = self._picked(call, place, name, self._aval(name))
-                self.makers[name] = stage.index
+                self.makers[name] = stage.stage_index
 
     def add_backward(self, loss: Node) -> None:
         """Call `stage_backward` for every stage that the loss depends on, from the last to the first."""
@@ -108,13 +108,13 @@ class _Writer:
             "call_function",
             STAGE_BACKWARD,
             kwargs={
-                "stage_output": self.calls[stage.index],
+                "stage_output": self.calls[stage.stage_index],
                 "output_grads": tuple(self._gradient(stage, name, gradients) for name in stage.outputs),
                 "input_values": tuple(self.values[name] for name in sent),
             },
-            name=f"stage_backward_{stage.index}",
+            name=f"stage_backward_{stage.stage_index}",
         )
-        call.meta.update(val=tuple(self._aval(name) for name in sent), stage_idx=stage.index)
+        call.meta.update(val=tuple(self._aval(name) for name in sent), stage_idx=stage.stage_index)
         used = _used_by(stage, carrying)
         for place, name in enumerate(sent):
             if name in used:
@@ -125,7 +125,7 @@ class _Writer:
 
     def _gradient(self, stage: StagePart, name: str, gradients: dict[str, Node]) -> Node | None:
         """Return the gradient of a stage's output; None without one, and for values that pass through the stage."""
-        return gradients.get(name) if self.makers.get(name) == stage.index else None
+        return gradients.get(name) if self.makers.get(name) == stage.stage_index else None
 
     def _picked(self, source: Node, place: int, name: str, aval: Any) -> Node:
         return self._compute(PICK, (source, place), name, aval)

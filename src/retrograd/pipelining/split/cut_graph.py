@@ -13,7 +13,7 @@ Assignment = Mapping[Node, int]
 class StagePart(NamedTuple):
     """A stage of a captured model: its number, its graph, and the names of the graph's inputs and outputs."""
 
-    index: int
+    stage_index: int
     graph: Graph
     inputs: tuple[Value, ...]
     outputs: tuple[str, ...]

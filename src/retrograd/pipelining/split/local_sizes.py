@@ -16,8 +16,9 @@ def read_sizes_locally(graph: Graph, stage_of: dict[Node, int]) -> None:
         for stage in sorted({stage_of[user] for user in node.users if stage_of.get(user, 0) > stage_of[node]}):
             users = sorted([user for user in node.users if stage_of.get(user) == stage], key=place.__getitem__)
             here = _computed_before(users[0], node, stage, stage_of)
-            for user in users if here is not None else []:
-                user.replace_input_with(node, here)
+            if here is not None:
+                for user in users:
+                    user.replace_input_with(node, here)
     for node in reversed([node for node in graph.nodes if _is_size(node)]):
         if not node.users:
             graph.erase_node(node)

@@ -49,6 +49,7 @@ class ModalGraphModule(GraphModule):
         self, root: Module | Mapping[str, Any], graphs: Mapping[bool, Graph], keep: Iterable[str] = ()
     ) -> None:
         vars(self)["_by_mode"] = {}
+        self._by_mode: dict[bool, dict[str, Any]]
         read = [str(n.target) for g in graphs.values() for n in g.nodes if n.op in ("get_attr", "call_module")]
         super().__init__(root, next(iter(graphs.values())), [*keep, *read])
         present, self._by_mode = self.training, {}

@@ -69,6 +69,6 @@ def _stages_of_parameters(pipe: AnyPipe) -> dict[str, set[int]]:
     """Return the stages that have each parameter, by its qualified name."""
     found: dict[str, set[int]] = defaultdict(set)
     for stage in pipe.stages:
-        for name, _ in stage.submod.named_parameters():  # type: ignore[attr-defined]
+        for name, _ in stage.submod.named_parameters():
             found[name].add(stage.stage_index)
     return found
