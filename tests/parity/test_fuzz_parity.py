@@ -56,6 +56,12 @@ PROGRAMS = {
         "v[1].backward(W(v[1]), inputs=[v[2]])",
     ],
     "retained": [MADE, "v[1] = v[0] + 2", "v[1].backward(W(v[1]), inputs=[v[1]])", "v[1].backward(W(v[1]))"],
+    "gradient of a number": [
+        MADE,
+        "v[1] = L.tensor(0.5, requires_grad=True)",
+        "v[2] = L.autograd.grad(total(v[0] + v[1]), [v[1]])[0]",
+        "v[2][...] = v[1]",
+    ],
     "number": [
         "v[0] = L.ones(1, 2, 3, 4)",
         "v[1] = L.func.vjp(lambda x: x[L.tensor(0), 0, :, L.tensor([0])], v[0])[0]",
