@@ -56,7 +56,7 @@ EXEMPT: dict[tuple[str, str], str] = {
     (r"L\.abs\(|abs_\(|log_softmax", r"value at .*: -?0\.0, ours nan"): "the derivative at NaN is NaN; PyTorch's is 0",
     (r"logcumsumexp", r"(gradient|grad).*nan"): THEIRS + ": its rule drops cotangents that are NaN, and makes others",
     (r"polar\(", r"gradient"): THEIRS + ": its rule takes the absolute value for positive, which the operator does not",
-    (r"ldexp\(.*-\d", r"gradient"): THEIRS + ": its rule raises integers to negative powers",
+    (r"ldexp\(.*-\d", r"gradient|value at .*: -?0\.0, ours"): THEIRS + ": its rule raises integers to negative powers",
     (r"digamma|polygamma|lgamma", r"(gradient|grad).*(inf|nan|e\+\d+)"): UNDEFINED + ": the derivative at a pole",
     (r"as_strided", r"ours raises RuntimeError: as_strided: .* reach places up to"): (
         UNDEFINED + ": memory of the storage outside of what the tensor shows"
@@ -159,7 +159,7 @@ EXEMPT: dict[tuple[str, str], str] = {
     (r"fft", r"value at .*(inf|nan).*, ours .*(inf|nan)"): "infinities that are added in another order",
     (r"nan_to_num_?\(", r"(gradient|grad).*value at .*: nan, ours"): "ours selects; PyTorch multiplies NaN by 0",
     (r"\.(to|type_as)\(", r"value at .*: -?\d+, ours -?\d+$"): UNDEFINED + ": a number that the integer can't hold",
-    (r"func\.|autograd\.grad|slogdet|lstsq", r"(gradient|grad).*: (zeros, ours none|none, ours zeros)"): (
+    (r"func\.|autograd\.grad|slogdet|lstsq|inputs=", r"(gradient|grad).*: (zeros, ours none|none, ours zeros)"): (
         "nothing flows; one of the graphs holds a product with zero"
     ),
     (r"lstsq\(.*\[[13]\]", r"requires_grad|gradient"): MORE + ": of the residuals and singular values",
@@ -169,6 +169,9 @@ EXEMPT: dict[tuple[str, str], str] = {
         THEIRS + ": it copies where the exponent is 1, before it looks at the dtype"
     ),
     (r"logaddexp", r"(gradient|grad).*value at .*: nan, ours"): "the limit; PyTorch subtracts infinities",
+    (r"func.*logaddexp", r"value at .*: nan, ours"): "the limit; PyTorch subtracts infinities",
+    (r"func.*(digamma|lgamma)", r"value at .*, ours nan"): UNDEFINED + ": the derivative at a pole",
+    (r"(func|autograd\.grad).*norm\(", r"value at .*: nan, ours -?0\.0"): UNDEFINED + ": the second derivative at 0",
     (r"func.*as_strided_scatter", r"value at"): THEIRS + ": elements that are not written to lose theirs",
     (r"func.*logcumsumexp", r"value at .*: nan, ours"): THEIRS + ": NaN reaches earlier elements",
     (r"logsumexp", r"(gradient|grad).*value at .*: nan, ours -?inf"): "the derivative by inf",
@@ -222,6 +225,13 @@ PROGRAMS: dict[tuple[str, str], str] = {
         r"tensors \[|ours raises RuntimeError: backward of .* modified by an inplace",
     ): "PyTorch gives a view a new history after a write that is not recorded; ours keeps the old one",
     (r"(?s)nextafter.*\b(std|var|norm)\(", r"gradient"): "deviations of numbers that differ by rounding",
+    (r"(?s)nextafter.*(vander|cumprod)\(", r"gradient"): THEIRS + ": its rule divides by subnormal numbers",
+    (r"as_strided", r"PyTorch raises RuntimeError: .* output of a function that returns multiple views"): (
+        "a view beyond the part that split made: here it is a view of the whole, which has the history of the write"
+    ),
+    ("unsafe_(chunk|split)", r"ours raises RuntimeError: in-place write to a view of a leaf"): (
+        UNDEFINED + ": writes to what unsafe_split made"
+    ),
     (r"L\.func", r"PyTorch refuses backward: (one of the variables|Trying to backward through the graph a second)"): (
         "ours saves another value; PyTorch's transforms can't save copies, to compare with"
     ),
