@@ -212,6 +212,54 @@ def test_a_hook_on_a_view_that_is_an_operand_of_a_write_to_itself(m):
     return log, grads
 
 
+@parity(known="a view keeps its hooks after a write that is not recorded", ours="[[['part', [1.0]]], [10.0, 0.0]]")
+def test_a_hook_on_a_view_written_under_no_grad(m):
+    x, log = leaf(m, 1, 2), []
+    part = (x * 1)[:1]
+    part.register_hook(logger(log, "part", 10))
+    with m.no_grad():
+        part.zero_()
+    part.sum().backward()
+    return log, x.grad
+
+
+@parity(known="a tensor that becomes a view in place is no base of older views any more", ours="[[], [1.0, 0.0]]")
+def test_a_hook_on_a_tensor_that_became_a_view_in_place(m):
+    x, log = leaf(m, 1, 2), []
+    y = x * 1
+    part = y[:1]
+    y.unsqueeze_(0)
+    y.register_hook(logger(log, "y", 10))
+    part.sum().backward()
+    return log, x.grad
+
+
+@parity(known="the gradient becomes a view with its tensor", ours="[[1.0, 1.0]]")
+def test_the_retained_gradient_of_a_tensor_that_becomes_a_view_in_place(m):
+    x = leaf(m, 1, 2)
+    y = x * 1
+    y.retain_grad()
+    y.unsqueeze_(0)
+    y.sum().backward()
+    return y.grad
+
+
+@parity(known="this result is a tensor of its own", ours="[[['y', [1.0, 1.0, 1.0, 1.0]]], [20.0, 20.0]]")
+def test_a_hook_on_a_result_that_pytorch_computes_as_a_view(m):
+    x, log = leaf(m, 1, 2), []
+    y = x.repeat_interleave(2, 0)
+    y.register_hook(logger(log, "y", 10))
+    y.add_(1)
+    y.sum().backward()
+    return log, x.grad
+
+
+@parity(known="a part of an expanded tensor is as read-only as the whole", ours="RuntimeError")
+def test_a_write_to_a_part_of_an_expanded_tensor(m):
+    y = m.zeros(1).expand(3)
+    return outcome(lambda: y[0].add_(1), "read-only")
+
+
 @parity
 def test_the_retained_gradient_of_a_base_written_through_a_view(m):
     x = leaf(m, 1, 2)
