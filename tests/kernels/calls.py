@@ -45,18 +45,18 @@ CALLS = {
         ((GRID, x(2, 4, 1, 5, 6), x(2, 3, 2, 1, 3, 2), x(6), x(2, 6, 1, 3, 5)), 1),
         ((GRID, x(33, 2, 1, 5, 6), x(1, 3, 2, 1, 3, 2), None, x(33, 3, 1, 3, 5)), 1),
     ],
-    "sum_places": [
+    "conv_weight_sums": [
         ((GRID, x(2, 4, 1, 5, 6), x(2, 6, 1, 3, 5), x(6, 2, 1, 3, 2), 2), 2),
         ((GRID, x(33, 2, 1, 5, 6), x(33, 3, 1, 3, 5), x(3, 2, 1, 3, 2), 1), 2),
     ],
     "window_maxima": [((WINDOWS, x(3, 1, 6, 7), x(3, 1, 3, 7)), 1), ((SQUARES, x(3, 1, 6, 7), x(3, 1, 3, 3)), 1)],
-    "window_places": [((WINDOWS, x(3, 1, 6, 7), ids(9, 3, 1, 3, 7)), 1)],
-    "window_maxima_back": [
+    "window_argmax": [((WINDOWS, x(3, 1, 6, 7), ids(9, 3, 1, 3, 7)), 1)],
+    "window_maxima_backward": [
         ((WINDOWS, x(3, 1, 3, 7), x(3, 1, 6, 7), x(3, 1, 6, 7)), 1),
         ((SQUARES, x(3, 1, 3, 3), x(3, 1, 6, 7), x(3, 1, 6, 7)), 1),
     ],
     "window_sums": [((WINDOWS, x(3, 1, 6, 7), x(3, 1, 3, 7)), 1)],
-    "window_sums_back": [((WINDOWS, x(3, 1, 3, 7), x(3, 1, 6, 7)), 1)],
+    "window_sums_backward": [((WINDOWS, x(3, 1, 3, 7), x(3, 1, 6, 7)), 1)],
     "attend": [((*given, x(2, 5, 3), x(2, 5)), 2) for given in (ATTENTION, RAGGED)],
     "attend_grad": [
         ((*BACK, *ATTENTION, x(2, 5, 4), x(2, 6, 4), x(2, 6, 3), x(2, 5, 6)), 4),

@@ -49,7 +49,7 @@ class Case:
 
     def places(self, module):
         out = np.empty((self.y.shape[1], *self.w.shape[2:]), self.x.dtype)
-        module.sum_places(self.plan, self.x, self.y, out, self.groups)
+        module.conv_weight_sums(self.plan, self.x, self.y, out, self.groups)
         return out
 
 

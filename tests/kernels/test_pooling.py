@@ -47,13 +47,13 @@ def made(module, form, x):
     g = noise(size, x.dtype, 1)
     maxima, places, back = np.empty_like(g), np.empty(size, np.int64), np.empty_like(x)
     module.window_maxima(plan, x, maxima)
-    module.window_places(plan, x, places)
-    module.window_maxima_back(plan, g, x, back)
+    module.window_argmax(plan, x, places)
+    module.window_maxima_backward(plan, g, x, back)
     if any(len(w) == 1 for w in windows):
         return maxima, places, back
     sums, sums_back = np.empty_like(g), np.empty_like(x)
     module.window_sums(plan, x, sums)
-    module.window_sums_back(plan, g, sums_back)
+    module.window_sums_backward(plan, g, sums_back)
     return maxima, places, back, sums, sums_back
 
 

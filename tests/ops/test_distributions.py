@@ -119,7 +119,7 @@ def test_dirichlet_draws_sum_to_one_also_where_the_concentration_is_tiny():
 @pytest.mark.parametrize("order", [1, 2])
 def test_the_gamma_slope_differentiates_again(order):
     a, x = (rg.tensor(v, dtype=rg.float64, requires_grad=True) for v in ([0.4, 2.0, 9.0], [0.3, 2.5, 8.0]))
-    assert rg.autograd.gradcheck(lambda a, x: rg.core.registry["gamma_cdf_slope"](a, x, order), (a, x), atol=1e-6)
+    assert rg.autograd.gradcheck(lambda a, x: rg.core.registry["gamma_cdf_derivative"](a, x, order), (a, x), atol=1e-6)
 
 
 def test_gamma_draws_are_never_zero_in_any_precision():

@@ -66,7 +66,7 @@ def test_maps_and_their_transposes_are_matrices(how):
         np.testing.assert_allclose(
             registry["resample"](x, dim=dim, how=how).numpy(), rows if dim == 0 else rows.T, atol=1e-12
         )
-        back = registry["resample_back"](y, dim=dim, how=how).numpy()
+        back = registry["resample_backward"](y, dim=dim, how=how).numpy()
         np.testing.assert_allclose(back, rows.T if dim == 0 else rows, atol=1e-12)
 
 

@@ -202,7 +202,7 @@ def test_cross_entropy_refuses_complex_targets(shape):
         rg.cross_entropy(rg.ones(3, 2), rg.zeros(shape, dtype="complex64"))
 
 
-@pytest.mark.parametrize("name", ["pick_class", "class_loss", "class_residual"])
+@pytest.mark.parametrize("name", ["class_gather", "class_loss", "class_residual"])
 @pytest.mark.parametrize(("target", "error"), [([0], ValueError), ([[0], [1]], ValueError), ([0.0, 1.0], TypeError)])
 def test_kernels_of_classes_refuse_what_their_shape_rules_refuse(name, target, error):
     with pytest.raises(error):
@@ -211,7 +211,7 @@ def test_kernels_of_classes_refuse_what_their_shape_rules_refuse(name, target, e
 
 def test_place_class_does_not_broadcast():
     with pytest.raises(ValueError, match="do not fit"):
-        registry["place_class"](rg.ones(1), rg.tensor([0, 1]), classes=3)
+        registry["class_scatter"](rg.ones(1), rg.tensor([0, 1]), classes=3)
 
 
 @pytest.mark.parametrize("name", ["cross_entropy", "nll_loss"])

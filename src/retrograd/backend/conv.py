@@ -113,7 +113,7 @@ def conv_weight(x, y, *, kernel, stride, before, dilation, groups):
     if x.size and y.size and out.size:
         plan = _plan(x.shape[2:], kernel, y.shape[2:], stride, before, dilation)
         x, y = (_images(in_rows(z)) for z in (x, y))
-        _kernels(x).sum_places(plan, x, y, _images(out), groups)
+        _kernels(x).conv_weight_sums(plan, x, y, _images(out), groups)
     return out
 
 

@@ -18,18 +18,18 @@ __all__ = [
     "moving_windows",
     "moving_windows_sum",
     "nonzero_static",
-    "put_true",
-    "repeat_places",
+    "masked_put",
+    "repeat_indices",
     "scatter_add",
     "scatter_along",
     "scatter_max",
     "scatter_min",
     "scatter_prod",
     "scatter_set",
-    "stacked_places",
+    "stacked_indices",
     "sum_rows",
     "strided",
-    "take_true",
+    "masked_take",
     "triangle",
     "wrapped",
 ]
@@ -50,7 +50,7 @@ def wrapped(ids, size):
     return np.where(ids < 0, ids + size, ids) if ids.size and ids.min() < 0 else ids.view()
 
 
-def stacked_places(ids, size, dim):
+def stacked_indices(ids, size, dim):
     """Return indices into a stack of tables of `size` rows, one table for each slice of `ids` along dim."""
     check_range("index", ids, size)
     starts = np.arange(ids.shape[dim]) * size
@@ -225,7 +225,7 @@ def nonzero_static(x, size, fill_value):
     return out
 
 
-def put_true(x, mask, source):
+def masked_put(x, mask, source):
     """Return rows of x with the next elements of `source`, or a number, where the mask is true."""
     out = np.array(x, order="C")
     values = source.reshape(-1)[_in_front(mask, source.shape[-1])] if np.ndim(source) else source
@@ -233,7 +233,7 @@ def put_true(x, mask, source):
     return out
 
 
-def take_true(x, mask, size):
+def masked_take(x, mask, size):
     """Return rows of `size` elements: those of x where the mask is true, then zeros."""
     out = np.zeros((*x.shape[:-1], size), x.dtype)
     out.reshape(-1)[_in_front(mask, size)] = x.reshape(-1)[np.flatnonzero(mask)]
@@ -249,7 +249,7 @@ def _in_front(mask, size):
     return slice(count) if mask.ndim == 1 else np.flatnonzero(np.arange(size) < count[..., None])
 
 
-def repeat_places(repeats, output_size):
+def repeat_indices(repeats, output_size):
     """Return each index repeated as `repeats` says; if there are several rows, each must sum to `output_size`."""
     if repeats.size and repeats.min() < 0:
         raise RuntimeError(f"repeat_interleave: repeats must not be negative, got {repeats.min()}")

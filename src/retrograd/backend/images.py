@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["pad_constant", "resample", "resample_back"]
+__all__ = ["pad_constant", "resample", "resample_backward"]
 
 FEW = 4  # up to here slices are faster than a list of indices
 BLOCK = 16  # indices of the result computed by one matrix product
@@ -240,12 +240,12 @@ def resample(x, dim, how):
     return _mapped(x, dim, how[2], how, False)
 
 
-def resample_back(x, dim, how):
+def resample_backward(x, dim, how):
     """Return x mapped along one dimension by the transposed map."""
     return _mapped(x, dim, how[1], how, True)
 
 
-def mapped_places(how, transposed=False):
+def source_indices(how, transposed=False):
     """Return the source indices, from 1, that each index of the result depends on; 0 pads the columns."""
     places, weights = _table(how, transposed)
     return places + 1 if weights is None else np.where(weights != 0, places + 1, 0)

@@ -380,7 +380,7 @@ def diagonal(x, offset, dim1, dim2):
     return out
 
 
-def place_diagonal(src, shape, offset, dim1, dim2):
+def diagonal_backward(src, shape, offset, dim1, dim2):
     """Return zeros of `shape` with src on a diagonal."""
     out = np.zeros(shape, src.dtype)
     place = diagonal(out, offset, dim1, dim2)
@@ -422,7 +422,7 @@ def bernoulli_loss(x, target):
     return (target - 1) * no - target * yes
 
 
-def class_places(name, target, ignore_index, classes):
+def class_indices(name, target, ignore_index, classes):
     """Return the class of each row (0 where ignored), and which rows count (None: all)."""
     ids = target.reshape(-1)
     counts = ids != ignore_index
@@ -454,22 +454,22 @@ def _classes(target, ignore_index, classes):
     """Return the targets and the ignored class as the kernels take them, after checking the range of all targets."""
     ids = target.astype(np.int64, copy=False)
     if ids.size and ids.view(np.uint64).max() >= classes:  # negative targets become the largest unsigned values
-        class_places("cross_entropy", target, ignore_index, classes)
+        class_indices("cross_entropy", target, ignore_index, classes)
     return ids, np.int64(ignore_index)
 
 
-def pick_class(x, target, ignore_index):
+def class_gather(x, target, ignore_index):
     """Return x at the class of each row; 0 where that is ignored."""
-    places, counts = class_places("nll_loss", target, ignore_index, x.shape[-1])
+    places, counts = class_indices("nll_loss", target, ignore_index, x.shape[-1])
     out = _rows(x)[places]
     if counts is not None:
         out[~counts] = 0
     return out.reshape(target.shape)
 
 
-def place_class(src, target, classes, ignore_index):
+def class_scatter(src, target, classes, ignore_index):
     """Return zeros with src at the class of each row; all zeros where that is ignored."""
-    places, counts = class_places("nll_loss", target, ignore_index, classes)
+    places, counts = class_indices("nll_loss", target, ignore_index, classes)
     out = np.zeros((target.size, classes), src.dtype)
     out[places] = src.reshape(-1)
     if counts is not None:

@@ -12,7 +12,7 @@ from retrograd.backend.gather_scatter import in_rows, kernels_for
 from retrograd.kernels import empty, reference
 from retrograd.kernels.pooling_windows import windows_of
 
-__all__ = ["max_places", "pooled_max", "pooled_max_back", "pooled_sum", "pooled_sum_back"]
+__all__ = ["max_pool_indices", "pooled_max", "pooled_max_backward", "pooled_sum", "pooled_sum_backward"]
 
 FURTHER = 2**31  # sizes from which on the C++ kernels cannot index an image
 ALONE = (1, 1, 0, 1, 1)  # the window along an added dimension
@@ -23,10 +23,10 @@ def pooled_sum(x, windows):
     return _filled("window_sums", x, windows, x.shape[x.ndim - len(windows) :], _pooled_shape(x, windows), x.dtype)
 
 
-def pooled_sum_back(g, windows, sizes):
+def pooled_sum_backward(g, windows, sizes):
     """Return `pooled_sum` transposed: each window's cotangent is added to all of its elements, in `sizes`."""
     shape = (*g.shape[: g.ndim - len(windows)], *sizes)
-    return _filled("window_sums_back", g, windows, tuple(sizes), shape, g.dtype)
+    return _filled("window_sums_backward", g, windows, tuple(sizes), shape, g.dtype)
 
 
 def pooled_max(x, windows):
@@ -34,15 +34,15 @@ def pooled_max(x, windows):
     return _filled("window_maxima", x, windows, x.shape[x.ndim - len(windows) :], _pooled_shape(x, windows), x.dtype)
 
 
-def max_places(x, windows):
+def max_pool_indices(x, windows):
     """Return the flat index of each window's largest element: the first of equal ones, the last NaN."""
     shape = _pooled_shape(x, windows)
-    return _filled("window_places", x, windows, x.shape[x.ndim - len(windows) :], shape, np.dtype(np.int64))
+    return _filled("window_argmax", x, windows, x.shape[x.ndim - len(windows) :], shape, np.dtype(np.int64))
 
 
-def pooled_max_back(g, x, windows):
+def pooled_max_backward(g, x, windows):
     """Return zeros like x with each window's cotangent added at its largest element."""
-    return _filled("window_maxima_back", x, windows, x.shape[x.ndim - len(windows) :], x.shape, g.dtype, g)
+    return _filled("window_maxima_backward", x, windows, x.shape[x.ndim - len(windows) :], x.shape, g.dtype, g)
 
 
 def _pooled_shape(x, windows):

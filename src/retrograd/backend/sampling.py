@@ -7,7 +7,7 @@ import numpy as np
 
 from retrograd.backend.special import scipy_special
 
-__all__ = ["draw_distinct", "draw_places", "gamma_cdf_slope"]
+__all__ = ["draw_distinct", "sample_indices", "gamma_cdf_derivative"]
 
 _NODES = np.cos(np.pi * (np.arange(12) + 0.5) / 12)  # Chebyshev nodes, in (-1, 1)
 
@@ -21,7 +21,7 @@ def _weights(order):
     return basis @ np.polynomial.chebyshev.chebval(0.0, at_zero)
 
 
-def gamma_cdf_slope(alpha, x, order):
+def gamma_cdf_derivative(alpha, x, order):
     """Return the derivative of that order, by alpha, of the gamma distribution function at x, over the density.
 
     SciPy has the smaller tail to full precision.  The derivatives are those of the polynomial through its logarithm at
@@ -64,7 +64,7 @@ def _log_density(a, z):
     return np.where(a > 16, stirling, plain)
 
 
-def draw_places(weights, uniform):
+def sample_indices(weights, uniform):
     """Return per row the indices where uniform values in [0, 1) fall among intervals as wide as the weights."""
     edges = np.cumsum(weights, axis=-1, dtype=np.float64)
     edges /= edges[..., -1:]

@@ -10,10 +10,10 @@ import numpy as np
 from retrograd.backend.special import logaddexp
 
 __all__ = [
-    "count_into_bins", "count_into_boxes", "count_values", "distinct_values", "insertion_places", "is_among",
-    "largest_places", "linear_recurrence", "lowest_middle", "middle_places", "modal_places", "nansum_over",
-    "order_statistics", "rank_places", "ranked_places", "run_starts", "running_extremes",
-    "running_logsumexp", "sorted_run_starts", "sorted_values", "sorting_places",
+    "count_into_bins", "count_into_boxes", "count_values", "unique_values_and_counts", "insertion_indices", "is_among",
+    "topk_indices", "linear_recurrence", "lower_median", "median_indices", "mode_indices", "nansum_over",
+    "order_statistics", "kth_indices", "rank_indices", "run_starts", "running_extremes",
+    "running_logsumexp", "sorted_run_starts", "sorted_values", "sort_indices",
 ]  # fmt: skip
 
 LOW_HALF = 2**32 - 1
@@ -81,7 +81,7 @@ def _placed(places, x, dim):
     return np.ascontiguousarray(np.moveaxis(places, -1, dim)) if x.ndim else places.reshape(())
 
 
-def sorting_places(x, dim, descending):
+def sort_indices(x, dim, descending):
     """Return the indices that sort x along `dim`."""
     return _placed(_order(_keys(x, dim, descending)), x, dim)
 
@@ -94,7 +94,7 @@ def sorted_values(x, dim, descending):
     return np.flip(out, dim).copy() if descending else out
 
 
-def largest_places(x, k, dim, largest):
+def topk_indices(x, k, dim, largest):
     """Return the indices of the k largest or smallest elements along `dim`, in order; the first of equal ones."""
     keys = _keys(x, dim, descending=largest)
     n = keys.shape[-1]
@@ -111,7 +111,7 @@ def largest_places(x, k, dim, largest):
     return _placed(np.take_along_axis(places, order, -1), x, dim)
 
 
-def rank_places(x, k, dim):
+def kth_indices(x, k, dim):
     """Return the index of the k-th smallest element along `dim`, as a dimension of size 1, by a stable sort."""
     keys = _keys(x, dim)
     bound = np.partition(keys, k - 1, axis=-1)[..., k - 1 : k]
@@ -121,22 +121,22 @@ def rank_places(x, k, dim):
     return _placed(np.argmax(found, axis=-1, keepdims=True), x, dim)
 
 
-def middle_places(x, dim, skip_nan):
+def median_indices(x, dim, skip_nan):
     """Return the index of the lower median along `dim`, with size 1; the first NaN's unless they are skipped."""
     n = x.shape[dim] if x.ndim else 1
     holes = np.isnan(x) if x.dtype.kind == "f" else None
     if holes is None or not holes.any():
-        return rank_places(x, (n + 1) // 2, dim)
+        return kth_indices(x, (n + 1) // 2, dim)
     if not skip_nan:
         first = np.argmax(holes, axis=dim, keepdims=True)
-        return np.where(holes.any(axis=dim, keepdims=True), first, rank_places(x, (n + 1) // 2, dim))
+        return np.where(holes.any(axis=dim, keepdims=True), first, kth_indices(x, (n + 1) // 2, dim))
     count = n - np.count_nonzero(np.atleast_1d(holes), axis=dim, keepdims=True)
-    order = np.atleast_1d(sorting_places(x, dim, False))
+    order = np.atleast_1d(sort_indices(x, dim, False))
     places = np.take_along_axis(order, np.maximum(count - 1, 0) // 2, dim)
     return places if x.ndim else places.reshape(())
 
 
-def lowest_middle(x, dims, keepdim, skip_nan):
+def lower_median(x, dims, keepdim, skip_nan):
     """Return the lower median over dims; NaN if one is there, or if all are skipped NaN."""
     if len(dims) == x.ndim:
         out = np.asarray(_middle_of_all(x.reshape(-1), skip_nan))
@@ -150,7 +150,7 @@ def lowest_middle(x, dims, keepdim, skip_nan):
 def _middle_of_rows(rows, skip_nan):
     if rows.shape[-1] == 0:
         return np.full(rows.shape[:-1], np.nan, rows.dtype)
-    return np.take_along_axis(rows, middle_places(rows, -1, skip_nan), -1)[..., 0]
+    return np.take_along_axis(rows, median_indices(rows, -1, skip_nan), -1)[..., 0]
 
 
 def _middle_of_all(x, skip_nan):
@@ -164,7 +164,7 @@ def _middle_of_all(x, skip_nan):
     return np.partition(x, middle)[middle]
 
 
-def modal_places(x, dim):
+def mode_indices(x, dim):
     """Return the index of the last occurrence of the most frequent value along `dim`; of ties the smallest."""
     order = _order(_keys(x, dim))
     ranked = np.take_along_axis(np.moveaxis(np.atleast_1d(x), dim, -1), order, -1)
@@ -193,9 +193,9 @@ def order_statistics(x, ranks, dim):
     return np.moveaxis(out, -1, dim)
 
 
-def ranked_places(x, ranks, dim):
+def rank_indices(x, ranks, dim):
     """Return the indices of the elements of `order_statistics`; a NaN's where there is one."""
-    order = np.moveaxis(np.atleast_1d(sorting_places(x, dim, False)), dim, -1)
+    order = np.moveaxis(np.atleast_1d(sort_indices(x, dim, False)), dim, -1)
     holes = np.isnan(x).any(axis=dim).reshape(*order.shape[:-1], 1)
     return np.moveaxis(np.where(holes, order[..., -1:], order[..., ranks]), -1, dim)
 
@@ -203,7 +203,7 @@ def ranked_places(x, ranks, dim):
 # ----------------------------------------------------------------------------------------- searching, equals
 
 
-def insertion_places(sequence, values, sorter, right):
+def insertion_indices(sequence, values, sorter, right):
     """Return the index in the sorted rows at which to insert each value; `right`: after equal elements."""
     if sorter is not None:
         sequence = np.take_along_axis(sequence, sorter, -1)
@@ -216,7 +216,7 @@ def insertion_places(sequence, values, sorter, right):
     return out
 
 
-def distinct_values(x, counted):
+def unique_values_and_counts(x, counted):
     """Return the distinct elements of a 1-d array in order, and their counts (empty unless `counted`)."""
     ranked = np.sort(x)
     new = np.ones(x.size, bool)

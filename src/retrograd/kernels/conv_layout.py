@@ -1,4 +1,4 @@
-"""The memory layout of convolutions: the grid, and NumPy versions of the C++ `sum_windows` and `sum_places`.
+"""The memory layout of convolutions: the grid, and NumPy versions of the C++ `sum_windows` and `conv_weight_sums`.
 
 Images are first copied into a padded grid, split by phase (index modulo stride), so that the elements that a tap reads
 of a channel, for all positions, are one contiguous run.  A run also covers the padding between two rows of an image;
@@ -260,7 +260,7 @@ def _add_scaled_runs(plan, grid, taps, block, out):
 
 @separate(2)
 @np.errstate(invalid="ignore")
-def sum_places(plan, x, y, out, groups):
+def conv_weight_sums(plan, x, y, out, groups):
     """Write the weight `out` (o, c / groups, *kernel) from images x (n, c, *sizes) and y (n, o, *out).
 
     Each value is the sum over images and positions of the element of x that its tap reads there times y.

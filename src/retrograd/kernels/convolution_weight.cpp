@@ -30,7 +30,7 @@ struct Weights {
 
 // Adds the products of some positions of an image to a unit's sums.
 template <class T>
-void sum_places(const Weights<T>& job, const T* const* taps, npy_intp row, npy_intp rows, npy_intp cols, const T* y, T* out) {
+void conv_weight_sums(const Weights<T>& job, const T* const* taps, npy_intp row, npy_intp rows, npy_intp cols, const T* y, T* out) {
     npy_intp columns = job.columns(), lanes = job.lanes;
     for (npy_intp o = 0; o < columns; o += 2 * lanes)
         for (npy_intp k = 0; k < job.padded(); k += job.high)
@@ -69,7 +69,7 @@ void sum_weights(Weights<T>& job, npy_intp begin, npy_intp end) {
                     for (npy_intp i = 0; i < some; i++)
                         transposed(y + i * job.groups * job.outs * places + r * job.layout.cols + c, places, job.outs, count,
                                    turned.get() + i * count * columns, columns);
-                    sum_places(job, taps.data(), r, high, width, turned.get(), job.sums[unit].get());
+                    conv_weight_sums(job, taps.data(), r, high, width, turned.get(), job.sums[unit].get());
                 }
             }
         }
@@ -137,8 +137,8 @@ bool fit(const Layout& layout, PyArrayObject* x, PyArrayObject* y, PyArrayObject
            layout.fits(in + 2, put + 2);
 }
 
-// sum_places(plan, x, y, out, groups): see conv_layout.py.
-PyObject* sum_places(PyObject*, PyObject* args) {
+// conv_weight_sums(plan, x, y, out, groups): see conv_layout.py.
+PyObject* conv_weight_sums(PyObject*, PyObject* args) {
     PyObject* plan;
     PyArrayObject *x, *y, *out;
     Py_ssize_t groups;
@@ -147,14 +147,14 @@ PyObject* sum_places(PyObject*, PyObject* args) {
         return nullptr;
     const Table table = table_of(plan);
     if (!table.at) return nullptr;
-    if (!Layout::complete(table) || !fit(Layout(table.at), x, y, out, groups)) return refused("sum_places");
+    if (!Layout::complete(table) || !fit(Layout(table.at), x, y, out, groups)) return refused("conv_weight_sums");
     auto fill = PyArray_TYPE(x) == NPY_FLOAT ? weights<float> : weights<double>;
     if (!released([=] { fill(table.at, x, y, out, groups); })) return nullptr;
     Py_RETURN_NONE;
 }
 
 PyMethodDef methods[] = {
-    {"sum_places", separate<sum_places, 2>, METH_VARARGS, "The gradient of a convolution by its weight."},
+    {"conv_weight_sums", separate<conv_weight_sums, 2>, METH_VARARGS, "The gradient of a convolution by its weight."},
     {nullptr, nullptr, 0, nullptr},
 };
 

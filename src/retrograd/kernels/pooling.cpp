@@ -253,17 +253,17 @@ PyObject* summed(PyObject* args, bool back) {
 }
 
 PyObject* window_maxima(PyObject*, PyObject* args) { return found(args, VALUES); }
-PyObject* window_places(PyObject*, PyObject* args) { return found(args, PLACES); }
-PyObject* window_maxima_back(PyObject*, PyObject* args) { return found(args, BACK); }
+PyObject* window_argmax(PyObject*, PyObject* args) { return found(args, PLACES); }
+PyObject* window_maxima_backward(PyObject*, PyObject* args) { return found(args, BACK); }
 PyObject* window_sums(PyObject*, PyObject* args) { return summed(args, false); }
-PyObject* window_sums_back(PyObject*, PyObject* args) { return summed(args, true); }
+PyObject* window_sums_backward(PyObject*, PyObject* args) { return summed(args, true); }
 
 PyMethodDef methods[] = {
     {"window_maxima", separate<window_maxima, 1>, METH_VARARGS, "The largest numbers in windows."},
-    {"window_places", separate<window_places, 1>, METH_VARARGS, "Where the largest numbers in windows are."},
-    {"window_maxima_back", separate<window_maxima_back, 1>, METH_VARARGS, "Numbers added where the largest in windows are."},
+    {"window_argmax", separate<window_argmax, 1>, METH_VARARGS, "Where the largest numbers in windows are."},
+    {"window_maxima_backward", separate<window_maxima_backward, 1>, METH_VARARGS, "Numbers added where the largest in windows are."},
     {"window_sums", separate<window_sums, 1>, METH_VARARGS, "Sums over windows."},
-    {"window_sums_back", separate<window_sums_back, 1>, METH_VARARGS, "Numbers added to all places of windows."},
+    {"window_sums_backward", separate<window_sums_backward, 1>, METH_VARARGS, "Numbers added to all places of windows."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -47,9 +47,9 @@ def window_sums(plan, x, out):
     out[...] = pooled_sum(x, plan.windows)
 
 
-def window_sums_back(plan, g, out):
+def window_sums_backward(plan, g, out):
     """Write the images `out`: each window's cotangent is added to all of its elements."""
-    out[...] = pooled_sum_back(g, plan.windows, plan.sizes)
+    out[...] = pooled_sum_backward(g, plan.windows, plan.sizes)
 
 
 def window_maxima(plan, x, out):
@@ -57,15 +57,15 @@ def window_maxima(plan, x, out):
     out[...] = pooled_max(x, plan.windows)
 
 
-def window_places(plan, x, out):
+def window_argmax(plan, x, out):
     """Write the index of the largest value in each window to `out`: the first of equal ones, the last NaN."""
-    out[...] = max_places(x, plan.windows)
+    out[...] = max_pool_indices(x, plan.windows)
 
 
 @separate(1)
-def window_maxima_back(plan, g, x, out):
+def window_maxima_backward(plan, g, x, out):
     """Write the images `out`: each window's cotangent is added at its largest value."""
-    places = max_places(x, plan.windows).reshape(len(x), -1)
+    places = max_pool_indices(x, plan.windows).reshape(len(x), -1)
     out[...] = 0
     np.add.at(out.reshape(len(x), -1), (np.arange(len(x))[:, None], places), g.reshape(places.shape))
 
@@ -145,7 +145,7 @@ def _combined(x, dim, taps, combine):
     return out
 
 
-def pooled_sum_back(g, windows, sizes):
+def pooled_sum_backward(g, windows, sizes):
     """Return `pooled_sum` transposed: each window's cotangent is added to all of its elements, in `sizes`."""
     first = g.ndim - len(windows)
     for d, (size, along) in enumerate(zip(sizes, windows, strict=True)):
@@ -157,7 +157,7 @@ def pooled_sum_back(g, windows, sizes):
     return np.ascontiguousarray(g)
 
 
-def max_places(x, windows):
+def max_pool_indices(x, windows):
     """Return the flat index of each window's largest element: the first of equal ones, the last NaN."""
     if x.dtype.kind in "iu":
         x = x.astype(np.int64)

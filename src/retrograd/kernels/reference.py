@@ -8,14 +8,14 @@ import numpy as np
 from retrograd.kernels import recurrent_formulas, update_formulas
 from retrograd.kernels.attention_reference import attend as attend
 from retrograd.kernels.attention_reference import attend_grad as attend_grad
-from retrograd.kernels.conv_layout import sum_places as sum_places
+from retrograd.kernels.conv_layout import conv_weight_sums as conv_weight_sums
 from retrograd.kernels.conv_layout import sum_windows as sum_windows
 from retrograd.kernels.overlap import separate as _separate
+from retrograd.kernels.pooling_windows import window_argmax as window_argmax
 from retrograd.kernels.pooling_windows import window_maxima as window_maxima
-from retrograd.kernels.pooling_windows import window_maxima_back as window_maxima_back
-from retrograd.kernels.pooling_windows import window_places as window_places
+from retrograd.kernels.pooling_windows import window_maxima_backward as window_maxima_backward
 from retrograd.kernels.pooling_windows import window_sums as window_sums
-from retrograd.kernels.pooling_windows import window_sums_back as window_sums_back
+from retrograd.kernels.pooling_windows import window_sums_backward as window_sums_backward
 from retrograd.kernels.segments_reference import segment_log_softmax as segment_log_softmax
 from retrograd.kernels.segments_reference import segment_max as segment_max
 from retrograd.kernels.segments_reference import segment_softmax as segment_softmax

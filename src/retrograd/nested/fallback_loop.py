@@ -50,7 +50,7 @@ def map_over(op: Op, args: tuple, params: dict) -> Any:
 composed("grid_sample", "istft")(loop_over_components)  # these read sizes
 
 
-@composed("diag_embed", "place_diagonal")
+@composed("diag_embed", "diagonal_backward")
 def _embedded(op: Op, args: tuple, params: dict) -> Any:
     """Map the operator, whose dimensions count in the result, which has one more."""
     ndim, dims = args[0].ndim + 1, (params["dim1"], params["dim2"])

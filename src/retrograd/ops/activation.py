@@ -339,12 +339,12 @@ class threshold(Pointwise, in_place="argument", method=False, aliases="nn.functi
 # ------------------------------------------------------------------------- with a weight for negative values
 
 
-@op("two_slopes(Tensor x, Tensor weight) -> Tensor")
-class two_slopes(Internal, Pointwise):
+@op("prelu_scale(Tensor x, Tensor weight) -> Tensor")
+class prelu_scale(Internal, Pointwise):
     """Return x where it is positive and weight * x elsewhere; the derivative at 0 is the weight."""
 
     def impl(xp, x, weight):
-        xp.real_only("two_slopes", x)
+        xp.real_only("prelu_scale", x)
         return xp.where(x > 0, x, x * weight)
 
     def vjp_x(g, x, weight):
@@ -375,8 +375,8 @@ class prelu(Composite, aliases="nn.functional.prelu"):
     def compose(x, weight):
         _check_prelu(x, weight)
         if weight.numel() == 1:
-            return two_slopes(x, reshape(weight, ()))
-        return two_slopes(x, reshape(weight, (weight.numel(), *(1,) * (x.ndim - 2))))
+            return prelu_scale(x, reshape(weight, ()))
+        return prelu_scale(x, reshape(weight, (weight.numel(), *(1,) * (x.ndim - 2))))
 
     def oracle(np, x, weight):
         weight = weight if weight.size == 1 else weight.reshape(-1, *(1,) * (x.ndim - 2))
@@ -416,7 +416,7 @@ class rrelu(Composite, in_place="argument", method=False, aliases="nn.functional
         if not training:
             return leaky_relu(x, (lower + upper) / 2)
         slopes = registry["rand"](x.shape, dtype=x.dtype) * (upper - lower) + lower
-        return two_slopes(x, slopes)
+        return prelu_scale(x, slopes)
 
     def oracle(np, x, lower, upper, training):
         return np.where(x > 0, x, x * (lower + upper) / 2)

@@ -39,7 +39,7 @@ class unfold_dim(View, linear="x", aliases="unfold"):
         if x_aval.ndim == 0:
             return registry["sum"](g)
         at = canonical_dim("unfold", dimension, x_aval.ndim)
-        return windows_sum(g, dimension=at, length=x_aval.shape[at], step=step)
+        return unfold_backward(g, dimension=at, length=x_aval.shape[at], step=step)
 
     def stacked(whole, *, dimension, size, step):
         at = shift_dims("unfold", dimension, len(whole) - 1)
@@ -72,8 +72,8 @@ def _check_windows(x, dimension, size, step):
     return at
 
 
-@op("windows_sum(Tensor src, *, int dimension, int length, int step) -> Tensor")
-class windows_sum(Internal, Along, linear="src", dims="dimension", elements="summed"):
+@op("unfold_backward(Tensor src, *, int dimension, int length, int step) -> Tensor")
+class unfold_backward(Internal, Along, linear="src", dims="dimension", elements="summed"):
     """Zeros of `length` along a dimension, with each window added where it came from: the transpose of unfold."""
 
     def impl(xp, src, *, dimension, length, step):
@@ -101,7 +101,7 @@ class windows_sum(Internal, Along, linear="src", dims="dimension", elements="sum
 
 def _check_sum(src, dimension, length, step):
     if not 0 <= dimension < src.ndim - 1 or (length - src.shape[-1]) // step + 1 != src.shape[dimension]:
-        raise ValueError(f"windows_sum: windows {src} in steps of {step} do not come from {length} places")
+        raise ValueError(f"unfold_backward: windows {src} in steps of {step} do not come from {length} places")
 
 
 @op("sliding_window_view(Tensor x, int[] window_shape, int[]? dim=None) -> Tensor")

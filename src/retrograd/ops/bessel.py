@@ -140,8 +140,8 @@ class spherical_bessel_j0(Composite):
 
 airy_ai = special("special.airy_ai(Tensor x) -> Tensor", lambda xp, x: xp.airy(x)[0],
     "Airy's function Ai, a solution of y'' = x y: it falls for positive x and swings for negative.",
-    vjp=lambda g, x: g * airy_ai_slope(x), oracle="retrograd.testing.references.bessel.airy_ai")  # fmt: skip
-airy_ai_slope = special("airy_ai_slope(Tensor x) -> Tensor", lambda xp, x: xp.airy(x)[1],
+    vjp=lambda g, x: g * airy_ai_derivative(x), oracle="retrograd.testing.references.bessel.airy_ai")  # fmt: skip
+airy_ai_derivative = special("airy_ai_derivative(Tensor x) -> Tensor", lambda xp, x: xp.airy(x)[1],
     "The derivative of `airy_ai`.",
     vjp=lambda g, x: g * (x * airy_ai(x)), internal=True,
-    oracle="retrograd.testing.references.bessel.airy_ai_slope")  # fmt: skip
+    oracle="retrograd.testing.references.bessel.airy_ai_derivative")  # fmt: skip

@@ -7,7 +7,7 @@ from retrograd.ops import batch_loop
 from retrograd.ops.family import Composite, numel, same_dtype
 from retrograd.ops.linalg import Product
 from retrograd.ops.reduce import sum as sum_over
-from retrograd.ops.sparsity_rules import windows_seen
+from retrograd.ops.sparsity_rules import window_labels
 from retrograd.ops.view import movedim, reshape, squeeze, unsqueeze
 
 # ------------------------------------------------------------------------------------------------- the primitives
@@ -47,7 +47,7 @@ class Convolution(Internal, Product):
         """Images depend on the elements in their windows if channels do not matter, else on shared dimensions."""
         part, result = (*cls.parts[:2], "o")[i], cls.parts[-1]  # a bias has one dimension, the channels
         if "n" in part and "n" in result:
-            return windows_seen(avals[i].shape, out.shape, groups, lambda images: cls._shown(images, avals, params))
+            return window_labels(avals[i].shape, out.shape, groups, lambda images: cls._shown(images, avals, params))
         shared = {part.index(kind): result.index(kind) for kind in part if kind in result}
         return {d: k for d, k in shared.items() if avals[i].shape[d] == out.shape[k]}
 

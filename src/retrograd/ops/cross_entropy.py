@@ -16,7 +16,7 @@ from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.view import movedim, reshape, unsqueeze
 
 
-class OfClasses(Definition):
+class ClassOperator(Definition):
     """Takes predictions, with classes last or without classes, and class indices, with the same leading dimensions."""
 
     @classmethod
@@ -31,7 +31,7 @@ class OfClasses(Definition):
 
 
 @op("class_loss(Tensor x, Tensor target, *, int ignore_index=-100) -> Tensor")
-class class_loss(Internal, OfClasses, snapshots="x"):
+class class_loss(Internal, ClassOperator, snapshots="x"):
     """-log softmax(x) at the target: x (..., classes), integers (...) to (...); 0 for ignore_index."""
 
     def impl(xp, x, target, *, ignore_index):
@@ -73,7 +73,7 @@ class class_loss(Internal, OfClasses, snapshots="x"):
 
 
 @op("class_residual(Tensor x, Tensor target, *, int ignore_index=-100) -> Tensor")
-class class_residual(Internal, OfClasses):
+class class_residual(Internal, ClassOperator):
     """softmax(x) - one_hot(target), the derivative of `class_loss`; 0 where the target is ignore_index."""
 
     def impl(xp, x, target, *, ignore_index):
@@ -98,7 +98,7 @@ class class_residual(Internal, OfClasses):
 
 
 @op("class_grad(Tensor t, Tensor x, Tensor target, *, int ignore_index=-100) -> Tensor")
-class class_grad(Internal, OfClasses):
+class class_grad(Internal, ClassOperator):
     """The derivative of `class_loss` times t (...), one value per row: a weighted `class_residual`."""
 
     @classmethod
@@ -140,20 +140,20 @@ def _softmax_slope(g, x, target, ignore_index):
     return where(unsqueeze(ne(target, ignore_index), -1), s * (g - sum_over(g * s, -1, keepdim=True)), 0)
 
 
-@op("pick_class(Tensor x, Tensor target, *, int ignore_index=-100) -> Tensor")
-class pick_class(Internal, OfClasses, linear="x", elements="moved", saves_input=True):
+@op("class_gather(Tensor x, Tensor target, *, int ignore_index=-100) -> Tensor")
+class class_gather(Internal, ClassOperator, linear="x", elements="moved", saves_input=True):
     """x at the target: x (..., classes), integers (...) to (...); 0 where the target is ignore_index."""
 
     def impl(xp, x, target, *, ignore_index):
         check_classes("nll_loss", x, target)
-        return xp.pick_class(x, target, ignore_index)
+        return xp.class_gather(x, target, ignore_index)
 
     def shape(x, target, *, ignore_index):
         check_classes("nll_loss", x, target)
         return Aval(target.shape, x.dtype)
 
     def vjp_x(g, x_aval, target, ignore_index):
-        return place_class(g, target, classes=x_aval.shape[-1], ignore_index=ignore_index)
+        return class_scatter(g, target, classes=x_aval.shape[-1], ignore_index=ignore_index)
 
     @classmethod
     def batch(cls, batched, n, /, x, target, *, ignore_index):
@@ -163,29 +163,29 @@ class pick_class(Internal, OfClasses, linear="x", elements="moved", saves_input=
         check_classes("nll_loss", *batch_loop.avals(batched, (x, target)))
         return _picked_from_one(x, target, ignore_index)
 
-    oracle = "retrograd.testing.references.cross_entropy.pick_class"
+    oracle = "retrograd.testing.references.cross_entropy.class_gather"
 
     def samples(r):
         yield (r(3, 4), r.ints(4, (3,))), {}
         yield (r(2, 3, 4), r.ints(4, (2, 3))), {"ignore_index": 1}
 
 
-@op("place_class(Tensor src, Tensor target, *, int classes, int ignore_index=-100) -> Tensor")
-class place_class(Internal, OfClasses, linear="src", elements="moved"):
-    """Zeros (..., classes) with src (...) at the target: the transpose of `pick_class`."""
+@op("class_scatter(Tensor src, Tensor target, *, int classes, int ignore_index=-100) -> Tensor")
+class class_scatter(Internal, ClassOperator, linear="src", elements="moved"):
+    """Zeros (..., classes) with src (...) at the target: the transpose of `class_gather`."""
 
     def impl(xp, src, target, *, classes, ignore_index):
         check_classes("nll_loss", unsqueezed(src, classes), target)
-        return xp.place_class(src, target, classes, ignore_index)
+        return xp.class_scatter(src, target, classes, ignore_index)
 
     def shape(src, target, *, classes, ignore_index):
         check_classes("nll_loss", unsqueezed(src, classes), target)
         return Aval((*target.shape, classes), src.dtype)
 
     def vjp_src(g, target, ignore_index):
-        return pick_class(g, target, ignore_index=ignore_index)
+        return class_gather(g, target, ignore_index=ignore_index)
 
-    oracle = "retrograd.testing.references.cross_entropy.place_class"
+    oracle = "retrograd.testing.references.cross_entropy.class_scatter"
 
     def samples(r):
         yield (r(3), r.ints(4, (3,))), {"classes": 4}
@@ -255,7 +255,7 @@ class nll_loss(Composite, aliases="nn.functional.nll_loss"):
         finish = reduction_named("nll_loss", reduction)
         x = classes_last("nll_loss", x, target)
         _check_weight("nll_loss", weight, x.shape[-1])
-        loss = -pick_class(x, target, ignore_index=ignore_index)
+        loss = -class_gather(x, target, ignore_index=ignore_index)
         if weight is None and reduction != "mean":
             return finish(loss)
         weights = target_weights(weight, target, ignore_index, x.dtype)
@@ -386,7 +386,7 @@ def _hard_cross_entropy(x, target, ignore_index, reduction):
 def _smooth_cross_entropy(x, target, weight, ignore_index, reduction, smoothing):
     logs = log_softmax(x, -1)
     weights = target_weights(weight, target, ignore_index, x.dtype)
-    hard = -pick_class(logs, target, ignore_index=ignore_index) * weights
+    hard = -class_gather(logs, target, ignore_index=ignore_index) * weights
     spread = -mean(logs if weight is None else logs * weight, -1)
     loss = (1 - smoothing) * hard + smoothing * where(ne(target, ignore_index), spread, 0)
     return weighted_mean(loss, weights) if reduction == "mean" else REDUCTIONS[reduction](loss)

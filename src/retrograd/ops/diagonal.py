@@ -16,7 +16,7 @@ class diagonal(View, linear="x"):
         return Aval(_diagonal_shape(x.shape, offset, dim1, dim2), x.dtype)
 
     def vjp_x(g, x_aval, offset, dim1, dim2):
-        return place_diagonal(g, shape=x_aval.shape, offset=offset, dim1=dim1, dim2=dim2)
+        return diagonal_backward(g, shape=x_aval.shape, offset=offset, dim1=dim1, dim2=dim2)
 
     def stacked(whole, *, offset, dim1, dim2):
         dim1, dim2 = shift_dims("diagonal", (dim1, dim2), len(whole) - 1)
@@ -41,18 +41,18 @@ def _diagonal_shape(shape, offset, dim1, dim2):
     return (*(s for i, s in enumerate(shape) if i not in (a, b)), max(min(rows, columns), 0))
 
 
-@op("place_diagonal(Tensor src, *, int[] shape, int offset, int dim1, int dim2) -> Tensor")
-class place_diagonal(Internal, linear="src", elements="moved"):
+@op("diagonal_backward(Tensor src, *, int[] shape, int offset, int dim1, int dim2) -> Tensor")
+class diagonal_backward(Internal, linear="src", elements="moved"):
     """Zeros of `shape` with src on a diagonal: the transpose of `diagonal`."""
 
     def impl(xp, src, *, shape, offset, dim1, dim2):
-        return xp.place_diagonal(src, shape, offset, dim1, dim2)
+        return xp.diagonal_backward(src, shape, offset, dim1, dim2)
 
     def shape(src, *, shape, offset, dim1, dim2):
         expected = _diagonal_shape(shape, offset, dim1, dim2)
         if src.shape != expected:
             raise ValueError(
-                f"place_diagonal: the diagonal of shape {tuple(shape)} has shape {expected}, got {src}"
+                f"diagonal_backward: the diagonal of shape {tuple(shape)} has shape {expected}, got {src}"
             )
         return Aval(shape, src.dtype)
 
@@ -61,7 +61,7 @@ class place_diagonal(Internal, linear="src", elements="moved"):
 
     def batch(batched, n, src, *, shape, offset, dim1, dim2):
         dim1, dim2 = shift_dims("diagonal", (dim1, dim2), len(shape))
-        return place_diagonal(src, shape=(n, *shape), offset=offset, dim1=dim1, dim2=dim2)
+        return diagonal_backward(src, shape=(n, *shape), offset=offset, dim1=dim1, dim2=dim2)
 
     def oracle(np, src, shape, offset, dim1, dim2):
         out = np.zeros(shape)

@@ -19,8 +19,8 @@ JUMPS = "the derivative is of the sample at a fixed value of the distribution fu
 # ---------------------------------------------------------------------------------- gamma and related
 
 
-@op("gamma_cdf_slope(Tensor alpha, Tensor x, int order=1) -> Tensor")
-class gamma_cdf_slope(Internal, Pointwise, promotion="float", in_place=False):
+@op("gamma_cdf_derivative(Tensor alpha, Tensor x, int order=1) -> Tensor")
+class gamma_cdf_derivative(Internal, Pointwise, promotion="float", in_place=False):
     """The derivative of an order, by alpha, of the gamma distribution function at x, over the density at x.
 
     Minus that of order 1 is the derivative of a sample by alpha, with its value of the distribution function fixed.
@@ -29,16 +29,16 @@ class gamma_cdf_slope(Internal, Pointwise, promotion="float", in_place=False):
 
     def impl(xp, alpha, x, *, order):
         if x.dtype.kind == "c":
-            raise TypeError("gamma_cdf_slope: complex numbers are not supported")
-        return xp.gamma_cdf_slope(alpha, x, order)
+            raise TypeError("gamma_cdf_derivative: complex numbers are not supported")
+        return xp.gamma_cdf_derivative(alpha, x, order)
 
     def vjp_alpha(g, alpha, x, out, order):
-        return g * (gamma_cdf_slope(alpha, x, order + 1) - out * (log(x) - digamma(alpha)))
+        return g * (gamma_cdf_derivative(alpha, x, order + 1) - out * (log(x) - digamma(alpha)))
 
     def vjp_x(g, alpha, x, out, order):
         return g * (_density_slope(alpha, x, order) - out * ((alpha - 1) / x - 1))
 
-    oracle = "retrograd.testing.references.distributions.gamma_cdf_slope"
+    oracle = "retrograd.testing.references.distributions.gamma_cdf_derivative"
 
     def samples(r):
         yield (r(3, within=(0.3, 4.0)), r(3, within=(0.2, 3.0))), {}
@@ -77,7 +77,7 @@ class standard_gamma(Pointwise, promotion="float", random=True, in_place=False, 
         return xp.maximum(xp.asarray(drawn).astype(alpha.dtype), alpha.dtype.type(xp.finfo(alpha.dtype).tiny))
 
     def vjp_alpha(g, alpha, out):
-        return g * neg(gamma_cdf_slope(alpha, out))
+        return g * neg(gamma_cdf_derivative(alpha, out))
 
     exempt = {
         "jvp vjp reverse_over_reverse forward_over_reverse no_dimensions": JUMPS,
@@ -102,7 +102,7 @@ class standard_gamma_grad(Composite):
     method = False
 
     def compose(alpha, sample):
-        return neg(gamma_cdf_slope(alpha, sample))
+        return neg(gamma_cdf_derivative(alpha, sample))
 
     oracle = "retrograd.testing.references.distributions._standard_gamma_grad"
 
@@ -301,7 +301,7 @@ class multinomial(Definition, differentiable=False, random=True, row_major=True)
         _check_weights(rows, num_samples, replacement)
         if replacement:
             uniform = chosen(generator).draw("random", (len(rows), num_samples))
-            return xp.draw_places(rows, uniform).reshape(shape)
+            return xp.sample_indices(rows, uniform).reshape(shape)
         times = chosen(generator).draw("standard_exponential", rows.shape)
         return xp.ascontiguousarray(xp.draw_distinct(rows, times, num_samples)).reshape(shape)
 

@@ -90,7 +90,7 @@ class eigenvalues_hermitian(Internal, Stacked, differentiable=False):
         yield (_symmetric(r, 3, 2),), {"UPLO": "U"}
 
 
-class OfHermitian(Internal, Mapped, snapshots="A"):
+class HermitianResult(Internal, Mapped, snapshots="A"):
     """One result of the eigendecomposition of Hermitian matrices A, whose factors are inputs."""
 
     @staticmethod
@@ -107,7 +107,7 @@ class OfHermitian(Internal, Mapped, snapshots="A"):
 
 
 @op("eigh_values(Tensor A, Tensor values, Tensor vectors) -> Tensor")
-class eigh_values(OfHermitian):
+class eigh_values(HermitianResult):
     """The eigenvalues of Hermitian matrices, with given factors."""
 
     def impl(xp, A, values, vectors):
@@ -129,7 +129,7 @@ class eigh_values(OfHermitian):
 
 
 @op("eigh_vectors(Tensor A, Tensor values, Tensor vectors) -> Tensor")
-class eigh_vectors(OfHermitian):
+class eigh_vectors(HermitianResult):
     """The eigenvectors of Hermitian matrices, with given factors."""
 
     def impl(xp, A, values, vectors):
@@ -277,7 +277,7 @@ class eigenvalues_general(Internal, Stacked, differentiable=False):
         yield (r(2, 3, 3),), {}
 
 
-class OfGeneral(Internal, Mapped, snapshots="A"):
+class GeneralResult(Internal, Mapped, snapshots="A"):
     """One result of the eigendecomposition of square matrices A, whose factors are inputs."""
 
     @staticmethod
@@ -298,7 +298,7 @@ def _like(x, A):
 
 
 @op("eig_values(Tensor A, Tensor values, Tensor vectors) -> Tensor")
-class eig_values(OfGeneral):
+class eig_values(GeneralResult):
     """The eigenvalues of square matrices, with given factors."""
 
     def impl(xp, A, values, vectors):
@@ -320,7 +320,7 @@ class eig_values(OfGeneral):
 
 
 @op("eig_vectors(Tensor A, Tensor values, Tensor vectors) -> Tensor")
-class eig_vectors(OfGeneral):
+class eig_vectors(GeneralResult):
     """The eigenvectors of square matrices, of length 1, with given factors."""
 
     def impl(xp, A, values, vectors):

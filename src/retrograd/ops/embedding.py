@@ -6,7 +6,7 @@ from retrograd.core import Aval, Internal, op, registry, xp
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import broadcast_batch
 from retrograd.ops.family import Composite, canonical_dim, numel
-from retrograd.ops.gather import gather, index_select, index_sum, stacked_places
+from retrograd.ops.gather import gather, index_select, index_sum, stacked_indices
 from retrograd.ops.mutate import set_item
 from retrograd.ops.norm import norm
 from retrograd.ops.opmath import Family
@@ -42,7 +42,7 @@ class lookup(Internal, linear="weight", elements="moved"):
             rows = index_select(weight, 1, reshape(ids, (numel(ids.shape),)))
             return reshape(rows, (n, *ids.shape, *weight.shape[2:]))
         tables = reshape(weight, (n * weight.shape[1], *weight.shape[2:]))
-        return lookup(tables, stacked_places(ids, size=weight.shape[1], dim=0))
+        return lookup(tables, stacked_indices(ids, size=weight.shape[1], dim=0))
 
     def oracle(np, weight, ids):
         return weight[ids]
@@ -78,7 +78,7 @@ class sum_rows(Internal, Family, linear="src", elements="summed", opmath="src"):
             src = reshape(src, (n, count, *src.shape[1 + ids.ndim :]))
             return index_sum(src, reshape(ids, (count,)), dim=1, size=size)
         src = src if batched[0] else broadcast_batch(src, n)
-        out = sum_rows(src, stacked_places(ids, size=size, dim=0), n * size)
+        out = sum_rows(src, stacked_indices(ids, size=size, dim=0), n * size)
         return reshape(out, (n, size, *out.shape[1:]))
 
     def oracle(np, src, ids, size):

@@ -221,8 +221,8 @@ class float_power(Composite, in_place=True):
         yield (2.0, r(3)), {}
 
 
-@op("moved_by_bits(Tensor x, Tensor exponent) -> Tensor")
-class moved_by_bits(Internal, Pointwise, promotion="float"):
+@op("scale_by_power_of_2(Tensor x, Tensor exponent) -> Tensor")
+class scale_by_power_of_2(Internal, Pointwise, promotion="float"):
     """x times 2 to the power of an integer, exact."""
 
     impl = xp.ldexp
@@ -233,10 +233,10 @@ class moved_by_bits(Internal, Pointwise, promotion="float"):
         return [*super().promote(arrays[:1]), arrays[1]]
 
     def vjp_x(g, exponent):
-        return moved_by_bits(g, exponent)
+        return scale_by_power_of_2(g, exponent)
 
     def batch(batched, n, x, exponent):
-        return moved_by_bits(*align_batched((x, exponent), batched))
+        return scale_by_power_of_2(*align_batched((x, exponent), batched))
 
     def oracle(np, x, exponent):
         return x * 2.0**exponent
@@ -259,7 +259,7 @@ class ldexp(Composite, in_place=True):
 
     def compose(x, exponent):
         if dtype_of(exponent).kind in "iu" and dtype_of(x).kind != "c":
-            return moved_by_bits(x, exponent)
+            return scale_by_power_of_2(x, exponent)
         return clone(x) * exp2(exponent)  # so that x may be written to later
 
     def oracle(np, x, exponent):

@@ -11,7 +11,7 @@ from retrograd.ops.conv import check_images, per_dim
 from retrograd.ops.family import Composite, Stacked, check_real, numel
 from retrograd.ops.gather import take_along_dim
 from retrograd.ops.index import select
-from retrograd.ops.pooling import Pooled, PooledWithIndices, max_places, pick
+from retrograd.ops.pooling import Pooled, PooledWithIndices, max_pool_indices, pick
 from retrograd.ops.view import narrow, reshape, squeeze, unsqueeze
 
 
@@ -97,7 +97,7 @@ def _pooled(name, x, ndim, samples, kernel_size, output_size, output_ratio):
     lead, count = images.shape[:2], numel(kernel)
     flat = reshape(images, (*lead, numel(sizes))).detach()
     seen = reshape(take_along_dim(flat, reshape(elements, (*lead, numel(elements.shape[2:]))), -1), elements.shape)
-    largest = max_places(seen, windows=((count, count, 0, 1, 1),))
+    largest = max_pool_indices(seen, windows=((count, count, 0, 1, 1),))
     indices = reshape(take_along_dim(elements, largest, -1), (*lead, *windows))
     indices = indices if batched else squeeze(indices, 0)
     return Pooled(pick(x, indices, ndim), indices)

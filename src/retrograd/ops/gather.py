@@ -12,15 +12,15 @@ from retrograd.ops.view import movedim, reshape
 # ----------------------------------------------------------------------------------------------------- slices
 
 
-@op("stacked_places(Tensor index, *, int size, int dim) -> Tensor")
-class stacked_places(Internal, Rowwise, differentiable=False):
+@op("stacked_indices(Tensor index, *, int size, int dim) -> Tensor")
+class stacked_indices(Internal, Rowwise, differentiable=False):
     """Convert indices into tables of one size, one per slice along `dim`, to indices into all tables joined."""
 
     def impl(xp, index, *, size, dim):
-        return xp.stacked_places(index, size, canonical_dim("stacked_places", dim, index.ndim))
+        return xp.stacked_indices(index, size, canonical_dim("stacked_indices", dim, index.ndim))
 
     def shape(index, *, size, dim):
-        canonical_dim("stacked_places", dim, index.ndim)
+        canonical_dim("stacked_indices", dim, index.ndim)
         return Aval(index.shape, dtypes.int64)
 
     def oracle(np, index, size, dim):
@@ -66,7 +66,7 @@ class index_select(Definition, linear="x", elements="moved"):
         if not batched[1]:
             return index_select(x, at + 1, index)
         if batched[0]:
-            x, index = movedim(x, at + 1, 1), stacked_places(index, size=x.shape[at + 1], dim=0)
+            x, index = movedim(x, at + 1, 1), stacked_indices(index, size=x.shape[at + 1], dim=0)
             out = index_select(reshape(x, (n * x.shape[1], *x.shape[2:])), 0, reshape(index, (numel(index.shape),)))
             return movedim(reshape(out, (n, numel(index.shape[1:]), *out.shape[1:])), 1, at + 1)
         out = index_select(x, at, reshape(index, (numel(index.shape),)))
@@ -121,7 +121,7 @@ class index_sum(Internal, Family, linear="src", elements="summed", opmath="src")
         if not batched[1]:
             return index_sum(src, index, dim=at + 1, size=size)
         src = movedim(src if batched[0] else broadcast_batch(src, n), at + 1, 1)
-        index = reshape(stacked_places(index, size=size, dim=0), (numel(index.shape),))
+        index = reshape(stacked_indices(index, size=size, dim=0), (numel(index.shape),))
         out = index_sum(reshape(src, (n * src.shape[1], *src.shape[2:])), index, dim=0, size=n * size)
         return movedim(reshape(out, (n, size, *out.shape[1:])), 1, at + 1)
 
@@ -250,8 +250,8 @@ def _matching(src, index, shape, dim):
     return check_along("scatter_add", shape, index, dim)
 
 
-@op("from_front(Tensor index, *, int size) -> Tensor")
-class from_front(Internal, View):
+@op("wrap_indices(Tensor index, *, int size) -> Tensor")
+class wrap_indices(Internal, View):
     """Convert negative indices to ones counted from the front; the tensor itself if there are none."""
 
     def impl(xp, index, *, size):
@@ -261,7 +261,7 @@ class from_front(Internal, View):
         return Aval(index.shape, dtypes.int64)
 
     def stacked(whole, *, size):
-        return (("from_front", {"size": size}),)
+        return (("wrap_indices", {"size": size}),)
 
     def oracle(np, index, size):
         return index % size
@@ -288,7 +288,7 @@ class take_along_dim(Composite):
         at = canonical_dim("take_along_dim", dim, x.ndim)
         if indices.ndim != x.ndim or _without(indices.shape, at) != _without(x.shape, at):
             x, indices = _broadcast_along(x, indices, at)
-        return gather(x, at, from_front(indices, size=x.shape[at] if x.ndim else 1))
+        return gather(x, at, wrap_indices(indices, size=x.shape[at] if x.ndim else 1))
 
     oracle = "retrograd.testing.references.scatter.take_along_dim"
 

@@ -11,7 +11,7 @@ from retrograd.ops.batch_loop import Looped
 from retrograd.ops.batching import batch_all
 from retrograd.ops.family import Composite, cast_to, check_real, numel
 from retrograd.ops.functions import function
-from retrograd.ops.gather import stacked_places
+from retrograd.ops.gather import stacked_indices
 from retrograd.ops.index import T, getitem
 from retrograd.ops.view import reshape
 
@@ -48,7 +48,7 @@ class bincount(
         if batched[0] and size > minlength:
             return super().batch(batched, n, x, weights, minlength=minlength)
         x, weights = batch_all((x, weights), batched, n)
-        ids = reshape(stacked_places(x, size=size, dim=0), (numel(x.shape),))
+        ids = reshape(stacked_indices(x, size=size, dim=0), (numel(x.shape),))
         weights = weights if weights is None else reshape(weights, ids.shape)
         return reshape(bincount(ids, weights, n * size), (n, size))
 

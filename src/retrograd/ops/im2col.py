@@ -58,7 +58,7 @@ class window_sums(Windows, linear="x", elements="summed"):
         yield (r(2, 1, 2, 1, 3, 2),), given
 
 
-def window_places(name, size, kernel, stride, padding, dilation):
+def window_counts(name, size, kernel, stride, padding, dilation):
     """Return the number of windows along each dimension; a ValueError if there are none."""
     per = zip(size, kernel, stride, padding, dilation, strict=True)
     places = tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in per)
@@ -88,7 +88,7 @@ class unfold(Composite, home="nn.functional", method=False):
     def compose(x, *, kernel_size, dilation, padding, stride):
         batched = check_images("unfold", x, 2)
         window = _window("unfold", kernel_size, stride, padding, dilation)
-        places = window_places("unfold", x.shape[-2:], *window.values())
+        places = window_counts("unfold", x.shape[-2:], *window.values())
         batch = x if batched else unsqueeze(x, 0)
         columns = window_columns(batch, size=places, **window)
         rows = x.shape[-3] * numel(window["kernel"])
@@ -120,7 +120,7 @@ class fold(Composite, home="nn.functional", method=False):
             raise ValueError(f"fold: expected columns (n, rows, places) or without n, got shape {x.shape}")
         window = _window("fold", kernel_size, stride, padding, dilation)
         size = per_dim("fold", "output_size", output_size, 2, 1)
-        places = window_places("fold", size, *window.values())
+        places = window_counts("fold", size, *window.values())
         channels, left = divmod(x.shape[-2], numel(window["kernel"]))
         if left or x.shape[-1] != numel(places):
             raise ValueError(

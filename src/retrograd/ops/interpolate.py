@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from retrograd.backend.images import mapped_places
+from retrograd.backend.images import source_indices
 from retrograd.core import Aval, Internal, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.create import as_tensor
@@ -40,10 +40,10 @@ class resample(Resampling, linear="x", saves_input=True):
         return Aval((*x.shape[:at], how[2], *x.shape[at + 1 :]), x.dtype)
 
     def vjp_x(g, dim, how):
-        return resample_back(g, dim=dim, how=how)
+        return resample_backward(g, dim=dim, how=how)
 
     def dependence(i, out, x, *, dim, how):
-        return _seen(x, dim, mapped_places(how))
+        return _seen(x, dim, source_indices(how))
 
     oracle = "retrograd.testing.references.interpolate.resample"
 
@@ -54,25 +54,25 @@ class resample(Resampling, linear="x", saves_input=True):
         yield (r(5),), {"dim": 0, "how": ("reflect", 5, 8, 2)}
 
 
-@op("resample_back(Tensor x, *, int dim, any how) -> Tensor")
-class resample_back(Resampling, linear="x"):
+@op("resample_backward(Tensor x, *, int dim, any how) -> Tensor")
+class resample_backward(Resampling, linear="x"):
     """The transpose of `resample`."""
 
     def impl(xp, x, *, dim, how):
-        at = _check_sizes("resample_back", x, dim, how[2])
-        return xp.resample_back(x, at, how)
+        at = _check_sizes("resample_backward", x, dim, how[2])
+        return xp.resample_backward(x, at, how)
 
     def shape(x, *, dim, how):
-        at = _check_sizes("resample_back", x, dim, how[2])
+        at = _check_sizes("resample_backward", x, dim, how[2])
         return Aval((*x.shape[:at], how[1], *x.shape[at + 1 :]), x.dtype)
 
     def vjp_x(g, dim, how):
         return resample(g, dim=dim, how=how)
 
     def dependence(i, out, x, *, dim, how):
-        return _seen(x, dim, mapped_places(how, transposed=True))
+        return _seen(x, dim, source_indices(how, transposed=True))
 
-    oracle = "retrograd.testing.references.interpolate.resample_back"
+    oracle = "retrograd.testing.references.interpolate.resample_backward"
 
     def samples(r):
         yield (r(2, 7, 3),), {"dim": 1, "how": ("linear", 4, 7, 0.0, False)}

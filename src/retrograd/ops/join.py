@@ -275,13 +275,13 @@ class tile(Composite):
         yield (r(3),), {"dims": (2, 2)}
 
 
-@op("repeat_places(Tensor repeats, *, int? output_size=None) -> Tensor")
-class repeat_places(Internal, differentiable=False, ragged=True):
+@op("repeat_indices(Tensor repeats, *, int? output_size=None) -> Tensor")
+class repeat_indices(Internal, differentiable=False, ragged=True):
     """Return index i of a vector of integers repeats[i] times; of several rows if all have the same sum."""
 
     def impl(xp, repeats, *, output_size):
         _check_repeats(repeats, output_size)
-        return xp.repeat_places(repeats, output_size)
+        return xp.repeat_indices(repeats, output_size)
 
     def shape(repeats, *, output_size):
         _check_repeats(repeats, output_size)
@@ -294,13 +294,13 @@ class repeat_places(Internal, differentiable=False, ragged=True):
         """Treat examples as rows if all have the given output size."""
         if output_size is None:
             return super().batch(batched, n, repeats, output_size=output_size)
-        return repeat_places(repeats, output_size=output_size)
+        return repeat_indices(repeats, output_size=output_size)
 
     exempt = {
         "shape float32 integers empty vmap nested": "the size depends on the values, so there is no shape rule",
     }
 
-    oracle = "retrograd.testing.references.join.repeat_places"
+    oracle = "retrograd.testing.references.join.repeat_indices"
 
     def samples(r):
         yield (r.ints(3, (4,)),), {}
@@ -326,7 +326,7 @@ class repeat_interleave(Composite):
     def compose(x, repeats, *, dim, output_size):
         if repeats is None:
             _check_repeats(x, None)
-            return repeat_places(x, output_size=output_size)
+            return repeat_indices(x, output_size=output_size)
         x, at = (reshape(x, (-1,)), 0) if dim is None else (x, canonical_dim("repeat_interleave", dim, x.ndim))
         if isinstance(repeats, int) and repeats >= 0 and output_size is None:
             return _each_repeated(x, at, repeats)
@@ -337,7 +337,7 @@ class repeat_interleave(Composite):
             raise ValueError(
                 f"repeat_interleave: repeats of shape {repeats.shape} do not fit dimension {at} of shape {x.shape}"
             )
-        return index_select(x, at, repeat_places(repeats, output_size=output_size))
+        return index_select(x, at, repeat_indices(repeats, output_size=output_size))
 
     exempt = {"vmap": "without output_size the size of the result depends on the values"}
 
@@ -429,8 +429,8 @@ class cartesian_prod(Composite):
         yield (r(2),), {}
 
 
-@op("combination_places(*, int n, int r, bool with_replacement) -> Tensor")
-class combination_places(Factory):
+@op("combination_indices(*, int n, int r, bool with_replacement) -> Tensor")
+class combination_indices(Factory):
     """Return the ways to choose r of n indices, in order, one per row."""
 
     def impl(xp, *, n, r, with_replacement):
@@ -439,7 +439,7 @@ class combination_places(Factory):
     def shape(*, n, r, with_replacement):
         return Aval((math.comb(n + (r - 1) * with_replacement if r else n, r), r), dtypes.int64)
 
-    oracle = "retrograd.testing.references.join.combination_places"
+    oracle = "retrograd.testing.references.join.combination_indices"
 
     def samples(r):
         yield (), {"n": 4, "r": 2, "with_replacement": False}
@@ -464,7 +464,7 @@ class combinations(Composite):
             raise ValueError(f"combinations: r must not be negative, got {r}")
         if r == 0:
             return narrow(x, 0, 0, 0)
-        return getitem(x, [combination_places(n=x.shape[0], r=r, with_replacement=with_replacement)], spec=(T,))
+        return getitem(x, [combination_indices(n=x.shape[0], r=r, with_replacement=with_replacement)], spec=(T,))
 
     oracle = "retrograd.testing.references.join.combinations"
 

@@ -11,7 +11,7 @@ from retrograd.ops.gather import gather
 from retrograd.ops.index import index, nonzero
 from retrograd.ops.pointwise import ne
 from retrograd.ops.pointwise import where as choose
-from retrograd.ops.sort import largest_places
+from retrograd.ops.sort import topk_indices
 from retrograd.ops.view import broadcast_tensors, cat, narrow, reshape, stack, unsqueeze
 
 
@@ -115,28 +115,28 @@ class masked_select(Composite):
         yield (r(3), r(3)), {}, TypeError, "masked_select: the mask must be boolean, got float64"
 
 
-@op("put_true(Tensor x, Tensor mask, Tensor source) -> Tensor")
-class put_true(Internal, linear="x,source", elements="moved"):
+@op("masked_put(Tensor x, Tensor mask, Tensor source) -> Tensor")
+class masked_put(Internal, linear="x,source", elements="moved"):
     """Rows of x where the mask is true replaced, in order, by elements of the same row of source, or by a number."""
 
     def impl(xp, x, mask, source):
         _check_rows(x, mask, source)
-        return xp.put_true(x, mask, source)
+        return xp.masked_put(x, mask, source)
 
     def shape(x, mask, source):
         _check_rows(x, mask, source)
         return x
 
     def vjp_x(g, mask):
-        return put_true(g, mask, 0.0)
+        return masked_put(g, mask, 0.0)
 
     def vjp_source(g, mask, source_aval):
-        return take_true(g, mask, size=source_aval.shape[-1])
+        return masked_take(g, mask, size=source_aval.shape[-1])
 
     def batch(batched, n, x, mask, source):
-        return put_true(*batch_all((x, mask, source), batched, n))
+        return masked_put(*batch_all((x, mask, source), batched, n))
 
-    oracle = "retrograd.testing.references.masked.put_true"
+    oracle = "retrograd.testing.references.masked.masked_put"
 
     def samples(r):
         yield (r(5), as_tensor([True, False, True, True, False]), r(4)), {}
@@ -147,28 +147,28 @@ class put_true(Internal, linear="x,source", elements="moved"):
 def _check_rows(x, mask, source):
     shapes = [x.shape, mask.shape, getattr(source, "shape", x.shape)]
     if x.shape != mask.shape or not all(shapes) or len({s[:-1] for s in shapes}) > 1:
-        raise ValueError(f"put_true: expected rows, got shapes {', '.join(map(str, shapes))}")
+        raise ValueError(f"masked_put: expected rows, got shapes {', '.join(map(str, shapes))}")
 
 
-@op("take_true(Tensor x, Tensor mask, *, int size) -> Tensor")
-class take_true(Internal, linear="x", elements="moved"):
+@op("masked_take(Tensor x, Tensor mask, *, int size) -> Tensor")
+class masked_take(Internal, linear="x", elements="moved"):
     """Rows of `size` elements: the elements of x where the mask is true, then zeros."""
 
     def impl(xp, x, mask, *, size):
         _check_rows(x, mask, x)
-        return xp.take_true(x, mask, size)
+        return xp.masked_take(x, mask, size)
 
     def shape(x, mask, *, size):
         _check_rows(x, mask, x)
         return Aval((*x.shape[:-1], size), x.dtype)
 
     def vjp_x(g, mask):
-        return put_true(registry["zeros"](mask.shape, dtype=g.dtype), mask, g)
+        return masked_put(registry["zeros"](mask.shape, dtype=g.dtype), mask, g)
 
     def batch(batched, n, x, mask, *, size):
-        return take_true(*batch_all((x, mask), batched, n), size=size)
+        return masked_take(*batch_all((x, mask), batched, n), size=size)
 
-    oracle = "retrograd.testing.references.masked.take_true"
+    oracle = "retrograd.testing.references.masked.masked_take"
 
     def samples(r):
         yield (r(5), as_tensor([True, False, True, True, False])), {"size": 4}
@@ -192,7 +192,7 @@ class masked_scatter(Composite, in_place=True):
             raise TypeError(f"masked_scatter: x and source must have one dtype, got {x.dtype} and {source.dtype}")
         x, mask = broadcast_tensors(x, mask)
         row, mask, source = (reshape(a, (-1,)) for a in (x, mask, source))
-        return reshape(put_true(row, mask, source), x.shape)
+        return reshape(masked_put(row, mask, source), x.shape)
 
     oracle = "retrograd.testing.references.masked.masked_scatter"
 
@@ -227,7 +227,7 @@ class nonzero_static(Definition, differentiable=False):
         shape = x.shape[1:]
         true = ne(reshape(x, (n, numel(shape))), 0)
         there = min(size, numel(shape))
-        found = largest_places(true, k=there, dim=1, largest=True)
+        found = topk_indices(true, k=there, dim=1, largest=True)
         rows = reshape(stack([found, *unravel_index(found, shape)], dim=-1), (n, there, 1 + len(shape)))
         rows = narrow(rows, 2, 1, len(shape))
         rows = choose(unsqueeze(gather(true, 1, found), 2), rows, fill_value)

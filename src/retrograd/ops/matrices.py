@@ -3,7 +3,7 @@
 from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.create import Factory, arange, as_tensor, factory
-from retrograd.ops.diagonal import diagonal, place_diagonal
+from retrograd.ops.diagonal import diagonal, diagonal_backward
 from retrograd.ops.family import Composite, canonical_dim, canonical_dims
 from retrograd.ops.pointwise import pow
 from retrograd.ops.view import flip, narrow, reshape, transpose, unsqueeze
@@ -134,7 +134,7 @@ class diag_embed(Composite):
         shape, size = list(x.shape[:-1]), x.shape[-1] + abs(offset)
         for d in sorted((a, b)):
             shape.insert(d, size)
-        return place_diagonal(x, shape=tuple(shape), offset=offset, dim1=a, dim2=b)
+        return diagonal_backward(x, shape=tuple(shape), offset=offset, dim1=a, dim2=b)
 
     def oracle(np, x, offset, dim1, dim2):
         n = x.shape[-1] + abs(offset)

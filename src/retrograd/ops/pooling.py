@@ -54,7 +54,7 @@ class pooled_sum(Pooling, linear="x", saves_input=True):
         return Aval(_pooled_shape(x, windows), x.dtype)
 
     def vjp_x(g, x_aval, windows):
-        return pooled_sum_back(g, windows=windows, sizes=x_aval.shape[x_aval.ndim - len(windows) :])
+        return pooled_sum_backward(g, windows=windows, sizes=x_aval.shape[x_aval.ndim - len(windows) :])
 
     oracle = "retrograd.testing.references.pooling.pooled_sum"
 
@@ -63,13 +63,13 @@ class pooled_sum(Pooling, linear="x", saves_input=True):
         yield (r(4),), {"windows": ((3, 3, 1, 1, 2),)}
 
 
-@op("pooled_sum_back(Tensor x, *, any windows, int[] sizes) -> Tensor")
-class pooled_sum_back(Pooling, linear="x"):
+@op("pooled_sum_backward(Tensor x, *, any windows, int[] sizes) -> Tensor")
+class pooled_sum_backward(Pooling, linear="x"):
     """The transpose of `pooled_sum`: each window's value is added to all its elements of images of `sizes`."""
 
     def impl(xp, x, *, windows, sizes):
         _check_pooled(x, windows)
-        return xp.pooled_sum_back(x, windows, sizes)
+        return xp.pooled_sum_backward(x, windows, sizes)
 
     def shape(x, *, windows, sizes):
         _check_pooled(x, windows)
@@ -78,7 +78,7 @@ class pooled_sum_back(Pooling, linear="x"):
     def vjp_x(g, windows):
         return pooled_sum(g, windows=windows)
 
-    oracle = "retrograd.testing.references.pooling.pooled_sum_back"
+    oracle = "retrograd.testing.references.pooling.pooled_sum_backward"
 
     def samples(r):
         yield (r(2, 2, 3),), {"windows": ((2, 2, 0, 1, 2), (3, 1, 1, 2, 3)), "sizes": (4, 5)}
@@ -86,22 +86,22 @@ class pooled_sum_back(Pooling, linear="x"):
 
 def _check_pooled(x, windows):
     if x.shape[max(x.ndim - len(windows), 0) :] != tuple(w[-1] for w in windows):
-        raise ValueError(f"pooled_sum_back: shape {x.shape} does not end with the numbers of windows")
+        raise ValueError(f"pooled_sum_backward: shape {x.shape} does not end with the numbers of windows")
 
 
-@op("max_places(Tensor x, *, any windows) -> Tensor")
-class max_places(Pooling, differentiable=False):
+@op("max_pool_indices(Tensor x, *, any windows) -> Tensor")
+class max_pool_indices(Pooling, differentiable=False):
     """The index in each flattened image of the maximum of each window; the first of equals, the last NaN."""
 
     def impl(xp, x, *, windows):
-        _check_comparable("max_places", x, windows)
-        return xp.max_places(x, windows)
+        _check_comparable("max_pool_indices", x, windows)
+        return xp.max_pool_indices(x, windows)
 
     def shape(x, *, windows):
-        _check_comparable("max_places", x, windows)
+        _check_comparable("max_pool_indices", x, windows)
         return Aval(_pooled_shape(x, windows), dtypes.int64)
 
-    oracle = "retrograd.testing.references.pooling.max_places"
+    oracle = "retrograd.testing.references.pooling.max_pool_indices"
 
     def samples(r):
         yield (r(2, 4, 5),), {"windows": ((2, 2, 0, 1, 2), (3, 1, 1, 2, 3))}
@@ -127,10 +127,10 @@ class pooled_max(Pooling):
         return Aval(_pooled_shape(x, windows), x.dtype)
 
     def vjp_x(g, x, windows):
-        return pooled_max_back(g, x, windows=windows)
+        return pooled_max_backward(g, x, windows=windows)
 
     def jvp_x(t, x, windows):
-        return pick(t, max_places(x, windows=windows), len(windows))
+        return pick(t, max_pool_indices(x, windows=windows), len(windows))
 
     oracle = "retrograd.testing.references.pooling.pooled_max"
 
@@ -140,13 +140,13 @@ class pooled_max(Pooling):
         yield (r(4),), {"windows": ((3, 3, 1, 1, 2),)}
 
 
-@op("pooled_max_back(Tensor y, Tensor x, *, any windows) -> Tensor")
-class pooled_max_back(Pooling, linear="y"):
+@op("pooled_max_backward(Tensor y, Tensor x, *, any windows) -> Tensor")
+class pooled_max_backward(Pooling, linear="y"):
     """The transpose of `pooled_max`: each window's value in y is added at the maximum of x in that window."""
 
     def impl(xp, y, x, *, windows):
         _check_given(y, x, windows)
-        return xp.pooled_max_back(y, x, windows)
+        return xp.pooled_max_backward(y, x, windows)
 
     def shape(y, x, *, windows):
         _check_given(y, x, windows)
@@ -154,10 +154,10 @@ class pooled_max_back(Pooling, linear="y"):
 
     def batch(batched, n, y, x, *, windows):
         y, x = batch_all((y, x), batched, n)
-        return pooled_max_back(y, x, windows=windows)
+        return pooled_max_backward(y, x, windows=windows)
 
     def vjp_y(g, x, windows):
-        return pick(g, max_places(x, windows=windows), len(windows))
+        return pick(g, max_pool_indices(x, windows=windows), len(windows))
 
     def vjp_x(g, x_aval):
         return registry["zeros"](x_aval.shape, dtype=x_aval.dtype)
@@ -165,7 +165,7 @@ class pooled_max_back(Pooling, linear="y"):
     def jvp_x(t, out):
         return registry["zeros_like"](out)
 
-    oracle = "retrograd.testing.references.pooling.pooled_max_back"
+    oracle = "retrograd.testing.references.pooling.pooled_max_backward"
 
     def samples(r):
         yield (r(2, 2, 3), r(2, 4, 5)), {"windows": ((2, 2, 0, 1, 2), (3, 1, 1, 2, 3))}
@@ -173,9 +173,9 @@ class pooled_max_back(Pooling, linear="y"):
 
 
 def _check_given(y, x, windows):
-    _check_comparable("pooled_max_back", x, windows)
+    _check_comparable("pooled_max_backward", x, windows)
     if y.shape != _pooled_shape(x, windows):
-        raise ValueError(f"pooled_max_back: expected numbers of shape {_pooled_shape(x, windows)}, got {y.shape}")
+        raise ValueError(f"pooled_max_backward: expected numbers of shape {_pooled_shape(x, windows)}, got {y.shape}")
 
 
 def pick(x, places, ndim):
@@ -252,7 +252,7 @@ PooledWithIndices = Annotated[Tensor | Pooled, "return_indices"]  # Pooled if `r
 def _largest(x, windows, return_indices):
     if not return_indices:
         return pooled_max(x, windows=windows)
-    indices = max_places(x, windows=windows)
+    indices = max_pool_indices(x, windows=windows)
     return Pooled(pick(x, indices, len(windows)), indices)
 
 

@@ -437,7 +437,7 @@ def _axes_or_none(x, dim):
     return () if dim == () else axes_of(x, dim)
 
 
-class Truth(Reduction, differentiable=False):
+class LogicalReduction(Reduction, differentiable=False):
     """Base of logical reductions over `dim` (None: all; (): elementwise)."""
 
     @classmethod
@@ -461,7 +461,7 @@ class Truth(Reduction, differentiable=False):
 
 
 @op("any(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
-class any(Truth):
+class any(LogicalReduction):
     """Whether any element over `dim` (None: all, (): elementwise) is nonzero."""
 
     def impl(xp, x, *, dim, keepdim):
@@ -472,7 +472,7 @@ class any(Truth):
 
 
 @op("all(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
-class all(Truth):
+class all(LogicalReduction):
     """Whether all elements over `dim` (None: all, (): elementwise) are nonzero."""
 
     def impl(xp, x, *, dim, keepdim):

@@ -42,7 +42,7 @@ class argsort(Rowwise, differentiable=False):
 
     def impl(xp, x, *, dim, descending, stable):
         check_ordered("argsort", x)
-        return xp.sorting_places(x, dim, descending)
+        return xp.sort_indices(x, dim, descending)
 
     def shape(x, *, dim, descending, stable):
         check_ordered("argsort", x)
@@ -126,13 +126,13 @@ class msort(Composite):
 # ----------------------------------------------------------------------------------------------- by rank
 
 
-@op("largest_places(Tensor x, *, int k, int dim, bool largest) -> Tensor")
-class largest_places(Internal, Along, differentiable=False):
+@op("topk_indices(Tensor x, *, int k, int dim, bool largest) -> Tensor")
+class topk_indices(Internal, Along, differentiable=False):
     """The indices of the k largest, or smallest, elements along `dim`, in their order; the first of equals."""
 
     def impl(xp, x, *, k, dim, largest):
         _ranked("topk", x, k, dim)
-        return xp.largest_places(x, k, dim, largest)
+        return xp.topk_indices(x, k, dim, largest)
 
     def shape(x, *, k, dim, largest):
         at = _ranked("topk", x, k, dim)
@@ -169,7 +169,7 @@ class topk(Composite):
     def compose(x, *, k, dim, largest, sorted) -> Chosen:
         check_ordered("topk", x)
         dim = -1 if dim is None else dim
-        return chosen(x, largest_places(x, k=k, dim=dim, largest=largest), dim)
+        return chosen(x, topk_indices(x, k=k, dim=dim, largest=largest), dim)
 
     oracle = "retrograd.testing.references.sort.topk"
 
@@ -181,13 +181,13 @@ class topk(Composite):
         yield (r(3),), {"k": 4}, ValueError, "topk: k=4 elements can't be chosen from 3"
 
 
-@op("rank_places(Tensor x, *, int k, int dim) -> Tensor")
-class rank_places(Internal, Along, differentiable=False):
+@op("kth_indices(Tensor x, *, int k, int dim) -> Tensor")
+class kth_indices(Internal, Along, differentiable=False):
     """The index of the k-th smallest element along `dim`, which remains as a dimension of size 1."""
 
     def impl(xp, x, *, k, dim):
         _ranked("kthvalue", x, k, dim)
-        return xp.rank_places(x, k, dim)
+        return xp.kth_indices(x, k, dim)
 
     def shape(x, *, k, dim):
         return Aval(reduced_shape(x.shape, (_ranked("kthvalue", x, k, dim),), True), dtypes.int64)
@@ -213,7 +213,7 @@ class kthvalue(Composite):
     def compose(x, *, k, dim, keepdim) -> Chosen:
         check_ordered("kthvalue", x)
         dim = -1 if dim is None else dim
-        return chosen(x, rank_places(x, k=k, dim=dim), dim, keepdim)
+        return chosen(x, kth_indices(x, k=k, dim=dim), dim, keepdim)
 
     oracle = "retrograd.testing.references.sort.kthvalue"
 
@@ -228,13 +228,13 @@ class kthvalue(Composite):
 # ------------------------------------------------------------------------------------------------ searching
 
 
-@op("insertion_places(Tensor sequence, Tensor values, Tensor? sorter, *, bool right) -> Tensor")
-class insertion_places(Internal, differentiable=False):
+@op("insertion_indices(Tensor sequence, Tensor values, Tensor? sorter, *, bool right) -> Tensor")
+class insertion_indices(Internal, differentiable=False):
     """The insertion index of each value in the sorted rows."""
 
     def impl(xp, sequence, values, sorter, *, right):
         _check_rows(sequence, values, sorter)
-        return xp.insertion_places(sequence, values, sorter, right)
+        return xp.insertion_indices(sequence, values, sorter, right)
 
     def shape(sequence, values, sorter, *, right):
         _check_rows(sequence, values, sorter)
@@ -242,11 +242,11 @@ class insertion_places(Internal, differentiable=False):
 
     def batch(batched, n, sequence, values, sorter, *, right):
         if not batched[0] and not batched[2] and sequence.ndim == 1:
-            return insertion_places(sequence, values, sorter, right=right)
+            return insertion_indices(sequence, values, sorter, right=right)
         _check_rows(*batch_loop.avals(batched, (sequence, values, sorter)))
         sequence, sorter = batch_all((sequence, sorter), (batched[0], batched[2]), n)
         rows = _rows(values, batched[1], n, sequence.ndim - 1)
-        return reshape(insertion_places(sequence, rows, sorter, right=right), (n, *shape_of(values)[batched[1] :]))
+        return reshape(insertion_indices(sequence, rows, sorter, right=right), (n, *shape_of(values)[batched[1] :]))
 
     oracle = "retrograd.testing.references.sort.before"
 
@@ -270,7 +270,7 @@ def _check_numbers_ordered(name, *given):
 
 
 def _check_rows(sequence, values, sorter):
-    _check_numbers_ordered("insertion_places", sequence, values)
+    _check_numbers_ordered("insertion_indices", sequence, values)
     if not sequence.ndim:
         raise ValueError("searchsorted: expected a sorted sequence, got a tensor without dimensions")
     if sequence.ndim > 1 and sequence.shape[:-1] != shape_of(values)[:-1]:
@@ -286,7 +286,7 @@ def _check_rows(sequence, values, sorter):
 
 
 def _search(sequence, values, sorter, right, out_int32):
-    places = insertion_places(sequence, values, sorter, right=right)
+    places = insertion_indices(sequence, values, sorter, right=right)
     return to(places, dtypes.int32) if out_int32 else places
 
 
@@ -402,7 +402,7 @@ def _in_rows(x, rows):
     if "c" in (x.dtype.kind, rows.dtype.kind):  # complex numbers have no order to search by
         return any_of(eq(unsqueeze(x, 2), unsqueeze(rows, 1)), 2)
     ranked = sorted_values(rows, dim=1)
-    places = insertion_places(ranked, x, None, right=False)
+    places = insertion_indices(ranked, x, None, right=False)
     return eq(gather(ranked, 1, clamp(places, max=rows.shape[1] - 1)), x)
 
 
@@ -419,17 +419,17 @@ class unique_values(Internal, ragged=True):
 
     def impl(xp, x, *, counted):
         check_ordered("unique_values", x)
-        return xp.distinct_values(x, counted)
+        return xp.unique_values_and_counts(x, counted)
 
     def shape(x, *, counted):
         check_ordered("unique_values", x)
         _unknown("unique")
 
     def vjp_x(g, x):
-        return index_put_sum(g[0], [unique_places(x)[0]], shape=x.shape, spec=(T,))
+        return index_put_sum(g[0], [unique_indices(x)[0]], shape=x.shape, spec=(T,))
 
     def jvp_x(t, x):
-        return getitem(t, [unique_places(x)[0]], spec=(T,)), None
+        return getitem(t, [unique_indices(x)[0]], spec=(T,)), None
 
     exempt = {"shape float32 integers empty vmap": SIZE_UNKNOWN}
 
@@ -441,8 +441,8 @@ class unique_values(Internal, ragged=True):
         yield (r(4),), {}
 
 
-@op("unique_places(Tensor x, *, bool consecutive=False) -> (Tensor places, Tensor inverse, Tensor counts)")
-class unique_places(Internal, differentiable=False, ragged=True):
+@op("unique_indices(Tensor x, *, bool consecutive=False) -> (Tensor places, Tensor inverse, Tensor counts)")
+class unique_indices(Internal, differentiable=False, ragged=True):
     """The unique slices along the first dimension: index of the first occurrence, inverse indices, counts."""
 
     def impl(xp, x, *, consecutive):
@@ -453,7 +453,7 @@ class unique_places(Internal, differentiable=False, ragged=True):
 
     exempt = {"shape float32 integers empty vmap": SIZE_UNKNOWN}
 
-    oracle = "retrograd.testing.references.sort.unique_places"
+    oracle = "retrograd.testing.references.sort.unique_indices"
 
     def samples(r):
         yield (r.ints(5, (6,)),), {}
@@ -530,7 +530,7 @@ class unique_consecutive(Composite):
 def _distinct(name, x, consecutive, return_inverse, return_counts, dim):
     at = 0 if dim is None else canonical_dim(name, dim, x.ndim)
     slices = reshape(x, (-1,)) if dim is None else movedim(x, at, 0)
-    places, inverse, counts = unique_places(slices, consecutive=consecutive)
+    places, inverse, counts = unique_indices(slices, consecutive=consecutive)
     values = index_select(x if dim is not None else slices, at, places)
     inverse = reshape(inverse, x.shape) if dim is None else inverse
     asked = (values, *[inverse] * return_inverse, *[counts] * return_counts)

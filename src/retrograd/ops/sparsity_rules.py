@@ -37,7 +37,7 @@ def numbered(shape, first=1):
     return registry["reshape"](numbers, tuple(shape))
 
 
-def windows_seen(images, out, groups, see):
+def window_labels(images, out, groups, see):
     """The labels of windows of images (n, c, *sizes) in a result (n, o, *size), with channels in groups.
 
     `see` returns the elements of each window of images with one channel: (n, positions, *size).

@@ -84,7 +84,7 @@ class middle(Internal, Reduction):
 
     def impl(xp, x, *, dim, keepdim, skip_nan):
         _check_middle(x, dim)
-        return xp.lowest_middle(x, canonical_dims("median", dim, x.ndim), keepdim, skip_nan)
+        return xp.lower_median(x, canonical_dims("median", dim, x.ndim), keepdim, skip_nan)
 
     def shape(x, *, dim, keepdim, skip_nan):
         _check_middle(x, dim)
@@ -112,18 +112,18 @@ def _check_middle(x, dim):
         check_nonempty("median", x, dim)
 
 
-@op("middle_places(Tensor x, *, int dim, bool skip_nan=False) -> Tensor")
-class middle_places(Internal, Along, differentiable=False):
+@op("median_indices(Tensor x, *, int dim, bool skip_nan=False) -> Tensor")
+class median_indices(Internal, Along, differentiable=False):
     """The index of the lower median along `dim`, with keepdim; of the first NaN, if any."""
 
     def impl(xp, x, *, dim, skip_nan):
         check_nonempty("median", x, (dim,))
-        return xp.middle_places(x, dim, skip_nan)
+        return xp.median_indices(x, dim, skip_nan)
 
     def shape(x, *, dim, skip_nan):
         return _place("median", x, dim)
 
-    oracle = "retrograd.testing.references.statistics.middle_places"
+    oracle = "retrograd.testing.references.statistics.median_indices"
 
     def samples(r):
         yield (r(3, 4),), {"dim": 1}
@@ -140,7 +140,7 @@ def _median(name, x, dim, keepdim, skip_nan):
     if dim is None:
         return middle(x, skip_nan=skip_nan)
     check_nonempty(name, x, (dim,))
-    return chosen(x, middle_places(x, dim=dim, skip_nan=skip_nan), dim, keepdim)
+    return chosen(x, median_indices(x, dim=dim, skip_nan=skip_nan), dim, keepdim)
 
 
 @op("median(Tensor x, int? dim=None, bool keepdim=False) -> Tensor")
@@ -195,18 +195,18 @@ def _with_holes(r):
     return where(tensor([[True, False, True, True], [True] * 4, [False, True, True, False]]), r(3, 4), math.nan)
 
 
-@op("modal_places(Tensor x, *, int dim) -> Tensor")
-class modal_places(Internal, Along, differentiable=False):
+@op("mode_indices(Tensor x, *, int dim) -> Tensor")
+class mode_indices(Internal, Along, differentiable=False):
     """The last index of the most frequent value along `dim`, with keepdim."""
 
     def impl(xp, x, *, dim):
         check_nonempty("mode", x, (dim,))
-        return xp.modal_places(x, dim)
+        return xp.mode_indices(x, dim)
 
     def shape(x, *, dim):
         return _place("mode", x, dim)
 
-    oracle = "retrograd.testing.references.statistics.modal_places"
+    oracle = "retrograd.testing.references.statistics.mode_indices"
 
     def samples(r):
         yield (r.ints(3, (3, 7)),), {"dim": 1}
@@ -224,7 +224,7 @@ class mode(Composite):
 
     def compose(x, *, dim, keepdim) -> Chosen:
         check_ordered("mode", x)
-        return chosen(x, modal_places(x, dim=dim), dim, keepdim)
+        return chosen(x, mode_indices(x, dim=dim), dim, keepdim)
 
     oracle = "retrograd.testing.references.statistics.mode"
 
@@ -252,10 +252,10 @@ class order_statistics(Internal, snapshots="x"):
         return Aval((*x.shape[:at], *ranks.shape, *x.shape[at + 1 :]), x.dtype)
 
     def vjp_x(g, x, ranks, dim):
-        return scatter_sum(g, ranked_places(x, ranks, dim=dim), shape=x.shape, dim=dim)
+        return scatter_sum(g, rank_indices(x, ranks, dim=dim), shape=x.shape, dim=dim)
 
     def jvp_x(t, x, ranks, dim):
-        return take_along_dim(t, ranked_places(x, ranks, dim=dim), dim)
+        return take_along_dim(t, rank_indices(x, ranks, dim=dim), dim)
 
     def batch(batched, n, x, ranks, *, dim):
         return _ranked(order_statistics, sorted_values, batched, n, x, ranks, dim)
@@ -268,19 +268,19 @@ class order_statistics(Internal, snapshots="x"):
         yield (r(12), as_tensor([9, 0, 8, 1, 7, 2, 6, 3, 5])), {"dim": 0}
 
 
-@op("ranked_places(Tensor x, Tensor ranks, *, int dim) -> Tensor")
-class ranked_places(Internal, differentiable=False):
+@op("rank_indices(Tensor x, Tensor ranks, *, int dim) -> Tensor")
+class rank_indices(Internal, differentiable=False):
     """The indices of the elements that `order_statistics` returns."""
 
     def impl(xp, x, ranks, *, dim):
-        return xp.ranked_places(x, ranks, dim)
+        return xp.rank_indices(x, ranks, dim)
 
     def shape(x, ranks, *, dim):
         at = _check_ranks(x, dim)
         return Aval((*x.shape[:at], *ranks.shape, *x.shape[at + 1 :]), dtypes.int64)
 
     def batch(batched, n, x, ranks, *, dim):
-        return _ranked(ranked_places, argsort, batched, n, x, ranks, dim)
+        return _ranked(rank_indices, argsort, batched, n, x, ranks, dim)
 
     def oracle(np, x, ranks, dim):
         return np.take(np.argsort(x, axis=dim), ranks, axis=dim)

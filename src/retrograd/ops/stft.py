@@ -5,7 +5,7 @@ D. W. Griffin and J. S. Lim, Signal estimation from modified short-time Fourier 
 
 from retrograd.core import Internal, op, registry
 from retrograd.core import dtype as dtypes
-from retrograd.ops.as_strided import unfold_dim, windows_sum
+from retrograd.ops.as_strided import unfold_backward, unfold_dim
 from retrograd.ops.complex import view_as_complex, view_as_real
 from retrograd.ops.family import Composite, Pointwise, check_floating
 from retrograd.ops.fft import fft, ifft, irfft, rfft
@@ -260,7 +260,7 @@ def _frames(spectra, n_fft, normalized, onesided, return_complex):
 
 def _added(frames, n_fft, hop):
     """Return the sums of overlapping windows."""
-    return windows_sum(frames, dimension=1, length=n_fft + hop * (frames.shape[1] - 1), step=hop)
+    return unfold_backward(frames, dimension=1, length=n_fft + hop * (frames.shape[1] - 1), step=hop)
 
 
 def _cut(y, envelope, start, length):

@@ -12,7 +12,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
 from retrograd.ops.complex import complex, imag
 from retrograd.ops.complex import conjugate_transpose as adjoint
-from retrograd.ops.diagonal import diagonal, place_diagonal
+from retrograd.ops.diagonal import diagonal, diagonal_backward
 from retrograd.ops.eigen import across, diagonal_sample, down, needs_vectors, weighted
 from retrograd.ops.family import Composite, Stacked
 from retrograd.ops.linalg import matmul
@@ -61,7 +61,7 @@ class singular_values_alone(Internal, Stacked, differentiable=False, row_major=T
         yield (r(2, 4, 3),), {}
 
 
-class OfSVD(Internal, Mapped, snapshots="A"):
+class SVDResult(Internal, Mapped, snapshots="A"):
     """Base of the results of the SVD of matrices A with known factors."""
 
     @staticmethod
@@ -77,7 +77,7 @@ class OfSVD(Internal, Mapped, snapshots="A"):
 
 
 @op("svd_values(Tensor A, Tensor U, Tensor S, Tensor Vh) -> Tensor")
-class svd_values(OfSVD):
+class svd_values(SVDResult):
     """The singular values of matrices with known factors."""
 
     def impl(xp, A, U, S, Vh):
@@ -99,7 +99,7 @@ class svd_values(OfSVD):
 
 
 @op("svd_vectors(Tensor A, Tensor U, Tensor S, Tensor Vh) -> (Tensor U, Tensor Vh)")
-class svd_vectors(OfSVD):
+class svd_vectors(SVDResult):
     """The singular vectors of matrices with known factors; those beyond the singular values have no derivative."""
 
     def impl(xp, A, U, S, Vh):
@@ -182,7 +182,7 @@ def _imaginary_diagonal(values, s):
     half = values / (2 * s)
     shape = (*s.shape, s.shape[-1])
     whole = complex(registry["zeros_like"](half), half)
-    return place_diagonal(whole, shape=shape, offset=0, dim1=-2, dim2=-1)
+    return diagonal_backward(whole, shape=shape, offset=0, dim1=-2, dim2=-1)
 
 
 def _diagonal(x):

@@ -130,7 +130,7 @@ def diagflat(v, k=0):
     """The matrix with all elements on a diagonal."""
     x = O.reshape(tensor(v), (-1,))
     size = x.shape[0] + abs(k)
-    return registry["place_diagonal"](x, shape=(size, size), offset=k, dim1=0, dim2=1)
+    return registry["diagonal_backward"](x, shape=(size, size), offset=k, dim1=0, dim2=1)
 
 
 @implements()

@@ -36,7 +36,7 @@ def dropout(op: Op, args: tuple, params: dict) -> Any:
     return like(layout(x), call(op, (values(x),), params))
 
 
-@composed("class_loss", "pick_class")
+@composed("class_loss", "class_gather")
 def class_loss(op: Op, args: tuple, params: dict) -> Any:
     """Compute a loss of class scores, last dimension, on the buffers, if scores and targets have one structure."""
     if not all(map(is_nested, args)):

@@ -25,7 +25,7 @@ from retrograd.nested.rules.view import elements, over_same
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Reduction, canonical_dims, cast_to, reduced_shape
 from retrograd.ops.pointwise import abs, conj, detach, eq, isinf, isnan, logical_or, pow, real_part, where
-from retrograd.ops.reduce import Truth, sqrt_or_zero
+from retrograd.ops.reduce import LogicalReduction, sqrt_or_zero
 from retrograd.ops.view import movedim, reshape, unsqueeze
 
 
@@ -35,7 +35,7 @@ def reduction(op: Op, args: tuple, params: dict) -> Any:
     x, known = packed(args[0]), layout(args[0])
     if len(args) > 1:
         return NotImplemented
-    if params["dim"] == () and issubclass(op.definition, Truth):
+    if params["dim"] == () and issubclass(op.definition, LogicalReduction):
         return over_same(op, x, params)
     dims = canonical_dims(op.name, params["dim"], x.ndim)
     if not known.several:

@@ -12,7 +12,7 @@ from retrograd.core.dtype import bool_, int64
 from retrograd.ops.batching import batch_all
 from retrograd.ops.family import cast_to, check_floating
 from retrograd.ops.pointwise import eq, exp, isinf, isnan, logical_and, logical_or, where
-from retrograd.ops.reduce import Truth, sum_dtype
+from retrograd.ops.reduce import LogicalReduction, sum_dtype
 
 
 class Segments(Internal):
@@ -117,7 +117,7 @@ class segment_argreduce(SegmentReduction, differentiable=False):
 
 def found_dtype(operator):
     """Return the dtype of a reduction's result: bool or index."""
-    return bool_ if issubclass(registry[operator].definition, Truth) else int64
+    return bool_ if issubclass(registry[operator].definition, LogicalReduction) else int64
 
 
 @op("nested.local_rows(Tensor x, *, str operator, any structure, int row, any params) -> Tensor")

@@ -18,10 +18,10 @@ from retrograd.ops.max_min import Chosen, MinMax, amax, amin
 FINDERS: dict[str, tuple[str, dict]] = {  # the operator that finds the index of the selected element along `dim`
     "max": ("argmax", {"keepdim": True}),
     "min": ("argmin", {"keepdim": True}),
-    "median": ("middle_places", {"skip_nan": False}),
-    "nanmedian": ("middle_places", {"skip_nan": True}),
-    "mode": ("modal_places", {}),
-    "kthvalue": ("rank_places", {}),
+    "median": ("median_indices", {"skip_nan": False}),
+    "nanmedian": ("median_indices", {"skip_nan": True}),
+    "mode": ("mode_indices", {}),
+    "kthvalue": ("kth_indices", {}),
 }
 
 

@@ -108,5 +108,5 @@ def scaled_modified_bessel_k1(x):
     return np.exp(x) * kv(1, x)
 
 
-def airy_ai_slope(x):
+def airy_ai_derivative(x):
     return airy_ai(x, 1)

@@ -18,7 +18,7 @@ def class_residual(x, target, ignore_index):
     return (softmax(x, -1) - one_hot(target, x.shape[-1], ignore_index)) * (target != ignore_index)[..., None]
 
 
-def pick_class(x, target, ignore_index):
+def class_gather(x, target, ignore_index):
     return (x * one_hot(target, x.shape[-1], ignore_index)).sum(-1)
 
 
@@ -55,5 +55,5 @@ def class_grad(t, x, target, ignore_index):
     return t[..., None] * class_residual(x, target, ignore_index)
 
 
-def place_class(src, target, classes, ignore_index):
+def class_scatter(src, target, classes, ignore_index):
     return src[..., None] * one_hot(target, classes, ignore_index)

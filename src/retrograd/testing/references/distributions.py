@@ -19,9 +19,9 @@ def cdf_slope(alpha, x, order):
     return -(WEIGHTS @ (slope * half).sum(1).reshape(len(POINTS), -1)).reshape(slope.shape[2:])
 
 
-def gamma_cdf_slope(alpha, x, order):
+def gamma_cdf_derivative(alpha, x, order):
     return cdf_slope(*np.broadcast_arrays(alpha, x), order)
 
 
 def _standard_gamma_grad(alpha, sample):
-    return -gamma_cdf_slope(alpha, sample, 1)
+    return -gamma_cdf_derivative(alpha, sample, 1)

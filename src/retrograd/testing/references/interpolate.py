@@ -118,7 +118,7 @@ def resample(x, dim, how):
     return along(x, dim, matrix(*how))
 
 
-def resample_back(x, dim, how):
+def resample_backward(x, dim, how):
     return along(x, dim, matrix(*how).T)
 
 

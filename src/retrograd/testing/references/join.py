@@ -16,7 +16,7 @@ def combinations(x, r, with_replacement):
     return np.array(list(choose(x, r))) if r else np.zeros(0)
 
 
-def repeat_places(repeats, output_size):
+def repeat_indices(repeats, output_size):
     return (
         repeat_interleave(repeats, None, 0, None)
         if repeats.ndim == 1
@@ -28,5 +28,5 @@ def cartesian_prod(*tensors):
     return tensors[0] if len(tensors) == 1 else np.array([*itertools.product(*tensors)])
 
 
-def combination_places(n, r, with_replacement):
+def combination_indices(n, r, with_replacement):
     return combinations(range(n), r, with_replacement)

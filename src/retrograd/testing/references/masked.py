@@ -29,7 +29,7 @@ def taken(x, mask, size):
     return np.array(found + [0.0] * (size - len(found)))
 
 
-put_true = in_rows(masked_scatter)
+masked_put = in_rows(masked_scatter)
 
 
-take_true = in_rows(taken)
+masked_take = in_rows(taken)

@@ -14,8 +14,8 @@ def seen(windows, place, sizes):
             yield range(i * size // window[0], -(-(i + 1) * size // window[0]))
         else:
             kernel, stride, before, dilation, _ = window
-            max_places = (i * stride - before + t * dilation for t in range(kernel))
-            yield [at for at in max_places if 0 <= at < size]
+            max_pool_indices = (i * stride - before + t * dilation for t in range(kernel))
+            yield [at for at in max_pool_indices if 0 <= at < size]
 
 
 def by_window(x, windows, function):
@@ -35,7 +35,7 @@ def pooled_max(x, windows):
     return by_window(x, windows, lambda values, _: max(values))
 
 
-def max_places(x, windows):
+def max_pool_indices(x, windows):
     return by_window(x, windows, lambda values, flat: flat[int(np.argmax(values))])
 
 
@@ -43,7 +43,7 @@ def pooled_sum(x, windows):
     return by_window(x, windows, lambda values, _: sum(values))
 
 
-def pooled_sum_back(g, windows, sizes):
+def pooled_sum_backward(g, windows, sizes):
     """Return the transpose of `pooled_sum`, column by column of its matrix."""
     out = np.zeros((*g.shape[: g.ndim - len(sizes)], *sizes))
     for at in np.ndindex(*sizes):
@@ -70,7 +70,7 @@ def regular(x, ndim, kernel_size, stride, padding, dilation, ceil_mode):
 def max_pool(ndim):
     def oracle(x, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
         windows = regular(x, ndim, kernel_size, stride, padding, dilation, ceil_mode)
-        return (pooled_max(x, windows), max_places(x, windows)) if return_indices else pooled_max(x, windows)
+        return (pooled_max(x, windows), max_pool_indices(x, windows)) if return_indices else pooled_max(x, windows)
 
     return oracle
 
@@ -82,7 +82,7 @@ def adaptive(x, ndim, output_size):
 def adaptive_max_pool(ndim):
     def oracle(x, output_size, return_indices):
         windows = adaptive(x, ndim, output_size)
-        return (pooled_max(x, windows), max_places(x, windows)) if return_indices else pooled_max(x, windows)
+        return (pooled_max(x, windows), max_pool_indices(x, windows)) if return_indices else pooled_max(x, windows)
 
     return oracle
 
@@ -133,11 +133,11 @@ def max_unpool(ndim):
     return oracle
 
 
-def pooled_max_back(y, x, windows):
+def pooled_max_backward(y, x, windows):
     out = np.zeros_like(x)
     image = x.shape[x.ndim - len(windows) :]
     flat = out.reshape(-1, int(np.prod(image)))
-    where = max_places(x, windows).reshape(len(flat), -1)
+    where = max_pool_indices(x, windows).reshape(len(flat), -1)
     for plane, (ids, numbers) in enumerate(zip(where, y.reshape(len(flat), -1), strict=True)):
         for i, number in zip(ids, numbers, strict=True):
             flat[plane, int(i)] += number

@@ -58,7 +58,7 @@ def runs(slices):
     return starts, numbers, np.bincount(numbers)
 
 
-def unique_places(x, consecutive=False):
+def unique_indices(x, consecutive=False):
     if consecutive:
         return runs(list(x))
     _, first, inverse, counts = np.unique(x, True, True, True, axis=0)

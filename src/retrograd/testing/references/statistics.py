@@ -15,7 +15,7 @@ def middle_of(row, skip_nan):
     return [order(row)[max(count - 1, 0) // 2]]
 
 
-middle_places = along(middle_of)
+median_indices = along(middle_of)
 
 
 def middle_of_all(x, skip_nan):
@@ -33,7 +33,7 @@ def middle(x, dim, keepdim, skip_nan):
 def median(x, dim, keepdim, skip_nan=False):
     if dim is None:
         return middle_of_all(x, skip_nan)
-    return with_values(middle_places)(x, dim, keepdim=keepdim, skip_nan=skip_nan)
+    return with_values(median_indices)(x, dim, keepdim=keepdim, skip_nan=skip_nan)
 
 
 nanmedian = partial(median, skip_nan=True)
@@ -44,7 +44,7 @@ def most_frequent(row):
     return [max(i for i, v in enumerate(row) if v == value)]
 
 
-modal_places = along(most_frequent)
+mode_indices = along(most_frequent)
 
 
-mode = with_values(modal_places)
+mode = with_values(mode_indices)
