@@ -23,7 +23,7 @@ from retrograd.core.tensor import make
 from retrograd.core.views import requires_grad_synced
 from retrograd.levels import VmapLevel, value_at
 from retrograd.levels.outer_grads import OuterGradLevel
-from retrograd.ops.mutate import keepers
+from retrograd.ops.mutate import stateful_levels
 
 Inputs = Tensor | GradientEdge | Sequence[Tensor | GradientEdge]
 
@@ -259,7 +259,7 @@ def _outer_cotangents(level: Level, create_graph: bool, roots: list, seeds: list
             f"create_graph=True the result would lack its derivative there. Pass that input to the function as an "
             f"argument."
         )
-    if keepers():
+    if stateful_levels():
         raise NotImplementedError(
             f"grad: an input of shape {targets[0].shape} is in the graph of an outer transform or of the program "
             f"around, which the dual_level does not see; enter that outside of {type(level).__name__}"

@@ -14,10 +14,10 @@ from retrograd.core.tensor import make
 from retrograd.levels import VmapLevel, value_at
 from retrograd.levels.batch import RANDOMNESS
 from retrograd.levels.sync_views import sync_views
-from retrograd.ops.batch_loop import PerformanceWarning, joins, together
+from retrograd.ops.batch_loop import PerformanceWarning, joins, stack_results
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import canonical_dim
-from retrograd.ops.generator import replayed
+from retrograd.ops.generator import replay_draws
 
 __all__ = ["PerformanceWarning", "vmap"]
 
@@ -240,7 +240,7 @@ class _BatchedRun:
 
     def _replay_random(self) -> AbstractContextManager:
         """Return a block that repeats the random numbers of the previous block if randomness is "same"."""
-        return replayed(self._generator_states) if self._randomness == "same" else nullcontext()
+        return replay_draws(self._generator_states) if self._randomness == "same" else nullcontext()
 
     def undo(self) -> None:
         """Undo the additions to gradients of outer tensors."""
@@ -258,7 +258,7 @@ class _BatchedRun:
         first = results[0]
         for n, d in enumerate(first.dims):
             if d is not None:
-                first.leaves[n] = together([result.leaves[n] for result in results], joins[0])
+                first.leaves[n] = stack_results([result.leaves[n] for result in results], joins[0])
         return first.tree()
 
 

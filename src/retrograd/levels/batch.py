@@ -11,7 +11,7 @@ from retrograd.levels.outer_grads import OuterGradLevel
 from retrograd.levels.unwrap import outputs, value_at
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import batch_all, broadcast_batch
-from retrograd.ops.generator import chosen
+from retrograd.ops.generator import resolve_generator
 
 RANDOMNESS = ("error", "different", "same")
 
@@ -56,7 +56,7 @@ class VmapLevel(OuterGradLevel):
         except (ValueError, TypeError, IndexError, AttributeError):
             if not given:
                 # The shape rule raises an error in terms of one example.
-                op.definition.shape(*batch_loop.avals(batched, values), **params)
+                op.definition.shape(*batch_loop.example_avals(batched, values), **params)
             raise
         if isinstance(out, Tensor):
             return make(out, self, op.name)
@@ -80,12 +80,12 @@ class VmapLevel(OuterGradLevel):
 
     def _process_random_same(self, op: Op, values: tuple, batched: tuple[bool, ...], params: dict) -> Any:
         """Draw for each example from the same generator state."""
-        source = chosen(params.get("generator"))
+        source = resolve_generator(params.get("generator"))
         before, results = source.get_state(), []
-        for example in batch_loop.each(batched, self.size, values):
+        for example in batch_loop.iter_examples(batched, self.size, values):
             source.set_state(before)
             results.append(call(op, example, params))
-        return batch_loop.together(results) if results else batch_loop.none(op, batched, values, params)
+        return batch_loop.stack_results(results) if results else batch_loop.empty_batch(op, batched, values, params)
 
     def read(self, tensor: Tensor) -> Any:
         """Return the value if it is the same for all examples, else raise."""

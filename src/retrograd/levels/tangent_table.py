@@ -11,7 +11,7 @@ from retrograd.core.level import TransparentLevel, thread_values
 from retrograd.core.schema_parser import parse
 from retrograd.levels.dual import output_tangents
 from retrograd.ops.batching import batch_all
-from retrograd.ops.family import shown
+from retrograd.ops.family import apply_views
 from retrograd.ops.mutate import view_scatter
 
 
@@ -171,7 +171,7 @@ class TangentTableLevel(TransparentLevel):
         if not chain:
             return found
         with self.below():
-            return shown(found, chain)
+            return apply_views(found, chain)
 
     def lost(self, x: Tensor) -> str:
         """Return "has a tangent", for errors, if x has one, else ""."""

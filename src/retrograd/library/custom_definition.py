@@ -152,10 +152,10 @@ def _fill_none(tensors: list, wanted: list[bool]) -> list:
 
 def _batch_in_loop(op: Any, batched: tuple[bool, ...], n: int, args: tuple, params: dict) -> Any:
     if n == 0:
-        return batch_loop.none(op, batched, args, params)
-    results = [split_result(call(op, one, params)) for one in batch_loop.each(batched, n, args)]
+        return batch_loop.empty_batch(op, batched, args, params)
+    results = [split_result(call(op, one, params)) for one in batch_loop.iter_examples(batched, n, args)]
     structure = _common_structure(op.name, [structure for _, structure in results])
-    joined = [batch_loop.together(list(parts)) for parts in zip(*[tensors for tensors, _ in results], strict=True)]
+    joined = [batch_loop.stack_results(list(parts)) for parts in zip(*[tensors for tensors, _ in results], strict=True)]
     return joined[0] if structure is None else (*joined, structure)
 
 

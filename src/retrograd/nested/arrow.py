@@ -8,7 +8,7 @@ from retrograd.core import Tensor
 from retrograd.nested.buffer import over
 from retrograd.nested.construct import grouped, nested_over
 from retrograd.ops.create import from_numpy
-from retrograd.ops.methods import leaving
+from retrograd.ops.methods import array_outside_graph
 
 INT32 = 2**31
 
@@ -50,7 +50,7 @@ def to_arrow(x: Tensor, *, large: bool = False) -> Any:
     >>> rg.nested.to_arrow(rg.nested.nested_tensor([[1, 2], [3]])).to_pylist()
     [[1, 2], [3]]
     """
-    array = leaving("to_arrow", x)
+    array = array_outside_graph("to_arrow", x)
     if array.dtype.kind == "c":
         raise TypeError(f"to_arrow: Arrow has no complex numbers, got {array.dtype}; see rg.view_as_real")
     return as_lists(array, _Lists(_pyarrow("to_arrow"), large))

@@ -8,7 +8,7 @@ from retrograd.core import Tensor
 from retrograd.nested.buffer import over
 from retrograd.nested.construct import grouped, nested_over
 from retrograd.ops.create import as_tensor, from_numpy
-from retrograd.ops.methods import leaving
+from retrograd.ops.methods import array_outside_graph
 
 
 def from_awkward(array: Any) -> Tensor:
@@ -45,7 +45,7 @@ def to_awkward(x: Tensor) -> Any:
     >>> rg.nested.to_awkward(rg.nested.nested_tensor([[1, 2], [3]]))
     <Array [[1, 2], [3]] type='2 * var * int64'>
     """
-    array = leaving("to_awkward", x)
+    array = array_outside_graph("to_awkward", x)
     ak = _awkward("to_awkward")
     return ak.Array(as_lists(array, _Lists(ak)))
 

@@ -9,7 +9,12 @@ from retrograd.nn.linear import Linear
 from retrograd.nn.module import Module
 from retrograd.nn.settings import empty_parameter
 from retrograd.ops.create import ones, zeros
-from retrograd.ops.multihead_attention import attend_heads, per_head, per_key, with_one_more
+from retrograd.ops.multihead_attention import (
+    append_key_value,
+    attend_heads,
+    mask_per_head,
+    mask_per_key,
+)
 
 
 class MultiheadAttention(Module):
@@ -112,7 +117,10 @@ class MultiheadAttention(Module):
         """
         self._check(query, key, value)
         batched = query.ndim == 3
-        masks: tuple[Any, ...] = (per_head(attn_mask, self.num_heads), per_key(key_padding_mask, batched))
+        masks: tuple[Any, ...] = (
+            mask_per_head(attn_mask, self.num_heads),
+            mask_per_key(key_padding_mask, batched),
+        )
         causal = is_causal and attn_mask is None
         q, k, v = self._project(query, key, value, cache)
         projected_keys = k
@@ -135,7 +143,7 @@ class MultiheadAttention(Module):
         if self.add_zero_attn:
             pairs.append((zeros(1, dtype=k.dtype), zeros(1, dtype=v.dtype)))
         for more_k, more_v in pairs:
-            k, v, masks = with_one_more(k, v, masks, more_k, more_v)
+            k, v, masks = append_key_value(k, v, masks, more_k, more_v)
         return k, v, masks
 
     def _check(self, query: Any, key: Any, value: Any) -> None:

@@ -10,7 +10,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.ops.family import Composite, Pointwise, canonical_dim, cast_to, pointwise
 from retrograd.ops.functions import function
 from retrograd.ops.max_min import argmax
-from retrograd.ops.mutate import writer
+from retrograd.ops.mutate import inplace_function
 from retrograd.ops.nn import softmax
 from retrograd.ops.pointwise import (
     abs,
@@ -37,7 +37,7 @@ from retrograd.ops.view import narrow, reshape
 ALPHA, SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946  # of Klambauer et al.
 
 
-def _bent(xp, name, x, alpha, scale=1.0, steep=1.0):
+def _elu(xp, name, x, alpha, scale=1.0, steep=1.0):
     """Return x where it is positive and alpha * expm1(steep * x) elsewhere, times scale."""
     xp.real_only(name, x)
     out = xp.asarray(xp.minimum(x, 0))
@@ -48,8 +48,8 @@ def _bent(xp, name, x, alpha, scale=1.0, steep=1.0):
     return out
 
 
-def _bent_slope(g, x, alpha, scale=1.0, steep=1.0):
-    """Return g times the derivative of `_bent`, from x: computed from the result it cancels near -alpha."""
+def _elu_vjp(g, x, alpha, scale=1.0, steep=1.0):
+    """Return g times the derivative of `_elu`, from x: computed from the result it cancels near -alpha."""
     low = x <= 0
     return where(low, g * (alpha * scale * steep * exp(where(low, x, 0) * steep)), g * scale)
 
@@ -67,10 +67,10 @@ class elu(Pointwise, promotion="float", in_place="argument", home="nn.functional
     """
 
     def impl(xp, x, *, alpha):
-        return _bent(xp, "elu", x, alpha)
+        return _elu(xp, "elu", x, alpha)
 
     def vjp_x(g, x, alpha):
-        return _bent_slope(g, x, alpha)
+        return _elu_vjp(g, x, alpha)
 
     oracle = "retrograd.testing.references.activation.elu"
 
@@ -87,10 +87,10 @@ class selu(Pointwise, promotion="float", in_place="argument", method=False, alia
     """
 
     def impl(xp, x):
-        return _bent(xp, "selu", x, ALPHA, SCALE)
+        return _elu(xp, "selu", x, ALPHA, SCALE)
 
     def vjp_x(g, x):
-        return _bent_slope(g, x, ALPHA, SCALE)
+        return _elu_vjp(g, x, ALPHA, SCALE)
 
     oracle = "retrograd.testing.references.activation.selu"
 
@@ -108,10 +108,10 @@ class celu(Pointwise, promotion="float", in_place="argument", method=False, alia
     def impl(xp, x, *, alpha):
         if alpha == 0:
             raise RuntimeError("celu: alpha must not be 0")
-        return _bent(xp, "celu", x, alpha, steep=1 / alpha)
+        return _elu(xp, "celu", x, alpha, steep=1 / alpha)
 
     def vjp_x(g, x, alpha):
-        return _bent_slope(g, x, alpha, steep=1 / alpha)
+        return _elu_vjp(g, x, alpha, steep=1 / alpha)
 
     oracle = "retrograd.testing.references.activation.celu"
 
@@ -135,13 +135,13 @@ def _mish(xp, x):
     return out
 
 
-def _mish_slope(x, t):
+def _mish_derivative(x, t):
     return t + x * sigmoid(x) * (1 - t * t)
 
 
 mish = pointwise("mish(Tensor x) -> Tensor", _mish,
     """Mish: x * tanh(softplus(x)).  D. Misra, Mish, arXiv 1908.08681.""",
-    vjp=lambda g, x: g * _mish_slope(x, tanh(softplus(x))), promotion="float",
+    vjp=lambda g, x: g * _mish_derivative(x, tanh(softplus(x))), promotion="float",
     in_place="argument", home="nn.functional", oracle=lambda np, x: x * np.tanh(np.log(1 + np.exp(x))))  # fmt: skip
 
 
@@ -194,12 +194,12 @@ class softsign(Composite, home="nn.functional", opmath="x"):
 # ------------------------------------------------------------------------------------------------- piecewise
 
 
-def _inside(x, low, high):
+def _is_inside(x, low, high):
     """Whether each element is strictly between the bounds; False for NaN."""
     return logical_and(x > low, x < high)
 
 
-def _outside(x, low, high):
+def _is_outside(x, low, high):
     """Whether each element is outside the bounds; False for NaN."""
     return logical_or(x < low, x > high)
 
@@ -213,7 +213,7 @@ class hardtanh(Pointwise, in_place="argument", home="nn.functional"):
         return xp.clip(x, x.dtype.type(min_val), x.dtype.type(max_val))
 
     def vjp_x(g, x, min_val, max_val):
-        return where(_inside(x, min_val, max_val), g, 0)
+        return where(_is_inside(x, min_val, max_val), g, 0)
 
     def oracle(np, x, min_val, max_val):
         return np.maximum(np.minimum(x, max_val), min_val)
@@ -239,11 +239,11 @@ def _relu6(xp, x):
 
 relu6 = pointwise("relu6(Tensor x) -> Tensor", _relu6,
     "Clamp x to the range from 0 to 6; the derivative at the bounds is 0.",
-    vjp=lambda g, x: where(_inside(x, 0, 6), g, 0), in_place="argument", home="nn.functional", domain=(-3.0, 9.0),
+    vjp=lambda g, x: where(_is_inside(x, 0, 6), g, 0), in_place="argument", home="nn.functional", domain=(-3.0, 9.0),
     oracle=lambda np, x: np.maximum(np.minimum(x, 6), 0))  # fmt: skip
 
 
-def _ramp(xp, name, x):
+def _shifted_relu6(xp, name, x):
     """Return x + 3, clamped to the range from 0 to 6."""
     xp.real_only(name, x)
     out = xp.asarray(x + 3)
@@ -251,13 +251,13 @@ def _ramp(xp, name, x):
 
 
 def _hardsigmoid(xp, x):
-    out = _ramp(xp, "hardsigmoid", x)
+    out = _shifted_relu6(xp, "hardsigmoid", x)
     out /= 6
     return out
 
 
 def _hardswish(xp, x):
-    out = _ramp(xp, "hardswish", x)
+    out = _shifted_relu6(xp, "hardswish", x)
     out *= x
     out /= 6
     return out
@@ -265,7 +265,7 @@ def _hardswish(xp, x):
 
 hardsigmoid = pointwise("hardsigmoid(Tensor x) -> Tensor", _hardsigmoid,
     "Piecewise linear sigmoid: x / 6 + 1 / 2, clamped to the range from 0 to 1; the derivative at the bounds is 0.",
-    vjp=lambda g, x: where(_inside(x, -3, 3), g / 6, 0), promotion="float",
+    vjp=lambda g, x: where(_is_inside(x, -3, 3), g / 6, 0), promotion="float",
     in_place="argument", home="nn.functional", domain=(-6.0, 6.0),
     oracle=lambda np, x: np.where(x <= -3, 0, np.where(x >= 3, 1, x / 6 + 0.5)))  # fmt: skip
 hardswish = pointwise("hardswish(Tensor x) -> Tensor", _hardswish,
@@ -284,7 +284,7 @@ class hardshrink(Pointwise, promotion="float", in_place=False, aliases="nn.funct
         return xp.where(xp.absolute(x) <= lambd, x.dtype.type(0), x)
 
     def vjp_x(g, x, lambd):
-        return where(_outside(x, -lambd, lambd), g, 0)
+        return where(_is_outside(x, -lambd, lambd), g, 0)
 
     def oracle(np, x, lambd):
         return np.where(np.abs(x) > lambd, x, 0)
@@ -305,7 +305,7 @@ class softshrink(Pointwise, promotion="float", in_place=False, home="nn.function
         return x - xp.clip(x, -lambd, lambd)
 
     def vjp_x(g, x, lambd):
-        return where(_outside(x, -lambd, lambd), g, 0)
+        return where(_is_outside(x, -lambd, lambd), g, 0)
 
     def oracle(np, x, lambd):
         return np.sign(x) * np.maximum(np.abs(x) - lambd, 0)
@@ -485,7 +485,7 @@ class gumbel_softmax(Composite, home="nn.functional"):
     """
 
     def compose(logits, *, tau, hard, eps, dim):
-        soft = softmax((logits + _gumbel(logits)) / tau, dim)
+        soft = softmax((logits + _gumbel_noise(logits)) / tau, dim)
         if not hard:
             return soft
         at = canonical_dim("gumbel_softmax", dim, soft.ndim)
@@ -504,7 +504,7 @@ class gumbel_softmax(Composite, home="nn.functional"):
         yield (r(4, 2),), {"dim": 0}
 
 
-def _gumbel(x):
+def _gumbel_noise(x):
     """Return Gumbel noise -log(-log(u)), for u uniform in (0, 1], in the shape and dtype of x."""
     waiting = -log1p(-registry["rand"](x.shape, dtype=x.dtype))
     return -log(clamp(waiting, min=1e-30 if x.dtype.itemsize > 2 else 1e-7))
@@ -522,4 +522,4 @@ for _operator, _homes in {
     hardtanh: ("nn.functional.",),
     leaky_relu: ("nn.functional.",),
 }.items():
-    function(*[f"{_home}{_operator.name}_" for _home in _homes])(writer(_operator))
+    function(*[f"{_home}{_operator.name}_" for _home in _homes])(inplace_function(_operator))

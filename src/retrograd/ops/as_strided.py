@@ -7,7 +7,7 @@ from retrograd.ops.diagonal import diagonal
 from retrograd.ops.family import Along, Composite, View, canonical_dim, numel, shift_dims, sum_to
 from retrograd.ops.family import broadcast_shapes as common_shape
 from retrograd.ops.functions import function
-from retrograd.ops.index import T, check_places, index_put_sum
+from retrograd.ops.index import T, check_index_dtype, index_put_sum
 from retrograd.ops.mutate import view_scatter
 from retrograd.ops.pointwise import floor_divide, remainder
 
@@ -49,8 +49,8 @@ class unfold_dim(View, linear="x", aliases="unfold"):
 
     def oracle(np, x, dimension, size, step):
         starts = range(0, x.shape[dimension] - size + 1, step)
-        taken = [np.moveaxis(np.take(x, range(i, i + size), axis=dimension), dimension, -1) for i in starts]
-        return np.stack(taken, axis=dimension % x.ndim)
+        slices = [np.moveaxis(np.take(x, range(i, i + size), axis=dimension), dimension, -1) for i in starts]
+        return np.stack(slices, axis=dimension % x.ndim)
 
     def samples(r):
         yield (r(7),), {"dimension": 0, "size": 3, "step": 2}
@@ -142,23 +142,23 @@ class strided(Internal, View, linear="x"):
     """Elements of a vector in shape `size`: from `offset` on, along dimension d in steps of stride[d]."""
 
     def impl(xp, x, *, size, stride, offset):
-        _check_reach(x, size, stride, offset)
+        _check_bounds(x, size, stride, offset)
         return xp.strided(x, size, stride, offset)
 
     def shape(x, *, size, stride, offset):
-        _check_reach(x, size, stride, offset)
+        _check_bounds(x, size, stride, offset)
         return Aval(size, x.dtype)
 
     def vjp_x(g, x_aval, size, stride, offset):
         # Elements may occur more than once in the view, so cotangents are added up at the flat indices viewed.
-        places = strided(registry["arange"](0, x_aval.shape[0], 1), size=size, stride=stride, offset=offset)
-        return index_put_sum(g, [places], shape=x_aval.shape, spec=(T,))
+        indices = strided(registry["arange"](0, x_aval.shape[0], 1), size=size, stride=stride, offset=offset)
+        return index_put_sum(g, [indices], shape=x_aval.shape, spec=(T,))
 
     def stacked(whole, *, size, stride, offset):
         n, length = whole
-        _check_reach(Aval((length,), dtypes.float64), size, stride, offset)  # must not reach into the next example
-        beside = {"size": (n, *size), "stride": (length, *stride), "offset": offset}
-        return (("reshape", {"shape": (n * length,)}), ("strided", beside))
+        _check_bounds(Aval((length,), dtypes.float64), size, stride, offset)  # must not reach into the next example
+        batched = {"size": (n, *size), "stride": (length, *stride), "offset": offset}
+        return (("reshape", {"shape": (n * length,)}), ("strided", batched))
 
     oracle = "retrograd.testing.references.as_strided.strided"
 
@@ -171,7 +171,7 @@ class strided(Internal, View, linear="x"):
         yield (r(4),), {"size": (3, 2), "stride": (1, 2), "offset": 0}, RuntimeError, "as_strided: .* up to 4 of 4"
 
 
-def _check_reach(x, size, stride, offset):
+def _check_bounds(x, size, stride, offset):
     if x.ndim != 1 or len(size) != len(stride):
         raise ValueError(f"as_strided: size {tuple(size)} and stride {tuple(stride)} must have one length")
     if any(step < 0 for step in stride) or any(n < 0 for n in size):
@@ -204,7 +204,7 @@ class as_strided(Composite):
     """
 
     def compose(x, *, size, stride, storage_offset):
-        source, offset = _storage(x, size, stride, storage_offset)
+        source, offset = _base_and_offset(x, size, stride, storage_offset)
         for step, params in strided_chain(source, size, stride, offset):
             source = registry[step](source, **params)
         return source
@@ -222,25 +222,25 @@ class as_strided(Composite):
         yield (r(4),), {"size": (2,), "stride": (-1,)}, ValueError, "as_strided: .* must not be negative"
 
 
-def _storage(x, size, stride, offset):
+def _base_and_offset(x, size, stride, offset):
     """Return the tensor whose memory is viewed, x or if necessary its base, and the offset of x in it."""
     start = _memory(x)[2]
     offset = start if offset is None else offset
     if x.level is not None:  # under a transform, x counts as its own base
         return x, offset - start
     last = offset - start + sum((n - 1) * step for n, step in zip(size, stride, strict=False))
-    if x._view is None or (_order(x) is not None and start <= offset and last < numel(x.shape)):
+    if x._view is None or (_memory_order(x) is not None and start <= offset and last < numel(x.shape)):
         return x, offset - start
     if x._view.made == COPIED:
         raise RuntimeError(
             f"as_strided: this tensor of shape {x.shape} is a view in PyTorch, but here a copy, whose base has other "
             f"memory; use .clone() first"
         )
-    base = _base_in_parts(x)
+    base = _base_in_dtype_kind(x)
     return base, offset - base.storage_offset()
 
 
-def _base_in_parts(x):
+def _base_in_dtype_kind(x):
     """Return the base of a view, in elements as x has them: its real parts, or complex numbers made of them."""
     base = x._view.base
     if base.dtype.kind == x.dtype.kind:
@@ -258,7 +258,7 @@ def _memory(x):
     return below.shape[batched:], below.stride()[batched:], below.storage_offset()
 
 
-def _order(x):
+def _memory_order(x):
     """Return the dimensions in memory order, the outermost first; None if there are gaps."""
     shape, steps, _ = _memory(x)
     if 0 in shape:
@@ -274,7 +274,7 @@ def _order(x):
 
 def strided_chain(x, size, stride, offset):
     """Return the views that lead from x to those strides: its elements in memory order as a vector, then in steps."""
-    order = _order(x)
+    order = _memory_order(x)
     if order is None:
         raise RuntimeError(
             f"as_strided: the memory of this tensor, of shape {x.shape} and strides {_memory(x)[1]}, has gaps; use "
@@ -292,14 +292,14 @@ class view_as_dtype(Internal, View, differentiable=False):
     """View the bytes of x as another dtype; the size of the last dimension changes with the size of an element."""
 
     def impl(xp, x, *, dtype):
-        _reread(x, dtype)
+        _reinterpreted_aval(x, dtype)
         return x.view(dtype)
 
     def shape(x, *, dtype):
-        return _reread(x, dtype)
+        return _reinterpreted_aval(x, dtype)
 
     def batch(batched, n, x, *, dtype):
-        _reread(Aval(x.shape[1:], x.dtype), dtype)
+        _reinterpreted_aval(Aval(x.shape[1:], x.dtype), dtype)
         return view_as_dtype(x.contiguous(), dtype)  # bytes must be adjacent within each example
 
     def stacked(whole, *, dtype):
@@ -323,7 +323,7 @@ class view_as_dtype(Internal, View, differentiable=False):
         yield (registry["to"](r(3), "float32"),), {"dtype": "float64"}, RuntimeError, "view: .* does not divide"
 
 
-def _reread(x, dtype):
+def _reinterpreted_aval(x, dtype):
     dtypes.category(dtype)
     if dtype.itemsize == x.dtype.itemsize:
         return Aval(x.shape, dtype)
@@ -399,13 +399,13 @@ Tensor.view = view  # type: ignore[assignment]
 # ------------------------------------------------------------------------------------- writes into views
 
 
-def scattered_into(name, x, src, chain):
+def scatter_into_views(name, x, src, chain):
     """Return x with src in the elements viewed by a chain of view operators; a ValueError unless shapes agree."""
-    shown = x.aval
+    view_aval = x.aval
     for step, params in chain:
-        shown = registry[step].definition.shape(shown, **params)
-    if src.shape != shown.shape:
-        raise ValueError(f"{name}: src must have the shape of what it replaces, {shown.shape}, got {src.shape}")
+        view_aval = registry[step].definition.shape(view_aval, **params)
+    if src.shape != view_aval.shape:
+        raise ValueError(f"{name}: src must have the shape of what it replaces, {view_aval.shape}, got {src.shape}")
     return view_scatter(x, src, chain=chain)
 
 
@@ -420,7 +420,7 @@ class select_scatter(Composite):
 
     def compose(x, src, *, dim, index):
         spec = (*(slice(None),) * canonical_dim("select_scatter", dim, x.ndim), index)
-        return scattered_into("select_scatter", x, src, (("slice", {"spec": spec}),))
+        return scatter_into_views("select_scatter", x, src, (("slice", {"spec": spec}),))
 
     oracle = "retrograd.testing.references.as_strided.select_scatter"
 
@@ -444,7 +444,7 @@ class slice_scatter(Composite):
         if step < 1:
             raise ValueError(f"slice_scatter: step must be positive, got {step}")
         spec = (*(slice(None),) * canonical_dim("slice_scatter", dim, x.ndim), slice(start, end, step))
-        return scattered_into("slice_scatter", x, src, (("slice", {"spec": spec}),))
+        return scatter_into_views("slice_scatter", x, src, (("slice", {"spec": spec}),))
 
     oracle = "retrograd.testing.references.as_strided.slice_scatter"
 
@@ -462,7 +462,7 @@ class diagonal_scatter(Composite):
 
     def compose(x, src, *, offset, dim1, dim2):
         params = {"offset": offset, "dim1": dim1, "dim2": dim2}
-        return scattered_into("diagonal_scatter", x, src, ((diagonal.name, params),))
+        return scatter_into_views("diagonal_scatter", x, src, ((diagonal.name, params),))
 
     def oracle(np, x, src, offset, dim1, dim2):
         out = np.moveaxis(x, (dim1, dim2), (-2, -1)).copy()
@@ -491,14 +491,14 @@ class as_strided_scatter(Composite):
 
     def compose(x, src, *, size, stride, storage_offset):
         offset = 0 if storage_offset is None else storage_offset - _memory(x)[2]
-        return scattered_into("as_strided_scatter", x, src, strided_chain(x, size, stride, offset))
+        return scatter_into_views("as_strided_scatter", x, src, strided_chain(x, size, stride, offset))
 
     exempt = _OF_MEMORY
 
     def oracle(np, x, src, size, stride, storage_offset):
         out = x.copy()
-        for place in np.ndindex(size):
-            out.flat[(storage_offset or 0) + np.dot(place, stride)] = src[place]
+        for index in np.ndindex(size):
+            out.flat[(storage_offset or 0) + np.dot(index, stride)] = src[index]
         return out
 
     def samples(r):
@@ -547,7 +547,7 @@ class unravel_index(Composite):
     method = False
 
     def compose(indices, *, shape):
-        check_places("unravel_index", indices)
+        check_index_dtype("unravel_index", indices)
         steps = [numel(shape[d + 1 :]) for d in range(len(shape))]
         return tuple(remainder(floor_divide(indices, n), size) for n, size in zip(steps, shape, strict=True))
 

@@ -24,7 +24,7 @@ def tensor(data, dtype=None, requires_grad=False, *, device=None, pin_memory=Fal
         copy = registry["clone"](data.detach())
         out = copy if dtype is None or copy.dtype == dtype else registry["to"](copy, dtype)
     else:
-        out = _constant(_array_of("tensor", data, dtype))
+        out = _constant_tensor(_to_array("tensor", data, dtype))
     if requires_grad:
         out.requires_grad = True
     return out
@@ -32,21 +32,21 @@ def tensor(data, dtype=None, requires_grad=False, *, device=None, pin_memory=Fal
 
 def operand(name, value, dtype):
     """Return the value to be written by the named function as a tensor; Python numbers get the given dtype at once."""
-    return as_tensor(value) if hasattr(value, "dtype") else _constant(_array_of(name, value, dtype))
+    return as_tensor(value) if hasattr(value, "dtype") else _constant_tensor(_to_array(name, value, dtype))
 
 
-def _array_of(name, data, dtype):
+def _to_array(name, data, dtype):
     array = backend.as_array(data)
     dtypes.category(array.dtype)  # raises for dtypes that are not numeric
     if hasattr(data, "dtype"):
         return array if dtype is None else array.astype(dtype, copy=False)
     if dtype is None:
-        return array.astype(_dtype_of_lists(data, array.dtype), copy=False)
+        return array.astype(_infer_dtype(data, array.dtype), copy=False)
     check_holds(name, array, dtypes.DType(dtype))
     return array.astype(dtype, copy=False)
 
 
-def _dtype_of_lists(data, found):
+def _infer_dtype(data, found):
     """Return the dtype of nested lists: the default one for Python floats, else that of NumPy's values."""
     while isinstance(data, (list, tuple)) and data:
         data = data[0]
@@ -57,7 +57,7 @@ def _dtype_of_lists(data, found):
     return dtypes.complex_of(dtypes.get_default_dtype()) if found.kind == "c" else found
 
 
-def _constant(array):
+def _constant_tensor(array):
     """Return a tensor of an array at the current level, so that it can become a leaf there."""
     dtypes.category(array.dtype)
     if not array.dtype.isnative:
@@ -81,10 +81,10 @@ def from_numpy(array) -> Tensor:
     """
     if type(array) not in namespaces:
         raise TypeError(f"from_numpy: expected an ndarray, got {type(array).__name__}")
-    return _constant(backend.read_only(array) if _repeats(array) else array)
+    return _constant_tensor(backend.read_only(array) if _has_zero_stride(array) else array)
 
 
-def _repeats(array):
+def _has_zero_stride(array):
     """Whether more than one element of an array has the same memory, by a stride of 0."""
     if 0 not in getattr(array, "strides", ()) or 0 in array.shape:  # NumPy gives empty arrays strides of 0
         return False
@@ -121,7 +121,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None) -> T
     check_device(device)
     native = getattr(getattr(obj, "dtype", None), "isnative", True)
     shares = native and (isinstance(obj, Tensor) or hasattr(obj, "__dlpack__") or backend.is_buffer(obj))
-    source = obj if isinstance(obj, Tensor) or not shares else _constant(backend.as_shared(obj))
+    source = obj if isinstance(obj, Tensor) or not shares else _constant_tensor(backend.as_shared(obj))
     out = as_tensor(source, dtype)
     if copy is False and (not shares or out.dtype != source.dtype):
         raise ValueError(f"asarray: {type(obj).__name__} can't become a tensor of dtype {out.dtype} without a copy")
@@ -142,7 +142,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Ten
     >>> rg.frombuffer(b"abcd", dtype=rg.uint8, offset=2)
     tensor([ 99, 100], dtype=uint8)
     """
-    out = _constant(backend.from_buffer(buffer, dtype, count, offset))
+    out = _constant_tensor(backend.from_buffer(buffer, dtype, count, offset))
     if requires_grad:
         out.requires_grad = True
     return out
@@ -160,4 +160,4 @@ def from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor:
     check_device(device)
     if not hasattr(ext_tensor, "__dlpack__"):
         raise TypeError(f"from_dlpack: expected an array that knows DLPack, got {type(ext_tensor).__name__}")
-    return _constant(backend.from_dlpack(ext_tensor, copy))
+    return _constant_tensor(backend.from_dlpack(ext_tensor, copy))

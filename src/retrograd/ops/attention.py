@@ -11,14 +11,14 @@ from typing import NamedTuple
 from retrograd.backend import attention
 from retrograd.core import Aval, Internal, op, registry
 from retrograd.ops.batching import align_batched, batch_all
-from retrograd.ops.family import broadcast_shapes, kernels_know, sum_to
+from retrograd.ops.family import broadcast_shapes, kernels_support, sum_to
 from retrograd.ops.linalg import matmul
 from retrograd.ops.pointwise import exp, where
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.view import expand, reshape, transpose, tril, unflatten, unsqueeze
 
 
-def attended(q, k, v, mask, scale, causal):
+def masked_attention(q, k, v, mask, scale, causal):
     """Return softmax(scale q k^T) v, for boolean or additive masks and operands that broadcast."""
     fronts = [x.shape[:-2] for x in (q, k, v, mask) if x is not None]
     front = broadcast_shapes("scaled_dot_product_attention", fronts)
@@ -27,7 +27,7 @@ def attended(q, k, v, mask, scale, causal):
     return attend(allowed, [q, k, v, *added], scale=scale, causal=causal)[0]
 
 
-def grouped(q, k, v, mask):
+def group_queries(q, k, v, mask):
     """Move the queries that share keys into a dimension of their own; `flatten(out, -4, -3)` undoes it."""
     groups = k.shape[-3]
     if mask is not None and mask.ndim > 2:
@@ -35,10 +35,10 @@ def grouped(q, k, v, mask):
     return unflatten(q, -3, (groups, -1)), unsqueeze(k, -3), unsqueeze(v, -3), mask
 
 
-def can_attend(*tensors):
+def supports_attention(*tensors):
     """Whether the kernels support the dtypes: the same for all, except boolean masks."""
     *rows, mask = tensors
-    return kernels_know(*rows) and (mask is None or mask.dtype in (rows[0].dtype, bool))
+    return kernels_support(*rows) and (mask is None or mask.dtype in (rows[0].dtype, bool))
 
 
 # --------------------------------------------------------------------------------------------- matrices
@@ -46,7 +46,7 @@ def can_attend(*tensors):
 
 def _check(name, allowed, q, k, v, added=None):
     tensors = [x for x in (q, k, v, added) if x is not None]
-    if not can_attend(*tensors[:3], added) or (allowed is not None and allowed.dtype != bool):
+    if not kernels_support(*tensors[:3], added) or (allowed is not None and allowed.dtype != bool):
         listed = ", ".join(str(x.dtype) for x in tensors)
         raise TypeError(f"{name}: expected float32 or float64, all alike, got {listed}")
     if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
@@ -56,7 +56,7 @@ def _check(name, allowed, q, k, v, added=None):
         raise ValueError(f"{name}: queries {q.shape} must have the dimensions in front that all have, {front}")
 
 
-def _turned(x):
+def _mT(x):
     return transpose(x, -2, -1)
 
 
@@ -64,7 +64,7 @@ def _row_sums(x):
     return sum_over(x, -1, keepdim=True)
 
 
-class _Matrices(NamedTuple):
+class _BackwardMatrices(NamedTuple):
     """The matrices of the derivative rules: P, A and D + c."""
 
     p: object
@@ -72,8 +72,8 @@ class _Matrices(NamedTuple):
     d: object
 
 
-def _weights(allowed, q, k, sums, added, scale, causal):
-    scores = matmul(q * scale, _turned(k))
+def _attention_weights(allowed, q, k, sums, added, scale, causal):
+    scores = matmul(q * scale, _mT(k))
     scores = scores if added is None else scores + added
     if causal:
         below = tril(registry["ones"](scores.shape[-2:], dtype="bool"))
@@ -82,19 +82,19 @@ def _weights(allowed, q, k, sums, added, scale, causal):
     return exp(scores if allowed is None else where(allowed, scores, -math.inf))
 
 
-def _matrices(allowed, g, of_sums, out, sums, q, k, v, added, scale, causal):
-    p = _weights(allowed, q, k, sums, added, scale, causal)
-    d = matmul(g, _turned(v)) + unsqueeze(of_sums - sum_over(g * out, -1), -1)
-    return _Matrices(p, p * d, d)
+def _backward_matrices(allowed, g, of_sums, out, sums, q, k, v, added, scale, causal):
+    p = _attention_weights(allowed, q, k, sums, added, scale, causal)
+    d = matmul(g, _mT(v)) + unsqueeze(of_sums - sum_over(g * out, -1), -1)
+    return _BackwardMatrices(p, p * d, d)
 
 
-def _total(*parts):
+def add_optional(*parts):
     """Return the sum of the parts that are not None; None if all are."""
-    there = [part for part in parts if part is not None]
-    return sum(there[1:], there[0]) if there else None
+    terms = [part for part in parts if part is not None]
+    return sum(terms[1:], terms[0]) if terms else None
 
 
-def _times(a, b):
+def _matmul_optional(a, b):
     """Return the matrix product; None if one operand is None."""
     return None if a is None or b is None else matmul(a, b)
 
@@ -131,13 +131,13 @@ class attend(Internal, snapshots="allowed tensors out"):
     def jvp(cls, op, primals, tangents, out, params):
         """P (tS - tL) v + P tv with tL = sum(P tS)."""
         (allowed, q, k, v, *added), (_, t_q, t_k, t_v, *t_added), scale = primals, tangents, params["scale"]
-        p = _weights(allowed, q, k, out[1], *(added or [None]), scale, params["causal"])  # type: ignore[call-arg]
-        moved = _scores_moved(t_q, t_k, *(t_added or [None]), q, k, scale)  # type: ignore[call-arg]
-        if moved is None:
+        p = _attention_weights(allowed, q, k, out[1], *(added or [None]), scale, params["causal"])  # type: ignore[call-arg]
+        t_scores = _scores_jvp(t_q, t_k, *(t_added or [None]), q, k, scale)  # type: ignore[call-arg]
+        if t_scores is None:
             return matmul(p, t_v), registry["zeros_like"](out[1])
-        moved = p * moved
-        level = _row_sums(moved)
-        return _total(matmul(moved - p * level, v), _times(p, t_v)), sum_over(moved, -1)
+        t_scores = p * t_scores
+        level = _row_sums(t_scores)
+        return add_optional(matmul(t_scores - p * level, v), _matmul_optional(p, t_v)), sum_over(t_scores, -1)
 
     def batch(batched, n, *args, scale, causal):
         args = (*args[:1], args[1] if batched[1] else registry["expand"](args[1], (n, *args[1].shape)), *args[2:])
@@ -158,10 +158,10 @@ class attend(Internal, snapshots="allowed tensors out"):
         yield (None, r(5, 3), r(2, 5, 3), r(5, 3)), params, ValueError, "dimensions in front"
 
 
-def _scores_moved(t_q, t_k, t_added, q, k, scale):
+def _scores_jvp(t_q, t_k, t_added, q, k, scale):
     """Return the tangent of the scores; None if it is zero."""
-    moved = _total(_times(t_q, _turned(k)), None if t_k is None else matmul(q, _turned(t_k)))
-    return _total(None if moved is None else moved * scale, t_added)
+    t_scores = add_optional(_matmul_optional(t_q, _mT(k)), None if t_k is None else matmul(q, _mT(t_k)))
+    return add_optional(None if t_scores is None else t_scores * scale, t_added)
 
 
 @op(
@@ -190,15 +190,15 @@ class attend_backward(Internal):
         # of_x is the cotangent of x.  This operator computes dq = A k scale, dk = A^T q scale, dv = P^T h, dadded = A.
         h, _, out, _, q, k, v, *added = tensors
         b_q, b_k, b_v, b_d = (x if w else None for x, w in zip(g, wanted, strict=True))
-        m = _matrices(allowed, *tensors[:7], *(added or [None]), scale, causal)  # type: ignore[call-arg]
-        of_a = _scores_moved(b_q, b_k, b_d, q, k, scale)
+        m = _backward_matrices(allowed, *tensors[:7], *(added or [None]), scale, causal)  # type: ignore[call-arg]
+        of_a = _scores_jvp(b_q, b_k, b_d, q, k, scale)
         of_a = m.p * 0 if of_a is None else of_a
         of_d, of_c = of_a * m.p, sum_over(of_a * m.p, -1)
-        of_s = of_a * m.a + (0 if b_v is None else matmul(h, _turned(b_v)) * m.p)
-        of_h = _total(matmul(of_d, v), _times(m.p, b_v)) - unsqueeze(of_c, -1) * out
-        of_q = _total(matmul(of_s, k), _times(m.a, b_k)) * scale
-        of_k = _total(matmul(_turned(of_s), q), _times(_turned(m.a), b_q)) * scale
-        found = of_h, of_c, -unsqueeze(of_c, -1) * h, -sum_over(of_s, -1), of_q, of_k, matmul(_turned(of_d), h), of_s
+        of_s = of_a * m.a + (0 if b_v is None else matmul(h, _mT(b_v)) * m.p)
+        of_h = add_optional(matmul(of_d, v), _matmul_optional(m.p, b_v)) - unsqueeze(of_c, -1) * out
+        of_q = add_optional(matmul(of_s, k), _matmul_optional(m.a, b_k)) * scale
+        of_k = add_optional(matmul(_mT(of_s), q), _matmul_optional(_mT(m.a), b_q)) * scale
+        found = of_h, of_c, -unsqueeze(of_c, -1) * h, -sum_over(of_s, -1), of_q, of_k, matmul(_mT(of_d), h), of_s
         return [sum_to(d, x.shape) for d, x in zip(found, tensors, strict=False)]
 
     @classmethod
@@ -209,24 +209,24 @@ class attend_backward(Internal):
         tensors, tangents = ([*x, None][:8] for x in (tensors, tangents))
         h, _, _, _, q, k, v, added = tensors
         t_h, _, _, _, t_q, t_k, _, _ = tangents
-        m = _matrices(allowed, *tensors, scale, params["causal"])  # type: ignore[call-arg]
-        t_p, t_a = _moved(m, tensors, tangents, scale)
+        m = _backward_matrices(allowed, *tensors, scale, params["causal"])  # type: ignore[call-arg]
+        t_p, t_a = _matrices_jvp(m, tensors, tangents, scale)
         # Functions, so that only the wanted cotangents are computed.
         found = (
-            lambda: _total(_times(t_a, k), _times(m.a, t_k)) * scale,
-            lambda: _total(_times(_turned(t_a), q), _times(_turned(m.a), t_q)) * scale,
-            lambda: _total(_times(_turned(t_p), h), _times(_turned(m.p), t_h)),
+            lambda: add_optional(_matmul_optional(t_a, k), _matmul_optional(m.a, t_k)) * scale,
+            lambda: add_optional(_matmul_optional(_mT(t_a), q), _matmul_optional(_mT(m.a), t_q)) * scale,
+            lambda: add_optional(_matmul_optional(_mT(t_p), h), _matmul_optional(_mT(m.p), t_h)),
             lambda: t_a,
         )
         each = zip(found, (q, k, v, added), wanted, strict=True)
         return tuple([sum_to(f(), x.shape) if w else registry["zeros"]((0,), dtype=q.dtype) for f, x, w in each])
 
     def batch(batched, n, *args, scale, causal, wanted):
-        whole = batch_all(args, batched, n)
-        cores = (2, 2, 1, 2, 1, 2, 2, 2, 2)[: len(whole)]
-        allowed, *tensors = align_batched(whole, [a is not None for a in whole], cores)
+        all_batched = batch_all(args, batched, n)
+        cores = (2, 2, 1, 2, 1, 2, 2, 2, 2)[: len(all_batched)]
+        allowed, *tensors = align_batched(all_batched, [a is not None for a in all_batched], cores)
         found = attend_backward(allowed, tensors, scale=scale, causal=causal, wanted=wanted)
-        pairs = zip(found, [*whole[5:], None][:4], strict=True)
+        pairs = zip(found, [*all_batched[5:], None][:4], strict=True)
         return tuple([reshape(d, (n, 0) if d.ndim == 1 else x.shape) for d, x in pairs])
 
     oracle = "retrograd.testing.references.attention.attend_backward"
@@ -239,14 +239,14 @@ class attend_backward(Internal):
         yield (None, *rows, *others[:2]), {**params, "wanted": (True, False, False, False)}
 
 
-def _moved(m, tensors, tangents, scale):
+def _matrices_jvp(m, tensors, tangents, scale):
     """Return the tangents of P and A."""
     h, _, out, _, q, k, v, _ = tensors
     t_h, t_of_sums, t_out, t_sums, t_q, t_k, t_v, t_added = tangents
-    moved = _scores_moved(t_q, t_k, t_added, q, k, scale)
-    moved = _total(moved, None if t_sums is None else -unsqueeze(t_sums, -1))
-    t_p = m.p * (0 if moved is None else moved)
-    level = _total(t_of_sums, *(None if t is None else -sum_over(t * x, -1) for t, x in ((t_h, out), (t_out, h))))
-    t_d = _total(_times(t_h, _turned(v)), None if t_v is None else matmul(h, _turned(t_v)))
-    t_d = _total(t_d, None if level is None else unsqueeze(level, -1))
+    t_scores = _scores_jvp(t_q, t_k, t_added, q, k, scale)
+    t_scores = add_optional(t_scores, None if t_sums is None else -unsqueeze(t_sums, -1))
+    t_p = m.p * (0 if t_scores is None else t_scores)
+    level = add_optional(t_of_sums, *(None if t is None else -sum_over(t * x, -1) for t, x in ((t_h, out), (t_out, h))))
+    t_d = add_optional(_matmul_optional(t_h, _mT(v)), None if t_v is None else matmul(h, _mT(t_v)))
+    t_d = add_optional(t_d, None if level is None else unsqueeze(level, -1))
     return t_p, t_p * m.d if t_d is None else t_p * m.d + m.p * t_d

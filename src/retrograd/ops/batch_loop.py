@@ -12,7 +12,7 @@ class PerformanceWarning(UserWarning):
     """Warns of something that runs as asked for, but slower than it could."""
 
 
-def each(batched, n, args):
+def iter_examples(batched, n, args):
     """Yield the arguments of each example: slices of those that are batched, the others as they are."""
     at = operator_named("slice")
     for i in range(n):
@@ -22,13 +22,13 @@ def each(batched, n, args):
 joins = []  # the function that joins tensors of different shapes: see the package's root
 
 
-def together(results, joined=None):
+def stack_results(results, joined=None):
     """Return the results of all examples, tensors or tuples of tensors, stacked along a new first dimension.
 
     `joined` is for results that differ in shape; without it they are an error.
     """
     if isinstance(results[0], tuple):
-        return tuple([together(parts, joined) for parts in zip(*results, strict=True)])
+        return tuple([stack_results(parts, joined) for parts in zip(*results, strict=True)])
     shapes = list(dict.fromkeys([r.shape for r in results]))
     if len(shapes) > 1 and joined is not None:
         return joined(results)
@@ -39,21 +39,21 @@ def together(results, joined=None):
     return operator_named("stack")(results)
 
 
-def avals(batched, args):
+def example_avals(batched, args):
     """Return the avals of the arguments of one example, as a shape rule gets them."""
-    return [_one_of(a) if b else getattr(a, "aval", a) for a, b in zip(args, batched, strict=True)]
+    return [_example_aval(a) if b else getattr(a, "aval", a) for a, b in zip(args, batched, strict=True)]
 
 
-def none(operator, batched, args, params):
+def empty_batch(operator, batched, args, params):
     """Return the result for a batch without examples, by the operator's shape rule."""
-    out = operator.definition.shape(*avals(batched, args), **params)
+    out = operator.definition.shape(*example_avals(batched, args), **params)
     zeros = operator_named("zeros")
     if isinstance(out, tuple):
         return tuple([zeros((0, *o.shape), dtype=o.dtype) for o in out])
     return zeros((0, *out.shape), dtype=out.dtype)
 
 
-def _one_of(a):
+def _example_aval(a):
     assert isinstance(a, TensorBase)
     return Aval(a.shape[1:], a.dtype)
 
@@ -68,5 +68,5 @@ class Looped(Family):
         """Run the operator on one example after the other."""
         operator = registry[cls.__name__]
         if n == 0:
-            return none(operator, batched, args, params)
-        return together([call(operator, one, params) for one in each(batched, n, args)])
+            return empty_batch(operator, batched, args, params)
+        return stack_results([call(operator, one, params) for one in iter_examples(batched, n, args)])

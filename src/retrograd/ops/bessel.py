@@ -12,7 +12,7 @@ from retrograd.ops.pointwise import POSITIVE, sign
 from retrograd.ops.special import Special, special
 
 
-def _orders(r):
+def _samples(r):
     yield (2, r(4, within=POSITIVE)), {}
     yield (r.ints(3, (4, 1)), r(3, within=POSITIVE)), {}
     yield (0.5, r(within=POSITIVE)), {}
@@ -22,11 +22,11 @@ def _orders(r):
 
 jv = special("special.jv(Tensor v, Tensor x) -> Tensor", xp.jv,
     "The Bessel function of the first kind, of order v.",
-    vjp_x=lambda g, v, x: g * ((jv(v - 1, x) - jv(v + 1, x)) / 2), samples=_orders, aliases="special.jn",
+    vjp_x=lambda g, v, x: g * ((jv(v - 1, x) - jv(v + 1, x)) / 2), samples=_samples, aliases="special.jn",
     oracle="retrograd.testing.references.bessel.jv")  # fmt: skip
 yv = special("special.yv(Tensor v, Tensor x) -> Tensor", xp.yv,
     "The Bessel function of the second kind, of order v: -inf at 0, NaN below.",
-    vjp_x=lambda g, v, x: g * ((yv(v - 1, x) - yv(v + 1, x)) / 2), samples=_orders, aliases="special.yn",
+    vjp_x=lambda g, v, x: g * ((yv(v - 1, x) - yv(v + 1, x)) / 2), samples=_samples, aliases="special.yn",
     oracle="retrograd.testing.references.bessel.yv")  # fmt: skip
 bessel_j0 = special("special.bessel_j0(Tensor x) -> Tensor", xp.j0,
     "The Bessel function of the first kind, of order 0.",
@@ -49,19 +49,19 @@ bessel_y1 = special("special.bessel_y1(Tensor x) -> Tensor", xp.y1,
 
 iv = special("special.iv(Tensor v, Tensor x) -> Tensor", xp.iv,
     "The modified Bessel function of the first kind, of order v.",
-    vjp_x=lambda g, v, x: g * ((iv(v - 1, x) + iv(v + 1, x)) / 2), samples=_orders,
+    vjp_x=lambda g, v, x: g * ((iv(v - 1, x) + iv(v + 1, x)) / 2), samples=_samples,
     oracle="retrograd.testing.references.bessel.iv")  # fmt: skip
 ive = special("special.ive(Tensor v, Tensor x) -> Tensor", xp.ive,
     "exp(-|x|) times the modified Bessel function of the first kind, of order v.",
-    vjp_x=lambda g, v, x, out: g * ((ive(v - 1, x) + ive(v + 1, x)) / 2 - sign(x) * out), samples=_orders,
+    vjp_x=lambda g, v, x, out: g * ((ive(v - 1, x) + ive(v + 1, x)) / 2 - sign(x) * out), samples=_samples,
     oracle="retrograd.testing.references.bessel.ive")  # fmt: skip
 kv = special("special.kv(Tensor v, Tensor x) -> Tensor", xp.kv,
     "The modified Bessel function of the second kind, of order v: inf at 0, NaN below.",
-    vjp_x=lambda g, v, x: g * ((kv(v - 1, x) + kv(v + 1, x)) / -2), samples=_orders,
+    vjp_x=lambda g, v, x: g * ((kv(v - 1, x) + kv(v + 1, x)) / -2), samples=_samples,
     oracle="retrograd.testing.references.bessel.kv")  # fmt: skip
 kve = special("special.kve(Tensor v, Tensor x) -> Tensor", xp.kve,
     "exp(x) times the modified Bessel function of the second kind, of order v.",
-    vjp_x=lambda g, v, x, out: g * (out - (kve(v - 1, x) + kve(v + 1, x)) / 2), samples=_orders,
+    vjp_x=lambda g, v, x, out: g * (out - (kve(v - 1, x) + kve(v + 1, x)) / 2), samples=_samples,
     oracle="retrograd.testing.references.bessel.kve")  # fmt: skip
 i0 = special("i0(Tensor x) -> Tensor", xp.i0,
     "The modified Bessel function of the first kind, of order 0.",

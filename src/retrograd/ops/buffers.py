@@ -13,7 +13,7 @@ def write_statistic(name, x, change, *found):
     between = _levels_above(x)
     if between is not None:
         try:
-            found = tuple([_number_below(t, between) for t in found])
+            found = tuple([_value_below(t, between) for t in found])
         except NotBatchedError as error:
             raise NotBatchedError(
                 f"{name}: vmap can't write what differs between examples to a tensor from outside, of shape {x.shape}; "
@@ -34,7 +34,7 @@ def _levels_above(x):
     return between
 
 
-def _number_below(t, levels):
+def _value_below(t, levels):
     """Return the value of a tensor below some levels, as a value that is read: without what they track."""
     for level in levels:
         t = level.read(t) if t.level is level else t

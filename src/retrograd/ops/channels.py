@@ -20,7 +20,7 @@ class channel_standardize(Internal):
 
     def impl(xp, x, *, eps, center):
         _check_channels("channel_standardize", x)
-        return _in_single(x, lambda x: _standardized(xp, x, eps, center))
+        return _compute_in_float32(x, lambda x: _standardize(xp, x, eps, center))
 
     def shape(x, *, eps, center):
         _check_channels("channel_standardize", x)
@@ -38,8 +38,8 @@ class channel_standardize(Internal):
         y, _, variance = out
         count, scale = _count(y), rsqrt(variance + eps)
         along, shift = channel_dot(t, y) / count, mean_over(t, (0, 2))
-        moved = channel_mix(t, scale, -scale * shift if center else None, y, -scale * along)
-        return moved, shift if center else shift * 0, 2 * along / scale
+        t_out = channel_mix(t, scale, -scale * shift if center else None, y, -scale * along)
+        return t_out, shift if center else shift * 0, 2 * along / scale
 
     def dependence(i, out, x, *, eps, center):
         return {1: 1 if out.ndim == 3 else 0}
@@ -80,14 +80,14 @@ def _unfold_statistics(found, shape):
     return _unfold_channels(out, shape), *[reshape(each, (shape[0], shape[2])) for each in statistics]
 
 
-def _in_single(x, work):
+def _compute_in_float32(x, work):
     """Return work(x), computed in float32 if x is float16."""
     if x.dtype != dtypes.float16:
         return work(x)
     return tuple(a.astype(x.dtype) for a in work(x.astype(dtypes.float32)))
 
 
-def _standardized(xp, x, eps, center):
+def _standardize(xp, x, eps, center):
     if center and x.shape[0] == 1:
         out, average, variance = xp.standardize_rows(x[0], x.dtype.type(eps))
         return out[None], average, variance
@@ -107,7 +107,7 @@ def _check_channels(name, x):
         raise ValueError(f"{name}: expected shape (n, c, l), got {x.shape}")
 
 
-def _check_each(name, x, *each):
+def _check_per_channel(name, x, *each):
     _check_channels(name, x)
     for e in each:
         if e is not None and e.shape != x.shape[1:2]:
@@ -164,7 +164,7 @@ class channel_dot(Internal):
 
 
 def _check_pair(name, x, y, *each):
-    _check_each(name, x, *each)
+    _check_per_channel(name, x, *each)
     if x.shape != y.shape:
         raise ValueError(f"{name}: shapes {x.shape} and {y.shape} differ")
 
@@ -174,7 +174,7 @@ class channel_mix(Internal, snapshots="p r", row_major=True):
     """x * p + q + (y - a) * r: x and y are (n, c, l), the others (c,), one value per channel."""
 
     def impl(xp, x, p, q, y, r, a):
-        _check_each("channel_mix", x, p, q, r, a)
+        _check_per_channel("channel_mix", x, p, q, r, a)
         if x.dtype != dtypes.float16:
             zero = xp.zeros(x.shape[1], x.dtype)
             q = zero if q is None else q
@@ -189,7 +189,7 @@ class channel_mix(Internal, snapshots="p r", row_major=True):
         return out
 
     def shape(x, p, q, y, r, a):
-        _check_each("channel_mix", x, p, q, r, a)
+        _check_per_channel("channel_mix", x, p, q, r, a)
         if y is not None:
             _check_pair("channel_mix", x, y)
         return x
@@ -262,17 +262,17 @@ class norm_channels(Internal, snapshots="tensors", row_major=True):
     """
 
     def impl(xp, x, weight, bias, *, eps):
-        _check_each("norm_channels", x, weight, bias)
+        _check_per_channel("norm_channels", x, weight, bias)
 
         def normed(x):
             average, variance = xp.channel_moments(x)
             scale = (weight / xp.sqrt(variance + eps)).astype(x.dtype)
             return xp.channel_shift(x, average, scale, bias.astype(x.dtype)), average, variance
 
-        return _in_single(x, normed)
+        return _compute_in_float32(x, normed)
 
     def shape(x, weight, bias, *, eps):
-        _check_each("norm_channels", x, weight, bias)
+        _check_per_channel("norm_channels", x, weight, bias)
         each = Aval(x.shape[1:2], x.dtype)
         return x, each, each
 

@@ -17,7 +17,7 @@ from retrograd.ops.functions import function
 from retrograd.ops.index import select
 from retrograd.ops.linalg import dot
 from retrograd.ops.methods import method
-from retrograd.ops.pointwise import abs, atan2, clone, cos, enlarged, eq, sign, sin, where
+from retrograd.ops.pointwise import abs, atan2, clone, cos, eq, scale_up_subnormals, sign, sin, where
 from retrograd.ops.view import broadcast_tensors, stack, transpose
 
 
@@ -40,10 +40,10 @@ class view_as_real(View, linear="x", elements=""):
     """
 
     def impl(xp, x):
-        return x[..., None].view(_pairs(x).dtype)
+        return x[..., None].view(_real_pairs_aval(x).dtype)
 
     def shape(x):
-        return _pairs(x)
+        return _real_pairs_aval(x)
 
     def vjp_x(g):
         return conjugate(view_as_complex(g.contiguous()))
@@ -65,7 +65,7 @@ class view_as_real(View, linear="x", elements=""):
         yield (r(3),), {}, RuntimeError, "view_as_real: expected a complex dtype, got float64"
 
 
-def _pairs(x):
+def _real_pairs_aval(x):
     _check_complex("view_as_real", x)
     return Aval((*x.shape, 2), dtypes.real_of(x.dtype))
 
@@ -87,7 +87,7 @@ class view_as_complex(View, linear="x", elements=""):
     """
 
     def impl(xp, x):
-        out = _whole(x)
+        out = _complex_aval(x)
         if x.size and x.strides[-1] != x.itemsize:
             raise RuntimeError(
                 "view_as_complex: the last dimension must have stride 1, so that pairs lie next to each other; "
@@ -96,7 +96,7 @@ class view_as_complex(View, linear="x", elements=""):
         return x.view(out.dtype)[..., 0] if x.size else xp.zeros(out.shape, out.dtype)
 
     def shape(x):
-        return _whole(x)
+        return _complex_aval(x)
 
     def vjp_x(g):
         return view_as_real(conjugate(g))
@@ -105,7 +105,7 @@ class view_as_complex(View, linear="x", elements=""):
         return {d: d for d in range(out.ndim)}
 
     def batch(batched, n, x):
-        _whole(batch_loop.avals(batched, (x,))[0])
+        _complex_aval(batch_loop.example_avals(batched, (x,))[0])
         return view_as_complex(x.contiguous())  # the strides of the batch say nothing about those of one example
 
     def stacked(whole):
@@ -125,7 +125,7 @@ class view_as_complex(View, linear="x", elements=""):
         yield (r.ints(5, (3, 2)),), {}, RuntimeError, "view_as_complex: expected float32 or float64, got int64"
 
 
-def _whole(x):
+def _complex_aval(x):
     if x.dtype not in (dtypes.float32, dtypes.float64):
         raise RuntimeError(f"view_as_complex: expected float32 or float64, got {x.dtype}; convert with .to(dtype)")
     if x.shape[-1:] != (2,):
@@ -252,7 +252,7 @@ class sgn(Composite, in_place=True):
     def compose(x):
         if x.dtype.kind != "c":
             return sign(x)
-        x = enlarged(x)
+        x = scale_up_subnormals(x)
         size = abs(x)
         return x / where(size == 0, math.inf, size)
 

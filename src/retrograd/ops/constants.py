@@ -2,7 +2,7 @@
 
 from retrograd.core import Internal, op, registry
 from retrograd.ops.batching import broadcast_batch
-from retrograd.ops.family import from_behind
+from retrograd.ops.family import broadcast_dims
 
 
 @op("constant_in(Tensor value, Tensor x) -> Tensor")
@@ -28,7 +28,7 @@ class constant_in(Internal, linear="value"):
         return constant_in(value if batched[0] else broadcast_batch(value, n), x)
 
     def dependence(i, out, value, x):
-        return from_behind(value.ndim, value.ndim) if i == 0 else {}
+        return broadcast_dims(value.ndim, value.ndim) if i == 0 else {}
 
     def oracle(np, value, x):
         return value

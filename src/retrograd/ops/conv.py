@@ -30,29 +30,30 @@ class Convolution(Internal, Product):
         """Fold examples into the groups; if only one operand is batched, into its dimension that the result shares."""
         operator = registry[cls.__name__]
         if n == 0:
-            return batch_loop.none(operator, batched, (a, b), {"groups": groups, **params})
+            return batch_loop.empty_batch(operator, batched, (a, b), {"groups": groups, **params})
         *operands, out = cls.parts
         if batched == (True, True):
-            a, b = (folded(x, _GROUPED[part]) for x, part in zip((a, b), operands, strict=True))
-            return unfolded(call(operator, (a, b), {"groups": groups * n, **params}), n, _GROUPED[out])
+            a, b = (fold_batch(x, _GROUPED[part]) for x, part in zip((a, b), operands, strict=True))
+            return unfold_batch(call(operator, (a, b), {"groups": groups * n, **params}), n, _GROUPED[out])
         which = batched.index(True)
         part, both = operands[which], [a, b]
         (kind,) = set(part) & set(out)
         dim, to = part.index(kind), out.index(kind)
-        both[which] = folded(both[which], dim, _parted_by(part, dim, groups))
-        return unfolded(call(operator, tuple(both), {"groups": groups, **params}), n, to, _parted_by(out, to, groups))
+        both[which] = fold_batch(both[which], dim, _has_groups(part, dim, groups))
+        result = call(operator, tuple(both), {"groups": groups, **params})
+        return unfold_batch(result, n, to, _has_groups(out, to, groups))
 
     @classmethod
     def dependence(cls, i, out, /, *avals, groups, **params):
         """Images depend on the elements in their windows if channels do not matter, else on shared dimensions."""
         part, result = (*cls.parts[:2], "o")[i], cls.parts[-1]  # a bias has one dimension, the channels
         if "n" in part and "n" in result:
-            return window_labels(avals[i].shape, out.shape, groups, lambda images: cls._shown(images, avals, params))
+            return window_labels(avals[i].shape, out.shape, groups, lambda x: cls._read_windows(x, avals, params))
         shared = {part.index(kind): result.index(kind) for kind in part if kind in result}
         return {d: k for d, k in shared.items() if avals[i].shape[d] == out.shape[k]}
 
     @classmethod
-    def _shown(cls, images, avals, params):
+    def _read_windows(cls, images, avals, params):
         """Return, as channels, the elements of one-channel images that each kernel offset reads."""
         kernel = avals[1].shape[2:]
         taps = registry["eye"](numel(kernel), dtype=images.dtype)
@@ -63,19 +64,19 @@ class Convolution(Internal, Product):
 _GROUPED = {"nc": 1, "oc": 0, "no": 1}  # per part, the dimension that holds the channels of all groups
 
 
-def _parted_by(part, dim, groups):
+def _has_groups(part, dim, groups):
     return groups if _GROUPED[part] == dim else 1
 
 
-def folded(x, dim, parts=1):
+def fold_batch(x, dim, parts=1):
     """Move the batch dimension into `dim` of each example, within each of its `parts` equal parts."""
     size = x.shape[dim + 1]
     x = movedim(reshape(x, (*x.shape[: dim + 1], parts, size // parts, *x.shape[dim + 2 :])), 0, dim + 1)
     return reshape(x, (*x.shape[:dim], parts * x.shape[dim + 1] * (size // parts), *x.shape[dim + 3 :]))
 
 
-def unfolded(x, n, dim, parts=1):
-    """Undo `folded` for n examples."""
+def unfold_batch(x, n, dim, parts=1):
+    """Undo `fold_batch` for n examples."""
     size = x.shape[dim] // n
     x = movedim(reshape(x, (*x.shape[:dim], parts, n, size // parts, *x.shape[dim + 1 :])), dim + 1, 0)
     return reshape(x, (*x.shape[: dim + 1], size, *x.shape[dim + 3 :]))
@@ -86,16 +87,16 @@ def _multiplications(y, w):
     return numel(y.shape) * numel(w.shape[1:])
 
 
-def _check_form(name, x, w, y, groups):
+def _check_shapes(name, x, w, y, groups):
     """Raise unless the shapes of the three parts agree."""
     if not len(x) == len(w) == len(y) or x[0] != y[0] or x[1] != w[1] * groups or w[0] != y[1] or w[0] % groups:
         raise ValueError(f"{name}: images {x}, weight {w} and images {y} do not fit, groups being {groups}")
 
 
-def _images_out(x, weight, size, groups):
-    """Return the aval of y."""
+def _output_shape(x, weight, size, groups):
+    """Return the shape of y."""
     shape = (*x.shape[:1], *weight.shape[:1], *size)
-    _check_form("convolution", x.shape, weight.shape, shape, groups)
+    _check_shapes("convolution", x.shape, weight.shape, shape, groups)
     return shape
 
 
@@ -110,14 +111,14 @@ class convolution(Convolution, parts=("nc", "oc", "no"), snapshots="x"):
     """
 
     def impl(xp, x, weight, bias=None, *, size, stride, before, dilation, groups):
-        _images_out(x, weight, size, groups)
+        _output_shape(x, weight, size, groups)
         return xp.conv(
             x, weight, bias, size=size, stride=stride, before=before, dilation=dilation, groups=groups
         )
 
     def shape(x, weight, bias=None, *, size, stride, before, dilation, groups):
         same_dtype("convolution", (x, weight, bias))
-        return Aval(_images_out(x, weight, size, groups), x.dtype)
+        return Aval(_output_shape(x, weight, size, groups), x.dtype)
 
     def work(avals, out):
         return _multiplications(out, avals[1])
@@ -144,9 +145,9 @@ class convolution(Convolution, parts=("nc", "oc", "no"), snapshots="x"):
     def batch(cls, batched, n, /, x, weight, bias=None, **params):
         """Pass a bias to the kernel if the examples share it and the weight; else add it afterwards."""
         if batched == (True, False, False) and bias is not None and n:
-            return unfolded(convolution(folded(x, 0), weight, bias, **params), n, 0)
-        whole = any(batched[:2])
-        out = super().batch(batched[:2], n, x, weight, **params) if whole else convolution(x, weight, None, **params)
+            return unfold_batch(convolution(fold_batch(x, 0), weight, bias, **params), n, 0)
+        batches = any(batched[:2])
+        out = super().batch(batched[:2], n, x, weight, **params) if batches else convolution(x, weight, None, **params)
         if bias is None:
             return out
         lead, ones = (n, 1) if batched[2] else (), (1,) * len(params["size"])
@@ -182,13 +183,13 @@ class convolution_input(Convolution, linear="y weight", parts=("no", "oc", "nc")
     """`convolution` transposed as a map of images: (n, o, *out) and (o, c / groups, *kernel) to (n, c, *size)."""
 
     def impl(xp, y, weight, *, size, stride, before, dilation, groups):
-        _images_in(y, weight, size, groups)
+        _input_shape(y, weight, size, groups)
         return xp.conv_input(
             y, weight, size=size, stride=stride, before=before, dilation=dilation, groups=groups
         )
 
     def shape(y, weight, *, size, stride, before, dilation, groups):
-        return Aval(_images_in(y, weight, size, groups), y.dtype)
+        return Aval(_input_shape(y, weight, size, groups), y.dtype)
 
     def work(avals, out):
         return _multiplications(*avals)
@@ -213,10 +214,10 @@ class convolution_input(Convolution, linear="y weight", parts=("no", "oc", "nc")
         )
 
 
-def _images_in(y, weight, size, groups):
-    """Return the aval of x."""
+def _input_shape(y, weight, size, groups):
+    """Return the shape of x."""
     shape = (*y.shape[:1], *(c * groups for c in weight.shape[1:2]), *size)
-    _check_form("convolution_input", shape, weight.shape, y.shape, groups)
+    _check_shapes("convolution_input", shape, weight.shape, y.shape, groups)
     return shape
 
 
@@ -231,13 +232,13 @@ class convolution_weight(Convolution, linear="x y", parts=("nc", "no", "oc")):
     """
 
     def impl(xp, x, y, *, kernel, stride, before, dilation, groups):
-        _weight(x, y, kernel, groups)
+        _weight_shape(x, y, kernel, groups)
         return xp.conv_weight(
             x, y, kernel=kernel, stride=stride, before=before, dilation=dilation, groups=groups
         )
 
     def shape(x, y, *, kernel, stride, before, dilation, groups):
-        return Aval(_weight(x, y, kernel, groups), x.dtype)
+        return Aval(_weight_shape(x, y, kernel, groups), x.dtype)
 
     def work(avals, out):
         return _multiplications(avals[1], out)
@@ -262,10 +263,10 @@ class convolution_weight(Convolution, linear="x y", parts=("nc", "no", "oc")):
         )
 
 
-def _weight(x, y, kernel, groups):
-    """Return the aval of the weight."""
+def _weight_shape(x, y, kernel, groups):
+    """Return the shape of the weight."""
     shape = (*y.shape[1:2], *(c // groups for c in x.shape[1:2]), *kernel)
-    _check_form("convolution_weight", x.shape, shape, y.shape, groups)
+    _check_shapes("convolution_weight", x.shape, shape, y.shape, groups)
     return shape
 
 
@@ -339,9 +340,9 @@ def _windows(name, sizes, kernel, stride, padding, dilation):
     stride, dilation = (per_dim(name, *p, ndim, 1) for p in (("stride", stride), ("dilation", dilation)))
     before, after = _paddings(name, padding, kernel, stride, dilation)
     extent = tuple(d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True))
-    whole = tuple(s + b + a for s, b, a in zip(sizes, before, after, strict=True))
-    size = tuple((w - e) // s + 1 for w, e, s in zip(whole, extent, stride, strict=True))
-    _check_size(name, size, f"padded images of size {whole} and a kernel that spans {extent}")
+    padded = tuple(s + b + a for s, b, a in zip(sizes, before, after, strict=True))
+    size = tuple((w - e) // s + 1 for w, e, s in zip(padded, extent, stride, strict=True))
+    _check_size(name, size, f"padded images of size {padded} and a kernel that spans {extent}")
     return size, stride, before, dilation
 
 
@@ -355,7 +356,7 @@ def _convolve(name, ndim, x, weight, bias, stride, padding, dilation, groups):
     return convolution(x, weight, bias, *windows, groups)
 
 
-def _transposed(name, ndim, x, weight, bias, stride, padding, output_padding, groups, dilation):
+def _convolve_transposed(name, ndim, x, weight, bias, stride, padding, output_padding, groups, dilation):
     channels = weight.shape[1] * groups if weight.ndim > 1 else 0
     _check_operands(name, x, weight, bias, weight.shape[0], ndim, groups)
     _check_bias(name, bias, channels)
@@ -459,7 +460,7 @@ def _conv_transpose(ndim):
         __doc__ = _TRANSPOSED.format(n=ndim)
 
         def compose(x, weight, bias, *, stride, padding, output_padding, groups, dilation):
-            return _transposed(name, ndim, x, weight, bias, stride, padding, output_padding, groups, dilation)
+            return _convolve_transposed(name, ndim, x, weight, bias, stride, padding, output_padding, groups, dilation)
 
         oracle = f"retrograd.testing.references.conv.{name}"
 

@@ -13,7 +13,7 @@ from retrograd.ops.as_tensor import from_numpy as from_numpy
 from retrograd.ops.as_tensor import tensor as tensor
 from retrograd.ops.family import Pointwise
 from retrograd.ops.functions import function
-from retrograd.ops.layout import arranged, check_keywords
+from retrograd.ops.layout import check_keywords, to_format
 
 
 class Factory(Internal, differentiable=False):
@@ -32,14 +32,14 @@ class Filled(Factory):
         return call(registry[cls.__name__], (), {"size": (n, *size), **params})
 
 
-def made(make, size, *rest):
+def make_array(make, size, *rest):
     """Call `make(size, *rest)`, or for a symbolic size let it build its array from plain ones."""
     unknown = symbolic(size)
     return make(size, *rest) if unknown is None else unknown.made(lambda plain: make(plain, *rest), size)
 
 
 # The keywords of every public creation function.
-_SHARED = {
+_KEYWORDS = {
     "out": None, "device": None, "layout": None, "pin_memory": False, "memory_format": None, "requires_grad": False,
 }  # fmt: skip
 
@@ -62,10 +62,10 @@ def factory(make, *names):
         if listed and (type(args[0]) is int if args else "size" not in own):
             args = (args,)  # sizes as separate arguments, or none; a tuple also binds faster
         if out is not None:
-            return _into(out, make(*args, **{"dtype": out.dtype, **own}))
+            return _write_out(out, make(*args, **{"dtype": out.dtype, **own}))
         tensor = make(*args, **own)
         if memory_format is not None:
-            tensor = arranged(tensor, memory_format)
+            tensor = to_format(tensor, memory_format)
         if requires_grad:
             tensor.requires_grad = True
         return tensor
@@ -73,22 +73,22 @@ def factory(make, *names):
     made.__name__ = made.__qualname__ = make.__name__
     made.__doc__, made.__module__ = make.__doc__, getattr(make, "definition", make).__module__
     made.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [*signature.parameters.values(), *_shared()], return_annotation=Tensor
+        [*signature.parameters.values(), *_keyword_parameters()], return_annotation=Tensor
     )
     return function(*names or (make.__name__,))(made)
 
 
-def _shared():
-    return [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=d) for name, d in _SHARED.items()]
+def _keyword_parameters():
+    return [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=d) for name, d in _KEYWORDS.items()]
 
 
-def _into(out, result):
+def _write_out(out, result):
     if out.shape != result.shape:
         raise RuntimeError(f"out has shape {out.shape}, but the result has shape {result.shape}")
     return out.copy_(result)
 
 
-def _float(dtype, *numbers):
+def _float_dtype(dtype, *numbers):
     """Return dtype if given, else the default dtype, or its complex counterpart if a value is complex."""
     if dtype is not None:
         return dtype
@@ -106,7 +106,7 @@ class _full(Filled):
     """
 
     def impl(xp, *, size, fill_value, dtype):
-        return made(xp.full, size, fill_value, dtypes.of_scalar(fill_value) if dtype is None else dtype)
+        return make_array(xp.full, size, fill_value, dtypes.of_scalar(fill_value) if dtype is None else dtype)
 
     def shape(*, size, fill_value, dtype):
         return Aval(size, dtypes.of_scalar(fill_value) if dtype is None else dtype)
@@ -129,10 +129,10 @@ class _zeros(Filled):
     """
 
     def impl(xp, *, size, dtype):
-        return made(xp.zeros, size, _float(dtype))
+        return make_array(xp.zeros, size, _float_dtype(dtype))
 
     def shape(*, size, dtype):
-        return Aval(size, _float(dtype))
+        return Aval(size, _float_dtype(dtype))
 
     def oracle(np, size, dtype):
         return np.zeros(size)
@@ -151,10 +151,10 @@ class _ones(Filled):
     """
 
     def impl(xp, *, size, dtype):
-        return made(xp.ones, size, _float(dtype))
+        return make_array(xp.ones, size, _float_dtype(dtype))
 
     def shape(*, size, dtype):
-        return Aval(size, _float(dtype))
+        return Aval(size, _float_dtype(dtype))
 
     def oracle(np, size, dtype):
         return np.ones(size)
@@ -168,11 +168,11 @@ class _arange(Factory):
     """Values from start up to, but not including, end, in steps."""
 
     def impl(xp, *, start, end, step, dtype):
-        start, end, step = _steps(start, end, step, dtype)
+        start, end, step = _check_steps(start, end, step, dtype)
         return xp.arange(start, end, step, _step_dtype((start, end, step), dtype))
 
     def shape(*, start, end, step, dtype):
-        start, end, step = _steps(start, end, step, dtype)
+        start, end, step = _check_steps(start, end, step, dtype)
         return Aval((max(0, -int(-(end - start) // step)),), _step_dtype((start, end, step), dtype))
 
     def oracle(np, start, end, step, dtype):
@@ -187,20 +187,20 @@ class _arange(Factory):
         yield (), {"start": 0, "end": 5, "step": 0.5, "dtype": "int64"}, ValueError, "no steps of 0"
 
 
-def _steps(start, end, step, dtype):
+def _check_steps(start, end, step, dtype):
     """Return start, end and step in the kind of dtype; a ValueError unless the steps lead to the end."""
     if any(isinstance(n, float) and not math.isfinite(n) for n in (start, end, step)):
         raise ValueError(f"arange: expected finite numbers, got {start} to {end} in steps of {step}")
-    start, end, step = _whole(dtype, start, end, step)
+    start, end, step = _truncate(dtype, start, end, step)
     if step == 0 or (end - start) / step < 0:
         raise ValueError(f"arange: no steps of {step} lead from {start} to {end}")
     return start, end, step
 
 
-def _whole(dtype, *numbers):
+def _truncate(dtype, *numbers):
     """Truncate numbers towards 0 if the dtype is an integer one, as PyTorch does before it counts steps."""
-    whole = dtype is not None and dtype.kind in "iu"
-    return tuple([math.trunc(n) if whole and isinstance(n, float) else n for n in numbers])
+    is_integer = dtype is not None and dtype.kind in "iu"
+    return tuple([math.trunc(n) if is_integer and isinstance(n, float) else n for n in numbers])
 
 
 def _step_dtype(numbers, dtype):
@@ -212,10 +212,10 @@ class _linspace(Factory):
     """Evenly spaced values, `steps` many, from start to end, both included; integers are truncated towards 0."""
 
     def impl(xp, *, start, end, steps, dtype):
-        return xp.linspace(*_whole(dtype, start, end), steps).astype(_float(dtype, start, end))
+        return xp.linspace(*_truncate(dtype, start, end), steps).astype(_float_dtype(dtype, start, end))
 
     def shape(*, start, end, steps, dtype):
-        return _steps_aval("linspace", steps, _float(dtype, start, end))
+        return _steps_aval("linspace", steps, _float_dtype(dtype, start, end))
 
     def oracle(np, start, end, steps, dtype):
         return np.linspace(start, end, steps)
@@ -234,11 +234,11 @@ class _logspace(Factory):
     """Powers of the base, `steps` many, with evenly spaced exponents from start to end."""
 
     def impl(xp, *, start, end, steps, base, dtype):
-        exponents = xp.linspace(*_whole(dtype, start, end), steps)
-        return xp.power(base, exponents).astype(_float(dtype, start, end, base))
+        exponents = xp.linspace(*_truncate(dtype, start, end), steps)
+        return xp.power(base, exponents).astype(_float_dtype(dtype, start, end, base))
 
     def shape(*, start, end, steps, base, dtype):
-        return _steps_aval("logspace", steps, _float(dtype, start, end, base))
+        return _steps_aval("logspace", steps, _float_dtype(dtype, start, end, base))
 
     def oracle(np, start, end, steps, base, dtype):
         return [np.array([base ** (start + (end - start) * i / (steps - 1)) for i in range(steps)], float)]
@@ -268,10 +268,10 @@ class _eye(Factory):
     """
 
     def impl(xp, *, n, m, dtype):
-        return xp.eye(n, m, dtype=_float(dtype))
+        return xp.eye(n, m, dtype=_float_dtype(dtype))
 
     def shape(*, n, m, dtype):
-        return Aval((n, n if m is None else m), _float(dtype))
+        return Aval((n, n if m is None else m), _float_dtype(dtype))
 
     def oracle(np, n, m, dtype):
         return np.eye(n, m)
@@ -312,10 +312,10 @@ class _empty_strided(Factory):
 def _strided_aval(size, stride, dtype):
     if len(size) != len(stride) or any(step < 0 for step in stride):
         raise ValueError(f"empty_strided: expected a stride of 0 or more per dimension, got {size} and {stride}")
-    return Aval(size, _float(dtype))
+    return Aval(size, _float_dtype(dtype))
 
 
-class _Like(Internal, Pointwise, differentiable=False, in_place=False):
+class _LikeFactory(Internal, Pointwise, differentiable=False, in_place=False):
     """A constant with the shape of x, and its dtype unless another is given."""
 
     def shape(x, *, dtype=None, **params):
@@ -330,7 +330,7 @@ class _Like(Internal, Pointwise, differentiable=False, in_place=False):
 
 
 @op("zeros_like(Tensor x, *, dtype? dtype=None) -> Tensor")
-class _zeros_like(_Like):
+class _zeros_like(_LikeFactory):
     """Return zeros with the shape of x, and its dtype unless another is given."""
 
     def impl(xp, x, *, dtype):
@@ -341,7 +341,7 @@ class _zeros_like(_Like):
 
 
 @op("ones_like(Tensor x, *, dtype? dtype=None) -> Tensor")
-class _ones_like(_Like):
+class _ones_like(_LikeFactory):
     """Return ones with the shape of x, and its dtype unless another is given."""
 
     def impl(xp, x, *, dtype):
@@ -352,7 +352,7 @@ class _ones_like(_Like):
 
 
 @op("full_like(Tensor x, number fill_value, *, dtype? dtype=None) -> Tensor")
-class _full_like(_Like):
+class _full_like(_LikeFactory):
     """Return a tensor filled with one value, with the shape of x, and its dtype unless another is given."""
 
     def impl(xp, x, *, fill_value, dtype):
@@ -412,7 +412,7 @@ def arange(start=0, end=None, step=1, *, dtype=None) -> Tensor:
 
 def scalar_tensor(s, *, dtype=None) -> Tensor:
     """Return a number as a tensor without dimensions, in the default dtype unless another is given."""
-    return _full((), s, dtype=_float(dtype, s))
+    return _full((), s, dtype=_float_dtype(dtype, s))
 
 
 zeros, ones, full, eye = factory(_zeros), factory(_ones), factory(_full), factory(_eye)
@@ -423,7 +423,7 @@ empty, empty_permuted, empty_like, arange, scalar_tensor = map(
 )
 
 
-def _new(make):
+def _new_method(make):
     """Return the method `new_...` of a function: it makes a tensor in the dtype of another one."""
 
     def new(x, *args, dtype=None, **keywords) -> Tensor:
@@ -435,4 +435,4 @@ def _new(make):
 
 
 for _make in (zeros, ones, full, empty, empty_strided, tensor):
-    setattr(Tensor, f"new_{_make.__name__}", _new(_make))
+    setattr(Tensor, f"new_{_make.__name__}", _new_method(_make))

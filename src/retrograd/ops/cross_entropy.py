@@ -4,11 +4,11 @@ from retrograd.core import Aval, Definition, Internal, op, registry
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import batch_all
 from retrograd.ops.embedding import lookup
-from retrograd.ops.family import Composite, check_floating, from_behind
+from retrograd.ops.family import Composite, broadcast_dims, check_floating
 from retrograd.ops.gather import gather
 from retrograd.ops.linalg import linear
 from retrograd.ops.linear_cross_entropy_options import LinearCrossEntropyOptions, check_options
-from retrograd.ops.losses import REDUCTIONS, reduction_named, weighted_mean
+from retrograd.ops.losses import REDUCTIONS, get_reduction, weighted_mean
 from retrograd.ops.nn import log_softmax, softmax
 from retrograd.ops.pointwise import ne, to, where
 from retrograd.ops.reduce import mean
@@ -27,7 +27,7 @@ class ClassOperator(Definition):
     @classmethod
     def dependence(cls, i, out, /, x, target, **params):
         """Elements depend on those at the same leading index."""
-        return from_behind(target.ndim, target.ndim)
+        return broadcast_dims(target.ndim, target.ndim)
 
 
 @op("class_loss(Tensor x, Tensor target, *, int ignore_index=-100) -> Tensor")
@@ -53,8 +53,8 @@ class class_loss(Internal, ClassOperator, snapshots="x"):
         """Compute the softmax of a shared x once for all examples."""
         if batched[0]:
             return super().batch(batched, n, x, target, ignore_index=ignore_index)
-        check_classes("cross_entropy", *batch_loop.avals(batched, (x, target)))
-        return -_picked_from_one(log_softmax(x, -1), target, ignore_index)
+        check_classes("cross_entropy", *batch_loop.example_avals(batched, (x, target)))
+        return -_gather_unbatched(log_softmax(x, -1), target, ignore_index)
 
     oracle = "retrograd.testing.references.cross_entropy.class_loss"
 
@@ -85,10 +85,10 @@ class class_residual(Internal, ClassOperator):
         return x
 
     def vjp_x(g, x, target, ignore_index):
-        return _softmax_slope(g, x, target, ignore_index)
+        return _softmax_jacobian_product(g, x, target, ignore_index)
 
     def jvp_x(t, x, target, ignore_index):
-        return _softmax_slope(t, x, target, ignore_index)
+        return _softmax_jacobian_product(t, x, target, ignore_index)
 
     oracle = "retrograd.testing.references.cross_entropy.class_residual"
 
@@ -104,7 +104,7 @@ class class_grad(Internal, ClassOperator):
     @classmethod
     def dependence(cls, i, out, /, t, x, target, **params):
         """Elements depend on those at the same leading index."""
-        return from_behind(target.ndim, target.ndim)
+        return broadcast_dims(target.ndim, target.ndim)
 
     def impl(xp, t, x, target, *, ignore_index):
         check_classes("cross_entropy", x, target)
@@ -120,13 +120,13 @@ class class_grad(Internal, ClassOperator):
         return sum_over(g * class_residual(x, target, ignore_index=ignore_index), -1)
 
     def vjp_x(g, t, x, target, ignore_index):
-        return unsqueeze(t, -1) * _softmax_slope(g, x, target, ignore_index)
+        return unsqueeze(t, -1) * _softmax_jacobian_product(g, x, target, ignore_index)
 
     def jvp_t(t, x, target, ignore_index):
         return class_grad(t, x, target, ignore_index=ignore_index)
 
     def jvp_x(t_x, t, x, target, ignore_index):
-        return unsqueeze(t, -1) * _softmax_slope(t_x, x, target, ignore_index)
+        return unsqueeze(t, -1) * _softmax_jacobian_product(t_x, x, target, ignore_index)
 
     oracle = "retrograd.testing.references.cross_entropy.class_grad"
 
@@ -135,7 +135,7 @@ class class_grad(Internal, ClassOperator):
         yield (r(2, 3), r(2, 3, 4), r.ints(4, (2, 3))), {"ignore_index": 1}
 
 
-def _softmax_slope(g, x, target, ignore_index):
+def _softmax_jacobian_product(g, x, target, ignore_index):
     s = softmax(x, -1)
     return where(unsqueeze(ne(target, ignore_index), -1), s * (g - sum_over(g * s, -1, keepdim=True)), 0)
 
@@ -160,8 +160,8 @@ class class_gather(Internal, ClassOperator, linear="x", elements="moved", saves_
         """Do not repeat a shared x for each example."""
         if batched[0]:
             return super().batch(batched, n, x, target, ignore_index=ignore_index)
-        check_classes("nll_loss", *batch_loop.avals(batched, (x, target)))
-        return _picked_from_one(x, target, ignore_index)
+        check_classes("nll_loss", *batch_loop.example_avals(batched, (x, target)))
+        return _gather_unbatched(x, target, ignore_index)
 
     oracle = "retrograd.testing.references.cross_entropy.class_gather"
 
@@ -175,11 +175,11 @@ class class_scatter(Internal, ClassOperator, linear="src", elements="moved"):
     """Zeros (..., classes) with src (...) at the target: the transpose of `class_gather`."""
 
     def impl(xp, src, target, *, classes, ignore_index):
-        check_classes("nll_loss", unsqueezed(src, classes), target)
+        check_classes("nll_loss", _gather_input_aval(src, classes), target)
         return xp.class_scatter(src, target, classes, ignore_index)
 
     def shape(src, target, *, classes, ignore_index):
-        check_classes("nll_loss", unsqueezed(src, classes), target)
+        check_classes("nll_loss", _gather_input_aval(src, classes), target)
         return Aval((*target.shape, classes), src.dtype)
 
     def vjp_src(g, target, ignore_index):
@@ -192,14 +192,14 @@ class class_scatter(Internal, ClassOperator, linear="src", elements="moved"):
         yield (r(2, 3), r.ints(4, (2, 3))), {"classes": 4, "ignore_index": 1}
 
 
-def _picked_from_one(x, target, ignore_index):
+def _gather_unbatched(x, target, ignore_index):
     """Pick targets (n, ...) of many examples from one x (..., classes), as more targets per row of x."""
     counts = ne(target, ignore_index)
     picked = gather(x, -1, movedim(where(counts, target, 0), 0, -1))
     return where(counts, movedim(picked, -1, 0), 0)
 
 
-def unsqueezed(src, classes):
+def _gather_input_aval(src, classes):
     """Return the aval of the tensor that `src` was picked from."""
     return Aval((*src.shape, classes), src.dtype)
 
@@ -214,7 +214,7 @@ def check_classes(name, x, target):
         raise ValueError(f"{name}: inputs {x.shape} (classes last) and targets {target.shape} do not fit")
 
 
-def classes_last(name, x, target):
+def move_classes_last(name, x, target):
     """Move the classes of x, dimension 1, or 0 of a vector, to the end; a ValueError names both shapes."""
     at = 1 if x.ndim > 1 else 0
     if x.ndim == 0 or (*x.shape[:at], *x.shape[at + 1 :]) != target.shape:
@@ -252,8 +252,8 @@ class nll_loss(Composite, aliases="nn.functional.nll_loss"):
     method = False
 
     def compose(x, target, weight, *, ignore_index, reduction):
-        finish = reduction_named("nll_loss", reduction)
-        x = classes_last("nll_loss", x, target)
+        finish = get_reduction("nll_loss", reduction)
+        x = move_classes_last("nll_loss", x, target)
         _check_weight("nll_loss", weight, x.shape[-1])
         loss = -class_gather(x, target, ignore_index=ignore_index)
         if weight is None and reduction != "mean":
@@ -295,14 +295,14 @@ class cross_entropy(Composite, aliases="nn.functional.cross_entropy", opmath="x 
     method = False
 
     def compose(x, target, weight, *, ignore_index, reduction, label_smoothing):
-        reduction_named("cross_entropy", reduction)
+        get_reduction("cross_entropy", reduction)
         if not 0 <= label_smoothing <= 1:
             raise ValueError(f"cross_entropy: label_smoothing must be from 0 to 1, got {label_smoothing}")
         if target.dtype.kind == "c":
             raise TypeError(f"cross_entropy: targets are class numbers or real probabilities, got {target.dtype}")
         if target.dtype.kind == "f":
             return _soft_cross_entropy(x, target, weight, reduction, label_smoothing)
-        x = classes_last("cross_entropy", x, target)
+        x = move_classes_last("cross_entropy", x, target)
         _check_weight("cross_entropy", weight, x.shape[-1])
         if weight is None and label_smoothing == 0:
             return _hard_cross_entropy(x, target, ignore_index, reduction)
@@ -387,8 +387,8 @@ def _smooth_cross_entropy(x, target, weight, ignore_index, reduction, smoothing)
     logs = log_softmax(x, -1)
     weights = target_weights(weight, target, ignore_index, x.dtype)
     hard = -class_gather(logs, target, ignore_index=ignore_index) * weights
-    spread = -mean(logs if weight is None else logs * weight, -1)
-    loss = (1 - smoothing) * hard + smoothing * where(ne(target, ignore_index), spread, 0)
+    uniform_loss = -mean(logs if weight is None else logs * weight, -1)
+    loss = (1 - smoothing) * hard + smoothing * where(ne(target, ignore_index), uniform_loss, 0)
     return weighted_mean(loss, weights) if reduction == "mean" else REDUCTIONS[reduction](loss)
 
 

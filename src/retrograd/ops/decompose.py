@@ -12,7 +12,7 @@ from retrograd.core.hooks import conjugate
 from retrograd.ops.complex import conjugate_transpose as adjoint
 from retrograd.ops.family import Composite, Gufunc, Stacked
 from retrograd.ops.linalg import matmul
-from retrograd.ops.matrix_functions import check_matrices, check_square, dominant, mT
+from retrograd.ops.matrix_functions import check_matrices, check_square, dominant_matrix, mT
 from retrograd.ops.pointwise import clone
 from retrograd.ops.solve import check_info, triangular, triangular_right
 from retrograd.ops.view import cat, narrow, tril, triu
@@ -24,14 +24,14 @@ def hermitian(A):
     return below + adjoint(below) + (middle + adjoint(middle)) * 0.5
 
 
-def _half(triangle, x):
+def _halve_diagonal(triangle, x):
     """Return one triangle of x, with its diagonal halved."""
     strict = tril(x, -1) if triangle is tril else triu(x, 1)
     return (triangle(x) + strict) * 0.5
 
 
-def _definite(r):
-    for A in (dominant(r, 3), dominant(r, 2, 2)):
+def _definite_samples(r):
+    for A in (dominant_matrix(r, 3), dominant_matrix(r, 2, 2)):
         yield (hermitian(A),), {}
 
 
@@ -49,7 +49,7 @@ class cholesky_factor(Internal, Gufunc, fit=None):
         return xp.cholesky_lower(A) if check else xp.cholesky_or_nan(A)
 
     def vjp_A(g, out):
-        inner = _half(tril, matmul(mT(out), g))
+        inner = _halve_diagonal(tril, matmul(mT(out), g))
         inner = (inner + adjoint(inner)) * 0.5
         left = triangular(mT(out), inner, upper=True, unit=False)
         return triangular_right(conjugate(out), left, upper=False)
@@ -57,7 +57,7 @@ class cholesky_factor(Internal, Gufunc, fit=None):
     def jvp_A(t, out):
         t = (t + adjoint(t)) * 0.5
         inner = triangular_right(adjoint(out), triangular(out, t, upper=False, unit=False), upper=True)
-        return matmul(out, _half(tril, inner))
+        return matmul(out, _halve_diagonal(tril, inner))
 
     def constrain(A):
         return (hermitian(A),)
@@ -65,7 +65,7 @@ class cholesky_factor(Internal, Gufunc, fit=None):
     oracle = "retrograd.testing.references.decompose.cholesky"
 
     def samples(r):
-        for args, _ in _definite(r):
+        for args, _ in _definite_samples(r):
             yield args, {"check": True}
             yield args, {"check": False}
 
@@ -83,13 +83,13 @@ class cholesky_info(Internal, Stacked, differentiable=False):
 
     def oracle(np, A):
         out = np.zeros(A.shape[:-2])
-        for place in np.ndindex(out.shape):
-            signs = [np.linalg.det(A[place][:k, :k]) > 0 for k in range(1, A.shape[-1] + 1)]
-            out[place] = 0 if all(signs) else signs.index(False) + 1
+        for index in np.ndindex(out.shape):
+            signs = [np.linalg.det(A[index][:k, :k]) > 0 for k in range(1, A.shape[-1] + 1)]
+            out[index] = 0 if all(signs) else signs.index(False) + 1
         return out
 
     def samples(r):
-        yield (dominant(r, 3, 2) * registry["where"](r.booleans(2, 1, 1), 1, -1),), {}
+        yield (dominant_matrix(r, 3, 2) * registry["where"](r.booleans(2, 1, 1), 1, -1),), {}
         yield (hermitian(r(4, 4)),), {}
 
 
@@ -119,12 +119,12 @@ class linalg_cholesky(Composite, aliases="cholesky"):
     oracle = "retrograd.testing.references.decompose.cholesky"
 
     def samples(r):
-        yield from _definite(r)
-        yield (hermitian(dominant(r, 3)),), {"upper": True}
+        yield from _definite_samples(r)
+        yield (hermitian(dominant_matrix(r, 3)),), {"upper": True}
 
     def errors(r):
         yield (r(2, 3),), {}, ValueError, r"linalg.cholesky: expected square matrices, got shape \(2, 3\)"
-        yield (-dominant(r, 2),), {}, RuntimeError, "linalg.cholesky: the matrix is not positive definite"
+        yield (-dominant_matrix(r, 2),), {}, RuntimeError, "linalg.cholesky: the matrix is not positive definite"
 
 
 class CholeskyEx(NamedTuple):
@@ -152,10 +152,11 @@ class linalg_cholesky_ex(Composite):
 
     oracle = "retrograd.testing.references.decompose.linalg_cholesky_ex"
 
-    samples = _definite
+    samples = _definite_samples
 
     def errors(r):
-        yield (-dominant(r, 2),), {"check_errors": True}, RuntimeError, "linalg.cholesky_ex: .* order 1 is not positive"
+        message = "linalg.cholesky_ex: .* order 1 is not positive"
+        yield (-dominant_matrix(r, 2),), {"check_errors": True}, RuntimeError, message
 
 
 # ----------------------------------------------------------------------------------------------------------- QR
@@ -179,7 +180,7 @@ class qr_factors(Internal, Stacked):
     def vjp_A(g, out, mode):
         (gQ, gR), (Q, R) = g, out
         _check_mode(Q, R)
-        inner = _half(triu, matmul(gR, mT(R)) - matmul(mT(Q), gQ))
+        inner = _halve_diagonal(triu, matmul(gR, mT(R)) - matmul(mT(Q), gQ))
         return triangular_right(mT(R), gQ + matmul(conjugate(Q), inner + adjoint(inner)), upper=False)
 
     def jvp_A(t, out):
@@ -187,7 +188,7 @@ class qr_factors(Internal, Stacked):
         _check_mode(Q, R)
         turn = triangular_right(R, t, upper=True)
         inner = matmul(adjoint(Q), turn)
-        inner = _half(triu, inner + adjoint(inner))
+        inner = _halve_diagonal(triu, inner + adjoint(inner))
         return turn - matmul(Q, inner), matmul(inner, R)
 
     oracle = "retrograd.testing.references.decompose.linalg_qr"

@@ -61,21 +61,21 @@ class row_distances(Internal, Gufunc, opmath="x1 x2"):
     # They are divided by a scale, so that the weights and their derivatives stay in the range of the dtype.
 
     def vjp_x1(g, x1, x2, out):
-        x1, x2, scale = _scaled(x1, x2)
+        x1, x2, scale = _center_and_scale(x1, x2)
         w = share_grad(g * scale, out)
         return x1 * sum_over(w, -1, keepdim=True) - matmul(w, x2)
 
     def vjp_x2(g, x1, x2, out):
-        x1, x2, scale = _scaled(x1, x2)
+        x1, x2, scale = _center_and_scale(x1, x2)
         w = transpose(share_grad(g * scale, out), -1, -2)
         return x2 * sum_over(w, -1, keepdim=True) - matmul(w, x1)
 
     def jvp_x1(t, x1, x2, out):
-        x1, x2, scale = _scaled(x1, x2)
+        x1, x2, scale = _center_and_scale(x1, x2)
         return share_grad((sum_over(x1 * t, -1, keepdim=True) - matmul(t, transpose(x2, -1, -2))) * scale, out)
 
     def jvp_x2(t, x1, x2, out):
-        x1, x2, scale = _scaled(x1, x2)
+        x1, x2, scale = _center_and_scale(x1, x2)
         return share_grad((unsqueeze(sum_over(x2 * t, -1), -2) - matmul(x1, transpose(t, -1, -2))) * scale, out)
 
     exempt = {"nested": "it takes matrices; `cdist` takes the rows of a nested tensor one by one"}
@@ -90,9 +90,9 @@ class row_distances(Internal, Gufunc, opmath="x1 x2"):
         yield (r(3, 2), r(3, 3)), {}, ValueError, "row_distances: the rows have 2 and 3"
 
 
-def _scaled(x1, x2):
+def _center_and_scale(x1, x2):
     """Subtract a point among those of x2 to reduce cancellation, and divide by a scale; return all three."""
-    x1, x2 = _from_mean(x1, x2)
+    x1, x2 = _center(x1, x2)
     if not numel(x1.shape) or not numel(x2.shape):
         return x1, x2, 1.0
     largest = maximum(amax(abs(detach(x1))), amax(abs(detach(x2))))
@@ -100,7 +100,7 @@ def _scaled(x1, x2):
     return x1 / scale, x2 / scale, scale
 
 
-def _from_mean(x1, x2):
+def _center(x1, x2):
     """Subtract a point among those of x2 from both; the mean of smaller values does not overflow."""
     points = reshape(detach(x2), (-1, x2.shape[-1])) if numel(x2.shape) else x2
     centre = mean(points * 2.0**-15, 0) * 2.0**15 if numel(x2.shape) else 0

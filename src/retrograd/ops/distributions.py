@@ -7,7 +7,7 @@ from retrograd.core import Aval, Definition, Internal, Tensor, dtype_of, op, reg
 from retrograd.core import dtype as dtypes
 from retrograd.ops.family import Composite, Pointwise, broadcast_shapes, cast_to, check_real, numel
 from retrograd.ops.gamma import digamma, polygamma
-from retrograd.ops.generator import chosen
+from retrograd.ops.generator import resolve_generator
 from retrograd.ops.methods import method
 from retrograd.ops.pointwise import floor, log, log1p, neg, sigmoid, sqrt, tan
 from retrograd.ops.random import _rand, _randint, _randn, bernoulli
@@ -36,7 +36,7 @@ class gamma_cdf_derivative(Internal, Pointwise, promotion="float", in_place=Fals
         return g * (gamma_cdf_derivative(alpha, x, order + 1) - out * (log(x) - digamma(alpha)))
 
     def vjp_x(g, alpha, x, out, order):
-        return g * (_density_slope(alpha, x, order) - out * ((alpha - 1) / x - 1))
+        return g * (_density_derivative(alpha, x, order) - out * ((alpha - 1) / x - 1))
 
     oracle = "retrograd.testing.references.distributions.gamma_cdf_derivative"
 
@@ -45,13 +45,13 @@ class gamma_cdf_derivative(Internal, Pointwise, promotion="float", in_place=Fals
         yield (r(2, 1, within=(0.5, 9.0)), r(3, within=(0.5, 9.0))), {}
 
 
-def _density_slope(alpha, x, order):
+def _density_derivative(alpha, x, order):
     """Return the derivative of an order, by alpha, of the gamma density at x, over the density itself."""
     slopes = [log(x) - digamma(alpha), *(neg(polygamma(k, alpha)) for k in range(1, order))]  # of its logarithm
-    made = [1.0]
+    derivatives = [1.0]
     for n in range(order):
-        made.append(sum(math.comb(n, k) * made[n - k] * slopes[k] for k in range(n + 1)))
-    return made[-1]
+        derivatives.append(sum(math.comb(n, k) * derivatives[n - k] * slopes[k] for k in range(n + 1)))
+    return derivatives[-1]
 
 
 @op("standard_gamma(Tensor alpha, *, any generator=None) -> Tensor")
@@ -72,8 +72,8 @@ class standard_gamma(Pointwise, promotion="float", random=True, in_place=False, 
 
     def impl(xp, alpha, *, generator):
         if alpha.dtype.kind == "c" or not (alpha >= 0).all():
-            raise ValueError(f"standard_gamma: alpha must be a positive number, got {_worst(alpha)}")
-        drawn = chosen(generator).draw("standard_gamma", alpha.astype(dtypes.float64))
+            raise ValueError(f"standard_gamma: alpha must be a positive number, got {_smallest_value(alpha)}")
+        drawn = resolve_generator(generator).draw("standard_gamma", alpha.astype(dtypes.float64))
         return xp.maximum(xp.asarray(drawn).astype(alpha.dtype), alpha.dtype.type(xp.finfo(alpha.dtype).tiny))
 
     def vjp_alpha(g, alpha, out):
@@ -91,7 +91,7 @@ class standard_gamma(Pointwise, promotion="float", random=True, in_place=False, 
         yield (r(3, within=(-2.0, -1.0)),), {}, ValueError, "standard_gamma: alpha must be a positive number, got -"
 
 
-def _worst(x):
+def _smallest_value(x):
     return x.dtype if x.dtype.kind == "c" else x.min()
 
 
@@ -226,7 +226,7 @@ class poisson(Pointwise, promotion=None, random=True, in_place=False, method=Fal
         check_real("poisson", x)
         if not (x >= 0).all():
             raise RuntimeError(f"poisson: rates must not be negative, got {x.min()}")
-        return xp.asarray(chosen(generator).draw("poisson", x.astype(dtypes.float64))).astype(x.dtype)
+        return xp.asarray(resolve_generator(generator).draw("poisson", x.astype(dtypes.float64))).astype(x.dtype)
 
     def shape(x, *, generator):
         check_real("poisson", x)
@@ -259,7 +259,7 @@ class binomial(Pointwise, differentiable=False, promotion=None, random=True, in_
         count, prob = xp.asarray(count, dtypes.float64), xp.asarray(prob, dtypes.float64)
         if not ((count >= 0) & (prob >= 0) & (prob <= 1)).all():
             raise ValueError("binomial: counts must not be negative, and probabilities lie between 0 and 1")
-        drawn = chosen(generator).draw("binomial", count.astype(dtypes.int64), prob)
+        drawn = resolve_generator(generator).draw("binomial", count.astype(dtypes.int64), prob)
         return xp.asarray(drawn).astype(out.dtype)
 
     def shape(count, prob, *, generator):
@@ -300,9 +300,9 @@ class multinomial(Definition, differentiable=False, random=True, row_major=True)
         rows = x.reshape(-1, x.shape[-1]).astype(dtypes.float64)
         _check_weights(rows, num_samples, replacement)
         if replacement:
-            uniform = chosen(generator).draw("random", (len(rows), num_samples))
+            uniform = resolve_generator(generator).draw("random", (len(rows), num_samples))
             return xp.sample_indices(rows, uniform).reshape(shape)
-        times = chosen(generator).draw("standard_exponential", rows.shape)
+        times = resolve_generator(generator).draw("standard_exponential", rows.shape)
         return xp.ascontiguousarray(xp.draw_distinct(rows, times, num_samples)).reshape(shape)
 
     def shape(x, *, num_samples, replacement, generator):
@@ -346,11 +346,11 @@ def _check_weights(rows, num_samples, replacement):
 # ------------------------------------------------------------------------------------------- in-place sampling
 
 
-def _check_continuous(name, x, good, says):
+def _check_continuous(name, x, valid, constraint):
     if x.dtype.kind not in "fc":
         raise RuntimeError(f"{name}: the numbers are not integers, but the tensor has dtype {x.dtype}")
-    if not good:
-        raise RuntimeError(f"{name}: {says}")
+    if not valid:
+        raise RuntimeError(f"{name}: {constraint}")
 
 
 def _uniform(x, generator):
@@ -414,11 +414,11 @@ def bernoulli_(x, p=0.5, *, generator=None) -> Tensor:
 def random_(x, start=None, to=None, *, generator=None) -> Tensor:
     """Fill x with integers: `random_(to)` in [0, to), `random_(start, to)`, or all that the dtype holds exactly."""
     if to is None:
-        start, to = None, _integers_of(x.dtype) if start is None else start
+        start, to = None, _exact_integers(x.dtype) if start is None else start
     return x.copy_(_randint(start or 0, to, x.shape, generator=generator, dtype=x.dtype))
 
 
-def _integers_of(dtype):
+def _exact_integers(dtype):
     """Return how many consecutive integers from 0 on a dtype represents exactly."""
     if dtype.kind in "iu":
         return iinfo(dtype).max + 1

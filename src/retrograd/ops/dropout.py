@@ -3,7 +3,7 @@
 from retrograd.core import Internal, op, registry, xp
 from retrograd.ops.family import Composite, Pointwise
 from retrograd.ops.functions import function
-from retrograd.ops.mutate import writer
+from retrograd.ops.mutate import inplace_function
 from retrograd.ops.pointwise import ge, to
 from retrograd.ops.view import squeeze, unsqueeze
 
@@ -25,7 +25,7 @@ class keep(Internal, Pointwise, linear="x", masks=1, in_place=False):
         yield (r.booleans(3, 1), r(2, 3, 4)), {"scale": 1.25}
 
 
-def _by_chance(name, x, p, training, shape, mixed):
+def _apply_random_mask(name, x, p, training, shape, mixed):
     """Return `mixed(x, mask, p)`, the mask true with probability 1 - p; x itself, or 0, where nothing is random."""
     if not 0 <= p <= 1:
         raise ValueError(f"{name}: p must be from 0 to 1, got {p}")
@@ -36,23 +36,23 @@ def _by_chance(name, x, p, training, shape, mixed):
     return mixed(x, ge(registry["rand"](shape), p), p)
 
 
-def _dropped(name, x, p, training, shape):
+def _dropout(name, x, p, training, shape):
     """Zero elements with probability p, or whole slices where shape has size 1, and divide the others by 1 - p."""
-    return _by_chance(name, x, p, training, shape, _scaled)
+    return _apply_random_mask(name, x, p, training, shape, _mask_and_scale)
 
 
-def _scaled(x, kept, p):
+def _mask_and_scale(x, kept, p):
     return keep(kept, x, scale=1 / (1 - p))
 
 
-def _features(name, x):
+def _channel_mask_shape(name, x):
     """Return the shape of a mask of whole channels."""
     if x.ndim < 2:
         raise RuntimeError(f"{name}: expected at least 2 dimensions, (n, channels, ...), got shape {x.shape}")
     return (*x.shape[:2], *(1,) * (x.ndim - 2))
 
 
-def _sure(keyword, *shape):
+def _deterministic_samples(keyword, *shape):
     """Return a `samples` function without randomness."""
 
     def samples(r):
@@ -67,7 +67,7 @@ def _without_randomness(np, x, p, training=None, train=None):
     return x * (p < 1) if training or train else x
 
 
-def _errors(r):
+def _error_samples(r):
     yield (r(3, 4, 2),), {"p": 1.5}, ValueError, "p must be from 0 to 1, got 1.5"
 
 
@@ -85,11 +85,11 @@ class dropout(Composite, in_place="argument", aliases="nn.functional.dropout"):
     method = False
 
     def compose(x, *, p, training):
-        return _dropped("dropout", x, p, training, x.shape)
+        return _dropout("dropout", x, p, training, x.shape)
 
     oracle = _without_randomness
-    samples = _sure("training", 3, 4)
-    errors = _errors
+    samples = _deterministic_samples("training", 3, 4)
+    errors = _error_samples
 
 
 @op("feature_dropout(Tensor x, float p, bool train) -> Tensor")
@@ -97,24 +97,24 @@ class feature_dropout(Composite, in_place=True, method=False):
     """Zero each channel of x (n, channels, ...) with probability p, divide the others by 1 - p; x when not training."""
 
     def compose(x, *, p, train):
-        shape = _features("feature_dropout", x) if train and 0 < p < 1 else x.shape
-        return _dropped("feature_dropout", x, p, train, shape)
+        shape = _channel_mask_shape("feature_dropout", x) if train and 0 < p < 1 else x.shape
+        return _dropout("feature_dropout", x, p, train, shape)
 
     oracle = _without_randomness
-    samples = _sure("train", 3, 4, 2)
+    samples = _deterministic_samples("train", 3, 4, 2)
 
     def errors(r):
         yield (r(3),), {"p": 0.5, "train": True}, RuntimeError, "expected at least 2 dimensions"
 
 
-def _by_dimensions(name, x, p, training, ndim):
+def _feature_dropout(name, x, p, training, ndim):
     """Return `feature_dropout` of x with ndim dimensions, or one fewer: then there is no n."""
     if x.ndim not in (ndim - 1, ndim):
         raise ValueError(f"{name}: expected {ndim - 1} or {ndim} dimensions, got shape {x.shape}")
     if x.ndim == ndim:
-        return _dropped(name, x, p, training, _features(name, x))
+        return _dropout(name, x, p, training, _channel_mask_shape(name, x))
     x = unsqueeze(x, 0)
-    return squeeze(_dropped(name, x, p, training, _features(name, x)), 0)
+    return squeeze(_dropout(name, x, p, training, _channel_mask_shape(name, x)), 0)
 
 
 @op("dropout1d(Tensor x, float p=0.5, bool training=True) -> Tensor")
@@ -122,10 +122,10 @@ class dropout1d(Composite, in_place="argument", home="nn.functional"):
     """Zero whole channels at random: `feature_dropout` of x (n, channels, l), or (channels, l)."""
 
     def compose(x, *, p, training):
-        return _by_dimensions("dropout1d", x, p, training, 3)
+        return _feature_dropout("dropout1d", x, p, training, 3)
 
     oracle = _without_randomness
-    samples = _sure("training", 3, 4, 2)
+    samples = _deterministic_samples("training", 3, 4, 2)
 
     def errors(r):
         yield (r(3),), {}, ValueError, "dropout1d: expected 2 or 3 dimensions"
@@ -141,10 +141,10 @@ class dropout2d(Composite, in_place="argument", home="nn.functional"):
     def compose(x, *, p, training):
         if x.ndim not in (3, 4):
             raise ValueError(f"dropout2d: expected 3 or 4 dimensions, got shape {x.shape}")
-        return _dropped("dropout2d", x, p, training, _features("dropout2d", x))
+        return _dropout("dropout2d", x, p, training, _channel_mask_shape("dropout2d", x))
 
     oracle = _without_randomness
-    samples = _sure("training", 3, 4, 2, 2)
+    samples = _deterministic_samples("training", 3, 4, 2, 2)
 
     def errors(r):
         yield (r(3),), {}, ValueError, "dropout2d: expected 3 or 4 dimensions"
@@ -155,10 +155,10 @@ class dropout3d(Composite, in_place="argument", home="nn.functional"):
     """Zero whole channels at random: `feature_dropout` of x (n, channels, d, h, w), or (channels, d, h, w)."""
 
     def compose(x, *, p, training):
-        return _by_dimensions("dropout3d", x, p, training, 5)
+        return _feature_dropout("dropout3d", x, p, training, 5)
 
     oracle = _without_randomness
-    samples = _sure("training", 2, 3, 1, 2, 2)
+    samples = _deterministic_samples("training", 2, 3, 1, 2, 2)
 
     def errors(r):
         yield (r(3),), {}, ValueError, "dropout3d: expected 4 or 5 dimensions"
@@ -169,12 +169,12 @@ class dropout3d(Composite, in_place="argument", home="nn.functional"):
 SATURATED = -1.7580993408473766  # limit of `selu` at minus infinity: -alpha * scale
 
 
-def _alpha_dropped(name, x, p, training, shape):
+def _alpha_dropout(name, x, p, training, shape):
     """Set elements to SATURATED with probability p, then restore mean 0 and variance 1 by an affine map."""
-    return _by_chance(name, x, p, training, shape, _saturated)
+    return _apply_random_mask(name, x, p, training, shape, _saturate)
 
 
-def _saturated(x, kept, p):
+def _saturate(x, kept, p):
     scale = ((1 - p) * (1 + p * SATURATED**2)) ** -0.5
     kept = to(kept, x.dtype)
     return x * (kept * scale) + ((1 - kept) * (SATURATED * scale) - SATURATED * scale * p)
@@ -191,11 +191,11 @@ class alpha_dropout(
     """
 
     def compose(x, *, p, training):
-        return _alpha_dropped("alpha_dropout", x, p, training, x.shape)
+        return _alpha_dropout("alpha_dropout", x, p, training, x.shape)
 
     oracle = _without_randomness
-    samples = _sure("training", 3, 4)
-    errors = _errors
+    samples = _deterministic_samples("training", 3, 4)
+    errors = _error_samples
 
 
 @op("feature_alpha_dropout(Tensor x, float p=0.5, bool training=False) -> Tensor")
@@ -205,13 +205,13 @@ class feature_alpha_dropout(
     """Set whole channels to the saturation value of `selu` at random: `alpha_dropout` of x (n, channels, ...)."""
 
     def compose(x, *, p, training):
-        shape = _features("feature_alpha_dropout", x) if training and 0 < p < 1 else x.shape
-        return _alpha_dropped("feature_alpha_dropout", x, p, training, shape)
+        shape = _channel_mask_shape("feature_alpha_dropout", x) if training and 0 < p < 1 else x.shape
+        return _alpha_dropout("feature_alpha_dropout", x, p, training, shape)
 
     oracle = _without_randomness
-    samples = _sure("training", 3, 4, 2)
-    errors = _errors
+    samples = _deterministic_samples("training", 3, 4, 2)
+    errors = _error_samples
 
 
 for _operator in (dropout, feature_dropout, alpha_dropout, feature_alpha_dropout):
-    function(f"{_operator.name}_")(writer(_operator))
+    function(f"{_operator.name}_")(inplace_function(_operator))

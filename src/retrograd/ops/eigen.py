@@ -21,7 +21,7 @@ from retrograd.ops.decompose import hermitian
 from retrograd.ops.diagonal import diagonal
 from retrograd.ops.family import Composite, Stacked, cast_to
 from retrograd.ops.linalg import matmul
-from retrograd.ops.matrix_functions import Mapped, check_square, mT
+from retrograd.ops.matrix_functions import MatrixOperator, check_square, mT
 from retrograd.ops.pointwise import real_part, where
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.solve import linalg_solve
@@ -33,12 +33,12 @@ def needs_vectors(A):
     return current().level is not None or (A.requires_grad and is_recording())
 
 
-def across(values):
+def as_row(values):
     """Return values[j] in column j of a row that broadcasts."""
     return unsqueeze(values, -2)
 
 
-def down(values):
+def as_column(values):
     """Return values[i] in row i of a column that broadcasts."""
     return unsqueeze(values, -1)
 
@@ -48,7 +48,7 @@ def diagonal_sample(r, m, n, *lead):
     return r(*lead, m, n) * registry["eye"](m, n, dtype=dtypes.float64)
 
 
-def _symmetric(r, n, *lead):
+def _symmetric_sample(r, n, *lead):
     return hermitian(r(*lead, n, n))
 
 
@@ -70,7 +70,7 @@ class eigh_factors(Internal, Stacked, differentiable=False):
         return np.linalg.eigh(A)
 
     def samples(r):
-        yield (_symmetric(r, 3, 2),), {"UPLO": "L"}
+        yield (_symmetric_sample(r, 3, 2),), {"UPLO": "L"}
 
 
 @op("eigenvalues_hermitian(Tensor A, *, str UPLO) -> Tensor")
@@ -87,10 +87,10 @@ class eigenvalues_hermitian(Internal, Stacked, differentiable=False):
         return np.linalg.eigh(A)[0]
 
     def samples(r):
-        yield (_symmetric(r, 3, 2),), {"UPLO": "U"}
+        yield (_symmetric_sample(r, 3, 2),), {"UPLO": "U"}
 
 
-class HermitianResult(Internal, Mapped, snapshots="A"):
+class HermitianResult(Internal, MatrixOperator, snapshots="A"):
     """One result of the eigendecomposition of Hermitian matrices A, whose factors are inputs."""
 
     @staticmethod
@@ -102,7 +102,7 @@ class HermitianResult(Internal, Mapped, snapshots="A"):
     @staticmethod
     def samples(r):
         """Yield samples with distinct eigenvalues."""
-        for A in (_symmetric(r, 3), _symmetric(r, 2, 2)):
+        for A in (_symmetric_sample(r, 3), _symmetric_sample(r, 2, 2)):
             yield (A, *eigh_factors(A, UPLO="L")), {}
 
 
@@ -118,7 +118,7 @@ class eigh_values(HermitianResult):
 
     def vjp_A(g, A, values, vectors):
         V = eigh_vectors(A, values, vectors)
-        return matmul(conjugate(V) * across(g), mT(V))
+        return matmul(conjugate(V) * as_row(g), mT(V))
 
     def jvp_A(t, A, values, vectors):
         V = eigh_vectors(A, values, vectors)
@@ -147,7 +147,7 @@ class eigh_vectors(HermitianResult):
         return matmul(out, inner * _inverse_gaps(eigh_values(A, values, vectors)))
 
     def observe(V):
-        return (weighted(V, adjoint(V)),)
+        return (weighted_product(V, adjoint(V)),)
 
     def oracle(np, A, values, vectors):
         return np.linalg.eigh(A)[1]
@@ -159,11 +159,11 @@ def _hermitian_part(x):
 
 def _inverse_gaps(values):
     """Return 1 / (values[j] - values[i]) at i, j, and 0 on the diagonal; infinite where values are equal."""
-    gaps = across(values) - down(values)
+    gaps = as_row(values) - as_column(values)
     return 1 / where(registry["eye"](values.shape[-1], dtype=dtypes.bool_), math.inf, gaps)
 
 
-def weighted(left, right):
+def weighted_product(left, right):
     """Return left times right with weights between, which distinguish the vectors but not their phases."""
     weights = registry["arange"](1, left.shape[-1] + 1, 1, dtype=left.dtype)
     return matmul(left * weights, right)
@@ -205,14 +205,14 @@ class linalg_eigh(Composite):
         return (hermitian(A),)
 
     def observe(values, vectors):
-        return values, weighted(vectors, adjoint(vectors))
+        return values, weighted_product(vectors, adjoint(vectors))
 
     def oracle(np, A, UPLO):
         return np.linalg.eigh(A, UPLO)
 
     def samples(r):
-        yield (_symmetric(r, 3),), {}
-        yield (_symmetric(r, 2, 2),), {"UPLO": "U"}
+        yield (_symmetric_sample(r, 3),), {}
+        yield (_symmetric_sample(r, 2, 2),), {"UPLO": "U"}
 
     def errors(r):
         yield (r(2, 3),), {}, ValueError, r"linalg.eigh: expected square matrices, got shape \(2, 3\)"
@@ -277,7 +277,7 @@ class eigenvalues_general(Internal, Stacked, differentiable=False):
         yield (r(2, 3, 3),), {}
 
 
-class GeneralResult(Internal, Mapped, snapshots="A"):
+class GeneralResult(Internal, MatrixOperator, snapshots="A"):
     """One result of the eigendecomposition of square matrices A, whose factors are inputs."""
 
     @staticmethod
@@ -292,7 +292,7 @@ class GeneralResult(Internal, Mapped, snapshots="A"):
             yield (A, *eig_factors(A)), {}
 
 
-def _like(x, A):
+def _real_if_real(x, A):
     """Return the real part of x if A is real."""
     return real_part(x) if A.dtype.kind != "c" else x
 
@@ -309,7 +309,7 @@ class eig_values(GeneralResult):
 
     def vjp_A(g, A, values, vectors):
         Vt = mT(eig_vectors(A, values, vectors))
-        return _like(linalg_solve(Vt, down(g) * Vt), A)
+        return _real_if_real(linalg_solve(Vt, as_column(g) * Vt), A)
 
     def jvp_A(t, A, values, vectors):
         V = eig_vectors(A, values, vectors)
@@ -330,14 +330,14 @@ class eig_vectors(GeneralResult):
         return Aval(vectors.shape, vectors.dtype)
 
     def vjp_A(g, A, out, values, vectors):
-        g = g - conjugate(out) * _lengths(conjugate(out), g)
+        g = g - conjugate(out) * _projections(conjugate(out), g)
         inner = matmul(mT(out), g) * _inverse_gaps(eig_values(A, values, vectors))
-        return _like(linalg_solve(mT(out), matmul(inner, mT(out))), A)
+        return _real_if_real(linalg_solve(mT(out), matmul(inner, mT(out))), A)
 
     def jvp_A(t, A, out, values, vectors):
         inner = linalg_solve(out, matmul(cast_to(t, out.dtype), out))
-        moved = matmul(out, inner * _inverse_gaps(eig_values(A, values, vectors)))
-        return moved - out * _lengths(out, moved)
+        t_vectors = matmul(out, inner * _inverse_gaps(eig_values(A, values, vectors)))
+        return t_vectors - out * _projections(out, t_vectors)
 
     def observe(V):
         return (real_part(V * conjugate(V)),)
@@ -346,7 +346,7 @@ class eig_vectors(GeneralResult):
         return np.linalg.eig(A)[1]
 
 
-def _lengths(V, x):
+def _projections(V, x):
     """Return the real components of the columns of x along those of V, in V's dtype."""
     return cast_to(real_part(sum_over(conjugate(V) * x, -2, keepdim=True)), V.dtype)
 

@@ -37,7 +37,7 @@ class lookup(Internal, linear="weight", elements="moved"):
     def batch(batched, n, weight, ids):
         if not batched[0]:
             return lookup(weight, ids)
-        lookup.definition.shape(*batch_loop.avals(batched, (weight, ids)))
+        lookup.definition.shape(*batch_loop.example_avals(batched, (weight, ids)))
         if not batched[1]:
             rows = index_select(weight, 1, reshape(ids, (numel(ids.shape),)))
             return reshape(rows, (n, *ids.shape, *weight.shape[2:]))
@@ -83,8 +83,8 @@ class sum_rows(Internal, Family, linear="src", elements="summed", opmath="src"):
 
     def oracle(np, src, ids, size):
         out = np.zeros((size, *src.shape[ids.ndim :]))
-        for place in np.ndindex(ids.shape):
-            out[ids[place]] += src[place]
+        for index in np.ndindex(ids.shape):
+            out[ids[index]] += src[index]
         return out
 
     def samples(r):
@@ -96,7 +96,7 @@ class sum_rows(Internal, Family, linear="src", elements="summed", opmath="src"):
 # ------------------------------------------------------------------------------------------------- one by one
 
 
-def _no_sparse(name, sparse):
+def _refuse_sparse(name, sparse):
     if sparse:
         raise NotImplementedError(f"{name}: there are no sparse gradients here; leave sparse=False")
 
@@ -111,7 +111,7 @@ def _renormalize(name, weight, ids, max_norm, norm_type):
     set_item(weight, ids, rows * where(sizes > max_norm, max_norm / (sizes + 1e-7), 1))
 
 
-def _looked_up(weight, ids, scale_grad_by_freq):
+def _lookup(weight, ids, scale_grad_by_freq):
     """Return the rows; with scale_grad_by_freq, gradients are divided by how often each row is looked up."""
     out = lookup(weight, ids)
     if not scale_grad_by_freq:
@@ -138,11 +138,11 @@ class embedding(Composite, method=False, aliases="nn.functional.embedding"):
     """
 
     def compose(ids, weight, *, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse):
-        _no_sparse("embedding", sparse)
+        _refuse_sparse("embedding", sparse)
         if weight.ndim != 2:
             raise ValueError(f"embedding: expected weight (rows, size), got shape {weight.shape}")
         _renormalize("embedding", weight, ids, max_norm, norm_type)
-        out = _looked_up(weight, ids, scale_grad_by_freq)
+        out = _lookup(weight, ids, scale_grad_by_freq)
         if padding_idx is None:
             return out
         padding = canonical_dim("embedding", padding_idx, weight.shape[0])
@@ -184,15 +184,15 @@ class embedding_bag(Composite, home="nn.functional"):
 
     def compose(ids, weight, offsets, per_sample_weights, *, max_norm, norm_type, scale_grad_by_freq, mode, sparse,
                 include_last_offset, padding_idx):  # fmt: skip
-        _no_sparse("embedding_bag", sparse)
+        _refuse_sparse("embedding_bag", sparse)
         _check_bags(ids, weight, offsets, per_sample_weights, mode, scale_grad_by_freq)
         _renormalize("embedding_bag", weight, ids, max_norm, norm_type)
-        bag, starts = _bags(ids, offsets, include_last_offset)
+        bag, starts = _bag_indices(ids, offsets, include_last_offset)
         ids = reshape(ids, (-1,))
         counted = eq(ids, ids)
         if padding_idx is not None:
             counted = ne(ids, canonical_dim("embedding_bag", padding_idx, weight.shape[0]))
-        rows = _looked_up(weight, ids, scale_grad_by_freq)
+        rows = _lookup(weight, ids, scale_grad_by_freq)
         if mode == "max":
             return _bag_maxima(rows, bag, starts, counted)
         if per_sample_weights is not None:
@@ -211,27 +211,27 @@ class embedding_bag(Composite, home="nn.functional"):
             ids, factors = np.split(ids, cuts), np.split(factors, cuts)
         bags = []
         for bag, shares in zip(ids, factors, strict=True):
-            kept = np.full(len(bag), True) if padding_idx is None else bag != padding_idx
-            rows = (weight[bag] * shares[:, None])[kept]
+            is_counted = np.full(len(bag), True) if padding_idx is None else bag != padding_idx
+            rows = (weight[bag] * shares[:, None])[is_counted]
             bags.append(getattr(rows, mode if len(rows) else "sum")(axis=0))
         return np.stack(bags)
 
     def samples(r):
         yield (r.ints(5, (3, 2)), r(5, 4), None, None), {}
-        yield (r.ints(5, (6,)), r(5, 4), _starts(0, 2, 2, 5), None), {"padding_idx": 1}
+        yield (r.ints(5, (6,)), r(5, 4), _offsets(0, 2, 2, 5), None), {"padding_idx": 1}
         yield (r.ints(5, (3, 2)), r(5, 4), None, r(3, 2)), {"mode": "sum"}
         ended = {"mode": "max", "include_last_offset": True}
-        yield (r.ints(5, (6,)), r(5, 4), _starts(0, 2, 2, 6), None), ended
+        yield (r.ints(5, (6,)), r(5, 4), _offsets(0, 2, 2, 6), None), ended
 
     def errors(r):
         ids, weight = r.ints(5, (6,)), r(5, 4)
         yield (ids, weight, None, None), {}, ValueError, "offsets"
-        yield (ids, weight, _starts(0), None), {"mode": "median"}, ValueError, "mode must be 'sum', 'mean' or 'max'"
-        yield (ids, weight, _starts(0), r(6)), {}, NotImplementedError, "per_sample_weights .* 'sum'"
-        yield (ids, weight, _starts(0), r(5)), {"mode": "sum"}, ValueError, "must have the shape of ids"
+        yield (ids, weight, _offsets(0), None), {"mode": "median"}, ValueError, "mode must be 'sum', 'mean' or 'max'"
+        yield (ids, weight, _offsets(0), r(6)), {}, NotImplementedError, "per_sample_weights .* 'sum'"
+        yield (ids, weight, _offsets(0), r(5)), {"mode": "sum"}, ValueError, "must have the shape of ids"
 
 
-def _starts(*offsets):
+def _offsets(*offsets):
     return registry["stack"]([registry["full"]((), n) for n in offsets])
 
 
@@ -253,7 +253,7 @@ def _check_bags(ids, weight, offsets, per_sample_weights, mode, scale_grad_by_fr
         raise RuntimeError("embedding_bag: scale_grad_by_freq is not for mode 'max'")
 
 
-def _bags(ids, offsets, include_last_offset):
+def _bag_indices(ids, offsets, include_last_offset):
     """Return the bag index of each id, and the offset of each bag."""
     if offsets is None:
         n, size = ids.shape
@@ -273,7 +273,7 @@ def _bag_maxima(rows, bag, starts, counted):
     shape, found = (count, rows.shape[1]), detach(rows)
     best = lookup(scatter_max(expand(nothing, shape), into, found, dim=0), bag)
     is_best = logical_or(eq(found, best), isnan(found))
-    places = where(is_best, unsqueeze(registry["arange"](0, n, 1), 1), n)
-    first = scatter_min(registry["full"](shape, n), into, places, dim=0)
+    indices = where(is_best, unsqueeze(registry["arange"](0, n, 1), 1), n)
+    first = scatter_min(registry["full"](shape, n), into, indices, dim=0)
     values = gather(cat([rows, nothing]), 0, first)
     return where(unsqueeze(gt(sum_rows(to(counted, "int64"), bag, count), 0), 1), values, 0)

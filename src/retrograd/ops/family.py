@@ -146,27 +146,27 @@ class Pointwise(Family):
     @classmethod
     def batch(cls, batched, n, /, *args, **params):
         """Align the operands, so that examples broadcast and are promoted as they would be one by one."""
-        args = cls._promoted_alone(batched, args) if cls.promotion else args
+        args = cls._promote_unbatched(batched, args) if cls.promotion else args
         # Missing dimensions are inserted after the batch dimension, which must not broadcast against others.
         return call(registry[cls.__name__], tuple(align_batched(args, batched)), params)
 
     @classmethod
     def dependence(cls, i, out, /, *avals, **params):
         """Elements depend on those at the same index."""
-        return from_behind(len(shape_of(avals[i])), out.ndim)
+        return broadcast_dims(len(shape_of(avals[i])), out.ndim)
 
     @classmethod
-    def _promoted_alone(cls, batched, args):
+    def _promote_unbatched(cls, batched, args):
         """Promote before batching: tensors without dimensions yield in promotion, but in a batch they have one."""
         tensors = [a for a in args[cls.masks :] if hasattr(a, "dtype")]
         if len({a.dtype for a in tensors}) < 2:
             return args
-        alone = [Aval(a.shape[1:], a.dtype) if b else a for a, b in zip(args, batched, strict=True)]
-        dtype = cls.compute_dtype(alone)
+        examples = [Aval(a.shape[1:], a.dtype) if b else a for a, b in zip(args, batched, strict=True)]
+        dtype = cls.compute_dtype(examples)
         return [*args[: cls.masks], *[cast_to(a, dtype) if hasattr(a, "dtype") else a for a in args[cls.masks :]]]
 
 
-def from_behind(ndim, most):
+def broadcast_dims(ndim, most):
     """Return which of `most` dimensions each of `ndim` is aligned with in broadcasting."""
     return {d: d + most - ndim for d in range(ndim)}
 
@@ -280,7 +280,7 @@ class Reduction(Family):
         return dict(zip(left, left if out.ndim == x.ndim else range(len(left)), strict=True))
 
 
-def kept(reduced, x_aval, dim, keepdim):
+def restore_dims(reduced, x_aval, dim, keepdim):
     """Restore the reduced dimensions with size 1, so that the result broadcasts against the input."""
     if keepdim:
         return reduced
@@ -299,14 +299,14 @@ class Stacked(Family):
     @classmethod
     def batch(cls, batched, n, /, *args, **params):
         """Put the batch dimension among the leading ones, without broadcasting it against dimensions of examples."""
-        cls.shape(*batch_loop.avals(batched, args), **params)  # type: ignore[attr-defined]
+        cls.shape(*batch_loop.example_avals(batched, args), **params)  # type: ignore[attr-defined]
         return call(registry[cls.__name__], tuple(align_batched(args, batched, cls._cores_of(args))), params)
 
     @classmethod
     def dependence(cls, i, out, /, *avals, **params):
         """Elements depend on those at the same leading index."""
         leads = [len(shape_of(a)) - core for a, core in zip(avals, cls._cores_of(avals), strict=True)]
-        return from_behind(leads[i], max(leads))
+        return broadcast_dims(leads[i], max(leads))
 
     @classmethod
     def _cores_of(cls, args):
@@ -342,12 +342,12 @@ class Gufunc(Stacked, promotion="same"):
         inputs, outputs = _core_dims(cls.core)
         sizes = {}
         for aval, letters in zip(avals, inputs, strict=True):
-            _match(cls, avals, aval, letters, sizes)
+            _match_sizes(cls, avals, aval, letters, sizes)
         batch = [a.shape[: a.ndim - len(letters)] for a, letters in zip(avals, inputs, strict=True)]
         lead = broadcast_shapes(cls.__name__, batch)
-        dtype = {"same": same, "real": dtypes.real_of, "complex": dtypes.complex_of}[cls.result](avals[0].dtype)
-        made = tuple(Aval((*lead, *(sizes[c] for c in letters)), dtype) for letters in outputs)
-        return made if len(made) > 1 else made[0]
+        dtype = {"same": identity, "real": dtypes.real_of, "complex": dtypes.complex_of}[cls.result](avals[0].dtype)
+        results = tuple(Aval((*lead, *(sizes[c] for c in letters)), dtype) for letters in outputs)
+        return results if len(results) > 1 else results[0]
 
     @classmethod
     def fit(cls, g, aval):
@@ -371,7 +371,7 @@ def _core_dims(core):
     ]
 
 
-def _match(cls, avals, aval, letters, sizes):
+def _match_sizes(cls, avals, aval, letters, sizes):
     """Match `letters` with the sizes of an operand; a ValueError shows all shapes if they do not fit."""
     own = aval.shape[max(aval.ndim - len(letters), 0) :]
     if len(own) < len(letters) or any(
@@ -381,7 +381,7 @@ def _match(cls, avals, aval, letters, sizes):
         raise ValueError(f"{cls.__name__}: shapes {listed} do not fit {cls.core}")
 
 
-def same(dtype):
+def identity(dtype):
     """Return the dtype itself."""
     return dtype
 
@@ -392,7 +392,7 @@ class View(Family, view="one", elements="moved"):
     @classmethod
     def batch(cls, batched, n, /, x, **params):
         """Apply the same view to each example."""
-        return shown(x, cls.stacked((n, *x.shape[1:]), **params))
+        return apply_views(x, cls.stacked((n, *x.shape[1:]), **params))
 
     @classmethod
     def stacked(cls, whole, /, **params):
@@ -400,7 +400,7 @@ class View(Family, view="one", elements="moved"):
         raise NotBatchedError(f"{cls.__name__}: there is no batching rule for it; use vmap(..., fallback='loop')")
 
 
-def shown(x, chain):
+def apply_views(x, chain):
     """Apply a chain of view operators, (name, params), to a tensor."""
     for name, params in chain:
         x = call(registry[name], (x,), params)
@@ -455,10 +455,10 @@ def pointwise(schema, impl, doc, *, samples=None, internal=False, **rules):
             traits[name] = value
     body["samples"] = samples or _plain_samples(schema.count("Tensor "), domain)
     bases = (Internal, base) if internal else (base,)
-    return op(schema)(_define(schema.split("(")[0], bases, body, traits))
+    return op(schema)(_define_class(schema.split("(")[0], bases, body, traits))
 
 
-def _define(name, bases, body, traits):
+def _define_class(name, bases, body, traits):
     return type(bases[-1])(name, bases, body, **traits)
 
 
@@ -474,7 +474,7 @@ def _plain_samples(inputs, domain):
     return one if inputs == 1 else two
 
 
-def kernels_know(x, *given):
+def kernels_support(x, *given):
     """Whether the compiled kernels support the dtype: single or double precision, and the same for all operands."""
     return x.dtype.char in "fd" and all(t is None or t.dtype == x.dtype for t in given)
 
@@ -502,14 +502,14 @@ __all__ = [
     "cast_to",
     "check_floating",
     "check_real",
-    "from_behind",
-    "kept",
-    "kernels_know",
+    "broadcast_dims",
+    "restore_dims",
+    "kernels_support",
     "numel",
     "operator_named",
     "pointwise",
     "reduced_shape",
     "same_dtype",
-    "shown",
+    "apply_views",
     "sum_to",
 ]

@@ -72,11 +72,11 @@ class half_dft(Internal, Along, linear="x"):
         _check_real("half_dft", x)
         at = canonical_dim("half_dft", dim, x.ndim)
         _check("half_dft", x, (at,), norm)
-        return Aval(_resized(x.shape, at, x.shape[at] // 2 + 1), dtypes.complex_of(x.dtype))
+        return Aval(_resized_shape(x.shape, at, x.shape[at] // 2 + 1), dtypes.complex_of(x.dtype))
 
     def vjp_x(g, x_aval, dim, inverse, norm):
         n = x_aval.shape[dim]
-        return full_dft(_weighed(g, dim, n, 0.5), dim, n, inverse=inverse, norm=norm)
+        return full_dft(_scale_half_spectrum(g, dim, n, 0.5), dim, n, inverse=inverse, norm=norm)
 
     oracle = "retrograd.testing.references.fft.half_dft"
 
@@ -102,10 +102,10 @@ class full_dft(Internal, Along, linear="x"):
         at = canonical_dim("full_dft", dim, x.ndim)
         _check_half("full_dft", x, at, n)
         _check("full_dft", x, (at,), norm)
-        return Aval(_resized(x.shape, at, n), dtypes.real_of(x.dtype))
+        return Aval(_resized_shape(x.shape, at, n), dtypes.real_of(x.dtype))
 
     def vjp_x(g, dim, n, inverse, norm):
-        return _weighed(half_dft(g, dim, inverse=inverse, norm=norm), dim, n, 2.0)
+        return _scale_half_spectrum(half_dft(g, dim, inverse=inverse, norm=norm), dim, n, 2.0)
 
     oracle = "retrograd.testing.references.fft.full_dft"
 
@@ -127,11 +127,11 @@ def _check_half(name, x, dim, n):
         raise RuntimeError(f"{name}: {n} numbers need {n // 2 + 1} of their spectrum, got {x.shape[dim]}")
 
 
-def _resized(shape, dim, size):
+def _resized_shape(shape, dim, size):
     return (*shape[:dim], size, *shape[dim + 1 :])
 
 
-def _weighed(x, dim, n, weight):
+def _scale_half_spectrum(x, dim, n, weight):
     """Scale a half spectrum of n values, except its ends, which occur only once in the full one."""
     size, at = x.shape[dim], dim % x.ndim
     numbers = reshape(registry["arange"](0, size, 1), (size, *(1,) * (x.ndim - 1 - at)))
@@ -155,23 +155,23 @@ def _dims_and_sizes(name, shape, s, dim):
     return dims, [None if size == -1 else size for size in s]
 
 
-def _fitted(x, dim, size):
+def _resize(x, dim, size):
     """Truncate x to `size` along dim, or pad it with zeros at the end."""
     if size is None or x.shape[dim] == size:
         return x
     if x.shape[dim] > size:
         return narrow(x, dim, 0, size)
     spec = (*(slice(None),) * dim, slice(0, x.shape[dim]))
-    return index_put_sum(x, (), shape=_resized(x.shape, dim, size), spec=spec)
+    return index_put_sum(x, (), shape=_resized_shape(x.shape, dim, size), spec=spec)
 
 
-def _ready(name, x, dims, sizes, norm):
+def _prepare(name, x, dims, sizes, norm):
     """Return x in a floating dtype and with the requested sizes, and the norm."""
     x = x if x.dtype.kind in "fc" else to(x, dtypes.float_of(x.dtype))
     for d, size in zip(dims, sizes, strict=True):
         if size is not None and size < 1:
             raise RuntimeError(f"{name}: no transform of {size} numbers")
-        x = _fitted(x, d, size)
+        x = _resize(x, d, size)
     norm = "backward" if norm is None else norm
     _check(name, x, dims, norm)
     return x, norm
@@ -180,33 +180,33 @@ def _ready(name, x, dims, sizes, norm):
 # The three kinds of transform, over several dimensions.
 
 
-def _whole(name, x, s, dim, norm, inverse):
+def _c2c(name, x, s, dim, norm, inverse):
     dims, sizes = _dims_and_sizes(name, x.shape, s, dim)
-    x, norm = _ready(name, x, dims, sizes, norm)
+    x, norm = _prepare(name, x, dims, sizes, norm)
     return dft(x, dims, inverse=inverse, norm=norm)
 
 
-def _at_least_one(name, dims):
+def _check_dims_given(name, dims):
     if not dims:
         raise RuntimeError(f"{name}: at least one dimension must be transformed")
 
 
-def _real_to_half(name, x, s, dim, norm, inverse):
+def _r2c(name, x, s, dim, norm, inverse):
     _check_real(name, x)
     dims, sizes = _dims_and_sizes(name, x.shape, s, dim)
-    _at_least_one(name, dims)
-    x, norm = _ready(name, x, dims, sizes, norm)
+    _check_dims_given(name, dims)
+    x, norm = _prepare(name, x, dims, sizes, norm)
     out = half_dft(x, dims[-1], inverse=inverse, norm=norm)
     return dft(out, dims[:-1], inverse=inverse, norm=norm) if dims[:-1] else out
 
 
-def _half_to_real(name, x, s, dim, norm, inverse):
+def _c2r(name, x, s, dim, norm, inverse):
     dims, sizes = _dims_and_sizes(name, x.shape, s, dim)
-    _at_least_one(name, dims)
+    _check_dims_given(name, dims)
     n = 2 * (x.shape[dims[-1]] - 1) if sizes[-1] is None else sizes[-1]
     if n < 1:
         raise RuntimeError(f"{name}: no transform of {n} numbers")
-    x, norm = _ready(name, x, dims, [*sizes[:-1], n // 2 + 1], norm)
+    x, norm = _prepare(name, x, dims, [*sizes[:-1], n // 2 + 1], norm)
     x = x if x.dtype.kind == "c" else to(x, dtypes.complex_of(x.dtype))
     x = dft(x, dims[:-1], inverse=inverse, norm=norm) if dims[:-1] else x
     return full_dft(x, dims[-1], n, inverse=inverse, norm=norm)
@@ -214,27 +214,27 @@ def _half_to_real(name, x, s, dim, norm, inverse):
 
 # --------------------------------------------------------------------------------------- public operators
 
-_ONE = "int? n=None, int dim=-1"
-_TWO = "int[]? s=None, int[] dim=(-2, -1)"
-_MANY = "int[]? s=None, int[]? dim=None"
+_PARAMS_1D = "int? n=None, int dim=-1"
+_PARAMS_2D = "int[]? s=None, int[] dim=(-2, -1)"
+_PARAMS_ND = "int[]? s=None, int[]? dim=None"
 
 
-def _transform(name, params, way, inverse, doc, *, real=False):
-    """Define the operator `fft.<name>`: `params` gives its dimensions, `way` is one of the three kinds of transform."""
+def _transform(name, params, kind, inverse, doc, *, real=False):
+    """Define the operator `fft.<name>`: `params` gives its dimensions, `kind` is one of `_c2c`, `_r2c`, `_c2r`."""
 
     def one(x, *, n, dim, norm):
-        return way(f"fft.{name}", x, None if n is None else (n,), (dim,), norm, inverse)
+        return kind(f"fft.{name}", x, None if n is None else (n,), (dim,), norm, inverse)
 
     def several(x, *, s, dim, norm):
-        return way(f"fft.{name}", x, s, dim, norm, inverse)
+        return kind(f"fft.{name}", x, s, dim, norm, inverse)
 
-    compose, samples = (one, _samples_of_one) if params is _ONE else (several, _samples_of_several)
+    compose, samples = (one, _samples_1d) if params is _PARAMS_1D else (several, _samples_nd)
     oracle = f"retrograd.testing.references.fft.{name}"
     body = {"__doc__": doc, "compose": compose, "oracle": oracle, "samples": samples(real), "errors": _errors}
     return op(f"fft.{name}(Tensor x, {params}, str? norm=None) -> Tensor")(type(name, (Composite,), body))
 
 
-def _samples_of_one(real):
+def _samples_1d(real):
     def samples(r):
         yield (r(6),), {}
         if not real:
@@ -245,7 +245,7 @@ def _samples_of_one(real):
     return samples
 
 
-def _samples_of_several(real):
+def _samples_nd(real):
     def samples(r):
         yield (r(3, 4),), {}
         if not real:
@@ -262,7 +262,7 @@ def _errors(r):
 
 
 # fmt: off
-fft = _transform("fft", _ONE, _whole, False,
+fft = _transform("fft", _PARAMS_1D, _c2c, False,
     """Discrete Fourier transform along dim: the sums over j of x[j] * exp(-2 pi i j k / n), k from 0 to n - 1.
 
     n: the size to which x is truncated or padded with zeros (None: its size).  norm: "backward" (None) as
@@ -272,57 +272,57 @@ fft = _transform("fft", _ONE, _whole, False,
     >>> rg.fft.fft(rg.tensor([1.0, 0.0, 0.0])).tolist()
     [(1+0j), (1+0j), (1+0j)]
     """)
-ifft = _transform("ifft", _ONE, _whole, True,
+ifft = _transform("ifft", _PARAMS_1D, _c2c, True,
     """Inverse of `fft` along dim: the sums over j of x[j] * exp(2 pi i j k / n), divided by n by default.
 
     norm: "backward" (None), "forward" not divided, "ortho" divided by sqrt(n).
     """)
-rfft = _transform("rfft", _ONE, _real_to_half, False,
+rfft = _transform("rfft", _PARAMS_1D, _r2c, False,
     """Discrete Fourier transform of real values: the first n // 2 + 1 values of `fft`; the others are their conjugates.
 
     >>> import retrograd as rg
     >>> rg.fft.rfft(rg.tensor([1.0, 1.0, 1.0, 1.0])).tolist()
     [(4+0j), 0j, 0j]
     """, real=True)
-irfft = _transform("irfft", _ONE, _half_to_real, True,
+irfft = _transform("irfft", _PARAMS_1D, _c2r, True,
     """Inverse of `rfft`: n real values (None: 2 * (size - 1), an even number) from the first half of a spectrum.
 
     >>> import retrograd as rg
     >>> rg.fft.irfft(rg.fft.rfft(rg.tensor([1.0, 2.0, 6.0])), n=3).tolist()
     [1.0, 2.0, 6.0]
     """)
-hfft = _transform("hfft", _ONE, _half_to_real, False,
+hfft = _transform("hfft", _PARAMS_1D, _c2r, False,
     "Real `fft` of n values (None: 2 * (size - 1)) with first half x, and its conjugates as the second half.")
-ihfft = _transform("ihfft", _ONE, _real_to_half, True,
+ihfft = _transform("ihfft", _PARAMS_1D, _r2c, True,
     "Inverse of `hfft`: the first n // 2 + 1 values of `ifft` of real values.", real=True)
 
-fft2 = _transform("fft2", _TWO, _whole, False, "`fft` over two dimensions, truncated or padded to the sizes s.")
-ifft2 = _transform("ifft2", _TWO, _whole, True, "`ifft` over two dimensions, truncated or padded to the sizes s.")
-rfft2 = _transform("rfft2", _TWO, _real_to_half, False, "`rfft` over the second, `fft` over the first dimension.",
+fft2 = _transform("fft2", _PARAMS_2D, _c2c, False, "`fft` over two dimensions, truncated or padded to the sizes s.")
+ifft2 = _transform("ifft2", _PARAMS_2D, _c2c, True, "`ifft` over two dimensions, truncated or padded to the sizes s.")
+rfft2 = _transform("rfft2", _PARAMS_2D, _r2c, False, "`rfft` over the second, `fft` over the first dimension.",
     real=True)
-irfft2 = _transform("irfft2", _TWO, _half_to_real, True, "The inverse of `rfft2`; s are the sizes of the result.")
-hfft2 = _transform("hfft2", _TWO, _half_to_real, False, "`fft` over the first, `hfft` over the second dimension.")
-ihfft2 = _transform("ihfft2", _TWO, _real_to_half, True, "The inverse of `hfft2`.", real=True)
+irfft2 = _transform("irfft2", _PARAMS_2D, _c2r, True, "The inverse of `rfft2`; s are the sizes of the result.")
+hfft2 = _transform("hfft2", _PARAMS_2D, _c2r, False, "`fft` over the first, `hfft` over the second dimension.")
+ihfft2 = _transform("ihfft2", _PARAMS_2D, _r2c, True, "The inverse of `hfft2`.", real=True)
 
-fftn = _transform("fftn", _MANY, _whole, False,
+fftn = _transform("fftn", _PARAMS_ND, _c2c, False,
     "`fft` over several dimensions (None: all, or as many of the last as s has), truncated or padded to s.")
-ifftn = _transform("ifftn", _MANY, _whole, True, "The inverse of `fftn`.")
-rfftn = _transform("rfftn", _MANY, _real_to_half, False, "`rfft` over the last dimension, `fft` over the others.",
+ifftn = _transform("ifftn", _PARAMS_ND, _c2c, True, "The inverse of `fftn`.")
+rfftn = _transform("rfftn", _PARAMS_ND, _r2c, False, "`rfft` over the last dimension, `fft` over the others.",
     real=True)
-irfftn = _transform("irfftn", _MANY, _half_to_real, True, "The inverse of `rfftn`; s are the sizes of the result.")
-hfftn = _transform("hfftn", _MANY, _half_to_real, False, "`hfft` over the last dimension, `fft` over the others.")
-ihfftn = _transform("ihfftn", _MANY, _real_to_half, True, "The inverse of `hfftn`.", real=True)
+irfftn = _transform("irfftn", _PARAMS_ND, _c2r, True, "The inverse of `rfftn`; s are the sizes of the result.")
+hfftn = _transform("hfftn", _PARAMS_ND, _c2r, False, "`hfft` over the last dimension, `fft` over the others.")
+ihfftn = _transform("ihfftn", _PARAMS_ND, _r2c, True, "The inverse of `hfftn`.", real=True)
 # fmt: on
 
 
 # ----------------------------------------------------------------------------------------------- frequencies
 
 
-def _rolled(name, x, dim, way):
+def _roll_half(name, x, dim, sign):
     if dim == ():  # no dimensions, where reductions would take all
         return registry["clone"](x)
     for d in canonical_dims(name, dim, x.ndim):
-        x = roll(x, way * (x.shape[d] // 2), d)
+        x = roll(x, sign * (x.shape[d] // 2), d)
     return x
 
 
@@ -342,7 +342,7 @@ class fftshift(Composite):
     """
 
     def compose(x, *, dim):
-        return _rolled("fft.fftshift", x, dim, 1)
+        return _roll_half("fft.fftshift", x, dim, 1)
 
     def oracle(np, x, dim):
         return np.fft.fftshift(x, dim)
@@ -355,7 +355,7 @@ class ifftshift(Composite):
     """Invert `fftshift`: rotate frequency 0 from the middle to the front."""
 
     def compose(x, *, dim):
-        return _rolled("fft.ifftshift", x, dim, -1)
+        return _roll_half("fft.ifftshift", x, dim, -1)
 
     def oracle(np, x, dim):
         return np.fft.ifftshift(x, dim)
@@ -363,7 +363,7 @@ class ifftshift(Composite):
     samples = _shift_samples
 
 
-def _frequencies(numbers, n, d, dtype):
+def _frequency_tensor(numbers, n, d, dtype):
     dtype = dtypes.get_default_dtype() if dtype is None else dtype
     return to(numbers, dtype) * (1 / (n * d) if n * d else math.inf)
 
@@ -376,7 +376,7 @@ def fftfreq(n, d=1.0, *, dtype=None) -> Tensor:
     [0.0, 0.25, -0.5, -0.25]
     """
     upper = (n + 1) // 2  # from here on k - n
-    return _frequencies(cat([arange(upper), arange(upper - n, 0)]), n, d, dtype)
+    return _frequency_tensor(cat([arange(upper), arange(upper - n, 0)]), n, d, dtype)
 
 
 def rfftfreq(n, d=1.0, *, dtype=None) -> Tensor:
@@ -386,7 +386,7 @@ def rfftfreq(n, d=1.0, *, dtype=None) -> Tensor:
     >>> rg.fft.rfftfreq(4).tolist()
     [0.0, 0.25, 0.5]
     """
-    return _frequencies(arange(n // 2 + 1), n, d, dtype)
+    return _frequency_tensor(arange(n // 2 + 1), n, d, dtype)
 
 
 factory(fftfreq, "fft.fftfreq")

@@ -19,7 +19,7 @@ from retrograd.ops.pointwise import (
     in_dtype,
     isfinite,
     pow,
-    scaled,
+    scale_operand,
     sigmoid,
     sign,
     sub,
@@ -47,7 +47,7 @@ def _scaled_samples(r):
     yield (r.ints(5, (3,)), r.ints(5, (3,))), {"alpha": 3}
 
 
-def _integers_by_a_fraction(name):
+def _fractional_alpha_errors(name):
     def errors(r):
         yield (r.ints(5, (3,)), r.ints(5, (3,))), {"alpha": 0.5}, RuntimeError, f"{name}: alpha must be an int"
 
@@ -59,9 +59,9 @@ class scaled_add(Internal, Composite, in_place=True, opmath="a b"):
     """a + alpha * b: `add` with an alpha."""
 
     def compose(a, b, *, alpha):
-        return add(a, scaled("add", a, b, alpha))
+        return add(a, scale_operand("add", a, b, alpha))
 
-    samples, errors = _scaled_samples, _integers_by_a_fraction("add")
+    samples, errors = _scaled_samples, _fractional_alpha_errors("add")
 
     def oracle(np, a, b, alpha):
         return a + alpha * b
@@ -72,9 +72,9 @@ class subtract(Composite, in_place=True, opmath="a b"):
     """Subtract: a - alpha * b."""
 
     def compose(a, b, *, alpha):
-        return sub(a, scaled("subtract", a, b, alpha))
+        return sub(a, scale_operand("subtract", a, b, alpha))
 
-    samples, errors = _scaled_samples, _integers_by_a_fraction("subtract")
+    samples, errors = _scaled_samples, _fractional_alpha_errors("subtract")
 
     def oracle(np, a, b, alpha):
         return a - alpha * b
@@ -87,7 +87,7 @@ class rsub(Composite, opmath="a b"):
     def compose(a, b, *, alpha):
         return subtract(b, a, alpha=alpha)
 
-    samples, errors = _scaled_samples, _integers_by_a_fraction("subtract")
+    samples, errors = _scaled_samples, _fractional_alpha_errors("subtract")
 
     def oracle(np, a, b, alpha):
         return b - alpha * a
@@ -388,7 +388,7 @@ signbit = pointwise("signbit(Tensor x) -> Tensor", xp.signbit,
     oracle=lambda np, x: x < 0)  # fmt: skip
 
 
-def _is(name, value, doc):
+def _constant_predicate(name, value, doc):
     def impl(xp, x):
         xp.real_only(name, x)
         return x == value
@@ -397,8 +397,8 @@ def _is(name, value, doc):
         family=Comparison, in_place=False, oracle=lambda np, x: x == value)  # fmt: skip
 
 
-isposinf = _is("isposinf", math.inf, "Whether x is infinite and positive.")
-isneginf = _is("isneginf", -math.inf, "Whether x is infinite and negative.")
+isposinf = _constant_predicate("isposinf", math.inf, "Whether x is infinite and positive.")
+isneginf = _constant_predicate("isneginf", -math.inf, "Whether x is infinite and negative.")
 fmax = pointwise("fmax(Tensor a, Tensor b) -> Tensor", xp.fmax,
     "Maximum of a and b, ignoring NaN if only one is; of equals, a has the gradient.",
     vjp_a=lambda g, a, b: where(a >= b, g, where(b == b, 0, g)),

@@ -11,7 +11,7 @@ from retrograd.ops.conv import check_images, per_dim
 from retrograd.ops.family import Composite, Stacked, check_real, numel
 from retrograd.ops.gather import take_along_dim
 from retrograd.ops.index import select
-from retrograd.ops.pooling import Pooled, PooledWithIndices, max_pool_indices, pick
+from retrograd.ops.pooling import Pooled, PooledWithIndices, gather_flat, max_pool_indices
 from retrograd.ops.view import narrow, reshape, squeeze, unsqueeze
 
 
@@ -26,8 +26,8 @@ class fractional_starts(Internal, Stacked, differentiable=False, cores=(0,)):
     def impl(xp, samples, *, size, windows, kernel):
         check_real("fractional_starts", samples)
         step = samples.dtype.type(size - kernel) / samples.dtype.type(max(windows - 1, 1))
-        moved = (xp.arange(windows - 1, dtype=samples.dtype) + samples[..., None]) * step
-        starts = moved.astype(dtypes.int64) - (samples * step).astype(dtypes.int64)[..., None]
+        positions = (xp.arange(windows - 1, dtype=samples.dtype) + samples[..., None]) * step
+        starts = positions.astype(dtypes.int64) - (samples * step).astype(dtypes.int64)[..., None]
         last = xp.full((*samples.shape, 1), size - kernel, dtypes.int64)
         return xp.concatenate([starts, last], axis=-1)
 
@@ -58,19 +58,19 @@ def _output_sizes(name, sizes, kernel, output_size, output_ratio):
     return windows
 
 
-def _random_numbers(name, x, ndim, samples):
+def _check_samples(name, x, ndim, samples):
     """Return the random values that determine the windows, (n, channels, ndim)."""
     if samples is None:
         return registry["rand"]((*x.shape[:2], ndim), dtype=x.dtype)
     if samples.dtype != x.dtype:
         raise TypeError(f"{name}: _random_samples must have the dtype of the images, {x.dtype}, got {samples.dtype}")
     if samples.ndim != 3 or samples.shape[0] < x.shape[0] or samples.shape[1:] != (x.shape[1], ndim):
-        wanted = (*x.shape[:2], ndim)
-        raise ValueError(f"{name}: _random_samples must have shape {wanted}, got {samples.shape}")
+        expected = (*x.shape[:2], ndim)
+        raise ValueError(f"{name}: _random_samples must have shape {expected}, got {samples.shape}")
     return narrow(samples, 0, 0, x.shape[0])
 
 
-def _elements(samples, sizes, kernel, windows):
+def _window_indices(samples, sizes, kernel, windows):
     """Return the flat indices of each window's elements, (n, channels, all windows, all of a kernel)."""
     ndim = len(sizes)
     found: Any = 0
@@ -84,7 +84,7 @@ def _elements(samples, sizes, kernel, windows):
     return reshape(found, (*found.shape[:2], numel(windows), numel(kernel)))
 
 
-def _pooled(name, x, ndim, samples, kernel_size, output_size, output_ratio):
+def _pool(name, x, ndim, samples, kernel_size, output_size, output_ratio):
     """Return the maxima and their indices in the flattened images."""
     check_real(name, x)
     batched = check_images(name, x, ndim)
@@ -93,14 +93,15 @@ def _pooled(name, x, ndim, samples, kernel_size, output_size, output_ratio):
         raise ValueError(f"{name}: images of shape {x.shape} have no elements")
     kernel = per_dim(name, "kernel_size", kernel_size, ndim, 1)
     windows = _output_sizes(name, sizes, kernel, output_size, output_ratio)
-    elements = _elements(_random_numbers(name, images, ndim, samples), sizes, kernel, windows)
+    elements = _window_indices(_check_samples(name, images, ndim, samples), sizes, kernel, windows)
     lead, count = images.shape[:2], numel(kernel)
     flat = reshape(images, (*lead, numel(sizes))).detach()
-    seen = reshape(take_along_dim(flat, reshape(elements, (*lead, numel(elements.shape[2:]))), -1), elements.shape)
-    largest = max_pool_indices(seen, windows=((count, count, 0, 1, 1),))
+    indices = reshape(elements, (*lead, numel(elements.shape[2:])))
+    candidates = reshape(take_along_dim(flat, indices, -1), elements.shape)
+    largest = max_pool_indices(candidates, windows=((count, count, 0, 1, 1),))
     indices = reshape(take_along_dim(elements, largest, -1), (*lead, *windows))
     indices = indices if batched else squeeze(indices, 0)
-    return Pooled(pick(x, indices, ndim), indices)
+    return Pooled(gather_flat(x, indices, ndim), indices)
 
 
 _DOC = """Fractional max pooling of images (n, channels, {sizes}), or without n: maxima of `output_size` windows.
@@ -133,7 +134,7 @@ def _fractional_max_pool(ndim):
         )
 
         def compose(x, _random_samples, *, kernel_size, output_size, output_ratio, return_indices) -> PooledWithIndices:
-            found = _pooled(name, x, ndim, _random_samples, kernel_size, output_size, output_ratio)
+            found = _pool(name, x, ndim, _random_samples, kernel_size, output_size, output_ratio)
             return found if return_indices else found.values
 
         oracle = f"retrograd.testing.references.fractional_pool.{name}"

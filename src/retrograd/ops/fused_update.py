@@ -3,7 +3,7 @@
 from retrograd.backend.updates import update_formula, update_kernel
 from retrograd.core import current
 from retrograd.core.tensor import bump_version, preserve_snapshots
-from retrograd.ops.mutate import check_write, inherit_cut, is_recorded
+from retrograd.ops.mutate import check_write, inherit_detached, is_recorded
 
 
 def update(name, param, grad, states, numbers):
@@ -34,10 +34,10 @@ def overwrite(name, written, others, numbers) -> bool:
         return False
     for t in written:
         check_write(name, t)
-    cut = [t for t in others if t.tag is not None]  # usually empty; optimizers wait for this
+    in_graph = [t for t in others if t.tag is not None]  # usually empty; optimizers wait for this
     for t in written:
-        if cut:
-            inherit_cut(t, *cut)
+        if in_graph:
+            inherit_detached(t, *in_graph)
         preserve_snapshots(t)
     kernel(arrays[0], *read, *arrays[1:], *map(float, numbers), out=tuple(arrays))
     for t in written:

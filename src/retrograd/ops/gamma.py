@@ -101,10 +101,10 @@ class mvlgamma(Composite, in_place=True, aliases="special.multigammaln"):
 
 def _gamma_density(a, x):
     """Return x^(a - 1) exp(-x) / gamma(a)."""
-    return exp(xlogy(a - 1, x) - x - lgamma(_in_dtype_of(x, a)))
+    return exp(xlogy(a - 1, x) - x - lgamma(_cast_parameter(x, a)))
 
 
-def _in_dtype_of(x, a):
+def _cast_parameter(x, a):
     """Return a parameter, which may be integers or a number, in the precision of x."""
     return as_tensor(a, dtype=x.dtype) if not hasattr(a, "dtype") else a if a.dtype.kind == "f" else cast_to(a, x.dtype)
 
@@ -136,8 +136,8 @@ class betainc(Special):
     impl = xp.betainc
 
     def vjp_x(g, a, b, x):
-        whole = betaln(_in_dtype_of(x, a), _in_dtype_of(x, b))
-        return g * exp(xlogy(a - 1, x) + (b - 1) * log1p(-x) - whole)
+        log_beta = betaln(_cast_parameter(x, a), _cast_parameter(x, b))
+        return g * exp(xlogy(a - 1, x) + (b - 1) * log1p(-x) - log_beta)
 
     oracle = "retrograd.testing.references.gamma.betainc"
 

@@ -5,7 +5,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import at_least_1d, batch_all, broadcast_batch
 from retrograd.ops.family import Composite, Rowwise, View, canonical_dim, numel
-from retrograd.ops.index import check_places
+from retrograd.ops.index import check_index_dtype
 from retrograd.ops.opmath import Family
 from retrograd.ops.view import movedim, reshape
 
@@ -44,11 +44,11 @@ class index_select(Definition, linear="x", elements="moved"):
     """
 
     def impl(xp, x, index, *, dim):
-        at = check_slices("index_select", x, index, dim)
+        at = check_slice_index("index_select", x, index, dim)
         return xp.index_select(x, index, at) if x.ndim else xp.index_select(x.reshape(1), index, at).reshape(())
 
     def shape(x, index, *, dim):
-        at = check_slices("index_select", x, index, dim)
+        at = check_slice_index("index_select", x, index, dim)
         if x.ndim == 0:
             return x
         return Aval((*x.shape[:at], numel(index.shape), *x.shape[at + 1 :]), x.dtype)
@@ -59,7 +59,7 @@ class index_select(Definition, linear="x", elements="moved"):
         return index_sum(g, index, dim=dim, size=x_aval.shape[dim])
 
     def batch(batched, n, x, index, *, dim):
-        at = check_slices("index_select", *batch_loop.avals(batched, (x, index)), dim)  # type: ignore[call-arg]
+        at = check_slice_index("index_select", *batch_loop.example_avals(batched, (x, index)), dim)  # type: ignore[call-arg]
         if x.ndim == batched[0]:  # x of an example has no dimensions, and is one slice
             rows = reshape(x, (n, 1) if batched[0] else (1,))
             return reshape(index_select.definition.batch(batched, n, rows, index, dim=0), (n,))
@@ -87,9 +87,9 @@ class index_select(Definition, linear="x", elements="moved"):
         yield (r(3), r.ints(1, (2,)) - 1), {"dim": 0}, IndexError, "index_select: -1 to -1 are named"
 
 
-def check_slices(name, x, index, dim):
+def check_slice_index(name, x, index, dim):
     """Return `dim` from the front; an error unless `index` can select slices."""
-    check_places(name, index)
+    check_index_dtype(name, index)
     if index.ndim > 1:
         raise ValueError(f"{name}: index must be 1-d, got shape {index.shape}; reshape it with .flatten()")
     if x.ndim == 0 and numel(index.shape) != 1:
@@ -97,7 +97,7 @@ def check_slices(name, x, index, dim):
     return canonical_dim(name, dim, x.ndim)
 
 
-def one_slice(x):
+def scalar_to_slice(x):
     """Return a tensor without dimensions as one slice, others unchanged."""
     return x if x.ndim else reshape(x, (1,))
 
@@ -107,17 +107,17 @@ class index_sum(Internal, Family, linear="src", elements="summed", opmath="src")
     """Zeros of `size` slices along `dim`, plus each slice of src at its index: the transpose of index_select."""
 
     def impl(xp, src, index, *, dim, size):
-        return xp.index_sum(src, index.reshape(-1), _one_each("index_add", src, index, dim), size)
+        return xp.index_sum(src, index.reshape(-1), _check_one_index_per_slice("index_add", src, index, dim), size)
 
     def shape(src, index, *, dim, size):
-        at = _one_each("index_add", src, index, dim)
+        at = _check_one_index_per_slice("index_add", src, index, dim)
         return Aval((*src.shape[:at], size, *src.shape[at + 1 :]), src.dtype)
 
     def vjp_src(g, index, dim):
         return index_select(g, dim, index)
 
     def batch(batched, n, src, index, *, dim, size):
-        at = _one_each("index_add", *batch_loop.avals(batched, (src, index)), dim)  # type: ignore[call-arg]
+        at = _check_one_index_per_slice("index_add", *batch_loop.example_avals(batched, (src, index)), dim)  # type: ignore[call-arg]
         if not batched[1]:
             return index_sum(src, index, dim=at + 1, size=size)
         src = movedim(src if batched[0] else broadcast_batch(src, n), at + 1, 1)
@@ -132,8 +132,8 @@ class index_sum(Internal, Family, linear="src", elements="summed", opmath="src")
         yield (r(4, 10), r.ints(2, (4,))), {"dim": 0, "size": 2}
 
 
-def _one_each(name, src, index, dim):
-    at = check_slices(name, src, index, dim)
+def _check_one_index_per_slice(name, src, index, dim):
+    at = check_slice_index(name, src, index, dim)
     if src.shape[at] != numel(index.shape):
         raise ValueError(
             f"{name}: index of shape {index.shape} does not fit source of shape {src.shape} at dimension {at}"
@@ -156,19 +156,20 @@ class gather(Definition, linear="x", elements="moved", saves_input=True, row_maj
     """
 
     def impl(xp, x, index, *, dim, sparse_grad):
-        return xp.gather(x, index, check_along("gather", x.shape, index, dim))
+        return xp.gather(x, index, check_gather_index("gather", x.shape, index, dim))
 
     def shape(x, index, *, dim, sparse_grad):
-        check_along("gather", x.shape, index, dim)
+        check_gather_index("gather", x.shape, index, dim)
         return Aval(index.shape, x.dtype)
 
     def vjp_x(g, x_aval, index, dim):
         return scatter_sum(g, index, shape=x_aval.shape, dim=dim)
 
     def batch(batched, n, x, index, *, dim, sparse_grad):
-        at = check_along("gather", x.shape[batched[0] :], batch_loop.avals(batched[1:], (index,))[0], dim)
+        (example,) = batch_loop.example_avals(batched[1:], (index,))
+        at = check_gather_index("gather", x.shape[batched[0] :], example, dim)
         if not batched[0]:
-            return _from_one(x, index, at)
+            return _gather_unbatched(x, index, at)
         x, wide = (at_least_1d(a) for a in batch_all((x, index), batched, n))
         return reshape(gather(x, at + 1, wide), (n, *index.shape[batched[1] :]))
 
@@ -186,18 +187,18 @@ class gather(Definition, linear="x", elements="moved", saves_input=True, row_maj
         yield (r(3), r.ints(1, (2,)) - 1), {"dim": 0}, IndexError, "gather: -1 to -1 are named"
 
 
-def _from_one(x, index, at):
+def _gather_unbatched(x, index, at):
     """Gather a batch of indices from one tensor, by joining the batch along the dimension."""
-    places = movedim(at_least_1d(index), 0, at)
-    beside = reshape(places, (*places.shape[:at], numel(places.shape[at : at + 2]), *places.shape[at + 2 :]))
-    out = gather(x if x.ndim else reshape(x, (1,)), at, beside)
-    return reshape(movedim(reshape(out, places.shape), at, 0), index.shape)
+    indices = movedim(at_least_1d(index), 0, at)
+    joined = reshape(indices, (*indices.shape[:at], numel(indices.shape[at : at + 2]), *indices.shape[at + 2 :]))
+    out = gather(x if x.ndim else reshape(x, (1,)), at, joined)
+    return reshape(movedim(reshape(out, indices.shape), at, 0), index.shape)
 
 
-def check_along(name, shape, index, dim):
+def check_gather_index(name, shape, index, dim):
     """Return `dim` from the front; an error unless `index` fits `shape`, with any size along `dim`."""
     at = canonical_dim(name, dim, len(shape))
-    check_places(name, index)
+    check_index_dtype(name, index)
     if max(index.ndim, 1) != max(len(shape), 1):
         if numel(index.shape) == 0:  # PyTorch accepts an empty index in any shape
             return at
@@ -217,26 +218,26 @@ class scatter_sum(Internal, Family, linear="src", elements="summed", opmath="src
     """Zeros of `shape`, plus each element of src at its index along `dim`: the transpose of gather."""
 
     def impl(xp, src, indices, *, shape, dim):
-        return xp.scatter_along(src, indices, shape, _matching(src, indices, shape, dim))
+        return xp.scatter_along(src, indices, shape, _check_matching(src, indices, shape, dim))
 
     def shape(src, indices, *, shape, dim):
-        _matching(src, indices, shape, dim)
+        _check_matching(src, indices, shape, dim)
         return Aval(shape, src.dtype)
 
     def vjp_src(g, indices, dim):
         return gather(g, dim, indices)
 
     def batch(batched, n, src, indices, *, shape, dim):
-        at = _matching(*batch_loop.avals(batched, (src, indices)), shape, dim)  # type: ignore[call-arg]
+        at = _check_matching(*batch_loop.example_avals(batched, (src, indices)), shape, dim)  # type: ignore[call-arg]
         src, indices = (at_least_1d(a) for a in batch_all((src, indices), batched, n))
         return reshape(scatter_sum(src, indices, shape=(n, *(shape or (1,))), dim=at + 1), (n, *shape))
 
     def oracle(np, src, indices, shape, dim):
         out = np.zeros(shape)
-        for place in np.ndindex(src.shape):
-            target = list(place)
-            target[dim] = indices[place]
-            out[tuple(target)] += src[place]
+        for position in np.ndindex(src.shape):
+            target = list(position)
+            target[dim] = indices[position]
+            out[tuple(target)] += src[position]
         return out
 
     def samples(r):
@@ -244,10 +245,10 @@ class scatter_sum(Internal, Family, linear="src", elements="summed", opmath="src
         yield (r(2, 2), r.ints(4, (2, 2))), {"shape": (3, 4), "dim": 1}
 
 
-def _matching(src, index, shape, dim):
+def _check_matching(src, index, shape, dim):
     if src.shape != index.shape:
         raise ValueError(f"scatter_add: index of shape {index.shape} and src of shape {src.shape} do not match")
-    return check_along("scatter_add", shape, index, dim)
+    return check_gather_index("scatter_add", shape, index, dim)
 
 
 @op("wrap_indices(Tensor index, *, int size) -> Tensor")
@@ -284,9 +285,9 @@ class take_along_dim(Composite):
     def compose(x, indices, *, dim):
         if dim is None:
             x, indices, dim = reshape(x, (-1,)), reshape(indices, (-1,)), 0
-        check_places("take_along_dim", indices)
+        check_index_dtype("take_along_dim", indices)
         at = canonical_dim("take_along_dim", dim, x.ndim)
-        if indices.ndim != x.ndim or _without(indices.shape, at) != _without(x.shape, at):
+        if indices.ndim != x.ndim or _shape_without(indices.shape, at) != _shape_without(x.shape, at):
             x, indices = _broadcast_along(x, indices, at)
         return gather(x, at, wrap_indices(indices, size=x.shape[at] if x.ndim else 1))
 
@@ -304,7 +305,7 @@ class take_along_dim(Composite):
         yield (r(3, 4), r(3, 2)), {"dim": 1}, TypeError, "take_along_dim: index must hold integers, got float64"
 
 
-def _without(shape, at):
+def _shape_without(shape, at):
     return shape[:at] + shape[at + 1 :]
 
 

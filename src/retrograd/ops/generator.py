@@ -72,7 +72,7 @@ class Generator:
         return other
 
     def __reduce__(self):
-        return _restored, (self.get_state(),)
+        return _restore_generator, (self.get_state(),)
 
     def draw(self, method, *args, **kwargs):
         """Return random values from the source's method of that name; one thread draws at a time."""
@@ -91,11 +91,11 @@ class Generator:
             philox.skip_uniform(self._source, math.prod(size), dtype)
 
 
-def _restored(state):
+def _restore_generator(state):
     """Return a generator in a state."""
-    made = Generator()
-    made.set_state(state)
-    return made
+    generator = Generator()
+    generator.set_state(state)
+    return generator
 
 
 default_generator = Generator()
@@ -112,7 +112,7 @@ thread_values.append(_redirection)
 
 
 @generator_block
-def redirected(to):
+def redirect_draws(to):
     """Context manager: operators of this thread draw from `to(generator)`, an object with `draw`, instead."""
     before, _redirection.to = _redirection.to, to
     try:
@@ -122,7 +122,7 @@ def redirected(to):
 
 
 @generator_block
-def replayed(states):
+def replay_draws(states):
     """Context manager: all generators of this thread draw what they drew in the block that first had this dict.
 
     Generators are found as they draw; `states` records the state of each before its first draw.
@@ -136,11 +136,11 @@ def replayed(states):
             states[id(generator)] = generator, generator.get_state()
         return generator if outer is None else outer(generator)
 
-    with redirected(remembered):
+    with redirect_draws(remembered):
         yield
 
 
-def chosen(generator):
+def resolve_generator(generator):
     """Return the given generator, or the default one, or what draws are redirected to."""
     generator = default_generator if generator is None else generator
     if not isinstance(generator, Generator):

@@ -30,11 +30,11 @@ class bincount(
     """
 
     def impl(xp, x, weights, *, minlength):
-        _check_counted(x, weights, minlength)
+        _check_bincount(x, weights, minlength)
         return xp.count_values(x, weights, minlength)
 
     def shape(x, weights, *, minlength):
-        _check_counted(x, weights, minlength)
+        _check_bincount(x, weights, minlength)
         raise NotImplementedError("bincount: how many places there are depends on the values")
 
     def vjp_weights(g, x, weights_aval):
@@ -43,7 +43,7 @@ class bincount(
     @classmethod
     def batch(cls, batched, n, /, x, weights, *, minlength):
         """Join the examples if their results have one size; else loop over them, since sizes may agree."""
-        _check_counted(*batch_loop.avals(batched, (x, weights)), minlength)  # type: ignore[call-arg]
+        _check_bincount(*batch_loop.example_avals(batched, (x, weights)), minlength)  # type: ignore[call-arg]
         size = bincount(reshape(x, (numel(x.shape),)), None, minlength).shape[0]
         if batched[0] and size > minlength:
             return super().batch(batched, n, x, weights, minlength=minlength)
@@ -72,7 +72,7 @@ class bincount(
         yield (r.ints(5, (3,)), r(2)), {}, ValueError, r"bincount: weights has shape \(2,\), x has shape \(3,\)"
 
 
-def _check_counted(x, weights, minlength):
+def _check_bincount(x, weights, minlength):
     if x.dtype.kind not in "iu":
         raise TypeError(f"bincount: expected integers, got {x.dtype}")
     if x.ndim != 1:

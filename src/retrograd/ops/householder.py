@@ -17,7 +17,7 @@ from retrograd.ops.solve import lu_parts, triangular
 from retrograd.ops.view import cat, narrow, squeeze, tril, unsqueeze
 
 
-def _padded(x, rows, columns):
+def _pad_zeros(x, rows, columns):
     """Append rows and columns of zeros to matrices."""
     return constant_pad_nd(x, (0, columns, 0, rows)) if rows or columns else x
 
@@ -60,14 +60,14 @@ class geqrf(Composite):
         m, n = x.shape[-2:]
         k = min(m, n)
         Q, R = linalg_qr(x)
-        moved = Q - registry["eye"](m, k, dtype=x.dtype)
+        Q_minus_eye = Q - registry["eye"](m, k, dtype=x.dtype)
         steps = k if m > k else max(k - 1, 0)  # the last vector of a square matrix has no elements below the diagonal
-        first = narrow(moved, -1, 0, steps)
+        first = narrow(Q_minus_eye, -1, 0, steps)
         packed = lu_of(first, lu_parts(first, pivot=False)[0])
         tau = -diagonal(packed, 0, -2, -1)
         if steps < k:
-            tau = cat([tau, _last_tau(packed, narrow(moved, -1, steps, 1), steps)], -1)
-        return PackedQR(_padded(R, m - k, 0) + _padded(tril(packed, -1), 0, n - steps), tau)
+            tau = cat([tau, _last_tau(packed, narrow(Q_minus_eye, -1, steps, 1), steps)], -1)
+        return PackedQR(_pad_zeros(R, m - k, 0) + _pad_zeros(tril(packed, -1), 0, n - steps), tau)
 
     def oracle(np, x):
         h, tau = np.linalg.qr(x, mode="raw")
@@ -88,7 +88,7 @@ def _vectors(packed, count):
     return tril(first, -1) + registry["eye"](*first.shape[-2:], dtype=packed.dtype)
 
 
-def _reflected(x, v, tau):
+def _reflect(x, v, tau):
     """Return the reflection 1 - tau v v^H times x."""
     return x - matmul(v * unsqueeze(tau, -1), matmul(adjoint(v), x))
 
@@ -111,7 +111,7 @@ class linalg_householder_product(Composite, aliases="orgqr"):
         vectors = _vectors(A, k)
         out = registry["eye"](m, n, dtype=A.dtype)
         for i in reversed(range(k)):
-            out = _reflected(out, narrow(vectors, -1, i, 1), narrow(tau, -1, i, 1))
+            out = _reflect(out, narrow(vectors, -1, i, 1), narrow(tau, -1, i, 1))
         return out if k else where(False, A, out)
 
     def oracle(np, A, tau):
@@ -151,7 +151,7 @@ class ormqr(Composite):
         conjugated = transpose if left else not transpose  # other Q is (Q^H other^H)^H
         tau = conjugate(tau) if conjugated else tau
         for i in range(count) if conjugated else reversed(range(count)):
-            out = _reflected(out, narrow(vectors, -1, i, 1), narrow(tau, -1, i, 1))
+            out = _reflect(out, narrow(vectors, -1, i, 1), narrow(tau, -1, i, 1))
         return (out if left else adjoint(out)) if count else other.clone()
 
     oracle = "retrograd.testing.references.ldl.ormqr"

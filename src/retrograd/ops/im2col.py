@@ -48,8 +48,8 @@ class window_sums(Windows, linear="x", elements="summed"):
         return Aval((*x.shape[:2], *size), x.dtype)
 
     def vjp_x(g, x_aval, kernel, stride, before, dilation):
-        places = x_aval.shape[2 + len(kernel) :]
-        return window_columns(g, kernel=kernel, stride=stride, before=before, dilation=dilation, size=places)
+        counts = x_aval.shape[2 + len(kernel) :]
+        return window_columns(g, kernel=kernel, stride=stride, before=before, dilation=dilation, size=counts)
 
     oracle = "retrograd.testing.references.conv.window_sums"
 
@@ -61,15 +61,15 @@ class window_sums(Windows, linear="x", elements="summed"):
 def window_counts(name, size, kernel, stride, padding, dilation):
     """Return the number of windows along each dimension; a ValueError if there are none."""
     per = zip(size, kernel, stride, padding, dilation, strict=True)
-    places = tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in per)
-    if any(n < 1 for n in places):
+    counts = tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in per)
+    if any(n < 1 for n in counts):
         raise ValueError(
             f"{name}: nothing is left: images of size {size} with padding {padding} are less than the kernel {kernel}"
         )
-    return places
+    return counts
 
 
-def _window(name, kernel_size, stride, padding, dilation):
+def _window_params(name, kernel_size, stride, padding, dilation):
     """Return the params of the windows of 2-d images."""
     given = (("kernel_size", kernel_size, 1), ("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1))
     kernel, stride, before, dilation = (per_dim(name, what, value, 2, least) for what, value, least in given)
@@ -87,12 +87,12 @@ class unfold(Composite, home="nn.functional", method=False):
 
     def compose(x, *, kernel_size, dilation, padding, stride):
         batched = check_images("unfold", x, 2)
-        window = _window("unfold", kernel_size, stride, padding, dilation)
-        places = window_counts("unfold", x.shape[-2:], *window.values())
+        window = _window_params("unfold", kernel_size, stride, padding, dilation)
+        counts = window_counts("unfold", x.shape[-2:], *window.values())
         batch = x if batched else unsqueeze(x, 0)
-        columns = window_columns(batch, size=places, **window)
+        columns = window_columns(batch, size=counts, **window)
         rows = x.shape[-3] * numel(window["kernel"])
-        return reshape(columns, (*x.shape[:-3], rows, numel(places)))
+        return reshape(columns, (*x.shape[:-3], rows, numel(counts)))
 
     oracle = "retrograd.testing.references.conv.unfold"
 
@@ -118,17 +118,17 @@ class fold(Composite, home="nn.functional", method=False):
     def compose(x, *, output_size, kernel_size, dilation, padding, stride):
         if x.ndim not in (2, 3):
             raise ValueError(f"fold: expected columns (n, rows, places) or without n, got shape {x.shape}")
-        window = _window("fold", kernel_size, stride, padding, dilation)
+        window = _window_params("fold", kernel_size, stride, padding, dilation)
         size = per_dim("fold", "output_size", output_size, 2, 1)
-        places = window_counts("fold", size, *window.values())
+        counts = window_counts("fold", size, *window.values())
         channels, left = divmod(x.shape[-2], numel(window["kernel"]))
-        if left or x.shape[-1] != numel(places):
+        if left or x.shape[-1] != numel(counts):
             raise ValueError(
-                f"fold: columns of shape {x.shape} do not fit: {numel(places)} windows of {numel(window['kernel'])} "
+                f"fold: columns of shape {x.shape} do not fit: {numel(counts)} windows of {numel(window['kernel'])} "
                 f"places per channel are expected"
             )
         lead = x.shape[:-2] or (1,)
-        out = window_sums(reshape(x, (*lead, channels, *window["kernel"], *places)), size=size, **window)
+        out = window_sums(reshape(x, (*lead, channels, *window["kernel"], *counts)), size=size, **window)
         return out if x.ndim == 3 else squeeze(out, 0)
 
     oracle = "retrograd.testing.references.conv.fold"

@@ -30,7 +30,7 @@ class Slot:
 T = Slot()
 
 
-def fill(spec, ids):
+def fill_slots(spec, ids):
     """Return the index for NumPy: each slot of the static part is replaced by the next index array."""
     rest = iter(ids)
     return tuple(next(rest) if s is T else s for s in spec)
@@ -41,7 +41,7 @@ class getitem(Internal, linear="x", elements="moved"):
     """x[spec], where each T in the static spec is replaced by the next index tensor, integer or boolean."""
 
     def impl(xp, x, *ids, spec):
-        return xp.asarray(x[fill(spec, ids)], order="C")  # NumPy's result may be in another memory order
+        return xp.asarray(x[fill_slots(spec, ids)], order="C")  # NumPy's result may be in another memory order
 
     def shape(x, *ids, spec):
         return Aval(indexed_shape(x, ids, spec), x.dtype)
@@ -50,12 +50,12 @@ class getitem(Internal, linear="x", elements="moved"):
         return index_put_sum(g, ids, shape=x_aval.shape, spec=spec)
 
     def batch(batched, n, x, *ids, spec):
-        places = Places(spec, x.ndim - batched[0], ids, batched[1:])
+        layout = IndexLayout(spec, x.ndim - batched[0], ids, batched[1:])
         if batched[0]:
-            ids, spec = places.of_examples(n)
-            return places.examples_first(getitem(x, ids, spec=spec))
-        first = 0 if places.apart else places.before
-        return movedim(getitem(x, places.aligned(), spec=spec), first, 0)
+            ids, spec = layout.of_examples(n)
+            return layout.examples_first(getitem(x, ids, spec=spec))
+        first = 0 if layout.apart else layout.before
+        return movedim(getitem(x, layout.aligned(), spec=spec), first, 0)
 
     oracle = "retrograd.testing.references.index.getitem"
 
@@ -104,19 +104,19 @@ class index_put_sum(Internal, Family, linear="src", elements="summed", opmath="s
     """Zeros of `shape` with src added at [spec]: the transpose of indexing.  Values at repeated indices add up."""
 
     def impl(xp, src, *ids, shape, spec):
-        return xp.scatter_add(src, fill(spec, ids), shape)
+        return xp.scatter_add(src, fill_slots(spec, ids), shape)
 
     def shape(src, *ids, shape, spec):
         return Aval(shape, src.dtype)
 
     def vjp_src(g, ids, spec):
-        return indexed(g, ids, spec)
+        return apply_index(g, ids, spec)
 
     def batch(batched, n, src, *ids, shape, spec):
-        places = Places(spec, len(shape), ids, batched[1:])
+        layout = IndexLayout(spec, len(shape), ids, batched[1:])
         src = src if batched[0] else broadcast_batch(src, n)
-        ids, spec = places.of_examples(n)
-        return index_put_sum(places.examples_last(src), ids, shape=(n, *shape), spec=spec)
+        ids, spec = layout.of_examples(n)
+        return index_put_sum(layout.examples_last(src), ids, shape=(n, *shape), spec=spec)
 
     exempt = {"no_dimensions": "the transpose of indexing: its src always has the indexed shape"}
 
@@ -128,7 +128,7 @@ class index_put_sum(Internal, Family, linear="src", elements="summed", opmath="s
         yield (r(2, 3),), {"shape": (4, 3), "spec": (slice(1, 3),)}
 
 
-class Places:
+class IndexLayout:
     """Finds where the dimensions of index tensors, some of them batched, are in the result of x[spec].
 
     NumPy puts them at the first index tensor or integer, or in front if a slice separates them from each other.
@@ -139,8 +139,8 @@ class Places:
             raise NotBatchedError("index: how many elements a mask selects depends on its values; use where()")
         advanced = [n for n, s in enumerate(spec) if s is T or isinstance(s, (int, bool))]
         self.spec, self.ids, self.batched = spec, ids, batched
-        self.apart = _apart(spec) if ids else False
-        self.before = _dims_of(spec[: advanced[0]], ndim - sum(map(_covered, spec))) if ids else 0
+        self.apart = _are_separated(spec) if ids else False
+        self.before = _result_ndim(spec[: advanced[0]], ndim - sum(map(_consumed_dims, spec))) if ids else 0
         self.rank = max([i.ndim - b for i, b in zip(ids, batched, strict=True)], default=0)
 
     def aligned(self):
@@ -177,14 +177,14 @@ class Places:
         return tuple(range(1, self.rank + 1)), tuple(range(self.before + 1, self.before + self.rank + 1))
 
 
-def _dims_of(spec, rest):
+def _result_ndim(spec, rest):
     """Return the number of result dimensions of slices, None and the ellipsis, which has `rest`."""
     return sum(rest if k is Ellipsis else 1 for k in spec)
 
 
 def indexed_shape(x, ids, spec):
     """Return the shape of x[spec] for index tensors of the given avals."""
-    return backend.indexed_shape(x.shape, fill(spec, [i.shape for i in ids]))
+    return backend.indexed_shape(x.shape, fill_slots(spec, [i.shape for i in ids]))
 
 
 # ------------------------------------------------------------------------------------------------ x[...]
@@ -197,23 +197,23 @@ def index(x, key):
     In NumPy the dimensions of an integer and an index array that a slice separates come first.
     """
     try:
-        spec, ids = static_index(x, as_tuple(key))
+        spec, ids = static_index(x, key_as_tuple(key))
         if not ids and bool not in map(type, spec):
             return basic_slice(x, spec=spec)
-        if separated(spec):
-            selection, spec = integers_first(spec)
+        if is_separated(spec):
+            selection, spec = split_integers(spec)
             x = basic_slice(x, spec=selection)
-        if mixes_ranks(ids):
-            (first, numbers), (spec, ids) = numbers_first(spec, ids)
+        if has_mixed_ranks(ids):
+            (first, numbers), (spec, ids) = split_scalars(spec, ids)
             x = getitem(x, numbers, spec=first)
-        return indexed(x, ids, spec)
+        return apply_index(x, ids, spec)
     except TypeError:
-        if foreign := _foreign_in(key):
+        if foreign := _foreign_objects(key):
             return answer_of(operator.getitem, foreign, (x, key), {})
         raise
 
 
-def as_tuple(key):
+def key_as_tuple(key):
     """Return a key as a tuple; a list counts as one unless it has only numbers, as in PyTorch."""
     if isinstance(key, tuple):
         return key
@@ -226,48 +226,48 @@ def _is_key(k):
     return k is None or k is Ellipsis or isinstance(k, (Tensor, list, tuple, slice)) or getattr(k, "ndim", 0) > 0
 
 
-def separated(spec):
+def is_separated(spec):
     """Whether slices separate integers from index tensors, so that NumPy and PyTorch order dimensions differently."""
     kinds = [bool if s is T else type(s) for s in spec]
-    return int in kinds and bool in kinds and _apart(spec)
+    return int in kinds and bool in kinds and _are_separated(spec)
 
 
-def _apart(spec):
+def _are_separated(spec):
     """Whether something else is between the integers, booleans and index tensors of a key."""
     advanced = [n for n, s in enumerate(spec) if s is T or isinstance(s, (int, bool))]
     return advanced[-1] - advanced[0] >= len(advanced)
 
 
-def integers_first(spec):
+def split_integers(spec):
     """Split a key into two steps: integers and slices, then index tensors among full slices."""
     first = tuple(slice(None) if s is T else s for s in spec if not isinstance(s, bool))
-    kept = [s for s in spec if type(s) is not int]
-    then = tuple(s if s is T or s is Ellipsis or isinstance(s, bool) else slice(None) for s in kept)
+    remaining = [s for s in spec if type(s) is not int]
+    then = tuple(s if s is T or s is Ellipsis or isinstance(s, bool) else slice(None) for s in remaining)
     return first, then
 
 
-def mixes_ranks(ids):
+def has_mixed_ranks(ids):
     """Whether index tensors without dimensions, which count as integers, occur with others."""
     return len(ids) > 1 and 0 < sum(i.ndim == 0 for i in ids) < len(ids)
 
 
-def numbers_first(spec, ids):
+def split_scalars(spec, ids):
     """Split a key into two steps, each with its index tensors: first those without dimensions, then the others."""
     rest = iter(ids)
     pairs = [(s, s is T and next(rest).ndim == 0) for s in spec]
     first = tuple(slice(None) if s is T and not number else s for s, number in pairs if not isinstance(s, bool))
-    kept = [s for s, number in pairs if not number and type(s) is not int]
-    then = tuple(s if s is T or isinstance(s, bool) else slice(None) for s in kept)
+    remaining = [s for s, number in pairs if not number and type(s) is not int]
+    then = tuple(s if s is T or isinstance(s, bool) else slice(None) for s in remaining)
     return (first, [i for i in ids if i.ndim == 0]), (then, [i for i in ids if i.ndim])
 
 
-def _foreign_in(key):
+def _foreign_objects(key):
     """Return the objects of other classes in a key, which handle operators themselves."""
     parts = key if isinstance(key, tuple) else (key,)
     return foreign_in([(k.start, k.stop, k.step) if isinstance(k, slice) else k for k in parts])
 
 
-def indexed(x, ids, spec):
+def apply_index(x, ids, spec):
     """Return x[spec], as a view if there are neither tensors nor booleans among the indices."""
     copies = ids or any(isinstance(s, bool) for s in spec)
     return getitem(x, ids, spec=spec) if copies else basic_slice(x, spec=spec)
@@ -283,16 +283,16 @@ def static_index(x, key):
     ids: list[Tensor] = []
     for n, k in enumerate(key):
         if isinstance(k, Tensor) and k.dtype == dtypes.bool_ and compound(k) is None:
-            check_mask(k, x, _begins(key, n, x.ndim))
-            places = nonzero(k, as_tuple=True)
-            ids += places
-            spec += [T] * len(places)
+            check_mask(k, x, _start_dim(key, n, x.ndim))
+            indices = nonzero(k, as_tuple=True)
+            ids += indices
+            spec += [T] * len(indices)
         else:
             ids += [k] if isinstance(k, Tensor) else []
             spec.append(T if isinstance(k, Tensor) else k)
     if ids and Ellipsis in spec:  # in NumPy even an ellipsis of no dimensions would separate the others
         n = spec.index(Ellipsis)
-        spec[n : n + 1] = [slice(None)] * (x.ndim - sum(map(_covered, key)))
+        spec[n : n + 1] = [slice(None)] * (x.ndim - sum(map(_consumed_dims, key)))
     return tuple(spec), ids
 
 
@@ -321,14 +321,14 @@ def _index_tensor(k):
     return i
 
 
-def _begins(key, n, ndim):
+def _start_dim(key, n, ndim):
     """Return the dimension of the indexed tensor at which item n of a key begins."""
     if any(k is Ellipsis for k in key[:n]):
-        return ndim - sum(map(_covered, key[n:]))
-    return sum(map(_covered, key[:n]))
+        return ndim - sum(map(_consumed_dims, key[n:]))
+    return sum(map(_consumed_dims, key[:n]))
 
 
-def _covered(k):
+def _consumed_dims(k):
     """Return the number of dimensions of the indexed tensor that an item of a key uses; 0 for the ellipsis."""
     if k is None or k is Ellipsis or isinstance(k, bool):
         return 0
@@ -375,8 +375,8 @@ class nonzero(Composite, aliases="argwhere"):
     def compose(x, *, as_tuple) -> Annotated[Tensor | tuple[Tensor, ...], "as_tuple"]:
         if not as_tuple:
             return nonzero_indices(x)
-        places = nonzero_indices(x if x.ndim else reshape(x, (1,)))
-        return tuple(basic_slice(places, spec=(slice(None), d)) for d in range(max(x.ndim, 1)))
+        indices = nonzero_indices(x if x.ndim else reshape(x, (1,)))
+        return tuple(basic_slice(indices, spec=(slice(None), d)) for d in range(max(x.ndim, 1)))
 
     exempt = {"vmap": "how many there are depends on the values, and so the size of the result"}
 
@@ -403,7 +403,7 @@ class select(Composite):
         yield (r(2, 3, 4),), {"dim": 1, "index": -1}
 
 
-def check_places(name, index):
+def check_index_dtype(name, index):
     """Raise unless the index is an integer tensor."""
     if index.dtype.kind not in "iu":
         raise TypeError(f"{name}: index must hold integers, got {index.dtype}; convert with .to('int64')")
@@ -419,7 +419,7 @@ class take(Composite):
     """
 
     def compose(x, index):
-        check_places("take", index)
+        check_index_dtype("take", index)
         return getitem(reshape(x, (-1,)), [index], spec=(T,))
 
     def oracle(np, x, index):

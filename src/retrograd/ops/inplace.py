@@ -5,9 +5,9 @@ from functools import wraps
 
 from retrograd.core.schema import Parameter, Schema
 from retrograd.ops.functions import function
-from retrograd.ops.mutate import written
+from retrograd.ops.mutate import call_in_place
 
-_ARGUMENT = Parameter("inplace", "bool", False, False)
+_INPLACE_PARAMETER = Parameter("inplace", "bool", False, False)
 
 
 def add_functions(operators):
@@ -20,7 +20,7 @@ def add_functions(operators):
 def _with_inplace(operator):
     """Return the operator as a function with a further last argument, `inplace`."""
     own = operator.called_as
-    schema = Schema(own.name, (*own.parameters, _ARGUMENT), own.results, own.outputs)
+    schema = Schema(own.name, (*own.parameters, _INPLACE_PARAMETER), own.results, own.outputs)
     count = len(schema.parameters)
 
     @wraps(operator, assigned=("__name__", "__doc__"), updated=())
@@ -29,7 +29,7 @@ def _with_inplace(operator):
             return operator(*args)
         inputs, params = schema.bind(args, kwargs)
         if params.pop("inplace"):
-            return written(operator, inputs[0], inputs[1:], params)
+            return call_in_place(operator, inputs[0], inputs[1:], params)
         return operator(*inputs, **params)
 
     either.called_as = schema  # type: ignore[attr-defined]

@@ -8,27 +8,27 @@ from retrograd.core.views import rebase_history, requires_grad_synced
 from retrograd.ops.methods import method
 
 
-def _become(name, x, show):
-    """Turn x into the view that `show` returns for it; returns x."""
-    _check(name, x)
+def _set_view_in_place(name, x, view):
+    """Turn x into the view that `view` returns for it; returns x."""
+    _check_view_in_place(name, x)
     source = x
     if x._view is None:  # the view needs a base other than x: an alias with its memory, version counter and graph
         version_of(x)
         source = alias(x, x._grad_fn)
-    new = show(source)
+    new = view(source)
     if new is not source:
         preserve_snapshots(x)
         if new._view.made == "no_grad":  # nobody else has that view: it may be written to as x could before
             new._view.made = "" if x._view is None else x._view.made
         x.value, x.tag, x._view = new.value, new.tag, new._view
         if x._grad is not None:  # has the shape of x, also where later passes add to it
-            x._grad = show(x._grad)
+            x._grad = view(x._grad)
         rebase_history(x, new)
         bump_version(x)
     return x
 
 
-def _check(name, x):
+def _check_view_in_place(name, x):
     if x.level is not None or compound(x) is not None:
         raise RuntimeError(
             f"{name}: only plain tensors outside of function transforms and traces become views in place; use "
@@ -49,19 +49,19 @@ def squeeze_(x, dim=None) -> Tensor:
     >>> rg.ones(1, 2, 1).squeeze_().shape
     (2,)
     """
-    return _become("squeeze_", x, lambda x: registry["squeeze"](x, dim))
+    return _set_view_in_place("squeeze_", x, lambda x: registry["squeeze"](x, dim))
 
 
 @method
 def unsqueeze_(x, dim) -> Tensor:
     """Insert a dimension of size 1 in this tensor at `dim`; returns it."""
-    return _become("unsqueeze_", x, lambda x: registry["unsqueeze"](x, dim))
+    return _set_view_in_place("unsqueeze_", x, lambda x: registry["unsqueeze"](x, dim))
 
 
 @method
 def transpose_(x, dim0, dim1) -> Tensor:
     """Swap two dimensions of this tensor; returns it."""
-    return _become("transpose_", x, lambda x: registry["transpose"](x, dim0, dim1))
+    return _set_view_in_place("transpose_", x, lambda x: registry["transpose"](x, dim0, dim1))
 
 
 Tensor.swapdims_ = transpose_
@@ -70,16 +70,16 @@ Tensor.swapdims_ = transpose_
 @method
 def swapaxes_(x, axis0, axis1) -> Tensor:
     """Swap two dimensions of this tensor; returns it."""
-    return _become("swapaxes_", x, lambda x: registry["transpose"](x, axis0, axis1))
+    return _set_view_in_place("swapaxes_", x, lambda x: registry["transpose"](x, axis0, axis1))
 
 
 @method
 def t_(x) -> Tensor:
     """Transpose this tensor of at most 2 dimensions; returns it."""
-    return _become("t_", x, Tensor.t)
+    return _set_view_in_place("t_", x, Tensor.t)
 
 
 @method
 def as_strided_(x, size, stride, storage_offset=None) -> Tensor:
     """Give this tensor another shape and other strides over the same memory; returns it."""
-    return _become("as_strided_", x, lambda x: registry["as_strided"](x, size, stride, storage_offset))
+    return _set_view_in_place("as_strided_", x, lambda x: registry["as_strided"](x, size, stride, storage_offset))

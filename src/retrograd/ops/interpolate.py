@@ -11,7 +11,7 @@ from retrograd.ops.family import Along, Composite, canonical_dim, check_floating
 from retrograd.ops.gather import gather, index_select
 from retrograd.ops.linalg import matmul
 from retrograd.ops.pointwise import abs, clamp, detach, floor, remainder, round, row_major, to, where
-from retrograd.ops.sparsity_rules import Labels, numbered
+from retrograd.ops.sparsity_rules import Labels, number_elements
 from retrograd.ops.view import cat, expand, permute, reshape, stack, transpose
 
 # --------------------------------------------------------------------------------- linear maps along a dimension
@@ -43,7 +43,7 @@ class resample(Resampling, linear="x", saves_input=True):
         return resample_backward(g, dim=dim, how=how)
 
     def dependence(i, out, x, *, dim, how):
-        return _seen(x, dim, source_indices(how))
+        return _read_labels(x, dim, source_indices(how))
 
     oracle = "retrograd.testing.references.interpolate.resample"
 
@@ -70,7 +70,7 @@ class resample_backward(Resampling, linear="x"):
         return resample(g, dim=dim, how=how)
 
     def dependence(i, out, x, *, dim, how):
-        return _seen(x, dim, source_indices(how, transposed=True))
+        return _read_labels(x, dim, source_indices(how, transposed=True))
 
     oracle = "retrograd.testing.references.interpolate.resample_backward"
 
@@ -80,14 +80,14 @@ class resample_backward(Resampling, linear="x"):
         yield (r(3),), {"dim": 0, "how": ("nearest", 7, 3, 0.0, 0.0)}
 
 
-def _seen(x, dim, places):
-    """Return the labels that a map reads: `places` has one row per read, with 0 for none."""
+def _read_labels(x, dim, indices):
+    """Return the labels that a map reads: `indices` has one row per read, with 0 for none."""
     at = canonical_dim("resample", dim, x.ndim)
     none = registry["zeros"]((*x.shape[:at], 1, *x.shape[at + 1 :]), dtype=dtypes.float64)
-    numbers = cat([none, numbered(x.shape)], at)
-    if not len(places):
-        return Labels(registry["zeros"]((*x.shape[:at], places.shape[1], *x.shape[at + 1 :])), None)
-    return Labels(stack([index_select(numbers, at, as_tensor(row)) for row in places], -1), None)
+    numbers = cat([none, number_elements(x.shape)], at)
+    if not len(indices):
+        return Labels(registry["zeros"]((*x.shape[:at], indices.shape[1], *x.shape[at + 1 :])), None)
+    return Labels(stack([index_select(numbers, at, as_tensor(row)) for row in indices], -1), None)
 
 
 # --------------------------------------------------------------------------------------------------- interpolation
@@ -101,8 +101,8 @@ def _check_interpolation(x, size, scale_factor, mode, align_corners, antialias):
             f"interpolate: mode must be nearest, nearest-exact, area, {', '.join(_NDIM)}, got {mode!r}"
         )
     if x.ndim not in (3, 4, 5) or x.ndim - 2 != _NDIM.get(mode, x.ndim - 2):
-        wanted = f"{_NDIM[mode] + 2}" if mode in _NDIM else "3 to 5"
-        raise ValueError(f"interpolate: mode {mode!r} needs {wanted} dimensions, (n, c, *sizes), got shape {x.shape}")
+        expected = f"{_NDIM[mode] + 2}" if mode in _NDIM else "3 to 5"
+        raise ValueError(f"interpolate: mode {mode!r} needs {expected} dimensions, (n, c, *sizes), got shape {x.shape}")
     if (size is None) == (scale_factor is None):
         raise ValueError("interpolate: give either size or scale_factor")
     if align_corners is not None and mode not in _NDIM:
@@ -113,21 +113,21 @@ def _check_interpolation(x, size, scale_factor, mode, align_corners, antialias):
         check_floating("interpolate", x)
 
 
-def _per_dim(what, value, ndim):
+def _check_per_dim(what, value, ndim):
     values = tuple(value) if isinstance(value, (tuple, list)) else (value,) * ndim
     if len(values) != ndim:
         raise ValueError(f"interpolate: {what} must be one number or {ndim}, got {value}")
     return values
 
 
-def _sizes(x, size, scale_factor, recompute):
+def _output_sizes(x, size, scale_factor, recompute):
     """Return the new sizes, and the scales for computing positions: 0 where they follow from the sizes."""
     if size is not None:
         if recompute:
             raise ValueError("interpolate: recompute_scale_factor needs scale_factor, not size")
-        sizes, scales = _per_dim("size", size, x.ndim - 2), (0.0,) * (x.ndim - 2)
+        sizes, scales = _check_per_dim("size", size, x.ndim - 2), (0.0,) * (x.ndim - 2)
     else:
-        scales = tuple(map(float, _per_dim("scale_factor", scale_factor, x.ndim - 2)))
+        scales = tuple(map(float, _check_per_dim("scale_factor", scale_factor, x.ndim - 2)))
         sizes = tuple(math.floor(n * s) for n, s in zip(x.shape[2:], scales, strict=True))
         scales = (0.0,) * len(sizes) if recompute else scales
     if min(*sizes, *x.shape[2:]) < 1:
@@ -135,7 +135,7 @@ def _sizes(x, size, scale_factor, recompute):
     return sizes, scales
 
 
-def _map(mode, old, new, scale, align, antialias):
+def _linear_map(mode, old, new, scale, align, antialias):
     if mode.startswith("nearest"):
         return ("nearest", old, new, scale, 0.5 if mode == "nearest-exact" else 0.0)
     if mode == "area":
@@ -162,9 +162,9 @@ class interpolate(Composite, home="nn.functional", method=False):
 
     def compose(x, *, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias):
         _check_interpolation(x, size, scale_factor, mode, align_corners, antialias)
-        sizes, scales = _sizes(x, size, scale_factor, bool(recompute_scale_factor))
+        sizes, scales = _output_sizes(x, size, scale_factor, bool(recompute_scale_factor))
         for dim in reversed(range(2, x.ndim)):
-            how = _map(mode, x.shape[dim], sizes[dim - 2], scales[dim - 2], bool(align_corners), antialias)
+            how = _linear_map(mode, x.shape[dim], sizes[dim - 2], scales[dim - 2], bool(align_corners), antialias)
             x = resample(x, dim=dim, how=how)
         return x
 
@@ -238,33 +238,33 @@ class upsample(Composite, home="nn.functional", method=False):
 # ------------------------------------------------------------------------------------ sampling on a grid
 
 
-def _unnormalized(c, size, align):
+def _unnormalize(c, size, align):
     """Convert coordinates from -1 to 1 over the image to positions in units of elements."""
     return (c + 1) * ((size - 1) / 2) if align else ((c + 1) * size - 1) * 0.5
 
 
-def _clipped(c, size):
+def _clip_coordinates(c, size):
     """Clamp positions to the image; the slope is 0 at the outermost elements and beyond."""
     inside = registry["logical_and"](c > 0, c < size - 1)
     return where(inside, c, clamp(detach(c), 0, size - 1))
 
 
-def _reflected(c, size, align):
+def _reflect_coordinates(c, size, align):
     """Reflect positions outside at the centres of the outermost elements (`align`) or at the borders."""
     low, span = (0.0, size - 1.0) if align else (-0.5, float(size))
     if span == 0:
         return c * 0
-    away = abs(c - low)
-    extra = remainder(away, span)
-    odd = remainder(floor(detach(away) / span), 2.0) == 1
-    return _clipped(where(odd, span - extra, extra) + low, size)
+    distance = abs(c - low)
+    extra = remainder(distance, span)
+    odd = remainder(floor(detach(distance) / span), 2.0) == 1
+    return _clip_coordinates(where(odd, span - extra, extra) + low, size)
 
 
-def _inside(c, size, padding_mode, align):
+def _pad_coordinates(c, size, padding_mode, align):
     """Move positions into the image by the padding mode; zeros padding is applied when reading."""
     if padding_mode == "zeros":
         return c
-    return _clipped(c, size) if padding_mode == "border" else _reflected(c, size, align)
+    return _clip_coordinates(c, size) if padding_mode == "border" else _reflect_coordinates(c, size, align)
 
 
 def _cubic_weights(t):
@@ -277,12 +277,12 @@ def _cubic_weights(t):
 
 def _neighbours(c, size, mode, padding_mode, align):
     """Return the integer positions along one dimension that a sample reads, each with its weight (None: 1)."""
-    c = _unnormalized(c, size, align)
+    c = _unnormalize(c, size, align)
     if mode == "bicubic":
         low = floor(detach(c))
-        places = [_inside(low + j, size, padding_mode, align) for j in range(-1, 3)]
-        return list(zip(places, _cubic_weights(c - low), strict=True))
-    c = _inside(c, size, padding_mode, align)
+        positions = [_pad_coordinates(low + j, size, padding_mode, align) for j in range(-1, 3)]
+        return list(zip(positions, _cubic_weights(c - low), strict=True))
+    c = _pad_coordinates(c, size, padding_mode, align)
     if mode == "nearest":
         return [(round(detach(c)), None)]
     low = floor(detach(c))
@@ -294,14 +294,14 @@ def _combinations(axes):
     return [[*rest, one] for rest in _combinations(axes[:-1]) for one in axes[-1]] if axes else [[]]
 
 
-def _picked(x, choice):
+def _gather_neighbours(x, choice):
     """Gather x (n, c, *sizes) at integer positions (n, *out) per dimension, times the weights: (n, c, *out)."""
     index: Any = 0
     within = weight = None
-    for (place, share), size in zip(choice, x.shape[2:], strict=True):
-        here = registry["logical_and"](place >= 0, place <= size - 1)  # False for NaN
-        within = here if within is None else registry["logical_and"](within, here)
-        index = index * size + to(where(here, place, 0), dtypes.int64)
+    for (position, share), size in zip(choice, x.shape[2:], strict=True):
+        is_inside = registry["logical_and"](position >= 0, position <= size - 1)  # False for NaN
+        within = is_inside if within is None else registry["logical_and"](within, is_inside)
+        index = index * size + to(where(is_inside, position, 0), dtypes.int64)
         weight = share if weight is None or share is None else weight * share
     (n, c), out = x.shape[:2], index.shape[1:]
     index = expand(reshape(index, (n, 1, math.prod(out))), (n, c, math.prod(out)))
@@ -334,13 +334,13 @@ class grid_sample(Composite, home="nn.functional", method=False, opmath="x grid"
     def compose(x, grid, *, mode, padding_mode, align_corners):
         _check_grid(x, grid, mode, padding_mode)
         align = bool(align_corners)
-        places = registry["unbind"](grid, -1)[::-1]
+        coordinates = registry["unbind"](grid, -1)[::-1]
         axes = [
-            _neighbours(c, size, mode, padding_mode, align) for c, size in zip(places, x.shape[2:], strict=True)
+            _neighbours(c, size, mode, padding_mode, align) for c, size in zip(coordinates, x.shape[2:], strict=True)
         ]
         total = None
         for choice in _combinations(axes):
-            term = _picked(x, choice)
+            term = _gather_neighbours(x, choice)
             total = term if total is None else total + term
         return total
 
@@ -358,7 +358,7 @@ class grid_sample(Composite, home="nn.functional", method=False, opmath="x grid"
             ((2, 3, 2), (1, 1, 2, 2), {"align_corners": True}),
         ):
             align = params.get("align_corners", False)
-            yield (r(lead[0], 2, *sizes), _sample_places(r, lead, sizes, align)), {**params, "align_corners": align}
+            yield (r(lead[0], 2, *sizes), _sample_positions(r, lead, sizes, align)), {**params, "align_corners": align}
 
     def errors(r):
         x = r(2, 1, 3, 3)
@@ -368,12 +368,12 @@ class grid_sample(Composite, home="nn.functional", method=False, opmath="x grid"
         yield (x, r(2, 2, 2, 2)), {"padding_mode": "wrap"}, ValueError, "grid_sample: padding_mode must be zeros"
 
 
-def _sample_places(r, lead, sizes, align):
+def _sample_positions(r, lead, sizes, align):
     """Return positions in and around images of these sizes, away from those where a neighbour changes."""
     columns = []
     for size in reversed(sizes):
-        place = r.ints(size + 2, lead) - 1.8 + r(*lead, within=(0.0, 0.2))
-        columns.append(2 * place / (size - 1) - 1 if align else (2 * place + 1) / size - 1)
+        position = r.ints(size + 2, lead) - 1.8 + r(*lead, within=(0.0, 0.2))
+        columns.append(2 * position / (size - 1) - 1 if align else (2 * position + 1) / size - 1)
     return stack(columns, -1)
 
 
@@ -413,22 +413,22 @@ class affine_grid(Composite, home="nn.functional", method=False):
             )
         columns = []
         for dim in reversed(range(ndim)):
-            line = _centres(size[2 + dim], bool(align_corners), theta.dtype)
+            line = _center_coordinates(size[2 + dim], bool(align_corners), theta.dtype)
             columns.append(expand(reshape(line, (-1, *(1,) * (ndim - 1 - dim))), size[2:]))
         columns.append(registry["ones"](size[2:], dtype=theta.dtype))
-        places = reshape(stack(columns, -1), (-1, ndim + 1))
-        return reshape(matmul(places, transpose(theta, 1, 2)), (size[0], *size[2:], ndim))
+        coordinates = reshape(stack(columns, -1), (-1, ndim + 1))
+        return reshape(matmul(coordinates, transpose(theta, 1, 2)), (size[0], *size[2:], ndim))
 
     exempt = {"nested": "the size that it is given says how many examples there are"}
 
     def oracle(np, theta, size, align_corners):
         out = np.zeros((size[0], *size[2:], len(size) - 2))
-        for place in np.ndindex(*size[2:]):
+        for index in np.ndindex(*size[2:]):
             row = [
                 0.0 if n == 1 else 2 * i / (n - 1) - 1 if align_corners else (2 * i + 1) / n - 1
-                for i, n in zip(place, size[2:], strict=True)
+                for i, n in zip(index, size[2:], strict=True)
             ]
-            out[:, *place] = theta @ np.array([*row[::-1], 1.0])
+            out[:, *index] = theta @ np.array([*row[::-1], 1.0])
         return out
 
     def samples(r):
@@ -440,7 +440,7 @@ class affine_grid(Composite, home="nn.functional", method=False):
         yield (r(1, 2, 2),), {"size": (1, 1, 3, 3)}, ValueError, "affine_grid: theta .* do not fit"
 
 
-def _centres(count, align, dtype):
+def _center_coordinates(count, align, dtype):
     """Return the coordinates of a row of elements, from -1 to 1."""
     if count == 1:
         return registry["zeros"]((1,), dtype=dtype)

@@ -13,13 +13,13 @@ from retrograd.ops.view import cat, expand, narrow, reshape, stack, unsqueeze
 # --------------------------------------------------------------------------------- at least n dimensions
 
 
-def _one_or_all(tensors, widen):
+def _map_tensors(tensors, widen):
     """Return each tensor widened; a single one is not put into a tuple."""
     widened = tuple(map(widen, tensors))
     return widened[0] if len(widened) == 1 else widened
 
 
-def _wide(x):
+def _as_3d(x):
     """Return x with at least three dimensions: a vector's is the second, those of a matrix are the first two."""
     x = x if x.ndim != 1 else unsqueeze(x, 0)
     while x.ndim < 3:
@@ -34,7 +34,7 @@ class atleast_1d(Composite):
     method = False
 
     def compose(*tensors):
-        return _one_or_all(tensors, lambda x: x if x.ndim else reshape(x, (1,)))
+        return _map_tensors(tensors, lambda x: x if x.ndim else reshape(x, (1,)))
 
     oracle = "numpy.atleast_1d"
 
@@ -50,7 +50,7 @@ class atleast_2d(Composite):
     method = False
 
     def compose(*tensors):
-        return _one_or_all(tensors, lambda x: x if x.ndim > 1 else reshape(x, (1, -1)))
+        return _map_tensors(tensors, lambda x: x if x.ndim > 1 else reshape(x, (1, -1)))
 
     oracle = "numpy.atleast_2d"
 
@@ -71,7 +71,7 @@ class atleast_3d(Composite):
     method = False
 
     def compose(*tensors):
-        return _one_or_all(tensors, _wide)
+        return _map_tensors(tensors, _as_3d)
 
     oracle = "numpy.atleast_3d"
 
@@ -95,7 +95,7 @@ class hstack(Composite):
     method = False
 
     def compose(*tensors):
-        tensors = _several("hstack", [atleast_1d(t) for t in tensors])
+        tensors = _check_tensors_given("hstack", [atleast_1d(t) for t in tensors])
         return cat(tensors, dim=min(tensors[0].ndim - 1, 1))
 
     def oracle(np, *tensors):
@@ -109,7 +109,7 @@ class hstack(Composite):
         yield (r(2, 1), r(3, 1)), {}, ValueError, "cat: tensor 1 is"
 
 
-def _several(name, tensors):
+def _check_tensors_given(name, tensors):
     if not tensors:
         raise ValueError(f"{name}: expected at least one tensor")
     return tensors
@@ -127,7 +127,7 @@ class vstack(Composite, aliases="row_stack"):
     method = False
 
     def compose(*tensors):
-        return cat(_several("vstack", [atleast_2d(t) for t in tensors]))
+        return cat(_check_tensors_given("vstack", [atleast_2d(t) for t in tensors]))
 
     def oracle(np, *tensors):
         return np.vstack(tensors)
@@ -144,7 +144,7 @@ class dstack(Composite):
     method = False
 
     def compose(*tensors):
-        return cat(_several("dstack", [atleast_3d(t) for t in tensors]), dim=2)
+        return cat(_check_tensors_given("dstack", [atleast_3d(t) for t in tensors]), dim=2)
 
     def oracle(np, *tensors):
         return np.dstack(tensors)
@@ -162,7 +162,7 @@ class column_stack(Composite):
 
     def compose(*tensors):
         columns = [t if t.ndim > 1 else reshape(t, (-1, 1)) for t in tensors]
-        return cat(_several("column_stack", columns), dim=1)
+        return cat(_check_tensors_given("column_stack", columns), dim=1)
 
     def oracle(np, *tensors):
         return np.hstack([t if t.ndim > 1 else np.reshape(t, (-1, 1)) for t in tensors])
@@ -225,7 +225,7 @@ class repeat(Composite):
     """
 
     def compose(x, *, repeats):
-        return _repeated("repeat", x, repeats)
+        return _repeat_dims("repeat", x, repeats)
 
     def oracle(np, x, repeats):
         return np.tile(x, repeats)
@@ -240,7 +240,7 @@ class repeat(Composite):
         yield (r(2),), {"repeats": (-1,)}, ValueError, "repeat: sizes must not be negative"
 
 
-def _repeated(name, x, sizes):
+def _repeat_dims(name, x, sizes):
     lead = len(sizes) - x.ndim
     if lead < 0:
         raise ValueError(f"{name}: {len(sizes)} sizes for {x.ndim} dimensions")
@@ -250,8 +250,8 @@ def _repeated(name, x, sizes):
     repeated = tuple(size * s for size, s in pairs)
     if all(1 in pair for pair in pairs):  # a view would do, but the result must be a copy
         return registry["row_major"](expand(x, repeated))
-    spread = expand(reshape(x, tuple(n for _, s in pairs for n in (1, s))), tuple(n for pair in pairs for n in pair))
-    out = reshape(spread, repeated)
+    expanded = expand(reshape(x, tuple(n for _, s in pairs for n in (1, s))), tuple(n for pair in pairs for n in pair))
+    out = reshape(expanded, repeated)
     return registry["clone"](out) if out._view is not None else out  # of an expanded tensor it is a view
 
 
@@ -265,7 +265,7 @@ class tile(Composite):
     """
 
     def compose(x, *, dims):
-        return _repeated("tile", x, (1,) * (x.ndim - len(dims)) + dims)
+        return _repeat_dims("tile", x, (1,) * (x.ndim - len(dims)) + dims)
 
     def oracle(np, x, dims):
         return np.tile(x, dims)
@@ -329,7 +329,7 @@ class repeat_interleave(Composite):
             return repeat_indices(x, output_size=output_size)
         x, at = (reshape(x, (-1,)), 0) if dim is None else (x, canonical_dim("repeat_interleave", dim, x.ndim))
         if isinstance(repeats, int) and repeats >= 0 and output_size is None:
-            return _each_repeated(x, at, repeats)
+            return _repeat_elements(x, at, repeats)
         repeats = as_tensor(repeats)
         if numel(repeats.shape) == 1:
             repeats = expand(reshape(repeats, (1,)), (x.shape[at],))
@@ -355,10 +355,10 @@ class repeat_interleave(Composite):
         yield (r(3), 2), {"output_size": 5}, RuntimeError, "output_size is 5, but repeats add up to 6"
 
 
-def _each_repeated(x, at, times):
+def _repeat_elements(x, at, times):
     before, size, after = x.shape[:at], x.shape[at], x.shape[at + 1 :]
-    spread = registry["row_major"](expand(unsqueeze(x, at + 1), (*before, size, times, *after)))
-    return reshape(spread, (*before, size * times, *after))
+    expanded = registry["row_major"](expand(unsqueeze(x, at + 1), (*before, size, times, *after)))
+    return reshape(expanded, (*before, size * times, *after))
 
 
 # ---------------------------------------------------------------------------------------------- combinations

@@ -7,7 +7,7 @@ from retrograd.core import registry
 from retrograd.core.op import compound
 from retrograd.ops.functions import function
 
-_KINDS = "cpu cuda mps xpu xla meta hpu mtia"  # devices that programs may name, to test whether they are available
+_DEVICES = "cpu cuda mps xpu xla meta hpu mtia"  # devices that programs may name, to test whether they are available
 
 
 class device:
@@ -24,8 +24,10 @@ class device:
 
     def __init__(self, type, index=None):
         kind, _, number = str(type).partition(":")
-        if kind not in _KINDS.split() or (number and (index is not None or not number.isdigit())):
-            raise RuntimeError(f"device: expected one of {_KINDS}, perhaps with a number as in 'cuda:1', got {type!r}")
+        if kind not in _DEVICES.split() or (number and (index is not None or not number.isdigit())):
+            raise RuntimeError(
+                f"device: expected one of {_DEVICES}, perhaps with a number as in 'cuda:1', got {type!r}"
+            )
         self.type = kind
         self.index = int(number) if number else index
 
@@ -46,7 +48,7 @@ class device:
 CPU = device("cpu")
 
 
-class _Word:
+class _NamedConstant:
     """A constant that prints as its name."""
 
     __slots__ = ("_name",)
@@ -61,13 +63,13 @@ class _Word:
         return self._name  # pickled by name: the same object again
 
 
-class layout(_Word):
+class layout(_NamedConstant):
     """The way a tensor stores its elements."""
 
     __slots__ = ()
 
 
-class memory_format(_Word):
+class memory_format(_NamedConstant):
     """The order of a tensor's dimensions in memory."""
 
     __slots__ = ()
@@ -96,7 +98,7 @@ class Size(tuple, metaclass=_SizeType):
     __slots__ = ()
 
     def __new__(cls, sizes=()):
-        return super().__new__(cls, [_size(i, s) for i, s in enumerate(sizes)])
+        return super().__new__(cls, [_checked_size(i, s) for i, s in enumerate(sizes)])
 
     def numel(self):
         """Return the number of elements of a tensor of this shape."""
@@ -118,11 +120,11 @@ class Size(tuple, metaclass=_SizeType):
         return f"Size({list(self)})"
 
 
-def _size(place, size):
+def _checked_size(position, size):
     try:
         return operator.index(size)
     except TypeError:
-        raise TypeError(f"Size: expected integers, got {size!r} at place {place}") from None
+        raise TypeError(f"Size: expected integers, got {size!r} at place {position}") from None
 
 
 # --------------------------------------------------------------------------------------------------- checks
@@ -130,7 +132,7 @@ def _size(place, size):
 
 def is_device(value):
     """Whether a value is a device or its name."""
-    return isinstance(value, device) or (isinstance(value, str) and value.partition(":")[0] in _KINDS.split())
+    return isinstance(value, device) or (isinstance(value, str) and value.partition(":")[0] in _DEVICES.split())
 
 
 def check_device(where):
@@ -139,11 +141,11 @@ def check_device(where):
         raise RuntimeError(f"device: tensors are NumPy's arrays and live on the CPU, got {str(where)!r}")
 
 
-def check_keywords(where=None, kept=None, pin_memory=False):
+def check_keywords(device=None, storage=None, pin_memory=False):
     """Raise unless the keywords `device`, `layout` and `pin_memory` name what tensors here have."""
-    check_device(where)
-    if kept not in (None, strided):
-        raise RuntimeError(f"layout: this function makes strided tensors, got {kept!r}")
+    check_device(device)
+    if storage not in (None, strided):
+        raise RuntimeError(f"layout: this function makes strided tensors, got {storage!r}")
     if pin_memory:
         raise RuntimeError("pin_memory: there is no accelerator that memory could be pinned for")
 
@@ -167,41 +169,41 @@ def set_default_device(device):
 # ----------------------------------------------------------------------------------------- memory formats
 
 
-def order_of(kept, ndim):
+def format_order(fmt, ndim):
     """Return the dimensions in the order of a format, slowest first; RuntimeError if their number does not fit."""
-    if not isinstance(kept, memory_format):
-        raise TypeError(f"memory_format: expected e.g. rg.contiguous_format, got {kept!r}")
-    order = _ORDERS.get(kept, tuple(range(ndim)))
+    if not isinstance(fmt, memory_format):
+        raise TypeError(f"memory_format: expected e.g. rg.contiguous_format, got {fmt!r}")
+    order = _ORDERS.get(fmt, tuple(range(ndim)))
     if len(order) != ndim:
-        raise RuntimeError(f"memory_format: {kept!r} is for {len(order)} dimensions, got {ndim}")
+        raise RuntimeError(f"memory_format: {fmt!r} is for {len(order)} dimensions, got {ndim}")
     return order
 
 
-def copied(x, kept=preserve_format):
+def copy_in_format(x, fmt=preserve_format):
     """Return a differentiable copy of x in a memory format; strides are preserved by default."""
-    if kept is None or kept is preserve_format:
+    if fmt is None or fmt is preserve_format:
         return registry["clone"](x)
-    order = order_of(kept, x.ndim)
-    if kept is contiguous_format:
+    order = format_order(fmt, x.ndim)
+    if fmt is contiguous_format:
         return registry["row_major"](x)
     back = tuple(order.index(d) for d in range(x.ndim))
     return registry["permute"](registry["row_major"](registry["permute"](x, order)), back)
 
 
-def lies_in(x, kept):
+def has_format(x, fmt):
     """Whether the memory of x has the format; under a transform it is not known, and the answer is False."""
     if x.level is not None:
         return False
-    order = order_of(kept, x.ndim)
-    if kept is contiguous_format:
+    order = format_order(fmt, x.ndim)
+    if fmt is contiguous_format:
         return bool(x.value.flags.c_contiguous)
     if compound(x) is not None:
-        raise RuntimeError(f"memory_format: a tensor of shape {x.shape} has components, which {kept!r} can't order")
+        raise RuntimeError(f"memory_format: a tensor of shape {x.shape} has components, which {fmt!r} can't order")
     return bool(x.value.transpose(order).flags.c_contiguous)
 
 
-def arranged(x, kept):
+def to_format(x, fmt):
     """Return x in a memory format: x itself if it has that already, or if none is given."""
-    if kept is None or kept is preserve_format or lies_in(x, kept):
+    if fmt is None or fmt is preserve_format or has_format(x, fmt):
         return x
-    return copied(x, kept)
+    return copy_in_format(x, fmt)

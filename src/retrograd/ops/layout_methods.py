@@ -7,16 +7,16 @@ from retrograd.ops.as_tensor import tensor
 from retrograd.ops.functions import check_callable, check_tensor, function
 from retrograd.ops.layout import (
     CPU,
-    arranged,
     check_device,
     contiguous_format,
-    copied,
+    copy_in_format,
+    has_format,
     is_device,
-    lies_in,
     preserve_format,
     strided,
+    to_format,
 )
-from retrograd.ops.methods import attribute, concrete, lost, method
+from retrograd.ops.methods import attribute, concrete, lost_derivatives, method
 
 
 @function()
@@ -29,7 +29,7 @@ def clone(input, *, memory_format=preserve_format) -> Tensor:
     >>> x.grad
     tensor([1., 1.])
     """
-    return copied(input, memory_format)
+    return copy_in_format(input, memory_format)
 
 
 Tensor.clone = clone
@@ -38,13 +38,13 @@ Tensor.clone = clone
 @method
 def contiguous(x, memory_format=contiguous_format) -> Tensor:
     """Return the tensor itself if it is contiguous in that format (default: row-major), else a contiguous copy."""
-    return arranged(x, memory_format)
+    return to_format(x, memory_format)
 
 
 @method
 def is_contiguous(x, memory_format=contiguous_format) -> bool:
     """Whether the tensor is contiguous in that format, row-major unless another is given."""
-    return lies_in(x, memory_format)
+    return has_format(x, memory_format)
 
 
 @method
@@ -115,7 +115,7 @@ def layout(x):
     return strided
 
 
-def _constant(name, value, doc):
+def _constant_attribute(name, value, doc):
     def fact(x):
         return value
 
@@ -123,11 +123,11 @@ def _constant(name, value, doc):
     attribute(fact)
 
 
-_constant("is_cpu", True, "Whether the array lives on the CPU: always.")
+_constant_attribute("is_cpu", True, "Whether the array lives on the CPU: always.")
 for _kind in ("cuda", "mps", "xpu", "xla", "meta", "mkldnn"):
-    _constant(f"is_{_kind}", False, f"Whether the array is one of the device {_kind}: never.")
+    _constant_attribute(f"is_{_kind}", False, f"Whether the array is one of the device {_kind}: never.")
 for _kind in ("sparse", "sparse_csr", "quantized", "nested"):
-    _constant(f"is_{_kind}", False, f"Whether the tensor is {_kind.replace('_', ' ')}: never.")
+    _constant_attribute(f"is_{_kind}", False, f"Whether the tensor is {_kind.replace('_', ' ')}: never.")
 
 
 @function()
@@ -140,7 +140,7 @@ def get_device(input) -> int:
 @method
 def cpu(x, memory_format=preserve_format) -> Tensor:
     """Return the tensor itself: it is on the CPU."""
-    return arranged(x, memory_format)
+    return to_format(x, memory_format)
 
 
 @method
@@ -181,7 +181,7 @@ def is_shared(x) -> bool:
 
 
 def _dlpack(x, *, stream=None, max_version=None, dl_device=None, copy=None):
-    why = lost(x)
+    why = lost_derivatives(x)
     if why:
         raise BufferError(f"__dlpack__: this tensor {why}; export x.detach()")
     array = backend.as_numpy(concrete(x))
@@ -200,7 +200,7 @@ def apply_(x, callable) -> Tensor:
     """Replace each element by the result of a Python function; slow, and only for tensors outside graphs."""
     _check_outside_graphs("apply_", x)
     check_callable("apply_", callable)
-    return _replace(x, [callable(v) for v in _numbers(x)])
+    return _write_values(x, [callable(v) for v in _flat_values(x)])
 
 
 @method
@@ -208,23 +208,23 @@ def map_(x, tensor, callable) -> Tensor:
     """Replace each element by a Python function of it and of the other tensor's element, which broadcasts."""
     _check_outside_graphs("map_", x, check_tensor("map_", tensor))
     check_callable("map_", callable)
-    pairs = zip(_numbers(x), _numbers(tensor.expand(x.shape)), strict=True)
-    return _replace(x, [callable(a, b) for a, b in pairs])
+    pairs = zip(_flat_values(x), _flat_values(tensor.expand(x.shape)), strict=True)
+    return _write_values(x, [callable(a, b) for a, b in pairs])
 
 
-def _numbers(x):
-    whole = compound(x)
-    return concrete(x if whole is None else whole.plain(x)[0]).ravel().tolist()
+def _flat_values(x):
+    composite = compound(x)
+    return concrete(x if composite is None else composite.plain(x)[0]).ravel().tolist()
 
 
 def _check_outside_graphs(name, *tensors):
-    if any(lost(x) for x in tensors):
+    if any(lost_derivatives(x) for x in tensors):
         raise RuntimeError(f"{name}: gradients can't pass through a Python function; use x.detach().{name}(...)")
 
 
-def _replace(x, numbers):
-    whole = compound(x)
-    if whole is None:
+def _write_values(x, numbers):
+    composite = compound(x)
+    if composite is None:
         return x.copy_(tensor(numbers, x.dtype).reshape(x.shape))
-    plain, rebuilt = whole.plain(x)
+    plain, rebuilt = composite.plain(x)
     return x.copy_(rebuilt(tensor(numbers, x.dtype).reshape(plain.shape), 0))

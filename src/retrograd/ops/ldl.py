@@ -15,14 +15,21 @@ from retrograd.ops.family import Composite, Stacked, cast_to
 from retrograd.ops.gather import take_along_dim
 from retrograd.ops.linalg import matmul
 from retrograd.ops.matrices import diag_embed
-from retrograd.ops.matrix_functions import Mapped, check_square, dominant, mT
+from retrograd.ops.matrix_functions import MatrixOperator, check_square, dominant_matrix, mT
 from retrograd.ops.pointwise import logical_not, real_part, where
-from retrograd.ops.solve import broadcast_stacks, check_info, check_sides, take_rows, triangular, triangular_right
+from retrograd.ops.solve import (
+    broadcast_stacks,
+    check_info,
+    check_linear_system,
+    take_rows,
+    triangular,
+    triangular_right,
+)
 from retrograd.ops.sort import argsort
 from retrograd.ops.view import cat, expand, narrow, tril, triu, unsqueeze
 
 
-def _star(x, hermitian):
+def _transpose(x, hermitian):
     """Return the transposes of matrices, with `hermitian` their adjoints."""
     return mT(conjugate(x) if hermitian else x)
 
@@ -30,53 +37,53 @@ def _star(x, hermitian):
 # ------------------------------------------------------------------------------------------------ L and D in one
 
 
-def _outside(x, blocks):
+def _strict_lower(x, blocks):
     """Return the strict lower triangles, without the elements in blocks of D."""
     return tril(x, -2) + _below_diagonal(x, logical_not(blocks))
 
 
-def _inside(x, blocks):
+def _block_lower(x, blocks):
     """Return the lower triangles of the blocks of D."""
     return tril(triu(x)) + _below_diagonal(x, blocks)
 
 
-def _below_diagonal(x, wanted):
+def _below_diagonal(x, columns):
     """Return the elements just below the diagonal in the columns that are wanted, zeros elsewhere."""
     n = x.shape[-1]
     if n < 2:
         return x * 0
-    return diag_embed(diagonal(x, -1, -2, -1) * cast_to(narrow(wanted, -1, 0, n - 1), x.dtype), -1)
+    return diag_embed(diagonal(x, -1, -2, -1) * cast_to(narrow(columns, -1, 0, n - 1), x.dtype), -1)
 
 
 def _unit_lower(LD, blocks):
-    return _outside(LD, blocks) + registry["eye"](LD.shape[-1], dtype=LD.dtype)
+    return _strict_lower(LD, blocks) + registry["eye"](LD.shape[-1], dtype=LD.dtype)
 
 
-def _earlier(x, dim):
+def _shift_back(x, dim):
     """Shift elements back by one along dim, with zeros at the end."""
     rest = narrow(x, dim, 1, x.shape[dim] - 1)
     return cat([rest, narrow(x, dim, 0, 1) * 0], dim)
 
 
-def _later(x, dim):
+def _shift_forward(x, dim):
     """Shift elements forward by one along dim, with zeros at the start."""
     rest = narrow(x, dim, 0, x.shape[dim] - 1)
     return cat([narrow(x, dim, 0, 1) * 0, rest], dim)
 
 
-def _divided(LD, blocks, y, hermitian):
+def _solve_blocks(LD, blocks, y, hermitian):
     """Return X with D X = y, each row with the row that it shares a block with."""
     if not LD.shape[-1]:
         return y * 1
     own = diagonal(LD, 0, -2, -1)
     own = cast_to(real_part(own), own.dtype) if hermitian else own
-    first, second = blocks, cast_to(_later(cast_to(blocks, dtypes.uint8), -1), dtypes.bool_)
-    below = where(first, _earlier(diagonal(_later(LD, -1), 0, -2, -1), -1), 0)
+    first, second = blocks, cast_to(_shift_forward(cast_to(blocks, dtypes.uint8), -1), dtypes.bool_)
+    below = where(first, _shift_back(diagonal(_shift_forward(LD, -1), 0, -2, -1), -1), 0)
     above = conjugate(below) if hermitian else below
-    partner = where(first, _earlier(own, -1), where(second, _later(own, -1), 1))
-    determinant = own * partner - (below * above + _later(below * above, -1))
-    coupling = above + _later(below, -1)
-    neighbour = where(unsqueeze(first, -1), _earlier(y, -2), _later(y, -2))
+    partner = where(first, _shift_back(own, -1), where(second, _shift_forward(own, -1), 1))
+    determinant = own * partner - (below * above + _shift_forward(below * above, -1))
+    coupling = above + _shift_forward(below, -1)
+    neighbour = where(unsqueeze(first, -1), _shift_back(y, -2), _shift_forward(y, -2))
     partner, coupling, determinant = (unsqueeze(x, -1) for x in (partner, coupling, determinant))
     return (partner * y - coupling * neighbour) / determinant
 
@@ -126,7 +133,7 @@ class ldl_swaps(Internal, Stacked, differentiable=False, cores=(1,)):
 
 
 @op("ldl_of(Tensor A, Tensor LD, Tensor blocks, *, bool hermitian) -> Tensor")
-class ldl_of(Internal, Mapped):
+class ldl_of(Internal, MatrixOperator):
     """LD, the given L and D with A = L D L^T (or L D L^H) in one matrix, with its derivative."""
 
     def impl(xp, A, LD, blocks, *, hermitian):
@@ -137,18 +144,19 @@ class ldl_of(Internal, Mapped):
 
     def vjp_A(g, out, blocks, hermitian):
         L = _unit_lower(out, blocks)
-        moved = _outside(matmul(mT(L), _outside(g, blocks)), blocks)
-        moved = _outside(mT(_divided(out, blocks, mT(moved), hermitian)), blocks) + _inside(g, blocks)
-        right = triangular_right(conjugate(L) if hermitian else L, moved, upper=False, unit=True)
+        product = _strict_lower(matmul(mT(L), _strict_lower(g, blocks)), blocks)
+        product = _strict_lower(mT(_solve_blocks(out, blocks, mT(product), hermitian)), blocks)
+        product = product + _block_lower(g, blocks)
+        right = triangular_right(conjugate(L) if hermitian else L, product, upper=False, unit=True)
         return triangular(mT(L), right, upper=True, unit=True)
 
     def jvp_A(t, out, blocks, hermitian):
         L = _unit_lower(out, blocks)
         inner = triangular(L, t, upper=False, unit=True)
-        inner = triangular_right(_star(L, hermitian), inner, upper=True, unit=True)
+        inner = triangular_right(_transpose(L, hermitian), inner, upper=True, unit=True)
         D = conjugate(out) if hermitian else out
-        moved = mT(_divided(D, blocks, mT(_outside(inner, blocks)), hermitian))
-        return _outside(matmul(L, moved), blocks) + _inside(inner, blocks)
+        t_L = mT(_solve_blocks(D, blocks, mT(_strict_lower(inner, blocks)), hermitian))
+        return _strict_lower(matmul(L, t_L), blocks) + _block_lower(inner, blocks)
 
     def constrain(A, LD):
         return hermitian_of(A), ldl_parts(A, hermitian=True)[0]
@@ -156,12 +164,12 @@ class ldl_of(Internal, Mapped):
     oracle = "retrograd.testing.references.ldl.ldl_of"
 
     def samples(r):
-        for A in (dominant(r, 3, 2), r(4, 4) + _coupled(4)):
+        for A in (dominant_matrix(r, 3, 2), r(4, 4) + _coupled_sample(4)):
             LD, pivots, _ = ldl_parts(A, hermitian=True)
             yield (hermitian_of(A), LD, ldl_swaps(pivots)[1]), {"hermitian": True}
 
 
-def _coupled(n):
+def _coupled_sample(n):
     """Return a matrix with coupled neighbours, for blocks of size 2."""
     ones = registry["ones"]((n - 1,), dtype=dtypes.float64) * registry["stack"](
         [registry["full"]((), 9.0 * (i % 2 == 0), dtype=dtypes.float64) for i in range(n - 1)]
@@ -187,22 +195,22 @@ class LDLFactorEx(NamedTuple):
 _ZERO = "the matrix is singular: block {} of D is 0"
 
 
-def _factored(name, A, hermitian, check_errors):
+def _factor(name, A, hermitian, check_errors):
     """Return LD with its derivative, the pivots, and the index of a zero block."""
     check_square(name, A)
     packed, pivots, info = ldl_parts(A, hermitian=hermitian)
     check_info(name, info, check_errors, _ZERO)
     order, blocks, source = ldl_swaps(pivots)
-    whole = hermitian_of(A) if hermitian else tril(A) + mT(tril(A, -1))
-    whole = mT(take_rows(mT(take_rows(whole, order)), order))
-    known = ldl_of(whole, take_along_dim(packed, source, -2), blocks, hermitian=hermitian)
+    full = hermitian_of(A) if hermitian else tril(A) + mT(tril(A, -1))
+    full = mT(take_rows(mT(take_rows(full, order)), order))
+    known = ldl_of(full, take_along_dim(packed, source, -2), blocks, hermitian=hermitian)
     return take_along_dim(known, argsort(source, -2), -2), pivots, info
 
 
-def _lower(r):
+def _factor_samples(r):
     yield (r(3, 3),), {}
     yield (hermitian_of(r(2, 4, 4)),), {"hermitian": True}
-    yield (r(4, 4) + _coupled(4),), {}
+    yield (r(4, 4) + _coupled_sample(4),), {}
 
 
 @op("linalg.ldl_factor(Tensor A, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)")
@@ -219,11 +227,11 @@ class linalg_ldl_factor(Composite):
     """
 
     def compose(A, *, hermitian) -> LDLFactor:
-        return LDLFactor(*_factored("linalg.ldl_factor", A, hermitian, True)[:2])
+        return LDLFactor(*_factor("linalg.ldl_factor", A, hermitian, True)[:2])
 
     oracle = "retrograd.testing.references.ldl.linalg_ldl_factor"
 
-    samples = _lower
+    samples = _factor_samples
 
     def errors(r):
         yield (r(2, 3),), {}, ValueError, r"linalg.ldl_factor: expected square matrices, got shape \(2, 3\)"
@@ -239,11 +247,11 @@ class linalg_ldl_factor_ex(Composite):
     """Return `linalg.ldl_factor` and, in `info`, which block of D is 0, counted from 1; 0 if none is."""
 
     def compose(A, *, hermitian, check_errors) -> LDLFactorEx:
-        return LDLFactorEx(*_factored("linalg.ldl_factor_ex", A, hermitian, check_errors))
+        return LDLFactorEx(*_factor("linalg.ldl_factor_ex", A, hermitian, check_errors))
 
     oracle = "retrograd.testing.references.ldl.factor"
 
-    samples = _lower
+    samples = _factor_samples
 
     def errors(r):
         yield (r(2, 2) * 0,), {"check_errors": True}, RuntimeError, "linalg.ldl_factor_ex: .* block 1 of D is 0"
@@ -262,7 +270,7 @@ class linalg_ldl_solve(Composite):
     """
 
     def compose(LD, pivots, B, *, hermitian):
-        check_sides("linalg.ldl_solve", LD, B)
+        check_linear_system("linalg.ldl_solve", LD, B)
         if pivots.dtype.kind not in "iu":
             raise TypeError(f"linalg.ldl_solve: pivots must be integers, got {pivots.dtype}")
         if pivots.shape != LD.shape[:-1]:
@@ -272,13 +280,13 @@ class linalg_ldl_solve(Composite):
         LD = take_along_dim(LD, source, -2)
         L = _unit_lower(LD, blocks)
         y = triangular(L, take_rows(B, order), upper=False, unit=True)
-        y = triangular(_star(L, hermitian), _divided(LD, blocks, y, hermitian), upper=True, unit=True)
+        y = triangular(_transpose(L, hermitian), _solve_blocks(LD, blocks, y, hermitian), upper=True, unit=True)
         return take_rows(y, argsort(order, -1))
 
     oracle = "retrograd.testing.references.ldl.linalg_ldl_solve"
 
     def samples(r):
-        for args, params in _lower(r):
+        for args, params in _factor_samples(r):
             LD, pivots, _ = ldl_parts(*args, hermitian=params.get("hermitian", False))
             yield (LD, pivots, r(*LD.shape[:-1], 2)), params
             yield (LD, pivots, r(3, *(1,) * (LD.ndim - 2), LD.shape[-1], 1)), params

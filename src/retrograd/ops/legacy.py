@@ -12,7 +12,7 @@ from retrograd.ops.layout import Size
 from retrograd.ops.methods import method
 
 
-class _OfOneDtype(builtins.type):
+class _TensorClassMeta(builtins.type):
     """The metaclass of classes whose instances are the tensors of one dtype."""
 
     dtype: Any
@@ -24,28 +24,28 @@ class _OfOneDtype(builtins.type):
         if len(data) == 1 and not isinstance(data[0], (int, Size)):
             if isinstance(data[0], Tensor) and data[0].dtype != cls.dtype:
                 raise TypeError(f"{cls.__name__}: expected dtype {cls.dtype}, got {data[0].dtype}; use .to(dtype)")
-            return data[0].detach() if isinstance(data[0], Tensor) else tensor(_sequence(cls, data[0]), cls.dtype)
+            return data[0].detach() if isinstance(data[0], Tensor) else tensor(_to_list(cls, data[0]), cls.dtype)
         return zeros(*(data or (0,)), dtype=cls.dtype)
 
     def __repr__(cls):
         return f"<class 'retrograd.{cls.__name__}'>"
 
 
-def _sequence(cls, data):
+def _to_list(cls, data):
     if not hasattr(data, "__len__"):
         raise TypeError(f"{cls.__name__}: expected a shape or a sequence of numbers, got {data!r}")
     return data
 
 
-def _of(name):
+def _tensor_class(name):
     dtype = dtypes.STORAGES[name.removesuffix("Tensor")]
     doc = f"The tensors of {dtype}: `{name}([1, 2])` makes one of data, `{name}(2, 3)` or `{name}(x.shape)` of a shape."
-    return _OfOneDtype(name, (), {"dtype": dtype, "__doc__": doc, "__module__": "retrograd"})
+    return _TensorClassMeta(name, (), {"dtype": dtype, "__doc__": doc, "__module__": "retrograd"})
 
 
-FloatTensor, DoubleTensor, HalfTensor = _of("FloatTensor"), _of("DoubleTensor"), _of("HalfTensor")
-BoolTensor, ByteTensor, CharTensor = _of("BoolTensor"), _of("ByteTensor"), _of("CharTensor")
-ShortTensor, IntTensor, LongTensor = _of("ShortTensor"), _of("IntTensor"), _of("LongTensor")
+FloatTensor, DoubleTensor, HalfTensor = map(_tensor_class, ("FloatTensor", "DoubleTensor", "HalfTensor"))
+BoolTensor, ByteTensor, CharTensor = map(_tensor_class, ("BoolTensor", "ByteTensor", "CharTensor"))
+ShortTensor, IntTensor, LongTensor = map(_tensor_class, ("ShortTensor", "IntTensor", "LongTensor"))
 _TYPES = (
     FloatTensor, DoubleTensor, HalfTensor, BoolTensor, ByteTensor, CharTensor, ShortTensor, IntTensor, LongTensor,
 )  # fmt: skip
@@ -83,8 +83,8 @@ def typename(obj) -> str:
     """
     if isinstance(obj, Tensor):
         return type(obj)
-    of = obj if isinstance(obj, builtins.type) else obj.__class__
-    return of.__qualname__ if of.__module__ == "builtins" else f"{of.__module__}.{of.__qualname__}"
+    cls = obj if isinstance(obj, builtins.type) else obj.__class__
+    return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
 
 
 _warn_always = False
@@ -103,12 +103,12 @@ def is_warn_always_enabled() -> bool:
     return _warn_always
 
 
-_ALSO_WRITE = "addmv_ clamp_ clamp_max_ clamp_min_ clip_ detach_ fill_ gcd_ index_put_ lcm_ ldexp_ xlogy_ zero_"
+_OTHER_WRITERS = "addmv_ clamp_ clamp_max_ clamp_min_ clip_ detach_ fill_ gcd_ index_put_ lcm_ ldexp_ xlogy_ zero_"
 
 
 def add_writing_functions(named):
     """Add functions for methods that write into their tensor and take no other, and a few more: `rg.exp_(x)`."""
-    of = {f"{name}_": operator for name, operator in named.items() if len(operator.schema.inputs) == 1}
-    found = [name for name, operator in of.items() if operator.definition.in_place and operator.definition.method]
-    for name in {*found, *_ALSO_WRITE.split()} - functions.keys():
+    writers = {f"{name}_": operator for name, operator in named.items() if len(operator.schema.inputs) == 1}
+    found = [name for name, operator in writers.items() if operator.definition.in_place and operator.definition.method]
+    for name in {*found, *_OTHER_WRITERS.split()} - functions.keys():
         function(name)(getattr(Tensor, name))

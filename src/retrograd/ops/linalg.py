@@ -10,7 +10,7 @@ from retrograd.core.aval import symbolic
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import align_batched
 from retrograd.ops.diagonal import diagonal
-from retrograd.ops.family import Composite, broadcast_shapes, from_behind, numel, same_dtype, sum_to
+from retrograd.ops.family import Composite, broadcast_dims, broadcast_shapes, numel, same_dtype, sum_to
 from retrograd.ops.pointwise import mul
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.view import permute, reshape, squeeze, transpose, unsqueeze
@@ -27,7 +27,7 @@ def check_operands(name, operands, least=1):
     same_dtype(name, given)
 
 
-def _misfit(name, *avals):
+def _shape_error(name, *avals):
     listed = " and ".join(str(tuple(shape_of(a))) for a in avals if a is not None)
     return ValueError(f"{name}: shapes {listed} do not fit")
 
@@ -98,7 +98,7 @@ class matmul(Product, linear="a b", aliases="linalg.matmul"):
 
     def dependence(i, out, a, b):
         leads = [max(x.ndim - 2, 0) for x in (a, b)]
-        dims = from_behind(leads[i], max(leads))
+        dims = broadcast_dims(leads[i], max(leads))
         if (a, b)[i].ndim > 1:
             dims[leads[i] + i] = out.ndim - 1 if i else max(leads)
         return dims
@@ -106,18 +106,18 @@ class matmul(Product, linear="a b", aliases="linalg.matmul"):
     def batch(batched, n, a, b):
         ranks = a.ndim - batched[0], b.ndim - batched[1]
         if 0 in ranks:
-            check_operands("matmul", batch_loop.avals(batched, (a, b)))
+            check_operands("matmul", batch_loop.example_avals(batched, (a, b)))
         if batched == (True, False) and (ranks[1] == 1 or ranks == (1, 2)):
             return matmul(a, b)
         if batched == (True, False) and ranks[1] == 2 and symbolic(a.shape) is not None:
             return matmul(a, b)
         if batched == (True, False) and ranks[1] == 2:  # one product of all rows
-            return reshape(matmul(_rows(a), b), (*a.shape[:-1], b.shape[-1]))
+            return reshape(matmul(_as_rows(a), b), (*a.shape[:-1], b.shape[-1]))
         if batched == (False, True) and ranks in ((2, 1), (1, 1)):
             return matmul(b, transpose(a, 0, 1) if a.ndim == 2 else a)
         if batched == (False, True) and ranks[0] == 2 and b.shape[-1] <= NARROW:  # one product of all columns
             columns = transpose(b, -2, -1)
-            rows = matmul(_rows(columns), transpose(a, 0, 1))
+            rows = matmul(_as_rows(columns), transpose(a, 0, 1))
             return transpose(reshape(rows, (*columns.shape[:-1], a.shape[0])), -2, -1)
         return _as_matrices(a, b, batched, ranks)
 
@@ -182,10 +182,10 @@ class rows_dot(Product, linear="a b"):
         return {a.ndim - 1: i}
 
     def batch(batched, n, a, b):
-        rows_dot.definition.shape(*batch_loop.avals(batched, (a, b)))
-        if all(x.ndim - lies == 1 for x, lies in zip((a, b), batched, strict=True)):
+        rows_dot.definition.shape(*batch_loop.example_avals(batched, (a, b)))
+        if all(x.ndim - is_batched == 1 for x, is_batched in zip((a, b), batched, strict=True)):
             return unsqueeze(a, -1) * unsqueeze(b, -2)
-        a, b = (_rows(x, lies) for x, lies in zip((a, b), batched, strict=True))
+        a, b = (_as_rows(x, is_batched) for x, is_batched in zip((a, b), batched, strict=True))
         return matmul(transpose(a, -2, -1), b)
 
     def oracle(np, a, b):
@@ -200,7 +200,7 @@ class rows_dot(Product, linear="a b"):
         yield (r(3, 4), r(2, 4)), {}, ValueError, "agree in all but the last"
 
 
-def _rows(x, batched=False):
+def _as_rows(x, batched=False):
     """Return all rows of a tensor, or of each example, as a matrix."""
     if x.ndim - batched == 2:
         return x
@@ -258,7 +258,7 @@ class linear(Product, aliases="nn.functional.linear"):
     def batch(batched, n, x, weight, bias=None):
         if not batched[1] and not batched[2]:
             return linear(x, weight, bias)
-        linear.definition.shape(*batch_loop.avals(batched, (x, weight, bias)))
+        linear.definition.shape(*batch_loop.example_avals(batched, (x, weight, bias)))
         weight = transpose(weight, -2, -1)
         out = matmul.definition.batch(batched[:2], n, x, weight) if any(batched[:2]) else matmul(x, weight)
         if bias is None:
@@ -279,9 +279,9 @@ class linear(Product, aliases="nn.functional.linear"):
         yield (r.ints(3, (3, 4)), r(2, 4), None), {}, RuntimeError, "one dtype"
 
 
-def _require(name, fits, *operands):
+def _check_ranks(name, fits, *operands):
     if not fits:
-        raise _misfit(name, *operands)
+        raise _shape_error(name, *operands)
 
 
 def _ndims(*operands):
@@ -293,7 +293,7 @@ class mm(Composite):
     """Product of two matrices, (m, k) and (k, n)."""
 
     def compose(a, b):
-        _require("mm", _ndims(a, b) == (2, 2), a, b)
+        _check_ranks("mm", _ndims(a, b) == (2, 2), a, b)
         return matmul(a, b)
 
     def oracle(np, a, b):
@@ -311,7 +311,7 @@ class bmm(Composite):
     """Products of the matrices of two equal stacks, (b, m, k) and (b, k, n)."""
 
     def compose(a, b):
-        _require("bmm", _ndims(a, b) == (3, 3) and a.shape[0] == b.shape[0], a, b)
+        _check_ranks("bmm", _ndims(a, b) == (3, 3) and a.shape[0] == b.shape[0], a, b)
         return matmul(a, b)
 
     def oracle(np, a, b):
@@ -329,7 +329,7 @@ class mv(Composite):
     """Product of a matrix (m, k) and a vector (k,)."""
 
     def compose(a, b):
-        _require("mv", _ndims(a, b) == (2, 1), a, b)
+        _check_ranks("mv", _ndims(a, b) == (2, 1), a, b)
         return matmul(a, b)
 
     def oracle(np, a, b):
@@ -347,7 +347,7 @@ class dot(Composite):
     """Dot product of two vectors of equal size; nothing is conjugated."""
 
     def compose(a, b):
-        _require("dot", _ndims(a, b) == (1, 1), a, b)
+        _check_ranks("dot", _ndims(a, b) == (1, 1), a, b)
         return matmul(a, b)
 
     def oracle(np, a, b):
@@ -365,7 +365,7 @@ class outer(Composite, aliases="ger linalg.outer"):
     """Outer product of two vectors, (m,) and (n,) to (m, n)."""
 
     def compose(a, b):
-        _require("outer", _ndims(a, b) == (1, 1), a, b)
+        _check_ranks("outer", _ndims(a, b) == (1, 1), a, b)
         return mul(unsqueeze(a, 1), b)
 
     oracle = "numpy.outer"
@@ -377,7 +377,7 @@ class outer(Composite, aliases="ger linalg.outer"):
         yield (r(3), r(4, 1)), {}, ValueError, "outer: shapes"
 
 
-def plus_product(x, product, beta, alpha):
+def add_scaled(x, product, beta, alpha):
     """Return beta * x + alpha * product; with beta 0, x is ignored, even where it is NaN.
 
     The dtype is preserved: for integers, beta and alpha are truncated, as in PyTorch.
@@ -395,7 +395,7 @@ class addmm(Composite, in_place=True):
     """Add a matrix product: beta * x + alpha * (mat1 @ mat2), for (m, k) and (k, n); x broadcasts to (m, n)."""
 
     def compose(x, mat1, mat2, *, beta, alpha):
-        return plus_product(x, mm(mat1, mat2), beta, alpha)
+        return add_scaled(x, mm(mat1, mat2), beta, alpha)
 
     def oracle(np, x, a, b, beta, alpha):
         return beta * x + alpha * np.dot(a, b)
@@ -434,9 +434,9 @@ class einsum(Composite):
     def compose(*operands, equation):
         terms, out = read_equation(equation, tuple(x.shape for x in operands))
         same_dtype("einsum", operands)
-        pairs = [_without_repeats(x, term) for x, term in zip(operands, terms, strict=True)]
-        pairs = _without_ones(pairs, out)
-        pairs = [_without_lonely(i, pairs, out) for i in range(len(pairs))]
+        pairs = [_take_diagonals(x, term) for x, term in zip(operands, terms, strict=True)]
+        pairs = _squeeze_broadcast(pairs, out)
+        pairs = [_sum_unshared(i, pairs, out) for i in range(len(pairs))]
         while len(pairs) > 1:
             pairs = _contract_cheapest(pairs, out)
         x, term = pairs[0]
@@ -476,12 +476,12 @@ def read_equation(equation, shapes):
     deepest = max((d for t, d in zip(terms, depths, strict=True) if "..." in t), default=0)
     dots = [c for c in string.ascii_letters if c not in equation][:deepest]
     terms = [t.replace("...", "".join(dots[deepest - d :])) for t, d in zip(terms, depths, strict=True)]
-    out = out.replace("...", "".join(dots)) if arrow else "".join(dots) + _implicit("".join(terms), dots)
+    out = out.replace("...", "".join(dots)) if arrow else "".join(dots) + _implicit_output("".join(terms), dots)
     _check_sizes(equation, terms, out, shapes)
     return tuple(terms), out
 
 
-def _implicit(letters, dots):
+def _implicit_output(letters, dots):
     return "".join(sorted(c for c in set(letters) if letters.count(c) == 1 and c not in dots))
 
 
@@ -503,22 +503,22 @@ def _check_depths(equation, terms, shapes, depths):
 
 
 def _check_sizes(equation, terms, out, shapes):
-    seen = {}
+    sizes = {}
     for i, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
         for letter, size in zip(term, shape, strict=True):
-            first, known = seen.get(letter, (i, size))
+            first, known = sizes.get(letter, (i, size))
             if size != known and (first == i or 1 not in (size, known)):
                 raise ValueError(
                     f"einsum: {equation!r}: {letter} is {known} in operand {first} and {size} in operand {i}"
                 )
-            seen[letter] = (i, size) if known == 1 else (first, known)
+            sizes[letter] = (i, size) if known == 1 else (first, known)
     for letter in out:
-        if letter not in seen or out.count(letter) > 1:
-            problem = "comes twice in the result" if letter in seen else "of the result is in no term"
+        if letter not in sizes or out.count(letter) > 1:
+            problem = "comes twice in the result" if letter in sizes else "of the result is in no term"
             raise ValueError(f"einsum: {equation!r}: {letter!r} {problem}")
 
 
-def _without_repeats(x, term):
+def _take_diagonals(x, term):
     """Take diagonals for letters that occur twice in a term."""
     for letter in term:
         while term.count(letter) > 1:
@@ -529,7 +529,7 @@ def _without_repeats(x, term):
     return x, term
 
 
-def _without_ones(pairs, out):
+def _squeeze_broadcast(pairs, out):
     """Remove dimensions of size 1 that broadcast to a larger size in another term."""
     larger = {c for x, term in pairs for c, s in zip(term, x.shape, strict=True) if s != 1}
     slim = []
@@ -540,12 +540,12 @@ def _without_ones(pairs, out):
     return slim
 
 
-def _without_lonely(i, pairs, out):
+def _sum_unshared(i, pairs, out):
     """Sum over letters that only this term has, before anything is multiplied."""
     x, term = pairs[i]
     elsewhere = out + "".join(t for k, (_, t) in enumerate(pairs) if k != i)
-    alone = tuple(k for k, c in enumerate(term) if c not in elsewhere)
-    return (sum_over(x, alone), "".join(c for c in term if c in elsewhere)) if alone else (x, term)
+    unshared = tuple(k for k, c in enumerate(term) if c not in elsewhere)
+    return (sum_over(x, unshared), "".join(c for c in term if c in elsewhere)) if unshared else (x, term)
 
 
 def _contract_cheapest(pairs, out):
@@ -595,7 +595,7 @@ class contract(Internal, Product, linear="a b"):
     def batch(batched, n, a, b, *, equation):
         example = next(c for c in string.ascii_letters if c not in equation)
         left, right, out = _terms(equation)
-        left, right = (example * lies + term for lies, term in zip(batched, (left, right), strict=True))
+        left, right = (example * is_batched + term for is_batched, term in zip(batched, (left, right), strict=True))
         return contract(a, b, equation=f"{left},{right}->{example}{out}")
 
     def oracle(np, *operands, equation):

@@ -3,7 +3,7 @@
 from retrograd.core import Tensor, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.create import as_tensor, factory
-from retrograd.ops.methods import lost
+from retrograd.ops.methods import lost_derivatives
 from retrograd.ops.pointwise import pow as power
 from retrograd.ops.pointwise import to, trunc, where
 
@@ -23,9 +23,9 @@ def linspace(start, end, steps, *, dtype=None) -> Tensor:
     tensor([[0. , 0.5, 1. ],
             [0. , 2. , 4. ]])
     """
-    if not _are_followed("linspace", start=start, end=end):
+    if not _needs_operators("linspace", start=start, end=end):
         return _linspace(start, end, steps, dtype=dtype)
-    return to(_between(start, end, steps, dtype), _dtype(dtype, start, end))
+    return to(_interpolate(start, end, steps, dtype), _result_dtype(dtype, start, end))
 
 
 def logspace(start, end, steps, base=10.0, *, dtype=None) -> Tensor:
@@ -38,34 +38,34 @@ def logspace(start, end, steps, base=10.0, *, dtype=None) -> Tensor:
     >>> rg.logspace(0, 2, 3)
     tensor([  1.,  10., 100.])
     """
-    if not _are_followed("logspace", start=start, end=end, base=base):
+    if not _needs_operators("logspace", start=start, end=end, base=base):
         return _logspace(start, end, steps, base, dtype=dtype)
-    return to(power(_wide(base), _between(start, end, steps, dtype)), _dtype(dtype, start, end, base))
+    return to(power(_to_double(base), _interpolate(start, end, steps, dtype)), _result_dtype(dtype, start, end, base))
 
 
-def _are_followed(name, **ends):
+def _needs_operators(name, **ends):
     """Whether an end is a tensor with a graph, tangent or batch dimension, which a plain number would lose."""
     for which, x in ends.items():
         if isinstance(x, Tensor) and x.ndim:
             raise RuntimeError(f"{name}: {which} must be a number or a tensor without dimensions, got shape {x.shape}")
-    return any(isinstance(x, Tensor) and (x.level is not None or lost(x)) for x in ends.values())
+    return any(isinstance(x, Tensor) and (x.level is not None or lost_derivatives(x)) for x in ends.values())
 
 
-def _between(start, end, steps, dtype):
+def _interpolate(start, end, steps, dtype):
     """Return the values in double precision, with both ends exact, as `linspace` of numbers does."""
-    whole = dtype is not None and as_tensor(0, dtype=dtype).dtype.kind in "iu"
-    start, end = (trunc(_wide(x)) if whole else _wide(x) for x in (start, end))
+    is_integer = dtype is not None and as_tensor(0, dtype=dtype).dtype.kind in "iu"
+    start, end = (trunc(_to_double(x)) if is_integer else _to_double(x) for x in (start, end))
     step, order = (end - start) / max(steps - 1, 1), registry["arange"](0, steps, 1)
     return where((order == steps - 1) & (order > 0), end, start + order * step)
 
 
-def _wide(x):
+def _to_double(x):
     if not isinstance(x, Tensor):
         return as_tensor(x, dtype=dtypes.complex128 if isinstance(x, complex) else dtypes.float64)
     return to(x, dtypes.complex128 if x.dtype.kind == "c" else dtypes.float64)
 
 
-def _dtype(dtype, *ends):
+def _result_dtype(dtype, *ends):
     if dtype is not None:
         return dtype
     default = dtypes.get_default_dtype()

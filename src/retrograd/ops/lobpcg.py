@@ -10,7 +10,7 @@ from retrograd.ops.create import as_tensor
 from retrograd.ops.family import check_real
 from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.linalg import matmul
-from retrograd.ops.matrix_functions import Mapped, check_square, mT
+from retrograd.ops.matrix_functions import MatrixOperator, check_square, mT
 from retrograd.ops.pointwise import detach
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.solve import broadcast_stacks, linalg_solve
@@ -30,7 +30,7 @@ class Eigenpairs(NamedTuple):
     "extreme_eigenpairs(Tensor A, Tensor? B, Tensor? iK, Tensor X, *, int niter, float tol, bool largest, "
     "any tracker=None) -> (Tensor E, Tensor X)"
 )
-class extreme_eigenpairs(Internal, Mapped, differentiable=False):
+class extreme_eigenpairs(Internal, MatrixOperator, differentiable=False):
     """Return the largest or smallest eigenvalues e of A x = e B x, and the vectors x, from a first guess X."""
 
     def impl(xp, A, B, iK, X, *, niter, tol, largest, tracker):
@@ -47,18 +47,18 @@ class extreme_eigenpairs(Internal, Mapped, differentiable=False):
     oracle = "retrograd.testing.references.lobpcg.extreme_eigenpairs"
 
     def samples(r):
-        A = _symmetric(r, 7)
+        A = _symmetric_sample(r, 7)
         yield (A, None, None, r(7, 2)), {"niter": 30, "tol": 1e-14, "largest": True}
-        yield (A, _positive(r, 7), None, r(7, 2)), {"niter": 30, "tol": 1e-14, "largest": False}
+        yield (A, _positive_definite_sample(r, 7), None, r(7, 2)), {"niter": 30, "tol": 1e-14, "largest": False}
 
 
-def _symmetric(r, n):
+def _symmetric_sample(r, n):
     """Return a sample of symmetric matrices with distinct eigenvalues."""
     A = r(n, n)
     return (A + mT(A)) * 0.1 + registry["diag"](registry["arange"](0, n, 1, dtype=dtypes.float64))
 
 
-def _positive(r, n):
+def _positive_definite_sample(r, n):
     A = r(n, n)
     return matmul(A, mT(A)) * 0.05 + registry["eye"](n, dtype=dtypes.float64)
 
@@ -78,7 +78,7 @@ def _check_guess(A, B, iK, X):
 
 
 @op("eigenpairs_of(Tensor A, Tensor B, Tensor E, Tensor X) -> (Tensor E, Tensor X)")
-class eigenpairs_of(Internal, Mapped):
+class eigenpairs_of(Internal, MatrixOperator):
     """Return given E and X, eigenvalues and vectors of A x = e B x with x^T B x = 1, with their derivative."""
 
     def impl(xp, A, B, E, X):
@@ -91,21 +91,21 @@ class eigenpairs_of(Internal, Mapped):
 
     def vjp_A(g, A, B, out):
         gE, gX = g
-        return matmul(out[1] * unsqueeze(gE, -2) + _pulled(A, B, out, gX), mT(out[1]))
+        return matmul(out[1] * unsqueeze(gE, -2) + _eigenvectors_vjp(A, B, out, gX), mT(out[1]))
 
     def vjp_B(g, A, B, out):
         (gE, gX), (E, X) = g, out
-        moved = (X * unsqueeze(gE, -2) + _pulled(A, B, out, gX)) * unsqueeze(E, -2)
-        return -matmul(moved + X * (sum_over(X * gX, -2, keepdim=True) * 0.5), mT(X))
+        g_BX = (X * unsqueeze(gE, -2) + _eigenvectors_vjp(A, B, out, gX)) * unsqueeze(E, -2)
+        return -matmul(g_BX + X * (sum_over(X * gX, -2, keepdim=True) * 0.5), mT(X))
 
     def jvp_A(t, A, B, out):
-        return _pushed(A, B, out, matmul(t, out[1]))
+        return _eigenpairs_jvp(A, B, out, matmul(t, out[1]))
 
     def jvp_B(t, A, B, out):
         E, X = out
-        moved = matmul(t, X)
-        dE, dX = _pushed(A, B, out, -moved * unsqueeze(E, -2))
-        return dE, dX - X * (sum_over(X * moved, -2, keepdim=True) * 0.5)
+        t_BX = matmul(t, X)
+        dE, dX = _eigenpairs_jvp(A, B, out, -t_BX * unsqueeze(E, -2))
+        return dE, dX - X * (sum_over(X * t_BX, -2, keepdim=True) * 0.5)
 
     def constrain(A, B, E, X):
         A, B = ((x + mT(x)) * 0.5 for x in (A, B))
@@ -114,25 +114,25 @@ class eigenpairs_of(Internal, Mapped):
     oracle = "retrograd.testing.references.lobpcg.eigenpairs_of"
 
     def samples(r):
-        A, B = _symmetric(r, 6), _positive(r, 6)
+        A, B = _symmetric_sample(r, 6), _positive_definite_sample(r, 6)
         yield (A, B, *extreme_eigenpairs(A, B, None, r(6, 2), niter=20, tol=1e-14, largest=True)), {}
 
 
-def _pushed(A, B, out, R):
+def _eigenpairs_jvp(A, B, out, R):
     """Return the tangents of eigenvalues and vectors, for the columns R."""
     X = out[1]
     dE = sum_over(X * R, -2)
-    return dE, -_solved(A, B, out, R - matmul(B, X) * unsqueeze(dE, -2))
+    return dE, -_solve_shifted(A, B, out, R - matmul(B, X) * unsqueeze(dE, -2))
 
 
-def _pulled(A, B, out, gX):
+def _eigenvectors_vjp(A, B, out, gX):
     """Return the transpose of R -> dX."""
     X = out[1]
-    moved = _solved(A, B, out, gX)
-    return X * sum_over(matmul(B, X) * moved, -2, keepdim=True) - moved
+    solution = _solve_shifted(A, B, out, gX)
+    return X * sum_over(matmul(B, X) * solution, -2, keepdim=True) - solution
 
 
-def _solved(A, B, out, Y):
+def _solve_shifted(A, B, out, Y):
     """Return the columns M^-1 y, where M differs for each."""
     E, X = out
     columns = unsqueeze(movedim(matmul(B, X), -1, -2), -1)  # (..., n, m, 1)
@@ -183,7 +183,7 @@ def lobpcg(
     _check_options(method, ortho_iparams, ortho_fparams, ortho_bparams)
     check_square("lobpcg", *[check_tensor("lobpcg", x) for x in (A, B, X, iK) if x is not None])
     check_real("lobpcg", A)
-    k, n = _counts(A, k, X, n)
+    k, n = _column_counts(A, k, X, n)
     if X is None:
         X = registry["randn"]((*A.shape[:-1], n), dtype=A.dtype)
     A = (A + mT(A)) * 0.5
@@ -191,7 +191,7 @@ def lobpcg(
     iK = None if iK is None else broadcast_stacks("lobpcg", iK, A)[0]
     tol = finfo(A.dtype).eps ** 0.5 if tol is None else tol
     options = {"niter": STEPS if niter is None else niter, "tol": tol, "largest": largest is None or largest}
-    tracked = None if tracker is None else _Tracked(tracker, A, B, iK, {**options, "k": k, "n": n, "m": A.shape[-1]})
+    tracked = None if tracker is None else _Tracker(tracker, A, B, iK, {**options, "k": k, "n": n, "m": A.shape[-1]})
     X = expand(X, (*A.shape[:-1], X.shape[-1]))
     E, X = extreme_eigenpairs(A, B, iK, X, tracker=tracked, **options)
     E, X = narrow(E, -1, 0, k), narrow(X, -1, 0, k)
@@ -209,7 +209,7 @@ def _check_options(method, *ortho):
         )
 
 
-def _counts(A, k, X, n):
+def _column_counts(A, k, X, n):
     """Return how many eigenpairs are wanted, and how many columns the iteration has."""
     k = (1 if X is None else X.shape[-1]) if k is None else k
     n = (k if n is None else max(k, n)) if X is None else X.shape[-1]
@@ -222,7 +222,7 @@ def _counts(A, k, X, n):
     return k, n
 
 
-class _Tracked:
+class _Tracker:
     """Calls a user's tracker with PyTorch's attributes; returns whether it asks to stop."""
 
     def __init__(self, tracker, A, B, iK, params):

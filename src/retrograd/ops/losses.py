@@ -14,14 +14,14 @@ from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.view import expand
 
 
-def _itself(loss):
+def _identity(loss):
     return loss
 
 
-REDUCTIONS: dict[str, Callable] = {"mean": mean, "sum": sum_over, "none": _itself}
+REDUCTIONS: dict[str, Callable] = {"mean": mean, "sum": sum_over, "none": _identity}
 
 
-def reduction_named(name, reduction):
+def get_reduction(name, reduction):
     """Return the reduction of that name for elementwise losses; a ValueError lists the names."""
     if reduction not in REDUCTIONS:
         raise ValueError(f"{name}: reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
@@ -33,14 +33,14 @@ def broadcast_pair(name, x, target):
 
     An expanded tensor without dimensions takes part in promotion as any other, as in PyTorch.
     """
-    warn_of_broadcast(name, x, target)
+    warn_about_broadcast(name, x, target)
     if not hasattr(target, "shape") or x.ndim == target.ndim or min(x.ndim, target.ndim):
         return x, target
     shape = broadcast_shapes(name, (x.shape, target.shape))
     return expand(x, shape), expand(target, shape)
 
 
-def warn_of_broadcast(name, x, target):
+def warn_about_broadcast(name, x, target):
     """Warn of shapes that differ, mostly an unnoticed mistake: (n, 1) against (n,) is (n, n)."""
     shape = getattr(target, "shape", ())
     if shape == x.shape:
@@ -53,8 +53,8 @@ def warn_of_broadcast(name, x, target):
     if frame is None:
         warnings.warn(text, stacklevel=2)
     else:
-        seen = frame.f_globals.setdefault("__warningregistry__", {})
-        warnings.warn_explicit(text, UserWarning, frame.f_code.co_filename, frame.f_lineno, registry=seen)
+        warning_registry = frame.f_globals.setdefault("__warningregistry__", {})
+        warnings.warn_explicit(text, UserWarning, frame.f_code.co_filename, frame.f_lineno, registry=warning_registry)
 
 
 def _pair_samples(r):
@@ -66,7 +66,7 @@ def _pair_samples(r):
 # ------------------------------------------------------------------------------------------ of differences
 
 
-def _weighed(name, loss, weight, x):
+def _apply_weight(name, loss, weight, x):
     """Return the elementwise losses times weight, which has the shape of x."""
     if weight is None:
         return loss
@@ -96,11 +96,11 @@ share_grad = pointwise("share_grad(Tensor t, Tensor weight) -> Tensor", xp.quoti
     oracle=lambda np, t, weight: t / weight)  # fmt: skip
 
 
-def _of_differences(name, loss, x, target, weight, reduction):
+def _difference_loss(name, loss, x, target, weight, reduction):
     """Return loss(x - target), times weight, reduced; the mean is weighted."""
-    finish = reduction_named(name, reduction)
+    finish = get_reduction(name, reduction)
     x, target = broadcast_pair(name, x, target)
-    out = _weighed(name, loss(x - target), weight, x)
+    out = _apply_weight(name, loss(x - target), weight, x)
     return finish(out) if weight is None or reduction != "mean" else weighted_mean(out, weight)
 
 
@@ -128,7 +128,7 @@ class mse_loss(Composite, aliases="nn.functional.mse_loss"):
     method = False
 
     def compose(x, target, weight, *, reduction):
-        return _of_differences("mse_loss", square, x, target, weight, reduction)
+        return _difference_loss("mse_loss", square, x, target, weight, reduction)
 
     oracle = "retrograd.testing.references.losses.mse_loss"
 
@@ -143,7 +143,7 @@ class l1_loss(Composite, aliases="nn.functional.l1_loss"):
     method = False
 
     def compose(x, target, weight, *, reduction):
-        return _of_differences("l1_loss", abs, x, target, weight, reduction)
+        return _difference_loss("l1_loss", abs, x, target, weight, reduction)
 
     oracle = "retrograd.testing.references.losses.l1_loss"
 
@@ -161,7 +161,7 @@ class smooth_l1_loss(Composite, aliases="nn.functional.smooth_l1_loss"):
     method = False
 
     def compose(x, target, *, reduction, beta):
-        finish = reduction_named("smooth_l1_loss", reduction)
+        finish = get_reduction("smooth_l1_loss", reduction)
         if beta < 0:
             raise ValueError(f"smooth_l1_loss: beta must be at least 0, got {beta}")
         x, target = broadcast_pair("smooth_l1_loss", x, target)
@@ -191,14 +191,14 @@ class huber_loss(Composite, aliases="nn.functional.huber_loss"):
     method = False
 
     def compose(x, target, weight, *, reduction, delta):
-        finish = reduction_named("huber_loss", reduction)
+        finish = get_reduction("huber_loss", reduction)
         if delta <= 0:
             raise ValueError(f"huber_loss: delta must be more than 0, got {delta}")
         x, target = broadcast_pair("huber_loss", x, target)
         difference = x - target
         d = abs(difference)
         loss = where(lt(d, delta), 0.5 * square(difference), delta * (d - 0.5 * delta))
-        return finish(_weighed("huber_loss", loss, weight, x))
+        return finish(_apply_weight("huber_loss", loss, weight, x))
 
     oracle = "retrograd.testing.references.losses.huber_loss"
 
@@ -237,7 +237,7 @@ class bernoulli_loss(Internal, Pointwise, promotion="float"):
         yield (r(3) + 5, r(3)), {}, ValueError, "probabilities must be from 0 to 1"
 
 
-def _same_shape(name, x, target):
+def _check_same_shape(name, x, target):
     if x.shape != target.shape:
         raise ValueError(f"{name}: the input has shape {x.shape}, the target {target.shape}: they must agree")
 
@@ -252,8 +252,8 @@ class binary_cross_entropy(Composite, aliases="nn.functional.binary_cross_entrop
     method = False
 
     def compose(x, target, weight, *, reduction):
-        finish = reduction_named("binary_cross_entropy", reduction)
-        _same_shape("binary_cross_entropy", x, target)
+        finish = get_reduction("binary_cross_entropy", reduction)
+        _check_same_shape("binary_cross_entropy", x, target)
         loss = bernoulli_loss(x, target)
         return finish(loss if weight is None else loss * weight)
 
@@ -284,8 +284,8 @@ class binary_cross_entropy_with_logits(
     method = False
 
     def compose(x, target, weight, pos_weight, *, reduction):
-        finish = reduction_named("binary_cross_entropy_with_logits", reduction)
-        _same_shape("binary_cross_entropy_with_logits", x, target)
+        finish = get_reduction("binary_cross_entropy_with_logits", reduction)
+        _check_same_shape("binary_cross_entropy_with_logits", x, target)
         positive = -logsigmoid(x)
         if pos_weight is not None:
             positive = positive * (1 + (pos_weight - 1) * target)
@@ -320,7 +320,7 @@ class kl_div(Composite, aliases="nn.functional.kl_div"):
             raise ValueError(
                 f"kl_div: reduction must be 'batchmean', 'mean', 'sum' or 'none', got {reduction!r}"
             )
-        loss = _divergence_of_logs(x, target) if log_target else _divergence(x, target)
+        loss = _kl_of_logs(x, target) if log_target else _kl(x, target)
         if reduction == "batchmean":
             return sum_over(loss) / ((x.shape[0] or math.nan) if x.ndim else 1)
         return REDUCTIONS[reduction](loss)
@@ -336,13 +336,13 @@ class kl_div(Composite, aliases="nn.functional.kl_div"):
         yield (r(3), r(3)), {"reduction": "max"}, ValueError, "'batchmean', 'mean', 'sum' or 'none'"
 
 
-def _divergence_of_logs(x, target):
+def _kl_of_logs(x, target):
     none = target == -math.inf
     target, x = where(none, 0, target), where(none, 0, x)
     return exp(target) * (target - x)
 
 
-def _divergence(x, target):
+def _kl(x, target):
     none = logical_and(target == 0, isinf(x))  # 0 * inf is NaN
     return _entropy(target) - target * where(none, 0, x)
 

@@ -10,7 +10,7 @@ from retrograd.core import Tensor, op, registry
 from retrograd.ops.complex import adjoint
 from retrograd.ops.decompose import linalg_qr
 from retrograd.ops.family import Composite
-from retrograd.ops.layout import arranged, contiguous_format
+from retrograd.ops.layout import contiguous_format, to_format
 from retrograd.ops.linalg import matmul
 from retrograd.ops.matrix_functions import check_matrices
 from retrograd.ops.reduce import mean
@@ -42,10 +42,10 @@ def _low_rank(A, q, niter):
         return LowRank(V, S, U)
     Q = _approximate_basis(A, q, niter)
     U, S, Vh = linalg_svd(matmul(adjoint(Q), A), full_matrices=False)
-    return LowRank(matmul(Q, U), S, arranged(adjoint(Vh), contiguous_format))
+    return LowRank(matmul(Q, U), S, to_format(adjoint(Vh), contiguous_format))
 
 
-def _observed(U, S, V):
+def _determined_part(U, S, V):
     """Return what does not depend on the random directions if q is the rank: the product and the singular values."""
     return matmul(U * registry["unsqueeze"](S, -2), adjoint(V)), S
 
@@ -70,7 +70,7 @@ class svd_lowrank(Composite, method=False):
         A = A if M is None else A - expand(M, A.shape)
         return _low_rank(A, 6 if q is None else q, 2 if niter is None else niter)
 
-    observe = _observed
+    observe = _determined_part
 
     exempt = {
         "float32 complex": "the signs of the factors depend on random numbers, which differ between dtypes",
@@ -109,7 +109,7 @@ class pca_lowrank(Composite, method=False):
             raise ValueError(f"pca_lowrank: niter must not be negative, got {niter}")
         return _low_rank(A - mean(A, -2, keepdim=True) if center else A, q, niter)
 
-    observe = _observed
+    observe = _determined_part
 
     exempt = {
         "complex": "the signs of the factors depend on random numbers, which differ between dtypes",

@@ -11,12 +11,12 @@ from retrograd.ops.constants import constant_in
 from retrograd.ops.family import Composite
 from retrograd.ops.linalg import matmul
 from retrograd.ops.matrix_functions import (
-    Mapped,
+    MatrixOperator,
     check_matrices,
     linalg_pinv,
+    machine_epsilon,
     mT,
-    pinv_pullback,
-    precision_of,
+    pinv_vjp,
     pseudo_inverse,
 )
 from retrograd.ops.pointwise import conj, eq, real_part
@@ -27,7 +27,7 @@ from retrograd.ops.view import squeeze, unsqueeze
 
 
 @op("least_squares(Tensor A, Tensor B, *, number rcond) -> (Tensor solution, Tensor rank)")
-class least_squares(Internal, Mapped, differentiable=False):
+class least_squares(Internal, MatrixOperator, differentiable=False):
     """The shortest X that minimises |A X - B|, and the rank of A."""
 
     def impl(xp, A, B, *, rcond):
@@ -44,7 +44,7 @@ class least_squares(Internal, Mapped, differentiable=False):
 
 
 @op("minimizer(Tensor A, Tensor B, Tensor X) -> Tensor")
-class minimizer(Internal, Mapped):
+class minimizer(Internal, MatrixOperator):
     """X, a given minimiser of |A X - B|, with its derivative as pinv(A) B."""
 
     def impl(xp, A, B, X):
@@ -56,7 +56,7 @@ class minimizer(Internal, Mapped):
         return Aval(X.shape, X.dtype)
 
     def vjp_A(g, A, B):
-        return pinv_pullback(A, linalg_pinv(A), matmul(g, mT(B)))
+        return pinv_vjp(A, linalg_pinv(A), matmul(g, mT(B)))
 
     def vjp_B(g, A):
         return matmul(mT(linalg_pinv(A)), g)
@@ -112,8 +112,8 @@ class linalg_lstsq(Composite):
         if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
             raise ValueError(f"linalg.lstsq: driver must be gels, gelsy, gelsd or gelss, got {driver!r}")
         vector = B.shape == A.shape[:-1]
-        A, B = _both_sides(A, unsqueeze(B, -1) if vector else B)
-        rcond = max(A.shape[-2:]) * precision_of(A.dtype) if rcond is None else rcond
+        A, B = _broadcast_sides(A, unsqueeze(B, -1) if vector else B)
+        rcond = max(A.shape[-2:]) * machine_epsilon(A.dtype) if rcond is None else rcond
         X, rank = least_squares(A, B, rcond=rcond)
         X = minimizer(A, B, X)
         residuals = _residuals(A, B, X, rank, driver)
@@ -136,14 +136,14 @@ class linalg_lstsq(Composite):
         yield (r(3, 3), r(3, 3)), {"driver": "qr"}, ValueError, "linalg.lstsq: driver must be gels.*got 'qr'"
 
 
-def _both_sides(A, B):
+def _broadcast_sides(A, B):
     check_matrices("linalg.lstsq", A, B)
     if A.shape[-2] != B.shape[-2]:
         raise ValueError(f"linalg.lstsq: shapes {A.shape} and {B.shape} do not fit: A X = B")
     return broadcast_stacks("linalg.lstsq", A, B)
 
 
-def _is_full(rank, n):
+def _is_full_rank(rank, n):
     """Whether every rank is n; True where examples of a batch differ, since they must get one shape."""
     try:
         return all_of(eq(rank, n)).item()
@@ -155,7 +155,7 @@ def _residuals(A, B, X, rank, driver):
     """Return |A X - B|^2 per column, where PyTorch's driver returns it."""
     if A.shape[-2] <= A.shape[-1] or driver in (None, "gelsy"):
         return None
-    if driver != "gels" and not _is_full(rank, A.shape[-1]):
+    if driver != "gels" and not _is_full_rank(rank, A.shape[-1]):
         return None
-    away = matmul(A, X) - B
-    return sum_over(real_part(away * conj(away)), -2)
+    residual = matmul(A, X) - B
+    return sum_over(real_part(residual * conj(residual)), -2)

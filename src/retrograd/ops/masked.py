@@ -105,7 +105,7 @@ class masked_select(Composite):
 
     def oracle(np, x, mask):
         x, mask = np.broadcast_arrays(x, mask)
-        return np.array([value for value, wanted in zip(x.flat, mask.flat, strict=True) if wanted])
+        return np.array([value for value, selected in zip(x.flat, mask.flat, strict=True) if selected])
 
     def samples(r):
         yield (r(3, 4), r.booleans(4)), {}
@@ -226,15 +226,15 @@ class nonzero_static(Definition, differentiable=False):
         _check_size(size)
         shape = x.shape[1:]
         true = ne(reshape(x, (n, numel(shape))), 0)
-        there = min(size, numel(shape))
-        found = topk_indices(true, k=there, dim=1, largest=True)
-        rows = reshape(stack([found, *unravel_index(found, shape)], dim=-1), (n, there, 1 + len(shape)))
+        count = min(size, numel(shape))
+        found = topk_indices(true, k=count, dim=1, largest=True)
+        rows = reshape(stack([found, *unravel_index(found, shape)], dim=-1), (n, count, 1 + len(shape)))
         rows = narrow(rows, 2, 1, len(shape))
         rows = choose(unsqueeze(gather(true, 1, found), 2), rows, fill_value)
-        return cat([rows, full((n, size - there, len(shape)), fill_value, dtype=dtypes.int64)], dim=1)
+        return cat([rows, full((n, size - count, len(shape)), fill_value, dtype=dtypes.int64)], dim=1)
 
     def oracle(np, x, size, fill_value):
-        found = [place for place in np.ndindex(x.shape) if x[place]][:size]
+        found = [index for index in np.ndindex(x.shape) if x[index]][:size]
         return np.array(found + [(fill_value,) * x.ndim] * (size - len(found)))
 
     def samples(r):

@@ -17,7 +17,7 @@ from retrograd.ops.norm import linalg_vector_norm
 from retrograd.ops.pointwise import clone, conj, isnan, logaddexp, logical_and, maximum, real_part, sqrt
 from retrograd.ops.pointwise import where as choose
 from retrograd.ops.reduce import any as any_of
-from retrograd.ops.reduce import count_over, logsumexp, prod
+from retrograd.ops.reduce import logsumexp, prod, reduced_count
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.scan import cumprod, cumsum
 from retrograd.ops.statistics import nanmedian
@@ -28,26 +28,26 @@ class Masked(Composite, method=False):
     """Base of operators on the elements where `mask` (None: everywhere) is true."""
 
 
-def _mask(name, x, mask):
+def _broadcast_mask(name, x, mask):
     """Return the mask as booleans in the shape of x: a copy, so that the mask may be written to after."""
     if mask.ndim > x.ndim:
         raise IndexError(f"{name}: the mask of shape {mask.shape} has more dimensions than the input of {x.shape}")
     return cast_to(broadcast_to(clone(mask), x.shape), dtypes.bool_)
 
 
-def _filled(name, x, mask, identity):
+def _fill_masked(name, x, mask, identity):
     """Return x with the identity where the mask is false."""
-    return x if mask is None else choose(_mask(name, x, mask), x, identity)
+    return x if mask is None else choose(_broadcast_mask(name, x, mask), x, identity)
 
 
-def _smallest(name, x):
+def _max_identity(name, x):
     """Return the identity of the maximum."""
     if x.dtype.kind not in "iuf":
         raise TypeError(f"{name}: {x.dtype} numbers have no smallest one; expected real numbers")
     return -math.inf if x.dtype.kind == "f" else iinfo(x.dtype).min
 
 
-def _largest(name, x):
+def _min_identity(name, x):
     """Return the identity of the minimum."""
     if x.dtype.kind not in "iuf":
         raise TypeError(f"{name}: {x.dtype} numbers have no largest one; expected real numbers")
@@ -58,16 +58,16 @@ def _in_dtype(x, dtype):
     return x if dtype is None else cast_to(x, dtype)
 
 
-_SOME = [[True, False, True, True], [True, True, False, False], [False, True, True, True]]  # in each row and column
+_MASK = [[True, False, True, True], [True, True, False, False], [False, True, True, True]]  # in each row and column
 
 
 def _samples(*several, **params):
     """Return samples with masks of the shape of x, that broadcast, and None, for each of several params."""
 
     def samples(r):
-        for more in several or ({},):
-            yield (r(3, 4), tensor(_SOME)), {**params, **more}
-        yield (r(2, 3, 4), tensor(_SOME)), {**params, **(several[-1] if several else {})}
+        for extra in several or ({},):
+            yield (r(3, 4), tensor(_MASK)), {**params, **extra}
+        yield (r(2, 3, 4), tensor(_MASK)), {**params, **(several[-1] if several else {})}
         yield (r(3, 4), None), {**params, **(several[0] if several else {})}
 
     return samples
@@ -83,12 +83,12 @@ def _errors(**params):
 
 # ---------------------------------------------------------------------------------------------------- reductions
 
-_OVER = "int[]? dim=None, *, bool keepdim=False, dtype? dtype=None, Tensor? mask=None) -> Tensor"
-_OVER_ONE = "int? dim=None, *, bool keepdim=False, dtype? dtype=None, Tensor? mask=None) -> Tensor"
-_REDUCED = ({}, {"dim": 1}, {"dim": (0, -1), "keepdim": True})
+_REDUCTION_PARAMS = "int[]? dim=None, *, bool keepdim=False, dtype? dtype=None, Tensor? mask=None) -> Tensor"
+_ARG_PARAMS = "int? dim=None, *, bool keepdim=False, dtype? dtype=None, Tensor? mask=None) -> Tensor"
+_REDUCTION_SAMPLES = ({}, {"dim": 1}, {"dim": (0, -1), "keepdim": True})
 
 
-@op(f"masked.sum(Tensor x, {_OVER}")
+@op(f"masked.sum(Tensor x, {_REDUCTION_PARAMS}")
 class masked_sum(Masked):
     """Return the sum over `dim` (None: all) of the elements where the mask, which broadcasts, is true.
 
@@ -101,28 +101,28 @@ class masked_sum(Masked):
     """
 
     def compose(x, mask, *, dim, keepdim, dtype):
-        return sum_over(_filled("masked.sum", x, mask, 0), dim, keepdim, dtype=dtype)
+        return sum_over(_fill_masked("masked.sum", x, mask, 0), dim, keepdim, dtype=dtype)
 
     oracle = "retrograd.testing.references.masked_reductions.masked_sum"
 
-    samples = _samples(*_REDUCED)
+    samples = _samples(*_REDUCTION_SAMPLES)
     errors = _errors()
 
 
-@op(f"masked.prod(Tensor x, {_OVER}")
+@op(f"masked.prod(Tensor x, {_REDUCTION_PARAMS}")
 class masked_prod(Masked):
     """Return the product over `dim` (None: all) of the elements where the mask is true; 1 where none is."""
 
     def compose(x, mask, *, dim, keepdim, dtype):
-        return prod(_filled("masked.prod", x, mask, 1), dim, keepdim, dtype=dtype)
+        return prod(_fill_masked("masked.prod", x, mask, 1), dim, keepdim, dtype=dtype)
 
     oracle = "retrograd.testing.references.masked_reductions.masked_prod"
 
-    samples = _samples(*_REDUCED)
+    samples = _samples(*_REDUCTION_SAMPLES)
     errors = _errors()
 
 
-@op(f"masked.amax(Tensor x, {_OVER}")
+@op(f"masked.amax(Tensor x, {_REDUCTION_PARAMS}")
 class masked_amax(Masked):
     """Return the maximum over `dim` (None: all) of the elements where the mask is true.
 
@@ -134,16 +134,16 @@ class masked_amax(Masked):
     """
 
     def compose(x, mask, *, dim, keepdim, dtype):
-        filled = _filled("masked.amax", x, mask, None if mask is None else _smallest("masked.amax", x))
+        filled = _fill_masked("masked.amax", x, mask, None if mask is None else _max_identity("masked.amax", x))
         return _in_dtype(amax(filled, dim, keepdim), dtype)
 
     oracle = "retrograd.testing.references.masked_reductions.masked_amax"
 
-    samples = _samples(*_REDUCED)
+    samples = _samples(*_REDUCTION_SAMPLES)
     errors = _errors()
 
 
-@op(f"masked.amin(Tensor x, {_OVER}")
+@op(f"masked.amin(Tensor x, {_REDUCTION_PARAMS}")
 class masked_amin(Masked):
     """Return the minimum over `dim` (None: all) of the elements where the mask is true.
 
@@ -151,16 +151,16 @@ class masked_amin(Masked):
     """
 
     def compose(x, mask, *, dim, keepdim, dtype):
-        filled = _filled("masked.amin", x, mask, None if mask is None else _largest("masked.amin", x))
+        filled = _fill_masked("masked.amin", x, mask, None if mask is None else _min_identity("masked.amin", x))
         return _in_dtype(amin(filled, dim, keepdim), dtype)
 
     oracle = "retrograd.testing.references.masked_reductions.masked_amin"
 
-    samples = _samples(*_REDUCED)
+    samples = _samples(*_REDUCTION_SAMPLES)
     errors = _errors()
 
 
-@op(f"masked.argmax(Tensor x, {_OVER_ONE}")
+@op(f"masked.argmax(Tensor x, {_ARG_PARAMS}")
 class masked_argmax(Masked):
     """Return the index of the maximum along `dim` (None: of all, flattened) where the mask is true, 0 where none is.
 
@@ -168,7 +168,7 @@ class masked_argmax(Masked):
     """
 
     def compose(x, mask, *, dim, keepdim, dtype):
-        filled = _filled("masked.argmax", x, mask, None if mask is None else _smallest("masked.argmax", x))
+        filled = _fill_masked("masked.argmax", x, mask, None if mask is None else _max_identity("masked.argmax", x))
         return cast_to(argmax(filled, dim, keepdim), dtype or x.dtype)
 
     oracle = "retrograd.testing.references.masked_reductions.masked_argmax"
@@ -176,7 +176,7 @@ class masked_argmax(Masked):
     samples = _samples({}, {"dim": 1}, {"dim": 0, "keepdim": True, "dtype": "int64"})
 
 
-@op(f"masked.argmin(Tensor x, {_OVER_ONE}")
+@op(f"masked.argmin(Tensor x, {_ARG_PARAMS}")
 class masked_argmin(Masked):
     """Return the index of the minimum along `dim` (None: of all, flattened) where the mask is true, 0 where none is.
 
@@ -184,7 +184,7 @@ class masked_argmin(Masked):
     """
 
     def compose(x, mask, *, dim, keepdim, dtype):
-        filled = _filled("masked.argmin", x, mask, None if mask is None else _largest("masked.argmin", x))
+        filled = _fill_masked("masked.argmin", x, mask, None if mask is None else _min_identity("masked.argmin", x))
         return cast_to(argmin(filled, dim, keepdim), dtype or x.dtype)
 
     oracle = "retrograd.testing.references.masked_reductions.masked_argmin"
@@ -192,7 +192,7 @@ class masked_argmin(Masked):
     samples = _samples({}, {"dim": 1}, {"dim": 0, "keepdim": True, "dtype": "int64"})
 
 
-def _divided(total, count):
+def _divide_or_nan(total, count):
     """Return total / count, NaN where the count is 0."""
     if not hasattr(count, "dtype"):
         return total / (count or math.nan)
@@ -202,10 +202,10 @@ def _divided(total, count):
 
 def _count(name, x, mask, dim, keepdim):
     """Return the number of elements that are reduced."""
-    return count_over(x.shape, dim) if mask is None else sum_over(_mask(name, x, mask), dim, keepdim)
+    return reduced_count(x.shape, dim) if mask is None else sum_over(_broadcast_mask(name, x, mask), dim, keepdim)
 
 
-@op(f"masked.mean(Tensor x, {_OVER}")
+@op(f"masked.mean(Tensor x, {_REDUCTION_PARAMS}")
 class masked_mean(Masked):
     """Return the mean over `dim` (None: all) of the elements where the mask is true; NaN where none is.
 
@@ -218,13 +218,13 @@ class masked_mean(Masked):
         x = _in_dtype(x, dtype)
         check_floating("masked.mean", x)
         canonical_dims("masked.mean", dim, x.ndim)
-        total = sum_over(_filled("masked.mean", x, mask, 0), dim, keepdim)
+        total = sum_over(_fill_masked("masked.mean", x, mask, 0), dim, keepdim)
         count = _count("masked.mean", x, mask, dim, keepdim)
-        return _divided(total, count)
+        return _divide_or_nan(total, count)
 
     oracle = "retrograd.testing.references.masked_reductions.masked_mean"
 
-    samples = _samples(*_REDUCED)
+    samples = _samples(*_REDUCTION_SAMPLES)
 
     def errors(r):
         yield (r.ints(5, (3,)), None), {}, TypeError, "masked.mean: expected a floating or complex dtype"
@@ -240,7 +240,7 @@ class masked_median(Masked):
 
     def compose(x, mask, *, dim, keepdim, dtype):
         floating = x if x.dtype.kind == "f" else cast_to(x, dtypes.float_of(x.dtype))
-        out = nanmedian(_filled("masked.median", floating, mask, math.nan), dim, keepdim).values
+        out = nanmedian(_fill_masked("masked.median", floating, mask, math.nan), dim, keepdim).values
         if x.dtype.kind == "f":
             return out
         if any_of(isnan(out)).item():
@@ -255,18 +255,18 @@ class masked_median(Masked):
         yield (r.ints(5, (3,)), r(3) * 0), {}, ValueError, "masked.median: .* whole row"
 
 
-@op(f"masked.logsumexp(Tensor x, {_OVER}")
+@op(f"masked.logsumexp(Tensor x, {_REDUCTION_PARAMS}")
 class masked_logsumexp(Masked):
     """Return log(sum(exp(x))) over `dim` (None: all) of the elements where the mask is true; -inf where none is."""
 
     def compose(x, mask, *, dim, keepdim, dtype):
         identity = iinfo(x.dtype).min if x.dtype.kind in "iu" else -math.inf
-        out = logsumexp(_filled("masked.logsumexp", x, mask, identity), dim, keepdim)
+        out = logsumexp(_fill_masked("masked.logsumexp", x, mask, identity), dim, keepdim)
         return cast_to(out, dtype or x.dtype)
 
     oracle = "retrograd.testing.references.masked_reductions.masked_logsumexp"
 
-    samples = _samples(*_REDUCED)
+    samples = _samples(*_REDUCTION_SAMPLES)
     errors = _errors()
 
 
@@ -283,7 +283,7 @@ class masked_norm(Masked):
     def compose(x, mask, *, ord, dim, keepdim, dtype):
         if ord == -math.inf and x.dtype.kind == "c" and mask is not None:
             raise TypeError(f"masked.norm: the order -inf has no identity for {x.dtype}; expected real numbers")
-        filled = _filled("masked.norm", x, mask, math.inf if ord == -math.inf else 0)
+        filled = _fill_masked("masked.norm", x, mask, math.inf if ord == -math.inf else 0)
         return linalg_vector_norm(filled, ord, dim, keepdim, dtype=dtype)
 
     oracle = "retrograd.testing.references.masked_reductions.masked_norm"
@@ -302,24 +302,24 @@ def _variance(name, x, mask, dim, unbiased, correction, keepdim, dtype):
     x = cast_to(x, dtype or (x.dtype if x.dtype.kind in "fc" else dtypes.float_of(x.dtype)))
     canonical_dims(name, dim, x.ndim)
     count = _count(name, x, mask, dim, True)
-    mean = _divided(sum_over(_filled(name, x, mask, 0), dim, True), count)
-    away = _filled(name, x - mean, mask, 0)
-    total = sum_over(cast_to(real_part(away * conj(away)), x.dtype), dim, keepdim)
+    mean = _divide_or_nan(sum_over(_fill_masked(name, x, mask, 0), dim, True), count)
+    deviations = _fill_masked(name, x - mean, mask, 0)
+    total = sum_over(cast_to(real_part(deviations * conj(deviations)), x.dtype), dim, keepdim)
     freedom = registry["full"]((), count) if mask is None else count
     freedom = maximum(cast_to(freedom, dtypes.real_of(x.dtype)) - correction, 0.0)
     freedom = freedom if keepdim or mask is None else registry["reshape"](freedom, total.shape)
     unbounded = logical_and(freedom == 0, total != 0)
-    return choose(unbounded, math.inf, _divided(total, freedom))
+    return choose(unbounded, math.inf, _divide_or_nan(total, freedom))
 
 
-_VARIANCE = (
+_VARIANCE_PARAMS = (
     "(Tensor x, int[]? dim=None, bool? unbiased=None, *, number? correction=None, bool keepdim=False, "
     "dtype? dtype=None, Tensor? mask=None) -> Tensor"
 )
-_VARIED = ({}, {"dim": 1, "unbiased": False}, {"dim": (0, 1), "keepdim": True, "correction": 2})
+_VARIANCE_SAMPLES = ({}, {"dim": 1, "unbiased": False}, {"dim": (0, 1), "keepdim": True, "correction": 2})
 
 
-@op("masked.var" + _VARIANCE)
+@op("masked.var" + _VARIANCE_PARAMS)
 class masked_var(Masked):
     """Return the variance over `dim` (None: all) of the elements where the mask is true.
 
@@ -332,13 +332,13 @@ class masked_var(Masked):
 
     oracle = "retrograd.testing.references.masked_reductions.masked_var"
 
-    samples = _samples(*_VARIED)
+    samples = _samples(*_VARIANCE_SAMPLES)
 
     def errors(r):
         yield (r(3), None), {"unbiased": True, "correction": 1}, ValueError, "masked.var: unbiased=True and"
 
 
-@op("masked.std" + _VARIANCE)
+@op("masked.std" + _VARIANCE_PARAMS)
 class masked_std(Masked):
     """Return the square root of `masked.var`."""
 
@@ -352,10 +352,10 @@ class masked_std(Masked):
 
 # ------------------------------------------------------------------------------------- scans and normalisations
 
-_ALONG = "int dim, *, dtype? dtype=None, Tensor? mask=None) -> Tensor"
+_DIM_PARAMS = "int dim, *, dtype? dtype=None, Tensor? mask=None) -> Tensor"
 
 
-@op(f"masked.cumsum(Tensor x, {_ALONG}")
+@op(f"masked.cumsum(Tensor x, {_DIM_PARAMS}")
 class masked_cumsum(Masked):
     """Return the cumulative sum along `dim` of the elements where the mask is true; in the dtype of x if none is given.
 
@@ -365,7 +365,7 @@ class masked_cumsum(Masked):
     """
 
     def compose(x, mask, *, dim, dtype):
-        return cast_to(cumsum(_filled("masked.cumsum", x, mask, 0), dim, dtype=dtype or x.dtype), dtype or x.dtype)
+        return cast_to(cumsum(_fill_masked("masked.cumsum", x, mask, 0), dim, dtype=dtype or x.dtype), dtype or x.dtype)
 
     oracle = "retrograd.testing.references.masked_reductions.masked_cumsum"
 
@@ -373,12 +373,13 @@ class masked_cumsum(Masked):
     errors = _errors(dim=0)
 
 
-@op(f"masked.cumprod(Tensor x, {_ALONG}")
+@op(f"masked.cumprod(Tensor x, {_DIM_PARAMS}")
 class masked_cumprod(Masked):
     """Return the cumulative product along `dim` of the elements where the mask is true."""
 
     def compose(x, mask, *, dim, dtype):
-        return cast_to(cumprod(_filled("masked.cumprod", x, mask, 1), dim, dtype=dtype or x.dtype), dtype or x.dtype)
+        dtype = dtype or x.dtype
+        return cast_to(cumprod(_fill_masked("masked.cumprod", x, mask, 1), dim, dtype=dtype), dtype)
 
     oracle = "retrograd.testing.references.masked_reductions.masked_cumprod"
 
@@ -386,7 +387,7 @@ class masked_cumprod(Masked):
     errors = _errors(dim=0)
 
 
-@op(f"masked.softmax(Tensor x, {_ALONG}")
+@op(f"masked.softmax(Tensor x, {_DIM_PARAMS}")
 class masked_softmax(Masked):
     """Return the softmax along `dim` of the elements where the mask is true, 0 elsewhere; NaN where none is.
 
@@ -397,7 +398,7 @@ class masked_softmax(Masked):
 
     def compose(x, mask, *, dim, dtype):
         check_floating("masked.softmax", x)
-        filled = _filled("masked.softmax", x, mask, None if mask is None else _smallest("masked.softmax", x))
+        filled = _fill_masked("masked.softmax", x, mask, None if mask is None else _max_identity("masked.softmax", x))
         return registry["softmax"](_in_dtype(filled, dtype), dim)
 
     oracle = "retrograd.testing.references.masked_reductions.masked_softmax"
@@ -406,13 +407,14 @@ class masked_softmax(Masked):
     errors = _errors(dim=0)
 
 
-@op(f"masked.log_softmax(Tensor x, {_ALONG}")
+@op(f"masked.log_softmax(Tensor x, {_DIM_PARAMS}")
 class masked_log_softmax(Masked):
     """Return the logarithm of `masked.softmax`."""
 
     def compose(x, mask, *, dim, dtype):
         check_floating("masked.log_softmax", x)
-        filled = _filled("masked.log_softmax", x, mask, None if mask is None else _smallest("masked.log_softmax", x))
+        identity = None if mask is None else _max_identity("masked.log_softmax", x)
+        filled = _fill_masked("masked.log_softmax", x, mask, identity)
         return registry["log_softmax"](_in_dtype(filled, dtype), dim)
 
     oracle = "retrograd.testing.references.masked_reductions.masked_log_softmax"
@@ -423,13 +425,13 @@ class masked_log_softmax(Masked):
     errors = _errors(dim=0)
 
 
-@op(f"masked.softmin(Tensor x, {_ALONG}")
+@op(f"masked.softmin(Tensor x, {_DIM_PARAMS}")
 class masked_softmin(Masked):
     """Return `masked.softmax` of -x."""
 
     def compose(x, mask, *, dim, dtype):
         check_floating("masked.softmin", x)
-        filled = _filled("masked.softmin", x, mask, None if mask is None else _largest("masked.softmin", x))
+        filled = _fill_masked("masked.softmin", x, mask, None if mask is None else _min_identity("masked.softmin", x))
         return softmin(_in_dtype(filled, dtype), dim)
 
     oracle = "retrograd.testing.references.masked_reductions.masked_softmin"
@@ -447,7 +449,7 @@ class masked_normalize(Masked, opmath="x"):
 
     def compose(x, mask, *, ord, dim, eps, dtype):
         size = masked_norm(x, ord, dim, keepdim=True, dtype=dtype, mask=mask)
-        return _filled("masked.normalize", x, mask, 0) / maximum(size, eps)
+        return _fill_masked("masked.normalize", x, mask, 0) / maximum(size, eps)
 
     def oracle(np, x, mask, ord, dim, eps, dtype):
         x = x if mask is None else x * mask
@@ -465,8 +467,8 @@ class masked_logaddexp(Masked):
     """Return log(exp(x) + exp(y)), where x or y counts as -inf if its mask is false."""
 
     def compose(x, y, input_mask, other_mask, *, dtype):
-        x = _filled("masked.logaddexp", x, input_mask, -math.inf)
-        y = _filled("masked.logaddexp", y, other_mask, -math.inf)
+        x = _fill_masked("masked.logaddexp", x, input_mask, -math.inf)
+        y = _fill_masked("masked.logaddexp", y, other_mask, -math.inf)
         return _in_dtype(logaddexp(x, y), dtype)
 
     def oracle(np, x, y, input_mask, other_mask, dtype):

@@ -99,8 +99,8 @@ class rot90(Composite):
         dims = canonical_dims("rot90", dims, x.ndim)
         if len(dims) != 2:
             raise ValueError(f"rot90: expected two dimensions to turn in, got {len(dims)}")
-        turned = flip(x, ((), dims[1:], dims, dims[:1])[k % 4])
-        return transpose(turned, *dims) if k % 2 else turned
+        rotated = flip(x, ((), dims[1:], dims, dims[:1])[k % 4])
+        return transpose(rotated, *dims) if k % 2 else rotated
 
     def oracle(np, x, k, dims):
         return np.rot90(x, k, dims)

@@ -9,7 +9,7 @@ from retrograd.ops.view import transpose
 _MISSING = "pip install 'retrograd[scipy]'"
 
 
-def _kernel(name):
+def _scipy_kernel(name):
     try:
         import scipy.linalg
     except ImportError as error:
@@ -35,7 +35,7 @@ class solve_sylvester(
 
     def impl(xp, A, B, Q):
         solve_sylvester.definition.shape(A, B, Q)
-        return _kernel("solve_sylvester")(A, B, Q).astype(Q.dtype, copy=False)
+        return _scipy_kernel("solve_sylvester")(A, B, Q).astype(Q.dtype, copy=False)
 
     def shape(A, B, Q):
         _check_square("solve_sylvester", A, B)
@@ -45,13 +45,13 @@ class solve_sylvester(
         return Aval(Q.shape, Q.dtype)
 
     def vjp_A(g, A, B, out):
-        return -(_pulled(g, A, B) @ transpose(out, 0, 1))
+        return -(_sylvester_vjp(g, A, B) @ transpose(out, 0, 1))
 
     def vjp_B(g, A, B, out):
-        return -(transpose(out, 0, 1) @ _pulled(g, A, B))
+        return -(transpose(out, 0, 1) @ _sylvester_vjp(g, A, B))
 
     def vjp_Q(g, A, B):
-        return _pulled(g, A, B)
+        return _sylvester_vjp(g, A, B)
 
     def jvp_A(t, A, B, out):
         return solve_sylvester(A, B, -(t @ out))
@@ -61,18 +61,18 @@ class solve_sylvester(
 
     def oracle(np, A, B, Q):
         """Solve the system of linear equations that is equivalent to the matrix equation."""
-        whole = np.kron(A, np.eye(len(B))) + np.kron(np.eye(len(A)), B.T)
-        return np.linalg.solve(whole, Q.ravel()).reshape(Q.shape)
+        system = np.kron(A, np.eye(len(B))) + np.kron(np.eye(len(A)), B.T)
+        return np.linalg.solve(system, Q.ravel()).reshape(Q.shape)
 
     def samples(r):
-        yield (r(3, 3, within=(0.2, 2.0)) + 3 * _unit(3), r(2, 2) + 3 * _unit(2), r(3, 2)), {}
+        yield (r(3, 3, within=(0.2, 2.0)) + 3 * _identity_matrix(3), r(2, 2) + 3 * _identity_matrix(2), r(3, 2)), {}
 
     def errors(r):
         yield (r(2, 3), r(2, 2), r(2, 2)), {}, ValueError, r"solve_sylvester: expected a square matrix"
         yield (r(3, 3), r(2, 2), r(2, 2)), {}, ValueError, r"solve_sylvester: shapes .* do not fit"
 
 
-def _pulled(g, A, B):
+def _sylvester_vjp(g, A, B):
     return solve_sylvester(transpose(A, 0, 1), transpose(B, 0, 1), g)
 
 
@@ -85,7 +85,7 @@ class sqrtm(Internal, Looped, vmap_fallback="SciPy takes one matrix at a time"):
 
     def impl(xp, A):
         _check_square("sqrtm", A)
-        root = _kernel("sqrtm")(A)
+        root = _scipy_kernel("sqrtm")(A)
         if root.dtype.kind == "c" and A.dtype.kind != "c":
             raise ValueError("sqrtm: the root of this real matrix is not real; convert it to a complex dtype first")
         return root.astype(A.dtype, copy=False)
@@ -95,7 +95,7 @@ class sqrtm(Internal, Looped, vmap_fallback="SciPy takes one matrix at a time"):
         return Aval(A.shape, A.dtype)
 
     def vjp_A(g, out):
-        return _pulled(g, out, out)
+        return _sylvester_vjp(g, out, out)
 
     def jvp_A(t, out):
         return solve_sylvester(out, out, t)
@@ -107,11 +107,11 @@ class sqrtm(Internal, Looped, vmap_fallback="SciPy takes one matrix at a time"):
         return root if A.dtype.kind == "c" else root.real
 
     def samples(r):
-        yield (r(3, 3, within=(0.1, 0.9)) + 3 * _unit(3),), {}
+        yield (r(3, 3, within=(0.1, 0.9)) + 3 * _identity_matrix(3),), {}
 
     def errors(r):
         yield (r(2, 3),), {}, ValueError, r"sqrtm: expected a square matrix, got shape \(2, 3\)"
 
 
-def _unit(n):
+def _identity_matrix(n):
     return registry["eye"](n, dtype=dtypes.float64)

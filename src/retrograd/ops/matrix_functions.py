@@ -32,12 +32,12 @@ def first_rows(x, size):
     return narrow(x, -2, 0, size) if x.shape[-2] != size else x
 
 
-def over_matrices(x):
+def unsqueeze_per_matrix(x):
     """One value per matrix, unsqueezed to broadcast against the matrices."""
     return unsqueeze(unsqueeze(x, -1), -1)
 
 
-def precision_of(dtype):
+def machine_epsilon(dtype):
     """The machine epsilon of the dtype; for complex dtypes that of their parts."""
     return math.ldexp(1.0, -23 if dtypes.real_of(dtype) == dtypes.float32 else -52)
 
@@ -60,7 +60,7 @@ def check_square(name, A, *others):
         raise ValueError(f"{name}: expected square matrices, got shape {A.shape}")
 
 
-class Mapped(Definition):
+class MatrixOperator(Definition):
     """Base of operators on batches of matrices, where all inputs have equal batch dimensions."""
 
     @classmethod
@@ -69,14 +69,14 @@ class Mapped(Definition):
         return call(registry[cls.__name__], tuple(batch_all(args, batched, n)), params)
 
 
-def dominant(r, n, *lead):
+def dominant_matrix(r, n, *lead):
     """Sample matrices with a dominant diagonal, which are well-conditioned."""
     return r(*lead, n, n) + 5 * registry["eye"](n, dtype=dtypes.float64)
 
 
-def _square(r):
-    yield (dominant(r, 3),), {}
-    yield (dominant(r, 2, 2),), {}
+def _square_samples(r):
+    yield (dominant_matrix(r, 3),), {}
+    yield (dominant_matrix(r, 2, 2),), {}
 
 
 class Inverse(Gufunc, fit=None):
@@ -94,7 +94,7 @@ class Inverse(Gufunc, fit=None):
         """The tangent -A^-1 t A^-1."""
         return -matmul(out, matmul(t, out))
 
-    samples = staticmethod(_square)
+    samples = staticmethod(_square_samples)
 
 
 @op("linalg.inv(Tensor A) -> Tensor")
@@ -148,13 +148,13 @@ class linalg_inv_ex(Composite):
     def oracle(np, A, check_errors):
         return (np.linalg.solve(A, np.eye(A.shape[-1])), np.zeros(A.shape[:-2]))
 
-    samples = _square
+    samples = _square_samples
 
 
 # ------------------------------------------------------------------------------------------------- pseudo-inverses
 
 
-def pinv_pullback(A, P, g):
+def pinv_vjp(A, P, g):
     """The cotangent of A, from that of its pseudo-inverse P.
 
     G. H. Golub and V. Pereyra, The differentiation of pseudo-inverses, SIAM J. Numer. Anal. 10 (1973).
@@ -176,7 +176,7 @@ class pseudo_inverse(Internal, Gufunc, fit=None):
         return xp.pseudo_inverse(A, atol, rtol, hermitian)
 
     def vjp_A(g, A, out):
-        return sum_to(pinv_pullback(A, out, g), A.shape)
+        return sum_to(pinv_vjp(A, out, g), A.shape)
 
     def jvp_A(t, A, out):
         P, Ph, th = out, adjoint(out), adjoint(t)
@@ -205,13 +205,13 @@ class pseudo_inverse(Internal, Gufunc, fit=None):
         yield (r(2, 2, 3), as_tensor([1e-3, 1e-4], dtype=dtypes.float64), as_tensor(0.0, dtype=dtypes.float64)), {}
 
 
-def bounds(name, A, atol, rtol):
+def rank_tolerances(name, A, atol, rtol):
     """The absolute and the relative bound up to which singular values of matrices count as 0; numbers or tensors."""
     for bound in (atol, rtol):
         if isinstance(bound, Tensor) and bound.dtype.kind == "c":
             raise RuntimeError(f"{name}: atol and rtol are real, got {bound.dtype}")
     if rtol is None:
-        default = precision_of(A.dtype) * max(A.shape[-2:])
+        default = machine_epsilon(A.dtype) * max(A.shape[-2:])
         rtol = where(atol > 0, 0.0, default) if isinstance(atol, Tensor) else 0.0 if atol else default
     return 0.0 if atol is None else atol, rtol
 
@@ -235,7 +235,7 @@ class linalg_pinv(Composite):
 
     def compose(A, rcond, atol, rtol, *, hermitian):
         check_matrices("linalg.pinv", A)
-        given = bounds("linalg.pinv", A, atol, rcond if rtol is None else rtol)
+        given = rank_tolerances("linalg.pinv", A, atol, rcond if rtol is None else rtol)
         return pseudo_inverse(A, *[cast_to(as_tensor(b), A.dtype) for b in given], hermitian=hermitian)
 
     def oracle(np, A, rcond, atol, rtol, hermitian):
@@ -279,8 +279,8 @@ class linalg_tensorinv(Composite):
         return np.linalg.tensorinv(A, ind)
 
     def samples(r):
-        yield (reshape(dominant(r, 6), (6, 2, 3)),), {"ind": 1}
-        yield (reshape(dominant(r, 6), (2, 3, 6)),), {}
+        yield (reshape(dominant_matrix(r, 6), (6, 2, 3)),), {"ind": 1}
+        yield (reshape(dominant_matrix(r, 6), (2, 3, 6)),), {}
 
     def errors(r):
         yield (r(2, 3, 5),), {}, ValueError, r"linalg.tensorinv: the first 2 sizes of \(2, 3, 5\)"
@@ -302,14 +302,14 @@ class linalg_det(Gufunc, fit=None, aliases="det"):
     impl = xp.determinant
 
     def vjp_A(g, A):
-        return over_matrices(g) * cofactor(A)
+        return unsqueeze_per_matrix(g) * cofactor(A)
 
     def jvp_A(t, A):
         return sum_over(cofactor(A) * t, (-2, -1))
 
     oracle = "retrograd.testing.references.solve.linalg_det"
 
-    samples = _square
+    samples = _square_samples
 
     def errors(r):
         yield (r(2, 3),), {}, ValueError, r"linalg.det: shapes \(2, 3\) do not fit"
@@ -333,7 +333,7 @@ class cofactor(Internal, Gufunc, fit=None):
 
     oracle = "retrograd.testing.references.solve.cofactor"
 
-    samples = _square
+    samples = _square_samples
 
 
 class SignLogDet(NamedTuple):
@@ -357,7 +357,7 @@ class log_determinant(Internal, Stacked):
         g_sign, g_size = g
         if A.dtype.kind == "c":
             g_size = complex(g_size, imag(sign * g_sign))
-        return over_matrices(g_size) * mT(linalg_inv(A))
+        return unsqueeze_per_matrix(g_size) * mT(linalg_inv(A))
 
     def jvp_A(t, A, out):
         turn = sum_over(mT(linalg_inv(A)) * t, (-2, -1))
@@ -367,7 +367,7 @@ class log_determinant(Internal, Stacked):
 
     oracle = "retrograd.testing.references.solve.slogdet"
 
-    samples = _square
+    samples = _square_samples
 
 
 @op("linalg.slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)")
@@ -387,7 +387,7 @@ class linalg_slogdet(Composite, aliases="slogdet"):
 
     oracle = "retrograd.testing.references.solve.slogdet"
 
-    samples = _square
+    samples = _square_samples
 
     def errors(r):
         yield (r(2, 3),), {}, ValueError, r"linalg.slogdet: expected square matrices, got shape \(2, 3\)"
@@ -405,7 +405,7 @@ class logdet(Composite):
 
     oracle = "retrograd.testing.references.solve.logdet"
 
-    samples = _square
+    samples = _square_samples
 
 
 # --------------------------------------------------------------------------------------------------- exponential
@@ -431,10 +431,10 @@ class linalg_matrix_exp(PowerSeries, fit=None, aliases="matrix_exp", opmath="A")
     impl = xp.matrix_exponential
 
     def vjp_A(g, A):
-        return _change_of_exp(mT(A), g)
+        return _matrix_exp_jvp(mT(A), g)
 
     def jvp_A(t, A):
-        return _change_of_exp(A, t)
+        return _matrix_exp_jvp(A, t)
 
     def oracle(np, A):
         term, total = np.eye(A.shape[-1]), np.eye(A.shape[-1])
@@ -451,10 +451,10 @@ class linalg_matrix_exp(PowerSeries, fit=None, aliases="matrix_exp", opmath="A")
         yield (r(2, 3),), {}, ValueError, r"linalg.matrix_exp: shapes \(2, 3\) do not fit"
 
 
-def _change_of_exp(A, t):
+def _matrix_exp_jvp(A, t):
     """The derivative of the exponential of A along t: the upper right block of exp([[A, t], [0, A]])."""
     n = A.shape[-1]
     upper = cat([A, t], dim=-1)
     lower = cat([registry["zeros_like"](A), A], dim=-1)
-    whole = linalg_matrix_exp(cat([upper, lower], dim=-2))
-    return narrow(narrow(whole, -2, 0, n), -1, n, n)
+    block_exp = linalg_matrix_exp(cat([upper, lower], dim=-2))
+    return narrow(narrow(block_exp, -2, 0, n), -1, n, n)

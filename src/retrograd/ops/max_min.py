@@ -12,14 +12,14 @@ from retrograd.ops.family import (
     canonical_dim,
     canonical_dims,
     cast_to,
-    kept,
     numel,
     reduced_shape,
+    restore_dims,
     shift_dims,
 )
 from retrograd.ops.gather import take_along_dim
 from retrograd.ops.pointwise import eq, isnan, logical_and, logical_or, maximum, minimum, where
-from retrograd.ops.reduce import axes_of, reduced, reduction_samples
+from retrograd.ops.reduce import numpy_axes, reduced_aval, reduction_samples
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.view import reshape
 
@@ -38,14 +38,14 @@ def check_ordered(name, x):
         raise TypeError(f"{name}: complex numbers have no order, got {x.dtype}; compare .abs() or .real")
 
 
-def _check_choice(name, x, dim):
+def _check_extreme(name, x, dim):
     check_ordered(name, x)
     check_nonempty(name, x, None if dim is None else (dim,))
 
 
-def shared(g, x, out, dim, keepdim):
+def split_among_ties(g, x, out, dim, keepdim):
     """Return g divided equally among the elements of x that equal `out`; 0 for the others."""
-    out = kept(out, x, dim, keepdim)
+    out = restore_dims(out, x, dim, keepdim)
     chosen = logical_or(eq(x, out), logical_and(isnan(x), isnan(out)))
     return where(chosen, g / sum_over(cast_to(chosen, x.dtype), dim, keepdim=True), 0)
 
@@ -56,18 +56,18 @@ class Extreme(Reduction):
     @staticmethod
     def vjp_x(g, x, out, dim, keepdim):
         """Each element's share."""
-        return shared(kept(g, x, dim, keepdim), x, out, dim, keepdim)
+        return split_among_ties(restore_dims(g, x, dim, keepdim), x, out, dim, keepdim)
 
     @staticmethod
     def jvp_x(t, x, out, dim, keepdim):
         """The mean of the tangents of those that tie."""
-        return sum_over(shared(t, x, out, dim, keepdim), dim, keepdim)
+        return sum_over(split_among_ties(t, x, out, dim, keepdim), dim, keepdim)
 
     @classmethod
     def shape(cls, x, *, dim, keepdim):
         """That of a reduction; an error if there is nothing to choose from."""
         check_nonempty(cls.__name__, x, dim)
-        return reduced(cls.__name__, x, dim, keepdim, x.dtype)
+        return reduced_aval(cls.__name__, x, dim, keepdim, x.dtype)
 
     samples = reduction_samples
 
@@ -82,7 +82,7 @@ class amax(Extreme):
     """
 
     def impl(xp, x, *, dim, keepdim):
-        return xp.amax(x, axis=axes_of(x, dim), keepdims=keepdim)
+        return xp.amax(x, axis=numpy_axes(x, dim), keepdims=keepdim)
 
     oracle = "numpy.max"
 
@@ -95,7 +95,7 @@ class amin(Extreme):
     """The minimum over `dim` (None or (): all).  Tied elements share the gradient.  NaN wins."""
 
     def impl(xp, x, *, dim, keepdim):
-        return xp.amin(x, axis=axes_of(x, dim), keepdims=keepdim)
+        return xp.amin(x, axis=numpy_axes(x, dim), keepdims=keepdim)
 
     oracle = "numpy.min"
 
@@ -103,7 +103,7 @@ class amin(Extreme):
         yield (r(0),), {}, ValueError, "amin: nothing to choose from"
 
 
-class Position(Reduction, differentiable=False):
+class ArgExtreme(Reduction, differentiable=False):
     """Base of argmax and argmin: the index of the first match along `dim` (None: in the flattened tensor)."""
 
     @classmethod
@@ -111,7 +111,7 @@ class Position(Reduction, differentiable=False):
         """That of x without the dimension."""
         dims = None if dim is None else (dim,)
         check_nonempty(cls.__name__, x, dims)
-        return reduced(cls.__name__, x, dims, keepdim, dtypes.int64)
+        return reduced_aval(cls.__name__, x, dims, keepdim, dtypes.int64)
 
     @classmethod
     def batch(cls, batched, n, /, x, *, dim=None, keepdim=False):
@@ -132,7 +132,7 @@ class Position(Reduction, differentiable=False):
 
 
 @op("argmax(Tensor x, int? dim=None, bool keepdim=False) -> Tensor")
-class argmax(Position):
+class argmax(ArgExtreme):
     """The index of the maximum along `dim`, the first if tied; None: in the flattened tensor.
 
     >>> import retrograd as rg
@@ -150,7 +150,7 @@ class argmax(Position):
 
 
 @op("argmin(Tensor x, int? dim=None, bool keepdim=False) -> Tensor")
-class argmin(Position):
+class argmin(ArgExtreme):
     """The index of the minimum along `dim`, the first if tied; None: in the flattened tensor."""
 
     def impl(xp, x, *, dim, keepdim):
@@ -180,7 +180,7 @@ class aminmax(Composite):
     """
 
     def compose(x, *, dim, keepdim) -> MinMax:
-        _check_choice("aminmax", x, dim)
+        _check_extreme("aminmax", x, dim)
         dims = None if dim is None else (dim,)
         return MinMax(amin(x, dims, keepdim), amax(x, dims, keepdim))
 
@@ -205,7 +205,7 @@ class Chosen(NamedTuple):
 ChosenAlongDim = Annotated[Tensor | Chosen, "dim"]  # Chosen if `dim` is given, else a tensor
 
 
-def chosen(x, indices, dim, keepdim=True):
+def values_and_indices(x, indices, dim, keepdim=True):
     """The elements of x at these indices along `dim`, which receive the gradient, and the indices."""
     if x.ndim == 0:
         return Chosen(registry["clone"](x), indices)
@@ -219,17 +219,17 @@ def chosen(x, indices, dim, keepdim=True):
 # PyTorch's max and min are three operators each: elementwise of two tensors, along a dimension, over all elements.
 
 
-def _three_faces(x, other, dim, keepdim, pairwise, overall, position):
+def _dispatch_max_min(x, other, dim, keepdim, pairwise, overall, position):
     name = position.name.removeprefix("arg")
     other = dim if isinstance(dim, Tensor) else other
     if other is not None:
         return pairwise(x, other)
     if not isinstance(dim, int | None):
         raise TypeError(f"{name}: dim must be an int, got {dim!r}; for several there is {overall.name}")
-    _check_choice(name, x, dim)
+    _check_extreme(name, x, dim)
     if dim is None:
         return overall(x, None, keepdim)
-    return chosen(x, position(x, dim, keepdim=True), dim, keepdim)
+    return values_and_indices(x, position(x, dim, keepdim=True), dim, keepdim)
 
 
 @op("max(Tensor x, any dim=None, bool keepdim=False, *, Tensor? other=None) -> Tensor")
@@ -246,7 +246,7 @@ class max(Composite):
     """
 
     def compose(x, other, *, dim, keepdim) -> ChosenAlongDim:
-        return _three_faces(x, other, dim, keepdim, maximum, amax, argmax)
+        return _dispatch_max_min(x, other, dim, keepdim, maximum, amax, argmax)
 
     oracle = "retrograd.testing.references.max_min.max"
 
@@ -265,7 +265,7 @@ class min(Composite):
     """The minimum of all elements; along `dim`, a named tuple (values, indices); with a second tensor, `minimum`."""
 
     def compose(x, other, *, dim, keepdim) -> ChosenAlongDim:
-        return _three_faces(x, other, dim, keepdim, minimum, amin, argmin)
+        return _dispatch_max_min(x, other, dim, keepdim, minimum, amin, argmin)
 
     oracle = "retrograd.testing.references.max_min.min"
 

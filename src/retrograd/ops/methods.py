@@ -52,23 +52,23 @@ def concrete(x):
 @method
 def numpy(x, *, force=False):
     """The tensor's array, not copied; if the tensor requires grad, only with force=True, or detached first."""
-    return backend.as_numpy(concrete(x) if force else leaving("numpy()", x))
+    return backend.as_numpy(concrete(x) if force else array_outside_graph("numpy()", x))
 
 
-def leaving(name, x):
+def array_outside_graph(name, x):
     """The array below all levels, for code outside autograd; RuntimeError if derivatives would be lost."""
-    why = lost(x)
+    why = lost_derivatives(x)
     if why:
         raise ReadError(f"{name}: this tensor {why}; use x.detach() first, as in x.detach().numpy()")
     return concrete(x)
 
 
-def lost(x):
+def lost_derivatives(x):
     """A description of the derivatives that an array or number of x would lose, for errors; "" if none."""
-    return "requires grad" if x.requires_grad else _tagged(x) or _dual(x)
+    return "requires grad" if x.requires_grad else _lost_in_tags(x) or _lost_in_dual_levels(x)
 
 
-def _tagged(x):
+def _lost_in_tags(x):
     """The derivatives lost by function transforms that store a tangent or sparsity pattern with x."""
     while x.level is not None:
         why = x.level.lost(x)
@@ -78,7 +78,7 @@ def _tagged(x):
     return ""
 
 
-def _dual(x):
+def _lost_in_dual_levels(x):
     """The derivatives lost by the active `dual_level`s."""
     level = current().level
     while level is not None:
@@ -90,7 +90,7 @@ def _dual(x):
 
 def _is_transformed(x):
     """Whether a function transform differentiates x, and not only the graph outside all transforms."""
-    if _tagged(x):
+    if _lost_in_tags(x):
         return True
     while x.level is not None:
         if requires_grad_synced(x):
@@ -101,7 +101,7 @@ def _is_transformed(x):
 
 @method
 def __array__(x, dtype=None, copy=None):
-    why = lost(x)
+    why = lost_derivatives(x)
     if why:
         raise ReadError(
             f"this tensor {why}, and would lose it in an array: np.stack and retrograd.numpy keep the graph, "
@@ -155,7 +155,7 @@ def __complex__(x) -> complex:
 
 def _check_number(name, x):
     """Refuse to read a value that a transform would need to differentiate; warn if `backward()` would miss it."""
-    why = lost(x)
+    why = lost_derivatives(x)
     if not why:
         return
     flow = "gradient" if why == "requires grad" else "derivative"
@@ -229,7 +229,7 @@ def __rdivmod__(x, other):
 Tensor.__rand__, Tensor.__ror__, Tensor.__rxor__ = Tensor.__and__, Tensor.__or__, Tensor.__xor__
 
 
-def _augmented(name):
+def _augmented_assignment(name):
     """The method for `x &= other` and the like, from the in-place method."""
 
     def write(x, other) -> Tensor:
@@ -248,7 +248,7 @@ for _symbol, _name in {
     "mod": "remainder_",
     "pow": "pow_",
 }.items():
-    setattr(Tensor, f"__i{_symbol}__", _augmented(_name))
+    setattr(Tensor, f"__i{_symbol}__", _augmented_assignment(_name))
 
 
 @method
@@ -261,7 +261,7 @@ def __format__(x, spec) -> str:
     return format(item(x), spec) if spec and not x.ndim else repr(x)
 
 
-def _restored(cls, value, requires_grad, grad, attributes):
+def _rebuild_leaf(cls, value, requires_grad, grad, attributes):
     """A leaf from the state saved by pickle or copy."""
     x = cls.__new__(cls)
     Tensor.__init__(x, value, None, None, requires_grad)
@@ -275,7 +275,7 @@ def _restored(cls, value, requires_grad, grad, attributes):
 def __reduce_ex__(x, protocol):
     if x.level is not None:
         raise RuntimeError("a tensor inside a function transform or trace can't be pickled")
-    return _restored, (type(x), x.value, x.requires_grad, x._grad, getattr(x, "__dict__", None))
+    return _rebuild_leaf, (type(x), x.value, x.requires_grad, x._grad, getattr(x, "__dict__", None))
 
 
 @method
@@ -284,8 +284,8 @@ def __deepcopy__(x, memo):
         raise RuntimeError(
             "deepcopy: only leaves can be copied with their place in the graph; use x.clone(), or x.detach().clone()"
         )
-    made = __reduce_ex__(x, 4)
-    memo[id(x)] = _restored(made[1][0], *copy.deepcopy(made[1][1:], memo))
+    reduced = __reduce_ex__(x, 4)
+    memo[id(x)] = _rebuild_leaf(reduced[1][0], *copy.deepcopy(reduced[1][1:], memo))
     return memo[id(x)]
 
 
@@ -378,8 +378,8 @@ def mT(x):
 def _data(x):
     """The same memory outside every graph, with its own version counter; can be set to another tensor's memory."""
     if x.level is not None:
-        apart = registry["detach"](x)  # at every level
-        return make(apart.value, apart.level, apart.tag)
+        detached = registry["detach"](x)  # at every level
+        return make(detached.value, detached.level, detached.tag)
     out = make(x.value[...], None, x.tag)
     if x.is_inference():
         out.version = x.version

@@ -23,7 +23,7 @@ def attend_heads(q, k, v, masks, causal, dropout_p, need_weights):
     q, k and v are (n, heads, positions, head size).  Masks are booleans, True where attention is forbidden, or values
     to be added to the scores, or None.
     """
-    allowed, added = _allowed(masks), _added(masks)
+    allowed, added = _combine_boolean_masks(masks), _combine_additive_masks(masks)
     given = [mask for mask in (allowed, added) if mask is not None]
     if not need_weights and len(given) + causal < 2:
         return scaled_dot_product_attention(q, k, v, given[0] if given else None, dropout_p, causal), None
@@ -35,34 +35,34 @@ def attend_heads(q, k, v, masks, causal, dropout_p, need_weights):
     return weights @ v, weights if need_weights else None
 
 
-def _allowed(masks):
+def _combine_boolean_masks(masks):
     """Return True where no boolean mask forbids attention; None without boolean masks."""
     forbidden = [mask for mask in masks if mask is not None and mask.dtype.kind == "b"]
     return logical_not(reduce(logical_or, forbidden)) if forbidden else None
 
 
-def _added(masks):
+def _combine_additive_masks(masks):
     """Return the sum of the floating masks, or None."""
     numbers = [mask for mask in masks if mask is not None and mask.dtype.kind != "b"]
     return sum(numbers[1:], numbers[0]) if numbers else None
 
 
-def per_head(mask, heads):
+def mask_per_head(mask, heads):
     """Return an attention mask that broadcasts against (n, heads, queries, keys)."""
     return unflatten(mask, 0, (-1, heads)) if mask is not None and mask.ndim == 3 else mask
 
 
-def per_key(mask, batched):
+def mask_per_key(mask, batched):
     """Return a padding mask that broadcasts against (n, heads, queries, keys)."""
     if mask is None:
         return None
     return unsqueeze(unsqueeze(mask if batched else unsqueeze(mask, 0), 1), 1)
 
 
-def with_one_more(k, v, masks, more_k, more_v):
+def append_key_value(k, v, masks, more_k, more_v):
     """Return keys and values with one more appended in each batch entry, which no mask forbids."""
     k, v = (
-        cat([x, expand(more, (*x.shape[:-2], 1, x.shape[-1]))], -2) for x, more in ((k, more_k), (v, more_v))
+        cat([x, expand(extra, (*x.shape[:-2], 1, x.shape[-1]))], -2) for x, extra in ((k, more_k), (v, more_v))
     )
     return k, v, tuple([mask if mask is None else constant_pad_nd(mask, (0, 1), 0) for mask in masks])
 
@@ -122,13 +122,13 @@ def multi_head_attention_forward(
         raise RuntimeError(f"{_NAME}: is_causal only says what attn_mask is; pass that too")
     parts = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else (in_proj_weight,)
     inputs = [x if batched else unsqueeze(x, 1) for x in (query, key, value)]
-    q, k, v = _heads(inputs, parts, in_proj_bias, num_heads)
-    k, v = (_static(own, static, q) for own, static in ((k, static_k), (v, static_v)))
+    q, k, v = _project_heads(inputs, parts, in_proj_bias, num_heads)
+    k, v = (_static_heads(own, static, q) for own, static in ((k, static_k), (v, static_v)))
     _check_masks(attn_mask, key_padding_mask, q, k)
     causal = is_causal and key_padding_mask is None and not need_weights
-    masks = (None if causal else per_head(attn_mask, num_heads), per_key(key_padding_mask, batched))
-    for more_k, more_v in _additions(bias_k, bias_v, add_zero_attn, static_k, static_v, k, num_heads):
-        k, v, masks = with_one_more(k, v, masks, more_k, more_v)
+    masks = (None if causal else mask_per_head(attn_mask, num_heads), mask_per_key(key_padding_mask, batched))
+    for more_k, more_v in _extra_keys_values(bias_k, bias_v, add_zero_attn, static_k, static_v, k, num_heads):
+        k, v, masks = append_key_value(k, v, masks, more_k, more_v)
     out, weights = attend_heads(q, k, v, masks, causal, dropout_p if training else 0.0, need_weights)
     out = linear(transpose(flatten(transpose(out, 1, 2), 2), 0, 1), out_proj_weight, out_proj_bias)
     out = out if batched else squeeze(out, 1)
@@ -165,7 +165,7 @@ def _check_sizes(query, key, value, embed_dim, num_heads, separate):
         raise ValueError(f"{_NAME}: key and value do not fit: their shapes are {key.shape} and {value.shape}")
 
 
-def _heads(inputs, weights, bias, num_heads):
+def _project_heads(inputs, weights, bias, num_heads):
     """Return queries, keys and values as (n, heads, positions, head size)."""
     if any(weight is None for weight in weights):
         raise ValueError(f"{_NAME}: expected in_proj_weight, or with use_separate_proj_weight all three others")
@@ -175,7 +175,7 @@ def _heads(inputs, weights, bias, num_heads):
     return [transpose(unflatten(transpose(x, 0, 1), -1, (num_heads, -1)), 1, 2) for x in projected]
 
 
-def _static(own, static, q):
+def _static_heads(own, static, q):
     """Return the given keys or values in the shape of heads, else the projected ones."""
     if static is None:
         return own
@@ -194,7 +194,7 @@ def _check_masks(attn_mask, key_padding_mask, q, k):
         raise ValueError(f"{_NAME}: key_padding_mask must be {(n, shape[1])}, got {key_padding_mask.shape}")
 
 
-def _additions(bias_k, bias_v, add_zero_attn, static_k, static_v, k, num_heads):
+def _extra_keys_values(bias_k, bias_v, add_zero_attn, static_k, static_v, k, num_heads):
     """Yield the keys and values to append to the others."""
     if (bias_k is None) != (bias_v is None):
         raise ValueError(f"{_NAME}: expected both bias_k and bias_v, or neither")

@@ -21,20 +21,20 @@ from retrograd.ops.batching import broadcast_batch, unsqueeze_n
 from retrograd.ops.create import arange, as_tensor, full_like
 from retrograd.ops.family import broadcast_shapes, cast_to, sum_to
 from retrograd.ops.index import (
-    Places,
+    IndexLayout,
     T,
-    as_tuple,
+    apply_index,
     check_mask,
-    fill,
-    indexed,
+    fill_slots,
+    has_mixed_ranks,
     indexed_shape,
-    integers_first,
-    mixes_ranks,
-    numbers_first,
-    separated,
+    is_separated,
+    key_as_tuple,
+    split_integers,
+    split_scalars,
     static_index,
 )
-from retrograd.ops.pointwise import eq, scaled, where
+from retrograd.ops.pointwise import eq, scale_operand, where
 from retrograd.ops.view import reshape
 
 
@@ -47,11 +47,11 @@ class view_scatter(Internal, linear="base,src", elements="moved"):
 
     def impl(xp, base, src, *, chain):
         out = xp.array(base, copy=True, order="C")
-        window = _shown(out, chain)
+        window = _view_of_array(out, chain)
         if xp.may_share_memory(window, out) or not window.size:
             window[...] = src
         else:  # in C order a step of the chain copies instead of viewing; write through indices
-            out.reshape(-1)[_shown(xp.arange(out.size).reshape(out.shape), chain)] = src
+            out.reshape(-1)[_view_of_array(xp.arange(out.size).reshape(out.shape), chain)] = src
         return out
 
     def shape(base, src, *, chain):
@@ -91,7 +91,7 @@ class view_scatter(Internal, linear="base,src", elements="moved"):
         yield (r(2, 3), r(2)), {"chain": (("permute", {"dims": (1, 0)}), ("slice", {"spec": (1,)}))}
 
 
-def _shown(array, chain):
+def _view_of_array(array, chain):
     """The array after a chain of view operators."""
     for name, params in chain:
         array = operator_named(name).kernel_for((array,))(array, **params)
@@ -104,7 +104,7 @@ class index_put(Internal, linear="x,values", elements="moved", row_major=True):
 
     def impl(xp, x, values, *ids, spec):
         out = xp.array(x, copy=True)
-        out[fill(spec, ids)] = values
+        out[fill_slots(spec, ids)] = values
         return out
 
     def shape(x, values, *ids, spec):
@@ -114,21 +114,21 @@ class index_put(Internal, linear="x,values", elements="moved", row_major=True):
         return index_put(g, 0.0, ids, spec=spec)
 
     def vjp_values(g, values_aval, ids, spec):
-        found = indexed(g, ids, spec)
+        found = apply_index(g, ids, spec)
         if ids and found.shape != values_aval.shape:  # of values written to the same index, only the last one counts
-            found = where(_written_last(g, ids, spec), found, 0)
+            found = where(_is_last_write(g, ids, spec), found, 0)
         return cast_to(sum_to(found, values_aval.shape), values_aval.dtype)
 
     def batch(batched, n, x, values, *ids, spec):
-        places = Places(spec, x.ndim - batched[0], ids, batched[2:])
+        layout = IndexLayout(spec, x.ndim - batched[0], ids, batched[2:])
         x = x if batched[0] else broadcast_batch(x, n)
         if not hasattr(values, "shape"):
-            ids, spec = places.of_examples(n)
+            ids, spec = layout.of_examples(n)
             return index_put(x, values, ids, spec=spec)
-        alone = indexed_shape(Aval(x.shape[1:], x.dtype), places.alone(), spec)
-        values = unsqueeze_n(values, len(alone) + 1 - values.ndim) if batched[1] else values
-        ids, spec = places.of_examples(n)
-        return index_put(x, places.examples_last(registry["expand"](values, (n, *alone))), ids, spec=spec)
+        shape_per_example = indexed_shape(Aval(x.shape[1:], x.dtype), layout.alone(), spec)
+        values = unsqueeze_n(values, len(shape_per_example) + 1 - values.ndim) if batched[1] else values
+        ids, spec = layout.of_examples(n)
+        return index_put(x, layout.examples_last(registry["expand"](values, (n, *shape_per_example))), ids, spec=spec)
 
     def oracle(np, x, values, *ids, spec):
         out, rest = x.copy(), iter(ids)
@@ -142,12 +142,12 @@ class index_put(Internal, linear="x,values", elements="moved", row_major=True):
         yield (r(4, 3), r(3), as_tensor([2, 0, 2])), {"spec": (T,)}
 
 
-def _written_last(x, ids, spec):
+def _is_last_write(x, ids, spec):
     """Whether each element written at x[spec] is the last one written to its index."""
     shape = indexed_shape(x, ids, spec)
     numbers = reshape(arange(math.prod(shape)), shape)
-    there = index_put(full_like(x, -1, dtype=dtypes.int64), numbers, ids, spec=spec)
-    return eq(indexed(there, ids, spec), numbers)
+    last_writer = index_put(full_like(x, -1, dtype=dtypes.int64), numbers, ids, spec=spec)
+    return eq(apply_index(last_writer, ids, spec), numbers)
 
 
 # ---------------------------------------------------------------------------------------------------- writing
@@ -164,18 +164,18 @@ def write_into(name, x, src):
     if parts is not None:
         return parts.write(name, x, src)
     check_write(name, x, src)
-    check_fits(name, x, src)
+    check_broadcasts_to(name, x, src)
     recorded = is_recorded(x, src)
     if x.level is not None:
-        return _write_above(x, src)
+        return _write_at_level(x, src)
     preserve_snapshots(x)
-    x.value[...] = _numbers(src, x.dtype)
-    inherit_cut(x, src)
+    x.value[...] = _array_to_write(src, x.dtype)
+    inherit_detached(x, src)
     bump_version(x)
     if recorded:
         rebase(x, src)
     if current().level is not None:
-        _tell(x, src)
+        _notify_levels(x, src)
     return x
 
 
@@ -225,7 +225,7 @@ def check_history(x):
                 "in-place write to a view of a tensor that was resized in place since, or data was assigned to it, so "
                 "that they no longer share memory; write under no_grad(), or to a clone"
             )
-        if _of_a_leaf(x):
+        if _is_view_of_leaf(x):
             raise RuntimeError(
                 "in-place write to a view of a leaf Variable that requires grad; write under no_grad(), or to a clone"
             )
@@ -235,13 +235,13 @@ def check_history(x):
         )
 
 
-def _of_a_leaf(x):
+def _is_view_of_leaf(x):
     """Whether x is a view of a leaf that requires grad: of its base, or of another view on the way to it."""
     base = base_of(x._view)
     return base._grad_fn is None if requires_grad_synced(base) else requires_grad_synced(x) and x._grad_fn is not None
 
 
-def check_fits(name, x, src):
+def check_broadcasts_to(name, x, src):
     """Raise RuntimeError unless src broadcasts to the shape of x."""
     if src.shape != x.shape and broadcast_shapes(name, [x.shape, src.shape]) != x.shape:
         raise RuntimeError(f"{name}: a value of shape {src.shape} does not fit into shape {x.shape}")
@@ -252,11 +252,11 @@ def is_recorded(x, *operands):
     if not is_recording() or not dtypes.is_differentiable(x.dtype):
         return False
     # No short circuit: this syncs the history of each view.
-    wanted = [requires_grad_synced(a) for a in (x, *operands) if isinstance(a, Tensor)]
-    return any(wanted) or (x._view is not None and passes(x._view) and requires_grad_synced(base_of(x._view)))
+    require_grad = [requires_grad_synced(a) for a in (x, *operands) if isinstance(a, Tensor)]
+    return any(require_grad) or (x._view is not None and passes(x._view) and requires_grad_synced(base_of(x._view)))
 
 
-def inherit_cut(x, *operands):
+def inherit_detached(x, *operands):
     """Copy to x the note where a written operand was detached from a graph."""
     for a in operands:
         if isinstance(a, Tensor) and a.tag is not None:
@@ -265,18 +265,18 @@ def inherit_cut(x, *operands):
                 x._view.base.tag = a.tag
 
 
-def _numbers(src, dtype):
+def _array_to_write(src, dtype):
     """The array to write, in the given dtype."""
     return src.value if src.dtype == dtype else registry["to"](src.detach(), dtype).value
 
 
-def _tell(x, src):
+def _notify_levels(x, src):
     """Notify levels that keep state per tensor of a write to x; None says that x left its graph."""
-    for level in keepers():
+    for level in stateful_levels():
         level.wrote(x, src)
 
 
-def keepers():
+def stateful_levels():
     """The transparent levels that keep state per tensor; they see only what operators compute."""
     found, level = [], current().level
     while level is not None and level.transparent:
@@ -288,7 +288,7 @@ def keepers():
 
 def rebase(x, src):
     """Record the write of `src` to x as the new history of x, or of its base if x is a view."""
-    base, chain = _target(x)
+    base, chain = _base_and_chain(x)
     shadow = make(base.value, base.level, None)
     shadow.version = version_of(base)
     record(view_scatter, (base, src), {"chain": chain}, shadow, base.level)
@@ -296,23 +296,23 @@ def rebase(x, src):
     base.version.rebased += 1
 
 
-def _target(x):
+def _base_and_chain(x):
     if x._view is None:
         return x, ()
     return base_of(x._view), tuple((step.name, params) for step, params in x._view.chain)
 
 
-def _write_above(x, src):
+def _write_at_level(x, src):
     """Write at a level other than ground: the base gets a new value, and its views are synced."""
-    base, chain = _target(x)
+    base, chain = _base_and_chain(x)
     notify = base.level.wrote  # for a level that records the history of tensors itself
     recorded = current().grad_enabled
     if x._view is None or passes(x._view):
         merged = view_scatter(base, src, chain=chain)
     else:  # a view through detach(): values change, but no graph records it
-        shown = tuple([step for step in chain if registry[step[0]].differentiable])
-        merged = view_scatter(base.detach(), src.detach(), chain=shown)
-        merged, recorded = merged if notify else _with_derivatives_of(base, merged), False
+        differentiable_chain = tuple([step for step in chain if registry[step[0]].differentiable])
+        merged = view_scatter(base.detach(), src.detach(), chain=differentiable_chain)
+        merged, recorded = merged if notify else _replace_values(base, merged), False
     if notify and not recorded:
         notify(base, merged)
     base.value, base.tag = merged.value, merged.tag
@@ -323,7 +323,7 @@ def _write_above(x, src):
     return x
 
 
-def _with_derivatives_of(base, numbers):
+def _replace_values(base, numbers):
     """The values `numbers` with the derivatives of base, which keeps its position in every graph."""
     if not dtypes.is_differentiable(base.dtype):
         return numbers
@@ -340,16 +340,16 @@ def in_place(operator, x, others, params):
     check_write(name, x, *others)
     straight = x.level is None and operator.differentiable and not operator.composite
     straight = straight and type(x.value) not in composite_arrays
-    if not straight or (current().level and keepers()):
-        return _through_a_copy(operator, x, others, params)
+    if not straight or (current().level and stateful_levels()):
+        return _write_by_copy(operator, x, others, params)
     # The node that records the write has x before the write as its input; x then gets that node as its grad_fn.
     recorded = is_recorded(x, *others)
-    inherit_cut(x, *others)
+    inherit_detached(x, *others)
     if recorded:
         _check_rules(operator, (x, *others))
-    if not recorded and _straight(operator, x, others, params):
+    if not recorded and _write_directly(operator, x, others, params):
         return x
-    before = _before(operator, x, others) if recorded else x
+    before = _input_before_write(operator, x, others) if recorded else x
     args = (before, *_others(x, before, others))
     result = ground(operator, args, params)
     _check_result(name, x, result)
@@ -357,7 +357,7 @@ def in_place(operator, x, others, params):
     x.value[...] = result.value
     bump_version(x)
     if recorded:
-        _new_history(operator, x, args, params)
+        _record_write(operator, x, args, params)
     return x
 
 
@@ -375,7 +375,7 @@ def _check_rules(operator, args):
             saved_version(operator, a)
 
 
-def _straight(operator, x, others, params):
+def _write_directly(operator, x, others, params):
     """Let NumPy write into the memory of x if dtype and shape allow; return whether it did."""
     kernel = operator.kernel_for((x.value,))
     arrays = [getattr(a, "value", a) for a in others]
@@ -393,16 +393,16 @@ def _straight(operator, x, others, params):
     return True
 
 
-def _before(operator, x, others):
+def _input_before_write(operator, x, others):
     """x before the write, for the graph; its values are copied if a rule needs them."""
-    before = _as_it_was(x)
+    before = _recorded_input(x)
     rules = zip(operator.rules, (x, *others), strict=False)
     if any(r is not None and r.needs_values & 1 for r, a in rules if isinstance(a, Tensor) and requires_grad_synced(a)):
-        _keep_numbers(before, x)
+        _save_values(before, x)
     return before
 
 
-def _as_it_was(x):
+def _recorded_input(x):
     """x before the write, as the input of the recorded node; for a view without the hooks on it."""
     return alias(x, x._grad_fn) if x._view is None else replay_view(x._view)
 
@@ -416,25 +416,25 @@ def _others(x, before, others):
     return [also if a is x else a for a in others]
 
 
-def _keep_numbers(before, x):
+def _save_values(before, x):
     """Give `before` its own version and values, so that the write to x does not change it.
 
     At levels other than ground nothing is overwritten.
     """
     before.version, before._view = Version(), None
     if x.level is None:
-        before.value = registry["clone"](x if keepers() else x.detach()).value
+        before.value = registry["clone"](x if stateful_levels() else x.detach()).value
 
 
-def _new_history(operator, x, args, params):
+def _record_write(operator, x, args, params):
     """Record that x was computed from its value before the write."""
     shadow = make(x.value, None, x.tag)
     shadow.version = x.version
     record(operator, args, params, shadow, None)
-    rebase_history_of(x, shadow)
+    adopt_history(x, shadow)
 
 
-def rebase_history_of(x, new):
+def adopt_history(x, new):
     """Give x, which was written to, the history of another tensor; also its base if x is a view."""
     if x._view is not None:
         rebase(x, new)
@@ -443,12 +443,12 @@ def rebase_history_of(x, new):
         version_of(x).rebased += 1
 
 
-def _through_a_copy(operator, x, others, params):
+def _write_by_copy(operator, x, others, params):
     """Compute out of place, then copy into x: for operators without a kernel that writes."""
     before = x
     if is_recorded(x, *others):
-        before = _as_it_was(x)
-        _keep_numbers(before, x)
+        before = _recorded_input(x)
+        _save_values(before, x)
     result = call(operator, (before, *_others(x, before, others)), params)
     _check_result(f"{operator.name}_", x, result)
     return write_into(f"{operator.name}_", x, result)
@@ -467,19 +467,19 @@ def _check_result(name, x, result):
 def add_in_place(named):
     """Add a method `<name>_` for each operator that keeps the shape of its first input."""
     for name, operator in named.items():
-        of = operator.definition
-        if of.in_place and of.method and not hasattr(Tensor, f"{name}_"):
-            setattr(Tensor, f"{name}_", writer(operator))
+        definition = operator.definition
+        if definition.in_place and definition.method and not hasattr(Tensor, f"{name}_"):
+            setattr(Tensor, f"{name}_", inplace_function(operator))
 
 
-def written(operator, x, others, params):
+def call_in_place(operator, x, others, params):
     """`in_place`, or for a foreign object that handles operators itself, a copy of the result into it."""
     if not isinstance(x, Tensor) and is_foreign(x):
         return x.copy_(operator(x.clone(), *others, **params))
     return in_place(operator, x, others, params)
 
 
-def writer(operator):
+def inplace_function(operator):
     """The function that writes an operator's result into its first input."""
     real = getattr(operator.definition, "result", "") == "real"
 
@@ -487,7 +487,7 @@ def writer(operator):
         if real and x.dtype.kind == "c":
             raise RuntimeError(f"{operator.name}_: the result is real, and x complex; use x = {operator.name}(x)")
         inputs, params = operator.schema.bind((x, *args), kwargs)
-        return written(operator, x, inputs[1:], params)
+        return call_in_place(operator, x, inputs[1:], params)
 
     write.writes = operator  # type: ignore[attr-defined]
     write.__name__ = f"{operator.name}_"
@@ -497,12 +497,12 @@ def writer(operator):
 
 def add_(x, other, *, alpha=1) -> Tensor:
     """Add alpha * other to x in place."""
-    return in_place(registry["add"], x, (other if alpha == 1 else scaled("add_", x, other, alpha),), {})
+    return in_place(registry["add"], x, (other if alpha == 1 else scale_operand("add_", x, other, alpha),), {})
 
 
 def sub_(x, other, *, alpha=1) -> Tensor:
     """Subtract alpha * other from x in place."""
-    return in_place(registry["sub"], x, (other if alpha == 1 else scaled("sub_", x, other, alpha),), {})
+    return in_place(registry["sub"], x, (other if alpha == 1 else scale_operand("sub_", x, other, alpha),), {})
 
 
 def mul_(x, other) -> Tensor:
@@ -537,11 +537,11 @@ def detach_(x) -> Tensor:
         now = registry["detach"](x)
         x.value, x.tag = now.value, now.tag
     x._grad_fn, x.output_nr, x._requires_grad = None, 0, False
-    _tell(x, None)
+    _notify_levels(x, None)
     return x
 
 
-def without_leading_ones(value, ndim):
+def strip_leading_ones(value, ndim):
     """The value without leading dimensions of size 1 in excess of `ndim`."""
     extra = value.ndim - ndim
     if extra > 0 and value.shape[:extra] == (1,) * extra:
@@ -554,7 +554,7 @@ def is_mask(key):
     return isinstance(key, Tensor) and key.dtype == dtypes.bool_ and key.ndim > 0
 
 
-def in_front_of(mask, x):
+def unsqueeze_mask(mask, x):
     """A mask of the first dimensions of x, unsqueezed to broadcast against x."""
     check_mask(mask, x, 0)
     return unsqueeze_n(mask, x.ndim - mask.ndim, mask.ndim)
@@ -570,35 +570,35 @@ def set_item(x, key, value) -> None:
         parts.write_item(x, key, value)
         return
     if x.level is not None and is_mask(key) and not getattr(value, "ndim", 0):
-        write_into(name, x, where(in_front_of(key, x), value, x))  # valid for any number of selected elements
+        write_into(name, x, where(unsqueeze_mask(key, x), value, x))  # valid for any number of selected elements
         return
-    spec, ids = static_index(x, as_tuple(key))
-    if separated(spec):
-        selection, spec = integers_first(spec)
-        set_item(indexed(x, (), selection), fill(spec, ids), value)
+    spec, ids = static_index(x, key_as_tuple(key))
+    if is_separated(spec):
+        selection, spec = split_integers(spec)
+        set_item(apply_index(x, (), selection), fill_slots(spec, ids), value)
         return
-    if mixes_ranks(ids):  # only under a level: what the first step reads is a copy there, to be written back
-        (first, numbers), (spec, ids) = numbers_first(spec, ids)
-        part = indexed(x, numbers, first)
-        set_item(part, fill(spec, ids), value)
+    if has_mixed_ranks(ids):  # only under a level: what the first step reads is a copy there, to be written back
+        (first, numbers), (spec, ids) = split_scalars(spec, ids)
+        part = apply_index(x, numbers, first)
+        set_item(part, fill_slots(spec, ids), value)
         spec, ids, value = first, numbers, part
     value = operand(name, value, x.dtype)
     if not ids and not any(isinstance(s, bool) for s in spec):
-        window = indexed(x, ids, spec)
-        write_into(name, window, without_leading_ones(value, window.ndim))
+        window = apply_index(x, ids, spec)
+        write_into(name, window, strip_leading_ones(value, window.ndim))
         return
-    value = without_leading_ones(value, len(indexed_shape(x, ids, spec)))
+    value = strip_leading_ones(value, len(indexed_shape(x, ids, spec)))
     check_write(name, x, value)
-    if x.level is not None or (current().level and keepers()):
+    if x.level is not None or (current().level and stateful_levels()):
         write_into(name, x, index_put(x, value, ids, spec=spec))
         return
     recorded = is_recorded(x, value)
-    before = _as_it_was(x) if recorded else x
+    before = _recorded_input(x) if recorded else x
     preserve_snapshots(x)
-    x.value[fill(spec, [i.value for i in ids])] = _numbers(value, x.dtype)
+    x.value[fill_slots(spec, [i.value for i in ids])] = _array_to_write(value, x.dtype)
     bump_version(x)
     if recorded:
-        _new_history(index_put, x, (before, value, *ids), {"spec": spec})
+        _record_write(index_put, x, (before, value, *ids), {"spec": spec})
 
 
 Tensor.__iadd__, Tensor.__isub__, Tensor.__imul__, Tensor.__itruediv__ = add_, sub_, mul_, div_

@@ -102,8 +102,8 @@ def native_dropout(input, p, train):
         return input.clone(), registry["ones_like"](input, dtype="bool")
     if p == 1:
         return input * 0, registry["zeros_like"](input, dtype="bool")
-    kept = ge(registry["rand"](input.shape), p)
-    return keep(kept, input, scale=1 / (1 - p)), kept
+    mask = ge(registry["rand"](input.shape), p)
+    return keep(mask, input, scale=1 / (1 - p)), mask
 
 
 # --------------------------------------------------------------------------------------------- images and sequences
@@ -112,7 +112,7 @@ _INTERPOLATIONS = ("bilinear", "nearest", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")
 
 
-def _sampler(name, ndim):
+def _make_sampler(name, ndim):
     """Register `nn.functional.grid_sample` for images with `ndim` dimensions under another name, with integer modes."""
 
     def sample(input, grid, interpolation_mode, padding_mode, align_corners) -> Tensor:
@@ -129,7 +129,7 @@ def _sampler(name, ndim):
 
 
 grid_sampler, grid_sampler_2d, grid_sampler_3d = (
-    _sampler(name, ndim) for name, ndim in (("grid_sampler", None), ("grid_sampler_2d", 4), ("grid_sampler_3d", 5))
+    _make_sampler(name, ndim) for name, ndim in (("grid_sampler", None), ("grid_sampler_2d", 4), ("grid_sampler_3d", 5))
 )
 
 

@@ -4,7 +4,7 @@ import math
 
 from retrograd.core import Aval, Internal, op, registry
 from retrograd.core import dtype as dtypes
-from retrograd.ops.attention import attended, can_attend, grouped
+from retrograd.ops.attention import group_queries, masked_attention, supports_attention
 from retrograd.ops.dropout import dropout
 from retrograd.ops.family import Composite, Rowwise, broadcast_shapes, canonical_dim, cast_to, check_floating
 from retrograd.ops.linalg import matmul
@@ -35,7 +35,7 @@ def _softmax_errors(r):
     yield (r.ints(5, (3,)),), {"dim": 0}, TypeError, "got int64; convert"
 
 
-class _Converting(Rowwise):
+class _CastsInput(Rowwise):
     """Base of operators along `dim` that compute x in `dtype` (None: its own)."""
 
     @classmethod
@@ -47,10 +47,10 @@ class _Converting(Rowwise):
     def shape(cls, x, *, dim, dtype):
         """The shape of the input."""
         canonical_dim(cls.__name__, dim, x.ndim)
-        return Aval(x.shape, _computing(cls.__name__, x, dtype))
+        return Aval(x.shape, _compute_dtype(cls.__name__, x, dtype))
 
 
-def _computing(name, x, dtype):
+def _compute_dtype(name, x, dtype):
     """The floating dtype of the computation; None stands for that of x."""
     dtype = x.dtype if dtype is None else dtype
     check_floating(name, Aval((), dtype))
@@ -60,7 +60,7 @@ def _computing(name, x, dtype):
 
 
 @op("softmax(Tensor x, int dim, dtype? dtype=None) -> Tensor")
-class softmax(_Converting, aliases="nn.functional.softmax special.softmax", opmath="x"):
+class softmax(_CastsInput, aliases="nn.functional.softmax special.softmax", opmath="x"):
     """The softmax exp(x) / sum(exp(x)) along dim, without overflow; computed in `dtype` (None: that of x).
 
     >>> import retrograd as rg
@@ -69,7 +69,7 @@ class softmax(_Converting, aliases="nn.functional.softmax special.softmax", opma
     """
 
     def impl(xp, x, *, dim, dtype):
-        return xp.softmax(xp.cast(x, _computing("softmax", x, dtype)), dim)
+        return xp.softmax(xp.cast(x, _compute_dtype("softmax", x, dtype)), dim)
 
     def vjp_x(g, out, dim):
         return softmax_grad(g, out, dim=dim)
@@ -85,7 +85,7 @@ class softmax(_Converting, aliases="nn.functional.softmax special.softmax", opma
 
 
 @op("log_softmax(Tensor x, int dim, dtype? dtype=None) -> Tensor")
-class log_softmax(_Converting, aliases="nn.functional.log_softmax special.log_softmax", opmath="x"):
+class log_softmax(_CastsInput, aliases="nn.functional.log_softmax special.log_softmax", opmath="x"):
     """The logarithm of the softmax along dim, accurate for small values; computed in `dtype` (None: that of x).
 
     >>> import retrograd as rg
@@ -94,7 +94,7 @@ class log_softmax(_Converting, aliases="nn.functional.log_softmax special.log_so
     """
 
     def impl(xp, x, *, dim, dtype):
-        return xp.log_softmax(xp.cast(x, _computing("log_softmax", x, dtype)), dim)
+        return xp.log_softmax(xp.cast(x, _compute_dtype("log_softmax", x, dtype)), dim)
 
     def vjp_x(g, out, dim):
         return log_softmax_grad(g, out, dim=dim)
@@ -110,7 +110,7 @@ class log_softmax(_Converting, aliases="nn.functional.log_softmax special.log_so
     errors = _softmax_errors
 
 
-class _OfPair(Internal, Rowwise):
+class _PairOperator(Internal, Rowwise):
     """Base of operators on two tensors of equal shape and dtype."""
 
     @classmethod
@@ -129,7 +129,7 @@ class _OfPair(Internal, Rowwise):
 
 
 @op("softmax_grad(Tensor t, Tensor y, *, int dim) -> Tensor")
-class softmax_grad(_OfPair, opmath="t y"):
+class softmax_grad(_PairOperator, opmath="t y"):
     """The derivative of `softmax`, from its output y, times t: (diag(y) - y y^T) t."""
 
     def impl(xp, t, y, *, dim):
@@ -153,7 +153,7 @@ class softmax_grad(_OfPair, opmath="t y"):
 
 
 @op("log_softmax_grad(Tensor t, Tensor y, *, int dim) -> Tensor")
-class log_softmax_grad(_OfPair, opmath="t y"):
+class log_softmax_grad(_PairOperator, opmath="t y"):
     """The transposed derivative of `log_softmax`, from its output y, times t: t - exp(y) sum(t)."""
 
     def impl(xp, t, y, *, dim):
@@ -262,10 +262,10 @@ class scaled_dot_product_attention(
             raise RuntimeError("scaled_dot_product_attention: give attn_mask or is_causal, not both")
         _check_attention(query, key, value)
         scale = 1 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale
-        if not dropout_p and can_attend(query, key, value, attn_mask):
-            return _attended(query, key, value, attn_mask, scale, is_causal, enable_gqa)
+        if not dropout_p and supports_attention(query, key, value, attn_mask):
+            return _fused_attention(query, key, value, attn_mask, scale, is_causal, enable_gqa)
         if enable_gqa:
-            key, value = _serving(query, key), _serving(query, value)
+            key, value = _repeat_heads(query, key), _repeat_heads(query, value)
         if is_causal:
             attn_mask = tril(registry["ones"]((query.shape[-2], key.shape[-2]), dtype=dtypes.bool_))
         allowed, added = (attn_mask, None) if attn_mask is None or attn_mask.dtype.kind == "b" else (None, attn_mask)
@@ -287,34 +287,34 @@ class scaled_dot_product_attention(
 
 
 def _check_attention(query, key, value):
-    few = min(query.ndim, key.ndim, value.ndim) < 2
-    if few or query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
+    lacks_dims = min(query.ndim, key.ndim, value.ndim) < 2
+    if lacks_dims or query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
         raise ValueError(
             f"scaled_dot_product_attention: query {query.shape}, key {key.shape} and value {value.shape} do not fit: "
             f"expected (..., l, e), (..., s, e) and (..., s, d)"
         )
 
 
-def _attended(query, key, value, mask, scale, causal, by_groups):
+def _fused_attention(query, key, value, mask, scale, causal, by_groups):
     """The attention by the operator that does not compute weights; `by_groups`: query heads share keys and values."""
-    if by_groups and (_shared(query, key), _shared(query, value)) != (1, 1):
+    if by_groups and (_query_heads_per_head(query, key), _query_heads_per_head(query, value)) != (1, 1):
         if query.ndim == key.ndim == value.ndim and key.shape[-3] == value.shape[-3]:
-            return flatten(attended(*grouped(query, key, value, mask), scale, causal), -4, -3)  # type: ignore[call-arg]
-        key, value = _serving(query, key), _serving(query, value)
-    return attended(query, key, value, mask, scale, causal)
+            return flatten(masked_attention(*group_queries(query, key, value, mask), scale, causal), -4, -3)  # type: ignore[call-arg]
+        key, value = _repeat_heads(query, key), _repeat_heads(query, value)
+    return masked_attention(query, key, value, mask, scale, causal)
 
 
-def _shared(query, x):
+def _query_heads_per_head(query, x):
     """The number of query heads per head of x; ValueError if it is not an integer."""
-    wanted, there = (t.shape[-3] if t.ndim > 2 else 1 for t in (query, x))
-    if there == 0 or wanted % there:
-        raise ValueError(f"scaled_dot_product_attention: {wanted} heads of the query can't share {there} heads")
-    return wanted // there
+    query_heads, heads = (t.shape[-3] if t.ndim > 2 else 1 for t in (query, x))
+    if heads == 0 or query_heads % heads:
+        raise ValueError(f"scaled_dot_product_attention: {query_heads} heads of the query can't share {heads} heads")
+    return query_heads // heads
 
 
-def _serving(query, x):
+def _repeat_heads(query, x):
     """x with each head repeated, to have one for every head of the query."""
-    times = _shared(query, x)
+    times = _query_heads_per_head(query, x)
     if times == 1:
         return x
     lead, rest = x.shape[:-2], x.shape[-2:]

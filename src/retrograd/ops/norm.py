@@ -14,13 +14,19 @@ from retrograd.ops.family import (
     cast_to,
     check_floating,
     check_real,
-    kept,
     reduced_shape,
+    restore_dims,
 )
-from retrograd.ops.matrix_functions import bounds, check_matrices, check_square, linalg_inv_ex, over_matrices
+from retrograd.ops.matrix_functions import (
+    check_matrices,
+    check_square,
+    linalg_inv_ex,
+    rank_tolerances,
+    unsqueeze_per_matrix,
+)
 from retrograd.ops.max_min import amax, amin, check_nonempty
 from retrograd.ops.pointwise import POSITIVE, abs, detach, gt, logical_or, ne, pow, real_part, where
-from retrograd.ops.reduce import axes_of, reduction_samples
+from retrograd.ops.reduce import numpy_axes, reduction_samples
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.svd import linalg_svdvals
 from retrograd.ops.view import movedim, reshape, unsqueeze
@@ -34,27 +40,27 @@ class euclidean_norm(Internal, Reduction, result="real", opmath="x"):
 
     def impl(xp, x, *, dim, keepdim):
         check_floating("norm", x)
-        return xp.euclidean_norm(x, axes_of(x, dim), keepdim)
+        return xp.euclidean_norm(x, numpy_axes(x, dim), keepdim)
 
     def vjp_x(g, x, out, dim, keepdim):
-        return _slopes(x, out, dim, keepdim) * kept(g, x, dim, keepdim)
+        return _euclidean_derivative(x, out, dim, keepdim) * restore_dims(g, x, dim, keepdim)
 
     def jvp_x(t, x, out, dim, keepdim):
-        return real_part(sum_over(_slopes(x, out, dim, keepdim) * t, dim, keepdim))
+        return real_part(sum_over(_euclidean_derivative(x, out, dim, keepdim) * t, dim, keepdim))
 
     oracle = "retrograd.testing.references.norm.euclidean_norm"
 
     samples = reduction_samples
 
 
-def _slopes(x, out, dim, keepdim):
+def _euclidean_derivative(x, out, dim, keepdim):
     """The derivative of the norm by each element: the element's conjugate divided by the norm."""
-    out = kept(out, x, dim, keepdim)
+    out = restore_dims(out, x, dim, keepdim)
     return conjugate(x) / where(out == 0, math.inf, out)
 
 
 def _vector_norm(name, x, p, dim, keepdim, dtype):
-    x = _in_dtype(name, x, dtype)
+    x = _cast(name, x, dtype)
     if isinstance(p, bool) or not isinstance(p, (int, float)):
         raise ValueError(f"{name}: the order of a vector's norm must be a number, got {p!r}")
     if p == 2:
@@ -68,7 +74,7 @@ def _vector_norm(name, x, p, dim, keepdim, dtype):
     return sum_over(abs(x), dim, keepdim) if p == 1 else power_norm(abs(x), p, dim, keepdim)
 
 
-def _in_dtype(name, x, dtype):
+def _cast(name, x, dtype):
     """x cast to the given dtype; an error for complex to real, or the reverse."""
     if dtype is not None:
         if dtype.kind not in "fc" or (x.dtype.kind == "c") != (dtype.kind == "c"):
@@ -84,13 +90,13 @@ class power_norm(Internal, Reduction, opmath="x"):
 
     def impl(xp, x, *, p, dim, keepdim):
         check_real("power_norm", x)
-        return xp.power_norm(x, p, axes_of(x, dim), keepdim)
+        return xp.power_norm(x, p, numpy_axes(x, dim), keepdim)
 
     def vjp_x(g, x, out, p, dim, keepdim):
-        return _power_slopes(x, out, p, dim, keepdim) * kept(g, x, dim, keepdim)
+        return _power_derivative(x, out, p, dim, keepdim) * restore_dims(g, x, dim, keepdim)
 
     def jvp_x(t, x, out, p, dim, keepdim):
-        return sum_over(_power_slopes(x, out, p, dim, keepdim) * t, dim, keepdim)
+        return sum_over(_power_derivative(x, out, p, dim, keepdim) * t, dim, keepdim)
 
     oracle = "retrograd.testing.references.norm.power_norm"
 
@@ -100,9 +106,9 @@ class power_norm(Internal, Reduction, opmath="x"):
         yield (r(3, 4, within=POSITIVE),), {"p": -0.5, "dim": (1,)}
 
 
-def _power_slopes(x, out, p, dim, keepdim):
+def _power_derivative(x, out, p, dim, keepdim):
     """(x / out)^(p - 1), computed without overflow or underflow; 0 where x or out is 0."""
-    out = kept(out, x, dim, keepdim)
+    out = restore_dims(out, x, dim, keepdim)
     none = logical_or(x == 0, out == 0)
     x, out = where(none, 1, x), where(none, 1, out)
     return where(none, 0, pow(x, p - 1) / pow(out, p - 1) if 1 < p < 2 else pow(x / out, p - 1))
@@ -185,7 +191,7 @@ class linalg_matrix_norm(Composite):
     """
 
     def compose(A, *, ord, dim, keepdim, dtype):
-        return _matrix_norm("linalg.matrix_norm", _in_dtype("linalg.matrix_norm", A, dtype), ord, dim, keepdim)
+        return _matrix_norm("linalg.matrix_norm", _cast("linalg.matrix_norm", A, dtype), ord, dim, keepdim)
 
     oracle = "retrograd.testing.references.norm.linalg_matrix_norm"
 
@@ -225,7 +231,7 @@ class linalg_norm(Composite):
             raise ValueError(f"{name}: with ord and without dim expected 1 or 2 dimensions, got shape {A.shape}")
         if (A.ndim if dim is None else len(dim)) == 1:
             return _vector_norm(name, A, ord, dim, keepdim, dtype)
-        return _matrix_norm(name, _in_dtype(name, A, dtype), ord, (0, 1) if dim is None else dim, keepdim)
+        return _matrix_norm(name, _cast(name, A, dtype), ord, (0, 1) if dim is None else dim, keepdim)
 
     def oracle(np, A, ord=None, dim=None, keepdim=False, dtype=None):
         return np.linalg.norm(A, ord, dim[0] if dim is not None and len(dim) == 1 else dim, keepdim)
@@ -258,7 +264,7 @@ class norm(Composite):
     def compose(x, *, p, dim, keepdim, dtype):
         if p == "nuc":
             dim = tuple(range(x.ndim)) if dim is None else dim
-            return _matrix_norm("norm", _in_dtype("norm", x, dtype), p, dim, keepdim)
+            return _matrix_norm("norm", _cast("norm", x, dtype), p, dim, keepdim)
         return _vector_norm("norm", x, 2 if p in ("fro", None) else p, dim, keepdim, dtype)
 
     oracle = "retrograd.testing.references.norm.norm"
@@ -332,7 +338,7 @@ class linalg_cond(Composite):
         check_square("linalg.cond", A)
         inverse, info = linalg_inv_ex(A)
         singular = ne(info, 0)
-        inverse = where(over_matrices(singular), 0, inverse)
+        inverse = where(unsqueeze_per_matrix(singular), 0, inverse)
         sizes = [_matrix_norm("linalg.cond", x, p, (-2, -1), False) for x in (A, inverse)]
         return where(singular, math.inf, sizes[0] * sizes[1])
 
@@ -370,7 +376,7 @@ class linalg_matrix_rank(Composite):
     def compose(A, tol, atol, rtol, *, hermitian):
         check_matrices("linalg.matrix_rank", A)
         A = detach(A)
-        atol, rtol = bounds("linalg.matrix_rank", A, tol if atol is None else atol, rtol)
+        atol, rtol = rank_tolerances("linalg.matrix_rank", A, tol if atol is None else atol, rtol)
         values = abs(linalg_eigvalsh(A)) if hermitian else linalg_svdvals(A)
         if values.shape[-1] == 0:
             values = registry["zeros"]((*A.shape[:-2], 1), dtype=values.dtype)

@@ -8,7 +8,7 @@ import math
 
 from retrograd.core import Aval, Internal, op, registry
 from retrograd.ops.batching import batch_all
-from retrograd.ops.family import kernels_know
+from retrograd.ops.family import kernels_support
 from retrograd.ops.pointwise import rsqrt
 from retrograd.ops.reduce import mean
 from retrograd.ops.reduce import sum as sum_over
@@ -19,19 +19,19 @@ from retrograd.ops.view import reshape
 
 def _check(name, x, weight, *others):
     """Check rows x (..., m, n), and weights (..., n), whose batch dimensions, if any, are those of x."""
-    if not kernels_know(x, weight, *others):
+    if not kernels_support(x, weight, *others):
         raise TypeError(f"{name}: expected float32 or float64, all alike, got {x.dtype} and {weight.dtype}")
     lead = weight.ndim - 1
     if not 0 <= lead <= x.ndim - 2 or weight.shape != (*x.shape[:lead], *x.shape[-1:]):
         raise ValueError(f"{name}: weights {weight.shape} do not fit rows of {x.shape}")
 
 
-def _by_rows(weight, x):
+def _per_row(weight, x):
     """Weights unsqueezed to broadcast against rows."""
     return reshape(weight, (*weight.shape[:-1], *(1,) * (x.ndim - weight.ndim), weight.shape[-1]))
 
 
-def _over_rows(x, weight):
+def _sum_over_rows(x, weight):
     """The sum over the rows that share weights."""
     return sum_over(x, tuple(range(weight.ndim - 1, x.ndim - 1)))
 
@@ -39,24 +39,24 @@ def _over_rows(x, weight):
 # --------------------------------------------------------------------------------------- parts of derivatives
 
 
-def _unit(x, eps, center):
+def _standardize(x, eps, center):
     """y and s, from an operator whose derivatives are composed of them, so that high orders stay cheap."""
     rows = reshape(x, (1, math.prod(x.shape[:-1]), x.shape[-1]))
     y, _, variance = registry["channel_standardize"](rows, eps=eps, center=center)
     return reshape(y, x.shape), reshape(rsqrt(variance + eps), (*x.shape[:-1], 1))
 
 
-def _along(v, y, s, center):
+def _jacobian_product(v, y, s, center):
     """The Jacobian times v, J v."""
-    moved = v - y * mean(v * y, -1, keepdim=True)
-    return s * (moved - mean(v, -1, keepdim=True) if center else moved)
+    projected = v - y * mean(v * y, -1, keepdim=True)
+    return s * (projected - mean(v, -1, keepdim=True) if center else projected)
 
 
-def _bend(t, v, y, s, center):
+def _jacobian_product_jvp(t, v, y, s, center):
     """The derivative of J v along t: -s / n ((y t) J v + (v y) J t + y (t J v))."""
-    jv = _along(v, y, s, center)
-    by = mean(y * t, -1, keepdim=True), mean(v * y, -1, keepdim=True), mean(jv * t, -1, keepdim=True)
-    return -s * (by[0] * jv + by[1] * _along(t, y, s, center) + y * by[2])
+    jv = _jacobian_product(v, y, s, center)
+    means = mean(y * t, -1, keepdim=True), mean(v * y, -1, keepdim=True), mean(jv * t, -1, keepdim=True)
+    return -s * (means[0] * jv + means[1] * _jacobian_product(t, y, s, center) + y * means[2])
 
 
 def _added(a, b):
@@ -86,10 +86,10 @@ class norm_rows(Internal, snapshots="tensors"):
     def jvp(cls, op, primals, tangents, out, params):
         """The tangent: J times that of x, and linear in the weights."""
         (x, weight, _), (t_x, t_weight, t_bias) = primals, tangents
-        y, s = _unit(x, **params)
-        total = None if t_x is None else _along(t_x, y, s, params["center"]) * _by_rows(weight, x)
-        total = total if t_weight is None else _added(total, y * _by_rows(t_weight, x))
-        return total if t_bias is None else _added(total, registry["expand"](_by_rows(t_bias, x), x.shape))
+        y, s = _standardize(x, **params)
+        total = None if t_x is None else _jacobian_product(t_x, y, s, params["center"]) * _per_row(weight, x)
+        total = total if t_weight is None else _added(total, y * _per_row(t_weight, x))
+        return total if t_bias is None else _added(total, registry["expand"](_per_row(t_bias, x), x.shape))
 
     def batch(batched, n, *tensors, **params):
         if any(batched[1:]) or tensors[1].ndim > 1:  # the first dimension of the weights is the batch dimension
@@ -125,27 +125,27 @@ class norm_rows_grad(Internal):
 
     def vjp_tensors(g, tensors, eps, center):
         (a, b, c), (h, x, weight) = g, tensors
-        y, s = _unit(x, eps, center)
-        a_back, b, c, w = _along(a, y, s, center), _by_rows(b, x), _by_rows(c, x), _by_rows(weight, x)
+        y, s = _standardize(x, eps, center)
+        a_back, b, c, w = _jacobian_product(a, y, s, center), _per_row(b, x), _per_row(c, x), _per_row(weight, x)
         of_h = w * a_back + b * y + c
-        of_x = _bend(a, h * w, y, s, center) + _along(h * b, y, s, center)
-        return [of_h, of_x, _over_rows(h * a_back, weight)]
+        of_x = _jacobian_product_jvp(a, h * w, y, s, center) + _jacobian_product(h * b, y, s, center)
+        return [of_h, of_x, _sum_over_rows(h * a_back, weight)]
 
     @classmethod
     def jvp(cls, op, primals, tangents, out, params):
         """The tangents by the product rule; those of weight and bias are summed over rows."""
         (h, x, weight), (t_h, t_x, t_weight) = primals, tangents
-        w, center = _by_rows(weight, x), params["center"]
-        y, s = _unit(x, **params)
-        moved = None if t_h is None else t_h * w
-        moved = moved if t_weight is None else _added(moved, h * _by_rows(t_weight, x))
-        dx = None if moved is None else _along(moved, y, s, center)
+        w, center = _per_row(weight, x), params["center"]
+        y, s = _standardize(x, **params)
+        t_unit = None if t_h is None else t_h * w
+        t_unit = t_unit if t_weight is None else _added(t_unit, h * _per_row(t_weight, x))
+        dx = None if t_unit is None else _jacobian_product(t_unit, y, s, center)
         each = None if t_h is None else t_h * y
         if t_x is not None:
-            dx = _added(dx, _bend(t_x, h * w, y, s, center))
-            each = _added(each, h * _along(t_x, y, s, center))
+            dx = _added(dx, _jacobian_product_jvp(t_x, h * w, y, s, center))
+            each = _added(each, h * _jacobian_product(t_x, y, s, center))
         zeros = registry["zeros_like"](weight)
-        return (dx, *[zeros if part is None else _over_rows(part, weight) for part in (each, t_h)])
+        return (dx, *[zeros if part is None else _sum_over_rows(part, weight) for part in (each, t_h)])
 
     def batch(batched, n, *tensors, **params):
         return norm_rows_grad(list(batch_all(tensors, batched, n)), **params)
@@ -157,7 +157,7 @@ class norm_rows_grad(Internal):
         yield (r(2, 3, 4), r(2, 3, 4), r(2, 4)), {"eps": 0.2, "center": False}
 
 
-def normed(x, ndim, weight, bias, eps, center=True):
+def norm_trailing_dims(x, ndim, weight, bias, eps, center=True):
     """Rows of the last `ndim` dimensions of x, standardized, times weight, plus bias; either may be None."""
     lead, count = math.prod(x.shape[: x.ndim - ndim]), math.prod(x.shape[x.ndim - ndim :])
     weight = registry["ones"]((count,), dtype=x.dtype) if weight is None else reshape(weight, (count,))

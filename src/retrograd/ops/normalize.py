@@ -18,10 +18,10 @@ from retrograd.ops.family import (
     cast_to,
     check_floating,
     check_real,
-    kernels_know,
+    kernels_support,
     numel,
 )
-from retrograd.ops.norm_rows import normed
+from retrograd.ops.norm_rows import norm_trailing_dims
 from retrograd.ops.pointwise import clone, pow, rsqrt, square
 from retrograd.ops.reduce import mean
 from retrograd.ops.view import cat, narrow, reshape
@@ -65,7 +65,7 @@ class affine(Internal, Pointwise):
 # ------------------------------------------------------------------------------------------- over trailing dimensions
 
 
-def _rows(x, ndim, eps, center=True):
+def _standardize(x, ndim, eps, center=True):
     """x standardized over its last `ndim` dimensions."""
     lead, count = math.prod(x.shape[: x.ndim - ndim]), math.prod(x.shape[x.ndim - ndim :])
     return reshape(channel_standardize(reshape(x, (1, lead, count)), eps=eps, center=center)[0], x.shape)
@@ -83,7 +83,7 @@ class standardize(Composite, opmath="x"):
             raise ValueError(
                 f"standardize: ndim must be from 1 to {x.ndim} for a tensor of shape {x.shape}, got {ndim}"
             )
-        return _rows(x, ndim, eps)
+        return _standardize(x, ndim, eps)
 
     oracle = "retrograd.testing.references.normalize.standardize"
 
@@ -98,14 +98,14 @@ class standardize(Composite, opmath="x"):
 def _check_trailing(name, x, normalized_shape, **given):
     if not normalized_shape or x.shape[max(x.ndim - len(normalized_shape), 0) :] != normalized_shape:
         raise ValueError(f"{name}: normalized_shape {normalized_shape} is not how shape {x.shape} ends")
-    for what, tensor in given.items():
+    for argument, tensor in given.items():
         if tensor is not None and tensor.shape != normalized_shape:
             raise ValueError(
-                f"{name}: {what} has shape {tensor.shape}, not normalized_shape {normalized_shape}"
+                f"{name}: {argument} has shape {tensor.shape}, not normalized_shape {normalized_shape}"
             )
 
 
-def _weighed(x, weight, bias):
+def _scale_and_shift(x, weight, bias):
     """x * weight + bias; either may be None."""
     if weight is not None and bias is not None:
         return affine(x, weight, bias)
@@ -133,9 +133,9 @@ class layer_norm(Composite, aliases="nn.functional.layer_norm", opmath="x weight
     def compose(x, weight, bias, *, normalized_shape, eps):
         check_real("layer_norm", x)
         _check_trailing("layer_norm", x, normalized_shape, weight=weight, bias=bias)
-        if kernels_know(x, weight, bias):
-            return normed(x, len(normalized_shape), weight, bias, eps)
-        return _weighed(_rows(x, len(normalized_shape), eps), weight, bias)
+        if kernels_support(x, weight, bias):
+            return norm_trailing_dims(x, len(normalized_shape), weight, bias, eps)
+        return _scale_and_shift(_standardize(x, len(normalized_shape), eps), weight, bias)
 
     oracle = "retrograd.testing.references.normalize.layer_norm"
 
@@ -171,12 +171,12 @@ class rms_norm(Composite, aliases="nn.functional.rms_norm", opmath="x weight"):
         check_floating("rms_norm", x)
         _check_trailing("rms_norm", x, normalized_shape, weight=weight)
         eps = finfo(x.dtype).eps if eps is None else eps
-        if kernels_know(x, weight):
-            return normed(x, len(normalized_shape), weight, None, eps, center=False)
+        if kernels_support(x, weight):
+            return norm_trailing_dims(x, len(normalized_shape), weight, None, eps, center=False)
         if x.dtype.kind == "c":
             dims = tuple(range(-len(normalized_shape), 0))
-            return _weighed(x * rsqrt(mean(square(x), dims, keepdim=True) + eps), weight, None)
-        return _weighed(_rows(x, len(normalized_shape), eps, center=False), weight, None)
+            return _scale_and_shift(x * rsqrt(mean(square(x), dims, keepdim=True) + eps), weight, None)
+        return _scale_and_shift(_standardize(x, len(normalized_shape), eps, center=False), weight, None)
 
     oracle = "retrograd.testing.references.normalize.rms_norm"
 
@@ -191,27 +191,29 @@ class rms_norm(Composite, aliases="nn.functional.rms_norm", opmath="x weight"):
 # -------------------------------------------------------------------------------------------- over channels
 
 
-def _channels(name, x, **given):
+def _as_channels(name, x, **given):
     """x reshaped to (n, channels, l); ValueError names the argument that does not fit."""
     check_real(name, x)
     if x.shape == (0,):  # no samples, without channels
         x = reshape(x, (0, 0))
     if x.ndim < 2:
         raise ValueError(f"{name}: expected at least 2 dimensions, (n, channels, ...), got shape {x.shape}")
-    for what, tensor in given.items():
+    for argument, tensor in given.items():
         if tensor is not None and tensor.shape != x.shape[1:2]:
-            raise ValueError(f"{name}: {what} has shape {tensor.shape}, expected one number per channel of {x.shape}")
+            raise ValueError(
+                f"{name}: {argument} has shape {tensor.shape}, expected one number per channel of {x.shape}"
+            )
     return reshape(x, (*x.shape[:2], math.prod(x.shape[2:])))
 
 
-def _mix(x, weight, bias):
+def _scale_and_shift_channels(x, weight, bias):
     """x * weight + bias per channel; either may be None."""
     if weight is None:
         return x if bias is None else x + reshape(bias, (-1, 1))
     return channel_mix(x, weight, bias)
 
 
-def _with_running(name, x, mean, var, weight, bias, eps):
+def _normalize_by_running(name, x, mean, var, weight, bias, eps):
     """(x - mean) / sqrt(var + eps) * weight + bias in one step, from running statistics."""
     if mean is None or var is None:
         raise RuntimeError(f"{name}: running_mean and running_var are needed where the input's own are not used")
@@ -221,7 +223,7 @@ def _with_running(name, x, mean, var, weight, bias, eps):
     return channel_mix(x, scale, shift)
 
 
-def keep_running(name, running, found, momentum):
+def update_running(name, running, found, momentum):
     """Move a running statistic towards that of the batch, in place."""
     if running is not None:
         write_statistic(name, running, lambda old, new: old * (1 - momentum) + new * momentum, found)
@@ -248,11 +250,11 @@ class batch_norm(Composite, home="nn.functional", opmath="x weight bias"):
     """
 
     def compose(x, running_mean, running_var, weight, bias, *, training, momentum, eps):
-        parts = _channels(
+        parts = _as_channels(
             "batch_norm", x, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
         )
         if not training:
-            out = _with_running("batch_norm", parts, running_mean, running_var, weight, bias, eps)
+            out = _normalize_by_running("batch_norm", parts, running_mean, running_var, weight, bias, eps)
             return reshape(out, x.shape)
         count = parts.shape[0] * parts.shape[2]
         if count == 1:
@@ -260,8 +262,8 @@ class batch_norm(Composite, home="nn.functional", opmath="x weight bias"):
         weight = registry["ones"](parts.shape[1:2], dtype=x.dtype) if weight is None else weight
         bias = registry["zeros"](parts.shape[1:2], dtype=x.dtype) if bias is None else bias
         out, mean, var = norm_channels([parts, weight, bias], eps=eps)
-        keep_running("batch_norm", running_mean, mean, momentum)
-        keep_running("batch_norm", running_var, var * (count / max(count - 1, 1)), momentum)
+        update_running("batch_norm", running_mean, mean, momentum)
+        update_running("batch_norm", running_var, var * (count / max(count - 1, 1)), momentum)
         return reshape(out, x.shape)
 
     oracle = "retrograd.testing.references.normalize.batch_norm"
@@ -291,21 +293,21 @@ class instance_norm(Composite, home="nn.functional", opmath="x weight bias"):
     """
 
     def compose(x, running_mean, running_var, weight, bias, *, use_input_stats, momentum, eps):
-        parts = _channels(
+        parts = _as_channels(
             "instance_norm", x, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
         )
         n, c, count = parts.shape
         if not use_input_stats:
-            out = _with_running("instance_norm", parts, running_mean, running_var, weight, bias, eps)
+            out = _normalize_by_running("instance_norm", parts, running_mean, running_var, weight, bias, eps)
             return reshape(out, x.shape)
         if count == 1:
             raise ValueError(f"instance_norm: expected more than 1 spatial element when training, got shape {x.shape}")
         out, found, var = channel_standardize(reshape(parts, (1, n * c, count)), eps=eps)
         if running_mean is not None or running_var is not None:
-            keep_running("instance_norm", running_mean, mean(reshape(found, (n, c)), 0), momentum)
+            update_running("instance_norm", running_mean, mean(reshape(found, (n, c)), 0), momentum)
             variance = mean(reshape(var, (n, c)), 0) * (count / max(count - 1, 1))
-            keep_running("instance_norm", running_var, variance, momentum)
-        return reshape(_mix(reshape(out, (n, c, count)), weight, bias), x.shape)
+            update_running("instance_norm", running_var, variance, momentum)
+        return reshape(_scale_and_shift_channels(reshape(out, (n, c, count)), weight, bias), x.shape)
 
     oracle = "retrograd.testing.references.normalize.instance_norm"
 
@@ -330,13 +332,13 @@ class group_norm(Composite, aliases="nn.functional.group_norm", opmath="x weight
     method = False
 
     def compose(x, weight, bias, *, num_groups, eps):
-        parts = _channels("group_norm", x, weight=weight, bias=bias)
+        parts = _as_channels("group_norm", x, weight=weight, bias=bias)
         n, c, count = parts.shape
         if num_groups < 1 or c % num_groups:
             raise RuntimeError(f"group_norm: {c} channels can't be divided into num_groups={num_groups} groups")
         groups = reshape(parts, (1, n * num_groups, c // num_groups * count))
         out = reshape(channel_standardize(groups, eps=eps)[0], parts.shape)
-        return reshape(_mix(out, weight, bias), x.shape)
+        return reshape(_scale_and_shift_channels(out, weight, bias), x.shape)
 
     oracle = "retrograd.testing.references.normalize.group_norm"
 
@@ -365,7 +367,8 @@ class local_response_norm(Composite, home="nn.functional", opmath="x"):
             raise ValueError(f"local_response_norm: size must be at least 1, got {size}")
         if 0 in x.shape:  # there is nothing to divide, and integers stay integers
             return clone(x)
-        before, after = (registry["zeros"]((x.shape[0], m, *x.shape[2:]), dtype=x.dtype) for m in _sides(size))
+        counts = _neighbour_counts(size)
+        before, after = (registry["zeros"]((x.shape[0], m, *x.shape[2:]), dtype=x.dtype) for m in counts)
         squares = cat([before, square(x), after], 1)
         total = narrow(squares, 1, 0, x.shape[1])
         for i in range(1, size):
@@ -387,6 +390,6 @@ class local_response_norm(Composite, home="nn.functional", opmath="x"):
         yield (r(3, 4),), {"size": 2}, ValueError, "at least 3 dimensions"
 
 
-def _sides(size):
+def _neighbour_counts(size):
     """The numbers of neighbouring channels before and after a channel."""
     return size // 2, (size - 1) // 2

@@ -84,7 +84,7 @@ class pad(Composite, home="nn.functional", method=False):
             return registry["clone"](x)
         for dim, (before, after) in enumerate(pairs):
             if before or after:
-                x = _extended(x, dim, before, after, mode)
+                x = _pad_dim(x, dim, before, after, mode)
         return x
 
     oracle = "retrograd.testing.references.pad.padded"
@@ -112,7 +112,7 @@ def _check_mode(mode, value):
         raise ValueError(f"pad: mode {mode!r} takes no value, got {value}")
 
 
-def _extended(x, dim, before, after, mode):
+def _pad_dim(x, dim, before, after, mode):
     size = x.shape[dim]
     if max(before, after) > _REACH[mode](size):
         raise ValueError(

@@ -11,7 +11,7 @@ from retrograd.ops.embedding import lookup
 from retrograd.ops.family import Composite, Pointwise, numel
 from retrograd.ops.gather import gather, one_hot, take_along_dim
 from retrograd.ops.index import T, getitem, select
-from retrograd.ops.losses import reduction_named
+from retrograd.ops.losses import get_reduction
 from retrograd.ops.nn import log_softmax
 from retrograd.ops.norm import norm
 from retrograd.ops.pad import pad
@@ -37,12 +37,12 @@ from retrograd.ops.statistics import within
 from retrograd.ops.view import cat, expand, narrow, reshape, stack, unsqueeze
 
 
-def _signs(r, *shape):
+def _sign_sample(r, *shape):
     """Sample targets, each -1 or 1."""
     return r.ints(2, shape) * 2 - 1
 
 
-def _positive(name, what, value):
+def _check_positive(name, what, value):
     if not value > 0:
         raise ValueError(f"{name}: {what} must be more than 0, got {value}")
 
@@ -58,7 +58,7 @@ class margin_ranking_loss(Composite, method=False, aliases="nn.functional.margin
     """max(0, margin - target * (input1 - input2)); target 1 ranks input1 higher, -1 input2."""
 
     def compose(input1, input2, target, *, margin, reduction):
-        finish = reduction_named("margin_ranking_loss", reduction)
+        finish = get_reduction("margin_ranking_loss", reduction)
         if not input1.ndim == input2.ndim == target.ndim:
             raise RuntimeError(
                 f"margin_ranking_loss: the inputs and the target must have as many dimensions, got shapes "
@@ -69,8 +69,8 @@ class margin_ranking_loss(Composite, method=False, aliases="nn.functional.margin
     oracle = "retrograd.testing.references.pairwise_losses.margin_ranking_loss"
 
     def samples(r):
-        yield (r(3), r(3), _signs(r, 3)), {}
-        yield (r(3, 4), r(3, 4), _signs(r, 3, 4)), {"margin": 0.5, "reduction": "none"}
+        yield (r(3), r(3), _sign_sample(r, 3)), {}
+        yield (r(3, 4), r(3, 4), _sign_sample(r, 3, 4)), {"margin": 0.5, "reduction": "none"}
 
     def errors(r):
         yield (r(3), r(3, 1), r(3)), {}, RuntimeError, "must have as many dimensions"
@@ -81,14 +81,14 @@ class hinge_embedding_loss(Composite, method=False, aliases="nn.functional.hinge
     """The distance x where the target is 1, max(0, margin - x) where it is -1."""
 
     def compose(x, target, *, margin, reduction):
-        finish = reduction_named("hinge_embedding_loss", reduction)
+        finish = get_reduction("hinge_embedding_loss", reduction)
         return finish(where(ne(target, 1), clamp(margin - x, min=0), 0) + where(ne(target, -1), x, 0))
 
     oracle = "retrograd.testing.references.pairwise_losses.hinge_embedding_loss"
 
     def samples(r):
-        yield (r(3, 4), _signs(r, 3, 4)), {}
-        yield (r(5), _signs(r, 5)), {"margin": 0.3, "reduction": "none"}
+        yield (r(3, 4), _sign_sample(r, 3, 4)), {}
+        yield (r(5), _sign_sample(r, 5)), {"margin": 0.3, "reduction": "none"}
 
 
 @op("soft_margin_loss(Tensor x, Tensor target, str reduction='mean') -> Tensor")
@@ -96,13 +96,13 @@ class soft_margin_loss(Composite, home="nn.functional"):
     """The logistic loss log(1 + exp(-target * x)), without overflow; each target is -1 or 1."""
 
     def compose(x, target, *, reduction):
-        return reduction_named("soft_margin_loss", reduction)(-logsigmoid(target * x))
+        return get_reduction("soft_margin_loss", reduction)(-logsigmoid(target * x))
 
     oracle = "retrograd.testing.references.pairwise_losses.soft_margin_loss"
 
     def samples(r):
-        yield (r(3, 4), _signs(r, 3, 4)), {}
-        yield (r(5), _signs(r, 5)), {"reduction": "sum"}
+        yield (r(3, 4), _sign_sample(r, 3, 4)), {}
+        yield (r(5), _sign_sample(r, 5)), {"reduction": "sum"}
 
 
 @op(
@@ -116,7 +116,7 @@ class cosine_embedding_loss(Composite, method=False, aliases="nn.functional.cosi
     """
 
     def compose(input1, input2, target, *, margin, reduction):
-        finish = reduction_named("cosine_embedding_loss", reduction)
+        finish = get_reduction("cosine_embedding_loss", reduction)
         if target.ndim > 1 or not input1.ndim == input2.ndim == target.ndim + 1:
             raise RuntimeError(
                 f"cosine_embedding_loss: expected inputs (n, size) and target (n,), or (size,) and (), got "
@@ -131,8 +131,8 @@ class cosine_embedding_loss(Composite, method=False, aliases="nn.functional.cosi
     oracle = "retrograd.testing.references.pairwise_losses.cosine_embedding_loss"
 
     def samples(r):
-        yield (r(3, 4), r(3, 4), _signs(r, 3)), {}
-        yield (r(4), r(4), _signs(r)), {"margin": -0.5, "reduction": "sum"}
+        yield (r(3, 4), r(3, 4), _sign_sample(r, 3)), {}
+        yield (r(4), r(4), _sign_sample(r)), {"margin": -0.5, "reduction": "sum"}
 
     def errors(r):
         yield (r(3, 4), r(3, 4), r(3, 4)), {}, RuntimeError, "cosine_embedding_loss: expected inputs"
@@ -153,7 +153,7 @@ class multi_margin_loss(Composite, home="nn.functional"):
     """
 
     def compose(x, target, weight, *, p, margin, reduction):
-        finish = reduction_named("multi_margin_loss", reduction)
+        finish = get_reduction("multi_margin_loss", reduction)
         if x.ndim < 2 and numel(target.shape) == 1:  # one sample; without dimensions, of one class
             x, target = reshape(x, (-1,)), reshape(target, ())
         _check_multi_margin(x, target, weight, p)
@@ -197,7 +197,7 @@ class multilabel_margin_loss(Composite, home="nn.functional"):
     """
 
     def compose(x, target, *, reduction):
-        finish = reduction_named("multilabel_margin_loss", reduction)
+        finish = get_reduction("multilabel_margin_loss", reduction)
         if x.ndim == 0 and target.ndim == 0:
             x, target = reshape(x, (1,)), reshape(target, (1,))
         if x.ndim not in (1, 2) or target.shape != x.shape:
@@ -207,9 +207,9 @@ class multilabel_margin_loss(Composite, home="nn.functional"):
         classes = x.shape[-1]
         counts = eq(cumsum(target < 0, -1), 0)
         labels = where(counts, target, 0)
-        marked = logical_and(eq(one_hot(labels, classes), 1), unsqueeze(counts, -1))
+        is_target = logical_and(eq(one_hot(labels, classes), 1), unsqueeze(counts, -1))
         gaps = clamp(1 - unsqueeze(take_along_dim(x, labels, -1), -1) + unsqueeze(x, -2), min=0)
-        paired = logical_and(unsqueeze(counts, -1), unsqueeze(logical_not(any_of(marked, -2)), -2))
+        paired = logical_and(unsqueeze(counts, -1), unsqueeze(logical_not(any_of(is_target, -2)), -2))
         return finish(sum_over(where(paired, gaps, 0), (-2, -1)) / max(classes, 1))
 
     oracle = "retrograd.testing.references.pairwise_losses.multilabel_margin_loss"
@@ -231,7 +231,7 @@ class multilabel_soft_margin_loss(Composite, home="nn.functional"):
     """The mean over the classes, the last dimension, of `binary_cross_entropy_with_logits`, times weight."""
 
     def compose(x, target, weight, *, reduction):
-        finish = reduction_named("multilabel_soft_margin_loss", reduction)
+        finish = get_reduction("multilabel_soft_margin_loss", reduction)
         loss = -(target * logsigmoid(x) + (1 - target) * logsigmoid(-x))
         return finish(mean(loss if weight is None else loss * weight, -1))
 
@@ -245,9 +245,9 @@ class multilabel_soft_margin_loss(Composite, home="nn.functional"):
 # ----------------------------------------------------------------------------------------------- of triplets
 
 
-def _triplet(name, near, far, between, margin, swap, reduction):
+def _triplet_loss(name, near, far, between, margin, swap, reduction):
     """max(0, margin + near - far), with far the smaller distance to the negative if `swap`."""
-    finish = reduction_named(name, reduction)
+    finish = get_reduction(name, reduction)
     far = minimum(far, between()) if swap else far
     return finish(clamp(margin + near - far, min=0))
 
@@ -264,14 +264,14 @@ class triplet_margin_loss(Composite, method=False, aliases="nn.functional.triple
     """
 
     def compose(anchor, positive, negative, *, margin, p, eps, swap, reduction):
-        _positive("triplet_margin_loss", "margin", margin)
+        _check_positive("triplet_margin_loss", "margin", margin)
         _check_triplet("triplet_margin_loss", anchor, positive, negative)
         near, far = (norm(anchor - x + eps, p, dim=-1) for x in (positive, negative))
 
         def between():
             return norm(positive - negative + eps, p, dim=-1)
 
-        return _triplet("triplet_margin_loss", near, far, between, margin, swap, reduction)
+        return _triplet_loss("triplet_margin_loss", near, far, between, margin, swap, reduction)
 
     oracle = "retrograd.testing.references.pairwise_losses.triplet_margin_loss"
 
@@ -290,12 +290,12 @@ class triplet_margin_loss(Composite, method=False, aliases="nn.functional.triple
 def _check_triplet(name, *tensors):
     """Check for vectors of equal length and number: PyTorch refuses broadcasting here, as it is usually a mistake."""
     shapes = [x.shape for x in tensors]
-    shown = f"{name}: anchor, positive and negative of shapes {shapes[0]}, {shapes[1]} and {shapes[2]}"
+    message = f"{name}: anchor, positive and negative of shapes {shapes[0]}, {shapes[1]} and {shapes[2]}"
     if len({len(shape) for shape in shapes}) > 1:
-        raise ValueError(f"{shown} must have as many dimensions each")
+        raise ValueError(f"{message} must have as many dimensions each")
     for sizes in zip(*shapes, strict=True):
         if len({size for size in sizes if size != 1}) > 1:
-            raise ValueError(f"{shown} do not broadcast")
+            raise ValueError(f"{message} do not broadcast")
 
 
 @op(
@@ -307,11 +307,11 @@ class triplet_margin_with_distance_loss(Composite, home="nn.functional"):
 
     def compose(anchor, positive, negative, *, distance_function, margin, swap, reduction):
         name = "triplet_margin_with_distance_loss"
-        _positive(name, "margin", margin)
+        _check_positive(name, "margin", margin)
         _check_triplet(name, anchor, positive, negative)
         distance = _euclidean if distance_function is None else distance_function
         near, far = distance(anchor, positive), distance(anchor, negative)
-        return _triplet(name, near, far, lambda: distance(positive, negative), margin, swap, reduction)
+        return _triplet_loss(name, near, far, lambda: distance(positive, negative), margin, swap, reduction)
 
     oracle = "retrograd.testing.references.pairwise_losses.triplet_margin_with_distance_loss"
 
@@ -342,7 +342,7 @@ class poisson_nll_loss(Composite, method=False, aliases="nn.functional.poisson_n
     """
 
     def compose(x, target, *, log_input, full, eps, reduction):
-        finish = reduction_named("poisson_nll_loss", reduction)
+        finish = get_reduction("poisson_nll_loss", reduction)
         loss = exp(x) - target * x if log_input else x - target * log(x + eps)
         return finish(loss + _stirling(target) if full else loss)
 
@@ -356,9 +356,9 @@ class poisson_nll_loss(Composite, method=False, aliases="nn.functional.poisson_n
 
 def _stirling(n):
     """Stirling's n log n - n + log(2 pi n) / 2 where n > 1, 0 elsewhere."""
-    many = n > 1
-    n = where(many, n, 1)
-    return where(many, n * log(n) - n + 0.5 * log(2 * math.pi * n), 0)
+    is_large = n > 1
+    n = where(is_large, n, 1)
+    return where(is_large, n * log(n) - n + 0.5 * log(2 * math.pi * n), 0)
 
 
 @op("variance_at_least(Tensor x, float eps) -> Tensor")
@@ -393,9 +393,9 @@ class gaussian_nll_loss(Composite, home="nn.functional"):
     """
 
     def compose(x, target, var, *, full, eps, reduction):
-        finish = reduction_named("gaussian_nll_loss", reduction)
-        _positive("gaussian_nll_loss", "eps", eps)
-        var = variance_at_least(_fitting(x, var), eps=eps)
+        finish = get_reduction("gaussian_nll_loss", reduction)
+        _check_positive("gaussian_nll_loss", "eps", eps)
+        var = variance_at_least(_broadcast_variance(x, var), eps=eps)
         loss = 0.5 * (log(var) + square(x - target) / var)
         return finish(loss + 0.5 * math.log(2 * math.pi) if full else loss)
 
@@ -412,7 +412,7 @@ class gaussian_nll_loss(Composite, home="nn.functional"):
         yield (r(3), r(3), r(3)), {"eps": 0.0}, ValueError, "eps must be more than 0"
 
 
-def _fitting(x, var):
+def _broadcast_variance(x, var):
     """The variances reshaped to broadcast against x."""
     if not hasattr(var, "shape"):
         return registry["full"]((), float(var), dtype=x.dtype)
@@ -448,27 +448,27 @@ class ctc_loss(Composite, method=False, aliases="nn.functional.ctc_loss"):
     """
 
     def compose(log_probs, targets, *, input_lengths, target_lengths, blank, reduction, zero_infinity):
-        finish = reduction_named("ctc_loss", reduction)
+        finish = get_reduction("ctc_loss", reduction)
         if log_probs.dtype not in (dtypes.float32, dtypes.float64):
             raise TypeError(f"ctc_loss: expected log_probs of float32 or float64, got {log_probs.dtype}")
-        alone = log_probs.ndim == 2
-        if alone:
+        is_unbatched = log_probs.ndim == 2
+        if is_unbatched:
             log_probs, targets = unsqueeze(log_probs, 1), reshape(targets, (1, -1))
         if log_probs.ndim != 3:
             raise ValueError(f"ctc_loss: expected log_probs (steps, n, classes), got shape {log_probs.shape}")
         total, n, classes = log_probs.shape
         if not 0 <= blank < classes:
             raise IndexError(f"ctc_loss: blank must be from 0 to {classes - 1}, got {blank}")
-        steps = _lengths("input_lengths", input_lengths, n, total)
-        lengths = _lengths("target_lengths", target_lengths, n, targets.shape[-1])
-        labels = _table(targets, lengths)
+        steps = _check_lengths("input_lengths", input_lengths, n, total)
+        lengths = _check_lengths("target_lengths", target_lengths, n, targets.shape[-1])
+        labels = _pad_targets(targets, lengths)
         counted = registry["arange"](0, labels.shape[1], 1) < unsqueeze(lengths, 1)
         labels = within(where(counted, labels, blank), what="ctc_loss: labels", low=0, high=classes - 1)
-        costs = _spelling_costs(log_probs, steps, labels, lengths, blank)
+        costs = _ctc_costs(log_probs, steps, labels, lengths, blank)
         costs = where(costs > -0.1 * IMPOSSIBLE, 0.0 if zero_infinity else math.inf, costs)
         if reduction == "mean":
             costs = costs / to(clamp(lengths, min=1), costs.dtype)
-        return finish(costs[0] if alone else costs)
+        return finish(costs[0] if is_unbatched else costs)
 
     oracle = "retrograd.testing.references.pairwise_losses.ctc_loss"
 
@@ -495,7 +495,7 @@ class ctc_loss(Composite, method=False, aliases="nn.functional.ctc_loss"):
 IMPOSSIBLE = -1e30  # the logarithm of no probability: finite, so that differences of two are no NaN
 
 
-def _lengths(what, lengths, n, most):
+def _check_lengths(what, lengths, n, most):
     """The lengths, one per sample, from 0 to `most`, as a tensor."""
     lengths = reshape(tensor(lengths, dtype=dtypes.int64), (-1,))
     if lengths.shape != (n,):
@@ -503,7 +503,7 @@ def _lengths(what, lengths, n, most):
     return within(lengths, what=f"ctc_loss: {what}", low=0, high=most)
 
 
-def _table(targets, lengths):
+def _pad_targets(targets, lengths):
     """The labels of the targets, one per row; concatenated targets are split by their lengths."""
     if targets.ndim == 2 and targets.shape[0] == lengths.shape[0]:
         return targets
@@ -511,31 +511,32 @@ def _table(targets, lengths):
     if targets.ndim != 1 or sum(counts) != targets.shape[0]:
         raise ValueError(f"ctc_loss: target_lengths {counts} do not fit the targets, of shape {targets.shape}")
     longest, starts = max(counts, default=0), accumulate(counts, initial=0)
-    places = [[start + k if k < n else 0 for k in range(longest)] for start, n in zip(starts, counts, strict=False)]
-    return getitem(targets, [reshape(tensor(places, dtype=dtypes.int64), (len(counts), longest))], spec=(T,))
+    indices = [[start + k if k < n else 0 for k in range(longest)] for start, n in zip(starts, counts, strict=False)]
+    return getitem(targets, [reshape(tensor(indices, dtype=dtypes.int64), (len(counts), longest))], spec=(T,))
 
 
-def _spelling_costs(log_probs, steps, labels, lengths, blank):
+def _ctc_costs(log_probs, steps, labels, lengths, blank):
     """Per sample, -log of the probability of all alignments with its labels: the forward recursion in log space.
 
     State 2k + 1 is label k, state 2k the blank before it.  Each state is reached from itself and from the one
     before; a label that differs from the last also from that.
     """
-    total, path = log_probs.shape[0], _between(blank, labels)
+    total, path = log_probs.shape[0], _interleave_blank(blank, labels)
     shape = path.shape
     emitted = clamp(gather(log_probs, 2, expand(unsqueeze(path, 0), (total, *shape))), min=IMPOSSIBLE)
-    skips = _between(IMPOSSIBLE, _penalties(_differ_from_last(labels), emitted))
-    place = registry["arange"](0, shape[1], 1)
-    state, first = (expand(_penalties(place < k, emitted), shape) for k in (1, 2))  # before and after the first step
+    skips = _interleave_blank(IMPOSSIBLE, _mask_costs(_differ_from_previous(labels), emitted))
+    position = registry["arange"](0, shape[1], 1)
+    # before and after the first step
+    state, first = (expand(_mask_costs(position < k, emitted), shape) for k in (1, 2))
     for t in range(total):
-        new = (first if t == 0 else _reached(state, skips)) + select(emitted, 0, t)
+        new = (first if t == 0 else _sum_predecessors(state, skips)) + select(emitted, 0, t)
         state = where(unsqueeze(steps > t, 1), new, state)
     ends = stack([2 * lengths, clamp(2 * lengths - 1, min=0)], 1)
-    last = gather(state, 1, ends) + _penalties(unsqueeze(lengths, 1) > tensor([-1, 0]), emitted)
+    last = gather(state, 1, ends) + _mask_costs(unsqueeze(lengths, 1) > tensor([-1, 0]), emitted)
     return -logsumexp(last, 1)
 
 
-def _between(value, x):
+def _interleave_blank(value, x):
     """x with columns of a constant before, between and after its columns."""
     n, size = x.shape
     columns = registry["full"]((n, size + 1), value, dtype=x.dtype)
@@ -543,7 +544,7 @@ def _between(value, x):
     return cat([reshape(pairs, (n, 2 * size)), narrow(columns, 1, size, 1)], 1)
 
 
-def _differ_from_last(labels):
+def _differ_from_previous(labels):
     """Whether each label differs from the previous one; False for the first."""
     n, size = labels.shape
     rest = max(size - 1, 0)
@@ -551,14 +552,14 @@ def _differ_from_last(labels):
     return cat([front, ne(narrow(labels, 1, size - rest, rest), narrow(labels, 1, 0, rest))], 1)
 
 
-def _penalties(allowed, like):
+def _mask_costs(allowed, reference):
     """0 where allowed, IMPOSSIBLE elsewhere."""
-    return where(allowed, registry["zeros"]((), dtype=like.dtype), IMPOSSIBLE)
+    return where(allowed, registry["zeros"]((), dtype=reference.dtype), IMPOSSIBLE)
 
 
-def _reached(state, skips):
+def _sum_predecessors(state, skips):
     """The logsumexp over the states from which each state can be reached."""
     size = state.shape[1]
     before = pad(state, (2, 0), value=IMPOSSIBLE)
-    ways = [state, narrow(before, 1, 1, size), narrow(before, 1, 0, size) + skips]
-    return logsumexp(stack(ways), 0)
+    predecessors = [state, narrow(before, 1, 1, size), narrow(before, 1, 0, size) + skips]
+    return logsumexp(stack(predecessors), 0)

@@ -80,7 +80,7 @@ remainder = pointwise("remainder(Tensor a, Tensor b) -> Tensor", xp.remainder,
     domain=(0.7, 5.0), oracle=lambda np, a, b: a - np.floor(a / b) * b)  # fmt: skip
 
 
-def scaled(name, a, b, alpha):
+def scale_operand(name, a, b, alpha):
     """Return alpha * b, to be added to a; RuntimeError where integers would be scaled by a fraction."""
     dtype = dtypes.result_type(a, b)
     if dtype == dtypes.bool_ and isinstance(alpha, int):
@@ -114,9 +114,9 @@ class pow(Pointwise):
 
     def vjp_exponent(g, a, exponent, out):
         if isinstance(a, (int, float, complex)):
-            return g * (out * _logarithm(a, out.dtype) if a else _slope_of_zero(exponent, out))
+            return g * (out * _logarithm(a, out.dtype) if a else _zero_power_derivative(exponent, out))
         zero = a == 0
-        return g * where(zero, _slope_of_zero(exponent, out), out * log(where(zero, 1, cast_to(a, out.dtype))))
+        return g * where(zero, _zero_power_derivative(exponent, out), out * log(where(zero, 1, cast_to(a, out.dtype))))
 
     oracle = "numpy.float_power"
 
@@ -128,7 +128,7 @@ class pow(Pointwise):
         yield (2.0, r(3)), {}
 
 
-def _slope_of_zero(exponent, out):
+def _zero_power_derivative(exponent, out):
     """The derivative of 0**exponent by the exponent: -out, which is infinite, for negative exponents, else 0."""
     return where(exponent >= 0, 0, -out) if out.dtype.kind == "f" else 0
 
@@ -158,7 +158,7 @@ reciprocal = pointwise("reciprocal(Tensor x) -> Tensor", xp.reciprocal,
     oracle=lambda np, x: 1.0 / x)  # fmt: skip
 abs = pointwise("abs(Tensor x) -> Tensor", xp.absolute,
     "The elementwise absolute value.  Its derivative at 0 is 0.",
-    vjp=lambda g, x: g * _towards(x), jvp=lambda t, x: real_part(t * _towards(x)),
+    vjp=lambda g, x: g * _unit_direction(x), jvp=lambda t, x: real_part(t * _unit_direction(x)),
     result="real", aliases="absolute", oracle=lambda np, x: np.where(x < 0, -x, x))  # fmt: skip
 conj = pointwise("conj(Tensor x) -> Tensor", lambda xp, x: xp.conjugate(x) if x.dtype.kind == "c" else x.copy(),
     "The complex conjugate, as a copy; real tensors are copied too.",
@@ -173,16 +173,16 @@ def _square_dtype(x):
     return dtypes.int64 if x.dtype.kind == "b" else x.dtype
 
 
-def _towards(x):
+def _unit_direction(x):
     """The derivative of |x|: sign(x), or conj(x) / |x| for complex x, and 0 at 0."""
     if x.dtype.kind != "c":
         return sign(x)
-    x = enlarged(x)
+    x = scale_up_subnormals(x)
     size = abs(x)
     return conj(x) / where(size == 0, math.inf, size)
 
 
-def enlarged(x):
+def scale_up_subnormals(x):
     """Complex x with its subnormal numbers multiplied by a power of 2: by their sizes nothing can be divided."""
     return where(abs(x) < finfo(x.dtype).smallest_normal, x * 2.0**64, x)
 
@@ -251,7 +251,7 @@ atan = pointwise("atan(Tensor x) -> Tensor", xp.arctan,
     vjp=lambda g, x: g / (1 + x * x), promotion="float", aliases="arctan", oracle="numpy.arctan")  # fmt: skip
 
 
-def _angle_slope(x, a, b):
+def _angle_derivative(x, a, b):
     """x / (a^2 + b^2), computed without overflow or underflow of the squares; 0 at the origin."""
     origin = logical_and(a == 0, b == 0)
     size = registry["hypot"](where(origin, 1, a), b)
@@ -260,7 +260,7 @@ def _angle_slope(x, a, b):
 
 atan2 = pointwise("atan2(Tensor a, Tensor b) -> Tensor", xp.arctan2,
     "The inverse tangent of a / b in the quadrant of the point (b, a), in radians.",
-    vjp_a=lambda g, a, b: g * _angle_slope(b, a, b), vjp_b=lambda g, a, b: g * -_angle_slope(a, a, b),
+    vjp_a=lambda g, a, b: g * _angle_derivative(b, a, b), vjp_b=lambda g, a, b: g * -_angle_derivative(a, a, b),
     promotion="float", domain=POSITIVE, aliases="arctan2",
     oracle=lambda np, a, b: np.angle(b + 1j * a))  # fmt: skip
 sinh = pointwise("sinh(Tensor x) -> Tensor", xp.sinh,
@@ -279,14 +279,14 @@ asinh = pointwise("asinh(Tensor x) -> Tensor", xp.arcsinh,
     oracle=lambda np, x: np.log(x + np.sqrt(x * x + 1)))  # fmt: skip
 
 
-def _acosh_slope(x):
+def _acosh_derivative(x):
     """1 / sqrt(x^2 - 1); for complex x on the branch of the root that `acosh` uses."""
     return rsqrt(x + 1) * rsqrt(x - 1) if x.dtype.kind == "c" else rsqrt(x * x - 1)
 
 
 acosh = pointwise("acosh(Tensor x) -> Tensor", xp.arccosh,
     "The inverse hyperbolic cosine of x, for x >= 1.",
-    vjp=lambda g, x: g * _acosh_slope(x), promotion="float", domain=(1.2, 3.0), aliases="arccosh",
+    vjp=lambda g, x: g * _acosh_derivative(x), promotion="float", domain=(1.2, 3.0), aliases="arccosh",
     oracle=lambda np, x: np.log(x + np.sqrt(x * x - 1)))  # fmt: skip
 atanh = pointwise("atanh(Tensor x) -> Tensor", xp.arctanh,
     "The inverse hyperbolic tangent of x, for -1 < x < 1.",
@@ -335,41 +335,41 @@ class softplus(Pointwise, promotion="float", aliases="nn.functional.softplus"):
 # ---- cotangent times derivative, fused into one pass over memory
 
 
-def _slope(schema, impl, doc, **rules):
+def _derivative_operator(schema, impl, doc, **rules):
     return pointwise(schema, impl, doc, promotion="float", internal=True, in_place=False, **rules)
 
 
-tanh_grad = _slope("tanh_grad(Tensor t, Tensor y) -> Tensor", xp.tanh_grad,
+tanh_grad = _derivative_operator("tanh_grad(Tensor t, Tensor y) -> Tensor", xp.tanh_grad,
     "t times the derivative of `tanh`, from its output y.",
     vjp_t=lambda g, y: tanh_grad(g, y), vjp_y=lambda g, t, y: g * t * (-2 * y),
     oracle=lambda np, t, y: t * (1 - y) * (1 + y))  # fmt: skip
-relu_grad = _slope("relu_grad(Tensor t, Tensor y) -> Tensor", xp.relu_grad,
+relu_grad = _derivative_operator("relu_grad(Tensor t, Tensor y) -> Tensor", xp.relu_grad,
     "t times the derivative of `relu`, from its output y.",
     vjp_t=lambda g, y: relu_grad(g, y), vjp_y=zero_cotangent,
     oracle=lambda np, t, y: np.where(y == 0, 0, t))  # fmt: skip
-sigmoid_grad = _slope("sigmoid_grad(Tensor t, Tensor y) -> Tensor", xp.sigmoid_grad,
+sigmoid_grad = _derivative_operator("sigmoid_grad(Tensor t, Tensor y) -> Tensor", xp.sigmoid_grad,
     "t times the derivative of `sigmoid`, from its output y.",
     vjp_t=lambda g, y: sigmoid_grad(g, y), vjp_y=lambda g, t, y: g * t * (1 - 2 * y),
     oracle=lambda np, t, y: t * y * (1 - y))  # fmt: skip
 
 
-def _silu_curve(x, s):
+def _silu_second(x, s):
     """The second derivative of `silu` at x, where s = sigmoid(x)."""
     return s * (1 - s) * (2 + x * (1 - 2 * s))
 
 
-silu_grad = _slope("silu_grad(Tensor t, Tensor x) -> Tensor", xp.silu_grad,
+silu_grad = _derivative_operator("silu_grad(Tensor t, Tensor x) -> Tensor", xp.silu_grad,
     "t times the derivative of `silu` at x.",
-    vjp_t=lambda g, x: silu_grad(g, x), vjp_x=lambda g, t, x: g * t * _silu_curve(x, sigmoid(x)),
+    vjp_t=lambda g, x: silu_grad(g, x), vjp_x=lambda g, t, x: g * t * _silu_second(x, sigmoid(x)),
     oracle="retrograd.testing.references.activation.silu_grad")  # fmt: skip
-gelu_grad = _slope("gelu_grad(Tensor t, Tensor x) -> Tensor", xp.gelu_grad,
+gelu_grad = _derivative_operator("gelu_grad(Tensor t, Tensor x) -> Tensor", xp.gelu_grad,
     "t times the derivative of the exact `gelu` at x: the normal CDF plus x times the normal density.",
     vjp_t=lambda g, x: gelu_grad(g, x),
     vjp_x=lambda g, t, x: g * t * ((2 - x * x) * exp(-0.5 * x * x) / math.sqrt(2 * math.pi)),
     oracle="retrograd.testing.references.activation.gelu_grad")  # fmt: skip
 
 
-def _gelu_tanh_curve(x):
+def _gelu_tanh_second(x):
     """The second derivative of x s(u), with s the sigmoid and u = 2 sqrt(2 / pi) (x + 0.044715 x^3)."""
     root = 2 * math.sqrt(2 / math.pi)
     s = sigmoid(root * (x + 0.044715 * x * x * x))
@@ -377,9 +377,9 @@ def _gelu_tanh_curve(x):
     return s * (1 - s) * (2 * first + x * (second + first * first * (1 - 2 * s)))
 
 
-gelu_tanh_grad = _slope("gelu_tanh_grad(Tensor t, Tensor x) -> Tensor", xp.gelu_tanh_grad,
+gelu_tanh_grad = _derivative_operator("gelu_tanh_grad(Tensor t, Tensor x) -> Tensor", xp.gelu_tanh_grad,
     "t times the derivative of the tanh approximation of `gelu` at x.",
-    vjp_t=lambda g, x: gelu_tanh_grad(g, x), vjp_x=lambda g, t, x: g * t * _gelu_tanh_curve(x),
+    vjp_t=lambda g, x: gelu_tanh_grad(g, x), vjp_x=lambda g, t, x: g * t * _gelu_tanh_second(x),
     oracle="retrograd.testing.references.activation.gelu_tanh_grad")  # fmt: skip
 
 
@@ -475,21 +475,21 @@ class where(Pointwise, linear="input,other", masks=1, in_place=False, elements="
         yield (r.booleans(2, 1), r(3), 0.5), {}
 
 
-def _larger(g, a, b):
+def _maximum_vjp(g, a, b):
     return where(a == b, g / 2, where(a < b, 0, g))
 
 
-def _smaller(g, a, b):
+def _minimum_vjp(g, a, b):
     return where(a == b, g / 2, where(a > b, 0, g))
 
 
 maximum = pointwise("maximum(Tensor a, Tensor b) -> Tensor", xp.maximum,
     "The elementwise maximum of a and b.  Equal elements share the gradient.",
-    vjp_a=lambda g, a, b: _larger(g, a, b), vjp_b=lambda g, a, b: _larger(g, b, a),
+    vjp_a=lambda g, a, b: _maximum_vjp(g, a, b), vjp_b=lambda g, a, b: _maximum_vjp(g, b, a),
     oracle=lambda np, a, b: np.where(a > b, a, b))  # fmt: skip
 minimum = pointwise("minimum(Tensor a, Tensor b) -> Tensor", xp.minimum,
     "The elementwise minimum of a and b.  Equal elements share the gradient.",
-    vjp_a=lambda g, a, b: _smaller(g, a, b), vjp_b=lambda g, a, b: _smaller(g, b, a),
+    vjp_a=lambda g, a, b: _minimum_vjp(g, a, b), vjp_b=lambda g, a, b: _minimum_vjp(g, b, a),
     oracle=lambda np, a, b: np.where(a < b, a, b))  # fmt: skip
 
 
@@ -512,7 +512,7 @@ class clamp_numbers(Internal, Pointwise):
         return type(x)(x.shape, _clamp_dtype(x, min, max))
 
     def vjp_x(g, x, min, max):
-        return where(_within(x, min, max), g, 0)
+        return where(_within_bounds(x, min, max), g, 0)
 
     oracle = "retrograd.testing.references.floats.clamped"
 
@@ -533,7 +533,7 @@ class clamp_tensors(Internal, Pointwise):
         return low if max is None else xp.minimum(low, max)
 
     def vjp_x(g, x, min, max):
-        return where(_within(x, min, max), g, 0)
+        return where(_within_bounds(x, min, max), g, 0)
 
     def vjp_min(g, x, min, max):
         return where(x < min if max is None else logical_and(x < min, min <= max), g, 0)
@@ -549,7 +549,7 @@ class clamp_tensors(Internal, Pointwise):
         yield (r(4), -0.5, r(4)), {}
 
 
-def _within(x, min, max):
+def _within_bounds(x, min, max):
     inside = x == x if min is None else x >= min
     return inside if max is None else logical_and(inside, x <= max)
 
@@ -616,20 +616,20 @@ class round(Pointwise, aliases="special.round", opmath="x"):
 # ------------------------------------------------------------------------------------- comparison and logic
 
 
-def _compare(name, impl, doc, aliases=""):
+def _define_comparison(name, impl, doc, aliases=""):
     return pointwise(f"{name}(Tensor a, Tensor b) -> Tensor", impl, doc,
         family=Comparison, aliases=aliases, oracle=f"numpy.{impl.name}")  # fmt: skip
 
 
-eq = _compare("eq", xp.equal, "Whether a == b, elementwise.")
-ne = _compare("ne", xp.not_equal, "Whether a != b, elementwise.", "not_equal")
-lt = _compare("lt", xp.less, "Whether a < b, elementwise.", "less")
-le = _compare("le", xp.less_equal, "Whether a <= b, elementwise.", "less_equal")
-gt = _compare("gt", xp.greater, "Whether a > b, elementwise.", "greater")
-ge = _compare("ge", xp.greater_equal, "Whether a >= b, elementwise.", "greater_equal")
-logical_and = _compare("logical_and", xp.logical_and, "Whether both elements are nonzero.")
-logical_or = _compare("logical_or", xp.logical_or, "Whether at least one of the elements is nonzero.")
-logical_xor = _compare("logical_xor", xp.logical_xor, "Whether exactly one of the elements is nonzero.")
+eq = _define_comparison("eq", xp.equal, "Whether a == b, elementwise.")
+ne = _define_comparison("ne", xp.not_equal, "Whether a != b, elementwise.", "not_equal")
+lt = _define_comparison("lt", xp.less, "Whether a < b, elementwise.", "less")
+le = _define_comparison("le", xp.less_equal, "Whether a <= b, elementwise.", "less_equal")
+gt = _define_comparison("gt", xp.greater, "Whether a > b, elementwise.", "greater")
+ge = _define_comparison("ge", xp.greater_equal, "Whether a >= b, elementwise.", "greater_equal")
+logical_and = _define_comparison("logical_and", xp.logical_and, "Whether both elements are nonzero.")
+logical_or = _define_comparison("logical_or", xp.logical_or, "Whether at least one of the elements is nonzero.")
+logical_xor = _define_comparison("logical_xor", xp.logical_xor, "Whether exactly one of the elements is nonzero.")
 logical_not = pointwise("logical_not(Tensor x) -> Tensor", xp.logical_not,
     "Whether each element is zero.", family=Comparison, oracle="numpy.logical_not")  # fmt: skip
 isnan = pointwise("isnan(Tensor x) -> Tensor", xp.isnan,

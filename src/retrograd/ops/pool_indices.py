@@ -15,7 +15,7 @@ from retrograd.ops.pooling import (
 )
 
 
-def _with_indices(pool, *more):
+def _define_with_indices(pool, *more):
     """Return the pool as a function that returns (values, indices), regardless of `return_indices`."""
 
     def pooled(*args, **params):
@@ -28,11 +28,11 @@ def _with_indices(pool, *more):
     return function(f"nn.functional.{pooled.__name__}", *more)(pooled)
 
 
-max_pool1d_with_indices = _with_indices(max_pool1d, "max_pool1d_with_indices")
-max_pool2d_with_indices = _with_indices(max_pool2d)
-max_pool3d_with_indices = _with_indices(max_pool3d)
-adaptive_max_pool1d_with_indices = _with_indices(adaptive_max_pool1d)
-adaptive_max_pool2d_with_indices = _with_indices(adaptive_max_pool2d)
-adaptive_max_pool3d_with_indices = _with_indices(adaptive_max_pool3d)
-fractional_max_pool2d_with_indices = _with_indices(fractional_max_pool2d)
-fractional_max_pool3d_with_indices = _with_indices(fractional_max_pool3d)
+max_pool1d_with_indices = _define_with_indices(max_pool1d, "max_pool1d_with_indices")
+max_pool2d_with_indices = _define_with_indices(max_pool2d)
+max_pool3d_with_indices = _define_with_indices(max_pool3d)
+adaptive_max_pool1d_with_indices = _define_with_indices(adaptive_max_pool1d)
+adaptive_max_pool2d_with_indices = _define_with_indices(adaptive_max_pool2d)
+adaptive_max_pool3d_with_indices = _define_with_indices(adaptive_max_pool3d)
+fractional_max_pool2d_with_indices = _define_with_indices(fractional_max_pool2d)
+fractional_max_pool3d_with_indices = _define_with_indices(fractional_max_pool3d)

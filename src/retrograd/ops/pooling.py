@@ -9,7 +9,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.ops.batching import batch_all
 from retrograd.ops.conv import check_images, per_dim
 from retrograd.ops.create import as_tensor
-from retrograd.ops.family import Composite, Stacked, check_real, from_behind, numel
+from retrograd.ops.family import Composite, Stacked, broadcast_dims, check_real, numel
 from retrograd.ops.gather import take_along_dim
 from retrograd.ops.interpolate import resample
 from retrograd.ops.max_min import amax
@@ -29,7 +29,7 @@ class Pooling(Internal, Stacked, cores=(0,)):
     @classmethod
     def dependence(cls, i, out, /, x, *others, windows, **params):
         """Each element depends on the elements of its window in the same image."""
-        return from_behind(x.ndim - len(windows), x.ndim - len(windows))
+        return broadcast_dims(x.ndim - len(windows), x.ndim - len(windows))
 
 
 def _check_windows(name, x, windows):
@@ -130,7 +130,7 @@ class pooled_max(Pooling):
         return pooled_max_backward(g, x, windows=windows)
 
     def jvp_x(t, x, windows):
-        return pick(t, max_pool_indices(x, windows=windows), len(windows))
+        return gather_flat(t, max_pool_indices(x, windows=windows), len(windows))
 
     oracle = "retrograd.testing.references.pooling.pooled_max"
 
@@ -145,11 +145,11 @@ class pooled_max_backward(Pooling, linear="y"):
     """The transpose of `pooled_max`: each window's value in y is added at the maximum of x in that window."""
 
     def impl(xp, y, x, *, windows):
-        _check_given(y, x, windows)
+        _check_cotangent(y, x, windows)
         return xp.pooled_max_backward(y, x, windows)
 
     def shape(y, x, *, windows):
-        _check_given(y, x, windows)
+        _check_cotangent(y, x, windows)
         return Aval(x.shape, y.dtype)
 
     def batch(batched, n, y, x, *, windows):
@@ -157,7 +157,7 @@ class pooled_max_backward(Pooling, linear="y"):
         return pooled_max_backward(y, x, windows=windows)
 
     def vjp_y(g, x, windows):
-        return pick(g, max_pool_indices(x, windows=windows), len(windows))
+        return gather_flat(g, max_pool_indices(x, windows=windows), len(windows))
 
     def vjp_x(g, x_aval):
         return registry["zeros"](x_aval.shape, dtype=x_aval.dtype)
@@ -172,18 +172,18 @@ class pooled_max_backward(Pooling, linear="y"):
         yield (r(2, 3, 2), r(2, 4, 5)), {"windows": ((3,), (2,))}
 
 
-def _check_given(y, x, windows):
+def _check_cotangent(y, x, windows):
     _check_comparable("pooled_max_backward", x, windows)
     if y.shape != _pooled_shape(x, windows):
         raise ValueError(f"pooled_max_backward: expected numbers of shape {_pooled_shape(x, windows)}, got {y.shape}")
 
 
-def pick(x, places, ndim):
+def gather_flat(x, indices, ndim):
     """The elements of images at indices of the flattened images."""
     lead = x.shape[: x.ndim - ndim]
     flat = reshape(x, (*lead, numel(x.shape[len(lead) :])))
-    found = take_along_dim(flat, reshape(places, (*lead, numel(places.shape[len(lead) :]))), len(lead))
-    return reshape(found, places.shape)
+    found = take_along_dim(flat, reshape(indices, (*lead, numel(indices.shape[len(lead) :]))), len(lead))
+    return reshape(found, indices.shape)
 
 
 # ------------------------------------------------------------------------------------------------------ windows
@@ -205,13 +205,13 @@ def _windows_of(name, sizes, kernel_size, stride, padding, dilation, ceil_mode):
         extent = d * (k - 1) + 1
         if 2 * p > extent:
             raise ValueError(f"{name}: padding {p} must be at most half of what the kernel spans, {extent}")
-        windows.append((k, s, p, d, _count(n, extent, s, p, ceil_mode)))
+        windows.append((k, s, p, d, _window_count(n, extent, s, p, ceil_mode)))
     if any(w[-1] < 1 for w in windows):
         raise ValueError(f"{name}: nothing is left: images of size {sizes} are smaller than the kernel {kernel}")
     return tuple(windows)
 
 
-def _count(size, extent, stride, padding, ceil_mode):
+def _window_count(size, extent, stride, padding, ceil_mode):
     """The number of windows; in ceil mode the last may begin in the image and extend beyond its end."""
     room = size + 2 * padding - extent
     if not ceil_mode:
@@ -220,7 +220,7 @@ def _count(size, extent, stride, padding, ceil_mode):
     return count - 1 if (count - 1) * stride >= size + padding else count
 
 
-def _adaptive(name, x, ndim, output_size):
+def _adaptive_windows(name, x, ndim, output_size):
     """The adaptive windows of the last dimensions; regular windows where the sizes divide."""
     check_images(name, x, ndim)
     given = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * ndim
@@ -249,11 +249,11 @@ class Pooled(NamedTuple):
 PooledWithIndices = Annotated[Tensor | Pooled, "return_indices"]  # Pooled if `return_indices` is true, else a tensor
 
 
-def _largest(x, windows, return_indices):
+def _max_pool_windows(x, windows, return_indices):
     if not return_indices:
         return pooled_max(x, windows=windows)
     indices = max_pool_indices(x, windows=windows)
-    return Pooled(pick(x, indices, len(windows)), indices)
+    return Pooled(gather_flat(x, indices, len(windows)), indices)
 
 
 _MAX = """The largest element of each window of images (n, c, *sizes) or (c, *sizes) with {n} spatial dimensions.
@@ -271,7 +271,7 @@ _MAX_EXAMPLE = """
     ([[3.0, 2.0]], [[1, 2]])"""
 
 
-def _images(r, ndim, *lead):
+def _image_sample(r, ndim, *lead):
     return r(*lead, *(5, 4, 3)[:ndim])
 
 
@@ -287,19 +287,20 @@ def _max_pool(ndim):
         __doc__ = _MAX.format(n=ndim, example=_MAX_EXAMPLE if ndim == 1 else "")
 
         def compose(x, *, kernel_size, stride, padding, dilation, ceil_mode, return_indices) -> PooledWithIndices:
-            _check_kind(name, x)
+            _check_differentiable(name, x)
             windows = _windows(name, x, ndim, kernel_size, stride, padding, dilation, ceil_mode)
-            return _largest(x, windows, return_indices)
+            return _max_pool_windows(x, windows, return_indices)
 
         oracle = f"retrograd.testing.references.pooling.{name}"
 
         def samples(r):
-            yield (_images(r, ndim, 2, 2),), {"kernel_size": 2}
-            yield (_images(r, ndim, 2),), {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True}
-            yield (_images(r, ndim, 1, 2),), {"kernel_size": 2, "stride": 1, "dilation": 2, "return_indices": True}
+            yield (_image_sample(r, ndim, 2, 2),), {"kernel_size": 2}
+            yield (_image_sample(r, ndim, 2),), {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True}
+            dilated = {"kernel_size": 2, "stride": 1, "dilation": 2, "return_indices": True}
+            yield (_image_sample(r, ndim, 1, 2),), dilated
 
         def errors(r):
-            x = _images(r, ndim, 2, 2)
+            x = _image_sample(r, ndim, 2, 2)
             yield (r(3),), {"kernel_size": 2}, ValueError, f"{name}: expected images"
             yield (x,), {"kernel_size": 2, "padding": 2}, ValueError, f"{name}: padding 2 must be at most half"
             yield (x,), {"kernel_size": 9}, ValueError, f"{name}: nothing is left"
@@ -308,7 +309,7 @@ def _max_pool(ndim):
     return max_pool
 
 
-def _check_kind(name, x):
+def _check_differentiable(name, x):
     if x.dtype.kind not in "iuf":
         raise TypeError(f"{name}: expected real numbers, got {x.dtype}")
 
@@ -329,17 +330,17 @@ def _adaptive_max_pool(ndim):
         __doc__ = _ADAPTIVE_MAX.format(n=ndim)
 
         def compose(x, *, output_size, return_indices) -> PooledWithIndices:
-            _check_kind(name, x)
-            return _largest(x, _adaptive(name, x, ndim, output_size), return_indices)
+            _check_differentiable(name, x)
+            return _max_pool_windows(x, _adaptive_windows(name, x, ndim, output_size), return_indices)
 
         oracle = f"retrograd.testing.references.pooling.{name}"
 
         def samples(r):
-            yield (_images(r, ndim, 2, 2),), {"output_size": (3, 2, 2)[:ndim]}
-            yield (_images(r, ndim, 2),), {"output_size": (1, 2, 3)[:ndim], "return_indices": True}
+            yield (_image_sample(r, ndim, 2, 2),), {"output_size": (3, 2, 2)[:ndim]}
+            yield (_image_sample(r, ndim, 2),), {"output_size": (1, 2, 3)[:ndim], "return_indices": True}
 
         def errors(r):
-            yield (_images(r, ndim, 2, 2),), {"output_size": (2,) * 4}, ValueError, f"{name}: output_size must be"
+            yield (_image_sample(r, ndim, 2, 2),), {"output_size": (2,) * 4}, ValueError, f"{name}: output_size must be"
             yield (r(3),), {"output_size": 2}, ValueError, f"{name}: expected images"
 
     return adaptive_max_pool
@@ -378,10 +379,10 @@ def _max_unpool(ndim):
 
         def samples(r):
             count = 2**ndim
-            places = registry["stack"]([registry["arange"](i, count * 2**ndim, 2**ndim) for i in (0, 1)])
-            yield (r(1, 2, *(2,) * ndim), reshape(places, (1, 2, *(2,) * ndim))), {"kernel_size": (2,) * ndim}
+            indices = registry["stack"]([registry["arange"](i, count * 2**ndim, 2**ndim) for i in (0, 1)])
+            yield (r(1, 2, *(2,) * ndim), reshape(indices, (1, 2, *(2,) * ndim))), {"kernel_size": (2,) * ndim}
             yield (
-                (r(2, *(2,) * ndim), reshape(places, (2, *(2,) * ndim))),
+                (r(2, *(2,) * ndim), reshape(indices, (2, *(2,) * ndim))),
                 {"kernel_size": (2,) * ndim, "output_size": (5,) * ndim},
             )
 
@@ -412,28 +413,28 @@ def _unpooled_sizes(name, x, ndim, kernel_size, stride, padding, output_size):
 # -------------------------------------------------------------------------------------------------- the mean
 
 
-def _means(name, x, windows, count_include_pad, divisor):
+def _average_windows(name, x, windows, count_include_pad, divisor):
     """The sum over each window divided by its number of elements, or by `divisor`."""
     if x.dtype.kind not in "iu":
         check_real(name, x)
     total = pooled_sum(x, windows=windows)
     if divisor is not None:
-        return _quotient(total, divisor)
+        return _divide(total, divisor)
     for d, (window, size) in enumerate(zip(windows, x.shape[x.ndim - len(windows) :], strict=True)):
-        counts = _counts(size, *window, count_include_pad)  # type: ignore[call-arg]
+        counts = _window_sizes(size, *window, count_include_pad)  # type: ignore[call-arg]
         if len(set(counts)) == 1:
-            total = _quotient(total, counts[0]) if counts[0] != 1 else total
+            total = _divide(total, counts[0]) if counts[0] != 1 else total
         else:
-            total = _quotient(total, reshape(as_tensor(counts), (-1, *(1,) * (len(windows) - 1 - d))))
+            total = _divide(total, reshape(as_tensor(counts), (-1, *(1,) * (len(windows) - 1 - d))))
     return total
 
 
-def _quotient(total, count):
+def _divide(total, count):
     """The sum divided by the divisor; truncated for integers."""
     return total / count if total.dtype.kind == "f" else registry["div"](total, count, rounding_mode="trunc")
 
 
-def _counts(size, kernel, stride, before, _, out, padded):
+def _window_sizes(size, kernel, stride, before, _, out, padded):
     """The number of elements of each window, in the image or in the padded image."""
     starts = [i * stride - before for i in range(out)]
     low, high = (-before, size + before) if padded else (0, size)
@@ -473,20 +474,20 @@ def _avg_pool(ndim):
             if divisor_override == 0:
                 raise ValueError(f"{name}: divisor_override must not be 0")
             windows = _windows(name, x, ndim, kernel_size, stride, padding, 1, ceil_mode)
-            return _means(name, x, windows, count_include_pad, divisor_override)
+            return _average_windows(name, x, windows, count_include_pad, divisor_override)
 
         oracle = f"retrograd.testing.references.pooling.{name}"
 
         def samples(r):
-            yield (_images(r, ndim, 2, 2),), {"kernel_size": 2}
+            yield (_image_sample(r, ndim, 2, 2),), {"kernel_size": 2}
             padded = {"kernel_size": 3, "stride": 2, "padding": 1}
-            yield (_images(r, ndim, 2),), {**padded, "ceil_mode": True}
-            yield (_images(r, ndim, 1, 2),), {**padded, "count_include_pad": False}
+            yield (_image_sample(r, ndim, 2),), {**padded, "ceil_mode": True}
+            yield (_image_sample(r, ndim, 1, 2),), {**padded, "count_include_pad": False}
             if ndim > 1:
-                yield (_images(r, ndim, 1, 2),), {"kernel_size": 2, "divisor_override": 3}
+                yield (_image_sample(r, ndim, 1, 2),), {"kernel_size": 2, "divisor_override": 3}
 
         def errors(r):
-            x = _images(r, ndim, 2, 2)
+            x = _image_sample(r, ndim, 2, 2)
             yield (r(3),), {"kernel_size": 2}, ValueError, f"{name}: expected images"
             yield (x,), {"kernel_size": 2, "padding": 2}, ValueError, f"{name}: padding 2 must be at most half"
             yield (r.booleans(*x.shape),), {"kernel_size": 2}, TypeError, f"{name}: expected a real floating dtype"
@@ -515,11 +516,11 @@ def _adaptive_avg_pool(ndim):
 
         def compose(x, *, output_size):
             check_real(name, x)
-            windows = _adaptive(name, x, ndim, output_size)
+            windows = _adaptive_windows(name, x, ndim, output_size)
             if all(w[-1] == 1 for w in windows):
                 return mean(x, tuple(range(-ndim, 0)), keepdim=True)
             if all(len(w) > 1 for w in windows):
-                return _means(name, x, windows, True, None)
+                return _average_windows(name, x, windows, True, None)
             for d, window in enumerate(windows):
                 dim = x.ndim - ndim + d
                 x = resample(x, dim=dim, how=("area", x.shape[dim], window[-1]))
@@ -528,12 +529,12 @@ def _adaptive_avg_pool(ndim):
         oracle = f"retrograd.testing.references.pooling.{name}"
 
         def samples(r):
-            yield (_images(r, ndim, 2, 2),), {"output_size": (3, 2, 2)[:ndim]}
-            yield (_images(r, ndim, 2),), {"output_size": 1}
-            yield (_images(r, ndim, 2, 1),), {"output_size": (5, 2, None)[:ndim]}
+            yield (_image_sample(r, ndim, 2, 2),), {"output_size": (3, 2, 2)[:ndim]}
+            yield (_image_sample(r, ndim, 2),), {"output_size": 1}
+            yield (_image_sample(r, ndim, 2, 1),), {"output_size": (5, 2, None)[:ndim]}
 
         def errors(r):
-            yield (_images(r, ndim, 2, 2),), {"output_size": (2,) * 4}, ValueError, f"{name}: output_size must be"
+            yield (_image_sample(r, ndim, 2, 2),), {"output_size": (2,) * 4}, ValueError, f"{name}: output_size must be"
             yield (r(3),), {"output_size": 2}, ValueError, f"{name}: expected images"
 
     return adaptive_avg_pool
@@ -547,7 +548,7 @@ _LP = """The p-norm of each window, sum(x^p)^(1/p), p being norm_type, of images
     """
 
 
-def _largest_of_each(x, ndim):
+def _channel_scale(x, ndim):
     """The largest absolute value of each channel of each image, detached; 1 where it cannot be a scale."""
     top = amax(abs(detach(x)), tuple(range(-ndim, 0)), keepdim=True)
     return where(logical_or(top == 0, isinf(top)), 1, top)
@@ -568,7 +569,7 @@ def _lp_pool(ndim, averages, maxima):
             if math.isinf(norm_type):
                 sign = math.copysign(1, norm_type)
                 return sign * maxima(sign * abs(x), kernel, stride, ceil_mode=ceil_mode)
-            scale = _largest_of_each(x, ndim)
+            scale = _channel_scale(x, ndim)
             total = averages(pow(x / scale, norm_type), kernel, stride, ceil_mode=ceil_mode) * numel(kernel)
             zero = total == 0
             return scale * where(zero, detach(total), pow(where(zero, 1, total), 1 / norm_type))

@@ -50,7 +50,7 @@ def _array_options():
     return {name: value for name, value in settings.items() if name not in ("linewidth", "sci_mode")}
 
 
-def _shown(x) -> str:
+def _format_tensor(x) -> str:
     suffix = f", size={x.shape}" if 0 in x.shape and x.ndim > 1 else ""
     suffix += "" if _dtype_is_obvious(x.dtype) else f", dtype={x.dtype}"
     if x.grad_fn is not None:
@@ -62,7 +62,7 @@ def _shown(x) -> str:
     return f"{backend.text(x.value, **_array_options())}{suffix})"
 
 
-Tensor.__repr__ = _shown
+Tensor.__repr__ = _format_tensor
 
 
 def _dtype_is_obvious(dtype):

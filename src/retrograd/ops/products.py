@@ -9,7 +9,7 @@ from retrograd.core.hooks import conjugate
 from retrograd.ops.constants import constant_in
 from retrograd.ops.diagonal import diagonal
 from retrograd.ops.family import Composite, broadcast_shapes, canonical_dim, canonical_dims
-from retrograd.ops.linalg import bmm, contract, einsum, matmul, mm, mv, outer, plus_product
+from retrograd.ops.linalg import add_scaled, bmm, contract, einsum, matmul, mm, mv, outer
 from retrograd.ops.pointwise import clone, in_dtype
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.scan import cumprod
@@ -35,7 +35,7 @@ class tensordot(Composite, aliases="linalg.tensordot"):
     method = False
 
     def compose(a, b, *, dims):
-        left, right = _contracted(a, b, dims)
+        left, right = _contracted_dims(a, b, dims)
         for i, j in zip(left, right, strict=True):  # a size of 1 broadcasts
             if a.shape[i] != b.shape[j]:
                 a = a if a.shape[i] == 1 else sum_over(a, i, keepdim=True)
@@ -66,7 +66,7 @@ class tensordot(Composite, aliases="linalg.tensordot"):
         yield (r(2, 3), r(2, 3)), {"dims": 3}, ValueError, "tensordot: dims 3"
 
 
-def _contracted(a, b, dims):
+def _contracted_dims(a, b, dims):
     """The contracted dimensions of each tensor."""
     if isinstance(dims, int):
         if not 0 <= dims <= min(a.ndim, b.ndim):
@@ -75,9 +75,9 @@ def _contracted(a, b, dims):
     else:
         if not isinstance(dims, (tuple, list)) or len(dims) != 2:
             raise ValueError(f"tensordot: dims must be a number, or the dimensions of each of the two, got {dims!r}")
-        of_a, of_b = ([d] if isinstance(d, int) else d for d in dims)
-        left = canonical_dims("tensordot", tuple(of_a), a.ndim) if of_a else ()
-        right = canonical_dims("tensordot", tuple(of_b), b.ndim) if of_b else ()
+        dims_a, dims_b = ([d] if isinstance(d, int) else d for d in dims)
+        left = canonical_dims("tensordot", tuple(dims_a), a.ndim) if dims_a else ()
+        right = canonical_dims("tensordot", tuple(dims_b), b.ndim) if dims_b else ()
     if len(left) != len(right):
         raise ValueError(f"tensordot: dims {dims} names {len(left)} of the first and {len(right)} of the second")
     for i, j in zip(left, right, strict=True):
@@ -235,10 +235,10 @@ class bilinear(Composite, home="nn.functional", aliases="bilinear", method=False
 def _check_bilinear(one, two, weight, bias):
     fits = len(weight) == 3 and one and two and one[:-1] == two[:-1] and weight[1:] == (one[-1], two[-1])
     if not fits or (bias is not None and bias.shape != weight[:1]):
-        shown = "None" if bias is None else bias.shape
+        bias_shape = "None" if bias is None else bias.shape
         raise ValueError(
             f"bilinear: input1 (..., m), input2 (..., n), weight (k, m, n) and bias (k,) of shapes {one}, {two}, "
-            f"{weight} and {shown} do not go together"
+            f"{weight} and {bias_shape} do not go together"
         )
 
 
@@ -252,7 +252,7 @@ class baddbmm(Composite, in_place=True):
     """beta * x + alpha * bmm(batch1, batch2); x broadcasts."""
 
     def compose(x, batch1, batch2, *, beta, alpha):
-        return plus_product(x, bmm(batch1, batch2), beta, alpha)
+        return add_scaled(x, bmm(batch1, batch2), beta, alpha)
 
     def oracle(np, x, a, b, beta, alpha):
         return beta * x + alpha * (a @ b)
@@ -270,7 +270,7 @@ class addbmm(Composite, in_place=True):
         fits = batch1.ndim == batch2.ndim == 3 and batch1.shape[0] == batch2.shape[0]
         if not fits or batch1.shape[2] != batch2.shape[1]:
             raise ValueError(f"addbmm: stacks {batch1.shape} and {batch2.shape} do not fit: (b, m, k) and (b, k, n)")
-        return plus_product(x, contract(batch1, batch2, equation="bmk,bkn->mn"), beta, alpha)
+        return add_scaled(x, contract(batch1, batch2, equation="bmk,bkn->mn"), beta, alpha)
 
     def oracle(np, x, a, b, beta, alpha):
         return beta * x + alpha * (a @ b).sum(0)
@@ -288,7 +288,7 @@ class addmv(Composite, in_place=True):
     """beta * x + alpha * mv(mat, vec); x broadcasts."""
 
     def compose(x, mat, vec, *, beta, alpha):
-        return plus_product(x, mv(mat, vec), beta, alpha)
+        return add_scaled(x, mv(mat, vec), beta, alpha)
 
     def oracle(np, x, a, b, beta, alpha):
         return beta * x + alpha * (a @ b)
@@ -304,7 +304,7 @@ class addr(Composite, in_place=True):
 
     def compose(x, vec1, vec2, *, beta, alpha):
         dtype = dtypes.result_type(x, vec1, vec2)
-        return plus_product(in_dtype(x, dtype), outer(in_dtype(vec1, dtype), vec2), beta, alpha)
+        return add_scaled(in_dtype(x, dtype), outer(in_dtype(vec1, dtype), vec2), beta, alpha)
 
     def oracle(np, x, a, b, beta, alpha):
         return beta * x + alpha * np.outer(a, b)
@@ -330,7 +330,7 @@ class linalg_multi_dot(Composite):
     """
 
     def compose(*tensors):
-        return _chain("linalg.multi_dot", tensors)
+        return _chain_matrices("linalg.multi_dot", tensors)
 
     def oracle(np, *tensors):
         return np.linalg.multi_dot(tensors)
@@ -353,7 +353,7 @@ class chain_matmul(Composite):
     method = False
 
     def compose(*matrices):
-        return clone(matrices[0]) if len(matrices) == 1 else _chain("chain_matmul", matrices)
+        return clone(matrices[0]) if len(matrices) == 1 else _chain_matrices("chain_matmul", matrices)
 
     def oracle(np, *matrices):
         return np.linalg.multi_dot(matrices) if len(matrices) > 1 else matrices[0]
@@ -362,7 +362,7 @@ class chain_matmul(Composite):
         yield (r(2, 3), r(3, 4), r(4, 2)), {}
 
 
-def _chain(name, tensors):
+def _chain_matrices(name, tensors):
     _check_chain(name, tensors)
     row, column = tensors[0].ndim == 1, tensors[-1].ndim == 1
     matrices = list(tensors)
@@ -371,7 +371,7 @@ def _chain(name, tensors):
     if column:
         matrices[-1] = unsqueeze(matrices[-1], 1)
     sizes = [m.shape[0] for m in matrices] + [matrices[-1].shape[1]]
-    out = _multiplied(matrices, _cheapest_splits(sizes), 0, len(matrices) - 1)
+    out = _multiply_chain(matrices, _cheapest_splits(sizes), 0, len(matrices) - 1)
     return reshape(out, (() if row else out.shape[:1]) + (() if column else out.shape[1:]))
 
 
@@ -399,11 +399,11 @@ def _cheapest_splits(sizes):
     return split
 
 
-def _multiplied(matrices, split, i, j):
+def _multiply_chain(matrices, split, i, j):
     if i == j:
         return matrices[i]
     k = split[i, j]
-    return mm(_multiplied(matrices, split, i, k), _multiplied(matrices, split, k + 1, j))
+    return mm(_multiply_chain(matrices, split, i, k), _multiply_chain(matrices, split, k + 1, j))
 
 
 @op("linalg.matrix_power(Tensor A, int n) -> Tensor")

@@ -7,18 +7,18 @@ from retrograd.core.aval import symbolic
 from retrograd.core.op import compound
 from retrograd.ops.batch_loop import Looped
 from retrograd.ops.constants import constant_in
-from retrograd.ops.create import Factory, Filled, factory, made
+from retrograd.ops.create import Factory, Filled, factory, make_array
 from retrograd.ops.family import Pointwise, broadcast_shapes, check_real
 from retrograd.ops.generator import Generator as Generator
-from retrograd.ops.generator import chosen
 from retrograd.ops.generator import default_generator as default_generator
 from retrograd.ops.generator import get_rng_state as get_rng_state
 from retrograd.ops.generator import manual_seed as manual_seed
+from retrograd.ops.generator import resolve_generator
 from retrograd.ops.generator import set_rng_state as set_rng_state
 from retrograd.ops.pointwise import to
 
 
-def _drawn(xp, draw, size, dtype):
+def _draw(xp, draw, size, dtype):
     """Random values in a floating dtype from `draw(size, dtype)` for float32 and float64; complex values are pairs."""
     if dtype.kind == "c":
         parts = draw((*size, 2), dtypes.real_of(dtype))
@@ -26,19 +26,19 @@ def _drawn(xp, draw, size, dtype):
     return xp.asarray(draw(size, dtypes.opmath_of(dtype)))
 
 
-def _floating(name, dtype):
+def _check_floating(name, dtype):
     dtype = dtypes.get_default_dtype() if dtype is None else dtype
     if not dtypes.is_differentiable(dtype):
         raise TypeError(f"{name}: expected a floating or complex dtype, got {dtype}")
     return dtype
 
 
-class Drawn(Filled, random=True):
+class RandomOperator(Filled, random=True):
     """Base of operators that draw a tensor of random values; under vmap all examples are drawn together."""
 
 
 @op("rand(int... size, *, any generator=None, dtype? dtype=None) -> Tensor")
-class _rand(Drawn):
+class _rand(RandomOperator):
     """Uniform random values in [0, 1) of the given shape; for complex dtypes both parts.
 
     >>> import retrograd as rg
@@ -47,20 +47,20 @@ class _rand(Drawn):
     """
 
     def impl(xp, *, size, generator, dtype):
-        dtype = _floating("rand", dtype)
+        dtype = _check_floating("rand", dtype)
 
         def draw(size, kind):
-            return chosen(generator).draw("random", size, kind)
+            return resolve_generator(generator).draw("random", size, kind)
 
         def numbers(size):
             if dtype == dtypes.float16:  # truncated to its 11 bits: rounding could give 1
                 return (xp.floor(draw(size, dtypes.float32) * 2048) / 2048).astype(dtype)
-            return _drawn(xp, draw, size, dtype)
+            return _draw(xp, draw, size, dtype)
 
-        return made(numbers, size)
+        return make_array(numbers, size)
 
     def shape(*, size, generator, dtype):
-        return Aval(size, _floating("rand", dtype))
+        return Aval(size, _check_floating("rand", dtype))
 
     exempt = {"oracle": "random: tests/ops/test_random.py"}
 
@@ -73,7 +73,7 @@ class _rand(Drawn):
 
 
 @op("randn(int... size, *, any generator=None, dtype? dtype=None) -> Tensor")
-class _randn(Drawn):
+class _randn(RandomOperator):
     """Standard normal random values of the given shape; complex ones have variance 1, too.
 
     >>> import retrograd as rg
@@ -82,19 +82,19 @@ class _randn(Drawn):
     """
 
     def impl(xp, *, size, generator, dtype):
-        dtype = _floating("randn", dtype)
+        dtype = _check_floating("randn", dtype)
 
         def draw(size, kind):
-            return chosen(generator).draw("standard_normal", size, kind)
+            return resolve_generator(generator).draw("standard_normal", size, kind)
 
         def numbers(size):
-            out = _drawn(xp, draw, size, dtype)
+            out = _draw(xp, draw, size, dtype)
             return out * dtype.type(0.5**0.5) if dtype.kind == "c" else out.astype(dtype, copy=False)
 
-        return made(numbers, size)
+        return make_array(numbers, size)
 
     def shape(*, size, generator, dtype):
-        return Aval(size, _floating("randn", dtype))
+        return Aval(size, _check_floating("randn", dtype))
 
     exempt = {"oracle": "random: tests/ops/test_random.py"}
 
@@ -104,17 +104,17 @@ class _randn(Drawn):
 
 
 @op("randint(int low, int high, int[] size, *, any generator=None, dtype? dtype=None) -> Tensor")
-class _randint(Drawn):
+class _randint(RandomOperator):
     """Uniform random integers from low to high - 1."""
 
     def impl(xp, *, low, high, size, generator, dtype):
-        dtype = _integral(low, high, dtype)
+        dtype = _check_integer_range(low, high, dtype)
         wide = dtypes.uint64 if high > 2**63 else dtypes.int64
-        draw = chosen(generator).draw
-        return made(lambda plain: xp.asarray(draw("integers", low, high, plain, wide)), size).astype(dtype)
+        draw = resolve_generator(generator).draw
+        return make_array(lambda plain: xp.asarray(draw("integers", low, high, plain, wide)), size).astype(dtype)
 
     def shape(*, low, high, size, generator, dtype):
-        return Aval(size, _integral(low, high, dtype))
+        return Aval(size, _check_integer_range(low, high, dtype))
 
     exempt = {"oracle": "random: tests/ops/test_random.py"}
 
@@ -127,7 +127,7 @@ class _randint(Drawn):
         yield (), {"low": 0, "high": 257, "size": (3,), "dtype": "uint8"}, ValueError, "uint8 does not hold .* 0 to 256"
 
 
-def _integral(low, high, dtype):
+def _check_integer_range(low, high, dtype):
     dtype = dtypes.int64 if dtype is None else dtype
     if low >= high:
         raise ValueError(f"randint: no integers from {low} up to but not including {high}")
@@ -147,7 +147,7 @@ class _randperm(Looped, Factory, random=True, vmap_fallback="every permutation i
 
     def impl(xp, *, n, generator, dtype):
         _check_count(n)
-        return chosen(generator).draw("permutation", n).astype(dtypes.int64 if dtype is None else dtype)
+        return resolve_generator(generator).draw("permutation", n).astype(dtypes.int64 if dtype is None else dtype)
 
     def shape(*, n, generator, dtype):
         _check_count(n)
@@ -179,14 +179,14 @@ class bernoulli(Pointwise, random=True, promotion=None, in_place=False):
     """
 
     def impl(xp, x, *, p, generator):
-        _check_coins(x, p)
+        _check_probabilities(x, p)
         odds = x if p is None else xp.asarray(p)
         if odds.size and not (odds.min() >= 0 and odds.max() <= 1):
             raise ValueError("bernoulli: probabilities must lie between 0 and 1")
-        return (chosen(generator).draw("random", x.shape) < odds).astype(x.dtype)
+        return (resolve_generator(generator).draw("random", x.shape) < odds).astype(x.dtype)
 
     def shape(x, *, p, generator):
-        _check_coins(x, p)
+        _check_probabilities(x, p)
         return x
 
     def vjp_x(g):
@@ -203,7 +203,7 @@ class bernoulli(Pointwise, random=True, promotion=None, in_place=False):
         yield (r.ints(2, (3,)),), {}, TypeError, "bernoulli: expected a real floating dtype, got int64"
 
 
-def _check_coins(x, p):
+def _check_probabilities(x, p):
     if p is None:
         check_real("bernoulli", x, "it holds the probabilities")
     elif x.dtype.kind == "c":
@@ -219,7 +219,7 @@ class _normal(Internal, Pointwise, differentiable=False, random=True, promotion=
         if xp.any(xp.asarray(std) < 0):
             raise RuntimeError("normal: standard deviations must not be negative")
         wide = dtypes.promote(dtype, dtypes.float64)
-        noise = _drawn(xp, lambda size, kind: chosen(generator).draw("standard_normal", size), shape, wide)
+        noise = _draw(xp, lambda size, kind: resolve_generator(generator).draw("standard_normal", size), shape, wide)
         return (noise * (std if dtype.kind == "f" else std * 0.5**0.5) + mean).astype(dtype)
 
     def shape(mean, std, *, generator):
@@ -242,7 +242,7 @@ def _normal_aval(mean, std):
     dtype = mean.dtype if hasattr(mean, "dtype") else std.dtype
     if hasattr(std, "dtype") and std.dtype.kind == "c":
         raise TypeError(f"normal: standard deviations are real, got {std.dtype}")
-    return broadcast_shapes("normal", [shape_of(mean), shape_of(std)]), _floating("normal", dtype)
+    return broadcast_shapes("normal", [shape_of(mean), shape_of(std)]), _check_floating("normal", dtype)
 
 
 # ----------------------------------------------------------------------------------------- the public functions
@@ -285,23 +285,26 @@ def normal(mean=0.0, std=1.0, size=None, *, generator=None, dtype=None) -> Tenso
     return _randn(size, generator=generator, dtype=dtype) * std + mean
 
 
-def _alike(x, draw):
+def _random_like(x, draw):
     """A random tensor in the shape of a dense or nested tensor, also of one whose components have no dimensions."""
-    whole = compound(x) if symbolic(x.shape) is None else None  # other nested tensors have a ragged size in their shape
-    if whole is None:
+    # nested tensors whose components have dimensions have a ragged size in their shape
+    composite = compound(x) if symbolic(x.shape) is None else None
+    if composite is None:
         return draw(x.shape)
-    plain, rebuilt = whole.plain(x)
+    plain, rebuilt = composite.plain(x)
     return rebuilt(draw(plain.shape), 0)
 
 
 def rand_like(input, *, generator=None, dtype=None) -> Tensor:
     """Uniform random values in [0, 1) in the shape of the input, and in its dtype unless another is given."""
-    return _alike(input, lambda size: _rand(size, generator=generator, dtype=input.dtype if dtype is None else dtype))
+    dtype = input.dtype if dtype is None else dtype
+    return _random_like(input, lambda size: _rand(size, generator=generator, dtype=dtype))
 
 
 def randn_like(input, *, generator=None, dtype=None) -> Tensor:
     """Standard normal random values in the shape of the input, and in its dtype unless another is given."""
-    return _alike(input, lambda size: _randn(size, generator=generator, dtype=input.dtype if dtype is None else dtype))
+    dtype = input.dtype if dtype is None else dtype
+    return _random_like(input, lambda size: _randn(size, generator=generator, dtype=dtype))
 
 
 def randint_like(input, low, high=None, *, generator=None, dtype=None) -> Tensor:
@@ -313,7 +316,7 @@ def randint_like(input, low, high=None, *, generator=None, dtype=None) -> Tensor
     """
     low, high = (0, low) if high is None else (low, high)
     kind = input.dtype if dtype is None else dtype
-    return _alike(input, lambda size: _randint(low, high, size, generator=generator, dtype=kind))
+    return _random_like(input, lambda size: _randint(low, high, size, generator=generator, dtype=kind))
 
 
 rand, randn, randperm = factory(_rand), factory(_randn), factory(_randperm)

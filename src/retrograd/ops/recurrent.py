@@ -7,7 +7,7 @@ representations using RNN encoder-decoder, arXiv 1406.1078.
 from retrograd.core import Aval, Internal, op, registry
 from retrograd.kernels import recurrent_formulas
 from retrograd.ops.batching import batch_all
-from retrograd.ops.family import kernels_know
+from retrograd.ops.family import kernels_support
 from retrograd.ops.pointwise import sigmoid, tanh
 from retrograd.ops.split import chunk
 from retrograd.ops.view import cat
@@ -36,25 +36,25 @@ class Step(Internal):
     def check(cls, *tensors):
         """Check shapes and dtypes of cotangents, which match the state, and of x, h and the state, the last three."""
         *cotangents, x, h, state = tensors
-        name, wanted = cls.__name__, (*state.shape[:-1], cls.gates * state.shape[-1])
-        if not kernels_know(*tensors):
+        name, expected = cls.__name__, (*state.shape[:-1], cls.gates * state.shape[-1])
+        if not kernels_support(*tensors):
             dtypes = ", ".join(str(t.dtype) for t in tensors)
             raise TypeError(f"{name}: expected float32 or float64, all alike, got {dtypes}")
-        if x.shape != wanted or h.shape != wanted or any(g.shape != state.shape for g in cotangents):
-            raise ValueError(f"{name}: gates {x.shape} and {h.shape} must be {wanted}, for a state {state.shape}")
+        if x.shape != expected or h.shape != expected or any(g.shape != state.shape for g in cotangents):
+            raise ValueError(f"{name}: gates {x.shape} and {h.shape} must be {expected}, for a state {state.shape}")
 
 
 def _zeros_for_none(tangents, primals):
     return [registry["zeros_like"](p) if t is None else t for t, p in zip(tangents, primals, strict=True)]
 
 
-def _slopes_of_sigmoid(s):
+def _sigmoid_derivatives(s):
     """The first and second derivative of the sigmoid, from its output s."""
     first = s * (1 - s)
     return first, first * (1 - 2 * s)
 
 
-def _slopes_of_tanh(t):
+def _tanh_derivatives(t):
     first = 1 - t * t
     return first, -2 * t * first
 
@@ -62,36 +62,36 @@ def _slopes_of_tanh(t):
 # ------------------------------------------------------------------------------------------------------- LSTM
 
 
-def _lstm_tangent(gates, c, moved, moved_c):
+def _lstm_jvp(gates, c, t_gates, t_c_before):
     """The tangents of h and c after the step, from those of the gates and of c before."""
-    i, f, g, o = _lstm_at(gates)
+    i, f, g, o = _lstm_gates(gates)
     after = f * c + i * g
-    mi, mf, mg, mo = chunk(moved, 4, -1)
+    mi, mf, mg, mo = chunk(t_gates, 4, -1)
     top = tanh(after)
-    dc = f * moved_c + c * f * (1 - f) * mf + g * i * (1 - i) * mi + i * (1 - g * g) * mg
+    dc = f * t_c_before + c * f * (1 - f) * mf + g * i * (1 - i) * mi + i * (1 - g * g) * mg
     return o * (1 - o) * mo * top + o * (1 - top * top) * dc, dc
 
 
-def _lstm_at(gates):
+def _lstm_gates(gates):
     i, f, g, o = chunk(gates, 4, -1)
     return sigmoid(i), sigmoid(f), tanh(g), sigmoid(o)
 
 
-def _lstm_bend(gh, gc, gates, c, moved, moved_c):
+def _lstm_vjp_jvp(gh, gc, gates, c, t_gates, t_c_before):
     """The derivative of the cotangents of gates and c along tangents of gates and c."""
-    i, f, g, o = _lstm_at(gates)
+    i, f, g, o = _lstm_gates(gates)
     top = tanh(f * c + i * g)
-    (i1, i2), (f1, f2), (o1, o2) = map(_slopes_of_sigmoid, (i, f, o))
-    (g1, g2), (top1, top2) = map(_slopes_of_tanh, (g, top))
-    mi, mf, mg, mo = chunk(moved, 4, -1)
-    dc = f * moved_c + c * f1 * mf + g * i1 * mi + i * g1 * mg
+    (i1, i2), (f1, f2), (o1, o2) = map(_sigmoid_derivatives, (i, f, o))
+    (g1, g2), (top1, top2) = map(_tanh_derivatives, (g, top))
+    mi, mf, mg, mo = chunk(t_gates, 4, -1)
+    dc = f * t_c_before + c * f1 * mf + g * i1 * mi + i * g1 * mg
     flow = gc + gh * o * top1  # the cotangent of c after the step
-    bent = gh * (o1 * mo * top1 + o * top2 * dc)  # how that changes
-    of_i = bent * i1 * g + flow * (i2 * mi * g + i1 * g1 * mg)
-    of_f = bent * f1 * c + flow * (f2 * mf * c + f1 * moved_c)
-    of_g = bent * i * g1 + flow * (i1 * mi * g1 + i * g2 * mg)
+    t_flow = gh * (o1 * mo * top1 + o * top2 * dc)  # how that changes
+    of_i = t_flow * i1 * g + flow * (i2 * mi * g + i1 * g1 * mg)
+    of_f = t_flow * f1 * c + flow * (f2 * mf * c + f1 * t_c_before)
+    of_g = t_flow * i * g1 + flow * (i1 * mi * g1 + i * g2 * mg)
     of_o = gh * (o2 * mo * top + o1 * top1 * dc)
-    return cat([of_i, of_f, of_g, of_o], -1), bent * f + flow * f1 * mf
+    return cat([of_i, of_f, of_g, of_o], -1), t_flow * f + flow * f1 * mf
 
 
 @op("lstm_step(Tensor[] tensors) -> (Tensor h, Tensor c)")
@@ -113,7 +113,7 @@ class lstm_step(Step):
     def jvp(cls, op, primals, tangents, out, params):
         x, h, c = primals
         t_x, t_h, t_c = _zeros_for_none(tangents, primals)
-        return _lstm_tangent(x + h, c, t_x + t_h, t_c)
+        return _lstm_jvp(x + h, c, t_x + t_h, t_c)
 
     oracle = "retrograd.testing.references.recurrent.lstm_step"
 
@@ -138,16 +138,16 @@ class lstm_step_grad(Step):
 
     def vjp_tensors(g, tensors):
         gh, gc, x, h, c = tensors
-        gates, of_c = _lstm_bend(gh, gc, x + h, c, *g)
-        return [*_lstm_tangent(x + h, c, *g), gates, gates, of_c]
+        gates, of_c = _lstm_vjp_jvp(gh, gc, x + h, c, *g)
+        return [*_lstm_jvp(x + h, c, *g), gates, gates, of_c]
 
     @classmethod
     def jvp(cls, op, primals, tangents, out, params):
         gh, gc, x, h, c = primals
         t_gh, t_gc, t_x, t_h, t_c = _zeros_for_none(tangents, primals)
         along = lstm_step_grad([t_gh, t_gc, x, h, c])
-        bent = _lstm_bend(gh, gc, x + h, c, t_x + t_h, t_c)
-        return along[0] + bent[0], along[1] + bent[1]
+        t_flow = _lstm_vjp_jvp(gh, gc, x + h, c, t_x + t_h, t_c)
+        return along[0] + t_flow[0], along[1] + t_flow[1]
 
     oracle = "retrograd.testing.references.recurrent.lstm_step_grad"
 
@@ -157,7 +157,7 @@ class lstm_step_grad(Step):
 
 def lstm(by_input, by_state, c):
     """Return the states h and c after a step, from the gates' terms from input and state, in one dtype or several."""
-    if kernels_know(by_input, by_state, c):
+    if kernels_support(by_input, by_state, c):
         return lstm_step([by_input, by_state, c])
     i, f, g, o = chunk(by_input + by_state, 4, -1)
     return recurrent_formulas.lstm_step(i, f, g, o, c, sigmoid, tanh)
@@ -166,33 +166,33 @@ def lstm(by_input, by_state, c):
 # -------------------------------------------------------------------------------------------------------- GRU
 
 
-def _gru_at(x, h):
+def _gru_gates(x, h):
     """The gates r, z and n, and the term that r multiplies."""
     (xr, xz, xn), (hr, hz, hn) = chunk(x, 3, -1), chunk(h, 3, -1)
     r = sigmoid(xr + hr)
     return r, sigmoid(xz + hz), tanh(xn + r * hn), hn
 
 
-def _gru_tangent(x, h, state, moved_x, moved_h, moved):
+def _gru_jvp(x, h, state, t_x, t_h, t_state):
     """The tangent of the new state, from those of the gates and the old state."""
-    r, z, n, hn = _gru_at(x, h)
-    (ar, az, an), (br, bz, bn) = chunk(moved_x, 3, -1), chunk(moved_h, 3, -1)
+    r, z, n, hn = _gru_gates(x, h)
+    (ar, az, an), (br, bz, bn) = chunk(t_x, 3, -1), chunk(t_h, 3, -1)
     inner = an + r * (1 - r) * (ar + br) * hn + r * bn
-    return (1 - z) * (1 - n * n) * inner + z * (1 - z) * (az + bz) * (state - n) + z * moved
+    return (1 - z) * (1 - n * n) * inner + z * (1 - z) * (az + bz) * (state - n) + z * t_state
 
 
-def _gru_bend(g, x, h, state, moved_x, moved_h, moved):
+def _gru_vjp_jvp(g, x, h, state, t_x, t_h, t_state):
     """The derivative of the cotangents of x, h and the state along tangents of these."""
-    r, z, n, hn = _gru_at(x, h)
-    (ar, az, an), (br, bz, bn) = chunk(moved_x, 3, -1), chunk(moved_h, 3, -1)
-    (r1, r2), (z1, z2), (n1, n2) = _slopes_of_sigmoid(r), _slopes_of_sigmoid(z), _slopes_of_tanh(n)
+    r, z, n, hn = _gru_gates(x, h)
+    (ar, az, an), (br, bz, bn) = chunk(t_x, 3, -1), chunk(t_h, 3, -1)
+    (r1, r2), (z1, z2), (n1, n2) = _sigmoid_derivatives(r), _sigmoid_derivatives(z), _tanh_derivatives(n)
     mr, mz = ar + br, az + bz
     inner = an + r1 * mr * hn + r * bn
     flow = g * (1 - z) * n1  # the cotangent of the argument of tanh in n
-    bent = g * ((1 - z) * n2 * inner - z1 * mz * n1)  # how that changes
-    of_r = bent * r1 * hn + flow * (r2 * mr * hn + r1 * bn)
-    of_z = g * (z2 * mz * (state - n) + z1 * (moved - n1 * inner))
-    return cat([of_r, of_z, bent], -1), cat([of_r, of_z, bent * r + flow * r1 * mr], -1), g * z1 * mz
+    t_flow = g * ((1 - z) * n2 * inner - z1 * mz * n1)  # how that changes
+    of_r = t_flow * r1 * hn + flow * (r2 * mr * hn + r1 * bn)
+    of_z = g * (z2 * mz * (state - n) + z1 * (t_state - n1 * inner))
+    return cat([of_r, of_z, t_flow], -1), cat([of_r, of_z, t_flow * r + flow * r1 * mr], -1), g * z1 * mz
 
 
 @op("gru_step(Tensor[] tensors) -> Tensor")
@@ -212,7 +212,7 @@ class gru_step(Step):
 
     @classmethod
     def jvp(cls, op, primals, tangents, out, params):
-        return _gru_tangent(*primals, *_zeros_for_none(tangents, primals))
+        return _gru_jvp(*primals, *_zeros_for_none(tangents, primals))
 
     oracle = "retrograd.testing.references.recurrent.gru_step"
 
@@ -237,13 +237,13 @@ class gru_step_grad(Step):
         return tensors[1:]
 
     def vjp_tensors(g, tensors):
-        return [_gru_tangent(*tensors[1:], *g), *_gru_bend(*tensors, *g)]
+        return [_gru_jvp(*tensors[1:], *g), *_gru_vjp_jvp(*tensors, *g)]
 
     @classmethod
     def jvp(cls, op, primals, tangents, out, params):
-        t_g, *moved = _zeros_for_none(tangents, primals)
-        along, bent = gru_step_grad([t_g, *primals[1:]]), _gru_bend(*primals, *moved)
-        return tuple(a + b for a, b in zip(along, bent, strict=True))
+        t_g, *t_tensors = _zeros_for_none(tangents, primals)
+        along, t_flow = gru_step_grad([t_g, *primals[1:]]), _gru_vjp_jvp(*primals, *t_tensors)
+        return tuple(a + b for a, b in zip(along, t_flow, strict=True))
 
     oracle = "retrograd.testing.references.recurrent.gru_step_grad"
 
@@ -253,7 +253,7 @@ class gru_step_grad(Step):
 
 def gru(by_input, by_state, h):
     """Return the state after a step, from the gates' terms from input and state, in one dtype or several."""
-    if kernels_know(by_input, by_state, h):
+    if kernels_support(by_input, by_state, h):
         return gru_step([by_input, by_state, h])
     (xr, xz, xn), (hr, hz, hn) = chunk(by_input, 3, -1), chunk(by_state, 3, -1)
     return recurrent_formulas.gru_step(xr + hr, xz + hz, xn, hn, h, sigmoid, tanh)

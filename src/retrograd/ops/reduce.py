@@ -18,15 +18,15 @@ from retrograd.ops.family import (
     cast_to,
     check_floating,
     check_real,
-    kept,
     numel,
     reduced_shape,
+    restore_dims,
 )
 from retrograd.ops.pointwise import exp, isinf, isnan, logical_not, ne, real_part, sqrt, where
 from retrograd.ops.view import cat, expand, narrow, permute, reshape
 
 
-def axes_of(x, dim):
+def numpy_axes(x, dim):
     """`dim` as NumPy's axis: None for all dimensions, and for dim 0 or -1 of a tensor without dimensions."""
     if x.ndim == 0:
         canonical_dims("sum", dim, 0)  # the shape rule checks again, with the operator's name
@@ -34,12 +34,12 @@ def axes_of(x, dim):
     return dim or None
 
 
-def reduced(name, x, dim, keepdim, dtype):
+def reduced_aval(name, x, dim, keepdim, dtype):
     """The aval of x after the reduction over `dim`."""
     return Aval(reduced_shape(x.shape, canonical_dims(name, dim, x.ndim), keepdim), dtype)
 
 
-def count_over(shape, dim, name="reduction"):
+def reduced_count(shape, dim, name="reduction"):
     """The number of elements per reduced slice; `name` is used in errors."""
     return numel(shape[d] for d in canonical_dims(name, dim, len(shape)))
 
@@ -55,18 +55,18 @@ def in_dtype(xp, x, dtype):
     return xp.cast(x, dtype) if lower else x
 
 
-def _back(g, x_aval, dim, keepdim):
+def _expand_cotangent(g, x_aval, dim, keepdim):
     """The cotangent of a sum's input: g broadcast to the input's shape."""
     if not dim:
         return filled(cast_to(g, x_aval.dtype), shape=x_aval.shape)
-    return expand(cast_to(kept(g, x_aval, dim, keepdim), x_aval.dtype), x_aval.shape)
+    return expand(cast_to(restore_dims(g, x_aval, dim, keepdim), x_aval.dtype), x_aval.shape)
 
 
-def _counted(x_aval, dim, keepdim):
+def _symbolic_count(x_aval, dim, keepdim):
     """The number of elements per reduced slice; as a tensor if a size is symbolic."""
     dims = canonical_dims("mean", dim, x_aval.ndim)
     if symbolic([x_aval.shape[d] for d in dims]) is None:
-        return count_over(x_aval.shape, dim)
+        return reduced_count(x_aval.shape, dim)
     return sum(filled(registry["ones"]((), dtype=x_aval.dtype), shape=x_aval.shape), dim, keepdim)
 
 
@@ -119,13 +119,13 @@ class sum(Reduction, linear="x"):
         if dim is None and dtype is None and x.dtype.char in "fd":  # fast path: most losses end with it
             return xp.add_up(x, None, None, None, keepdim)
         x = in_dtype(xp, x, dtype)
-        return xp.sum(x, axis=axes_of(x, dim), dtype=sum_dtype(x, dtype), keepdims=keepdim)
+        return xp.sum(x, axis=numpy_axes(x, dim), dtype=sum_dtype(x, dtype), keepdims=keepdim)
 
     def shape(x, *, dim, keepdim, dtype):
-        return reduced("sum", x, dim, keepdim, sum_dtype(x, dtype))
+        return reduced_aval("sum", x, dim, keepdim, sum_dtype(x, dtype))
 
     def vjp_x(g, x_aval, dim, keepdim):
-        return _back(g, x_aval, dim, keepdim)
+        return _expand_cotangent(g, x_aval, dim, keepdim)
 
     oracle = "numpy.sum"
 
@@ -150,14 +150,14 @@ class mean(Reduction, linear="x"):
     def impl(xp, x, *, dim, keepdim, dtype):
         check_floating("mean", Aval((), dtype or x.dtype))
         x = in_dtype(xp, x, dtype)
-        return xp.mean(x, axis=axes_of(x, dim), dtype=dtype, keepdims=keepdim)
+        return xp.mean(x, axis=numpy_axes(x, dim), dtype=dtype, keepdims=keepdim)
 
     def shape(x, *, dim, keepdim, dtype):
         check_floating("mean", Aval((), dtype or x.dtype), "convert with .to(dtype), or pass dtype=")
-        return reduced("mean", x, dim, keepdim, dtype or x.dtype)
+        return reduced_aval("mean", x, dim, keepdim, dtype or x.dtype)
 
     def vjp_x(g, x_aval, dim, keepdim):
-        return _back(g / _counted(x_aval, dim, keepdim), x_aval, dim, keepdim)
+        return _expand_cotangent(g / _symbolic_count(x_aval, dim, keepdim), x_aval, dim, keepdim)
 
     oracle = "numpy.mean"
 
@@ -178,13 +178,13 @@ class nansum(Reduction, opmath="x"):
 
     def impl(xp, x, *, dim, keepdim, dtype):
         xp.real_only("nansum", x)
-        return xp.nansum_over(x, axes_of(x, dim), keepdim, sum_dtype(x, dtype))
+        return xp.nansum_over(x, numpy_axes(x, dim), keepdim, sum_dtype(x, dtype))
 
     def shape(x, *, dim, keepdim, dtype):
-        return reduced("nansum", x, dim, keepdim, sum_dtype(x, dtype))
+        return reduced_aval("nansum", x, dim, keepdim, sum_dtype(x, dtype))
 
     def vjp_x(g, x, dim, keepdim):
-        return cast_to(kept(g, x, dim, keepdim), x.dtype) * cast_to(logical_not(isnan(x)), x.dtype)
+        return cast_to(restore_dims(g, x, dim, keepdim), x.dtype) * cast_to(logical_not(isnan(x)), x.dtype)
 
     def jvp_x(t, x, dim, keepdim, dtype):
         return sum(t * cast_to(logical_not(isnan(x)), x.dtype), dim, keepdim, dtype=dtype)
@@ -230,17 +230,17 @@ class variance(Internal, Reduction, opmath="x"):
 
     def impl(xp, x, *, dim, keepdim, correction):
         check_floating("var", x)
-        return xp.var(x, axis=axes_of(x, dim), ddof=correction, keepdims=keepdim)
+        return xp.var(x, axis=numpy_axes(x, dim), ddof=correction, keepdims=keepdim)
 
     def shape(x, *, dim, keepdim, correction):
         check_floating("var", x)
-        return reduced("var", x, dim, keepdim, dtypes.real_of(x.dtype))
+        return reduced_aval("var", x, dim, keepdim, dtypes.real_of(x.dtype))
 
     def vjp_x(g, x, dim, keepdim, correction):
-        return kept(g, x, dim, keepdim) * _slope_of_variance(x, dim, correction)
+        return restore_dims(g, x, dim, keepdim) * _variance_derivative(x, dim, correction)
 
     def jvp_x(t, x, dim, keepdim, correction):
-        return real_part(sum(t * _slope_of_variance(x, dim, correction), dim, keepdim))
+        return real_part(sum(t * _variance_derivative(x, dim, correction), dim, keepdim))
 
     oracle = "retrograd.testing.references.reduce.moments"
 
@@ -251,8 +251,8 @@ class variance(Internal, Reduction, opmath="x"):
         yield (r(3, 4),), {"dim": 1, "correction": 0}
 
 
-def _slope_of_variance(x, dim, correction):
-    freedom = count_over(x.shape, dim) - correction
+def _variance_derivative(x, dim, correction):
+    freedom = reduced_count(x.shape, dim) - correction
     return conjugate(x - mean(x, dim, keepdim=True)) * (2 / freedom if freedom > 0 else math.nan)
 
 
@@ -388,13 +388,13 @@ class prod(Reduction, opmath="x"):
 
     def impl(xp, x, *, dim, keepdim, dtype):
         x = in_dtype(xp, x, dtype)
-        return xp.prod(x, axis=axes_of(x, dim), dtype=sum_dtype(x, dtype), keepdims=keepdim)
+        return xp.prod(x, axis=numpy_axes(x, dim), dtype=sum_dtype(x, dtype), keepdims=keepdim)
 
     def shape(x, *, dim, keepdim, dtype):
-        return reduced("prod", x, dim, keepdim, sum_dtype(x, dtype))
+        return reduced_aval("prod", x, dim, keepdim, sum_dtype(x, dtype))
 
     def vjp_x(g, x, dim, keepdim):
-        return cast_to(kept(g, x, dim, keepdim), x.dtype) * product_of_others(x, dim)
+        return cast_to(restore_dims(g, x, dim, keepdim), x.dtype) * product_of_others(x, dim)
 
     def jvp_x(t, x, dim, keepdim, dtype):
         return sum(t * product_of_others(x, dim), dim, keepdim, dtype=dtype)
@@ -411,12 +411,12 @@ def product_of_others(x, dim):
     dims = canonical_dims("prod", dim, x.ndim)
     order = (*(d for d in range(x.ndim) if d not in dims), *dims)
     rows = permute(x, order)
-    flat = reshape(rows, (*rows.shape[: x.ndim - len(dims)], count_over(x.shape, dim)))
-    others = reshape(_others_in_row(flat), rows.shape)
+    flat = reshape(rows, (*rows.shape[: x.ndim - len(dims)], reduced_count(x.shape, dim)))
+    others = reshape(_product_of_others_in_row(flat), rows.shape)
     return permute(others, tuple(order.index(d) for d in range(x.ndim)))
 
 
-def _others_in_row(x):
+def _product_of_others_in_row(x):
     """The products of others in each row: halve by multiplying pairs, recurse, multiply by the pair's other factor."""
     n = x.shape[-1]
     if n <= 1:
@@ -425,7 +425,7 @@ def _others_in_row(x):
     a, b = narrow(x, -1, 0, half), narrow(x, -1, half, n - half)
     if n % 2:
         b = cat([b, registry["ones"]((*x.shape[:-1], 1), dtype=x.dtype)], dim=-1)
-    rest = _others_in_row(a * b)
+    rest = _product_of_others_in_row(a * b)
     return narrow(cat([rest * b, rest * a], dim=-1), -1, 0, n)
 
 
@@ -434,7 +434,7 @@ def _others_in_row(x):
 
 def _axes_or_none(x, dim):
     """`dim` as axes, where () means no dimension (for `sum` it means all)."""
-    return () if dim == () else axes_of(x, dim)
+    return () if dim == () else numpy_axes(x, dim)
 
 
 class LogicalReduction(Reduction, differentiable=False):
@@ -443,7 +443,7 @@ class LogicalReduction(Reduction, differentiable=False):
     @classmethod
     def shape(cls, x, *, dim, keepdim):
         """That of x without the reduced dimensions."""
-        return Aval(x.shape, dtypes.bool_) if dim == () else reduced(cls.__name__, x, dim, keepdim, dtypes.bool_)
+        return Aval(x.shape, dtypes.bool_) if dim == () else reduced_aval(cls.__name__, x, dim, keepdim, dtypes.bool_)
 
     @classmethod
     def batch(cls, batched, n, /, x, *, dim=None, keepdim=False):
@@ -510,13 +510,13 @@ class logsumexp(Reduction, aliases="special.logsumexp", opmath="x"):
     """
 
     def impl(xp, x, *, dim, keepdim):
-        return xp.logsumexp(xp.cast(x, dtypes.float_of(x.dtype)), axes_of(x, dim), keepdim)
+        return xp.logsumexp(xp.cast(x, dtypes.float_of(x.dtype)), numpy_axes(x, dim), keepdim)
 
     def shape(x, *, dim, keepdim):
-        return reduced("logsumexp", x, dim, keepdim, dtypes.float_of(x.dtype))
+        return reduced_aval("logsumexp", x, dim, keepdim, dtypes.float_of(x.dtype))
 
     def vjp_x(g, x, out, dim, keepdim):
-        return kept(g, x, dim, keepdim) * _softmax_over(x, out, dim, keepdim)
+        return restore_dims(g, x, dim, keepdim) * _softmax_over(x, out, dim, keepdim)
 
     def jvp_x(t, x, out, dim, keepdim):
         return sum(t * _softmax_over(x, out, dim, keepdim), dim, keepdim)
@@ -531,7 +531,7 @@ class logsumexp(Reduction, aliases="special.logsumexp", opmath="x"):
 
 def _softmax_over(x, out, dim, keepdim):
     """The softmax of x, from its logsumexp; without inf - inf where that is infinite."""
-    out = kept(out, x, dim, keepdim)
+    out = restore_dims(out, x, dim, keepdim)
     if out.dtype.kind != "c":  # of inf, finite numbers have no share
         out = where(out == math.inf, float(finfo(out.dtype).max), out)
     return exp(x - where(isinf(out), 0, out))

@@ -33,24 +33,24 @@ def resize_(x, *shape, memory_format=contiguous_format) -> Tensor:
     array = backend.resized(x.value, shape)
     preserve_snapshots(x)
     if backend.shares_memory(x.value, array):
-        _show_part(x, array)
+        _set_resized_view(x, array)
     else:
         x.value, x._view, x.version = array, None, continued(version_of(x))
     bump_version(x)
     return x
 
 
-def _show_part(x, array):
+def _set_resized_view(x, array):
     """Make x a view of its old value, or of its base, so that recorded writes reach that, and older views detect it."""
     if x._view is None:
         base = make(x.value, None, x.tag)
         base.version = version_of(x)
-        made, seen = "", base.version.rebased
+        creation, rebased = "", base.version.rebased
     else:
-        base, made, seen = x._view.base, x._view.made, x._view.seen
+        base, creation, rebased = x._view.base, x._view.made, x._view.seen
     steps = [step // x.itemsize for step in array.strides]
     chain = registry["as_strided"](base, array.shape, steps, x.storage_offset())._view.chain
-    x.value, x._view = array, View(base, chain, made, seen)
+    x.value, x._view = array, View(base, chain, creation, rebased)
 
 
 @function()

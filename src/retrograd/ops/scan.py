@@ -59,10 +59,10 @@ class linear_recurrence(Internal, Along, linear="b", opmath="b a"):
         return transposed_recurrence(g, a, dim)
 
     def vjp_a(g, a, out, dim):
-        return transposed_recurrence(g, a, dim) * delayed(out, dim, 0)
+        return transposed_recurrence(g, a, dim) * shift_by_one(out, dim, 0)
 
     def jvp_a(t, a, out, dim):
-        return linear_recurrence(t * delayed(out, dim, 0), a, dim=dim)
+        return linear_recurrence(t * shift_by_one(out, dim, 0), a, dim=dim)
 
     def oracle(np, b, a, dim):
         """Return h[i] = b[i] + a[i] h[i - 1]."""
@@ -80,10 +80,10 @@ class linear_recurrence(Internal, Along, linear="b", opmath="b a"):
 
 def transposed_recurrence(g, a, dim):
     """The transpose of `linear_recurrence`: h[i] = g[i] + a[i + 1] h[i + 1]."""
-    return flip(linear_recurrence(flip(g, dim), delayed(flip(a, dim), dim, 0), dim=dim), dim) if g.ndim else g
+    return flip(linear_recurrence(flip(g, dim), shift_by_one(flip(a, dim), dim, 0), dim=dim), dim) if g.ndim else g
 
 
-def delayed(x, dim, first):
+def shift_by_one(x, dim, first):
     """x shifted by one index along `dim`, with the value `first` in front."""
     n = x.shape[dim] if x.ndim else 1
     if n <= 1:
@@ -143,10 +143,10 @@ class cumprod(Along, in_place=True, opmath="x", snapshots="out"):
     # Factor i is in every product from index i on: out[i - 1] (1 + x[i + 1] + x[i + 1] x[i + 2] + ...).
 
     def vjp_x(g, x, out, dim):
-        return cast_to(delayed(out, dim, 1) * transposed_recurrence(g, cast_to(x, g.dtype), dim), x.dtype)
+        return cast_to(shift_by_one(out, dim, 1) * transposed_recurrence(g, cast_to(x, g.dtype), dim), x.dtype)
 
     def jvp_x(t, x, out, dim):
-        return linear_recurrence(delayed(out, dim, 1) * t, cast_to(x, out.dtype), dim=dim)
+        return linear_recurrence(shift_by_one(out, dim, 1) * t, cast_to(x, out.dtype), dim=dim)
 
     def oracle(np, x, dim, dtype):
         return np.cumprod(x, axis=dim)
@@ -205,10 +205,10 @@ def _weights(x, dim):
         x = x - where(isfinite(top), top, 0)
     out = logcumsumexp(x, dim)
     infinite = isinf(out)
-    cut = logical_or(infinite, delayed(infinite, dim, True))
+    restarts = logical_or(infinite, shift_by_one(infinite, dim, True))
     out = where(logical_and(infinite, real_part(out) < 0), 0, out)  # where the sum is inf, finite x have no weight
-    decay = exp(where(cut, 0, delayed(out, dim, 0) - out))
-    return exp(x - out), where(cut, 0, decay)
+    decay = exp(where(restarts, 0, shift_by_one(out, dim, 0) - out))
+    return exp(x - out), where(restarts, 0, decay)
 
 
 # ------------------------------------------------------------------------------------------------ extremes
@@ -291,10 +291,10 @@ class trapezoid(Composite, aliases="trapz"):
     method = False
 
     def compose(y, x, *, dx, dim):
-        at, step = _steps("trapezoid", y, x, dx, dim)
+        at, step = _spacings("trapezoid", y, x, dx, dim)
         n = y.shape[at]
         if x is not None:
-            return sum_over(_neighbours(y, at) * step, (at - y.ndim,)) / 2
+            return sum_over(_adjacent_sums(y, at) * step, (at - y.ndim,)) / 2
         ends = [select(y, at, i) for i in (0, n - 1)] if n else [0, 0]
         return (sum_over(y, (at,)) - (ends[0] + ends[1]) / 2) * step
 
@@ -324,8 +324,8 @@ class cumulative_trapezoid(Composite):
     method = False
 
     def compose(y, x, *, dx, dim):
-        at, step = _steps("cumulative_trapezoid", y, x, dx, dim)
-        return cumsum(_neighbours(y, at) * step, at - y.ndim) / 2
+        at, step = _spacings("cumulative_trapezoid", y, x, dx, dim)
+        return cumsum(_adjacent_sums(y, at) * step, at - y.ndim) / 2
 
     oracle = "retrograd.testing.references.scan.cumulative_trapezoid"
 
@@ -337,7 +337,7 @@ class cumulative_trapezoid(Composite):
         yield (r(3), r(2)), {}, ValueError, "cumulative_trapezoid: 2 places x for 3 values"
 
 
-def _steps(name, y, x, dx, dim):
+def _spacings(name, y, x, dx, dim):
     """The dimension as a nonnegative number, and the spacings along it."""
     at = check_dimension(name, y, dim)
     if x is None:
@@ -351,19 +351,19 @@ def _steps(name, y, x, dx, dim):
     return at, _differences(x, at - y.ndim)
 
 
-def _pair(x, dim):
+def _adjacent(x, dim):
     """x without its last, and x without its first index along `dim`."""
     rest = max(x.shape[dim] - 1, 0)
     return narrow(x, dim, 0, rest), narrow(x, dim, x.shape[dim] - rest, rest)
 
 
-def _neighbours(y, dim):
-    first, second = _pair(y, dim)
+def _adjacent_sums(y, dim):
+    first, second = _adjacent(y, dim)
     return first + second
 
 
 def _differences(x, dim):
-    first, second = _pair(x, dim)
+    first, second = _adjacent(x, dim)
     return logical_xor(first, second) if x.dtype.kind == "b" else second - first
 
 
@@ -428,7 +428,7 @@ class gradient(Composite):
             spacing = [spacing] * len(dims)
         if len(spacing) != len(dims):
             raise ValueError(f"gradient: {len(spacing)} spacings for {len(dims)} dimensions")
-        return tuple(_slopes(x, at, h, edge_order) for at, h in zip(dims, spacing, strict=True))
+        return tuple(_gradient_along(x, at, h, edge_order) for at, h in zip(dims, spacing, strict=True))
 
     def oracle(np, x, spacing, dim, edge_order):
         spacing = spacing if isinstance(spacing, list) else [1 if spacing is None else spacing] * x.ndim
@@ -448,26 +448,26 @@ class gradient(Composite):
         yield (r(3, 3),), {"spacing": [2.0]}, ValueError, "1 spacings for 2 dimensions"
 
 
-def _slopes(x, at, spacing, edge_order):
+def _gradient_along(x, at, spacing, edge_order):
     n = x.shape[at]
     if n <= edge_order:
         raise ValueError(f"gradient: dimension {at} has {n} places, but {edge_order + 1} are needed")
-    inside, first, last = (_unequal if getattr(spacing, "ndim", 0) else _equal)(x, at, spacing)
+    inside, first, last = (_nonuniform_slopes if getattr(spacing, "ndim", 0) else _uniform_slopes)(x, at, spacing)
     if edge_order == 2:  # the slope of a parabola is linear; its mean over the first step is `first`
         first, last = 2 * first - narrow(inside, at, 0, 1), 2 * last - narrow(inside, at, n - 3, 1)
     return cat([first, inside, last], dim=at)
 
 
-def _equal(x, at, step):
+def _uniform_slopes(x, at, step):
     """The slopes at interior points, and over the first and the last step."""
     n = x.shape[at]
     inside = (narrow(x, at, 2, n - 2) - narrow(x, at, 0, n - 2)) / (2 * step)
     return inside, *(_differences(narrow(x, at, i, 2), at) / step for i in (0, n - 2))
 
 
-def _unequal(x, at, places):
+def _nonuniform_slopes(x, at, coordinates):
     n = x.shape[at]
-    steps = _differences(reshape(as_tensor(places), (n,) + (1,) * (x.ndim - 1 - at)), -(x.ndim - at))
+    steps = _differences(reshape(as_tensor(coordinates), (n,) + (1,) * (x.ndim - 1 - at)), -(x.ndim - at))
     slopes = _differences(x, at) / steps
     before, after = narrow(steps, 0, 0, n - 2), narrow(steps, 0, 1, n - 2)
     left, right = narrow(slopes, at, 0, n - 2), narrow(slopes, at, 1, n - 2)

@@ -10,14 +10,14 @@ from retrograd.backend.type_info import iinfo
 from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.create import as_tensor
-from retrograd.ops.family import Along, Composite, canonical_dim, cast_to, from_behind, numel, same_dtype
+from retrograd.ops.family import Along, Composite, broadcast_dims, canonical_dim, cast_to, numel, same_dtype
 from retrograd.ops.functions import function
-from retrograd.ops.gather import check_along, check_slices, gather, index_sum, one_slice, scatter_sum
-from retrograd.ops.index import T, check_places, index_put_sum, indexed_shape, static_index
+from retrograd.ops.gather import check_gather_index, check_slice_index, gather, index_sum, scalar_to_slice, scatter_sum
+from retrograd.ops.index import T, check_index_dtype, index_put_sum, indexed_shape, static_index
 from retrograd.ops.masked import scalar_like
 from retrograd.ops.mutate import index_put, write_into
 from retrograd.ops.pointwise import eq, isnan, logical_or, where
-from retrograd.ops.sparsity_rules import Labels, numbered
+from retrograd.ops.sparsity_rules import Labels, number_elements
 from retrograd.ops.view import cat, expand, flip, narrow, reshape
 
 
@@ -27,20 +27,20 @@ class Scatter(Internal, Along):
     @classmethod
     def shape(cls, x, index, src, *, dim):
         """The shape of x."""
-        fitting(x, index, src, dim)
+        check_scatter(x, index, src, dim)
         return x
 
     @classmethod
     def dependence(cls, i, out, /, x, index, src, *, dim):
         """Each element depends on the same element of x, and on those of src that are sent to it."""
         if i == 0:
-            return from_behind(x.ndim, x.ndim)
-        return Labels(None, gather(numbered(out.shape), dim, index)) if isinstance(index, Tensor) else {}
+            return broadcast_dims(x.ndim, x.ndim)
+        return Labels(None, gather(number_elements(out.shape), dim, index)) if isinstance(index, Tensor) else {}
 
 
-def fitting(x, index, src, dim):
+def check_scatter(x, index, src, dim):
     """`dim` as a nonnegative number; an error unless index fits x, and src (array, aval or number) fits both."""
-    at = check_along("scatter", x.shape, index, dim)
+    at = check_gather_index("scatter", x.shape, index, dim)
     if hasattr(src, "dtype"):
         same_dtype("scatter", (x, src))
         if src.shape != index.shape:
@@ -53,7 +53,7 @@ class scatter_set(Scatter, linear="x,src", elements="moved"):
     """x with src, a tensor or a number, written at the indices; of duplicates the last is written."""
 
     def impl(xp, x, index, src, *, dim):
-        return xp.scatter_set(x, index, src, fitting(x, index, src, dim))
+        return xp.scatter_set(x, index, src, check_scatter(x, index, src, dim))
 
     def vjp_x(g, index, dim):
         return scatter_set(g, index, 0.0, dim=dim)
@@ -73,7 +73,7 @@ class scatter_prod(Scatter, linear="x"):
     """x multiplied by the elements of src at the indices; derivatives of every order hold where factors are 0."""
 
     def impl(xp, x, index, src, *, dim):
-        return xp.scatter_prod(x, index, src, fitting(x, index, src, dim))
+        return xp.scatter_prod(x, index, src, check_scatter(x, index, src, dim))
 
     def vjp_x(g, index, src, dim):
         return scatter_prod(g, index, src, dim=dim)
@@ -102,13 +102,13 @@ def _products_of_others(src, index, dim):
 
 def _products_before(x, groups, dim):
     """The product of the earlier elements of each group, by doubling the reach in each step."""
-    out, step = _back(x, groups, dim, 1), 1
+    out, step = _shift_in_group(x, groups, dim, 1), 1
     while step < x.shape[dim]:
-        out, step = out * _back(out, groups, dim, step), 2 * step
+        out, step = out * _shift_in_group(out, groups, dim, step), 2 * step
     return out
 
 
-def _back(x, groups, dim, step):
+def _shift_in_group(x, groups, dim, step):
     """The element `step` positions earlier in the same group; 1 if there is none."""
     rest = max(x.shape[dim] - step, 0)
     same = eq(narrow(groups, dim, x.shape[dim] - rest, rest), narrow(groups, dim, 0, rest))
@@ -140,22 +140,22 @@ class ScatterExtreme(Scatter):
     @staticmethod
     def vjp_x(g, x, index, src, out, dim):
         """The cotangent of x: its share of g."""
-        return g * _shares(x, index, src, out, dim)[0]
+        return g * _tie_shares(x, index, src, out, dim)[0]
 
     @staticmethod
     def vjp_src(g, x, index, src, out, dim):
         """The cotangent of src: the share of each element."""
-        return gather(g, dim, index) * _shares(x, index, src, out, dim)[1]
+        return gather(g, dim, index) * _tie_shares(x, index, src, out, dim)[1]
 
     @staticmethod
     def jvp_x(t, x, index, src, out, dim):
         """The tangent of x times its share of the result."""
-        return t * _shares(x, index, src, out, dim)[0]
+        return t * _tie_shares(x, index, src, out, dim)[0]
 
     @staticmethod
     def jvp_src(t, x, index, src, out, dim):
         """The tangents of src times their shares of the result."""
-        return scatter_sum(t * _shares(x, index, src, out, dim)[1], index, shape=x.shape, dim=dim)
+        return scatter_sum(t * _tie_shares(x, index, src, out, dim)[1], index, shape=x.shape, dim=dim)
 
     @staticmethod
     def samples(r):
@@ -164,12 +164,12 @@ class ScatterExtreme(Scatter):
         yield (r(4), as_tensor([1, 1, 0]), r(3)), {"dim": -1}
 
 
-def _shares(x, index, src, out, dim):
+def _tie_shares(x, index, src, out, dim):
     """The shares of x, and of each element of src, in each result."""
-    mine = cast_to(logical_or(eq(x, out), isnan(x)), x.dtype)
+    x_share = cast_to(logical_or(eq(x, out), isnan(x)), x.dtype)
     theirs = cast_to(logical_or(eq(src, gather(out, dim, index)), isnan(src)), x.dtype)
-    count = mine + scatter_sum(theirs, index, shape=x.shape, dim=dim)
-    return mine / count, theirs / gather(count, dim, index)
+    count = x_share + scatter_sum(theirs, index, shape=x.shape, dim=dim)
+    return x_share / count, theirs / gather(count, dim, index)
 
 
 @op("scatter_max(Tensor x, Tensor index, Tensor src, *, int dim) -> Tensor")
@@ -177,7 +177,7 @@ class scatter_max(ScatterExtreme):
     """The maximum of x and the elements of src for each index.  NaN wins."""
 
     def impl(xp, x, index, src, *, dim):
-        return xp.scatter_max(x, index, src, fitting(x, index, src, dim))
+        return xp.scatter_max(x, index, src, check_scatter(x, index, src, dim))
 
     oracle = "retrograd.testing.references.scatter.scatter_max"
 
@@ -187,7 +187,7 @@ class scatter_min(ScatterExtreme):
     """The minimum of x and the elements of src for each index.  NaN wins."""
 
     def impl(xp, x, index, src, *, dim):
-        return xp.scatter_min(x, index, src, fitting(x, index, src, dim))
+        return xp.scatter_min(x, index, src, check_scatter(x, index, src, dim))
 
     oracle = "retrograd.testing.references.scatter.scatter_min"
 
@@ -195,7 +195,7 @@ class scatter_min(ScatterExtreme):
 # -------------------------------------------------------------------------------------- a place per element
 
 
-def _scattered(into, x, index, src, dim, **params):
+def _scatter(into, x, index, src, dim, **params):
     """`into(x, index, src, dim)` for tensors with at least one dimension, with src cut to the size of the index."""
     shape = x.shape
     x, index = (a if a.ndim else reshape(a, (1,)) for a in (x, index))
@@ -208,20 +208,20 @@ def _scattered(into, x, index, src, dim, **params):
     return out if shape else reshape(out, shape)
 
 
-def _set(x, index, src, dim):
+def _scatter_set(x, index, src, dim):
     return scatter_set(x, index, src, dim=dim)
 
 
-def _add(x, index, src, dim):
-    fitting(x.aval, index.aval, src.aval, dim)
+def _scatter_add(x, index, src, dim):
+    check_scatter(x.aval, index.aval, src.aval, dim)
     return x + scatter_sum(src, index, shape=x.shape, dim=dim)
 
 
-def _multiply(x, index, src, dim):
+def _scatter_multiply(x, index, src, dim):
     return scatter_prod(x, index, src, dim=dim)
 
 
-def _among(choices, name, word):
+def _lookup(choices, name, word):
     """The table's entry for a word; ValueError lists the known words."""
     if word not in choices:
         raise ValueError(f"{name}: reduce must be one of {', '.join(map(repr, choices))}, got {word!r}")
@@ -246,8 +246,8 @@ class scatter(Composite, in_place=True):
     def compose(x, index, src, *, dim, value, reduce):
         if (src is None) == (value is None):
             raise TypeError("scatter: expected either src or value")
-        into = _among({None: _set, "add": _add, "multiply": _multiply}, "scatter", reduce)
-        return _scattered(into, x, index, value if src is None else src, dim)
+        into = _lookup({None: _scatter_set, "add": _scatter_add, "multiply": _scatter_multiply}, "scatter", reduce)
+        return _scatter(into, x, index, value if src is None else src, dim)
 
     oracle = "retrograd.testing.references.scatter.scatter"
 
@@ -275,7 +275,7 @@ class scatter_add(Composite, in_place=True):
     """
 
     def compose(x, index, src, *, dim):
-        return _scattered(_add, x, index, src, dim)
+        return _scatter(_scatter_add, x, index, src, dim)
 
     oracle = "retrograd.testing.references.scatter.scatter_add"
 
@@ -303,12 +303,12 @@ class scatter_reduce(Composite, in_place=True):
     """
 
     def compose(x, index, src, *, dim, reduce, include_self):
-        return _scattered(_among(_MERGING, "scatter_reduce", reduce), x, index, src, dim, include_self=include_self)
+        return _scatter(_lookup(_MERGES, "scatter_reduce", reduce), x, index, src, dim, include_self=include_self)
 
     oracle = "retrograd.testing.references.scatter.scatter_reduce"
 
     def samples(r):
-        for reduce in _MERGING:
+        for reduce in _MERGES:
             yield (r(3, 4), r.ints(3, (5, 2)), r(5, 2)), {"dim": 0, "reduce": reduce}
             yield (r(4), as_tensor([1, 1, 0]), r(5)), {"dim": 0, "reduce": reduce, "include_self": False}
 
@@ -316,19 +316,19 @@ class scatter_reduce(Composite, in_place=True):
         yield (r(3), r.ints(3, (2,)), r(2)), {"dim": 0, "reduce": "add"}, ValueError, "scatter_reduce: .* got 'add'"
 
 
-def _summed(x, index, src, dim, include_self):
-    return _add(x if include_self else scatter_set(x, index, 0, dim=dim), index, src, dim)
+def _reduce_sum(x, index, src, dim, include_self):
+    return _scatter_add(x if include_self else scatter_set(x, index, 0, dim=dim), index, src, dim)
 
 
-def _mean(x, index, src, dim, include_self):
-    count = _add(registry["ones_like"](x), index, registry["ones_like"](src), dim)
+def _reduce_mean(x, index, src, dim, include_self):
+    count = _scatter_add(registry["ones_like"](x), index, registry["ones_like"](src), dim)
     if not include_self:
         count = where(eq(count, 1), count, count - 1)
-    total = _summed(x, index, src, dim, include_self)
+    total = _reduce_sum(x, index, src, dim, include_self)
     return total / count if x.dtype.kind in "fc" else registry["floor_divide"](total, count)
 
 
-def _merging(operator, neutral):
+def _define_merge(operator, neutral):
     """A reduction of `scatter_reduce`; `neutral(dtype)` replaces elements of x that are not included."""
 
     def merge(x, index, src, dim, include_self):
@@ -338,12 +338,12 @@ def _merging(operator, neutral):
     return merge
 
 
-_MERGING = {
-    "sum": _summed,
-    "prod": _merging(scatter_prod, lambda dtype: 1),
-    "mean": _mean,
-    "amax": _merging(scatter_max, lambda dtype: -math.inf if dtype.kind == "f" else iinfo(dtype).min),
-    "amin": _merging(scatter_min, lambda dtype: math.inf if dtype.kind == "f" else iinfo(dtype).max),
+_MERGES = {
+    "sum": _reduce_sum,
+    "prod": _define_merge(scatter_prod, lambda dtype: 1),
+    "mean": _reduce_mean,
+    "amax": _define_merge(scatter_max, lambda dtype: -math.inf if dtype.kind == "f" else iinfo(dtype).min),
+    "amin": _define_merge(scatter_min, lambda dtype: math.inf if dtype.kind == "f" else iinfo(dtype).max),
 }
 
 
@@ -353,7 +353,7 @@ _MERGING = {
 def _check_source(name, x, index, source, dim):
     """`dim` as a nonnegative number; an error unless source has one slice, shaped like those of x, per index."""
     same_dtype(name, (x, source))
-    at = check_slices(name, x, index, dim)
+    at = check_slice_index(name, x, index, dim)
     expected = (*x.shape[:at], numel(index.shape), *x.shape[at + 1 :])
     if source.shape != expected:
         raise ValueError(f"{name}: source must have shape {expected}, got {source.shape}")
@@ -370,7 +370,7 @@ class index_add(Composite, in_place=True):
     """
 
     def compose(x, index, source, *, dim, alpha):
-        slices, source = one_slice(x), one_slice(source)
+        slices, source = scalar_to_slice(x), scalar_to_slice(source)
         at = _check_source("index_add", slices, index, source, dim)
         source = source if alpha == 1 else cast_to(source * alpha, x.dtype)
         added = index_sum(source, index, dim=at, size=slices.shape[at])
@@ -393,7 +393,7 @@ class index_copy(Composite, in_place=True):
     """x with the slices of source written at the indices along `dim` in a 1-d integer tensor, which are unique."""
 
     def compose(x, index, source, *, dim):
-        slices, source = one_slice(x), one_slice(source)
+        slices, source = scalar_to_slice(x), scalar_to_slice(source)
         at = _check_source("index_copy", slices, index, source, dim)
         out = index_put(slices, source, [reshape(index, (-1,))], spec=(*(slice(None),) * at, T))
         return out if x.ndim else reshape(out, ())
@@ -415,8 +415,8 @@ class index_fill(Composite, in_place=True):
     """x with a number, or a tensor without dimensions, written at the indices along `dim`; -1 is the last."""
 
     def compose(x, index, value, *, dim):
-        value, slices = scalar_like("index_fill", value, x), one_slice(x)
-        at = check_slices("index_fill", slices, index, dim)
+        value, slices = scalar_like("index_fill", value, x), scalar_to_slice(x)
+        at = check_slice_index("index_fill", slices, index, dim)
         out = index_put(slices, value, [reshape(index, (-1,))], spec=(*(slice(None),) * at, T))
         return out if x.ndim else reshape(out, ())
 
@@ -445,11 +445,11 @@ class index_reduce(Composite, in_place=True):
     """
 
     def compose(x, index, source, *, dim, reduce, include_self):
-        slices, source = one_slice(x), one_slice(source)
+        slices, source = scalar_to_slice(x), scalar_to_slice(source)
         at = _check_source("index_reduce", slices, index, source, dim)
         index = expand(reshape(index, (-1, *(1,) * (slices.ndim - at - 1))), source.shape)
-        known = {word: merge for word, merge in _MERGING.items() if word != "sum"}
-        out = _among(known, "index_reduce", reduce)(slices, index, source, at, include_self)
+        known = {word: merge for word, merge in _MERGES.items() if word != "sum"}
+        out = _lookup(known, "index_reduce", reduce)(slices, index, source, at, include_self)
         return out if x.ndim else reshape(out, ())
 
     oracle = "retrograd.testing.references.scatter.index_reduce"
@@ -477,7 +477,7 @@ class put(Composite, in_place=True):
     """
 
     def compose(x, index, source, *, accumulate):
-        check_places("put", index)
+        check_index_dtype("put", index)
         same_dtype("put", (x, source))
         if numel(index.shape) != numel(source.shape):
             raise ValueError(f"put: index has {numel(index.shape)} elements, source {numel(source.shape)}")

@@ -11,7 +11,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.ops.create import Factory, factory
 
 
-def _window(schema, doc, formula, *samples, errors=(), **given):
+def _define_window(schema, doc, formula, *samples, errors=(), **given):
     """A window from `formula(xp, n, steps, **params)`, with n = 0, 1, ... of `steps` steps.
 
     Every sample has the params that are `given`.
@@ -30,7 +30,7 @@ def _window(schema, doc, formula, *samples, errors=(), **given):
     sizes = ({"M": 5}, {"M": 4, "sym": False}, {"M": 1})
     refused = ({"M": -1}, ValueError, "not be negative, got -1"), ({"M": 2, "dtype": "int64"}, TypeError, "got int64")
     body["samples"] = lambda r: (((), {**given, **sample}) for sample in (*sizes, *samples))
-    body["errors"] = lambda r: (((), {**given, "M": 4, **params}, *said) for params, *said in (*refused, *errors))
+    body["errors"] = lambda r: (((), {**given, "M": 4, **params}, *failure) for params, *failure in (*refused, *errors))
     return factory(op(schema)(type(name, (Factory,), body)))
 
 
@@ -69,24 +69,24 @@ def _kaiser(xp, n, steps, beta):
     return xp.i0(beta * xp.sqrt(1 - (2 * n / steps - 1) ** 2)) / xp.i0(beta)
 
 
-general_cosine = _window(
+general_cosine = _define_window(
     "signal.windows.general_cosine(int M, *, any a, bool sym=True, dtype? dtype=None) -> Tensor",
     "The sum of cosines of 0, 1, ... periods with weights `a` and alternating signs.",
     lambda xp, n, steps, *, a: _general_cosine(xp, n, steps, a),
     errors=[({"a": ()}, ValueError, "list of weights")],
     a=(0.4, 0.5, 0.1),
 )
-bartlett = _window(
+bartlett = _define_window(
     "signal.windows.bartlett(int M, *, bool sym=True, dtype? dtype=None) -> Tensor",
     "The Bartlett window: a triangle, from 0 up to 1 in the middle and back to 0.",
     lambda xp, n, steps: 1 - abs(2 * n / steps - 1),
 )
-cosine = _window(
+cosine = _define_window(
     "signal.windows.cosine(int M, *, bool sym=True, dtype? dtype=None) -> Tensor",
     "The cosine window: half a period of the sine, without its ends.",
     lambda xp, n, steps: xp.sin(math.pi * (n + 0.5) / (steps + 1)),
 )
-exponential = _window(
+exponential = _define_window(
     "signal.windows.exponential(int M, *, float? center=None, float tau=1.0, bool sym=True, dtype? dtype=None)"
     " -> Tensor",
     "The exponential window exp(-|n - center| / tau); periodic windows may set the center.",
@@ -94,14 +94,14 @@ exponential = _window(
     {"M": 4, "center": 1.0, "tau": 2.0, "sym": False},
     errors=[({"center": 1.0}, ValueError, "sym=False"), ({"tau": 0.0}, ValueError, "tau must be positive, got 0.0")],
 )
-gaussian = _window(
+gaussian = _define_window(
     "signal.windows.gaussian(int M, *, float std=1.0, bool sym=True, dtype? dtype=None) -> Tensor",
     "The Gaussian window exp(-(n - middle)^2 / (2 std^2)).",
     lambda xp, n, steps, *, std: _gaussian(xp, n, steps, std),
     {"M": 5, "std": 0.5, "dtype": "float64"},
     errors=[({"std": -1.0}, ValueError, "std must be positive, got -1.0")],
 )
-kaiser = _window(
+kaiser = _define_window(
     "signal.windows.kaiser(int M, *, float beta=12.0, bool sym=True, dtype? dtype=None) -> Tensor",
     "The Kaiser window: I0(beta sqrt(1 - t^2)) / I0(beta) for t from -1 to 1, with I0 the modified Bessel function.\n\n"
     "Kaiser, Nonrecursive digital filter design using the I0-sinh window function, ISCAS 1974.",

@@ -14,13 +14,13 @@ from retrograd.ops.family import Composite, Gufunc, Stacked, broadcast_shapes, n
 from retrograd.ops.functions import function
 from retrograd.ops.gather import take_along_dim
 from retrograd.ops.linalg import matmul
-from retrograd.ops.matrix_functions import check_matrices, check_square, dominant, mT
+from retrograd.ops.matrix_functions import check_matrices, check_square, dominant_matrix, mT
 from retrograd.ops.view import expand, movedim, reshape, squeeze, tril, triu, unsqueeze
 
 function("linalg.LinAlgError")(LinAlgError)
 
 
-def check_sides(name, A, B, left=True):
+def check_linear_system(name, A, B, left=True):
     """Check A as `check_square` does, and that B has as many rows as A (with right sides, columns)."""
     check_square(name, A, B)
     if A.shape[-1] != B.shape[-2 if left else -1]:
@@ -73,7 +73,7 @@ class lu_parts(Internal, Stacked, differentiable=False):
     def samples(r):
         yield (r(2, 3, 4),), {"pivot": True}
         yield (r(4, 3),), {"pivot": True}
-        yield (dominant(r, 3),), {"pivot": False}
+        yield (dominant_matrix(r, 3),), {"pivot": False}
 
 
 @op("solved(Tensor[] operands, *, bool transposed) -> Tensor")
@@ -81,11 +81,11 @@ class solved(Internal, snapshots="operands"):
     """X with A X = B, or A^T X = B, of operands A, B, LU, swaps; A and B have equal batch dimensions."""
 
     def impl(xp, A, B, LU, swaps, *, transposed):
-        _check_as_many(A, B)
+        _check_same_batch(A, B)
         return xp.solve_factored(LU, swaps, B, transposed)
 
     def shape(A, B, LU, swaps, *, transposed):
-        _check_as_many(A, B)
+        _check_same_batch(A, B)
         return Aval(B.shape, B.dtype)
 
     def vjp_operands(g, operands, out, transposed):
@@ -99,14 +99,14 @@ class solved(Internal, snapshots="operands"):
         A, _, LU, swaps = primals
         tA, tB = tangents[:2]
         if tA is not None:
-            moved = matmul(mT(tA) if params["transposed"] else tA, out)
-            tB = -moved if tB is None else tB - moved
+            product = matmul(mT(tA) if params["transposed"] else tA, out)
+            tB = -product if tB is None else tB - product
         return registry["zeros_like"](out) if tB is None else solved([A, tB, LU, swaps], **params)
 
     def batch(batched, n, *operands, transposed):
         A, B, LU, swaps = operands
         if batched == (False, True, False, False) and A.ndim == 2:
-            return side_by_side(B, lambda B: solved([A, B, LU, swaps], transposed=transposed))
+            return solve_concatenated(B, lambda B: solved([A, B, LU, swaps], transposed=transposed))
         return solved(batch_all(operands, batched, n), transposed=transposed)
 
     def dependence(i, out, *operands, transposed):
@@ -121,12 +121,12 @@ class solved(Internal, snapshots="operands"):
 
     def samples(r):
         for transposed in (False, True):
-            A = dominant(r, 3, 2)
+            A = dominant_matrix(r, 3, 2)
             yield (A, r(2, 3, 2), *solve_factors(A)), {"transposed": transposed}
 
 
-def _check_as_many(A, B):
-    check_sides("linalg.solve", A, B)
+def _check_same_batch(A, B):
+    check_linear_system("linalg.solve", A, B)
     if A.shape[:-2] != B.shape[:-2]:
         raise ValueError(f"linalg.solve: shapes {A.shape} and {B.shape} do not fit: expected as many matrices A as B")
 
@@ -137,13 +137,13 @@ def solve_with(name, A, B, left, factors):
     if vector and not left:
         raise ValueError(f"{name}: with left=False B must be matrices, got shape {B.shape}")
     B = unsqueeze(B, -1) if vector else B
-    check_sides(name, A, B, left)
+    check_linear_system(name, A, B, left)
     X = _solve_stacks(name, A, B if left else mT(B), factors(A), not left)
     X = X if left else mT(X)
     return squeeze(X, -1) if vector else X
 
 
-def side_by_side(B, solve):
+def solve_concatenated(B, solve):
     """Several right sides for one matrix, concatenated as columns of one."""
     rows = movedim(B, -2, 0)
     X = solve(reshape(rows, (rows.shape[0], numel(rows.shape[1:]))))
@@ -153,7 +153,7 @@ def side_by_side(B, solve):
 def _solve_stacks(name, A, B, factors, transposed):
     LU, swaps = factors
     if A.ndim == 2 and B.ndim > 2:
-        return side_by_side(B, lambda B: solved([A, B, LU, swaps], transposed=transposed))
+        return solve_concatenated(B, lambda B: solved([A, B, LU, swaps], transposed=transposed))
     A, B, LU = broadcast_stacks(name, A, B, LU)
     return solved([A, B, LU, expand(swaps, A.shape[:-1])], transposed=transposed)
 
@@ -176,11 +176,11 @@ class linalg_solve(Composite):
     oracle = "retrograd.testing.references.solve.linalg_solve"
 
     def samples(r):
-        yield (dominant(r, 3), r(3)), {}
-        yield (dominant(r, 3, 2), r(2, 3)), {}
-        yield (dominant(r, 3), r(2, 3, 2)), {}
-        yield (dominant(r, 3, 2, 1), r(4, 3, 2)), {}
-        yield (dominant(r, 3), r(2, 3)), {"left": False}
+        yield (dominant_matrix(r, 3), r(3)), {}
+        yield (dominant_matrix(r, 3, 2), r(2, 3)), {}
+        yield (dominant_matrix(r, 3), r(2, 3, 2)), {}
+        yield (dominant_matrix(r, 3, 2, 1), r(4, 3, 2)), {}
+        yield (dominant_matrix(r, 3), r(2, 3)), {"left": False}
 
     def errors(r):
         yield (r(2, 3), r(2)), {}, ValueError, r"linalg.solve: expected square matrices, got shape \(2, 3\)"
@@ -213,8 +213,8 @@ class linalg_solve_ex(Composite):
     oracle = "retrograd.testing.references.solve.linalg_solve_ex"
 
     def samples(r):
-        yield (dominant(r, 3), r(3)), {}
-        yield (dominant(r, 3, 2), r(2, 4, 3)), {"left": False, "check_errors": True}
+        yield (dominant_matrix(r, 3), r(3)), {}
+        yield (dominant_matrix(r, 3, 2), r(2, 4, 3)), {"left": False, "check_errors": True}
 
     def errors(r):
         yield (r(2, 2) * 0, r(2)), {"check_errors": True}, RuntimeError, "linalg.solve_ex: .* pivot 1 is 0"
@@ -263,28 +263,28 @@ class triangular(Internal, Gufunc, linear="B"):
 
     def vjp_A(g, A, out, upper, unit):
         gB = triangular(mT(A), g, upper=not upper, unit=unit)
-        return -one_triangle(matmul(gB, mT(out)), upper, unit)
+        return -take_triangle(matmul(gB, mT(out)), upper, unit)
 
     def vjp_B(g, A, upper, unit):
         return triangular(mT(A), g, upper=not upper, unit=unit)
 
     def jvp_A(t, A, out, upper, unit):
-        return -triangular(A, matmul(one_triangle(t, upper, unit), out), upper=upper, unit=unit)
+        return -triangular(A, matmul(take_triangle(t, upper, unit), out), upper=upper, unit=unit)
 
     def batch(batched, n, A, B, *, upper, unit):
         if not batched[0] and A.ndim == 2:
-            return side_by_side(B, lambda B: triangular(A, B, upper=upper, unit=unit))
+            return solve_concatenated(B, lambda B: triangular(A, B, upper=upper, unit=unit))
         return triangular(*align_batched((A, B), batched, (2, 2)), upper=upper, unit=unit)
 
     oracle = "retrograd.testing.references.solve.triangular"
 
     def samples(r):
-        yield (dominant(r, 3), r(3, 2)), {"upper": True, "unit": False}
-        yield (dominant(r, 3, 2), r(3, 2)), {"upper": False, "unit": False}
-        yield (dominant(r, 3), r(2, 3, 2)), {"upper": False, "unit": True}
+        yield (dominant_matrix(r, 3), r(3, 2)), {"upper": True, "unit": False}
+        yield (dominant_matrix(r, 3, 2), r(3, 2)), {"upper": False, "unit": False}
+        yield (dominant_matrix(r, 3), r(2, 3, 2)), {"upper": False, "unit": True}
 
 
-def one_triangle(x, upper, unit=False):
+def take_triangle(x, upper, unit=False):
     """One triangle of A and zeros elsewhere, without the diagonal if `unit`."""
     return triu(x, int(unit)) if upper else tril(x, -int(unit))
 
@@ -307,7 +307,7 @@ class linalg_solve_triangular(Composite):
     """
 
     def compose(A, B, *, upper, left, unitriangular):
-        check_sides("linalg.solve_triangular", A, B, left)
+        check_linear_system("linalg.solve_triangular", A, B, left)
         if left:
             return triangular(A, B, upper=upper, unit=unitriangular)
         return triangular_right(A, B, upper, unitriangular)
@@ -315,9 +315,9 @@ class linalg_solve_triangular(Composite):
     oracle = "retrograd.testing.references.solve.linalg_solve_triangular"
 
     def samples(r):
-        yield (dominant(r, 3), r(3, 2)), {"upper": True}
-        yield (dominant(r, 3, 2), r(4, 3)), {"upper": False, "left": False}
-        yield (dominant(r, 3), r(2, 3, 2)), {"upper": True, "unitriangular": True}
+        yield (dominant_matrix(r, 3), r(3, 2)), {"upper": True}
+        yield (dominant_matrix(r, 3, 2), r(4, 3)), {"upper": False, "left": False}
+        yield (dominant_matrix(r, 3), r(2, 3, 2)), {"upper": True, "unitriangular": True}
 
     def errors(r):
         yield (r(3, 3), r(3)), {"upper": True}, ValueError, "linalg.solve_triangular: expected matrices"
@@ -339,15 +339,15 @@ class triangular_solve(Composite):
     """The solution X of A X = b, or with `transpose` of A^T X = b, and a copy of A: older `linalg.solve_triangular`."""
 
     def compose(b, A, *, upper, transpose, unitriangular) -> TriangularSolve:
-        check_sides("triangular_solve", A, b)
+        check_linear_system("triangular_solve", A, b)
         solution = triangular(mT(A) if transpose else A, b, upper=upper != transpose, unit=unitriangular)
         return TriangularSolve(solution, A.clone())
 
     oracle = "retrograd.testing.references.solve.triangular_solve"
 
     def samples(r):
-        yield (r(3, 2), dominant(r, 3)), {}
-        yield (r(2, 3, 2), dominant(r, 3, 2)), {"upper": False, "transpose": True, "unitriangular": True}
+        yield (r(3, 2), dominant_matrix(r, 3)), {}
+        yield (r(2, 3, 2), dominant_matrix(r, 3, 2)), {"upper": False, "transpose": True, "unitriangular": True}
 
     def errors(r):
         yield (r(3), r(3, 3)), {}, ValueError, "triangular_solve: expected matrices"
@@ -361,15 +361,15 @@ class cholesky_solve(Composite):
     """The solution of L L^H X = x, or with `upper` of L^H L X = x, for triangular L."""
 
     def compose(x, L, *, upper):
-        check_sides("cholesky_solve", L, x)
+        check_linear_system("cholesky_solve", L, x)
         first, second = (adjoint(L), L) if upper else (L, adjoint(L))
         return triangular(second, triangular(first, x, upper=False, unit=False), upper=True, unit=False)
 
     oracle = "retrograd.testing.references.solve.cholesky_solve"
 
     def samples(r):
-        yield (r(3, 2), dominant(r, 3)), {}
-        yield (r(2, 3, 2), dominant(r, 3)), {"upper": True}
+        yield (r(3, 2), dominant_matrix(r, 3)), {}
+        yield (r(2, 3, 2), dominant_matrix(r, 3)), {"upper": True}
 
     def errors(r):
         yield (r(3), r(3, 3)), {}, ValueError, "cholesky_solve: expected matrices"
@@ -386,8 +386,8 @@ class cholesky_inverse(Composite):
     oracle = "retrograd.testing.references.solve.cholesky_inverse"
 
     def samples(r):
-        yield (dominant(r, 3),), {}
-        yield (dominant(r, 3, 2),), {"upper": True}
+        yield (dominant_matrix(r, 3),), {}
+        yield (dominant_matrix(r, 3, 2),), {"upper": True}
 
 
 @op("order_of_rows(Tensor swaps, *, int rows, bool back) -> Tensor")
@@ -420,25 +420,25 @@ class linalg_lu_solve(Composite):
     """X with A X = B, A^H X = B (adjoint), X A = B (left=False), from `linalg.lu_factor` of A: LU and pivots."""
 
     def compose(LU, pivots, B, *, left, adjoint):
-        check_sides("linalg.lu_solve", LU, B, left)
+        check_linear_system("linalg.lu_solve", LU, B, left)
         if not left:
-            return _h(_lu_solve(LU, pivots, _h(B), not adjoint)).contiguous()
+            return _adjoint(_lu_solve(LU, pivots, _adjoint(B), not adjoint)).contiguous()
         return _lu_solve(LU, pivots, B, adjoint)
 
     oracle = "retrograd.testing.references.solve.linalg_lu_solve"
 
     def samples(r):
         for params in ({}, {"adjoint": True}, {"left": False}, {"left": False, "adjoint": True}):
-            yield (dominant(r, 3, 2), expand(as_rows((2, 3, 3)), (2, 3)), r(2, 3, 3)), params
-        yield (dominant(r, 3), as_rows((3, 3, 3)), r(2, 3, 2)), {}
+            yield (dominant_matrix(r, 3, 2), expand(swaps_to_pivots((2, 3, 3)), (2, 3)), r(2, 3, 3)), params
+        yield (dominant_matrix(r, 3), swaps_to_pivots((3, 3, 3)), r(2, 3, 2)), {}
 
 
-def as_rows(numbers):
+def swaps_to_pivots(numbers):
     """Row swaps of a sample as pivots."""
     return registry["to"](registry["stack"]([registry["full"]((), n) for n in numbers]), dtypes.int32)
 
 
-def _h(x):
+def _adjoint(x):
     return adjoint(x)
 
 
@@ -447,8 +447,8 @@ def _lu_solve(LU, pivots, B, adjointly):
     if not adjointly:
         y = triangular(LU, take_rows(B, order), upper=False, unit=True)
         return triangular(LU, y, upper=True, unit=False)
-    y = triangular(_h(LU), B, upper=False, unit=False)
-    return take_rows(triangular(_h(LU), y, upper=True, unit=True), order)
+    y = triangular(_adjoint(LU), B, upper=False, unit=False)
+    return take_rows(triangular(_adjoint(LU), y, upper=True, unit=True), order)
 
 
 @op("lu_solve(Tensor x, Tensor LU_data, Tensor LU_pivots) -> Tensor")
@@ -456,13 +456,13 @@ class lu_solve(Composite):
     """`linalg.lu_solve`, with the right side as first argument."""
 
     def compose(x, LU_data, LU_pivots):
-        check_sides("lu_solve", LU_data, x)
+        check_linear_system("lu_solve", LU_data, x)
         return _lu_solve(LU_data, LU_pivots, x, False)
 
     oracle = "retrograd.testing.references.solve.lu_solve"
 
     def samples(r):
-        yield (r(3, 2), dominant(r, 3), as_rows((2, 3, 3))), {}
+        yield (r(3, 2), dominant_matrix(r, 3), swaps_to_pivots((2, 3, 3))), {}
 
 
 # -------------------------------------------------------------------------------------------- tensors as matrices
@@ -484,8 +484,8 @@ class linalg_tensorsolve(Composite):
         return np.linalg.tensorsolve(A, B, dims)
 
     def samples(r):
-        yield (reshape(dominant(r, 6), (2, 3, 6)), r(2, 3)), {}
-        yield (reshape(dominant(r, 6), (6, 2, 3)), r(2, 3)), {"dims": (0,)}
+        yield (reshape(dominant_matrix(r, 6), (2, 3, 6)), r(2, 3)), {}
+        yield (reshape(dominant_matrix(r, 6), (6, 2, 3)), r(2, 3)), {"dims": (0,)}
 
     def errors(r):
         yield (r(2, 3, 5), r(2, 3)), {}, ValueError, r"linalg.tensorsolve: shapes \(2, 3, 5\) and \(2, 3\)"

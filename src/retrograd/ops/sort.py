@@ -13,7 +13,7 @@ from retrograd.ops.create import zeros
 from retrograd.ops.family import Along, Composite, Rowwise, canonical_dim, numel, reduced_shape, shape_of
 from retrograd.ops.gather import gather, index_select, scatter_sum, take_along_dim
 from retrograd.ops.index import T, getitem, index_put_sum
-from retrograd.ops.max_min import Chosen, check_ordered, chosen
+from retrograd.ops.max_min import Chosen, check_ordered, values_and_indices
 from retrograd.ops.pointwise import clamp, eq, logical_not, to
 from retrograd.ops.reduce import any as any_of
 from retrograd.ops.view import movedim, reshape, unsqueeze
@@ -72,7 +72,7 @@ class sort(Composite):
     def compose(x, *, dim, descending, stable) -> Chosen:
         check_ordered("sort", x)
         canonical_dim("sort", dim, x.ndim)
-        return chosen(x, argsort(x, dim, descending), dim)
+        return values_and_indices(x, argsort(x, dim, descending), dim)
 
     oracle = "retrograd.testing.references.sort.sort"
 
@@ -131,11 +131,11 @@ class topk_indices(Internal, Along, differentiable=False):
     """The indices of the k largest, or smallest, elements along `dim`, in their order; the first of equals."""
 
     def impl(xp, x, *, k, dim, largest):
-        _ranked("topk", x, k, dim)
+        _check_k("topk", x, k, dim)
         return xp.topk_indices(x, k, dim, largest)
 
     def shape(x, *, k, dim, largest):
-        at = _ranked("topk", x, k, dim)
+        at = _check_k("topk", x, k, dim)
         return Aval((*x.shape[:at], k, *x.shape[at + 1 :]) if x.ndim else (), dtypes.int64)
 
     oracle = "retrograd.testing.references.sort.largest"
@@ -145,7 +145,7 @@ class topk_indices(Internal, Along, differentiable=False):
         yield (r(4, 3),), {"k": 3, "dim": 0, "largest": False}
 
 
-def _ranked(name, x, k, dim):
+def _check_k(name, x, k, dim):
     """`dim` as a nonnegative number; ValueError unless it has at least k elements."""
     at = canonical_dim(name, dim, x.ndim)
     size = x.shape[at] if x.ndim else 1
@@ -169,7 +169,7 @@ class topk(Composite):
     def compose(x, *, k, dim, largest, sorted) -> Chosen:
         check_ordered("topk", x)
         dim = -1 if dim is None else dim
-        return chosen(x, topk_indices(x, k=k, dim=dim, largest=largest), dim)
+        return values_and_indices(x, topk_indices(x, k=k, dim=dim, largest=largest), dim)
 
     oracle = "retrograd.testing.references.sort.topk"
 
@@ -186,11 +186,11 @@ class kth_indices(Internal, Along, differentiable=False):
     """The index of the k-th smallest element along `dim`, which remains as a dimension of size 1."""
 
     def impl(xp, x, *, k, dim):
-        _ranked("kthvalue", x, k, dim)
+        _check_k("kthvalue", x, k, dim)
         return xp.kth_indices(x, k, dim)
 
     def shape(x, *, k, dim):
-        return Aval(reduced_shape(x.shape, (_ranked("kthvalue", x, k, dim),), True), dtypes.int64)
+        return Aval(reduced_shape(x.shape, (_check_k("kthvalue", x, k, dim),), True), dtypes.int64)
 
     oracle = "retrograd.testing.references.sort.ranked"
 
@@ -213,7 +213,7 @@ class kthvalue(Composite):
     def compose(x, *, k, dim, keepdim) -> Chosen:
         check_ordered("kthvalue", x)
         dim = -1 if dim is None else dim
-        return chosen(x, kth_indices(x, k=k, dim=dim), dim, keepdim)
+        return values_and_indices(x, kth_indices(x, k=k, dim=dim), dim, keepdim)
 
     oracle = "retrograd.testing.references.sort.kthvalue"
 
@@ -243,7 +243,7 @@ class insertion_indices(Internal, differentiable=False):
     def batch(batched, n, sequence, values, sorter, *, right):
         if not batched[0] and not batched[2] and sequence.ndim == 1:
             return insertion_indices(sequence, values, sorter, right=right)
-        _check_rows(*batch_loop.avals(batched, (sequence, values, sorter)))
+        _check_rows(*batch_loop.example_avals(batched, (sequence, values, sorter)))
         sequence, sorter = batch_all((sequence, sorter), (batched[0], batched[2]), n)
         rows = _rows(values, batched[1], n, sequence.ndim - 1)
         return reshape(insertion_indices(sequence, rows, sorter, right=right), (n, *shape_of(values)[batched[1] :]))
@@ -286,8 +286,8 @@ def _check_rows(sequence, values, sorter):
 
 
 def _search(sequence, values, sorter, right, out_int32):
-    places = insertion_indices(sequence, values, sorter, right=right)
-    return to(places, dtypes.int32) if out_int32 else places
+    indices = insertion_indices(sequence, values, sorter, right=right)
+    return to(indices, dtypes.int32) if out_int32 else indices
 
 
 @op(
@@ -383,7 +383,7 @@ class isin(Definition, differentiable=False):
         if not batched[1]:
             return isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
         rows, others = _rows(elements, batched[0], n, 1), _rows(test_elements, True, n, 1)
-        found = reshape(_in_rows(rows, others), (n, *shape_of(elements)[batched[0] :]))
+        found = reshape(_isin_rows(rows, others), (n, *shape_of(elements)[batched[0] :]))
         return logical_not(found) if invert else found
 
     def oracle(np, elements, test_elements, assume_unique, invert):
@@ -395,18 +395,18 @@ class isin(Definition, differentiable=False):
         yield (r(3), r(2)), {"assume_unique": True}
 
 
-def _in_rows(x, rows):
+def _isin_rows(x, rows):
     """Whether each element of a row of x is in the corresponding row of the other."""
     if rows.shape[1] == 0:
         return zeros(x.shape, dtype=dtypes.bool_)
     if "c" in (x.dtype.kind, rows.dtype.kind):  # complex numbers have no order to search by
         return any_of(eq(unsqueeze(x, 2), unsqueeze(rows, 1)), 2)
     ranked = sorted_values(rows, dim=1)
-    places = insertion_indices(ranked, x, None, right=False)
-    return eq(gather(ranked, 1, clamp(places, max=rows.shape[1] - 1)), x)
+    indices = insertion_indices(ranked, x, None, right=False)
+    return eq(gather(ranked, 1, clamp(indices, max=rows.shape[1] - 1)), x)
 
 
-def _unknown(name):
+def _raise_unknown_size(name):
     raise NotImplementedError(f"{name}: how many different elements there are depends on their values")
 
 
@@ -423,7 +423,7 @@ class unique_values(Internal, ragged=True):
 
     def shape(x, *, counted):
         check_ordered("unique_values", x)
-        _unknown("unique")
+        _raise_unknown_size("unique")
 
     def vjp_x(g, x):
         return index_put_sum(g[0], [unique_indices(x)[0]], shape=x.shape, spec=(T,))
@@ -449,7 +449,7 @@ class unique_indices(Internal, differentiable=False, ragged=True):
         return (xp.run_starts if consecutive else xp.sorted_run_starts)(x)
 
     def shape(x, *, consecutive):
-        _unknown("unique_consecutive" if consecutive else "unique")
+        _raise_unknown_size("unique_consecutive" if consecutive else "unique")
 
     exempt = {"shape float32 integers empty vmap": SIZE_UNKNOWN}
 
@@ -482,7 +482,7 @@ class unique(Composite):
         if dim is None and not return_inverse:
             values, counts = unique_values(reshape(x, (-1,)), counted=return_counts)
             return (values, counts) if return_counts else values
-        return _distinct("unique", x, False, return_inverse, return_counts, dim)
+        return _unique("unique", x, False, return_inverse, return_counts, dim)
 
     exempt = {"vmap": "the size of the result depends on the values"}
 
@@ -515,7 +515,7 @@ class unique_consecutive(Composite):
     """
 
     def compose(x, *, return_inverse, return_counts, dim) -> Distinct:
-        return _distinct("unique_consecutive", x, True, return_inverse, return_counts, dim)
+        return _unique("unique_consecutive", x, True, return_inverse, return_counts, dim)
 
     exempt = {"vmap": "the size of the result depends on the values"}
 
@@ -527,11 +527,11 @@ class unique_consecutive(Composite):
         yield (r(3, 2),), {}
 
 
-def _distinct(name, x, consecutive, return_inverse, return_counts, dim):
+def _unique(name, x, consecutive, return_inverse, return_counts, dim):
     at = 0 if dim is None else canonical_dim(name, dim, x.ndim)
     slices = reshape(x, (-1,)) if dim is None else movedim(x, at, 0)
-    places, inverse, counts = unique_indices(slices, consecutive=consecutive)
-    values = index_select(x if dim is not None else slices, at, places)
+    indices, inverse, counts = unique_indices(slices, consecutive=consecutive)
+    values = index_select(x if dim is not None else slices, at, indices)
     inverse = reshape(inverse, x.shape) if dim is None else inverse
-    asked = (values, *[inverse] * return_inverse, *[counts] * return_counts)
-    return asked if len(asked) > 1 else values
+    requested = (values, *[inverse] * return_inverse, *[counts] * return_counts)
+    return requested if len(requested) > 1 else values

@@ -28,27 +28,27 @@ class Labels:
         self.into = into
 
 
-def numbered(shape, first=1):
+def number_elements(shape, first=1):
     """The elements' labels, from 1 on in row-major order; in float64, which every kernel accepts."""
     size = symbolic(shape)
     if size is not None:
-        return make(size.made(lambda plain: numbered(plain, first).value, tuple(shape)), None, None)
+        return make(size.made(lambda plain: number_elements(plain, first).value, tuple(shape)), None, None)
     numbers = registry["arange"](first, first + math.prod(shape), 1, dtype=dtypes.float64)
     return registry["reshape"](numbers, tuple(shape))
 
 
-def window_labels(images, out, groups, see):
+def window_labels(images, out, groups, read_windows):
     """The labels of windows of images (n, c, *sizes) in a result (n, o, *size), with channels in groups.
 
-    `see` returns the elements of each window of images with one channel: (n, positions, *size).
+    `read_windows` returns the elements of each window of images with one channel: (n, positions, *size).
     """
     n, channels, *sizes = images
-    numbers = numbered((n, groups, 1, *sizes))
-    seen = see(registry["reshape"](numbers, (n * groups, 1, *sizes)))
-    seen = registry["reshape"](seen, (n, groups, 1, seen.shape[1], *out[2:]))
-    seen = registry["expand"](seen, (n, groups, out[1] // groups, *seen.shape[3:]))
+    numbers = number_elements((n, groups, 1, *sizes))
+    labels = read_windows(registry["reshape"](numbers, (n * groups, 1, *sizes)))
+    labels = registry["reshape"](labels, (n, groups, 1, labels.shape[1], *out[2:]))
+    labels = registry["expand"](labels, (n, groups, out[1] // groups, *labels.shape[3:]))
     into = registry["expand"](numbers, (n, groups, channels // groups, *sizes))
-    return Labels(registry["movedim"](seen, 3, -1), into)
+    return Labels(registry["movedim"](labels, 3, -1), into)
 
 
 def dependence(op, inputs, varies, args, out, params):
@@ -59,49 +59,49 @@ def dependence(op, inputs, varies, args, out, params):
     consecutive labels, others alone.  `varies` states which inputs are not constant: indices that depend on them count
     as unknown, since another point may have others.
     """
-    of, outs = op.definition, [o for o in (out if isinstance(out, tuple) else (out,)) if isinstance(o, Tensor)]
-    rule = getattr(of, "dependence", None)
+    definition, outs = op.definition, [o for o in (out if isinstance(out, tuple) else (out,)) if isinstance(o, Tensor)]
+    rule = getattr(definition, "dependence", None)
     if rule is None:  # a user's Function
         return [((i,), [{} for _ in outs]) for i in inputs]
-    if of.elements and not any(v and op.rules[min(j, op.last)] is None for j, v in enumerate(varies)):
-        if of.elements == "moved":
-            return [(inputs, _moved(op, inputs, args, out, params))]
-        return [((i,), [_summed(op, i, args, out, params)]) for i in inputs]
-    known = [_known(a, v) for a, v in zip(args, varies, strict=True)]
+    if definition.elements and not any(v and op.rules[min(j, op.last)] is None for j, v in enumerate(varies)):
+        if definition.elements == "moved":
+            return [(inputs, _label_tangents(op, inputs, args, out, params))]
+        return [((i,), [_label_cotangent(op, i, args, out, params)]) for i in inputs]
+    known = [_rule_argument(a, v) for a, v in zip(args, varies, strict=True)]
     return [((i,), [rule(i, o.aval, *known, **params) for o in outs]) for i in inputs]
 
 
-def _known(a, varies):
+def _rule_argument(a, varies):
     """The argument as a rule receives it: the aval of a tensor, unless it holds constant indices or conditions."""
     return a if not isinstance(a, Tensor) or (a.dtype.kind in "biu" and not varies) else a.aval
 
 
-def _moved(op, inputs, args, out, params):
+def _label_tangents(op, inputs, args, out, params):
     """The tangents of the results along the elements' labels, given to both parts of a complex element."""
     numbers, first = [None] * len(args), 1
     for i in inputs:
-        number = numbered(args[i].shape, first)
+        number = number_elements(args[i].shape, first)
         numbers[i] = registry["complex"](number, number) if args[i].dtype.kind == "c" else number
         first += args[i].numel()
-    found = jvp_rules.tangent(op, tuple(map(_widened, args)), tuple(numbers), out, params)
-    return [Labels(_of_both_parts(labels), None) for labels in (found if isinstance(found, tuple) else (found,))]
+    found = jvp_rules.tangent(op, tuple(map(_widen, args)), tuple(numbers), out, params)
+    return [Labels(_complex_labels(labels), None) for labels in (found if isinstance(found, tuple) else (found,))]
 
 
-def _of_both_parts(labels):
+def _complex_labels(labels):
     """The labels of elements; for complex ones those of both parts, which may have been moved separately."""
     return registry["view_as_real"](labels) if labels.dtype.kind == "c" else labels
 
 
-def _summed(op, i, args, out, params):
+def _label_cotangent(op, i, args, out, params):
     """The cotangent of the input for the results' labels: the result that each element is summed into."""
-    grouped = op.schema.group(tuple(map(_widened, args)))
+    grouped = op.schema.group(tuple(map(_widen, args)))
     avals = {f"{name}_aval": a.aval for name, a in grouped.items() if isinstance(a, Tensor)}
     known = {**grouped, **avals, **params}
     rule = op.rules[min(i, op.last)].fn
-    return Labels(None, rule(numbered(out.shape), **{n: known[n] for n in arguments(rule)}))
+    return Labels(None, rule(number_elements(out.shape), **{n: known[n] for n in arguments(rule)}))
 
 
-def _widened(a):
+def _widen(a):
     """A floating or complex operand in a dtype that represents large integers exactly."""
     if not isinstance(a, Tensor) or a.dtype.kind not in "fc":
         return a

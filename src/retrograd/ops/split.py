@@ -10,12 +10,12 @@ from retrograd.ops.index import basic_slice
 from retrograd.ops.view import cat, narrow, stack
 
 
-def parts(name, x, sizes, dim):
+def narrow_parts(name, x, sizes, dim):
     """A tuple of views of the given sizes, consecutive along `dim`."""
-    return tuple(narrow(x, **place) for place in _places(name, x, sizes, dim))
+    return tuple(narrow(x, **params) for params in _narrow_params(name, x, sizes, dim))
 
 
-def _places(name, x, sizes, dim):
+def _narrow_params(name, x, sizes, dim):
     """The arguments of `narrow` for each part."""
     total = x.shape[dim]
     if sum(sizes) != total or any(size < 0 for size in sizes):
@@ -29,12 +29,12 @@ class split_views(Internal, linear="x", elements="moved"):
     """The parts of these sizes along dim, or its slices for None.  One node concatenates all their cotangents."""
 
     def impl(xp, x, *, sizes, dim):
-        return tuple(x[(*(slice(None),) * dim, edge, ...)] for edge in _edges(x, sizes, dim))
+        return tuple(x[(*(slice(None),) * dim, edge, ...)] for edge in _parts(x, sizes, dim))
 
     def shape(x, *, sizes, dim):
         before, after = x.shape[:dim], x.shape[dim + 1 :]
-        kept = [()] * x.shape[dim] if sizes is None else [(edge.stop - edge.start,) for edge in _edges(x, sizes, dim)]
-        return tuple(Aval((*before, *size, *after), x.dtype) for size in kept)
+        parts = [()] * x.shape[dim] if sizes is None else [(s.stop - s.start,) for s in _parts(x, sizes, dim)]
+        return tuple(Aval((*before, *size, *after), x.dtype) for size in parts)
 
     def vjp_x(g, sizes, dim):
         return stack(g, dim=dim) if sizes is None else cat(g, dim=dim)
@@ -54,14 +54,14 @@ class split_views(Internal, linear="x", elements="moved"):
         yield (r(5),), {"sizes": (1, 2), "dim": 0}, ValueError, r"split_views: sizes \[1, 2\] add up to 3"
 
 
-def _edges(x, sizes, dim):
+def _parts(x, sizes, dim):
     if sizes is None:
         return range(x.shape[dim])
-    places = _places("split_views", x, sizes, dim)
-    return [slice(place["start"], place["start"] + place["length"]) for place in places]
+    params = _narrow_params("split_views", x, sizes, dim)
+    return [slice(param["start"], param["start"] + param["length"]) for param in params]
 
 
-def _together(x, sizes, dim, steps):
+def _views_of_one_node(x, sizes, dim, steps):
     """Views returned together, each made by a step (operator, params); if recorded, they share one node.
 
     They may not be written to in a graph, because they share their history.  One node per view would create a cotangent
@@ -99,23 +99,23 @@ def _sizes(name, x, size, dim):
 
 def _check_integers(name, listed):
     """Refuse what is neither a number of parts nor a list of integers."""
-    if isinstance(listed, str) or not all(hasattr(n, "__index__") for n in _members(listed)):
+    if isinstance(listed, str) or not all(hasattr(n, "__index__") for n in _as_sequence(listed)):
         raise TypeError(f"{name}: expected an integer or a list of integers, got {listed!r}")
 
 
-def _members(listed):
+def _as_sequence(listed):
     return listed if hasattr(listed, "__iter__") else (listed,)
 
 
 def _split(name, x, size, dim):
     at = split_dim(name, x, dim)
     sizes = _sizes(name, x, size, at)
-    return _together(x, tuple(sizes), at, [(narrow, place) for place in _places(name, x, sizes, at)])
+    return _views_of_one_node(x, tuple(sizes), at, [(narrow, params) for params in _narrow_params(name, x, sizes, at)])
 
 
 def _unsafe_split(name, x, size, dim):
     at = split_dim(name, x, dim)
-    return parts(name, x, _sizes(name, x, size, at), at)
+    return narrow_parts(name, x, _sizes(name, x, size, at), at)
 
 
 def chunk_sizes(name, x, chunks, dim):
@@ -248,25 +248,25 @@ class tensor_split(Composite, view="parts"):
         yield (r(5),), {"indices_or_sections": 0}, ValueError, "tensor_split: expected at least 1 section"
 
 
-def _tensor_split(name, x, places, dim):
+def _tensor_split(name, x, sections, dim):
     at = split_dim(name, x, dim)
-    places = places.tolist() if hasattr(places, "tolist") else places
-    if isinstance(places, int):
-        if places < 1:
-            raise ValueError(f"{name}: expected at least 1 section, got {places}")
-        least, more = divmod(x.shape[at], places)
-        return parts(name, x, [least + (i < more) for i in range(places)], at)
-    _check_integers(name, places)
-    edges = [slice(a, b).indices(x.shape[at]) for a, b in zip((0, *places), (*places, None), strict=True)]
+    sections = sections.tolist() if hasattr(sections, "tolist") else sections
+    if isinstance(sections, int):
+        if sections < 1:
+            raise ValueError(f"{name}: expected at least 1 section, got {sections}")
+        least, remainder = divmod(x.shape[at], sections)
+        return narrow_parts(name, x, [least + (i < remainder) for i in range(sections)], at)
+    _check_integers(name, sections)
+    edges = [slice(a, b).indices(x.shape[at]) for a, b in zip((0, *sections), (*sections, None), strict=True)]
     return tuple(narrow(x, at, start, max(stop - start, 0)) for start, stop, _ in edges)
 
 
-def _equal_sections(name, x, places, dim, ndim):
+def _equal_sections(name, x, sections, dim, ndim):
     if x.ndim < ndim:
         raise ValueError(f"{name}: expected at least {ndim} dimensions, got shape {x.shape}")
-    if isinstance(places, int) and (places < 1 or x.shape[dim] % places):
-        raise ValueError(f"{name}: dimension {dim} of shape {x.shape} does not divide into {places} equal sections")
-    return _tensor_split(name, x, places, dim)
+    if isinstance(sections, int) and (sections < 1 or x.shape[dim] % sections):
+        raise ValueError(f"{name}: dimension {dim} of shape {x.shape} does not divide into {sections} equal sections")
+    return _tensor_split(name, x, sections, dim)
 
 
 @op("hsplit(Tensor x, any indices_or_sections) -> Tensor[]")
@@ -328,7 +328,7 @@ class unbind(Composite, view="several"):
     def compose(x, *, dim):
         at = split_dim("unbind", x, dim)
         specs = [{"spec": (*(slice(None),) * at, i)} for i in range(x.shape[at])]
-        return _together(x, None, at, [(basic_slice, spec) for spec in specs])
+        return _views_of_one_node(x, None, at, [(basic_slice, spec) for spec in specs])
 
     def oracle(np, x, dim):
         return list(np.moveaxis(x, dim, 0))

@@ -17,14 +17,21 @@ from retrograd.ops.family import (
     canonical_dims,
     cast_to,
     check_real,
-    kept,
     numel,
     reduced_shape,
+    restore_dims,
 )
 from retrograd.ops.floats import lerp
 from retrograd.ops.gather import gather, scatter_sum, take_along_dim
 from retrograd.ops.linalg import matmul
-from retrograd.ops.max_min import Chosen, ChosenAlongDim, check_nonempty, check_ordered, chosen, shared
+from retrograd.ops.max_min import (
+    Chosen,
+    ChosenAlongDim,
+    check_nonempty,
+    check_ordered,
+    split_among_ties,
+    values_and_indices,
+)
 from retrograd.ops.pointwise import (
     ceil,
     clamp,
@@ -41,7 +48,7 @@ from retrograd.ops.pointwise import (
     where,
 )
 from retrograd.ops.reduce import any as any_of
-from retrograd.ops.reduce import mean, reduced
+from retrograd.ops.reduce import mean, reduced_aval
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.sort import argsort, sorted_values
 from retrograd.ops.view import cat, expand, movedim, narrow, reshape, transpose, unsqueeze
@@ -83,18 +90,18 @@ class middle(Internal, Reduction):
     """The lower median over `dim` (None: all); tied elements share the gradient.  NaN wins, unless it is skipped."""
 
     def impl(xp, x, *, dim, keepdim, skip_nan):
-        _check_middle(x, dim)
+        _check_median(x, dim)
         return xp.lower_median(x, canonical_dims("median", dim, x.ndim), keepdim, skip_nan)
 
     def shape(x, *, dim, keepdim, skip_nan):
-        _check_middle(x, dim)
-        return reduced("median", x, dim, keepdim, x.dtype)
+        _check_median(x, dim)
+        return reduced_aval("median", x, dim, keepdim, x.dtype)
 
     def vjp_x(g, x, out, dim, keepdim):
-        return shared(kept(g, x, dim, keepdim), x, out, dim, keepdim)
+        return split_among_ties(restore_dims(g, x, dim, keepdim), x, out, dim, keepdim)
 
     def jvp_x(t, x, out, dim, keepdim):
-        return sum_over(shared(t, x, out, dim, keepdim), dim, keepdim)
+        return sum_over(split_among_ties(t, x, out, dim, keepdim), dim, keepdim)
 
     oracle = "retrograd.testing.references.statistics.middle"
 
@@ -103,10 +110,10 @@ class middle(Internal, Reduction):
         yield (r(3, 4),), {"skip_nan": True}
         yield (r(),), {}
         yield (r(3, 4),), {"dim": (0,)}
-        yield (_with_holes(r),), {"dim": (1,), "skip_nan": True, "keepdim": True}
+        yield (_nan_sample(r),), {"dim": (1,), "skip_nan": True, "keepdim": True}
 
 
-def _check_middle(x, dim):
+def _check_median(x, dim):
     check_ordered("middle", x)
     if x.dtype.kind != "f":  # the median of no elements is NaN
         check_nonempty("median", x, dim)
@@ -121,7 +128,7 @@ class median_indices(Internal, Along, differentiable=False):
         return xp.median_indices(x, dim, skip_nan)
 
     def shape(x, *, dim, skip_nan):
-        return _place("median", x, dim)
+        return _index_aval("median", x, dim)
 
     oracle = "retrograd.testing.references.statistics.median_indices"
 
@@ -130,7 +137,7 @@ class median_indices(Internal, Along, differentiable=False):
         yield (r(3, 4),), {"dim": 0, "skip_nan": True}
 
 
-def _place(name, x, dim):
+def _index_aval(name, x, dim):
     check_nonempty(name, x, (dim,))
     return Aval(reduced_shape(x.shape, (canonical_dim(name, dim, x.ndim),), True), dtypes.int64)
 
@@ -140,7 +147,7 @@ def _median(name, x, dim, keepdim, skip_nan):
     if dim is None:
         return middle(x, skip_nan=skip_nan)
     check_nonempty(name, x, (dim,))
-    return chosen(x, median_indices(x, dim=dim, skip_nan=skip_nan), dim, keepdim)
+    return values_and_indices(x, median_indices(x, dim=dim, skip_nan=skip_nan), dim, keepdim)
 
 
 @op("median(Tensor x, int? dim=None, bool keepdim=False) -> Tensor")
@@ -187,11 +194,11 @@ class nanmedian(Composite):
 
     def samples(r):
         yield (r(5),), {}
-        yield (_with_holes(r),), {}
-        yield (_with_holes(r),), {"dim": 1}
+        yield (_nan_sample(r),), {}
+        yield (_nan_sample(r),), {"dim": 1}
 
 
-def _with_holes(r):
+def _nan_sample(r):
     return where(tensor([[True, False, True, True], [True] * 4, [False, True, True, False]]), r(3, 4), math.nan)
 
 
@@ -204,7 +211,7 @@ class mode_indices(Internal, Along, differentiable=False):
         return xp.mode_indices(x, dim)
 
     def shape(x, *, dim):
-        return _place("mode", x, dim)
+        return _index_aval("mode", x, dim)
 
     oracle = "retrograd.testing.references.statistics.mode_indices"
 
@@ -224,7 +231,7 @@ class mode(Composite):
 
     def compose(x, *, dim, keepdim) -> Chosen:
         check_ordered("mode", x)
-        return chosen(x, mode_indices(x, dim=dim), dim, keepdim)
+        return values_and_indices(x, mode_indices(x, dim=dim), dim, keepdim)
 
     oracle = "retrograd.testing.references.statistics.mode"
 
@@ -258,7 +265,7 @@ class order_statistics(Internal, snapshots="x"):
         return take_along_dim(t, rank_indices(x, ranks, dim=dim), dim)
 
     def batch(batched, n, x, ranks, *, dim):
-        return _ranked(order_statistics, sorted_values, batched, n, x, ranks, dim)
+        return _batch_by_sorting(order_statistics, sorted_values, batched, n, x, ranks, dim)
 
     def oracle(np, x, ranks, dim):
         return np.take(np.sort(x, axis=dim), ranks, axis=dim)
@@ -280,7 +287,7 @@ class rank_indices(Internal, differentiable=False):
         return Aval((*x.shape[:at], *ranks.shape, *x.shape[at + 1 :]), dtypes.int64)
 
     def batch(batched, n, x, ranks, *, dim):
-        return _ranked(rank_indices, argsort, batched, n, x, ranks, dim)
+        return _batch_by_sorting(rank_indices, argsort, batched, n, x, ranks, dim)
 
     def oracle(np, x, ranks, dim):
         return np.take(np.argsort(x, axis=dim), ranks, axis=dim)
@@ -289,7 +296,7 @@ class rank_indices(Internal, differentiable=False):
         yield (r(3, 5), as_tensor([0, 3])), {"dim": 1}
 
 
-def _ranked(operator, ordered, batched, n, x, ranks, dim):
+def _batch_by_sorting(operator, ordered, batched, n, x, ranks, dim):
     """The batching rule of both operators; `ordered(x, dim=)` gives the results at all ranks."""
     at = _check_ranks(Aval(x.shape[batched[0] :], x.dtype), dim)
     if not batched[1]:
@@ -326,7 +333,7 @@ class quantile(Composite):
     """
 
     def compose(x, q, *, dim, keepdim, interpolation):
-        return _quantile("quantile", x, q, dim, keepdim, interpolation, _at_ranks)
+        return _quantile("quantile", x, q, dim, keepdim, interpolation, _quantiles)
 
     def oracle(np, x, q, dim, keepdim, interpolation):
         return np.quantile(x, q, axis=dim, keepdims=keepdim, method=interpolation)
@@ -356,31 +363,31 @@ class nanquantile(Composite):
     """
 
     def compose(x, q, *, dim, keepdim, interpolation):
-        return _quantile("nanquantile", x, q, dim, keepdim, interpolation, _at_ranks_of_numbers)
+        return _quantile("nanquantile", x, q, dim, keepdim, interpolation, _nan_quantiles)
 
     def oracle(np, x, q, dim, keepdim, interpolation):
         return np.nanquantile(x, q, axis=dim, keepdims=keepdim, method=interpolation)
 
     def samples(r):
         yield (r(5), 0.4), {}
-        yield (_with_holes(r), r(2, within=(0.05, 0.95))), {"dim": 1}
-        yield (_with_holes(r), 0.4), {"keepdim": True}
+        yield (_nan_sample(r), r(2, within=(0.05, 0.95))), {"dim": 1}
+        yield (_nan_sample(r), 0.4), {"keepdim": True}
 
 
 def _quantile(name, x, q, dim, keepdim, interpolation, at_ranks):
     check_real(name, x)
     if interpolation not in _INTERPOLATIONS:
         raise ValueError(f"{name}: interpolation must be one of {', '.join(_INTERPOLATIONS)}, got {interpolation!r}")
-    q = within(_as_parts(name, x, q), what=f"{name}: q", low=0, high=1)
+    q = within(_quantile_tensor(name, x, q), what=f"{name}: q", low=0, high=1)
     rows = reshape(x, (-1,)) if dim is None or not x.ndim else x
     at = canonical_dim(name, dim or 0, rows.ndim)
     check_nonempty(name, rows, (at,))
     values = at_ranks(rows, reshape(q, (-1,)), at, interpolation)
-    kept = reduced_shape(x.shape, range(x.ndim) if dim is None or not x.ndim else (at,), keepdim)
-    return reshape(values, q.shape + kept)
+    shape = reduced_shape(x.shape, range(x.ndim) if dim is None or not x.ndim else (at,), keepdim)
+    return reshape(values, q.shape + shape)
 
 
-def _as_parts(name, x, q):
+def _quantile_tensor(name, x, q):
     """q as a tensor; a Python number keeps its precision."""
     if not hasattr(q, "dtype"):
         return as_tensor(float(q), dtypes.float64)
@@ -389,26 +396,26 @@ def _as_parts(name, x, q):
     return as_tensor(q)
 
 
-def _at_ranks(x, q, dim, interpolation):
+def _quantiles(x, q, dim, interpolation):
     """The quantiles along `dim`, in the first dimension."""
-    low, high, weight = _between(q * (x.shape[dim] - 1), interpolation)
+    low, high, weight = _adjacent_ranks(q * (x.shape[dim] - 1), interpolation)
     if low is high:
         return movedim(order_statistics(x, low, dim=dim), dim, 0)
     found = movedim(order_statistics(x, cat([low, high]), dim=dim), dim, 0)
     n = low.shape[0]
-    return _mixed(narrow(found, 0, 0, n), narrow(found, 0, n, n), reshape(weight, (n,) + (1,) * (x.ndim - 1)))
+    return _lerp(narrow(found, 0, 0, n), narrow(found, 0, n, n), reshape(weight, (n,) + (1,) * (x.ndim - 1)))
 
 
-def _at_ranks_of_numbers(x, q, dim, interpolation):
+def _nan_quantiles(x, q, dim, interpolation):
     """The quantiles without NaN, which sort to the end, so that the ranks differ between rows."""
     count = sum_over(logical_not(isnan(x)), dim)
     ranks = reshape(q, (-1,) + (1,) * (x.ndim - 1)) * clamp(count - 1, 0)
-    low, high, weight = _between(ranks, interpolation)
+    low, high, weight = _adjacent_ranks(ranks, interpolation)
     ordered = movedim(sorted_values(x, dim=dim), dim, 0)
-    return _mixed(take_along_dim(ordered, low, 0), take_along_dim(ordered, high, 0), weight)
+    return _lerp(take_along_dim(ordered, low, 0), take_along_dim(ordered, high, 0), weight)
 
 
-def _between(ranks, interpolation):
+def _adjacent_ranks(ranks, interpolation):
     """The two adjacent ranks, and the weight of the second."""
     if interpolation in ("lower", "higher", "nearest"):
         rank = to({"lower": floor, "higher": ceil, "nearest": round}[interpolation](detach(ranks)), dtypes.int64)
@@ -418,7 +425,7 @@ def _between(ranks, interpolation):
     return to(low, dtypes.int64), to(ceil(detach(ranks)), dtypes.int64), weight
 
 
-def _mixed(low, high, weight):
+def _lerp(low, high, weight):
     return lerp(low, high, cast_to(weight, low.dtype)) if hasattr(weight, "dtype") else low
 
 
@@ -462,30 +469,30 @@ def _covariances(name, x, fweights, aweights, correction):
     rows = cast_to(x if x.ndim == 2 else reshape(x, (1, -1)), dtypes.float_of(x.dtype))
     if aweights is not None:
         rows = cast_to(rows, dtypes.promote(rows.dtype, dtypes.float_of(aweights.dtype)))
-    fweights, aweights = _checked_weights(name, rows, fweights, aweights)
+    fweights, aweights = _combine_weights(name, rows, fweights, aweights)
     weights = fweights if aweights is None else aweights if fweights is None else fweights * aweights
     if weights is None:
-        freedom, away = rows.shape[1] - correction, rows - mean(rows, 1, keepdim=True)
+        freedom, deviations = rows.shape[1] - correction, rows - mean(rows, 1, keepdim=True)
     else:
         weights = cast_to(weights, dtypes.real_of(rows.dtype))
         total = sum_over(weights)
-        lost = correction
+        lost_freedom = correction
         if aweights is not None and correction:
-            lost = correction * _divided(sum_over(weights * aweights), total)
-        freedom, away = total - lost, rows - _divided(sum_over(rows * weights, 1, keepdim=True), total)
-    out = matmul(away if weights is None else away * weights, conj(transpose(away, 0, 1)))
+            lost_freedom = correction * _divide(sum_over(weights * aweights), total)
+        freedom, deviations = total - lost_freedom, rows - _divide(sum_over(rows * weights, 1, keepdim=True), total)
+    out = matmul(deviations if weights is None else deviations * weights, conj(transpose(deviations, 0, 1)))
     dtype = dtypes.real_of(out.dtype)
-    out = _divided(out, as_tensor(freedom, dtype), to(where(eq(out, 0), math.nan, math.inf), dtype))
+    out = _divide(out, as_tensor(freedom, dtype), to(where(eq(out, 0), math.nan, math.inf), dtype))
     return reshape(out, ()) if x.ndim < 2 or x.shape[0] == 1 else out
 
 
-def _divided(x, by, otherwise=math.nan):
-    """x / by where `by` is positive, x * otherwise elsewhere."""
-    positive = by > 0
-    return x * where(positive, 1 / where(positive, by, 1), otherwise)
+def _divide(x, divisor, otherwise=math.nan):
+    """x / by where `divisor` is positive, x * otherwise elsewhere."""
+    positive = divisor > 0
+    return x * where(positive, 1 / where(positive, divisor, 1), otherwise)
 
 
-def _checked_weights(name, rows, fweights, aweights):
+def _combine_weights(name, rows, fweights, aweights):
     if fweights is not None and fweights.dtype.kind not in "iu":
         raise TypeError(f"{name}: fweights must hold integers, got {fweights.dtype}")
     if aweights is not None and aweights.dtype.kind != "f":
@@ -514,9 +521,9 @@ class corrcoef(Composite, opmath="x"):
     def compose(x):
         c = _covariances("corrcoef", x, None, None, 1)
         if not c.ndim:
-            return _divided(c, real_part(c))
+            return _divide(c, real_part(c))
         deviation = sqrt(real_part(diagonal(c)))
-        return _divided(_divided(c, unsqueeze(deviation, 1)), deviation)
+        return _divide(_divide(c, unsqueeze(deviation, 1)), deviation)
 
     oracle = "numpy.corrcoef"
 

@@ -37,7 +37,7 @@ def _padded_window(name, window, win_length, n_fft, dtype):
     return constant_pad_nd(window, (left, n_fft - win_length - left)) if win_length < n_fft else window
 
 
-def _norm(normalized):
+def _norm_mode(normalized):
     return "ortho" if normalized else "backward"
 
 
@@ -79,7 +79,7 @@ class stft(Composite):
         onesided = _is_onesided("stft", is_complex, onesided)
         _check_alignment(center, align_to_window)
         hop, length = _lengths("stft", n_fft, hop_length, win_length)
-        x = _centered(x, n_fft // 2, pad_mode) if center else x
+        x = _pad_center(x, n_fft // 2, pad_mode) if center else x
         if align_to_window:
             left = (n_fft - length) // 2
             x = constant_pad_nd(x, (left, n_fft - length - left))
@@ -87,7 +87,7 @@ class stft(Composite):
             raise RuntimeError(f"stft: expected 0 < n_fft <= {x.shape[-1]}, the length of signals, got n_fft={n_fft}")
         window = _padded_window("stft", window, length, n_fft, x.dtype)
         frames = unfold_dim(x, -1, n_fft, hop) * window
-        out = (rfft if onesided else fft)(frames, norm=_norm(normalized))
+        out = (rfft if onesided else fft)(frames, norm=_norm_mode(normalized))
         out = transpose(out, -2, -1)
         return out if return_complex else view_as_real(out)
 
@@ -109,13 +109,14 @@ class stft(Composite):
     def errors(r):
         x = r(8)
         yield (x, None), {"n_fft": 4}, RuntimeError, "stft: .* return_complex"
-        asked = {"return_complex": True, "center": False}
-        yield (x, None), {"n_fft": 9, **asked}, RuntimeError, "stft: expected 0 < n_fft <= 8.*got n_fft=9"
-        yield (x, None), {"n_fft": 4, "hop_length": 0, **asked}, RuntimeError, "stft: expected hop_length > 0"
-        yield (x, None), {"n_fft": 4, "win_length": 5, **asked}, RuntimeError, "stft: expected 0 < win_length <= n_fft"
-        yield (x, r(3)), {"n_fft": 4, **asked}, RuntimeError, r"stft: expected a window of shape \(4,\)"
-        yield (r(2, 2, 8), None), {"n_fft": 4, **asked}, RuntimeError, "stft: expected a tensor of 1 or 2 dimensions"
-        yield (r.ints(5, 8), None), {"n_fft": 4, **asked}, TypeError, "stft: expected a floating or complex dtype"
+        options = {"return_complex": True, "center": False}
+        yield (x, None), {"n_fft": 9, **options}, RuntimeError, "stft: expected 0 < n_fft <= 8.*got n_fft=9"
+        yield (x, None), {"n_fft": 4, "hop_length": 0, **options}, RuntimeError, "stft: expected hop_length > 0"
+        message = "stft: expected 0 < win_length <= n_fft"
+        yield (x, None), {"n_fft": 4, "win_length": 5, **options}, RuntimeError, message
+        yield (x, r(3)), {"n_fft": 4, **options}, RuntimeError, r"stft: expected a window of shape \(4,\)"
+        yield (r(2, 2, 8), None), {"n_fft": 4, **options}, RuntimeError, "stft: expected a tensor of 1 or 2 dimensions"
+        yield (r.ints(5, 8), None), {"n_fft": 4, **options}, TypeError, "stft: expected a floating or complex dtype"
         z = view_as_complex(r(8, 2))
         yield (z, None), {"n_fft": 4, "onesided": True}, RuntimeError, "stft: .*onesided"
         centered = {"n_fft": 4, "align_to_window": True, "return_complex": True}
@@ -139,11 +140,11 @@ def _check_alignment(center, align_to_window):
         raise RuntimeError("stft: align_to_window can be given with center=False only")
 
 
-def _centered(x, count, pad_mode):
+def _pad_center(x, count, pad_mode):
     """Return the signals padded by `count` elements on both sides."""
     lead = (1,) * (3 - x.ndim)  # the modes of padding expect a batch and channels
-    whole = pad(reshape(x, (*lead, *x.shape)), (count, count), pad_mode)
-    return reshape(whole, whole.shape[len(lead) :])
+    padded = pad(reshape(x, (*lead, *x.shape)), (count, count), pad_mode)
+    return reshape(padded, padded.shape[len(lead) :])
 
 
 # ------------------------------------------------------------------------------------------------------- inverse
@@ -201,9 +202,9 @@ class istft(Composite):
         _check_frequencies(x, n_fft, onesided, window, return_complex)
         window = _padded_window("istft", window, win_length, n_fft, dtypes.real_of(x.dtype))
         spectra = transpose(x if x.ndim == 3 else unsqueeze(x, 0), -2, -1)
-        y = _added(_frames(spectra, n_fft, normalized, onesided, return_complex) * window, n_fft, hop)
+        y = _overlap_add(_inverse_frames(spectra, n_fft, normalized, onesided, return_complex) * window, n_fft, hop)
         squares = expand(reshape(pow(window, 2), (1, 1, n_fft)), (1, spectra.shape[1], n_fft))
-        y = _cut(y, _added(squares, n_fft, hop), n_fft // 2 if center else 0, length)
+        y = _divide_by_envelope(y, _overlap_add(squares, n_fft, hop), n_fft // 2 if center else 0, length)
         return y if x.ndim == 3 else squeeze(y, 0)
 
     oracle = "retrograd.testing.references.stft.istft"
@@ -250,23 +251,23 @@ def _check_frequencies(x, n_fft, onesided, window, return_complex):
         raise RuntimeError("istft: with a complex window signals are complex; pass return_complex=True")
 
 
-def _frames(spectra, n_fft, normalized, onesided, return_complex):
+def _inverse_frames(spectra, n_fft, normalized, onesided, return_complex):
     """Return the windows of the signals that have these spectra, (batch, frames, n_fft)."""
     if return_complex:
-        return ifft(spectra, norm=_norm(normalized))
+        return ifft(spectra, norm=_norm_mode(normalized))
     half = spectra if onesided else narrow(spectra, -1, 0, n_fft // 2 + 1)
-    return irfft(half, n_fft, norm=_norm(normalized))
+    return irfft(half, n_fft, norm=_norm_mode(normalized))
 
 
-def _added(frames, n_fft, hop):
+def _overlap_add(frames, n_fft, hop):
     """Return the sums of overlapping windows."""
     return unfold_backward(frames, dimension=1, length=n_fft + hop * (frames.shape[1] - 1), step=hop)
 
 
-def _cut(y, envelope, start, length):
+def _divide_by_envelope(y, envelope, start, length):
     """Return the signals divided by the envelope, from `start` on; padded with zeros where they are too short."""
-    there = y.shape[-1]
-    end = there - start if length is None else min(start + length, there)
+    available = y.shape[-1]
+    end = available - start if length is None else min(start + length, available)
     size = max(end - start, 0)
     envelope = narrow(envelope, -1, start, size)
     checked_envelope(envelope)

@@ -13,10 +13,10 @@ from retrograd.core.hooks import conjugate
 from retrograd.ops.complex import complex, imag
 from retrograd.ops.complex import conjugate_transpose as adjoint
 from retrograd.ops.diagonal import diagonal, diagonal_backward
-from retrograd.ops.eigen import across, diagonal_sample, down, needs_vectors, weighted
+from retrograd.ops.eigen import as_column, as_row, diagonal_sample, needs_vectors, weighted_product
 from retrograd.ops.family import Composite, Stacked
 from retrograd.ops.linalg import matmul
-from retrograd.ops.matrix_functions import Mapped, check_matrices, first_columns, first_rows
+from retrograd.ops.matrix_functions import MatrixOperator, check_matrices, first_columns, first_rows
 from retrograd.ops.pointwise import real_part, where
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.view import cat
@@ -61,7 +61,7 @@ class singular_values_alone(Internal, Stacked, differentiable=False, row_major=T
         yield (r(2, 4, 3),), {}
 
 
-class SVDResult(Internal, Mapped, snapshots="A"):
+class SVDResult(Internal, MatrixOperator, snapshots="A"):
     """Base of the results of the SVD of matrices A with known factors."""
 
     @staticmethod
@@ -87,11 +87,11 @@ class svd_values(SVDResult):
         return Aval(S.shape, S.dtype)
 
     def vjp_A(g, A, U, S, Vh):
-        U, Vh = _thin(A, U, S, Vh)
-        return conjugate(matmul(U * across(g), Vh))
+        U, Vh = _thin_vectors(A, U, S, Vh)
+        return conjugate(matmul(U * as_row(g), Vh))
 
     def jvp_A(t, A, U, S, Vh):
-        U, Vh = _thin(A, U, S, Vh)
+        U, Vh = _thin_vectors(A, U, S, Vh)
         return real_part(sum_over(conjugate(U) * matmul(t, adjoint(Vh)), -2))
 
     def oracle(np, A, U, S, Vh):
@@ -113,64 +113,64 @@ class svd_vectors(SVDResult):
         u, vh = first_columns(out[0], k), first_rows(out[1], k)
         gu, gvh = conjugate(first_columns(g[0], k)), conjugate(first_rows(g[1], k))
         p, q = matmul(adjoint(u), gu), matmul(vh, adjoint(gvh))
-        left = matmul(u, _core(p, q, s))
+        left = matmul(u, _cotangent_core(p, q, s))
         if u.shape[-2] > k:
-            left = left + (gu - matmul(u, p)) / across(s)
-        whole = matmul(left, vh)
+            left = left + (gu - matmul(u, p)) / as_row(s)
+        g_A = matmul(left, vh)
         if vh.shape[-1] > k:
-            whole = whole + matmul(u / across(s), gvh - matmul(adjoint(q), vh))
-        return conjugate(whole)
+            g_A = g_A + matmul(u / as_row(s), gvh - matmul(adjoint(q), vh))
+        return conjugate(g_A)
 
     def jvp_A(t, A, out, U, S, Vh):
         s, k = svd_values(A, U, S, Vh), S.shape[-1]
         u, vh = first_columns(out[0], k), first_rows(out[1], k)
         right, left = matmul(t, adjoint(vh)), matmul(adjoint(u), t)
         x = matmul(left, adjoint(vh))
-        turn_u, turn_v = _turns(x, s)
-        du = matmul(u, turn_u) + (right - matmul(u, x)) / across(s)
-        dvh = matmul(adjoint(turn_v), vh) + (left - matmul(x, vh)) / down(s)
-        return _with_zeros(du, out[0], -1), _with_zeros(dvh, out[1], -2)
+        turn_u, turn_v = _rotations(x, s)
+        du = matmul(u, turn_u) + (right - matmul(u, x)) / as_row(s)
+        dvh = matmul(adjoint(turn_v), vh) + (left - matmul(x, vh)) / as_column(s)
+        return _pad_zeros(du, out[0], -1), _pad_zeros(dvh, out[1], -2)
 
     def observe(U, Vh):
         k = min(U.shape[-1], Vh.shape[-2])
-        return (weighted(first_columns(U, k), first_rows(Vh, k)),)
+        return (weighted_product(first_columns(U, k), first_rows(Vh, k)),)
 
     def oracle(np, A, U, S, Vh):
         return np.linalg.svd(A, U.shape[-1] != S.shape[-1] or Vh.shape[-2] != S.shape[-1])[::2]
 
 
-def _thin(A, U, S, Vh):
+def _thin_vectors(A, U, S, Vh):
     """The differentiable singular vectors, one per singular value."""
     U, Vh = svd_vectors(A, U, S, Vh)
     return first_columns(U, S.shape[-1]), first_rows(Vh, S.shape[-1])
 
 
-def _with_zeros(x, whole, dim):
-    missing = list(whole.shape)
+def _pad_zeros(x, size, dim):
+    missing = list(size.shape)
     missing[dim] -= x.shape[dim]
     return cat([x, registry["zeros"](tuple(missing), dtype=x.dtype)], dim) if missing[dim] else x
 
 
 def _inverse_gaps_of_squares(s):
     """The matrix 1 / (s_j^2 - s_i^2), 0 on the diagonal; infinite where singular values are equal."""
-    gaps = (across(s) - down(s)) * (across(s) + down(s))
+    gaps = (as_row(s) - as_column(s)) * (as_row(s) + as_column(s))
     return 1 / where(registry["eye"](s.shape[-1], dtype=dtypes.bool_), math.inf, gaps)
 
 
-def _core(p, q, s):
+def _cotangent_core(p, q, s):
     """The matrix between U and V^H in the cotangent of A, from U^H gU and V^H gV."""
     gaps = _inverse_gaps_of_squares(s)
-    core = (p - adjoint(p)) * (gaps * across(s)) + (q - adjoint(q)) * (gaps * down(s))
+    core = (p - adjoint(p)) * (gaps * as_row(s)) + (q - adjoint(q)) * (gaps * as_column(s))
     if p.dtype.kind != "c":
         return core
     return core + _imaginary_diagonal(imag(_diagonal(p)) - imag(_diagonal(q)), s)
 
 
-def _turns(x, s):
+def _rotations(x, s):
     """The rotations of U and V when U^H A V changes by x."""
     gaps, xh = _inverse_gaps_of_squares(s), adjoint(x)
-    turn_u = (x * across(s) + xh * down(s)) * gaps
-    turn_v = (x * down(s) + xh * across(s)) * gaps
+    turn_u = (x * as_row(s) + xh * as_column(s)) * gaps
+    turn_v = (x * as_column(s) + xh * as_row(s)) * gaps
     if x.dtype.kind != "c":
         return turn_u, turn_v
     phases = _imaginary_diagonal(imag(_diagonal(x)), s)
@@ -181,8 +181,8 @@ def _imaginary_diagonal(values, s):
     """The matrix with i values / (2 s) on the diagonal: half of a phase goes to each of U and V."""
     half = values / (2 * s)
     shape = (*s.shape, s.shape[-1])
-    whole = complex(registry["zeros_like"](half), half)
-    return diagonal_backward(whole, shape=shape, offset=0, dim1=-2, dim2=-1)
+    phases = complex(registry["zeros_like"](half), half)
+    return diagonal_backward(phases, shape=shape, offset=0, dim1=-2, dim2=-1)
 
 
 def _diagonal(x):
@@ -205,9 +205,9 @@ class OlderSVD(NamedTuple):
     V: Tensor
 
 
-def _observed(U, S, Vh):
+def _determined_part(U, S, Vh):
     k = S.shape[-1]
-    return S, weighted(first_columns(U, k), first_rows(Vh, k))
+    return S, weighted_product(first_columns(U, k), first_rows(Vh, k))
 
 
 @op("linalg.svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)")
@@ -231,7 +231,7 @@ class linalg_svd(Composite):
         U, Vh = svd_vectors(A, *factors)
         return SVD(U, svd_values(A, *factors), Vh)
 
-    observe = _observed
+    observe = _determined_part
 
     def oracle(np, A, full_matrices=True, driver=None):
         return np.linalg.svd(A, full_matrices)
@@ -278,7 +278,7 @@ class svd(Composite):
         return OlderSVD(zeros[0], linalg_svdvals(x), zeros[1])
 
     def observe(U, S, V):
-        return _observed(U, S, adjoint(V))
+        return _determined_part(U, S, adjoint(V))
 
     oracle = "retrograd.testing.references.decompose.svd"
 

@@ -5,7 +5,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.core.op import is_foreign
 from retrograd.core.overrides import answer_of
 from retrograd.ops.functions import check_tensor, function
-from retrograd.ops.layout import arranged, check_device, copied, is_device, preserve_format
+from retrograd.ops.layout import check_device, copy_in_format, is_device, preserve_format, to_format
 from retrograd.ops.methods import method
 from retrograd.ops.pointwise import to as to_dtype
 
@@ -47,25 +47,25 @@ def to(x, *target, dtype=None, device=None, other=None, non_blocking=False, copy
         dtype = dtypes.bool_ if isinstance(rest[0], bool) else rest[0]
         del rest[0]
     check_device(device)
-    return _converted(x, dtype, copy or (len(rest) > 1 and rest[1]), memory_format)
+    return _convert(x, dtype, copy or (len(rest) > 1 and rest[1]), memory_format)
 
 
-def _converted(x, dtype, copy, memory_format):
+def _convert(x, dtype, copy, memory_format):
     if dtype is not None and x.dtype != dtype:
-        return arranged(cast(x, dtype), memory_format)
-    return copied(x, memory_format) if copy else arranged(x, memory_format)
+        return to_format(cast(x, dtype), memory_format)
+    return copy_in_format(x, memory_format) if copy else to_format(x, memory_format)
 
 
-def _conversion(name, dtype):
+def _define_conversion(name, dtype):
     def convert(x, memory_format=preserve_format) -> Tensor:
-        return arranged(x if x.dtype == dtype else cast(x, dtype), memory_format)
+        return to_format(x if x.dtype == dtype else cast(x, dtype), memory_format)
 
     convert.__name__, convert.__doc__ = name, f"The tensor in {dtype}; itself if it is so already."
     return method(convert)
 
 
 for _name, _dtype in dtypes.ALIASES.items():
-    _conversion(_name, _dtype)
+    _define_conversion(_name, _dtype)
 
 
 @method

@@ -337,8 +337,8 @@ class movedim(Composite, aliases="moveaxis"):
         if len(source) != len(destination):
             raise ValueError(f"movedim: {len(source)} sources, {len(destination)} destinations")
         rest = iter(i for i in range(x.ndim) if i not in source)
-        places = dict(zip(destination, source, strict=True))
-        return permute(x, tuple(places[i] if i in places else next(rest) for i in range(x.ndim)))
+        source_of = dict(zip(destination, source, strict=True))
+        return permute(x, tuple(source_of[i] if i in source_of else next(rest) for i in range(x.ndim)))
 
     def oracle(np, x, source, destination):
         return np.moveaxis(x, source, destination)
@@ -418,10 +418,10 @@ class tril(Stacked, linear="x", in_place=True, elements="moved", row_major=True)
     """The lower triangle of the last two dimensions; elements above the given diagonal become 0."""
 
     def impl(xp, x, *, diagonal):
-        return xp.tril(_at_least_2d("tril", x), diagonal)
+        return xp.tril(_check_at_least_2d("tril", x), diagonal)
 
     def shape(x, *, diagonal):
-        return _at_least_2d("tril", x)
+        return _check_at_least_2d("tril", x)
 
     def vjp_x(g, diagonal):
         return tril(g, diagonal)
@@ -442,10 +442,10 @@ class triu(Stacked, linear="x", in_place=True, elements="moved", row_major=True)
     """The upper triangle of the last two dimensions; elements below the given diagonal become 0."""
 
     def impl(xp, x, *, diagonal):
-        return xp.triu(_at_least_2d("triu", x), diagonal)
+        return xp.triu(_check_at_least_2d("triu", x), diagonal)
 
     def shape(x, *, diagonal):
-        return _at_least_2d("triu", x)
+        return _check_at_least_2d("triu", x)
 
     def vjp_x(g, diagonal):
         return triu(g, diagonal)
@@ -458,7 +458,7 @@ class triu(Stacked, linear="x", in_place=True, elements="moved", row_major=True)
         yield (r(2, 3, 3),), {"diagonal": 1}
 
 
-def _at_least_2d(name, x):
+def _check_at_least_2d(name, x):
     if x.ndim < 2:
         raise ValueError(f"{name}: expected at least 2 dimensions, got shape {x.shape}")
     return x
@@ -481,16 +481,16 @@ class cat(Definition, linear="tensors,", aliases="concat concatenate", elements=
     method = False
 
     def impl(xp, *tensors, dim):
-        return xp.concatenate(_joined(tensors), axis=dim, dtype=dtypes.result_type(*tensors))
+        return xp.concatenate(_tensors_to_join(tensors), axis=dim, dtype=dtypes.result_type(*tensors))
 
     def shape(*tensors, dim):
         if not tensors:
             raise ValueError("cat: expected at least one tensor")
-        joined = _joined(tensors)
+        joined = _tensors_to_join(tensors)
         first = joined[0]
         at = canonical_dim("cat", dim, first.ndim)
         for i, x in enumerate(joined):
-            if x.ndim != first.ndim or x.ndim == 0 or _without(x.shape, at) != _without(first.shape, at):
+            if x.ndim != first.ndim or x.ndim == 0 or _shape_without(x.shape, at) != _shape_without(first.shape, at):
                 raise ValueError(f"cat: tensor {i} is {x}, which does not fit {first} but for dimension {at}")
         dtype = dtypes.result_type(*tensors)
         return Aval((*first.shape[:at], sum(x.shape[at] for x in joined), *first.shape[at + 1 :]), dtype)
@@ -525,7 +525,7 @@ class cat(Definition, linear="tensors,", aliases="concat concatenate", elements=
         yield (r(), r()), {}, ValueError, "cat: tensor 0 is"
 
 
-def _joined(tensors):
+def _tensors_to_join(tensors):
     """The tensors to concatenate: without those of shape (0,), unless all are."""
     for x in tensors:
         if not hasattr(x, "ndim"):
@@ -535,7 +535,7 @@ def _joined(tensors):
     return [x for x in tensors if x.shape != (0,)]
 
 
-def _without(shape, at):
+def _shape_without(shape, at):
     return (*shape[:at], *shape[at + 1 :])
 
 
@@ -563,11 +563,11 @@ class narrow(View, linear="x"):
     """A view of x at the indices start to start + length along `dim`; a negative start counts from the end."""
 
     def impl(xp, x, *, dim, start, length):
-        return x[_window(x.shape, dim, start, length)]
+        return x[_narrowed_shape(x.shape, dim, start, length)]
 
     def shape(x, *, dim, start, length):
         at = canonical_dim("narrow", dim, x.ndim)
-        _window(x.shape, dim, start, length)
+        _narrowed_shape(x.shape, dim, start, length)
         return Aval((*x.shape[:at], length, *x.shape[at + 1 :]), x.dtype)
 
     def vjp_x(g, x_aval, dim, start):
@@ -594,7 +594,7 @@ class narrow(View, linear="x"):
         yield (r(4),), {"dim": 0, "start": -5, "length": 2}, IndexError, "narrow: start -5 is out of range"
 
 
-def _window(shape, dim, start, length):
+def _narrowed_shape(shape, dim, start, length):
     at = canonical_dim("narrow", dim, len(shape))
     if not shape:
         raise ValueError("narrow: a tensor without dimensions has no places")

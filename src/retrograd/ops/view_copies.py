@@ -19,28 +19,28 @@ from retrograd.ops.split import split, split_with_sizes, unbind
 from retrograd.ops.view import expand, permute, squeeze, transpose, unsqueeze
 
 
-def _copy_of(name, show):
-    """Register `<name>_copy`, which copies the result of `show` in row-major order; `out=` receives the copies."""
+def _define_copy(name, view):
+    """Register `<name>_copy`, which copies the result of `view` in row-major order; `out=` receives the copies."""
 
     def copy(*args, out=None, **params):
-        shown = show(*args, **params)
+        views = view(*args, **params)
         if out is not None:
-            return _written(f"{name}_copy", shown, out)
-        if isinstance(shown, Tensor):
-            return clone(shown, memory_format=contiguous_format)
-        return tuple([clone(part, memory_format=contiguous_format) for part in shown])
+            return _write_out(f"{name}_copy", views, out)
+        if isinstance(views, Tensor):
+            return clone(views, memory_format=contiguous_format)
+        return tuple([clone(part, memory_format=contiguous_format) for part in views])
 
     copy.__name__ = copy.__qualname__ = f"{name}_copy"
     copy.__doc__ = f"Return a copy of what `{name}` shows, in memory of its own."
-    own = inspect.signature(show)
+    own = inspect.signature(view)
     last = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)
     copy.__signature__ = own.replace(parameters=[*own.parameters.values(), last])  # type: ignore[attr-defined]
     return function()(copy)
 
 
-def _written(name, shown, out):
+def _write_out(name, views, out):
     """Write one result, or several, into the `out=` tensors."""
-    pairs = [(out, shown)] if isinstance(shown, Tensor) else list(zip(out, shown, strict=True))
+    pairs = [(out, views)] if isinstance(views, Tensor) else list(zip(out, views, strict=True))
     for target, part in pairs:
         if target.shape != part.shape:
             raise RuntimeError(f"{name}: out has shape {target.shape}, but the result has shape {part.shape}")
@@ -82,4 +82,4 @@ for _name, _show in {
     "squeeze": squeeze, "t": t, "transpose": transpose, "unbind": unbind, "unfold": _unfold, "unsqueeze": unsqueeze,
     "view": _view, "view_as_complex": view_as_complex, "view_as_real": view_as_real,
 }.items():  # fmt: skip
-    _copy_of(_name, _show)
+    _define_copy(_name, _show)

@@ -14,7 +14,7 @@ from retrograd.core import Tensor, registry
 from retrograd.core.level import generator_block
 from retrograd.nn import Linear, Module, ReLU, Sequential
 from retrograd.ops.as_tensor import from_numpy
-from retrograd.ops.generator import Generator, redirected
+from retrograd.ops.generator import Generator, redirect_draws
 from retrograd.optim import Adam
 from retrograd.utils.data import DataLoader, TensorDataset
 from retrograd.utils.progress import progress
@@ -145,7 +145,7 @@ class NeuralEstimator(BaseEstimator):
     @generator_block
     def _use_generator(self) -> Iterator[None]:
         """In the block and this thread, draw from the estimator's own generator: initial weights, order, dropout."""
-        with redirected(lambda generator: self._generator):
+        with redirect_draws(lambda generator: self._generator):
             yield
 
 

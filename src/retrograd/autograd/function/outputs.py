@@ -8,7 +8,7 @@ from retrograd.core.dispatch import note_cut
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.tensor import bump_version, make, version_of
 from retrograd.core.views import COPIED, View
-from retrograd.ops.mutate import check_history, rebase_history_of
+from retrograd.ops.mutate import adopt_history, check_history
 
 IN_FUNCTION = "custom Function"
 
@@ -84,4 +84,4 @@ def _rebase_history(fn: GradFn, number: int, out: Tensor) -> None:
     """Give a tensor that was written to, and if it is a view its base, a new history."""
     target = make(out.value, out.level, None)
     target._grad_fn, target.output_nr, target._requires_grad = fn, number, True
-    rebase_history_of(out, target)
+    adopt_history(out, target)

@@ -7,7 +7,7 @@ from retrograd.autograd.function.context import is_among
 from retrograd.core import Tensor, current, registry
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.level import generator_block
-from retrograd.ops.mutate import keepers
+from retrograd.ops.mutate import stateful_levels
 
 if TYPE_CHECKING:  # loaded with the first dual_level
     from retrograd.levels.tangent_table import TangentTableLevel
@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # loaded with the first dual_level
 
 def tangent_levels() -> list["TangentTableLevel"]:
     """Return the active forward levels, from the outermost to the innermost."""
-    return [level for level in reversed(keepers()) if not level.paused]
+    return [level for level in reversed(stateful_levels()) if not level.paused]
 
 
 @generator_block

@@ -25,7 +25,7 @@ from retrograd.interop.numpy_protocol.table import (
     values,
     write_into,
 )
-from retrograd.ops.index import fill, static_index
+from retrograd.ops.index import fill_slots, static_index
 
 ufuncs |= {"matmul": matmul, "matvec": matvec, "vecdot": vecdot, "vecmat": vecmat}
 
@@ -190,7 +190,7 @@ def _at(ufunc, x, indices, *operands):
     if not isinstance(x, Tensor):
         refuse(f"{ufunc.__name__}.at", "an array can't take up a tensor without losing its gradient; use rg.tensor")
     spec, ids = static_index(x, indices if isinstance(indices, tuple) else (indices,))
-    window = np.broadcast_to(False, x.shape)[fill(spec, [values(i) for i in ids])].shape
+    window = np.broadcast_to(False, x.shape)[fill_slots(spec, [values(i) for i in ids])].shape
     added = O.broadcast_to(cast(tensor(operands[0]), x.dtype), window)
     total = registry["index_put_sum"](added, ids, shape=x.shape, spec=spec)
     x.add_(total, alpha=sign)

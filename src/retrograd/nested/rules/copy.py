@@ -11,14 +11,14 @@ from retrograd.nested.rules.pointwise import buffer_operand, check_alike
 from retrograd.ops.as_tensor import operand
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import broadcast_shapes
-from retrograd.ops.index import T, indexed, static_index
+from retrograd.ops.index import T, apply_index, static_index
 from retrograd.ops.mutate import (
     check_write,
-    in_front_of,
     index_put,
     is_mask,
     set_item,
-    without_leading_ones,
+    strip_leading_ones,
+    unsqueeze_mask,
     write_into,
 )
 from retrograd.ops.pointwise import where
@@ -65,16 +65,16 @@ def write_item(x: Tensor, key: Any, value: Any) -> None:
         raise RuntimeError(f"{ITEM}: an example of a batch that is nested can't be written to; clone it")
     value = operand(ITEM, value, x.dtype)
     if is_mask(key) and not value.ndim:
-        write(ITEM, x, where(in_front_of(key, x), value, x))  # independent of which elements are selected
+        write(ITEM, x, where(unsqueeze_mask(key, x), value, x))  # independent of which elements are selected
         return
     spec, ids = static_index(x, key if isinstance(key, tuple) else (key,))
-    window = None if ids else indexed(x, ids, spec)
+    window = None if ids else apply_index(x, ids, spec)
     if window is not None and is_view_of(window, x):
         _check_kind(window, value)
-        write_into(ITEM, window, without_leading_ones(value, window.ndim))
+        write_into(ITEM, window, strip_leading_ones(value, window.ndim))
         return
     check_write(ITEM, x, value)
-    _write_at_indices(x, indexed(_numbered(x), ids, spec), value)
+    _write_at_indices(x, apply_index(_numbered(x), ids, spec), value)
 
 
 def _check_kind(window: Tensor, value: Tensor) -> None:

@@ -19,7 +19,7 @@ from retrograd.nested.rules.segment_reduce import repeat_rows
 from retrograd.nested.rules.view import over_same
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Pointwise, broadcast_shapes, canonical_dim
-from retrograd.ops.gather import check_slices
+from retrograd.ops.gather import check_slice_index
 from retrograd.ops.index import T, getitem
 from retrograd.ops.methods import concrete
 from retrograd.ops.view import broadcast_tensors, movedim, narrow, permute, reshape
@@ -208,7 +208,7 @@ def _index_select(op: Op, args: tuple, params: dict) -> Any:
     x, index = args
     if not is_nested(x) or is_nested(index):
         return NotImplemented
-    d, known = check_slices("index_select", x, index, params["dim"]), layout(x)
+    d, known = check_slice_index("index_select", x, index, params["dim"]), layout(x)
     if known.in_buffer(d) is not None:
         return like(known, call(op, (values(x), index), {"dim": known.in_buffer(d)}))
     ids = {d: index if index.ndim else reshape(index, (1,))}

@@ -12,7 +12,7 @@ from retrograd.nested.buffer_layout import is_nested, layout
 from retrograd.nested.dispatch import composed
 from retrograd.nested.ragged_dims import as_components
 from retrograd.nested.rules.reduce import stacked
-from retrograd.ops.normalize import keep_running
+from retrograd.ops.normalize import update_running
 from retrograd.ops.pointwise import rsqrt
 from retrograd.ops.reduce import mean, variance
 from retrograd.ops.view import reshape, squeeze, unsqueeze
@@ -102,7 +102,7 @@ def _standardized(x: Tensor, eps: float) -> tuple[Tensor, Tensor]:
 def _update_running(running: Tensor | None, found: Tensor, momentum: float) -> None:
     """Update a running statistic with the mean of `found` over the components."""
     if running is not None:
-        keep_running("instance_norm", running, mean(reshape(found, (found.shape[0], -1)), 0), momentum)
+        update_running("instance_norm", running, mean(reshape(found, (found.shape[0], -1)), 0), momentum)
 
 
 def _scale_and_shift(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from retrograd.core.level import generator_block
 from retrograd.fx import GraphModule
-from retrograd.ops.generator import Generator, default_generator, redirected
+from retrograd.ops.generator import Generator, default_generator, redirect_draws
 
 Size = tuple[int, ...]
 
@@ -46,7 +46,7 @@ def recorded() -> Iterator[list[Draw]]:
         return _RecordingGenerator(source, draws)
 
     try:
-        with redirected(note):
+        with redirect_draws(note):
             yield draws
     finally:
         for source, state in states.items():
@@ -129,7 +129,7 @@ class Stream:
             place = next(rest, None)
             return after.draw(*call) if place is None else self._numbers(place, micro_batch, *call)
 
-        return redirected(lambda source: _StreamGenerator(draw))
+        return redirect_draws(lambda source: _StreamGenerator(draw))
 
     def _numbers(self, place: int, micro_batch: int, method: str, *args: Any) -> Any:
         expected, dim, total = self._draws[micro_batch][place], self._dims[place], self._totals[place]
@@ -159,7 +159,7 @@ class Streams:
     def drawn_by(self, stage: int, micro_batch: int) -> AbstractContextManager[None]:
         """While active, the program draws from its own stream."""
         own = Generator(hash((self._seed, stage, micro_batch)) % 2**63)
-        return redirected(lambda source: own)
+        return redirect_draws(lambda source: own)
 
 
 class _StreamGenerator(NamedTuple):

@@ -7,7 +7,7 @@ from itertools import repeat
 from multiprocessing.context import BaseContext
 from typing import Any
 
-from retrograd.ops.generator import Generator, chosen
+from retrograd.ops.generator import Generator, resolve_generator
 from retrograd.utils.data.collate import default_collate, default_convert
 from retrograd.utils.data.dataset import Dataset, IterableDataset
 from retrograd.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
@@ -107,7 +107,7 @@ class DataLoader:
             self.worker_init_fn,
         )  # fmt: skip
         # Drawn even without workers: so the order of examples does not depend on them.
-        seed = int(chosen(self.generator).draw("integers", 2**62))
+        seed = int(resolve_generator(self.generator).draw("integers", 2**62))
         tasks = iter(self._tasks())
         if not self.num_workers:
             return _read(reading, tasks)

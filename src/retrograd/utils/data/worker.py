@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from retrograd.core.level import generator_block
-from retrograd.ops.generator import Generator, default_generator, redirected
+from retrograd.ops.generator import Generator, default_generator, redirect_draws
 from retrograd.utils.data.collate import default_collate
 from retrograd.utils.data.dataset import Subset, TensorDataset
 
@@ -142,7 +142,7 @@ default_generator_here = _Source()
 def own_randomness() -> Iterator[None]:
     """In this thread, redirect draws from the default generator to the worker's own."""
     own = default_generator_here.generator
-    with redirected(lambda generator: own if generator is default_generator else generator):
+    with redirect_draws(lambda generator: own if generator is default_generator else generator):
         yield
 
 
