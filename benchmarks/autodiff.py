@@ -38,7 +38,7 @@ PLAIN = {
 }
 
 
-class Switched(NamedTuple):
+class ToolCase(NamedTuple):
     """Something that is measured with a tool switched off and on."""
 
     what: str
@@ -49,10 +49,10 @@ class Switched(NamedTuple):
 
 
 SWITCHED = {
-    "anomaly mode: MLP step, 3 x 256, batch 64": Switched("step", "anomaly", STEPS, ratio=1.3),
-    "anomaly mode: chain on 4 elements, forward + backward": Switched("chain", "anomaly", 2 * CHAIN),
-    "profiler: chain on 4 elements, forward": Switched("forward chain", "profiler", CHAIN, extra=3.0),
-    "profiler: chain on 4 elements, forward + backward": Switched("chain", "profiler", 2 * CHAIN, extra=3.0),
+    "anomaly mode: MLP step, 3 x 256, batch 64": ToolCase("step", "anomaly", STEPS, ratio=1.3),
+    "anomaly mode: chain on 4 elements, forward + backward": ToolCase("chain", "anomaly", 2 * CHAIN),
+    "profiler: chain on 4 elements, forward": ToolCase("forward chain", "profiler", CHAIN, extra=3.0),
+    "profiler: chain on 4 elements, forward + backward": ToolCase("chain", "profiler", 2 * CHAIN, extra=3.0),
 }
 AFTER = "chain, forward + backward, profiler off"  # in a process that profiled before, and in one that never did
 
@@ -121,7 +121,7 @@ def function(m: Any) -> Callable:
     return Square.apply
 
 
-def repeated(m: Any, square: Callable) -> Callable[[], None]:
+def repeated_function(m: Any, square: Callable) -> Callable[[], None]:
     """Return many forward and backward passes of a function."""
     x, g = m.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True), m.ones(4)
 
@@ -132,7 +132,7 @@ def repeated(m: Any, square: Callable) -> Callable[[], None]:
     return run
 
 
-def summed(m: Any, square: Callable) -> Callable[[], None]:
+def summed_function(m: Any, square: Callable) -> Callable[[], None]:
     """Return many passes of a function followed by a sum, whose own cost is included."""
     x = m.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
 
@@ -173,10 +173,10 @@ def work(library: Library) -> dict[str, Callable[[], object]]:
     m = library.m
     return {
         **checks(library),
-        "function": repeated(m, function(m)),
-        "operator": repeated(m, lambda x: x * x),
-        "function and sum": summed(m, function(m)),
-        "operators": summed(m, lambda x: x * x),
+        "function": repeated_function(m, function(m)),
+        "operator": repeated_function(m, lambda x: x * x),
+        "function and sum": summed_function(m, function(m)),
+        "operators": summed_function(m, lambda x: x * x),
         "step": step(m),
         "forward chain": partial(forward_chain, m),
         "chain": lambda: forward_chain(m).sum().backward(),
@@ -208,7 +208,7 @@ def cases(name: str, threads: int) -> Callable[[str], Case | None]:
 # ------------------------------------------------------------------------------------------------- measuring
 
 
-def on_beside_off(made: Table) -> Table:
+def compare_on_and_off(made: Table) -> Table:
     """Return each tool's rows on and off, by library; notes give the tool's overhead."""
     found = {row.name: row.samples for row in made.rows}
     rows, notes, fine = [], [], True
@@ -235,7 +235,7 @@ def report(options: argparse.Namespace) -> list[Table]:
     after = [row for row in switched.rows if row.name == AFTER]
     return [
         plain,
-        on_beside_off(switched),
+        compare_on_and_off(switched),
         Table("Profiler off, with and without earlier profiling", "us", after, threads=THREADS),
     ]
 

@@ -28,7 +28,7 @@ EXTRAS = {"mlx": ["mlx-cpu"]}  # required to run on this kind of machine
 BUILT = (".pyc", ".c", ".cpp", ".hpp", ".pxd")  # of a source tree: not in a wheel, or not needed
 
 
-def imported(rounds: int) -> Row:
+def import_seconds(rounds: int) -> Row:
     """Return the seconds of an import in a new process, minus those of the bare interpreter."""
     packages = {name: KNOWN[name].package for name in NAMES}
     present = {name: MODULES.get(p, p) for name, p in packages.items() if versions([p])}
@@ -49,20 +49,20 @@ def imported(rounds: int) -> Row:
     return Row("import", samples, {"PyTorch": BUDGET})
 
 
-def required(package: str, seen: dict[str, int]) -> dict[str, int]:
+def required_sizes(package: str, seen: dict[str, int]) -> dict[str, int]:
     """Return the bytes of a package and of all that it requires, by package."""
     name = re.sub(r"[-_.]+", "-", package).lower()
     if name in seen or not versions([name]):
         return seen
-    seen[name] = ours() if name == "retrograd" else listed(name)
+    seen[name] = wheel_size() if name == "retrograd" else package_size(name)
     for line in [*(metadata.requires(name) or ()), *EXTRAS.get(name, ())]:
         match = REQUIREMENT.match(line)
-        if match and holds(match[2]):
-            required(match[1], seen)
+        if match and marker_applies(match[2]):
+            required_sizes(match[1], seen)
     return seen
 
 
-def holds(marker: str | None) -> bool:
+def marker_applies(marker: str | None) -> bool:
     """Return whether a requirement applies to every installation on this machine."""
     if marker is None:
         return True
@@ -71,14 +71,14 @@ def holds(marker: str | None) -> bool:
     return Marker(marker).evaluate({"extra": ""})
 
 
-def listed(package: str) -> int:
+def package_size(package: str) -> int:
     """Return the bytes of an installed package's files, without files compiled later."""
     files = metadata.files(package) or ()
     paths = [Path(str(f.locate())) for f in files if not str(f).endswith(".pyc")]
     return sum(path.stat().st_size for path in paths if path.exists())
 
 
-def ours() -> int:
+def wheel_size() -> int:
     """Return the bytes of retrograd itself, as in a wheel."""
     files = [path for path in SOURCE.rglob("*") if path.is_file() and path.suffix not in BUILT]
     return sum(path.stat().st_size for path in files)
@@ -86,7 +86,7 @@ def ours() -> int:
 
 def sizes() -> tuple[Row, list[str]]:
     """Return the bytes of installations, and their composition."""
-    found = {name: required(KNOWN[name].package, {}) for name in NAMES}
+    found = {name: required_sizes(KNOWN[name].package, {}) for name in NAMES}
     notes = [
         f"{name} installs {', '.join(f'{package} {size / 2**20:.1f}' for package, size in parts.items())} MiB"
         for name, parts in found.items()
@@ -100,7 +100,7 @@ def report(options: argparse.Namespace) -> list[Table]:
     """Return two tables of one row."""
     size, notes = sizes()
     return [
-        Table("Import", "ms", [imported(options.rounds)], threads=1),
+        Table("Import", "ms", [import_seconds(options.rounds)], threads=1),
         Table("Installation", "MiB", [size], notes=notes),
     ]
 

@@ -34,7 +34,7 @@ ROWS = {
 COUNTED = re.compile(r"Collected : (\d+)")
 
 
-def counted(grad: bool, end: str, length: int) -> int:
+def count_instructions(grad: bool, end: str, length: int) -> int:
     """Return the instructions of one process."""
     code = PROGRAM.format(grad=grad, end=end, length=length)
     environment = {**os.environ, **limits(1), "PYTHONHASHSEED": "0", "PYTHONMALLOC": "pymalloc"}
@@ -56,7 +56,7 @@ def report(options: argparse.Namespace) -> list[Table]:
         ]
     rows = []
     for row, (grad, end) in ROWS.items():
-        few, many = (counted(grad, end, length) for length in (SHORT, LONG))
+        few, many = (count_instructions(grad, end, length) for length in (SHORT, LONG))
         rows.append(Row(row, {"retrograd": [(many - few) / (LONG - SHORT)]}))
     return [Table("Instructions per operation on 4 elements", "", rows, threads=1)]
 

@@ -95,7 +95,7 @@ def torch_case(m: ModuleType, row: str) -> Case:
     return Case(call, lambda: [converter(m)(call()).copy()])
 
 
-def in_jax(name: str) -> Callable[[Any], Any]:
+def jax_function(name: str) -> Callable[[Any], Any]:
     """Return JAX's function for a name of retrograd's."""
     import jax
     import jax.numpy as jnp
@@ -127,7 +127,7 @@ def jax_case(row: str) -> Case | None:
     name = row.removesuffix(BOTH_WAYS)
     if name not in FUNCTIONS:
         return None
-    function, x, g = in_jax(name), jax.numpy.asarray(array(*SHAPE)), jax.numpy.asarray(array(*SHAPE, seed=1))
+    function, x, g = jax_function(name), jax.numpy.asarray(array(*SHAPE)), jax.numpy.asarray(array(*SHAPE, seed=1))
 
     def back_too(x: Any, g: Any) -> Any:
         out, pull = jax.vjp(function, x)

@@ -26,7 +26,7 @@ JOBS: dict[str, tuple[float | None, float | None]] = {
 # -------------------------------------------------------------------------------------------------- operators
 
 
-def newer(m: Any) -> Callable:
+def define_newer(m: Any) -> Callable:
     """Define the operator with `mutates_args`, and a formula by `register_autograd`."""
 
     def product(a, b):
@@ -45,7 +45,7 @@ def newer(m: Any) -> Callable:
     return operator
 
 
-def older(m: Any) -> Callable:
+def define_older(m: Any) -> Callable:
     """Define the operator by the old API: a prototype, a kernel, and a pair of functions for the gradient."""
 
     def older(a, b): ...
@@ -71,9 +71,9 @@ def older(m: Any) -> Callable:
 
 def jobs(m: Any) -> Callable[[str], Callable[[], object] | None]:
     """Return a function from row, job and operator, to timed call; PyTorch's old API no longer accepts formulas."""
-    operators = {"built in": m.mul, "new API": newer(m)}
+    operators = {"built in": m.mul, "new API": define_newer(m)}
     if m.__name__ == "retrograd":
-        operators["old API"] = older(m)
+        operators["old API"] = define_older(m)
     a, b, g = m.linspace(0, 1, 4), m.linspace(1, 2, 4), m.ones(4)
     x, y = (t.clone().requires_grad_() for t in (a, b))
 
@@ -106,7 +106,7 @@ def cases(name: str, threads: int) -> Callable[[str], Case | None]:
 # ------------------------------------------------------------------------------------------------- measuring
 
 
-def beside_built_in(made: Table) -> Table:
+def compare_with_built_in(made: Table) -> Table:
     """Return retrograd's times again, divided by those of the built-in operator."""
     found = {row.name: row.samples.get("retrograd", ()) for row in made.rows}
     rows = []
@@ -128,7 +128,7 @@ def report(options: argparse.Namespace) -> list[Table]:
     made = measured(
         Suite("Custom operators", __file__, rows, subjects("retrograd", "PyTorch"), cases, unit="us"), options
     )
-    return [made, beside_built_in(made)]
+    return [made, compare_with_built_in(made)]
 
 
 if __name__ == "__main__":

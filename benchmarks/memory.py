@@ -161,7 +161,7 @@ FLAT = {
 }
 
 
-def grown_during(steps: int, step: Callable[[], object]) -> int:
+def growth_during(steps: int, step: Callable[[], object]) -> int:
     """Return by how many KiB the resident memory grows."""
     before = status("VmRSS")
     for _ in range(steps):
@@ -176,19 +176,19 @@ def growth(rg: ModuleType, row: str) -> tuple[int, int]:
     """
     step = FLAT[row](rg)
     gc.disable()
-    grown_during(WARM_UP, step)
+    growth_during(WARM_UP, step)
     gc.collect()
     objects = len(gc.get_objects())
     give_back_free_memory()  # that of the list of all objects, in which a leak would grow unseen
-    grown_during(WARM_UP, step)
-    kib = min(grown_during(STEPS_OF_BLOCK, step) for _ in range(BLOCKS))
+    growth_during(WARM_UP, step)
+    kib = min(growth_during(STEPS_OF_BLOCK, step) for _ in range(BLOCKS))
     return kib, len(gc.get_objects()) - objects
 
 
 # --------------------------------------------------------------------------------------------------------- report
 
 
-def answered(subject: str, row: str, threads: int) -> Any:
+def measure_in_process(subject: str, row: str, threads: int) -> Any:
     """Return the measurement of a fresh process; None if the subject is missing."""
     process = Worker(__file__, subject, SUBJECTS[subject], threads)
     found = process.ask("check", row)[0]["values"] if process.ready is True else None
@@ -212,17 +212,17 @@ def peaks(rows: Iterable[str], title: str, options: argparse.Namespace, threads:
     for row in (row for row in rows if options.only in row):
         samples: dict[str, list[float]] = {name: [] for name in SUBJECTS if name not in options.without}
         for name, taken in [(name, taken) for _ in range(options.rounds) for name, taken in samples.items()]:
-            found = answered(name, row, threads)
+            found = measure_in_process(name, row, threads)
             taken += [found[0] * KIB] if found else []
         made.append(Row(row, samples, {"PyTorch": RATIO_BUDGET}))
     return Table(title, "MiB", made, threads=threads)
 
 
-def flat(options: argparse.Namespace) -> Table:
+def growth_table(options: argparse.Namespace) -> Table:
     """Return the growth over many steps, and whether it is zero."""
     rows, notes, fine = [], [], True
     for row in (row for row in FLAT if options.only in row):
-        kib, objects = answered("retrograd", row, 1)
+        kib, objects = measure_in_process("retrograd", row, 1)
         rows.append(Row(row, {"retrograd": [kib * KIB]}, {"": NOISE_KIB}))
         notes.append(f"{row}: {objects:.0f} additional live objects")
         fine = fine and objects <= 0
@@ -239,7 +239,7 @@ def report(options: argparse.Namespace) -> list[Table]:
         2,
     )
     deep = peaks(PEAKS, f"Peak memory of a step of {LAYERS} layers", options, 1)
-    return [steps, deep, flat(options)]
+    return [steps, deep, growth_table(options)]
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ UNLIKE = ("matmul, attention scores", "softmax over the ragged dimension")
 PADDED, JAGGED = "PyTorch, padded", "PyTorch, jagged"
 
 
-class Kind:
+class BatchLayout:
     """How a library represents the batch: as nested tensors, or padded."""
 
     def __init__(self, m: Any, padded: bool) -> None:
@@ -82,7 +82,7 @@ class Kind:
         return [np.array([float((g * g).sum()) ** 0.5 for g in flat])]
 
 
-def feed_forward(kind: Kind) -> Callable[[], object]:
+def feed_forward(kind: BatchLayout) -> Callable[[], object]:
     """Return runs of a dense layer, its activation and a normalization."""
     x, (w, b, gain, shift), f = kind.batch(FEATURES), kind.weights(), kind.functional
 
@@ -98,7 +98,7 @@ def by_heads(x: Any) -> Any:
     return x.unflatten(-1, (HEADS, FEATURES // HEADS)).transpose(1, 2)
 
 
-def attention(kind: Kind, causal: bool) -> Callable[[], object]:
+def attention(kind: BatchLayout, causal: bool) -> Callable[[], object]:
     """Return runs of scaled dot-product attention; where padded, without the keys after the components."""
     leaves = [kind.batch(FEATURES) for _ in range(3)]
     mask = kind.mask[:, None, None, :] if kind.padded and not causal else None
@@ -110,13 +110,13 @@ def attention(kind: Kind, causal: bool) -> Callable[[], object]:
     return run
 
 
-def scores(kind: Kind) -> Callable[[], object]:
+def scores(kind: BatchLayout) -> Callable[[], object]:
     """Return products of every query of a component with every key of it."""
     q, k = (kind.batch(HEADS, FEATURES // HEADS) for _ in range(2))
     return lambda: kind.pull(q.transpose(1, 2) @ k.transpose(1, 2).transpose(-2, -1), q, k)
 
 
-def softmax(kind: Kind) -> Callable[[], object]:
+def softmax(kind: BatchLayout) -> Callable[[], object]:
     """Return the softmax over the rows of each component; where padded, without those after."""
     x = kind.batch(FEATURES)
     behind = ~kind.mask[:, :, None] if kind.padded else None
@@ -128,14 +128,14 @@ def softmax(kind: Kind) -> Callable[[], object]:
     return run
 
 
-def total(kind: Kind) -> Callable[[], object]:
+def total(kind: BatchLayout) -> Callable[[], object]:
     """Return the sum over the rows of each component; where padded, without those after."""
     x = kind.batch(FEATURES)
     kept = kind.mask[:, :, None].to(x.dtype) if kind.padded else None
     return lambda: kind.pull((x * kept if kind.padded else x).sum(1), x)
 
 
-def padded(kind: Kind) -> Callable[[], object] | None:
+def padded(kind: BatchLayout) -> Callable[[], object] | None:
     """Return the padding of a nested tensor."""
     if kind.padded:
         return None
@@ -144,26 +144,26 @@ def padded(kind: Kind) -> Callable[[], object] | None:
     return lambda: kind.pull(pad(0.0), x)
 
 
-def added(kind: Kind) -> Callable[[], object]:
+def added(kind: BatchLayout) -> Callable[[], object]:
     """Return an elementwise sum."""
     x, y = kind.batch(FEATURES), kind.batch(FEATURES)
     y = y if kind.padded else x.detach().requires_grad_()  # PyTorch adds no separately built jagged tensors
     return lambda: kind.pull(x + y, x, y)
 
 
-def layer(kind: Kind) -> Callable[[], object]:
+def layer(kind: BatchLayout) -> Callable[[], object]:
     """Return runs of a dense layer."""
     x, (w, b, _, _) = kind.batch(FEATURES), kind.weights()
     return lambda: kind.pull(kind.functional.linear(x, w, b), x, w, b)
 
 
-def small(kind: Kind) -> Callable[[], object]:
+def small(kind: BatchLayout) -> Callable[[], object]:
     """Return an operator on a small batch, for its overhead."""
     a = kind.m.randn(3, 2) if kind.padded else kind.nested([kind.m.randn(2) for _ in range(3)])
     return lambda: a + a
 
 
-CALLS: dict[str, Callable[[Kind], Callable[[], object] | None]] = {
+CALLS: dict[str, Callable[[BatchLayout], Callable[[], object] | None]] = {
     "linear, gelu, layer_norm": feed_forward,
     "attention, 4 heads": lambda kind: attention(kind, False),
     "attention, 4 heads, causal": lambda kind: attention(kind, True),
@@ -184,7 +184,7 @@ def cases(name: str, threads: int) -> Callable[[str], Case | None]:
     m.nested = importlib.import_module(f"{m.__name__}.nested")
 
     def case(row: str) -> Case | None:
-        kind = Kind(m, padded="padded" in name)
+        kind = BatchLayout(m, padded="padded" in name)
         call = CALLS[row](kind)
         if call is None:
             return None

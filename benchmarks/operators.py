@@ -172,7 +172,7 @@ def values(m: ModuleType, row: str) -> Case:
     return Case(call, check)
 
 
-def beside_numpy(options: argparse.Namespace) -> Table:
+def compare_with_numpy(options: argparse.Namespace) -> Table:
     """Return the rows that NumPy can also run."""
     both = {name: {} for row in ROWS for name in (row, BY_NUMPY + row)}
     suite = Suite(f"{SIZE:,} float32", __file__, both, subjects("retrograd"), cases)
@@ -190,7 +190,7 @@ def report(options: argparse.Namespace) -> list[Table]:
     """Return tables of values and of gradients."""
     rows = {row: {"PyTorch": budget} for row, (_, budget) in GRADIENTS.items()}
     gradients = Suite("Gradients", __file__, rows, subjects("retrograd", "PyTorch"), cases)
-    return [beside_numpy(options), measured(gradients, options)]
+    return [compare_with_numpy(options), measured(gradients, options)]
 
 
 if __name__ == "__main__":

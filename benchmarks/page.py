@@ -26,7 +26,7 @@ DRAWN = {  # benchmarks with a picture, and its caption
 PLACE = re.compile(r"<!-- (\w+) -->\n.*?<!-- end of \1 -->", re.DOTALL)
 
 
-def filled(text: str, figures: dict[str, dict[str, Any]]) -> str:
+def fill_tables(text: str, figures: dict[str, dict[str, Any]]) -> str:
     """Return a page's text with the tables of these benchmarks filled in."""
 
     def place(match: re.Match[str]) -> str:
@@ -59,7 +59,7 @@ def main() -> None:
     """Fill in every page, and draw the pictures."""
     figures = {path.stem: json.loads(path.read_text()) for path in sorted(FIGURES.glob("*.json"))}
     for page in PAGES:
-        page.write_text(filled(page.read_text(), figures))
+        page.write_text(fill_tables(page.read_text(), figures))
     pictures(figures)
 
 

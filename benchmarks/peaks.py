@@ -51,12 +51,12 @@ def table(options: argparse.Namespace, threads: int) -> Table:
     )
     made = measured(suite, argparse.Namespace(rounds=options.rounds, only="", without=options.without))
     for name in made.subjects:
-        found = of(made, name)
+        found = compute_peaks(made, name)
         made.notes.append(f"{name}: {found.bytes / 1e9:.1f} GB/s read and written, {found.flops / 1e9:.0f} GFLOP/s")
     return made
 
 
-def of(made: Table, name: str = "NumPy") -> Peaks:
+def compute_peaks(made: Table, name: str = "NumPy") -> Peaks:
     """Return the peaks computed from the least times."""
     copied, product = (min(row.samples[name]) for row in made.rows)
     return Peaks(2 * SIZE**3 / product, 2 * COPIED / copied)

@@ -48,7 +48,7 @@ def encoder(nn: Any) -> Any:
     return nn.Sequential(*layers)
 
 
-def numbered(tensor: Callable[[Any], Any], model: Any, no_grad: Callable[[], Any]) -> tuple[Any, Any]:
+def set_weights(tensor: Callable[[Any], Any], model: Any, no_grad: Callable[[], Any]) -> tuple[Any, Any]:
     """Set the weights that every subject uses; return the batch and its target."""
     import numpy as np
 
@@ -63,7 +63,7 @@ def numbered(tensor: Callable[[Any], Any], model: Any, no_grad: Callable[[], Any
     return tuple(tensor(drawn.standard_normal(shape).astype("float32")) for _ in range(2))  # type: ignore[return-value]
 
 
-def checked(model: Any, step: Callable[[], Any], every: Callable[[dict[str, float]], list[Any]]) -> dict[str, Any]:
+def check_step(model: Any, step: Callable[[], Any], every: Callable[[dict[str, float]], list[Any]]) -> dict[str, Any]:
     """Return the loss of a step, and a summary of its gradients; `every` gathers a dict from all ranks."""
     loss = step()
     mine = {n: float((p.grad * p.grad).sum().detach()) for n, p in model.named_parameters() if p.grad is not None}
@@ -71,7 +71,7 @@ def checked(model: Any, step: Callable[[], Any], every: Callable[[dict[str, floa
     return {"loss": float(loss.detach()), "norms": norms}
 
 
-def forgetful(model: Any, step: Callable[[], Any]) -> Callable[[], Any]:
+def without_gradients(model: Any, step: Callable[[], Any]) -> Callable[[], Any]:
     """Return a step that starts without gradients."""
 
     def run() -> Any:
@@ -89,7 +89,7 @@ def unsplit(name: str) -> Callable[[str], Any]:
     """Run a whole model in one process."""
     lib = library("retrograd" if name == UNSPLIT else "PyTorch", 1)
     model = encoder(lib.nn)
-    x, y = numbered(lib.from_numpy, model, lib.no_grad)
+    x, y = set_weights(lib.from_numpy, model, lib.no_grad)
     loss_fn = lib.nn.functional.mse_loss
 
     def whole() -> Any:
@@ -105,11 +105,11 @@ def unsplit(name: str) -> Callable[[str], Any]:
             total += loss.detach()
         return total
 
-    rows = {BATCH_AT_ONCE: forgetful(model, whole), IN_PARTS: forgetful(model, in_parts)}
-    return answers(model, rows, lambda found: [found], lambda: None)
+    rows = {BATCH_AT_ONCE: without_gradients(model, whole), IN_PARTS: without_gradients(model, in_parts)}
+    return serve(model, rows, lambda found: [found], lambda: None)
 
 
-def answers(
+def serve(
     model: Any, rows: dict[str, Callable[[], Any]], every: Callable[[Any], list[Any]], meet: Callable[[], Any]
 ) -> Callable[[tuple[str, str]], Any]:
     """Answer for a worker: to "check" the values that must agree, else seconds and the share of waiting for a core."""
@@ -119,16 +119,16 @@ def answers(
         if row not in rows:
             return None
         if what == "check":
-            return checked(model, rows[row], every)
+            return check_step(model, rows[row], every)
         meet()
-        before = waited()
+        before = waiting_seconds()
         taken = seconds(rows[row])
-        return taken, (waited() - before) / taken
+        return taken, (waiting_seconds() - before) / taken
 
     return sample
 
 
-def waited() -> float:
+def waiting_seconds() -> float:
     """Return the seconds that this process was ready to run, but had no core."""
     with open("/proc/self/schedstat") as file:
         return int(file.read().split()[1]) / 1e9
@@ -143,7 +143,7 @@ def over_mpi() -> Callable[[str], Any]:
 
     comm = MPI.COMM_WORLD
     model = encoder(rg.nn)
-    x, y = numbered(rg.from_numpy, model, rg.no_grad)
+    x, y = set_weights(rg.from_numpy, model, rg.no_grad)
 
     def row_of(schedule: str) -> Callable[[], Any]:
         count = STAGES[schedule]
@@ -156,9 +156,9 @@ def over_mpi() -> Callable[[str], Any]:
             split_spec={str(LAYERS * i // count): SplitPoint.BEGINNING for i in range(1, count)},
             transport="mpi",
         )
-        return forgetful(model, lambda: pipe.step(x, target=y))
+        return without_gradients(model, lambda: pipe.step(x, target=y))
 
-    return answers(model, {schedule: row_of(schedule) for schedule in STAGES}, comm.allgather, comm.Barrier)
+    return serve(model, {schedule: row_of(schedule) for schedule in STAGES}, comm.allgather, comm.Barrier)
 
 
 def with_torch() -> Callable[[str], Any]:
@@ -170,7 +170,7 @@ def with_torch() -> Callable[[str], Any]:
     rank, place = int(os.environ[LAUNCHED]), os.environ["PIPELINES_MEETING"]
     dist.init_process_group("gloo", init_method=f"file://{place}", rank=rank, world_size=RANKS)
     model = encoder(torch.nn)
-    x, y = numbered(torch.from_numpy, model, torch.no_grad)
+    x, y = set_weights(torch.from_numpy, model, torch.no_grad)
     kinds = {
         "1f1b": pipelining.Schedule1F1B,
         "zb-h1": pipelining.ScheduleInterleavedZeroBubble,  # with one stage per rank
@@ -192,14 +192,14 @@ def with_torch() -> Callable[[str], Any]:
             made.step(*given, **({"target": y, "losses": losses} if rank == RANKS - 1 else {}))
             return torch.stack(losses).mean() if losses else torch.tensor(0.0)
 
-        return forgetful(model, step)
+        return without_gradients(model, step)
 
     def every(mine: Any) -> list[Any]:
         found: list[Any] = [None] * RANKS
         dist.all_gather_object(found, mine)
         return found
 
-    return answers(model, {schedule: row_of(schedule) for schedule in STAGES}, every, dist.barrier)
+    return serve(model, {schedule: row_of(schedule) for schedule in STAGES}, every, dist.barrier)
 
 
 # ----------------------------------------------------------------------------------------- groups of processes
@@ -222,8 +222,8 @@ def mpi_rank() -> None:
         print("true", flush=True)
         for line in sys.stdin:
             for other in range(1, RANKS):
-                comm.send(asked(line), other)
-            told(longest(comm.allgather(sample(asked(line)))))
+                comm.send(parse_request(line), other)
+            print_answer(slowest_rank(comm.allgather(sample(parse_request(line)))))
     while comm.rank:
         while not comm.Iprobe(0):
             time.sleep(0.002)
@@ -255,8 +255,8 @@ def torch_group() -> None:
         for line in sys.stdin:
             for other in others:
                 print(line.strip(), file=other.stdin, flush=True)
-            mine = sample(asked(line))
-            told(longest([mine, *[json.loads(other.stdout.readline())["value"] for other in others]]))
+            mine = sample(parse_request(line))
+            print_answer(slowest_rank([mine, *[json.loads(other.stdout.readline())["value"] for other in others]]))
         for other in others:
             other.stdin.close()
             other.wait()
@@ -266,29 +266,29 @@ def torch_rank() -> None:
     """Run a rank that a worker has started."""
     sample = with_torch()
     for line in sys.stdin:
-        told(sample(asked(line)))
+        print_answer(sample(parse_request(line)))
 
 
-def whole(name: str) -> None:
+def unsplit_worker(name: str) -> None:
     """Run a model in one process."""
     sample = unsplit(name)
     print("true", flush=True)
     for line in sys.stdin:
-        told(sample(asked(line)))
+        print_answer(sample(parse_request(line)))
 
 
-def asked(line: str) -> tuple[str, str]:
+def parse_request(line: str) -> tuple[str, str]:
     """Return a request's job and row."""
     what, row = json.loads(line)
     return what, row
 
 
-def told(value: Any) -> None:
+def print_answer(value: Any) -> None:
     """Print the answer."""
     print(json.dumps({"value": value}), flush=True)
 
 
-def longest(found: list[Any]) -> Any:
+def slowest_rank(found: list[Any]) -> Any:
     """Return the maximum of several ranks' samples; of their checks the one with the loss."""
     if any(one is None for one in found):
         return None
@@ -302,8 +302,8 @@ GROUPS = {
     "MPI rank": mpi_rank,
     TORCH_RANKS: torch_group,
     "torch rank": torch_rank,
-    UNSPLIT: partial(whole, UNSPLIT),
-    TORCH: partial(whole, TORCH),
+    UNSPLIT: partial(unsplit_worker, UNSPLIT),
+    TORCH: partial(unsplit_worker, TORCH),
 }
 SUBJECTS = subjects(UNSPLIT, OVER_MPI, TORCH, TORCH_RANKS)
 
@@ -325,7 +325,7 @@ def compare(workers: dict[str, Any]) -> None:
     print("losses and gradients agree")
 
 
-def undisturbed(worker: Any, row: str) -> Any:
+def least_disturbed_sample(worker: Any, row: str) -> Any:
     """Return the sample that has waited least for a core, of as many as it takes."""
     best = None
     for _ in range(TRIES):
@@ -341,7 +341,7 @@ def report(options: argparse.Namespace) -> list[Table]:
     with present(__file__, SUBJECTS, 1) as (started, notes):
         workers = {worker.name: worker for worker in started}
         compare(workers)
-        times, waits = taken_in_turn(workers, options.rounds)
+        times, waits = measure_in_turn(workers, options.rounds)
     for (name, row), waited_for in sorted(waits.items()):
         notes.append(f"{name}, {row}: waited for a core {statistics.median(waited_for):.0f} % of the time")
     rows = []
@@ -357,14 +357,14 @@ def report(options: argparse.Namespace) -> list[Table]:
     return [Table(f"Training step on {RANKS} ranks", "s", rows, OVER_MPI, 1, notes=notes)]
 
 
-def taken_in_turn(workers: dict[str, Worker], rounds: int) -> tuple[dict, dict]:
+def measure_in_turn(workers: dict[str, Worker], rounds: int) -> tuple[dict, dict]:
     """Return seconds, and the shares of waiting in percent, by subject and row."""
     times: dict[tuple[str, str], list[float]] = {}
     waits: dict[tuple[str, str], list[float]] = {}
     for number in range(rounds):
         for row in ROWS if number % 2 else ROWS[::-1]:
             for name, worker in workers.items():
-                taken = undisturbed(worker, row)
+                taken = least_disturbed_sample(worker, row)
                 if taken is not None:
                     times.setdefault((name, row), []).append(taken[0])
                     waits.setdefault((name, row), []).append(100 * taken[1])

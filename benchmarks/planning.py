@@ -14,7 +14,7 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
-from ranks import RANKS, hand_over, measured
+from ranks import RANKS, run_script, send_results
 
 from retrograd.bench import Row, Table, main, parser
 
@@ -89,7 +89,7 @@ def report(options: argparse.Namespace) -> list[Table]:
     """Return a table of planned and measured times, and their ratio."""
     steps, errors = [], []
     for transport in TRANSPORTS:
-        for name, rounds in measured(__file__, transport, options.rounds).items():
+        for name, rounds in run_script(__file__, transport, options.rounds).items():
             planned, taken = zip(*rounds, strict=True)
             row = Row(f"{transport}: {name}", {"planned": planned, "measured": taken})
             ratio = row.ratio("planned", "measured")
@@ -105,6 +105,6 @@ if __name__ == "__main__":
     arguments = parser(__doc__, rounds=5)
     given = arguments.parse_args()
     if given.worker:
-        hand_over(measure(given.worker, given.rounds))
+        send_results(measure(given.worker, given.rounds))
         sys.exit(0)
     sys.exit(main(arguments, report))

@@ -12,7 +12,7 @@ from retrograd.cli.mpi import mpiexec
 RANKS = 2
 
 
-def measured(script: str, transport: str, rounds: int) -> Any:
+def run_script(script: str, transport: str, rounds: int) -> Any:
     """Return what the script's processes measured: one process with a thread per rank, or an MPI process per rank."""
     launcher = [mpiexec(), "-n", str(RANKS)] if transport == "mpi" else []
     command = [*launcher, sys.executable, script, "--worker", transport, "--rounds", str(rounds)]
@@ -20,7 +20,7 @@ def measured(script: str, transport: str, rounds: int) -> Any:
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout)
 
 
-def hand_over(found: Any) -> None:
-    """Send this process's results to `measured`; the first of several processes reports for all."""
+def send_results(found: Any) -> None:
+    """Send this process's results to `run_script`; the first of several processes reports for all."""
     if os.environ.get("PMI_RANK", "0") == "0":
         print(json.dumps(found))

@@ -37,7 +37,7 @@ def normal(m: Any, *shape: int) -> Any:
     return m.from_numpy(made).requires_grad_(True)
 
 
-def pulled(m: Any, function: Callable[[], Any], leaves: list) -> Case:
+def with_gradients(m: Any, function: Callable[[], Any], leaves: list) -> Case:
     """Return a function, summed, and the gradients of its leaves."""
 
     def call() -> None:
@@ -52,13 +52,13 @@ def pulled(m: Any, function: Callable[[], Any], leaves: list) -> Case:
     return Case(call, check)
 
 
-def sized(m: Any, count: int) -> Case:
+def elementwise(m: Any, count: int) -> Case:
     """Return an elementwise function."""
     x = normal(m, count)
-    return pulled(m, lambda: m.nn.functional.gelu(x), [x])
+    return with_gradients(m, lambda: m.nn.functional.gelu(x), [x])
 
 
-def deep(m: Any, count: int) -> Case:
+def layer_chain(m: Any, count: int) -> Case:
     """Return a chain of layers with the same weight."""
     x, w = normal(m, 8, 16), normal(m, 16, 16)
 
@@ -68,27 +68,32 @@ def deep(m: Any, count: int) -> Case:
             out = m.tanh(out @ w)
         return out
 
-    return pulled(m, function, [x, w])
+    return with_gradients(m, function, [x, w])
 
 
-def batched(m: Any, count: int) -> Case:
+def small_network(m: Any, count: int) -> Case:
     """Return a small network."""
     functional, (a, b), x = m.nn.functional, (normal(m, 128, 784), normal(m, 10, 128)), normal(m, count, 784)
-    return pulled(m, lambda: functional.linear(functional.relu(functional.linear(x, a)), b), [a, b])
+    return with_gradients(m, lambda: functional.linear(functional.relu(functional.linear(x, a)), b), [a, b])
 
 
-def ragged(m: Any, count: int) -> Case:
+def ragged_components(m: Any, count: int) -> Case:
     """Return components of 1 to 63 rows: nested in retrograd, one by one in PyTorch, the way to do without padding."""
     lengths = [1 + (37 * i) % (2 * ROWS_OF_COMPONENT - 1) for i in range(count)]
     parts, w = [normal(m, n, WIDTH).detach() for n in lengths], normal(m, WIDTH, WIDTH)
     functional = m.nn.functional
     if m.__name__ != "retrograd":
-        return pulled(m, lambda: sum(functional.gelu(functional.linear(p, w)).sum() for p in parts), [w])
+        return with_gradients(m, lambda: sum(functional.gelu(functional.linear(p, w)).sum() for p in parts), [w])
     x = m.nested.nested_tensor(parts)
-    return pulled(m, lambda: functional.gelu(functional.linear(x, w)).sum(1), [w])
+    return with_gradients(m, lambda: functional.gelu(functional.linear(x, w)).sum(1), [w])
 
 
-MAKE: Mapping[str, Callable[[Any, int], Case]] = {SIZE: sized, DEPTH: deep, BATCH: batched, RAGGED: ragged}
+MAKE: Mapping[str, Callable[[Any, int], Case]] = {
+    SIZE: elementwise,
+    DEPTH: layer_chain,
+    BATCH: small_network,
+    RAGGED: ragged_components,
+}
 
 
 def cases(name: str, threads: int) -> Callable[[str], Case]:
@@ -140,7 +145,7 @@ def curve(axis: str, options: argparse.Namespace) -> Table:
     return table
 
 
-def threaded(options: argparse.Namespace) -> Table:
+def thread_table(options: argparse.Namespace) -> Table:
     """Return times of the largest size of each question on one thread, and on as many as there are processors."""
     rows = []
     for threads in range(1, (os.cpu_count() or 1) + 1):
@@ -155,7 +160,7 @@ def threaded(options: argparse.Namespace) -> Table:
 def report(options: argparse.Namespace) -> list[Table]:
     """Return a curve for each question, and threads."""
     tables = [curve(axis, options) for axis in QUESTIONS if options.only in axis]
-    return [*tables, *([threaded(options)] if options.only in THREADS else [])]
+    return [*tables, *([thread_table(options)] if options.only in THREADS else [])]
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ def rosenbrock(x: Any) -> Any:
     return (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
 
 
-def penalised(x: Any) -> Any:
+def penalized_rosenbrock(x: Any) -> Any:
     """Return the same with one unknown that interacts with all others: a full row and column."""
     return rosenbrock(x[1:]) + x[0] * (x[1:] ** 2).sum()
 
@@ -75,7 +75,7 @@ PROBLEMS = {
     "periodic upwind Jacobian": Problem(burgers, (UNKNOWNS,)),
     "Jacobian on a 2D grid": Problem(bratu, (GRID, GRID)),
     "chained Rosenbrock Hessian": Problem(rosenbrock, (UNKNOWNS,), hessian=True),
-    "Hessian with a full row": Problem(penalised, (UNKNOWNS,), hessian=True),
+    "Hessian with a full row": Problem(penalized_rosenbrock, (UNKNOWNS,), hessian=True),
 }
 BESIDE = {
     "tridiagonal Jacobian": Problem(heat, (DENSE,)),

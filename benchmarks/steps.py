@@ -14,7 +14,7 @@ from collections.abc import Callable
 import peaks
 from steps_arrays import Namespace, hips_namespace, jax_namespace, mlx_namespace
 from steps_arrays import case as arrays_case
-from steps_data import STEPS, drawn
+from steps_data import STEPS, case_data
 from steps_tinygrad import case as tinygrad_case
 from steps_torch import case as torch_case
 
@@ -48,12 +48,12 @@ def cases(name: str, threads: int) -> Callable[[str], Case | None]:
     return lambda row: torch_case(module, row)
 
 
-def least(row: str, found: peaks.Peaks) -> tuple[float, float]:
+def lower_bounds(row: str, found: peaks.Peaks) -> tuple[float, float]:
     """Return the seconds of a row's operations and of its bytes at the machine's peaks.
 
     Weights are read twice and their gradients written; Adam reads and writes them, and two moments each, once more.
     """
-    weights, inputs = drawn(row)
+    weights, inputs = case_data(row)
     moved = 3 * sum(w.nbytes for w in weights) + sum(x.nbytes for x in inputs)
     moved += 7 * sum(w.nbytes for w in weights) if STEPS[row].optimizer else 0
     return STEPS[row].flops / found.flops, moved / found.bytes
@@ -64,7 +64,7 @@ def limits(timed: Table, found: peaks.Peaks) -> Table:
     rows = []
     for row in timed.rows:
         ours = [t * (1000 if "chain" in row.name else 1) for t in row.samples.get("retrograd", ())]
-        by_flops, by_bytes = least(row.name, found)
+        by_flops, by_bytes = lower_bounds(row.name, found)
         rows.append(
             Row(row.name, {"retrograd": ours, "operations": [by_flops] * len(ours), "bytes": [by_bytes] * len(ours)})
         )
@@ -76,7 +76,7 @@ def report(options: argparse.Namespace) -> list[Table]:
     """Return the steps, the machine's peaks, and the ratios to the lower bounds."""
     timed = measured(SUITE, options)
     machine = peaks.table(options, THREADS)
-    return [timed, machine, limits(timed, peaks.of(machine))]
+    return [timed, machine, limits(timed, peaks.compute_peaks(machine))]
 
 
 if __name__ == "__main__":

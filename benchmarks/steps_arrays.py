@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from steps_data import CHAIN, DECAY, GPT_HEADS, GPT_LAYERS, HEADS, RATE, STEPS, drawn
+from steps_data import CHAIN, DECAY, GPT_HEADS, GPT_LAYERS, HEADS, RATE, STEPS, case_data
 from steps_torch import STEPS_COMPARED
 
 from retrograd.bench import Case, converter
@@ -139,7 +139,7 @@ def one_hot(classes: Any, count: int) -> Any:
     return made.astype("float32")
 
 
-def trained(n: Namespace, loss_of: Callable, weights: list, inputs: list, decay: float, count: int) -> Case:
+def training_step(n: Namespace, loss_of: Callable, weights: list, inputs: list, decay: float, count: int) -> Case:
     """Return a step of training a classifier, as one compiled function where the library compiles."""
     xp = n.xp
     x, classes = xp.array(inputs[0]), xp.array(one_hot(inputs[1], count))
@@ -166,7 +166,7 @@ def trained(n: Namespace, loss_of: Callable, weights: list, inputs: list, decay:
     return Case(step, check)
 
 
-def pulled(n: Namespace, loss_of: Callable, leaves: list, others: list) -> Case:
+def with_gradients(n: Namespace, loss_of: Callable, leaves: list, others: list) -> Case:
     """Return a forward and backward pass."""
     xp = n.xp
     leaves, others = [xp.array(a) for a in leaves], [xp.array(a) for a in others]
@@ -184,16 +184,16 @@ def pulled(n: Namespace, loss_of: Callable, leaves: list, others: list) -> Case:
 
 def case(n: Namespace, row: str) -> Case | None:
     """Return a row's case over a library's namespace; None if it has none."""
-    weights, inputs = drawn(row)
+    weights, inputs = case_data(row)
     step = STEPS[row]
     if step.kind not in LOSSES or (n.convolve is None and step.kind in ("images", "convolution")):
         return None
     loss_of = LOSSES[step.kind]
     if step.optimizer:
         count = weights[-2 if step.kind != "gpt" else -1].shape[0]
-        return trained(n, loss_of, weights, inputs, DECAY if step.optimizer == "AdamW" else 0.0, count)
+        return training_step(n, loss_of, weights, inputs, DECAY if step.optimizer == "AdamW" else 0.0, count)
     leaves, others = (weights, inputs) if step.kind in ("chain", "embedding") else ([inputs[0], *weights], inputs[1:])
-    made = pulled(n, loss_of, leaves, others)
+    made = with_gradients(n, loss_of, leaves, others)
     return made._replace(operations=CHAIN) if step.kind == "chain" else made
 
 

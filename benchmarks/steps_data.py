@@ -157,6 +157,6 @@ STEPS = {
 }
 
 
-def drawn(row: str) -> tuple[Arrays, Arrays]:
+def case_data(row: str) -> tuple[Arrays, Arrays]:
     """Return a case's weights and inputs, the same for every subject."""
     return STEPS[row].data(np.random.default_rng(0))

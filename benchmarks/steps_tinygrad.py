@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from steps_data import RATE, STEPS, drawn
+from steps_data import RATE, STEPS, case_data
 from steps_torch import STEPS_COMPARED
 
 from retrograd.bench import Case
@@ -27,7 +27,7 @@ def case(row: str) -> Case | None:
     step = STEPS[row]
     if step.kind not in ("perceptron", "images"):
         return None
-    weights, inputs = drawn(row)
+    weights, inputs = case_data(row)
     params, (x, y) = [Tensor(w).is_param_() for w in weights], [Tensor(a).realize() for a in inputs]
     optimizer = Adam(params, lr=RATE)
 

@@ -19,7 +19,7 @@ from steps_data import (
     STEPS,
     VOCABULARY,
     WIDTH,
-    drawn,
+    case_data,
 )  # fmt: skip
 
 from retrograd.bench import Case, converter
@@ -29,16 +29,16 @@ STEPS_COMPARED = 3  # after this many steps the loss is compared too
 
 def case(m: Any, row: str) -> Case:
     """Return a row's case over a library with PyTorch's names."""
-    weights, inputs = drawn(row)
+    weights, inputs = case_data(row)
     step = STEPS[row]
     given = [m.from_numpy(x) for x in inputs]
     if step.optimizer:
-        model = given_weights(m, MODELS[step.kind](m, weights), weights)
-        return trained(m, model, step.optimizer, *given)
+        model = load_weights(m, MODELS[step.kind](m, weights), weights)
+        return training_step(m, model, step.optimizer, *given)
     return CALLS[step.kind](m, weights, *given)
 
 
-def given_weights(m: Any, model: Any, weights: list) -> Any:
+def load_weights(m: Any, model: Any, weights: list) -> Any:
     """Return the model with the weights that every subject uses."""
     with m.no_grad():
         for parameter, weight in zip(model.parameters(), weights, strict=True):
@@ -49,7 +49,7 @@ def given_weights(m: Any, model: Any, weights: list) -> Any:
 # -------------------------------------------------------------------------------------------- whole steps
 
 
-def trained(m: Any, model: Any, optimizer: str, x: Any, y: Any) -> Case:
+def training_step(m: Any, model: Any, optimizer: str, x: Any, y: Any) -> Case:
     """Return a step of training a classifier: gradients of the mean loss, and an update."""
     options = {"weight_decay": DECAY} if optimizer == "AdamW" else {}
     updates = getattr(m.optim, optimizer)(model.parameters(), lr=RATE, **options)
@@ -123,7 +123,7 @@ MODELS: dict[str, Callable] = {"perceptron": perceptron, "images": images, "gpt"
 # ---------------------------------------------------------------------------------- forward and backward
 
 
-def pulled(m: Any, function: Callable, leaves: list, g: Any = None) -> Case:
+def with_gradients(m: Any, function: Callable, leaves: list, g: Any = None) -> Case:
     """Return a function of leaves, and the gradients of all of them."""
 
     def call() -> None:
@@ -153,21 +153,21 @@ def chain(m: Any, weights: list, y: Any) -> Case:
             x = x * y
         return x.sum()
 
-    made = pulled(m, function, [w])
+    made = with_gradients(m, function, [w])
     return made._replace(operations=CHAIN)
 
 
 def layer(m: Any, weights: list) -> Any:
     """Return a transformer encoder layer without dropout; rounding near ReLU's kink would grow to differences."""
     made = m.nn.TransformerEncoderLayer(WIDTH, HEADS, 4 * WIDTH, 0.0, "gelu", batch_first=True)
-    return given_weights(m, made, weights)
+    return load_weights(m, made, weights)
 
 
 def encoder(m: Any, weights: list, x: Any, g: Any) -> Case:
     """Return one layer with the gradient of its input."""
     model = layer(m, weights)
     x.requires_grad_(True)
-    return pulled(m, lambda: model(x), [x, *model.parameters()], g)
+    return with_gradients(m, lambda: model(x), [x, *model.parameters()], g)
 
 
 def ragged(m: Any, weights: list, x: Any, g: Any) -> Case:
@@ -184,7 +184,7 @@ def ragged(m: Any, weights: list, x: Any, g: Any) -> Case:
         g = g.masked_fill(mask.unsqueeze(-1), 0.0)
     assert len(RAGGED) == BATCH
     x.requires_grad_(True)
-    made = pulled(m, lambda: model(x, src_key_padding_mask=mask), [*model.parameters(), x], g)
+    made = with_gradients(m, lambda: model(x, src_key_padding_mask=mask), [*model.parameters(), x], g)
 
     def check() -> list:
         made.call()
@@ -197,7 +197,7 @@ def convolution(m: Any, weights: list, x: Any, g: Any) -> Case:
     """Return a convolution with gradients of images, weight and bias."""
     w, b = leaves_of(m, weights)
     x.requires_grad_(True)
-    return pulled(m, lambda: m.nn.functional.conv2d(x, w, b, padding=1), [x, w, b], g)
+    return with_gradients(m, lambda: m.nn.functional.conv2d(x, w, b, padding=1), [x, w, b], g)
 
 
 def embedding(m: Any, weights: list, tokens: Any, g: Any) -> Case:

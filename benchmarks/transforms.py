@@ -79,7 +79,7 @@ def per_example(m: Any, func: Any, sizes: tuple[int, ...]) -> Callable[[], objec
     return partial(func.vmap(func.grad(loss), (None, 0, 0)), params, x, y)
 
 
-def pushed(m: Any, func: Any, sizes: tuple[int, ...]) -> Callable[[], object]:
+def directional_derivative(m: Any, func: Any, sizes: tuple[int, ...]) -> Callable[[], object]:
     """Return the derivative along a direction of parameters and inputs."""
     apply, params = network(m, sizes)
     x = normal(m, 256, sizes[0])
@@ -87,7 +87,7 @@ def pushed(m: Any, func: Any, sizes: tuple[int, ...]) -> Callable[[], object]:
     return partial(func.jvp, apply, (params, x), tangents)
 
 
-def linearized(m: Any, func: Any) -> Callable[[], object]:
+def linearization(m: Any, func: Any) -> Callable[[], object]:
     """Return one linearization, and ten directions."""
     apply, params = network(m, DIGITS)
     x, ts = normal(m, 256, 64), normal(m, 10, 256, 64)
@@ -120,12 +120,12 @@ def torch_like(m: Any) -> Callable[[str], Callable[[], object]]:
         "jacfwd": lambda: partial(func.jacfwd(lambda x: m.tanh(w @ x)), x),
         "vmap of jacrev": lambda: partial(func.vmap(func.jacrev(lambda x: m.tanh(small @ x))), normal(m, 64, 10)),
         "vmap": lambda: partial(func.vmap(attention(m)), *qkv),
-        "linearize and 10 tangents": lambda: linearized(m, func),
+        "linearize and 10 tangents": lambda: linearization(m, func),
     }
     for sizes in (SMALL, DIGITS, IMAGES):
         name = f"MLP {'-'.join(map(str, sizes))}"
         calls[f"per-example gradients, {name}"] = partial(per_example, m, func, sizes)
-        calls[f"jvp, {name}"] = partial(pushed, m, func, sizes)
+        calls[f"jvp, {name}"] = partial(directional_derivative, m, func, sizes)
 
     def call(row: str) -> Callable[[], object]:
         return calls[row.rpartition(",")[0] if "MLP" in row and "linearize" not in row else row.partition(",")[0]]()

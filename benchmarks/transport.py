@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ranks import RANKS, hand_over, measured
+from ranks import RANKS, run_script, send_results
 
 from retrograd.bench import Row, Table, main, parser
 
@@ -30,7 +30,7 @@ BUDGETS: dict[tuple[str, int], float | None] = {
 Move = Callable[[int], Any]  # the number of a message; sends it, or receives it
 
 
-def bare(size: int) -> tuple[Move, Move, Callable[[], None]]:
+def mpi_functions(size: int) -> tuple[Move, Move, Callable[[], None]]:
     """Return functions that send, receive and finish, for arrays of that many bytes."""
     import numpy as np
     from mpi4py import MPI
@@ -44,7 +44,7 @@ def bare(size: int) -> tuple[Move, Move, Callable[[], None]]:
     )
 
 
-def ours(link: Any, size: int) -> tuple[Move, Move, Callable[[], None]]:
+def transport_functions(link: Any, size: int) -> tuple[Move, Move, Callable[[], None]]:
     """Return the same over the transport, as a stage uses it: a dict with one tensor."""
     import retrograd as rg
     from retrograd.pipelining.schedules.actions import Message
@@ -57,21 +57,21 @@ def ours(link: Any, size: int) -> tuple[Move, Move, Callable[[], None]]:
     )
 
 
-def there_and_back(first: bool, send: Move, receive: Move) -> None:
+def ping_pong(first: bool, send: Move, receive: Move) -> None:
     """Send messages, each of which is answered before the next one."""
     for number in range(SENDS // 2):
         for move in (send, receive) if first else (receive, send):
             move(number)
 
 
-def one_way(first: bool, send: Move, receive: Move) -> None:
+def send_in_a_row(first: bool, send: Move, receive: Move) -> None:
     """Send all messages at once, then wait for one answer."""
     for number in range(SENDS):
         (send if first else receive)(number)
     (receive if first else send)(SENDS)
 
 
-KINDS = {"half a round trip": there_and_back, "one way": one_way}
+KINDS = {"half a round trip": ping_pong, "one way": send_in_a_row}
 
 
 def sample(kind: str, first: bool, moves: tuple[Move, Move, Callable[[], None]]) -> float:
@@ -92,7 +92,7 @@ def measure(rounds: int) -> list[list[tuple[float, float]]]:
     def work(link: Any) -> list[list[tuple[float, float]]]:
         found = []
         for kind, size in BUDGETS:
-            subjects = ours(link, size), bare(size)
+            subjects = transport_functions(link, size), mpi_functions(size)
             taken = [tuple(sample(kind, link.rank == 0, moves) for moves in subjects) for _ in range(rounds + 1)]
             found.append(taken[1:])  # the first round warms up
         return found
@@ -102,7 +102,7 @@ def measure(rounds: int) -> list[list[tuple[float, float]]]:
 
 def report(options: argparse.Namespace) -> list[Table]:
     """Start the two processes, which measure."""
-    found = measured(__file__, "mpi", options.rounds)
+    found = run_script(__file__, "mpi", options.rounds)
     rows = [
         Row(
             f"{size >> 10} KiB, {kind}",
@@ -118,6 +118,6 @@ if __name__ == "__main__":
     arguments = parser(__doc__, rounds=41)
     given = arguments.parse_args()
     if given.worker:
-        hand_over(measure(given.rounds))
+        send_results(measure(given.rounds))
         sys.exit(0)
     sys.exit(main(arguments, report))

@@ -64,7 +64,7 @@ def exact(t: np.ndarray, x: np.ndarray) -> np.ndarray:
 # ------------------------------------------------------------------------------------------------------ training
 
 
-def moved(params: Params, step: rg.Tensor) -> Params:
+def add_step(params: Params, step: rg.Tensor) -> Params:
     """Return the weights plus a step, which is one flat vector."""
     parts = step.split([p.numel() for p in params.values()])
     return {name: p + part.reshape(p.shape) for (name, p), part in zip(params.items(), parts, strict=True)}
@@ -83,7 +83,7 @@ def train(wave: Wave, t: rg.Tensor, x: rg.Tensor, steps: int) -> list[float]:
         jacobian = rg.cat([slopes[name].flatten(1) for name in params], 1)
         square, downhill = jacobian.T @ jacobian, -(jacobian.T @ left)
         step = rg.linalg.solve(square + damping * rg.eye(len(square), dtype=rg.float64), downhill)
-        there = moved(params, step)
+        there = add_step(params, step)
         new_slopes, new_left = at_all(there, t, x)
         if new_left.norm() < left.norm():
             params, slopes, left, damping = there, new_slopes, new_left, damping / 3
@@ -94,7 +94,7 @@ def train(wave: Wave, t: rg.Tensor, x: rg.Tensor, steps: int) -> list[float]:
     return losses
 
 
-def compared(wave: Wave) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def compare_with_exact(wave: Wave) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return a grid of t and x, and on it the network's solution and the exact one."""
     t, x = np.meshgrid(np.linspace(0, 1, 41)[1:], np.linspace(-1, 1, 401), indexing="ij")
     with rg.no_grad():
@@ -127,7 +127,7 @@ def main(points: int = 1500, width: int = 16, steps: int = 300, picture: Path | 
     losses = train(wave, t, x**3, steps)  # more points near the shock at x = 0
     seconds = (time.perf_counter() - start) / steps
     print(f"{sum(p.numel() for p in wave.parameters())} weights, {points} points, {1000 * seconds:.0f} ms per step")
-    t, x, found, known = compared(wave)
+    t, x, found, known = compare_with_exact(wave)
     error = float(np.linalg.norm(found - known) / np.linalg.norm(known))
     print(f"mean squared residual: {losses[-1]:.1e}")
     print(f"relative error of u: {error:.1e}, largest error: {abs(found - known).max():.1e}")

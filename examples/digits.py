@@ -43,7 +43,7 @@ def images() -> tuple[rg.Tensor, rg.Tensor]:
     return rg.tensor(found.images, dtype=rg.float32)[:, None] / 16, rg.tensor(found.target)
 
 
-def shifted(x: rg.Tensor) -> rg.Tensor:
+def shift_randomly(x: rg.Tensor) -> rg.Tensor:
     """Return the images shifted by up to one pixel: data augmentation against overfitting."""
     down, right = (rg.randint(-1, 2, (2,))).tolist()
     return x.roll((down, right), (2, 3))
@@ -58,7 +58,7 @@ def train(model: nn.Module, data: Dataset, epochs: int) -> None:
         start, total = time.perf_counter(), 0.0
         for x, y in batches:
             optimizer.zero_grad()
-            loss = F.cross_entropy(model(shifted(x)), y, label_smoothing=0.05)
+            loss = F.cross_entropy(model(shift_randomly(x)), y, label_smoothing=0.05)
             loss.backward()
             optimizer.step()
             schedule.step()
@@ -66,7 +66,7 @@ def train(model: nn.Module, data: Dataset, epochs: int) -> None:
         print(f"epoch {epoch + 1}: loss {total / len(batches):.3f}, {time.perf_counter() - start:.2f} s")
 
 
-def wrong(model: nn.Module, data: Dataset) -> tuple[float, list[tuple[rg.Tensor, int, int]]]:
+def find_mistakes(model: nn.Module, data: Dataset) -> tuple[float, list[tuple[rg.Tensor, int, int]]]:
     """Return the accuracy, and the misclassified images with their true and predicted labels."""
     x, y = next(iter(DataLoader(data, batch_size=len(data))))
     with rg.no_grad():
@@ -75,7 +75,7 @@ def wrong(model: nn.Module, data: Dataset) -> tuple[float, list[tuple[rg.Tensor,
     return 1 - len(places) / len(y), [(x[i], y[i].item(), said[i].item()) for i in places]
 
 
-def reasons(model: nn.Module, image: rg.Tensor, right: int, said: int) -> rg.Tensor:
+def saliency(model: nn.Module, image: rg.Tensor, right: int, said: int) -> rg.Tensor:
     """Return the gradient of logit(predicted) - logit(true) with respect to the pixels."""
 
     def lead(x: rg.Tensor) -> rg.Tensor:
@@ -90,7 +90,7 @@ def draw(path: Path, model: nn.Module, mistakes: list[tuple[rg.Tensor, int, int]
 
     figure = Figure(figsize=(1.4 * len(mistakes) + 0.4, 2.9), layout="constrained")
     for column, (image, right, said) in zip(figure.subplots(2, len(mistakes), squeeze=False).T, mistakes, strict=True):
-        why = reasons(model, image, right, said).numpy()
+        why = saliency(model, image, right, said).numpy()
         column[0].imshow(image[0].numpy(), cmap="gray_r")
         column[0].set_title(f"{right}, read as {said}", fontsize=9)
         column[1].imshow(why, cmap="RdBu_r", vmin=-abs(why).max(), vmax=abs(why).max())
@@ -105,7 +105,7 @@ def main(epochs: int = 15, width: int = 32, picture: Path | None = Path("digits.
     learned, tested = random_split(data, [0.8, 0.2])
     model = network(width)
     train(model, learned, epochs)
-    accuracy, mistakes = wrong(model.eval(), tested)
+    accuracy, mistakes = find_mistakes(model.eval(), tested)
     print(f"{accuracy:.2%} of {len(tested)} test images are classified correctly")
     if picture is not None and mistakes:
         draw(picture, model, mistakes[:6])

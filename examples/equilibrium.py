@@ -52,7 +52,7 @@ def backward(ctx: Any, g: rg.Tensor) -> tuple[rg.Tensor, rg.Tensor]:
 equilibrium.register_autograd(backward, setup_context=keep)
 
 
-def repeated(weight: rg.Tensor, u: rg.Tensor, rounds: int = 200) -> rg.Tensor:
+def equilibrium_by_loop(weight: rg.Tensor, u: rg.Tensor, rounds: int = 200) -> rg.Tensor:
     """Return the same fixed point by a loop of recorded operators, for comparison."""
     z = rg.zeros_like(u)
     for _ in range(rounds):
@@ -78,12 +78,12 @@ def check() -> None:
     print("opcheck", set(rg.library.opcheck(equilibrium, (weight, u)).values()))
 
 
-def compared(size: int = 16, rows: int = 2000) -> float:
+def compare_memory(size: int = 16, rows: int = 2000) -> float:
     """Print time and memory of the implicit gradient and of the loop's; return their relative difference."""
     weight = rg.randn(size, size, dtype=rg.float64)
     weight = (0.8 * weight / rg.linalg.norm(weight, 2)).requires_grad_()
     u, found = rg.randn(rows, size, dtype=rg.float64), []
-    for name, layer in (("equation", equilibrium), ("loop", repeated)):
+    for name, layer in (("equation", equilibrium), ("loop", equilibrium_by_loop)):
         tracemalloc.start()
         rg.autograd.grad(layer(weight, u).square().sum(), weight)
         _, peak = tracemalloc.get_traced_memory()
@@ -132,7 +132,7 @@ def draw(path: Path, model: nn.Module, x: rg.Tensor, y: rg.Tensor) -> None:
 def main(steps: int = 400, size: int = 32, picture: Path | None = Path("equilibrium.png")) -> dict[str, float]:
     rg.manual_seed(0)
     check()
-    difference = compared()
+    difference = compare_memory()
     print(f"relative difference of the two gradients: {difference:.1e}")
     model = nn.Sequential(nn.Linear(2, size), Equilibrium(size), nn.Linear(size, 1))
     x, y = spirals(150)

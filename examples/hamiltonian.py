@@ -35,7 +35,7 @@ def log_density(place: rg.Tensor) -> rg.Tensor:
     return -0.5 * squares * (-log_variance).exp() - (0.5 * (len(Y) + 2) + SHAPE) * log_variance
 
 
-def formulas() -> tuple[np.ndarray, np.ndarray, float, float]:
+def posterior_parameters() -> tuple[np.ndarray, np.ndarray, float, float]:
     """Return the posterior's parameters: mean and covariance of the line for noise variance 1, shape and scale."""
     design, y = DESIGN.numpy(), Y.numpy()
     precision = design.T @ design + np.eye(2)
@@ -43,9 +43,9 @@ def formulas() -> tuple[np.ndarray, np.ndarray, float, float]:
     return mean, np.linalg.inv(precision), SHAPE + len(y) / 2, SCALE + 0.5 * (y @ y - mean @ precision @ mean)
 
 
-def known() -> tuple[np.ndarray, np.ndarray]:
+def exact_moments() -> tuple[np.ndarray, np.ndarray]:
     """Return the exact mean and variance of intercept, slope and noise variance."""
-    mean, covariance, a, b = formulas()
+    mean, covariance, a, b = posterior_parameters()
     noise = b / (a - 1)
     return np.array([*mean, noise]), np.array([*np.diag(covariance) * noise, noise**2 / (a - 2)])
 
@@ -72,7 +72,7 @@ def step(place: rg.Tensor, size: float, leaps: int) -> tuple[rg.Tensor, rg.Tenso
     return rg.where(accepted, there, place), accepted
 
 
-def sampled(chains: int, steps: int, size: float = 0.2, leaps: int = 8) -> tuple[rg.Tensor, float]:
+def draw_samples(chains: int, steps: int, size: float = 0.2, leaps: int = 8) -> tuple[rg.Tensor, float]:
     """Return positions (steps, chains, 3), after as many burn-in steps, and the acceptance rate."""
     places, kept, moved = rg.zeros(chains, 3, dtype=rg.float64), [], []
     together = vmap(step, in_dims=(0, None, None), randomness="different")
@@ -102,7 +102,7 @@ def draw(path: Path, samples: np.ndarray) -> None:
     """Plot sampled lines, the joint samples of slope and variance with the exact density, and the variance."""
     from matplotlib.figure import Figure
 
-    mean, covariance, a, b = formulas()
+    mean, covariance, a, b = posterior_parameters()
     figure = Figure(figsize=(9, 3), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     ends = np.array([-1.2, 1.2])
@@ -126,12 +126,12 @@ def draw(path: Path, samples: np.ndarray) -> None:
 
 def main(chains: int = 200, steps: int = 300, picture: Path | None = Path("hamiltonian.png")) -> dict[str, np.ndarray]:
     rg.manual_seed(0)
-    places, moved = sampled(chains, steps)
+    places, moved = draw_samples(chains, steps)
     samples = rg.cat([places[..., :2], places[..., 2:].exp()], -1)
     agreement = convergence(samples).max().item()
     print(f"{chains} chains of {steps} steps: {moved:.0%} accepted, R-hat at most {agreement:.3f}")
     samples = samples.flatten(0, 1).numpy()
-    found, expected = (samples.mean(0), samples.var(0)), known()
+    found, expected = (samples.mean(0), samples.var(0)), exact_moments()
     for number, name in enumerate(("intercept", "slope", "variance of the noise")):
         pairs = [f"{f[number]:.4f} ({e[number]:.4f})" for f, e in zip(found, expected, strict=True)]
         print(f"{name}: mean {pairs[0]}, variance {pairs[1]}, exact values in parentheses")

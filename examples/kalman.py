@@ -64,17 +64,17 @@ def wandering_level_and_step(parameters: np.ndarray, series: np.ndarray) -> floa
 # --------------------------------------------------------------------------------------------------- derivatives
 
 
-def fitted(model: Callable, start: np.ndarray, series: np.ndarray) -> OptimizeResult:
+def fit_parameters(model: Callable, start: np.ndarray, series: np.ndarray) -> OptimizeResult:
     """Return the maximum-likelihood parameters, by BFGS with exact gradients."""
     return minimize(rg.value_and_grad(lambda p: -model(p, series)), start, jac=True, method="BFGS", tol=1e-6)
 
 
-def errors(model: Callable, parameters: np.ndarray, series: np.ndarray) -> np.ndarray:
+def standard_errors(model: Callable, parameters: np.ndarray, series: np.ndarray) -> np.ndarray:
     """Return the standard errors of the parameters, from the inverse of the negative Hessian."""
     return np.sqrt(np.diag(np.linalg.inv(-rg.hessian(model)(parameters, series))))
 
 
-def smoothed(logarithms: np.ndarray, series: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def smooth(logarithms: np.ndarray, series: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the smoothed level of each year, given the whole series, and its standard deviation.
 
     The noise in a normal vector y of covariance S has the mean noise · S⁻¹(y - mean) and the covariance
@@ -105,19 +105,19 @@ def draw(path: Path, years: np.ndarray, series: np.ndarray, levels: dict[str, tu
 
 
 def main(series: np.ndarray = NILE, picture: Path | None = Path("kalman.png")) -> dict[str, np.ndarray]:
-    walk = fitted(wandering_level, np.log([1e4, 1e3]), series)
-    variances, spread = np.exp(walk.x), np.exp(walk.x) * errors(wandering_level, walk.x, series)
+    walk = fit_parameters(wandering_level, np.log([1e4, 1e3]), series)
+    variances, spread = np.exp(walk.x), np.exp(walk.x) * standard_errors(wandering_level, walk.x, series)
     print(f"log likelihood {-walk.fun:.2f} after {walk.nfev} evaluations")
     for name, value, error in zip(("noise", "drift"), variances, spread, strict=True):
         print(f"variance of the {name}: {value:.0f} ± {error:.0f}")
-    level, deviation = smoothed(walk.x, series)
+    level, deviation = smooth(walk.x, series)
 
-    step = fitted(wandering_level_and_step, np.array([*walk.x, 0.0]), series)
+    step = fit_parameters(wandering_level_and_step, np.array([*walk.x, 0.0]), series)
     fixed = rg.hessian(wandering_level_and_step)(step.x, series)[2, 2]  # the variance of the drift has gone to 0
     print(f"with a step in 1899: log likelihood {-step.fun:.2f}, variance of the drift {np.exp(step.x[1]):.1g}")
     print(f"step: {100 * step.x[2]:.0f} ± {100 / np.sqrt(-fixed):.0f}")
     change = 100 * step.x[2] * DAM[: len(series)]
-    flat, width = smoothed(step.x[:2], series - change)
+    flat, width = smooth(step.x[:2], series - change)
 
     if picture is not None:
         both = {"level, a random walk": (level, deviation), "with a step in 1899": (flat + change, width)}

@@ -95,11 +95,11 @@ NAMES = {  # name in the file -> name in this model
 def pretrained() -> SentenceEncoder:
     """Return the model with the package's weights, in evaluation mode."""
     model = SentenceEncoder()
-    model.load_state_dict(renamed(load_file(FILES / "model.safetensors")))
+    model.load_state_dict(rename_weights(load_file(FILES / "model.safetensors")))
     return model.eval()
 
 
-def renamed(weights: dict[str, rg.Tensor]) -> dict[str, rg.Tensor]:
+def rename_weights(weights: dict[str, rg.Tensor]) -> dict[str, rg.Tensor]:
     """Return the weights under this model's names, with query, key and value merged and without the pooler."""
     found = {}
     for name, weight in weights.items():
@@ -125,18 +125,18 @@ def tokenizer() -> Tokenizer:
     return made
 
 
-def numbers(texts: Sequence[str]) -> list[rg.Tensor]:
+def token_ids(texts: Sequence[str]) -> list[rg.Tensor]:
     """Return the token ids of each text."""
     return [rg.tensor(found.ids) for found in tokenizer().encode_batch(list(texts))]
 
 
-def padded(words: Sequence[rg.Tensor]) -> tuple[rg.Tensor, rg.Tensor]:
+def pad(words: Sequence[rg.Tensor]) -> tuple[rg.Tensor, rg.Tensor]:
     """Return token ids padded with 0 to the longest text, and the padding mask."""
     batch = nested_tensor(words)
     return batch.to_padded_tensor(0), rg.ones_like(batch).to_padded_tensor(0) == 0
 
 
-def documented(modules: Sequence[Any] = MODULES) -> dict[str, str]:
+def collect_docstrings(modules: Sequence[Any] = MODULES) -> dict[str, str]:
     """Return the docstrings of the public functions of modules, by name."""
     return {
         f"{module.__name__}.{name}": text
@@ -159,17 +159,17 @@ def step(model: SentenceEncoder, optimizer: Any, questions: rg.Tensor, answers: 
     return loss.item()
 
 
-def timed(function: Any, *args: Any) -> tuple[Any, float]:
+def time_call(function: Any, *args: Any) -> tuple[Any, float]:
     """Return the function's result and the seconds it took."""
     start = time.perf_counter()
     return function(*args), time.perf_counter() - start
 
 
-def compared(model: SentenceEncoder, words: Sequence[rg.Tensor]) -> rg.Tensor:
+def compare_layouts(model: SentenceEncoder, words: Sequence[rg.Tensor]) -> rg.Tensor:
     """Return the embeddings; print the times of the nested and the padded batch, and their difference."""
     with rg.no_grad():
-        found, seconds = timed(model, nested_tensor(words))
-        same, longer = timed(model, *padded(words))
+        found, seconds = time_call(model, nested_tensor(words))
+        same, longer = time_call(model, *pad(words))
     lengths = [len(w) for w in words]
     print(f"{len(words)} texts of {min(lengths)} to {max(lengths)} tokens: {sum(lengths)} tokens in {seconds:.2f} s")
     print(f"padded: {len(words) * max(lengths)} tokens in {longer:.2f} s")
@@ -177,18 +177,18 @@ def compared(model: SentenceEncoder, words: Sequence[rg.Tensor]) -> rg.Tensor:
     return found
 
 
-def answered(model: SentenceEncoder, names: Sequence[str], vectors: rg.Tensor) -> None:
+def print_answers(model: SentenceEncoder, names: Sequence[str], vectors: rg.Tensor) -> None:
     """Print the two functions nearest to each question."""
     with rg.no_grad():
-        asked = model(nested_tensor(numbers(QUESTIONS)))
+        asked = model(nested_tensor(token_ids(QUESTIONS)))
     scores, best = (asked @ vectors.T).topk(2)
     for question, score, place in zip(QUESTIONS, scores.tolist(), best.tolist(), strict=True):
         print(f"{question}: {', '.join(f'{names[i]} {s:.2f}' for i, s in zip(place, score, strict=True))}")
 
 
-def trained(model: SentenceEncoder, names: Sequence[str], words: Sequence[rg.Tensor]) -> None:
+def train(model: SentenceEncoder, names: Sequence[str], words: Sequence[rg.Tensor]) -> None:
     """Train three steps to find the docstring of a function by its name, and print the losses."""
-    asked = nested_tensor(numbers([name.replace(".", " ").replace("_", " ") for name in names]))
+    asked = nested_tensor(token_ids([name.replace(".", " ").replace("_", " ") for name in names]))
     answers = nested_tensor(words)
     optimizer = optim.AdamW(model.parameters(), lr=2e-5)
     losses = [step(model, optimizer, asked, answers) for _ in range(3)]
@@ -197,11 +197,11 @@ def trained(model: SentenceEncoder, names: Sequence[str], words: Sequence[rg.Ten
 
 def main() -> None:
     rg.manual_seed(0)
-    model, functions = pretrained(), documented()
-    names, words = list(functions), numbers(list(functions.values()))
-    vectors = compared(model, words)
-    answered(model, names, vectors)
-    trained(model, names[::4], words[::4])
+    model, functions = pretrained(), collect_docstrings()
+    names, words = list(functions), token_ids(list(functions.values()))
+    vectors = compare_layouts(model, words)
+    print_answers(model, names, vectors)
+    train(model, names[::4], words[::4])
 
 
 if __name__ == "__main__":

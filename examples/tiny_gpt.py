@@ -54,7 +54,7 @@ def bits(model: GPT, texts: rg.Tensor) -> rg.Tensor:
     return F.cross_entropy(model(texts[:, :-1]).flatten(0, 1), texts[:, 1:].flatten()) / math.log(2)
 
 
-def counted(learned: np.ndarray, held: np.ndarray, before: int) -> float:
+def ngram_bits(learned: np.ndarray, held: np.ndarray, before: int) -> float:
     """Return bits per letter of the held-out text under an n-gram model with `before` letters of context."""
     kinds = len(LETTERS)
     places = np.zeros(len(held) - before, int), np.zeros(len(learned) - before, int)
@@ -96,7 +96,7 @@ def train(model: GPT, text: rg.Tensor, steps: int, batch: int = 8) -> list[float
 
 
 @rg.no_grad()
-def written(model: GPT, prompt: str, length: int, cached: bool = True, warmth: float = 0.7) -> str:
+def generate_text(model: GPT, prompt: str, length: int, cached: bool = True, warmth: float = 0.7) -> str:
     """Return the prompt and a continuation by the model; a full context is cut to its last half."""
     text, cache = numbers(prompt)[None], nn.KVCache()
     new = text
@@ -142,12 +142,12 @@ def main(
     losses = train(model, learned, steps)
     with rg.no_grad():
         found = bits(model, held.unfold(0, CONTEXT + 1, CONTEXT)).item()
-    counts = [counted(learned.numpy(), held.numpy(), before) for before in range(3)]
+    counts = [ngram_bits(learned.numpy(), held.numpy(), before) for before in range(3)]
     print(f"held-out text: {found:.2f} bits per letter; counts: {', '.join(f'{c:.2f}' for c in counts)}")
     for cached in (False, True):
         rg.manual_seed(1)
         start = time.perf_counter()
-        story = written(model, "The statement ", length, cached)
+        story = generate_text(model, "The statement ", length, cached)
         rate = length / (time.perf_counter() - start)
         print(f"{rate:.0f} letters per second {'with' if cached else 'without'} the cache")
     print(story)

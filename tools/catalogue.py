@@ -117,7 +117,7 @@ def factory_row(name: str, function: Callable) -> str:
     return f"| `{name}` | `{arguments}` | {first} | | |"
 
 
-def looped() -> str:
+def operators_in_loops() -> str:
     """Return a list of the operators that `vmap` runs one example at a time, and why."""
     found = [(name, o.definition) for name, o in sorted(registry.items()) if issubclass(o.definition, Looped)]
     return "\n".join(f"- `{name}` runs one example at a time: {of.vmap_fallback}." for name, of in found)
@@ -155,7 +155,7 @@ def page() -> str:
         for title, rows in made.items()
     ]
     parts = [
-        HEAD.format(count=len(public), others=len(registry) - len(public), looped=looped(), ragged=ragged),
+        HEAD.format(count=len(public), others=len(registry) - len(public), looped=operators_in_loops(), ragged=ragged),
         "## Index\n\n| section | names |\n| --- | --- |\n" + "\n".join(index) + "\n",
     ]
     for title, rows in made.items():

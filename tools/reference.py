@@ -63,7 +63,7 @@ def pages() -> dict[str, str]:
     made = {"api/index.md": _index(), "api/retrograd.md": _top(), "api/tensor.md": _tensor()}
     for name in [name for names in MODULES.values() for name in names]:
         module = importlib.import_module(f"retrograd.{name}")
-        made[_path(name)] = _page(f"rg.{name}", module.__doc__, f"rg.{name}", _public(module))
+        made[_path(name)] = _page(f"rg.{name}", module.__doc__, f"rg.{name}", _public_names(module))
     for title, path, names in _kinds():
         made[path] = _page(title, names.pop("", None), "rg", names)
     return made
@@ -73,16 +73,16 @@ def _path(name: str) -> str:
     return f"api/{name}.md"
 
 
-def _home(value: Any) -> str:
+def _defining_module(value: Any) -> str:
     """Return the module that defines a value; for operators, that of their class."""
     return getattr(value.definition if isinstance(value, Operator) else value, "__module__", None) or ""
 
 
-def _documented(value: Any) -> bool:
+def _is_documented(value: Any) -> bool:
     return isinstance(value, Operator | type) or inspect.isroutine(value)
 
 
-def _public(module: ModuleType) -> dict[str, Any]:
+def _public_names(module: ModuleType) -> dict[str, Any]:
     """Return the public names of a module: those it lists, or those not for internal use."""
     listed = getattr(module, "__all__", None)
     names = listed if listed is not None else [name for name in dir(module) if not name.startswith("_")]
@@ -91,16 +91,16 @@ def _public(module: ModuleType) -> dict[str, Any]:
     return {
         name: value
         for name, value in found.items()
-        if _documented(value)
-        and _home(value).startswith("retrograd")
-        and (listed is not None or package or isinstance(value, Operator) or _own(module, name, value))
+        if _is_documented(value)
+        and _defining_module(value).startswith("retrograd")
+        and (listed is not None or package or isinstance(value, Operator) or _is_defined_in(module, name, value))
     }
 
 
-def _own(module: ModuleType, name: str, value: Any) -> bool:
+def _is_defined_in(module: ModuleType, name: str, value: Any) -> bool:
     """Return whether a single-file module without `__all__` defines a value, rather than importing it."""
     passes_on = module.__name__.rpartition(".")[2] in {"special", "fft", "linalg", "random", "windows", "functional"}
-    return _home(value) == module.__name__ or passes_on
+    return _defining_module(value) == module.__name__ or passes_on
 
 
 # ---- operators and the names of the package itself
@@ -110,10 +110,10 @@ def _kinds() -> list[tuple[str, str, dict[str, Any]]]:
     """Return title, path and names of the pages of operators and functions that have names in `rg` itself."""
     found: dict[str, dict[str, Any]] = {}
     for name, value in sorted(vars(rg).items()):
-        home = _home(value)
+        home = _defining_module(value)
         if (
             not name.startswith("_")
-            and _documented(value)
+            and _is_documented(value)
             and home.startswith("retrograd.ops.")
             and not isinstance(value, type)
         ):
@@ -131,13 +131,13 @@ def _top() -> str:
     names = {
         name: getattr(rg, name)
         for name in dir(rg)
-        if not name.startswith("_") and name not in {"Tensor", "ops"} and _documented(getattr(rg, name))
+        if not name.startswith("_") and name not in {"Tensor", "ops"} and _is_documented(getattr(rg, name))
     }
     kept = {
         name: value
         for name, value in names.items()
-        if _home(value).startswith("retrograd")
-        and (isinstance(value, type) or not _home(value).startswith("retrograd.ops."))
+        if _defining_module(value).startswith("retrograd")
+        and (isinstance(value, type) or not _defining_module(value).startswith("retrograd.ops."))
     }
     dtypes = ", ".join(f"`rg.{name}`" for name in dir(rg) if type(getattr(rg, name)).__name__.endswith("DType"))
     return _page("rg", f"{rg.__doc__}\n\nDtypes are NumPy's: {dtypes}.", "rg", kept)
@@ -167,7 +167,7 @@ def _tensor() -> str:
     page = _page("rg.Tensor", inspect.getdoc(rg.Tensor), "x", own)
     return (
         f"{page}\n## Operators as methods\n\n{operators}.\n\n## In place\n\n"
-        f"The result is written into the tensor:\n{_plain(written)}.\n"
+        f"The result is written into the tensor:\n{_escape(written)}.\n"
     )
 
 
@@ -210,7 +210,7 @@ def _page(title: str, head: str | None, prefix: str, names: dict[str, Any]) -> s
 def _entry(prefix: str, names: list[str], value: Any) -> str:
     heading = ", ".join(f"`{name}`" for name in names)
     anchor = f"{prefix}.{names[0]}"
-    parts = [f"## {heading} {{ #{anchor} }}", _called(anchor, value), _prose(inspect.getdoc(value) or "")]
+    parts = [f"## {heading} {{ #{anchor} }}", _signature_block(anchor, value), _prose(inspect.getdoc(value) or "")]
     if isinstance(value, type) and not issubclass(value, BaseException | enum.Enum):
         parts += _members(anchor, value)
     return "\n\n".join(part for part in parts if part)
@@ -223,10 +223,11 @@ def _members(anchor: str, cls: type) -> Iterator[str]:
         plain = (inspect.isroutine(value) or isinstance(value, property)) and not isinstance(value, Operator)
         inherited = any(hasattr(base, name) for base in cls.__mro__[1:])
         if plain and not name.startswith("_") and name != "forward" and not inherited and value.__doc__:
-            yield f"### `{name}` {{ #{anchor}.{name} }}\n\n{_called(name, value)}\n\n{_prose(inspect.getdoc(value))}"
+            signature, text = _signature_block(name, value), _prose(inspect.getdoc(value))
+            yield f"### `{name}` {{ #{anchor}.{name} }}\n\n{signature}\n\n{text}"
 
 
-def _called(name: str, value: Any) -> str:
+def _signature_block(name: str, value: Any) -> str:
     """Return a signature as a block of code: on one line, or one argument a line."""
     text = _signature(value, bound=name.startswith("x."))
     if text is None:
@@ -257,7 +258,7 @@ def _signature(value: Any, bound: bool) -> tuple[list[str], str] | None:
     arguments = list(_arguments(list(signature.parameters.values())[bound:]))
     result = signature.return_annotation
     plain = isinstance(value, type) or result in (inspect.Signature.empty, None)
-    return arguments, "" if plain else f" -> {_short(inspect.formatannotation(result))}"
+    return arguments, "" if plain else f" -> {_short_type_name(inspect.formatannotation(result))}"
 
 
 def _arguments(parameters: list[inspect.Parameter]) -> Iterator[str]:
@@ -275,13 +276,14 @@ def _arguments(parameters: list[inspect.Parameter]) -> Iterator[str]:
 def _argument(parameter: inspect.Parameter) -> str:
     """Return name, type and default of an argument, without memory addresses."""
     empty = inspect.Parameter.empty
-    kind = "" if parameter.annotation is empty else f": {_short(inspect.formatannotation(parameter.annotation))}"
+    annotation = inspect.formatannotation(parameter.annotation)
+    kind = "" if parameter.annotation is empty else f": {_short_type_name(annotation)}"
     default = re.sub(r"<(?:function|class) '?([\w.]+).*?>", r"\1", repr(parameter.default))
     end = "" if parameter.default is empty else f" = {default}" if kind else f"={default}"
     return f"{parameter.replace(annotation=empty, default=empty)}{kind}{end}"
 
 
-def _short(annotation: str) -> str:
+def _short_type_name(annotation: str) -> str:
     """Return the last name of a type."""
     return PREFIXES.sub("", annotation).replace("'", "")
 
@@ -293,11 +295,11 @@ def _prose(text: str) -> str:
         if paragraph.lstrip().startswith(">>>"):
             parts.append(f"```pycon\n{inspect.cleandoc(paragraph)}\n```")
         else:
-            parts.append(_lists("".join(_plain(part) for part in CODE.split(paragraph))))
+            parts.append(_lists("".join(_escape(part) for part in CODE.split(paragraph))))
     return "\n\n".join(parts)
 
 
-def _plain(part: str) -> str:
+def _escape(part: str) -> str:
     if part.startswith("`"):
         return part.replace("``", "`")
     return re.sub(r"([\\*_\[\]])", r"\\\1", part).replace("&", "&amp;").replace("<", "&lt;")

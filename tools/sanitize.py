@@ -51,7 +51,7 @@ TESTS = ["tests/kernels", "--deselect=tests/kernels/test_allocator.py"]
 TESTS += [f"tests/{part}/test_{name}.py" for part, names in HARD.items() for name in names]
 
 
-def built(kind: str, march: str) -> Path:
+def build_copy(kind: str, march: str) -> Path:
     """Return a copy of the sources with the kernels built for the sanitizer."""
     tree = ROOT / "build/sanitize" / kind
     shutil.rmtree(tree, ignore_errors=True)
@@ -65,14 +65,14 @@ def built(kind: str, march: str) -> Path:
     return tree
 
 
-def preloaded(kind: str) -> dict[str, str]:
+def preload_variable(kind: str) -> dict[str, str]:
     """Return the variable that loads the libraries of a sanitizer before Python."""
     if kind not in LIBRARY:
         return {}
-    return {"LD_PRELOAD": f"{located(LIBRARY[kind])} {located('libstdc++.so.6')}"}
+    return {"LD_PRELOAD": f"{library_path(LIBRARY[kind])} {library_path('libstdc++.so.6')}"}
 
 
-def located(library: str) -> str:
+def library_path(library: str) -> str:
     """Return the path at which the compiler has a library."""
     return subprocess.run(
         ["g++", f"-print-file-name={library}"], capture_output=True, text=True, check=True
@@ -85,8 +85,8 @@ def run(kind: str, march: str, arguments: list[str]) -> int:
     environment = {
         **os.environ,
         **KINDS[kind][1],
-        **preloaded(kind),
-        "PYTHONPATH": str(built(kind, march)),
+        **preload_variable(kind),
+        "PYTHONPATH": str(build_copy(kind, march)),
         "OMP_NUM_THREADS": "1",  # of matrix products; the tests ask for threads of kernels themselves
         "RETROGRAD_KEEP_MEMORY": "0",
         "RETROGRAD_TEST_MEMORY": "0",  # sanitizers reserve terabytes

@@ -83,26 +83,26 @@ def operator_stub(name: str, operator: Operator, method: bool) -> str:
         whole, flags = typing.get_args(result)[0], result.__metadata__[0].split()
         result = next(kind for kind in typing.get_args(whole) if kind is not Tensor)
     declared = "Tensor[]" if typing.get_origin(result) is tuple else schema.returns
-    own = named(operator) or returned(declared)
-    overloads = [schema_stub(name, schema, own, None, method, {flag: set_to(schema, flag)}) for flag in flags]
-    plain = {flag: unset(schema, flag) for flag in flags}
-    last = schema_stub(name, schema, returned(schema.returns) if flags else own, operator.__doc__, method, plain)
+    own = return_type_name(operator) or result_type(declared)
+    overloads = [schema_stub(name, schema, own, None, method, {flag: required_flag(schema, flag)}) for flag in flags]
+    plain = {flag: optional_flag(schema, flag) for flag in flags}
+    last = schema_stub(name, schema, result_type(schema.returns) if flags else own, operator.__doc__, method, plain)
     return "".join("@overload\n" + stub for stub in [*overloads, last]) if flags else last
 
 
-def named(operator: Operator) -> str | None:
+def return_type_name(operator: Operator) -> str | None:
     """Return the name in `return_types` of the named tuple that an operator returns."""
     name = operator.public_names[0].replace(".", "_") if operator.public_names else operator.name
     return f"return_types.{name}" if ops.named_tuple_of(operator) else None
 
 
-def set_to(schema: Schema, flag: str) -> str:
+def required_flag(schema: Schema, flag: str) -> str:
     """Return a required parameter of the values that turn a result into a tuple."""
     declared = next(p.type for p in schema.parameters if p.name == flag)
     return f"{flag}: {'Literal[True]' if declared == 'bool' else '_int'}"
 
 
-def unset(schema: Schema, flag: str) -> str:
+def optional_flag(schema: Schema, flag: str) -> str:
     """Return an optional parameter of the other values."""
     declared = next(p.type for p in schema.parameters if p.name == flag)
     if declared == "any":
@@ -134,7 +134,7 @@ def parameter(p: Parameter) -> str:
     return f"{p.name}: {kind}" + ("" if p.default is REQUIRED else f" = {p.default!r}")
 
 
-def returned(declared: str) -> str:
+def result_type(declared: str) -> str:
     """Return the Python type of a schema's result."""
     if declared.startswith("("):
         return f"tuple[{', '.join('Tensor' for _ in declared.split(','))}]"
@@ -160,12 +160,12 @@ def python_stub(name: str, member: object, method: bool = True) -> str:
             parts.append("*")
         stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
         starred = starred or p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL)
-        default = "" if p.default is p.empty else f" = {shown(p.default)}"
+        default = "" if p.default is p.empty else f" = {default_text(p.default)}"
         parts.append(f"{stars}{p.name}: {annotation(p.annotation)}{default}")
     return function(name, ", ".join(parts), annotation(signature.return_annotation), member.__doc__)
 
 
-def shown(default: object) -> str:
+def default_text(default: object) -> str:
     """Return a default as in the stubs: `...` if it is not a literal."""
     return repr(default) if default is None or isinstance(default, (bool, int, float, str, tuple)) else "..."
 
@@ -243,7 +243,7 @@ def member_stub(name: str, member: object) -> str:
     if isinstance(member, Operator):
         return operator_stub(name, member, False)
     if hasattr(member, "called_as"):
-        return schema_stub(name, member.called_as, returned(member.called_as.returns), member.__doc__, False)
+        return schema_stub(name, member.called_as, result_type(member.called_as.returns), member.__doc__, False)
     if inspect.isclass(member):
         return f"from {member.__module__} import {member.__name__} as {name}\n"
     return python_stub(name, member, False)

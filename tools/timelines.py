@@ -25,7 +25,7 @@ def step(schedule: str, uneven: float = 0.0) -> Timeline:
     return Timeline(made.events, made.ranks, [3 * MEGABYTE] * STAGES)
 
 
-def photograph(page: Path, picture: Path) -> None:
+def save_screenshot(page: Path, picture: Path) -> None:
     """Save a screenshot of the page in a browser, with one action pinned."""
     from selenium import webdriver
 
@@ -47,7 +47,7 @@ def main() -> None:
     timelines = {"even stages": step("1f1b"), "uneven stages": step("1f1b", uneven=0.8)}
     with tempfile.TemporaryDirectory() as folder:
         write_html(Path(folder, "page.html"), timelines, title="1F1B, 4 stages, 8 micro-batches")
-        photograph(Path(folder, "page.html"), IMAGES / "timeline_page.png")
+        save_screenshot(Path(folder, "page.html"), IMAGES / "timeline_page.png")
 
 
 if __name__ == "__main__":

@@ -39,16 +39,16 @@ def main() -> None:
     made |= {str(path.relative_to(DOCS)): path.read_text() for path in DOCS.glob("**/*.md")}
     origins = {page: ELSEWHERE.get(page, f"docs/{page}") for page in made}
     sources = {source for page, text in made.items() for source in _sources(origins[page], text)}
-    made = {page: _linked(text, origins[page], page) for page, text in made.items()}
-    made |= {DECISIONS: _list_of_decisions()} | reference.pages()
-    made |= {_page_of_source(source): _shown(source) for source in sorted(sources)}
+    made = {page: _adapt_links(text, origins[page], page) for page, text in made.items()}
+    made |= {DECISIONS: _decision_list()} | reference.pages()
+    made |= {_page_of_source(source): _source_page(source) for source in sorted(sources)}
 
     shutil.rmtree(BUILD / "pages", ignore_errors=True)
     shutil.copytree(DOCS, BUILD / "pages", ignore=shutil.ignore_patterns("*.md"))
     for page, text in made.items():
         (BUILD / "pages" / page).parent.mkdir(parents=True, exist_ok=True)
         (BUILD / "pages" / page).write_text(
-            (NO_SECTIONS if page.startswith(WIDE) else "") + DIRECTIVE.sub("", FENCE.sub(_named, text))
+            (NO_SECTIONS if page.startswith(WIDE) else "") + DIRECTIVE.sub("", FENCE.sub(_with_language, text))
         )
     config = (ROOT / "mkdocs.yml").read_text()
     forgotten = [path.name for path in sorted(DOCS.glob("*.md")) if f" {path.name}" not in config]
@@ -59,7 +59,7 @@ def main() -> None:
     )
 
 
-def _linked(text: str, origin: str, page: str) -> str:
+def _adapt_links(text: str, origin: str, page: str) -> str:
     """Return a page of the repository with its links adapted to the site."""
 
     def link(match: re.Match) -> str:
@@ -68,7 +68,7 @@ def _linked(text: str, origin: str, page: str) -> str:
     return LINK.sub(link, text)
 
 
-def _named(fence: re.Match) -> str:
+def _with_language(fence: re.Match) -> str:
     """Return a code block with its language; one without gets a default."""
     return f"```{fence[1] or _language(fence[2])}\n{fence[2]}```"
 
@@ -99,7 +99,7 @@ def _sources(origin: str, text: str) -> list[str]:
     return [t for t in targets if not t.startswith("docs/") and t not in PAGES and (ROOT / t).exists()]
 
 
-def _shown(source: str) -> str:
+def _source_page(source: str) -> str:
     """Return a page with the text of a file, or of all files of a folder."""
     path = ROOT / source
     files = sorted(path.glob("*.py")) if path.is_dir() else [path]
@@ -114,7 +114,7 @@ def _decisions() -> list[Path]:
     return sorted((DOCS / "decisions").glob("*.md"))
 
 
-def _list_of_decisions() -> str:
+def _decision_list() -> str:
     titles = [(path, path.read_text().partition("\n")[0].removeprefix("# ")) for path in _decisions()]
     rows = [f"- [{title}]({path.name})" for path, title in titles]
     return "# Decisions\n\nWhy things are as they are, one page each.\n\n" + "\n".join(rows) + "\n"

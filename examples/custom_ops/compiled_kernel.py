@@ -67,7 +67,7 @@ def share(costs: np.ndarray, gamma: float, table: np.ndarray, shares: np.ndarray
                     shares[i, j] += shares[u, v] * math.exp((before - table[i + 1, j + 1]) / gamma)
 
 
-def filled(costs: np.ndarray, gamma: float) -> np.ndarray:
+def fill_all(costs: np.ndarray, gamma: float) -> np.ndarray:
     """Return the tables (..., n + 1, m + 1) of all costs (..., n, m)."""
     *lead, n, m = costs.shape
     tables = np.full((*lead, n + 1, m + 1), np.inf, costs.dtype)
@@ -83,14 +83,14 @@ def filled(costs: np.ndarray, gamma: float) -> np.ndarray:
 @rg.library.custom_op("examples::soft_dtw", mutates_args=())
 def soft_dtw(costs: rg.Tensor, gamma: float) -> rg.Tensor:
     """Return the soft minimal path cost (...) of each table of costs (..., n, m)."""
-    return rg.as_tensor(np.asarray(filled(costs.numpy(), gamma)[..., -1, -1]))
+    return rg.as_tensor(np.asarray(fill_all(costs.numpy(), gamma)[..., -1, -1]))
 
 
 @rg.library.custom_op("examples::soft_alignment", mutates_args=())
 def soft_alignment(costs: rg.Tensor, gamma: float) -> rg.Tensor:
     """Return the share of each cell (..., n, m) in the soft cheapest path: the gradient of `soft_dtw`."""
     values = costs.numpy()
-    tables, shares = filled(values, gamma), np.zeros_like(values)
+    tables, shares = fill_all(values, gamma), np.zeros_like(values)
     for index in np.ndindex(*values.shape[:-2]):
         share(values[index], gamma, tables[index], shares[index])
     return rg.as_tensor(shares)

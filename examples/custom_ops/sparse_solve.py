@@ -107,7 +107,7 @@ def potentials(conductivities: rg.Tensor, ends: rg.Tensor, currents: rg.Tensor) 
     return sparse_solve(values, rg.cat([a, b, a, b, ends[-1:, 0]]), rg.cat([a, b, b, a, ends[-1:, 0]]), currents)
 
 
-def fitted(measured: rg.Tensor, ends: rg.Tensor, currents: rg.Tensor, rounds: int = 12) -> rg.Tensor:
+def fit_conductivities(measured: rg.Tensor, ends: rg.Tensor, currents: rg.Tensor, rounds: int = 12) -> rg.Tensor:
     """Return conductivities fitted to the measured potentials, by Gauss-Newton in their logarithms.
 
     `jacfwd` pushes a batch of tangents forward, so all columns of the Jacobian share one factorization.
@@ -131,7 +131,7 @@ def main() -> None:
     measured = potentials(true, ends, currents)
 
     check()
-    found = fitted(measured, ends, currents)
+    found = fit_conductivities(measured, ends, currents)
     worst = ((found - true).abs() / true).max().item()
     print(f"{len(ends)} conductivities from {measured.numel()} potentials; largest relative error {worst:.1e}")
 

@@ -80,7 +80,7 @@ def train(steps: int, schedule: str = "1f1b", checkpoints: Path | None = None) -
     return pipeline
 
 
-def share_read(pipeline: Pipeline) -> float:
+def accuracy(pipeline: Pipeline) -> float:
     """Return the accuracy on the first 360 images, which are not trained on; all ranks must call it."""
     scans, shown = digits()
     pipeline.model.eval()
@@ -101,7 +101,7 @@ def main() -> None:
     parser.add_argument("--timeline", type=Path, help="write the timeline of the last step as HTML")
     options = parser.parse_args()
     pipeline = train(options.steps, options.schedule, options.checkpoints)
-    timeline, read = pipeline.timeline, share_read(pipeline)
+    timeline, read = pipeline.timeline, accuracy(pipeline)
     if pipeline.rank == 0:
         print(f"test accuracy {read:.1%}")
         if options.timeline and timeline:

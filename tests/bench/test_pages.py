@@ -37,10 +37,10 @@ def test_tables_go_to_their_places_and_everything_else_stays(page):
     table = Table("Steps", "ms", [Row("a step", {"retrograd": [0.001]})])
     figures = {"steps": {**surroundings(), "tables": [as_dict(table)]}}
     text = "before\n<!-- steps -->\nold\n<!-- end of steps -->\nafter\n<!-- other -->\nkept\n<!-- end of other -->\n"
-    filled = page.filled(text, figures)
+    filled = page.fill_tables(text, figures)
     assert filled.startswith("before\n<!-- steps -->\n![")
     assert "\n**Steps**\n" in filled
     assert "| a step | 1.00 |" in filled
     assert "old" not in filled
     assert "<!-- end of steps -->\nafter\n<!-- other -->\nkept\n<!-- end of other -->\n" in filled
-    assert page.filled(filled, figures) == filled
+    assert page.fill_tables(filled, figures) == filled

@@ -92,7 +92,7 @@ def test_the_conductivities_of_a_network_are_found(sparse_solve):
     rg.manual_seed(1)
     ends = sparse_solve.wires(3)
     true, currents = rg.rand(len(ends), dtype=rg.float64) + 0.5, rg.eye(9, dtype=rg.float64)
-    found = sparse_solve.fitted(sparse_solve.potentials(true, ends, currents), ends, currents)
+    found = sparse_solve.fit_conductivities(sparse_solve.potentials(true, ends, currents), ends, currents)
     np.testing.assert_allclose(found.numpy(), true.numpy(), rtol=1e-8)
 
 

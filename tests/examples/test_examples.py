@@ -32,7 +32,7 @@ def script():
 
 
 def near_the_posterior(found, module):
-    mean, variance = module.known()
+    mean, variance = module.exact_moments()
     np.testing.assert_allclose(found["mean"], mean, atol=0.06)
     np.testing.assert_allclose(found["variance"], variance, rtol=0.6)
 
@@ -69,7 +69,7 @@ def test_a_text_that_is_written_with_the_cache_is_the_one_without_beyond_the_con
     model, texts = module.GPT(8), []
     for cached in (False, True):
         rg.manual_seed(0)
-        texts.append(module.written(model, "for", 20, cached))
+        texts.append(module.generate_text(model, "for", 20, cached))
     assert len(texts[0]) == 23
     assert texts[0] == texts[1]
 
@@ -77,7 +77,7 @@ def test_a_text_that_is_written_with_the_cache_is_the_one_without_beyond_the_con
 def test_counts_of_pairs_give_the_entropy_of_a_text_that_alternates(script):
     module = script("tiny_gpt")
     text = module.numbers("aab" * 1000).numpy()  # after b comes a, after a one of both
-    assert module.counted(text, text, 1) == pytest.approx(2 / 3, rel=1e-2)
+    assert module.ngram_bits(text, text, 1) == pytest.approx(2 / 3, rel=1e-2)
 
 
 def test_the_residual_of_a_wave_is_that_of_differences(script):
@@ -105,7 +105,9 @@ def test_the_posterior_is_known_as_quadrature_finds_it(script):
     density = np.exp(rg.func.vmap(module.log_density)(rg.tensor(grid)).numpy())
     grid[:, 2] = np.exp(grid[:, 2])
     mean = density @ grid / density.sum()
-    for found, expected in zip((mean, density @ (grid - mean) ** 2 / density.sum()), module.known(), strict=True):
+    for found, expected in zip(
+        (mean, density @ (grid - mean) ** 2 / density.sum()), module.exact_moments(), strict=True
+    ):
         np.testing.assert_allclose(expected, found, rtol=0.02)
 
 
@@ -127,7 +129,7 @@ def test_the_filter_gives_the_likelihood_of_the_normal_distribution(script):
 
 def test_the_smoother_gives_the_level_under_the_condition_of_the_series(script):
     module, logarithms, series, level, whole = nile(script)
-    found, deviation = module.smoothed(logarithms, series)
+    found, deviation = module.smooth(logarithms, series)
     np.testing.assert_allclose(found, level @ np.linalg.solve(whole, series), rtol=1e-6)
     np.testing.assert_allclose(deviation**2, np.diag(level - level @ np.linalg.solve(whole, level)), rtol=1e-4)
 

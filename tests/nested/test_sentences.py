@@ -35,12 +35,12 @@ def model(example):
 
 
 def test_a_nested_batch_gives_what_the_padded_one_and_each_sentence_alone_give(example, model):
-    words = example.numbers([*PAIRS, *PAIRS.values()])
+    words = example.token_ids([*PAIRS, *PAIRS.values()])
     lengths = [len(w) for w in words]
     assert max(lengths) > 10 * min(lengths)
     with rg.no_grad():
         found = model(nested_tensor(words))
-        padded = model(*example.padded(words))
+        padded = model(*example.pad(words))
         alone = rg.cat([model(w.unsqueeze(0)) for w in words])
     assert found.shape == (len(words), 384)
     assert not found.is_nested
@@ -51,13 +51,13 @@ def test_a_nested_batch_gives_what_the_padded_one_and_each_sentence_alone_give(e
 
 def test_questions_are_nearest_to_their_answers(example, model):
     with rg.no_grad():
-        asked, known = (model(nested_tensor(example.numbers(list(texts)))) for texts in (PAIRS, PAIRS.values()))
+        asked, known = (model(nested_tensor(example.token_ids(list(texts)))) for texts in (PAIRS, PAIRS.values()))
     assert (asked @ known.T).argmax(1).tolist() == list(range(len(PAIRS)))
 
 
 def test_steps_of_training_make_the_loss_smaller(example):
     model = example.pretrained()
-    batches = [nested_tensor(example.numbers(list(texts))) for texts in (PAIRS, PAIRS.values())]
+    batches = [nested_tensor(example.token_ids(list(texts))) for texts in (PAIRS, PAIRS.values())]
     optimizer = optim.AdamW(model.parameters(), lr=1e-5)
     losses = [example.step(model, optimizer, *batches) for _ in range(2)]
     assert losses[1] < 0.9 * losses[0]
@@ -66,17 +66,17 @@ def test_steps_of_training_make_the_loss_smaller(example):
 
 
 def test_gradients_of_a_nested_batch_are_those_of_the_padded_one(example, model):
-    words = example.numbers(list(PAIRS.values()))
+    words = example.token_ids(list(PAIRS.values()))
     parameters = list(model.encoder.parameters())
     found = rg.autograd.grad(model(nested_tensor(words))[:, 0].sum(), parameters)
-    expected = rg.autograd.grad(model(*example.padded(words))[:, 0].sum(), parameters)
+    expected = rg.autograd.grad(model(*example.pad(words))[:, 0].sum(), parameters)
     for a, b in zip(found, expected, strict=True):
         assert (a - b).abs().max() <= 1e-4 * b.abs().max()
 
 
 def test_the_script_prints_what_it_finds(example, capsys, monkeypatch):
-    functions = {name: text for name, text in example.documented().items() if len(text) < 120}
-    monkeypatch.setattr(example, "documented", lambda: functions)
+    functions = {name: text for name, text in example.collect_docstrings().items() if len(text) < 120}
+    monkeypatch.setattr(example, "collect_docstrings", lambda: functions)
     example.main()
     told = capsys.readouterr().out
     assert float(re.search(r"differ by at most (\S+)", told)[1]) < 1e-5

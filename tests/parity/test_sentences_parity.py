@@ -40,14 +40,14 @@ def reference(example):
 
 def test_words_are_numbered_alike(example, reference):
     _, tokens = reference
-    for ours, theirs, mask in zip(example.numbers(TEXTS), tokens["input_ids"], tokens["attention_mask"], strict=True):
+    for ours, theirs, mask in zip(example.token_ids(TEXTS), tokens["input_ids"], tokens["attention_mask"], strict=True):
         assert ours.tolist() == theirs[mask.bool()].tolist()
 
 
 @pytest.mark.parametrize("batch", ["nested", "padded"])
 def test_vectors_are_those_of_transformers(example, reference, batch):
-    words = example.numbers(TEXTS)
+    words = example.token_ids(TEXTS)
     model = example.pretrained()
     with rg.no_grad():
-        found = model(nested_tensor(words)) if batch == "nested" else model(*example.padded(words))
+        found = model(nested_tensor(words)) if batch == "nested" else model(*example.pad(words))
     np.testing.assert_allclose(found.numpy(), reference[0], atol=1e-5, rtol=0)
