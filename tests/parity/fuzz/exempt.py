@@ -169,6 +169,7 @@ EXEMPT: dict[tuple[str, str], str] = {
         THEIRS + ": it copies where the exponent is 1, before it looks at the dtype"
     ),
     (r"logaddexp", r"(gradient|grad).*value at .*: nan, ours"): "the limit; PyTorch subtracts infinities",
+    (r"func.*binary_cross_entropy.*weight=x", r"value at .*: -?0\.0, ours"): MORE,
     (r"func.*logaddexp", r"value at .*: nan, ours"): "the limit; PyTorch subtracts infinities",
     (r"func.*(digamma|lgamma)", r"value at .*, ours nan"): UNDEFINED + ": the derivative at a pole",
     (r"(func|autograd\.grad).*norm\(", r"value at .*: nan, ours -?0\.0"): UNDEFINED + ": the second derivative at 0",
@@ -180,10 +181,10 @@ EXEMPT: dict[tuple[str, str], str] = {
     (r"lerp", r"PyTorch refuses backward: Subtraction, .* with two bool tensors"): THEIRS + ": it subtracts booleans",
     (r"view_as_real", r"PyTorch refuses backward: Tensor must have a last dimension with stride 1"): THEIRS,
     (r"func.*copysign", r"value at .*: nan, ours"): THEIRS + ": its rule divides the result by the operand",
-    (r"matrix_norm\(.*ord=-?2", r"gradient of .*: value at .*, ours -?0\.0"): (
+    (r"func.*polar\(", r"value at"): THEIRS + ": its rule takes the absolute value for positive",
+    (r"matrix_norm\(.*ord=-?2", r"gradient of"): (
         "the comparison sets the norm to PyTorch's, which then equals no singular value"
     ),
-    (r"func.*polar\(", r"value at"): THEIRS + ": its rule takes the absolute value for positive",
     (r"pairwise_distance|cdist|l1_loss|L1", r"value at .*: -?0\.0, ours nan"): "the derivative at NaN is NaN",
     ("", r"ours raises RuntimeError: .* data was assigned to"): REFUSED,
     (

@@ -18,6 +18,7 @@ _V = r"(v\[\d+\])"
 FORWARD = "a fault of PyTorch's: its forward rule contradicts its reverse rule, which agrees with ours"
 FACTOR = "a fault of PyTorch's: the imaginary parts of the diagonal of a factor are not read everywhere"
 UNSIGNED = "a fault of PyTorch's: negative numbers wrap to unsigned integers"
+SHARED = "a fault of PyTorch's: its forward derivatives of elements that share memory are those of one of them"
 LOOP = "a fault of PyTorch's: vmap contradicts a loop over the examples, which agrees with ours"
 
 # (pattern of an expression, the same computed in another way, reason)
@@ -29,6 +30,7 @@ OTHERWISE = [
         r"L.tensordot(L.func.jacrev(\1)(\2), W(\2), dims=\2.ndim)",
         FORWARD,
     ),
+    (rf"L\.func\.(hessian|jacfwd)\((.*)\)\({_V}\)", r"L.func.\1(\2)(\3.clone())", SHARED),
     (
         rf"L\.func\.vmap\((.*), in_dims=(-?\d)\)\({_V}\)",
         r"L.stack([(\1)(x) for x in \3.unbind(\2) or [\3.sum(\2).to(\3.dtype)]])[:\3.size(\2)]",
@@ -49,7 +51,7 @@ OTHERWISE = [
 def of_proof(found: Difference) -> str | None:
     """Return the reason that an experiment finds for a difference."""
     experiments = (
-        proven, independent, zero_in_one, ties, deviation_of_equals, nothing_there, single, overlapping,
+        proven, independent, zero_in_one, ties, deviation_of_equals, nothing_there, single, unsorted, overlapping,
         of_counterfactual,
     )  # fmt: skip
     return next((reason for experiment in experiments if (reason := experiment(found))), None)
@@ -61,8 +63,9 @@ def proven(found: Difference) -> str | None:
     if not equals or not re.fullmatch(_V, target):
         return None
     for pattern, otherwise, reason in OTHERWISE:
-        if match := re.fullmatch(pattern, expression.removesuffix(".clone()")):
-            return reason if _agrees(found.lines, f"{target} = {match.expand(otherwise)}") else None
+        match = re.fullmatch(pattern, expression.removesuffix(".clone()"))
+        if match and _agrees(found.lines, f"{target} = {match.expand(otherwise)}"):
+            return reason
     return None
 
 
@@ -141,6 +144,19 @@ def deviation_of_equals(found: Difference) -> str | None:
 
 
 PART = re.compile(r"^(?:with L\.no_grad\(\): )?(v\[\d+\]\[.*\]) \S*= ")
+
+
+def unsorted(found: Difference) -> str | None:
+    """Return the reason if a search runs over values that are not sorted, or NaN."""
+    match = re.search(r"(?:searchsorted\(|bucketize\(.*)v\[(\d+)\]", found.lines[-1])
+    if not match or not re.search(r"value at .*: \d+, ours \d+$", found.message):
+        return None
+    boundaries = _run(found.lines[:-1]).theirs.v[int(match[1])].numpy(force=True)
+    if (boundaries[..., 1:] >= boundaries[..., :-1]).all():
+        return None
+    return "PyTorch's documentation leaves this open: a search in values that are not sorted"
+
+
 CHECKED = re.compile(
     r"ours raises \w+: .*(is out of bounds|expected a (floating|real)|must have one dtype|but there are|"
     r"out of range|nothing to choose|complex numbers (have no order|are not supported))"
