@@ -17,6 +17,13 @@ BANNED = re.compile(
     r"^(What|Of|Whoever|So many)\b|\b(that which|anew|beside|but for|stands? in|goes on|lies|so many|twins?)\b", re.I
 )
 
+# Participles and particles that say nothing as the whole name of a function or class.
+RIDDLES = re.compile(
+    r"(alike|apart|asked|back|become|behind|bend|bent|beside|counted|drawn|dropped|few|kept|lies|lost|made|moved|places?"
+    r"|pulled|pushed|ready|seen|shown|sure|tell|together|told|turned|wanted|ways?|weighed|whole)"
+)
+RENAMED = ("ops",)  # the packages whose names have been gone through
+
 
 def first_lines(path):
     """Yield (line number, text) of the first line of every docstring in a file."""
@@ -25,6 +32,12 @@ def first_lines(path):
             text = ast.get_docstring(node)
             if text:
                 yield getattr(node, "lineno", 1), text.splitlines()[0]
+
+
+def riddles(source):
+    """Return (line number, name) of the functions and classes in a source whose whole name is a riddle."""
+    nodes = (node for node in ast.walk(ast.parse(source)) if isinstance(node, (ast.ClassDef, ast.FunctionDef)))
+    return [(node.lineno, node.name) for node in nodes if RIDDLES.fullmatch(node.name.strip("_").lower())]
 
 
 def headings(path):
@@ -46,6 +59,13 @@ def test_first_lines_of_docstrings_use_the_fields_words(folder):
     assert [line for path in sorted(folder.glob("*.py")) for line in banned(first_lines(path), path)] == []
 
 
+@pytest.mark.parametrize("package", RENAMED)
+def test_functions_and_classes_are_named_by_verbs_or_nouns(package):
+    files = sorted((ROOT / "src" / "retrograd" / package).rglob("*.py"))
+    assert files
+    assert {path.name: found for path in files if (found := riddles(path.read_text()))} == {}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
 def test_headings_use_the_fields_words(page):
     assert banned(headings(page), page) == []
@@ -64,3 +84,8 @@ def test_the_check_finds_words_of_our_own():
         "README.md:1: What a tap reads",
         "README.md:2: Return the twin of a kernel",
     ]
+
+
+def test_the_check_finds_names_that_are_riddles():
+    source = "def _turned(x): ...\nclass Kept: ...\ndef transpose(x): ..."
+    assert riddles(source) == [(1, "_turned"), (2, "Kept")]

@@ -53,11 +53,11 @@ def factory(make, *names):
     signature = inspect.signature(make)
     listed = any(p.kind is p.VAR_POSITIONAL for p in signature.parameters.values())
 
-    def made(*args, out=None, device=None, layout=None, pin_memory=False, memory_format=None, requires_grad=False,
+    def create(*args, out=None, device=None, layout=None, pin_memory=False, memory_format=None, requires_grad=False,
              **own) -> Tensor:  # fmt: skip
         if device is not None or layout is not None or pin_memory:
             if is_foreign(device):
-                return answer_of(made, [device], args, {**own, "device": device})
+                return answer_of(create, [device], args, {**own, "device": device})
             check_keywords(device, layout, pin_memory)
         if listed and (type(args[0]) is int if args else "size" not in own):
             args = (args,)  # sizes as separate arguments, or none; a tuple also binds faster
@@ -70,12 +70,12 @@ def factory(make, *names):
             tensor.requires_grad = True
         return tensor
 
-    made.__name__ = made.__qualname__ = make.__name__
-    made.__doc__, made.__module__ = make.__doc__, getattr(make, "definition", make).__module__
-    made.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    create.__name__ = create.__qualname__ = make.__name__
+    create.__doc__, create.__module__ = make.__doc__, getattr(make, "definition", make).__module__
+    create.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [*signature.parameters.values(), *_keyword_parameters()], return_annotation=Tensor
     )
-    return function(*names or (make.__name__,))(made)
+    return function(*names or (make.__name__,))(create)
 
 
 def _keyword_parameters():
