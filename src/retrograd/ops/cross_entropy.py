@@ -1,13 +1,14 @@
 """Classification losses: predictions (..., classes, ...) against class indices or class probabilities."""
 
 from retrograd.core import Aval, Definition, Internal, op, registry
+from retrograd.core.dtype import opmath_of
+from retrograd.core.lazy_imports import lazy_module
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import batch_all
 from retrograd.ops.embedding import lookup
 from retrograd.ops.family import Composite, broadcast_dims, check_floating
 from retrograd.ops.gather import gather
 from retrograd.ops.linalg import linear
-from retrograd.ops.linear_cross_entropy_options import LinearCrossEntropyOptions, check_options
 from retrograd.ops.losses import REDUCTIONS, get_reduction, weighted_mean
 from retrograd.ops.nn import log_softmax, softmax
 from retrograd.ops.pointwise import ne, to, where
@@ -342,7 +343,7 @@ class linear_cross_entropy(Composite, home="nn.functional", method=False):
     def compose(
         x, linear_weight, target, linear_bias, weight, *, reduction, ignore_index, label_smoothing, options
     ):  # fmt: skip
-        check_options(options, x.dtype)
+        _check_options(options, x.dtype)
         if linear_weight.ndim < 2 or (x.ndim != 2 and (x.ndim != 1 or linear_weight.ndim > 2)):
             raise ValueError(
                 f"linear_cross_entropy: expected (n, features) and weights (classes, ..., features), or (features,) "
@@ -369,10 +370,25 @@ class linear_cross_entropy(Composite, home="nn.functional", method=False):
         yield (r(3), r(3), r.ints(3, ()), None, None), {}, ValueError, r"got shapes \(3,\) and \(3,\)"
         given = (r(2, 3), r(4, 3), r.ints(4, (2,)), None, None)
         yield given, {"options": {}}, TypeError, "options must be LinearCrossEntropyOptions"
-        options = LinearCrossEntropyOptions(acc_dtype="float16")
+        options_of = lazy_module("retrograd.ops.linear_cross_entropy_options").LinearCrossEntropyOptions
+        options = options_of(acc_dtype="float16")
         yield given, {"options": options}, NotImplementedError, "leave acc_dtype=None"
         soft = (r(2, 3), r(4, 3), r(2, 4, within=(0.0, 1.0)), None, None)
         yield soft, {"ignore_index": 1}, ValueError, "leave ignore_index=None"
+
+
+def _check_options(options, dtype):
+    """Raise TypeError for anything but options, NotImplementedError for sums in another dtype."""
+    if options is None:
+        return
+    if not hasattr(options, "chunking_method"):
+        raise TypeError(f"linear_cross_entropy: options must be LinearCrossEntropyOptions, got {options!r}")
+    sums = str(opmath_of(dtype))
+    if options.acc_dtype is not None and str(options.acc_dtype).removeprefix("torch.") not in (sums, str(dtype)):
+        raise NotImplementedError(
+            f"linear_cross_entropy: sums over {dtype} are computed in {sums}, got acc_dtype={options.acc_dtype}; "
+            f"leave acc_dtype=None"
+        )
 
 
 def _hard_cross_entropy(x, target, ignore_index, reduction):

@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-from retrograd.core.dtype import opmath_of
-
 _POLICIES = ("auto", "accurate", "balanced", "compact")
 
 
@@ -44,17 +42,3 @@ def _is_method(method: str | None) -> bool:
     if method is None or method == "auto":
         return True
     return name == "aspect_ratio" and (not colon or (factor.isdigit() and int(factor) > 0))
-
-
-def check_options(options: Any, dtype: Any) -> None:
-    """Raise TypeError for anything but options, NotImplementedError for sums in another dtype."""
-    if options is None:
-        return
-    if not hasattr(options, "chunking_method"):
-        raise TypeError(f"linear_cross_entropy: options must be LinearCrossEntropyOptions, got {options!r}")
-    sums = str(opmath_of(dtype))
-    if options.acc_dtype is not None and str(options.acc_dtype).removeprefix("torch.") not in (sums, str(dtype)):
-        raise NotImplementedError(
-            f"linear_cross_entropy: sums over {dtype} are computed in {sums}, got acc_dtype={options.acc_dtype}; "
-            f"leave acc_dtype=None"
-        )
