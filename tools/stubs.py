@@ -6,6 +6,7 @@ python tools/stubs.py --check    # exit with 1 and name the files that are out o
 
 import ast
 import inspect
+import re
 import sys
 import typing
 from collections.abc import Iterator
@@ -152,7 +153,18 @@ def function(name: str, arguments: str, result: str, doc: str | None) -> str:
 
 
 def python_stub(name: str, member: object, method: bool = True) -> str:
-    """Return the stub of a Python function or method: its own signature, `Any` where nothing is annotated."""
+    """Return the stub of a Python function or method: its own signature, `Any` where nothing is annotated.
+
+    If the function has overloads, these have its docstring.
+    """
+    overloads = typing.get_overloads(member)
+    if overloads:
+        return "".join(f"@overload\n{written_stub(name, one, method, member.__doc__)}" for one in overloads)
+    return written_stub(name, member, method, member.__doc__)
+
+
+def written_stub(name: str, member: object, method: bool, doc: str | None) -> str:
+    """Return the stub of a Python function without overloads, or of one of these."""
     signature = inspect.signature(member)
     parts, starred = ["self"] if method else [], False
     for p in list(signature.parameters.values())[method:]:
@@ -162,7 +174,13 @@ def python_stub(name: str, member: object, method: bool = True) -> str:
         starred = starred or p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL)
         default = "" if p.default is p.empty else f" = {default_text(p.default)}"
         parts.append(f"{stars}{p.name}: {annotation(p.annotation)}{default}")
-    return function(name, ", ".join(parts), annotation(signature.return_annotation), member.__doc__)
+    return function(name, ", ".join(parts), result_stub(name, signature.return_annotation), doc)
+
+
+def result_stub(function: str, value: object) -> str:
+    """Return the annotation of a function's result; a named tuple has the function's name in `return_types`."""
+    names = [name for name, kind in ops.return_types().items() if kind is value and name.endswith(function)]
+    return f"return_types.{min(names, key=len)}" if names else annotation(value)
 
 
 def default_text(default: object) -> str:
@@ -170,13 +188,17 @@ def default_text(default: object) -> str:
     return repr(default) if default is None or isinstance(default, (bool, int, float, str, tuple)) else "..."
 
 
+MODULE = re.compile(r"\b\w+\.(?=\w)")
+PAIRS = [f"tuple[{', '.join(['Tensor'] * n)}]" for n in (2, 3)]
+
+
 def annotation(value: object) -> str:
     """Return an annotation as in the stubs: `Any` if it needs imports of its own."""
     if value is inspect.Signature.empty:
         return "Any"
     text = value if isinstance(value, str) else inspect.formatannotation(value)
-    parts = [PRIVATE.get(part, part.rpartition(".")[2]) for part in text.split(" | ")]
-    known = {*PRIVATE.values(), "Tensor", "None", "Any"}
+    parts = [PRIVATE.get(part, MODULE.sub("", part)) for part in text.split(" | ")]
+    known = {*PRIVATE.values(), "Tensor", "None", "Any", "tuple[Tensor, ...]", *PAIRS}
     return " | ".join(parts) if set(parts) <= known else "Any"
 
 
@@ -265,8 +287,8 @@ def return_types() -> str:
 
 
 def tuple_stub(name: str, kind: type) -> str:
-    """Return a named tuple of tensors."""
-    fields = "".join(f"    {field}: Tensor\n" for field in kind._fields)
+    """Return a named tuple of tensors, or of tuples of tensors."""
+    fields = "".join(f"    {field}: {annotation(kind.__annotations__.get(field, Tensor))}\n" for field in kind._fields)
     return f'class {name}(NamedTuple):\n    """{inspect.cleandoc(kind.__doc__).splitlines()[0]}"""\n{fields}'
 
 

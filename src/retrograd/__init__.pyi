@@ -303,7 +303,7 @@ def argwhere(x: _Operand, *, as_tuple: Literal[False] = False) -> Tensor:
 def as_strided(x: _Operand, size: _Ints, stride: _Ints, storage_offset: _int | None = None) -> Tensor:
     """View the memory of x in another shape with other strides, in elements, from an offset on."""
 
-def as_strided_copy(x: Tensor, size: Any, stride: Any, storage_offset: Any = None, *, out: Any = None) -> Any:
+def as_strided_copy(x: Tensor, size: Any, stride: Any, storage_offset: Any = None, *, out: Any = None) -> Tensor:
     """Return a copy of what `as_strided` shows, in memory of its own."""
 
 def as_strided_scatter(x: _Operand, src: _Operand, size: _Ints, stride: _Ints, storage_offset: _int | None = None) -> Tensor:
@@ -624,7 +624,7 @@ def detach(x: _Operand) -> Tensor:
 def detach_(x: Any) -> Tensor:
     """Detach the tensor from its graph in place, so that it becomes a leaf without gradient; return it."""
 
-def detach_copy(x: Tensor, *, out: Any = None) -> Any:
+def detach_copy(x: Tensor, *, out: Any = None) -> Tensor:
     """Return a copy of what `detach` shows, in memory of its own."""
 
 def diag(x: _Operand, diagonal: _int = 0) -> Tensor:
@@ -639,7 +639,7 @@ def diagflat(x: _Operand, offset: _int = 0) -> Tensor:
 def diagonal(x: _Operand, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
     """View a diagonal as the last dimension: the elements whose index along dim2 is `offset` more than along dim1."""
 
-def diagonal_copy(x: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1, *, out: Any = None) -> Any:
+def diagonal_copy(x: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1, *, out: Any = None) -> Tensor:
     """Return a copy of what `diagonal` shows, in memory of its own."""
 
 def diagonal_scatter(x: _Operand, src: _Operand, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
@@ -912,7 +912,7 @@ def histc(x: _Operand, bins: _int = 100, min: _Number = 0, max: _Number = 0) -> 
 def histogram(x: _Operand, bins: Any, *, range: Any = None, weight: _Operand | None = None, density: _bool = False) -> return_types.histogram:
     """Count elements in bins; return the counts and the edges of the bins, as a named tuple (hist, bin_edges)."""
 
-def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: Any = False) -> Any:
+def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: Any = False) -> return_types.histogramdd:
     """Count points, the rows of matrices, in multidimensional bins, as a named tuple (hist, bin_edges)."""
 
 def hsplit(x: _Operand, indices_or_sections: Any) -> tuple[Tensor, ...]:
@@ -1092,7 +1092,7 @@ def linear(x: _Operand, weight: _Operand, bias: _Operand | None = None) -> Tenso
 def linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """Return `steps` evenly spaced values from start to end, both included; integers are truncated towards 0."""
 
-def lobpcg(A: Any, k: Any = None, B: Any = None, X: Any = None, n: Any = None, iK: Any = None, niter: Any = None, tol: Any = None, largest: Any = None, method: Any = None, tracker: Any = None, ortho_iparams: Any = None, ortho_fparams: Any = None, ortho_bparams: Any = None) -> Any:
+def lobpcg(A: Any, k: Any = None, B: Any = None, X: Any = None, n: Any = None, iK: Any = None, niter: Any = None, tol: Any = None, largest: Any = None, method: Any = None, tracker: Any = None, ortho_iparams: Any = None, ortho_fparams: Any = None, ortho_bparams: Any = None) -> return_types.lobpcg:
     """Return the k largest eigenvalues e of A x = e B x, (..., k), and their vectors x, (..., m, k), by LOBPCG."""
 
 def log(x: _Operand) -> Tensor:
@@ -1161,7 +1161,7 @@ def logspace(start: Any, end: Any, steps: Any, base: Any = 10.0, *, dtype: Any =
 def logsumexp(x: _Operand, dim: _Ints | None = None, keepdim: _bool = False) -> Tensor:
     """log(sum(exp(x))) over `dim` (None or (): all), without overflow; -inf for empty slices."""
 
-def lstm_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+def lstm_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> tuple[Tensor, Tensor]:
     """Return the next (h, c) of an LSTM, from hx = (h, c), as `nn.LSTMCell` computes it."""
 
 def lt(a: _Operand, b: _Operand) -> Tensor:
@@ -1212,7 +1212,7 @@ def max_pool1d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, pad
 def max_pool1d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each window of images (n, c, *sizes) or (c, *sizes) with 1 spatial dimensions."""
 
-def max_pool1d_with_indices(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
+def max_pool1d_with_indices(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> return_types.max_pool1d_with_indices:
     """Return `max_pool1d` as a named tuple (values, indices)."""
 
 @overload
@@ -1314,19 +1314,19 @@ def narrow(x: _Operand, dim: _int, start: _int, length: _int) -> Tensor:
 def narrow_copy(x: _Operand, dim: _int, start: _int, length: _int) -> Tensor:
     """A copy of `narrow`."""
 
-def native_batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: Any, momentum: Any, eps: Any) -> Any:
+def native_batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: Any, momentum: Any, eps: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Return `nn.functional.batch_norm`, and when training means and inverse deviations, without gradients."""
 
 def native_channel_shuffle(input: Any, groups: Any) -> Tensor:
     """Return `channel_shuffle`."""
 
-def native_dropout(input: Any, p: Any, train: Any) -> Any:
+def native_dropout(input: Any, p: Any, train: Any) -> tuple[Tensor, Tensor]:
     """Return `nn.functional.dropout`, and the mask of the elements that are not dropped."""
 
-def native_group_norm(input: Any, weight: Any, bias: Any, N: Any, C: Any, HxW: Any, group: Any, eps: Any) -> Any:
+def native_group_norm(input: Any, weight: Any, bias: Any, N: Any, C: Any, HxW: Any, group: Any, eps: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Return `group_norm` of N samples of C channels of HxW elements, means and inverse deviations (N, group)."""
 
-def native_layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: Any) -> Any:
+def native_layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Return `layer_norm`, and, without gradients, its means and inverse standard deviations."""
 
 def ne(a: _Operand, b: _Operand) -> Tensor:
@@ -1611,7 +1611,7 @@ def seed() -> Any:
 def select(x: _Operand, dim: _int, index: _int) -> Tensor:
     """Return the slice at `index` along `dim`, without that dimension; a view."""
 
-def select_copy(x: Tensor, dim: _int, index: _int, *, out: Any = None) -> Any:
+def select_copy(x: Tensor, dim: _int, index: _int, *, out: Any = None) -> Tensor:
     """Return a copy of what `select` shows, in memory of its own."""
 
 def select_scatter(x: _Operand, src: _Operand, dim: _int, index: _int) -> Tensor:
@@ -1710,13 +1710,13 @@ def sort(x: _Operand, dim: _int = -1, descending: _bool = False, *, stable: _boo
 def split(tensor: _Operand, split_size_or_sections: Any, dim: _int = 0) -> tuple[Tensor, ...]:
     """A tuple of views along `dim`: of one size (the last may be smaller), or of the sizes listed."""
 
-def split_copy(tensor: Tensor, split_size_or_sections: Any, dim: _int = 0, *, out: Any = None) -> Any:
+def split_copy(tensor: Tensor, split_size_or_sections: Any, dim: _int = 0, *, out: Any = None) -> tuple[Tensor, ...]:
     """Return a copy of what `split` shows, in memory of its own."""
 
 def split_with_sizes(x: _Operand, split_sizes: _Ints, dim: _int = 0) -> tuple[Tensor, ...]:
     """A tuple of views of the sizes listed along `dim`."""
 
-def split_with_sizes_copy(x: Tensor, split_sizes: Any, dim: _int = 0, *, out: Any = None) -> Any:
+def split_with_sizes_copy(x: Tensor, split_sizes: Any, dim: _int = 0, *, out: Any = None) -> tuple[Tensor, ...]:
     """Return a copy of what `split_with_sizes` shows, in memory of its own."""
 
 def sqrt(x: _Operand) -> Tensor:
@@ -1734,7 +1734,7 @@ def square_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
 def squeeze(x: _Operand, dim: _Ints | None = None) -> Tensor:
     """A view of x without its dimensions of size 1, or without those of them listed in `dim`."""
 
-def squeeze_copy(x: Tensor, dim: Any = None, *, out: Any = None) -> Any:
+def squeeze_copy(x: Tensor, dim: Any = None, *, out: Any = None) -> Tensor:
     """Return a copy of what `squeeze` shows, in memory of its own."""
 
 def stack(tensors: Sequence[_Operand], dim: _int = 0) -> Tensor:
@@ -1782,7 +1782,7 @@ def swapdims(x: _Operand, dim0: _int, dim1: _int) -> Tensor:
 def t(x: _Operand) -> Tensor:
     """A view of a matrix transposed; of tensors with fewer dimensions, a view unchanged."""
 
-def t_copy(x: Tensor, *, out: Any = None) -> Any:
+def t_copy(x: Tensor, *, out: Any = None) -> Tensor:
     """Return a copy of what `t` shows, in memory of its own."""
 
 def take(x: _Operand, index: _Operand) -> Tensor:
@@ -1830,7 +1830,7 @@ def trace(x: _Operand) -> Tensor:
 def transpose(x: _Operand, dim0: _int, dim1: _int) -> Tensor:
     """A view of x with two dimensions swapped."""
 
-def transpose_copy(x: Tensor, dim0: _int, dim1: _int, *, out: Any = None) -> Any:
+def transpose_copy(x: Tensor, dim0: _int, dim1: _int, *, out: Any = None) -> Tensor:
     """Return a copy of what `transpose` shows, in memory of its own."""
 
 def trapezoid(y: _Operand, x: _Operand | None = None, *, dx: _Number | None = None, dim: _int = -1) -> Tensor:
@@ -1878,7 +1878,7 @@ def typename(obj: Any) -> _str:
 def unbind(x: _Operand, dim: _int = 0) -> tuple[Tensor, ...]:
     """A tuple of views, the slices along `dim`, without that dimension."""
 
-def unbind_copy(x: Tensor, dim: _int = 0, *, out: Any = None) -> Any:
+def unbind_copy(x: Tensor, dim: _int = 0, *, out: Any = None) -> tuple[Tensor, ...]:
     """Return a copy of what `unbind` shows, in memory of its own."""
 
 def unflatten(x: _Operand, dim: _int, sizes: _Ints) -> Tensor:
@@ -1924,7 +1924,7 @@ def unsafe_split_with_sizes(x: _Operand, split_sizes: _Ints, dim: _int = 0) -> t
 def unsqueeze(x: _Operand, dim: _int) -> Tensor:
     """A view of x with a new dimension of size 1 at `dim`."""
 
-def unsqueeze_copy(x: Tensor, dim: _int, *, out: Any = None) -> Any:
+def unsqueeze_copy(x: Tensor, dim: _int, *, out: Any = None) -> Tensor:
     """Return a copy of what `unsqueeze` shows, in memory of its own."""
 
 def vander(x: _Operand, N: _int | None = None, increasing: _bool = False) -> Tensor:
@@ -1951,13 +1951,13 @@ def view_as(x: _Operand, other: _Operand) -> Tensor:
 def view_as_complex(x: _Operand) -> Tensor:
     """View pairs of real values as complex ones: shape (..., 2) becomes (...)."""
 
-def view_as_complex_copy(x: Tensor, *, out: Any = None) -> Any:
+def view_as_complex_copy(x: Tensor, *, out: Any = None) -> Tensor:
     """Return a copy of what `view_as_complex` shows, in memory of its own."""
 
 def view_as_real(x: _Operand) -> Tensor:
     """View complex values as pairs of real ones: shape (...) becomes (..., 2).  RuntimeError for other dtypes."""
 
-def view_as_real_copy(x: Tensor, *, out: Any = None) -> Any:
+def view_as_real_copy(x: Tensor, *, out: Any = None) -> Tensor:
     """Return a copy of what `view_as_real` shows, in memory of its own."""
 
 def view_copy(input: Any, size: Any = None, dtype: Any = None, *, out: Any = None) -> Tensor:
@@ -1969,7 +1969,11 @@ def vsplit(x: _Operand, indices_or_sections: Any) -> tuple[Tensor, ...]:
 def vstack(tensors: Sequence[_Operand]) -> Tensor:
     """Concatenate tensors along the first dimension; vectors are rows."""
 
-def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
+@overload
+def where(condition: Any, input: None = None, other: None = None) -> tuple[Tensor, ...]:
+    """Elements of `input` where the condition is true, of `other` elsewhere; of a condition alone, its nonzero indices."""
+@overload
+def where(condition: Any, input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elements of `input` where the condition is true, of `other` elsewhere; of a condition alone, its nonzero indices."""
 
 def xlogy(a: _Operand, b: _Operand) -> Tensor:

@@ -55,6 +55,11 @@ class histogram(NamedTuple):
     hist: Tensor
     bin_edges: Tensor
 
+class histogramdd(NamedTuple):
+    """The results of `histogramdd`."""
+    hist: Tensor
+    bin_edges: tuple[Tensor, ...]
+
 class kthvalue(NamedTuple):
     """Values and indices: the results of `max` along a dimension, `sort`, `topk` and others."""
     values: Tensor
@@ -136,6 +141,11 @@ class linalg_svd(NamedTuple):
     S: Tensor
     Vh: Tensor
 
+class lobpcg(NamedTuple):
+    """The results of `lobpcg`."""
+    E: Tensor
+    X: Tensor
+
 class lu_unpack(NamedTuple):
     """The results of `linalg.lu`."""
     P: Tensor
@@ -148,6 +158,11 @@ class max(NamedTuple):
     indices: Tensor
 
 class max_pool1d(NamedTuple):
+    """The maxima, and their indices in the flattened image."""
+    values: Tensor
+    indices: Tensor
+
+class max_pool1d_with_indices(NamedTuple):
     """The maxima, and their indices in the flattened image."""
     values: Tensor
     indices: Tensor
@@ -187,7 +202,17 @@ class nn_functional_adaptive_max_pool1d(NamedTuple):
     values: Tensor
     indices: Tensor
 
+class nn_functional_adaptive_max_pool1d_with_indices(NamedTuple):
+    """The maxima, and their indices in the flattened image."""
+    values: Tensor
+    indices: Tensor
+
 class nn_functional_adaptive_max_pool2d(NamedTuple):
+    """The maxima, and their indices in the flattened image."""
+    values: Tensor
+    indices: Tensor
+
+class nn_functional_adaptive_max_pool2d_with_indices(NamedTuple):
     """The maxima, and their indices in the flattened image."""
     values: Tensor
     indices: Tensor
@@ -197,7 +222,17 @@ class nn_functional_adaptive_max_pool3d(NamedTuple):
     values: Tensor
     indices: Tensor
 
+class nn_functional_adaptive_max_pool3d_with_indices(NamedTuple):
+    """The maxima, and their indices in the flattened image."""
+    values: Tensor
+    indices: Tensor
+
 class nn_functional_fractional_max_pool2d(NamedTuple):
+    """The maxima, and their indices in the flattened image."""
+    values: Tensor
+    indices: Tensor
+
+class nn_functional_fractional_max_pool2d_with_indices(NamedTuple):
     """The maxima, and their indices in the flattened image."""
     values: Tensor
     indices: Tensor
@@ -207,7 +242,17 @@ class nn_functional_fractional_max_pool3d(NamedTuple):
     values: Tensor
     indices: Tensor
 
+class nn_functional_fractional_max_pool3d_with_indices(NamedTuple):
+    """The maxima, and their indices in the flattened image."""
+    values: Tensor
+    indices: Tensor
+
 class nn_functional_max_pool1d(NamedTuple):
+    """The maxima, and their indices in the flattened image."""
+    values: Tensor
+    indices: Tensor
+
+class nn_functional_max_pool1d_with_indices(NamedTuple):
     """The maxima, and their indices in the flattened image."""
     values: Tensor
     indices: Tensor
@@ -217,7 +262,17 @@ class nn_functional_max_pool2d(NamedTuple):
     values: Tensor
     indices: Tensor
 
+class nn_functional_max_pool2d_with_indices(NamedTuple):
+    """The maxima, and their indices in the flattened image."""
+    values: Tensor
+    indices: Tensor
+
 class nn_functional_max_pool3d(NamedTuple):
+    """The maxima, and their indices in the flattened image."""
+    values: Tensor
+    indices: Tensor
+
+class nn_functional_max_pool3d_with_indices(NamedTuple):
     """The maxima, and their indices in the flattened image."""
     values: Tensor
     indices: Tensor

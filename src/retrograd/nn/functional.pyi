@@ -30,7 +30,7 @@ def adaptive_max_pool1d(x: _Operand, output_size: Any, return_indices: Literal[T
 def adaptive_max_pool1d(x: _Operand, output_size: Any, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each of `output_size` windows that cover images with 1 spatial dimensions."""
 
-def adaptive_max_pool1d_with_indices(x: Tensor, output_size: Any, return_indices: _bool = False) -> Any:
+def adaptive_max_pool1d_with_indices(x: Tensor, output_size: Any, return_indices: _bool = False) -> return_types.nn_functional_adaptive_max_pool1d_with_indices:
     """Return `adaptive_max_pool1d` as a named tuple (values, indices)."""
 
 @overload
@@ -39,7 +39,7 @@ def adaptive_max_pool2d(x: _Operand, output_size: Any, return_indices: Literal[T
 def adaptive_max_pool2d(x: _Operand, output_size: Any, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each of `output_size` windows that cover images with 2 spatial dimensions."""
 
-def adaptive_max_pool2d_with_indices(x: Tensor, output_size: Any, return_indices: _bool = False) -> Any:
+def adaptive_max_pool2d_with_indices(x: Tensor, output_size: Any, return_indices: _bool = False) -> return_types.nn_functional_adaptive_max_pool2d_with_indices:
     """Return `adaptive_max_pool2d` as a named tuple (values, indices)."""
 
 @overload
@@ -48,7 +48,7 @@ def adaptive_max_pool3d(x: _Operand, output_size: Any, return_indices: Literal[T
 def adaptive_max_pool3d(x: _Operand, output_size: Any, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each of `output_size` windows that cover images with 3 spatial dimensions."""
 
-def adaptive_max_pool3d_with_indices(x: Tensor, output_size: Any, return_indices: _bool = False) -> Any:
+def adaptive_max_pool3d_with_indices(x: Tensor, output_size: Any, return_indices: _bool = False) -> return_types.nn_functional_adaptive_max_pool3d_with_indices:
     """Return `adaptive_max_pool3d` as a named tuple (values, indices)."""
 
 def affine_grid(theta: _Operand, size: _Ints, align_corners: _bool | None = None) -> Tensor:
@@ -156,7 +156,7 @@ def fractional_max_pool2d(x: _Operand, kernel_size: Any, output_size: Any = None
 def fractional_max_pool2d(x: _Operand, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: Literal[False] = False, _random_samples: _Operand | None = None) -> Tensor:
     """Fractional max pooling of images (n, channels, h, w), or without n: maxima of `output_size` windows."""
 
-def fractional_max_pool2d_with_indices(x: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: Any = None) -> Any:
+def fractional_max_pool2d_with_indices(x: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: Any = None) -> return_types.nn_functional_fractional_max_pool2d_with_indices:
     """Return `fractional_max_pool2d` as a named tuple (values, indices)."""
 
 @overload
@@ -165,7 +165,7 @@ def fractional_max_pool3d(x: _Operand, kernel_size: Any, output_size: Any = None
 def fractional_max_pool3d(x: _Operand, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: Literal[False] = False, _random_samples: _Operand | None = None) -> Tensor:
     """Fractional max pooling of images (n, channels, d, h, w), or without n: maxima of `output_size` windows."""
 
-def fractional_max_pool3d_with_indices(x: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: Any = None) -> Any:
+def fractional_max_pool3d_with_indices(x: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: Any = None) -> return_types.nn_functional_fractional_max_pool3d_with_indices:
     """Return `fractional_max_pool3d` as a named tuple (values, indices)."""
 
 def gaussian_nll_loss(x: _Operand, target: _Operand, var: _Operand, full: _bool = False, eps: _float = 1e-06, reduction: _str = 'mean') -> Tensor:
@@ -261,7 +261,7 @@ def max_pool1d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, pad
 def max_pool1d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each window of images (n, c, *sizes) or (c, *sizes) with 1 spatial dimensions."""
 
-def max_pool1d_with_indices(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
+def max_pool1d_with_indices(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> return_types.max_pool1d_with_indices:
     """Return `max_pool1d` as a named tuple (values, indices)."""
 
 @overload
@@ -270,7 +270,7 @@ def max_pool2d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, pad
 def max_pool2d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each window of images (n, c, *sizes) or (c, *sizes) with 2 spatial dimensions."""
 
-def max_pool2d_with_indices(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
+def max_pool2d_with_indices(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> return_types.nn_functional_max_pool2d_with_indices:
     """Return `max_pool2d` as a named tuple (values, indices)."""
 
 @overload
@@ -279,7 +279,7 @@ def max_pool3d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, pad
 def max_pool3d(x: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: Literal[False] = False) -> Tensor:
     """The largest element of each window of images (n, c, *sizes) or (c, *sizes) with 3 spatial dimensions."""
 
-def max_pool3d_with_indices(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
+def max_pool3d_with_indices(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> return_types.nn_functional_max_pool3d_with_indices:
     """Return `max_pool3d` as a named tuple (values, indices)."""
 
 def max_unpool1d(x: _Operand, indices: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, output_size: _Ints | None = None) -> Tensor:

@@ -111,9 +111,10 @@ def named_tuple_of(operator):
 
 
 def return_types():
-    """Return the named tuples that public operators return, by the operators' names: "linalg_qr"."""
+    """Return the named tuples that public operators and functions return, by their names: "linalg_qr"."""
     kinds = {name: named_tuple_of(operator) for operator in registry.values() for name in operator.public_names}
-    return {name.replace(".", "_"): kind for name, kind in kinds.items() if kind is not None}
+    returned = {name: getattr(f, "__annotations__", {}).get("return") for name, f in functions.functions.items()}
+    return {name.replace(".", "_"): kind for name, kind in (kinds | returned).items() if hasattr(kind, "_fields")}
 
 
 class Namespace:

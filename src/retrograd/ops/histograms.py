@@ -231,11 +231,11 @@ class HistogramDD(NamedTuple):
     """The results of `histogramdd`."""
 
     hist: Tensor
-    bin_edges: tuple
+    bin_edges: tuple[Tensor, ...]
 
 
 @function("histogramdd")
-def histogramdd(input, bins, *, range=None, weight=None, density=False):
+def histogramdd(input, bins, *, range=None, weight=None, density=False) -> HistogramDD:
     """Count points, the rows of matrices, in multidimensional bins, as a named tuple (hist, bin_edges).
 
     bins: the number of bins for all columns, or a list of one number, or of one tensor of edges, per column;

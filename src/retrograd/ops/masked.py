@@ -1,5 +1,7 @@
 """Masks: fill, select and write elements where a boolean tensor is true."""
 
+from typing import overload
+
 from retrograd.core import Aval, Definition, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.as_strided import unravel_index
@@ -248,6 +250,14 @@ class nonzero_static(Definition, differentiable=False):
 def _check_size(size):
     if size < 0:
         raise ValueError(f"nonzero_static: size must not be negative, got {size}")
+
+
+@overload
+def where(condition, input: None = None, other: None = None) -> tuple[Tensor, ...]: ...
+
+
+@overload
+def where(condition, input, other, *, out=None) -> Tensor: ...
 
 
 @function("where")

@@ -53,14 +53,14 @@ def float_power_(x, exponent) -> Tensor:
 
 
 @function()
-def native_layer_norm(input, normalized_shape, weight, bias, eps):
+def native_layer_norm(input, normalized_shape, weight, bias, eps) -> tuple[Tensor, Tensor, Tensor]:
     """Return `layer_norm`, and, without gradients, its means and inverse standard deviations."""
     dims = tuple(range(input.ndim - len(normalized_shape), input.ndim))
     return registry["layer_norm"](input, normalized_shape, weight, bias, eps), *_statistics(detach(input), dims, eps)
 
 
 @function()
-def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
+def native_group_norm(input, weight, bias, N, C, HxW, group, eps) -> tuple[Tensor, Tensor, Tensor]:
     """Return `group_norm` of N samples of C channels of HxW elements, means and inverse deviations (N, group)."""
     out = registry["group_norm"](input, group, weight, bias, eps)
     found = _statistics(reshape(input, (N, group, C // group * HxW)), (2,), eps)
@@ -68,7 +68,9 @@ def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
 
 
 @function()
-def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
+def native_batch_norm(
+    input, weight, bias, running_mean, running_var, training, momentum, eps
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return `nn.functional.batch_norm`, and when training means and inverse deviations, without gradients."""
     out = registry["batch_norm"](input, running_mean, running_var, weight, bias, training, momentum, eps)
     if not training:
@@ -94,7 +96,7 @@ def instance_norm(
 
 
 @function()
-def native_dropout(input, p, train):
+def native_dropout(input, p, train) -> tuple[Tensor, Tensor]:
     """Return `nn.functional.dropout`, and the mask of the elements that are not dropped."""
     if not 0 <= p <= 1:
         raise ValueError(f"native_dropout: p must be from 0 to 1, got {p}")
@@ -156,7 +158,7 @@ def conv_tbc(input, weight, bias, pad=0) -> Tensor:
 
 
 @function()
-def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None) -> tuple[Tensor, Tensor]:
     """Return the next (h, c) of an LSTM, from hx = (h, c), as `nn.LSTMCell` computes it."""
     if not isinstance(hx, (tuple, list)) or len(hx) != 2:
         raise TypeError(f"lstm_cell: expected hx to be the pair (h, c), got {type(hx).__name__}")

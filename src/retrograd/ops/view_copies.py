@@ -34,7 +34,9 @@ def _define_copy(name, view):
     copy.__doc__ = f"Return a copy of what `{name}` shows, in memory of its own."
     own = inspect.signature(view)
     last = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)
-    copy.__signature__ = own.replace(parameters=[*own.parameters.values(), last])  # type: ignore[attr-defined]
+    result = tuple[Tensor, ...] if name in ("split", "split_with_sizes", "unbind") else Tensor
+    parameters = [*own.parameters.values(), last]
+    copy.__signature__ = own.replace(parameters=parameters, return_annotation=result)  # type: ignore[attr-defined]
     return function()(copy)
 
 
