@@ -93,7 +93,7 @@ def called(node):
 
 
 # Derivatives of steps, of which only the formula's parts are the same.
-DERIVATIVES = {"lstm_grad", "gru_grad", "_lstm_gates", "_lstm_at", "_lstm_tangent", "_lstm_bend", "_gru_at"}
+DERIVATIVES = {"lstm_grad", "gru_grad", "_lstm_gates", "_gru_gates"}
 
 
 def steps_of_recurrences(folder):
