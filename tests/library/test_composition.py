@@ -713,7 +713,7 @@ def test_stages_of_a_pipeline_hold_custom_operators():
     expected.backward()
     pipeline = pipelining.Pipeline(model, schedule="1f1b", micro_batches=2, loss_fn=mse_loss)
     assert_close(pipeline.step(x, target=y).detach(), expected.detach())
-    assert "composition::mix" in pipeline.pipe.stages[1].module.code
+    assert "composition::mix" in pipeline.pipe.stages[1].submod.code
     for p, q in zip(ours.parameters(), model.parameters(), strict=True):
         assert_close(q.grad, p.grad, rtol=1e-4, atol=1e-5)
 
