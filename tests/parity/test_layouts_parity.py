@@ -19,6 +19,7 @@ TESTED = [
 ]
 
 _GAPS = "as_strided takes memory without gaps, and refuses the tensors that repeat theirs by name"
+_TRACKED = "results that share memory are views here, so that writes to them give correct gradients"
 _WRITES = "max_norm scales rows of the weight in place, and every write to an expanded tensor is refused"
 
 # Entries whose results differ, and why.
@@ -28,6 +29,7 @@ DIFFERENT = {
     "as_strided_scatter": _GAPS,
     "nn.functional.embedding": _WRITES,
     "nn.functional.embedding_bag": _WRITES,
+    **dict.fromkeys(("resize_", "unsafe_chunk", "unsafe_split"), _TRACKED),
     "double": "contiguous_format is obeyed; PyTorch returns the transposed tensor itself where the dtype is the same",
     "masked.prod": "a reduction of a number without a mask is a new tensor, as all reductions are",
 }

@@ -364,6 +364,21 @@ class ravel(Composite):
         yield (r(),), {}
 
 
+@op("copy_in_order(Tensor x, int[] order) -> Tensor")
+class copy_in_order(Internal, Composite):
+    """A copy of x whose dimensions are in memory in the given order, slowest first."""
+
+    def compose(x, *, order):
+        inverse = tuple(order.index(dim) for dim in range(x.ndim))
+        return registry["permute"](registry["row_major"](registry["permute"](x, order)), inverse)
+
+    def oracle(np, x, order):
+        return np.copy(x)
+
+    def samples(r):
+        yield (r(2, 3, 4),), {"order": (0, 2, 1)}
+
+
 @op("view_as(Tensor x, Tensor other) -> Tensor")
 class view_as(Composite):
     """View the memory in the shape of another tensor."""

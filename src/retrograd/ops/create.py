@@ -390,8 +390,7 @@ def empty_permuted(size, physical_layout, *, dtype=None) -> Tensor:
             f"empty_permuted: physical_layout must order the {len(size)} dimensions of {tuple(size)}, got "
             f"{tuple(physical_layout)}"
         )
-    in_memory = _zeros([size[dim] for dim in physical_layout], dtype=dtype)
-    return registry["permute"](in_memory, [physical_layout.index(dim) for dim in range(len(size))])
+    return registry["copy_in_order"](_zeros(size, dtype=dtype), physical_layout)
 
 
 def empty_like(input, *, dtype=None) -> Tensor:

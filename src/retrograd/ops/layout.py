@@ -184,10 +184,7 @@ def copy_in_format(x, fmt=preserve_format):
     if fmt is None or fmt is preserve_format:
         return registry["clone"](x)
     order = format_order(fmt, x.ndim)
-    if fmt is contiguous_format:
-        return registry["row_major"](x)
-    back = tuple(order.index(d) for d in range(x.ndim))
-    return registry["permute"](registry["row_major"](registry["permute"](x, order)), back)
+    return registry["row_major"](x) if fmt is contiguous_format else registry["copy_in_order"](x, order)
 
 
 def has_format(x, fmt):

@@ -9,7 +9,7 @@ from retrograd.ops.functions import function
 from retrograd.ops.linalg import linear
 from retrograd.ops.methods import method
 from retrograd.ops.mutate import in_place
-from retrograd.ops.pointwise import detach, ge, rsqrt, tanh
+from retrograd.ops.pointwise import detach, ge, row_major, rsqrt, tanh
 from retrograd.ops.reduce import mean, variance
 from retrograd.ops.view import permute, reshape
 
@@ -64,7 +64,7 @@ def native_group_norm(input, weight, bias, N, C, HxW, group, eps) -> tuple[Tenso
     """Return `group_norm` of N samples of C channels of HxW elements, means and inverse deviations (N, group)."""
     out = registry["group_norm"](input, group, weight, bias, eps)
     found = _statistics(reshape(input, (N, group, C // group * HxW)), (2,), eps)
-    return out, *(reshape(x, (N, group)) for x in found)
+    return out, *(row_major(reshape(x, (N, group))) for x in found)
 
 
 @function()
@@ -76,7 +76,7 @@ def native_batch_norm(
     if not training:
         return out, empty(0, dtype=input.dtype), empty(0, dtype=input.dtype)
     found = _statistics(detach(input), tuple([d for d in range(input.ndim) if d != 1]), eps)
-    return out, *(reshape(x, (-1,)) for x in found)
+    return out, *(row_major(reshape(x, (-1,))) for x in found)
 
 
 @function()

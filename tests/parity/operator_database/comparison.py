@@ -318,8 +318,10 @@ def lost_contiguity(pairs: list) -> str | None:
 
 
 def different_aliasing(pairs: list, their_inputs: list, our_inputs: list) -> str | None:
-    """Return which result shares memory with an input in one library only."""
+    """Return which result shares memory with an input in one library only, or is a view in ours only."""
     for i, (theirs, ours) in enumerate(pairs):
+        if ours._is_view() and not theirs._is_view():
+            return f"result {i} is a view"  # `detach_()` refuses views, and a write would go to a base
         a = any(_shares(theirs, x) for x in their_inputs)
         b = any(np.shares_memory(array(ours), array(x)) for x in our_inputs)
         if theirs.numel() and a != b:

@@ -6,6 +6,7 @@ known), NumPy arrays lack something, or retrograd supports more.
 
 _RANDOM = "undefined: the result depends on random numbers"
 _LOST_IMAGINARY = "ours does more: it refuses to lose the imaginary part, of which PyTorch warns"
+_TRACKED = "ours does more: results that share memory are views, so that writes to them give correct gradients"
 _LAZY = "NumPy has no lazy conjugation: the conjugate of complex numbers is a copy"
 _STORAGE = "NumPy's arrays know no storage: an offset counts from the tensor's first element"
 _DROPPED = "PyTorch is wrong: computing in chunks drops tangents in float16, which its documentation excludes"
@@ -13,6 +14,7 @@ _RAGGED = "undefined: PyTorch's documentation excludes sizes that depend on valu
 
 EXEMPT: dict[tuple[str, str], str] = {
     **{(name, "aliasing"): _LAZY for name in ("H", "conj", "mH")},
+    **{(name, "aliasing"): _TRACKED for name in ("resize_", "unsafe_chunk", "unsafe_split")},
     **{(name, "vmap"): _RAGGED for name in ("argwhere", "repeat_interleave")},
     ("svd_lowrank", "value"): _RANDOM,
     ("svd_lowrank", "second gradient"): _RANDOM,
@@ -27,7 +29,7 @@ EXEMPT: dict[tuple[str, str], str] = {
     ("masked.prod", "jvp"): "PyTorch is wrong: its tangent in float16 overflows to NaN, the product does not",
     ("masked.prod", "aliasing"): "PyTorch returns the number itself, which its documentation does not say",
     ("addbmm", "inplace"): "PyTorch lets addbmm_ change the shape of the tensor, which its documentation does not say",
-    **{("as_strided.partial_views", aspect): _STORAGE for aspect in ("error", "jvp")},
+    ("as_strided.partial_views", "error"): _STORAGE,
     ("fft.ihfft2", "out"): "PyTorch is wrong: it leaves `out` as it was",
     ("fft.ihfftn", "out"): "PyTorch is wrong: it leaves `out` as it was",
     ("histogramdd", "error"): "undefined: edges that do not increase, which NumPy refuses",
