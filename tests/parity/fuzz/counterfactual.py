@@ -98,7 +98,8 @@ class Changed(Copying):
         version = None if target is None else target._version
         if (refused := super().execute(line)) is not None:
             return refused
-        if target is not None and version is not None and (line.startswith(GUARD) or not target.requires_grad):
+        unseen = line.startswith(GUARD) or BECOMES.search(line) or (target is not None and not target.requires_grad)
+        if target is not None and version is not None and unseen:
             torch._C._autograd._unsafe_set_version_counter((target,), (version,))
             self.changes.add(UNSEEN)
         if (made := ASSIGNED.match(line)) and int(made[1]) in self.v:
@@ -110,7 +111,7 @@ class Changed(Copying):
         return len(self.changes) == self.unseen + self.hidden + bool(self.became)
 
     def _target(self, line: str) -> torch.Tensor | None:
-        found = TARGET.search(line) if WRITE.search(line) and not BECOMES.search(line) else None
+        found = TARGET.search(line) if WRITE.search(line) else None
         return None if found is None else self.v.get(int(found[1] or found[2]))
 
     def _replace(self, number: int) -> None:
