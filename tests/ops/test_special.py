@@ -61,6 +61,28 @@ def test_xlogy_has_no_gradient_where_the_first_is_0_and_the_logarithm_infinite()
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("f", [rg.xlogy, rg.special.xlog1py])
+def test_zero_cotangents_of_infinite_logarithms_give_zeros(f):
+    a, b = rg.tensor([3.0, 3.0, 0.0], requires_grad=True), rg.tensor([math.inf, -1.0, math.inf])
+    (g,) = rg.autograd.grad(f(a, b), a, rg.zeros(3))
+    assert g.tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", [rg.float16, rg.float32, rg.float64])
+def test_exponents_that_are_broadcast_give_the_powers_of_full_ones(dtype):
+    bases = rg.tensor([-math.inf, -2.0, -1.0, -0.0, 0.0, 0.25, 3.0, math.inf, math.nan], dtype=dtype)
+    for exponent in (-1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 2.0, 2.5, 3.0, -math.inf, math.inf, math.nan):
+        full = (bases ** rg.full_like(bases, exponent)).numpy()
+        for shape in ((1,), (3, 1)):
+            found = (bases ** rg.full(shape, exponent, dtype=dtype)).numpy()
+            found = found.reshape(-1, bases.numel())
+            for row in found:
+                np.testing.assert_array_equal(row, full, str(exponent))
+                np.testing.assert_array_equal(np.signbit(row), np.signbit(full), str(exponent))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_logit_is_flat_where_it_clamps_and_has_no_gradient_outside():
     x = rg.tensor([-0.5, 0.5, 0.95], requires_grad=True)
     (clamped,) = rg.autograd.grad(rg.logit(x, eps=0.1).sum(), x)

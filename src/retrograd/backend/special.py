@@ -304,12 +304,24 @@ def power(a, b):
     kind = _check_numbers("pow", a, b).kind
     if kind == "c":
         return _complex_power(a, b)
+    if kind == "f":
+        return a ** _full_exponents(a, b)
     if kind not in "iu" or np.all(np.greater_equal(b, 0)):
         return a**b
     if not hasattr(b, "dtype"):
         raise RuntimeError(f"pow: integers can't be raised to a negative power, here {b}; convert with .to(dtype)")
     of_one = np.where(np.abs(a) == 1, a ** (b & 1), np.zeros((), b.dtype))
     return np.where(b >= 0, a ** np.maximum(b, 0), of_one)
+
+
+def _full_exponents(a, b):
+    """Return exponents in the shape of the result, where NumPy would take the square root for a repeated 0.5.
+
+    The root of -inf is NaN and that of -0.0 is -0.0, the powers are inf and 0.0.  A number is an exponent for all.
+    """
+    if getattr(b, "ndim", 0) == 0 or getattr(a, "shape", ()) == b.shape or not np.equal(b, 0.5).any():
+        return b
+    return np.array(np.broadcast_to(b, np.broadcast_shapes(np.shape(a), b.shape)))
 
 
 def _complex_power(a, b):

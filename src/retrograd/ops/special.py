@@ -6,7 +6,7 @@ from typing import NamedTuple
 from retrograd.core import Internal, Tensor, op, xp
 from retrograd.ops.family import Composite, Pointwise, cast_to, pointwise
 from retrograd.ops.floats import Real
-from retrograd.ops.pointwise import POSITIVE, clamp, cos, eq, exp, log, log1p, logical_and, logical_or, where
+from retrograd.ops.pointwise import POSITIVE, clamp, cos, eq, exp, log, logical_and, where
 
 PROBABILITIES = (0.05, 0.95)
 
@@ -69,8 +69,8 @@ class xlogy(Special, aliases="special.xlogy"):
     impl = xp.xlogy
 
     def vjp_a(g, a, b):
-        nothing = logical_and(logical_or(eq(a, 0), eq(g, 0)), b <= 0)
-        return where(nothing, 0, g * log(cast_to(where(nothing, 1, b), g.dtype)))  # 0 where g is infinite too
+        nothing = logical_and(eq(a, 0), b <= 0)
+        return where(nothing, 0, xlogy(g, cast_to(where(nothing, 1, b), g.dtype)))  # 0 where g is infinite too
 
     def vjp_b(g, a, b):
         return g * (a / b)
@@ -93,8 +93,8 @@ class xlog1py(Special):
     impl = xp.xlog1py
 
     def vjp_a(g, a, b):
-        nothing = logical_and(logical_or(eq(a, 0), eq(g, 0)), b <= -1)
-        return g * where(nothing, 0, log1p(cast_to(where(nothing, 0, b), g.dtype)))
+        nothing = logical_and(eq(a, 0), b <= -1)
+        return where(nothing, 0, xlog1py(g, cast_to(where(nothing, 0, b), g.dtype)))
 
     def vjp_b(g, a, b):
         return g * (a / (b + 1))
