@@ -74,7 +74,9 @@ def test_exponents_that_are_broadcast_give_the_powers_of_full_ones(dtype):
     bases = rg.tensor([-math.inf, -2.0, -1.0, -0.0, 0.0, 0.25, 3.0, math.inf, math.nan], dtype=dtype)
     for exponent in (-1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 2.0, 2.5, 3.0, -math.inf, math.inf, math.nan):
         full = (bases ** rg.full_like(bases, exponent)).numpy()
-        for shape in ((1,), (3, 1)):
+        single = [float(base ** rg.tensor(exponent, dtype=dtype)) for base in bases.unbind()]
+        np.testing.assert_array_equal(np.array(single), full.astype(float), str(exponent))
+        for shape in ((), (1,), (3, 1)):
             found = (bases ** rg.full(shape, exponent, dtype=dtype)).numpy()
             found = found.reshape(-1, bases.numel())
             for row in found:

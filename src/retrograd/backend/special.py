@@ -305,7 +305,7 @@ def power(a, b):
     if kind == "c":
         return _complex_power(a, b)
     if kind == "f":
-        return a ** _full_exponents(a, b)
+        return _float_power(a, b)
     if kind not in "iu" or np.all(np.greater_equal(b, 0)):
         return a**b
     if not hasattr(b, "dtype"):
@@ -314,14 +314,16 @@ def power(a, b):
     return np.where(b >= 0, a ** np.maximum(b, 0), of_one)
 
 
-def _full_exponents(a, b):
-    """Return exponents in the shape of the result, where NumPy would take the square root for a repeated 0.5.
+def _float_power(a, b):
+    """Return NumPy's power, except where it would take square roots because one exponent 0.5 is repeated.
 
-    The root of -inf is NaN and that of -0.0 is -0.0, the powers are inf and 0.0.  A number is an exponent for all.
+    The root of -inf is NaN and that of -0.0 is -0.0, the powers are inf and 0.0.  Python numbers give roots, as in
+    PyTorch.
     """
-    if getattr(b, "ndim", 0) == 0 or getattr(a, "shape", ()) == b.shape or not np.equal(b, 0.5).any():
-        return b
-    return np.array(np.broadcast_to(b, np.broadcast_shapes(np.shape(a), b.shape)))
+    if not isinstance(b, np.ndarray) or (b.ndim and getattr(a, "shape", ()) == b.shape) or not np.equal(b, 0.5).any():
+        return a**b
+    shape = np.broadcast_shapes(np.shape(a), b.shape)
+    return np.power(a, np.array(np.broadcast_to(b, shape or (1,)))).reshape(shape)
 
 
 def _complex_power(a, b):
