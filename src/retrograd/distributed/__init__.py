@@ -8,12 +8,7 @@ import datetime
 from typing import Any
 
 from retrograd.pipelining.transports import get_transport
-from retrograd.pipelining.transports.process_group import (
-    ProcessGroup,
-    default_group,
-    group_or_default,
-    set_default_group,
-)
+from retrograd.pipelining.transports.process_group import ProcessGroup, default_group, set_default_group
 
 __all__ = [
     "ProcessGroup",
@@ -116,8 +111,8 @@ def barrier(
     and the timeout is the group's.
     """
     if async_op:
-        raise NotImplementedError("barrier: async_op is not supported; call it without, when the ranks are to wait")
-    group_or_default(group or _initialized()).launch(lambda link: None)
+        raise NotImplementedError("barrier: async_op is not supported; call it without")
+    (group or _initialized()).launch(lambda link: None)
 
 
 def _initialized() -> ProcessGroup:

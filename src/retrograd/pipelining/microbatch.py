@@ -99,11 +99,16 @@ def split_args_kwargs_into_chunks(
     """
     named = _named(args, kwargs, args_chunk_spec, kwargs_chunk_spec)
     chunk_sizes(chunks, chunks)  # refuses anything but a positive integer, also without tensors
+    return _split(named, len(args), kwargs, chunks)
+
+
+def _split(
+    named: dict[str, tuple[Any, Any]], count: int, kwargs: dict[str, Any] | None, chunks: int
+) -> tuple[list[tuple], list[dict[str, Any]]]:
+    """Return the arguments of each microbatch; the first `count` of those named are the positional ones."""
     columns = [_chunks_by_spec(name, value, spec, chunks) for name, (value, spec) in named.items()]
     rows = [[column[i] for column in columns] for i in range(chunks)]
-    return [tuple(row[: len(args)]) for row in rows], [
-        dict(zip(kwargs or {}, row[len(args) :], strict=True)) for row in rows
-    ]
+    return [tuple(row[:count]) for row in rows], [dict(zip(kwargs or {}, row[count:], strict=True)) for row in rows]
 
 
 def _chunks_by_spec(name: str, value: Any, spec: Any, chunks: int) -> list[Any]:
@@ -146,16 +151,8 @@ def split_batch(
     """
     named = _named(args, kwargs, args_chunk_spec, kwargs_chunk_spec)
     sizes = chunk_sizes(_batch_size(named), chunks)
-    split = {name: _chunks(value, spec, sizes) for name, (value, spec) in named.items()}
-    columns = list(split.values())
-    return [
-        MicroBatch(
-            tuple(column[i] for column in columns[: len(args)]),
-            {key: column[i] for key, column in zip(kwargs or {}, columns[len(args) :], strict=True)},
-            size / max(sum(sizes), 1),
-        )
-        for i, size in enumerate(sizes)
-    ]
+    parts = zip(*_split(named, len(args), kwargs, chunks), sizes, strict=True)
+    return [MicroBatch(own, by_name, size / max(sum(sizes), 1)) for own, by_name, size in parts]
 
 
 def examples_in(
@@ -273,17 +270,6 @@ def _size_along(name: str, tensor: Tensor, dim: int) -> int:
             f"Replicate() in the chunk spec if every micro-batch needs all of it"
         )
     return tensor.shape[dim]
-
-
-def _chunks(value: Any, spec: Spec, sizes: list[int]) -> list[Any]:
-    if isinstance(spec, Replicate):
-        return [value] * len(sizes)
-    leaves, structure = optree.tree_flatten(value, none_is_leaf=True)
-    columns = [
-        registry["split"](leaf, sizes, spec.split_dim) if isinstance(leaf, Tensor) else [leaf] * len(sizes)
-        for leaf in leaves
-    ]
-    return [structure.unflatten(column[i] for column in columns) for i in range(len(sizes))]
 
 
 def merge_chunks(chunks: Sequence[Any], chunk_spec: Any = None) -> Any:

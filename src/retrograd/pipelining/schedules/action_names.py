@@ -75,7 +75,7 @@ class NamedAction(NamedTuple):
             parts = [NamedAction.from_str(part) for part in text[1 : text.rindex(")")].split(";")]
             found = tuple([part for part in parts if part is not None])
             return NamedAction(-1, ComputationType.OVERLAP_F_B, None, found)
-        if not text or text.isspace():
+        if not text:
             return None
         match = _TEXT.fullmatch(text)
         if match is None:

@@ -53,7 +53,7 @@ def split_in_both_modes(
 
 
 def split_once(given: "Given", policy: Policy | None, multi_use: MultiUseParamSpec | None, loss_spec: Any) -> Split:
-    """Capture a module for these sizes and the modules' present modes only, and cut it into stages."""
+    """Capture a module for these sizes and the modules' current modes only, and cut it into stages."""
     present = given.module.training
     cuts = {present: _cut_by(given.traced(), policy)}
     return _assembled(cuts, present, multi_use, _loss_spec(given.module, loss_spec))
@@ -68,7 +68,7 @@ class Given(NamedTuple):
     split_spec: Spec
 
     def traced(self) -> GraphModule:
-        """Return the module as it runs on these arguments, in its present mode; RuntimeError if it cannot."""
+        """Return the module as it runs on these arguments, in its current mode; RuntimeError if it cannot."""
         with marked(self.module, self.split_spec):
             try:
                 return trace(self.module, *self.args, **self.kwargs)
@@ -253,6 +253,7 @@ def _assembled(cuts: Mapping[bool, Cut], present: bool, multi_use: MultiUseParam
     programs = {mode: cut.program for mode, cut in cuts.items()}
     parts: dict[bool, list[StagePart]] = {}
     graphs: dict[bool, Graph] = {}
+    has_loss = False
     main = programs[present]
     for mode, found in sorted(cuts.items(), key=lambda item: item[0] is not present):
         if mode is not present and found is cuts[present]:
@@ -267,13 +268,13 @@ def _assembled(cuts: Mapping[bool, Cut], present: bool, multi_use: MultiUseParam
                 raise
             continue  # stages cannot make the model's writes in that mode
         loss = find_loss(result_of(found.program), loss_spec)
+        has_loss = has_loss or (mode is present and loss is not None)
         graphs[mode] = pipe_graph(found.program, parts[mode], loss)
     modules = {
         submodule_name(index): ModalGraphModule(main, {mode: found[index].graph for mode, found in parts.items()})
         for index in range(len(parts[present]))
     }
     split_gm = ModalGraphModule(modules, graphs).train(present)
-    has_loss = find_loss(result_of(main), loss_spec) is not None
     return Split(main, split_gm, has_loss, loss_spec)
 
 

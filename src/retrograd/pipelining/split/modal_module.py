@@ -34,7 +34,7 @@ class ModalGraphModule(GraphModule):
     """A graph module with one graph for training and one for evaluation: `train()` and `eval()` choose.
 
     graphs: by mode, True for training.  With a graph for one mode only, a run in the other mode raises RuntimeError.
-    All that depends on the graph, such as `graph`, `code` and `recompile()`, is that of the present mode.
+    All that depends on the graph, such as `graph`, `code` and `recompile()`, is that of the current mode.
 
     >>> import retrograd as rg
     >>> traced = {True: rg.fx.trace(lambda x: x + 1, rg.ones(1)), False: rg.fx.trace(lambda x: x, rg.ones(1))}

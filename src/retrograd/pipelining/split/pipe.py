@@ -136,10 +136,13 @@ class Pipe(Module):
     @property
     def split_gm(self) -> GraphModule:
         """The module whose graph calls the stages, `submod_0`, `submod_1`, ..., in the pipe's mode."""
-        module = self._parts.split_gm
-        if module.training != self.training:
-            module.train(self.training)
-        return module
+        self._sync_mode()
+        return self._parts.split_gm
+
+    def _sync_mode(self) -> None:
+        """Put the graph and the stages into the mode of the pipe."""
+        if self._parts.split_gm.training != self.training:
+            self._parts.split_gm.train(self.training)
 
     @property
     def stages(self) -> list[PipeStage]:
@@ -252,7 +255,7 @@ class Pipe(Module):
         stages = self._parts.stages
         if not isinstance(stage_idx, int) or stage_idx not in range(len(stages)):
             raise ValueError(f"stage {stage_idx!r} does not exist: there are stages 0 to {len(stages) - 1}")
-        self.split_gm  # noqa: B018 (sets the mode)
+        self._sync_mode()
         _copy_to_stages([link for link in self._parts.links if _differ(link)])
         return stages[stage_idx].submod
 
@@ -338,7 +341,7 @@ def split_as_traced(
     multi_use_param_spec: MultiUseParamSpec | None = None,
     loss_spec: Any = None,
 ) -> Pipe:
-    """Return the pipe of `pipeline` for these sizes and the modules' present modes only: from one trace."""
+    """Return the pipe of `pipeline` for these sizes and the modules' current modes only: from one trace."""
     given = _given(module, args, kwargs, split_spec, split_policy)
     return Pipe.of_split(split_once(given, split_policy, multi_use_param_spec, loss_spec))
 

@@ -40,12 +40,12 @@ class PipeStage(PipelineStageBase):
 
     @property
     def inputs(self) -> tuple[Value, ...]:
-        """Return the values that the stage takes, in the module's present mode."""
+        """Return the values that the stage takes, in the module's current mode."""
         return self._now().inputs
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Return the names of the values that the stage returns, in the module's present mode."""
+        """Return the names of the values that the stage returns, in the module's current mode."""
         return self._now().outputs
 
     def carried(self) -> Mapping[tuple[int, int], Sequence[str]]:
