@@ -99,7 +99,8 @@ def set_view(out, source, op, params, made):
 def set_view_copy(out, source, op, params):
     """Make `out` a COPIED view: the elements had to be copied, so it follows its base and refuses writes."""
     set_view(out, source, op, params, COPIED)
-    out._view.made, out._view.seen = COPIED, copied_at(out.version)
+    view: View = out._view
+    view.made, view.seen = COPIED, copied_at(out.version)  # also where the source is another kind of view
 
 
 def copied_at(version):

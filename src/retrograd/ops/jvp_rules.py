@@ -12,7 +12,7 @@ def tangent(op, primals, tangents, out, params):
     """Return the tangent of an operator's result, or a tuple of one for each of several; None stands for zero."""
     definition = op.definition
     if definition.jvp is not None:
-        return op.definition.jvp(op, primals, tangents, out, params)
+        return definition.jvp(op, primals, tangents, out, params)
     if "," in definition.linear:
         return call(op, _with_tangents(op, primals, tangents), params)
     total = None

@@ -563,11 +563,11 @@ class narrow(View, linear="x"):
     """A view of x at the indices start to start + length along `dim`; a negative start counts from the end."""
 
     def impl(xp, x, *, dim, start, length):
-        return x[_narrowed_shape(x.shape, dim, start, length)]
+        return x[_narrowed_key(x.shape, dim, start, length)]
 
     def shape(x, *, dim, start, length):
         at = canonical_dim("narrow", dim, x.ndim)
-        _narrowed_shape(x.shape, dim, start, length)
+        _narrowed_key(x.shape, dim, start, length)
         return Aval((*x.shape[:at], length, *x.shape[at + 1 :]), x.dtype)
 
     def vjp_x(g, x_aval, dim, start):
@@ -594,7 +594,7 @@ class narrow(View, linear="x"):
         yield (r(4),), {"dim": 0, "start": -5, "length": 2}, IndexError, "narrow: start -5 is out of range"
 
 
-def _narrowed_shape(shape, dim, start, length):
+def _narrowed_key(shape, dim, start, length):
     at = canonical_dim("narrow", dim, len(shape))
     if not shape:
         raise ValueError("narrow: a tensor without dimensions has no places")

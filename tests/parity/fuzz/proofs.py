@@ -128,7 +128,7 @@ def ties(found: Difference) -> str | None:
 
 
 def deviation_of_equals(found: Difference) -> str | None:
-    """Return the reason if a standard deviation of equal elements, which has no derivative, is 0 but for rounding."""
+    """Return the reason if a standard deviation of equal elements, with no derivative, is 0 except for rounding."""
     if "grad" not in found.message:
         return None
     for n, line in enumerate(found.lines):
