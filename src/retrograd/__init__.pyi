@@ -217,7 +217,7 @@ def alias_copy(input: Any, *, out: Any = None) -> Tensor:
     """Return a copy of what `alias` shows, in memory of its own."""
 
 def all(x: _Operand, dim: _Ints | None = None, keepdim: _bool = False) -> Tensor:
-    """Whether all elements over `dim` (None: all, (): elementwise) are nonzero."""
+    """Whether all elements over `dim` (None: all, (): elementwise) are nonzero, as bool; as uint8 for uint8."""
 
 def allclose(input: Any, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> _bool:
     """Whether all elements are close, by the rule of `isclose`."""
@@ -241,7 +241,7 @@ def angle(x: _Operand) -> Tensor:
     """Return the angle in radians, from -pi to pi; a real value has 0, or pi if negative.  The derivative at 0 is 0."""
 
 def any(x: _Operand, dim: _Ints | None = None, keepdim: _bool = False) -> Tensor:
-    """Whether any element over `dim` (None: all, (): elementwise) is nonzero."""
+    """Whether any element over `dim` (None: all, (): elementwise) is nonzero, as bool; as uint8 for uint8."""
 
 def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """Return values from start (0 if only end is given) up to, but not including, end."""

@@ -19,8 +19,6 @@ _PHASE = "far from 0 the phase is SciPy's, from rounded arguments"
 # Operators that differ from PyTorch, and why.
 CONVENTIONS = {
     "addcmul": "a value that is a fraction gives floats; PyTorch cuts it off, to 0 for -0.5",
-    "all": "bool for every dtype; PyTorch's uint8 for uint8 is for old programs",
-    "any": "bool for every dtype; PyTorch's uint8 for uint8 is for old programs",
     "gcd": _SMALLEST,
     "hardsigmoid": _WRAPS,
     "lcm": _SMALLEST,

@@ -152,7 +152,7 @@ class Tensor:
     def adjoint(self) -> Tensor:
         """Return the conjugate transpose of the last two dimensions: a view if real, else a synced copy, as in `conj`."""
     def all(self, dim: _Ints | None = None, keepdim: _bool = False) -> Tensor:
-        """Whether all elements over `dim` (None: all, (): elementwise) are nonzero."""
+        """Whether all elements over `dim` (None: all, (): elementwise) are nonzero, as bool; as uint8 for uint8."""
     def allclose(self, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> _bool:
         """Whether all elements are close, by the rule of `isclose`."""
     def amax(self, dim: _Ints | None = None, keepdim: _bool = False) -> Tensor:
@@ -164,7 +164,7 @@ class Tensor:
     def angle(self) -> Tensor:
         """Return the angle in radians, from -pi to pi; a real value has 0, or pi if negative.  The derivative at 0 is 0."""
     def any(self, dim: _Ints | None = None, keepdim: _bool = False) -> Tensor:
-        """Whether any element over `dim` (None: all, (): elementwise) is nonzero."""
+        """Whether any element over `dim` (None: all, (): elementwise) is nonzero, as bool; as uint8 for uint8."""
     def apply_(self, callable: Any) -> Tensor:
         """Replace each element by the result of a Python function; slow, and only for tensors outside graphs."""
     def arccos(self) -> Tensor:

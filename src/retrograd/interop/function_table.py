@@ -6,7 +6,7 @@ in the faces.
 """
 
 from collections.abc import Callable, Mapping
-from operator import itemgetter
+from operator import itemgetter, methodcaller
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -43,6 +43,7 @@ def _row(operator: str, numpy: str = "", standard: str = "", scipy: str = "", **
 
 
 _FIRST = itemgetter(0)
+_BOOL = methodcaller("bool")  # PyTorch's result for uint8 is uint8
 _MATRICES = {"dim1": -2, "dim2": -1}  # the last two axes
 
 _CREATION = [
@@ -75,8 +76,9 @@ _SHAPES = [
 _REDUCTIONS = [
     *[
         _row(operator, "", f"{name}(x, /, *, axis=None, keepdims=False)", reduces=True)
-        for operator, name in (("mean", "mean"), ("amax", "max"), ("amin", "min"), ("all", "all"), ("any", "any"))
+        for operator, name in (("mean", "mean"), ("amax", "max"), ("amin", "min"))
     ],
+    *[_row(n, "", f"{n}(x, /, *, axis=None, keepdims=False)", reduces=True, finish=_BOOL) for n in ("all", "any")],
     *[_row(n, "", f"{n}(x, /, *, axis=None, correction=0.0, keepdims=False)", reduces=True) for n in ("var", "std")],
     *[_row(n, "", f"{n}(x, /, *, axis=None, keepdims=False)") for n in ("argmax", "argmin")],
     _row("diff", "", "diff(x, /, *, axis=-1, n=1, prepend=None, append=None)"),

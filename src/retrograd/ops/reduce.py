@@ -49,6 +49,11 @@ def sum_dtype(x, dtype):
     return dtype or (dtypes.int64 if x.dtype.kind in "biu" else x.dtype)
 
 
+def truth_dtype(dtype):
+    """The dtype of a logical reduction: bool, but uint8 for uint8, in which PyTorch once kept masks."""
+    return dtype if dtype == dtypes.uint8 else dtypes.bool_
+
+
 def in_dtype(xp, x, dtype):
     """x cast to `dtype` if that is of a lower category, which NumPy does not cast to by itself."""
     lower = dtype is not None and dtypes.category(dtype) < dtypes.category(x.dtype)
@@ -443,7 +448,8 @@ class LogicalReduction(Reduction, differentiable=False):
     @classmethod
     def shape(cls, x, *, dim, keepdim):
         """That of x without the reduced dimensions."""
-        return Aval(x.shape, dtypes.bool_) if dim == () else reduced_aval(cls.__name__, x, dim, keepdim, dtypes.bool_)
+        dtype = truth_dtype(x.dtype)
+        return Aval(x.shape, dtype) if dim == () else reduced_aval(cls.__name__, x, dim, keepdim, dtype)
 
     @classmethod
     def batch(cls, batched, n, /, x, *, dim=None, keepdim=False):
@@ -458,28 +464,29 @@ class LogicalReduction(Reduction, differentiable=False):
         yield from reduction_samples(r)
         yield (r.ints(2, (3, 2)),), {"dim": (0, 1)}
         yield (r.ints(2, (3, 2)),), {"dim": ()}
+        yield (cast_to(r.ints(2, (3, 2)), dtypes.uint8),), {"dim": 0}
 
 
 @op("any(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
 class any(LogicalReduction):
-    """Whether any element over `dim` (None: all, (): elementwise) is nonzero."""
+    """Whether any element over `dim` (None: all, (): elementwise) is nonzero, as bool; as uint8 for uint8."""
 
     def impl(xp, x, *, dim, keepdim):
-        return xp.any(x, axis=_axes_or_none(x, dim), keepdims=keepdim)
+        return xp.cast(xp.any(x, axis=_axes_or_none(x, dim), keepdims=keepdim), truth_dtype(x.dtype))
 
     def oracle(np, x, dim, keepdim):
-        return np.any(x, axis=dim, keepdims=keepdim)
+        return np.any(x, axis=dim, keepdims=keepdim).astype(truth_dtype(x.dtype))
 
 
 @op("all(Tensor x, int[]? dim=None, bool keepdim=False) -> Tensor")
 class all(LogicalReduction):
-    """Whether all elements over `dim` (None: all, (): elementwise) are nonzero."""
+    """Whether all elements over `dim` (None: all, (): elementwise) are nonzero, as bool; as uint8 for uint8."""
 
     def impl(xp, x, *, dim, keepdim):
-        return xp.all(x, axis=_axes_or_none(x, dim), keepdims=keepdim)
+        return xp.cast(xp.all(x, axis=_axes_or_none(x, dim), keepdims=keepdim), truth_dtype(x.dtype))
 
     def oracle(np, x, dim, keepdim):
-        return np.all(x, axis=dim, keepdims=keepdim)
+        return np.all(x, axis=dim, keepdims=keepdim).astype(truth_dtype(x.dtype))
 
 
 @op("count_nonzero(Tensor x, int[]? dim=None) -> Tensor")

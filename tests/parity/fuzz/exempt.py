@@ -64,7 +64,6 @@ EXEMPT: dict[tuple[str, str], str] = {
     (r"lerp|alpha=", r"ours (refuses backward|raises).*a second time: the values that (lerp|mul) saved"): (
         "PyTorch saves nothing where the weight is a number; ours refuses, retain_graph=True helps"
     ),
-    (r"\b(any|all)\(", r"dtype uint8, ours bool"): "booleans of uint8 too, as the array API says",
     (r"scatter", r"PyTorch refuses backward: .* (returned an invalid gradient|must match the size)"): THEIRS
     + ": a source larger than the index",
     ("", r"ours raises TypeError: .*would lose their imaginary parts"): REFUSED,

@@ -8,11 +8,11 @@ from functools import partial
 from retrograd.backend import segments
 from retrograd.backend.ragged import structure_of
 from retrograd.core import Aval, Internal, call, op, registry
-from retrograd.core.dtype import bool_, int64
+from retrograd.core.dtype import int64
 from retrograd.ops.batching import batch_all
 from retrograd.ops.family import cast_to, check_floating
 from retrograd.ops.pointwise import eq, exp, isinf, isnan, logical_and, logical_or, where
-from retrograd.ops.reduce import LogicalReduction, sum_dtype
+from retrograd.ops.reduce import LogicalReduction, sum_dtype, truth_dtype
 
 
 class Segments(Internal):
@@ -102,10 +102,10 @@ class segment_argreduce(SegmentReduction, differentiable=False):
     def impl(xp, x, *, operator, structure, row, params):
         check_rows(operator, x, structure, row)
         kernel = kernel_along(operator, x, row, params)
-        return segments.found(x, structure, row, operator, kernel, found_dtype(operator))
+        return segments.found(x, structure, row, operator, kernel, found_dtype(operator, x.dtype))
 
     def shape(x, *, operator, structure, row, params):
-        return Aval(SegmentReduction.shape(x, structure=structure, row=row).shape, found_dtype(operator))
+        return Aval(SegmentReduction.shape(x, structure=structure, row=row).shape, found_dtype(operator, x.dtype))
 
     def samples(r):
         yield (r(5, 2),), {"operator": "any", "structure": sample_structure(), "row": 0, "params": {"keepdim": True}}
@@ -115,9 +115,9 @@ class segment_argreduce(SegmentReduction, differentiable=False):
         )
 
 
-def found_dtype(operator):
-    """Return the dtype of a reduction's result: bool or index."""
-    return bool_ if issubclass(registry[operator].definition, LogicalReduction) else int64
+def found_dtype(operator, dtype):
+    """Return the dtype of a reduction's result: that of truth values or of indices."""
+    return truth_dtype(dtype) if issubclass(registry[operator].definition, LogicalReduction) else int64
 
 
 @op("nested.local_rows(Tensor x, *, str operator, any structure, int row, any params) -> Tensor")
