@@ -195,7 +195,7 @@ MUTATIONS = (
         "promotion: 0-d tensors count like tensors with dimensions",
         Expression("1 if len(operand.shape) == 0 else 0", "0")),
     # Engine
-    Mutation("core/engine.py", "BackwardPass.summed",
+    Mutation("core/engine.py", "BackwardPass.add_cotangents",
         "engine: the second of two cotangents for one node is dropped",
         Expression("old + g", "old")),
     Mutation("core/engine.py", "is_fresh",
@@ -222,7 +222,7 @@ MUTATIONS = (
     # Views, writes, hooks
     Mutation("core/views.py", "sync_view",
         "views: a view keeps its old history after a write to its base",
-        Condition("seen")),
+        Condition("attr_version")),
     Mutation("core/tensor.py", "bump_version",
         "writes: the version counter is not incremented",
         Statement("version.count")),
@@ -254,7 +254,7 @@ MUTATIONS = (
     Mutation("levels/dual.py", "DualLevel.process",
         "jvp: operators that are not differentiable pass tangents on",
         Expression("not op.differentiable or all(t is None for t in tangents)", "all(t is None for t in tangents)")),
-    Mutation("levels/batch.py", "VmapLevel.lowered",
+    Mutation("levels/batch.py", "VmapLevel.lower",
         "vmap: backward() in a batch gives shared tensors one example's cotangent",
         Call("registry['sum']", "self.all_examples(cotangent)[0]")),
     Mutation("levels/batch.py", "VmapLevel._process_random_same",

@@ -146,8 +146,8 @@ class Foreign:
 
 class Watching:
     def __init__(self, made, ran):
-        self.recorded = made
-        self.pull = ran
+        self.on_node_created = made
+        self.run_node = ran
 
 
 def watched(made, ran):

@@ -157,7 +157,7 @@ class Nodes(Watcher):
     def __init__(self):
         self.names = Counter()
 
-    def pull(self, proceed, fn, cotangents):
+    def run_node(self, proceed, fn, cotangents):
         self.names[fn.name()] += 1
         return proceed(fn, cotangents)
 

@@ -20,12 +20,12 @@ class _AnomalyWatcher:
         self.check_nan = check_nan
         self._running: Any = None  # the node that runs now
 
-    def recorded(self, fn: Any) -> None:
+    def on_node_created(self, fn: Any) -> None:
         """Store where a node was made."""
         running = self._running
         fn.trace = stack(), None if running is None else (running.name(), running.trace)
 
-    def pull(self, proceed: Callable, fn: Any, cotangents: tuple) -> list:
+    def run_node(self, proceed: Callable, fn: Any, cotangents: tuple) -> list:
         """Run a node; add to an error where the node was made."""
         outer, self._running = self._running, fn
         try:

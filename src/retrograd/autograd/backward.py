@@ -14,11 +14,11 @@ from retrograd.autograd.graph import GradientEdge
 from retrograd.autograd.outer_graph import OuterGraph
 from retrograd.autograd.seeds import as_list, make_seeds
 from retrograd.core import AccumulateGrad, Level, Tensor, at, current, graph_level, registry
-from retrograd.core.engine import accumulating, add_into, edge_of, laid_out, pullback
+from retrograd.core.engine import accumulating, add_into, edge_of, match_layout, pullback
 from retrograd.core.hooks import conjugate
 from retrograd.core.level import generator_block
 from retrograd.core.op import compound, is_foreign
-from retrograd.core.overrides import answer_of
+from retrograd.core.overrides import override_result
 from retrograd.core.tensor import make
 from retrograd.core.views import requires_grad_synced
 from retrograd.levels import VmapLevel, value_at
@@ -56,7 +56,7 @@ def backward(
             raise RuntimeError("backward: give grad_tensors or its old name grad_variables, not both")
         grad_tensors = grad_variables
     if not isinstance(tensors, Tensor) and (foreign := _foreign_operands(tensors, inputs, grad_tensors)):
-        answer_of(backward, foreign, (tensors, grad_tensors, retain_graph, create_graph), {"inputs": inputs})
+        override_result(backward, foreign, (tensors, grad_tensors, retain_graph, create_graph), {"inputs": inputs})
         return
     roots = as_list(tensors)
     targets = None if inputs is None else as_list(inputs)
@@ -111,7 +111,7 @@ def _run_backward_below(
     leaves = [t for t in graph.leaves if targets is None or _contains(t, targets)]
     # `vmap` turns one pass into a pass over the summed examples, or one per example if hooks must see each gradient.
     with _update_outer_grads(level, graph, [*leaves, *graph.retained], roots, seeds, create_graph), level.below():
-        passes = level.passes_below(pairs, graph.has_hooks)
+        passes = level.lower_passes(pairs, graph.has_hooks)
         for i, lower in enumerate(passes):
             _run_backward(lower, targets, create_graph, True if i + 1 < len(passes) else retain_graph)
 
@@ -200,7 +200,7 @@ def grad(
             "allow_unused": allow_unused,
             "materialize_grads": materialize_grads,
         }
-        return answer_of(grad, foreign, (outputs, inputs), options)
+        return override_result(grad, foreign, (outputs, inputs), options)
     if not only_inputs:
         warnings.warn("grad: only_inputs=False is ignored; use backward()", FutureWarning, stacklevel=2)
     if materialize_grads and allow_unused is False:
@@ -267,12 +267,12 @@ def _outer_cotangents(level: Level, create_graph: bool, roots: list, seeds: list
     lifted = [_lift(level, root) for root in roots]
     pull = partial(_cotangents, create_graph, True)  # several passes may walk the graph
     with _set_outer_retained_grads(level, lifted, seeds, targets) as graph, level.below():
-        if graph.has_hooks and level.pushes:
+        if graph.has_hooks and level.forward_mode:
             raise NotImplementedError(
                 f"grad: hooks on tensors from around {type(level).__name__} would not see the tangents of their "
                 f"gradients; register them inside, or take them away"
             )
-        found: list = level.pulled_below(pull, lifted, seeds, targets)
+        found: list = level.vjp_below(pull, lifted, seeds, targets)
     return found
 
 
@@ -285,7 +285,7 @@ def _set_outer_retained_grads(level: Level, roots: list, seeds: list, targets: l
     if graph.retained:
         below = [value_at(level, target) for target in targets]
         with _update_outer_grads(level, graph, graph.retained, roots, seeds, False), level.below():
-            for lower in level.passes_below(list(zip(roots, seeds, strict=True)), graph.has_hooks):
+            for lower in level.lower_passes(list(zip(roots, seeds, strict=True)), graph.has_hooks):
                 _cotangents(False, True, [root for root, _ in lower], [seed for _, seed in lower], below)
 
 
@@ -407,7 +407,7 @@ def _accumulate(leaf: Tensor, g: Tensor, owned: bool) -> None:
     with accumulating:
         old = leaf._grad
         if old is None:
-            leaf._grad = laid_out(g, leaf, owned)
+            leaf._grad = match_layout(g, leaf, owned)
         elif not add_into(old, g):
             leaf._grad = _add_gradients(old, g)
 

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from retrograd.autograd.grad_mode import Mode
 from retrograd.core import Tensor, call, current
-from retrograd.core.aval import differing
+from retrograd.core.aval import describe_difference
 from retrograd.core.level import Block
 from retrograd.levels import tangent_table
 from retrograd.levels.tangent_table import TangentTableLevel, forward_levels
@@ -176,7 +176,7 @@ def _check_tangent(tensor: Tensor, tangent: Tensor) -> Tensor:
         raise RuntimeError(
             f"make_dual: trying to set a forward gradient that has a different size than that of the original Tensor, "
             f"this is not supported: tensor has shape {tensor.shape}, tangent {tangent.shape}"
-            f"{differing(tensor.shape, tangent.shape)}"
+            f"{describe_difference(tensor.shape, tangent.shape)}"
         )
     if tangent.dtype.kind == "c" and tensor.dtype.kind != "c":
         raise RuntimeError(f"make_dual: tangent is {tangent.dtype}, but tensor is {tensor.dtype}, which is real")

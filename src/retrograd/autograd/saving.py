@@ -75,7 +75,7 @@ class disable_saved_tensors_hooks(Mode):
 
 def _unpack_snapshot(snapshot: Snapshot) -> Tensor:
     """Return the tensor of a snapshot, after checking that it has not changed since."""
-    if snapshot.changed():
+    if snapshot.is_overwritten():
         raise RuntimeError(
             f"a tensor of shape {snapshot.value.shape} that was saved under allow_mutation_on_saved_tensors has been "
             f"modified by an inplace operation after that: it is at version {snapshot.version.count}; expected "

@@ -5,7 +5,7 @@ from typing import Any
 
 from retrograd.autograd.graph import GradientEdge
 from retrograd.core import Tensor, registry
-from retrograd.core.aval import differing, symbolic
+from retrograd.core.aval import describe_difference, symbolic
 from retrograd.core.engine import ones
 from retrograd.core.hooks import conjugate
 
@@ -57,7 +57,7 @@ def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) 
     if g.shape != root.shape:
         raise RuntimeError(
             f"{name}: gradient {index} has shape {g.shape}, but output {index} has {root.shape}"
-            f"{differing(root.shape, g.shape)}"
+            f"{describe_difference(root.shape, g.shape)}"
         )
     kind, wanted = g.dtype, root.dtype
     if kind is wanted and kind.kind == "f":

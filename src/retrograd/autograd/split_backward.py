@@ -107,7 +107,7 @@ def _check_versions(group: ParamGroup) -> None:
 def _copy_for_weights(fn: GradFn, second: set) -> GradFn:
     """Return a copy of a node for its edges of the second half, with the same creation number and node hooks."""
     edges = tuple([edge if edge in second else None for edge in fn.edges])
-    copy: Any = node(fn.op, fn.rules, fn.params, edges, fn.listed)
+    copy: Any = node(fn.op, fn.rules, fn.params, edges, fn.has_list_input)
     copy.numbers, copy.versions, copy.avals, copy.out_avals = fn.numbers, fn.versions, fn.avals, fn.out_avals
     copy.sequence, copy.freed, copy.trace = fn.sequence, fn.freed, fn.trace
     copy.saved = fn.saved if fn.rules is None or fn.saved is None else _select_saved(fn, edges)

@@ -14,7 +14,7 @@ import numpy as np
 from retrograd.backend.ragged_text import text as text
 from retrograd.core.aval import SymbolicSize, symbolic
 from retrograd.core.level import NotBatchedError
-from retrograd.core.overrides import foreign_in
+from retrograd.core.overrides import foreign_objects
 
 
 class RaggedSizeError(NotBatchedError, TypeError):
@@ -48,7 +48,7 @@ class RaggedSize(SymbolicSize):
             return True
         return np.array_equal(self.sizes, other.sizes)
 
-    def of_example(self, place):
+    def is_example_dim(self, place):
         """Return whether a shape with this size at index `place` is the shape of one component."""
         return place <= self.axis
 
@@ -56,21 +56,21 @@ class RaggedSize(SymbolicSize):
         """Return the mean over the components."""
         return round(self.sizes.mean()) if len(self.sizes) else 0
 
-    def made(self, make, shape):
+    def make_array(self, make, shape):
         """Return the array of a nested tensor of this shape, over a buffer that `make` returns."""
         lead, whole = self._buffer(shape)
         inner = symbolic(whole)
-        values = make(whole) if inner is None else inner.made(make, whole)
+        values = make(whole) if inner is None else inner.make_array(make, whole)
         return Ragged(values, self.structure.packed, self.axis, lead)
 
-    def spread(self, array, shape):
+    def broadcast(self, array, shape):
         """Return an array broadcast to the shape of a nested tensor.
 
         The shape of a component, which is passed only to see whether the result would share memory, is broadcast for
         all of them.
         """
-        if self.of_example(next(d for d, size in enumerate(shape) if isinstance(size, RaggedSize))):
-            return self.spread(array, (len(self.structure), *shape))
+        if self.is_example_dim(next(d for d, size in enumerate(shape) if isinstance(size, RaggedSize))):
+            return self.broadcast(array, (len(self.structure), *shape))
         lead, whole = self._buffer(shape)
         row, place = lead + self.axis, lead + 1 + self.axis
         x = array.reshape((1,) * (len(shape) - array.ndim) + array.shape)
@@ -78,7 +78,7 @@ class RaggedSize(SymbolicSize):
         if x.shape[row] != 1:
             x = np.repeat(x, self.structure.lengths, axis=row)
         inner = symbolic(whole)
-        values = np.broadcast_to(x, whole) if inner is None else inner.spread(x, whole)
+        values = np.broadcast_to(x, whole) if inner is None else inner.broadcast(x, whole)
         return Ragged(values, self.structure.packed, self.axis, lead)
 
     def _buffer(self, shape):
@@ -113,7 +113,7 @@ class RaggedSize(SymbolicSize):
     @classmethod
     def __tensor_function__(cls, func, types, args, kwargs):
         """Raise: no operator takes a ragged size as operand or parameter."""
-        given = [found for value in (*args, *kwargs.values()) for found in foreign_in(value)]
+        given = [found for value in (*args, *kwargs.values()) for found in foreign_objects(value)]
         next(size for size in given if isinstance(size, cls))._refuse()
 
     __index__ = __int__ = __float__ = __bool__ = _refuse

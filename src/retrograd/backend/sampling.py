@@ -7,7 +7,7 @@ import numpy as np
 
 from retrograd.backend.special import scipy_special
 
-__all__ = ["draw_distinct", "sample_indices", "gamma_cdf_derivative"]
+__all__ = ["draw_distinct", "gamma_cdf_derivative", "sample_indices"]
 
 _NODES = np.cos(np.pi * (np.arange(12) + 0.5) / 12)  # Chebyshev nodes, in (-1, 1)
 

@@ -10,10 +10,27 @@ import numpy as np
 from retrograd.backend.special import logaddexp
 
 __all__ = [
-    "count_into_bins", "count_into_boxes", "count_values", "unique_values_and_counts", "insertion_indices", "is_among",
-    "topk_indices", "linear_recurrence", "lower_median", "median_indices", "mode_indices", "nansum_over",
-    "order_statistics", "kth_indices", "rank_indices", "run_starts", "running_extremes",
-    "running_logsumexp", "sorted_run_starts", "sorted_values", "sort_indices",
+    "count_into_bins",
+    "count_into_boxes",
+    "count_values",
+    "insertion_indices",
+    "is_among",
+    "kth_indices",
+    "linear_recurrence",
+    "lower_median",
+    "median_indices",
+    "mode_indices",
+    "nansum_over",
+    "order_statistics",
+    "rank_indices",
+    "run_starts",
+    "running_extremes",
+    "running_logsumexp",
+    "sort_indices",
+    "sorted_run_starts",
+    "sorted_values",
+    "topk_indices",
+    "unique_values_and_counts",
 ]  # fmt: skip
 
 LOW_HALF = 2**32 - 1

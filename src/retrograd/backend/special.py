@@ -9,6 +9,7 @@ from retrograd.kernels import reference
 
 __all__ = [
     "airy",
+    "complex_log1p",
     "entr",
     "erf",
     "erfc",
@@ -20,14 +21,13 @@ __all__ = [
     "gelu_tanh",
     "gelu_tanh_grad",
     "i0",
-    "complex_log1p",
     "isclose",
     "iv",
+    "ive",
     "k0",
     "k0e",
     "k1",
     "k1e",
-    "ive",
     "left_shift",
     "lerp",
     "logaddexp",

@@ -46,10 +46,10 @@ __all__ = [
     "namespaces",
     "op",
     "operator_named",
+    "override_state",
     "parse",
     "registry",
     "shape_of",
-    "override_state",
     "watching",
     "xp",
 ]

@@ -8,7 +8,7 @@ class SymbolicSize:
 
     __slots__ = ()
 
-    def of_example(self, place):
+    def is_example_dim(self, place):
         """Return whether a shape with this size at index `place` is that of one component."""
         raise NotImplementedError
 
@@ -16,11 +16,11 @@ class SymbolicSize:
         """Return an approximate number for estimates: about the mean over the components."""
         raise NotImplementedError
 
-    def made(self, make, shape):
+    def make_array(self, make, shape):
         """Return an array of a shape with this size, using `make`, which returns a plain array of a shape."""
         raise NotImplementedError
 
-    def spread(self, array, shape):
+    def broadcast(self, array, shape):
         """Return an array broadcast to a shape with this size."""
         raise NotImplementedError
 
@@ -37,7 +37,7 @@ def symbolic(shape):
     return None
 
 
-def differing(shape, other):
+def describe_difference(shape, other):
     """Return how two shapes differ in symbolic sizes, for an error that shows them; "" if they do not."""
     for size, its in zip(shape, other, strict=False):
         if isinstance(size, SymbolicSize) and isinstance(its, SymbolicSize) and size != its:

@@ -8,10 +8,10 @@ from numpy import asarray, ascontiguousarray, ndarray
 from retrograd.core.level import current
 from retrograd.core.op import AuxOutput, OpBase, compound, is_array, is_foreign, namespaces, registry
 from retrograd.core.operand_errors import check_operands, explain
-from retrograd.core.overrides import overridden, write_out
+from retrograd.core.overrides import call_override, write_out
 from retrograd.core.record import record, record2
 from retrograd.core.source_location import PACKAGE, user_frame
-from retrograd.core.tensor import INFERENCE, TensorBase, floating, make, plain, unwrap_all
+from retrograd.core.tensor import INFERENCE, TensorBase, is_floating_array, make, needs_no_promotion, unwrap_all
 from retrograd.core.views import (
     forget_hidden_bases,
     is_view_of,
@@ -93,7 +93,7 @@ def call1(op, a):
     # Fast path: a plain array on the ground. Everything else falls through to `call` below.
     if state.level is None and isinstance(a, TensorBase) and not op.composite and op.kernel is not None:
         t: TensorBase = known_tensor(a)  # noqa: F821
-        if t.level is None and type(t.value) is ndarray and (not op.to_float or floating(t.value)):
+        if t.level is None and type(t.value) is ndarray and (not op.to_float or is_floating_array(t.value)):
             wanted = requires_grad_synced(t)
             try:
                 r = op.kernel(t.value)
@@ -143,7 +143,11 @@ def call2(op, a, b):
             if u.tag is not None:
                 cut = u.tag
         # Without promotion, NumPy's kernel gives PyTorch's dtype. Else `call` promotes the operands first.
-        if op.kernel is not None and plain(x, y) and (not op.to_float or floating(x) or floating(y)):
+        if (
+            op.kernel is not None
+            and needs_no_promotion(x, y)
+            and (not op.to_float or is_floating_array(x) or is_floating_array(y))
+        ):
             try:
                 r = op.kernel(x, y)
             except (ValueError, TypeError, IndexError, AttributeError):
@@ -153,7 +157,7 @@ def call2(op, a, b):
             if wanted:
                 if not state.grad_enabled or not op.differentiable or state.inference:
                     note_detached(op, out, state)
-                elif floating(out.value):
+                elif is_floating_array(out.value):
                     record2(op, a, b, out, state)
             if state.inference:
                 out.version = INFERENCE
@@ -168,7 +172,7 @@ def call(op, args, params):
     for a in args:
         if not isinstance(a, TensorBase):
             if is_foreign(a):
-                return overridden(op, args, params)
+                return call_override(op, args, params)
         elif type(unwrap_all(a)) is not ndarray:
             parts = compound(a)
     if parts is not None:
@@ -177,7 +181,7 @@ def call(op, args, params):
             return out
     # 3. A composite operator calls others, which are dispatched one by one; it gets no node of its own.
     if op.composite and not (parts is not None and seen_whole()):
-        out = composed(op, args, params)
+        out = run_compose(op, args, params)
         if op.several_views:
             mark_several(out, op.name)
         return out
@@ -217,7 +221,7 @@ def call(op, args, params):
     return out
 
 
-def composed(op, args, params):
+def run_compose(op, args, params):
     """Return the result of a composite operator's `compose`, which gets tensors in place of arrays."""
     for a in args:
         if not isinstance(a, TensorBase) and is_array(a):
@@ -304,7 +308,7 @@ def raw(op, a):
     if isinstance(a, TensorBase):
         if a.level is None:
             return a.value
-        raise a.level.escape(a)
+        raise a.level.escape_error(a)
     if a is None or type(a) is ndarray or isinstance(a, (bool, int, float, complex)):
         return a
     if is_array(a):

@@ -21,9 +21,9 @@ cdef class BackwardPass:
     cpdef object enqueue(self, GradFn fn)
     @cython.locals(fn=GradFn)
     cpdef GradFn next(self)
-    cpdef object deliver_one_of(self, GradFn fn, int number, object g)
+    cpdef object deliver_output(self, GradFn fn, int number, object g)
     @cython.locals(total=TensorBase, term=TensorBase)
-    cpdef object summed(self, object key, object old, object g)
+    cpdef object add_cotangents(self, object key, object old, object g)
     @cython.locals(state=State)
     cpdef object execute(self, list roots, list cotangents)
     @cython.locals(fn=GradFn, nothing=cython.bint)
@@ -43,5 +43,5 @@ cdef class BackwardPass:
 
 cpdef bint is_large(TensorBase g) except -1
 cpdef bint add_into(TensorBase total, TensorBase term) except -1
-cpdef object laid_out(TensorBase g, TensorBase leaf, bint owned)
+cpdef object match_layout(TensorBase g, TensorBase leaf, bint owned)
 cpdef bint is_fresh(TensorBase result, object g) except -1

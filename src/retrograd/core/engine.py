@@ -13,7 +13,7 @@ from retrograd.core.hooks import of_leaves, run_after, run_before, run_tensor_ho
 from retrograd.core.level import at, current, modes_of, set_modes
 from retrograd.core.reentrant import DEPTH, on_another_thread
 from retrograd.core.tensor import TensorBase, bump_version, make, preserve_snapshots, same_kind
-from retrograd.core.views import unlinked
+from retrograd.core.views import unlink_copy
 
 LARGE = 1 << 16  # bytes
 accumulating = threading.Lock()  # held while adding to a .grad: passes on several threads may share leaves
@@ -60,14 +60,14 @@ class BackwardPass:
             return
         fn: GradFn = edge
         if fn.out_avals is not None:
-            self.deliver_one_of(fn, number, g)
+            self.deliver_output(fn, number, g)
             return
         old = self.pending.get(fn)
         if old is None:
             self.pending[fn] = g
             self.enqueue(fn)
         else:
-            self.pending[fn] = g if old is NOTHING else self.summed(fn, old, g)
+            self.pending[fn] = g if old is NOTHING else self.add_cotangents(fn, old, g)
 
     def deliver_nothing(self, edge):
         """Schedule a node for which a user's Function returned no gradient: as in PyTorch, it runs all the same."""
@@ -96,15 +96,15 @@ class BackwardPass:
             return fn
         return heappop(self.heap) if self.heap else None
 
-    def deliver_one_of(self, fn, number, g):
+    def deliver_output(self, fn, number, g):
         """Add a cotangent to one output of a node with several: its cotangents wait in a list."""
         slots = self.pending.get(fn)
         if slots is None:
             slots = self.pending[fn] = [None] * len(fn.out_avals)
             self.enqueue(fn)
-        slots[number] = self.summed((fn, number), slots[number], g)
+        slots[number] = self.add_cotangents((fn, number), slots[number], g)
 
-    def summed(self, key, old, g):
+    def add_cotangents(self, key, old, g):
         """Return the sum of two cotangents of the same value; `key` identifies the value in `owned`."""
         if old is None:
             return g
@@ -188,12 +188,12 @@ class BackwardPass:
             edge = fn.edges[i]
             if edge is None or (self.needed is not None and edge not in self.needed):
                 continue
-            if fn.listed and i >= last:
+            if fn.has_list_input and i >= last:
                 if members is None:
-                    members = fn.pull(last, g)
+                    members = fn.vjp(last, g)
                 gi = members[i - last]
             else:
-                gi = fn.pull(i, g)
+                gi = fn.vjp(i, g)
             if gi is not None:
                 if isinstance(edge, TensorBase):
                     fresh = self.in_place and is_fresh(gi, g) and (members is None or is_once(gi, members))
@@ -210,7 +210,7 @@ class BackwardPass:
             gs = run_before(fn._hooks, gs)
         proceed = self.gradients
         for watcher in self.watchers or ():
-            proceed = partial(watcher.pull, proceed)
+            proceed = partial(watcher.run_node, proceed)
         results = proceed(fn, gs)
         if fn._hooks is not None and fn._hooks.after:
             results = run_after(fn._hooks, results, gs)
@@ -221,7 +221,9 @@ class BackwardPass:
                 continue
             if results[i] is not None:
                 if isinstance(edge, TensorBase):
-                    fresh = ours and is_fresh(results[i], gs[0]) and (not fn.listed or is_once(results[i], results))
+                    fresh = (
+                        ours and is_fresh(results[i], gs[0]) and (not fn.has_list_input or is_once(results[i], results))
+                    )
                     self.accumulate_leaf(edge, results[i], fresh)
                 else:
                     self.deliver(edge, 0 if fn.numbers is None else fn.numbers[i], results[i])
@@ -239,10 +241,10 @@ class BackwardPass:
             return [None] * len(wanted)
         g = gs[0] if fn.out_avals is None else materialize(fn, gs)
         last = len(fn.rules) - 1
-        if not fn.listed:
-            return [fn.pull(i, g) if wanted[i] else None for i in range(len(wanted))]
-        members = fn.pull(last, g) if any(wanted[last:]) else [None] * (len(wanted) - last)
-        single = [fn.pull(i, g) if wanted[i] else None for i in range(last)]
+        if not fn.has_list_input:
+            return [fn.vjp(i, g) if wanted[i] else None for i in range(len(wanted))]
+        members = fn.vjp(last, g) if any(wanted[last:]) else [None] * (len(wanted) - last)
+        single = [fn.vjp(i, g) if wanted[i] else None for i in range(last)]
         return single + [m if w else None for m, w in zip(members, wanted[last:], strict=True)]
 
     def count_down(self, leaf):
@@ -253,7 +255,7 @@ class BackwardPass:
 
     def finalize_leaf(self, leaf):
         """Run the hooks of a leaf that has received its last cotangent, then accumulate or capture the sum."""
-        g = unlinked(self.arrived.pop(leaf))
+        g = unlink_copy(self.arrived.pop(leaf))
         hooks = leaf._hooks
         if hooks is not None:
             g = run_tensor_hooks(hooks, 0, g)
@@ -291,7 +293,7 @@ class BackwardPass:
             if fresh:
                 self.owned.add(leaf)
         else:
-            total = self.summed(leaf, old, g)
+            total = self.add_cotangents(leaf, old, g)
             if total is not old:
                 self.arrived[leaf] = total
 
@@ -308,18 +310,18 @@ class BackwardPass:
         """Copy gradients that leaves share with others, before user code runs that may write to its gradient."""
         for leaf, g in tuple(self.arrived.items()):
             if leaf not in self.owned and g.level is None:
-                self.arrived[leaf] = laid_out(g, leaf, False)
+                self.arrived[leaf] = match_layout(g, leaf, False)
                 self.owned.add(leaf)
 
     def capture(self, fn, g):
         """Store the cotangents of a node that were requested."""
         if fn.out_avals is None:
             if (fn, 0) in self.targets:
-                self.captured[fn, 0] = unlinked(g)
+                self.captured[fn, 0] = unlink_copy(g)
             return
         for number in range(len(g)):
             if (fn, number) in self.targets and g[number] is not None:
-                self.captured[fn, number] = unlinked(g[number])
+                self.captured[fn, number] = unlink_copy(g[number])
 
 
 def is_fresh(result, g):
@@ -357,7 +359,7 @@ def add_into(total, term):
     return True
 
 
-def laid_out(g, leaf, owned):
+def match_layout(g, leaf, owned):
     """Return a gradient in memory of its own with the strides of its leaf; g itself if it is that already."""
     if g.level is not None:  # above the ground no memory is written to
         return g

@@ -28,13 +28,13 @@ cdef class Snapshot:
     cdef object __weakref__
 
     cpdef object preserve(self)
-    cpdef bint changed(self) except -1
+    cpdef bint is_overwritten(self) except -1
     cpdef TensorBase unpack(self)
 
 @cython.locals(new=Snapshot, version=Version, references=set)
 cpdef Snapshot snapshot_of(TensorBase tensor)
 cpdef object history_of(TensorBase tensor)
-cpdef TensorBase attached(TensorBase tensor, object edge, int number)
+cpdef TensorBase attach(TensorBase tensor, object edge, int number)
 
 @cython.final
 @cython.freelist(4096)
@@ -43,15 +43,15 @@ cdef class GradFn:
     cdef public tuple rules, edges, numbers, saved, versions, avals, out_avals
     cdef public dict params
     cdef public long long sequence
-    cdef public bint freed, listed
+    cdef public bint freed, has_list_input
     cdef object __weakref__
 
     @cython.locals(rule=VjpRule, i=int, args=list)
-    cpdef object pull(self, int index, object g)
+    cpdef object vjp(self, int index, object g)
     cpdef object fetch(self, int kind, object key)
     @cython.locals(t=TensorBase)
     cpdef object value(self, int index)
-    cpdef object restored(self, object saved, Py_ssize_t version)
+    cpdef object restore(self, object saved, Py_ssize_t version)
     @cython.locals(count=cython.Py_ssize_t)
     cpdef object check(self, TensorBase saved, Py_ssize_t version)
     cpdef object check_attached(self, TensorBase saved, object edge)
@@ -59,7 +59,7 @@ cdef class GradFn:
     cpdef object release(self)
 
 @cython.locals(out=TensorBase, made=GradFn)
-cpdef object depending(TensorBase g, GradFn fn, int index)
+cpdef object connect_to_input(TensorBase g, GradFn fn, int index)
 
 @cython.locals(fn=GradFn)
-cpdef GradFn node(object op, tuple rules, dict params, tuple edges, bint listed)
+cpdef GradFn node(object op, tuple rules, dict params, tuple edges, bint has_list_input)

@@ -101,7 +101,7 @@ class Packed:
             raise TypeError(f"saved_tensors_hooks: unpack_hook must return a Tensor, got {type(tensor).__name__}")
         if self.edge is None and not tensor._requires_grad:
             return tensor
-        return attached(make(tensor.value, tensor.level, tensor.tag), self.edge, self.number)
+        return attach(make(tensor.value, tensor.level, tensor.tag), self.edge, self.number)
 
 
 class Snapshot:
@@ -117,7 +117,7 @@ class Snapshot:
         self.value = self.value.copy()
         self.version = None
 
-    def changed(self):
+    def is_overwritten(self):
         """Return whether the storage was written to without `preserve` being called first."""
         return self.version is not None and self.version.count != self.count
 
@@ -127,7 +127,7 @@ class Snapshot:
             return self.edge  # a leaf that was not written to
         tensor = make(self.value, self.level, self.tag)
         tensor.version = self.version  # a recorded pass that saves this notices writes
-        return attached(tensor, self.edge, self.number)
+        return attach(tensor, self.edge, self.number)
 
 
 def snapshot_of(tensor):
@@ -156,7 +156,7 @@ def history_of(tensor):
     return tensor if tensor._grad_fn is None and tensor._requires_grad else tensor._grad_fn
 
 
-def attached(tensor, edge, number):
+def attach(tensor, edge, number):
     """Attach a fresh tensor to an edge of the graph, unless that is None, and return it."""
     if edge is None:
         return tensor
@@ -180,20 +180,20 @@ def zeros(aval):
     """Return a zero cotangent on the ground; levels above treat it as a constant."""
     zero = partial(zero_array, dtype=aval.dtype)
     size = symbolic(aval.shape)
-    return make(zero(aval.shape) if size is None else size.made(zero, aval.shape), None, None)
+    return make(zero(aval.shape) if size is None else size.make_array(zero, aval.shape), None, None)
 
 
 PASS_ON = NodeOperator("alias", lambda g: g)  # the identity
 ZERO_SLOPE = NodeOperator("zero_slope", lambda g: zeros(g.aval))  # a derivative of zero wherever there is one
 
 
-def depending(g, fn, index):
+def connect_to_input(g, fn, index):
     """Return the cotangent of an input, connected to that input with a derivative of zero if it has no graph.
 
     The rule has read the input, but the cotangent of a piecewise linear function consists of comparisons, which have no
     derivative.
     """
-    if g._requires_grad or fn.listed or fn.edges[index] is None:
+    if g._requires_grad or fn.has_list_input or fn.edges[index] is None:
         return g
     made = node(ZERO_SLOPE, ZERO_SLOPE.rules, {}, (fn.edges[index],), False)
     if fn.numbers is not None:
@@ -207,9 +207,9 @@ class GradFn:
     """A node of the graph: the operator, edges to the nodes of its inputs, and the values that its rules need.
 
     An edge is the node that made an input, the input itself if that is a leaf, or None. `saved` holds the inputs that
-    some rule reads, and the output last. It is None if nothing is saved, or once freed. `listed` says that the last
-    declared input is a list: the edges from there on are those of its members. A node without rules belongs to a user's
-    `Function`, whose operator computes all gradients at once, with `params["ctx"]`.
+    some rule reads, and the output last. It is None if nothing is saved, or once freed. `has_list_input` says that the
+    last declared input is a list: the edges from there on are those of its members. A node without rules belongs to a
+    user's `Function`, whose operator computes all gradients at once, with `params["ctx"]`.
     """
 
     __slots__ = (
@@ -218,7 +218,7 @@ class GradFn:
         "avals",
         "edges",
         "freed",
-        "listed",
+        "has_list_input",
         "numbers",
         "op",
         "out_avals",
@@ -248,7 +248,7 @@ class GradFn:
     def __eq__(self, other):
         return self is other
 
-    def pull(self, index, g):
+    def vjp(self, index, g):
         """Return the cotangent of input `index`; for a list input, the list of cotangents of its members."""
         rule: VjpRule = self.rules[index]
         # The two most common signatures, (g) and (g, input), avoid building a list of arguments.
@@ -265,7 +265,7 @@ class GradFn:
             # Undo broadcasting and promotion: sum to the input's shape, convert to its dtype.
             result = self.op.definition.fit(result, self.avals[index])
         if rule.depends and current().grad_enabled and isinstance(result, TensorBase):
-            return depending(result, self, index)
+            return connect_to_input(result, self, index)
         return result
 
     def fetch(self, kind, key):
@@ -297,16 +297,16 @@ class GradFn:
             return saved
         if type(saved) is tuple:
             versions = self.versions[index] if self.versions is not None else None
-            return tuple([self.restored(member, versions[i] if versions else 0) for i, member in enumerate(saved)])
-        return self.restored(saved, 0)
+            return tuple([self.restore(member, versions[i] if versions else 0) for i, member in enumerate(saved)])
+        return self.restore(saved, 0)
 
-    def restored(self, saved, version):
+    def restore(self, saved, version):
         """Return one saved value: unpacked, or checked to be unchanged."""
         if type(saved) is Packed:
             return saved.unpack()
         if type(saved) is Snapshot:
             tensor = saved.unpack()
-            if saved.changed():
+            if saved.is_overwritten():
                 tensor.version = saved.version
                 self.check(tensor, saved.count)
             return tensor
@@ -384,7 +384,7 @@ class GradFn:
         return tuple((as_node(edge), number) for edge, number in zip(self.edges, numbers, strict=True))
 
 
-def node(op, rules, params, edges, listed):
+def node(op, rules, params, edges, has_list_input):
     """Return a new node with the next creation number."""
     fn: GradFn = GradFn.__new__(GradFn)
     if not compiled:
@@ -393,7 +393,7 @@ def node(op, rules, params, edges, listed):
     fn.rules = rules
     fn.params = params
     fn.edges = edges
-    fn.listed = listed
+    fn.has_list_input = has_list_input
     if compiled:
         counter.last += 1  # in C: no other thread runs in between
         fn.sequence = counter.last

@@ -4,7 +4,7 @@ import functools
 import threading
 from typing import Any
 
-from retrograd.core.source_location import described
+from retrograd.core.source_location import describe_function
 
 compiled = not __file__.endswith(".py")
 
@@ -21,16 +21,16 @@ class State:
     """The state of one thread: its innermost level, and its modes of recording."""
 
     __slots__ = (
-        "level",
-        "grad_enabled",
-        "inference",
-        "saving",
-        "watchers",
-        "saving_refused",
-        "running",
-        "multithreading",
         "depth",
         "grad_blocks",
+        "grad_enabled",
+        "inference",
+        "level",
+        "multithreading",
+        "running",
+        "saving",
+        "saving_refused",
+        "watchers",
     )
 
     def __init__(self):
@@ -82,7 +82,7 @@ def set_modes(state, modes):
 class at:
     """Run a block at a level and with a grad mode: the only way in which either changes."""
 
-    __slots__ = ("_level", "_grad_enabled", "_old_level", "_old_grad_enabled")
+    __slots__ = ("_grad_enabled", "_level", "_old_grad_enabled", "_old_level")
 
     def __init__(self, level, grad_enabled):
         self._level = level
@@ -308,10 +308,10 @@ class Blocks:
 class Watcher:
     """An observer of every node of its thread's autograd graph: when it is created, and when it runs backward."""
 
-    def recorded(self, fn):
+    def on_node_created(self, fn):
         """Called after a node was created."""
 
-    def pull(self, proceed, fn, cotangents):
+    def run_node(self, proceed, fn, cotangents):
         """Run a node: return `proceed(fn, cotangents)`, a gradient or None for each edge."""
         return proceed(fn, cotangents)
 
@@ -336,15 +336,15 @@ class watching:
 
 def graph_level():
     """Return the level at which operators are recorded now: the innermost that is not transparent."""
-    return _recording(current().level)
+    return _recording_level(current().level)
 
 
 def graph_below(level):
     """Return the level that records the operators that run below a level; None is the ground."""
-    return _recording(level.parent)
+    return _recording_level(level.parent)
 
 
-def _recording(level):
+def _recording_level(level):
     """Return the level that records the operators that run at a level: itself, unless it is transparent."""
     while level is not None and level.transparent:
         level = level.parent
@@ -353,7 +353,7 @@ def _recording(level):
 
 def grad_at(level, tensor):
     """Return the `.grad` of a tensor that the program at a level sees; level None is the ground."""
-    return tensor._grad if level is None or level is tensor.level else level.grad_of(tensor)
+    return tensor._grad if level is None or level is tensor.level else level.get_grad(tensor)
 
 
 def set_grad_at(level, tensor, value):
@@ -361,7 +361,7 @@ def set_grad_at(level, tensor, value):
     if level is None or level is tensor.level:
         tensor._grad = value
     else:
-        level.set_grad_of(tensor, value)
+        level.set_grad(tensor, value)
 
 
 def is_recording():
@@ -383,9 +383,9 @@ class Level:
     transparent = False  # see `TransparentLevel`
     own_mode = True  # records whatever the grad mode outside is; if False, it has no grad mode of its own
     mode_below = None  # the grad mode of the levels below, if it differs from the current one
-    pushes = False  # forward mode: its tags are tangents
+    forward_mode = False  # its tags are tangents
     traces = False  # records calls as they are: on composite arrays too, and of registered operators only
-    wrote: Any = None  # of a level that stores data about tensors: called for each write, `wrote(x, src)`
+    on_write: Any = None  # of a level that stores data about tensors: called for each write, `on_write(x, src)`
     function: Any = None  # the transformed function
 
     def __enter__(self):
@@ -436,37 +436,37 @@ class Level:
         """Return the parent's tensor from which a value is read, where the user's code asks for one."""
         return tensor.value
 
-    def lost(self, tensor):
+    def lost_derivatives(self, tensor):
         """Return what an array or number would lose of this level's tensor, for errors; "" if nothing."""
-        return "has a tangent" if self.pushes and tensor.tag is not None else ""
+        return "has a tangent" if self.forward_mode and tensor.tag is not None else ""
 
-    def escape(self, tensor):
+    def escape_error(self, tensor):
         """Return the error for a tensor of this level that is used while the level is not current."""
-        where = "" if self.function is None else f" {described(self.function)}"
+        where = "" if self.function is None else f" {describe_function(self.function)}"
         return RuntimeError(
             f"this tensor, of shape {tensor.shape}, belongs to a {type(self).__name__} that is "
             f"{'not the current one' if self.active else 'over'}: it has escaped the function{where} that was "
             f"transformed. Return it from that function instead."
         )
 
-    def lowered(self, tensor, cotangent):
+    def lower(self, tensor, cotangent):
         """Return a tensor and its cotangent one level below, where a backward pass continues."""
         return tensor.value, cotangent.value if cotangent.level is self else cotangent
 
-    def passes_below(self, pairs, apart):
-        """Return the passes to run one level below, as lists of `lowered` pairs: one, or one for each example."""
-        return [[self.lowered(x, g) for x, g in pairs]]
+    def lower_passes(self, pairs, per_example):
+        """Return the passes to run one level below, as lists of pairs from `lower`: one, or one for each example."""
+        return [[self.lower(x, g) for x, g in pairs]]
 
-    def grad_of(self, tensor):
+    def get_grad(self, tensor):
         """Return the `.grad` of a tensor of a level below that the program at this level sees."""
         return grad_at(graph_below(self), tensor)
 
-    def set_grad_of(self, tensor, value):
+    def set_grad(self, tensor, value):
         """Set the `.grad` of a tensor of a level below that the program at this level sees."""
         set_grad_at(graph_below(self), tensor, value)
 
-    def pulled_below(self, pull, roots, cotangents, inputs):
-        """Return the cotangents of inputs of a level below, computed by `pull(roots, cotangents, inputs)` there."""
+    def vjp_below(self, pullback, roots, cotangents, inputs):
+        """Return the cotangents of inputs of a level below, computed by `pullback(roots, cotangents, inputs)` there."""
         raise NotImplementedError(
             f"grad: the inputs must belong to the program that runs, not to what is around: {type(self).__name__}"
         )

@@ -9,13 +9,13 @@ from retrograd.core.tensor import TensorBase
 from retrograd.core.views import requires_grad_synced
 
 
-def overridden(op, args, params):
+def call_override(op, args, params):
     """Let the foreign classes among the operands compute the result."""
     grouped = tuple(op.schema.group(args).values())
-    return answer_of(op, [a for a in args if is_foreign(a)], grouped, params)
+    return override_result(op, [a for a in args if is_foreign(a)], grouped, params)
 
 
-def answer_of(func, foreign, args, kwargs):
+def override_result(func, foreign, args, kwargs):
     """Return the first result that a foreign operand's class gives for `func`; a TypeError if none does."""
     types = tuple(dict.fromkeys(type(a) for a in foreign))
     for a in foreign:
@@ -26,10 +26,10 @@ def answer_of(func, foreign, args, kwargs):
     raise TypeError(f"no implementation of {func.__name__} for {names}: __tensor_function__ returned NotImplemented")
 
 
-def foreign_in(value):
+def foreign_objects(value):
     """Return the objects with a `__tensor_function__` in a value for one of the params."""
     if isinstance(value, (tuple, list)):
-        return [found for member in value for found in foreign_in(member)]
+        return [found for member in value for found in foreign_objects(member)]
     return [value] if is_foreign(value) else []
 
 
@@ -40,7 +40,9 @@ class ForeignParams:
     def __tensor_function__(cls, func, types, args, kwargs):
         """Return the result that a foreign object among the params computes."""
         args = [tuple([m for m in a if type(m) is not cls]) if isinstance(a, tuple) else a for a in args]
-        return answer_of(func, [found for value in kwargs.values() for found in foreign_in(value)], tuple(args), kwargs)
+        return override_result(
+            func, [found for value in kwargs.values() for found in foreign_objects(value)], tuple(args), kwargs
+        )
 
 
 def write_out(op, args, kwargs):

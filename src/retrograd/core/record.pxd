@@ -3,7 +3,7 @@ from retrograd.core.graph cimport GradFn, VjpRule, node, snapshot_of
 from retrograd.core.op cimport OpBase
 from retrograd.core.level cimport State, current
 from retrograd.core.tensor cimport (
-    TensorBase, alias, count_of, floating, known_tensor, same_kind, version_of
+    TensorBase, alias, count_of, is_floating_array, known_tensor, same_kind, version_of
 )
 from retrograd.core.views cimport check_stale_view
 
@@ -31,12 +31,12 @@ cpdef object record(OpBase op, tuple args, dict params, object out, object level
 cpdef object save(GradFn fn, OpBase op, tuple args, object out, unsigned long long wanted, long long outs)
 
 @cython.locals(i=cython.int, needed=cython.bint, mixed=cython.bint, avals=list)
-cpdef object keep_avals(GradFn fn, OpBase op, tuple args, object out, unsigned long long wanted)
+cpdef object save_avals(GradFn fn, OpBase op, tuple args, object out, unsigned long long wanted)
 
 cpdef object notify_watchers(tuple watchers, GradFn fn)
-cpdef object stored(object saved, object form)
+cpdef object map_saved(object saved, object form)
 
-cpdef object kept_output(object out)
+cpdef object saved_output(object out)
 cpdef object aval_of(object a)
 cpdef bint agrees(TensorBase a, TensorBase out) except -1
 

@@ -5,7 +5,7 @@ from functools import partial
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.graph import GradFn, Packed, VjpRule, node, snapshot_of
 from retrograd.core.level import State, current
-from retrograd.core.tensor import TensorBase, alias, count_of, floating, same_kind, version_of
+from retrograd.core.tensor import TensorBase, alias, count_of, is_floating_array, same_kind, version_of
 from retrograd.core.views import check_stale_view
 
 compiled = not __file__.endswith(".py")
@@ -40,14 +40,14 @@ def record2(op, a, b, out, state):
     if values or keeps_out:
         x = a if values & 1 else None
         y = b if values & 2 else None
-        fn.saved = (x, y, kept_output(out) if keeps_out else None)
+        fn.saved = (x, y, saved_output(out) if keeps_out else None)
         m = 0 if x is None else saved_version(op, x)
         n = 0 if y is None else saved_version(op, y)
         if m or n:
             fn.versions = (m, n, 0)
     if avals or op.reduces_cotangent:
         # A cotangent has the shape and dtype of the output. If broadcasting or promotion made these differ from the
-        # input's, its aval is saved, and `GradFn.pull` reduces the cotangent to it.
+        # input's, its aval is saved, and `GradFn.vjp` reduces the cotangent to it.
         x = aval_of(a) if avals & 1 or (op.reduces_cotangent and left is not None and not agrees(a, out)) else None
         y = aval_of(b) if avals & 2 or (op.reduces_cotangent and right is not None and not agrees(b, out)) else None
         if x is not None or y is not None:
@@ -98,7 +98,7 @@ def record(op, args, params, out, level):
     if single:
         t: TensorBase = out
         # Integer and boolean results have no gradient, so they get no node.
-        if not floating(t.value) and not is_differentiable(t.dtype):
+        if not is_floating_array(t.value) and not is_differentiable(t.dtype):
             return
     edges = []
     numbers = None
@@ -129,12 +129,12 @@ def record(op, args, params, out, level):
     if values or outs:
         save(fn, op, args, out, values, outs)
         if state.saving is not None:
-            fn.saved = stored(fn.saved, partial(Packed, state.saving))
+            fn.saved = map_saved(fn.saved, partial(Packed, state.saving))
         elif op.snapshots:
             chosen = op.snapshots
-            fn.saved = tuple([stored(s, snapshot_of) if chosen >> i & 1 else s for i, s in enumerate(fn.saved)])
+            fn.saved = tuple([map_saved(s, snapshot_of) if chosen >> i & 1 else s for i, s in enumerate(fn.saved)])
     if avals or op.reduces_cotangent:
-        keep_avals(fn, op, args, out, avals)
+        save_avals(fn, op, args, out, avals)
     if single:
         t = out
         t._grad_fn = fn
@@ -146,9 +146,9 @@ def record(op, args, params, out, level):
 
 
 def notify_watchers(watchers, fn):
-    """Call `recorded` of every watcher for a new node."""
+    """Call `on_node_created` of every watcher for a new node."""
     for watcher in watchers:
-        watcher.recorded(fn)
+        watcher.on_node_created(fn)
 
 
 def mark_outputs(fn, outs):
@@ -191,25 +191,25 @@ def versions_of(out):
 def kept_outputs(out, outs):
     """Return the output to save; of several, those whose bits are set, and None for the others."""
     if type(out) is not tuple:
-        return kept_output(out)
-    return tuple([kept_output(o) if outs >> i & 1 else None for i, o in enumerate(out)])
+        return saved_output(out)
+    return tuple([saved_output(o) if outs >> i & 1 else None for i, o in enumerate(out)])
 
 
-def kept_output(out):
+def saved_output(out):
     """Return the output without its history, so that the node does not reference itself."""
     out.version = version_of(out)
     out.version.saved = True
     return alias(out, None)
 
 
-def stored(saved, form):
+def map_saved(saved, form):
     """Return a saved value with `form(tensor)` in place of each tensor; numbers and arrays as they are."""
     if type(saved) is tuple:
-        return tuple([stored(member, form) for member in saved])
+        return tuple([map_saved(member, form) for member in saved])
     return form(saved) if isinstance(saved, TensorBase) else saved
 
 
-def keep_avals(fn, op, args, out, wanted):
+def save_avals(fn, op, args, out, wanted):
     """Save the avals that rules ask for, and those of inputs to which a cotangent must be reduced."""
     avals = [None] * (op.last + 1)
     needed = False
@@ -240,7 +240,7 @@ def mixes(args):
     for a in args:
         if isinstance(a, TensorBase):
             t: TensorBase = known_tensor(a)  # noqa: F821
-            if floating(t.value) or (t.level is not None and is_differentiable(t.dtype)):
+            if is_floating_array(t.value) or (t.level is not None and is_differentiable(t.dtype)):
                 dtype = t.value.dtype
                 if first is not None and dtype is not first and dtype != first:
                     return True

@@ -8,7 +8,7 @@ import numpy as np
 
 from retrograd.core.aval import SymbolicSize
 from retrograd.core.op import is_foreign
-from retrograd.core.overrides import ForeignParams, foreign_in
+from retrograd.core.overrides import ForeignParams, foreign_objects
 from retrograd.core.tensor import TensorBase
 
 REQUIRED = type("Required", (), {"__repr__": lambda self: "REQUIRED"})()
@@ -192,7 +192,7 @@ class Schema:
 
     def _bind_foreign(self, given):
         """Bind a call whose params include objects of other classes, which stay as they are."""
-        foreign = {p.name: given[p.name] for p in self.params if foreign_in(given.get(p.name))}
+        foreign = {p.name: given[p.name] for p in self.params if foreign_objects(given.get(p.name))}
         params = {p.name: foreign[p.name] if p.name in foreign else self._convert(p, given) for p in self.params}
         inputs = self._flatten(given)
         return inputs if any(map(is_foreign, inputs)) else (*inputs, ForeignParams()), params
@@ -244,7 +244,7 @@ class Schema:
         try:
             return CONVERT[parameter.type.rstrip("?")](value)
         except (TypeError, ValueError, AttributeError):
-            if foreign_in(value):
+            if foreign_objects(value):
                 raise _ForeignParamError from None
             raise TypeError(
                 f"{self.name}(): {parameter.name} must be {parameter.type}, got {value!r} ({type(value).__name__})"

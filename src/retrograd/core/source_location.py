@@ -29,7 +29,7 @@ def user_line():
     return f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
 
 
-def described(function):
+def describe_function(function):
     """Return a user's function by its name and where it is defined: `loss (train.py:12)`."""
     name = getattr(function, "__qualname__", type(function).__name__)
     code = getattr(inspect.unwrap(function), "__code__", None)

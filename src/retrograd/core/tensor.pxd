@@ -51,7 +51,7 @@ cdef extern from *:
 @cython.final
 @cython.freelist(64)
 cdef class Version:
-    cdef public Py_ssize_t count, rebased
+    cdef public Py_ssize_t count, rebases
     cdef public bint saved
     cdef public object snapshots, where
 
@@ -85,12 +85,12 @@ cpdef object bump_version(TensorBase tensor)
 cpdef object preserve_snapshots(TensorBase tensor)
 
 @cython.locals(a=ndarray, b=ndarray)
-cpdef bint plain(object x, object y) except -1
+cpdef bint needs_no_promotion(object x, object y) except -1
 
-cpdef bint weak(ndarray array, object number) except -1
+cpdef bint is_weak_number(ndarray array, object number) except -1
 
 @cython.locals(a=ndarray)
-cpdef bint floating(object x) except -1
+cpdef bint is_floating_array(object x) except -1
 
 @cython.locals(a=ndarray, b=ndarray, i=int)
 cpdef bint same_kind(object x, object y) except -1

@@ -11,17 +11,17 @@ compiled = not __file__.endswith(".py")
 class Version:
     """The version counter of a storage, which a base and its views share.
 
-    `count` is the number of in-place writes. `rebased` is the number of writes that gave the base a new history, which
+    `count` is the number of in-place writes. `rebases` is the number of writes that gave the base a new history, which
     its views have to take over. `saved` says that a graph node has saved the present content; `where` is the source
     line that overwrote such content. `snapshots` is a set of weak references to the graph's snapshots of the present
     content, or None.
     """
 
-    __slots__ = ("count", "rebased", "saved", "snapshots", "where")
+    __slots__ = ("count", "rebases", "saved", "snapshots", "where")
 
     def __init__(self):
         if not compiled:
-            self.count = self.rebased = 0
+            self.count = self.rebases = 0
             self.saved = False
             self.snapshots = self.where = None
 
@@ -135,7 +135,7 @@ def version_of(tensor):
     return tensor.version
 
 
-def continued(version):
+def continue_version(version):
     """Return a version counter for new memory, which continues the count of the old memory."""
     new = Version()
     new.count, new.saved = version.count, version.saved
@@ -170,20 +170,20 @@ def count_of(tensor):
     return 0 if version is None else version.count
 
 
-def plain(x, y):
+def needs_no_promotion(x, y):
     """Return whether two operands need no promotion, because NumPy's result dtype is PyTorch's."""
     if type(x) is ndarray:
         a: ndarray = x
         if type(y) is ndarray:
             b: ndarray = y
             return a.dtype is b.dtype
-        return weak(a, y)
+        return is_weak_number(a, y)
     if type(y) is ndarray:
-        return weak(y, x)
+        return is_weak_number(y, x)
     return False
 
 
-def weak(array, number):
+def is_weak_number(array, number):
     """Return whether a Python number takes the dtype of the array operand."""
     if type(number) is float:
         # dtype.num orders NumPy's dtypes: 0 is bool, up to 10 integers, above 10 floating and complex.
@@ -191,7 +191,7 @@ def weak(array, number):
     return type(number) is int and array.dtype.num > 0
 
 
-def floating(x):
+def is_floating_array(x):
     """Return whether x is a NumPy array of floating or complex dtype (float16 has a higher dtype number)."""
     if type(x) is ndarray:
         a: ndarray = x

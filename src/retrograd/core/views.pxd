@@ -9,8 +9,8 @@ from retrograd.core.tensor cimport TensorBase, alias, version_of
 cdef class View:
     cdef public TensorBase base
     cdef public tuple chain
-    cdef public object made
-    cdef public Py_ssize_t seen
+    cdef public object creation_meta
+    cdef public Py_ssize_t attr_version
 
 @cython.locals(a=ndarray, b=ndarray)
 cpdef bint is_view_of(object array, object source) except -1
@@ -18,8 +18,8 @@ cpdef bint is_view_of(object array, object source) except -1
 @cython.locals(view=View)
 cpdef object track_view(OpBase op, TensorBase out, TensorBase source, dict params, State state)
 @cython.locals(known=View)
-cpdef object set_view(TensorBase out, TensorBase source, object op, dict params, object made)
-cpdef object how_made(State state)
+cpdef object set_view(TensorBase out, TensorBase source, object op, dict params, object creation_meta)
+cpdef object creation_meta_of(State state)
 
 cpdef object forget_hidden_bases(object out, tuple args)
 @cython.locals(view=View, s=TensorBase)
@@ -35,10 +35,10 @@ cpdef object regenerate_view(TensorBase t)
 cpdef object replay_view(View view)
 @cython.locals(base=TensorBase, inner=View)
 cpdef TensorBase base_of(View view)
-cpdef bint passes(View view) except -1
+cpdef bint is_differentiable_view(View view) except -1
 @cython.locals(number=int)
 cpdef object rebase_history(TensorBase t, TensorBase new)
 @cython.locals(view=View)
 cpdef object check_stale_view(TensorBase t)
 @cython.locals(view=View)
-cpdef object unlinked(TensorBase g)
+cpdef object unlink_copy(TensorBase g)

@@ -5,31 +5,31 @@ from numpy import empty, ndarray
 from retrograd.core.hooks import move_retained
 from retrograd.core.level import at
 from retrograd.core.op import compound
-from retrograd.core.tensor import INFERENCE, TensorBase, alias, continued, version_of
+from retrograd.core.tensor import INFERENCE, TensorBase, alias, continue_version, version_of
 
-COPIED = "copied"  # `View.made` of a view whose elements had to be copied
-ASSIGNED = "assigned"  # `View.made` of a view that has memory of its own, because its `.data` was assigned
+COPIED = "copied"  # `View.creation_meta` of a view whose elements had to be copied
+ASSIGNED = "assigned"  # `View.creation_meta` of a view that has memory of its own, because its `.data` was assigned
 
 
 class View:
     """The record of a view: its base, and the chain of view operators that leads from the base to it.
 
-    `seen` is the `rebased` count of the base at which the view got its history. `made` says why a recorded write is
-    refused: "" (it is not), "no_grad", "inference", ASSIGNED, or the name of the function that returned several views
-    at once.
+    `attr_version` is the `rebases` count of the base at which the view got its history. `creation_meta` says why a
+    recorded write is refused: "" (it is not), "no_grad", "inference", ASSIGNED, or the name of the function that
+    returned several views at once.
 
-    With `made == COPIED` no array can share those elements (as for some reshapes), so the tensor has a copy of them.
-    Such a view refuses every write. It is recomputed when the memory of its base has changed; `seen` then encodes the
-    version of that memory.
+    With `creation_meta == COPIED` no array can share those elements (as for some reshapes), so the tensor has a copy of
+    them. Such a view refuses every write. It is recomputed when the memory of its base has changed; `attr_version` then
+    encodes the version of that memory.
     """
 
-    __slots__ = ("base", "chain", "made", "seen")
+    __slots__ = ("attr_version", "base", "chain", "creation_meta")
 
-    def __init__(self, base, chain, made, seen):
+    def __init__(self, base, chain, creation_meta, attr_version):
         self.base = base
         self.chain = chain  # tuple of (operator, params), from the base on
-        self.made = made
-        self.seen = seen
+        self.creation_meta = creation_meta
+        self.attr_version = attr_version
 
 
 def is_view_of(array, source):
@@ -64,17 +64,17 @@ def track_view(op, out, source, params, state):
     result without gradients still follows the values of its base.
     """
     if source.level is None or source.level is not out.level:
-        if op.differentiable or (source._view is not None and source._view.made == COPIED):
-            set_view(out, source, op, params, how_made(state))
+        if op.differentiable or (source._view is not None and source._view.creation_meta == COPIED):
+            set_view(out, source, op, params, creation_meta_of(state))
         else:
             out.version = version_of(source)
     elif source._view is None or would_be_view(op, source._view, params):
-        set_view(out, source, op, params, how_made(state) if op.differentiable else "")
+        set_view(out, source, op, params, creation_meta_of(state) if op.differentiable else "")
 
 
 def would_be_view(op, view, params):
     """Return whether an operator on a view of a row-major array would share that array's memory."""
-    if view.made == COPIED or compound(view.base) is not None:
+    if view.creation_meta == COPIED or compound(view.base) is not None:
         return True
     # Replay the chain on an uninitialized array of the base's shape, and look whether the memory is shared.
     array = empty(view.base.shape, view.base.dtype)
@@ -83,33 +83,36 @@ def would_be_view(op, view, params):
     return is_view_of(op.kernel_for((array,))(array, **params), array)
 
 
-def set_view(out, source, op, params, made):
+def set_view(out, source, op, params, creation_meta):
     """Make `out`, the result of a view operator, a view of `source`: record the chain, share the version counter."""
     out.version = version_of(source)
     known: View = source._view
     step = ((op, params),)
     if known is None:
-        out._view = View(source, step, made, out.version.rebased)
+        out._view = View(source, step, creation_meta, out.version.rebases)
     else:
         # A view of a copy is as old as that copy; any other view is up to date with its base.
-        seen = known.seen if known.made == COPIED else out.version.rebased
-        out._view = View(known.base, known.chain + step, known.made or made, seen)
+        attr_version = known.attr_version if known.creation_meta == COPIED else out.version.rebases
+        out._view = View(known.base, known.chain + step, known.creation_meta or creation_meta, attr_version)
 
 
 def set_view_copy(out, source, op, params):
     """Make `out` a COPIED view: the elements had to be copied, so it follows its base and refuses writes."""
     set_view(out, source, op, params, COPIED)
     view: View = out._view
-    view.made, view.seen = COPIED, copied_at(out.version)  # also where the source is another kind of view
+    view.creation_meta, view.attr_version = (
+        COPIED,
+        copy_version(out.version),
+    )  # also where the source is another kind of view
 
 
-def copied_at(version):
-    """Return the `View.seen` of a copy made at this version: negative, so it never equals a `rebased` count."""
+def copy_version(version):
+    """Return the `View.attr_version` of a copy made at this version: negative, so it never equals a `rebases` count."""
     return -2 - version.count
 
 
-def how_made(state):
-    """Return the `View.made` of a view made in the current mode."""
+def creation_meta_of(state):
+    """Return the `View.creation_meta` of a view made in the current mode."""
     return "inference" if state.inference else "" if state.grad_enabled else "no_grad"
 
 
@@ -117,7 +120,7 @@ def mark_several(outs, name):
     """Mark views that one operator returned together: they refuse recorded writes, as in PyTorch."""
     for out in outs:
         if out._view is not None:
-            out._view.made = out._view.made or name
+            out._view.creation_meta = out._view.creation_meta or name
 
 
 def forget_hidden_bases(out, args):
@@ -153,11 +156,11 @@ def requires_grad_synced(t):
 def sync_view(t):
     """Bring a view up to date with its base, unless it was made under rules that forbid that."""
     view: View = t._view
-    if view.seen != t.version.rebased:
+    if view.attr_version != t.version.rebases:
         base: TensorBase = base_of(view)
-        if view.made == COPIED:
+        if view.creation_meta == COPIED:
             sync_view_copy(t)
-        elif (view.made or base.version is not t.version) and base._requires_grad:
+        elif (view.creation_meta or base.version is not t.version) and base._requires_grad:
             t._requires_grad = True  # but recording it is refused: see `check_stale_view`
         else:
             regenerate_view(t)
@@ -167,16 +170,18 @@ def sync_view_copy(t):
     """Recompute a COPIED view if the memory of its base was written to since."""
     view: View = t._view
     base: TensorBase = view.base
-    seen = copied_at(t.version)
-    if view.seen == seen and seen != copied_at(INFERENCE):  # inference tensors count no writes: always recompute
+    attr_version = copy_version(t.version)
+    if view.attr_version == attr_version and attr_version != copy_version(
+        INFERENCE
+    ):  # inference tensors count no writes: always recompute
         return
     if base.version is not t.version:
         refuse_view(ASSIGNED, "this tensor is a copy that follows its base, and that has been modified")
-    view.seen = seen
+    view.attr_version = attr_version
     with at(t.level, base._requires_grad):
         now = replay_view(view)
     t.value, t.tag = now.value, now.tag
-    if base._requires_grad and passes(view):
+    if base._requires_grad and is_differentiable_view(view):
         rebase_history(t, now)
 
 
@@ -184,14 +189,14 @@ def regenerate_view(t):
     """Give a view the new history of its base, and above the ground its new value, by replaying the chain."""
     view: View = t._view
     base: TensorBase = view.base
-    view.seen = base.version.rebased
+    view.attr_version = base.version.rebases
     if t.level is None and not base._requires_grad:
         return
     with at(t.level, base._requires_grad or t.level is not None):
         now = replay_view(view)
     if t.level is not None:
         t.value, t.tag = now.value, now.tag
-    if base._requires_grad and passes(view):
+    if base._requires_grad and is_differentiable_view(view):
         rebase_history(t, now)
 
 
@@ -212,7 +217,7 @@ def base_of(view):
     return base
 
 
-def passes(view):
+def is_differentiable_view(view):
     """Return whether gradients pass from a base to a view."""
     for step, _ in view.chain:
         if not step.differentiable:
@@ -237,39 +242,40 @@ def leave_memory(x):
     """
     requires_grad_synced(x)
     if x._view is not None:
-        x._view.made, x._view.seen = ASSIGNED, x.version.rebased
+        x._view.creation_meta, x._view.attr_version = ASSIGNED, x.version.rebases
     elif x.version is not None and x.version is not INFERENCE:
-        x.version = continued(x.version)
+        x.version = continue_version(x.version)
 
 
 def check_stale_view(t):
     """Raise if a view that cannot be replayed is out of date with its base: it has no correct history."""
-    if t._view.seen != t.version.rebased and t._view.made != COPIED:
-        made = t._view.made or ASSIGNED
-        refuse_view(made, "this tensor is a view, and its base or another view of its base has been modified")
+    if t._view.attr_version != t.version.rebases and t._view.creation_meta != COPIED:
+        creation_meta = t._view.creation_meta or ASSIGNED
+        refuse_view(creation_meta, "this tensor is a view, and its base or another view of its base has been modified")
 
 
-def refuse_view(made, what):
-    """Raise the error for a recorded write that involves a view whose `made` forbids it."""
-    if made in ("no_grad", "inference"):
+def refuse_view(creation_meta, what):
+    """Raise the error for a recorded write that involves a view whose `creation_meta` forbids it."""
+    if creation_meta in ("no_grad", "inference"):
         raise RuntimeError(
-            f"{what} in place with grad mode enabled, but the view was made in {made} mode. Make it outside, or write "
-            f"under no_grad(), or use an out-of-place operator."
+            f"{what} in place with grad mode enabled, but the view was made in {creation_meta} mode. Make it outside, "
+            "or write under no_grad(), or use an out-of-place operator."
         )
-    if made == ASSIGNED:
+    if creation_meta == ASSIGNED:
         raise RuntimeError(
             f"{what} in place, and data was assigned to the view or its base by `.data =`, so they don't share memory. "
             f"Write to a clone(), or under no_grad(), or take the view after the assignment."
         )
     raise RuntimeError(
-        f"{what} in place, and it is an output of {made}, whose views may not be modified inplace: either it returns "
-        f"several of them, or it has a derivative of its own. Use an out-of-place operator, or take views by indexing."
+        f"{what} in place, and it is an output of {creation_meta}, whose views may not be modified inplace: either it "
+        "returns several of them, or it has a derivative of its own. Use an out-of-place operator, or take views by "
+        "indexing."
     )
 
 
-def unlinked(g):
+def unlink_copy(g):
     """Return a gradient without its COPIED link to another cotangent, so that it can be written to."""
-    if g._view is None or g._view.made != COPIED:
+    if g._view is None or g._view.creation_meta != COPIED:
         return g
     out = alias(g, g._grad_fn)
     out.version = None

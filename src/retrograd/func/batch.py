@@ -9,7 +9,7 @@ from typing import Any
 import optree
 
 from retrograd.core import NotBatchedError, Tensor, registry
-from retrograd.core.source_location import described
+from retrograd.core.source_location import describe_function
 from retrograd.core.tensor import make
 from retrograd.levels import VmapLevel, value_at
 from retrograd.levels.batch import RANDOMNESS
@@ -70,7 +70,9 @@ def vmap(
             run.undo()
             if fallback is None or not inputs.size:
                 raise
-            warnings.warn(f"vmap: {described(func)} runs example by example: {error}", PerformanceWarning, stacklevel=2)
+            warnings.warn(
+                f"vmap: {describe_function(func)} runs example by example: {error}", PerformanceWarning, stacklevel=2
+            )
             return run.in_loop()
 
     return batched
@@ -89,7 +91,8 @@ class Inputs:
         sizes = {leaf.shape[d] for leaf, d in zip(self.leaves, self.dims, strict=True) if d is not None}
         if not sizes:
             raise ValueError(
-                f"vmap: no argument of {described(func)} is batched: in_dims is {in_dims!r} for {len(args)} arguments"
+                f"vmap: no argument of {describe_function(func)} is batched: in_dims is {in_dims!r} for {len(args)} "
+                "arguments"
             )
         if len(sizes) > 1:
             shapes = [f"{x.shape} along {d}" for x, d in zip(self.leaves, self.dims, strict=True) if d is not None]
@@ -148,7 +151,7 @@ class Results:
 
     def __init__(self, func: Callable, out: Any, out_dims: Dims, whole: Callable[[Tensor], Tensor]) -> None:
         if out is None and out_dims is not None:
-            raise ValueError(f"vmap: {described(func)} must return tensors, got None")
+            raise ValueError(f"vmap: {describe_function(func)} must return tensors, got None")
         found, self.spec = optree.tree_flatten(out)
         self.dims = _broadcast_out_dims(func, out_dims, out)
         self.leaves = [_unwrap_result(func, o, d, whole) for o, d in zip(found, self.dims, strict=True)]
@@ -171,7 +174,9 @@ def _broadcast_out_dims(func: Callable, out_dims: Any, out: Any) -> list:
     try:
         broadcast: Any = optree.tree_broadcast_prefix(out_dims, out, none_is_leaf=True)
     except ValueError as error:
-        raise ValueError(f"vmap: out_dims {out_dims!r} does not fit what {described(func)} returned: {error}") from None
+        raise ValueError(
+            f"vmap: out_dims {out_dims!r} does not fit what {describe_function(func)} returned: {error}"
+        ) from None
     dims = optree.tree_leaves(broadcast, none_is_leaf=True)
     leaves = optree.tree_leaves(out, none_is_leaf=True)
     return [d for d, leaf in zip(dims, leaves, strict=True) if leaf is not None]
@@ -182,13 +187,15 @@ def _unwrap_result(func: Callable, out: Any, d: int | None, whole: Callable[[Ten
         if d is None:
             return out
         raise ValueError(
-            f"vmap: {described(func)} must return tensors only, got {type(out).__name__}; with out_dims None it is the "
-            f"same for all examples"
+            f"vmap: {describe_function(func)} must return tensors only, got {type(out).__name__}; with out_dims None "
+            "it is the same for all examples"
         )
     if d is not None:
         return whole(out)
     if isinstance(out.level, VmapLevel) and not out.level.active and out.tag is not None:
-        raise ValueError(f"vmap: out_dims is None for a result of {described(func)} that differs between examples")
+        raise ValueError(
+            f"vmap: out_dims is None for a result of {describe_function(func)} that differs between examples"
+        )
     return value_at(out.level, out) if isinstance(out.level, VmapLevel) and not out.level.active else out
 
 

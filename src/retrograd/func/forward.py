@@ -77,7 +77,7 @@ def _check_primals(name: str, primals: tuple) -> tuple[list[Tensor], Any]:
 class TapeLevel(OuterGradLevel):
     """Records the operators that tangents pass through; a tensor's tag is its index on the tape, None is zero."""
 
-    own_mode, pushes = False, True
+    own_mode, forward_mode = False, True
     grads_differ = True
 
     def __init__(self, function: Callable) -> None:

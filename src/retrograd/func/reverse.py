@@ -7,7 +7,7 @@ from typing import Any
 import optree
 
 from retrograd.core import Tensor
-from retrograd.core.aval import differing
+from retrograd.core.aval import describe_difference
 from retrograd.core.engine import ones
 from retrograd.core.hooks import conjugate
 from retrograd.func.argnums import Argnums, bind_other_arguments, select_arguments, split_aux
@@ -115,7 +115,8 @@ def check_tree(name: str, what: str, given: Any, tree: Any, leaves: list[Tensor]
             raise RuntimeError(f"{name}: {what} {i} must be a Tensor, got {type(g).__name__}")
         if g.shape != leaf.shape:
             raise RuntimeError(
-                f"{name}: {what} {i} has shape {g.shape}, but {leaf.shape} is expected{differing(leaf.shape, g.shape)}"
+                f"{name}: {what} {i} has shape {g.shape}, but {leaf.shape} is "
+                f"expected{describe_difference(leaf.shape, g.shape)}"
             )
         if g.dtype != leaf.dtype:
             raise RuntimeError(f"{name}: {what} {i} is {g.dtype}, but {leaf.dtype} is expected")

@@ -36,7 +36,7 @@ class JetLevel(OuterGradLevel):
     cos, each in the other's derivative, are two series and not a tree.
     """
 
-    own_mode, pushes = False, True
+    own_mode, forward_mode = False, True
     grads_differ = True
 
     def __init__(self, order: int, function: Callable | None = None) -> None:

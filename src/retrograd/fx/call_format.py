@@ -4,7 +4,7 @@ from itertools import takewhile
 from typing import Any
 
 from retrograd.core import Op
-from retrograd.core.overrides import foreign_in
+from retrograd.core.overrides import foreign_objects
 from retrograd.core.schema import REQUIRED, Parameter
 
 
@@ -22,4 +22,4 @@ def _is_default(parameter: Parameter, values: dict[str, Any]) -> bool:
     value, default = values[parameter.name], parameter.default
     if default is REQUIRED or type(value) is not type(default):
         return False
-    return not foreign_in(value) and bool(value == default)
+    return not foreign_objects(value) and bool(value == default)

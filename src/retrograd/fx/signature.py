@@ -10,7 +10,7 @@ import optree
 
 from retrograd import backend
 from retrograd.core import Aval, Tensor
-from retrograd.core.aval import SymbolicSize, differing
+from retrograd.core.aval import SymbolicSize, describe_difference
 from retrograd.core.tensor import unwrap_all
 from retrograd.fx.dataclass_pytrees import check_hides_none, with_fields
 from retrograd.fx.traced_writes import USER_INPUT, Mutation, write_back
@@ -185,8 +185,9 @@ def _check(leaf: Any, known: Input | Constant, knows_sizes: bool) -> None:
             raise ValueError(f"{known.name}: traced with {known.aval}, got {got}; trace again for others")
         if knows_sizes and leaf.aval != known.aval:
             raise ValueError(
-                f"{known.name}: traced with {known.aval}, got another{differing(known.aval.shape, leaf.shape)}; "
-                f"the graph depends on these sizes, so trace again for others"
+                f"{known.name}: traced with {known.aval}, got "
+                f"another{describe_difference(known.aval.shape, leaf.shape)}; the graph depends on these sizes, so "
+                "trace again for others"
             )
     elif leaf is not known.value and (type(leaf) is not type(known.value) or leaf != known.value):
         raise ValueError(f"{known.name}: traced with {known.value!r}, got {leaf!r}; trace again for others")

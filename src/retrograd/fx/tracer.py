@@ -150,7 +150,7 @@ class TraceLevel(Level):
             self._note(node, Aval((), "bool"))
         return tensor.value
 
-    def wrote(self, x: Tensor, merged: Tensor) -> None:
+    def on_write(self, x: Tensor, merged: Tensor) -> None:
         """Record that x becomes `merged` by a write outside the graph, so that later uses have the derivatives of x."""
         if merged.dtype.kind in "fc":
             node = self.graph.call_function(OVERWRITTEN, (self.operand(x), numbers_of(self.operand(merged))))
@@ -276,4 +276,4 @@ def _knows_sizes(node: Node) -> bool:
 
 def _check_not_escaped(tensor: Tensor) -> None:
     if tensor.level is not None and not tensor.level.active:
-        raise tensor.level.escape(tensor)
+        raise tensor.level.escape_error(tensor)

@@ -92,7 +92,7 @@ class VmapLevel(OuterGradLevel):
         if tensor.tag is None:
             return tensor.value
         if not self.active:
-            raise self.escape(tensor)
+            raise self.escape_error(tensor)
         raise NotBatchedError(
             f"vmap: at {user_line()} the program asks for the value of a tensor that differs between examples: the "
             f"result of {tensor.tag}, {tensor.aval}. Instead of `if` use where(condition, a, b), instead of .item() "
@@ -103,16 +103,16 @@ class VmapLevel(OuterGradLevel):
         """Return all examples of a tensor one level below, along the first dimension."""
         return tensor.value if self.differs(tensor) else broadcast_batch(value_at(self, tensor), self.size)
 
-    def lowered(self, tensor: Tensor, cotangent: Tensor) -> tuple[Tensor, Tensor]:
+    def lower(self, tensor: Tensor, cotangent: Tensor) -> tuple[Tensor, Tensor]:
         """Return a tensor and its cotangent one level below; a shared tensor gets the sum over the examples."""
         if tensor.tag is not None:
             return tensor.value, self.all_examples(cotangent)
         return tensor.value, registry["sum"](self.all_examples(cotangent), dim=0)
 
-    def passes_below(self, pairs: list, apart: bool) -> list:
-        """Return one pass for the sum over the examples, or, if `apart`, one for each, as hooks see in a loop."""
-        if not apart:
-            return [[self.lowered(x, g) for x, g in pairs]] if self.size else []
+    def lower_passes(self, pairs: list, per_example: bool) -> list:
+        """Return one pass for the sum over the examples, or, if `per_example`, one for each, as hooks see in a loop."""
+        if not per_example:
+            return [[self.lower(x, g) for x, g in pairs]] if self.size else []
         seeds = [self.all_examples(g) for _, g in pairs]
         values = [value_at(self, x) for x, _ in pairs]
         return [
@@ -125,14 +125,16 @@ class VmapLevel(OuterGradLevel):
         below: Tensor | None = value_at(self, tensor)
         return below[-1] if below is not None and self.differs(tensor) else below
 
-    def pulled_below(self, pull: Callable, roots: list, cotangents: list, inputs: list) -> list:
+    def vjp_below(self, pullback: Callable, roots: list, cotangents: list, inputs: list) -> list:
         """Return the cotangents of inputs for each example; those of shared inputs take one pass for each example."""
         # A tensor that differs between the examples gets all of its cotangents from one pass. A shared tensor has one
         # node for all examples, so its cotangent for one example needs a pass with the other examples' seeds set to 0.
         seeds = [self.all_examples(g) for g in cotangents]
         shared = [not self.differs(x) for x in inputs]
-        alone = [self._pull_one_example(pull, roots, seeds, inputs, i) for i in range(self.size)] if any(shared) else []
-        together = [] if all(shared) else self._pull_batched(pull, roots, cotangents, inputs)
+        alone = (
+            [self._pull_one_example(pullback, roots, seeds, inputs, i) for i in range(self.size)] if any(shared) else []
+        )
+        together = [] if all(shared) else self._pull_batched(pullback, roots, cotangents, inputs)
         if not self.size:
             together = [registry["zeros"]((0, *x.shape), dtype=x.dtype) for x in inputs]
         found = [
@@ -140,16 +142,16 @@ class VmapLevel(OuterGradLevel):
         ]
         return [g if g is None else make(g, self, "the gradient") for g in found]
 
-    def _pull_batched(self, pull: Callable, roots: list, cotangents: list, inputs: list) -> list:
+    def _pull_batched(self, pullback: Callable, roots: list, cotangents: list, inputs: list) -> list:
         """Return the cotangents of the inputs that differ between the examples, in one pass."""
-        lowered = [self.lowered(r, g) for r, g in zip(roots, cotangents, strict=True)]
-        found: list = pull([r for r, _ in lowered], [g for _, g in lowered], [value_at(self, x) for x in inputs])
+        lowered = [self.lower(r, g) for r, g in zip(roots, cotangents, strict=True)]
+        found: list = pullback([r for r, _ in lowered], [g for _, g in lowered], [value_at(self, x) for x in inputs])
         return found
 
-    def _pull_one_example(self, pull: Callable, roots: list, seeds: list, inputs: list, i: int) -> list:
+    def _pull_one_example(self, pullback: Callable, roots: list, seeds: list, inputs: list, i: int) -> list:
         """Return the cotangents for the i-th example."""
         mine = self._mask_examples(roots, seeds, i)
-        return pull([value_at(self, r) for r in roots], mine, [value_at(self, x) for x in inputs])
+        return pullback([value_at(self, r) for r in roots], mine, [value_at(self, x) for x in inputs])
 
     def _mask_examples(self, roots: list, seeds: list, i: int) -> list[Tensor]:
         """Return the cotangents with all examples except the i-th set to zero."""
@@ -168,7 +170,7 @@ def _has_ragged_shape(params: dict) -> bool:
         if type(shape) is tuple:
             for place, size in enumerate(shape):
                 if isinstance(size, SymbolicSize):
-                    return bool(size.of_example(place))
+                    return bool(size.is_example_dim(place))
     return False
 
 

@@ -14,7 +14,7 @@ from retrograd.ops.jvp_rules import tangent
 class DualLevel(OuterGradLevel):
     """A tensor's tag is its tangent, a tensor of the parent level; None stands for zero."""
 
-    own_mode, pushes = False, True
+    own_mode, forward_mode = False, True
     grads_differ = True
 
     def __init__(self, function: Callable | None = None) -> None:
@@ -32,15 +32,15 @@ class DualLevel(OuterGradLevel):
             return make(out, self, dots)
         return tuple([make(o, self, t) if isinstance(o, Tensor) else o for o, t in zip(out, dots, strict=True)])
 
-    def pulled_below(self, pull: Callable, roots: list, cotangents: list, inputs: list) -> list:
+    def vjp_below(self, pullback: Callable, roots: list, cotangents: list, inputs: list) -> list:
         """Return the cotangents, from the graph of the values, with their tangents as tags."""
         values, seeds, below = ([value_at(self, t) for t in ts] for ts in (roots, cotangents, inputs))
         # The tangent of a cotangent has two parts, by the product rule: the cotangents pulled back through the graph
         # of the tangents, and the tangents of the cotangents pulled back through the graph of the values.
         moved = [(r.tag, g) for r, g in zip(roots, seeds, strict=True) if _has_tangent(self, r)]
         moved += [(v, g.tag) for v, g in zip(values, cotangents, strict=True) if _has_tangent(self, g)]
-        found = pull(values, seeds, below)
-        tangents = pull([r for r, _ in moved], [g for _, g in moved], below) if moved else [None] * len(below)
+        found = pullback(values, seeds, below)
+        tangents = pullback([r for r, _ in moved], [g for _, g in moved], below) if moved else [None] * len(below)
         return [_make_dual_cotangent(self, g, t) for g, t in zip(found, tangents, strict=True)]
 
 

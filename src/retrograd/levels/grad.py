@@ -22,9 +22,9 @@ class GradLevel(OuterGradLevel):
         out = op(*below) if op.simple and op.simple == len(below) else call(op, tuple(below), params)
         return make(out, self, None) if isinstance(out, Tensor) else outputs(out, lambda o: make(o, self, None))
 
-    def pulled_below(self, pull: Callable, roots: list, cotangents: list, inputs: list) -> list:
+    def vjp_below(self, pullback: Callable, roots: list, cotangents: list, inputs: list) -> list:
         """Return the cotangents from the graph of the values; for this level's own graph they are constants."""
-        found = pull(*[[value_at(self, t) for t in ts] for ts in (roots, cotangents, inputs)])
+        found = pullback(*[[value_at(self, t) for t in ts] for ts in (roots, cotangents, inputs)])
         return [g if g is None else make(g, self, None) for g in found]
 
 

@@ -30,11 +30,11 @@ class OuterGradLevel(Level):
             self._outer_grads = OuterGrads(self)
         return self._outer_grads
 
-    def grad_of(self, tensor: Tensor) -> Tensor | None:
+    def get_grad(self, tensor: Tensor) -> Tensor | None:
         """Return the `.grad` of an outer tensor at this level."""
         return self.outer_grads.read(tensor)
 
-    def set_grad_of(self, tensor: Tensor, value: Tensor | None) -> None:
+    def set_grad(self, tensor: Tensor, value: Tensor | None) -> None:
         """Set the `.grad` of an outer tensor at this level."""
         self.outer_grads.write(tensor, value)
 

@@ -36,7 +36,7 @@ class PatternLevel(OuterGradLevel):
             return sparse.as_pattern(out.tag)
         return sparse.on_nothing(out.numel(), self.unknowns)
 
-    def lost(self, tensor: Tensor) -> str:
+    def lost_derivatives(self, tensor: Tensor) -> str:
         """Return "has a sparsity pattern", for errors, if the tensor's elements have derivatives, else ""."""
         return "has a sparsity pattern" if tensor.tag is not None and tensor.tag.nnz else ""
 

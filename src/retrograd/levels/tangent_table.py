@@ -173,7 +173,7 @@ class TangentTableLevel(TransparentLevel):
         with self.below():
             return apply_views(found, chain)
 
-    def lost(self, x: Tensor) -> str:
+    def lost_derivatives(self, x: Tensor) -> str:
         """Return "has a tangent", for errors, if x has one, else ""."""
         return "" if self.tangent(x) is None else "has a tangent"
 
@@ -237,7 +237,7 @@ class TangentTableLevel(TransparentLevel):
                 owner, call(view_scatter, (whole, 0.0 if tangent is None else tangent), {"chain": chain})
             )
 
-    def wrote(self, x: Tensor, src: Any) -> None:
+    def on_write(self, x: Tensor, src: Any) -> None:
         """Update the tangent of x after `src` was written into it; None means that x was detached."""
         if self.paused or not switch.on or not is_differentiable(x.dtype):
             return

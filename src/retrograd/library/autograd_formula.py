@@ -111,7 +111,7 @@ def record(op: Any, parts: Parts, call: Call, level: Any) -> None:
     if ctx._fixed or ctx._saved_for_forward:
         ctx._fixed = ctx._saved_for_forward = ()
     for watcher in current().watchers or ():
-        watcher.recorded(fn)
+        watcher.on_node_created(fn)
 
 
 _NO_EDGE = (None, 0)

@@ -66,10 +66,12 @@ def _levels_with_derivatives(tensors: list) -> set[Level | None]:
 
 def _has_derivative(level: Any, x: Tensor) -> bool:
     if level is not None and level.transparent:
-        return level.wrote is not None and level.tangent(x) is not None
+        return level.on_write is not None and level.tangent(x) is not None
     if x.level is not level:
         return False
-    return (is_recording() and requires_grad_synced(x)) or (level is not None and level.pushes and x.tag is not None)
+    return (is_recording() and requires_grad_synced(x)) or (
+        level is not None and level.forward_mode and x.tag is not None
+    )
 
 
 def _depend_on_cotangents(formula: Callable, cotangents: Sequence) -> list[bool]:

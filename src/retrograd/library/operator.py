@@ -11,7 +11,7 @@ from retrograd import backend
 from retrograd.core import Operator, Tensor, call, current
 from retrograd.core.dispatch import mark_inference
 from retrograd.core.op import is_foreign
-from retrograd.core.overrides import answer_of
+from retrograd.core.overrides import override_result
 from retrograd.core.schema import Parameter
 from retrograd.core.tensor import bump_version, make, preserve_snapshots
 from retrograd.core.views import requires_grad_synced
@@ -126,7 +126,7 @@ class CustomOperator(Operator, Registrations):
                 self._check_inputs(inputs, params)
                 if any(map(is_foreign, inputs)):
                     given, named = user_arguments(self.schema, inputs, params)
-                    return answer_of(self, [x for x in inputs if is_foreign(x)], given, named)
+                    return override_result(self, [x for x in inputs if is_foreign(x)], given, named)
                 break
         if not self._runs_directly:
             replacement = self._replacement(inputs)

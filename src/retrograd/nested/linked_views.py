@@ -45,7 +45,7 @@ def _link(op: Op, x: Tensor, params: dict, out: Tensor) -> None:
 
 def is_view_of(out: Tensor, x: Tensor) -> bool:
     """Whether a tensor is a view with the same base as x, in the same memory."""
-    return out._view is not None and out._view.base is _base(x) and out._view.made != COPIED
+    return out._view is not None and out._view.base is _base(x) and out._view.creation_meta != COPIED
 
 
 def _base(x: Tensor) -> Tensor:

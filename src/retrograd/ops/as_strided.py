@@ -231,7 +231,7 @@ def _base_and_offset(x, size, stride, offset):
     last = offset - start + sum((n - 1) * step for n, step in zip(size, stride, strict=False))
     if x._view is None or (_memory_order(x) is not None and start <= offset and last < numel(x.shape)):
         return x, offset - start
-    if x._view.made == COPIED:
+    if x._view.creation_meta == COPIED:
         raise RuntimeError(
             f"as_strided: this tensor of shape {x.shape} is a view in PyTorch, but here a copy, whose base has other "
             f"memory; use .clone() first"

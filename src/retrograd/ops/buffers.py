@@ -27,7 +27,7 @@ def _levels_above(x):
     """Return the levels from the current one to that of x, which is left out; None if the write is refused there."""
     between, level = [], current().level
     while level is not x.level:
-        if level is None or (level.wrote is not None and not level.transparent):
+        if level is None or (level.on_write is not None and not level.transparent):
             return None
         between.append(level)
         level = level.parent

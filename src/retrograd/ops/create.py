@@ -7,7 +7,7 @@ from retrograd.core import Aval, Internal, Tensor, call, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
 from retrograd.core.op import is_foreign
-from retrograd.core.overrides import answer_of
+from retrograd.core.overrides import override_result
 from retrograd.ops.as_tensor import as_tensor as as_tensor
 from retrograd.ops.as_tensor import from_numpy as from_numpy
 from retrograd.ops.as_tensor import tensor as tensor
@@ -35,7 +35,7 @@ class Filled(Factory):
 def make_array(make, size, *rest):
     """Call `make(size, *rest)`, or for a symbolic size let it build its array from plain ones."""
     unknown = symbolic(size)
-    return make(size, *rest) if unknown is None else unknown.made(lambda plain: make(plain, *rest), size)
+    return make(size, *rest) if unknown is None else unknown.make_array(lambda plain: make(plain, *rest), size)
 
 
 # The keywords of every public creation function.
@@ -57,7 +57,7 @@ def factory(make, *names):
              **own) -> Tensor:  # fmt: skip
         if device is not None or layout is not None or pin_memory:
             if is_foreign(device):
-                return answer_of(create, [device], args, {**own, "device": device})
+                return override_result(create, [device], args, {**own, "device": device})
             check_keywords(device, layout, pin_memory)
         if listed and (type(args[0]) is int if args else "size" not in own):
             args = (args,)  # sizes as separate arguments, or none; a tuple also binds faster

@@ -7,8 +7,7 @@ from retrograd import backend
 from retrograd.core import Aval, Internal, NotBatchedError, Tensor, graph_level, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.op import compound
-from retrograd.core.overrides import answer_of
-from retrograd.core.schema import foreign_in
+from retrograd.core.overrides import foreign_objects, override_result
 from retrograd.ops.batching import align_batched, broadcast_batch, unsqueeze_n
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Composite, View, canonical_dim
@@ -209,7 +208,7 @@ def index(x, key):
         return apply_index(x, ids, spec)
     except TypeError:
         if foreign := _foreign_objects(key):
-            return answer_of(operator.getitem, foreign, (x, key), {})
+            return override_result(operator.getitem, foreign, (x, key), {})
         raise
 
 
@@ -264,7 +263,7 @@ def split_scalars(spec, ids):
 def _foreign_objects(key):
     """Return the objects of other classes in a key, which handle operators themselves."""
     parts = key if isinstance(key, tuple) else (key,)
-    return foreign_in([(k.start, k.stop, k.step) if isinstance(k, slice) else k for k in parts])
+    return foreign_objects([(k.start, k.stop, k.step) if isinstance(k, slice) else k for k in parts])
 
 
 def apply_index(x, ids, spec):

@@ -18,8 +18,8 @@ def _set_view_in_place(name, x, view):
     new = view(source)
     if new is not source:
         preserve_snapshots(x)
-        if new._view.made == "no_grad":  # nobody else has that view: it may be written to as x could before
-            new._view.made = "" if x._view is None else x._view.made
+        if new._view.creation_meta == "no_grad":  # nobody else has that view: it may be written to as x could before
+            new._view.creation_meta = "" if x._view is None else x._view.creation_meta
         x.value, x.tag, x._view = new.value, new.tag, new._view
         if x._grad is not None:  # has the shape of x, also where later passes add to it
             x._grad = view(x._grad)

@@ -71,7 +71,7 @@ def lost_derivatives(x):
 def _lost_in_tags(x):
     """The derivatives lost by function transforms that store a tangent or sparsity pattern with x."""
     while x.level is not None:
-        why = x.level.lost(x)
+        why = x.level.lost_derivatives(x)
         if why:
             return why
         x = x.value
@@ -82,8 +82,8 @@ def _lost_in_dual_levels(x):
     """The derivatives lost by the active `dual_level`s."""
     level = current().level
     while level is not None:
-        if level.transparent and level.lost(x):
-            return level.lost(x)
+        if level.transparent and level.lost_derivatives(x):
+            return level.lost_derivatives(x)
         level = level.parent
     return ""
 

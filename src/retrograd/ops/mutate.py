@@ -14,8 +14,16 @@ from retrograd.core.hooks import conjugate
 from retrograd.core.level import is_recording
 from retrograd.core.op import composite_arrays, compound, is_foreign
 from retrograd.core.record import missing_rule, record, saved_version
-from retrograd.core.tensor import Version, alias, bump_version, make, plain, preserve_snapshots, version_of
-from retrograd.core.views import COPIED, base_of, passes, rebase_history, refuse_view, replay_view, requires_grad_synced
+from retrograd.core.tensor import Version, alias, bump_version, make, needs_no_promotion, preserve_snapshots, version_of
+from retrograd.core.views import (
+    COPIED,
+    base_of,
+    is_differentiable_view,
+    rebase_history,
+    refuse_view,
+    replay_view,
+    requires_grad_synced,
+)
 from retrograd.ops.as_tensor import operand
 from retrograd.ops.batching import broadcast_batch, unsqueeze_n
 from retrograd.ops.create import arange, as_tensor, full_like
@@ -182,7 +190,7 @@ def write_into(name, x, src):
 def check_write(name, x, *operands):
     """Refuse an invalid write before anything changes."""
     base = x if x._view is None else x._view.base
-    if x._view is not None and x._view.made == COPIED:
+    if x._view is not None and x._view.creation_meta == COPIED:
         refuse_copy(name, x)
     if x.level is not graph_level() or base.level is not x.level:
         raise RuntimeError(
@@ -195,7 +203,7 @@ def check_write(name, x, *operands):
         )
     for other in operands:
         if x.level is None and isinstance(other, Tensor) and other.level is not None:
-            raise other.level.escape(other)
+            raise other.level.escape_error(other)
     if is_recorded(x, *operands):
         check_history(x)
     if x.level is None and not x.value.flags.writeable:
@@ -218,8 +226,8 @@ def refuse_copy(name, x):
 def check_history(x):
     """Raise RuntimeError if a recorded write to x is not allowed: to a leaf, or to certain views."""
     if x._view is not None:
-        if x._view.made:
-            refuse_view(x._view.made, "this tensor is a view and is being modified")
+        if x._view.creation_meta:
+            refuse_view(x._view.creation_meta, "this tensor is a view and is being modified")
         if base_of(x._view).version is not x.version:
             raise RuntimeError(
                 "in-place write to a view of a tensor that was resized in place since, or data was assigned to it, so "
@@ -253,7 +261,9 @@ def is_recorded(x, *operands):
         return False
     # No short circuit: this syncs the history of each view.
     require_grad = [requires_grad_synced(a) for a in (x, *operands) if isinstance(a, Tensor)]
-    return any(require_grad) or (x._view is not None and passes(x._view) and requires_grad_synced(base_of(x._view)))
+    if any(require_grad):
+        return True
+    return x._view is not None and is_differentiable_view(x._view) and requires_grad_synced(base_of(x._view))
 
 
 def inherit_detached(x, *operands):
@@ -273,14 +283,14 @@ def _array_to_write(src, dtype):
 def _notify_levels(x, src):
     """Notify levels that keep state per tensor of a write to x; None says that x left its graph."""
     for level in stateful_levels():
-        level.wrote(x, src)
+        level.on_write(x, src)
 
 
 def stateful_levels():
     """The transparent levels that keep state per tensor; they see only what operators compute."""
     found, level = [], current().level
     while level is not None and level.transparent:
-        if level.wrote is not None:
+        if level.on_write is not None:
             found.append(level)
         level = level.parent
     return found
@@ -293,7 +303,7 @@ def rebase(x, src):
     shadow.version = version_of(base)
     record(view_scatter, (base, src), {"chain": chain}, shadow, base.level)
     rebase_history(base, shadow)
-    base.version.rebased += 1
+    base.version.rebases += 1
 
 
 def _base_and_chain(x):
@@ -305,9 +315,9 @@ def _base_and_chain(x):
 def _write_at_level(x, src):
     """Write at a level other than ground: the base gets a new value, and its views are synced."""
     base, chain = _base_and_chain(x)
-    notify = base.level.wrote  # for a level that records the history of tensors itself
+    notify = base.level.on_write  # for a level that records the history of tensors itself
     recorded = current().grad_enabled
-    if x._view is None or passes(x._view):
+    if x._view is None or is_differentiable_view(x._view):
         merged = view_scatter(base, src, chain=chain)
     else:  # a view through detach(): values change, but no graph records it
         differentiable_chain = tuple([step for step in chain if registry[step[0]].differentiable])
@@ -319,7 +329,7 @@ def _write_at_level(x, src):
     if current().grad_enabled:
         rebase_history(base, merged)
     bump_version(base)
-    base.version.rebased += 1
+    base.version.rebases += 1
     return x
 
 
@@ -381,7 +391,7 @@ def _write_directly(operator, x, others, params):
     arrays = [getattr(a, "value", a) for a in others]
     if params or not hasattr(kernel, "nin") or x.dtype.kind not in "fc":
         return False
-    if any(not plain(x.value, a) or getattr(a, "ndim", 0) > x.ndim for a in arrays):
+    if any(not needs_no_promotion(x.value, a) or getattr(a, "ndim", 0) > x.ndim for a in arrays):
         return False
     if any(getattr(a, "shape", ()) not in ((), x.shape) for a in arrays):
         return False
@@ -440,7 +450,7 @@ def adopt_history(x, new):
         rebase(x, new)
     else:
         rebase_history(x, new)
-        version_of(x).rebased += 1
+        version_of(x).rebases += 1
 
 
 def _write_by_copy(operator, x, others, params):

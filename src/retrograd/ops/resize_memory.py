@@ -3,7 +3,7 @@
 from retrograd import backend
 from retrograd.core import Tensor, registry
 from retrograd.core.op import compound
-from retrograd.core.tensor import bump_version, continued, make, preserve_snapshots, version_of
+from retrograd.core.tensor import bump_version, continue_version, make, preserve_snapshots, version_of
 from retrograd.core.views import View, requires_grad_synced
 from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.layout import contiguous_format
@@ -35,7 +35,7 @@ def resize_(x, *shape, memory_format=contiguous_format) -> Tensor:
     if backend.shares_memory(x.value, array):
         _set_resized_view(x, array)
     else:
-        x.value, x._view, x.version = array, None, continued(version_of(x))
+        x.value, x._view, x.version = array, None, continue_version(version_of(x))
     bump_version(x)
     return x
 
@@ -45,9 +45,9 @@ def _set_resized_view(x, array):
     if x._view is None:
         base = make(x.value, None, x.tag)
         base.version = version_of(x)
-        creation, rebased = "", base.version.rebased
+        creation, rebased = "", base.version.rebases
     else:
-        base, creation, rebased = x._view.base, x._view.made, x._view.seen
+        base, creation, rebased = x._view.base, x._view.creation_meta, x._view.attr_version
     steps = [step // x.itemsize for step in array.strides]
     chain = registry["as_strided"](base, array.shape, steps, x.storage_offset())._view.chain
     x.value, x._view = array, View(base, chain, creation, rebased)

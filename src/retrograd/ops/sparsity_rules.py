@@ -32,7 +32,7 @@ def number_elements(shape, first=1):
     """The elements' labels, from 1 on in row-major order; in float64, which every kernel accepts."""
     size = symbolic(shape)
     if size is not None:
-        return make(size.made(lambda plain: number_elements(plain, first).value, tuple(shape)), None, None)
+        return make(size.make_array(lambda plain: number_elements(plain, first).value, tuple(shape)), None, None)
     numbers = registry["arange"](first, first + math.prod(shape), 1, dtype=dtypes.float64)
     return registry["reshape"](numbers, tuple(shape))
 

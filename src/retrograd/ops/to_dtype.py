@@ -3,7 +3,7 @@
 from retrograd.core import Tensor, call
 from retrograd.core import dtype as dtypes
 from retrograd.core.op import is_foreign
-from retrograd.core.overrides import answer_of
+from retrograd.core.overrides import override_result
 from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.layout import check_device, copy_in_format, is_device, preserve_format, to_format
 from retrograd.ops.methods import method
@@ -33,7 +33,7 @@ def to(x, *target, dtype=None, device=None, other=None, non_blocking=False, copy
     named = {"dtype": dtype, "device": device, "other": other}
     if foreign := [a for a in (*target, *named.values()) if is_foreign(a)]:
         given = {**named, "copy": copy or None, "memory_format": memory_format}
-        return answer_of(to, foreign, (x, *target), {name: a for name, a in given.items() if a is not None})
+        return override_result(to, foreign, (x, *target), {name: a for name, a in given.items() if a is not None})
     rest = list(target)
     if rest and isinstance(rest[0], Tensor):
         other = rest.pop(0)

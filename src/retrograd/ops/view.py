@@ -97,7 +97,7 @@ class expand(View, linear="x"):
         shape = expanded_shape(x.shape, shape)
         size = symbolic(shape)
         if size is not None:
-            return size.spread(x, shape)
+            return size.broadcast(x, shape)
         if numel(shape) == numel(x.shape):  # no element is repeated, so the view may be written to
             return xp.reshape(x, shape)
         if numel(shape) == 0:  # nor is one here

@@ -278,7 +278,7 @@ def _filled(fn: Any, outs: tuple, gs: tuple) -> tuple:
 
 def _results(fn: Any, i: int, g: Any) -> list:
     last = fn.op.last
-    pulled = fn.pull(last, g)[i - last] if i >= last and fn.op.variadic else fn.pull(i, g)
+    pulled = fn.vjp(last, g)[i - last] if i >= last and fn.op.variadic else fn.vjp(i, g)
     return [] if pulled is None else [pulled]
 
 

@@ -70,7 +70,7 @@ def _check_write(op: Op, args: tuple, params: dict, wanted: tuple, target: tuple
 
 def shows(out: Any, written: Any) -> bool:
     """Whether a write changes an output: it shares the memory, or is a copy linked to its base."""
-    follows = out._view is not None and out._view.made == COPIED and version_of(out) is version_of(written)
+    follows = out._view is not None and out._view.creation_meta == COPIED and version_of(out) is version_of(written)
     return follows or np.shares_memory(out.value, written.value)
 
 

@@ -263,7 +263,7 @@ def _check_transforms(cls: type[Function], args: tuple, recording: bool) -> None
 def _is_differentiated_outside(x: Tensor) -> bool:
     """Return whether tangents or outer graphs, besides the innermost graph, depend on a tensor."""
     while x.level is not None:
-        if x.level.pushes and x.tag is not None:
+        if x.level.forward_mode and x.tag is not None:
             return True
         x = x.value
         if requires_grad_synced(x):

@@ -6,7 +6,7 @@ from typing import Any
 
 from retrograd.core import GradFn, Tensor, current
 from retrograd.core.graph import Packed
-from retrograd.core.record import kept_output, saved_version, stored
+from retrograd.core.record import map_saved, saved_output, saved_version
 from retrograd.core.tensor import alias, count_of
 
 
@@ -80,12 +80,14 @@ def save_tensors(fn: GradFn, ctx: FunctionCtx, outputs: tuple) -> None:
         if number is not None and (tensor._grad_fn is fn or is_among(tensor, ctx._dirty)):
             ctx._saved_outputs = {**ctx._saved_outputs, len(saved): number}
             versions.append(count_of(tensor))
-            tensor = kept_output(tensor)
+            tensor = saved_output(tensor)
         else:
             versions.append(0 if tensor is None else saved_version(fn.op, tensor))
         saved.append(tensor)
     state = current()
-    fn.saved = tuple(saved) if state.saving is None else stored(tuple(saved), functools.partial(Packed, state.saving))
+    fn.saved = (
+        tuple(saved) if state.saving is None else map_saved(tuple(saved), functools.partial(Packed, state.saving))
+    )
     fn.versions = tuple(versions) if any(versions) else None  # type: ignore[attr-defined]
 
 
@@ -113,7 +115,7 @@ def unpack_saved(fn: GradFn) -> tuple[Tensor | None, ...]:
     versions, outputs = fn.versions, fn.params["ctx"]._saved_outputs
     found = []
     for index, saved in enumerate(fn.saved):
-        tensor = fn.restored(saved, 0 if versions is None else versions[index])
+        tensor = fn.restore(saved, 0 if versions is None else versions[index])
         if index in outputs:
             tensor = alias(tensor, fn)
             tensor.output_nr = outputs[index]

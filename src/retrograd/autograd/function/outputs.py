@@ -19,8 +19,8 @@ def make_output(ctx: FunctionCtx, args: tuple, result: Tensor) -> Tensor:
         return result
     if result._requires_grad or is_among(result, args):
         return _view_as_self(result)
-    if result._view is not None and result._view.made != COPIED:
-        result._view.made = IN_FUNCTION
+    if result._view is not None and result._view.creation_meta != COPIED:
+        result._view.creation_meta = IN_FUNCTION
     return result
 
 
@@ -30,7 +30,7 @@ def _view_as_self(tensor: Tensor) -> Tensor:
     out.version = version_of(tensor)
     base = tensor if tensor._view is None else tensor._view.base
     chain = () if tensor._view is None else tensor._view.chain
-    out._view = View(base, chain, IN_FUNCTION, out.version.rebased)
+    out._view = View(base, chain, IN_FUNCTION, out.version.rebases)
     return out
 
 
@@ -77,7 +77,7 @@ def attach_outputs(fn: GradFn, ctx: FunctionCtx, outputs: list) -> None:
     if ctx._saved:
         save_tensors(fn, ctx, tuple([outputs[index] for index, _, _ in tensors]))
     for watcher in current().watchers or ():
-        watcher.recorded(fn)
+        watcher.on_node_created(fn)
 
 
 def _rebase_history(fn: GradFn, number: int, out: Tensor) -> None:

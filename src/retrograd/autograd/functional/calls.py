@@ -7,7 +7,7 @@ import optree
 
 from retrograd.autograd.backward import grad
 from retrograd.core import Tensor, registry
-from retrograd.core.aval import differing
+from retrograd.core.aval import describe_difference
 from retrograd.core.views import requires_grad_synced
 
 OUTPUT, JACOBIAN, HESSIAN = [f"the {what} is independent of {{}}" for what in ("output", "Jacobian", "Hessian")]
@@ -169,7 +169,7 @@ class Call(NamedTuple):
         if g.shape != x.shape:
             raise RuntimeError(
                 f"{self.name}: v has invalid size: for {label} it should be {x.shape}, but is {g.shape}"
-                f"{differing(x.shape, g.shape)}"
+                f"{describe_difference(x.shape, g.shape)}"
             )
         if (g.dtype.kind == "c") != (x.dtype.kind == "c"):
             raise RuntimeError(f"{self.name}: v is {g.dtype} for {label}, which is {x.dtype}")

@@ -39,11 +39,11 @@ class _Recorder(TransparentLevel):
         self._append((OPERATOR, op.name, start, end, self._node_sequence, *details, None))
         return out
 
-    def recorded(self, fn: Any) -> None:
+    def on_node_created(self, fn: Any) -> None:
         """Note that the running operator made a node."""
         self._node_sequence = fn.sequence
 
-    def pull(self, proceed: Callable, fn: Any, cotangents: tuple) -> list:
+    def run_node(self, proceed: Callable, fn: Any, cotangents: tuple) -> list:
         """Run and record a node."""
         start = perf_counter_ns()
         gradients = proceed(fn, cotangents)
