@@ -3,7 +3,8 @@
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from itertools import combinations, islice
+from functools import cache, partial
+from itertools import combinations
 from typing import Any, NamedTuple
 
 from retrograd.core import Op, Tensor
@@ -16,7 +17,7 @@ from retrograd.export.traced_size import Comparison, Fixed, place_of, plain, see
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule
 from retrograd.fx.node import Node, map_leaves
-from retrograd.fx.tracer import TraceLevel, capture
+from retrograd.fx.tracer import Recording, TraceLevel, capture
 from retrograd.ops.generator import fork_rng
 
 AFFORDABLE = 1 << 18  # maximum elements of an input in a trial
@@ -44,7 +45,7 @@ class Trial(NamedTuple):
     """One trace: the sizes of the dimensions, the graph, and the recorded uses of sizes."""
 
     point: dict[str, int]
-    module: GraphModule
+    recording: Recording
     asked: dict[tuple, Note]
     quotients: list[Quotient]
 
@@ -52,7 +53,7 @@ class Trial(NamedTuple):
 class Prober:
     """Traces a program at selected sizes, and infers how its graph depends on them.
 
-    most: the maximum number of trials at other sizes, apart from those for comparisons; None: no limit.
+    most: the number of trials at other sizes, apart from those for comparisons, if no more are needed; None: no limit.
     """
 
     def __init__(
@@ -70,22 +71,28 @@ class Prober:
         self._trials: list[Trial] = []
         self._most = most
 
+    def first(self) -> Recording:
+        """Return the program as it runs at the example's own sizes."""
+        if not self._trials:
+            self._trials = [self._trace(self._starting_point())]
+        return self._trials[0].recording
+
     def learn(self) -> tuple[GraphModule, Sizes]:
         """Return the program with its sizes computed where they vary, and the allowed sizes of its inputs."""
-        point = self._starting_point()
-        self._trials = [self._trace(point)]
+        base = self.first()
         for name in self.ranges:
             self._settle_least(name)
-        for other in islice(_plan(point, self.ranges), self._most):
+        for other in _plan(self._trials[0].point, self.ranges):
+            if self._most is not None and len(self._trials) > self._most:
+                break
             self._try(other)
         for name in self.ranges:
             self._resolve(name)
         guards = self._guards()
-        base = self._trials[0].module
         sources = {name: (place, size) for place, size in reversed(self._places.items()) for name in size.dims}
         graph = substituted(base.graph, sources, self._expressions())
         self._note_sizes(graph)
-        return GraphModule(base, graph, keep=base.state_dict()), Sizes(self._places, self.ranges, tuple(guards))
+        return base._replace(graph=graph).module(), Sizes(self._places, self.ranges, tuple(guards))
 
     # ---------------------------------------------------------------------------------------------- trials
 
@@ -104,8 +111,10 @@ class Prober:
         log: list = []
         args, kwargs = self._example.resized({place: size.at(point) for place, size in self._places.items()})
         with fork_rng():
-            module = capture(lambda *parts: SizedTrace(log, *parts), self._root, args, kwargs)
-        return Trial(point, module, numbered(log), [note for note in log if isinstance(note, Quotient)])
+            recording = capture(lambda *parts: SizedTrace(log, *parts), self._root, args, kwargs)
+        end = recording.graph.output_node()
+        end.args = map_leaves(end.args, plain)
+        return Trial(point, recording, numbered(log), [note for note in log if isinstance(note, Quotient)])
 
     def _try(self, point: dict[str, int]) -> None:
         """Trace at these sizes too; ValueError if the program fails or behaves differently."""
@@ -129,7 +138,7 @@ class Prober:
         except Exception as error:
             raise MismatchError(f"it fails with {type(error).__name__}: {error}") from error
         self._check_fixed(trial)
-        compare(self._trials[0].module, trial.module)
+        compare(self._trials[0].recording, trial.recording)
         self._trials.append(trial)
 
     def _check_fixed(self, trial: Trial) -> None:
@@ -183,7 +192,7 @@ class Prober:
         """Return for each varying leaf of the first graph's nodes its expression; None if none fits."""
         found: dict[tuple[Node, int], Any] = {}
         known: dict[tuple, Any] = {}
-        for nodes in zip(*[trial.module.graph.nodes for trial in self._trials], strict=True):
+        for nodes in zip(*[trial.recording.graph.nodes for trial in self._trials], strict=True):
             for number, values in enumerate(zip(*map(leaves_of, nodes), strict=True)):
                 if differ(values):
                     if values not in known:
@@ -231,10 +240,10 @@ class Prober:
     def _note_sizes(self, graph: Graph) -> None:
         """Store at every node with a varying shape its expressions: `meta["shape"]`."""
         by_name = {node.name: node for node in graph.nodes}
-        points = [trial.point for trial in self._trials]
-        for nodes in zip(*[trial.module.graph.nodes for trial in self._trials], strict=True):
+        fitted = cache(partial(fit, [trial.point for trial in self._trials]))
+        for nodes in zip(*[trial.recording.graph.nodes for trial in self._trials], strict=True):
             shapes = [getattr(node.meta.get("val"), "shape", ()) for node in nodes]
-            sizes = [fit(points, s) if differ(s) else s[0] for s in zip(*shapes, strict=True)]
+            sizes = [fitted(s) if differ(s) else s[0] for s in zip(*shapes, strict=True)]
             if any(isinstance(s, Expression) for s in sizes):
                 by_name[nodes[0].name].meta["shape"] = tuple(sizes)
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from retrograd.core import Tensor, operator_named
 from retrograd.export.traced_size import Comparison, Fixed, Floor
-from retrograd.fx.graph_module import GraphModule
 from retrograd.fx.node import Node, map_leaves
+from retrograd.fx.tracer import Recording
 from retrograd.nn.module import Module
 
 _equal = operator_named("eq")
@@ -50,7 +50,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def compare(a: GraphModule, b: GraphModule) -> None:
+def compare(a: Recording, b: Recording) -> None:
     """Raise MismatchError if two graphs differ in more than numbers."""
     ours, its = list(a.graph.nodes), list(b.graph.nodes)
     for x, y in zip(ours, its, strict=False):
@@ -62,10 +62,10 @@ def compare(a: GraphModule, b: GraphModule) -> None:
         raise MismatchError(f"it runs {len(its)} operators instead of {len(ours)}")
 
 
-def _difference(x: Node, y: Node, a: GraphModule, b: GraphModule) -> str:
+def _difference(x: Node, y: Node, a: Recording, b: Recording) -> str:
     if x.op != y.op or x.target != y.target:
         return f"{y.format_node()} stands where {x.format_node()} stood"
-    if x.op == "get_attr" and not _same_tensor(_attribute(a, x.target), _attribute(b, y.target)):
+    if x.op == "get_attr" and not _same_tensor(_attribute(a.home, x.target), _attribute(b.home, y.target)):
         return f"the constant {x.target} has other values or another shape"
     u, v = leaves_of(x), leaves_of(y)
     if _shape_of(x) != _shape_of(y) or not all(map(_alike, u, v)):

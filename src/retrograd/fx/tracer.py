@@ -1,7 +1,7 @@
 """Tracing: run code on example values and record every operator that it calls."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import optree
 
@@ -64,12 +64,24 @@ def trace(root: Callable | Module, *args: Any, **kwargs: Any) -> GraphModule:
         mul = ops.mul(x, y)  # float32[2]
         return (mul, add)
     """
-    return capture(TraceLevel, root, args, kwargs)
+    return capture(TraceLevel, root, args, kwargs).module()
+
+
+class Recording(NamedTuple):
+    """A traced graph, the bare module that has the tensors it reads, and the names of the root's tensors."""
+
+    graph: Graph
+    home: Module
+    names: list[str]
+
+    def module(self) -> GraphModule:
+        """Return the module that runs the graph, whose code is generated here."""
+        return GraphModule(self.home, self.graph, keep=self.names)
 
 
 def capture(
     kind: Callable[..., "TraceLevel"], root: Callable | Module, args: tuple, kwargs: dict[str, Any]
-) -> GraphModule:
+) -> Recording:
     """Trace like `trace`, with the level that `kind(graph, home, names)` returns."""
     graph = Graph()
     graph.signature = Signature(_with_parameters(root))
@@ -87,7 +99,7 @@ def capture(
         with level:
             level.output(result, given, attributes.changes)
     graph.signature.check_apart(examples)
-    return GraphModule(home, graph, keep=names)
+    return Recording(graph, home, names)
 
 
 def _with_parameters(root: Callable | Module) -> Callable:
