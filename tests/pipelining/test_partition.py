@@ -1,5 +1,7 @@
 """Partition of a graph into stages of about equal cost."""
 
+import math
+import random
 from itertools import combinations
 
 import pytest
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 
 import retrograd as rg
 from retrograd import fx, nn
-from retrograd.pipelining.split.partition import carried, minimize_largest, partition
+from retrograd.pipelining.split.partition import NEVER, SAMPLED_ENDS, _Search, carried, minimize_largest, partition
 
 
 def largest(costs, cuts, ends):
@@ -28,6 +30,35 @@ def test_no_other_partition_has_a_cheaper_costliest_stage(data, costs):
     others = combinations(range(len(costs) - 1), stages - 1)
     best = min(largest(costs, cuts, [*other, len(costs) - 1]) for other in others)
     assert largest(costs, cuts, ends) == best
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_search_with_a_bound_finds_the_partition_that_the_one_without_finds(seed):
+    r = random.Random(seed)
+    costs = [r.choice([0, 1, 1, r.randrange(30)]) for _ in range(2 * SAMPLED_ENDS + seed)]
+    cuts = [r.choice([NEVER, r.randrange(40)]) for _ in costs]
+    stages = r.choice([3, 7])
+    earliest = [[max(0, end - 150) if group else 0 for end in range(len(costs))] for group in range(stages)]
+    for limits in ([[0] * len(costs)] * stages, earliest):
+        expected = _Search(costs, cuts, stages, limits).run(range(len(costs)), math.inf)[1]
+        assert minimize_largest(costs, cuts, stages, limits) == expected
+
+
+def test_a_long_chain_is_partitioned_without_trying_all_pairs_of_ends():
+    class Cost(int):
+        compared = 0
+
+        def __add__(self, other):
+            return Cost(int(self) + int(other))
+
+        __radd__ = __add__
+
+        def __sub__(self, other):
+            Cost.compared += 1
+            return Cost(int(self) - int(other))
+
+    minimize_largest([Cost(1)] * 3000, [0] * 3000, 4)
+    assert 0 < Cost.compared < 100_000  # of 6,000,000 pairs
 
 
 def test_equal_layers_are_shared_out_equally():

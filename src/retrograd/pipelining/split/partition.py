@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 from retrograd.core import Aval
@@ -11,6 +11,7 @@ from retrograd.fx import Graph, Node
 
 # the cost of sending one element from stage to stage, in multiplications
 CARRIED_NUMBER = 1
+SAMPLED_ENDS = 200  # the ends that a first search tries, to bound the search among all
 NEVER = 10**30  # an integer, so that sums stay exact after it is subtracted
 
 
@@ -51,30 +52,74 @@ def minimize_largest(
     >>> minimize_largest([1, 1, 2, 2, 2], [0] * 5, 2)
     [2, 4]
     """
-    count = len(costs)
-    limits = earliest or [[0] * count] * stages
-    before = [0.0, *accumulate(costs)]
-    opening, closing = [0.0, *cuts[: count - 1]], [*cuts[: count - 1], 0.0]
-    best = [before[end + 1] + closing[end] if limits[0][end] == 0 else math.inf for end in range(count)]
-    choices: list[list[int]] = []
-    for group in range(1, stages):
+    search = _Search(costs, cuts, stages, earliest or [[0] * len(costs)] * stages)
+    bound = search.run(_cheap_ends(cuts, len(costs)), math.inf)[0] if len(costs) > SAMPLED_ENDS else math.inf
+    largest, ends = search.run(range(len(costs)), bound)
+    if largest == math.inf:
+        raise ValueError(f"minimize_largest: no {stages} groups keep within their limits")
+    return ends
+
+
+class _Search:
+    """Dynamic programming over the last index of each group."""
+
+    def __init__(
+        self, costs: Sequence[float], cuts: Sequence[float], stages: int, limits: Sequence[Sequence[int]]
+    ) -> None:
+        self.stages = stages
+        self.limits = limits
+        self.before = [0.0, *accumulate(costs)]
+        self.opening, self.closing = [0.0, *cuts[: len(costs) - 1]], [*cuts[: len(costs) - 1], 0.0]
+
+    def run(self, ends: Sequence[int], bound: float) -> tuple[float, list[int]]:
+        """Return the cost of the most expensive group, and the last index of each.
+
+        ends: the indices that may be last, ascending, with the last of all.  bound: a cost that some partition has,
+        so that the search skips all that cost more; the result is the same as without.
+        """
+        best = [self._up_to(end) for end in ends]
+        choices: list[list[int]] = []
+        for group in range(1, self.stages):
+            best, choice = self._with_group(group, ends, best, bound)
+            choices.append(choice)
+        place, found = len(ends) - 1, [ends[-1]]
+        for choice in reversed(choices):
+            place = choice[place]
+            found.append(ends[place])
+        return best[-1], found[::-1]
+
+    def _up_to(self, end: int) -> float:
+        return self.before[end + 1] + self.closing[end] if self.limits[0][end] == 0 else math.inf
+
+    def _with_group(
+        self, group: int, ends: Sequence[int], best: Sequence[float], bound: float
+    ) -> tuple[list[float], list[int]]:
+        """Return the cost with one more group, and the place of the previous end, for each of its ends."""
+        before, opening, count = self.before, self.opening, len(ends)
         now, choice = [math.inf] * count, [0] * count
-        for end in range(group, count):
-            for start in range(end, max(group, limits[group][end]) - 1, -1):
-                last = before[end + 1] - before[start] + closing[end]
-                if last >= now[end]:
+        slack = bound * (1 + 1e-9)  # for sums that are rounded
+        for place in range(group, count):
+            end = ends[place]
+            if before[-1] - before[end + 1] > (self.stages - 1 - group) * slack:
+                continue  # the groups after it would cost more
+            if before[end + 1] > (group + 1) * slack:
+                break  # it or the groups before it would cost more
+            for previous in range(place - 1, group - 2, -1):
+                start = ends[previous] + 1
+                last = before[end + 1] - before[start] + self.closing[end]
+                if last >= now[place] or last > slack or start < self.limits[group][end]:
                     break
-                slowest = max(best[start - 1], last + opening[start])
-                if slowest < now[end]:
-                    now[end], choice[end] = slowest, start
-        choices.append(choice)
-        best = now
-    if best[-1] == math.inf:
-        raise ValueError(f"smallest_largest: no {stages} groups keep within their limits")
-    ends = [count - 1]
-    for choice in reversed(choices):
-        ends.append(choice[ends[-1]] - 1)
-    return ends[::-1]
+                slowest = max(best[previous], last + opening[start])
+                if slowest < now[place]:
+                    now[place], choice[place] = slowest, previous
+        return now, choice
+
+
+def _cheap_ends(cuts: Sequence[float], count: int) -> list[int]:
+    """Return, for each of SAMPLED_ENDS equal ranges of indices, the one with the cheapest cut."""
+    bounds = [count * i // SAMPLED_ENDS for i in range(SAMPLED_ENDS + 1)]
+    cheap = [min(range(low, high), key=cuts.__getitem__) for low, high in pairwise(bounds)]
+    return [*cheap[:-1], count - 1]
 
 
 def work(node: Node) -> float:
