@@ -9,6 +9,8 @@ from torch.distributed.pipelining import _IR, _backward, _utils, microbatch, sch
 
 import retrograd as rg
 
+from ..pipelining.action_texts import ACTION_TEXTS
+
 PRIVATE = ("_PipelineStageBase", "_Action", "_ComputationType")
 MORE = {
     _IR: ("MultiUseParameterConfig", "MultiUseParamSpec", "PipeSequential", "PipeSplitWrapper", "LossWrapper",
@@ -110,17 +112,7 @@ def test_a_module_is_a_module_and_stages_and_schedules_have_pytorchs_bases():
 
 def test_actions_have_pytorchs_texts():
     mine, peer = rg.pipelining._Action, schedules._Action
-    for text in (
-        "2F0",
-        "0B3",
-        "1I2",
-        "1W2",
-        "3SEND_F1",
-        "0RECV_B2",
-        "1UNSHARD",
-        "2REDUCE_GRAD",
-        "(0F1;1B0)OVERLAP_F_B",
-    ):
+    for text in ACTION_TEXTS:
         a, b = mine.from_str(text), peer.from_str(text)
         assert (a.stage_index, a.computation_type.name, a.microbatch_index) == (
             b.stage_index, b.computation_type.name, b.microbatch_index,

@@ -2,13 +2,13 @@
 
 import gc
 import pickle
-import time
 import weakref
 
 import pytest
 
 import retrograd as rg
 from retrograd import nn
+from retrograd.fx import Graph, codegen
 from retrograd.pipelining import (
     Pipe,
     SplitPoint,
@@ -17,7 +17,6 @@ from retrograd.pipelining import (
     pipeline,
     split_into_equal_size,
 )
-from retrograd.pipelining.split.pipe import split_as_traced
 
 from .splits import assert_close, cut_after
 
@@ -326,13 +325,45 @@ def test_a_model_that_fails_leaves_no_boundary_active():
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
 
 
-def test_a_deep_transformer_is_cut_in_seconds():
-    layers = [nn.TransformerEncoderLayer(16, 2, 32, batch_first=True) for _ in range(48)]
-    spec = {str(number): SplitPoint.BEGINNING for number in (12, 24, 36)}
-    start = time.perf_counter()
-    pipe = split_as_traced(nn.Sequential(*layers), (rg.randn(2, 4, 16),), {}, spec)
-    assert pipe.num_stages == 4
-    assert time.perf_counter() - start < 5.0
+def policy_with_marks(captured):
+    middle = captured.graph.find_nodes(op="call_function")[1]
+    with captured.graph.inserting_before(middle):
+        captured.graph.call_function(pipe_split)
+    captured.recompile()
+    return captured
+
+
+class Counted(nn.Sequential):
+    """A model that counts its runs by batch size and mode."""
+
+    def forward(self, x):
+        self.runs.append((x.value.shape[0], self.training))  # not x.shape: the trace records its uses
+        return super().forward(x)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"split_spec": {"1": SplitPoint.BEGINNING}}, {"split_policy": split_into_equal_size(2)},
+     {"split_policy": policy_with_marks}],
+)  # fmt: skip
+@pytest.mark.parametrize(("batch", "sizes"), [(2, [2, 1, 3]), (1, [1, 2, 4])])
+def test_a_model_is_traced_three_times_in_each_mode(batch, sizes, options, monkeypatch):
+    generated = []
+    monkeypatch.setattr(Graph, "python_code", lambda graph: generated.append(graph) or codegen.generate(graph))
+    model = Counted(*[nn.TransformerEncoderLayer(8, 2, 16, batch_first=True) for _ in range(2)])
+    model.runs = []
+    pipe = pipeline(model, (rg.randn(batch, 4, 8),), **options)
+    assert pipe.num_stages == 2
+    assert model.runs == [(size, training) for training in (True, False) for size in sizes]
+    assert len(set(map(id, generated))) == len(generated) - (options == {"split_policy": policy_with_marks})
+    assert pipe(rg.randn(5, 4, 8))[0].shape == (5, 4, 8)
+
+
+def test_a_model_without_modes_is_traced_once_in_the_other_mode():
+    model = Counted(nn.Linear(4, 4), nn.Linear(4, 4))
+    model.runs = []
+    pipeline(model, (rg.randn(2, 4),), split_policy=policy_with_marks)
+    assert model.runs == [(2, True), (1, True), (3, True), (2, False)]
 
 
 # ------------------------------------------------------------------------------------------------- pipes and stages

@@ -29,6 +29,7 @@ from retrograd.pipelining import (
     stage_ranks,
 )
 
+from .action_texts import ACTION_TEXTS
 from .rank_threads import run_ranks
 
 SINGLE = ("GPipe", "1F1B")
@@ -259,17 +260,7 @@ def test_stages_have_pytorchs_attributes():
 
 
 def test_actions_have_pytorchs_text():
-    for text in (
-        "2F0",
-        "0B3",
-        "1I2",
-        "1W2",
-        "3SEND_F1",
-        "0RECV_B2",
-        "1UNSHARD",
-        "2REDUCE_GRAD",
-        "(0F1;1B0)OVERLAP_F_B",
-    ):
+    for text in ACTION_TEXTS:
         assert repr(_Action.from_str(text)) == str(_Action.from_str(text)) == text
     action = _Action.from_str("3SEND_F1")
     assert action == (3, _ComputationType.SEND_F, 1, None)

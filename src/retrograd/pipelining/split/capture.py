@@ -20,7 +20,7 @@ from retrograd.pipelining.split.local_sizes import read_sizes_locally
 from retrograd.pipelining.split.loss import find_loss
 from retrograd.pipelining.split.markers import Spec, marked, marker, pipe_split
 from retrograd.pipelining.split.modal_module import ModalGraphModule
-from retrograd.pipelining.split.mutations import make_explicit, place_writes, result_of
+from retrograd.pipelining.split.mutations import make_explicit, place_writes, result_of, signature_of
 from retrograd.pipelining.split.partition import along_parameters
 from retrograd.pipelining.split.shared_parameters import MultiUseParamSpec, owners
 
@@ -43,9 +43,10 @@ def split_in_both_modes(
     given: "Given", policy: Policy | None, multi_use: MultiUseParamSpec | None, loss_spec: Any
 ) -> Split:
     """Capture a module in training and in evaluation mode, for any batch size, and cut it into stages."""
-    first = _cut_by(given.traced(), policy)
+    sized = SizedProgram(given)
+    first = _cut_by(sized.program, policy)
     present = given.module.training
-    cuts = {present: first._replace(program=given.with_free_batch(first.program))}
+    cuts = {present: first._replace(program=sized.with_free_batch())}
     other = _cut_in_other_mode(given, first, policy)
     if other is not None:
         cuts[not present] = cuts[present] if other is first else other
@@ -75,30 +76,50 @@ class Given(NamedTuple):
             except Exception as cause:
                 raise _not_captured(self.module, cause) from cause
 
-    def with_free_batch(self, static: GraphModule) -> GraphModule:
-        """Return the captured module for any size of dimension 0, as far as the model permits it."""
-        example = Example(self.module, self.args, self.kwargs)
+    def batch_prober(self) -> Prober | None:
+        """Return what traces the module at several sizes of dimension 0; None if no argument has a batch."""
+        try:
+            example = Example(self.module, self.args, self.kwargs)
+        except TypeError:  # not the arguments of the module, as the trace will say
+            return None
         tensors = {name: x for name, x in example.tensors().items() if x.ndim and symbolic(x.shape) is None}
         sizes = {x.shape[0] for x in tensors.values()}
-        if not sizes or 0 in sizes or not static.graph.signature:
-            return static
+        if not sizes or 0 in sizes:
+            return None
         size = next(iter(tensors.values())).shape[0]
         places = {Place(name, 0): linear(BATCH) for name, x in tensors.items() if x.shape[0] == size}
+        return Prober(self.module, example, places, {BATCH: Dim(BATCH).range}, TRIALS)
+
+
+class SizedProgram:
+    """A module as captured in its current mode, for these sizes or for any batch size."""
+
+    def __init__(self, given: Given) -> None:
+        self._given = given
+        self._prober = given.batch_prober()
+        self.program = self._traced()
+
+    def _traced(self) -> GraphModule:
+        """Return the program for these sizes: the prober's first trace, so that none is made twice."""
+        if self._prober is not None:
+            try:
+                with marked(self._given.module, self._given.split_spec):
+                    return self._prober.first().module()
+            except Exception:  # the code does not run on sizes that are recorded
+                self._prober = None
+        return self._given.traced()
+
+    def with_free_batch(self) -> GraphModule:
+        """Return the program for any size of dimension 0, as far as the module permits it."""
+        if self._prober is None:
+            return self.program
         try:
-            with marked(self.module, self.split_spec):
-                free, found = Prober(self.module, example, places, {BATCH: Dim(BATCH).range}, TRIALS).learn()
+            with marked(self._given.module, self._given.split_spec):
+                free, found = self._prober.learn()
         except Exception:  # the code treats some sizes differently: the graph is for these sizes only
-            return static
-        names = _names(static)
-        if [name for name in _names(free) if name in set(names)] != names:
-            return static
-        free.graph.signature = DynamicSignature.of(static.graph.signature, found)
+            return self.program
+        free.graph.signature = DynamicSignature.of(signature_of(free), found)
         return free
-
-
-def _names(captured: GraphModule) -> list[str]:
-    """Return the names of all nodes except marks, which a policy may have added."""
-    return [node.name for node in captured.graph.nodes if node.target is not marker]
 
 
 class Cut(NamedTuple):
@@ -145,10 +166,14 @@ def assigned_by(policy: Policy, captured: GraphModule) -> Assignment:
         return chosen
     if chosen.graph is not captured.graph:
         raise ValueError("split_policy: insert pipe_split() into the graph of the module that is given, and return it")
-    for node in chosen.graph.find_nodes(op="call_function"):
-        if node.target is pipe_split:
-            node.target = marker
-    return _between_marks(chosen.graph)
+    marks = [node for node in chosen.graph.find_nodes(op="call_function") if node.target is pipe_split]
+    for node in marks:
+        node.target = marker
+    found = _between_marks(chosen.graph)
+    for node in marks:  # the program is compared with traces of the module, which have none
+        del found[node]
+        chosen.graph.erase_node(node)
+    return found
 
 
 def _by_name(stage_of: Assignment) -> dict[str, int]:
@@ -172,12 +197,12 @@ def _cut_in_other_mode(given: Given, first: Cut, policy: Policy | None) -> Cut |
     """Return the cut of the model in its other mode; `first` if it does the same, None if it cannot be cut alike."""
     with _in_mode(given.module, not given.module.training):
         try:
-            static = given.traced()
-            if _same_program(first.program, static):
+            sized = SizedProgram(given)
+            if _same_program(first.program, sized.program):
                 return first
-            found = _cut_by(static, None) if policy is None else _cut_like(static, first, policy)
+            found = _cut_by(sized.program, None) if policy is None else _cut_like(sized.program, first, policy)
             if found.count == first.count:
-                return found._replace(program=given.with_free_batch(static))
+                return found._replace(program=sized.with_free_batch())
         except (RuntimeError, ValueError, TypeError, NotImplementedError):
             pass  # it runs in one mode only, as with batches that batch norm refuses
     return None
@@ -208,7 +233,9 @@ def _in_mode(module: Module, training: bool) -> Iterator[None]:
 def _same_program(a: GraphModule, b: GraphModule) -> bool:
     """Whether two captures run the same operators on the same constants."""
     names = {str(node.target) for node in a.graph.find_nodes(op="get_attr")}
-    return a.code == b.code and all(_same_tensor(_attribute(a, name), _attribute(b, name)) for name in names)
+    return str(a.graph) == str(b.graph) and all(
+        _same_tensor(_attribute(a, name), _attribute(b, name)) for name in names
+    )
 
 
 def _attribute(module: Module, target: str) -> Any:

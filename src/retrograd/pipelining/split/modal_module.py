@@ -52,13 +52,15 @@ class ModalGraphModule(GraphModule):
         self._by_mode: dict[bool, dict[str, Any]]
         read = [str(n.target) for g in graphs.values() for n in g.nodes if n.op in ("get_attr", "call_module")]
         super().__init__(root, next(iter(graphs.values())), [*keep, *read])
-        present, self._by_mode = self.training, {}
-        for mode, graph in graphs.items():
-            self.training = mode
-            if mode is False and graph is graphs.get(True):
-                self._by_mode[mode] = self._by_mode[True]
-            else:
+        present, compiled = self.training, list(self._by_mode.values())  # the first graph's
+        self._by_mode.clear()
+        for self.training, graph in graphs.items():
+            known = next((found for found in compiled if found["_graph"] is graph), None)
+            if known is None:
                 self.graph = graph
+                compiled.append(self._by_mode[self.training])
+            else:
+                self._by_mode[self.training] = known
         self.training = present
 
     @property
