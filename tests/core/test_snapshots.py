@@ -9,7 +9,7 @@ from retrograd.autograd.graph import allow_mutation_on_saved_tensors, increment_
 from retrograd.core.tensor import version_of
 from retrograd.nn import functional as F
 from retrograd.testing import assert_close, samples_of
-from retrograd.testing.calculus import closed
+from retrograd.testing.calculus import as_float_map
 
 VALUES = [[-1.5, -0.5, 0.25], [-0.75, 2.0, -0.1]]
 
@@ -255,7 +255,7 @@ def pulled(f):
 def test_passes_inside_transforms_find_snapshots_in_the_graphs_of_all_levels(name):
     op = rg.core.registry[name]
     for args, params in samples_of(op):
-        function, xs = closed(op, args, params)
+        function, xs = as_float_map(op, args, params)
         for i, x in enumerate(xs):
 
             def f(y, i=i, xs=xs, function=function):

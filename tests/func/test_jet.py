@@ -18,7 +18,7 @@ from retrograd.func.series import ConstantSeries, Series
 from retrograd.func.series_rules import FORMULAS
 from retrograd.levels import outputs, value_at
 from retrograd.testing import assert_close, samples_of
-from retrograd.testing.calculus import closed, directions
+from retrograd.testing.calculus import as_float_map, directions
 
 from ..functions import underived
 from ..tables import operators_on_arrays
@@ -436,7 +436,7 @@ CASES = [name for name in operators_on_arrays() if registry[name].differentiable
 def growth(name):
     """Yield the cost of doubling the order, from 4 to 8, for each sample."""
     for i, (args, params) in enumerate(samples_of(registry[name])):
-        f, xs = closed(registry[name], args, params)
+        f, xs = as_float_map(registry[name], args, params)
         if xs and f(*xs):
             few, many = (counted(f, xs, order) for order in (4, 8))
             yield i, max(many.counts.total() / max(few.counts.total(), 1), many.largest / few.largest)

@@ -11,7 +11,7 @@ import torch
 import retrograd as rg
 from retrograd.core import registry
 from retrograd.testing import run, samples_of
-from retrograd.testing.writes_law import double, shows
+from retrograd.testing.writes_law import double, is_changed_by_write
 
 from ..tables import merged
 from .conftest import plain, to_torch
@@ -138,7 +138,7 @@ class Hazard:
         """Return the gradients without the write; a recorded write doubles the cotangents of views of that memory."""
         program = self.ours()
         written = program.tensor(target)
-        shown = [shows(o, written) for o in floats(program.outs)]
+        shown = [is_changed_by_write(o, written) for o in floats(program.outs)]
         doubled = [g * (2 if recorded and s else 1) for g, s in zip(self.cotangents, shown, strict=True)]
         return program.gradients(doubled)
 

@@ -161,7 +161,7 @@ class ldl_of(Internal, MatrixOperator):
     def constrain(A, LD):
         return hermitian_of(A), ldl_parts(A, hermitian=True)[0]
 
-    oracle = "retrograd.testing.references.ldl.ldl_of"
+    oracle = "retrograd.testing.references.ldl.packed_ldl"
 
     def samples(r):
         for A in (dominant_matrix(r, 3, 2), r(4, 4) + _coupled_sample(4)):

@@ -61,7 +61,7 @@ class lu_of(Internal, MatrixOperator):
     def constrain(A, LU):
         return A, lu_parts(A, pivot=False)[0]
 
-    oracle = "retrograd.testing.references.decompose.lu_of"
+    oracle = "retrograd.testing.references.decompose.packed_lu"
 
     def samples(r):
         for A in (dominant_matrix(r, 3), dominant_matrix(r, 3, 2)):

@@ -514,7 +514,7 @@ class clamp_numbers(Internal, Pointwise):
     def vjp_x(g, x, min, max):
         return where(_within_bounds(x, min, max), g, 0)
 
-    oracle = "retrograd.testing.references.floats.clamped"
+    oracle = "retrograd.testing.references.floats.clamp"
 
     def samples(r):
         yield (r(3, 2),), {"min": -0.5, "max": 0.7}
@@ -541,7 +541,7 @@ class clamp_tensors(Internal, Pointwise):
     def vjp_max(g, x, min, max):
         return where(x > max if min is None else logical_or(x > max, min > max), g, 0)
 
-    oracle = "retrograd.testing.references.floats.clamped"
+    oracle = "retrograd.testing.references.floats.clamp"
 
     def samples(r):
         yield (r(4, 3), r(3), None), {}

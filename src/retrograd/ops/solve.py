@@ -401,7 +401,7 @@ class order_of_rows(Internal, Stacked, differentiable=False, cores=(1,)):
     def shape(swaps, *, rows, back):
         return Aval((*swaps.shape[:-1], rows), dtypes.int64)
 
-    oracle = "retrograd.testing.references.solve.order_of_rows"
+    oracle = "retrograd.testing.references.solve.row_order"
 
     def samples(r):
         yield (r.ints(3, (2, 3)),), {"rows": 3, "back": False}

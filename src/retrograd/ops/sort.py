@@ -49,7 +49,7 @@ class argsort(Rowwise, differentiable=False):
         canonical_dim("argsort", dim, x.ndim)
         return Aval(x.shape, dtypes.int64)
 
-    oracle = "retrograd.testing.references.sort.places"
+    oracle = "retrograd.testing.references.sort.sort_indices"
 
     samples = _samples
 
@@ -248,7 +248,7 @@ class insertion_indices(Internal, differentiable=False):
         rows = _rows(values, batched[1], n, sequence.ndim - 1)
         return reshape(insertion_indices(sequence, rows, sorter, right=right), (n, *shape_of(values)[batched[1] :]))
 
-    oracle = "retrograd.testing.references.sort.before"
+    oracle = "retrograd.testing.references.sort.insertion_index"
 
     def samples(r):
         yield (tensor([0, 1, 2, 3, 4]), r.ints(5, (2, 3)), None), {"right": False}
@@ -315,7 +315,7 @@ class searchsorted(Composite):
             raise ValueError("searchsorted: right=True and side='left' contradict each other")
         return _search(sorted_sequence, input, sorter, right or side == "right", out_int32)
 
-    oracle = "retrograd.testing.references.sort.before"
+    oracle = "retrograd.testing.references.sort.insertion_index"
 
     def samples(r):
         yield (tensor([0, 1, 2, 3, 4]), r.ints(5, (2, 3)), None), {"right": True}

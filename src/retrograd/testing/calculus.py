@@ -44,7 +44,7 @@ def replace_floats(args: tuple, xs: tuple) -> tuple:
     return tuple(next(left) if is_float(a) else a for a in args)
 
 
-def closed(op: Op, args: tuple, params: dict) -> tuple[Callable, tuple]:
+def as_float_map(op: Op, args: tuple, params: dict) -> tuple[Callable, tuple]:
     """Return the operator as a map from its floating inputs to its floating outputs, and the inputs.
 
     An operator without derivatives has no inputs as such a map.  One may define `constrain(*inputs)`, which maps any
@@ -53,8 +53,8 @@ def closed(op: Op, args: tuple, params: dict) -> tuple[Callable, tuple]:
     """
     if not (op.differentiable or op.composite):
         return lambda: (), ()
-    constrain = getattr(op.definition, "constrain", _as_they_are)
-    observe = getattr(op.definition, "observe", _as_they_are)
+    constrain = getattr(op.definition, "constrain", _identity)
+    observe = getattr(op.definition, "observe", _identity)
 
     def f(*xs):
         return tuple(filter(is_float, observe(*run(op, replace_floats(args, constrain(*xs)), params))))
@@ -62,7 +62,7 @@ def closed(op: Op, args: tuple, params: dict) -> tuple[Callable, tuple]:
     return f, tuple(a for a in args if is_float(a))
 
 
-def _as_they_are(*tensors):
+def _identity(*tensors):
     return tensors
 
 
@@ -77,14 +77,14 @@ def directions(tensors: tuple, seed: int) -> tuple:
     return tuple(map(direction, tensors))
 
 
-def pull(f: Callable, xs: tuple, gs: tuple, *, wanted: tuple[int, ...] | None = None) -> tuple:
+def pull(f: Callable, xs: tuple, gs: tuple, *, argnums: tuple[int, ...] | None = None) -> tuple:
     """Return the cotangents of `f` at `xs` for the output cotangents `gs`; None for unused inputs.
 
-    `wanted` are the inputs that require gradients (default: all).
+    `argnums` are the inputs that require gradients (default: all).
     """
-    wanted = tuple(range(len(xs))) if wanted is None else wanted
-    xs = tuple(leaf(x) if i in wanted else x for i, x in enumerate(xs))
-    return gradients(f(*xs), [xs[i] for i in wanted], gs)
+    argnums = tuple(range(len(xs))) if argnums is None else argnums
+    xs = tuple(leaf(x) if i in argnums else x for i, x in enumerate(xs))
+    return gradients(f(*xs), [xs[i] for i in argnums], gs)
 
 
 def leaf(x: Tensor) -> Tensor:
@@ -96,11 +96,11 @@ def leaf(x: Tensor) -> Tensor:
 
 def gradients(outs: tuple, xs: list, gs: tuple, *, create_graph: bool = False) -> tuple:
     """Return cotangents of tensors in the graph of `outs`."""
-    flowing = [(out, g) for out, g in zip(outs, gs, strict=True) if out.requires_grad]
+    connected = [(out, g) for out, g in zip(outs, gs, strict=True) if out.requires_grad]
     edges = [edge_of(x) for x in xs]
     found = pullback(
-        [edge_of(out) for out, _ in flowing],
-        [g for _, g in flowing],
+        [edge_of(out) for out, _ in connected],
+        [g for _, g in connected],
         level=current().level,
         inputs=edges,
         create_graph=create_graph,

@@ -35,7 +35,7 @@ def assert_close(
         _assert_parts_close(actual, expected, rtol, atol, equal_nan)
         return
     a, e = array_of(actual), array_of(expected)
-    _check_alike(actual, expected, a, e)
+    _check_shape_and_dtype(actual, expected, a, e)
     rtol, atol = _tolerances(a, e, rtol, atol)
     a, e = np.broadcast_arrays(_wide(a), _wide(e))
     bad = ~np.isclose(a, e, rtol=rtol, atol=atol, equal_nan=equal_nan)
@@ -64,7 +64,7 @@ def array_of(value: Any) -> np.ndarray:
     return np.asarray(value)
 
 
-def _check_alike(actual: Any, expected: Any, a: np.ndarray, e: np.ndarray) -> None:
+def _check_shape_and_dtype(actual: Any, expected: Any, a: np.ndarray, e: np.ndarray) -> None:
     if a.shape != e.shape:
         raise AssertionError(f"shapes differ: {a.shape}, expected {e.shape}")
     if hasattr(actual, "dtype") and hasattr(expected, "dtype") and a.dtype != e.dtype:

@@ -18,7 +18,7 @@ from retrograd.ops.family import Pointwise
 from retrograd.ops.pointwise import real_part
 from retrograd.testing.calculus import (
     agree,
-    closed,
+    as_float_map,
     dense,
     difference,
     directions,
@@ -40,23 +40,23 @@ from retrograd.testing.writes_law import law_views, law_writes
 
 def shape_rule(op: Op, args: tuple, params: dict) -> tuple[Aval, ...]:
     """Return the result of the shape rule for these arguments."""
-    said = op.definition.shape(*[a.aval if isinstance(a, Tensor) else a for a in args], **params)
-    return said if isinstance(said, tuple) else (said,)
+    result = op.definition.shape(*[a.aval if isinstance(a, Tensor) else a for a in args], **params)
+    return result if isinstance(result, tuple) else (result,)
 
 
 def law_shape(op: Op, args: tuple, params: dict) -> None:
     """Check that the shape rule predicts the shape and dtype of the result.  (Composites have none.)"""
     if not op.composite:
-        said, got = shape_rule(op, args, params), tuple(out.aval for out in run(op, args, params))
-        assert said == got, f"{op.name}: the shape rule says {said}, the result is {got}"
+        predicted, got = shape_rule(op, args, params), tuple(out.aval for out in run(op, args, params))
+        assert predicted == got, f"{op.name}: the shape rule says {predicted}, the result is {got}"
 
 
 def law_jvp(op: Op, args: tuple, params: dict) -> None:
     """Check the forward derivative along each input, and along all at once, against finite differences."""
-    f, xs = closed(op, args, params)
+    f, xs = as_float_map(op, args, params)
     ts = directions(xs, 1)
     for chosen in [(i,) for i in range(len(xs))] + [tuple(range(len(xs)))] * (len(xs) > 1):
-        part = _along(f, xs, chosen)
+        part = _restrict_to(f, xs, chosen)
         at, along = tuple(xs[i] for i in chosen), tuple(ts[i] for i in chosen)
         out, tangent = push(part, at, along)
         expected = difference(part, at, along)
@@ -70,7 +70,7 @@ def law_jvp(op: Op, args: tuple, params: dict) -> None:
 
 def law_dual_level(op: Op, args: tuple, params: dict) -> None:
     """Check that a dual level gives the tangents of `jvp`, along all inputs at once."""
-    f, xs = closed(op, args, params)
+    f, xs = as_float_map(op, args, params)
     ts = directions(xs, 1)
     out, expected = push(f, xs, ts)
     with dual_level():
@@ -78,7 +78,7 @@ def law_dual_level(op: Op, args: tuple, params: dict) -> None:
     agree(dense(found, out), dense(expected, out), f"{op.name}: tangent at a dual level", precision((*xs, *out))[1])
 
 
-def _along(f: Callable, xs: tuple, chosen: tuple) -> Callable:
+def _restrict_to(f: Callable, xs: tuple, chosen: tuple) -> Callable:
     """Return `f` as a map of the chosen inputs, the others fixed."""
 
     def part(*ys):
@@ -92,15 +92,17 @@ def _along(f: Callable, xs: tuple, chosen: tuple) -> Callable:
 
 def law_vjp(op: Op, args: tuple, params: dict) -> None:
     """Check <vjp g, t> = <g, Df t>, Df t by differences: for each input alone, and for all at once."""
-    f, xs = closed(op, args, params)
+    f, xs = as_float_map(op, args, params)
     outs = f(*xs)
     gs, ts = directions(outs, 2), directions(xs, 1)
-    together = pull(f, xs, gs)
+    all_at_once = pull(f, xs, gs)
     for i, x in enumerate(xs):
-        expected = inner(gs, difference(_along(f, xs, (i,)), (x,), (ts[i],)))
-        for pulled in (pull(f, xs, gs, wanted=(i,))[0], together[i]):
-            assert pulled is None or pulled.aval == x.aval, f"{op.name}: the cotangent of {x.aval} is {pulled.aval}"
-            actual = inner((pulled,), (ts[i],))
+        expected = inner(gs, difference(_restrict_to(f, xs, (i,)), (x,), (ts[i],)))
+        for cotangent in (pull(f, xs, gs, argnums=(i,))[0], all_at_once[i]):
+            assert cotangent is None or cotangent.aval == x.aval, (
+                f"{op.name}: the cotangent of {x.aval} is {cotangent.aval}"
+            )
+            actual = inner((cotangent,), (ts[i],))
             agree(
                 (actual,),
                 (expected,),
@@ -111,13 +113,13 @@ def law_vjp(op: Op, args: tuple, params: dict) -> None:
 
 def law_reverse_over_reverse(op: Op, args: tuple, params: dict) -> None:
     """Check the derivative of <vjp(g), t>, of all inputs together, with respect to each input and to g."""
-    f, xs = closed(op, args, params)
+    f, xs = as_float_map(op, args, params)
     outs = f(*xs)
     n, ts = len(xs), directions(xs, 1)
 
-    def slope(*both):
+    def slope(*operands):
         """Return <vjp(g), t> for both = (*inputs, *cotangents), in the graph of all of them."""
-        found = gradients(f(*both[:n]), list(both[:n]), both[n:], create_graph=True)
+        found = gradients(f(*operands[:n]), list(operands[:n]), operands[n:], create_graph=True)
         terms = [real_part((g * t).sum()) for g, t in zip(found, ts, strict=True) if g is not None]
         return (sum(terms[1:], terms[0]),)
 
@@ -127,14 +129,14 @@ def law_reverse_over_reverse(op: Op, args: tuple, params: dict) -> None:
     us = directions(at, 3)
     second = pull(slope, at, (Tensor(np.ones((), real_of(xs[0].dtype))),))
     for i, u in enumerate(us):
-        expected = difference(_along(lambda *y: slope(*map(leaf, y)), at, (i,)), (at[i],), (u,))
+        expected = difference(_restrict_to(lambda *y: slope(*map(leaf, y)), at, (i,)), (at[i],), (u,))
         actual = inner((second[i],), (u,))
         agree((actual,), expected, f"{op.name}: second derivative along {i}", precision((*xs, *outs))[1] * 100)
 
 
 def law_forward_over_reverse(op: Op, args: tuple, params: dict) -> None:
     """Check the tangent of the cotangents against finite differences."""
-    f, xs = closed(op, args, params)
+    f, xs = as_float_map(op, args, params)
     if not xs:
         return
     outs = f(*xs)
@@ -150,7 +152,7 @@ def law_forward_over_reverse(op: Op, args: tuple, params: dict) -> None:
 
 def law_jet(op: Op, args: tuple, params: dict) -> None:
     """Check the first three Taylor-mode derivatives along a curve against nested derivatives."""
-    f, xs = closed(op, args, params)
+    f, xs = as_float_map(op, args, params)
     if not xs or not f(*xs):
         return
     vs, ws = directions(xs, 1), directions(xs, 2)
@@ -180,13 +182,13 @@ def law_vmap(op: Op, args: tuple, params: dict) -> None:
     tensors = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
     every = [c for k in range(1, len(tensors) + 1) for c in combinations(tensors, k)]
     for chosen in every if len(tensors) < 4 else [*[(i,) for i in tensors], tuple(tensors)]:
-        examples = [args, _turned(op, args, params, chosen), args]
+        examples = [args, _reverse_elements(op, args, params, chosen), args]
         expected = [run(op, example, params) for example in examples]
         for dims in _in_dims(args, chosen):
             check_vmap(op, params, examples, dims, expected)
 
 
-def _turned(op: Op, args: tuple, params: dict, chosen: tuple) -> tuple:
+def _reverse_elements(op: Op, args: tuple, params: dict, chosen: tuple) -> tuple:
     """Return another example: the chosen inputs with reversed elements, if the operator accepts them."""
     other = tuple(Tensor(np.flip(a.value).copy()) if i in chosen else a for i, a in enumerate(args))
     return args if _refusal(op, other, params) else other
@@ -195,8 +197,8 @@ def _turned(op: Op, args: tuple, params: dict, chosen: tuple) -> tuple:
 def _in_dims(args: tuple, chosen: tuple) -> list[list[int | None]]:
     """Return batch dimensions: first, last, and last in the last input only; None for inputs that are not chosen."""
     front = [0 if i in chosen else None for i in range(len(args))]
-    behind = [a.ndim if i in chosen else None for i, a in enumerate(args)]
-    return [front, behind, [*front[: chosen[-1]], behind[chosen[-1]], *front[chosen[-1] + 1 :]]]
+    back = [a.ndim if i in chosen else None for i, a in enumerate(args)]
+    return [front, back, [*front[: chosen[-1]], back[chosen[-1]], *front[chosen[-1] + 1 :]]]
 
 
 def check_vmap(op: Op, params: dict, examples: list, dims: list, expected: list) -> None:
@@ -218,9 +220,9 @@ def check_vmap(op: Op, params: dict, examples: list, dims: list, expected: list)
 
 def law_pattern(op: Op, args: tuple, params: dict) -> None:
     """Check that the sparsity pattern of the Jacobian for an input covers all its nonzero entries."""
-    f, xs = closed(op, args, params)
+    f, xs = as_float_map(op, args, params)
     for i, x in enumerate(xs):
-        part, unknowns = _along(f, xs, (i,)), np.eye(x.numel(), dtype=x.dtype)
+        part, unknowns = _restrict_to(f, xs, (i,)), np.eye(x.numel(), dtype=x.dtype)
         with PatternLevel() as level:
             patterns = [level.pattern(out).toarray() for out in part(level.input(x))]
         for j, unit in enumerate(unknowns):
@@ -251,24 +253,24 @@ def law_memory(op: Op, args: tuple, params: dict) -> None:
 
     The engine adds to such memory and returns it to users as `.grad`.
     """
-    f, xs = closed(op, args, params)
+    f, xs = as_float_map(op, args, params)
     leaves = tuple(map(leaf, xs))
     outs = f(*leaves)
     if op.composite or not xs or not outs or not outs[0].requires_grad or hasattr(op.definition, "observe"):
         return
     fn, gs = outs[0].grad_fn, directions(outs, 2)
-    g: Any = gs[0] if fn.out_avals is None else _filled(fn, outs, gs)
+    g: Any = gs[0] if fn.out_avals is None else _fill_missing(fn, outs, gs)
     for i, edge in enumerate(fn.edges):
         for result in _results(fn, i, g) if edge is not None else ():
-            for held in (*xs, *outs):
-                assert not np.shares_memory(result.value, held.value), (
+            for tensor in (*xs, *outs):
+                assert not np.shares_memory(result.value, tensor.value), (
                     f"{op.name}: the cotangent of input {i} is shared"
                 )
             if is_fresh(result, g):
                 assert not np.shares_memory(result.value, g.value), f"{op.name}: input {i} looks fresh but is g"
 
 
-def _filled(fn: Any, outs: tuple, gs: tuple) -> tuple:
+def _fill_missing(fn: Any, outs: tuple, gs: tuple) -> tuple:
     """Return a cotangent for every output of a node, zeros for missing ones."""
     full = [Tensor(np.zeros(aval.shape, aval.dtype)) for aval in fn.out_avals]
     for out, g in zip(outs, gs, strict=True):
@@ -278,8 +280,8 @@ def _filled(fn: Any, outs: tuple, gs: tuple) -> tuple:
 
 def _results(fn: Any, i: int, g: Any) -> list:
     last = fn.op.last
-    pulled = fn.vjp(last, g)[i - last] if i >= last and fn.op.variadic else fn.vjp(i, g)
-    return [] if pulled is None else [pulled]
+    cotangents = fn.vjp(last, g)[i - last] if i >= last and fn.op.variadic else fn.vjp(i, g)
+    return [] if cotangents is None else [cotangents]
 
 
 def law_no_silent_zero(op: Op, args: tuple, params: dict) -> None:
@@ -289,22 +291,22 @@ def law_no_silent_zero(op: Op, args: tuple, params: dict) -> None:
     for i, a in enumerate(args):
         if not is_float(a):
             continue
-        asked = (*args[:i], leaf(a), *args[i + 1 :])
+        tracked = (*args[:i], leaf(a), *args[i + 1 :])
         if not op.differentiable:
-            assert not any(out.requires_grad for out in run(op, asked, params)), f"{op.name}: requires a gradient"
+            assert not any(out.requires_grad for out in run(op, tracked, params)), f"{op.name}: requires a gradient"
         elif op.rules[min(i, op.last)] is None and any(map(is_float, run(op, args, params))):
-            _assert_refused(op, asked, params, op.schema.inputs[min(i, op.last)].name)
+            _assert_raises(op, tracked, params, op.schema.inputs[min(i, op.last)].name)
 
 
-def _assert_refused(op: Op, args: tuple, params: dict, name: str) -> None:
+def _assert_raises(op: Op, args: tuple, params: dict, name: str) -> None:
     try:
         run(op, args, params)
     except NotImplementedError as error:
-        said = str(error)
+        message = str(error)
     else:
         raise AssertionError(f"{op.name}: the missing gradient for {name!r} is not refused")
     for word in (op.name, repr(name)):
-        assert word in said, f"{op.name}: the refusal does not say {word}: {said}"
+        assert word in message, f"{op.name}: the refusal does not say {word}: {message}"
 
 
 # -------------------------------------------------------------------------------------- odd inputs
@@ -316,10 +318,10 @@ def law_empty(op: Op, args: tuple, params: dict) -> None:
     """Check shape rule and cotangents for inputs that are empty along one dimension."""
     sizes = {s for a in args if isinstance(a, Tensor) for s in a.shape}
     for size in sizes:
-        _check_variant(op, tuple(_emptied(a, size) for a in args), params)
+        _check_variant(op, tuple(_empty_along(a, size) for a in args), params)
 
 
-def _emptied(a: Any, size: int) -> Any:
+def _empty_along(a: Any, size: int) -> Any:
     if not isinstance(a, Tensor):
         return a
     return Tensor(a.value[tuple(slice(0 if s == size else s) for s in a.shape)].copy())
@@ -332,7 +334,7 @@ def _check_variant(op: Op, args: tuple, params: dict) -> bool:
     except REFUSALS:
         return False
     law_shape(op, args, params)
-    f, xs = closed(op, args, params)
+    f, xs = as_float_map(op, args, params)
     for x, g in zip(xs, pull(f, xs, directions(f(*xs), 2)), strict=True):
         assert g is None or g.aval == x.aval, f"{op.name}: the cotangent of {x.aval} is {g.aval}"
     return True
@@ -349,17 +351,17 @@ def law_no_dimensions(op: Op, args: tuple, params: dict) -> None:
 
 def law_strides(op: Op, args: tuple, params: dict) -> None:
     """Check that the same values in other strides give the same result and the same cotangents."""
-    for layout in (_spread_out, np.asfortranarray, _backwards):
+    for layout in (_with_gaps, np.asfortranarray, _backwards):
         other = tuple(Tensor(layout(a.value)) if isinstance(a, Tensor) and a.ndim else a for a in args)
         agree(run(op, other, params), run(op, args, params), f"{op.name}: {layout.__name__}", 1e-12)
-        (f, xs), (h, ys) = closed(op, args, params), closed(op, other, params)
+        (f, xs), (h, ys) = as_float_map(op, args, params), as_float_map(op, other, params)
         gs = directions(f(*xs), 2)
-        laid_out = tuple(Tensor(layout(g.value)) if g.ndim else g for g in gs)
+        strided = tuple(Tensor(layout(g.value)) if g.ndim else g for g in gs)
         expected = dense(pull(f, xs, gs), xs)
-        agree(dense(pull(h, ys, laid_out), ys), expected, f"{op.name}: cotangents, {layout.__name__}", 1e-12)
+        agree(dense(pull(h, ys, strided), ys), expected, f"{op.name}: cotangents, {layout.__name__}", 1e-12)
 
 
-def _spread_out(a: np.ndarray) -> np.ndarray:
+def _with_gaps(a: np.ndarray) -> np.ndarray:
     wide = np.zeros([2 * s for s in a.shape], a.dtype)
     view = wide[(slice(None, None, 2),) * a.ndim]
     view[...] = a
@@ -375,13 +377,13 @@ def law_broadcast(op: Op, args: tuple, params: dict) -> None:
     if op.composite or not issubclass(op.definition, Pointwise) or sum(isinstance(a, Tensor) for a in args) < 2:
         return
     for i, a in enumerate(args):
-        for narrow in _narrowed(a):
+        for narrow in _narrow_variants(a):
             variant = (*args[:i], narrow, *args[i + 1 :])
             law_shape(op, variant, params)
             law_vjp(op, variant, params)
 
 
-def _narrowed(a: Any) -> list:
+def _narrow_variants(a: Any) -> list:
     """Return the tensor with one dimension fewer, and with size 1 along each."""
     if not isinstance(a, Tensor) or not a.ndim:
         return []
@@ -402,7 +404,7 @@ def law_float32(op: Op, args: tuple, params: dict) -> None:
         if is_float(out) and any(map(is_float, args)):
             assert asked or out.dtype in _SINGLE.values(), f"{op.name}: float32 in, {out.dtype} out"
         agree((out.value,), (double.value,), f"{op.name}: float32 against float64", 2e-4)
-    f, xs = closed(op, single, params)
+    f, xs = as_float_map(op, single, params)
     for x, g in zip(xs, pull(f, xs, directions(f(*xs), 2)), strict=True):
         assert g is None or g.dtype == x.dtype, f"{op.name}: the cotangent of {x.aval} is {g.aval}"
 
@@ -426,7 +428,7 @@ def law_mixed_dtypes(op: Op, args: tuple, params: dict) -> None:
             warnings.simplefilter("ignore", UserWarning)  # losses warn of operands that broadcast
             if _refusal(op, mixed, params):
                 continue
-            f, xs = closed(op, mixed, params)
+            f, xs = as_float_map(op, mixed, params)
             for x, g in zip(xs, pull(f, xs, directions(f(*xs), 2)), strict=True):
                 assert g is None or g.aval == x.aval, f"{op.name}: the cotangent of {x.aval} is {g.aval}"
 

@@ -25,32 +25,32 @@ def law_nested(op: Op, args: tuple, params: dict) -> None:
     """
     if op.definition.accepts_nested:
         return
-    with _quietly():
+    with _ignore_warnings():
         for one, given in [(args, params), *_stacks(op, args, params)]:
             tensors = [i for i, a in enumerate(one) if isinstance(a, Tensor) and a.ndim >= 2 and a.shape[0]]
             for chosen in [(i,) for i in tensors] + [tuple(tensors)] * (len(tensors) > 1):
-                ways = _check_stacked(op, one, given, chosen)
+                row_choices = _check_stacked(op, one, given, chosen)
                 if _may_change(op, one, chosen):
-                    _check_ragged(op, one, given, chosen, ways)
+                    _check_ragged(op, one, given, chosen, row_choices)
 
 
 def _stacks(op: Op, args: tuple, params: dict) -> Iterator[tuple[tuple, dict]]:
     """Yield calls with one more leading dimension in all inputs or in the first; dim params are shifted."""
-    behind = {k: _behind(v) if k.startswith("dim") else v for k, v in params.items()}
+    shifted = {k: _shift_dims(v) if k.startswith("dim") else v for k, v in params.items()}
     first = next((i for i, a in enumerate(args) if isinstance(a, Tensor)), 0)
     sizes = {s for a in args if isinstance(a, Tensor) for s in a.shape}
     count = next(n for n in (2, 3, 4, 5, 6, 7) if n not in sizes)
     for last in {len(args), first + 1}:
         more = tuple([_stack(a, count) if isinstance(a, Tensor) and i < last else a for i, a in enumerate(args)])
         with suppress(*REFUSALS):
-            _strictly(op, more, behind)
-            yield more, behind
+            _run_with_shape_rule(op, more, shifted)
+            yield more, shifted
 
 
-def _behind(dims: Any) -> Any:
+def _shift_dims(dims: Any) -> Any:
     """Return dimensions shifted by a leading one."""
     if isinstance(dims, tuple):
-        return tuple(map(_behind, dims))
+        return tuple(map(_shift_dims, dims))
     return dims + 1 if isinstance(dims, int) and dims >= 0 else dims
 
 
@@ -66,7 +66,7 @@ def _may_change(op: Op, args: tuple, chosen: tuple) -> bool:
 
 
 @generator_block
-def _quietly() -> Iterator[None]:
+def _ignore_warnings() -> Iterator[None]:
     """Ignore warnings in the block, about slow operators and broadcast losses."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -82,7 +82,7 @@ def _check_stacked(op: Op, args: tuple, params: dict, chosen: tuple) -> list[tup
     Returns the ways in which the operator maps over them: which inputs are split into rows.
     """
     expected = run(op, args, params)
-    maps = [rows for rows in _ways(args, chosen) if _same(expected, _in_rows(op, args, params, rows))]
+    maps = [rows for rows in _row_choices(args, chosen) if _all_close(expected, _run_rows(op, args, params, rows))]
     nested = tuple([joined(list(a)) if i in chosen else a for i, a in enumerate(args)])
     what = f"{op.name}: inputs {chosen} nested"
     try:
@@ -92,28 +92,28 @@ def _check_stacked(op: Op, args: tuple, params: dict, chosen: tuple) -> list[tup
             raise AssertionError(f"{what}: refused, though the operator maps over the rows: {error!r}") from error
         return []
     assert len(found) == len(expected), f"{what}: {len(found)} results, not {len(expected)}"
-    stacked = tuple(map(_stacked, found))
+    stacked = tuple(map(_stack_components, found))
     for out, wanted in zip(stacked, expected, strict=True):
         assert (out.shape, out.dtype) == (wanted.shape, wanted.dtype), f"{what}: {out.aval}, not {wanted.aval}"
     if not op.definition.random:
-        pairs = [(o, e) for o, e in zip(_observed(op, stacked), _observed(op, expected), strict=True) if e.numel()]
+        pairs = [(o, e) for o, e in zip(_observe(op, stacked), _observe(op, expected), strict=True) if e.numel()]
         agree(tuple([o for o, _ in pairs]), tuple([e for _, e in pairs]), what, 1e-9)
     return maps
 
 
-def _ways(args: tuple, chosen: tuple) -> list[tuple]:
+def _row_choices(args: tuple, chosen: tuple) -> list[tuple]:
     """Return which inputs may be split into rows: the chosen ones, and all with as many rows."""
     sizes = {args[i].shape[0] for i in chosen}
     if len(sizes) > 1:
         return []
-    beside = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.ndim and a.shape[0] in sizes]
-    return [chosen, tuple(beside)] if len(beside) > len(chosen) else [chosen]
+    same_size = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.ndim and a.shape[0] in sizes]
+    return [chosen, tuple(same_size)] if len(same_size) > len(chosen) else [chosen]
 
 
-def _in_rows(op: Op, args: tuple, params: dict, rows: tuple) -> tuple | None:
+def _run_rows(op: Op, args: tuple, params: dict, rows: tuple) -> tuple | None:
     """Return the results for each row, as a batch of one, concatenated; None if there are none."""
     count = args[rows[0]].shape[0]
-    each = _mapped(op, [_row(args, rows, i) for i in range(count)], params)
+    each = _run_each(op, [_row(args, rows, i) for i in range(count)], params)
     if each is None:
         return None
     return tuple([registry["cat"](parts, dim=0) for parts in zip(*each, strict=True)])
@@ -123,10 +123,10 @@ def _row(args: tuple, rows: tuple, number: int) -> tuple:
     return tuple([a[number : number + 1] if i in rows else a for i, a in enumerate(args)])
 
 
-def _mapped(op: Op, each: list[tuple], params: dict) -> list[tuple] | None:
+def _run_each(op: Op, each: list[tuple], params: dict) -> list[tuple] | None:
     """Return the results for each of several calls; None if one is refused, or is not a batch of one."""
     try:
-        results = [_strictly(op, one, params) for one in each]
+        results = [_run_with_shape_rule(op, one, params) for one in each]
     except REFUSALS:
         return None
     if len({len(r) for r in results}) > 1:
@@ -137,14 +137,14 @@ def _mapped(op: Op, each: list[tuple], params: dict) -> list[tuple] | None:
     return results
 
 
-def _strictly(op: Op, args: tuple, params: dict) -> tuple:
+def _run_with_shape_rule(op: Op, args: tuple, params: dict) -> tuple:
     """Return the results; apply the shape rule first, since a kernel may accept more."""
     if not op.composite and not op.definition.ragged:
         op.definition.shape(*[a.aval if isinstance(a, Tensor) else a for a in args], **params)
     return run(op, args, params)
 
 
-def _same(expected: tuple, found: tuple | None) -> bool:
+def _all_close(expected: tuple, found: tuple | None) -> bool:
     """Whether results are equal up to rounding."""
     if found is None:
         return False
@@ -154,12 +154,12 @@ def _same(expected: tuple, found: tuple | None) -> bool:
     )
 
 
-def _stacked(out: Tensor) -> Tensor:
+def _stack_components(out: Tensor) -> Tensor:
     """Stack a nested tensor's components; return other tensors unchanged."""
     return Tensor(np.stack([c.value for c in components(out)], axis=layout(out).lead)) if is_nested(out) else out
 
 
-def _observed(op: Op, outs: tuple) -> tuple:
+def _observe(op: Op, outs: tuple) -> tuple:
     """Return the determined part of the results."""
     observe: Callable | None = getattr(op.definition, "observe", None)
     return tuple(observe(*outs)) if observe else outs
@@ -168,14 +168,14 @@ def _observed(op: Op, outs: tuple) -> tuple:
 # ---------------------------------------------------------------------------------------- components of several sizes
 
 
-def _check_ragged(op: Op, args: tuple, params: dict, chosen: tuple, ways: list[tuple]) -> None:
+def _check_ragged(op: Op, args: tuple, params: dict, chosen: tuple, row_choices: list[tuple]) -> None:
     """Check that components of several sizes give the results and gradients of each, as a batch of one."""
-    for rows in ways:
+    for rows in row_choices:
         if not _maps_over_several(op, args, params, rows):
             continue
         for dims in _cut_dims(args[chosen[0]]):
-            each = _cut(args, chosen, rows, dims)
-            if each and _mapped(op, each, params) is not None:
+            each = _shorten_components(args, chosen, rows, dims)
+            if each and _run_each(op, each, params) is not None:
                 _compare(op, each, params, chosen, rows)
                 return
 
@@ -186,7 +186,7 @@ def _maps_over_several(op: Op, args: tuple, params: dict, rows: tuple) -> bool:
         return True
     more = tuple([registry["cat"]([a, a], dim=0) if i in rows else a for i, a in enumerate(args)])
     try:
-        return _same(_strictly(op, more, params), _in_rows(op, more, params, rows))
+        return _all_close(_run_with_shape_rule(op, more, params), _run_rows(op, more, params, rows))
     except REFUSALS:
         return False
 
@@ -201,7 +201,7 @@ def _cut_dims(first: Tensor) -> list[Callable[[Tensor], list[int]]]:
     ]
 
 
-def _cut(args: tuple, chosen: tuple, rows: tuple, dims: Callable[[Tensor], list[int]]) -> list[tuple]:
+def _shorten_components(args: tuple, chosen: tuple, rows: tuple, dims: Callable[[Tensor], list[int]]) -> list[tuple]:
     """Return the arguments for each component, the second of which is shorter along these dimensions; [] if
     impossible."""
     if not any(args[i].shape[d] > 1 for i in chosen for d in dims(args[i])):
@@ -222,18 +222,18 @@ def _compare(op: Op, each: list[tuple], params: dict, chosen: tuple, rows: tuple
     what = f"{op.name}: inputs {chosen} nested, components of shapes {[one[chosen[0]].shape[1:] for one in each]}"
     try:
         leaves, each = _leaves(op, each, rows)
-        expected = [out for one in each for out in _observed(op, run(op, one, params))]
-        slopes = _pulled(op, expected, leaves)
+        expected = [out for one in each for out in _observe(op, run(op, one, params))]
+        slopes = _input_gradients(op, expected, leaves)
     except REFUSALS:
         return
-    outs = [_apart(out, len(each)) for out in run(op, _together(each, chosen, rows), params)]
-    found = [out for one in zip(*outs, strict=True) for out in _observed(op, one)]
+    outs = [_split_components(out, len(each)) for out in run(op, _join_components(each, chosen, rows), params)]
+    found = [out for one in zip(*outs, strict=True) for out in _observe(op, one)]
     for out, wanted in zip(found, expected, strict=True):
         assert (out.shape, out.dtype) == (wanted.shape, wanted.dtype), f"{what}: {out.aval}, not {wanted.aval}"
     if not op.definition.random:
         pairs = [(o, e) for o, e in zip(found, expected, strict=True) if e.numel()]
         agree(tuple([o for o, _ in pairs]), tuple([e for _, e in pairs]), what, 1e-9)
-        agree(_pulled(op, found, leaves), slopes, f"{what}: gradients", 1e-8)
+        agree(_input_gradients(op, found, leaves), slopes, f"{what}: gradients", 1e-8)
 
 
 def _leaves(op: Op, each: list[tuple], rows: tuple) -> tuple[list[Tensor], list[tuple]]:
@@ -243,14 +243,14 @@ def _leaves(op: Op, each: list[tuple], rows: tuple) -> tuple[list[Tensor], list[
     leaves = [a for i, a in enumerate(shared) if is_float(a) and i not in rows]
     leaves += [one[i] for one in owned for i in rows if is_float(one[i])]
     constrain: Callable = getattr(op.definition, "constrain", lambda *xs: xs)
-    made = []
+    calls = []
     for own in owned:
         one = tuple([a if i in rows else b for i, (a, b) in enumerate(zip(own, shared, strict=True))])
-        made.append(replace_floats(one, constrain(*filter(is_float, one))))
-    return leaves, made
+        calls.append(replace_floats(one, constrain(*filter(is_float, one))))
+    return leaves, calls
 
 
-def _together(each: list[tuple], chosen: tuple, rows: tuple) -> tuple:
+def _join_components(each: list[tuple], chosen: tuple, rows: tuple) -> tuple:
     """Return the arguments for all components: nested if chosen, stacked if split into rows."""
     args = list(each[0])
     for i in rows:
@@ -263,7 +263,7 @@ def _together(each: list[tuple], chosen: tuple, rows: tuple) -> tuple:
     return tuple(args)
 
 
-def _apart(out: Tensor, count: int) -> list[Tensor]:
+def _split_components(out: Tensor, count: int) -> list[Tensor]:
     """Return the results for each component, as batches of one."""
     if is_nested(out):
         return [registry["unsqueeze"](c, 0) for c in components(out)]
@@ -271,7 +271,7 @@ def _apart(out: Tensor, count: int) -> list[Tensor]:
     return [out[i : i + 1] for i in range(count)]
 
 
-def _pulled(op: Op, outs: list[Tensor], leaves: list[Tensor]) -> tuple:
+def _input_gradients(op: Op, outs: list[Tensor], leaves: list[Tensor]) -> tuple:
     """Return the gradients of the leaves for fixed cotangents of the floating results."""
     if not (op.differentiable or op.composite):
         return ()

@@ -85,7 +85,7 @@ def opcheck(
     ['test_gradients', 'test_forward']
     """
     operator, names = _operator(op), _names(test_utils)
-    probe = Probe.of(operator, args, kwargs or {})
+    probe = Probe.from_call(operator, args, kwargs or {})
     tolerances = {"atol": ATOL if atol is None else atol, "rtol": RTOL if rtol is None else rtol}
     known = {**CHECKS}
     for name in ("test_gradients", "test_forward"):
@@ -129,19 +129,19 @@ def _verdict(check: Callable, probe: Probe, close: Callable) -> str:
 # ------------------------------------------------------------------------------------------------------- report
 
 
-def _report(op: Operator, wrong: dict[str, str], of: int) -> str:
+def _report(op: Operator, wrong: dict[str, str], total: int) -> str:
     """Return the failures as text: each error once, with its checks and the registrations that they concern."""
-    lines = [f"opcheck: {op.schema} fails {len(wrong)} of {of} checks"]
-    alike: dict[str, list[str]] = {}
+    lines = [f"opcheck: {op.schema} fails {len(wrong)} of {total} checks"]
+    checks_by_text: dict[str, list[str]] = {}
     for name, text in wrong.items():
-        alike.setdefault(text, []).append(name)
-    for text, names in alike.items():
-        places = dict.fromkeys([_place_of(op, name) for name in names])
+        checks_by_text.setdefault(text, []).append(name)
+    for text, names in checks_by_text.items():
+        places = dict.fromkeys([_subject_location(op, name) for name in names])
         lines += [f"  {', '.join(names)} ({'; '.join(places)}):", *[f"    {line}" for line in text.splitlines()]]
     return "\n".join(lines)
 
 
-def _place_of(op: Operator, check: str) -> str:
+def _subject_location(op: Operator, check: str) -> str:
     """Return the subject of a check, and where it is registered."""
     if not isinstance(op, CustomOperator):
         return f"built in, {op.definition.__module__}"

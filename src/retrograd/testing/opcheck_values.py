@@ -21,16 +21,16 @@ def tolerant(atol: float | None, rtol: float | None) -> Close:
     return lambda actual, expected: assert_close(actual, expected, rtol, atol, equal_nan=True)
 
 
-def compare(actual: Outcome, expected: Outcome, close: Close, what: str) -> None:
+def check_same_outcome(actual: Outcome, expected: Outcome, close: Close, what: str) -> None:
     """Check that two calls gave the same."""
-    pairs = [(actual.tensors, expected.tensors, "output"), (actual.written, expected.written, "written argument")]
+    pairs = [(actual.tensors, expected.tensors, "output"), (actual.mutated, expected.mutated, "written argument")]
     for found, wanted, kind in pairs:
         assert len(found) == len(wanted), f"{what}: {len(found)} tensors come out, expected {len(wanted)}"
         for i, (a, e) in enumerate(zip(found, wanted, strict=True)):
-            same(a, e, close, f"{what}, {kind} {i}")
+            check_close(a, e, close, f"{what}, {kind} {i}")
 
 
-def same(actual: Tensor, expected: Tensor, close: Close, what: str) -> None:
+def check_close(actual: Tensor, expected: Tensor, close: Close, what: str) -> None:
     """Check that two tensors are close, with a description in the error."""
     try:
         close(actual, expected)
@@ -43,7 +43,7 @@ def same(actual: Tensor, expected: Tensor, close: Close, what: str) -> None:
 
 def check_schema(probe: Probe, close: Close) -> None:
     """Check that only declared arguments are written to, and that results have new memory as the schema declares."""
-    for call in [probe.of_arrays(np.copy), *[call for call, _ in _layouts(probe)], *probe.others()]:
+    for call in [probe.map_arrays(np.copy), *[call for call, _ in _layouts(probe)], *probe.variants()]:
         inputs, before = call.tensors, [t.value.copy() for t in call.tensors]
         call.run(inputs, copy=False)  # also refuses results of another kind, or that alias memory
         for i, (name, t, old) in enumerate(zip(call.names, inputs, before, strict=True)):
@@ -69,8 +69,8 @@ def check_fake(probe: Probe, close: Close) -> None:
     if probe.op.composite:
         return  # it has none: levels intercept its parts
     _check_avals(probe)
-    for call in [*probe.resized(), probe.retyped()]:
-        if call.takes():
+    for call in [*probe.with_other_sizes(), probe.with_other_dtypes()]:
+        if call.accepts():
             _check_avals(call)
 
 
@@ -80,7 +80,7 @@ def _check_avals(probe: Probe) -> None:
     got = [t.aval for t in outcome.tensors]
     derived = custom is not None and custom.parts.abstract is None
     if custom is not None and derived and probe.mutated:
-        op, got = custom.functional, got + [t.aval for t in outcome.written]
+        op, got = custom.functional, got + [t.aval for t in outcome.mutated]
     given = ", ".join(f"{name}: {t.aval}" for name, t in zip(probe.names, probe.tensors, strict=True))
     source = "a run on zeros, in place of an abstract function," if derived else "the abstract function"
     try:
@@ -101,11 +101,11 @@ def check_tracing(probe: Probe, close: Close) -> None:
     _check_graph(probe, lambda *xs: probe.run(xs), close, "the traced graph")
     if not probe.has_gradient():
         return
-    f, xs = probe.along()
-    gs, kept = directions(f(*xs), 1), probe.floating()
+    f, xs = probe.float_map()
+    gs, outputs = directions(f(*xs), 1), probe.floating_outputs()
 
     def gradients(*tensors: Tensor) -> Outcome:
-        part, along = probe.at(tensors).along(kept)
+        part, along = probe.with_tensors(tensors).float_map(outputs)
         return Outcome(vjp(part, *along)[1](gs), (), ())
 
     _check_graph(probe, gradients, close, "the traced graph of its gradients")
@@ -116,7 +116,7 @@ def _check_graph(probe: Probe, function: Callable[..., Outcome], close: Close, w
         graph = fx.trace(lambda *xs: tuple(function(*xs)), *probe.tensors)
     except NotImplementedError:
         return  # an error is fine, a wrong value is not
-    for call in [probe, *probe.others()]:
+    for call in [probe, *probe.variants()]:
         expected = function(*call.tensors)
         try:
             with seeded():
@@ -126,14 +126,15 @@ def _check_graph(probe: Probe, function: Callable[..., Outcome], close: Close, w
                 raise
             continue  # a guard: the graph is valid for these values only
         values = "" if call is probe else ", on other values than it was traced with"
-        compare(found, expected, close, f"{what}{values}")
-        assert all(map(_alike, found.others, expected.others)), (
-            f"{what}{values}: what is no tensor in the result is a constant of the graph, {found.others}, but "
-            f"the call gives {expected.others}; return what depends on values as a tensor"
+        check_same_outcome(found, expected, close, f"{what}{values}")
+        assert all(map(_equal_or_nan, found.non_tensors, expected.non_tensors)), (
+            f"{what}{values}: the values in the result that are no tensors are constants of the graph, "
+            f"{found.non_tensors}, but the call gives {expected.non_tensors}; return a tensor where the value depends "
+            "on the inputs"
         )
 
 
-def _alike(a: Any, b: Any) -> bool:
+def _equal_or_nan(a: Any, b: Any) -> bool:
     return bool(a == b) or (a != a and b != b)
 
 
@@ -142,7 +143,7 @@ def _alike(a: Any, b: Any) -> bool:
 
 def _layouts(probe: Probe) -> list[tuple[Probe, str]]:
     """Return the call with other memory layouts; built-in operators may refuse one, as view() does."""
-    return [(call, what) for call, what in probe.laid_out() if probe.custom or call.takes(copy=False)]
+    return [(call, what) for call, what in probe.with_other_layouts() if probe.custom or call.accepts(copy=False)]
 
 
 def check_strides(probe: Probe, close: Close) -> None:
@@ -150,16 +151,18 @@ def check_strides(probe: Probe, close: Close) -> None:
     expected = probe.run(probe.tensors)
     layouts = _layouts(probe)
     for call, what in layouts:
-        compare(call.run(call.tensors, copy=False), expected, close, f"with {what}")
+        check_same_outcome(call.run(call.tensors, copy=False), expected, close, f"with {what}")
     if not probe.has_gradient():
         return
-    f, xs = probe.along()
+    f, xs = probe.float_map()
     gs = directions(f(*xs), 1)
-    wanted = Outcome(dense(pull(f, xs, gs), xs), (), ())
+    gradients = Outcome(dense(pull(f, xs, gs), xs), (), ())
     for layout, what in LAYOUTS.items():
         there = tuple([Tensor(layout(g.value)) for g in gs])
         found = dense(pull(f, xs, there), xs)
-        compare(Outcome(found, (), ()), wanted, close, f"gradients, for gradients of the outputs with {what}")
+        check_same_outcome(
+            Outcome(found, (), ()), gradients, close, f"gradients, for gradients of the outputs with {what}"
+        )
     for call, what in layouts:
-        found = dense(pull(*call.along(copy=False), gs), xs)
-        compare(Outcome(found, (), ()), wanted, close, f"gradients, with {what}")
+        found = dense(pull(*call.float_map(copy=False), gs), xs)
+        check_same_outcome(Outcome(found, (), ()), gradients, close, f"gradients, with {what}")

@@ -17,11 +17,11 @@ OTHER = {**WIDER, "float64": "float32", "complex128": "complex64", "int64": "int
 
 
 class Outcome(NamedTuple):
-    """The result of a call: its tensors, its other leaves, and the new values of written arguments."""
+    """The result of a call: its tensors, its other leaves, and the new values of mutated arguments."""
 
     tensors: tuple[Tensor, ...]
-    others: tuple
-    written: tuple[Tensor, ...]
+    non_tensors: tuple
+    mutated: tuple[Tensor, ...]
 
 
 @dataclass(frozen=True)
@@ -37,18 +37,20 @@ class Probe:
     op: Operator
     inputs: tuple
     params: dict
-    wanted: tuple[int, ...]  # indices of the tensors to differentiate by
-    asked: bool  # by requires_grad
+    argnums: tuple[int, ...]  # indices of the tensors to differentiate by
+    by_requires_grad: (
+        bool  # whether `argnums` are the tensors that require grad; if none does, they are all floating ones
+    )
 
     @classmethod
-    def of(cls, op: Operator, args: Sequence, kwargs: dict) -> "Probe":
+    def from_call(cls, op: Operator, args: Sequence, kwargs: dict) -> "Probe":
         """Return a probe for these arguments; differentiate by those that require grad, else by all floating ones."""
         inputs, params = op.schema.bind(tuple(args), kwargs)
         tensors = [a for a in inputs if isinstance(a, Tensor)]
         floating = [i for i, t in enumerate(tensors) if t.dtype.kind in "fc"]
-        asked = [i for i in floating if tensors[i].requires_grad]
+        chosen = [i for i in floating if tensors[i].requires_grad]
         fixed = tuple([a.detach().clone() if isinstance(a, Tensor) else a for a in inputs])
-        return cls(op, fixed, params, tuple(asked or floating), bool(asked))
+        return cls(op, fixed, params, tuple(chosen or floating), bool(chosen))
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -94,38 +96,38 @@ class Probe:
     def __call__(self, *tensors: Tensor, copy: bool = True) -> tuple[Tensor, ...]:
         """Return all result tensors: those returned, and the written arguments."""
         outcome = self.run(tensors, copy=copy)
-        return outcome.tensors + outcome.written
+        return outcome.tensors + outcome.mutated
 
-    def floating(self) -> list[int]:
+    def floating_outputs(self) -> list[int]:
         """Return the indices of the result tensors that are floating or complex."""
-        return [i for i, out in enumerate(self._observed(self(*self.tensors))) if out.dtype.kind in "fc"]
+        return [i for i, out in enumerate(self._observe(self(*self.tensors))) if out.dtype.kind in "fc"]
 
-    def along(self, kept: list[int] | None = None, *, copy: bool = True) -> tuple[Callable, tuple[Tensor, ...]]:
+    def float_map(self, outputs: list[int] | None = None, *, copy: bool = True) -> tuple[Callable, tuple[Tensor, ...]]:
         """Return the call as a map from the differentiated tensors to the floating results, and these tensors.
 
         As in the laws, built-in operators may define the domain of inputs, and the determined part of outputs.
         """
-        numbers = self.floating() if kept is None else kept
+        numbers = self.floating_outputs() if outputs is None else outputs
 
         def part(*xs: Tensor) -> tuple[Tensor, ...]:
             full = list(self.tensors)
-            for i, x in zip(self.wanted, xs, strict=True):
+            for i, x in zip(self.argnums, xs, strict=True):
                 full[i] = x
-            outs = self._observed(self(*self._constrained(tuple(full)), copy=copy))
+            outs = self._observe(self(*self._constrain(tuple(full)), copy=copy))
             return tuple([outs[i] for i in numbers])
 
-        return part, tuple([self.tensors[i] for i in self.wanted])
+        return part, tuple([self.tensors[i] for i in self.argnums])
 
-    def _constrained(self, tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    def _constrain(self, tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         constrain = getattr(self.op.definition, "constrain", lambda *xs: xs)
         return replace_floats(tensors, constrain(*filter(is_float, tensors)))
 
-    def _observed(self, outs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    def _observe(self, outs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         return tuple(getattr(self.op.definition, "observe", lambda *outs: outs)(*outs))
 
     def has_gradient(self) -> bool:
         """Whether gradients flow without an error: one check alone tests whether they should."""
-        f, xs = self.along()
+        f, xs = self.float_map()
         try:
             return not self.mutated and any(g is not None for g in pull(f, xs, directions(f(*xs), 1)))
         except Exception:
@@ -133,15 +135,15 @@ class Probe:
 
     # ----------------------------------------------------------------------------------------------- other calls
 
-    def of_arrays(self, change: Callable[[np.ndarray], np.ndarray]) -> "Probe":
+    def map_arrays(self, change: Callable[[np.ndarray], np.ndarray]) -> "Probe":
         """Return the same call with a function applied to each tensor's array."""
-        return self.at([Tensor(np.asarray(change(t.value))) for t in self.tensors])
+        return self.with_tensors([Tensor(np.asarray(change(t.value))) for t in self.tensors])
 
-    def at(self, tensors: Sequence[Tensor]) -> "Probe":
+    def with_tensors(self, tensors: Sequence[Tensor]) -> "Probe":
         """Return the same call with these tensors."""
         return replace(self, inputs=self.flat(tensors))
 
-    def takes(self, *, copy: bool = True) -> bool:
+    def accepts(self, *, copy: bool = True) -> bool:
         """Whether the operator accepts these inputs."""
         try:
             self(*self.tensors, copy=copy)
@@ -149,44 +151,44 @@ class Probe:
             return False
         return True
 
-    def runs(self) -> bool:
+    def gives_finite(self) -> bool:
         """Whether the operator accepts these inputs, and gives finite values."""
-        return self.takes() and all(np.isfinite(out.value).all() for out in self(*self.tensors) if is_float(out))
+        return self.accepts() and all(np.isfinite(out.value).all() for out in self(*self.tensors) if is_float(out))
 
-    def nearby(self) -> list["Probe"]:
+    def perturb(self) -> list["Probe"]:
         """Return the same call with other values, of the same shapes and dtypes, in a similar range."""
         rng = np.random.default_rng(0)
-        found = [self.of_arrays(lambda a: np.flip(a).copy()), self.of_arrays(lambda a: _moved(a, rng))]
-        return [probe for probe in found if probe.runs()]
+        found = [self.map_arrays(lambda a: np.flip(a).copy()), self.map_arrays(lambda a: _perturb_values(a, rng))]
+        return [probe for probe in found if probe.gives_finite()]
 
-    def others(self) -> list["Probe"]:
-        """Return the calls of `nearby`, and one with negated floating values, if the operator accepts it."""
-        turned = self.of_arrays(lambda a: -a if a.dtype.kind in "fc" else a.copy())
-        return [*self.nearby(), *([turned] if turned.runs() else [])]
+    def variants(self) -> list["Probe"]:
+        """Return the calls of `perturb`, and one with negated floating values, if the operator accepts it."""
+        negated = self.map_arrays(lambda a: -a if a.dtype.kind in "fc" else a.copy())
+        return [*self.perturb(), *([negated] if negated.gives_finite() else [])]
 
-    def resized(self) -> Iterator["Probe"]:
+    def with_other_sizes(self) -> Iterator["Probe"]:
         """Yield calls with other sizes: equal ones stay equal and 1 stays 1; values are repeated."""
         sizes = sorted({n for t in self.tensors for n in t.shape if n > 1})
         news = [{n: n + 1 for n in sizes}, {n: 2 * n for n in sizes}, {n: n + 1 + i for i, n in enumerate(sizes)}]
         for new in [*news, *[{n: 0} for n in sizes], *([] if sizes else [{1: 2}])]:
-            yield self.of_arrays(lambda a, new=new: _tiled(a, [new.get(n, n) for n in a.shape]))  # type: ignore[misc]
+            yield self.map_arrays(lambda a, new=new: _tile(a, [new.get(n, n) for n in a.shape]))  # type: ignore[misc]
 
-    def retyped(self) -> "Probe":
+    def with_other_dtypes(self) -> "Probe":
         """Return the call with floats and integers of the other width."""
-        return self.of_arrays(lambda a: a.astype(OTHER.get(str(a.dtype), a.dtype)))
+        return self.map_arrays(lambda a: a.astype(OTHER.get(str(a.dtype), a.dtype)))
 
-    def doubled(self) -> "Probe":
+    def in_double_precision(self) -> "Probe":
         """Return the call in double precision, or unchanged, if the operator does not support that."""
-        wide = self.of_arrays(lambda a: a.astype(WIDER.get(str(a.dtype), a.dtype)))
-        return wide if wide.runs() and not any(str(out.dtype) in WIDER for out in wide(*wide.tensors)) else self
+        wide = self.map_arrays(lambda a: a.astype(WIDER.get(str(a.dtype), a.dtype)))
+        return wide if wide.gives_finite() and not any(str(out.dtype) in WIDER for out in wide(*wide.tensors)) else self
 
-    def laid_out(self) -> Iterator[tuple["Probe", str]]:
+    def with_other_layouts(self) -> Iterator[tuple["Probe", str]]:
         """Yield the same call with other memory layouts of the inputs, and their description."""
         for layout, what in LAYOUTS.items():
-            yield self.of_arrays(layout), f"inputs with {what}"
+            yield self.map_arrays(layout), f"inputs with {what}"
         for i, name in enumerate(self.names if len(self.names) > 1 else ()):
             one = [Tensor(_with_gaps(t.value)) if i == j else t.detach().clone() for j, t in enumerate(self.tensors)]
-            yield self.at(one), f"gaps between the entries of {name!r}"
+            yield self.with_tensors(one), f"gaps between the entries of {name!r}"
 
 
 def _with_gaps(a: np.ndarray) -> np.ndarray:
@@ -208,12 +210,12 @@ LAYOUTS = {
 }
 
 
-def _moved(a: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _perturb_values(a: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return floating values near the given ones, of the same sign; zeros become small positive ones."""
     if a.dtype.kind not in "fc":
         return a
     return np.asarray(np.where(a == 0, rng.uniform(0.05, 0.1, a.shape), a * rng.uniform(0.8, 1.2, a.shape)), a.dtype)
 
 
-def _tiled(a: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+def _tile(a: np.ndarray, shape: Sequence[int]) -> np.ndarray:
     return np.resize(a, shape) if a.size or not math.prod(shape) else np.zeros(shape, a.dtype)

@@ -23,10 +23,10 @@ def law_writes(op: Op, args: tuple, params: dict) -> None:
     if not (op.differentiable or op.composite):
         return
     rules = [True] * len(args) if op.composite else [op.rules[min(i, op.last)] for i in range(len(args))]
-    wanted = tuple(i for i, a in enumerate(args) if is_float(a) and rules[i])
+    argnums = tuple(i for i, a in enumerate(args) if is_float(a) and rules[i])
     for target in _targets(args, run(op, args, params)):
         for recorded in (True, False):
-            _check_write(op, args, params, wanted, target, recorded)
+            _check_write(op, args, params, argnums, target, recorded)
 
 
 def law_views(op: Op, args: tuple, params: dict) -> None:
@@ -50,10 +50,10 @@ def _targets(args: tuple, outs: tuple) -> Iterator[tuple[str, int]]:
         yield from ((what, i) for i, a in enumerate(tensors) if isinstance(a, Tensor))
 
 
-def _check_write(op: Op, args: tuple, params: dict, wanted: tuple, target: tuple[str, int], recorded: bool) -> None:
-    leaves, inputs, outs = call_on_leaves(op, args, params, wanted)
+def _check_write(op: Op, args: tuple, params: dict, argnums: tuple, target: tuple[str, int], recorded: bool) -> None:
+    leaves, inputs, outs = call_on_leaves(op, args, params, argnums)
     written = (inputs if target[0] == "input" else outs)[target[1]]
-    shown = [shows(out, written) for out in outs if is_float(out)]
+    changed = [is_changed_by_write(out, written) for out in outs if is_float(out)]
     floats = tuple(filter(is_float, outs))
     gs = directions(floats, 2)
     try:
@@ -61,24 +61,24 @@ def _check_write(op: Op, args: tuple, params: dict, wanted: tuple, target: tuple
         found = gradients(floats, leaves, gs)
     except (RuntimeError, NotImplementedError):
         return
-    leaves, _, outs = call_on_leaves(op, args, params, wanted)
-    doubled = tuple(g * 2 if recorded and s else g for g, s in zip(gs, shown, strict=True))
+    leaves, _, outs = call_on_leaves(op, args, params, argnums)
+    doubled = tuple(g * 2 if recorded and s else g for g, s in zip(gs, changed, strict=True))
     expected = gradients(tuple(filter(is_float, outs)), leaves, doubled)
     what = f"{op.name}: gradients after a {'' if recorded else 'no_grad '}write to {target[0]} {target[1]}"
     agree(dense(found, tuple(leaves)), dense(expected, tuple(leaves)), what, 1e-12)
 
 
-def shows(out: Any, written: Any) -> bool:
+def is_changed_by_write(out: Any, written: Any) -> bool:
     """Whether a write changes an output: it shares the memory, or is a copy linked to its base."""
     follows = out._view is not None and out._view.creation_meta == COPIED and version_of(out) is version_of(written)
     return follows or np.shares_memory(out.value, written.value)
 
 
-def call_on_leaves(op: Op, args: tuple, params: dict, wanted: tuple) -> tuple[list, tuple, tuple]:
+def call_on_leaves(op: Op, args: tuple, params: dict, argnums: tuple) -> tuple[list, tuple, tuple]:
     """Return leaves for the wanted inputs, the inputs, computed from these or copied, and the outputs."""
-    leaves = [leaf(args[i]) for i in wanted]
+    leaves = [leaf(args[i]) for i in argnums]
     inputs = [a.clone() if isinstance(a, Tensor) else a for a in args]
-    for i, x in zip(wanted, leaves, strict=True):
+    for i, x in zip(argnums, leaves, strict=True):
         inputs[i] = x * 1
     return leaves, tuple(inputs), run(op, tuple(inputs), params)
 

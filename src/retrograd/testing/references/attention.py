@@ -24,7 +24,7 @@ def attend(allowed, q, k, v, added=None, *, scale, causal):
     return out, np.where(alone, 0, np.log(np.where(alone, 1, totals)))[..., 0]
 
 
-def summed(x, shape):
+def sum_to_shape(x, shape):
     """Return the sum over the dimensions in which an operand broadcasts."""
     while x.ndim > len(shape):
         x = x.sum(0)
@@ -45,7 +45,7 @@ def attend_backward(allowed, g, of_sums, out, sums, q, k, v, added=None, *, scal
         slopes,
     ]
     operands = zip(parts, (q, k, v, added), wanted, strict=True)
-    return [summed(part, x.shape) if w else np.zeros(0) for part, x, w in operands]
+    return [sum_to_shape(part, x.shape) if w else np.zeros(0) for part, x, w in operands]
 
 
 def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):

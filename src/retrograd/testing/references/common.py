@@ -24,7 +24,7 @@ def axis(dim):
     return None if dim == () else dim
 
 
-def spread(value, ndim):
+def value_per_dim(value, ndim):
     """Return one value per dimension."""
     if value is None or isinstance(value, int):
         return (value,) * ndim
@@ -42,7 +42,7 @@ def integral(f, low, high):
     return np.sum(f(t) * WEIGHTS * (high - low) / 2, axis=-1)
 
 
-def standardized(x, axes, eps):
+def standardize_axes(x, axes, eps):
     return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + eps)
 
 

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from retrograd.testing.references.common import spread
+from retrograd.testing.references.common import value_per_dim
 
 
 def triples(sizes, kernel, out, stride, before, dilation):
@@ -51,9 +51,13 @@ def conv(ndim):
     """Make the padding explicit, and add a batch dimension if there is none."""
 
     def oracle(x, weight, bias, stride, padding, dilation, groups):
-        stride, dilation = spread(stride, ndim), spread(dilation, ndim)
+        stride, dilation = value_per_dim(stride, ndim), value_per_dim(dilation, ndim)
         spans = [d * (k - 1) for d, k in zip(dilation, weight.shape[2:], strict=True)]
-        pads = [(s // 2, s - s // 2) for s in spans] if padding == "same" else [(p, p) for p in spread(padding, ndim)]
+        pads = (
+            [(s // 2, s - s // 2) for s in spans]
+            if padding == "same"
+            else [(p, p) for p in value_per_dim(padding, ndim)]
+        )
         batch = x if x.ndim == ndim + 2 else x[None]
         padded = np.pad(batch, [(0, 0), (0, 0), *pads])
         size = [(n - span - 1) // s + 1 for n, span, s in zip(padded.shape[2:], spans, stride, strict=True)]
@@ -68,7 +72,7 @@ def conv_transpose(ndim):
     """Spread every element of x through the kernel, into images that are cropped."""
 
     def oracle(x, weight, bias, stride, padding, output_padding, groups, dilation):
-        stride, padding, extra, dilation = (spread(v, ndim) for v in (stride, padding, output_padding, dilation))
+        stride, padding, extra, dilation = (value_per_dim(v, ndim) for v in (stride, padding, output_padding, dilation))
         batch = x if x.ndim == ndim + 2 else x[None]
         per = zip(batch.shape[2:], stride, dilation, weight.shape[2:], extra, strict=True)
         whole = [(n - 1) * s + d * (k - 1) + 1 + e for n, s, d, k, e in per]
@@ -96,7 +100,7 @@ def window_sums(x, kernel, stride, before, dilation, size):
 
 
 def unfold(x, kernel_size, dilation, padding, stride):
-    kernel, dilation, padding, stride = (spread(v, 2) for v in (kernel_size, dilation, padding, stride))
+    kernel, dilation, padding, stride = (value_per_dim(v, 2) for v in (kernel_size, dilation, padding, stride))
     batch = x if x.ndim == 4 else x[None]
     per = zip(batch.shape[2:], kernel, dilation, padding, stride, strict=True)
     size = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, d, p, s in per]
@@ -106,8 +110,8 @@ def unfold(x, kernel_size, dilation, padding, stride):
 
 
 def fold(x, output_size, kernel_size, dilation, padding, stride):
-    kernel, dilation, padding, stride = (spread(v, 2) for v in (kernel_size, dilation, padding, stride))
-    batch, size = x if x.ndim == 3 else x[None], spread(output_size, 2)
+    kernel, dilation, padding, stride = (value_per_dim(v, 2) for v in (kernel_size, dilation, padding, stride))
+    batch, size = x if x.ndim == 3 else x[None], value_per_dim(output_size, 2)
     per = zip(size, kernel, dilation, padding, stride, strict=True)
     places = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, d, p, s in per]
     columns = batch.reshape(len(batch), -1, *kernel, *places)

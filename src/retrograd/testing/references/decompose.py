@@ -3,7 +3,7 @@
 import numpy as np
 
 from retrograd.testing.references.common import mH
-from retrograd.testing.references.solve import lu_parts, order_of_rows
+from retrograd.testing.references.solve import lu_parts, row_order
 
 
 def cholesky(A, upper=False, check=True, check_errors=False):
@@ -22,7 +22,7 @@ def linalg_qr(A, mode="reduced"):
 
 def permutation(pivots, m):
     """Return P with P[i, j] = 1 where row j of L U is row i of A."""
-    order = order_of_rows(pivots, m, False)
+    order = row_order(pivots, m, False)
     return np.swapaxes(np.eye(m)[order], -1, -2)
 
 
@@ -31,19 +31,19 @@ def linalg_lu_factor_ex(A, pivot, check_errors=False):
     return LU, swaps + 1, info
 
 
-def unpacked(LU):
+def unpack(LU):
     k = min(LU.shape[-2:])
     return np.tril(LU[..., :k], -1) + np.eye(LU.shape[-2], k), np.triu(LU[..., :k, :])
 
 
 def linalg_lu(A, pivot):
     LU, swaps, _ = lu_parts(A, pivot=pivot)
-    return (permutation(swaps, A.shape[-2]) if pivot else np.zeros(0), *unpacked(LU))
+    return (permutation(swaps, A.shape[-2]) if pivot else np.zeros(0), *unpack(LU))
 
 
 def lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots):
     P = permutation(LU_pivots - 1, LU_data.shape[-2]) if unpack_pivots else np.zeros(0)
-    return (P, *(unpacked(LU_data) if unpack_data else (np.zeros(0), np.zeros(0))))
+    return (P, *(unpack(LU_data) if unpack_data else (np.zeros(0), np.zeros(0))))
 
 
 def svd(x, some, compute_uv):
@@ -63,7 +63,7 @@ def linalg_svdvals(A, driver):
     return np.sqrt(np.linalg.eigvalsh(A @ mH(A) if A.shape[-2] <= A.shape[-1] else mH(A) @ A))[..., ::-1]
 
 
-def lu_of(A, LU):
+def packed_lu(A, LU):
     return lu_parts(A, pivot=False)[0]
 
 

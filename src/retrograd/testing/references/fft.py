@@ -14,7 +14,7 @@ def along(x, dim, inverse, norm):
     return np.moveaxis(np.tensordot(matrix, x, axes=(1, dim)), 0, dim)
 
 
-def resized(x, dim, n):
+def resize(x, dim, n):
     out = np.zeros([n if d == dim % x.ndim else size for d, size in enumerate(x.shape)], x.dtype)
     common = tuple(slice(0, min(a, b)) for a, b in zip(x.shape, out.shape, strict=True))
     out[common] = x[common]
@@ -27,25 +27,25 @@ def over(x, s, dim):
     return list(dims), [-1] * len(dims) if s is None else list(s)
 
 
-def whole(x, s, dim, norm, inverse):
+def complex_transform(x, s, dim, norm, inverse):
     for d, n in zip(*over(x, s, dim), strict=True):
-        x = along(x if n == -1 else resized(x, d, n), d, inverse, norm)
+        x = along(x if n == -1 else resize(x, d, n), d, inverse, norm)
     return x
 
 
-def first(x, s, dim, norm, inverse):
+def half_spectrum(x, s, dim, norm, inverse):
     dims, _ = over(x, s, dim)
-    out = whole(x, s, dim, norm, inverse)
+    out = complex_transform(x, s, dim, norm, inverse)
     return np.take(out, range(out.shape[dims[-1]] // 2 + 1), axis=dims[-1])
 
 
-def back(x, s, dim, norm, inverse):
+def from_half_spectrum(x, s, dim, norm, inverse):
     dims, sizes = over(x, s, dim)
     last = dims[-1]
     n = 2 * (x.shape[last] - 1) if sizes[-1] == -1 else sizes[-1]
     for d, size in zip(dims[:-1], sizes[:-1], strict=True):
-        x = along(x if size == -1 else resized(x, d, size), d, inverse, norm)
-    half = np.moveaxis(resized(x, last, n // 2 + 1), last, -1).astype(complex)
+        x = along(x if size == -1 else resize(x, d, size), d, inverse, norm)
+    half = np.moveaxis(resize(x, last, n // 2 + 1), last, -1).astype(complex)
     half[..., 0] = half[..., 0].real
     if n % 2 == 0:
         half[..., -1] = half[..., -1].real
@@ -53,26 +53,35 @@ def back(x, s, dim, norm, inverse):
     return along(np.moveaxis(np.concatenate([half, rest], -1), -1, last), last, inverse, norm).real
 
 
-def one(way, inverse):
+def one_dim(way, inverse):
     return lambda x, n, dim, norm: way(x, None if n is None else (n,), (dim,), norm, inverse)
 
 
-def several(way, inverse):
+def n_dim(way, inverse):
     return lambda x, s, dim, norm: way(x, s, dim, norm, inverse)
 
 
-WAYS = (whole, False), (whole, True), (first, False), (back, True), (back, False), (first, True)
-fft, ifft, rfft, irfft, hfft, ihfft = (one(*way) for way in WAYS)
-fft2, ifft2, rfft2, irfft2, hfft2, ihfft2 = fftn, ifftn, rfftn, irfftn, hfftn, ihfftn = [several(*way) for way in WAYS]
+TRANSFORMS = (
+    (complex_transform, False),
+    (complex_transform, True),
+    (half_spectrum, False),
+    (from_half_spectrum, True),
+    (from_half_spectrum, False),
+    (half_spectrum, True),
+)
+fft, ifft, rfft, irfft, hfft, ihfft = (one_dim(*way) for way in TRANSFORMS)
+fft2, ifft2, rfft2, irfft2, hfft2, ihfft2 = fftn, ifftn, rfftn, irfftn, hfftn, ihfftn = [
+    n_dim(*way) for way in TRANSFORMS
+]
 
 
 def dft(x, dim, inverse, norm):
-    return whole(x, None, dim, norm, inverse)
+    return complex_transform(x, None, dim, norm, inverse)
 
 
 def half_dft(x, dim, inverse, norm):
-    return first(x, None, (dim,), norm, inverse)
+    return half_spectrum(x, None, (dim,), norm, inverse)
 
 
 def full_dft(x, dim, n, inverse, norm):
-    return back(x, (n,), (dim,), norm, inverse)
+    return from_half_spectrum(x, (n,), (dim,), norm, inverse)

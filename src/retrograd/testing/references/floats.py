@@ -9,7 +9,7 @@ def rounded_quotient(a, b, rounding_mode):
     return np.floor(a / b) if rounding_mode == "floor" else np.fix(a / b)
 
 
-def clamped(x, min, max):
+def clamp(x, min, max):
     x = x if min is None else np.where(x < min, min, x)
     return x if max is None else np.where(x > max, max, x)
 

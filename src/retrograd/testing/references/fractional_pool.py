@@ -11,7 +11,7 @@ def fractional_starts(samples, size, windows, kernel):
     return np.stack([*inner, np.full_like(samples, size - kernel)], -1)
 
 
-def pooling(ndim):
+def fractional_max_pool(ndim):
     def oracle(x, _random_samples, kernel_size, output_size, output_ratio, return_indices):
         images = x if x.ndim == ndim + 2 else x[None]
         sizes = images.shape[2:]
@@ -39,4 +39,4 @@ def pooling(ndim):
     return oracle
 
 
-fractional_max_pool2d, fractional_max_pool3d = map(pooling, (2, 3))
+fractional_max_pool2d, fractional_max_pool3d = map(fractional_max_pool, (2, 3))

@@ -3,7 +3,7 @@
 import numpy as np
 
 
-def filled(ids, spec):
+def fill_slots(ids, spec):
     """Return an index with its slots filled by the index arrays."""
     left = iter(ids)
     return tuple(next(left) if repr(s) == "T" else s for s in spec)
@@ -11,9 +11,9 @@ def filled(ids, spec):
 
 def index_put_sum(src, *ids, shape, spec):
     out = np.zeros(shape)
-    np.add.at(out, filled(ids, spec), src)
+    np.add.at(out, fill_slots(ids, spec), src)
     return out
 
 
 def getitem(x, *ids, spec):
-    return x[filled(ids, spec)]
+    return x[fill_slots(ids, spec)]

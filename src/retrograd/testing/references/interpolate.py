@@ -76,16 +76,16 @@ def upsample(x, size, scale_factor, mode, align_corners):
     return interpolate(x, size, scale_factor, mode, align_corners, None, False)
 
 
-def mirrored(at, low, high):
+def reflect(at, low, high):
     """Reflect a position between two boundaries, one reflection after the other."""
     while low < high and not low <= at <= high:
         at = 2 * low - at if at < low else 2 * high - at
     return low if low == high else at
 
 
-def held(at, size, padding_mode, align):
+def apply_padding(at, size, padding_mode, align):
     if padding_mode == "reflection":
-        at = mirrored(at, 0, size - 1) if align else mirrored(at, -0.5, size - 0.5)
+        at = reflect(at, 0, size - 1) if align else reflect(at, -0.5, size - 0.5)
     return at if padding_mode == "zeros" else min(max(at, 0), size - 1)
 
 
@@ -94,8 +94,8 @@ def neighbours(at, size, mode, padding_mode, align):
     at = (at + 1) / 2 * (size - 1) if align else ((at + 1) * size - 1) / 2
     if mode == "bicubic":
         places = range(math.floor(at) - 1, math.floor(at) + 3)
-        return [(held(j, size, padding_mode, align), cubic(at - j)) for j in places]
-    at = held(at, size, padding_mode, align)
+        return [(apply_padding(j, size, padding_mode, align), cubic(at - j)) for j in places]
+    at = apply_padding(at, size, padding_mode, align)
     if mode == "nearest":
         return [(round(at), 1.0)]
     return [(j, hat(at - j)) for j in (math.floor(at), math.floor(at) + 1)]

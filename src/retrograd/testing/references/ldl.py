@@ -62,7 +62,7 @@ def ormqr(x, tau, other, left, transpose):
     return Q @ other if left else other @ Q
 
 
-def ldl_of(A, LD, blocks, hermitian):
+def packed_ldl(A, LD, blocks, hermitian):
     return factor(A)[0]
 
 

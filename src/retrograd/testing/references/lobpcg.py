@@ -15,5 +15,5 @@ def extreme_eigenpairs(A, B, iK, X, niter, tol, largest, tracker):
     return extreme(A, B, X.shape[-1], largest)
 
 
-def eigenpairs_of(A, B, E, X):
+def eigenpairs(A, B, E, X):
     return extreme(A, B, X.shape[-1])

@@ -5,18 +5,18 @@ import numpy as np
 from retrograd.testing.references.common import FINISH, sigmoid
 
 
-def weighed(loss, weight, reduction):
+def weight_and_reduce(loss, weight, reduction):
     return FINISH[reduction](loss if weight is None else loss * weight)
 
 
 def over_weights(loss, weight, reduction):
-    total = weighed(loss, weight, reduction)
+    total = weight_and_reduce(loss, weight, reduction)
     return total if weight is None or reduction != "mean" else total / np.mean(weight)
 
 
 def huber(x, target, reduction, edge, height, weight=None):
     d = np.abs(x - target)
-    return weighed(np.where(d < edge, 0.5 * d * d, edge * (d - 0.5 * edge)) * height, weight, reduction)
+    return weight_and_reduce(np.where(d < edge, 0.5 * d * d, edge * (d - 0.5 * edge)) * height, weight, reduction)
 
 
 def bernoulli_loss(x, target):
@@ -45,11 +45,11 @@ def huber_loss(x, target, weight, reduction, delta):
 
 
 def binary_cross_entropy(x, target, weight, reduction):
-    return weighed(bernoulli_loss(x, target), weight, reduction)
+    return weight_and_reduce(bernoulli_loss(x, target), weight, reduction)
 
 
 def binary_cross_entropy_with_logits(x, target, weight, pos_weight, reduction):
-    return weighed(
+    return weight_and_reduce(
         -(1 if pos_weight is None else pos_weight) * target * np.log(sigmoid(x)) - (1 - target) * np.log(sigmoid(-x)),
         weight,
         reduction,

@@ -13,7 +13,7 @@ def masked_scatter(x, mask, source):
     return out
 
 
-def in_rows(function):
+def map_rows(function):
     """Map a function of rows over their leading dimensions."""
 
     def oracle(*args, **params):
@@ -24,12 +24,12 @@ def in_rows(function):
     return oracle
 
 
-def taken(x, mask, size):
+def take_masked(x, mask, size):
     found = [value for value, wanted in zip(x, mask, strict=True) if wanted]
     return np.array(found + [0.0] * (size - len(found)))
 
 
-masked_put = in_rows(masked_scatter)
+masked_put = map_rows(masked_scatter)
 
 
-masked_take = in_rows(taken)
+masked_take = map_rows(take_masked)

@@ -5,7 +5,7 @@ import numpy as np
 MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
-def repeated(x, pad):
+def replicate_edges(x, pad):
     """Repeat the outermost elements, even where negative padding has cropped them."""
     for d, (before, after) in enumerate(zip(pad[::2], pad[1::2], strict=True)):
         size = x.shape[-1 - d]
@@ -13,9 +13,9 @@ def repeated(x, pad):
     return x
 
 
-def padded(x, pad, mode="constant", value=None):
+def pad_array(x, pad, mode="constant", value=None):
     if mode == "replicate":
-        return repeated(x, pad)
+        return replicate_edges(x, pad)
     pairs = [(0, 0)] * (x.ndim - len(pad) // 2) + list(zip(pad[::2], pad[1::2], strict=True))[::-1]
     cropped = x[tuple(slice(max(-b, 0), n - max(-a, 0)) for n, (b, a) in zip(x.shape, pairs, strict=True))]
     more = {"constant_values": value or 0} if mode == "constant" else {}
@@ -23,4 +23,4 @@ def padded(x, pad, mode="constant", value=None):
 
 
 def constant_pad_nd(x, pad, value):
-    return padded(x, pad, "constant", value)
+    return pad_array(x, pad, "constant", value)

@@ -4,10 +4,10 @@ import itertools
 
 import numpy as np
 
-from retrograd.testing.references.common import spread
+from retrograd.testing.references.common import value_per_dim
 
 
-def seen(windows, place, sizes):
+def window_indices(windows, place, sizes):
     """Yield the indices in an image that the window at an output index covers, one list per dimension."""
     for window, i, size in zip(windows, place, sizes, strict=True):
         if len(window) == 1:
@@ -18,29 +18,29 @@ def seen(windows, place, sizes):
             yield [at for at in max_pool_indices if 0 <= at < size]
 
 
-def by_window(x, windows, function):
+def map_windows(x, windows, function):
     """Return `function` of the values and the flat indices of each window."""
     ndim = len(windows)
     sizes, counts = x.shape[x.ndim - ndim :], tuple(w[-1] for w in windows)
     planes = x.reshape(-1, *sizes)
     out = np.empty((len(planes), *counts))
     for plane, place in itertools.product(range(len(planes)), np.ndindex(*counts)):
-        inside = list(itertools.product(*seen(windows, place, sizes)))
+        inside = list(itertools.product(*window_indices(windows, place, sizes)))
         flat = [int(np.ravel_multi_index(at, sizes)) for at in inside]
         out[plane, *place] = function([planes[plane][at] for at in inside], flat)
     return out.reshape(*x.shape[: x.ndim - ndim], *counts)
 
 
 def pooled_max(x, windows):
-    return by_window(x, windows, lambda values, _: max(values))
+    return map_windows(x, windows, lambda values, _: max(values))
 
 
 def max_pool_indices(x, windows):
-    return by_window(x, windows, lambda values, flat: flat[int(np.argmax(values))])
+    return map_windows(x, windows, lambda values, flat: flat[int(np.argmax(values))])
 
 
 def pooled_sum(x, windows):
-    return by_window(x, windows, lambda values, _: sum(values))
+    return map_windows(x, windows, lambda values, _: sum(values))
 
 
 def pooled_sum_backward(g, windows, sizes):
@@ -53,10 +53,10 @@ def pooled_sum_backward(g, windows, sizes):
     return out
 
 
-def regular(x, ndim, kernel_size, stride, padding, dilation, ceil_mode):
+def regular_windows(x, ndim, kernel_size, stride, padding, dilation, ceil_mode):
     """Return the windows of a call, counted by trying."""
-    kernel, padding, dilation = (spread(v, ndim) for v in (kernel_size, padding, dilation))
-    stride = kernel if stride is None else spread(stride, ndim)
+    kernel, padding, dilation = (value_per_dim(v, ndim) for v in (kernel_size, padding, dilation))
+    stride = kernel if stride is None else value_per_dim(stride, ndim)
     windows = []
     for n, k, s, p, d in zip(x.shape[-ndim:], kernel, stride, padding, dilation, strict=True):
         extent = d * (k - 1) + 1
@@ -69,14 +69,16 @@ def regular(x, ndim, kernel_size, stride, padding, dilation, ceil_mode):
 
 def max_pool(ndim):
     def oracle(x, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
-        windows = regular(x, ndim, kernel_size, stride, padding, dilation, ceil_mode)
+        windows = regular_windows(x, ndim, kernel_size, stride, padding, dilation, ceil_mode)
         return (pooled_max(x, windows), max_pool_indices(x, windows)) if return_indices else pooled_max(x, windows)
 
     return oracle
 
 
 def adaptive(x, ndim, output_size):
-    return [(n if out is None else out,) for n, out in zip(x.shape[-ndim:], spread(output_size, ndim), strict=True)]
+    return [
+        (n if out is None else out,) for n, out in zip(x.shape[-ndim:], value_per_dim(output_size, ndim), strict=True)
+    ]
 
 
 def adaptive_max_pool(ndim):
@@ -88,17 +90,17 @@ def adaptive_max_pool(ndim):
 
 
 def adaptive_avg_pool(ndim):
-    return lambda x, output_size: by_window(x, adaptive(x, ndim, output_size), lambda values, _: np.mean(values))
+    return lambda x, output_size: map_windows(x, adaptive(x, ndim, output_size), lambda values, _: np.mean(values))
 
 
 def avg_pool(ndim):
     """Average; counts are sums of ones, padded with ones if the padding counts."""
 
     def oracle(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override=None):
-        windows = regular(x, ndim, kernel_size, stride, padding, 1, ceil_mode)
+        windows = regular_windows(x, ndim, kernel_size, stride, padding, 1, ceil_mode)
         if divisor_override is not None:
             return pooled_sum(x, windows) / divisor_override
-        pads = spread(padding, ndim) if count_include_pad else (0,) * ndim
+        pads = value_per_dim(padding, ndim) if count_include_pad else (0,) * ndim
         ones = np.ones([n + 2 * p for n, p in zip(x.shape[-ndim:], pads, strict=True)])
         shifted = [(k, s, b - p, d, o) for (k, s, b, d, o), p in zip(windows, pads, strict=True)]
         return pooled_sum(x, windows) / pooled_sum(ones, shifted)
@@ -111,18 +113,21 @@ def lp_pool(ndim):
 
     def oracle(x, norm_type, kernel_size, stride, ceil_mode):
         if np.isinf(norm_type):
-            windows, choose = regular(x, ndim, kernel_size, stride, 0, 1, ceil_mode), max if norm_type > 0 else min
-            return by_window(abs(x), windows, lambda values, _: choose(values))
+            windows, choose = (
+                regular_windows(x, ndim, kernel_size, stride, 0, 1, ceil_mode),
+                max if norm_type > 0 else min,
+            )
+            return map_windows(abs(x), windows, lambda values, _: choose(values))
         mean = avg_pool(ndim)(x**norm_type, kernel_size, stride, 0, ceil_mode, True)
-        return (mean * np.prod(spread(kernel_size, ndim))) ** (1 / norm_type)
+        return (mean * np.prod(value_per_dim(kernel_size, ndim))) ** (1 / norm_type)
 
     return oracle
 
 
 def max_unpool(ndim):
     def oracle(x, indices, kernel_size, stride, padding, output_size):
-        kernel, padding = spread(kernel_size, ndim), spread(padding, ndim)
-        stride = kernel if stride is None else spread(stride, ndim)
+        kernel, padding = value_per_dim(kernel_size, ndim), value_per_dim(padding, ndim)
+        stride = kernel if stride is None else value_per_dim(stride, ndim)
         per = zip(x.shape[-ndim:], kernel, stride, padding, strict=True)
         sizes = output_size or [(n - 1) * s + k - 2 * p for n, k, s, p in per]
         out = np.zeros((int(np.prod(x.shape[:-ndim])), int(np.prod(sizes))))

@@ -3,7 +3,7 @@
 import numpy as np
 
 
-def up_to(choose):
+def running_extreme(choose):
     """Return for each index the extreme so far and its last index, by a search over all of them."""
 
     def oracle(x, dim):
@@ -33,10 +33,10 @@ def cumulative_trapezoid(y, x, dx, dim):
 
 
 def running_extremes(x, dim, largest):
-    return up_to(np.max if largest else np.min)(x, dim)
+    return running_extreme(np.max if largest else np.min)(x, dim)
 
 
-cummax = up_to(np.max)
+cummax = running_extreme(np.max)
 
 
-cummin = up_to(np.min)
+cummin = running_extreme(np.min)

@@ -3,7 +3,7 @@
 import numpy as np
 
 
-def places(index, dim):
+def index_pairs(index, dim):
     """Yield each position of the index, and the position of the tensor that it selects along dim."""
     for place in np.ndindex(index.shape):
         target = list(place)
@@ -13,7 +13,7 @@ def places(index, dim):
 
 def gather(x, index, dim, sparse_grad=False):
     out = np.empty(index.shape)
-    for place, source in places(index, dim):
+    for place, source in index_pairs(index, dim):
         out[place] = x[source]
     return out
 
@@ -37,7 +37,7 @@ COMBINE = {
     "amax": lambda values, old: max(old, *values),
     "amin": lambda values, old: min(old, *values),
 }
-ALONE = {
+COMBINE_ALONE = {
     "sum": sum,
     "prod": np.prod,
     "mean": np.mean,
@@ -46,18 +46,18 @@ ALONE = {
 }
 
 
-def merged(x, dim, index, src, reduce, include_self=True):
+def combine(x, dim, index, src, reduce, include_self=True):
     """Return x with the elements of src that go to one position combined there."""
     arriving = {}
-    for place, target in places(index, dim):
+    for place, target in index_pairs(index, dim):
         arriving.setdefault(target, []).append(src[place] if np.ndim(src) else src)
     out = x.copy()
     for target, values in arriving.items():
-        out[target] = COMBINE[reduce](values, x[target]) if include_self else ALONE[reduce](values)
+        out[target] = COMBINE[reduce](values, x[target]) if include_self else COMBINE_ALONE[reduce](values)
     return out
 
 
-def of_slices(rows):
+def accept_scalars(rows):
     """Let an oracle accept arrays without dimensions, as one slice."""
 
     def wrapped(x, dim, index, source, *rest):
@@ -68,26 +68,26 @@ def of_slices(rows):
     return wrapped
 
 
-@of_slices
-def added_rows(x, dim, index, source, alpha=1):
+@accept_scalars
+def add_rows(x, dim, index, source, alpha=1):
     out = np.moveaxis(x, dim, 0).copy()
     for i, row in zip(index, np.moveaxis(source, dim, 0), strict=True):
         out[i] += alpha * row
     return np.moveaxis(out, 0, dim)
 
 
-@of_slices
-def written_rows(x, dim, index, source):
+@accept_scalars
+def write_rows(x, dim, index, source):
     out = np.moveaxis(x, dim, 0).copy()
     out[index] = source if np.ndim(source) == 0 else np.moveaxis(source, dim, 0)
     return np.moveaxis(out, 0, dim)
 
 
-@of_slices
-def merged_rows(x, dim, index, source, reduce, include_self):
+@accept_scalars
+def combine_rows(x, dim, index, source, reduce, include_self):
     shape = np.ones(x.ndim, int)
     shape[dim] = -1
-    return merged(x, dim, np.broadcast_to(index.reshape(shape), source.shape), source, reduce, include_self)
+    return combine(x, dim, np.broadcast_to(index.reshape(shape), source.shape), source, reduce, include_self)
 
 
 def zeros_along(src, dim, size):
@@ -95,48 +95,48 @@ def zeros_along(src, dim, size):
 
 
 def index_sum(src, index, dim, size):
-    return added_rows(zeros_along(src, dim, size), dim, index, src)
+    return add_rows(zeros_along(src, dim, size), dim, index, src)
 
 
 def scatter_set(x, index, src, dim):
-    return merged(x, dim, index, src, None)
+    return combine(x, dim, index, src, None)
 
 
 def scatter_prod(x, index, src, dim):
-    return merged(x, dim, index, src, "prod")
+    return combine(x, dim, index, src, "prod")
 
 
 def scatter_max(x, index, src, dim):
-    return merged(x, dim, index, src, "amax")
+    return combine(x, dim, index, src, "amax")
 
 
 def scatter_min(x, index, src, dim):
-    return merged(x, dim, index, src, "amin")
+    return combine(x, dim, index, src, "amin")
 
 
 def scatter(x, index, src, dim, value, reduce):
-    return merged(x, dim, index, value if src is None else src, reduce)
+    return combine(x, dim, index, value if src is None else src, reduce)
 
 
 def scatter_add(x, index, src, dim):
-    return merged(x, dim, index, src, "sum")
+    return combine(x, dim, index, src, "sum")
 
 
 def scatter_reduce(x, index, src, dim, reduce, include_self):
-    return merged(x, dim, index, src, reduce, include_self)
+    return combine(x, dim, index, src, reduce, include_self)
 
 
 def index_add(x, index, source, dim, alpha):
-    return added_rows(x, dim, index, source, alpha)
+    return add_rows(x, dim, index, source, alpha)
 
 
 def index_copy(x, index, source, dim):
-    return written_rows(x, dim, index, source)
+    return write_rows(x, dim, index, source)
 
 
 def index_fill(x, index, value, dim):
-    return written_rows(x, dim, index, value)
+    return write_rows(x, dim, index, value)
 
 
 def index_reduce(x, index, source, dim, reduce, include_self):
-    return merged_rows(x, dim, index, source, reduce, include_self)
+    return combine_rows(x, dim, index, source, reduce, include_self)

@@ -17,7 +17,7 @@ def linalg_solve_ex(A, B, left, check_errors):
     return linalg_solve(A, B, left), np.zeros(A.shape[:-2])
 
 
-def stacked(function):
+def map_matrices(function):
     """Map a function of one matrix over a stack, for SciPy's functions."""
 
     def oracle(x, **params):
@@ -30,7 +30,7 @@ def stacked(function):
     return oracle
 
 
-@stacked
+@map_matrices
 def lu_parts(A, pivot):
     if pivot:
         import scipy.linalg
@@ -62,7 +62,7 @@ def gram(L, upper):
     return mH(L) @ L if upper else L @ mH(L)
 
 
-def order_of_rows(swaps, rows, back):
+def row_order(swaps, rows, back):
     out = []
     for one in swaps.reshape(-1, swaps.shape[-1]):
         order = list(range(rows))
@@ -72,16 +72,16 @@ def order_of_rows(swaps, rows, back):
     return np.reshape(out, (*swaps.shape[:-1], rows))
 
 
-def unfactored(LU, pivots):
+def multiply_lu(LU, pivots):
     """Return A of P A = L U."""
     n = LU.shape[-1]
-    order = order_of_rows(pivots - 1, n, True)
+    order = row_order(pivots - 1, n, True)
     product = triangle(LU, False, True) @ np.triu(LU)
     return np.take_along_axis(product, order[..., None], -2)
 
 
 def linalg_lu_solve(LU, pivots, B, left, adjoint):
-    A = unfactored(LU, pivots)
+    A = multiply_lu(LU, pivots)
     return linalg_solve(mH(A) if adjoint else A, B, left)
 
 
@@ -139,4 +139,4 @@ def logdet(A):
 
 
 def lu_solve(x, LU_data, LU_pivots):
-    return np.linalg.inv(unfactored(LU_data, LU_pivots)) @ x
+    return np.linalg.inv(multiply_lu(LU_data, LU_pivots)) @ x

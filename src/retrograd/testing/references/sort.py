@@ -21,10 +21,10 @@ def order(row, descending=False, **ignored):
     return sorted(range(len(row)), key=lambda i: -row[i] if descending else row[i])
 
 
-places = along(order)
+sort_indices = along(order)
 
 
-def with_values(places_of):
+def values_and_indices(places_of):
     def oracle(x, dim=None, **params):
         dim = -1 if dim is None else dim
         keepdim = params.pop("keepdim", True)
@@ -39,13 +39,13 @@ ranked = along(lambda row, k: [order(row)[k - 1]])
 largest = along(lambda row, k, largest, sorted=True: order(row, largest)[:k])
 
 
-def before(sequence, values, sorter, right, **ignored):
+def insertion_index(sequence, values, sorter, right, **ignored):
     search = bisect.bisect_right if right or ignored.get("side") == "right" else bisect.bisect_left
     if sequence.ndim == 1:
         sequence = sequence if sorter is None else sequence[sorter]
         return np.vectorize(lambda v: search(sequence.tolist(), v), otypes=[int])(values)
     rows = zip(sequence, values, [None] * len(values) if sorter is None else sorter, strict=True)
-    return np.stack([before(*row, right, **ignored) for row in rows])
+    return np.stack([insertion_index(*row, right, **ignored) for row in rows])
 
 
 def runs(slices):
@@ -72,18 +72,18 @@ def unique_consecutive(x, return_inverse, return_counts, dim):
     return (values, *[numbers] * return_inverse, *[counts] * return_counts)
 
 
-sort = with_values(places)
+sort = values_and_indices(sort_indices)
 
 
 def sorted_values(x, dim, descending):
-    return np.take_along_axis(x, places(x, dim, descending=descending), dim)
+    return np.take_along_axis(x, sort_indices(x, dim, descending=descending), dim)
 
 
-topk = with_values(largest)
+topk = values_and_indices(largest)
 
 
-kthvalue = with_values(ranked)
+kthvalue = values_and_indices(ranked)
 
 
 def bucketize(x, boundaries, out_int32, right):
-    return before(boundaries, x, None, right)
+    return insertion_index(boundaries, x, None, right)

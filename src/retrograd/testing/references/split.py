@@ -10,7 +10,7 @@ def split(x, split_size_or_sections, dim):
     return np.split(x, np.cumsum(sizes)[:-1], axis=dim)
 
 
-def between(x, places, dim):
+def split_at(x, places, dim):
     return np.array_split(x, places, axis=dim)
 
 
@@ -35,4 +35,4 @@ def unsafe_split(x, split_size, dim):
 
 
 def tensor_split(x, indices_or_sections, dim):
-    return between(x, indices_or_sections, dim)
+    return split_at(x, indices_or_sections, dim)

@@ -5,17 +5,17 @@ from functools import partial
 
 import numpy as np
 
-from retrograd.testing.references.sort import along, order, with_values
+from retrograd.testing.references.sort import along, order, values_and_indices
 
 
-def middle_of(row, skip_nan):
+def lower_median_index(row, skip_nan):
     """Return the index of the lower median of a row."""
     row = [float("inf") if np.isnan(v) else v for v in row]
     count = sum(v < float("inf") for v in row) if skip_nan else len(row)
     return [order(row)[max(count - 1, 0) // 2]]
 
 
-median_indices = along(middle_of)
+median_indices = along(lower_median_index)
 
 
 def middle_of_all(x, skip_nan):
@@ -33,7 +33,7 @@ def middle(x, dim, keepdim, skip_nan):
 def median(x, dim, keepdim, skip_nan=False):
     if dim is None:
         return middle_of_all(x, skip_nan)
-    return with_values(median_indices)(x, dim, keepdim=keepdim, skip_nan=skip_nan)
+    return values_and_indices(median_indices)(x, dim, keepdim=keepdim, skip_nan=skip_nan)
 
 
 nanmedian = partial(median, skip_nan=True)
@@ -47,4 +47,4 @@ def most_frequent(row):
 mode_indices = along(most_frequent)
 
 
-mode = with_values(mode_indices)
+mode = values_and_indices(mode_indices)
