@@ -122,6 +122,7 @@ CONVERT = {
     "dims": _dims_or_flag,
     "dtype": _dtype,
     "any": _identity,
+    "device": _identity,  # converted by the schemas of custom operators
     "float[]": partial(_each, float),
     "bool[]": partial(_each, _boolean),
     "number[]": partial(_each, _number),
@@ -145,9 +146,11 @@ class Schema:
 
     reserved: tuple[str, ...] = ()  # names that arguments can't have
     lists_anywhere = False  # whether an argument other than the last input may be a list of tensors
+    marks_results = False  # whether results may have the mark of an argument, whose memory they share
 
-    def __init__(self, name, parameters, results="Tensor", outputs=()):
+    def __init__(self, name, parameters, results="Tensor", outputs=(), aliases=()):
         self.name = name
+        self.aliases = aliases  # pairs of an index of the results, and the argument whose memory that shares
         self.parameters = parameters
         self.results = results  # the type of the result, or a tuple of types
         self.outputs = outputs  # the names of several results
@@ -172,14 +175,16 @@ class Schema:
         for i, p in enumerate(self.parameters):
             if p.keyword_only and "*" not in parts:
                 parts.append("*")
-            kind = f"Tensor(a{i}!){p.type.removeprefix('Tensor')}" if p.mutated else p.type
+            marked = p.mutated or any(p.name == argument for _, argument in self.aliases)
+            mark = f"(a{i}{'!' * p.mutated})" if marked else ""
+            kind = p.type.replace("Tensor", f"Tensor{mark}")
             parts.append(f"{kind} {p.name}" + ("" if p.default is REQUIRED else f"={_literal(p.default)}"))
         return f"{self.name}({', '.join(parts)}) -> {self.returns}"
 
     @property
     def returns(self):
         """The results as text, with their names."""
-        return _written(self.results, self.outputs)
+        return written_results(self.results, self.outputs)
 
     def bind(self, args, kwargs):
         """Return the inputs of a call as one flat tuple, and its params by name; a TypeError says what is wrong."""
@@ -291,11 +296,11 @@ def _literal(value):
     return value.name if isinstance(value, np.dtype) else repr(value)
 
 
-def _written(results, names=()):
+def written_results(results, names=()):
     """Return the results as text, each with its name if there are names."""
     if isinstance(results, str):
         return results
-    members = [_written(r) for r in results]
+    members = [written_results(r) for r in results]
     if names:
         members = [f"{member} {name}" for member, name in zip(members, names, strict=True)]
     comma = "," if len(results) == 1 else ""  # without it, parentheses would only group

@@ -7,11 +7,11 @@ from functools import cache
 from retrograd.core.schema import CONVERT, REQUIRED, Parameter, Schema
 
 # PyTorch's names of types, and the names used here.
-SYNONYMS = {"SymInt": "int", "Scalar": "number", "ScalarType": "dtype", "Device": "any", "Layout": "any"}
-PARAMS = ("int", "float", "bool", "str", "number", "dtype", "any")
+SYNONYMS = {"SymInt": "int", "Scalar": "number", "ScalarType": "dtype", "Device": "device", "Layout": "any"}
+PARAMS = ("int", "float", "bool", "str", "number", "dtype", "device", "any")
 TYPES = {"Tensor", "dims", *PARAMS}
 LISTS = ("Tensor", "int", "float", "bool", "str", "number")  # types that may be in lists
-WORDS = ("dtype", "float", "number", "any")  # types whose values may be words: float32, inf, cpu
+WORDS = ("dtype", "device", "float", "number", "any")  # types whose values may be words: float32, inf, cpu
 CONSTANTS = ("None", "True", "False")
 ARGUMENT_NAME = re.compile(r"([^\W\d]\w*)\s*$")  # of an argument, after its type
 BRACKETS = {"[": "]", "(": ")"}  # around the values of a list
@@ -71,7 +71,7 @@ def parse(text, kind=Schema):
     """
     parts = _Parts(text)
     try:
-        return kind(parts.name(), parts.parameters(kind.reserved), *parts.results())
+        return kind(parts.name(), parts.parameters(kind.reserved), *parts.results(kind.marks_results))
     except _SyntaxError as error:
         what, at = error.args
     rest = text[parts.start + at :].lstrip()
@@ -91,6 +91,7 @@ class _Parts:
     def __init__(self, text):
         self.text = text
         self.start = 0
+        self.marked = {}  # the names of arguments by their marks: {"a!": "x"} for `Tensor(a!) x`
 
     def name(self):
         """Return the name of the operator, "" for none."""
@@ -110,21 +111,29 @@ class _Parts:
             if part == "*" and not starred:
                 starred = True
             elif part or parameters or starred or end != ")":  # () has none
-                parameter = _parameter(part, starred)
+                parameter, mark = _parameter(part, starred)
                 if parameter.name in names:
                     _fail_at_name(part, "expected another name: this one is taken")
                 if parameter.default is REQUIRED and parameters and parameters[-1].default is not REQUIRED:
                     _check_order(part, parameters[-1], parameter)
                 parameters.append(parameter)
                 names.add(parameter.name)
+                self.marked[mark] = parameter.name
             self.start = found.end()
         if end != ")":
             raise _SyntaxError("expected ','", 0)
         return tuple(parameters)
 
-    def results(self):
-        """Return the type of the result, or a tuple of types, and the names of several results."""
-        return _results(self.text[self.start :])
+    def results(self, marked_allowed):
+        """Return the type of the result, or a tuple of types, the names of several results, and the aliases.
+
+        An alias is a pair: the index of a marked result, and the name of the argument with the same mark.
+        """
+        results, names, marks = _results(self.text[self.start :])
+        for _, mark, at in marks:
+            if not marked_allowed or mark not in self.marked:
+                raise _SyntaxError("expected no mark, or one that an argument has", at)
+        return results, names, tuple([(index, self.marked[mark]) for index, mark, _ in marks])
 
 
 def _fail_at_name(part, what):
@@ -142,24 +151,24 @@ def _check_order(part, before, parameter):
 
 @cache
 def _parameter(part, keyword_only):
-    """Return one declared argument."""
+    """Return one declared argument, and its mark."""
     declared, equals, default = part.partition("=")
     name = ARGUMENT_NAME.search(declared)
     if not (name and name.start()):
         _type(declared)
         raise _SyntaxError("expected the name of an argument", len(declared))
-    kind, mutated = _type(declared[: name.start()])
+    kind, mark = _type(declared[: name.start()])
     try:
         value = _default(kind, default) if equals else REQUIRED
     except _SyntaxError as error:
         what, at = error.args
         raise _SyntaxError(what, len(declared) + 1 + at) from None
-    return Parameter(name[1], kind, value, keyword_only, mutated)
+    return Parameter(name[1], kind, value, keyword_only, mark.endswith("!")), mark
 
 
 @cache
 def _type(text):
-    """Return a type and whether it is marked as mutated."""
+    """Return a type and its mark."""
     reader = Reader(text)
     found = _read_type(reader)
     if reader.peek().isidentifier():  # the name, and text behind it
@@ -176,8 +185,8 @@ def _read_type(reader):
         reader.fail(f"expected a type, one of Tensor, {', '.join(PARAMS)}")
     reader.take()
     if base == "int" and reader.accept("..."):
-        return "int...", False
-    mutated = base == "Tensor" and reader.accept("(") and _mark(reader)
+        return "int...", ""
+    mark = _mark(reader) if base == "Tensor" and reader.accept("(") else ""
     kind = base + "?" * reader.accept("?")
     at = reader.index
     if reader.accept("["):
@@ -185,17 +194,17 @@ def _read_type(reader):
             reader.fail(f"expected no list: of {kind} there is none", at)
         reader.expect("]", ", as a list may have any length")
         kind += "[]" + "?" * reader.accept("?")
-    return kind, mutated
+    return kind, mark
 
 
 def _mark(reader):
-    """Parse the parentheses of `Tensor(a!)`: an alias name, and whether the memory is written to."""
+    """Parse the parentheses of `Tensor(a!)`: the name of memory, and "!" if that is written to."""
     if not reader.peek().isidentifier():
         reader.fail("expected a name, as in Tensor(a!)")
-    reader.take()
+    name = reader.take()
     written = reader.accept("!")
     reader.expect(")")
-    return written
+    return name + "!" * written
 
 
 @cache
@@ -245,20 +254,23 @@ def _results(text):
     """Parse `-> Tensor`."""
     reader = Reader(text)
     reader.expect("->")
-    names = []
-    results = _result(reader, names)
+    names, marks = [], []
+    results = _result(reader, names, marks)
     if reader.peek():
         reader.fail("expected the end")
-    return results, tuple(names) if isinstance(results, tuple) and len(names) == len(results) else ()
+    return results, tuple(names) if isinstance(results, tuple) and len(names) == len(results) else (), tuple(marks)
 
 
-def _result(reader, names):
-    """Parse a result: a type and possibly a name, or a tuple of results."""
+def _result(reader, names, marks, index=()):
+    """Parse a result: a type and possibly a name, or a tuple of results.
+
+    The marks of results are appended to `marks`: index, mark, position in the text; results in nested tuples have none.
+    """
     if not reader.accept("("):
-        return _single(reader, names)
+        return _single(reader, names, marks, index)
     found = []
     while not reader.accept(")"):
-        found.append(_result(reader, names))
+        found.append(_result(reader, names, marks, (*index, len(found))))
         if reader.peek() == ")" and len(found) == 1:  # (Tensor) is Tensor, (Tensor,) a tuple
             reader.take()
             return found[0]
@@ -267,11 +279,13 @@ def _result(reader, names):
     return tuple(found)
 
 
-def _single(reader, names):
+def _single(reader, names, marks, index):
     at = reader.index
-    kind, _ = _read_type(reader)
-    if "(" in reader.tokens[at : reader.index]:
-        reader.fail("expected no mark: what an operator returns is new, and shows no argument's memory", at)
+    kind, mark = _read_type(reader)
+    if mark:
+        if len(index) > 1:
+            reader.fail("expected no mark in a nested tuple", at)
+        marks.append((sum(index), mark, reader.position(at)))
     if reader.peek().isidentifier():
         names.append(reader.take())
     return kind

@@ -12,7 +12,7 @@ from retrograd.library import autograd_formula
 from retrograd.library.autograd_formula import Call, split_result
 from retrograd.library.derived_jvp import check_transposed, probe_cotangent
 from retrograd.library.fake_context import abstract_context
-from retrograd.library.kernel_adapter import adapt_kernel, user_arguments
+from retrograd.library.kernel_adapter import adapt_kernel, returning_rest, user_arguments
 from retrograd.library.operator_outputs import Structure, check_and_flatten
 from retrograd.library.registration import Parts
 from retrograd.library.schema import CustomSchema
@@ -39,12 +39,12 @@ class CustomDefinition(
     def bind(cls, namespace: Any) -> Callable:
         """Return the kernel over one kind of arrays."""
         kind = device_type_of(namespace)
-        found = cls.parts.kernels.get(kind) or cls.parts.kernels.get("")
+        found = cls.parts.kernel_for(kind)
         if found is None:
             known = ", ".join(sorted(cls.parts.kernels)) or "none"
             raise NotImplementedError(
-                f"{cls.schema.name}: no kernel is registered for {kind} arrays (there is {known}); the operator is "
-                f"defined at {cls.parts.location}"
+                f"Could not run '{cls.schema.name}' with arguments from the '{kind.upper()}' backend: no kernel is "
+                f"registered for {kind} arrays (there is {known}); the operator is defined at {cls.parts.location}"
             )
         return adapt_kernel(cls.schema, found)
 
@@ -58,7 +58,7 @@ class CustomDefinition(
             else:
                 args, kwargs = user_arguments(cls.schema, inputs, params)
                 with abstract_context(cls.schema.name):
-                    result = cls.parts.abstract.function(*args, **kwargs)
+                    result = returning_rest(cls.schema, cls.parts.abstract.function)(*args, **kwargs)
                 tensors, _ = check_and_flatten(cls.schema.name, result, cls.schema.results)
         found = tuple([t.aval for t in tensors])
         return found[0] if cls.schema.results == "Tensor" else found
@@ -115,6 +115,13 @@ class CustomDefinition(
         return _fill_none(dots, wanted)
 
     # ---------------------------------------------------------------------------------------------- batches
+
+    @classmethod
+    def stacked(cls, shape: tuple, /, **params: Any) -> Any:
+        """Raise: the view of a batch can't be derived from a kernel that returns the view of one example."""
+        raise NotBatchedError(
+            f"vmap: in-place write to a view that {cls.schema.name} returns; use vmap(..., fallback='loop')"
+        )
 
     @classmethod
     def batch(cls, batched: tuple[bool, ...], n: int, /, *args: Any, randomness: str = "error", **params: Any) -> Any:

@@ -14,6 +14,7 @@ from retrograd.library.operator import CustomOperator
 from retrograd.library.registration import Parts
 from retrograd.library.schema import CustomSchema
 from retrograd.library.schema_inference import infer_schema
+from retrograd.library.tags import tag_list
 
 
 def custom_op(
@@ -35,7 +36,7 @@ def custom_op(
     Without it, in PyTorch's older form, the function only has the signature, kernels are registered by `impl`, and
     the second argument may be the schema.  A call that needs a missing formula fails, and nothing is replaced.
 
-    Without a schema, it is inferred from the annotations.  `tags` is ignored; it exists for PyTorch's signature.
+    Without a schema, it is inferred from the annotations.  `tags` are members of `rg.Tag`.
 
     Raises ValueError for a name without namespace, a reserved namespace, or a schema that can't be parsed or
     inferred; RuntimeError for a second definition in the older form.
@@ -53,23 +54,23 @@ def custom_op(
     """
     if isinstance(fn, str):
         fn, schema = None, fn
-    build = functools.partial(_define_from_function, name, mutates_args, device_types, schema)
+    build = functools.partial(_define_from_function, name, mutates_args, device_types, schema, tags)
     return build if fn is None else build(fn)
 
 
 def _define_from_function(
-    name: str, mutates_args: Any, device_types: Any, schema: str | None, fn: Callable
+    name: str, mutates_args: Any, device_types: Any, schema: str | None, tags: Any, fn: Callable
 ) -> CustomOperator:
     check_name(name)
     older = mutates_args is None
     kinds = "default" if device_types is None else device_types
     check_device_types(name, kinds)
-    written = infer_schema(fn, mutates_args=() if older else mutates_args) if schema is None else schema
+    written = infer_schema(fn, mutates_args=() if older else mutates_args, tags=tags) if schema is None else schema
     parsed = parse(written, CustomSchema)
     _check_mutated(name, parsed, mutates_args)
     if older:
         _check_prototype(name, parsed, fn)
-    operator = register(parsed.renamed(name), strict=older)
+    operator = register(parsed.renamed(name), strict=older, tags=tags)
     if not older:
         operator.impl(kinds, fn)
     functools.update_wrapper(operator, fn, assigned=("__module__", "__qualname__"), updated=())
@@ -92,6 +93,12 @@ def _check_prototype(name: str, schema: CustomSchema, fn: Callable) -> None:
         raise ValueError(f"{name}: the schema has the arguments {expected}, but the function {names}")
 
 
+def define_by_schema(name: str, schema: str) -> CustomOperator:
+    """Define an operator of the older interface by its schema alone; return it."""
+    check_name(name)
+    return register(parse(schema, CustomSchema).renamed(name), strict=True)
+
+
 def check_name(name: str) -> None:
     """Raise for a name that is not `namespace::name`, or in a namespace of the library."""
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*::[A-Za-z_][\w.]*", name):
@@ -101,14 +108,14 @@ def check_name(name: str) -> None:
         raise ValueError(f"library: the namespace of {name!r} is taken: rg.ops.{namespace} is something else")
 
 
-def register(schema: CustomSchema, *, strict: bool) -> CustomOperator:
+def register(schema: CustomSchema, *, strict: bool, tags: Any = ()) -> CustomOperator:
     """Add a new operator to the registry; in the newer form it replaces one of the same name."""
     known, location = registry.get(schema.name), user_line()
     if known is not None and (strict or known.parts.strict):
         raise RuntimeError(duplicate_message(known, location))
     if known is not None:
         unregister(known)
-    operator = CustomOperator(schema, Parts(location, strict=strict))
+    operator = CustomOperator(schema, Parts(location, strict=strict), tag_list(tags))
     registry[schema.name] = operator
     if operator.functional is not operator:
         registry[operator.functional.name] = operator.functional

@@ -25,7 +25,21 @@ def user_arguments(schema: CustomSchema, inputs: Sequence, params: dict) -> tupl
 def adapt_kernel(schema: CustomSchema, part: Part) -> Callable:
     """Return the user's kernel as a flat function of arrays; its last result is the structure, unless it is single."""
     simple = not schema.params and all(p.type == "Tensor" and not p.keyword_only for p in schema.inputs)
-    return (_adapt_simple if simple and schema.results == "Tensor" else _adapt_general)(schema, part.function)
+    function = returning_rest(schema, part.function)
+    if simple and schema.results == "Tensor" and schema.view_of is None:
+        return _adapt_simple(schema, function)
+    return _adapt_general(schema, function)
+
+
+def returning_rest(schema: CustomSchema, function: Callable) -> Callable:
+    """Return a user's function without those of its results that are the arguments that it has written to."""
+    if not schema.returned:
+        return function
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return schema.without_returned(schema.given(args, kwargs), function(*args, **kwargs))
+
+    return run
 
 
 def _adapt_simple(schema: CustomSchema, function: Callable) -> Callable:
@@ -57,7 +71,7 @@ def _adapt_general(schema: CustomSchema, function: Callable) -> Callable:
             result = sanitizer.invoke(schema, function, list(args), kwargs)
         tensors, structure = check_and_flatten(schema.name, result, schema.results)
         values = [t.value for t in tensors]
-        if _may_share_memory(arrays, values):
+        if schema.view_of is None and _may_share_memory(arrays, values):
             sanitizer.check_memory(schema, list(args), kwargs, result)
         return values[0] if schema.results == "Tensor" else (*values, structure)
 
@@ -81,11 +95,12 @@ def _owner(array: Any) -> Any:
 
 def make_functional(schema: CustomSchema, part: Part) -> Part:
     """Return a function that writes to copies of its arguments, and returns these after its result."""
+    function = returning_rest(schema, part.function)
 
     def run(*args: Any, **kwargs: Any) -> Any:
         given = schema.given(args, kwargs)
         given.update({name: _clone_tensors(given[name]) for name in schema.mutated})
-        result = part.function(*[given[p.name] for p in schema.by_position], **{k: given[k] for k in kwargs})
+        result = function(*[given[p.name] for p in schema.by_position], **{k: given[k] for k in kwargs})
         return (result, *[given[name] for name in schema.mutated])
 
     return Part(run, part.location)

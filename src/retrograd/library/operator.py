@@ -21,6 +21,7 @@ from retrograd.library.kernel_adapter import check_single_result, make_functiona
 from retrograd.library.mixin import Registrations
 from retrograd.library.registration import Part, Parts
 from retrograd.library.schema import CustomSchema
+from retrograd.library.tags import Tag
 from retrograd.ops.mutate import check_write
 
 
@@ -40,13 +41,16 @@ class CustomOperator(Operator, Registrations):
     tensor([1., 4.])
     """
 
-    def __init__(self, schema: CustomSchema, parts: Parts) -> None:
-        definition = type(re.sub(r"\W", "_", schema.name), (CustomDefinition,), {"schema": schema, "parts": parts})
+    def __init__(self, schema: CustomSchema, parts: Parts, tags: Sequence[Tag] = ()) -> None:
+        definition = type(re.sub(r"\W", "_", schema.name), (CustomDefinition,), {
+            "schema": schema, "parts": parts, "view": "" if schema.view_of is None else "one",
+        })  # fmt: skip
         super().__init__(schema, definition)
         self.__doc__ = str(schema)
         self.rules = None  # one formula returns all gradients at once
         self.simple = 0
         self.parts = parts
+        self.tags = list(tags)
         self.functional = self if not schema.mutated else self._define_functional()
         plain = schema.plain and not any(p.keyword_only for p in schema.inputs)
         self._num_tensors = len(schema.inputs) if plain else -1  # this many positional tensors need no binding
@@ -71,14 +75,14 @@ class CustomOperator(Operator, Registrations):
         unsure = parts.strict and not autograd_formula.has_formula(parts)
         self._runs_directly = not (self.schema.mutated or parts.autograd or parts.composite or unsure)
         for_all = parts.kernels[""].function if [*parts.kernels] == [""] else None
-        self._fast_kernel = (
-            for_all if self._runs_directly and self._returns_one_tensor and self._num_tensors >= 0 else None
-        )
+        fast = self._runs_directly and self._returns_one_tensor and self._num_tensors >= 0 and not self.view
+        self._fast_kernel = for_all if fast else None
         if self.schema.mutated:
             functional_parts = self.functional.parts
             functional_parts.kernels = {
                 kind: make_functional(self.schema, known) for kind, known in parts.kernels.items()
             }
+            functional_parts.disabled = parts.disabled
             functional_parts.abstract = parts.abstract and make_functional(self.schema, parts.abstract)
             self.functional._refresh()
 
@@ -86,6 +90,21 @@ class CustomOperator(Operator, Registrations):
     def default(self) -> "CustomOperator":
         """The operator itself; in PyTorch, its default overload."""
         return self
+
+    _opoverload = default
+
+    @property
+    def _qualname(self) -> str:
+        return self.name
+
+    @property
+    def namespace(self) -> str:
+        """The part of the name before "::"."""
+        return self.name.partition("::")[0]
+
+    def overloads(self) -> list[str]:
+        """Return the names of the overloads of an operator that has only one."""
+        return ["default"]
 
     # ------------------------------------------------------------------------------------------------ calls
 
@@ -124,9 +143,9 @@ class CustomOperator(Operator, Registrations):
         for a in inputs:
             if not isinstance(a, Tensor):
                 self._check_inputs(inputs, params)
-                if any(map(is_foreign, inputs)):
-                    given, named = user_arguments(self.schema, inputs, params)
-                    return override_result(self, [x for x in inputs if is_foreign(x)], given, named)
+                foreign = [x for x in inputs if is_foreign(x)]
+                if foreign:
+                    return self._answer_of(foreign, *user_arguments(self.schema, inputs, params))
                 break
         if not self._runs_directly:
             replacement = self._replacement(inputs)
@@ -136,6 +155,25 @@ class CustomOperator(Operator, Registrations):
             if self.schema.mutated:
                 return self._write(inputs, params)
         return self._result(call(self, inputs, params))
+
+    def _answer_of(self, foreign: list, args: tuple, kwargs: dict) -> Any:
+        """Return the result that the classes of operands compute, by functions registered for them if there are any."""
+        types = tuple(dict.fromkeys(type(x) for x in foreign))
+        for cls in types:
+            if cls in self.parts.of_classes:
+                result = self.parts.of_classes[cls].function(cls, self, types, args, kwargs)
+                if result is not NotImplemented:
+                    return result
+        return override_result(self, foreign, args, kwargs)
+
+    def accepts(self, args: tuple, kwargs: dict) -> bool:
+        """Return whether the schema has room for these arguments, which may have to be converted."""
+        try:
+            inputs, params = self.schema.bind(args, kwargs)
+            self._check_inputs(inputs, params)
+        except TypeError:
+            return False
+        return True
 
     def _result(self, out: Any) -> Any:
         """Return the result for the user."""
@@ -176,14 +214,20 @@ class CustomOperator(Operator, Registrations):
         operands = [a for a in inputs if isinstance(a, Tensor)]
         for x in targets:
             check_write(self.name, x, *operands)
-        if current().level is None and not (current().grad_enabled and _any_requires_grad(inputs)):
+        direct = current().level is None and not (current().grad_enabled and _any_requires_grad(inputs))
+        result = (self._write_directly if direct else self._write_new_values)(inputs, params, targets)
+        return self.schema.with_returned(result, inputs, params)
+
+    def _write_directly(self, inputs: tuple, params: dict, targets: list[Tensor]) -> Any:
+        for x in targets:
+            preserve_snapshots(x)
+        try:
+            return self._result(call(self, inputs, params))
+        finally:
             for x in targets:
-                preserve_snapshots(x)
-            try:
-                return self._result(call(self, inputs, params))
-            finally:
-                for x in targets:
-                    bump_version(x)
+                bump_version(x)
+
+    def _write_new_values(self, inputs: tuple, params: dict, targets: list[Tensor]) -> Any:
         _check_no_overlap(self.name, targets)
         args, kwargs = user_arguments(self.schema, inputs, params)
         result, *written = self.functional(*args, **kwargs)

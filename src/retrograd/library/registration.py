@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from retrograd.core.level import generator_block
 from retrograd.core.source_location import user_line
@@ -22,6 +22,8 @@ class Parts:
         self.location = location  # source location of the definition
         self.strict = strict  # older interface: a call that needs a missing formula fails, and nothing is replaced
         self.kernels: dict[str, Part] = {}  # by kind of array; "" is for all
+        self.of_classes: dict[type, Part] = {}  # runs for operands of a class
+        self.disabled: set[str] = set()  # the kinds of arrays whose kernels don't run
         self.composite: Part | None = None  # runs instead of any kernel, as a function of operators
         self.abstract: Part | None = None
         self.save: Part | None = None  # save and backward: the older interface
@@ -42,7 +44,35 @@ class Parts:
         """Register a kernel for one kind of arrays, or for all of them, ""."""
         return self._store(what, self.kernels, kind, function)
 
-    def _store(self, what: str, fields: dict, key: str, function: Callable) -> Callable:
+    def register_for_class(self, what: str, cls: type, function: Callable) -> Callable:
+        """Register the function that runs for operands of a class."""
+        return self._store(what, self.of_classes, cls, function)
+
+    def kernel_for(self, kind: str) -> Part | None:
+        """Return the kernel that runs on one kind of arrays: its own, unless it is disabled, or the one for all."""
+        own = None if kind in self.disabled else self.kernels.get(kind)
+        return own or self.kernels.get("")
+
+    def remove(self, fields: dict, key: str) -> None:
+        """Remove the function in one of the dicts of functions, if there is one."""
+        if fields.get(key) is not None:
+            self._undo(fields, key, fields[key], None)
+
+    @generator_block
+    def kernel_enabled(self, kind: str, enabled: bool) -> Iterator[None]:
+        """Context manager that enables or disables the kernel for one kind of arrays."""
+        before = kind in self.disabled
+        self._set_disabled(kind, not enabled)
+        try:
+            yield
+        finally:
+            self._set_disabled(kind, before)
+
+    def _set_disabled(self, kind: str, disabled: bool) -> None:
+        (self.disabled.add if disabled else self.disabled.discard)(kind)
+        self.changed()
+
+    def _store(self, what: str, fields: dict, key: Any, function: Callable) -> Callable:
         if not callable(function):
             raise TypeError(f"{what}: expected a function, got {type(function).__name__}")
         known: Part | None = fields.get(key)
@@ -56,18 +86,20 @@ class Parts:
     @generator_block
     def recording(self, undo: list[Callable[[], None]]) -> Iterator[None]:
         """Context manager for registrations: a function that undoes each is appended to `undo`."""
-        before = [(fields, dict(fields)) for fields in (self.kernels, vars(self))]
+        before: list[tuple[dict, dict]] = [
+            (fields, dict(fields)) for fields in (self.kernels, self.of_classes, vars(self))
+        ]
         yield
         for fields, old in before:
             pairs = [(key, fields[key], old.get(key)) for key in fields]
             new = [pair for pair in pairs if pair[1] is not pair[2] and any(isinstance(p, Part) for p in pair)]
             undo += [functools.partial(self._undo, fields, *pair) for pair in new]
 
-    def _undo(self, fields: dict, key: str, installed: Part | None, before: Part | None) -> None:
+    def _undo(self, fields: dict, key: Any, installed: Part | None, before: Part | None) -> None:
         if fields.get(key) is not installed:  # replaced since
             return
         fields[key] = before
-        if before is None and fields is self.kernels:
+        if before is None and fields is not vars(self):
             del fields[key]
         self.changed()
 

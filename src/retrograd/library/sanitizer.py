@@ -57,7 +57,8 @@ def _run_checked(schema: CustomSchema, function: Callable, args: list, kwargs: d
     given = schema.given(args, kwargs)
     tensors = _named_tensors(given)
     before = [(where, t.value, _copy(t.value)) for where, t in tensors if where.partition("[")[0] not in schema.mutated]
-    guarded = {n: v if n in schema.mutated else _read_only(v) for n, v in given.items()}
+    writable = (*schema.mutated, schema.view_of)  # the user may write to a view of its argument
+    guarded = {n: v if n in writable else _read_only(v) for n, v in given.items()}
     try:
         result = function(*[guarded[p.name] for p in schema.by_position], **{k: guarded[k] for k in kwargs})
     except (ValueError, RuntimeError) as error:  # raised by NumPy or by a tensor
@@ -68,7 +69,8 @@ def _run_checked(schema: CustomSchema, function: Callable, args: list, kwargs: d
             )
         raise
     _check_unchanged(schema, before)
-    _check_memory(schema, tensors, result)
+    if schema.view_of is None:
+        _check_memory(schema, tensors, result)
     return result
 
 

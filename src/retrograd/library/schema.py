@@ -1,28 +1,41 @@
-"""Schemas of custom operators: lists of tensors anywhere, mutation marks, structured results."""
+"""Schemas of custom operators: lists of tensors anywhere, marks of shared memory, structured results."""
 
 from collections import namedtuple
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
-from retrograd.core.schema import Parameter, Schema
+from retrograd.core import Tensor
+from retrograd.core.schema import Parameter, Schema, written_results
+from retrograd.ops.layout import device
 
 LENGTHS = "_lengths"  # the param with the lengths of a call's lists of tensors
 Results = str | tuple  # the type of a result, or a tuple of types
 
 
 class CustomSchema(Schema):
-    """A schema with lists of tensors anywhere, mutation marks and nested results.
+    """A schema with lists of tensors anywhere, marks of shared memory and nested results.
 
     If the lengths of lists of tensors do not follow from the number of all tensors, a call has a param with them.
+
+    Results that are written arguments, as in `f(Tensor(a!) x) -> Tensor(a!)`, are not among `results`, so the core
+    never sees them: `with_returned` adds the user's own tensors to the result of a call.
     """
 
     reserved = (LENGTHS, "randomness")  # names of internal params
     lists_anywhere = True
+    marks_results = True
 
-    def __init__(self, name: str, parameters: Iterable[Parameter], results: Results, _outputs: tuple = ()) -> None:
-        super().__init__(name, tuple(map(_with_list, parameters)), results)
+    def __init__(
+        self, name: str, parameters: Iterable[Parameter], results: Results, outputs: tuple = (), aliases: tuple = ()
+    ) -> None:
+        super().__init__(name, tuple(map(_with_list, parameters)), results, (), tuple(aliases))
         self.mutated = tuple([p.name for p in self.parameters if p.mutated])
+        self.declared_results = results
+        self.returned = {index: argument for index, argument in self.aliases if argument in self.mutated}
+        self.results = _without(results, self.returned)
+        self.view_of = next((argument for _, argument in self.aliases if argument not in self.mutated), None)
+        _check_aliases(self)
         self.by_position = tuple([p for p in self.parameters if not p.keyword_only])
         listed = any(p.is_list for p in self.inputs)
         self.has_lengths = listed and not self.variadic
@@ -37,11 +50,40 @@ class CustomSchema(Schema):
 
     @property
     def _key(self) -> tuple:
-        return self.name, self.parameters, self.results
+        return self.name, self.parameters, self.declared_results, self.aliases
 
     def renamed(self, name: str) -> "CustomSchema":
         """Return the schema under another name."""
-        return CustomSchema(name, self.parameters, self.results)
+        return CustomSchema(name, self.parameters, self.declared_results, (), self.aliases)
+
+    @property
+    def returns(self) -> str:
+        """The declared results as text, with the marks of arguments."""
+        index_of = {p.name: i for i, p in enumerate(self.parameters)}
+        marks = {i: f"(a{index_of[name]}{'!' * (name in self.mutated)})" for i, name in self.aliases}
+        return written_results(_with_marks(self.declared_results, marks))
+
+    def without_returned(self, given: dict[str, Any], result: Any) -> Any:
+        """Return a function's result without the arguments that it returns; a RuntimeError if these are others."""
+        members = result if isinstance(self.declared_results, tuple) and isinstance(result, tuple) else (result,)
+        for index, argument in self.returned.items():
+            member = members[index] if index < len(members) else None
+            if not (isinstance(member, Tensor) and member.value is given[argument].value):
+                raise RuntimeError(
+                    f"{self.name}: result {index} must be the argument {argument!r}, as the schema says; return it"
+                )
+        rest = tuple([m for i, m in enumerate(members) if i not in self.returned])
+        return rest or None
+
+    def with_returned(self, result: Any, inputs: Sequence, params: dict) -> Any:
+        """Return the result of a call as the schema declares it: with the written arguments that are returned."""
+        if not self.returned:
+            return result
+        named, rest = self.named(inputs, params), iter(result or ())
+        if not isinstance(self.declared_results, tuple):
+            return named[self.returned[0]]
+        count = len(self.declared_results)
+        return tuple([named[self.returned[i]] if i in self.returned else next(rest) for i in range(count)])
 
     @cached_property
     def arguments_type(self) -> Any:
@@ -54,6 +96,10 @@ class CustomSchema(Schema):
         if key in self._by_name:
             return key
         raise TypeError(f"{self}: unexpected argument {key!r}")
+
+    def _convert(self, parameter: Parameter, given: dict) -> Any:
+        value = super()._convert(parameter, given)
+        return device(value) if parameter.type.startswith("device") and isinstance(value, str) else value
 
     def bind(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         """Return the inputs of a call as one flat tuple, and its params by name; raise TypeError on a mismatch."""
@@ -111,3 +157,35 @@ def _next(p: Parameter, rest: Any, lengths: Any) -> Any:
         return next(rest)
     length = next(lengths)
     return None if length is None else tuple([next(rest) for _ in range(length)])
+
+
+def _without(results: Results, returned: Iterable[int]) -> Results:
+    """Return the declared results except those that are written arguments."""
+    if not returned:
+        return results
+    return tuple([r for i, r in enumerate(results) if i not in returned]) if isinstance(results, tuple) else ()
+
+
+def _with_marks(results: Results, marks: dict[int, str]) -> Results:
+    """Return the types of results with the marks of some of them: "Tensor(a0!)"."""
+    if isinstance(results, str):
+        return results.replace("Tensor", f"Tensor{marks.get(0, '')}", 1)
+    return tuple([_with_marks(r, {0: marks[i]}) if i in marks else r for i, r in enumerate(results)])
+
+
+def _check_aliases(schema: CustomSchema) -> None:
+    """Raise unless results with marks are as arguments with the same mark, and a view is one that can be replayed."""
+    kinds = {p.name: p.type for p in schema.parameters}
+    results = schema.declared_results if isinstance(schema.declared_results, tuple) else (schema.declared_results,)
+    for index, argument in schema.aliases:
+        if kinds[argument] != "Tensor" or results[index] != "Tensor":
+            raise NotImplementedError(
+                f"{schema}: a result that is an argument, or a view of one, is a Tensor, and so is the argument"
+            )
+    if schema.view_of is None:
+        return
+    inputs = [p.name for p in schema.inputs]
+    if schema.results != "Tensor" or inputs != [schema.view_of] or schema.parameters[0].name != schema.view_of:
+        raise NotImplementedError(
+            f"{schema}: an operator that returns a view has one tensor, its first argument, and no other result"
+        )

@@ -11,10 +11,14 @@ from retrograd.core.dtype import DType
 from retrograd.core.schema import REQUIRED, Parameter
 from retrograd.core.schema_parser import LISTS, parse
 from retrograd.library.schema import CustomSchema, Results
+from retrograd.library.tags import Tag, tag_list
+from retrograd.ops.layout import device
 
-TYPE_OF = {Tensor: "Tensor", int: "int", float: "float", bool: "bool", str: "str", DType: "dtype"}
+TYPE_OF = {
+    Tensor: "Tensor", int: "int", float: "float", bool: "bool", str: "str", DType: "dtype", device: "device",
+}  # fmt: skip
 NUMBERS = {int, float, bool, complex}
-EXPECTED = "Tensor, int, float, bool, str, dtype, int | float, or a list or optional of them"
+EXPECTED = "Tensor, int, float, bool, str, dtype, device, int | float, or a list or optional of them"
 
 
 def infer_schema(
@@ -27,12 +31,15 @@ def infer_schema(
 ) -> str:
     """Return the schema of a function, inferred from its annotations, as text.
 
-    Arguments are tensors, int, float, bool, str, dtypes and numbers (int | float), each as `T | None` or in a list;
-    results are tensors, lists and tuples of them and of numbers, or None.  `mutates_args` names the arguments that are
-    written to, or is "unknown": then all tensors may be.  `op_name` is prepended.  `tags` is ignored.
+    Arguments are tensors, int, float, bool, str, dtypes, devices and numbers (int | float), each as `T | None` or in a
+    list; results are tensors, lists and tuples of them and of numbers, or None.  `mutates_args` names the arguments
+    that are written to, or is "unknown": then all tensors may be.  `op_name` is prepended.
 
-    Raises ValueError for an argument without annotation or with another one, and for a name in `mutates_args` that is
-    not a tensor argument.
+    With `rg.Tag.inplace` among the tags, the result is the first argument, the one in `mutates_args`.  With
+    `rg.Tag.out`, the results are the arguments in `mutates_args`, which are keyword-only.
+
+    Raises ValueError for an argument without annotation or with another one, for a name in `mutates_args` that is not a
+    tensor argument, and for a function that is not as a tag says.
 
     >>> import retrograd as rg
     >>> def scale(x: rg.Tensor, factor: float = 2.0, *, into: rg.Tensor | None = None) -> rg.Tensor: ...
@@ -43,11 +50,15 @@ def infer_schema(
     hints = _hints(prototype_function)
     parameters = [_parameter(p, hints) for p in signature.parameters.values()]
     if signature.return_annotation is inspect.Signature.empty:
-        raise ValueError("infer_schema: the function has no annotation of its result; write -> None if there is none")
+        raise ValueError(
+            "infer_schema(func): No return type annotation was provided. Please add one; -> None if it returns nothing."
+        )
     results = _results(hints["return"])
     mutated = _mutated(mutates_args, parameters)
     parameters = [p._replace(mutated=p.name in mutated) for p in parameters]
-    return str(parse(str(CustomSchema(op_name or "", parameters, results)), CustomSchema))
+    returned = _returned_arguments(tag_list(tags), parameters, results)
+    schema = CustomSchema(op_name or "", parameters, results, (), tuple(enumerate(returned)))
+    return str(parse(str(schema), CustomSchema))
 
 
 def _hints(function: Callable) -> dict[str, Any]:
@@ -65,20 +76,76 @@ def _mutated(names: str | Iterable[str], parameters: list[Parameter]) -> tuple[s
     if names == "unknown":
         return tuple(tensors)
     found = (names,) if isinstance(names, str) else tuple(names)
+    all_names = [p.name for p in parameters]
     for name in found:
-        if name not in tensors:
-            raise ValueError(f"infer_schema: mutates_args has {name!r}, but the tensor arguments are {tensors}")
+        if name in tensors:
+            continue
+        if name in all_names:
+            raise ValueError(
+                f"infer_schema(func): Parameter {name} is in mutable_args but only Tensors or collections of Tensors "
+                f"can be mutated; mutates_args has {name!r}, but the tensor arguments are {tensors}"
+            )
+        raise ValueError(
+            f"infer_schema(func): { {name} } in mutates_args were not found in the custom op's signature; "
+            f"mutates_args has {name!r}, but the tensor arguments are {tensors}. mutates_args must either be a sequence of the names "
+            f"of the arguments that are mutated or the string 'unknown'."
+        )
     return tuple([name for name in tensors if name in found])
 
 
+def _returned_arguments(tags: list[Tag], parameters: list[Parameter], results: Results) -> list[str]:
+    """Return the names of the written arguments that are the results, according to the tags `inplace` and `out`."""
+    names = [p.name for p in parameters if p.mutated]
+    problem = None
+    if Tag.inplace in tags and Tag.out in tags:
+        problem = "rg.Tag.inplace and rg.Tag.out are mutually exclusive"
+    elif Tag.inplace in tags:
+        problem = _problem_of_inplace(parameters, names, results)
+    elif Tag.out in tags:
+        problem = _problem_of_out([p for p in parameters if p.mutated], names, results)
+    else:
+        return []
+    if problem:
+        raise ValueError(f"infer_schema(func): {problem}.")
+    return names
+
+
+def _problem_of_inplace(parameters: list[Parameter], mutated: list[str], results: Results) -> str | None:
+    first = next((p for p in parameters if not p.keyword_only), None)
+    if first is None or first.type != "Tensor":
+        return "rg.Tag.inplace requires the first positional argument to be a Tensor"
+    if mutated != [first.name]:
+        return f"rg.Tag.inplace requires mutates_args to contain exactly the first positional argument, got {mutated}"
+    if results != "Tensor":
+        return "rg.Tag.inplace requires the return annotation to be rg.Tensor"
+    return None
+
+
+def _problem_of_out(mutated: list[Parameter], names: list[str], results: Results) -> str | None:
+    if not all(p.keyword_only for p in mutated):
+        return "rg.Tag.out requires mutable arguments to be keyword-only"
+    if not mutated:
+        return "rg.Tag.out requires at least one mutable keyword-only Tensor argument"
+    if any(p.type != "Tensor" for p in mutated):
+        return "rg.Tag.out only supports mutable keyword-only Tensor arguments"
+    if results != ("Tensor" if len(mutated) == 1 else ("Tensor",) * len(mutated)):
+        return f"rg.Tag.out requires the return annotation to match the mutable arguments {tuple(names)}"
+    return None
+
+
 def _parameter(p: inspect.Parameter, hints: dict[str, Any]) -> Parameter:
-    if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
-        raise ValueError(f"infer_schema: {p}: the arguments of an operator are named one by one")
+    if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD, p.POSITIONAL_ONLY):
+        raise ValueError(
+            f"infer_schema(func): {p}: We do not support positional-only args, varargs, or varkwargs: the arguments of "
+            f"an operator are named one by one"
+        )
     if p.name not in hints:
-        raise ValueError(f"infer_schema: the argument {p.name!r} has no annotation")
+        raise ValueError(f"infer_schema(func): Parameter {p.name} must have a type annotation.")
     kind = _kind(hints[p.name])
     if kind is None:
-        raise ValueError(f"infer_schema: {p.name!r} is annotated {hints[p.name]!r}; expected {EXPECTED}")
+        raise ValueError(
+            f"infer_schema(func): Parameter {p.name} has unsupported type {hints[p.name]!r}. Expected {EXPECTED}."
+        )
     return Parameter(p.name, kind, _default(p), p.kind is p.KEYWORD_ONLY)
 
 
@@ -87,9 +154,12 @@ def _default(p: inspect.Parameter) -> Any:
         return REQUIRED
     value = tuple(p.default) if isinstance(p.default, (list, tuple)) else p.default
     for member in value if isinstance(value, tuple) else (value,):
-        if member is not None and not isinstance(member, (int, float, str, DType)):
-            raise ValueError(f"infer_schema: the default of {p.name!r} is {member!r}, which a schema can't say")
-    return value
+        if member is not None and not isinstance(member, (int, float, str, DType, device)):
+            raise ValueError(
+                f"infer_schema(func): Parameter {p.name} has an unsupported default value type {type(member)}: "
+                f"{member!r}"
+            )
+    return str(value) if isinstance(value, device) else value
 
 
 def _kind(hint: Any) -> str | None:
@@ -119,5 +189,7 @@ def _results(hint: Any) -> Results:
         return tuple([_results(a) for a in typing.get_args(hint)])
     kind = _kind(hint)
     if kind is None:
-        raise ValueError(f"infer_schema: the result is annotated {hint!r}; expected {EXPECTED}, or a tuple of them")
+        raise ValueError(
+            f"infer_schema(func): Return has unsupported type {hint!r}. Expected {EXPECTED}, or a tuple of them."
+        )
     return kind

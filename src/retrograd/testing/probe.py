@@ -89,9 +89,10 @@ class Probe:
         with seeded():
             result = self.op(**self.op.schema.named(self.flat(given), self.params))
         leaves: list = optree.tree_leaves(result, none_is_leaf=True)
-        found = tuple([leaf for leaf in leaves if isinstance(leaf, Tensor)])
+        written = tuple([given[i] for i in self.mutated])  # some operators return them too
+        found = tuple([leaf for leaf in leaves if isinstance(leaf, Tensor) and not any(leaf is t for t in written)])
         others = tuple([leaf for leaf in leaves if not isinstance(leaf, Tensor)])
-        return Outcome(found, others, tuple([given[i] for i in self.mutated]))
+        return Outcome(found, others, written)
 
     def __call__(self, *tensors: Tensor, copy: bool = True) -> tuple[Tensor, ...]:
         """Return all result tensors: those returned, and the written arguments."""
