@@ -17,7 +17,7 @@ SOURCE = Path(__file__).parents[1] / "src" / ROOT
 # From the top down. A part (a sub-package or module right below the root) imports itself and lower rows.
 LEVELS = (
     ("cli",),
-    ("hips",),
+    ("hips", "_custom_ops"),
     ("bench",),
     ("scipy", "sklearn"),
     ("numpy",),

@@ -83,6 +83,7 @@ _OF_ARRAYS = (
     "multigrad_dict", "tensor_jacobian_product", "value_and_grad", "vector_jacobian_product",
 )  # fmt: skip
 _HOMES = {
+    "Tag": "retrograd.library",
     "vmap": "retrograd.func",
     "load": "retrograd.interop.files",
     "save": "retrograd.interop.files",

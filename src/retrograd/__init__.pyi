@@ -75,6 +75,7 @@ from retrograd.ops.legacy import HalfTensor as HalfTensor
 from retrograd.ops.legacy import IntTensor as IntTensor
 from retrograd.ops.legacy import LongTensor as LongTensor
 from retrograd.ops.legacy import ShortTensor as ShortTensor
+from retrograd.library.tags import Tag as Tag
 from retrograd import cli as cli
 from retrograd.func.autograd_api import deriv as deriv
 from retrograd import distributed as distributed

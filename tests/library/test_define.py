@@ -89,7 +89,7 @@ def test_a_prototype_that_disagrees_with_the_schema_is_refused():
 
 
 def test_unknown_device_types_are_refused_before_anything_is_defined():
-    with pytest.raises(ValueError, match="there are kernels for cpu arrays, and default for all, not for 'tpu'"):
+    with pytest.raises(ValueError, match=r"a kernel is for one of default, cpu, cuda, .*, not for 'tpu'"):
         custom_op("test_define::tpu", scale, mutates_args=(), device_types=["cpu", "tpu"])
     assert "test_define::tpu" not in registry
 
@@ -113,20 +113,21 @@ def test_an_operator_without_tensor_arguments():
 def test_kernels_are_for_kinds_of_arrays():
     op = older("test_define::kinds")
     with pytest.raises(
-        NotImplementedError, match=r"test_define::kinds: no kernel is registered for cpu arrays \(there is none\)"
+        NotImplementedError,
+        match=r"Could not run 'test_define::kinds' with arguments from the 'CPU' backend: .* \(there is none\)",
     ):
         op(rg.ones(1))
     op.impl("cpu")(lambda x: x + 1)
     assert op(rg.ones(1)).item() == 2
 
 
-@pytest.mark.parametrize("kind", ["cuda", "nested", "xpu", ["cuda"], []])
-def test_a_kernel_that_would_never_run_is_refused_with_the_device_types_there_are(kind):
+@pytest.mark.parametrize("kind", ["nested", "tpu", ["cpu", "tpu"], []])
+def test_a_kernel_for_an_unknown_kind_of_arrays_is_refused(kind):
     op = older("test_define::kinds")
     for register in (op.impl, op.register_kernel, lambda kind: rg.library.register_kernel(op, kind)):
-        with pytest.raises((ValueError, NotImplementedError), match=r"::kinds: there are kernels for cpu arrays, and"):
+        with pytest.raises(ValueError, match=r"::kinds: a kernel is for one of default, cpu, cuda"):
             register(kind)(lambda x: x)
-    with pytest.raises((ValueError, NotImplementedError), match="there are kernels for cpu arrays"):
+    with pytest.raises(ValueError, match="a kernel is for one of default, cpu, cuda"):
         custom_op("test_define::k", lambda x: x, mutates_args=(), device_types=kind, schema="(Tensor x) -> Tensor")
     assert not op.parts.kernels
 

@@ -95,7 +95,11 @@ def register_fake(
         return operator.impl_abstract(func)
 
 
-impl_abstract = register_fake
+def impl_abstract(
+    qualname: str | CustomOperator, func: Callable | None = None, *, lib: Library | None = None, _stacklevel: int = 1
+) -> Any:
+    """Decorator: `register_fake` by its deprecated name."""
+    return register_fake(qualname, func, lib=lib, _stacklevel=_stacklevel + 1)
 
 
 def register_kernel(
@@ -166,3 +170,33 @@ def register_vmap(op: str | CustomOperator, func: Callable | None = None, /, *, 
     operator = find_operator(op)
     with _recording_in(lib, operator):
         return operator.impl_vmap(func)
+
+
+def register_torch_dispatch(
+    op: str | CustomOperator, torch_dispatch_class: Any, func: Callable | None = None, /, *, lib: Library | None = None
+) -> Any:
+    """Decorator: register the function that runs for operands of a class; see the method of `CustomOperator`.
+
+    With a library, until that ends.
+
+    >>> import retrograd as rg
+    >>> class Celsius:
+    ...     def __init__(self, value):
+    ...         self.value = value
+    ...     @classmethod
+    ...     def __tensor_function__(cls, func, types, args, kwargs):
+    ...         return NotImplemented
+    >>> @rg.library.custom_op("docs::warmer", mutates_args=())
+    ... def warmer(x: rg.Tensor) -> rg.Tensor:
+    ...     return x + 1
+    >>> @rg.library.register_torch_dispatch("docs::warmer", Celsius)
+    ... def warmer_celsius(cls, func, types, args, kwargs):
+    ...     return cls(func(args[0].value))
+    >>> warmer(Celsius(rg.ones(2))).value
+    tensor([2., 2.])
+    """
+    if func is None:
+        return functools.partial(register_torch_dispatch, op, torch_dispatch_class, lib=lib)
+    operator = find_operator(op)
+    with _recording_in(lib, operator):
+        return operator.register_torch_dispatch(torch_dispatch_class, func)

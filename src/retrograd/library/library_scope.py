@@ -9,24 +9,11 @@ from typing import Any
 from retrograd.core import parse, registry
 from retrograd.core.source_location import user_line
 from retrograd.library.custom_ops import check_name, duplicate_message, find_operator, register, unregister
+from retrograd.library.kernel_lookup import FIELDS, KERNELS, fallthrough_kernel
 from retrograd.library.operator import CustomOperator
 from retrograd.library.schema import CustomSchema
 
 SCOPES = ("DEF", "IMPL", "FRAGMENT")
-KERNELS = {  # PyTorch's dispatch keys of kernels: the kind of array
-    "CPU": "cpu",
-    "CUDA": "cuda",
-    "NestedTensorCPU": "nested",
-    "NestedTensorCUDA": "nested",
-    "CompositeExplicitAutograd": "default",
-}
-FIELDS = {  # the dispatch keys of other parts
-    "Meta": "abstract",
-    "Autograd": "autograd",
-    "AutogradCPU": "autograd",
-    "AutogradCUDA": "autograd",
-    "CompositeImplicitAutograd": "composite",
-}
 _defined: dict[str, str] = {}  # the namespaces of DEF libraries, and their source locations
 
 
@@ -69,8 +56,8 @@ class Library:
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
         """Define an operator by its schema, which has a name without namespace; return that name.
 
-        It has the newer interface: a call without a formula fails in the backward pass.  The last two arguments are
-        ignored; they exist for PyTorch's signature.
+        It has the newer interface: a call without a formula fails in the backward pass.  `alias_analysis` is ignored;
+        it exists for PyTorch's signature.
 
         Raises ValueError for a schema that can't be parsed; RuntimeError for a name that is taken, with both source
         locations, and in an "IMPL" library.
@@ -87,18 +74,26 @@ class Library:
         known, location = registry.get(name), user_line()
         if known is not None:
             raise RuntimeError(duplicate_message(known, location))
-        self._undo.append(functools.partial(unregister, register(parsed.renamed(name), strict=False)))
+        self._undo.append(functools.partial(unregister, register(parsed.renamed(name), strict=False, tags=tags)))
         return parsed.name
 
     def impl(
-        self, op_name: str | CustomOperator, fn: Callable, dispatch_key: str = "", *, allow_override: bool = True
+        self,
+        op_name: str | CustomOperator,
+        fn: Callable,
+        dispatch_key: str = "",
+        *,
+        with_keyset: bool = False,
+        allow_override: bool = True,
     ) -> None:
         """Register a function for an operator by PyTorch's dispatch key.
 
         "CPU" is for kernels, "CompositeExplicitAutograd" for one for all arrays,
         "Meta" for shapes and dtypes, "Autograd" for a function that runs if a gradient is needed.
         "CompositeImplicitAutograd", the default, is for a function of operators that replaces the operator in
-        graphs, if it has no kernels.
+        graphs, if it has no kernels.  `fallthrough_kernel` removes what is registered for the key.
+
+        With `with_keyset`, the function gets a set of the dispatch key as its first argument.
 
         Raises ValueError for another key; with `allow_override=False`, RuntimeError for a second registration.
         """
@@ -110,11 +105,14 @@ class Library:
             raise ValueError(f"Library.impl: unknown dispatch key {key!r}; known are {', '.join((*KERNELS, *FIELDS))}")
         if not allow_override:
             _check_unregistered(op, key)
+        function = functools.partial(fn, frozenset([key])) if with_keyset else fn
         with self.recording(op):
-            if key in KERNELS:
-                op.impl(KERNELS[key], fn)
+            if fn is fallthrough_kernel:
+                op.parts.remove(*_position_of(op, key))
+            elif key in KERNELS:
+                op.impl(KERNELS[key], function)
             else:
-                op.parts.register(f"{op.name}: {key}", FIELDS[key], fn)
+                op.parts.register(f"{op.name}: {key}", FIELDS[key], function)
 
     def recording(self, op: CustomOperator) -> AbstractContextManager:
         """Return a context manager for registrations that the library undoes."""
@@ -136,9 +134,13 @@ def _undo_all(undo: list[Callable[[], Any]]) -> None:
         undo.pop()()
 
 
+def _position_of(op: CustomOperator, key: str) -> tuple[dict, str]:
+    """Return the dict and the key under which an operator's parts have the function of a dispatch key."""
+    return (vars(op.parts), FIELDS[key]) if key in FIELDS else (op.parts.kernels, KERNELS[key].replace("default", ""))
+
+
 def _check_unregistered(op: CustomOperator, key: str) -> None:
-    known = (
-        getattr(op.parts, FIELDS[key]) if key in FIELDS else op.parts.kernels.get(KERNELS[key].replace("default", ""))
-    )
+    fields, name = _position_of(op, key)
+    known = fields.get(name)
     if known is not None:
         raise RuntimeError(f"{op.name}: Library.impl: {key} is registered already, at {known.location}")

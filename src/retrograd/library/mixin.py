@@ -1,13 +1,16 @@
 """The registration methods of operators: kernels, shapes, gradient formulas, and rules of transforms."""
 
 import functools
+import warnings
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from retrograd.core import namespaces
-from retrograd.library.custom_definition import DEVICE_TYPES, device_type_of
+from retrograd.library.custom_definition import device_type_of
 from retrograd.library.registration import Parts
 from retrograd.library.schema import CustomSchema
+from retrograd.ops.layout import DEVICE_NAMES
 
 
 class Registrations:
@@ -26,8 +29,8 @@ class Registrations:
         """Decorator: register the kernel for "cpu" arrays, which all are, or "default" for all.
 
         It gets tensors outside any graph, and params, and returns new tensors according to the schema.  A second
-        kernel for the same kind replaces the first one; in the older interface it is a RuntimeError.  "cuda" may be
-        named besides "cpu"; a kernel that would never run is a NotImplementedError.
+        kernel for the same kind replaces the first one; in the older interface it is a RuntimeError.  Kernels for
+        PyTorch's other devices, such as "cuda", are stored, and run if there are such arrays.
 
         >>> import retrograd as rg
         >>> @rg.library.custom_op("docs::double", "(Tensor x) -> Tensor")
@@ -52,6 +55,30 @@ class Registrations:
     def register_kernel(self, device_types: str | Sequence[str] | None, func: Callable | None = None, /) -> Any:
         """Decorator: `impl` by its newer name; None means all kinds of arrays."""
         return self.impl("default" if device_types is None else device_types, func)
+
+    def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> AbstractContextManager[None]:
+        """Context manager that disables the kernel for one device type, so that the one for all runs; or enables it.
+
+        >>> import retrograd as rg
+        >>> @rg.library.custom_op("docs::which", mutates_args=())
+        ... def which(x: rg.Tensor) -> rg.Tensor:
+        ...     return rg.zeros(1)
+        >>> @which.register_kernel("cpu")
+        ... def which_cpu(x):
+        ...     return rg.ones(1)
+        >>> with which.set_kernel_enabled("cpu", enabled=False):
+        ...     which(rg.ones(1))
+        tensor([0.])
+        """
+        (kind,) = check_device_types(self.name, device_type)
+        if kind not in self.parts.kernels:
+            warnings.warn(
+                f"{self.name}: set_kernel_enabled: no kernel was registered for {kind!r}, so it changes nothing until "
+                "there is one",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self.parts.kernel_enabled(kind, enabled)
 
     def impl_abstract(self, func: Callable | None = None, /) -> Any:
         """Decorator: register the function that returns the shape and dtype of the result.
@@ -149,8 +176,8 @@ class Registrations:
         self._check_functional("register_autograd")
         if any(p.keyword_only for p in self.schema.inputs):
             raise NotImplementedError(
-                f"{self.name}: register_autograd: tensors that must be named have no place in its formula; let them be "
-                "given by position"
+                f"{self.name}: register_autograd with kwarg-only Tensor args: its formula returns gradients by "
+                "position, so please make your tensors not kwarg-only"
             )
         self._register("pull", "register_autograd", backward)
         if setup_context is None:
@@ -193,18 +220,29 @@ class Registrations:
         self._check_functional("impl_vmap")
         return self._register("vmap", "impl_vmap", func)
 
-    register_vmap = impl_vmap
+    def register_vmap(self, func: Callable | None = None) -> Any:
+        """Decorator: `impl_vmap` by its newer name."""
+        return self.impl_vmap(func)
+
+    def register_torch_dispatch(self, torch_dispatch_class: type, func: Callable | None = None, /) -> Any:
+        """Decorator: register the function that runs if an operand has a class, in place of `__tensor_function__`.
+
+        It is called as `func(cls, operator, types, args, kwargs)`, and may call the operator on tensors.
+        """
+        if func is None:
+            return functools.partial(self.register_torch_dispatch, torch_dispatch_class)
+        what = f"{self.name}: the function for {torch_dispatch_class.__name__}"
+        return self.parts.register_for_class(what, torch_dispatch_class, func)
 
 
 def check_device_types(name: str, device_types: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the device types that a user named, after checking that each is known and one of them exists."""
+    """Return the device types that a user named, after checking that each is known."""
     kinds = (device_types,) if isinstance(device_types, str) else tuple(device_types)
-    existing = {"default", *map(device_type_of, namespaces.values())}
-    found = ", ".join(kind for kind in DEVICE_TYPES.values() if kind in existing)
-    listed = f"{name}: there are kernels for {found} arrays, and default for all"
-    unknown = [kind for kind in kinds if kind not in (*DEVICE_TYPES.values(), "default")]
+    known = ("default", *DEVICE_NAMES, *map(device_type_of, namespaces.values()))
+    unknown = [kind for kind in kinds if kind not in known]
     if unknown or not kinds:
-        raise ValueError(f"{listed}, not for {', '.join(map(repr, unknown)) or 'no device type'}")
-    if not existing.intersection(kinds):
-        raise NotImplementedError(f"{listed}; one for {', '.join(map(repr, kinds))} would never run")
+        raise ValueError(
+            f"{name}: a kernel is for one of {', '.join(dict.fromkeys(known))}, not for "
+            f"{', '.join(map(repr, unknown)) or 'no device type'}"
+        )
     return kinds

@@ -85,6 +85,7 @@ from retrograd.ops import svd as svd
 from retrograd.ops import to_dtype as to_dtype
 from retrograd.ops import view as view
 from retrograd.ops import view_copies as view_copies
+from retrograd.ops.user_namespaces import Namespace
 
 _ARITHMETIC = "add sub mul div matmul pow neg remainder floor_divide lt le gt ge eq ne"
 
@@ -115,22 +116,6 @@ def return_types():
     kinds = {name: named_tuple_of(operator) for operator in registry.values() for name in operator.public_names}
     returned = {name: getattr(f, "__annotations__", {}).get("return") for name, f in functions.functions.items()}
     return {name.replace(".", "_"): kind for name, kind in (kinds | returned).items() if hasattr(kind, "_fields")}
-
-
-class Namespace:
-    """The operators of one of the users' namespaces: `rg.ops.ns.name` is "ns::name"."""
-
-    def __init__(self, name):
-        self._name = name
-
-    def __getattr__(self, name):
-        found = registry.get(f"{self._name}::{name}")
-        if found is None:
-            raise AttributeError(f"no operator '{self._name}::{name}' is registered")
-        return found
-
-    def __dir__(self):
-        return [n.partition("::")[2] for n in registry if n.startswith(f"{self._name}::")]
 
 
 def __getattr__(name):

@@ -7,7 +7,8 @@ from retrograd.core import registry
 from retrograd.core.op import compound
 from retrograd.ops.functions import function
 
-_DEVICES = "cpu cuda mps xpu xla meta hpu mtia"  # devices that programs may name, to test whether they are available
+# Devices that programs may name, to test whether they are available.
+DEVICE_NAMES = ("cpu", "cuda", "mps", "xpu", "xla", "meta", "hpu", "mtia")
 
 
 class device:
@@ -24,9 +25,9 @@ class device:
 
     def __init__(self, type, index=None):
         kind, _, number = str(type).partition(":")
-        if kind not in _DEVICES.split() or (number and (index is not None or not number.isdigit())):
+        if kind not in DEVICE_NAMES or (number and (index is not None or not number.isdigit())):
             raise RuntimeError(
-                f"device: expected one of {_DEVICES}, perhaps with a number as in 'cuda:1', got {type!r}"
+                f"device: expected one of {' '.join(DEVICE_NAMES)}, perhaps with a number as in 'cuda:1', got {type!r}"
             )
         self.type = kind
         self.index = int(number) if number else index
@@ -132,7 +133,7 @@ def _checked_size(position, size):
 
 def is_device(value):
     """Whether a value is a device or its name."""
-    return isinstance(value, device) or (isinstance(value, str) and value.partition(":")[0] in _DEVICES.split())
+    return isinstance(value, device) or (isinstance(value, str) and value.partition(":")[0] in DEVICE_NAMES)
 
 
 def check_device(where):
