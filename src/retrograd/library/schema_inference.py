@@ -87,8 +87,8 @@ def _mutated(names: str | Iterable[str], parameters: list[Parameter]) -> tuple[s
             )
         raise ValueError(
             f"infer_schema(func): { {name} } in mutates_args were not found in the custom op's signature; "
-            f"mutates_args has {name!r}, but the tensor arguments are {tensors}. mutates_args must either be a sequence "
-            f"of the names of the arguments that are mutated or the string 'unknown'."
+            f"mutates_args has {name!r}, but the tensor arguments are {tensors}. mutates_args must either be a "
+            f"sequence of the names of the arguments that are mutated or the string 'unknown'."
         )
     return tuple([name for name in tensors if name in found])
 
