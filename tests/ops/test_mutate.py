@@ -296,7 +296,7 @@ def test_errors_of_writes_name_what_was_called():
     for write, name in (
         (lambda: x.fill_(1), "fill_"),
         (lambda: x.zero_(), "zero_"),
-        (lambda: x.__setitem__(0, 1), r"x\[\.\.\.\] = value"),
+        (lambda: x.__setitem__(slice(2), 1), r"x\[\.\.\.\] = value"),
         (lambda: x.masked_fill_(x > 0, 1), "masked_fill_"),
         (lambda: x.index_put_((rg.tensor([0]),), rg.ones(2)), "index_put_"),
     ):

@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from retrograd import kernels
+from retrograd.core.views import are_apart
 from retrograd.kernels import empty, reference
 
 __all__ = [
@@ -290,18 +291,8 @@ def _shown(x, shape, strides, skip=0):
     else:
         start = np.frombuffer(owner, np.uint8).__array_interface__["data"][0]
     out = np.ndarray(shape, x.dtype, memory, x.__array_interface__["data"][0] - start + skip, strides)
-    out.flags.writeable = x.flags.writeable and _apart(shape, strides, x.itemsize)
+    out.flags.writeable = x.flags.writeable and are_apart(shape, strides, x.itemsize)
     return out if out.base is owner else out.copy()
-
-
-def _apart(shape, strides, itemsize):
-    """Return whether no two elements overlap in memory, as far as sizes and strides tell."""
-    reach = itemsize
-    for stride, size in sorted((abs(s), n) for n, s in zip(shape, strides, strict=True) if n > 1):
-        if stride < reach:
-            return False
-        reach += stride * (size - 1)
-    return True
 
 
 def moving_windows(x, dim, size, step):

@@ -6,7 +6,7 @@ from retrograd.core.dtype import category
 from retrograd.core.level import current
 from retrograd.core.op import is_foreign
 from retrograd.core.tensor import TensorBase
-from retrograd.core.views import requires_grad_synced
+from retrograd.core.views import is_writable, requires_grad_synced
 
 
 def call_override(op, args, params):
@@ -69,7 +69,7 @@ def write_out(op, args, kwargs):
             raise RuntimeError(f"{op.name}: out has shape {target.shape}, but the result has shape {r.shape}")
         if category(r.dtype) > category(target.dtype):
             raise RuntimeError(f"{op.name}: the result is {r.dtype}, which can't be written into out, {target.dtype}")
-        if type(target.value) is ndarray and not target.value.flags.writeable:  # before another one is written
+        if type(target.value) is ndarray and not is_writable(target):  # before another one is written
             raise RuntimeError(f"{op.name}: the memory of out is read-only, or its elements share it; clone it first")
     for target, r in zip(outs, results, strict=True):
         target.copy_(r)

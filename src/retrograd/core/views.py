@@ -57,6 +57,32 @@ def memory_of(array):
     return getattr(array, "memory", array)
 
 
+def is_writable(x):
+    """Return whether x may be written to: its memory is not read-only, and none of its elements share theirs.
+
+    NumPy makes an expanded array read-only, and all parts of it, also those that have each element once.
+    """
+    if x.value.flags.writeable:
+        return True
+    array = x.value
+    if type(array) is not ndarray or x._view is None or not base_of(x._view).value.flags.writeable:
+        return False
+    if not are_apart(array.shape, array.strides, array.itemsize):
+        return False
+    array.flags.writeable = True
+    return True
+
+
+def are_apart(shape, strides, itemsize):
+    """Return whether no two elements overlap in memory, as far as sizes and strides tell."""
+    reach = itemsize
+    for stride, size in sorted([(abs(s), n) for n, s in zip(shape, strides, strict=True) if n > 1]):
+        if stride < reach:
+            return False
+        reach += stride * (size - 1)
+    return True
+
+
 def track_view(op, out, source, params, state):
     """Make the result of a view operator a view: it shares the version, and if it is differentiable the history too.
 

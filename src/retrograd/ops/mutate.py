@@ -19,6 +19,7 @@ from retrograd.core.views import (
     COPIED,
     base_of,
     is_differentiable_view,
+    is_writable,
     rebase_history,
     refuse_view,
     replay_view,
@@ -56,9 +57,9 @@ class view_scatter(Internal, linear="base,src", elements="moved"):
     def impl(xp, base, src, *, chain):
         out = xp.array(base, copy=True, order="C")
         window = _view_of_array(out, chain)
-        if xp.may_share_memory(window, out) or not window.size:
+        if not window.size or (xp.may_share_memory(window, out) and window.flags.writeable):
             window[...] = src
-        else:  # in C order a step of the chain copies instead of viewing; write through indices
+        else:  # a step of the chain copied in C order, or gave a read-only array, as expand does: write by indices
             out.reshape(-1)[_view_of_array(xp.arange(out.size).reshape(out.shape), chain)] = src
         return out
 
@@ -206,7 +207,7 @@ def check_write(name, x, *operands):
             raise other.level.escape_error(other)
     if is_recorded(x, *operands):
         check_history(x)
-    if x.level is None and not x.value.flags.writeable:
+    if x.level is None and not is_writable(x):
         raise RuntimeError(
             f"{name}: this tensor's memory is read-only: it comes from a read-only array, or it is expanded, so that "
             f"more than one element lies in one place. Clone it first."
