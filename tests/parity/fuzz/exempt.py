@@ -213,6 +213,9 @@ EXEMPT: dict[tuple[str, str], str] = {
     (r"poisson_nll_loss\(.*full=True", r"(value|grad).*: nan, ours"): THEIRS + ": 0 times the log of a negative number",
     (r"cdist\(.*p=float\('inf'\)", r"value at .*, ours nan"): THEIRS + ": NaN is not the largest",
     (r"slogdet\(.*\[0\]", r"gradient of .*, ours nan"): "the derivative of the sign is 0, which ours multiplies by NaN",
+    ("", r"PyTorch refuses backward: \"\w+\" not implemented for 'Half'"): MORE,
+    (r"func\.jvp.*nextafter", r"dtype float32, ours float64"): THEIRS + ": a tangent of another dtype than the result",
+    (r"L\.func\.vmap", r"ours raises NotBatchedError: .* the value of a tensor that differs between examples"): REFUSED,
     (r"det\(", r"ours refuses backward, LinAlgError: linalg.inv: the matrix is singular"): REFUSED,
 }
 
@@ -227,6 +230,16 @@ PROGRAMS: dict[tuple[str, str], str] = {
     ): "PyTorch gives a view a new history after a write that is not recorded; ours keeps the old one",
     (r"(?s)nextafter.*\b(std|var|norm)\(", r"gradient"): "deviations of numbers that differ by rounding",
     (r"(?s)nextafter.*(vander|cumprod)\(", r"gradient"): THEIRS + ": its rule divides by subnormal numbers",
+    (
+        r"(?s)(unfold|as_strided).*out=",
+        r"ours raises RuntimeError: \w+: the memory of out is read-only, or its elements",
+    ): (UNDEFINED + ": writes to elements that share memory"),
+    (r"(?s)autograd\.grad\(.*create_graph=False", r"PyTorch raises RuntimeError: A view was created in no_grad mode"): (
+        "a gradient that is a view of something that nobody has in PyTorch, and a tensor of its own here"
+    ),
+    (r"(?s)(unbind|split|chunk).*as_strided", r"(gradient|grad).*value at .*: -?0\.0, ours"): (
+        "PyTorch drops the gradients of elements outside of the part that split made"
+    ),
     (r"as_strided", r"PyTorch raises RuntimeError: .* output of a function that returns multiple views"): (
         "a view beyond the part that split made: here it is a view of the whole, which has the history of the write"
     ),
