@@ -9,7 +9,7 @@ import pytest
 import retrograd as rg
 from retrograd.interop import array_api as xp
 from retrograd.interop.numpy_protocol import functions
-from retrograd.interop.signatures import Operands, parse, renamed
+from retrograd.interop.signatures import Operands, function_with_signature, parse
 
 ROOT = Path(rg.__file__).parent
 FACES = ("interop/numpy_protocol", "interop/array_api", "numpy", "scipy", "hips")
@@ -84,7 +84,7 @@ PLAIN = Operands(None, None, lambda *operands: operands)
 
 def test_an_argument_that_the_operator_lacks_is_refused():
     with pytest.raises(TypeError, match=r"narrow: the operator softmax.* has no parameter for 'width'"):
-        renamed("narrow(x, /, *, axis, width=1)", rg.softmax, PLAIN, __name__)
+        function_with_signature("narrow(x, /, *, axis, width=1)", rg.softmax, PLAIN, __name__)
 
 
 def test_a_part_that_is_no_argument_is_refused():

@@ -222,7 +222,7 @@ MARKED = {"retrograd.nested": 1, "values": rg.arange(3.0), "sizes": rg.tensor([[
     ids=str,
 )
 def test_a_nested_tensor_that_fits_nothing_is_damaged(wrong, file, monkeypatch):
-    monkeypatch.setattr(pytorch_nested, "_marked", lambda array: _call({**MARKED, **wrong}))
+    monkeypatch.setattr(pytorch_nested, "_marker_entries", lambda array: _call({**MARKED, **wrong}))
     rg.save(rg.nested.nested_tensor([1.0, 2.0]), file)
     with pytest.raises(ValueError, match="damaged"):
         load_file(file)
@@ -247,7 +247,7 @@ def _call(fields):
 )
 def test_a_jagged_tensor_that_fits_nothing_is_damaged(wrong, file, monkeypatch):
     x = rg.nested.nested_tensor([[1.0, 2.0], [3.0]])
-    name, (made, kind, (fields,), state) = pytorch_nested.written(x)
+    name, (made, kind, (fields,), state) = pytorch_nested.rebuild_call(x)
     monkeypatch.setattr(pytorch_nested, "_jagged", lambda array, _: (name, (made, kind, ({**fields, **wrong},), state)))
     rg.save(x, file)
     with pytest.raises(ValueError, match=r"a\.pt"):
@@ -256,7 +256,7 @@ def test_a_jagged_tensor_that_fits_nothing_is_damaged(wrong, file, monkeypatch):
 
 def test_components_that_reach_beyond_the_buffer_are_damaged(file, monkeypatch):
     x = rg.nested.nested_tensor([rg.ones(2, 3), rg.ones(1, 4)])
-    name, (flat, sizes, strides, offsets) = pytorch_nested.written(x)
+    name, (flat, sizes, strides, offsets) = pytorch_nested.rebuild_call(x)
     for wrong in (
         (flat, sizes * 2, strides, offsets),
         (flat, sizes, strides * 3, offsets),

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from retrograd.cli.errors import UsageError
 from retrograd.cli.modules import imported
-from retrograd.interop.atomic_write import replacing
+from retrograd.interop.atomic_write import atomic_replace
 from retrograd.pipelining.planning import Plan, plan
 from retrograd.pipelining.timeline.timeline import write_html
 
@@ -66,7 +66,7 @@ def _write(found: Plan, settings: Settings) -> None:
     if settings.html is not None:
         write_html(settings.html, {f"planned: {found.schedule}": found.timeline}, title="Planned step")
     if settings.json is not None:
-        with replacing(settings.json) as unfinished:
+        with atomic_replace(settings.json) as unfinished:
             unfinished.write_text(json.dumps(found.to_dict(), indent=1))
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from retrograd.core.level import generator_block
 from retrograd.export.json_values import StorageError
-from retrograd.interop.atomic_write import naming, replacing, shorten
+from retrograd.interop.atomic_write import atomic_replace, name_in_errors, shorten
 
 GRAPH, TENSORS = "graph.json", "tensors.safetensors"
 NAMES = (GRAPH, TENSORS)
@@ -33,14 +33,14 @@ def write(path: Path, fill: Callable[[Path], None]) -> None:
     target = Path(os.path.realpath(path))
     _check_replaceable(target)
     with (
-        naming(target),
+        name_in_errors(target),
         TemporaryDirectory(".tmp", f".{target.name}.", target.parent, ignore_cleanup_errors=True) as unfinished,
     ):
         made = Path(unfinished, "new")
         made.mkdir()
         fill(made)
         if target.suffix == ".zip":
-            with replacing(target) as packed:
+            with atomic_replace(target) as packed:
                 _pack(made, packed)
         else:
             _exchange(made, target, Path(f"{unfinished}.old"))

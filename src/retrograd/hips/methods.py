@@ -33,10 +33,10 @@ def _method(function: Callable) -> Callable:
 _swapped, _reshaped = Tensor.transpose, Tensor.reshape
 
 
-def _transpose(self: Tensor, *axes: Any, **named: Any) -> Tensor:
+def _transpose(self: Tensor, *axes: Any, **kwargs: Any) -> Tensor:
     """Permute all axes; two axes of more are swapped as in PyTorch, where NumPy would raise."""
-    if named or (len(axes) == 2 and self.ndim != 2):
-        return _swapped(self, *axes, **named)
+    if kwargs or (len(axes) == 2 and self.ndim != 2):
+        return _swapped(self, *axes, **kwargs)
     whole = axes[0] if len(axes) == 1 else axes or None
     return functions()["transpose"](self, whole)
 

@@ -20,10 +20,10 @@ def checkpoint(fun: Callable) -> Callable:
     """
 
     @wraps(fun)
-    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+    def run(*args: Any, **kwargs: Any) -> Any:
         return _checkpoint(fun, *args, **kwargs)
 
-    return checkpointed
+    return run
 
 
 def make_jvp_reversemode(fun: Callable, argnum: int | Sequence[int] = 0) -> Callable:
@@ -36,8 +36,8 @@ def make_jvp_reversemode(fun: Callable, argnum: int | Sequence[int] = 0) -> Call
     np.float64(120.0)
     """
 
-    def at_point(*args: Any, **kwargs: Any) -> Callable:
+    def jvp_at(*args: Any, **kwargs: Any) -> Callable:
         pull, value = make_vjp(fun, argnum)(*args, **kwargs)
         return make_vjp(pull)(optree.tree_map(np.zeros_like, value))[0]
 
-    return at_point
+    return jvp_at

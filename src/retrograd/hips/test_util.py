@@ -55,7 +55,7 @@ def check_grads(
             return _differentiable(fun(*filled, **kwargs))
 
         name = getattr(fun, "__name__", "the function")
-        _check(name, of_leaves, tuple([_leaf_of(leaf) for leaf in leaves]), tuple(modes), order)
+        _check(name, of_leaves, tuple([_make_leaf(leaf) for leaf in leaves]), tuple(modes), order)
 
     return check
 
@@ -94,7 +94,7 @@ def check_equivalent(x: Any, y: Any) -> None:
         assert np.allclose(a, b, rtol=2e-6, atol=1e-6), f"values differ: {a} and {b}"
 
 
-def _leaf_of(value: Any) -> Tensor:
+def _make_leaf(value: Any) -> Tensor:
     """Return a number or an array as a new leaf tensor that requires grad."""
     return as_differentiable("check_grads", value).clone().detach().requires_grad_()
 
@@ -133,7 +133,7 @@ def _check_first(name: str, fun: Callable, leaves: tuple[Tensor, ...], mode: str
 _WORDS = {"fwd": "JVP", "rev": "VJP"}
 
 
-def _tangent_of(fun: Callable, leaves: tuple[Tensor, ...]) -> tuple[Callable, tuple[Tensor, ...]]:
+def _jvp_function(fun: Callable, leaves: tuple[Tensor, ...]) -> tuple[Callable, tuple[Tensor, ...]]:
     """Return the jvp as a function of leaves and tangents, and tangents."""
 
     def tangents(*values: Tensor) -> tuple[Tensor, ...]:
@@ -142,7 +142,7 @@ def _tangent_of(fun: Callable, leaves: tuple[Tensor, ...]) -> tuple[Callable, tu
     return tangents, _random(leaves)
 
 
-def _cotangents_of(fun: Callable, leaves: tuple[Tensor, ...]) -> tuple[Callable, tuple[Tensor, ...]]:
+def _vjp_function(fun: Callable, leaves: tuple[Tensor, ...]) -> tuple[Callable, tuple[Tensor, ...]]:
     """Return the vjp as a function of leaves and cotangents, and cotangents."""
 
     def cotangents(*values: Tensor) -> tuple[Tensor, ...]:
@@ -151,7 +151,7 @@ def _cotangents_of(fun: Callable, leaves: tuple[Tensor, ...]) -> tuple[Callable,
     return cotangents, _random(fun(*leaves))
 
 
-_DERIVATIVES = {"fwd": _tangent_of, "rev": _cotangents_of}
+_DERIVATIVES = {"fwd": _jvp_function, "rev": _vjp_function}
 
 
 def _random(like: Sequence[Tensor]) -> tuple[Tensor, ...]:

@@ -20,7 +20,7 @@ def shorten(message: str, longest: int = 500) -> str:
     return message if len(message) <= longest else message[: longest - 3] + "..."
 
 
-def opened(path: str | os.PathLike[str]) -> BinaryIO:
+def open_regular_file(path: str | os.PathLike[str]) -> BinaryIO:
     """Return the file of a path, open to be read.
 
     Raises OSError where it can't be read, and ValueError for what is no file, such as a pipe, which might never end.
@@ -38,7 +38,7 @@ def opened(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 @generator_block
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_replace(path: str | os.PathLike[str]) -> Iterator[Path]:
     """The path of a new file to be written, which takes the place of the file `path` when the block ends.
 
     At any moment, after a crash of the machine too, `path` holds the old content or all of the new. If the block
@@ -56,10 +56,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     target = Path(os.path.realpath(path))
     unfinished = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.tmp")
-    with naming(target):
+    with name_in_errors(target):
         try:
             yield unfinished
-            _wait_for_disk(unfinished)
+            _fsync(unfinished)
             os.replace(unfinished, target)
         finally:
             with suppress(OSError):  # which would hide what went wrong
@@ -67,7 +67,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 @generator_block
-def naming(target: Path) -> Iterator[None]:
+def name_in_errors(target: Path) -> Iterator[None]:
     """Name `target` in an OSError from the block that names no file, or a temporary one that `target` is made of.
 
     The name of such a file, or of the folder that it is in, begins with a dot, the target's name and another dot.
@@ -93,7 +93,7 @@ def naming(target: Path) -> Iterator[None]:
         raise found from error
 
 
-def _wait_for_disk(path: Path) -> None:
+def _fsync(path: Path) -> None:
     """A new name may reach the disk before what was written, which a crash would then lose."""
     with open(path, "rb+") as file:
         os.fsync(file.fileno())

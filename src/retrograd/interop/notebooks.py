@@ -19,20 +19,20 @@ def _repr_html_(x):
     """
     if not isinstance(x.value, np.ndarray) or x.level is not None or x.ndim not in (1, 2) or not x.numel():
         return f"<pre>{html.escape(repr(x))}</pre>"
-    return f'<div style="color:gray">{html.escape(_told(x))}</div>{_table(np.atleast_2d(x.value))}'
+    return f'<div style="color:gray">{html.escape(_heading(x))}</div>{_table(np.atleast_2d(x.value))}'
 
 
 Tensor._repr_html_ = _repr_html_  # type: ignore[attr-defined]
 
 
-def _told(x):
+def _heading(x):
     """Return the heading above the values."""
     graph = f", grad_fn={x.grad_fn!r}" if x.grad_fn is not None else ", requires grad" if x.requires_grad else ""
     return f"tensor of shape {x.shape}, {x.dtype}{graph}"
 
 
 def _table(array):
-    rows, columns = _shown(array.shape[0], ROWS), _shown(array.shape[1], COLUMNS)
+    rows, columns = _displayed_indices(array.shape[0], ROWS), _displayed_indices(array.shape[1], COLUMNS)
     lines = "".join(
         "<tr>" + "".join(f'<td style="{CELL}">{_cell(array, row, column)}</td>' for column in columns) + "</tr>"
         for row in rows
@@ -40,7 +40,7 @@ def _table(array):
     return f"<table>{lines}</table>"
 
 
-def _shown(count, most):
+def _displayed_indices(count, most):
     """Return the displayed indices; None marks an omission."""
     if count <= most:
         return list(range(count))

@@ -13,7 +13,7 @@ class Name(str):
     """A reference to a global object: "torch._utils _rebuild_tensor_v2"."""
 
 
-class Kept(tuple):
+class PersistentId(tuple):
     """A reference to data that is stored outside of the pickled data."""
 
 
@@ -23,11 +23,11 @@ class Writer:
     others: by type, the function that writes values that are not plain data.
     """
 
-    def __init__(self, others: dict[type, Write]) -> None:
+    def __init__(self, writers: dict[type, Write]) -> None:
         self._parts: list[bytes] = [pickle.PROTO + b"\x02"]
         self._numbers: dict[int, int] = {}  # id of a value -> its index in the reader's memo
         self._alive: list[Any] = []  # keeps values alive, so that ids are not reused
-        self._others = others
+        self._writers = writers
 
     def data(self) -> bytes:
         """Return the pickled data."""
@@ -40,9 +40,9 @@ class Writer:
             self._parts.append(pickle.LONG_BINGET + struct.pack("<I", number))
             return
         kind = type(value)
-        write = _PLAIN.get(kind) or self._others.get(kind)
+        write = _PLAIN.get(kind) or self._writers.get(kind)
         if write is None:
-            write = next((made for base, made in self._others.items() if isinstance(value, base)), _refuse)
+            write = next((made for base, made in self._writers.items() if isinstance(value, base)), _refuse)
         write(self, value, where)
 
     def keep(self, value: Any) -> None:
@@ -88,7 +88,7 @@ class Writer:
             self.put(member, f"{where}[{place}]")
         self._parts.append(pickle.TUPLE)
 
-    def kept_outside(self, value: tuple, where: str) -> None:
+    def persistent_id(self, value: tuple, where: str) -> None:
         self.row(value, where)
         self._parts.append(pickle.BINPERSID)
 
@@ -134,7 +134,7 @@ _PLAIN: dict[type, Write] = {
     str: lambda writer, value, where: writer.text(value),
     bytes: lambda writer, value, where: writer.call("_codecs encode", (value.decode("latin1"), "latin1"), where),
     Name: lambda writer, value, where: writer.name(value),
-    Kept: lambda writer, value, where: writer.kept_outside(value, where),
+    PersistentId: lambda writer, value, where: writer.persistent_id(value, where),
     tuple: lambda writer, value, where: writer.row(value, where),
     list: lambda writer, value, where: writer.members(value, where),
     dict: lambda writer, value, where: writer.pairs(value, where),

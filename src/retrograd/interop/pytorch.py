@@ -13,12 +13,27 @@ import numpy as np
 import retrograd.ops  # noqa: F401  (tensors get their methods)
 from retrograd.core import dtype as dtypes
 from retrograd.core.level import generator_block
-from retrograd.interop.atomic_write import opened, shorten
+from retrograd.interop.atomic_write import open_regular_file, shorten
 from retrograd.interop.bfloat16 import STORAGE as BFLOAT16
-from retrograd.interop.bfloat16 import widened
-from retrograd.interop.pytorch_nested import JAGGED, JAGGED_CLASS, MARKER, from_jagged, from_marked, from_strided
+from retrograd.interop.bfloat16 import to_float32
+from retrograd.interop.pytorch_nested import (
+    JAGGED,
+    JAGGED_CLASS,
+    MARKER,
+    from_jagged,
+    from_marker_entries,
+    from_strided,
+)
 from retrograd.interop.pytorch_writer import save_file
-from retrograd.interop.safe_unpickler import Ignored, Known, RefusedError, members_of_set, paired, read, shown
+from retrograd.interop.safe_unpickler import (
+    AllowedGlobal,
+    Ignored,
+    RefusedError,
+    members_of_set,
+    pairs_to_dict,
+    read,
+    short_repr,
+)
 from retrograd.ops.create import from_numpy
 
 __all__ = ["load_file", "save_file"]
@@ -26,7 +41,7 @@ __all__ = ["load_file", "save_file"]
 # Storage and dtype names to NumPy's dtypes. bfloat16 is the upper half of a float32, so widening is exact.
 STORAGES = {**{name: dtype.name for name, dtype in dtypes.STORAGES.items()}, BFLOAT16: "bfloat16"}
 DTYPES = {"bfloat16", *dtypes.TABLE}
-LACKING = ("float8_e4m3fn", "float8_e5m2", "complex32", "qint8", "quint8", "qint32")
+UNSUPPORTED_DTYPES = ("float8_e4m3fn", "float8_e5m2", "complex32", "qint8", "quint8", "qint32")
 HEADER = struct.Struct("<26xHH")
 
 
@@ -51,7 +66,7 @@ def load_file(path: str | os.PathLike[str] | BinaryIO, *, mmap: bool = False):
     """
     if mmap and not _is_path(path):
         raise TypeError("mmap=True needs the path of a file, not an open one")
-    with nullcontext(path) if hasattr(path, "read") else opened(path) as file, _named(path):
+    with nullcontext(path) if hasattr(path, "read") else open_regular_file(path) as file, _name_in_errors(path):
         if not zipfile.is_zipfile(file):
             raise ValueError(
                 "no checkpoint, or one of a PyTorch before 1.6; torch.save(torch.load(...), ...) renews it"
@@ -65,7 +80,7 @@ def _is_path(path):
 
 
 @generator_block
-def _named(path):
+def _name_in_errors(path):
     """Name the file in every error, and unify zipfile's various errors for a damaged archive."""
     name = os.fspath(path) if _is_path(path) else repr(path)
     try:
@@ -109,7 +124,7 @@ class _Checkpoint:
     def __init__(self, archive, file, mmap):
         self._archive = archive
         self._entries = _entries(archive.infolist(), file.seek(0, os.SEEK_END))
-        self._mapped = _mapped(file) if mmap else None
+        self._mapping = _map_file(file) if mmap else None
         self._storages = {}
         self._order = self._byte_order()
 
@@ -117,7 +132,7 @@ class _Checkpoint:
         """Return the saved object."""
         if "constants.pkl" in self._entries:
             raise ValueError("a TorchScript program, not a checkpoint; save its state_dict()")
-        return read(self._bytes("data.pkl"), self._known(), self._storage)
+        return read(self._bytes("data.pkl"), self._allowed_globals(), self._storage)
 
     def _byte_order(self):
         order = self._bytes("byteorder").decode() if "byteorder" in self._entries else "little"
@@ -140,38 +155,43 @@ class _Checkpoint:
 
     # ---------------------------------------------------------------------------------------------- names
 
-    def _known(self):
+    def _allowed_globals(self):
         calls = {
             "torch._utils._rebuild_tensor": self._tensor,
             "torch._utils._rebuild_tensor_v2": self._tensor,
             "torch._utils._rebuild_tensor_v3": self._tensor_of_dtype,
             "torch._utils._rebuild_parameter": _parameter,
-            "torch._utils._rebuild_nested_tensor": self._nested,
-            "torch._tensor._rebuild_from_type_v2": self._of_class,
+            "torch._utils._rebuild_nested_tensor": self._nested_tensor,
+            "torch._tensor._rebuild_from_type_v2": self._tensor_subclass,
             "torch._dynamo.decorators._DimRange": Ignored,
             "torch.Size": tuple,
             "torch.device": _device,
-            "collections.OrderedDict": _ordered,
+            "collections.OrderedDict": _ordered_dict,
             **dict.fromkeys(("builtins.set", "__builtin__.set"), members_of_set),
             **dict.fromkeys(("builtins.complex", "__builtin__.complex"), complex),
             "_codecs.encode": _encode,
         }
-        known = {name: Known(name, call) for name, call in calls.items()}
+        known = {name: AllowedGlobal(name, call) for name, call in calls.items()}
         for name in (JAGGED, JAGGED_CLASS, "torch Tensor", "torch._utils _rebuild_tensor_v2"):
             dotted = name.replace(" ", ".")
-            known[dotted] = Known(dotted, calls.get(dotted), value=name)
+            known[dotted] = AllowedGlobal(dotted, calls.get(dotted), value=name)
         for storage, dtype in STORAGES.items():
-            known[f"torch.{storage}Storage"] = Known(storage, value=dtype)
-        known["torch.storage.UntypedStorage"] = Known("UntypedStorage", value="uint8")
-        return known | {f"torch.{dtype}": _dtype(dtype) for dtype in (*DTYPES, *LACKING)}
+            known[f"torch.{storage}Storage"] = AllowedGlobal(storage, value=dtype)
+        known["torch.storage.UntypedStorage"] = AllowedGlobal("UntypedStorage", value="uint8")
+        return known | {f"torch.{dtype}": _dtype(dtype) for dtype in (*DTYPES, *UNSUPPORTED_DTYPES)}
 
     # -------------------------------------------------------------------------------------------- tensors
 
     def _storage(self, saved):
         """Return the storage that the pickled data refers to, read once."""
         kind, stored, key, _device, count = saved
-        if kind != "storage" or not isinstance(stored, Known) or not isinstance(key, str) or not _is_size(count):
-            raise ValueError(f"damaged: a storage is {shown(saved)}")
+        if (
+            kind != "storage"
+            or not isinstance(stored, AllowedGlobal)
+            or not isinstance(key, str)
+            or not _is_size(count)
+        ):
+            raise ValueError(f"damaged: a storage is {short_repr(saved)}")
         if stored.value not in DTYPES:
             raise ValueError(f"damaged: a storage of {stored.name}")
         if key not in self._storages:
@@ -184,11 +204,11 @@ class _Checkpoint:
     def _memory(self, name):
         """Return the bytes of an entry, writable."""
         info = self._entry(name)
-        if self._mapped is None:
+        if self._mapping is None:
             return np.frombuffer(bytearray(self._archive.read(info)), np.uint8)
-        names, extra = HEADER.unpack(self._mapped[info.header_offset : info.header_offset + HEADER.size].tobytes())
+        names, extra = HEADER.unpack(self._mapping[info.header_offset : info.header_offset + HEADER.size].tobytes())
         start = info.header_offset + HEADER.size + names + extra
-        found = self._mapped[start : start + info.file_size]
+        found = self._mapping[start : start + info.file_size]
         if found.size != info.file_size:
             raise ValueError(f"damaged: {name} is cut off")
         return found
@@ -209,27 +229,27 @@ class _Checkpoint:
         strides = [step * array.itemsize for step in stride]
         return from_numpy(np.lib.stride_tricks.as_strided(array[offset:], size, strides))
 
-    def _of_class(self, func, kind, arguments, state):
+    def _tensor_subclass(self, func, kind, arguments, state):
         """Return a tensor of a subclass: a jagged one, or a plain one without its attributes."""
         if func == JAGGED and kind == JAGGED_CLASS and len(arguments) == 1 and isinstance(arguments[0], dict):
             return from_jagged(**arguments[0])
         if func == "torch._utils _rebuild_tensor_v2" and kind == "torch Tensor":
             return self._tensor(*arguments)
-        raise ValueError(f"it makes a {shown(kind)} by {shown(func)}, which is no tensor here")
+        raise ValueError(f"it makes a {short_repr(kind)} by {short_repr(func)}, which is no tensor here")
 
-    def _nested(self, buffer, sizes, strides, offsets):
+    def _nested_tensor(self, buffer, sizes, strides, offsets):
         return from_strided(_component, buffer, sizes, strides, offsets)
 
     def _numbers(self, storage, dtype):
         """Return a storage as an array; all views share it if its bytes can be used directly."""
         if not isinstance(storage.array, dict):
             storage.array = {"bytes": storage.array}
-        made = storage.array
-        if dtype not in made:
-            made[dtype] = _as_numbers(made["bytes"], dtype, self._order)
-        if dtype == storage.dtype and made[dtype].size < storage.count:
-            raise ValueError(f"damaged: a storage has {made[dtype].size} numbers, not {storage.count}")
-        return made[dtype]
+        arrays = storage.array
+        if dtype not in arrays:
+            arrays[dtype] = _decode(arrays["bytes"], dtype, self._order)
+        if dtype == storage.dtype and arrays[dtype].size < storage.count:
+            raise ValueError(f"damaged: a storage has {arrays[dtype].size} numbers, not {storage.count}")
+        return arrays[dtype]
 
 
 def _component(flat, offset, size, stride):
@@ -242,17 +262,17 @@ def _component(flat, offset, size, stride):
 _FLAGS = {"conj": np.conj, "neg": np.negative}
 
 
-def _as_numbers(stored, dtype, order):
+def _decode(data, dtype, order):
     if dtype == "bool":
-        return stored.view(np.bool_) if stored.max(initial=0) <= 1 else stored != 0
+        return data.view(np.bool_) if data.max(initial=0) <= 1 else data != 0
     raw = np.dtype("uint16" if dtype == "bfloat16" else dtype).newbyteorder(order)
-    if stored.size % raw.itemsize:
-        raise ValueError(f"damaged: {stored.size} bytes of {dtype}")
-    if stored.ctypes.data % raw.alignment:
-        stored = stored.copy()
-    numbers = stored.view(raw)
+    if data.size % raw.itemsize:
+        raise ValueError(f"damaged: {data.size} bytes of {dtype}")
+    if data.ctypes.data % raw.alignment:
+        data = data.copy()
+    numbers = data.view(raw)
     if dtype == "bfloat16":
-        return widened(numbers)
+        return to_float32(numbers)
     return numbers if raw.isnative else numbers.astype(raw.newbyteorder("="))
 
 
@@ -260,17 +280,19 @@ def _check_view(count, offset, size, stride):
     """Refuse a view that reaches beyond its memory."""
     shape = (type(size) is tuple) and (type(stride) is tuple) and len(size) == len(stride)
     if not shape or not all(map(_is_size, (offset, *size, *stride))):
-        raise ValueError(f"damaged: a tensor of size {shown(size)}, stride {shown(stride)}, offset {shown(offset)}")
+        raise ValueError(
+            f"damaged: a tensor of size {short_repr(size)}, stride {short_repr(stride)}, offset {short_repr(offset)}"
+        )
     last = offset + sum((length - 1) * step for length, step in zip(size, stride, strict=True))
     if (0 not in size and last >= count) or offset > count:
-        raise ValueError(f"damaged: a tensor of size {shown(size)} reaches beyond its storage of {count} numbers")
+        raise ValueError(f"damaged: a tensor of size {short_repr(size)} reaches beyond its storage of {count} numbers")
 
 
 def _is_size(value):
     return type(value) is int and 0 <= value < 2**62
 
 
-def _mapped(file):
+def _map_file(file):
     return np.frombuffer(memory_map.mmap(file.fileno(), 0, access=memory_map.ACCESS_COPY), np.uint8)
 
 
@@ -280,19 +302,19 @@ def _parameter(data, requires_grad=True, hooks=None):
 
 def _dtype(name):
     """Return a saved dtype: NumPy's, or its name if NumPy lacks it."""
-    return name if name in ("bfloat16", *LACKING) else np.dtype(name)
+    return name if name in ("bfloat16", *UNSUPPORTED_DTYPES) else np.dtype(name)
 
 
 def _device(kind, index=None):
     if type(kind) is not str or type(index) not in (int, type(None)):
-        raise ValueError(f"damaged: a device {shown(kind)}, {shown(index)}")
+        raise ValueError(f"damaged: a device {short_repr(kind)}, {short_repr(index)}")
     return kind if index is None else f"{kind}:{index}"
 
 
-def _ordered(items=()):
+def _ordered_dict(items=()):
     """Return the OrderedDict of pairs; a nested tensor if they describe one."""
-    made = paired([part for pair in items for part in _pair(pair)])
-    return from_marked(made) if MARKER in made else made
+    made = pairs_to_dict([part for pair in items for part in _pair(pair)])
+    return from_marker_entries(made) if MARKER in made else made
 
 
 def _pair(value):

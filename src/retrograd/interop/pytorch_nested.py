@@ -14,7 +14,7 @@ from retrograd.backend.ragged import Ragged, Structure, packed, structure_of
 from retrograd.core import Tensor
 from retrograd.core.lazy_imports import lazy_module
 from retrograd.interop.pickle_writer import Name
-from retrograd.interop.safe_unpickler import shown
+from retrograd.interop.safe_unpickler import short_repr
 from retrograd.ops.create import from_numpy
 from retrograd.ops.methods import concrete
 
@@ -26,19 +26,19 @@ FIELDS = (MARKER, "values", "sizes", "axis", "lead")
 # ------------------------------------------------------------------------------------------------------ writing
 
 
-def written(tensor: Tensor) -> tuple[str, tuple] | None:
+def rebuild_call(tensor: Tensor) -> tuple[str, tuple] | None:
     """Return PyTorch's name of the function that rebuilds a nested tensor, and its arguments; None if not nested."""
     array = concrete(tensor.detach())
     if not isinstance(array, Ragged):
         return None
     array = packed(array)
     if isinstance(array.values, Ragged) or array.lead or not array.structure.sizes.shape[1]:
-        return _marked(array)
+        return _marker_entries(array)
     if array.structure.sizes.shape[1] == 1:
         return _jagged(array, tensor.requires_grad)
     parts = array.components()
     structure, axis = structure_of([part.shape for part in parts]) if parts else (None, 0)
-    return _strided(parts) if (structure, axis) == (array.structure, array.axis) else _marked(array)
+    return _strided(parts) if (structure, axis) == (array.structure, array.axis) else _marker_entries(array)
 
 
 def _jagged(array: Ragged, requires_grad: bool) -> tuple[str, tuple]:
@@ -66,7 +66,7 @@ def _row_major(shape: tuple) -> list[int]:
     return [int(np.prod(shape[d + 1 :])) for d in range(len(shape))]
 
 
-def _marked(array: Ragged) -> tuple[str, tuple]:
+def _marker_entries(array: Ragged) -> tuple[str, tuple]:
     values = Tensor(array.values) if isinstance(array.values, Ragged) else from_numpy(array.values)
     fields = (1, values, from_numpy(array.structure.sizes), array.axis, array.lead)
     return "collections OrderedDict", (list(map(list, zip(FIELDS, fields, strict=True))),)
@@ -97,11 +97,11 @@ def from_strided(view: Callable, buffer: Any, sizes: Any, strides: Any, offsets:
     return made
 
 
-def from_marked(fields: dict) -> Tensor:
-    """Return the nested tensor that `_marked` wrote."""
+def from_marker_entries(fields: dict) -> Tensor:
+    """Return the nested tensor that `_marker_entries` wrote."""
     values, axis, lead = fields.get("values"), fields.get("axis"), fields.get("lead")
     if tuple(fields) != FIELDS or not isinstance(values, Tensor) or type(axis) is not int or type(lead) is not int:
-        raise ValueError(f"damaged: a nested tensor of {shown(list(fields))}")
+        raise ValueError(f"damaged: a nested tensor of {short_repr(list(fields))}")
     _check_dense("a nested tensor", fields["sizes"])
     sizes = fields["sizes"].numpy()
     if sizes.ndim != 2 or sizes.dtype != np.int64 or min(axis, lead) < 0 or lead + axis >= len(values.shape):
@@ -116,7 +116,7 @@ def from_marked(fields: dict) -> Tensor:
 
 def _check_dense(what: str, part: Any) -> None:
     if not isinstance(part, Tensor) or isinstance(part.value, Ragged):
-        raise ValueError(f"damaged: {what} with {shown(type(part).__name__)} for a tensor")
+        raise ValueError(f"damaged: {what} with {short_repr(type(part).__name__)} for a tensor")
 
 
 def _check_count(count: int, most: Any) -> None:

@@ -11,9 +11,9 @@ import numpy as np
 import retrograd.ops  # noqa: F401  (tensors get their methods)
 from retrograd.core import Tensor
 from retrograd.core.dtype import TABLE
-from retrograd.interop.atomic_write import replacing
-from retrograd.interop.pickle_writer import Kept, Name, Writer
-from retrograd.interop.pytorch_nested import written
+from retrograd.interop.atomic_write import atomic_replace
+from retrograd.interop.pickle_writer import Name, PersistentId, Writer
+from retrograd.interop.pytorch_nested import rebuild_call
 
 ALIGNMENT = 64
 
@@ -38,7 +38,7 @@ def save_file(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
     if not isinstance(f, (str, os.PathLike)):
         checkpoint.write(f)
         return
-    with replacing(f) as unfinished, open(unfinished, "wb") as file:
+    with atomic_replace(f) as unfinished, open(unfinished, "wb") as file:
         checkpoint.write(file)
 
 
@@ -67,10 +67,10 @@ class _Checkpoint:
 
     def __init__(self, obj: Any) -> None:
         self._storages: dict[tuple, _Storage] = {}
-        self._shown: dict[int, tuple[Tensor, np.ndarray, _Storage]] = {}
+        self._tensors: dict[int, tuple[Tensor, np.ndarray, _Storage]] = {}
         self._nested: dict[int, tuple[Tensor, str, tuple]] = {}  # with the calls that rebuild them
-        Writer(_others(self._noted)).put(obj, "the object")  # the storages and their sizes
-        writer = Writer(_others(self._tensor))
+        Writer(_object_writers(self._collect_storage)).put(obj, "the object")  # the storages and their sizes
+        writer = Writer(_object_writers(self._tensor))
         writer.put(obj, "the object")
         self._pickled = writer.data()
 
@@ -85,20 +85,20 @@ class _Checkpoint:
                 _add(archive, f"data/{storage.number}", storage.contents().data)
             _add(archive, "version", b"3\n")
 
-    def _noted(self, writer: Writer, tensor: Tensor, where: str) -> None:
+    def _collect_storage(self, writer: Writer, tensor: Tensor, where: str) -> None:
         if self._is_nested(writer, tensor, where):
             return
         array = _array(tensor, where)
         key = (id(_root(array)), array.dtype, _address(array) % array.itemsize)
         storage = self._storages.setdefault(key, _Storage(len(self._storages)))
         storage.arrays.append(array)
-        self._shown[id(tensor)] = (tensor, array, storage)
+        self._tensors[id(tensor)] = (tensor, array, storage)
         writer.keep(tensor)
 
     def _is_nested(self, writer: Writer, tensor: Tensor, where: str) -> bool:
         """Whether a tensor is nested, and so written as a call that builds it."""
         if id(tensor) not in self._nested:
-            made = written(tensor)
+            made = rebuild_call(tensor)
             if made is None:
                 return False
             self._nested[id(tensor)] = (tensor, *made)
@@ -110,15 +110,15 @@ class _Checkpoint:
     def _tensor(self, writer: Writer, tensor: Tensor, where: str) -> None:
         if self._is_nested(writer, tensor, where):
             return
-        _, array, storage = self._shown[id(tensor)]
+        _, array, storage = self._tensors[id(tensor)]
         name, (low, high) = array.dtype.name, storage.bounds()
         typed = TABLE[name].storage  # None for some that have no typed storage in PyTorch
         kind = f"torch {typed}Storage" if typed else "torch.storage UntypedStorage"
         size = (high - low) // array.itemsize if typed else high - low
-        kept = Kept(("storage", Name(kind), str(storage.number), "cpu", size))
+        storage_id = PersistentId(("storage", Name(kind), str(storage.number), "cpu", size))
         offset = (_address(array) - low) // array.itemsize
         steps = tuple([step // array.itemsize for step in array.strides])
-        arguments: tuple = (kept, offset, array.shape, steps, tensor.requires_grad, OrderedDict())
+        arguments: tuple = (storage_id, offset, array.shape, steps, tensor.requires_grad, OrderedDict())
         if typed:
             writer.call("torch._utils _rebuild_tensor_v2", arguments, where)
         else:
@@ -126,7 +126,7 @@ class _Checkpoint:
         writer.keep(tensor)
 
 
-def _others(tensor: Any) -> dict:
+def _object_writers(tensor: Any) -> dict:
     """Write a supported object that is not plain data."""
     return {
         Tensor: tensor,

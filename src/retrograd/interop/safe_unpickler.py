@@ -17,7 +17,7 @@ class RefusedError(TypeError):
     """The data is valid, but contains something that is not supported."""
 
 
-class Known:
+class AllowedGlobal:
     """A global name in pickled data: the result of calling it, if that is allowed."""
 
     def __init__(self, name: str, call: Callable[..., Any] | None = None, value: Any = None) -> None:
@@ -32,7 +32,7 @@ class Ignored:
     __slots__ = ()
 
 
-def read(data: bytes, known: Mapping[str, Any], persistent: Callable[[Any], Any]) -> Any:
+def read(data: bytes, allowed: Mapping[str, Any], persistent: Callable[[Any], Any]) -> Any:
     """Return the content of pickled data.
 
     known: "module.name" -> its replacement, a Known or plain data; other names raise a ValueError that contains the
@@ -40,9 +40,9 @@ def read(data: bytes, known: Mapping[str, Any], persistent: Callable[[Any], Any]
     persistent: maps a reference to data outside of the pickled data to the object.
 
     Raises ValueError for damaged or unsupported data, and for data that would use more memory than a multiple of its
-    length; a RefusedError of `known` or `persistent` propagates.
+    length; a RefusedError of `allowed` or `persistent` propagates.
     """
-    machine = _Machine(known, persistent, 4 * len(data) + 1000)
+    machine = _Machine(allowed, persistent, 4 * len(data) + 1000)
     try:
         for operation, argument, _ in pickletools.genops(data):
             machine.step(operation.name, argument)
@@ -61,14 +61,14 @@ _LITERALS = {
 }  # fmt: skip
 _EMPTY = {"EMPTY_DICT": dict, "EMPTY_LIST": list, "EMPTY_TUPLE": tuple, "EMPTY_SET": set}
 _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
-_NOTHING = {"PROTO", "FRAME", "STOP"}
+_NO_EFFECT = {"PROTO", "FRAME", "STOP"}
 
 
 class _Machine:
     """A stack of values, and the memo."""
 
-    def __init__(self, known: Mapping[str, Any], persistent: Callable[[Any], Any], budget: int) -> None:
-        self._known = known
+    def __init__(self, allowed: Mapping[str, Any], persistent: Callable[[Any], Any], budget: int) -> None:
+        self._allowed = allowed
         self._persistent = persistent
         self._budget = budget  # limit for the total members of call arguments, because each call may copy them
         self._stack: list[Any] = []
@@ -85,7 +85,7 @@ class _Machine:
         elif name in _TUPLES:
             parts = [self._pop() for _ in range(_TUPLES[name])]
             self._stack.append(tuple(reversed(parts)))
-        elif name not in _NOTHING:
+        elif name not in _NO_EFFECT:
             operation = _OPERATIONS.get(name)
             if operation is None:
                 raise ValueError(f"the pickled data has the operation {name}, which plain data has not")
@@ -96,7 +96,7 @@ class _Machine:
         result = self._pop()
         if self._stack:
             raise ValueError("damaged pickled data: more than one value is left")
-        return result.value if isinstance(result, Known) else result
+        return result.value if isinstance(result, AllowedGlobal) else result
 
     def _pop(self) -> Any:
         value = self._stack.pop()
@@ -104,7 +104,7 @@ class _Machine:
             raise IndexError("a value is missing")
         return value
 
-    def _marked(self) -> list[Any]:
+    def _pop_to_mark(self) -> list[Any]:
         """Pop the values since the last mark."""
         start = len(self._stack) - 1
         while self._stack[start] is not MARK:
@@ -122,7 +122,7 @@ class _Machine:
         self._stack.pop()
 
     def pop_mark(self, _: Any) -> None:
-        self._marked()
+        self._pop_to_mark()
 
     def put(self, number: int) -> None:
         self._memo[number] = self._stack[-1]
@@ -134,23 +134,23 @@ class _Machine:
         self._stack.append(self._memo[number])
 
     def make_tuple(self, _: Any) -> None:
-        self._stack.append(tuple(self._marked()))
+        self._stack.append(tuple(self._pop_to_mark()))
 
     def make_list(self, _: Any) -> None:
-        self._stack.append(self._marked())
+        self._stack.append(self._pop_to_mark())
 
     def make_dict(self, _: Any) -> None:
-        self._stack.append(paired(self._marked()))
+        self._stack.append(pairs_to_dict(self._pop_to_mark()))
 
     def make_frozenset(self, _: Any) -> None:
-        self._stack.append(frozenset(members_of_set(self._marked())))
+        self._stack.append(frozenset(members_of_set(self._pop_to_mark())))
 
     def append(self, _: Any) -> None:
         value = self._pop()
         self._top(list).append(value)
 
     def appends(self, _: Any) -> None:
-        values = self._marked()
+        values = self._pop_to_mark()
         self._top(list).extend(values)
 
     def set_item(self, _: Any) -> None:
@@ -158,11 +158,11 @@ class _Machine:
         self._top(dict)[_key(key)] = value
 
     def set_items(self, _: Any) -> None:
-        values = self._marked()
-        self._top(dict).update(paired(values))
+        values = self._pop_to_mark()
+        self._top(dict).update(pairs_to_dict(values))
 
     def add_items(self, _: Any) -> None:
-        values = self._marked()
+        values = self._pop_to_mark()
         self._top(set).update(members_of_set(values))
 
     def _top(self, kind: type) -> Any:
@@ -171,27 +171,27 @@ class _Machine:
         return self._stack[-1]
 
     def find(self, name: str) -> None:
-        self._stack.append(self._named(name.replace(" ", ".", 1)))
+        self._stack.append(self._find_global(name.replace(" ", ".", 1)))
 
     def find_on_stack(self, _: Any) -> None:
         name, module = self._pop(), self._pop()
         if type(name) is not str or type(module) is not str:
             raise TypeError("a name is missing")
-        self._stack.append(self._named(f"{module}.{name}"))
+        self._stack.append(self._find_global(f"{module}.{name}"))
 
-    def _named(self, name: str) -> Any:
-        if name not in self._known:
+    def _find_global(self, name: str) -> Any:
+        if name not in self._allowed:
             raise ValueError(
                 f"it asks for {name}, which is neither a tensor nor a plain container; no code of files is run"
             )
-        return self._known[name]
+        return self._allowed[name]
 
     def reduce(self, _: Any) -> None:
         arguments, called = self._pop(), self._pop()
-        if not isinstance(called, Known) or called.call is None or type(arguments) is not tuple:
-            name = called.name if isinstance(called, Known) else called
-            raise ValueError(f"the pickled data calls {shown(name)}, which is no function of it")
-        given = [part.value if isinstance(part, Known) else part for part in arguments]
+        if not isinstance(called, AllowedGlobal) or called.call is None or type(arguments) is not tuple:
+            name = called.name if isinstance(called, AllowedGlobal) else called
+            raise ValueError(f"the pickled data calls {short_repr(name)}, which is no function of it")
+        given = [part.value if isinstance(part, AllowedGlobal) else part for part in arguments]
         self._budget -= sum(len(part) for part in given if isinstance(part, (str, bytes, tuple, list, dict, set)))
         if self._budget < 0:
             raise ValueError("the pickled data copies what it has over and over, which nothing that was saved does")
@@ -231,7 +231,7 @@ _OPERATIONS: dict[str, Callable[[_Machine, Any], None]] = {
 }
 
 
-def paired(values: list[Any]) -> dict[Any, Any]:
+def pairs_to_dict(values: list[Any]) -> dict[Any, Any]:
     """Return the dict of a list of alternating keys and values."""
     return {_key(key): value for key, value in zip(values[::2], values[1::2], strict=True)}
 
@@ -254,7 +254,7 @@ def _key(value: Any) -> Any:
     return value
 
 
-def shown(value: Any) -> str:
+def short_repr(value: Any) -> str:
     """Return a value as text for messages, at most a few hundred characters: it may reference itself many times."""
     return _SHORT.repr(value)
 

@@ -11,9 +11,9 @@ from safetensors.numpy import save
 import retrograd.ops  # noqa: F401  (tensors get their methods)
 from retrograd.core import Tensor
 from retrograd.core import dtype as dtypes
-from retrograd.interop.atomic_write import opened, replacing, shorten
+from retrograd.interop.atomic_write import atomic_replace, open_regular_file, shorten
 from retrograd.interop.bfloat16 import SAFETENSORS as BFLOAT16
-from retrograd.interop.bfloat16 import widened
+from retrograd.interop.bfloat16 import to_float32
 from retrograd.ops.create import from_numpy
 
 __all__ = ["load_file", "load_metadata", "save_file"]
@@ -43,7 +43,7 @@ def save_file(
     """
     arrays = {_checked_name(name): _array(name, tensor) for name, tensor in tensors.items()}
     text = _checked_text(metadata or {})
-    with replacing(path) as unfinished:
+    with atomic_replace(path) as unfinished:
         unfinished.write_bytes(save(arrays, text))
 
 
@@ -62,7 +62,7 @@ def load_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
 
 
 def _read(path, take):
-    opened(path).close()  # gives a clear error if it cannot be read, and does not block on a pipe
+    open_regular_file(path).close()  # gives a clear error if it cannot be read, and does not block on a pipe
     try:
         with safe_open(path, framework="np") as file:
             return take(file)
@@ -90,7 +90,7 @@ def _halves(path, names):
             first, end = header[name]["data_offsets"]
             file.seek(start + first)
             halves = np.frombuffer(file.read(end - first), np.dtype("<u2"))
-            arrays[name] = widened(halves).reshape(header[name]["shape"])
+            arrays[name] = to_float32(halves).reshape(header[name]["shape"])
     return arrays
 
 

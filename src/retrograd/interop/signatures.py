@@ -14,9 +14,9 @@ _ARGUMENT = re.compile(r"(~?&?|\*)(\w+)(?:->(\w+))?(?:=(.+))?")
 class Operands(NamedTuple):
     """How a library converts operands before an operator is called; None: not at all."""
 
-    one: Callable | None  # an operand
-    floating: Callable | None  # an operand marked by ~
-    joined: Callable  # the operands marked by &, together
+    convert: Callable | None  # an operand
+    to_floating: Callable | None  # an operand marked by ~
+    promote: Callable  # the operands marked by &, together
 
 
 class Argument(NamedTuple):
@@ -50,7 +50,7 @@ def _argument(part: str) -> str | Argument:
     return Argument(match[1], match[2], match[3], match[4])
 
 
-def renamed(
+def function_with_signature(
     signature: str, target: Callable, operands: Operands, module: str, *, finish: Callable | None = None, **fixed: Any
 ) -> Callable:
     """Return a function with this signature that calls the target, with its own names and fixed arguments.
@@ -65,33 +65,33 @@ def renamed(
     """
     dotted, arguments = parse(signature)
     name = dotted.rpartition(".")[2]
-    known = [a for a in arguments if isinstance(a, Argument)]
-    call = ", ".join(_passed(known, target, operands, fixed, dotted))
-    joined = ", ".join(_floating(a, operands) for a in known if "&" in a.mark)
+    parameters = [a for a in arguments if isinstance(a, Argument)]
+    call = ", ".join(_argument_sources(parameters, target, operands, fixed, dotted))
+    joined = ", ".join(_floating_source(a, operands) for a in parameters if "&" in a.mark)
     lines = [
-        f"def function({', '.join(a if isinstance(a, str) else _declared(a) for a in arguments)}):",
-        *([f" {', '.join(a.name for a in known if '&' in a.mark)} = _joined({joined})"] if joined else []),
+        f"def function({', '.join(a if isinstance(a, str) else _parameter_source(a) for a in arguments)}):",
+        *([f" {', '.join(a.name for a in parameters if '&' in a.mark)} = _joined({joined})"] if joined else []),
         f" return {f'_finish(_target({call}))' if finish else f'_target({call})'}",
     ]
     namespace = {
         "_target": target, "_finish": finish, "_fixed": fixed, "__name__": module,
-        "_one": operands.one, "_floating": operands.floating, "_joined": operands.joined,
+        "_one": operands.convert, "_floating": operands.to_floating, "_joined": operands.promote,
     }  # fmt: skip
-    exec(_compiled("\n".join(lines)), namespace)
-    made: Any = namespace["function"]
-    made.__code__ = made.__code__.replace(co_name=name, co_qualname=name)  # tracebacks show it
-    made.__name__ = made.__qualname__ = name
-    made.__doc__ = _first_line(target)
-    return made
+    exec(_compile("\n".join(lines)), namespace)
+    function: Any = namespace["function"]
+    function.__code__ = function.__code__.replace(co_name=name, co_qualname=name)  # tracebacks show it
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = _first_line(target)
+    return function
 
 
 @cache
-def _compiled(source: str) -> Any:
+def _compile(source: str) -> Any:
     """Return the code of a function's source, which many functions have in common except for their names."""
     return compile(source, f"<{__name__}>", "exec")
 
 
-def _declared(a: Argument) -> str:
+def _parameter_source(a: Argument) -> str:
     return ("*" if a.mark == "*" else "") + a.name + ("" if a.default is None else f"={a.default}")
 
 
@@ -109,13 +109,15 @@ def _first_line(target: Callable) -> str:
 _IGNORED = ("order", "out", "subok")
 
 
-def _passed(known: list[Argument], target: Callable, operands: Operands, fixed: dict, dotted: str) -> Iterator[str]:
+def _argument_sources(
+    parameters: list[Argument], target: Callable, operands: Operands, fixed: dict, dotted: str
+) -> Iterator[str]:
     """Yield the source of each argument of the call: operands by position as far as they lead, the others by name."""
     schema = getattr(target, "schema", None)
     if schema is None:
-        yield from _by_own_names(known)
+        yield from _sources_without_schema(parameters)
     else:
-        given = dict(_matched(known, schema, operands, dotted))
+        given = dict(_match_schema(parameters, schema, operands, dotted))
         leading = True
         for parameter in schema.parameters:
             source = given.get(parameter.name)
@@ -126,17 +128,21 @@ def _passed(known: list[Argument], target: Callable, operands: Operands, fixed: 
         yield "**_fixed"
 
 
-def _by_own_names(known: list[Argument]) -> Iterator[str]:
+def _sources_without_schema(parameters: list[Argument]) -> Iterator[str]:
     """Yield the arguments of a target without a schema: required ones by position, the others by name."""
-    yield from (a.name for a in known if a.default is None)
-    yield from (f"{a.target or a.name}={a.name}" for a in known if a.default is not None and a.name not in _IGNORED)
+    yield from (a.name for a in parameters if a.default is None)
+    yield from (
+        f"{a.target or a.name}={a.name}" for a in parameters if a.default is not None and a.name not in _IGNORED
+    )
 
 
-def _matched(known: list[Argument], schema: Any, operands: Operands, dotted: str) -> Iterator[tuple[str, str]]:
+def _match_schema(
+    parameters: list[Argument], schema: Any, operands: Operands, dotted: str
+) -> Iterator[tuple[str, str]]:
     """Yield the operator's name and the source of each argument: by its name, a synonym, or as the next operand."""
     names = {p.name for p in schema.parameters}
-    unnamed = [p.name for p in schema.inputs if p.name not in {a.target or a.name for a in known}]
-    for a in known:
+    unnamed = [p.name for p in schema.inputs if p.name not in {a.target or a.name for a in parameters}]
+    for a in parameters:
         own = a.target or (a.name if a.name in names else ALIASES.get(a.name))
         if own in names:
             pass
@@ -147,18 +153,18 @@ def _matched(known: list[Argument], schema: Any, operands: Operands, dotted: str
         else:
             raise TypeError(f"{dotted}: the operator {schema} has no parameter for {a.name!r}")
         is_input = own in {p.name for p in schema.inputs}
-        yield str(own), _converted(a, operands) if is_input else a.name
+        yield str(own), _operand_source(a, operands) if is_input else a.name
 
 
-def _converted(a: Argument, operands: Operands) -> str:
+def _operand_source(a: Argument, operands: Operands) -> str:
     if "&" in a.mark:
         return a.name
     if a.mark == "*":
-        return f"[_one(x) for x in {a.name}]" if operands.one else f"list({a.name})"
+        return f"[_one(x) for x in {a.name}]" if operands.convert else f"list({a.name})"
     if a.mark == "~":
-        return _floating(a, operands)
-    return f"_one({a.name})" if operands.one and a.default is None else a.name
+        return _floating_source(a, operands)
+    return f"_one({a.name})" if operands.convert and a.default is None else a.name
 
 
-def _floating(a: Argument, operands: Operands) -> str:
-    return f"_floating({a.name})" if "~" in a.mark and operands.floating else a.name
+def _floating_source(a: Argument, operands: Operands) -> str:
+    return f"_floating({a.name})" if "~" in a.mark and operands.to_floating else a.name

@@ -30,7 +30,7 @@ def mirror(module: ModuleType, namespace: dict) -> tuple[Callable[[str], Any], C
     """Return `__getattr__` and `__dir__` for a module with that namespace, which mirrors a NumPy module."""
 
     def member(name: str) -> Any:
-        namespace[name] = found = reflected(module, name)  # looked up once
+        namespace[name] = found = mirror_member(module, name)  # looked up once
         return found
 
     def names() -> list[str]:
@@ -39,7 +39,7 @@ def mirror(module: ModuleType, namespace: dict) -> tuple[Callable[[str], Any], C
     return member, names
 
 
-def reflected(module: ModuleType, name: str) -> Any:
+def mirror_member(module: ModuleType, name: str) -> Any:
     """Return a member of a NumPy module, which accepts tensors if there is a counterpart."""
     if module is np and name in _MODULES:
         return _module(name)
@@ -51,7 +51,7 @@ def reflected(module: ModuleType, name: str) -> Any:
     on_tensors = functions().get(dotted_name(member))
     if on_tensors is None:
         return member
-    return (_made_here if name in _WRITTEN_TO else _for_tensors)(member, on_tensors)
+    return (_for_writable_tensors if name in _WRITTEN_TO else _for_tensors)(member, on_tensors)
 
 
 def _for_tensors(member: Callable, on_tensors: Callable) -> Callable:
@@ -66,7 +66,7 @@ def _for_tensors(member: Callable, on_tensors: Callable) -> Callable:
     return function
 
 
-def _made_here(member: Callable, on_tensors: Callable) -> Callable:
+def _for_writable_tensors(member: Callable, on_tensors: Callable) -> Callable:
     """Do the same, but inside a transform always call ours, so that the program may write tensors into the result."""
 
     @wraps(member)
@@ -81,23 +81,23 @@ def _made_here(member: Callable, on_tensors: Callable) -> Callable:
 class _Concatenator:
     """`r_[...]` and `c_[...]`: NumPy's, or `concatenate` for numbers, vectors and matrices that include tensors."""
 
-    def __init__(self, plain: Any, joined: Callable) -> None:
-        self._plain = plain
-        self._joined = joined
+    def __init__(self, concatenator: Any, join: Callable) -> None:
+        self._concatenator = concatenator
+        self._join = join
 
     def __getitem__(self, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
         if not holds_tensor(parts):
-            return self._plain[key]
-        return self._joined([self._plain[part] if isinstance(part, slice) else part for part in parts])
+            return self._concatenator[key]
+        return self._join([self._concatenator[part] if isinstance(part, slice) else part for part in parts])
 
 
-def _in_a_row(parts: list) -> Any:
+def _join_row(parts: list) -> Any:
     known = functions()
     return known["concatenate"](known["atleast_1d"](*parts) if len(parts) > 1 else parts)
 
 
-def _as_columns(parts: list) -> Any:
+def _join_columns(parts: list) -> Any:
     return functions()["column_stack"](parts)
 
 
@@ -121,7 +121,7 @@ def make_diagonal(D: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> An
     return made if holds_tensor(D) else made.numpy()
 
 
-class _Counting(type):
+class _IntegerMeta(type):
     """The class of NumPy's integers that take tensors: their instances are NumPy's own."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -134,13 +134,13 @@ def _integer_type(member: type) -> type:
     def made(cls: type, x: Any = 0, *args: Any) -> Any:
         return member(values(x), *args)
 
-    return _Counting(member.__name__, (member,), {"__new__": made, "__module__": "retrograd.numpy"})
+    return _IntegerMeta(member.__name__, (member,), {"__new__": made, "__module__": "retrograd.numpy"})
 
 
 # Names of HIPS autograd's NumPy that are missing from NumPy or differ.
 _OF_HIPS = {
-    "r_": _Concatenator(np.r_, _in_a_row),
-    "c_": _Concatenator(np.c_, _as_columns),
+    "r_": _Concatenator(np.r_, _join_row),
+    "c_": _Concatenator(np.c_, _join_columns),
     "make_diagonal": make_diagonal,
     "where": where,
     **{name: _integer_type(getattr(np, name)) for name in ("int8", "int16", "int32", "int64")},

@@ -6,7 +6,7 @@ from functools import wraps
 from typing import Any
 
 from retrograd.interop.function_table import TABLE
-from retrograd.interop.numpy_protocol.shared import NUMPYS, of_row
+from retrograd.interop.numpy_protocol.shared import NUMPYS, function_of_row
 from retrograd.interop.numpy_protocol.table import holds_tensor
 from retrograd.interop.signatures import parse
 
@@ -36,18 +36,18 @@ def on_tensors(path: str, name: str = "") -> Callable[[Callable], Callable]:
     return decorate
 
 
-def generated(home: str) -> dict[str, Callable]:
+def generate(home: str) -> dict[str, Callable]:
     """Return the functions of `scipy.<home>` that are operators under other names, from the table of all faces."""
     module, found = f"scipy.{home}", {}
     for row in TABLE:
         for signature in row.scipy:
             part, _, name = parse(signature)[0].rpartition(".")
             if part == home:
-                found[name] = on_tensors(module)(of_row(row, signature, NUMPYS, f"retrograd.{module}"))
+                found[name] = on_tensors(module)(function_of_row(row, signature, NUMPYS, f"retrograd.{module}"))
     return found
 
 
-def rest_of(path: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def fallback_members(path: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` for a module that takes all other names from SciPy."""
 
     def member(name: str) -> Any:

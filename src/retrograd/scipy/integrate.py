@@ -3,8 +3,8 @@
 from retrograd.autograd import Function
 from retrograd.core import Tensor
 from retrograd.func.autograd_api import make_jvp, make_vjp
-from retrograd.interop.numpy_protocol.table import O, floating, holds_tensor, only_default, tensor, values
-from retrograd.scipy._mirror import rest_of, scipy_member
+from retrograd.interop.numpy_protocol.table import O, as_floating, holds_tensor, only_default, tensor, values
+from retrograd.scipy._mirror import fallback_members, scipy_member
 
 
 def odeint(func, y0, t, args=(), **kwargs):
@@ -18,27 +18,27 @@ def odeint(func, y0, t, args=(), **kwargs):
     if not holds_tensor((y0, t, args)):
         return scipy_member("scipy.integrate").odeint(func, y0, t, args, **kwargs)
     only_default("odeint", **{name: (kwargs.get(name, False), False) for name in ("full_output", "tfirst", "Dfun")})
-    y0, t = floating(y0), floating(t)
+    y0, t = as_floating(y0), as_floating(t)
     if t.ndim != 1 or y0.ndim != 1:
         raise ValueError(f"odeint: y0 and t must be vectors, got shapes {y0.shape} and {t.shape}")
-    moving = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
-    problem = _Problem(func, args, moving, kwargs)
-    return _Solution.apply(problem, y0, t, *[floating(args[i]) for i in moving])
+    tensor_positions = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+    problem = _Problem(func, args, tensor_positions, kwargs)
+    return _Solution.apply(problem, y0, t, *[as_floating(args[i]) for i in tensor_positions])
 
 
 class _Problem:
     """Return the right-hand side as a function of y, t and the tensor arguments, and the solver's options."""
 
-    def __init__(self, func, args, moving, options):
+    def __init__(self, func, args, tensor_positions, options):
         self._func = func
         self._args = args
-        self._moving = moving
+        self._tensor_positions = tensor_positions
         self.options = options
 
-    def slope(self, y, t, *moving):
+    def slope(self, y, t, *tensors):
         """Return dy/dt, as a tensor."""
         args = list(self._args)
-        for i, value in zip(self._moving, moving, strict=True):
+        for i, value in zip(self._tensor_positions, tensors, strict=True):
             args[i] = value
         return tensor(self._func(y, t, *args))
 
@@ -68,7 +68,7 @@ class _Solution(Function):
         at_start, times = O.zeros_like(adjoint), []
         for i in range(t.shape[0] - 1, 0, -1):
             times.append(O.sum(g[i] * slope(y[i], t[i], *args)))
-            at_start, totals = _back(ctx.problem, y[i], adjoint, totals, O.stack([t[i], t[i - 1]]), args)
+            at_start, totals = _integrate_adjoint(ctx.problem, y[i], adjoint, totals, O.stack([t[i], t[i - 1]]), args)
             adjoint = at_start + g[i - 1]
         times.append(-O.sum(at_start * slope(y[0], t[0], *args)))
         return (None, adjoint, O.stack(times[::-1]), *totals)
@@ -79,12 +79,12 @@ class _Solution(Function):
         dargs = [O.zeros_like(a) if d is None else d for a, d in zip(args, dargs, strict=True)]
         dt = O.zeros_like(t) if dt is None else dt
         start = -ctx.problem.slope(y[0], t[0], *args) * dt[0]
-        moved = _along(ctx.problem, y[0], start if dy0 is None else start + dy0, t, args, dargs)
+        moved = _integrate_tangent(ctx.problem, y[0], start if dy0 is None else start + dy0, t, args, dargs)
         slopes = [ctx.problem.slope(y[i], t[i], *args) for i in range(t.shape[0])]
         return moved + O.stack(slopes) * O.unsqueeze(dt, 1)
 
 
-def _back(problem, y, adjoint, totals, interval, args):
+def _integrate_adjoint(problem, y, adjoint, totals, interval, args):
     """Integrate from the end of an interval to its start: the adjoint, and the accumulated gradients of arguments."""
     size, places = y.shape[0], range(2, 2 + len(args))
 
@@ -100,7 +100,7 @@ def _back(problem, y, adjoint, totals, interval, args):
     return parts[1], [O.reshape(part, a.shape) for part, a in zip(parts[2:], args, strict=True)]
 
 
-def _along(problem, y0, dy0, t, args, dargs):
+def _integrate_tangent(problem, y0, dy0, t, args, dargs):
     """Return the tangent of the solution at all times."""
     size, count = y0.shape[0], len(args)
     places = (0, *range(2, 2 + count))
@@ -114,4 +114,4 @@ def _along(problem, y0, dy0, t, args, dargs):
     return both[:, size:]
 
 
-__getattr__, __dir__ = rest_of("scipy.integrate")
+__getattr__, __dir__ = fallback_members("scipy.integrate")

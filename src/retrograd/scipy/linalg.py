@@ -4,12 +4,21 @@ from retrograd.core import registry
 from retrograd.core.dtype import complex_of
 from retrograd.core.level import ReadError
 from retrograd.interop.numpy_protocol import functions
-from retrograd.interop.numpy_protocol.table import O, agreeing, cast, floating, only_default, refuse, tensor, values
-from retrograd.scipy._mirror import generated, on_tensors, rest_of, scipy_member
+from retrograd.interop.numpy_protocol.table import (
+    O,
+    as_floating,
+    cast,
+    only_default,
+    promote_operands,
+    refuse,
+    tensor,
+    values,
+)
+from retrograd.scipy._mirror import fallback_members, generate, on_tensors, scipy_member
 
 _linalg = on_tensors("scipy.linalg")
 
-globals().update(generated("linalg"))
+globals().update(generate("linalg"))
 
 
 def _defaults(name, check_finite=True, **given):
@@ -22,7 +31,7 @@ def _defaults(name, check_finite=True, **given):
 def sqrtm(A, **kwargs):
     """Return the principal square root of a matrix, which is complex if no real one is."""
     _defaults("sqrtm", **kwargs)
-    x = floating(A)
+    x = as_floating(A)
     return registry["sqrtm"](cast(x, complex_of(x.dtype)) if _has_complex_root(x) else x)
 
 
@@ -38,7 +47,7 @@ def _has_complex_root(x):
 def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, **kwargs):
     """Return x with a x = b for a triangular matrix; trans=1 or 2 uses its transpose or adjoint."""
     _defaults("solve_triangular", **kwargs)
-    a, b = agreeing(floating(a), floating(b))
+    a, b = promote_operands(as_floating(a), as_floating(b))
     if trans in (1, "T", 2, "C"):
         a = O.conj(a.mT) if trans in (2, "C") else a.mT
         lower = not lower
@@ -52,7 +61,7 @@ def solve_banded(l_and_u, ab, b, **kwargs):
     """Return x with a x = b for a banded matrix, whose diagonals are the rows of `ab`, the highest first."""
     _defaults("solve_banded", **kwargs)
     below, above = l_and_u
-    ab = floating(ab)
+    ab = as_floating(ab)
     size = ab.shape[1]
     if ab.shape[0] != below + above + 1:
         raise ValueError(f"solve_banded: {l_and_u} bands need {below + above + 1} rows, got {ab.shape[0]}")
@@ -78,21 +87,21 @@ def solve(a, b, lower=False, assume_a="gen", transposed=False, **kwargs):
 def inv(a, **kwargs):
     """Return the inverse."""
     _defaults("inv", **kwargs)
-    return O.linalg.inv(floating(a))
+    return O.linalg.inv(as_floating(a))
 
 
 @_linalg
 def det(a, **kwargs):
     """Return the determinant."""
     _defaults("det", **kwargs)
-    return O.linalg.det(floating(a))
+    return O.linalg.det(as_floating(a))
 
 
 @_linalg
 def cholesky(a, lower=False, **kwargs):
     """Return the triangular R with R^H R = a, or with lower=True the L with L L^H = a."""
     _defaults("cholesky", **kwargs)
-    return O.linalg.cholesky(floating(a), upper=not lower)
+    return O.linalg.cholesky(as_floating(a), upper=not lower)
 
 
 @_linalg
@@ -104,7 +113,7 @@ def norm(a, ord=None, axis=None, keepdims=False, check_finite=True):
 @_linalg
 def block_diag(*arrs):
     """Return the matrix with these blocks on its diagonal."""
-    blocks = agreeing(*[functions()["atleast_2d"](tensor(x)) for x in arrs])
+    blocks = promote_operands(*[functions()["atleast_2d"](tensor(x)) for x in arrs])
     width, rows, start = sum(x.shape[1] for x in blocks), [], 0
     for x in blocks:
         rows.append(functions()["pad"](x, ((0, 0), (start, width - start - x.shape[1]))))
@@ -112,4 +121,4 @@ def block_diag(*arrs):
     return O.cat(rows, 0)
 
 
-__getattr__, __dir__ = rest_of("scipy.linalg")
+__getattr__, __dir__ = fallback_members("scipy.linalg")

@@ -2,9 +2,9 @@
 
 from math import prod
 
-from retrograd.interop.numpy_protocol.table import O, agreeing, floating, holds_tensor
+from retrograd.interop.numpy_protocol.table import O, as_floating, holds_tensor, promote_operands
 from retrograd.interop.numpy_protocol.table import axes as axes_of
-from retrograd.scipy._mirror import rest_of, scipy_member
+from retrograd.scipy._mirror import fallback_members, scipy_member
 
 _CONVOLUTIONS = {1: "conv1d", 2: "conv2d", 3: "conv3d"}
 
@@ -26,11 +26,11 @@ def convolve(in1, in2, mode="full", method="auto", *, axes=None, dot_axes=((), (
 
 
 def _convolve(in1, in2, mode, axes, dot_axes):
-    a, b = agreeing(floating(in1), floating(in2))
+    a, b = promote_operands(as_floating(in1), as_floating(in2))
     if axes is None:
         axes = tuple(range(a.ndim - len(dot_axes[0]))), tuple(range(b.ndim - len(dot_axes[1])))
     (a, own_a, sizes_a), (b, own_b, sizes_b) = (
-        _arranged(x, at, dot) for x, at, dot in zip((a, b), axes, dot_axes, strict=True)
+        _arrange_axes(x, at, dot) for x, at, dot in zip((a, b), axes, dot_axes, strict=True)
     )
     if 0 in (*a.shape, *b.shape):
         raise ValueError("signal.convolve: neither array may be empty")
@@ -38,11 +38,11 @@ def _convolve(in1, in2, mode, axes, dot_axes):
         raise ValueError("signal.convolve: up to three axes are convolved, as many of each array")
     if not sizes_a:  # only sums over pairs of axes
         return O.reshape(a @ b.mT, (*own_a, *own_b))
-    made = _modes(mode)(a, b, sizes_a, sizes_b)
-    return O.reshape(made, (*own_a, *own_b, *made.shape[2:]))
+    out = _modes(mode)(a, b, sizes_a, sizes_b)
+    return O.reshape(out, (*own_a, *own_b, *out.shape[2:]))
 
 
-def _arranged(x, at, dot):
+def _arrange_axes(x, at, dot):
     """Return x as (other axes, summed axes, convolved axes), and the sizes of the first and of the last."""
     at, dot = axes_of(at, x.ndim), axes_of(dot, x.ndim) if dot else ()
     own = [i for i in range(x.ndim) if i not in at and i not in dot]
@@ -58,28 +58,28 @@ def _modes(mode):
     return known[mode]
 
 
-def _slid(a, b, padding):
+def _correlate(a, b, padding):
     """Convolve a with b, by correlation with b reversed."""
-    turned = O.flip(b, tuple(range(2, b.ndim)))
-    return getattr(O.nn, _CONVOLUTIONS[a.ndim - 2])(a, turned, None, 1, padding)
+    flipped = O.flip(b, tuple(range(2, b.ndim)))
+    return getattr(O.nn, _CONVOLUTIONS[a.ndim - 2])(a, flipped, None, 1, padding)
 
 
 def _full(a, b, sizes_a, sizes_b):
-    return _slid(a, b, tuple(n - 1 for n in sizes_b))
+    return _correlate(a, b, tuple(n - 1 for n in sizes_b))
 
 
 def _same(a, b, sizes_a, sizes_b):
-    made = _full(a, b, sizes_a, sizes_b)
+    out = _full(a, b, sizes_a, sizes_b)
     middle = [slice((m - 1) // 2, (m - 1) // 2 + n) for n, m in zip(sizes_a, sizes_b, strict=True)]
-    return made[(slice(None), slice(None), *middle)]
+    return out[(slice(None), slice(None), *middle)]
 
 
 def _valid(a, b, sizes_a, sizes_b):
     if all(n >= m for n, m in zip(sizes_a, sizes_b, strict=True)):
-        return _slid(a, b, 0)
+        return _correlate(a, b, 0)
     if all(n <= m for n, m in zip(sizes_a, sizes_b, strict=True)):
-        return O.transpose(_slid(b, a, 0), 0, 1)
+        return O.transpose(_correlate(b, a, 0), 0, 1)
     raise ValueError("signal.convolve: for mode 'valid' one array must be as large as the other along every axis")
 
 
-__getattr__, __dir__ = rest_of("scipy.signal")
+__getattr__, __dir__ = fallback_members("scipy.signal")

@@ -3,19 +3,19 @@
 from typing import Any
 
 from retrograd.interop.numpy_protocol.special import ufuncs
-from retrograd.interop.numpy_protocol.table import O, floating, only_default, tensor
-from retrograd.scipy._mirror import generated, on_tensors, rest_of
+from retrograd.interop.numpy_protocol.table import O, as_floating, only_default, tensor
+from retrograd.scipy._mirror import fallback_members, generate, on_tensors
 
 _special = on_tensors("scipy.special")
 
-globals().update(generated("special"))
+globals().update(generate("special"))
 
 
 @_special
 def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
     """Return log(sum(b exp(a))) without overflow; b scales each term, and must not make the sum negative."""
     only_default("special.logsumexp", return_sign=(return_sign, False))
-    x = floating(a)
+    x = as_floating(a)
     if b is None:
         return O.logsumexp(x, axis, keepdims)
     top = O.amax(O.real(x) if x.dtype.kind == "c" else x, axis, True).detach()
@@ -34,7 +34,7 @@ def softmax(x, axis=None):
 @_special
 def log_softmax(x, axis=None):
     """Return the logarithm of `softmax`."""
-    x = floating(x)
+    x = as_floating(x)
     return x - O.logsumexp(x, axis, True)
 
 
@@ -42,11 +42,11 @@ def log_softmax(x, axis=None):
 def factorial(n, exact=False, extend="zero"):
     """Return gamma(n + 1), for real n."""
     only_default("special.factorial", exact=(exact, False), extend=(extend, "zero"))
-    x = floating(n)
+    x = as_floating(n)
     return O.where(x < 0, 0.0, O.special.gamma(O.where(x < 0, 0.0, x) + 1))
 
 
-_member, __dir__ = rest_of("scipy.special")
+_member, __dir__ = fallback_members("scipy.special")
 
 
 def __getattr__(name: str) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from retrograd.interop.atomic_write import replacing
+from retrograd.interop.atomic_write import atomic_replace
 
 FORMS = ("png", "svg", "pdf")
 
@@ -53,7 +53,7 @@ def plot_curves(
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(axis="y", alpha=0.3)
         axes.legend(frameon=False)
-        with replacing(path) as unfinished:
+        with atomic_replace(path) as unfinished:
             figure.savefig(unfinished, format=form, dpi=150, metadata={"Date": None} if form == "svg" else None)
 
 

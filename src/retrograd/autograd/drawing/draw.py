@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from retrograd.autograd.drawing.read import read
 from retrograd.autograd.drawing.svg import render
 from retrograd.core import Tensor
-from retrograd.interop.atomic_write import replacing
+from retrograd.interop.atomic_write import atomic_replace
 
 if TYPE_CHECKING:  # which shows `draw` to users
     from retrograd.autograd.graph import GradientEdge
@@ -36,7 +36,7 @@ class SVG:
         target = Path(path)
         if target.suffix.lower() != ".svg":
             raise ValueError(f"save: the picture is SVG, so the file's name must end in .svg, got {target.name!r}")
-        with replacing(target) as unfinished:
+        with atomic_replace(target) as unfinished:
             unfinished.write_text(self._text, encoding="utf-8")
 
     def _repr_svg_(self) -> str:

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from retrograd.interop.atomic_write import replacing
+from retrograd.interop.atomic_write import atomic_replace
 
 Path = str | os.PathLike[str]
 
@@ -15,7 +15,7 @@ def write_trace(path: Path, events: Iterable[Any], thread_name: str) -> None:
 
     Source of the format: "Trace Event Format", the Chromium project.
     """
-    with replacing(path) as unfinished, open(unfinished, "w", encoding="utf-8") as file:
+    with atomic_replace(path) as unfinished, open(unfinished, "w", encoding="utf-8") as file:
         before = '{"displayTimeUnit": "ms", "traceEvents": [\n'
         for record in _trace(list(events), thread_name):
             file.write(before + json.dumps(record))

@@ -5,7 +5,7 @@ from typing import Any
 
 from retrograd.cli.demo.training import Trainer
 from retrograd.cli.errors import needs_extra
-from retrograd.interop.atomic_write import replacing
+from retrograd.interop.atomic_write import atomic_replace
 from retrograd.pipelining.timeline.pictures import FAINT, FONTS, INK
 
 LOSS, ACCURACY, GRID = "#2f6fde", "#0c8f82", "#e4e8ee"
@@ -31,7 +31,7 @@ def draw(path: Path, trainer: Trainer) -> None:
         left, right = figure.subplots(1, 2)
         _draw_losses(left, trainer)
         _draw_accuracies(right, trainer)
-        with replacing(path) as unfinished:
+        with atomic_replace(path) as unfinished:
             figure.savefig(unfinished, format="png", dpi=200)
 
 

@@ -10,7 +10,7 @@ from rich.table import Table
 from retrograd.cli.demo.figure import draw
 from retrograd.cli.demo.measure import LARGEST_DIFFERENCE, Measured, as_json
 from retrograd.cli.demo.training import Trainer
-from retrograd.interop.atomic_write import replacing
+from retrograd.interop.atomic_write import atomic_replace
 from retrograd.pipelining import write_html, write_perfetto, write_png
 
 FILES = {
@@ -32,7 +32,7 @@ def write(folder: Path, trainer: Trainer, measured: Measured) -> None:
     write_html(folder / "timeline.html", timelines, title=title)
     write_png(folder / "timeline.png", timelines, title=title)
     write_perfetto(folder / "timeline.json", timelines)
-    with replacing(folder / "metrics.json") as unfinished:
+    with atomic_replace(folder / "metrics.json") as unfinished:
         unfinished.write_text(json.dumps(as_json(trainer, measured), indent=2) + "\n")
 
 

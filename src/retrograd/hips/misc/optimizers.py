@@ -10,7 +10,7 @@ from retrograd import numpy as np
 from retrograd.hips.misc.flatten import flatten
 
 
-def _descended(grad: Callable, x0: Any, callback: Callable | None, num_iters: int, change: Callable) -> Any:
+def _descend(grad: Callable, x0: Any, callback: Callable | None, num_iters: int, change: Callable) -> Any:
     """Return the tree after `num_iters` steps of `x + change(g, i)`."""
     x, unflatten = flatten(x0)
     for i in range(num_iters):
@@ -41,7 +41,7 @@ def sgd(
         velocity = mass * velocity - (1.0 - mass) * g
         return step_size * velocity
 
-    return _descended(grad, x0, callback, num_iters, change)
+    return _descend(grad, x0, callback, num_iters, change)
 
 
 def rmsprop(
@@ -61,7 +61,7 @@ def rmsprop(
         square = gamma * square + (1 - gamma) * g**2
         return -step_size * g / (np.sqrt(square) + eps)
 
-    return _descended(grad, x0, callback, num_iters, change)
+    return _descend(grad, x0, callback, num_iters, change)
 
 
 def adam(
@@ -84,4 +84,4 @@ def adam(
         unbiased = mean / (1 - b1 ** (i + 1)), square / (1 - b2 ** (i + 1))
         return -step_size * unbiased[0] / (np.sqrt(unbiased[1]) + eps)
 
-    return _descended(grad, x0, callback, num_iters, change)
+    return _descend(grad, x0, callback, num_iters, change)

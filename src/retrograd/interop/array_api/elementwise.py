@@ -8,7 +8,7 @@ import numpy as np
 from retrograd.core import Tensor, operator_named
 from retrograd.interop.array_api.generated import OPERANDS
 from retrograd.interop.function_table import UFUNCS
-from retrograd.interop.signatures import renamed
+from retrograd.interop.signatures import function_with_signature
 from retrograd.ops.family import cast_to
 
 _NAMES = """
@@ -26,7 +26,7 @@ def _function(name: str) -> Callable:
     ufunc = getattr(np, name)
     operator = operator_named(UFUNCS.get(ufunc.__name__, name))
     arguments = "&x1, &x2, /" if getattr(ufunc, "nin", 1) == 2 else "x, /"
-    return renamed(f"{name}({arguments})", operator, OPERANDS, "retrograd.interop.array_api")
+    return function_with_signature(f"{name}({arguments})", operator, OPERANDS, "retrograd.interop.array_api")
 
 
 FUNCTIONS = {name: _function(name) for name in _NAMES.split()}

@@ -4,7 +4,7 @@ from typing import Any
 
 from retrograd.core import Tensor, operator_named
 from retrograd.interop.array_api.generated import GENERATED
-from retrograd.interop.array_api.promotion import promoted
+from retrograd.interop.array_api.promotion import promote
 from retrograd.interop.array_api.reductions import sum as _sum
 from retrograd.interop.numpy_protocol.linalg import pinv_of_each
 from retrograd.ops.family import broadcast_shapes, cast_to
@@ -35,7 +35,7 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
 
 def solve(x1: Any, x2: Any, /) -> Tensor:
     """The solution of x1 @ x = x2; x2 is a vector only if it has one axis, else matrices."""
-    x1, x2 = promoted(x1, x2)
+    x1, x2 = promote(x1, x2)
     columns = x2[:, None] if x2.ndim == 1 else x2
     lead = broadcast_shapes("solve", [x1.shape[:-2], columns.shape[:-2]])
     found = _op("linalg.solve")(x1, _op("expand")(columns, (*lead, *columns.shape[-2:])))
@@ -49,7 +49,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     """The sum of products along an axis, the first factor conjugated."""
-    x1, x2 = promoted(x1, x2)
+    x1, x2 = promote(x1, x2)
     return cast_to(_op("linalg.vecdot")(x1, x2, dim=axis), x1.dtype)
 
 

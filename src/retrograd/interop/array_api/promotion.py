@@ -27,7 +27,7 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
     fixed = [dtype_of(a) for a in arrays_and_dtypes if not isinstance(a, NUMBERS)]
     if not fixed:
         raise ValueError("result_type: expected at least one array or dtype")
-    return reduce(_with_number, numbers, reduce(dtypes.promote, fixed))
+    return reduce(_promote_number, numbers, reduce(dtypes.promote, fixed))
 
 
 def dtype_of(a: Any) -> Any:
@@ -35,14 +35,14 @@ def dtype_of(a: Any) -> Any:
     return a.dtype if hasattr(a, "dtype") else np.dtype(a)
 
 
-def _with_number(dtype: Any, number: Any) -> Any:
+def _promote_number(dtype: Any, number: Any) -> Any:
     own = dtypes.of_scalar(number)
     if dtypes.category(own) <= dtypes.category(dtype):
         return dtype
     return dtypes.complex_of(dtype) if dtype.kind == "f" else own
 
 
-def promoted(*operands: Any) -> tuple[Any, ...]:
+def promote(*operands: Any) -> tuple[Any, ...]:
     """Return the operands in one dtype; a scalar combined with an array stays a scalar, which adapts to it."""
     dtype = result_type(*operands)
     return tuple(cast_to(a, dtype) if isinstance(a, Tensor) else a for a in operands)

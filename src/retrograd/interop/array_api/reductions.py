@@ -6,8 +6,8 @@ import numpy as np
 
 from retrograd.core import Tensor, operator_named
 from retrograd.core import dtype as dtypes
-from retrograd.interop.array_api.promotion import promoted, result_type
-from retrograd.interop.numpy_protocol.table import over, with_first
+from retrograd.interop.array_api.promotion import promote, result_type
+from retrograd.interop.numpy_protocol.table import over, prepend_number
 from retrograd.ops.family import cast_to
 
 # The standard prescribes names that shadow Python's builtins.
@@ -41,7 +41,7 @@ def _along(name: str, x: Any, axis: int | None, dtype: Any, include_initial: boo
         raise ValueError(f"cumulative_{name}: axis is needed for an array of {x.ndim} axes")
     axis, dtype = axis or 0, _sum_dtype(x, dtype)
     out = _op(f"cum{name}")(cast_to(x, dtype), axis, dtype=dtype)
-    return with_first(out, axis, initial) if include_initial else out
+    return prepend_number(out, axis, initial) if include_initial else out
 
 
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
@@ -66,12 +66,12 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
 
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
     """The insertion index of each element of x2 in the sorted x1."""
-    x1, x2 = promoted(x1, x2)
+    x1, x2 = promote(x1, x2)
     return _op("searchsorted")(x1, x2, side=side, sorter=sorter)
 
 
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
     """Whether each element of x1 is among those of x2; with invert, whether it is not."""
     dtype = result_type(x1, x2)
-    x1, x2 = (a if isinstance(a, Tensor) else _op("full")([], a, dtype=dtype) for a in promoted(x1, x2))
+    x1, x2 = (a if isinstance(a, Tensor) else _op("full")([], a, dtype=dtype) for a in promote(x1, x2))
     return _op("isin")(x1, x2, invert=invert)

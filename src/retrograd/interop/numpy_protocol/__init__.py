@@ -17,24 +17,24 @@ from retrograd.interop.numpy_protocol import array_methods as array_methods
 
 
 @cache
-def _loaded() -> ModuleType:
+def _load_tables() -> ModuleType:
     """Return the module with the tables of functions and ufuncs, filled."""
     return lazy_module("retrograd.interop.numpy_protocol.all_functions")
 
 
 def functions() -> dict[str, Callable]:
     """Return the implementations of NumPy's functions on tensors, by dotted name."""
-    return _loaded().functions
+    return _load_tables().functions
 
 
-asked_for: dict[Callable, Callable] = {}  # ufuncs by NumPy's object, for fast look-up
+ufunc_cache: dict[Callable, Callable] = {}  # ufuncs by NumPy's object, for fast look-up
 
 
 def _array_ufunc(x: Tensor, ufunc: Callable, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """Run `ufunc(...)`, or its method of that name, if an operand is a tensor."""
-    function = asked_for.get(ufunc)
+    function = ufunc_cache.get(ufunc)
     if function is None or kwargs or method != "__call__":
-        return _loaded().apply(ufunc, method, inputs, kwargs)
+        return _load_tables().apply(ufunc, method, inputs, kwargs)
     return function(*inputs)
 
 
@@ -42,7 +42,7 @@ def _array_function(x: Tensor, function: Callable, types: Any, args: tuple, kwar
     """Run a NumPy function, if an argument is a tensor or a list of tensors."""
     if not all(issubclass(t, (Tensor, ndarray)) for t in types):
         return NotImplemented  # another library's class may implement it
-    table = _loaded()
+    table = _load_tables()
     name = table.dotted_name(function)
     if name not in table.functions:
         raise TypeError(f"np.{name} has no counterpart for tensors; x.detach().numpy() leaves the graph for it")

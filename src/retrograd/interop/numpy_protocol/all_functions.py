@@ -17,7 +17,7 @@ from retrograd.interop.numpy_protocol import shapes as shapes
 from retrograd.interop.numpy_protocol import sorting as sorting
 from retrograd.interop.numpy_protocol import special as special
 from retrograd.interop.numpy_protocol import statistics as statistics
-from retrograd.interop.numpy_protocol.shared import NUMPYS, of_row
+from retrograd.interop.numpy_protocol.shared import NUMPYS, function_of_row
 from retrograd.interop.numpy_protocol.table import dotted_name as dotted_name
 from retrograd.interop.numpy_protocol.table import functions as functions
 from retrograd.interop.numpy_protocol.table import implements
@@ -26,4 +26,4 @@ from retrograd.interop.signatures import parse
 
 for _row in TABLE:
     for _signature in _row.numpy:
-        implements(parse(_signature)[0])(of_row(_row, _signature, NUMPYS, __name__))
+        implements(parse(_signature)[0])(function_of_row(_row, _signature, NUMPYS, __name__))

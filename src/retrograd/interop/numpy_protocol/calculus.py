@@ -3,18 +3,18 @@
 import numpy as np
 
 from retrograd.interop.numpy_protocol import complex_order
-from retrograd.interop.numpy_protocol.complex_order import by_order
+from retrograd.interop.numpy_protocol.complex_order import real_or_complex
 from retrograd.interop.numpy_protocol.joins import concatenate
 from retrograd.interop.numpy_protocol.shapes import atleast_1d
 from retrograd.interop.numpy_protocol.table import (
     O,
-    agreeing,
+    as_floating,
     axes,
     cast,
-    floating,
     implements,
     only_default,
     operand,
+    promote_operands,
     tensor,
     values,
 )
@@ -32,8 +32,8 @@ def clip(a, a_min=_NONE, a_max=_NONE, out=None, *, min=_NONE, max=_NONE, **kwarg
     x = tensor(a)
     if x.dtype.kind != "c" and all(b is None or isinstance(b, (int, float, np.generic)) for b in (low, high)):
         return x if low is high is None else O.clamp(x, low, high)
-    x = x if low is None else by_order(O.maximum, complex_order.maximum)(x, operand(low))
-    return x if high is None else by_order(O.minimum, complex_order.minimum)(x, operand(high))
+    x = x if low is None else real_or_complex(O.maximum, complex_order.maximum)(x, operand(low))
+    return x if high is None else real_or_complex(O.minimum, complex_order.minimum)(x, operand(high))
 
 
 @implements("round", "around")
@@ -49,7 +49,7 @@ def round_(a, decimals=0, out=None):
 @implements()
 def sinc(x):
     """sin(pi x) / (pi x), and 1 at 0."""
-    x = floating(x)
+    x = as_floating(x)
     zero = x == 0
     scaled = O.where(zero, 1, x) * np.pi
     return O.where(zero, 1 - (x * np.pi) ** 2 / 6, O.sin(scaled) / scaled)  # the series has the derivatives at 0
@@ -71,7 +71,7 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
 @implements()
 def angle(z, deg=False):
     """The argument of complex numbers, in radians or degrees."""
-    found = O.angle(floating(z))
+    found = O.angle(as_floating(z))
     return found * (180 / np.pi) if deg else found
 
 
@@ -95,7 +95,7 @@ def real_if_close(a, tol=100):
 # ------------------------------------------------------------------------------------------------- differences
 
 
-def _at(x, axis, part):
+def _slice_axis(x, axis, part):
     """Return a slice of x along an axis."""
     return x[(*(slice(None),) * axis, part)]
 
@@ -113,7 +113,7 @@ def diff(a, n=1, axis=-1, prepend=_NONE, append=_NONE):
     parts = [part for part in (ends[0], x, ends[1]) if part is not None]
     x = concatenate(parts, axis) if len(parts) > 1 else x
     for _ in range(n):
-        after, before = _at(x, axis, slice(1, None)), _at(x, axis, slice(None, -1))
+        after, before = _slice_axis(x, axis, slice(1, None)), _slice_axis(x, axis, slice(None, -1))
         x = after != before if x.dtype == np.bool_ else after - before
     return x
 
@@ -135,7 +135,7 @@ def ediff1d(ary, to_end=None, to_begin=None):
 @implements()
 def gradient(f, *varargs, axis=None, edge_order=1):
     """The gradient by central differences; one-sided at the ends."""
-    x = floating(f)
+    x = as_floating(f)
     over = axes(axis, x.ndim)
     steps = varargs * len(over) if len(varargs) == 1 else varargs or (1.0,) * len(over)
     if len(steps) != len(over):
@@ -170,7 +170,7 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
     if x is not None:
         steps = diff(x, axis=-1 if tensor(x).ndim == 1 else axis)
         steps = O.reshape(steps, (-1,) + (1,) * (y.ndim - axis - 1)) if steps.ndim == 1 else steps
-    pairs = _at(y, axis, slice(1, None)) + _at(y, axis, slice(None, -1))
+    pairs = _slice_axis(y, axis, slice(1, None)) + _slice_axis(y, axis, slice(None, -1))
     return O.sum(steps * pairs / 2, axis)
 
 
@@ -187,8 +187,8 @@ def unwrap(p, discont=None, axis=-1, *, period=2 * np.pi):
 @implements()
 def interp(x, xp, fp, left=None, right=None, period=None):
     """Linear interpolation between the points (xp, fp), xp ascending; `left` and `right` outside, or periodic."""
-    x, xp = agreeing(floating(x), floating(xp))
-    fp = floating(fp)
+    x, xp = promote_operands(as_floating(x), as_floating(xp))
+    fp = as_floating(fp)
     if period is not None:
         x, xp, fp = _over_a_period(x, xp, fp, abs(period))
     right_of = np.clip(np.searchsorted(values(xp), values(x), "right"), 1, xp.shape[0] - 1)
@@ -217,9 +217,9 @@ def polyval(p, x):
     return total
 
 
-def _lengthened(a, b):
+def _pad_coefficients(a, b):
     """Return two lists of coefficients, the shorter one padded with leading zeros."""
-    a, b = agreeing(*atleast_1d(a, b))
+    a, b = promote_operands(*atleast_1d(a, b))
     size = max(a.shape[0], b.shape[0])
     return [concatenate([np.zeros(size - x.shape[0], x.dtype), x]) for x in (a, b)]
 
@@ -227,14 +227,14 @@ def _lengthened(a, b):
 @implements()
 def polyadd(a1, a2):
     """The sum of two polynomials."""
-    a, b = _lengthened(a1, a2)
+    a, b = _pad_coefficients(a1, a2)
     return a + b
 
 
 @implements()
 def polysub(a1, a2):
     """The difference of two polynomials."""
-    a, b = _lengthened(a1, a2)
+    a, b = _pad_coefficients(a1, a2)
     return a - b
 
 
@@ -250,7 +250,7 @@ def polyder(p, m=1):
 @implements()
 def polyint(p, m=1, k=None):
     """The m-th integral of a polynomial, with constants k."""
-    x, constants = floating(p), np.broadcast_to(0 if k is None else k, (m,))
+    x, constants = as_floating(p), np.broadcast_to(0 if k is None else k, (m,))
     for constant in constants:
         x = concatenate([x / np.arange(x.shape[0], 0, -1), np.array([constant], x.dtype)])
     return x
@@ -262,7 +262,7 @@ def polyint(p, m=1, k=None):
 @implements()
 def convolve(a, v, mode="full"):
     """The sums of a[i] v[j] over i + j = n, for every n ("full"), or fewer of them ("same", "valid")."""
-    a, v = agreeing(*atleast_1d(a, v))
+    a, v = promote_operands(*atleast_1d(a, v))
     if a.ndim != 1 or v.ndim != 1:
         raise ValueError("np.convolve: object too deep for desired array")
     a, v = (a, v) if a.shape[0] >= v.shape[0] else (v, a)
@@ -287,7 +287,7 @@ def _part(whole, n, m, mode):
 @implements()
 def correlate(a, v, mode="valid"):
     """The sums of a[n + k] conj(v[n]), for every k ("full"), or fewer of them."""
-    a, v = agreeing(a, v)
+    a, v = promote_operands(a, v)
     turned = O.conj(O.flip(v, 0))
     if a.shape[0] >= v.shape[0] or mode != "same":
         return convolve(a, turned, mode)

@@ -5,15 +5,15 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.core import Tensor
-from retrograd.interop.numpy_protocol.table import O, agreeing, cast
+from retrograd.interop.numpy_protocol.table import O, cast, promote_operands
 
 
-def by_order(real: Callable, ordered: Callable) -> Callable:
+def real_or_complex(real: Callable, ordered: Callable) -> Callable:
     """Return the function `real` of operands, and `ordered` of their tensors where one of them is complex."""
 
     def function(*inputs: Any) -> Any:
         if any(isinstance(x, complex) or (hasattr(x, "dtype") and x.dtype.kind == "c") for x in inputs):
-            return ordered(*agreeing(*inputs))
+            return ordered(*promote_operands(*inputs))
         return real(*inputs)
 
     return function
@@ -71,7 +71,7 @@ def extreme(operator: Callable) -> Callable:
     """Return `amax` or `amin`, selected by the operator, of complex numbers; ties share the gradient."""
 
     def function(x: Tensor, dims: Any = None, keepdim: bool = False) -> Tensor:
-        chosen = _at_extreme(operator, O.detach(x), dims)
+        chosen = _extreme_mask(operator, O.detach(x), dims)
         share = cast(chosen, x.dtype) / O.sum(chosen, dims, True)
         return O.sum(O.where(chosen, x, 0) * share, dims, keepdim)
 
@@ -80,10 +80,10 @@ def extreme(operator: Callable) -> Callable:
 
 def arg_extreme(operator: Callable, x: Tensor, axis: Any, keepdims: bool) -> Tensor:
     """Return the index of the first extreme element, or of the first NaN if there is one."""
-    return O.argmax(cast(_at_extreme(operator, O.detach(x), axis), "int8"), axis, keepdims)
+    return O.argmax(cast(_extreme_mask(operator, O.detach(x), axis), "int8"), axis, keepdims)
 
 
-def _at_extreme(operator: Callable, x: Tensor, dims: Any) -> Tensor:
+def _extreme_mask(operator: Callable, x: Tensor, dims: Any) -> Tensor:
     """Return which elements are the extreme, or NaN."""
     real, imag = O.real(x), O.imag(x)
     farthest = -math.inf if operator is O.amax else math.inf

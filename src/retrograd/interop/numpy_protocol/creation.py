@@ -3,7 +3,16 @@
 import numpy as np
 
 from retrograd.core import Tensor, registry
-from retrograd.interop.numpy_protocol.table import O, agreeing, cast, floating, implements, operand, tensor, values
+from retrograd.interop.numpy_protocol.table import (
+    O,
+    as_floating,
+    cast,
+    implements,
+    operand,
+    promote_operands,
+    tensor,
+    values,
+)
 from retrograd.ops.create import as_tensor
 
 
@@ -90,7 +99,7 @@ def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, d
 @implements()
 def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
     """`num` equally spaced values; both ends may be tensors, and get gradients."""
-    start, stop = agreeing(floating(start), floating(stop))
+    start, stop = promote_operands(as_floating(start), as_floating(stop))
     share, parts = np.linspace(0, 1, num, endpoint=endpoint), num - 1 if endpoint else num
     ndim = max(start.ndim, stop.ndim)
     share = cast(O.reshape(tensor(share), (num,) + (1,) * ndim), start.real.dtype)
@@ -107,7 +116,7 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
 @implements()
 def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
     """Values with equal ratios between ends of one sign; complex values are on a spiral."""
-    start, stop = agreeing(floating(start), floating(stop))
+    start, stop = promote_operands(as_floating(start), as_floating(stop))
     sign = O.sgn(start)
     made = O.exp(linspace(O.log(start / sign), O.log(stop / sign), num, endpoint, axis=axis))
     return cast(made * (O.unsqueeze(sign, axis) if sign.ndim else sign), dtype)

@@ -13,7 +13,7 @@ from retrograd.interop.numpy_protocol.table import (
     implements,
     only_default,
     operand,
-    rearranged,
+    rearrange,
     refuse,
     tensor,
     values,
@@ -155,7 +155,7 @@ def triu_indices_from(arr, k=0):
 # --------------------------------------------------------------------------------------------------- in place
 
 
-def _written(name, x):
+def _require_tensor(name, x):
     if not isinstance(x, Tensor):
         refuse(name, f"{type(x).__name__} can't take up a tensor without losing its gradient; make it a tensor first")
     return x
@@ -164,7 +164,7 @@ def _written(name, x):
 @implements()
 def copyto(dst, src, casting="same_kind", where=True):
     """Write into a tensor, where the mask is true."""
-    x = _written("copyto", dst)
+    x = _require_tensor("copyto", dst)
     x.copy_(src if where is True else O.where(tensor(where), tensor(src), x))
 
 
@@ -173,27 +173,27 @@ def put(a, ind, v, mode="raise"):
     """Write to flat indices."""
     only_default("put", mode=(mode, "raise"))
     ids = np.ravel(values(ind))
-    _written("put", a)[np.unravel_index(ids, a.shape)] = rearranged(np.resize, tensor(v), ids.shape)
+    _require_tensor("put", a)[np.unravel_index(ids, a.shape)] = rearrange(np.resize, tensor(v), ids.shape)
 
 
 @implements()
 def place(arr, mask, vals):
     """Write values one after the other where the mask is true."""
     chosen = values(mask).astype(bool)
-    _written("place", arr)[chosen] = rearranged(np.resize, tensor(vals), (int(chosen.sum()),))
+    _require_tensor("place", arr)[chosen] = rearrange(np.resize, tensor(vals), (int(chosen.sum()),))
 
 
 @implements()
 def putmask(a, /, mask, values):
     """Write values where the mask is true, each at its own index."""
-    x = _written("putmask", a)
-    x.copy_(O.where(truth(mask), rearranged(np.resize, tensor(values), x.shape), x))
+    x = _require_tensor("putmask", a)
+    x.copy_(O.where(truth(mask), rearrange(np.resize, tensor(values), x.shape), x))
 
 
 @implements()
 def put_along_axis(arr, indices, values, axis):
     """Write to the positions in `indices` along an axis."""
-    x, ids = _written("put_along_axis", arr), tensor(indices)
+    x, ids = _require_tensor("put_along_axis", arr), tensor(indices)
     (at,) = axes(axis, x.ndim)
     spots = list(np.ogrid[tuple(slice(n) for n in ids.shape)])
     spots[at] = ids
@@ -204,7 +204,7 @@ def put_along_axis(arr, indices, values, axis):
 def fill_diagonal(a, val, wrap=False):
     """Write to the main diagonal of a matrix."""
     only_default("fill_diagonal", wrap=(wrap, False))
-    size = min(_written("fill_diagonal", a).shape)
+    size = min(_require_tensor("fill_diagonal", a).shape)
     a[(np.arange(size),) * a.ndim] = tensor(val)
 
 
@@ -220,10 +220,10 @@ def apply_along_axis(func1d, axis, arr, *args, **kwargs):
         raise ValueError("np.apply_along_axis: there is no vector to apply the function to")
     rows = [func1d(row, *args, **kwargs) for row in O.reshape(x, (lead, x.shape[-1]))]
     made = O.stack([tensor(row) for row in rows], 0)
-    return _back_along(O.reshape(made, (*x.shape[:-1], *made.shape[1:])), x.ndim - 1, axis)
+    return _restore_axes(O.reshape(made, (*x.shape[:-1], *made.shape[1:])), x.ndim - 1, axis)
 
 
-def _back_along(made, lead, axis):
+def _restore_axes(made, lead, axis):
     """Move the axes of the function's results to where the vector was."""
     own = made.ndim - lead
     start = axis if axis >= 0 else axis + lead + 1

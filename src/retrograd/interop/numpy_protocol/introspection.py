@@ -90,7 +90,7 @@ def isneginf(x, out=None):
     return tensor(x) == -np.inf
 
 
-def _of_values(name, finish):
+def _register_query(name, finish):
     """Return a query without derivative that calls NumPy on the values."""
     function = getattr(np, name)
 
@@ -100,7 +100,7 @@ def _of_values(name, finish):
     functions[name] = answer
 
 
-def _as_it_is(answer):
+def _identity(answer):
     return answer
 
 
@@ -108,7 +108,7 @@ for _name in (
     "allclose", "array2string", "array_equal", "array_equiv", "array_repr", "array_str", "may_share_memory", "save",
     "savetxt", "savez", "savez_compressed", "shares_memory",
 ):  # fmt: skip
-    _of_values(_name, _as_it_is)
+    _register_query(_name, _identity)
 
 for _name in ("argpartition", "digitize", "isclose", "isin", "lexsort", "nanargmax", "nanargmin", "searchsorted"):
-    _of_values(_name, tensor)
+    _register_query(_name, tensor)

@@ -6,26 +6,26 @@ from retrograd.core import Tensor
 from retrograd.interop.numpy_protocol.shapes import atleast_1d, atleast_2d, atleast_3d
 from retrograd.interop.numpy_protocol.table import (
     O,
-    agreeing,
     axes,
     cast,
     cast_safely,
     holds_tensor,
     implements,
     only_default,
-    rearranged,
+    promote_operands,
+    rearrange,
     refuse,
     tensor,
 )
 from retrograd.interop.numpy_protocol.table import values as values_of
 
 
-def joined(tensors, axis, dtype=None, casting="same_kind"):
+def cat_promoted(tensors, axis, dtype=None, casting="same_kind"):
     """Concatenate along an axis, in the promoted dtype or the given one."""
-    return cast_safely("concatenate", O.cat(list(agreeing(*tensors)), axis), dtype, casting)
+    return cast_safely("concatenate", O.cat(list(promote_operands(*tensors)), axis), dtype, casting)
 
 
-def listed(arrays):
+def members(arrays):
     """Return the members of a sequence; those of a tensor are its rows."""
     return list(arrays)
 
@@ -33,53 +33,53 @@ def listed(arrays):
 @implements()
 def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind"):
     """Concatenate along an axis (None: flattened)."""
-    parts = [tensor(x) for x in listed(arrays)]
+    parts = [tensor(x) for x in members(arrays)]
     if axis is None:
         parts, axis = [O.reshape(x, (-1,)) for x in parts], 0
-    return joined(parts, axis, dtype, casting)
+    return cat_promoted(parts, axis, dtype, casting)
 
 
 @implements()
 def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
     """Stack along a new axis."""
-    return cast_safely("stack", O.stack(list(agreeing(*listed(arrays))), axis), dtype, casting)
+    return cast_safely("stack", O.stack(list(promote_operands(*members(arrays))), axis), dtype, casting)
 
 
-def _at_least(deepen, arrays):
-    return [deepen(x) for x in listed(arrays)]
+def _map_members(deepen, arrays):
+    return [deepen(x) for x in members(arrays)]
 
 
 @implements()
 def vstack(tup, *, dtype=None, casting="same_kind"):
     """Concatenate along the first axis; vectors become rows."""
-    return joined(_at_least(atleast_2d, tup), 0, dtype, casting)
+    return cat_promoted(_map_members(atleast_2d, tup), 0, dtype, casting)
 
 
 @implements()
 def hstack(tup, *, dtype=None, casting="same_kind"):
     """Join arrays along their second dimension; vectors along their only one."""
-    parts = _at_least(atleast_1d, tup)
-    return joined(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype, casting)
+    parts = _map_members(atleast_1d, tup)
+    return cat_promoted(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype, casting)
 
 
 @implements()
 def dstack(tup):
     """Concatenate along the third axis."""
-    return joined(_at_least(atleast_3d, tup), 2)
+    return cat_promoted(_map_members(atleast_3d, tup), 2)
 
 
 @implements()
 def column_stack(tup):
     """Join arrays along their second dimension; vectors become columns."""
-    parts = [tensor(x) for x in listed(tup)]
-    return joined([x if x.ndim >= 2 else O.reshape(x, (-1, 1)) for x in parts], 1)
+    parts = [tensor(x) for x in members(tup)]
+    return cat_promoted([x if x.ndim >= 2 else O.reshape(x, (-1, 1)) for x in parts], 1)
 
 
 @implements()
 def block(arrays):
     """Assemble a matrix from nested lists of blocks: the innermost lists are joined along the last axis."""
     depth = _depth(arrays)
-    return _assembled(arrays, depth, max([depth, *_dimensions(arrays)]))
+    return _assemble(arrays, depth, max([depth, *_dimensions(arrays)]))
 
 
 def _depth(value):
@@ -93,11 +93,11 @@ def _dimensions(value):
     return [np.ndim(value)]
 
 
-def _assembled(value, depth, ndim):
+def _assemble(value, depth, ndim):
     if depth == 0:
         x = tensor(value)
         return O.reshape(x, (1,) * (ndim - x.ndim) + x.shape)
-    return joined([_assembled(member, depth - 1, ndim) for member in value], -depth)
+    return cat_promoted([_assemble(member, depth - 1, ndim) for member in value], -depth)
 
 
 @implements()
@@ -109,11 +109,11 @@ def append(arr, values, axis=None):
 @implements()
 def insert(arr, obj, values, axis=None):
     """Insert values before the given indices, in the promoted dtype."""
-    x, added = agreeing(arr, values)
+    x, added = promote_operands(arr, values)
     if axis is None:
         x, axis = O.reshape(x, (-1,)), 0
     spots = np.full(x.shape, -1)
-    into = np.insert(spots, values_of(obj), _numbered(added.shape), axis)
+    into = np.insert(spots, values_of(obj), _flat_indices(added.shape), axis)
     both = O.cat([O.reshape(x, (-1,)), O.reshape(added, (-1,))], 0)
     fresh = into >= 0
     into[fresh] += x.numel()
@@ -121,7 +121,7 @@ def insert(arr, obj, values, axis=None):
     return both[into]
 
 
-def _numbered(shape):
+def _flat_indices(shape):
     return np.arange(int(np.prod(shape, dtype=int))).reshape(shape)
 
 
@@ -136,10 +136,10 @@ def array_split(ary, indices_or_sections, axis=0):
     parts = np.array_split(np.arange(x.shape[axis]), values_of(indices_or_sections))
     if sum(map(len, parts)) == x.shape[axis]:
         return list(O.split(x, [len(part) for part in parts], axis))
-    return [_taken(x, axis, part) for part in parts]  # the indices are not in ascending order
+    return [_narrow(x, axis, part) for part in parts]  # the indices are not in ascending order
 
 
-def _taken(x, axis, part):
+def _narrow(x, axis, part):
     return O.narrow(x, axis, int(part[0]) if len(part) else 0, len(part))
 
 
@@ -183,14 +183,14 @@ def pad(array, pad_width, mode="constant", **kwargs):
     """Pad both ends of each axis, with constants or with elements of x."""
     x = tensor(array)
     if mode == "constant":
-        return _padded(x, pad_width, **kwargs)
+        return _pad_constant(x, pad_width, **kwargs)
     if mode not in _MOVING:
         refuse("pad", f"mode {mode!r} is not supported for tensors; there are 'constant', {', '.join(_MOVING)}")
     only_default("pad", reflect_type=(kwargs.get("reflect_type", "even"), "even"))
-    return rearranged(np.pad, x, pad_width, mode, **kwargs)
+    return rearrange(np.pad, x, pad_width, mode, **kwargs)
 
 
-def _padded(x, pad_width, constant_values=0):
+def _pad_constant(x, pad_width, constant_values=0):
     if isinstance(constant_values, (list, tuple)) and holds_tensor(constant_values):
         refuse("pad", "constant_values may be one tensor, but no list of tensors")
     if isinstance(constant_values, (int, float, complex)):

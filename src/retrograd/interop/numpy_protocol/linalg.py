@@ -3,14 +3,14 @@
 import numpy as np
 
 from retrograd.interop.numpy_protocol.products import dot
-from retrograd.interop.numpy_protocol.reductions import squared
+from retrograd.interop.numpy_protocol.reductions import abs_squared
 from retrograd.interop.numpy_protocol.table import (
     O,
-    agreeing,
+    as_floating,
     axes,
-    floating,
     implements,
     only_default,
+    promote_operands,
     refuse,
     tensor,
     values,
@@ -27,7 +27,7 @@ def linalg(*names):
 @linalg()
 def solve(a, b):
     """Return x with a x = b; b is a vector only if it has one axis."""
-    a, b = agreeing(floating(a), floating(b))
+    a, b = promote_operands(as_floating(a), as_floating(b))
     return O.linalg.solve(a, O.unsqueeze(b, -1))[..., 0] if b.ndim == 1 else O.linalg.solve(a, b)
 
 
@@ -36,20 +36,20 @@ def qr(a, mode="reduced"):
     """Orthonormal columns times an upper triangle."""
     if mode == "raw":
         refuse("linalg.qr", "mode 'raw' is not supported for tensors")
-    both = O.linalg.qr(floating(a), "reduced" if mode == "r" else mode)
+    both = O.linalg.qr(as_floating(a), "reduced" if mode == "r" else mode)
     return both.R if mode == "r" else both
 
 
 @linalg()
 def eigh(a, UPLO="L"):
     """Eigenvalues and eigenvectors of Hermitian matrices, given by one triangle."""
-    return O.linalg.eigh(_from_triangle(floating(a), UPLO))
+    return O.linalg.eigh(_from_triangle(as_floating(a), UPLO))
 
 
 @linalg()
 def eigvalsh(a, UPLO="L"):
     """Eigenvalues of Hermitian matrices."""
-    return O.linalg.eigvalsh(_from_triangle(floating(a), UPLO))
+    return O.linalg.eigvalsh(_from_triangle(as_floating(a), UPLO))
 
 
 def _from_triangle(x, UPLO):
@@ -64,14 +64,14 @@ def _from_triangle(x, UPLO):
 @linalg()
 def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
     """The singular value decomposition, or the singular values alone."""
-    x = floating(a)
+    x = as_floating(a)
     return O.linalg.svd(x, full_matrices) if compute_uv else O.linalg.svdvals(x)
 
 
 @linalg()
 def pinv(a, rcond=None, hermitian=False, *, rtol=_NONE):
     """The pseudo-inverse; singular values below a fraction of the largest count as 0."""
-    x = floating(a)
+    x = as_floating(a)
     share = rcond if rtol is _NONE else rtol
     share = 1e-15 if share is None and rtol is _NONE else share
     return O.linalg.pinv(x) if share is None else pinv_of_each(x, share)
@@ -92,7 +92,7 @@ def pinv_of_each(x, rtol):
 @linalg()
 def matrix_power(a, n):
     """The n-th power of square matrices; below 0, of the inverse."""
-    return O.linalg.matrix_power(floating(a) if n < 0 else tensor(a), n)
+    return O.linalg.matrix_power(as_floating(a) if n < 0 else tensor(a), n)
 
 
 @linalg()
@@ -108,7 +108,7 @@ def multi_dot(arrays, *, out=None):
 def tensorsolve(a, b, axes=None):
     """Return x with tensordot(a, x, x.ndim) = b."""
     only_default("linalg.tensorsolve", axes=(axes, None))
-    a, b = agreeing(floating(a), floating(b))
+    a, b = promote_operands(as_floating(a), as_floating(b))
     shape = a.shape[b.ndim :]
     size = int(np.prod(shape, dtype=int))
     return O.reshape(solve(O.reshape(a, (size, size)), O.reshape(b, (size,))), shape)
@@ -117,7 +117,7 @@ def tensorsolve(a, b, axes=None):
 @linalg()
 def tensorinv(a, ind=2):
     """The inverse with respect to `tensordot(..., ind)`."""
-    x = floating(a)
+    x = as_floating(a)
     size = int(np.prod(x.shape[ind:], dtype=int))
     return O.reshape(O.linalg.inv(O.reshape(x, (size, size))), (*x.shape[ind:], *x.shape[:ind]))
 
@@ -128,7 +128,7 @@ def tensorinv(a, ind=2):
 @linalg()
 def norm(x, ord=None, axis=None, keepdims=False):
     """The norm of vectors along one axis, of matrices along two, or of all elements."""
-    x = floating(x)
+    x = as_floating(x)
     if axis is None and ord is None:
         return O.linalg.vector_norm(x, keepdim=keepdims)
     axis = tuple(range(x.ndim)) if axis is None else axes(axis, x.ndim)
@@ -142,7 +142,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
 @linalg()
 def cond(x, p=None):
     """The ratio of the largest to the smallest singular value, or the product of the norms of x and its inverse."""
-    x = floating(x)
+    x = as_floating(x)
     if p in (None, 2, -2):
         sizes = O.linalg.svdvals(x)
         ratio = sizes[..., 0] / sizes[..., -1]
@@ -156,7 +156,7 @@ def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
     x = tensor(A)
     if x.ndim < 2:
         return O.any(x != 0).long()
-    sizes = O.linalg.svdvals(floating(x))
+    sizes = O.linalg.svdvals(as_floating(x))
     share = max(x.shape[-2:]) * np.finfo(sizes.dtype).eps if rtol is None else rtol
     if not sizes.shape[-1]:
         return O.zeros(sizes.shape[:-1], dtype=np.int64)
@@ -167,10 +167,10 @@ def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
 @linalg()
 def lstsq(a, b, rcond=None):
     """The least-squares solution x of a x = b, the squared residuals, the rank and the singular values of a."""
-    a, b = agreeing(floating(a), floating(b))
+    a, b = promote_operands(as_floating(a), as_floating(b))
     share = max(a.shape) * np.finfo(a.dtype).eps if rcond is None else rcond
     x = dot(pinv(a, share), b)
     sizes, rank = O.linalg.svdvals(a), matrix_rank(a, rtol=share)
-    missed = O.sum(squared(b - dot(a, x)), 0)
+    missed = O.sum(abs_squared(b - dot(a, x)), 0)
     whole = rank.item() == a.shape[1] < a.shape[0]
     return x, O.reshape(missed, (-1,))[: None if whole else 0], rank, sizes

@@ -3,44 +3,44 @@
 import numpy as np
 
 from retrograd.interop.numpy_protocol import reductions, sorting
-from retrograd.interop.numpy_protocol.reductions import given
-from retrograd.interop.numpy_protocol.table import O, axes, floating, implements, only_default, tensor, values
+from retrograd.interop.numpy_protocol.reductions import or_default
+from retrograd.interop.numpy_protocol.table import O, as_floating, axes, implements, only_default, tensor, values
 
 _NONE = np._NoValue
 
 
-def _known(x, where=_NONE):
+def _valid_mask(x, where=_NONE):
     """Whether each element is not NaN, and selected by an optional mask."""
     there = ~O.isnan(x)
     return there if where is _NONE else there & tensor(where)
 
 
-def _without(x, rest):
+def _replace_nan(x, rest):
     return O.where(O.isnan(x), rest, x) if x.dtype.kind in "fc" else x
 
 
 @implements()
 def nansum(a, axis=None, dtype=None, out=None, keepdims=_NONE, initial=_NONE, where=_NONE):
     """The sum of the elements that are not NaN."""
-    return reductions.sum(_without(tensor(a), 0), axis, dtype, None, keepdims, initial, where)
+    return reductions.sum(_replace_nan(tensor(a), 0), axis, dtype, None, keepdims, initial, where)
 
 
 @implements()
 def nanprod(a, axis=None, dtype=None, out=None, keepdims=_NONE, initial=_NONE, where=_NONE):
     """The product of the elements that are not NaN."""
-    return reductions.prod(_without(tensor(a), 1), axis, dtype, None, keepdims, initial, where)
+    return reductions.prod(_replace_nan(tensor(a), 1), axis, dtype, None, keepdims, initial, where)
 
 
 @implements()
 def nancumsum(a, axis=None, dtype=None, out=None):
     """The cumulative sums with NaN as 0."""
-    return reductions.cumsum(_without(tensor(a), 0), axis, dtype)
+    return reductions.cumsum(_replace_nan(tensor(a), 0), axis, dtype)
 
 
 @implements()
 def nancumprod(a, axis=None, dtype=None, out=None):
     """The cumulative products with NaN as 1."""
-    return reductions.cumprod(_without(tensor(a), 1), axis, dtype)
+    return reductions.cumprod(_replace_nan(tensor(a), 1), axis, dtype)
 
 
 @implements()
@@ -60,14 +60,14 @@ def _extreme(extreme, rest, a, axis, keepdims, initial, where):
     if x.dtype.kind not in "fc":
         return extreme(x, axis, None, keepdims, initial, where)
     found = extreme(O.where(O.isnan(x), rest, x), axis, None, keepdims, initial, where)
-    return O.where(reductions.any_(_known(x), axis, None, keepdims), found, np.nan)
+    return O.where(reductions.any_(_valid_mask(x), axis, None, keepdims), found, np.nan)
 
 
 @implements()
 def nanmean(a, axis=None, dtype=None, out=None, keepdims=_NONE, *, where=_NONE):
     """The mean of the elements that are not NaN."""
-    x = floating(a)
-    return reductions.mean(_without(x, 0), axis, dtype, None, keepdims, where=_known(x, where))
+    x = as_floating(a)
+    return reductions.mean(_replace_nan(x, 0), axis, dtype, None, keepdims, where=_valid_mask(x, where))
 
 
 @implements()
@@ -75,7 +75,7 @@ def nanvar(
     a, axis=None, dtype=None, out=None, ddof=0, keepdims=_NONE, *, where=_NONE, mean=_NONE, correction=_NONE
 ):  # fmt: skip
     """The variance of the elements that are not NaN."""
-    return _spread(reductions.var, a, axis, dtype, ddof, keepdims, where, mean, correction)
+    return _nan_moment(reductions.var, a, axis, dtype, ddof, keepdims, where, mean, correction)
 
 
 @implements()
@@ -83,14 +83,16 @@ def nanstd(
     a, axis=None, dtype=None, out=None, ddof=0, keepdims=_NONE, *, where=_NONE, mean=_NONE, correction=_NONE
 ):  # fmt: skip
     """The standard deviation of the elements that are not NaN."""
-    return _spread(reductions.std, a, axis, dtype, ddof, keepdims, where, mean, correction)
+    return _nan_moment(reductions.std, a, axis, dtype, ddof, keepdims, where, mean, correction)
 
 
-def _spread(reduced, a, axis, dtype, ddof, keepdims, where, mean, correction):
+def _nan_moment(reduced, a, axis, dtype, ddof, keepdims, where, mean, correction):
     """Return `var` or `std` of the elements that are not NaN; NaN where there are no more than the correction."""
-    x = floating(a)
-    there, lost = _known(x, where), given(correction, ddof)
-    found = reduced(_without(x, 0), axis, dtype, None, ddof, keepdims, where=there, mean=mean, correction=correction)
+    x = as_floating(a)
+    there, lost = _valid_mask(x, where), or_default(correction, ddof)
+    found = reduced(
+        _replace_nan(x, 0), axis, dtype, None, ddof, keepdims, where=there, mean=mean, correction=correction
+    )
     return O.where(reductions.sum(there, axis, keepdims=keepdims) > lost, found, np.nan)
 
 
@@ -103,10 +105,10 @@ def nanquantile(
 ):  # fmt: skip
     """The quantiles of the elements that are not NaN."""
     only_default("nanquantile", weights=(weights, None))
-    x = floating(a)
+    x = as_floating(a)
     if x.dtype.kind == "c":
         raise TypeError("np.nanquantile: expected real numbers; complex ones have no shares between them")
-    return _shares_of_numbers(x, q, axis, method, given(keepdims, False))
+    return _shares_of_numbers(x, q, axis, method, or_default(keepdims, False))
 
 
 def _shares_of_numbers(x, q, axis, method, keepdims):
@@ -115,7 +117,7 @@ def _shares_of_numbers(x, q, axis, method, keepdims):
     rows = O.movedim(x, over, tuple(range(-len(over), 0)))
     sizes = rows.shape[: x.ndim - len(over)], rows.shape[x.ndim - len(over) :]
     flat = O.reshape(rows, tuple(int(np.prod(part, dtype=int)) for part in sizes))
-    found = [sorting.shares_of(_numbers(row), q, None, method) for row in flat]
+    found = [sorting.quantiles_along(_numbers(row), q, None, method) for row in flat]
     shape = tuple(1 if i in over else n for i, n in enumerate(x.shape) if keepdims or i not in over)
     made = O.stack(found, -1) if found else O.zeros((*np.shape(values(q)), 0), dtype=x.dtype)
     return O.reshape(made, (*made.shape[:-1], *shape))
@@ -138,4 +140,4 @@ def nanpercentile(
 @implements()
 def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=_NONE):
     """The median of the elements that are not NaN."""
-    return _shares_of_numbers(floating(a), 0.5, axis, "linear", given(keepdims, False))
+    return _shares_of_numbers(as_floating(a), 0.5, axis, "linear", or_default(keepdims, False))

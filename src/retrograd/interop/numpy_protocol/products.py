@@ -3,7 +3,7 @@
 import numpy as np
 
 from retrograd.core import Tensor
-from retrograd.interop.numpy_protocol.table import O, agreeing, axes, implements, only_default, refuse, tensor
+from retrograd.interop.numpy_protocol.table import O, axes, implements, only_default, promote_operands, refuse, tensor
 
 _KNOWN = (Tensor, np.ndarray)
 
@@ -12,12 +12,12 @@ def matmul(a, b):
     """The matrix product over the last two axes; vectors are rows on the left and columns on the right."""
     if type(a) in _KNOWN and type(b) in _KNOWN and a.dtype == b.dtype:
         return O.matmul(a, b)
-    return O.matmul(*agreeing(a, b))
+    return O.matmul(*promote_operands(a, b))
 
 
 def vecdot(a, b, axis=-1):
     """The sum of conj(a) * b along an axis."""
-    a, b = agreeing(a, b)
+    a, b = promote_operands(a, b)
     return O.sum(O.conj(a) * b, axis)
 
 
@@ -34,7 +34,7 @@ def vecmat(a, b):
 @implements()
 def dot(a, b, out=None):
     """The product of scalars, vectors and matrices; for more axes, over a's last and b's second to last."""
-    a, b = agreeing(a, b)
+    a, b = promote_operands(a, b)
     if a.ndim == 0 or b.ndim == 0:
         return a * b
     if a.ndim <= 2 and b.ndim <= 2:
@@ -45,7 +45,7 @@ def dot(a, b, out=None):
 @implements()
 def vdot(a, b, /):
     """The sum of conj(a) * b over all elements."""
-    a, b = agreeing(a, b)
+    a, b = promote_operands(a, b)
     a, b = O.reshape(a, (-1,)), O.reshape(b, (-1,))
     return O.matmul(O.conj(a) if a.dtype.kind == "c" else a, b)
 
@@ -53,21 +53,21 @@ def vdot(a, b, /):
 @implements()
 def inner(a, b, /):
     """The sum over the last axes of both."""
-    a, b = agreeing(a, b)
+    a, b = promote_operands(a, b)
     return a * b if a.ndim == 0 or b.ndim == 0 else tensordot(a, b, ([-1], [-1]))
 
 
 @implements()
 def outer(a, b, out=None):
     """The products of each element of a with each of b, both flattened."""
-    a, b = agreeing(a, b)
+    a, b = promote_operands(a, b)
     return O.reshape(a, (-1, 1)) * O.reshape(b, (1, -1))
 
 
 @implements()
 def tensordot(a, b, axes=2):
     """The sum over pairs of axes: over the last of a and the first of b, or over the listed ones."""
-    a, b = agreeing(a, b)
+    a, b = promote_operands(a, b)
     return O.tensordot(a, b, _pairs_of_axes(axes, a.ndim, b.ndim))
 
 
@@ -86,7 +86,7 @@ def einsum(*operands, out=None, optimize=False, **kwargs):
         equation, *rest = operands
     else:
         equation, rest = _equation_of_lists(operands)
-    return O.einsum(equation.replace(" ", ""), list(agreeing(*rest)))
+    return O.einsum(equation.replace(" ", ""), list(promote_operands(*rest)))
 
 
 def _equation_of_lists(operands):
@@ -108,7 +108,7 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     """The cross product of vectors of three components."""
     if axis is not None:
         axisa = axisb = axisc = axis
-    a, b = agreeing(a, b)
+    a, b = promote_operands(a, b)
     a, b = O.movedim(a, axisa, -1), O.movedim(b, axisb, -1)
     if a.shape[-1] != 3 or b.shape[-1] != 3:
         refuse("cross", f"vectors must have 3 components, got {a.shape[-1]} and {b.shape[-1]}")
@@ -120,7 +120,7 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
 @implements("linalg.outer")
 def _outer(x1, x2, /):
     """`outer` of two vectors."""
-    a, b = agreeing(x1, x2)
+    a, b = promote_operands(x1, x2)
     if a.ndim != 1 or b.ndim != 1:
         raise ValueError(f"np.linalg.outer: expected two vectors, got shapes {a.shape} and {b.shape}")
     return outer(a, b)

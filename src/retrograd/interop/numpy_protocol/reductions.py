@@ -3,23 +3,23 @@
 import numpy as np
 
 from retrograd.interop.numpy_protocol import complex_order
-from retrograd.interop.numpy_protocol.complex_order import arg_extreme, by_order, extreme
+from retrograd.interop.numpy_protocol.complex_order import arg_extreme, extreme, real_or_complex
 from retrograd.interop.numpy_protocol.table import (
     O,
+    as_floating,
     cast,
-    floating,
     implements,
     operand,
     over,
+    prepend_number,
     refuse,
     tensor,
-    with_first,
 )
 
 _NONE = np._NoValue  # NumPy's default where None has another meaning
 
 
-def masked(x, where, rest):
+def mask_elements(x, where, rest):
     """Return x where the mask is true, elsewhere the neutral element."""
     return x if where is _NONE or where is True else O.where(tensor(where), x, rest)
 
@@ -30,7 +30,7 @@ def truth(x):
     return x if x.dtype == np.bool_ else x != 0
 
 
-def given(value, default):
+def or_default(value, default):
     """Return an argument, or its default if it was not given."""
     return default if value is _NONE else value
 
@@ -38,27 +38,27 @@ def given(value, default):
 @implements()
 def sum(a, axis=None, dtype=None, out=None, keepdims=_NONE, initial=_NONE, where=_NONE):
     """The sum over axes (None: all; (): none)."""
-    total = over(O.sum, masked(tensor(a), where, 0), axis, given(keepdims, False), dtype)
+    total = over(O.sum, mask_elements(tensor(a), where, 0), axis, or_default(keepdims, False), dtype)
     return total if initial is _NONE else total + operand(initial)
 
 
 @implements()
 def prod(a, axis=None, dtype=None, out=None, keepdims=_NONE, initial=_NONE, where=_NONE):
     """The product over axes."""
-    product = over(O.prod, masked(tensor(a), where, 1), axis, given(keepdims, False), dtype)
+    product = over(O.prod, mask_elements(tensor(a), where, 1), axis, or_default(keepdims, False), dtype)
     return product if initial is _NONE else product * operand(initial)
 
 
 @implements("max", "amax")
 def max(a, axis=None, out=None, keepdims=_NONE, initial=_NONE, where=_NONE):
     """The largest element; ties share the gradient."""
-    return _extreme("max", O.amax, by_order(O.maximum, complex_order.maximum), a, axis, keepdims, initial, where)
+    return _extreme("max", O.amax, real_or_complex(O.maximum, complex_order.maximum), a, axis, keepdims, initial, where)
 
 
 @implements("min", "amin")
 def min(a, axis=None, out=None, keepdims=_NONE, initial=_NONE, where=_NONE):
     """The smallest element; ties share the gradient."""
-    return _extreme("min", O.amin, by_order(O.minimum, complex_order.minimum), a, axis, keepdims, initial, where)
+    return _extreme("min", O.amin, real_or_complex(O.minimum, complex_order.minimum), a, axis, keepdims, initial, where)
 
 
 def _extreme(name, operator, pairwise, a, axis, keepdims, initial, where):
@@ -67,7 +67,7 @@ def _extreme(name, operator, pairwise, a, axis, keepdims, initial, where):
         if initial is _NONE:
             raise ValueError(f"np.{name}: where= needs initial=, the result where nothing is chosen")
         x = O.where(tensor(where), x, operand(initial))
-    found = over(extreme(operator) if x.dtype.kind == "c" else operator, x, axis, given(keepdims, False))
+    found = over(extreme(operator) if x.dtype.kind == "c" else operator, x, axis, or_default(keepdims, False))
     return found if initial is _NONE else pairwise(found, cast(tensor(initial), found.dtype))
 
 
@@ -80,13 +80,13 @@ def ptp(a, axis=None, out=None, keepdims=_NONE):
 @implements("all")
 def all_(a, axis=None, out=None, keepdims=_NONE, *, where=_NONE):
     """Whether every element is true."""
-    return over(O.all, masked(truth(a), where, True), axis, given(keepdims, False))
+    return over(O.all, mask_elements(truth(a), where, True), axis, or_default(keepdims, False))
 
 
 @implements("any")
 def any_(a, axis=None, out=None, keepdims=_NONE, *, where=_NONE):
     """Whether some element is true."""
-    return over(O.any, masked(truth(a), where, False), axis, given(keepdims, False))
+    return over(O.any, mask_elements(truth(a), where, False), axis, or_default(keepdims, False))
 
 
 @implements()
@@ -101,16 +101,16 @@ def count_nonzero(a, axis=None, *, keepdims=False):
 @implements()
 def mean(a, axis=None, dtype=None, out=None, keepdims=_NONE, *, where=_NONE):
     """The arithmetic mean."""
-    x = cast(floating(a), dtype)
+    x = cast(as_floating(a), dtype)
     if where is _NONE:
-        return over(O.mean, x, axis, given(keepdims, False))
-    return over(O.sum, masked(x, where, 0), axis, given(keepdims, False)) / _counted(x, axis, keepdims, where)
+        return over(O.mean, x, axis, or_default(keepdims, False))
+    return over(O.sum, mask_elements(x, where, 0), axis, or_default(keepdims, False)) / _count(x, axis, keepdims, where)
 
 
-def _counted(x, axis, keepdims, where):
+def _count(x, axis, keepdims, where):
     """Return the number of elements that a mask selects, in the dtype of x."""
     chosen = O.broadcast_to(tensor(True if where is _NONE else where), x.shape)
-    return over(O.sum, cast(chosen, x.real.dtype), axis, given(keepdims, False))
+    return over(O.sum, cast(chosen, x.real.dtype), axis, or_default(keepdims, False))
 
 
 @implements()
@@ -126,22 +126,22 @@ def std(
     a, axis=None, dtype=None, out=None, ddof=0, keepdims=_NONE, *, where=_NONE, mean=_NONE, correction=_NONE
 ):  # fmt: skip
     """The square root of the variance; where that is 0, the derivative is defined as 0."""
-    squared = _variance(a, axis, dtype, ddof, keepdims, where, mean, correction)
-    zero = squared == 0
-    return O.where(zero, 0, O.sqrt(O.where(zero, 1, squared)))
+    variance = _variance(a, axis, dtype, ddof, keepdims, where, mean, correction)
+    zero = variance == 0
+    return O.where(zero, 0, O.sqrt(O.where(zero, 1, variance)))
 
 
 def _variance(a, axis, dtype, ddof, keepdims, where, known_mean, correction):
-    x, ddof = cast(floating(a), dtype), given(correction, ddof)
+    x, ddof = cast(as_floating(a), dtype), or_default(correction, ddof)
     if where is known_mean is _NONE and axis != ():
-        return O.var(x, axis, keepdim=given(keepdims, False), correction=ddof)
+        return O.var(x, axis, keepdim=or_default(keepdims, False), correction=ddof)
     middle = mean(x, axis, keepdims=True, where=where) if known_mean is _NONE else tensor(known_mean)
-    distance = masked(x - middle, where, 0)
-    size = O.clamp(_counted(x, axis, keepdims, where) - ddof, 0)
-    return over(O.sum, squared(distance), axis, given(keepdims, False)) / size
+    distance = mask_elements(x - middle, where, 0)
+    size = O.clamp(_count(x, axis, keepdims, where) - ddof, 0)
+    return over(O.sum, abs_squared(distance), axis, or_default(keepdims, False)) / size
 
 
-def squared(x):
+def abs_squared(x):
     """Return |x|^2, with all derivatives also at 0."""
     return O.square(x) if x.dtype.kind != "c" else O.real(x * O.conj(x))
 
@@ -149,10 +149,10 @@ def squared(x):
 @implements()
 def average(a, axis=None, weights=None, returned=False, *, keepdims=_NONE):
     """The mean, or the weighted mean: weights have the shape of a, or are one per index along the axis."""
-    x = floating(a)
+    x = as_floating(a)
     w = O.ones_like(x) if weights is None else _spread_weights(tensor(weights), x, axis)
-    total = over(O.sum, O.broadcast_to(w, x.shape), axis, given(keepdims, False))
-    found = over(O.sum, x * w, axis, given(keepdims, False)) / total
+    total = over(O.sum, O.broadcast_to(w, x.shape), axis, or_default(keepdims, False))
+    found = over(O.sum, x * w, axis, or_default(keepdims, False)) / total
     return (found, total) if returned else found
 
 
@@ -180,11 +180,11 @@ def argmin(a, axis=None, out=None, *, keepdims=_NONE):
 
 
 def _where_extreme(operator, extreme, a, axis, keepdims):
-    x, keepdims = tensor(a), given(keepdims, False)
+    x, keepdims = tensor(a), or_default(keepdims, False)
     return arg_extreme(extreme, x, axis, keepdims) if x.dtype.kind == "c" else operator(x, axis, keepdims)
 
 
-def _running(operator, a, axis, dtype):
+def _cumulate(operator, a, axis, dtype):
     x = tensor(a)
     x = O.reshape(x, (-1,)) if axis is None else x
     return operator(x, 0 if axis is None else axis, **({} if dtype is None else {"dtype": dtype}))
@@ -193,13 +193,13 @@ def _running(operator, a, axis, dtype):
 @implements()
 def cumsum(a, axis=None, dtype=None, out=None):
     """The cumulative sums along an axis, or of the flattened elements."""
-    return _running(O.cumsum, a, axis, dtype)
+    return _cumulate(O.cumsum, a, axis, dtype)
 
 
 @implements()
 def cumprod(a, axis=None, dtype=None, out=None):
     """The cumulative products along an axis, or of the flattened elements."""
-    return _running(O.cumprod, a, axis, dtype)
+    return _cumulate(O.cumprod, a, axis, dtype)
 
 
 @implements()
@@ -218,5 +218,5 @@ def _cumulative(name, operator, x, axis, dtype, include_initial, first):
     x = tensor(x)
     if axis is None and x.ndim > 1:
         refuse(name, "axis must be given for more than one dimension")
-    made = _running(operator, x, axis or 0, dtype)
-    return with_first(made, axis or 0, first) if include_initial else made
+    made = _cumulate(operator, x, axis or 0, dtype)
+    return prepend_number(made, axis or 0, first) if include_initial else made

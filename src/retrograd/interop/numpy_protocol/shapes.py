@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from retrograd.interop.numpy_protocol.table import O, axes, cast, implements, only_default, rearranged, tensor, values
+from retrograd.interop.numpy_protocol.table import O, axes, cast, implements, only_default, rearrange, tensor, values
 
 
 def _only_c(name, order):
@@ -15,12 +15,12 @@ def reshape(a, /, shape, order="C", *, copy=None):
     x = tensor(a)
     shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
     if order == "F":
-        return _reversed(O.reshape(_reversed(x), shape[::-1]))
+        return _reverse_axes(O.reshape(_reverse_axes(x), shape[::-1]))
     _only_c("reshape", order)
     return O.clone(O.reshape(x, shape)) if copy else O.reshape(x, shape)
 
 
-def _reversed(x):
+def _reverse_axes(x):
     return O.permute(x, tuple(range(x.ndim))[::-1])
 
 
@@ -34,7 +34,7 @@ def ravel(a, order="C"):
 def transpose(a, axes=None):
     """Reverse the axes, or permute them in the given order."""
     x = tensor(a)
-    return _reversed(x) if axes is None else O.permute(x, tuple(axes))
+    return _reverse_axes(x) if axes is None else O.permute(x, tuple(axes))
 
 
 @implements()
@@ -142,13 +142,13 @@ def repeat(a, repeats, axis=None):
 def resize(a, new_shape):
     """Resize to another shape, repeating the elements as needed."""
     x = tensor(a)
-    return rearranged(np.resize, x, new_shape) if x.numel() else O.zeros(new_shape, dtype=x.dtype)
+    return rearrange(np.resize, x, new_shape) if x.numel() else O.zeros(new_shape, dtype=x.dtype)
 
 
 @implements()
 def delete(arr, obj, axis=None):
     """Remove the elements at the given indices."""
-    return rearranged(np.delete, tensor(arr), obj, axis)
+    return rearrange(np.delete, tensor(arr), obj, axis)
 
 
 # ---------------------------------------------------------------------------------------------- dtype and copies

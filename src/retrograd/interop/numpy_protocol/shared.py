@@ -7,17 +7,17 @@ from typing import Any
 from retrograd.core import registry
 from retrograd.interop.function_table import Row
 from retrograd.interop.numpy_protocol.table import (
-    agreeing,
-    floating,
+    as_floating,
     functions,
     over,
+    promote_operands,
     tensor,
     ufuncs,
 )
-from retrograd.interop.signatures import Operands, renamed
+from retrograd.interop.signatures import Operands, function_with_signature
 from retrograd.ops import public
 
-NUMPYS = Operands(tensor, floating, agreeing)
+NUMPYS = Operands(tensor, as_floating, promote_operands)
 
 
 def target(row: Row) -> Callable:
@@ -40,6 +40,6 @@ def _public() -> dict[str, Callable]:
     return {f"{home}.{name}".lstrip("."): member for home in homes for name, member in public(home).items()}
 
 
-def of_row(row: Row, signature: str, operands: Operands, module: str) -> Callable:
+def function_of_row(row: Row, signature: str, operands: Operands, module: str) -> Callable:
     """Return the function with one of a row's signatures."""
-    return renamed(signature, target(row), operands, module, finish=row.finish, **row.fixed)
+    return function_with_signature(signature, target(row), operands, module, finish=row.finish, **row.fixed)

@@ -7,12 +7,12 @@ import numpy as np
 from retrograd.core import Tensor
 from retrograd.interop.numpy_protocol.table import (
     O,
-    agreeing,
+    as_floating,
     axes,
-    floating,
     functions,
     implements,
     only_default,
+    promote_operands,
     refuse,
     tensor,
     values,
@@ -34,7 +34,7 @@ def argsort(a, axis=-1, kind=None, order=None, *, stable=None):
     return as_tensor(np.argsort(values(x), axis, "stable" if kind == "mergesort" or stable else kind))
 
 
-def _ordered(x, axis, places):
+def _apply_order(x, axis, places):
     """Return the elements along an axis in the order that NumPy computed."""
     return O.take_along_dim(x, as_tensor(places), axis) if x.ndim else x
 
@@ -43,14 +43,14 @@ def _ordered(x, axis, places):
 def sort(a, axis=-1, kind=None, order=None, *, stable=None):
     """The elements in ascending order along an axis."""
     x, axis = _row_or(a, axis)
-    return _ordered(x, axis, argsort(x, axis, kind, order, stable=stable)) if x.ndim else x
+    return _apply_order(x, axis, argsort(x, axis, kind, order, stable=stable)) if x.ndim else x
 
 
 @implements()
 def sort_complex(a):
     """The elements as complex numbers, in ascending order of their real parts."""
     x = tensor(a)
-    return sort(x if x.dtype.kind == "c" else O.complex(floating(x), O.zeros_like(floating(x))))
+    return sort(x if x.dtype.kind == "c" else O.complex(as_floating(x), O.zeros_like(as_floating(x))))
 
 
 @implements()
@@ -58,7 +58,7 @@ def partition(a, kth, axis=-1, kind="introselect", order=None):
     """A partition: the element at index kth is in sorted position, smaller ones before it and larger ones after it."""
     only_default("partition", order=(order, None))
     x, axis = _row_or(a, axis)
-    return _ordered(x, axis, np.argpartition(values(x), kth, axis, kind))
+    return _apply_order(x, axis, np.argpartition(values(x), kth, axis, kind))
 
 
 # --------------------------------------------------------------------------------------------- quantiles
@@ -72,15 +72,15 @@ def quantile(
 ):  # fmt: skip
     """The q-quantile of the elements; several values of q form a new first axis."""
     only_default("quantile", weights=(weights, None))
-    x = floating(a)
+    x = as_floating(a)
     if x.dtype.kind == "c":
         raise TypeError("np.quantile: expected real numbers; complex ones have no shares between them")
     if not _size(x, axes(axis, x.ndim)):
         raise ValueError(f"np.quantile: expected at least one number, got shape {x.shape}")
-    return shares_of(x, q, axis, method, keepdims)
+    return quantiles_along(x, q, axis, method, keepdims)
 
 
-def shares_of(x, q, axis, method="linear", keepdims=False):
+def quantiles_along(x, q, axis, method="linear", keepdims=False):
     """Return the quantiles along axes; NaN where there are no elements."""
     if method not in _METHODS:
         refuse("quantile", f"method {method!r} is not supported for tensors; there are {', '.join(_METHODS)}")
@@ -88,11 +88,11 @@ def shares_of(x, q, axis, method="linear", keepdims=False):
     if np.any((shares < 0) | (shares > 1)):
         raise ValueError("Quantiles must be in the range [0, 1]")
     over = axes(axis, x.ndim)
-    rows = O.reshape(O.movedim(x, over, tuple(range(-len(over), 0))), (*_left(x, over), _size(x, over)))
+    rows = O.reshape(O.movedim(x, over, tuple(range(-len(over), 0))), (*_remaining_shape(x, over), _size(x, over)))
     if not rows.shape[-1]:
         rows = O.full((*rows.shape[:-1], 1), np.nan, dtype=x.dtype)
-    found = _between(sort(rows), shares.ravel() * (rows.shape[-1] - 1), method)
-    shape = tuple(1 if i in over else n for i, n in enumerate(x.shape)) if keepdims else _left(x, over)
+    found = _interpolate(sort(rows), shares.ravel() * (rows.shape[-1] - 1), method)
+    shape = tuple(1 if i in over else n for i, n in enumerate(x.shape)) if keepdims else _remaining_shape(x, over)
     return O.reshape(O.movedim(found, -1, 0), (*shares.shape, *shape))
 
 
@@ -100,12 +100,12 @@ def _size(x, over):
     return int(np.prod([x.shape[i] for i in over], dtype=int))
 
 
-def _left(x, over):
+def _remaining_shape(x, over):
     """Return the sizes of the remaining axes."""
     return tuple(n for i, n in enumerate(x.shape) if i not in over)
 
 
-def _between(rows, spots, method):
+def _interpolate(rows, spots, method):
     """Return interpolated elements of sorted rows; a row with NaN, which sorts last, gives NaN."""
     low, high = np.floor(spots).astype(int), np.ceil(spots).astype(int)
     share = {
@@ -131,7 +131,7 @@ def percentile(
 @implements()
 def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
     """The middle element, or the mean of the two in the middle."""
-    return shares_of(floating(a), 0.5, axis, keepdims=keepdims)
+    return quantiles_along(as_floating(a), 0.5, axis, keepdims=keepdims)
 
 
 # ------------------------------------------------------------------------------------------------------- sets
@@ -199,7 +199,7 @@ def unique_inverse(x):
 @implements()
 def union1d(ar1, ar2):
     """The distinct elements of both, sorted."""
-    a, b = agreeing(ar1, ar2)
+    a, b = promote_operands(ar1, ar2)
     return unique(O.cat([O.reshape(a, (-1,)), O.reshape(b, (-1,))], 0))
 
 
@@ -214,7 +214,7 @@ def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
 @implements()
 def setxor1d(ar1, ar2, assume_unique=False):
     """The distinct elements that are in exactly one of the two, sorted."""
-    return sort(O.cat(list(agreeing(setdiff1d(ar1, ar2), setdiff1d(ar2, ar1))), 0))
+    return sort(O.cat(list(promote_operands(setdiff1d(ar1, ar2), setdiff1d(ar2, ar1))), 0))
 
 
 @implements()

@@ -6,12 +6,12 @@ from retrograd.core import registry
 from retrograd.interop.numpy_protocol.reductions import average
 from retrograd.interop.numpy_protocol.table import (
     O,
-    agreeing,
+    as_floating,
     cast,
-    floating,
     holds_tensor,
     implements,
     operand,
+    promote_operands,
     refuse,
     tensor,
     values,
@@ -39,8 +39,8 @@ def cov(
 
 def _variables(m, y, rowvar, dtype):
     """Return the variables as rows."""
-    rows = [_rows(floating(v), rowvar) for v in (m, y) if v is not None]
-    return cast(O.cat(list(agreeing(*rows)), 0) if len(rows) > 1 else rows[0], dtype)
+    rows = [_rows(as_floating(v), rowvar) for v in (m, y) if v is not None]
+    return cast(O.cat(list(promote_operands(*rows)), 0) if len(rows) > 1 else rows[0], dtype)
 
 
 def _rows(x, rowvar):
@@ -71,7 +71,7 @@ def bincount(x, /, weights=None, minlength=0):
     if weights is None:
         return as_tensor(np.bincount(ids, minlength=minlength))
     size = max(int(ids.max(initial=-1)) + 1, minlength)
-    return registry["index_put_sum"](floating(weights), (as_tensor(ids),), shape=(size,), spec=(T,))
+    return registry["index_put_sum"](as_floating(weights), (as_tensor(ids),), shape=(size,), spec=(T,))
 
 
 def _requires_grad(x):

@@ -40,7 +40,7 @@ def implements(*names: str, home: str = "") -> Callable[[Callable], Callable]:
         own = names or (f"{home}.{function.__name__}".lstrip("."),)
         code = function.__code__
         takes_out = "out" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        made = _with_out(own[0], function) if takes_out else function
+        made = _support_out(own[0], function) if takes_out else function
         functions.update(dict.fromkeys(own, made))
         return function
 
@@ -70,7 +70,7 @@ def tensor(x: Any) -> Tensor:
     if type(x) is np.ndarray:
         return as_tensor(x)
     if holds_tensor(x):
-        return O.stack(list(agreeing(*[tensor(member) for member in x])))
+        return O.stack(list(promote_operands(*[tensor(member) for member in x])))
     return as_tensor(np.asarray(x))
 
 
@@ -79,7 +79,7 @@ def operand(x: Any) -> Any:
     return x if type(x) in NUMBERS else tensor(x)
 
 
-def agreeing(*xs: Any) -> tuple[Tensor, ...]:
+def promote_operands(*xs: Any) -> tuple[Tensor, ...]:
     """Return operands as tensors of the promoted dtype."""
     known = tuple([tensor(x) for x in xs])
     if len({x.dtype for x in known}) == 1:
@@ -88,7 +88,7 @@ def agreeing(*xs: Any) -> tuple[Tensor, ...]:
     return tuple([cast(x, dtype) for x in known])
 
 
-def floating(x: Any) -> Tensor:
+def as_floating(x: Any) -> Tensor:
     """Return an operand as a tensor of floating or complex dtype."""
     x = tensor(x)
     return cast(x, dtypes.float_of(x.dtype))
@@ -132,13 +132,13 @@ def over(operator: Callable, x: Tensor, axis: Any, keepdims: bool, dtype: Any = 
     return operator(x, (axis,) if type(axis) is int else axis, keepdim=keepdims, **params)
 
 
-def with_first(x: Tensor, axis: int, first: Any) -> Tensor:
+def prepend_number(x: Tensor, axis: int, first: Any) -> Tensor:
     """Return x with a number in front of the elements along an axis."""
     shape = tuple(1 if i == axis % x.ndim else n for i, n in enumerate(x.shape))
     return O.cat([O.full(shape, first, dtype=x.dtype), x], axis)
 
 
-def rearranged(function: Callable, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+def rearrange(function: Callable, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Apply a function that only moves, repeats and drops elements, by applying it to their indices."""
     plain = {name: values(a) for name, a in kwargs.items()}
     places = function(np.arange(x.numel()).reshape(x.shape), *map(values, args), **plain)
@@ -148,7 +148,7 @@ def rearranged(function: Callable, x: Tensor, *args: Any, **kwargs: Any) -> Tens
 # ------------------------------------------------------------------------------------------------- out=, errors
 
 
-def _with_out(name: str, function: Callable) -> Callable:
+def _support_out(name: str, function: Callable) -> Callable:
     """Return the function with support for `out=`, by name or position: a tensor that receives the result."""
     positional = function.__code__.co_varnames[: function.__code__.co_argcount]
     position = positional.index("out") if "out" in positional else sys.maxsize

@@ -7,16 +7,16 @@ import numpy as np
 
 from retrograd.core import Operator, Tensor, registry
 from retrograd.interop.function_table import UFUNCS
-from retrograd.interop.numpy_protocol import asked_for, complex_order
-from retrograd.interop.numpy_protocol.complex_order import by_order
+from retrograd.interop.numpy_protocol import complex_order, ufunc_cache
+from retrograd.interop.numpy_protocol.complex_order import real_or_complex
 from retrograd.interop.numpy_protocol.products import matmul, matvec, vecdot, vecmat
 from retrograd.interop.numpy_protocol.table import (
     DIRECT,
     NUMBERS,
     O,
+    as_floating,
     cast,
     cast_safely,
-    floating,
     functions,
     operand,
     refuse,
@@ -61,7 +61,7 @@ def _ufunc(function: Callable) -> Callable:
 
 ufuncs |= {name: elementwise(getattr(O, ours)) for name, ours in UFUNCS.items()}
 for _name in ("fmax", "fmin", "greater", "greater_equal", "less", "less_equal", "maximum", "minimum"):
-    ufuncs[_name] = by_order(ufuncs[_name], getattr(complex_order, _name))
+    ufuncs[_name] = real_or_complex(ufuncs[_name], getattr(complex_order, _name))
 
 
 def _on_floats(name):
@@ -72,7 +72,7 @@ def _on_floats(name):
         known = [x for x in inputs if hasattr(x, "dtype")]
         if any(x.dtype.kind in "fc" for x in known):
             return of_floats(*inputs)
-        return of_floats(*[floating(x) if hasattr(x, "dtype") else x for x in inputs])
+        return of_floats(*[as_floating(x) if hasattr(x, "dtype") else x for x in inputs])
 
     ufuncs[name] = function
 
@@ -90,7 +90,7 @@ def divmod(a, b):
 @_ufunc
 def modf(x):
     """The fractional and the integer part of x, both with its sign."""
-    x = floating(x)
+    x = as_floating(x)
     whole = O.trunc(x)
     return x - whole, whole
 
@@ -112,7 +112,7 @@ def apply(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict) -> Any:
     """Implement `Tensor.__array_ufunc__`."""
     function = ufuncs.get(ufunc.__name__)
     if function is not None:
-        asked_for[ufunc] = function
+        ufunc_cache[ufunc] = function
     if any(_answers_itself(x) for x in inputs):
         return NotImplemented
     if method == "__call__" and function is not None:
@@ -132,7 +132,7 @@ def _call(ufunc, function, inputs, out=None, where=True, dtype=None, casting=Non
     result = function(*inputs)
     if where is not True:
         result = _only_where(ufunc, where, result, out)
-    return result if out is None else _written(ufunc, out, result, inputs)
+    return result if out is None else _write_results(ufunc, out, result, inputs)
 
 
 def _only_where(ufunc, where, result, out):
@@ -143,7 +143,7 @@ def _only_where(ufunc, where, result, out):
     return O.where(tensor(where), result, rest)
 
 
-def _written(ufunc, out, result, inputs):
+def _write_results(ufunc, out, result, inputs):
     if not isinstance(result, tuple):
         return write_into(ufunc.__name__, out, result, inputs)
     pairs = zip(out, result, strict=True)
@@ -182,7 +182,7 @@ def _outer(ufunc, a, b, **kwargs):
     return apply(ufunc, "__call__", (column, b), kwargs)
 
 
-def _at(ufunc, x, indices, *operands):
+def _ufunc_at(ufunc, x, indices, *operands):
     """Implement `ufunc.at`: x changes in place; repeated indices accumulate.  Sums and differences only."""
     sign = {"add": 1, "subtract": -1}.get(ufunc.__name__)
     if sign is None:
@@ -196,4 +196,4 @@ def _at(ufunc, x, indices, *operands):
     x.add_(total, alpha=sign)
 
 
-_METHODS: dict[str, Callable] = {"reduce": _reduce, "accumulate": _accumulate, "outer": _outer, "at": _at}
+_METHODS: dict[str, Callable] = {"reduce": _reduce, "accumulate": _accumulate, "outer": _outer, "at": _ufunc_at}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from retrograd.export.json_values import StorageError
-from retrograd.interop.atomic_write import naming
+from retrograd.interop.atomic_write import name_in_errors
 from retrograd.nn import Module
 from retrograd.ops.generator import default_generator
 from retrograd.optim import Optimizer
@@ -133,7 +133,7 @@ class Checkpoints:
             # have.
             mine = {name for name, home in homes.items() if home % len(begun) == rank}
             own = {name: tensor for name, tensor in tensors.items() if name in mine and stored[name] == name}
-            with naming(target):
+            with name_in_errors(target):
                 return write_part(unfinished, rank, own, {name: states[name] for name in states if name in mine})
 
         try:
@@ -157,14 +157,14 @@ class Checkpoints:
         for torn in self.folder.glob(_UNFINISHED):
             shutil.rmtree(torn, ignore_errors=True)
         unfinished = self.folder / _temporary_name(_name(step))
-        with naming(self.folder / _name(step)):
+        with name_in_errors(self.folder / _name(step)):
             unfinished.mkdir()
         return unfinished.name
 
     def _finish(self, unfinished: Path, step: int, parts: list[Any], common: dict[str, Any]) -> None:
         """Turn the written files into a checkpoint, and delete checkpoints that are no longer wanted."""
         target = self.folder / _name(step)
-        with naming(target):
+        with name_in_errors(target):
             write_manifest(unfinished, step, parts, common)
             if target.exists():
                 self._delete(step)

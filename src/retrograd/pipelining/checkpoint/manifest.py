@@ -19,7 +19,7 @@ from retrograd.export.graph_json import at_place
 from retrograd.export.json_values import Codec, StorageError, expect, fields
 from retrograd.export.program_files import read_json, write_json
 from retrograd.export.tensor_json import Entry, as_stored, from_stored
-from retrograd.interop.atomic_write import replacing
+from retrograd.interop.atomic_write import atomic_replace
 from retrograd.interop.safetensors import load_file, save_file
 from retrograd.ops.generator import Generator, default_generator
 
@@ -130,7 +130,7 @@ def write_manifest(folder: Path, step: int, parts: Sequence[Mapping[str, Any]], 
                 f"share {folder.parent}"
             )
     body = {"format": FORMAT, "version": VERSION, "step": step, **common, "parts": list(parts)}
-    with replacing(folder / MANIFEST) as unfinished:
+    with atomic_replace(folder / MANIFEST) as unfinished:
         write_json(unfinished, {**body, "sha256": _content_checksum(body)}, lines=("parts", "groups"))
     sync_folder(folder)
 

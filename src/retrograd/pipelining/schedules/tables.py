@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from retrograd.interop.atomic_write import opened, replacing, shorten
+from retrograd.interop.atomic_write import atomic_replace, open_regular_file, shorten
 from retrograd.pipelining.planning.simulate import Cost, simulate, unit_cost
 from retrograd.pipelining.schedules.actions import Action, Kind, Schedule, parse
 from retrograd.pipelining.schedules.lowering import Edges, chain, ranks_of
@@ -92,7 +92,7 @@ def write_csv(schedule: Schedule, path: Path) -> None:
     its schedules can read the file.  A transfer between stages that are not neighbours, which PyTorch does not have,
     is written as it prints, such as SEND_F0.3>2.
     """
-    with replacing(path) as unfinished, open(unfinished, "w", newline="", encoding="utf-8") as file:
+    with atomic_replace(path) as unfinished, open(unfinished, "w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([[_cell(action) for action in actions] for actions in schedule])
 
 
@@ -144,7 +144,7 @@ def read_csv(path: Path) -> list[list[Action]]:
 
 def _rows(path: Path) -> list[list[str]]:
     """Return the cells of a CSV file."""
-    with opened(path) as file:
+    with open_regular_file(path) as file:
         try:
             return list(csv.reader(io.StringIO(file.read().decode("utf-8-sig"), newline="")))
         except (UnicodeError, csv.Error) as error:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from retrograd.interop.atomic_write import replacing
+from retrograd.interop.atomic_write import atomic_replace
 from retrograd.pipelining.schedules.actions import Action, Kind
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def write_perfetto(path: "Path", timelines: "Mapping[str, Timeline]") -> None:
     records: list[Record] = []
     for process, (name, timeline) in enumerate(timelines.items()):
         records += _Trace(process, timeline).records(name, len(records))
-    with replacing(path) as unfinished:
+    with atomic_replace(path) as unfinished:
         unfinished.write_text(json.dumps({"traceEvents": records, "displayTimeUnit": "ms"}), encoding="utf-8")
 
 

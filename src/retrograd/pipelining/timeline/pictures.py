@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from retrograd.interop.atomic_write import replacing
+from retrograd.interop.atomic_write import atomic_replace
 from retrograd.pipelining.schedules.actions import Action
 from retrograd.pipelining.timeline.colors import COLOURS, ink_on, name_of, shades
 
@@ -49,7 +49,7 @@ def _draw(path: "Path", timelines: "Mapping[str, Timeline]", title: str, memory:
     with matplotlib.rc_context(style):
         figure = Figure(facecolor="white")
         _fill(figure, timelines, title, memory)
-        with replacing(path) as unfinished:
+        with atomic_replace(path) as unfinished:
             figure.savefig(unfinished, format=form, dpi=200, metadata={"Date": None} if form == "svg" else None)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.core import Tensor
-from retrograd.interop.numpy_protocol.table import NUMBERS, O, agreeing, floating, operand
+from retrograd.interop.numpy_protocol.table import NUMBERS, O, as_floating, operand, promote_operands
 from retrograd.scipy._mirror import on_tensors
 
 
@@ -46,12 +46,12 @@ class Continuous:
         """Return one of the distribution's functions, with its values on both sides of the support."""
 
         def function(x: Any, *args: Any, **kwargs: Any) -> Tensor:
-            z, scale, shapes = self._standardized(x, args, kwargs)
+            z, scale, shapes = self._standardize(x, args, kwargs)
             low, high = self.support
             if low == -math.inf:
-                return _scaled(name, standard(z, *shapes), scale)
+                return _rescale(name, standard(z, *shapes), scale)
             inside = self._inside(name, z)
-            value = _scaled(name, standard(O.where(inside, z, self.middle), *shapes), scale)
+            value = _rescale(name, standard(O.where(inside, z, self.middle), *shapes), scale)
             return O.where(inside, value, O.where(z <= low, below, O.where(z >= high, above, math.nan)))
 
         function.__name__ = name
@@ -66,20 +66,20 @@ class Continuous:
             return O.logical_and(z >= low, z <= high if high < math.inf else z < high)
         return O.logical_and(z > low, z < high)
 
-    def _standardized(self, x: Any, args: tuple, kwargs: dict) -> tuple[Tensor, Any, list[Tensor]]:
+    def _standardize(self, x: Any, args: tuple, kwargs: dict) -> tuple[Tensor, Any, list[Tensor]]:
         """Return (x - loc) / scale, the scale, NaN if it is not positive, and the shapes."""
         names = [*self.shapes, "loc", "scale"]
         given = {"loc": 0.0, "scale": 1.0, **dict(zip(names, args, strict=False)), **kwargs}
         if len(args) > len(names) or given.keys() != set(names):
             raise TypeError(f"stats.{self.name}: expected x, {', '.join(names)}; got {', '.join(['x', *given])}")
-        z, *shapes = agreeing(floating(x), *[floating(given[n]) for n in self.shapes])
+        z, *shapes = promote_operands(as_floating(x), *[as_floating(given[n]) for n in self.shapes])
         scale = operand(given["scale"])
         plain = type(scale) in NUMBERS
         scale = (scale if scale > 0 else math.nan) if plain else O.where(scale > 0, scale, math.nan)
         return (z - operand(given["loc"])) / scale, scale, shapes
 
 
-def _scaled(name: str, value: Tensor, scale: Any) -> Tensor:
+def _rescale(name: str, value: Tensor, scale: Any) -> Tensor:
     """Return a value of the scaled distribution from the standard one: the scale changes densities only."""
     if name == "logpdf":
         return value - (math.log(scale) if type(scale) in NUMBERS else O.log(scale))

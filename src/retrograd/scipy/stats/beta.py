@@ -1,7 +1,7 @@
 """`scipy.stats.beta`, the beta distribution with shapes a and b."""
 
 from retrograd.interop.numpy_protocol.table import O
-from retrograd.scipy._mirror import rest_of
+from retrograd.scipy._mirror import fallback_members
 from retrograd.scipy.stats._continuous import Continuous
 
 _own = Continuous(
@@ -15,4 +15,4 @@ _own = Continuous(
 )
 pdf, logpdf, cdf, sf, logcdf, logsf = _own.pdf, _own.logpdf, _own.cdf, _own.sf, _own.logcdf, _own.logsf
 
-__getattr__, __dir__ = rest_of("scipy.stats.beta")
+__getattr__, __dir__ = fallback_members("scipy.stats.beta")

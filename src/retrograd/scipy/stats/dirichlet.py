@@ -1,8 +1,8 @@
 """`scipy.stats.dirichlet`, the Dirichlet distribution."""
 
 from retrograd.core.level import ReadError
-from retrograd.interop.numpy_protocol.table import O, agreeing, floating, values
-from retrograd.scipy._mirror import on_tensors, rest_of
+from retrograd.interop.numpy_protocol.table import O, as_floating, promote_operands, values
+from retrograd.scipy._mirror import fallback_members, on_tensors
 
 _dirichlet = on_tensors("scipy.stats.dirichlet")
 
@@ -10,7 +10,7 @@ _dirichlet = on_tensors("scipy.stats.dirichlet")
 @_dirichlet
 def logpdf(x, alpha):
     """Return the log-density at x, whose first axis has the components; the last of these may be omitted."""
-    x, alpha = agreeing(floating(x), floating(alpha))
+    x, alpha = promote_operands(as_floating(x), as_floating(alpha))
     if x.shape[0] == alpha.shape[0] - 1:
         x = O.cat([x, 1 - O.sum(x, 0, True)], 0)
     _check_shares(x)
@@ -35,4 +35,4 @@ def pdf(x, alpha):
     return O.exp(logpdf(x, alpha))
 
 
-__getattr__, __dir__ = rest_of("scipy.stats.dirichlet")
+__getattr__, __dir__ = fallback_members("scipy.stats.dirichlet")

@@ -3,7 +3,7 @@
 import math
 
 from retrograd.interop.numpy_protocol.table import O
-from retrograd.scipy._mirror import rest_of
+from retrograd.scipy._mirror import fallback_members
 from retrograd.scipy.stats._continuous import Continuous
 
 _own = Continuous(
@@ -17,4 +17,4 @@ _own = Continuous(
 )
 pdf, logpdf, cdf, sf, logcdf, logsf = _own.pdf, _own.logpdf, _own.cdf, _own.sf, _own.logcdf, _own.logsf
 
-__getattr__, __dir__ = rest_of("scipy.stats.gamma")
+__getattr__, __dir__ = fallback_members("scipy.stats.gamma")

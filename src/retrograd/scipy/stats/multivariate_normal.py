@@ -3,25 +3,25 @@
 import math
 
 from retrograd.backend.type_info import finfo
-from retrograd.interop.numpy_protocol.table import O, agreeing, floating
-from retrograd.scipy._mirror import on_tensors, rest_of
+from retrograd.interop.numpy_protocol.table import O, as_floating, promote_operands
+from retrograd.scipy._mirror import fallback_members, on_tensors
 
 _normal = on_tensors("scipy.stats.multivariate_normal")
 
 
 def _parameters(mean, cov):
     """Return mean vector and covariance matrix; a number scales the identity, a vector is the diagonal."""
-    cov = floating(cov)
+    cov = as_floating(cov)
     zero = O.zeros_like(O.reshape(cov, (-1,))[:1])
-    known = zero if mean is None else O.reshape(floating(mean), (-1,))
+    known = zero if mean is None else O.reshape(as_floating(mean), (-1,))
     size = cov.shape[0] if mean is None and cov.ndim else known.shape[0]
     matrix = cov if cov.ndim == 2 else O.diag(O.broadcast_to(cov, (size,)))
-    return agreeing(O.broadcast_to(known, (size,)), matrix)
+    return promote_operands(O.broadcast_to(known, (size,)), matrix)
 
 
 def _points(x, size):
     """Return x with the components along its last axis."""
-    x = floating(x)
+    x = as_floating(x)
     return O.unsqueeze(x, -1) if x.ndim == 0 or (x.ndim == 1 and size == 1) else x
 
 
@@ -30,7 +30,7 @@ def logpdf(x, mean=None, cov=1, allow_singular=False):
     """Return the log-density at x, whose last axis has the components."""
     mean, cov = _parameters(mean, cov)
     size = mean.shape[0]
-    x, mean, cov = agreeing(_points(x, size), mean, cov)
+    x, mean, cov = promote_operands(_points(x, size), mean, cov)
     if allow_singular:
         return O.reshape(_on_support(O.reshape(x - mean, (-1, size)), cov), x.shape[:-1])
     factor = O.linalg.cholesky(cov)
@@ -69,4 +69,4 @@ def entropy(mean=None, cov=1):
     return O.sum(O.log(O.diagonal(O.linalg.cholesky(matrix)))) + size * (1 + math.log(2 * math.pi)) / 2
 
 
-__getattr__, __dir__ = rest_of("scipy.stats.multivariate_normal")
+__getattr__, __dir__ = fallback_members("scipy.stats.multivariate_normal")

@@ -3,7 +3,7 @@
 import math
 
 from retrograd.interop.numpy_protocol.table import O
-from retrograd.scipy._mirror import rest_of
+from retrograd.scipy._mirror import fallback_members
 from retrograd.scipy.stats._continuous import Continuous
 
 
@@ -24,4 +24,4 @@ def _cdf(z, df):
 _own = Continuous("t", "df", logpdf=_logpdf, cdf=_cdf, sf=lambda z, df: _cdf(-z, df))
 pdf, logpdf, cdf, sf, logcdf, logsf = _own.pdf, _own.logpdf, _own.cdf, _own.sf, _own.logcdf, _own.logsf
 
-__getattr__, __dir__ = rest_of("scipy.stats.t")
+__getattr__, __dir__ = fallback_members("scipy.stats.t")

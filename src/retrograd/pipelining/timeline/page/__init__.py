@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from retrograd.interop.atomic_write import replacing
+from retrograd.interop.atomic_write import atomic_replace
 from retrograd.pipelining.schedules.actions import Kind
 from retrograd.pipelining.timeline.colors import ink_on, name_of, shades
 
@@ -45,7 +45,7 @@ def write_html(path: "Path", timelines: "Mapping[str, Timeline]", *, title: str 
         "SCRIPT": '"use strict";\n' + "".join(map(_asset, SCRIPTS)),
     }
     page = re.sub("@@([A-Z]+)@@", lambda match: texts[match[1]], _asset("page.html"))
-    with replacing(path) as unfinished:
+    with atomic_replace(path) as unfinished:
         unfinished.write_text(page, encoding="utf-8")
 
 
