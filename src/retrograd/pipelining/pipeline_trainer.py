@@ -3,7 +3,7 @@
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from statistics import median
@@ -27,12 +27,13 @@ from retrograd.pipelining.microbatch import (
 from retrograd.pipelining.planning.simulate import simulate
 from retrograd.pipelining.runtime.gradient_sums import Gradients
 from retrograd.pipelining.runtime.randomness import Draw, recorded
-from retrograd.pipelining.runtime.rank import Job, Rank, Report
+from retrograd.pipelining.runtime.rank import Job, Rank, Report, edges_of
 from retrograd.pipelining.runtime.rng_plan import RngPlan
+from retrograd.pipelining.runtime.stage import PipelineStageBase
 from retrograd.pipelining.schedules.actions import Action, Kind, Schedule
 from retrograd.pipelining.schedules.program import Program, default_stages, load_schedule, make_program
 from retrograd.pipelining.split.capture import Policy
-from retrograd.pipelining.split.capture_cache import Captured, Captures
+from retrograd.pipelining.split.capture_cache import Captured, CaptureReport, Captures
 from retrograd.pipelining.split.manual_stages import AnyPipe
 from retrograd.pipelining.split.markers import SplitPoint
 from retrograd.pipelining.split.recapture import Cutter
@@ -73,8 +74,12 @@ class Pipeline:
     loss_scale: a factor of the gradients, as if the loss were multiplied before its backward pass; the loss that
      `step` returns is not scaled.  May be set between steps.
 
+    max_captures: the number of captures for microbatches of one kind, if the model's control flow depends on values.
+
     The first batch is captured, and later batches run the captured graph.  Other shapes, other values of
-    non-tensor arguments, and switching modules between training and evaluation cause a new capture.
+    non-tensor arguments, and switching modules between training and evaluation cause a new capture, and so do other
+    values that the model's code reads, as in `if x.sum() > 0`: they are computed for each microbatch, and choose its
+    capture.
 
     Raises ValueError for an unknown schedule or transport, numbers below 1, and a number of `stages` that differs
     from the split or cannot be divided among the ranks.
@@ -110,10 +115,12 @@ class Pipeline:
         output_chunk_spec: Any = None,
         multi_use_param_spec: MultiUseParamSpec | None = None,
         loss_scale: float = 1.0,
+        max_captures: int = 8,
     ) -> None:
         if not isinstance(model, Module) and stages not in (None, len(model)):
             raise ValueError(f"Pipeline: stages is {stages}, but the list has {len(model)} modules")
-        for name, number in (("stages", stages), ("ranks", ranks), ("micro_batches", micro_batches)):
+        numbers = {"stages": stages, "ranks": ranks, "micro_batches": micro_batches, "max_captures": max_captures}
+        for name, number in numbers.items():
             if number is not None and (not isinstance(number, int) or number < 1):
                 raise ValueError(f"Pipeline: {name} must be an integer of at least 1, got {number!r}")
         if loss_reduction not in ("mean", "sum"):
@@ -140,8 +147,8 @@ class Pipeline:
             stages,
             default_stages(schedule, self._ranks),
             split_policy,
-            split_spec=split_spec,
-            multi_use_param_spec=multi_use_param_spec,
+            split_spec,
+            multi_use_param_spec,
         )
         self._args_spec = args_chunk_spec
         self._kwargs_spec = kwargs_chunk_spec or {}
@@ -149,7 +156,7 @@ class Pipeline:
         self._loss_reduction = loss_reduction
         self._count_fn = count_fn
         self._target_spec = target_chunk_spec or TensorChunkSpec()
-        self._captures = Captures(self.model, cutter, self._synchronize)
+        self._captures = Captures(self.model, cutter, self._synchronize, max_captures)
         self._drawings = RngPlan(self._drawn_by)
         self._stale = False  # whether parameters here are older than those of the ranks that train them
         self._running = threading.Lock()
@@ -232,7 +239,21 @@ class Pipeline:
 
     def program(self) -> list[list[Action]]:
         """Return the actions of every rank in a step: the schedule with its sends and receives."""
-        return self._program(self.pipe, self.micro_batches).actions
+        return self._program([self.pipe], self.micro_batches).actions
+
+    def captures(self) -> list[CaptureReport]:
+        """Return the captures of the model, in order, with the values that choose each and how often they did so.
+
+        >>> import retrograd as rg
+        >>> class Gated(rg.nn.Linear):
+        ...     def forward(self, x):
+        ...         return super().forward(x) if x.sum() > 0 else x
+        >>> p = Pipeline(Gated(2, 2), stages=1, micro_batches=3)
+        >>> _ = p.predict(rg.tensor([[1.0, 1.0], [-1.0, -1.0], [2.0, 2.0]]))
+        >>> [(one.guards[0].value, one.micro_batches) for one in p.captures()]
+        [('True', 2), ('False', 1)]
+        """
+        return [one.report() for one in self._captures.all()]
 
     # ------------------------------------------------------------------------------------------------- inference
 
@@ -294,10 +315,10 @@ class Pipeline:
 
     def homes(self) -> dict[str, int]:
         """Map each parameter and buffer name to the rank whose process trains it; 0 before the first step."""
-        first = self._captures.first
-        if first is None:
+        pipes = [one.pipe for one in self._captures.all()]
+        if not pipes:
             return dict.fromkeys(self.model.state_dict(), 0)
-        return homes(self.model, first.pipe.stages, self._program(first.pipe, self.micro_batches).homes)
+        return homes(self.model, _stages(pipes), self._program(pipes[:1], self.micro_batches).homes)
 
     def on_ranks(self, work: Callable[[int], Any]) -> list[Any]:
         """Run `work(rank)` for every rank in its process, and return all results in every process.
@@ -305,7 +326,7 @@ class Pipeline:
         Results are tensors and plain data, nested in tuples, lists and dicts.
         """
         first = self._captures.first
-        ranks = 1 if first is None else len(self._program(first.pipe, self.micro_batches).actions)
+        ranks = 1 if first is None else len(self._program([first.pipe], self.micro_batches).actions)
         with self._running:
             return self._transport.launch(self._transport.world or ranks, lambda link: work(link.rank))
 
@@ -392,10 +413,8 @@ class Pipeline:
         if current().level is not None:
             raise NotImplementedError("Pipeline: running inside a function transform is not supported")
         pipes = [one.pipe for one in captured]
-        if any(pipe.carried() != pipes[0].carried() for pipe in pipes):
-            raise RuntimeError("Pipeline: the model does something else for one micro-batch than for the first")
-        program = self._program(pipes[0], len(batches), forward_only=loss is None)
-        stages = [stage for pipe in dict.fromkeys(pipes) for stage in pipe.stages]
+        program = self._program(pipes, len(batches), forward_only=loss is None)
+        stages = _stages(one.pipe for one in self._captures.all())  # so that each copy of a parameter gets the sum
         gradients = Gradients(
             stages, program.homes, self._transport.local, by_micro_batch=self.deterministic, apart=program.unordered()
         )
@@ -406,7 +425,7 @@ class Pipeline:
             [pipe.named_inputs(batch.args, batch.kwargs) for pipe, batch in zip(pipes, batches, strict=True)],
             [batch.weight * self.loss_scale for batch in batches],
             loss,
-            pipes[0].carried(),
+            [pipe.carried() for pipe in pipes],
             gradients,
             self._drawings.of(captured, batches),
             turn,
@@ -427,9 +446,11 @@ class Pipeline:
             trace(self.model, *whole.args, **whole.kwargs)
         return draws
 
-    def _program(self, pipe: AnyPipe, micro_batches: int, forward_only: bool = False) -> Program:
+    def _program(self, pipes: Sequence[AnyPipe], micro_batches: int, forward_only: bool = False) -> Program:
+        """Return the program for microbatches of these captures, with the edges of all of them."""
+        edges = dict.fromkeys(sorted(edges_of(pipe.carried() for pipe in pipes)))
         return make_program(
-            self.schedule, pipe.num_stages, micro_batches, pipe.carried(), ranks=self._ranks, forward_only=forward_only
+            self.schedule, pipes[0].num_stages, micro_batches, edges, ranks=self._ranks, forward_only=forward_only
         )
 
     def _first(self) -> Captured:
@@ -443,6 +464,10 @@ def _zero_loss(outputs: Mapping[str, Any]) -> Tensor:
     """Return a zero loss for a microbatch of weight 0: its mean over no elements would be NaN."""
     parts = [(out * 0).sum() for out in outputs.values() if isinstance(out, Tensor) and out.requires_grad]
     return sum(parts, start=registry["zeros"](()))
+
+
+def _stages(pipes: Iterable[AnyPipe]) -> list[PipelineStageBase]:
+    return [stage for pipe in pipes for stage in pipe.stages]
 
 
 def _merged(parts: Any) -> dict:

@@ -217,7 +217,7 @@ class _Run:
             self.inputs,
             [1 / count if self.schedule.scale_grads else 1.0] * count,
             self._loss if self.has_backward else None,
-            first.carried(),
+            [first.carried()] * count,
             gradients,
             lambda stage, micro_batch: nullcontext(),
         )

@@ -98,7 +98,7 @@ class _TimedRun:
                 [inputs] * self.micro_batches,
                 [1.0] * self.micro_batches,
                 lambda _, outputs: self.loss(self.pipe.restored_output(outputs)),
-                self.pipe.carried(),
+                [self.pipe.carried()] * self.micro_batches,
                 gradients,
                 lambda stage, micro_batch: nullcontext(),
             )

@@ -1,7 +1,7 @@
 """Run lowered schedules: every rank executes its list of actions."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
@@ -25,7 +25,8 @@ class Job(NamedTuple):
     stages: per microbatch, the stages as captured for its shapes; None for those that only other processes have.
     inputs: per microbatch, the model's own inputs by name.  seeds: per microbatch, the gradient of its loss.
     loss: maps the microbatch index and the last stage's outputs to the loss; None: forward only.
-    carried: the values that each edge of the stage graph carries; None: all outputs of the stage that sends.
+    carried: per microbatch, the values that each edge of the stage graph carries; None: all outputs of the stage that
+     sends.  An edge without values for a microbatch, whose capture lacks it, carries an empty message.
     gradients: sums the gradients of parameters that several stages have.
     drawn_by: context manager for a stage and microbatch in the forward pass; it sets the random stream.
     turn: context manager around every computation; a lock serializes them.
@@ -38,7 +39,7 @@ class Job(NamedTuple):
     inputs: Sequence[Mapping[str, Any]]
     seeds: Sequence[float]
     loss: Callable[[int, dict[str, Any]], Tensor] | None
-    carried: Mapping[tuple[int, int], Sequence[str] | None]
+    carried: Sequence[Mapping[tuple[int, int], Sequence[str] | None]]
     gradients: Gradients
     drawn_by: Callable[[int, int], AbstractContextManager]
     turn: AbstractContextManager = nullcontext()
@@ -61,6 +62,11 @@ class Report(NamedTuple):
 Edge = tuple[int, int, int]  # from stage, to stage, microbatch
 
 
+def edges_of(carried: Iterable[Mapping[tuple[int, int], object]]) -> set[tuple[int, int]]:
+    """Return the edges between stages that any microbatch uses."""
+    return {edge for one in carried for edge in one}
+
+
 class Rank:
     """One rank during one step: its messages, values and gradients."""
 
@@ -73,7 +79,7 @@ class Rank:
         self._gradients: dict[Edge, dict[str, Tensor | None]] = {}
         self._sources: dict[int, list[int]] = {}
         self._targets: dict[int, list[int]] = {}
-        for source, target in sorted(job.carried, reverse=True):
+        for source, target in sorted(edges_of(job.carried), reverse=True):
             self._sources.setdefault(target, []).append(source)
             self._targets.setdefault(source, []).append(target)  # the last first
         self._play: dict[Kind, Callable[[Action], None]] = {
@@ -133,8 +139,9 @@ class Rank:
             if stage.stage_index == len(self.job.stages[0]) - 1:
                 self.report.results[micro_batch] = self._result(stage, micro_batch, made)
         for target in self._targets.get(stage.stage_index, ()):
-            names = self.job.carried[stage.stage_index, target] or made
-            self._values[stage.stage_index, target, micro_batch] = {name: made[name] for name in names}
+            names = self.job.carried[micro_batch].get((stage.stage_index, target), ())
+            sent = {name: made[name] for name in (made if names is None else names)}
+            self._values[stage.stage_index, target, micro_batch] = sent
 
     def _result(self, stage: PipelineStageBase, micro_batch: int, made: Mapping[str, StageMessage]) -> Any:
         """Return the loss, or the outputs if there is no loss."""

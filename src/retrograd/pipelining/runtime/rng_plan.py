@@ -26,7 +26,9 @@ class RngPlan:
         """Return a context for each stage and microbatch, with the unsplit model's draws if they can be divided."""
         if not any(one.random for one in captured):
             return lambda stage, micro_batch: nullcontext()
-        dims = None if any(one.places is None for one in captured) else self._batch_dims(captured, batches)
+        branches = len(batches) > 1 and any(one.expected for one in captured)  # the whole batch might take another
+        unknown = branches or any(one.places is None for one in captured)
+        dims = None if unknown else self._batch_dims(captured, batches)
         if dims is None or any(len(one.draws) != len(dims) for one in captured):
             return Streams(default_generator).drawn_by
         stream = Stream([one.draws_of(batch) for one, batch in zip(captured, batches, strict=True)], dims)

@@ -3,7 +3,7 @@
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, NamedTuple
 
 from retrograd.core import Tensor, registry
@@ -15,14 +15,14 @@ from retrograd.export.shape_inference import Prober
 from retrograd.fx import Graph, GraphModule, Node, trace
 from retrograd.nn import Module
 from retrograd.pipelining.split.backward_graph import pipe_graph, submodule_name
-from retrograd.pipelining.split.cut_graph import Assignment, StagePart, check_assignment, cut
+from retrograd.pipelining.split.cut_graph import Assignment, StagePart, check_assignment, check_order, cut
 from retrograd.pipelining.split.local_sizes import read_sizes_locally
 from retrograd.pipelining.split.loss import find_loss
 from retrograd.pipelining.split.markers import Spec, marked, marker, pipe_split
 from retrograd.pipelining.split.modal_module import ModalGraphModule
 from retrograd.pipelining.split.mutations import make_explicit, place_writes, result_of, signature_of
 from retrograd.pipelining.split.partition import along_parameters
-from retrograd.pipelining.split.shared_parameters import MultiUseParamSpec, owners
+from retrograd.pipelining.split.shared_parameters import Homes, MultiUseParamSpec, owners, owners_elsewhere
 
 PACKAGE = __name__.partition(".")[0]  # not by file, since file names of compiled modules are relative
 BATCH = "batch"  # the name of the varying size
@@ -44,7 +44,7 @@ def split_in_both_modes(
 ) -> Split:
     """Capture a module in training and in evaluation mode, for any batch size, and cut it into stages."""
     sized = SizedProgram(given)
-    first = _cut_by(sized.program, policy)
+    first = cut_by(sized.program, policy)
     present = given.module.training
     cuts = {present: first._replace(program=sized.with_free_batch())}
     other = _cut_in_other_mode(given, first, policy)
@@ -55,9 +55,12 @@ def split_in_both_modes(
 
 def split_once(given: "Given", policy: Policy | None, multi_use: MultiUseParamSpec | None, loss_spec: Any) -> Split:
     """Capture a module for these sizes and the modules' current modes only, and cut it into stages."""
-    present = given.module.training
-    cuts = {present: _cut_by(given.traced(), policy)}
-    return _assembled(cuts, present, multi_use, _loss_spec(given.module, loss_spec))
+    return split_cut(given.module, cut_by(given.traced(), policy), multi_use, loss_spec)
+
+
+def split_cut(module: Module, found: "Cut", multi_use: MultiUseParamSpec | None, loss_spec: Any) -> Split:
+    """Return the stages of a module's captured program, for its current mode."""
+    return _assembled({module.training: found}, module.training, multi_use, _loss_spec(module, loss_spec))
 
 
 class Given(NamedTuple):
@@ -123,15 +126,22 @@ class SizedProgram:
 
 
 class Cut(NamedTuple):
-    """A captured program, and the stage of every operator by name."""
+    """A captured program, the stage of every operator by name, and the number of stages, some of which may be empty.
+
+    homes: the stages that have a parameter or buffer in other captures, by its qualified name.  Stages that use it,
+    but do not have it there, receive it.
+    """
 
     program: GraphModule
     stages: dict[str, int]
+    num_stages: int
+    homes: Homes = MappingProxyType({})
 
-    @property
-    def count(self) -> int:
-        """Return the number of stages."""
-        return max(self.stages.values(), default=0) + 1
+    @staticmethod
+    def of(program: GraphModule, stage_of: Assignment) -> "Cut":
+        """Return the cut of a program by the stage of every operator."""
+        by_name = {node.name: stage for node, stage in stage_of.items()}
+        return Cut(program, by_name, max(by_name.values(), default=0) + 1)
 
     def assignment(self) -> dict[Node, int]:
         """Return the stage of every operator; sizes, which a policy has not seen, go to the stages of their tensors."""
@@ -142,21 +152,21 @@ class Cut(NamedTuple):
         return stage_of
 
 
-def _cut_by(captured: GraphModule, policy: Policy | None) -> Cut:
+def cut_by(captured: GraphModule, policy: Policy | None) -> Cut:
     """Return the cut at the marks of the code, or by the policy."""
     if policy is None:
-        return Cut(captured, _by_name(_between_marks(captured.graph)))
+        return Cut.of(captured, _between_marks(captured.graph))
     if any(node.target is marker for node in captured.graph.nodes):
         raise ValueError(
             "pipeline: the model's code marks stages with pipe_split(), and split_policy would ignore them; "
             "remove the marks or the policy"
         )
-    chosen = assigned_by(policy, captured)
+    chosen = _assigned_by(policy, captured)
     check_assignment(captured.graph, chosen)
-    return Cut(captured, _by_name(chosen))
+    return Cut.of(captured, chosen)
 
 
-def assigned_by(policy: Policy, captured: GraphModule) -> Assignment:
+def _assigned_by(policy: Policy, captured: GraphModule) -> Assignment:
     """Return the stage of every operator that a policy chooses, or marks by calls of `pipe_split`.
 
     Raises ValueError for a policy that returns another graph than the captured one.
@@ -174,10 +184,6 @@ def assigned_by(policy: Policy, captured: GraphModule) -> Assignment:
         del found[node]
         chosen.graph.erase_node(node)
     return found
-
-
-def _by_name(stage_of: Assignment) -> dict[str, int]:
-    return {node.name: stage for node, stage in stage_of.items()}
 
 
 def _between_marks(graph: Graph) -> dict[Node, int]:
@@ -200,8 +206,8 @@ def _cut_in_other_mode(given: Given, first: Cut, policy: Policy | None) -> Cut |
             sized = SizedProgram(given)
             if _same_program(first.program, sized.program):
                 return first
-            found = _cut_by(sized.program, None) if policy is None else _cut_like(sized.program, first, policy)
-            if found.count == first.count:
+            found = cut_by(sized.program, None) if policy is None else _cut_like(sized.program, first, policy)
+            if found.num_stages == first.num_stages:
                 return found._replace(program=sized.with_free_batch())
         except (RuntimeError, ValueError, TypeError, NotImplementedError):
             pass  # it runs in one mode only, as with batches that batch norm refuses
@@ -210,12 +216,17 @@ def _cut_in_other_mode(given: Given, first: Cut, policy: Policy | None) -> Cut |
 
 def _cut_like(static: GraphModule, first: Cut, policy: Policy) -> Cut:
     """Return the cut of another program of the same model, with each parameter in the stage that has it already."""
+    found = along_parameters(static.graph, stages_by_tensor(first))
+    return Cut.of(static, found) if set(found.values()) == set(range(first.num_stages)) else cut_by(static, policy)
+
+
+def stages_by_tensor(found: Cut) -> dict[str, set[int]]:
+    """Return the stages that use each parameter, buffer and constant, by its qualified name."""
     homes: dict[str, set[int]] = defaultdict(set)
-    stage_of = first.assignment()
-    for node in first.program.graph.find_nodes(op="get_attr"):
+    stage_of = found.assignment()
+    for node in found.program.graph.find_nodes(op="get_attr"):
         homes[str(node.target)] |= {stage_of[user] for user in node.users if user in stage_of}
-    found = _by_name(along_parameters(static.graph, homes))
-    return Cut(static, found) if set(found.values()) == set(range(first.count)) else _cut_by(static, policy)
+    return homes
 
 
 @generator_block
@@ -299,7 +310,7 @@ def _assembled(cuts: Mapping[bool, Cut], present: bool, multi_use: MultiUseParam
         graphs[mode] = pipe_graph(found.program, parts[mode], loss)
     modules = {
         submodule_name(index): ModalGraphModule(main, {mode: found[index].graph for mode, found in parts.items()})
-        for index in range(len(parts[present]))
+        for index in range(cuts[present].num_stages)
     }
     split_gm = ModalGraphModule(modules, graphs).train(present)
     return Split(main, split_gm, has_loss, loss_spec)
@@ -308,9 +319,10 @@ def _assembled(cuts: Mapping[bool, Cut], present: bool, multi_use: MultiUseParam
 def _parts(found: Cut, multi_use: MultiUseParamSpec | None) -> list[StagePart]:
     captured, stage_of = found.program, found.assignment()
     read_sizes_locally(captured.graph, stage_of)
-    check_assignment(captured.graph, stage_of)
+    check_order(captured.graph, stage_of)
     place_writes(make_explicit(captured), stage_of)
-    return cut(captured, stage_of, owners(captured, stage_of, multi_use))
+    kept = owners(captured, stage_of, multi_use) | owners_elsewhere(captured, stage_of, found.homes)
+    return cut(captured, stage_of, found.num_stages, kept)
 
 
 def _share_constants(main: GraphModule, other: GraphModule) -> None:

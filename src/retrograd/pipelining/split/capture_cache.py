@@ -1,7 +1,7 @@
-"""The captures of a pipeline's model: one for all microbatches of the same kind."""
+"""The captures of a pipeline's model: one for microbatches of the same kind that take the same branches."""
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import optree
 
@@ -15,20 +15,26 @@ from retrograd.pipelining.runtime.randomness import Draw, draw_indices, recorded
 from retrograd.pipelining.split.manual_stages import AnyPipe
 from retrograd.pipelining.split.mutations import WRITE
 from retrograd.pipelining.split.pipe import Pipe
+from retrograd.pipelining.split.value_guards import Reading, ValueGuards
 
 
 class Captured:
     """A model as captured for microbatches of one kind.
 
     random: whether it draws random values.  draws: its draws.  places: for each stage, the indices of its draws in the
-    program, in order; None if unknown.
+    program, in order; None if unknown.  guards: the values that it depends on; None if it is not traced.
+    micro_batches: how many it was chosen for.
     """
 
-    def __init__(self, pipe: AnyPipe, batch: MicroBatch, random: bool) -> None:
+    def __init__(self, pipe: AnyPipe, batch: MicroBatch, random: bool, training: bool) -> None:
         self.pipe = pipe
         self.random = random
         self.draws: list[Draw] = []
         self.places: list[list[int]] | None = None
+        self.guards = ValueGuards(pipe.captured) if pipe.captured is not None else None
+        self.micro_batches = 0
+        self._training = training
+        self._inputs = tuple([str(tensor.aval) for tensor in tensors_in((batch.args, batch.kwargs))])
         self._rows = ragged_rows(batch)
         if random and isinstance(pipe, Pipe):
             self._find_draws(pipe, batch)
@@ -42,6 +48,15 @@ class Captured:
         self.places = draw_indices(
             run.by_node, [pipe.get_stage_module(stage.stage_index) for stage in pipe.stages], len(self.draws)
         )
+
+    @property
+    def expected(self) -> list[Reading]:
+        """Return the values that the code read in the trace, as far as they are known before a run."""
+        return [] if self.guards is None else self.guards.expected
+
+    def report(self) -> "CaptureReport":
+        """Return the report on this capture."""
+        return CaptureReport(self._training, self._inputs, tuple(self.expected), self.micro_batches)
 
     def draws_of(self, batch: MicroBatch) -> list[Draw]:
         """Return the program's draws for a microbatch, scaled to its number of rows if ragged."""
@@ -74,28 +89,51 @@ class _DrawRecorder(Interpreter):
         return out
 
 
-class Captures:
-    """Captures a model for each microbatch of a new kind.
+class CaptureReport(NamedTuple):
+    """A capture of a pipeline's model, and how often it was chosen.
 
-    capture: makes the pipe from a microbatch and the first pipe, if there is one.  before: called first, to check
-    preconditions.
+    training: whether a module was in training mode.  inputs: the dtypes and shapes of the tensors.  guards: the values
+    that the code read, as in `if x.sum() > 0`, with their lines.  micro_batches: how many it was chosen for.
+    """
+
+    training: bool
+    inputs: tuple[str, ...]
+    guards: tuple[Reading, ...]
+    micro_batches: int
+
+
+class Captures:
+    """Captures a model for each microbatch of a new kind, and for each new combination of branches that it takes.
+
+    capture: makes the pipe from a microbatch and the earlier pipes.  before: called first, and before values that
+    depend on parameters are computed, to bring the parameters up to date.  most: the captures for microbatches of one
+    kind, which differ in the values that the code reads.
     """
 
     def __init__(
-        self, model: Module, capture: Callable[[MicroBatch, AnyPipe | None], AnyPipe], before: Callable[[], None]
+        self,
+        model: Module,
+        capture: Callable[[MicroBatch, Sequence[AnyPipe]], AnyPipe],
+        before: Callable[[], None],
+        most: int,
     ) -> None:
         self._model = model
         self._capture = capture
         self._before = before
-        self._known: dict[tuple, Captured] = {}
+        self._most = most
+        self._known: dict[tuple, list[Captured]] = {}
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self.all())
+
+    def all(self) -> list[Captured]:
+        """Return all captures."""
+        return [one for alike in self._known.values() for one in alike]
 
     @property
     def first(self) -> Captured | None:
         """Return the first capture, or None."""
-        return next(iter(self._known.values()), None)
+        return next(iter(self.all()), None)
 
     def of(self, batch: MicroBatch) -> Captured:
         """Return the capture for arguments of this kind, in the modules' present modes (training or evaluation)."""
@@ -105,14 +143,55 @@ class Captures:
         parameters = tuple(map(id, self._model.parameters()))  # replaced parameters make another model
         key = (modes, parameters, structure, *map(_cache_key, leaves))
         exact = (key, *[leaf.aval for leaf in leaves if isinstance(leaf, Tensor)])
-        known = self._known.get(key) or self._known.get(exact)
-        if known is None:
+        alike = self._known.get(key) or self._known.get(exact) or []
+        found = self._chosen(alike, batch)
+        if found is None:
+            found = self._captured(batch, any(modes))
+            alike = self._known.setdefault(exact if found.pipe.knows_sizes else key, [])
+            alike.append(found)
+        found.micro_batches += 1
+        return found
+
+    def _chosen(self, alike: Sequence[Captured], batch: MicroBatch) -> Captured | None:
+        """Return the capture whose values the microbatch has; None if there is none yet.
+
+        The most used is tried first.  RuntimeError if there is none and no more are permitted.
+        """
+        if any(one.guards is not None and one.guards.reads_parameters for one in alike):
             self._before()
-            with recorded() as draws:
-                pipe = self._capture(batch, None if self.first is None else self.first.pipe)
-            known = Captured(pipe, batch, random=bool(draws))
-            self._known[exact if pipe.knows_sizes else key] = known
-        return known
+        left = sorted(alike, key=lambda one: -one.micro_batches)
+        read: list[Reading] = []
+        while left:
+            one = left.pop(0)
+            read = _common_readings(one, batch)
+            if read == one.expected:
+                return one
+            left = [other for other in left if other.expected[: len(read)] == read]
+        if len(alike) >= self._most:
+            raise RuntimeError(
+                f"Pipeline: {read[-1]}, for which the model is not captured, and there are {len(alike)} captures for "
+                f"inputs of this kind already. Raise max_captures, or compute with tensors, as where() does, if the "
+                f"values are many"
+            )
+        return None
+
+    def _captured(self, batch: MicroBatch, training: bool) -> Captured:
+        self._before()
+        with recorded() as draws:
+            pipe = self._capture(batch, [one.pipe for one in self.all()])
+        return Captured(pipe, batch, bool(draws), training)
+
+
+def _common_readings(one: Captured, batch: MicroBatch) -> list[Reading]:
+    """Return the values that a microbatch has at the guards of a capture, up to the first that differs."""
+    found: list[Reading] = []
+    if one.guards is not None:
+        with autograd.no_grad():
+            for reading, expected in zip(one.guards.readings(batch), one.expected, strict=False):
+                found.append(reading)
+                if reading != expected:
+                    break
+    return found
 
 
 def _cache_key(leaf: Any) -> Hashable:

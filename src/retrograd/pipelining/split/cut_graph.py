@@ -19,15 +19,15 @@ class StagePart(NamedTuple):
     outputs: tuple[str, ...]
 
 
-def cut(captured: GraphModule, stage_of: Assignment, owners: Assignment | None = None) -> list[StagePart]:
+def cut(captured: GraphModule, stage_of: Assignment, count: int, owners: Assignment | None = None) -> list[StagePart]:
     """Return the stages of a captured model.  Values go directly from the producing stage to the users.
 
     The last stage returns the model's outputs; those that earlier stages produce pass through it.
 
+    count: the number of stages; one without operators passes values on, or takes part in nothing.
     owners: parameters that one stage owns, and others receive from it like any value.
     """
     homes = {**stage_of, **(owners or {})}
-    count = max(stage_of.values(), default=0) + 1
     parts = [_StageBuilder(captured, homes, index) for index in range(count)]
     for node in captured.graph.nodes:
         if node.op == "call_function" and node.target is not marker:
@@ -44,6 +44,14 @@ def check_assignment(graph: Graph, stage_of: Assignment) -> None:
 
     Raises TypeError for anything but a mapping to integers.
     """
+    check_order(graph, stage_of)
+    found = sorted(set(stage_of.values()))
+    if found != list(range(len(found))):
+        raise ValueError(f"the split must number its stages 0, 1, ... without gaps, got {found}")
+
+
+def check_order(graph: Graph, stage_of: Assignment) -> None:
+    """Raise the errors of `check_assignment`, except that stages may be empty."""
     if not isinstance(stage_of, Mapping):
         raise TypeError(f"the split must be a mapping from operators to stages, got {type(stage_of).__name__}")
     for node in graph.find_nodes(op="call_function"):
@@ -57,9 +65,6 @@ def check_assignment(graph: Graph, stage_of: Assignment) -> None:
                     f"the split puts {node.name} into stage {stage_of[node]}, but what it uses, {used.name}, into "
                     f"stage {stage_of[used]}"
                 )
-    found = sorted(set(stage_of.values()))
-    if found != list(range(len(found))):
-        raise ValueError(f"the split must number its stages 0, 1, ... without gaps, got {found}")
 
 
 class _StageBuilder:

@@ -1,6 +1,6 @@
 """Parameters that several stages use: sent by an owner, or replicated with summed gradients."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
 
 from retrograd.core import Tensor
@@ -20,6 +20,7 @@ class MultiUseParameterConfig(Enum):
     REPLICATE = "replicate"
 
 
+Homes = Mapping[str, Collection[int]]  # the stages that have a tensor, by its qualified name
 MultiUseParamSpec = MultiUseParameterConfig | Mapping[str, MultiUseParameterConfig]
 
 
@@ -36,6 +37,21 @@ def owners(captured: GraphModule, stage_of: Mapping[Node, int], spec: MultiUsePa
         users |= {max(stage_of.values())} if any(user.op == "output" for user in node.users) else set()
         if len(users) > 1 and any(_value(captured, node) is parameter for parameter in transmitted):
             found[node] = min(users)
+    return found
+
+
+def owners_elsewhere(captured: GraphModule, stage_of: Mapping[Node, int], homes: Homes) -> dict[Node, int]:
+    """Return the parameters and buffers that stages use without having them in other captures, with their owners.
+
+    homes: the stages that have each of them there, by qualified name.  The owner is the last one before the users.
+    """
+    found = {}
+    for node in captured.graph.find_nodes(op="get_attr"):
+        known = homes.get(str(node.target), ())
+        users = {stage_of[user] for user in node.users if user in stage_of}
+        before = [stage for stage in known if stage <= min(users, default=0)]
+        if before and not users.issubset(known):
+            found[node] = max(before)
     return found
 
 
