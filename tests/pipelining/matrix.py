@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from retrograd import nn
-from retrograd.nn.functional import cross_entropy
+from retrograd import autograd, nn
+from retrograd.nn.functional import cross_entropy, mse_loss
 from retrograd.optim import SGD
 from retrograd.pipelining import Pipeline, PipelineError
 from retrograd.pipelining.schedules import SCHEDULES
@@ -102,6 +102,86 @@ def check_schedule(transport, name, **options):
     assert set(pipeline.homes().values()) == set(range(RANKS))
 
 
+class Branching(nn.Module):
+    """A model with a branch on its input, two on parameters, an early result, and a layer that other branches use."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.positive, self.negative = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.large = nn.Linear(4, 4)
+        self.last = nn.Linear(4, 2)
+
+    def forward(self, x):
+        h = self.first(x).tanh()
+        skip = h
+        h = self.positive(h).tanh() + skip if x.sum() > 0 else self.negative(h).tanh()
+        if x.abs().max() > 3:
+            return h[:, :2] + self.first.bias[:2]  # the last stages have nothing to do
+        if self.positive(h).mean() > 0:
+            h = self.large(h).tanh() + self.first(h)  # of an earlier stage
+        return self.last(h)
+
+
+def branching_model():
+    """Return the same model in every process."""
+    rg.manual_seed(11)
+    return Branching().to(rg.float64)
+
+
+def branching_batches(count=4):
+    """Yield the same batches in every process, whose rows are of several kinds."""
+    r = np.random.default_rng(2)
+    for _ in range(count):
+        x = r.normal(size=(8, 4))
+        x[:2] = abs(x[:2])
+        x[2:4] = -abs(x[2:4])
+        x[4] += r.choice([0, 5])
+        yield rg.tensor(x), rg.tensor(r.normal(size=(8, 2)))
+
+
+def descend(model):
+    """Take a step of gradient descent with the gradients there are."""
+    with autograd.no_grad():
+        for parameter in model.parameters():
+            if parameter.grad is not None:
+                parameter -= 0.5 * parameter.grad
+                parameter.grad = None
+
+
+def check_step(pipeline, model, x, y, micro_batches=4):
+    """Check that a step of a pipeline has the loss and the gradients of a model, microbatch by microbatch."""
+    loss = pipeline.step(x, target=y)
+    total = 0.0
+    for part, target in zip(x.chunk(micro_batches), y.chunk(micro_batches), strict=True):
+        one = mse_loss(model(part), target) / micro_batches
+        one.backward()
+        total += one.item()
+    np.testing.assert_allclose(loss.item(), total, rtol=1e-9)
+    homes = pipeline.homes()
+    for (name, mine), wanted in zip(pipeline.model.named_parameters(), model.parameters(), strict=True):
+        if homes[name] == pipeline.rank or pipeline._transport.local is None:
+            assert (mine.grad is None) == (wanted.grad is None), name
+            if wanted.grad is not None:
+                np.testing.assert_allclose(mine.grad.numpy(), wanted.grad.numpy(), rtol=1e-9, atol=1e-12, err_msg=name)
+
+
+def check_branches(transport, name):
+    """Check that a model whose branches depend on values and parameters trains as without a pipeline."""
+    found, expected = branching_model(), branching_model()
+    options = {"schedule": name, "ranks": RANKS, "micro_batches": 4, "loss_fn": mse_loss, "transport": transport}
+    pipeline = Pipeline(found, 2 * RANKS, **options)
+    for x, y in branching_batches():
+        check_step(pipeline, expected, x, y)
+        descend(found)
+        descend(expected)
+    taken = {tuple(guard.value for guard in one.guards) for one in pipeline.captures()}
+    assert len(taken) == len(pipeline.captures()) > 3
+    state = pipeline.state_dict()
+    for key, value in expected.state_dict().items():
+        np.testing.assert_allclose(state[key].numpy(), value.numpy(), rtol=1e-9, atol=1e-12, err_msg=key)
+
+
 def check_failure(transport):
     """Check that a failure on one rank is raised on all of them, and does not affect the next step."""
 
@@ -135,6 +215,8 @@ def failures(transport):
     """Return the differences, by check."""
     checks = {name: lambda name=name: check_schedule(transport, name) for name in sorted(SCHEDULES)}
     checks["deterministic"] = lambda: check_schedule(transport, "interleaved1f1b", deterministic=True)
+    for name in ("1f1b", "zbv", "interleaved1f1b"):
+        checks[f"branches, {name}"] = lambda name=name: check_branches(transport, name)
     checks["failure"] = lambda: check_failure(transport)
     checks["wrong ranks"] = lambda: check_wrong_ranks(transport)
     found = {}
