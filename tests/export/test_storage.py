@@ -13,7 +13,6 @@ from retrograd import fx, library
 from retrograd.core import Tensor, registry
 from retrograd.export import Dim, export
 from retrograd.export.storage import StorageError, load, save
-from retrograd.fx.codegen import generate
 from retrograd.pipelining import SplitPoint, pipeline
 from retrograd.testing import assert_close, samples_of, seeded
 
@@ -377,7 +376,7 @@ def test_files_of_version_1_load(name):
     assert_close(results["rest"][0], rg.tensor([[4.0, 0.0]]).T)
     assert_close(loaded._tensor_constant0, rg.tensor([1 + 2j, 3.0], dtype=rg.complex128))
     assert [name for name, _ in loaded.named_parameters()] == ["linear.weight", "linear.bias"]
-    assert "def forward" in generate(loaded.graph).src
+    assert "def forward" in loaded.graph.python_code().src
 
 
 # ---------------------------------------------------------------------------------------- exported programs

@@ -81,7 +81,7 @@ def test_constants_print_as_python_that_gives_them_back(constant):
     graph = fx.Graph()
     graph.output(constant)
     code = graph.python_code()
-    assert code.objects == {}
+    assert code.globals == {}
     result = code.compile()(None)
     assert repr(result) == repr(str(constant) if constant is rg.float32 else constant)
 

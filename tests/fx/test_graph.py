@@ -75,7 +75,7 @@ def test_replace_all_uses_with_moves_every_user_but_the_new_node():
 
 def test_a_node_in_use_cannot_be_erased():
     graph, _, mul, add = small()
-    with pytest.raises(RuntimeError, match="mul is still used by add"):
+    with pytest.raises(RuntimeError, match="Tried to erase Node mul but it still had 1 users in the graph: add"):
         graph.erase_node(mul)
     mul.replace_all_uses_with(graph.find_nodes(op="placeholder")[0])
     graph.erase_node(mul)
@@ -129,7 +129,7 @@ def test_nodes_of_another_graph_are_refused():
     y = small()[1]
     with pytest.raises(ValueError, match="of another graph"):
         x.prepend(y)
-    with pytest.raises(ValueError, match="no node of this graph"):
+    with pytest.raises(RuntimeError, match="Attempting to remove x from wrong graph!"):
         graph.erase_node(y)
     for inserting in (graph.inserting_before, graph.inserting_after):
         with pytest.raises(ValueError, match="no node of this graph"), inserting(y):
@@ -140,10 +140,10 @@ def test_kinds_of_nodes_are_checked():
     graph = fx.Graph()
     with pytest.raises(ValueError, match="op must be one of placeholder, get_attr"):
         graph.create_node("call", "x")
-    with pytest.raises(TypeError, match="an operator or a function, got 'exp'"):
+    with pytest.raises(ValueError, match="target 'exp' has type <class 'str'> but a Callable is expected"):
         graph.call_function("exp", (1,))  # type: ignore[arg-type]
     for call in (graph.call_method, graph.call_module):
-        with pytest.raises(TypeError, match="must be a name"):
+        with pytest.raises(ValueError, match="but a str is expected"):
             call(len, (1,))
     with pytest.raises(RuntimeError, match="no output yet"):
         graph.output_node()
@@ -256,21 +256,21 @@ def corrupt_signature(graph, x, mul, add):
 
 
 CORRUPTIONS = {
-    corrupt_order: "add uses mul, which does not come before it",
+    corrupt_order: "Argument 'mul' of Node 'add' was used before it has been defined",
     corrupt_users: r"x.users is \[\], but \['add', 'mul'\] use it",
     corrupt_function: "mul calls 'mul', which is no operator or function",
     corrupt_method: "mul calls the method exp of nothing",
     corrupt_arguments: r"add: .*unexpected argument 'alpha'",
     corrupt_name: "'Mul' is not in snake_case",
-    corrupt_unique: "two nodes are called 'add'",
+    corrupt_unique: "Node redefined name add",
     corrupt_target: "mul calls .* no registered operator",
     corrupt_attribute: "target of get_attr must be a string, got 3",
     corrupt_call: "mul: .* missing argument 'b'",
     corrupt_output: "expected one output, as the last node, got 2",
     corrupt_end: "expected one output, as the last node, got 1",
     corrupt_placeholders: "a placeholder comes after another node",
-    corrupt_owner: "mul says that it is of another graph",
-    corrupt_foreign_argument: "add uses mul, which does not come before it",
+    corrupt_owner: "Node 'mul' does not belong to this Graph",
+    corrupt_foreign_argument: "Argument 'mul' of Node 'add' does not belong to this Graph",
     corrupt_signature: "the signature has 0 inputs, but there are 1 placeholders",
 }
 
@@ -344,7 +344,7 @@ def test_single_arguments_are_changed_and_inserted():
     add.update_kwarg("alpha", mul)
     assert (add.args, add.kwargs) == ((7, x, x), {"alpha": mul})
     assert list(mul.users) == [add]
-    with pytest.raises(IndexError, match="no place 4"):
+    with pytest.raises(IndexError, match="index must be between 0 and len"):
         add.insert_arg(4, x)
 
 
@@ -364,7 +364,7 @@ def test_an_erased_node_is_gone_for_good():
     graph, _, mul, add = small()
     add.replace_all_uses_with(mul)
     graph.erase_node(add)
-    with pytest.raises(ValueError, match="erased before"):
+    with pytest.warns(UserWarning, match="on an already erased node"):
         graph.erase_node(add)
     with pytest.raises(ValueError, match="no node of this graph"):
         graph.inserting_after(add)
@@ -422,7 +422,7 @@ def test_lint_looks_for_what_is_called_in_the_owning_module():
     assert module.graph.owning_module is module
     module.graph.lint()
     del module.norm
-    with pytest.raises(RuntimeError, match="norm: the module has no 'norm'"):
+    with pytest.raises(RuntimeError, match="Node norm target norm references nonexistent attribute"):
         module.graph.lint()
 
 

@@ -11,8 +11,8 @@ from retrograd.core.schema import REQUIRED, Schema
 from retrograd.export.json_values import Codec, StorageError, expect, fields, text
 from retrograd.export.signature_json import read_signature, write_signature
 from retrograd.fx import Graph, Node, map_nodes
-from retrograd.fx.graph import TAKEN
 from retrograd.fx.lint import SNAKE_CASE
+from retrograd.fx.namespace import RESERVED
 from retrograd.fx.node import map_leaves
 from retrograd.interop.atomic_write import shorten
 
@@ -142,7 +142,7 @@ class _Reader:
         self._nodes[name] = node
 
     def _check_name(self, name: str) -> None:
-        expect(len(name) <= 1000 and SNAKE_CASE.fullmatch(name) and name not in TAKEN, "a name in snake_case", name)
+        expect(len(name) <= 1000 and SNAKE_CASE.fullmatch(name) and name not in RESERVED, "a name in snake_case", name)
         if name in self._nodes:
             raise StorageError(f"two nodes are called {name!r}")
 

@@ -1,10 +1,14 @@
 """Code generation: a graph as the source of a Python function, which a `GraphModule` runs."""
 
+import builtins
 import keyword
 import operator
-from collections.abc import Iterator
+import types
+import typing
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 from zlib import crc32
 
 from retrograd.core import Op, operator_named
@@ -12,10 +16,9 @@ from retrograd.core import dtype as dtypes
 from retrograd.core.source_location import LINES
 from retrograd.fx.immutable_collections import immutable_dict, immutable_list
 from retrograd.fx.module_stack import STACKS
-from retrograd.fx.node import CALLS, Node
+from retrograd.fx.node import CALLS, Node, type_text
 
-if TYPE_CHECKING:
-    from retrograd.fx.graph import Graph
+Transform = Callable[[list[str]], list[str]]
 
 # Functions of the module `operator` that are written as Python operators.
 INFIX = {
@@ -54,13 +57,16 @@ class Operators:
         return operator_named(name)
 
 
-class Code(NamedTuple):
-    """Source of a function `forward(self, ...)`, its globals, and the source lines of its nodes."""
+@dataclass
+class PythonCode:
+    """Source of a function `forward(self, ...)`, its globals, and the nodes and source lines of its lines."""
 
     src: str
-    objects: dict[str, Any]
-    made_at: dict[int, str]
-    made_in: dict[int, Any]  # the module stack of each line: see `ModuleCalls.stack`
+    globals: dict[str, Any]
+    _lineno_map: dict[int, int | None] | None  # line number -> index of its node in the graph
+    _prologue_start: int = 0  # the line of `def`
+    made_at: dict[int, str] = field(default_factory=dict)  # line number -> the user's line
+    made_in: dict[int, Any] = field(default_factory=dict)  # line number -> the module stack: see `ModuleCalls.stack`
 
     def compile(self) -> Any:
         """Return the function. Tracebacks and debuggers find its source in its globals."""
@@ -72,7 +78,7 @@ class Code(NamedTuple):
             LINES: self.made_at,
             STACKS: self.made_in,
             "ops": Operators(),
-            **self.objects,
+            **self.globals,
         }
         exec(compile(self.src, filename, "exec"), scope)
         return scope["forward"]
@@ -89,36 +95,126 @@ class _Source:
         return self._src
 
 
-def generate(graph: "Graph") -> Code:
-    """Return the graph as code: a line for each operator, with its shape, and the user's line above."""
-    return _Writer(graph).code()
+class CodeGen:
+    """Generates the code of a graph; subclasses change the function's parameters and result.
+
+    `gen_fn_def` writes the head of the function and `generate_output` its return statement.  A subclass that changes
+    how the function is called overrides `process_inputs` and `process_outputs` accordingly, which map its arguments to
+    the values of the placeholders, and the value of the output node to its result: `Interpreter` calls them.
+    `additional_globals` returns pairs of a name and a value that the written code uses.
+
+    >>> from retrograd import fx
+    >>> class OfList(fx.graph.CodeGen):
+    ...     def gen_fn_def(self, free_vars, maybe_return_annotation):
+    ...         return f"def forward(self, args):\\n    {', '.join(free_vars)} = args"
+    ...
+    ...     def process_inputs(self, *inputs):
+    ...         return inputs[0]
+    >>> module = fx.symbolic_trace(lambda x, y: x - y)
+    >>> module.graph.set_codegen(OfList())
+    >>> code = module.recompile()
+    >>> module([5, 3])
+    2
+    """
+
+    def __init__(self) -> None:
+        self._body_transformer: Transform | None = None
+
+    def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str) -> str:
+        """Return the head of the function for its parameters, each with its annotation and default.
+
+        `maybe_return_annotation` is the text from the arrow on, or empty.
+        """
+        parameters = free_vars if free_vars[:1] == ["self"] else ["self", *free_vars]
+        return f"def forward({', '.join(parameters)}){maybe_return_annotation}:"
+
+    def generate_output(self, output_args: str) -> str:
+        """Return the return statement for the text of the result."""
+        return f"return {output_args}"
+
+    def process_inputs(self, *args: Any) -> Any:
+        """Return the values of the placeholders for arguments of the function."""
+        return args
+
+    def process_outputs(self, outputs: Any) -> Any:
+        """Return the result of the function for the value of the output node."""
+        return outputs
+
+    def additional_globals(self) -> list[tuple[str, Any]]:
+        """Return the names and values that the code uses besides those of the graph."""
+        return []
+
+    def python_code(self, nodes: Iterable[Node], root_module: str = "self") -> PythonCode:
+        """Return the code: a line for each operator, with its shape, and the user's line above."""
+        return _Writer(list(nodes), self, root_module).code()
+
+
+class _Line(str):
+    """A line of the function's body, with the node that it computes."""
+
+    __slots__ = ("node",)
+    node: Node | None
+
+    def __new__(cls, text: str, node: Node | None = None) -> "_Line":
+        """Return a line with its line break."""
+        line = super().__new__(cls, f"{text}\n")
+        line.node = node
+        return line
 
 
 class _Writer:
     """Writes one function, line by line."""
 
-    def __init__(self, graph: "Graph") -> None:
-        self._nodes = list(graph.nodes)
-        self._taken = {"self", "ops", *[node.name for node in self._nodes]}
-        self._lines: list[str] = []
-        self._objects: dict[str, Any] = {}
-        self._made_at: dict[int, str] = {}
-        self._made_in: dict[int, Any] = {}
+    def __init__(self, nodes: list[Node], codegen: CodeGen, root: str) -> None:
+        self._nodes = nodes
+        self._codegen = codegen
+        self._root = root
+        self._taken = {root, "ops", *[node.name for node in self._nodes]}
+        self._body: list[str] = []
+        self._objects: dict[str, Any] = dict(codegen.additional_globals())
         self._shown = ""  # the last user line that was written
         self._dying = _last_uses(self._nodes)
 
-    def code(self) -> Code:
+    def code(self) -> PythonCode:
         """Return the finished function."""
         inputs = [node for node in self._nodes if node.op == "placeholder"]
-        self._lines.append(f"def forward({', '.join(['self', *self._parameters(inputs)])}):")
         shapes = [f"{node.name}: {node.meta['val']}" for node in inputs if "val" in node.meta]
         if shapes:
-            self._lines.append(f"    # {_one_line(', '.join(shapes))}")
+            self._body.append(_Line(f"# {_one_line(', '.join(shapes))}"))
         for node in self._nodes:
             self._write(node)
         if not any(node.op in (*CALLS, "output") for node in self._nodes):
-            self._lines.append("    pass")
-        return Code("\n".join([*self._lines, ""]), self._objects, self._made_at, self._made_in)
+            self._body.append(_Line("pass"))
+        transform = self._codegen._body_transformer
+        body = self._body if transform is None else transform(self._body)
+        return self._numbered(self._head(inputs), body)
+
+    def _head(self, inputs: list[Node]) -> str:
+        result = self._nodes[-1].type if self._nodes and self._nodes[-1].op == "output" else None
+        annotation = "" if result is None else f" -> {self._annotation(result)}"
+        parameters = list(self._parameters(inputs))
+        if self._root != "self":
+            parameters.insert(0, self._root)
+        return self._codegen.gen_fn_def(parameters, annotation)
+
+    def _numbered(self, head: str, body: list[str]) -> PythonCode:
+        """Return the code; the nodes of lines that a transformation made are unknown."""
+        index = {node: number for number, node in enumerate(self._nodes)}
+        text = [head]
+        lines: dict[int, int | None] = {}
+        made_at: dict[int, str] = {}
+        made_in: dict[int, Any] = {}
+        number = head.count("\n") + 1
+        for line in body:
+            node = getattr(line, "node", None)
+            for part in line.splitlines() or [""]:
+                number += 1
+                text.append(f"    {part}")
+                lines[number] = None if node is None else index.get(node)
+                if node is not None and node.op in CALLS:
+                    made_at[number] = node.meta.get("stack_trace", "")
+                    made_in[number] = node.meta.get("nn_module_stack", {})
+        return PythonCode("\n".join([*text, ""]), self._objects, lines, 1, made_at, made_in)
 
     def _write(self, node: Node) -> None:
         if node.op in CALLS:
@@ -126,11 +222,9 @@ class _Writer:
             dying = self._dying.get(node, [])
             ending = f";  del {', '.join(n.name for n in dying)}" if dying else ""
             shape = f"  # {_one_line(node.meta['val'])}" if "val" in node.meta else ""
-            self._lines.append(f"    {self._statement(node)}{ending}{shape}")
-            self._made_at[len(self._lines)] = node.meta.get("stack_trace", "")
-            self._made_in[len(self._lines)] = node.meta.get("nn_module_stack", {})
+            self._body.append(_Line(f"{self._statement(node)}{ending}{shape}", node))
         elif node.op == "output":
-            self._lines.append(f"    return {self._value(node.args[0])}")
+            self._body.append(_Line(self._codegen.generate_output(self._value(node.args[0])), node))
 
     def _parameters(self, inputs: list[Node]) -> Iterator[str]:
         """Return the parameters; a required one after optional ones is keyword-only."""
@@ -144,12 +238,14 @@ class _Writer:
 
     def _parameter(self, node: Node) -> str:
         stars = "*" * (len(node.target) - len(node.target.lstrip("*")))
-        return f"{stars}{node.name}" + (f"={self._value(node.args[0])}" if node.args else "")
+        annotation = "" if node.type is None else f" : {self._annotation(node.type)}"
+        sign = " = " if annotation else "="
+        return f"{stars}{node.name}{annotation}" + (f"{sign}{self._value(node.args[0])}" if node.args else "")
 
     def _write_place(self, node: Node) -> None:
         place = node.meta.get("stack_trace", "")
         if place and place != self._shown:
-            self._lines.append(f"    # {_one_line(PurePath(place).name)}")
+            self._body.append(_Line(f"# {_one_line(PurePath(place).name)}"))
             self._shown = place
 
     def _statement(self, node: Node) -> str:
@@ -172,7 +268,7 @@ class _Writer:
         arguments = [self._value(a) for a in node.args]
         named = [f"{k}={self._value(v)}" for k, v in node.kwargs.items()]
         if node.op == "call_module":
-            return f"{_attribute(node.target)}({', '.join(arguments + named)})"
+            return f"{_attribute(node.target, self._root)}({', '.join(arguments + named)})"
         if node.op == "call_method":
             return f"{_owner(node.args[0], arguments[0])}.{node.target}({', '.join(arguments[1:] + named)})"
         spelled = None if isinstance(node.target, Op) or named else _as_operator(node, arguments)
@@ -187,7 +283,7 @@ class _Writer:
     def _value(self, value: Any) -> str:
         """Return a value as an expression; values without a literal become globals of the function."""
         if isinstance(value, Node):
-            return _attribute(value.target) if value.op == "get_attr" else value.name
+            return _attribute(value.target, self._root) if value.op == "get_attr" else value.name
         if type(value) in _WRITERS:
             return _WRITERS[type(value)](self, value)
         if isinstance(value, DType):
@@ -195,6 +291,17 @@ class _Writer:
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return f"{self._global(type(value), type(value).__name__)}({self._members(value)})"
         return self._global(value)
+
+    def _annotation(self, annotation: Any) -> str:
+        """Return an annotation as an expression, in which classes are globals of the function."""
+        if isinstance(annotation, str) or annotation is ...:
+            return "..." if annotation is ... else repr(annotation)
+        inner, origin = typing.get_args(annotation), typing.get_origin(annotation)
+        if isinstance(origin, type) and origin is not types.UnionType and not any(isinstance(m, list) for m in inner):
+            generic = getattr(typing, getattr(annotation, "_name", None) or "", origin)
+            return f"{self._annotation(generic)}[{','.join(map(self._annotation, inner)) or '()'}]"
+        name = type_text(annotation).removeprefix("retrograd.").replace(".", "_")
+        return name if getattr(builtins, name, None) is annotation else self._global(annotation, name)
 
     def _members(self, values: Any) -> str:
         return ", ".join(map(self._value, values))
@@ -258,9 +365,9 @@ def _one_line(note: Any) -> str:
     return " ".join(str(note).split())
 
 
-def _attribute(target: str) -> str:
+def _attribute(target: str, root: str) -> str:
     """Return `self.layer.weight`; parts that are no identifiers, as in a Sequential, use getattr."""
-    text = "self"
+    text = root
     for part in target.split("."):
         plain = part.isidentifier() and not keyword.iskeyword(part)
         text = f"{text}.{part}" if plain else f"getattr({text}, {part!r})"

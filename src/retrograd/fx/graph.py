@@ -1,8 +1,8 @@
 """Programs as data: an ordered list of nodes that call operators, functions, methods and modules."""
 
-import builtins
-import keyword
-import re
+import copy
+import typing
+import warnings
 from collections.abc import Callable, Iterator
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any
@@ -10,24 +10,25 @@ from weakref import ref
 
 from retrograd.core import Op
 from retrograd.core.level import generator_block
-from retrograd.fx import codegen
-from retrograd.fx.lint import check
-from retrograd.fx.node import Node, format_value, map_leaves, map_nodes, target_name, target_text
+from retrograd.fx.codegen import CodeGen, PythonCode, Transform
+from retrograd.fx.lint import check, find_attribute
+from retrograd.fx.namespace import Namespace, snake_case
+from retrograd.fx.node import Node, format_value, map_arg, map_leaves, map_nodes, target_name, target_text
 from retrograd.fx.operators import GUARD
 from retrograd.fx.signature import Signature
 
 if TYPE_CHECKING:
     from retrograd.fx.graph_module import GraphModule
 
-# Names that generated code uses itself.
-TAKEN = {*dir(builtins), *keyword.kwlist, *keyword.softkwlist, "self", "ops"}
+__all__ = ["CodeGen", "Graph", "PythonCode"]
 
 
 class Graph:
     """A program as an ordered list of nodes: inputs, attributes, calls, and one output.
 
     Every function from graphs to graphs returns one that passes `lint()`.  `signature`, if there is one, maps the
-    arguments and results of the traced function to the placeholders and the output.
+    arguments and results of the traced function to the placeholders and the output.  `tracer_cls` and `tracer_extras`
+    are kept for the tracer that made the graph; `owning_module` is the module whose graph this becomes.
 
     >>> from retrograd.core import registry
     >>> graph = Graph()
@@ -42,13 +43,21 @@ class Graph:
         return exp
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        owning_module: "GraphModule | None" = None,
+        tracer_cls: type | None = None,
+        tracer_extras: dict[str, Any] | None = None,
+    ) -> None:
         self.signature: Signature | None = None
+        self._tracer_cls = tracer_cls
+        self._tracer_extras = tracer_extras
+        self._codegen = CodeGen()
         self._ring = Node(self, "", "output", "root")  # sentinel before the first and after the last node
         self._before = self._ring  # the node before which the next one is inserted
-        self._names: set[str] = set()
-        self._numbers: dict[str, int] = {}  # base name -> the last number used with it
+        self._namespace = Namespace()
         self._owner: ref[GraphModule] | None = None
+        self.owning_module = owning_module
 
     # ------------------------------------------------------------------------------------------------ queries
 
@@ -57,8 +66,8 @@ class Graph:
         """The nodes in order; nodes may be added, moved and erased during iteration."""
         return Nodes(self._ring)
 
-    def find_nodes(self, *, op: str, target: Any = None) -> list[Node]:
-        """Return the nodes of one kind in order, optionally of one target only."""
+    def find_nodes(self, *, op: str, target: Any = None, sort: bool = True) -> list[Node]:
+        """Return the nodes of one kind, optionally of one target only; in order, whether `sort` or not."""
         return [n for n in self.nodes if n.op == op and (target is None or n.target == target)]
 
     @property
@@ -99,9 +108,50 @@ class Graph:
         """Print the nodes as a table."""
         print(self.tabular())
 
-    def python_code(self) -> codegen.Code:
-        """Return the graph as the source of a Python function, with its globals."""
-        return codegen.generate(self)
+    def python_code(self, root_module: str = "self") -> PythonCode:
+        """Return the graph as the source of a Python function, with its globals.
+
+        `root_module` is the name of the function's first parameter, of which attributes are read.
+        """
+        return self._codegen.python_code(self.nodes, root_module)
+
+    def set_codegen(self, codegen: CodeGen) -> None:
+        """Generate the code with another `CodeGen`, from the next `GraphModule.recompile()` on."""
+        self._codegen = codegen
+
+    def on_generate_code(self, make_transformer: Callable[[Transform | None], Transform]) -> Any:
+        """Transform the lines of the function's body whenever code is generated.
+
+        `make_transformer` is called with the present transformation, or None; it returns a function from a list of
+        lines, each with its line break and without indentation, to another.  As a context manager, the result restores
+        the former transformation at the end of the block.
+
+        >>> from retrograd import fx
+        >>> module = fx.symbolic_trace(lambda x: x + 1)
+        >>> with module.graph.on_generate_code(lambda current: lambda body: ["print(x)\\n", *body]):
+        ...     code = module.recompile()
+        >>> module(3)
+        3
+        4
+        """
+        former = self._codegen._body_transformer
+        self._codegen._body_transformer = make_transformer(former)
+        return self._transforming(former)
+
+    @generator_block
+    def _transforming(self, former: Transform | None) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            self._codegen._body_transformer = former
+
+    def process_inputs(self, *args: Any) -> Any:
+        """Return the values of the placeholders for arguments of the generated function."""
+        return self._codegen.process_inputs(*args)
+
+    def process_outputs(self, out: Any) -> Any:
+        """Return the result of the generated function for the value of the output node."""
+        return self._codegen.process_outputs(out)
 
     def lint(self) -> None:
         """Check order, users, names and operators; a RuntimeError lists all faults."""
@@ -113,68 +163,113 @@ class Graph:
         self,
         op: str,
         target: Any,
-        args: tuple = (),
+        args: tuple | None = None,
         kwargs: dict[str, Any] | None = None,
         name: str | None = None,
+        type_expr: Any = None,
     ) -> Node:
-        """Insert a new node at the current position, under `name` or a free variant of it."""
-        node = Node(self, self._unique(name or target_name(target)), op, target, args, kwargs)
+        """Insert a new node at the current position, under `name` or a free variant of it.
+
+        `type_expr` is the annotation of its result.
+        """
+        name = self._namespace.create_name(snake_case(target_name(target)) if name is None else name)
+        node = Node(self, name, op, target, () if args is None else args, kwargs, type_expr)
+        node._notify("_create_node_hooks", node)
         node._link(self._before.prev, self._before)
         return node
 
-    def placeholder(self, name: str, *, default_value: Any = Parameter.empty) -> Node:
+    def placeholder(self, name: str, type_expr: Any = None, default_value: Any = Parameter.empty) -> Node:
         """Insert an input, optional if it has a default; `*name` and `**name` take all remaining arguments."""
-        return self.create_node("placeholder", name, () if default_value is Parameter.empty else (default_value,))
+        args = () if default_value is Parameter.empty else (default_value,)
+        return self.create_node("placeholder", name, args, type_expr=type_expr)
 
-    def get_attr(self, target: str) -> Node:
-        """Insert a read of a parameter, buffer or constant of the module, by qualified name."""
-        return self.create_node("get_attr", target)
+    def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
+        """Insert a read of a parameter, buffer or constant of the module, by qualified name.
 
-    def call_function(self, target: Op | Callable, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Node:
+        Warns if the graph's module has nothing of that name.
+        """
+        if self.owning_module is not None and find_attribute(self.owning_module, qualified_name) is None:
+            warnings.warn(
+                "Attempted to insert a get_attr Node with no underlying reference in the owning GraphModule: it has no "
+                f"{qualified_name!r}. Add it before the graph runs, as by GraphModule.add_submodule.",
+                stacklevel=2,
+            )
+        return self.create_node("get_attr", qualified_name, type_expr=type_expr)
+
+    def call_function(
+        self,
+        the_function: Op | Callable,
+        args: tuple | None = None,
+        kwargs: dict[str, Any] | None = None,
+        type_expr: Any = None,
+        name: str | None = None,
+    ) -> Node:
         """Insert a call of a registered operator, or of any function."""
-        if not callable(target):
-            raise TypeError(f"call_function: the target must be an operator or a function, got {target!r}")
-        return self.create_node("call_function", target, args, kwargs)
+        return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
 
-    def call_method(self, target: str, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Node:
+    def call_method(
+        self,
+        method_name: str,
+        args: tuple | None = None,
+        kwargs: dict[str, Any] | None = None,
+        type_expr: Any = None,
+    ) -> Node:
         """Insert a call of a method of the first argument."""
-        return self._call_named("call_method", target, args, kwargs)
+        return self.create_node("call_method", method_name, args, kwargs, type_expr=type_expr)
 
-    def call_module(self, target: str, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Node:
-        """Insert a call of the submodule of that qualified name."""
-        return self._call_named("call_module", target, args, kwargs)
+    def call_module(
+        self,
+        module_name: str,
+        args: tuple | None = None,
+        kwargs: dict[str, Any] | None = None,
+        type_expr: Any = None,
+    ) -> Node:
+        """Insert a call of the submodule of that qualified name.
 
-    def _call_named(self, op: str, target: str, args: tuple, kwargs: dict[str, Any] | None) -> Node:
-        if not isinstance(target, str):
-            raise TypeError(f"{op}: the target must be a name, got {target!r}")
-        return self.create_node(op, target, args, kwargs)
+        Warns if the graph's module has no such submodule.
+        """
+        if self.owning_module is not None and find_attribute(self.owning_module, module_name) is None:
+            warnings.warn(
+                "Attempted to insert a call_module Node with no underlying reference in the owning GraphModule: it has "
+                f"no {module_name!r}. Call GraphModule.add_submodule before.",
+                stacklevel=2,
+            )
+        return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
 
-    def output(self, result: Any) -> Node:
+    def output(self, result: Any, type_expr: Any = None) -> Node:
         """Insert the output: a node, or a tuple, list or dict of nodes and constants."""
-        return self.create_node("output", "output", (result,))
+        return self.create_node("output", "output", (result,), type_expr=type_expr)
 
-    def erase_node(self, node: Node) -> None:
-        """Remove a node; raise a RuntimeError if another still uses it."""
-        if node.graph is not self:
-            raise ValueError(f"erase_node: {node.name} is no node of this graph")
-        if node.erased:
-            raise ValueError(f"erase_node: {node.name} was erased before")
-        if node.users:
-            users = ", ".join(user.name for user in node.users)
-            raise RuntimeError(f"erase_node: {node.name} is still used by {users}")
-        node.args, node.kwargs = (), {}
-        if self._before is node:
-            self._before = node.next
-        node._unlink()
-        node.erased = True
+    def erase_node(self, to_erase: Node) -> None:
+        """Remove a node; raise a RuntimeError if another still uses it, or it is of another graph.
 
-    def inserting_before(self, node: Node | None = None) -> Any:
-        """Insert new nodes before `node` inside the block; None is the beginning."""
-        return self._inserting(self._ring.next if node is None else self._checked(node))
+        Warns if it was removed before.
+        """
+        if to_erase.graph is not self:
+            raise RuntimeError(f"Attempting to remove {to_erase.name} from wrong graph!")
+        if to_erase.users:
+            users = ", ".join(user.name for user in to_erase.users)
+            raise RuntimeError(
+                f"Tried to erase Node {to_erase.name} but it still had {len(to_erase.users)} users in the graph: "
+                f"{users}"
+            )
+        if to_erase.erased:
+            warnings.warn(f"erase_node({to_erase.name}) on an already erased node", stacklevel=2)
+            return
+        to_erase._notify("_erase_node_hooks", to_erase)
+        to_erase.args, to_erase.kwargs = (), {}
+        if self._before is to_erase:
+            self._before = to_erase.next
+        to_erase._unlink()
+        to_erase.erased = True
 
-    def inserting_after(self, node: Node | None = None) -> Any:
-        """Insert new nodes after `node` inside the block, in the order of creation; None is the end."""
-        return self._inserting(self._ring if node is None else self._checked(node).next)
+    def inserting_before(self, n: Node | None = None) -> Any:
+        """Insert new nodes before `n` inside the block; None is the beginning."""
+        return self._inserting(self._ring.next if n is None else self._checked(n))
+
+    def inserting_after(self, n: Node | None = None) -> Any:
+        """Insert new nodes after `n` inside the block, in the order of creation; None is the end."""
+        return self._inserting(self._ring if n is None else self._checked(n).next)
 
     def _checked(self, node: Node) -> Node:
         if node.graph is not self or node.erased:
@@ -191,23 +286,25 @@ class Graph:
                 old = old.next
             self._before = old
 
-    def node_copy(self, node: Node, map_node: Callable[[Node], Any] = lambda node: node) -> Node:
-        """Insert a copy of a node of this or another graph, with its inputs replaced by `map_node`."""
-        args, kwargs = map_nodes((node.args, node.kwargs), map_node)
-        copy = self.create_node(node.op, node.target, args, kwargs, node.name)
-        copy.meta = dict(node.meta)
-        return copy
+    def node_copy(self, node: Node, arg_transform: Callable[[Node], Any] = lambda x: x) -> Node:
+        """Insert a copy of a node of this or another graph, with its inputs replaced by `arg_transform`."""
+        args, kwargs = map_nodes((node.args, node.kwargs), arg_transform)
+        copied = self.create_node(node.op, node.target, args, kwargs, node.name, node.type)
+        copied.meta = dict(node.meta)
+        return copied
 
-    def graph_copy(self, other: "Graph", values: dict[Node, Any]) -> Any:
-        """Copy another graph's nodes, except those in `values`, which replaces them; return its output.
+    def graph_copy(self, g: "Graph", val_map: dict[Node, Any], return_output_node: bool = False) -> Any:
+        """Copy another graph's nodes, except those in `val_map`, which replaces them; return its output.
 
-        `values` then maps every node of the other graph except the output.
+        `val_map` then maps every node of the other graph except the output.  With `return_output_node` the result is a
+        pair of the output's value and `g`'s output node.
         """
-        for node in other.nodes:
+        for node in g.nodes:
             if node.op == "output":
-                return map_nodes(node.args[0], values.__getitem__)
-            if node not in values:
-                values[node] = self.node_copy(node, values.__getitem__)
+                result = map_arg(node.args[0], val_map.__getitem__)
+                return (result, node) if return_output_node else result
+            if node not in val_map:
+                val_map[node] = self.node_copy(node, val_map.__getitem__)
         return None
 
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
@@ -223,20 +320,19 @@ class Graph:
                 dead = True
         return dead
 
-    def _unique(self, candidate: str) -> str:
-        name = base = _snake_case(candidate)
-        if name in self._names:
-            base = re.sub(r"_\d+$", "", name)
-        number = self._numbers.get(base, 0)
-        while name in self._names or name in TAKEN:
-            number += 1
-            name = f"{base}_{number}"
-            self._numbers[base] = number
-        self._names.add(name)
-        return name
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Graph":
+        copied = memo[id(self)] = type(self)(tracer_cls=self._tracer_cls, tracer_extras=self._tracer_extras)
+        nodes: dict[Node, Any] = {}
+        for node in self.nodes:
+            nodes[node] = memo[id(node)] = copied.node_copy(node, nodes.__getitem__)
+        copied.signature = copy.deepcopy(self.signature, memo)
+        copied._codegen = copy.deepcopy(self._codegen, memo)
+        return copied
 
     def __reduce__(self) -> tuple:
-        return _from_rows, (_rows(self), self.signature)
+        shared = None if self._tracer_cls is None or is_local(self._tracer_cls) else self._tracer_cls
+        state = {"signature": self.signature, "_codegen": self._codegen, "_tracer_extras": self._tracer_extras}
+        return _from_rows, (_rows(self), {**state, "_tracer_cls": shared})
 
 
 class Nodes:
@@ -264,11 +360,6 @@ class Nodes:
         return repr(list(self))
 
 
-def _snake_case(text: str) -> str:
-    name = re.sub(r"\W+", "_", text, flags=re.ASCII).lower()
-    return f"_{name}" if not name or name[0].isdigit() else name
-
-
 class _Reference:
     """A reference to a node by its index in a graph's rows."""
 
@@ -280,20 +371,31 @@ def _rows(graph: Graph) -> list[tuple]:
     """Return the nodes as plain rows, so that pickling does not recurse along the graph."""
     references = {node: _Reference(number) for number, node in enumerate(graph.nodes)}
     return [
-        (n.op, n.target, *map_nodes((n.args, n.kwargs), references.__getitem__), n.name, n.meta) for n in graph.nodes
+        (n.op, n.target, *map_nodes((n.args, n.kwargs), references.__getitem__), n.name, _stored(n.type), n.meta)
+        for n in graph.nodes
     ]
 
 
-def _from_rows(rows: list[tuple], signature: Signature | None) -> Graph:
+def _stored(annotation: Any) -> Any:
+    """Return an annotation if it can be stored, else None."""
+    return None if any(map(is_local, (annotation, *typing.get_args(annotation)))) else annotation
+
+
+def is_local(known: Any) -> bool:
+    """Return whether a class or function is defined within a function, so that it has no name to store."""
+    return "<locals>" in getattr(known, "__qualname__", "")
+
+
+def _from_rows(rows: list[tuple], state: dict[str, Any]) -> Graph:
     graph = Graph()
     nodes: list[Node] = []
 
     def resolve(leaf: Any) -> Any:
         return nodes[leaf.number] if isinstance(leaf, _Reference) else leaf
 
-    for op, target, args, kwargs, name, meta in rows:
+    for op, target, args, kwargs, name, annotation, meta in rows:
         args, kwargs = map_leaves((args, kwargs), resolve)
-        nodes.append(graph.create_node(op, target, args, kwargs, name))
+        nodes.append(graph.create_node(op, target, args, kwargs, name, annotation))
         nodes[-1].meta = meta
-    graph.signature = signature
+    vars(graph).update(state)
     return graph

@@ -27,10 +27,15 @@ def _order(graph: "Graph") -> Iterator[str]:
     seen: dict[Node, None] = {}
     for node in graph.nodes:
         if node.graph is not graph:
-            yield f"{node.name} says that it is of another graph"
+            yield f"Node {node.name!r} does not belong to this Graph"
         for used in nodes_in((node.args, node.kwargs)):
-            if used not in seen:
-                yield f"{node.name} uses {used.name}, which does not come before it"
+            if used.graph is not graph:
+                yield (
+                    f"Argument {used.name!r} of Node {node.name!r} does not belong to this Graph; when copying nodes, "
+                    f"replace their arguments by the `arg_transform` of node_copy"
+                )
+            elif used not in seen:
+                yield f"Argument {used.name!r} of Node {node.name!r} was used before it has been defined"
         seen[node] = None
     kinds = [node.op for node in graph.nodes]
     if kinds and (kinds.count("output") != 1 or kinds[-1] != "output"):
@@ -57,7 +62,7 @@ def _names(graph: "Graph") -> Iterator[str]:
         if not SNAKE_CASE.fullmatch(node.name):
             yield f"the name {node.name!r} is not in snake_case"
         if node.name in seen:
-            yield f"two nodes are called {node.name!r}"
+            yield f"Node redefined name {node.name}"
         seen.add(node.name)
 
 
@@ -84,14 +89,15 @@ def _attributes(graph: "Graph") -> Iterator[str]:
     owner: Any = graph.owning_module
     for node in graph.nodes if owner is not None else ():
         if node.op in ("get_attr", "call_module") and isinstance(node.target, str):
-            found = _found(owner, node.target)
+            found = find_attribute(owner, node.target)
             if found is None:
-                yield f"{node.name}: the module has no {node.target!r}"
+                yield f"Node {node.name} target {node.target} references nonexistent attribute of the module"
             elif node.op == "call_module" and not isinstance(found, Module):
-                yield f"{node.name} calls {node.target!r}, which is no module"
+                yield f"Node {node.name} target {node.target} does not reference an nn.Module"
 
 
-def _found(owner: Any, target: str) -> Any:
+def find_attribute(owner: Any, target: str) -> Any:
+    """Return the attribute of that qualified name; None if there is none."""
     for name in target.split("."):
         owner = getattr(owner, name, None)
     return owner

@@ -4,10 +4,12 @@ import builtins
 import dataclasses
 import operator
 from collections.abc import Callable, Iterator
+from types import GenericAlias
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from retrograd.core import Op
 from retrograd.fx.immutable_collections import immutable_dict, immutable_list
+from retrograd.fx.operator_schemas import ArgsKwargsPair, normalize_function, normalize_module
 
 if TYPE_CHECKING:
     from retrograd.fx.graph import Graph
@@ -42,7 +44,9 @@ class Node:
     constants and further nodes; of a placeholder, its default.  They change by assignment only: in-place changes, also
     of lists and dicts in them, raise a TypeError, because `users` would become wrong.  `meta` holds metadata:
     tracing stores "val", the `Aval` of the result (a tuple of them for several), and "stack_trace", the
-    line of the user's code as `file:line in function`.
+    line of the user's code as `file:line in function`.  `type` is the annotation of the result, or None.
+
+    Raises ValueError if the target of "call_function" cannot be called, or another target is no string.
 
     >>> from retrograd.core import registry
     >>> from retrograd.fx import Graph
@@ -61,14 +65,19 @@ class Node:
         target: Any,
         args: tuple = (),
         kwargs: dict[str, Any] | None = None,
+        return_type: Any = None,
     ) -> None:
         if op not in KINDS:
             raise ValueError(f"node {name!r}: op must be one of {', '.join(KINDS)}, got {op!r}")
+        if not (callable(target) if op == "call_function" else isinstance(target, str)):
+            expected = "Callable" if op == "call_function" else "str"
+            raise ValueError(f"node {name!r}: target {target!r} has type {type(target)} but a {expected} is expected")
         self.graph = graph
         self.erased = False
-        self.name = name
+        self._name = name
         self.op = op
         self.target = target
+        self.type = return_type
         self.users: dict[Node, None] = {}
         self.meta: dict[str, Any] = {}
         self._args: tuple = ()
@@ -76,6 +85,27 @@ class Node:
         self._inputs: dict[Node, None] = {}
         self._previous = self._next = self  # the nodes of a graph are a doubly linked ring
         self._set(args, kwargs or {})
+
+    @property
+    def name(self) -> str:
+        """The name of the result in generated code; unique in the graph if that chose it."""
+        return self._name
+
+    @name.setter
+    def name(self, value: str) -> None:
+        for user in self.users:
+            self._notify("_replace_hooks", old=self, new=value, user=user)
+        self._name = value
+
+    def _rename(self, candidate: str) -> None:
+        """Change the name to a free variant of `candidate`."""
+        if candidate != self._name:
+            self.name = self.graph._namespace.create_name(candidate)
+
+    def _notify(self, hooks: str, *args: Any, **kwargs: Any) -> None:
+        """Call the hooks of the module that has the graph: see `GraphHooks`."""
+        for hook in getattr(self.graph.owning_module, hooks, ()):
+            hook(*args, **kwargs)
 
     # ------------------------------------------------------------------------------------------- its inputs
 
@@ -117,9 +147,14 @@ class Node:
         """The line of the user's code that the node comes from, if tracing stored it in `meta`."""
         return self.meta.get("stack_trace")
 
-    def replace_input_with(self, old: "Node", new: "Node") -> None:
-        """Replace `old` by `new` among the arguments."""
-        args, kwargs = map_nodes((self._args, self._kwargs), lambda node: new if node is old else node)
+    @stack_trace.setter
+    def stack_trace(self, trace: str | None) -> None:
+        self.meta["stack_trace"] = trace
+
+    def replace_input_with(self, old_input: "Node", new_input: "Node") -> None:
+        """Replace `old_input` by `new_input` among the arguments."""
+        self._notify("_replace_hooks", old=old_input, new=new_input.name, user=self)
+        args, kwargs = map_nodes((self._args, self._kwargs), lambda n: new_input if n is old_input else n)
         self._set(args, kwargs)
 
     def update_arg(self, idx: int, arg: Any) -> None:
@@ -135,7 +170,10 @@ class Node:
     def insert_arg(self, idx: int, arg: Any) -> None:
         """Insert an argument into `args` before index `idx`; raise an IndexError beyond the end."""
         if not 0 <= idx <= len(self._args):
-            raise IndexError(f"insert_arg: {self.name} has {len(self._args)} args, so there is no place {idx}")
+            raise IndexError(
+                f"insert_arg: index must be between 0 and len(self.args), which is {len(self._args)} for {self.name}, "
+                f"got {idx}"
+            )
         self.args = (*self._args[:idx], arg, *self._args[idx:])
 
     def replace_all_uses_with(
@@ -172,18 +210,18 @@ class Node:
         """The node before this one."""
         return self._previous
 
-    def prepend(self, node: "Node") -> None:
-        """Move `node` before this one; raise a ValueError if it is of another graph."""
-        if node.graph is not self.graph:
-            raise ValueError(f"{self.name}: {node.name} is of another graph; copy it with graph.node_copy")
-        if node is not self:
-            node._unlink()
-            node._link(self._previous, self)
+    def prepend(self, x: "Node") -> None:
+        """Move `x` before this node; raise a ValueError if it is of another graph."""
+        if x.graph is not self.graph:
+            raise ValueError(f"{self.name}: {x.name} is of another graph; copy it with graph.node_copy")
+        if x is not self:
+            x._unlink()
+            x._link(self._previous, self)
 
-    def append(self, node: "Node") -> None:
-        """Move `node` after this one; raise a ValueError if it is of another graph."""
-        if node is not self:
-            self._next.prepend(node)
+    def append(self, x: "Node") -> None:
+        """Move `x` after this node; raise a ValueError if it is of another graph."""
+        if x is not self:
+            self._next.prepend(x)
 
     def _link(self, before: "Node", after: "Node") -> None:
         self._previous, self._next = before, after
@@ -211,14 +249,46 @@ class Node:
             return self.graph.owning_module is None or _changes(self.graph.owning_module.get_submodule(self.target))
         return self.op in ("placeholder", "output")
 
+    def normalized_arguments(
+        self,
+        root: Any,
+        arg_types: tuple | None = None,
+        kwarg_types: dict[str, Any] | None = None,
+        normalize_to_only_use_kwargs: bool = False,
+    ) -> ArgsKwargsPair | None:
+        """Return the arguments in one form, with the defaults; None if that is impossible.
+
+        `root` has the submodules that are called.  See `operator_schemas.normalize_function`.
+        """
+        kwargs = self._kwargs
+        if self.op == "call_function":
+            types = arg_types, kwarg_types
+            return normalize_function(self.target, self._args, kwargs, *types, normalize_to_only_use_kwargs)
+        if self.op == "call_module":
+            return normalize_module(root, self.target, self._args, kwargs, normalize_to_only_use_kwargs)
+        return None
+
     def __repr__(self) -> str:
         return self.name
 
-    def format_node(self) -> str:
-        """Return the node as one line of its graph's text."""
+    def format_node(
+        self, placeholder_names: list[str] | None = None, maybe_return_typename: list[str] | None = None
+    ) -> str | None:
+        """Return the node as one line of its graph's text.
+
+        If `placeholder_names` is not empty, a placeholder is appended to it instead, and the result is None.  The
+        first element of `maybe_return_typename` becomes the annotation of an output.
+        """
+        annotation = "" if self.type is None else f"{type_text(self.type)} "
         if self.op == "output":
+            if annotation and maybe_return_typename:
+                maybe_return_typename[0] = f" -> {annotation.rstrip()}"
             return f"return {self._args[0]!r}"
-        head = f"%{self.name} : [num_users={len(self.users)}] = {self.op}[target={target_text(self.target)}]"
+        if self.op == "placeholder" and placeholder_names:
+            placeholder_names.append(f"{self.target}: {annotation.rstrip()}" if annotation else self.target)
+            return None
+        target = target_text(self.target)
+        head = f"%{self.name} : {annotation}[num_users={len(self.users)}] = {self.op}[target={target}]"
         if self.op == "placeholder" and self._args:
             return f"{head}(default={format_value(self._args[0])})"
         if self.op not in CALLS:
@@ -252,6 +322,18 @@ def target_text(target: Any) -> str:
         return target_name(target)
     home = getattr(target, "__module__", None) or builtins.__name__
     return f"{home.removeprefix('_') if home == '_operator' else home}.{target.__name__}"
+
+
+def type_text(annotation: Any) -> str:
+    """Return an annotation as text: a class by its module and name, anything else by its repr.
+
+    >>> type_text(int), type_text(list[int])
+    ('int', 'list[int]')
+    """
+    if not isinstance(annotation, type) or isinstance(annotation, GenericAlias):
+        return repr(annotation)
+    name = annotation.__qualname__
+    return name if annotation.__module__ == builtins.__name__ else f"{annotation.__module__}.{name}"
 
 
 def frozen(value: Any) -> Any:
@@ -310,6 +392,26 @@ def is_record(value: Any) -> bool:
 def map_nodes(value: Any, function: Callable[[Node], Any]) -> Any:
     """Return a copy of nested tuples, lists, dicts and slices with `function(node)` for every node."""
     return map_leaves(value, lambda leaf: function(leaf) if isinstance(leaf, Node) else leaf)
+
+
+def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
+    """Return an immutable copy of nested tuples, lists, dicts and slices with `fn(leaf)` for every leaf.
+
+    >>> map_aggregate([1, (2,)], str)
+    ['1', ('2',)]
+    """
+    return frozen(map_leaves(a, fn))
+
+
+def map_arg(a: Any, fn: Callable[[Node], Any]) -> Any:
+    """Return an immutable copy of nested tuples, lists, dicts and slices with `fn(node)` for every node.
+
+    >>> from retrograd.fx import Graph
+    >>> x = Graph().placeholder("x")
+    >>> map_arg(([x, 1],), lambda node: node.name)
+    (['x', 1],)
+    """
+    return frozen(map_nodes(a, fn))
 
 
 def nodes_in(value: Any) -> Iterator[Node]:
