@@ -29,8 +29,9 @@ class Callee:
 
     def __init__(self, function: Callable, signature: inspect.Signature | None = None) -> None:
         self.function = _underlying(function)
-        found = (signature or inspect.signature(self.function)).parameters.values()
-        self.parameters = sorted(found, key=lambda p: LOCALS.index(p.kind))
+        found = signature or inspect.signature(self.function)
+        self.parameters = sorted(found.parameters.values(), key=lambda p: LOCALS.index(p.kind))
+        self.returns = stated(found.return_annotation)
 
     def call(self, args: list, known: Mapping[str, Any]) -> Any:
         """Return the function's result for proxies and values in the order of `parameters`."""
@@ -58,6 +59,11 @@ class Callee:
             named[parameter.name] = value
         else:
             given.append(value)
+
+
+def stated(annotation: Any) -> Any:
+    """Return an annotation; None if there is none, or one that says nothing."""
+    return None if annotation in (inspect.Signature.empty, Any) else annotation
 
 
 def _underlying(function: Callable) -> Callable:

@@ -76,3 +76,36 @@ class ModuleCalls(Block):
         around = f"{self._open[-1][1]}." if self._open and self._open[-1][1] else ""
         below = [path for path in paths if path.startswith(around)]
         return min(below or paths, key=lambda path: (path.count("."), self._calls.get(path, -1)))
+
+
+class Scope:
+    """The module whose forward runs during symbolic tracing: its qualified name and class; "" and None for the root."""
+
+    def __init__(self, module_path: str, module_type: Any) -> None:
+        self.module_path = module_path
+        self.module_type = module_type
+
+
+class ScopeContextManager:
+    """A context manager that changes a tracer's `Scope` to another, until the end of the block.
+
+    >>> scope = Scope("", None)
+    >>> with ScopeContextManager(scope, Scope("layer", int)):
+    ...     scope.module_path
+    'layer'
+    >>> scope.module_path
+    ''
+    """
+
+    def __init__(self, scope: Scope, current_scope: Scope) -> None:
+        self._scope = scope
+        self._former = scope.module_path, scope.module_type
+        scope.module_path, scope.module_type = current_scope.module_path, current_scope.module_type
+
+    def __enter__(self) -> Scope:
+        """Return the changed scope."""
+        return self._scope
+
+    def __exit__(self, *exception: Any) -> None:
+        """Restore the former scope."""
+        self._scope.module_path, self._scope.module_type = self._former

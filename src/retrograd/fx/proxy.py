@@ -1,23 +1,181 @@
-"""Proxies for values that do not exist yet: operations on them are recorded in a graph."""
+"""Proxies for values that do not exist yet: operations on them are recorded in a graph by a tracer."""
 
+import dataclasses
 import math
 import operator
 from collections.abc import Callable, Iterator
-from dis import get_instructions
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from dis import Instruction, get_instructions
+from itertools import pairwise
+from typing import Any, NoReturn, cast
 
-from retrograd.core import Op, Tensor
+from retrograd.core import Op
 from retrograd.core.source_location import user_frame, user_line
 from retrograd.fx.call_format import normalized_args
 from retrograd.fx.dataclass_pytrees import members
-from retrograd.fx.node import IN_PLACE, Node, map_leaves
+from retrograd.fx.graph import Graph
+from retrograd.fx.module_stack import Scope, ScopeContextManager
+from retrograd.fx.node import IN_PLACE, Node, has_side_effect, is_record, map_leaves
+from retrograd.fx.operator_schemas import check_for_mutable_operation
+from retrograd.fx.traceback import copied_meta
+from retrograd.nn.parameter import Parameter
 
-if TYPE_CHECKING:
-    from retrograd.fx.symbolic_tracer import Tracer
+__all__ = [
+    "Attribute",
+    "GraphAppendingTracer",
+    "ParameterProxy",
+    "Proxy",
+    "Scope",
+    "ScopeContextManager",
+    "TraceError",
+    "TracerBase",
+]
 
 
 class TraceError(ValueError):
     """Traced code did something that is impossible with a value that does not exist yet."""
+
+
+class TracerBase:
+    """Records nodes in `graph`; the base of `Tracer`, and of tracers of one's own.
+
+    Subclasses override `create_node`, which every node goes through; `create_arg`, the form of values; `proxy`, the
+    class of proxies; `to_bool`, `iter` and `keys`, a proxy's truth and members.
+
+    Class attributes decide details.  With `record_stack_traces` nodes have `meta["stack_trace"]`;
+    `check_mutable_operations` refuses calls of operators that write to their arguments; with `trace_asserts` the
+    condition of an `assert` becomes a node that checks it.
+
+    >>> from retrograd import fx
+    >>> class Counting(fx.proxy.GraphAppendingTracer):
+    ...     count = 0
+    ...
+    ...     def create_node(self, *args, **kwargs):
+    ...         self.count += 1
+    ...         return super().create_node(*args, **kwargs)
+    >>> graph = fx.Graph()
+    >>> tracer = Counting(graph)
+    >>> x = fx.Proxy(graph.placeholder("x"), tracer)
+    >>> y = x.relu() + x
+    >>> tracer.count
+    2
+    """
+
+    graph: Graph
+    record_stack_traces = True
+    check_mutable_operations = False
+    trace_asserts = False
+    traced_func_name = "forward"
+    scope: Scope
+    module_stack: dict[str, tuple[str, str]]  # the running modules: qualified name -> (name, class)
+    node_name_to_scope: dict[str, tuple[str, Any]]
+
+    def begin_graph(self, graph: Graph) -> None:
+        """Record in a graph from now on."""
+        self.graph = graph
+        self.scope = Scope("", None)
+        self.module_stack, self.node_name_to_scope = {}, {}
+
+    def create_node(
+        self,
+        kind: str,
+        target: Any,
+        args: tuple,
+        kwargs: dict[str, Any],
+        name: str | None = None,
+        type_expr: Any = None,
+    ) -> Node:
+        """Return a new node, with metadata of the user's line and the running modules."""
+        if kind == "call_function" and self.check_mutable_operations:
+            check_for_mutable_operation(target, args, kwargs)
+        node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+        self.node_name_to_scope[node.name] = self.scope.module_path, self.scope.module_type
+        if self.record_stack_traces and kind not in ("placeholder", "output"):
+            node.meta["stack_trace"] = user_line()
+        if self.module_stack:
+            node.meta["nn_module_stack"] = dict(self.module_stack)
+        node.meta.update(copied_meta())
+        return node
+
+    def create_proxy(
+        self,
+        kind: str,
+        target: Any,
+        args: tuple,
+        kwargs: dict[str, Any],
+        name: str | None = None,
+        type_expr: Any = None,
+        proxy_factory_fn: "Callable[[Node], Proxy] | None" = None,
+    ) -> "Proxy":
+        """Return the proxy of a new node, whose arguments may contain proxies.
+
+        `proxy_factory_fn(node)` replaces the method `proxy`.
+        """
+        node = self.create_node(kind, target, self.create_arg(args), self.create_arg(kwargs), name, type_expr)
+        return (proxy_factory_fn or self.proxy)(node)
+
+    def proxy(self, node: Node) -> "Proxy":
+        """Return the proxy of a node."""
+        return Proxy(node, self)
+
+    def create_arg(self, a: Any) -> Any:
+        """Return a value's form in the graph: nodes for proxies, in nested containers too.
+
+        A named tuple or dataclass that contains proxies becomes a node that constructs it.  An object with a method
+        `__fx_create_arg__(tracer)` gives its own form.
+        """
+        if is_record(a):
+            return self._constructor_node(a)
+        if isinstance(a, tuple):
+            return tuple([self.create_arg(member) for member in a])
+        if isinstance(a, list):
+            return [self.create_arg(member) for member in a]
+        if isinstance(a, dict):
+            return {_plain_key(key): self.create_arg(value) for key, value in a.items()}
+        return map_leaves(a, self._leaf)
+
+    def _leaf(self, leaf: Any) -> Any:
+        if isinstance(leaf, Proxy):
+            if leaf.tracer.graph is not self.graph:
+                raise ValueError(f"{leaf!r} is of another trace")
+            return leaf.node
+        if hasattr(type(leaf), "__fx_create_arg__"):
+            return leaf.__fx_create_arg__(self)
+        refuse_hidden(leaf)
+        return leaf
+
+    def _constructor_node(self, record: Any) -> Any:
+        """Return the node that constructs a named tuple or dataclass from its fields."""
+        if isinstance(record, tuple):
+            return self.create_node("call_function", type(record), self.create_arg(tuple(record)), {})
+        fields = {f.name: getattr(record, f.name) for f in dataclasses.fields(record) if f.init}
+        return self.create_node("call_function", type(record), (), self.create_arg(fields))
+
+    def to_bool(self, obj: "Proxy") -> bool:
+        """Return the truth of a proxy: here, raise a TraceError."""
+        _refuse(obj, "symbolically traced variables cannot be used as inputs to control flow")
+
+    def iter(self, obj: "Proxy") -> Iterator:
+        """Return the members of a proxy: here, raise a TraceError."""
+        _refuse(obj, "Proxy object cannot be iterated, because the number of its members is not known")
+
+    def keys(self, obj: "Proxy") -> Any:
+        """Return the keys of a proxy: here, the proxy of a call of its method `keys`."""
+        return Attribute(obj, "keys")()
+
+
+class GraphAppendingTracer(TracerBase):
+    """The tracer of proxies that are created from a node alone; it appends to the node's graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.begin_graph(graph)
+
+
+def _plain_key(key: Any) -> Any:
+    if proxies_in(key):
+        raise RuntimeError(
+            f"Keys for dictionaries used as an argument cannot contain a Node. Got key: {proxies_in(key)[0]!r}"
+        )
+    return key
 
 
 class Proxy:
@@ -26,11 +184,20 @@ class Proxy:
     Operators on tensors, methods, attributes and Python's operators return further proxies, each of a new node.
     Operations that need the value raise an error with the user's line: `bool(proxy)`, iterating, `len`, `int`.
     Unpacking into names, as in `a, b = proxy`, works, because it determines the number of values.
+
+    Without a tracer, operations are appended to the graph of the node, at its current position:
+
+    >>> from retrograd import fx
+    >>> graph = fx.Graph()
+    >>> x = fx.Proxy(graph.placeholder("x"))
+    >>> output = graph.output((x.relu() + 1).node)
+    >>> [node.name for node in graph.nodes]
+    ['x', 'relu', 'add', 'output']
     """
 
-    def __init__(self, node: Node, tracer: "Tracer") -> None:
+    def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
         self.node = node
-        self.tracer = tracer
+        self.tracer = GraphAppendingTracer(node.graph) if tracer is None else tracer
 
     @classmethod
     def __tensor_function__(cls, func: Callable, types: tuple, args: tuple, kwargs: dict[str, Any]) -> "Proxy":
@@ -62,13 +229,24 @@ class Proxy:
         _refuse(self, "numbers are needed here", instead, TypeError)
 
     def __bool__(self) -> bool:
+        if self.tracer.trace_asserts and _asserts():
+            self.tracer.create_proxy("call_function", assert_fn, (self,), {})
+            return True
         return self.tracer.to_bool(self)
 
     def __iter__(self) -> "Iterator":
-        return self.tracer.iter(self)
+        count = _unpacked_count()
+        if count is None:
+            return self.tracer.iter(self)
+        return iter([operator.getitem(cast(Any, self), index) for index in range(count)])
+
+    def keys(self) -> Any:
+        """Return the keys of a mapping, as the tracer's `keys` gives them."""
+        return self.tracer.keys(self)
 
     def __len__(self) -> int:
-        _refuse(self, "len() of it is not known", "use x.shape[0] or x.size(), or fx.wrap('len')", RuntimeError)
+        instead = "use x.shape[0] or x.size(), or call fx.wrap('len')"
+        _refuse(self, "'len' is not supported in symbolic tracing by default", instead, RuntimeError)
 
     def __contains__(self, value: Any) -> bool:
         _refuse(self, "what is in it is not known")
@@ -106,13 +284,39 @@ class Attribute(Proxy):
         return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)
 
 
-class SizedProxy(Proxy):
-    """The proxy of a parameter with known sizes."""
+class ParameterProxy(Proxy):
+    """The proxy of a parameter with known sizes: code may branch on them."""
 
-    def __init__(self, node: Node, tracer: "Tracer", tensor: Tensor) -> None:
+    def __init__(self, tracer: TracerBase, node: Node, name: str, param: Parameter) -> None:
         super().__init__(node, tracer)
-        self.shape, self.ndim = tensor.shape, tensor.ndim
-        self.size, self.numel, self.nelement, self.dim = tensor.size, tensor.numel, tensor.numel, tensor.dim
+        self.name, self.param = name, param
+        self.shape, self.ndim = param.shape, param.ndim
+
+    def size(self, *dim: int) -> Any:
+        """Return the size of one dimension, or of all."""
+        return self.param.size(*dim)
+
+    def dim(self) -> int:
+        """Return the number of dimensions."""
+        return self.param.ndim
+
+    def numel(self) -> int:
+        """Return the number of elements."""
+        return self.param.numel()
+
+    def nelement(self) -> int:
+        """Return the number of elements."""
+        return self.param.numel()
+
+    def __repr__(self) -> str:
+        return f"ParameterProxy({self.name})"
+
+
+@has_side_effect
+def assert_fn(x: object) -> None:
+    """Raise AssertionError unless x is true."""
+    if not x:
+        raise AssertionError
 
 
 def _refuse(proxy: Proxy, what: str, instead: str = "", kind: type[Exception] = TraceError) -> NoReturn:
@@ -150,19 +354,24 @@ for _name, _rounded in _ROUNDED.items():
     setattr(Proxy, f"__{_name}__", _operator(f"__{_name}__", _rounded))
 
 
-def unpacked(proxy: Proxy) -> Iterator:
-    """Return the members of a proxy that the user's line unpacks into names; raise if no line does."""
+def _present_instructions() -> list[Instruction]:
+    """Return the instructions of the user's code from the running one on."""
     frame = user_frame()
-    if frame is not None:
-        for instruction in get_instructions(frame.f_code):
-            if instruction.offset == frame.f_lasti and instruction.opname == "UNPACK_SEQUENCE":
-                return iter([operator.getitem(cast(Any, proxy), index) for index in range(instruction.arg or 0)])
-    _refuse(proxy, "how often to iterate over it is not known")
+    if frame is None:
+        return []
+    return [i for i in get_instructions(frame.f_code) if i.offset >= frame.f_lasti]
 
 
-def refuse_bool(proxy: Proxy) -> NoReturn:
-    """Raise because a branch depends on a proxy."""
-    _refuse(proxy, "its truth, on which a branch depends, is not known")
+def _unpacked_count() -> int | None:
+    """Return the number of names into which the user's line unpacks a value; None if it does not."""
+    present = _present_instructions()[:1]
+    return present[0].arg or 0 if present and present[0].opname == "UNPACK_SEQUENCE" else None
+
+
+def _asserts() -> bool:
+    """Return whether the user's line needs a truth for `assert`: then its code raises AssertionError if it is false."""
+    names = [instruction.opname for instruction in _present_instructions()[:3]]
+    return any(a.endswith("IF_TRUE") and b == "LOAD_ASSERTION_ERROR" for a, b in pairwise(names))
 
 
 def refuse_hidden(value: Any) -> None:
@@ -183,8 +392,8 @@ def proxies_in(values: Any) -> list[Proxy]:
     return found
 
 
-def _tracer_among(values: Any) -> "Tracer":
-    tracers = list({id(p.tracer): p.tracer for p in proxies_in(values)}.values())
+def _tracer_among(values: Any) -> TracerBase:
+    tracers = list({id(p.tracer.graph): p.tracer for p in proxies_in(values)}.values())
     if len(tracers) != 1:
-        raise TraceError(f"expected proxies of one trace, got those of {len(tracers)}")
+        raise TraceError(f"Found multiple different tracers: expected proxies of one trace, got {len(tracers)}")
     return tracers[0]

@@ -1,9 +1,9 @@
 """Symbolic tracing: code runs on proxies instead of tensors; modules, methods and functions stay calls."""
 
-import dataclasses
 import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from itertools import count
 from types import ModuleType
 from typing import Any, cast
@@ -12,12 +12,12 @@ import optree
 
 from retrograd.core import Tensor
 from retrograd.core.level import generator_block
-from retrograd.core.source_location import user_line
-from retrograd.fx.calling_convention import STARS, Callee
+from retrograd.fx.calling_convention import STARS, Callee, stated
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule, extract, tensors_and_modules
-from retrograd.fx.node import Node, has_side_effect, is_record, map_leaves
-from retrograd.fx.proxy import Proxy, SizedProxy, refuse_bool, refuse_hidden, unpacked
+from retrograd.fx.module_stack import Scope, ScopeContextManager
+from retrograd.fx.node import has_side_effect
+from retrograd.fx.proxy import ParameterProxy, Proxy, TracerBase
 from retrograd.fx.traced_writes import tensors_written
 from retrograd.fx.wrapped_functions import wrapped_calls
 from retrograd.nn import Sequential
@@ -50,15 +50,16 @@ def symbolic_trace(root: Module | Callable, concrete_args: dict[str, Any] | None
     """
     tracer = Tracer()
     graph = tracer.trace(root, concrete_args)
-    return GraphModule(tracer.root, graph)
+    name = type(root).__name__ if isinstance(root, Module) else getattr(root, "__name__", type(root).__name__)
+    return GraphModule(tracer.root, graph, name)
 
 
-class Tracer:
+class Tracer(TracerBase):
     """The tracer behind `symbolic_trace`; subclasses change its decisions.
 
-    Subclasses override `is_leaf_module`, the modules that are not traced into; `create_arg`, the form of values;
-    `to_bool`, `iter`, a proxy's truth and members; `traced_func_name`, the traced method of a module.  `trace` returns
-    the graph, and stores in `root` the attributes that a `GraphModule` of it needs.
+    Subclasses override `is_leaf_module`, the modules that are not traced into; `getattr`, the attributes of modules;
+    `traced_func_name`, the traced method of a module; and the methods of `TracerBase`.  `trace` returns the graph, and
+    stores in `root` the attributes that a `GraphModule` of it needs.
 
     Functions of the modules in `autowrap_modules`, and `autowrap_functions` that the traced function's module calls
     by name, are one node each when called with proxies.  With `param_shapes_constant` the shapes of parameters are
@@ -72,36 +73,35 @@ class Tracer:
     ['placeholder', 'get_attr', 'get_attr', 'call_function', 'output']
     """
 
-    traced_func_name = "forward"
-
     def __init__(
         self,
         autowrap_modules: tuple[ModuleType, ...] = (math,),
         autowrap_functions: tuple[Callable, ...] = (),
         param_shapes_constant: bool = False,
     ) -> None:
-        self.graph = Graph()
         self.root: Module = Module()
+        self.begin_graph(Graph(tracer_cls=type(self)))
         self.param_shapes_constant = param_shapes_constant
         self._autowrapped = autowrap_modules, autowrap_functions
         self._paths: dict[int, str] = {}  # id of a module, parameter, buffer or constant -> its qualified name
+        self._registered: set[int] = set()  # ids of parameters and buffers
         self._constants: dict[str, Tensor] = {}
         self._attributes: dict[str, Proxy] = {}
-        self._stack: dict[str, tuple[str, str]] = {}  # the running modules: qualified name -> (name, class)
 
-    def trace(self, root: Module | Callable, concrete_args: dict[str, Any] | None = None) -> Graph:
-        """Return the graph of `root`; `concrete_args` are values of arguments by name."""
+    def trace(self, root: Module | Callable, concrete_args: dict[str, Any] | tuple | None = None) -> Graph:
+        """Return the graph of `root`; `concrete_args` are values of arguments by name, or of all in a tuple."""
         module = root if isinstance(root, Module) else Module()
         if not callable(root):
             raise TypeError(f"symbolic_trace: expected a function or a module, got {type(root).__name__}")
         callee = self._callee(root)
         self.begin(module)
-        args = self._arguments(callee, dict(concrete_args or {}))
-        with _intercepted(module, self), wrapped_calls(callee.function, *self._autowrapped):
-            result = callee.call(args, concrete_args or {})
+        concrete = self._by_name(callee, concrete_args or {})
+        args = self._arguments(callee, concrete)
+        with _tracing(), _intercepted(module, self), wrapped_calls(callee.function, *self._autowrapped):
+            result = callee.call(args, concrete)
         if self._is_flat(root):
             self.graph.signature = cast(GraphModule, root).graph.signature
-        self.end(result, module)
+        self.end(result, module, callee.returns)
         return self.graph
 
     def _is_flat(self, root: Any) -> bool:
@@ -122,13 +122,14 @@ class Tracer:
 
     def begin(self, module: Module) -> None:
         """Start an empty graph for the code of a module."""
-        self.graph = Graph()
+        self.begin_graph(Graph(tracer_cls=type(self)))
         self._paths = {id(value): name for name, value in reversed(tensors_and_modules(module))}
-        self._constants, self._attributes, self._stack = {}, {}, {}
+        self._registered = {id(tensor) for tensor in (*module.parameters(), *module.buffers())}
+        self._constants, self._attributes = {}, {}
 
-    def end(self, result: Any, module: Module) -> None:
-        """Finish the graph with the result of the code."""
-        self.create_node("output", "output", (self.create_arg(result),), {})
+    def end(self, result: Any, module: Module, type_expr: Any = None) -> None:
+        """Finish the graph with the result of the code, and its annotation."""
+        self.create_node("output", "output", (self.create_arg(result),), {}, None, type_expr)
         self.root = self.home(module, tensors_written(self.graph.signature))
 
     def home(self, module: Module, keep: Iterable[str] = ()) -> Module:
@@ -139,14 +140,26 @@ class Tracer:
             setattr(home, name, tensor)
         return home
 
+    def _by_name(self, callee: Callee, concrete: dict[str, Any] | tuple) -> dict[str, Any]:
+        """Return concrete arguments by their names."""
+        if not isinstance(concrete, tuple):
+            return dict(concrete)
+        names = [p.name for p in callee.parameters if p.kind not in STARS]
+        if len(names) != len(concrete):
+            raise RuntimeError(f"Tracing expected {len(names)} arguments but got {len(concrete)} concrete arguments")
+        return dict(zip(names, concrete, strict=True))
+
     def _arguments(self, callee: Callee, concrete: dict[str, Any]) -> list:
         """Return proxies and concrete values for the parameters, in their order, and create placeholders."""
         unknown = concrete.keys() - {p.name for p in callee.parameters}
         if unknown:
             raise ValueError(f"symbolic_trace: concrete_args has {sorted(unknown)}, which are no arguments of the code")
-        concrete = {name: value for name, value in concrete.items() if value is not PH}
+        marks = {name: value for name, value in concrete.items() if isinstance(value, PHBase)}
+        concrete = {name: value for name, value in concrete.items() if name not in marks}
         ordered = callee.parameters
         proxies = [self._input(p, concrete, ordered[i + 1 :]) for i, p in enumerate(ordered)]
+        for p, proxy in zip(ordered, proxies, strict=True):
+            vars(proxy.node).update(vars(marks.get(p.name, PH)))
         return [
             self._concrete_argument(p.name, proxy, concrete[p.name]) if p.name in concrete else proxy
             for p, proxy in zip(ordered, proxies, strict=True)
@@ -155,10 +168,13 @@ class Tracer:
     def _concrete_argument(self, name: str, proxy: Proxy, value: Any) -> Any:
         """Return a concrete argument, which the graph checks, with proxies in place of PH."""
         leaves, spec = optree.tree_flatten(value)
-        open_ones = [leaf for leaf in leaves if leaf is PH]
+        open_ones = [leaf for leaf in leaves if isinstance(leaf, PHBase)]
         check: Any = self.create_proxy("call_function", check_concrete, (proxy, value, name), {})
-        found = iter([check[index] for index in range(len(open_ones))])
-        return optree.tree_unflatten(spec, [next(found) if leaf is PH else leaf for leaf in leaves])
+        proxies = [check[index] for index in range(len(open_ones))]
+        for mark, found in zip(open_ones, proxies, strict=True):
+            vars(found.node).update(vars(mark))
+        rest = iter(proxies)
+        return optree.tree_unflatten(spec, [next(rest) if isinstance(leaf, PHBase) else leaf for leaf in leaves])
 
     def _input(self, parameter: inspect.Parameter, concrete: dict[str, Any], later: list[inspect.Parameter]) -> Proxy:
         """Return a parameter's placeholder.  A concrete one may be omitted, unless later parameters are required."""
@@ -167,7 +183,8 @@ class Tracer:
             last = all(p.default is not empty or _is_known(p.name, concrete) or p.kind in STARS for p in later)
             default = concrete[parameter.name] if last and _is_known(parameter.name, concrete) else empty
         name = f"{STARS.get(parameter.kind, '')}{parameter.name}"
-        return self.proxy(self.create_node("placeholder", name, () if default is empty else (default,), {}))
+        args = () if default is empty else (default,)
+        return self.proxy(self.create_node("placeholder", name, args, {}, None, stated(parameter.annotation)))
 
     # -------------------------------------------------------------------------------------------- overridable decisions
 
@@ -193,90 +210,63 @@ class Tracer:
             raise NameError(f"symbolic_trace: a {type(mod).__name__} is no submodule of what is traced")
         return self._paths[id(mod)]
 
-    def create_arg(self, a: Any) -> Any:
-        """Return a value's form in the graph: nodes for proxies and tensors, in nested containers too.
+    def _leaf(self, leaf: Any) -> Any:
+        return self.attribute(leaf).node if isinstance(leaf, Tensor) else super()._leaf(leaf)
 
-        A named tuple or dataclass that contains proxies becomes a node that constructs it.
+    def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Proxy]) -> Any:
+        """Return the value that code reads as a module's attribute: a proxy for a parameter or buffer.
+
+        `parameter_proxy_cache` has the proxies of the attributes of the graph, by qualified name.
         """
-        if is_record(a):
-            return self._constructor_node(a)
-        if isinstance(a, tuple):
-            return tuple([self.create_arg(member) for member in a])
-        if isinstance(a, list):
-            return [self.create_arg(member) for member in a]
-        if isinstance(a, dict):
-            return {key: self.create_arg(value) for key, value in a.items()}
-        return map_leaves(a, self._leaf)
-
-    def to_bool(self, obj: Proxy) -> bool:
-        """Return the truth of a proxy: here, raise a TraceError."""
-        refuse_bool(obj)
-
-    def iter(self, obj: Proxy) -> Iterator:
-        """Return the members of a proxy that is unpacked into names; raise a TraceError in loops."""
-        return unpacked(obj)
+        return self.attribute(attr_val) if id(attr_val) in self._registered else attr_val
 
     # --------------------------------------------------------------------------------------------------- nodes
 
-    def create_node(self, kind: str, target: Any, args: tuple, kwargs: dict[str, Any], name: str | None = None) -> Node:
-        """Return a new node, with metadata of the user's line and the running modules."""
-        node = self.graph.create_node(kind, target, args, kwargs, name)
-        if kind not in ("placeholder", "output"):
-            node.meta["stack_trace"] = user_line()
-        if self._stack:
-            node.meta["nn_module_stack"] = dict(self._stack)
-        return node
-
-    def create_proxy(
-        self, kind: str, target: Any, args: tuple, kwargs: dict[str, Any], name: str | None = None
-    ) -> Proxy:
-        """Return the proxy of a new node, whose arguments may be proxies and tensors."""
-        return self.proxy(self.create_node(kind, target, self.create_arg(args), self.create_arg(kwargs), name))
-
-    def proxy(self, node: Node) -> Proxy:
-        """Return the proxy of a node."""
-        return Proxy(node, self)
-
-    def _leaf(self, leaf: Any) -> Any:
-        if isinstance(leaf, Proxy):
-            if leaf.tracer is not self:
-                raise ValueError(f"{leaf!r} is of another trace")
-            return leaf.node
-        if isinstance(leaf, Tensor):
-            return self.attribute(leaf).node
-        refuse_hidden(leaf)
-        return leaf
-
-    def _constructor_node(self, record: Any) -> Any:
-        """Return the node that constructs a named tuple or dataclass from its fields."""
-        if isinstance(record, tuple):
-            return self.create_node("call_function", type(record), self.create_arg(tuple(record)), {})
-        fields = {f.name: getattr(record, f.name) for f in dataclasses.fields(record) if f.init}
-        return self.create_node("call_function", type(record), (), self.create_arg(fields))
+    def get_fresh_qualname(self, prefix: str) -> str:
+        """Return a name that begins with `prefix`, and is free in the traced module and the graph."""
+        taken = {*self._paths.values()}
+        return next(name for name in (f"{prefix}{number}" for number in count()) if name not in taken)
 
     def attribute(self, tensor: Tensor) -> Proxy:
         """Return the proxy of a parameter, a buffer, or another tensor that the code uses."""
         if id(tensor) not in self._paths:
-            taken = {*self._paths.values()}
-            name = next(n for n in map("_tensor_constant{}".format, count()) if n not in taken)
+            name = self.get_fresh_qualname("_tensor_constant")
             self._paths[id(tensor)] = name
             self._constants[name] = tensor
         name = self._paths[id(tensor)]
         if name not in self._attributes:
             read = self.create_proxy("get_attr", name, (), {})
             sized = self.param_shapes_constant and isinstance(tensor, Parameter)
-            self._attributes[name] = SizedProxy(read.node, self, tensor) if sized else read
+            self._attributes[name] = ParameterProxy(self, read.node, name, cast(Parameter, tensor)) if sized else read
         return self._attributes[name]
 
     @generator_block
     def entered(self, module: Module) -> Iterator[None]:
         """Record the module in the metadata of nodes within the block."""
         path = self._paths.get(id(module), "")
-        self._stack[path] = path, type(module).__name__
-        try:
-            yield
-        finally:
-            del self._stack[path]
+        with ScopeContextManager(self.scope, Scope(path, type(module))):
+            self.module_stack[path] = path, type(module).__name__
+            try:
+                yield
+            finally:
+                del self.module_stack[path]
+
+
+_IS_TRACING: ContextVar[bool] = ContextVar("is_tracing", default=False)
+
+
+def is_fx_tracing() -> bool:
+    """Return whether a `Tracer` runs the current code."""
+    return _IS_TRACING.get()
+
+
+@generator_block
+def _tracing() -> Iterator[None]:
+    token = _IS_TRACING.set(True)
+    try:
+        yield
+    finally:
+        _IS_TRACING.reset(token)
 
 
 @generator_block
@@ -311,9 +301,8 @@ def _intercepting_class(base: Any, tracer: Tracer) -> type:
 
     def attribute(self: Any, name: str) -> Any:
         value = base.__getattribute__(self, name)
-        if isinstance(value, Tensor) and name in vars(self).get("_kinds", ()):
-            return tracer.attribute(value)
-        return value
+        registered = not name.startswith("__") and name in vars(self).get("_kinds", ())
+        return tracer.getattr(name, value, tracer._attributes) if registered else value
 
     own = {
         "__call__": call,
@@ -324,7 +313,7 @@ def _intercepting_class(base: Any, tracer: Tracer) -> type:
     return type(base.__name__, (base,), own)
 
 
-class Placeholder:
+class PHBase:
     """The type of `PH`, the placeholder in `concrete_args` for unknown values.
 
     >>> from retrograd import fx
@@ -337,22 +326,37 @@ class Placeholder:
     def __repr__(self) -> str:
         return "PH"
 
+    def __copy__(self) -> "PHBase":
+        return self
+
+    def __deepcopy__(self, memo: dict) -> "PHBase":
+        return self
+
+
+class _OnlyPH(PHBase):
     def __reduce__(self) -> str:
         return "PH"
 
-    def __copy__(self) -> "Placeholder":
-        return self
 
-    def __deepcopy__(self, memo: dict) -> "Placeholder":
-        return self
+class PHWithMeta(PHBase):
+    """A placeholder whose attributes the value's node gets: `ph_key`, and others that are assigned.
+
+    >>> from retrograd import fx
+    >>> module = fx.symbolic_trace(lambda x: x + 1, concrete_args={"x": fx.symbolic_tracer.PHWithMeta("input")})
+    >>> next(iter(module.graph.nodes)).ph_key
+    'input'
+    """
+
+    def __init__(self, ph_key: str | None = None) -> None:
+        self.ph_key = ph_key
 
 
-PH = Placeholder()
+PH = _OnlyPH()
 
 
 def _is_known(name: str, concrete: dict[str, Any]) -> bool:
     """Return whether an argument has a concrete value without PH."""
-    return name in concrete and not any(leaf is PH for leaf in optree.tree_leaves(concrete[name]))
+    return name in concrete and not any(isinstance(leaf, PHBase) for leaf in optree.tree_leaves(concrete[name]))
 
 
 @has_side_effect
@@ -362,11 +366,11 @@ def check_concrete(value: Any, expected: Any, name: str) -> tuple:
     known, structure = optree.tree_flatten(expected)
     if spec != structure or not all(map(_is_alike, leaves, known)):
         raise ValueError(f"{name}: traced with {expected!r}, got {value!r}; trace again for others")
-    return tuple([leaf for leaf, wanted in zip(leaves, known, strict=True) if wanted is PH])
+    return tuple([leaf for leaf, wanted in zip(leaves, known, strict=True) if isinstance(wanted, PHBase)])
 
 
 def _is_alike(value: Any, expected: Any) -> bool:
     """Return whether a value equals the one with which the code was traced."""
-    if expected is PH or value is expected:
+    if isinstance(expected, PHBase) or value is expected:
         return True
     return not isinstance(value, Tensor) and type(value) is type(expected) and bool(value == expected)

@@ -17,6 +17,7 @@ from retrograd.fx.module_stack import ModuleCalls
 from retrograd.fx.node import Node, map_leaves
 from retrograd.fx.operators import GUARD, OVERWRITTEN, PICK
 from retrograd.fx.signature import Signature
+from retrograd.fx.traceback import copied_meta
 from retrograd.fx.traced_writes import (
     CONSTANT_NAME,
     Attributes,
@@ -276,6 +277,7 @@ class TraceLevel(Level):
         stack = self.calls.here()
         if stack:
             node.meta["nn_module_stack"] = stack
+        node.meta.update(copied_meta())
 
 
 def _knows_sizes(node: Node) -> bool:

@@ -1,4 +1,4 @@
-"""Functions whose calls on proxies become single nodes, without tracing into them."""
+"""Functions and classes whose calls on proxies become single nodes, without tracing into them."""
 
 import functools
 import sys
@@ -44,6 +44,26 @@ def wrap(fn_or_name: Any) -> Any:
     else:
         _wrap_global(frame.f_globals, fn_or_name, found)
     return fn_or_name
+
+
+class ProxyableClassMeta(type):
+    """The metaclass of classes whose construction from proxies becomes a node, without running `__init__`.
+
+    >>> from retrograd import fx
+    >>> class Pair(metaclass=fx.ProxyableClassMeta):
+    ...     def __init__(self, left, right):
+    ...         self.left, self.right = left, right
+    >>> module = fx.symbolic_trace(lambda x: Pair(x, x + 1))
+    >>> module(1).right
+    2
+    """
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Return a new object, or the proxy of one."""
+        proxies = proxies_in((args, kwargs))
+        if proxies:
+            return proxies[0].tracer.create_proxy("call_function", cls, args, kwargs)
+        return super().__call__(*args, **kwargs)
 
 
 def _wrap_global(scope: dict[str, Any], name: str, found: Callable) -> None:

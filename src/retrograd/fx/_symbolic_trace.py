@@ -1,0 +1,6 @@
+"""The names of `torch.fx._symbolic_trace`, for code that imports them from there."""
+
+from retrograd.fx.symbolic_tracer import PH, PHBase, PHWithMeta, Tracer, is_fx_tracing, symbolic_trace
+from retrograd.fx.wrapped_functions import ProxyableClassMeta, wrap
+
+__all__ = ["PH", "PHBase", "PHWithMeta", "ProxyableClassMeta", "Tracer", "is_fx_tracing", "symbolic_trace", "wrap"]
