@@ -1,5 +1,6 @@
 """A module that runs a graph."""
 
+import copy
 import inspect
 import keyword
 from collections.abc import Callable, Iterable, Mapping
@@ -8,13 +9,16 @@ from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.core.source_location import LINES
+from retrograd.fx.codegen import PythonCode
 from retrograd.fx.graph import Graph
+from retrograd.fx.graph_hooks import GraphHooks
+from retrograd.fx.lint import find_attribute
 from retrograd.fx.traced_writes import submodule, tensors_written
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
 
 
-class GraphModule(Module):
+class GraphModule(GraphHooks, Module):
     """A module whose `forward` is the code of a graph.
 
     It takes from `root` the parameters, buffers and constants that the graph reads, and those named in
@@ -23,7 +27,8 @@ class GraphModule(Module):
     `eval()` change nothing.
 
     Submodules that the graph calls are included with all their contents.  `root` may also be a dict from qualified
-    names to these objects.  Raises AttributeError if root lacks one that the graph reads.
+    names to these objects.  `class_name` is the name under which the module is printed; `meta` is a dict for metadata.
+    Raises AttributeError if the module `root` lacks an object that the graph reads, and RuntimeError if a dict does.
 
     >>> import retrograd as rg
     >>> from retrograd import fx
@@ -38,10 +43,20 @@ class GraphModule(Module):
         return sum_1
     """
 
-    def __init__(self, root: Module | Mapping[str, Any], graph: Graph, keep: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        root: Module | Mapping[str, Any],
+        graph: Graph,
+        class_name: str = "GraphModule",
+        *,
+        keep: Iterable[str] = (),
+    ) -> None:
         super().__init__()
-        root = root if isinstance(root, Module) else _module_of(root)
-        _adopt_all(self, root, [*keep, *_read_by(graph)])
+        self._class_name = class_name
+        self.meta: dict[str, Any] = {}
+        self._clear_hooks()
+        names = [*keep, *_read_by(graph)]
+        _adopt_all(self, root if isinstance(root, Module) else _module_of(root, names), names)
         self.graph = graph
 
     @property
@@ -60,12 +75,23 @@ class GraphModule(Module):
         """The source of the generated function."""
         return self._code.src
 
-    def recompile(self) -> None:
-        """Generate the code from the graph again."""
+    @property
+    def _lineno_map(self) -> dict[int, int | None] | None:
+        """The index of the node of each line of the code."""
+        return self._code._lineno_map
+
+    @property
+    def _prologue_start(self) -> int:
+        """The number of the line of `def` in the code."""
+        return self._code._prologue_start
+
+    def recompile(self) -> PythonCode:
+        """Generate the code from the graph again, and return it."""
         self._code = self._graph.python_code()
         self._function = self._code.compile()
         self._given_as = _argument_names(self._graph)
         self.__signature__ = self._parameters()  # the result of inspect.signature(module)
+        return self._code
 
     def _parameters(self) -> inspect.Signature:
         if self._graph.signature is not None:
@@ -114,9 +140,20 @@ class GraphModule(Module):
             if name and name not in used and not any(name.startswith(f"{target}.") for target in whole):
                 self.delete_submodule(name)
 
-    def print_readable(self) -> None:
-        """Print the code as a class."""
-        print(f"class {type(self).__name__}(Module):\n    " + self.code.rstrip().replace("\n", "\n    "))
+    def print_readable(self, print_output: bool = True) -> str:
+        """Return the code as a class, with the classes of graph modules that it calls; print it too by default."""
+        inner = [m.print_readable(False).rstrip() for m in self.children() if isinstance(m, GraphModule)]
+        body = "\n\n".join([self.code.rstrip(), *inner]).replace("\n", "\n    ")
+        text = "\n".join(line.rstrip() for line in f"class {self._get_name()}(Module):\n    {body}".split("\n"))
+        if print_output:
+            print(text)
+        return text
+
+    def _get_name(self) -> str:
+        return self._class_name
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}\n\n{self.code}"
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Run the graph on arguments like those that it was traced with.
@@ -143,17 +180,28 @@ class GraphModule(Module):
     def __reduce__(self) -> tuple:
         names = tensor_names(self)
         others = {name: value for name, value in vars(self).items() if name not in (*self._kinds, *_MADE)}
-        return GraphModule, (extract(self, [*names, *_read_by(self._graph)]), self._graph, names), others
+        return _rebuilt, (extract(self, [*names, *_read_by(self._graph)]), self._graph, names), others
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        make, args, others = self.__reduce__()
+        copied = memo[id(self)] = make(*copy.deepcopy(args, memo))
+        vars(copied).update(copy.deepcopy(others, memo))
+        for hook in copied._deepcopy_hooks:
+            hook(copied)
+        return copied
+
+    def __copy__(self) -> Any:
+        make, args, others = self.__reduce__()
+        copied = make(*args)
+        vars(copied).update(others)
+        return copied
 
 
-_MADE = (
-    "_kinds",
-    "_graph",
-    "_code",
-    "_function",
-    "_argument_names",
-    "__signature__",
-)  # attributes that are derived from root and graph
+def _rebuilt(root: Module, graph: Graph, keep: list[str]) -> GraphModule:
+    return GraphModule(root, graph, keep=keep)
+
+
+_MADE = ("_kinds", "_graph", "_code", "_function", "_given_as", "__signature__")  # derived from root and graph
 
 
 def _argument_names(graph: Graph) -> dict[str, str]:
@@ -196,12 +244,15 @@ def _read_by(graph: Graph) -> list[str]:
     return [*read, *tensors_written(graph.signature)]
 
 
-def _module_of(values: Mapping[str, Any]) -> Module:
+def _module_of(values: Mapping[str, Any], names: Iterable[str]) -> Module:
     """Return a bare module with these values under their qualified names."""
     home = Module()
-    for target, value in values.items():
+    for target, value in sorted(values.items(), key=lambda item: item[0].count(".")):
         path, _, name = target.rpartition(".")
         setattr(submodule(home, path), name, value)
+    for name in names:
+        if find_attribute(home, name) is None:
+            raise RuntimeError(f"the graph referenced target {name} but that target was not provided in ``root``!")
     return home
 
 

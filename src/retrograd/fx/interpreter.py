@@ -1,10 +1,14 @@
-"""Interpret a graph node by node, with overridable steps."""
+"""Interpret a graph node by node, or rebuild it, with overridable steps."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from retrograd.fx.graph import Graph
+from retrograd.fx.graph_module import GraphModule, tensor_names
 from retrograd.fx.node import Node, map_nodes
+from retrograd.fx.proxy import Proxy
+from retrograd.fx.symbolic_tracer import Tracer
+from retrograd.fx.traceback import set_current_meta
 from retrograd.nn.module import Module
 
 
@@ -13,8 +17,8 @@ class Interpreter:
 
     The steps are `run_node`, which calls the method named like the node's op: `placeholder`, `get_attr`,
     `call_function`, `call_module`, `call_method` or `output`, each with `(target, args, kwargs)`.  `env` maps nodes to
-    the results that are still needed, or to all results if `garbage_collect_values` is False.  `graph` replaces the
-    module's own.  Errors name the node that was run and the line where it was created.
+    the results that are still needed, at the end the output, or to all results if `garbage_collect_values` is False.
+    `graph` replaces the module's own.  Errors name the node that was run and the line where it was created.
 
     >>> import retrograd as rg
     >>> from retrograd import fx
@@ -39,15 +43,27 @@ class Interpreter:
         self.env: dict[Node, Any] = {}
         self.args_iter: Iterator = iter(())
 
-    def run(self, *args: Any, initial_env: Mapping[Node, Any] | None = None, **kwargs: Any) -> Any:
+    def run(
+        self,
+        *args: Any,
+        initial_env: Mapping[Node, Any] | None = None,
+        enable_io_processing: bool = True,
+        **kwargs: Any,
+    ) -> Any:
         """Return the result for the arguments that the module itself takes.
 
         `initial_env` has values of nodes, which are then not run.  With all values that later nodes need, a run
-        continues from the middle of the graph.
+        continues from the middle of the graph.  Without `enable_io_processing` the arguments are the values of the
+        placeholders, and the result is the value of the output node: see `CodeGen`.
         """
         signature = self.graph.signature
-        if signature is None:
+        if not enable_io_processing:
             return self._run_all([*args, *_in_order(self.graph, len(args), kwargs)], initial_env)
+        if signature is None:
+            inputs = self.graph.process_inputs(*args)
+            return self.graph.process_outputs(
+                self._run_all([*inputs, *_in_order(self.graph, len(inputs), kwargs)], initial_env)
+            )
         inputs = signature.flatten(args, kwargs)
         return signature.finish(self._run_all(inputs, initial_env), inputs, self.module)
 
@@ -81,20 +97,21 @@ class Interpreter:
         for used in node.all_input_nodes:
             remaining[used] -= 1
         for done in (*node.all_input_nodes, node):
-            if not remaining[done]:
+            if not remaining[done] and done.op != "output":
                 self.env.pop(done, None)
 
     def _noting(self, node: Node) -> Any:
         try:
-            return self.run_node(node)
+            with set_current_meta(node):
+                return self.run_node(node)
         except Exception as error:
             place = node.meta.get("stack_trace")
             error.add_note(f"while running {node.format_node()}" + (f", made at {place}" if place else ""))
             raise
 
-    def run_node(self, node: Node) -> Any:
+    def run_node(self, n: Node) -> Any:
         """Return the result of one node, whose inputs are in `env`."""
-        return getattr(self, node.op)(node.target, *self.fetch_args_kwargs_from_env(node))
+        return getattr(self, n.op)(n.target, *self.fetch_args_kwargs_from_env(n))
 
     def fetch_args_kwargs_from_env(self, n: Node) -> tuple[tuple, dict[str, Any]]:
         """Return the arguments of a node, with nodes replaced by their values."""
@@ -152,6 +169,62 @@ class Interpreter:
     def output(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Return the result of the graph."""
         return args[0]
+
+
+class Transformer(Interpreter):
+    """An `Interpreter` whose values are proxies, so that running writes a new graph; see `transform()`.
+
+    An overridden step may call any other step, and compute with proxies; its result replaces the node's result.  The
+    metadata of the old node is copied to the new one.
+
+    >>> import retrograd as rg
+    >>> from retrograd import fx
+    >>> class Negated(fx.Transformer):
+    ...     def call_method(self, target, args, kwargs):
+    ...         return -args[0] if target == "exp" else super().call_method(target, args, kwargs)
+    >>> module = Negated(fx.symbolic_trace(lambda x: x.exp() + x.sin())).transform()
+    >>> [node.name for node in module.graph.nodes]
+    ['x', 'neg', 'sin', 'add', 'output']
+    """
+
+    def __init__(self, module: GraphModule) -> None:
+        super().__init__(module)
+        self.tracer = Tracer()
+
+    def transform(self) -> GraphModule:
+        """Return the module of the new graph; it shares parameters and submodules with the old one."""
+        self.tracer.begin(self.module)
+        self.tracer.end(self._run_all(()), self.module, self.graph.output_node().type)
+        self.tracer.graph.signature = self.graph.signature
+        keep = tensor_names(self.module) if self.graph.signature is not None else []
+        return GraphModule(self.tracer.home(self.module, keep), self.tracer.graph, keep=keep)
+
+    def run_node(self, n: Node) -> Any:
+        """Return the proxy of one node's result."""
+        result = super().run_node(n)
+        if isinstance(result, Proxy) and not result.node.meta.get("val"):
+            result.node.meta = {**result.node.meta, **n.meta}
+        return result
+
+    def placeholder(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Return the proxy of an input of the new graph."""
+        return self.tracer.create_proxy("placeholder", target, args, kwargs)
+
+    def get_attr(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Return the proxy of an attribute of the module."""
+        return self.tracer.create_proxy("get_attr", target, args, kwargs)
+
+    def call_function(self, target: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Return the proxy of a call of an operator or a function."""
+        return self.tracer.create_proxy("call_function", target, args, kwargs)
+
+    def call_module(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Return the proxy of a call of a submodule."""
+        return self.tracer.create_proxy("call_module", target, args, kwargs)
+
+    def call_method(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Return the proxy of a call of a method of the first argument."""
+        return self.tracer.create_proxy("call_method", target, args, kwargs)
 
 
 MISSING = object()  # marks an omitted argument

@@ -359,13 +359,17 @@ class Module:
         """Return labels and texts of the lines below the first in `repr`."""
         return ((name, repr(module)) for name, module in self._members(MODULE))
 
+    def _get_name(self) -> str:
+        """Return the name of the module in `repr`."""
+        return type(self).__name__
+
     def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = [f"({label}): {text}".replace("\n", "\n  ") for label, text in self._repr_lines()]
         if not lines:
-            return f"{type(self).__name__}({extra})"
+            return f"{self._get_name()}({extra})"
         body = "\n  ".join([extra, *lines] if extra else lines)
-        return f"{type(self).__name__}(\n  {body}\n)"
+        return f"{self._get_name()}(\n  {body}\n)"
 
 
 def _kind_of(value: Any) -> str | None:

@@ -51,7 +51,7 @@ class ModalGraphModule(GraphModule):
         vars(self)["_by_mode"] = {}
         self._by_mode: dict[bool, dict[str, Any]]
         read = [str(n.target) for g in graphs.values() for n in g.nodes if n.op in ("get_attr", "call_module")]
-        super().__init__(root, next(iter(graphs.values())), [*keep, *read])
+        super().__init__(root, next(iter(graphs.values())), type(self).__name__, keep=[*keep, *read])
         present, compiled = self.training, list(self._by_mode.values())  # the first graph's
         self._by_mode.clear()
         for self.training, graph in graphs.items():
