@@ -23,7 +23,7 @@ LEVELS = (
     ("numpy",),
     ("distributed",),
     ("pipelining",),
-    ("export", "fx"),
+    ("export", "fx", "higher_order"),
     ("interop", "nn", "optim", "nested", "library", "func", "autograd", "utils"),
     ("levels",),
     ("fft", "linalg", "masked", "random", "return_types", "signal", "special"),
@@ -34,7 +34,8 @@ LEVELS = (
 # Further permitted imports: neighbors in the row, and for the command the public names of the root.
 EXCEPTIONS = {
     "cli": {""},
-    "export": {"fx"},
+    "export": {"fx", "higher_order"},
+    "higher_order": {"fx"},
     "nn": {"autograd"},
     "optim": {"autograd", "nn"},
     "autograd": {"interop"},
