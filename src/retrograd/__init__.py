@@ -73,9 +73,9 @@ __version__ = "0.1.0"
 globals().update(ops.public())  # every operator and public function, by its names
 
 _PACKAGES = (
-    "cli", "distributed", "export", "fft", "func", "fx", "hips", "interop", "library", "linalg", "masked", "nested",
-    "nn", "numpy", "optim", "pipelining", "random", "return_types", "scipy", "signal", "sklearn", "special", "testing",
-    "utils",
+    "cli", "distributed", "export", "fft", "func", "fx", "higher_order", "hips", "interop", "library", "linalg",
+    "masked", "nested", "nn", "numpy", "optim", "pipelining", "random", "return_types", "scipy", "signal", "sklearn",
+    "special", "testing", "utils",
 )  # fmt: skip
 _OF_ARRAYS = (
     "deriv", "elementwise_grad", "grad", "grad_and_aux", "grad_named", "hessian", "hessian_tensor_product",
@@ -84,6 +84,7 @@ _OF_ARRAYS = (
 )  # fmt: skip
 _HOMES = {
     "Tag": "retrograd.library",
+    "cond": "retrograd.higher_order",
     "vmap": "retrograd.func",
     "load": "retrograd.interop.files",
     "save": "retrograd.interop.files",

@@ -77,6 +77,7 @@ from retrograd.ops.legacy import LongTensor as LongTensor
 from retrograd.ops.legacy import ShortTensor as ShortTensor
 from retrograd.library.tags import Tag as Tag
 from retrograd import cli as cli
+from retrograd.higher_order.branches import cond as cond
 from retrograd.func.autograd_api import deriv as deriv
 from retrograd import distributed as distributed
 from retrograd.func.autograd_api import elementwise_grad as elementwise_grad
@@ -91,6 +92,7 @@ from retrograd.func.autograd_api import grad_named as grad_named
 from retrograd.func.autograd_api import hessian as hessian
 from retrograd.func.autograd_api import hessian_tensor_product as hessian_tensor_product
 from retrograd.func.autograd_api import hessian_vector_product as hessian_vector_product
+from retrograd import higher_order as higher_order
 from retrograd import hips as hips
 from retrograd.func.autograd_api import holomorphic_grad as holomorphic_grad
 from retrograd import interop as interop
