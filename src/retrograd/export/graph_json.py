@@ -5,19 +5,22 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import retrograd.higher_order  # noqa: F401 (registers the operators of control flow)
 from retrograd.core import Aval, Op, parse, registry
 from retrograd.core.level import generator_block
 from retrograd.core.schema import REQUIRED, Schema
-from retrograd.export.json_values import Codec, StorageError, expect, fields, text
+from retrograd.export.json_values import Codec, Form, StorageError, add_form, expect, fields, members, text
 from retrograd.export.signature_json import read_signature, write_signature
 from retrograd.fx import Graph, Node, map_nodes
 from retrograd.fx.lint import SNAKE_CASE
 from retrograd.fx.namespace import RESERVED
 from retrograd.fx.node import map_leaves
+from retrograd.fx.subgraph import SubGraph
 from retrograd.interop.atomic_write import shorten
 
 KINDS = ("placeholder", "get_attr", "call_function", "output")
 MOST_NODES = 5_000_000
+MOST_NESTED = 20  # sub-graphs in each other
 LONGEST_SCHEMA = 4_000
 LONGEST_MESSAGE = 1_500  # including quotes from a file
 _PLACEHOLDER = re.compile(r"\*{0,2}[^\W\d]\w*")
@@ -35,9 +38,9 @@ def at_place(place: str) -> Iterator[None]:
 # ------------------------------------------------------------------------------------------------- writing
 
 
-def write_graph(graph: Graph) -> dict[str, Any]:
+def write_graph(graph: Graph, nesting: int = 0) -> dict[str, Any]:
     """Return a graph as JSON; a StorageError names a node that cannot be stored."""
-    codec = Codec()
+    codec = Codec(nesting=nesting)
     called: list[Any] = [node.target for node in graph.nodes if isinstance(node.target, Op)]
     operators = {op.name: str(op.schema) for op in called}
     signature = None
@@ -92,11 +95,11 @@ def _single_line(value: Any) -> Any:
 # ------------------------------------------------------------------------------------------------- reading
 
 
-def read_graph(data: Any) -> Graph:
+def read_graph(data: Any, nesting: int = 0) -> Graph:
     """Return the graph encoded by JSON, linted; a StorageError says where it is invalid."""
     operators, signature, rows = fields(data, "a graph", operators=dict, signature=(dict, type(None)), nodes=list)
     expect(len(rows) <= MOST_NODES, f"at most {MOST_NODES} nodes", len(rows))
-    reader = _Reader(operators)
+    reader = _Reader(operators, nesting)
     for number, row in enumerate(rows):
         with at_place(f"node {number}"):
             reader.read(row)
@@ -113,9 +116,9 @@ def read_graph(data: Any) -> Graph:
 class _Reader:
     """Creates the nodes of one graph in order."""
 
-    def __init__(self, operators: dict[str, Any]) -> None:
+    def __init__(self, operators: dict[str, Any], nesting: int) -> None:
         self.graph = Graph()
-        self.codec = Codec(self._node_named)
+        self.codec = Codec(self._node_named, nesting)
         self._schemas = {name: _read_schema(name, stored) for name, stored in operators.items()}
         self._nodes: dict[str, Node] = {}
 
@@ -238,3 +241,29 @@ def _check_ends(graph: Graph) -> None:
     returned, count = nodes[-1].args[0], len(signature.mutations) + signature._result.num_leaves
     fits = signature.single or (isinstance(returned, tuple) and len(returned) == count)
     expect(fits, f"{count} results, as the signature says", returned)
+
+
+# --------------------------------------------------------------------------------------------- sub-graphs
+
+
+def _write_subgraph(codec: Codec, value: SubGraph, depth: int) -> list:
+    return [value.name, write_graph(value.graph, _nested(codec))]
+
+
+def _read_subgraph(codec: Codec, data: Any, depth: int) -> SubGraph:
+    name, stored = members(data, 2, "the name and the graph of a function")
+    expect(type(name) is str and SNAKE_CASE.fullmatch(name) and len(name) <= 100, "the name of a function", name)
+    with at_place(name):
+        graph = read_graph(stored, _nested(codec))
+        expect(graph.signature is None and not graph.find_nodes(op="get_attr"), "inputs only", name)
+        expect(type(graph.output_node().args[0]) is tuple, "a tuple of results", name)
+    return SubGraph(name, graph)
+
+
+def _nested(codec: Codec) -> int:
+    """Return the nesting of a sub-graph in a codec's graph."""
+    expect(codec.nesting < MOST_NESTED, f"functions at most {MOST_NESTED} deep in each other", codec.nesting)
+    return codec.nesting + 1
+
+
+add_form(SubGraph, Form("function", _write_subgraph, _read_subgraph))

@@ -45,8 +45,9 @@ class Codec:
     (1, [None, -0.0], slice(2, None, None))
     """
 
-    def __init__(self, node_named: Callable[[str], Node] | None = None) -> None:
+    def __init__(self, node_named: Callable[[str], Node] | None = None, nesting: int = 0) -> None:
         self.node_named = node_named
+        self.nesting = nesting  # of sub-graphs in the arguments of nodes
         self.structures: dict[Structure, Structure] = {}  # equal ones become one
 
     def write(self, value: Any, depth: int = 0) -> Any:
