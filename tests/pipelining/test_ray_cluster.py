@@ -96,6 +96,13 @@ def test_spread_ranks_are_on_all_nodes_and_all_output_is_shown_by_rank(run, capf
     assert len({line[4:] for line in lines if line}) == 3
 
 
+def test_ranks_have_the_variables_that_pytorchs_launcher_sets(run, capfd):
+    text = "print(*[os.environ[name] for name in ('RANK', 'WORLD_SIZE', 'LOCAL_RANK')])\n"
+    text += "import retrograd as rg\nrg.distributed.init_process_group(rank=rank, world_size=2)\n"
+    assert run(2, text, "--output", "all") == 0
+    assert sorted(capfd.readouterr().out.split("\n"))[1:] == ["[0] 0 2 0", "[1] 1 2 1"]
+
+
 def test_ranks_are_spread_over_what_is_free_where_not_every_node_is(cluster, monkeypatch):
     monkeypatch.setattr(launcher, "SETTLE", 0.1)
     place = cluster.util.scheduling_strategies.NodeAffinitySchedulingStrategy(cluster.nodes()[0]["NodeID"], soft=False)

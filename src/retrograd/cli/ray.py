@@ -120,7 +120,7 @@ class _Watch:
         self.places = self._places()
         ray.get([worker.open.remote(self._shown(rank)) for rank, worker in enumerate(workers)])
         self.printing = {worker.output.remote(): rank for rank, worker in enumerate(workers)}
-        self.running = {worker.run.remote(self._script(), workers): rank for rank, worker in enumerate(workers)}
+        self.running = {worker.run.remote(self._script(rank), workers): rank for rank, worker in enumerate(workers)}
 
     def _places(self) -> list[tuple[int, str]]:
         """Return the process and host of every rank, once all have started."""
@@ -147,8 +147,12 @@ class _Watch:
     def _shown(self, rank: int) -> list[int]:
         return [STDOUT, STDERR] if self.job.everything or rank == 0 else [STDERR]
 
-    def _script(self) -> Script:
-        return Script(self.job.command, self.job.module, os.getcwd(), self.job.environment)
+    def _script(self, rank: int) -> Script:
+        """Return the script of a rank, with the variables that PyTorch's launcher sets."""
+        hosts = [host for _, host in self.places]
+        numbers = {"RANK": rank, "WORLD_SIZE": len(hosts), "LOCAL_RANK": hosts[:rank].count(hosts[rank])}
+        variables = {**self.job.environment, **{name: str(number) for name, number in numbers.items()}}
+        return Script(self.job.command, self.job.module, os.getcwd(), variables)
 
     def _take(self) -> None:
         """Process what has arrived within a moment: output, and ends of scripts."""
