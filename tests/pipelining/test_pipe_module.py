@@ -195,7 +195,7 @@ def test_functional_call_gives_it_other_parameters_for_one_call():
 def test_a_conversion_reaches_the_stages():
     pipe = of(modal().eval()).to(rg.float64)
     x = rg.randn(3, 4, dtype=rg.float64)
-    assert pipe.split_gm.get_submodule("submod_0").get_submodule("1").running_mean.dtype != rg.float64
+    assert pipe.split_gm.get_submodule("submod_pp_0").get_submodule("1").running_mean.dtype != rg.float64
     stage = pipe.get_stage_module(0)
     assert {t.dtype for t in (*stage.parameters(), *stage.buffers()) if t.dtype.kind == "f"} == {rg.float64}
     assert stage(x)[0].dtype == rg.float64

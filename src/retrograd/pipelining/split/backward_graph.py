@@ -47,7 +47,7 @@ STAGE_BACKWARD, ADD_GRADIENTS = operator_named("stage_backward"), operator_named
 def pipe_graph(captured: GraphModule, stages: Sequence[StagePart], loss: Node | None = None) -> Graph:
     """Return the graph that calls every stage; with a loss, a node of the captured graph, also backward.
 
-    Stages are called as submodules `submod_0`, `submod_1`, ...; their values have the same names as
+    Stages are called as submodules `submod_pp_0`, `submod_pp_1`, ...; their values have the same names as
     in the captured graph.
     """
     writer = _Writer(captured, stages)
@@ -59,7 +59,7 @@ def pipe_graph(captured: GraphModule, stages: Sequence[StagePart], loss: Node | 
 
 def submodule_name(stage: int) -> str:
     """Return the name of a stage in the graph of its pipe."""
-    return f"submod_{stage}"
+    return f"submod_pp_{stage}"
 
 
 class _Writer:

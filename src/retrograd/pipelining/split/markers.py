@@ -38,8 +38,8 @@ def pipe_split() -> None:
 class SplitPoint(Enum):
     """The position of a boundary: before a submodule runs, or after it."""
 
-    BEGINNING = "beginning"
-    END = "end"
+    BEGINNING = 1
+    END = 2
 
 
 class PipeSplitWrapper:

@@ -135,7 +135,7 @@ class Pipe(Module):
 
     @property
     def split_gm(self) -> GraphModule:
-        """The module whose graph calls the stages, `submod_0`, `submod_1`, ..., in the pipe's mode."""
+        """The module whose graph calls the stages, `submod_pp_0`, `submod_pp_1`, ..., in the pipe's mode."""
         self._sync_mode()
         return self._parts.split_gm
 
