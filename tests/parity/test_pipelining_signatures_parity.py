@@ -39,7 +39,6 @@ DISTRIBUTED = ("init_process_group", "destroy_process_group", "get_rank", "get_w
 
 # Parameters of PyTorch's that are not ours, and why.
 EXCEPTIONS = {
-    "_PipelineStageBase": ({"dw_builder"}, "the runtime splits backward passes itself"),
     "init_process_group": ({"_ranks"}, "a private parameter, for groups of groups"),
 }
 

@@ -13,10 +13,11 @@ from retrograd.pipelining.pipeline_trainer import Pipeline
 from retrograd.pipelining.planning import Plan, plan
 from retrograd.pipelining.planning.simulate import Summary, peak_activations, simulate, simulate_costs
 from retrograd.pipelining.runtime.executor import DetachExecutor
-from retrograd.pipelining.runtime.manual_stage import PipelineStage, PipeliningMetadataError
+from retrograd.pipelining.runtime.manual_stage import PipelineStage
 from retrograd.pipelining.runtime.rank import PipelineError
 from retrograd.pipelining.runtime.split_backward import stage_backward_input, stage_backward_weight
 from retrograd.pipelining.runtime.stage import PipelineStageBase as _PipelineStageBase  # noqa: F401
+from retrograd.pipelining.runtime.stage import PipeliningMetadataError
 from retrograd.pipelining.runtime.stage_backward import stage_backward
 from retrograd.pipelining.schedule_classes import (
     PipelineScheduleMulti,

@@ -221,6 +221,8 @@ class _Run:
             gradients,
             lambda stage, micro_batch: nullcontext(),
         )
+        for stage in self.stages.values():
+            stage.clear_runtime_states()
         reports: list[Report] = []
         try:
             with gradients:
@@ -229,6 +231,7 @@ class _Run:
             for stage in self.stages.values():
                 stage.forget()
         self._finish(reports[0])
+        self.stages[max(self.stages)].output_chunks += [self.outputs[i] for i in sorted(self.outputs)]
 
     def _work(self, link: Link, job: Job, reports: list[Report]) -> None:
         reports.append(Rank(link, job).run())

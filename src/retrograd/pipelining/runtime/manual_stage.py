@@ -6,14 +6,10 @@ from typing import Any
 import optree
 
 from retrograd.core import Tensor
-from retrograd.pipelining.runtime.stage import PipelineStageBase, Value
+from retrograd.pipelining.runtime.stage import PipelineStageBase, PipeliningMetadataError, Value
 from retrograd.pipelining.schedules.lowering import chain
 
 ARGUMENT, KEYWORD, OUTPUT = "argument_{:04}", "keyword_{:04}", "stage_{}_{:04}"  # padded, so that names sort
-
-
-class PipeliningMetadataError(RuntimeError):
-    """A stage's tensors differ in shape or dtype from those that were declared for it."""
 
 
 class PipelineStage(PipelineStageBase):
@@ -25,9 +21,11 @@ class PipelineStage(PipelineStageBase):
     input_args, output_args: examples of the positional arguments and of the results for one microbatch; their shapes,
      except for dimension 0, and dtypes are checked in every run.  Without them nothing is checked.
 
-    output_grads, input_grads, dw_builder and get_mesh are for features that do not exist here.  Raises ValueError
-    for an index that is out of range, RuntimeError for a missing device, TypeError for a submodule that is no
-    function, and NotImplementedError for dw_builder and get_mesh.
+    dw_builder: returns, after each backward pass, a function without arguments that computes the weight gradients which
+     the submodule's own backward has postponed: it is called at once, or in the weight half of a split pass.
+
+    output_grads, input_grads and get_mesh are for distributed tensors, and have no effect.  Raises ValueError for an
+    index that is out of range, RuntimeError for a missing device, and TypeError for a submodule that is no function.
 
     >>> import retrograd as rg
     >>> stage = PipelineStage(rg.nn.Linear(4, 2), 0, 1, "cpu", input_args=(rg.ones(3, 4),))
@@ -49,12 +47,9 @@ class PipelineStage(PipelineStageBase):
         dw_builder: Callable[[], Callable[..., None]] | None = None,
         get_mesh: Any = None,
     ) -> None:
-        for name, given in (("dw_builder", dw_builder), ("get_mesh", get_mesh)):
-            if given is not None:
-                raise NotImplementedError(f"PipelineStage: {name} is not supported; the runtime splits backward passes")
         if not callable(submodule):
             raise TypeError(f"PipelineStage: submodule must be a module, got {type(submodule).__name__}")
-        super().__init__(submodule, stage_index, num_stages, device, group)
+        super().__init__(submodule, stage_index, num_stages, device, group, dw_builder)
         if hasattr(submodule, "to"):
             submodule.to(device)
         self._declared = {"input": _listed(input_args), "output": _listed(output_args)}
@@ -123,8 +118,7 @@ class PipelineStage(PipelineStageBase):
             raise PipeliningMetadataError(f"{where}s: {len(declared)} are declared, got {len(tensors)}")
         for place, (expected, actual) in enumerate(zip(declared, tensors, strict=True)):
             if isinstance(expected, Tensor) and not _alike(expected, actual):
-                got = actual.aval if isinstance(actual, Tensor) else repr(actual)
-                raise PipeliningMetadataError(f"{where} {place}: expected {expected.aval}, got {got}")
+                raise PipeliningMetadataError(f"{where} {place}: {_difference(expected, actual)}")
 
 
 def _listed(given: Any) -> list[Any] | None:
@@ -133,6 +127,15 @@ def _listed(given: Any) -> list[Any] | None:
 
 def _alike(a: Tensor, b: Any) -> bool:
     return isinstance(b, Tensor) and a.dtype == b.dtype and a.ndim == b.ndim and a.shape[1:] == b.shape[1:]
+
+
+def _difference(expected: Tensor, actual: Any) -> str:
+    """Return what differs, in PyTorch's words, and both types."""
+    if not isinstance(actual, Tensor):
+        return f"expected {expected.aval}, got {actual!r}"
+    shapes = expected.ndim != actual.ndim or expected.shape[1:] != actual.shape[1:]
+    found = ["shape mismatch"] * shapes + ["dtype mismatch"] * (expected.dtype != actual.dtype)
+    return f"{', '.join(found)}: expected {expected.aval}, got {actual.aval}"
 
 
 def _kinds(value: Any) -> str:

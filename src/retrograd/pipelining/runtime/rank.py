@@ -9,13 +9,17 @@ from typing import Any, NamedTuple
 from retrograd.autograd.anomaly_mode import has_nan
 from retrograd.core import Tensor, registry
 from retrograd.pipelining.runtime.gradient_sums import Gradients
-from retrograd.pipelining.runtime.stage import PipelineStageBase, StageMessage
+from retrograd.pipelining.runtime.stage import PipelineStageBase, PipeliningMetadataError, StageMessage
 from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.transports import Aborted, Arrival, Link
 
 
 class PipelineError(RuntimeError):
     """A stage failed; the message names rank, stage, microbatch and action, and the cause is chained."""
+
+
+class PipelineMetadataError(PipelineError, PipeliningMetadataError):
+    """A stage's tensors differ from those declared for it; see `PipelineError`."""
 
 
 class Job(NamedTuple):
@@ -114,7 +118,8 @@ class Rank:
         except Aborted:
             raise
         except Exception as cause:
-            raise PipelineError(
+            kind = PipelineMetadataError if isinstance(cause, PipeliningMetadataError) else PipelineError
+            raise kind(
                 f"rank {self.rank}, stage {action.stage}, micro-batch {action.micro_batch}, action {action}: "
                 f"{type(cause).__name__}: {cause}"
             ) from cause

@@ -16,18 +16,31 @@ class Value(NamedTuple):
     stage: int | None
 
 
+class PipeliningMetadataError(RuntimeError):
+    """A stage's tensors differ in shape or dtype from those that were declared for it."""
+
+
 class PipelineStageBase:
     """A part of a model, with its inputs from other stages and its outputs: runs forward and backward by microbatch.
 
     submodule: called with the `inputs` in order; returns a tuple, the `outputs` in order.
     stage_index, num_stages: its number and the pipeline's.  device, group: of the stage, and the process group that
      runs the pipeline; None: the default group.
+    dw_builder: see `PipelineStage`.
+
+    `output_chunks` has the results of the last stage in the last step, by microbatch.
 
     Subclasses define `inputs`, `outputs` and `carried`.  The attributes are named as in PyTorch.
     """
 
     def __init__(
-        self, submodule: Any, stage_index: int, num_stages: int, device: Any = None, group: Any = None
+        self,
+        submodule: Any,
+        stage_index: int,
+        num_stages: int,
+        device: Any = None,
+        group: Any = None,
+        dw_builder: Callable[[], Callable[..., Any]] | None = None,
     ) -> None:
         if not isinstance(stage_index, int) or stage_index not in range(num_stages):
             raise ValueError(f"stage index {stage_index!r} is out of range of {num_stages} stages")
@@ -38,7 +51,9 @@ class PipelineStageBase:
         self.group = group
         self.has_backward = False
         self._running: dict[int, _Run] = {}
-        self._waiting: dict[int, list] = {}  # for the weight half
+        self.dw_builder = dw_builder
+        self.output_chunks: list[Any] = []
+        self._waiting: dict[int, Callable[[], Any]] = {}  # the weight halves
 
     @property
     def inputs(self) -> tuple[Value, ...]:
@@ -121,20 +136,31 @@ class PipelineStageBase:
 
     def backward(self, micro_batch: int, gradients: Mapping[str, Tensor | None]) -> dict[str, Tensor | None]:
         """Run a microbatch backward: map gradients by output name to gradients by input name."""
+        found = self._backward_at_once(micro_batch, gradients)
+        if self.dw_builder is not None:
+            self.dw_builder()()
+        return found
+
+    def _backward_at_once(self, micro_batch: int, gradients: Mapping[str, Tensor | None]) -> dict[str, Tensor | None]:
         run = self._running.pop(micro_batch)
         grads = stage_backward(*_backward_roots(run, gradients), run.taken)
         return self._named(grads)
 
     def backward_input(self, micro_batch: int, gradients: Mapping[str, Tensor | None]) -> dict[str, Tensor | None]:
         """Compute the input gradients of `backward`; `backward_weight` computes those of the parameters."""
+        if self.dw_builder is not None:  # the submodule's own backward postpones the weights
+            found = self._backward_at_once(micro_batch, gradients)
+            self._waiting[micro_batch] = self.dw_builder()
+            return found
         run = self._running.pop(micro_batch)
         outputs, seeds = _backward_roots(run, gradients)
-        grads, self._waiting[micro_batch] = stage_backward_input(outputs, seeds, run.taken, self.parameters())
+        grads, groups = stage_backward_input(outputs, seeds, run.taken, self.parameters())
+        self._waiting[micro_batch] = lambda: stage_backward_weight(self.parameters(), groups)
         return self._named(grads)
 
     def backward_weight(self, micro_batch: int) -> None:
         """Accumulate the parameter gradients that `backward_input` left out."""
-        stage_backward_weight(self.parameters(), self._waiting.pop(micro_batch))
+        self._waiting.pop(micro_batch)()
 
     def _named(self, grads: Sequence[Tensor | None]) -> dict[str, Tensor | None]:
         return {v.name: g for v, g in zip(self.inputs, grads, strict=True)}
@@ -143,6 +169,16 @@ class PipelineStageBase:
         """Drop the state of an interrupted step."""
         self._running.clear()
         self._waiting.clear()
+
+    @property
+    def fwd_cache(self) -> Mapping[int, Any]:
+        """Return the forward passes by microbatch whose backward pass has not run."""
+        return self._running
+
+    def clear_runtime_states(self) -> None:
+        """Drop the state of an interrupted step, and the results of the last one."""
+        self.forget()
+        self.output_chunks.clear()
 
 
 class _Run(NamedTuple):
