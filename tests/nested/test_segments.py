@@ -73,12 +73,12 @@ def test_rows_that_are_not_those_of_the_structure_are_refused():
 
 
 def test_groups_of_rows_are_known_by_the_sizes_that_are_preserved():
-    groups, left = kernels.grouped(Structure(np.array([[2, 3], [1, 4]])), 1)
+    groups, left = kernels.group_rows(Structure(np.array([[2, 3], [1, 4]])), 1)
     assert groups.sizes.tolist() == [[3], [3], [4]]
     assert left.sizes.tolist() == [[2], [1]]
 
 
 def test_continued_rows_are_those_that_are_not_at_an_end_of_their_component():
     structure = Structure(np.array([[2], [0], [3], [0]]))
-    assert kernels.continued(structure, False).tolist() == [False, True, False, True, True]
-    assert kernels.continued(structure, True).tolist() == [True, False, True, True, False]
+    assert kernels.has_neighbor_row(structure, False).tolist() == [False, True, False, True, True]
+    assert kernels.has_neighbor_row(structure, True).tolist() == [True, False, True, True, False]

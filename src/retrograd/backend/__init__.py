@@ -32,7 +32,7 @@ def is_buffer(obj):
     return True
 
 
-def as_shared(obj):
+def share_memory(obj):
     """Return an array that shares the memory of an object with DLPack or the buffer protocol."""
     if isinstance(obj, np.ndarray):
         return obj
@@ -67,7 +67,7 @@ def distance(array):
     return address(array) - np.lib.array_utils.byte_bounds(whole)[0]
 
 
-def resized(array, shape):
+def resize_memory(array, shape):
     """Return an array of another shape over the memory from the first element on, in row-major order.
 
     If the memory is too short, the result is a copy, padded with zeros.

@@ -10,7 +10,7 @@ from retrograd.kernels import empty
 empty_like = kernels.caching(np.empty_like)
 
 
-class Look(NamedTuple):
+class AttentionLayout(NamedTuple):
     """Which keys each query attends to: int64 offsets of the components' rows, and the options of the kernels."""
 
     queries: object
@@ -19,25 +19,25 @@ class Look(NamedTuple):
     causal: bool
 
 
-def whole(q, k, scale, causal):
-    """Return the `Look` for which all rows of queries attend to all rows of keys."""
-    return Look(np.array([0, q.shape[-2]]), np.array([0, k.shape[-2]]), scale, causal)
+def full_attention(q, k, scale, causal):
+    """Return the `AttentionLayout` for which all rows of queries attend to all rows of keys."""
+    return AttentionLayout(np.array([0, q.shape[-2]]), np.array([0, k.shape[-2]]), scale, causal)
 
 
 def matrices(mask, q, k):
-    """Return a mask (or None) with a row for each query and a column for each key, for `whole`; a view."""
+    """Return a mask (or None) with a row for each query and a column for each key, for `full_attention`; a view."""
     if mask is None:
         return None
     front = mask.shape[:-2]
-    return raised(np.broadcast_to(mask, (*front, q.shape[-2], k.shape[-2])), q.ndim)
+    return with_ndim(np.broadcast_to(mask, (*front, q.shape[-2], k.shape[-2])), q.ndim)
 
 
-def raised(x, ndim):
+def with_ndim(x, ndim):
     """Return an array, or None, with at least `ndim` dimensions."""
     return x if x is None or x.ndim >= ndim else x.reshape((1,) * (ndim - x.ndim) + x.shape)
 
 
-def joined_heads(q):
+def head_order(q):
     """Return "K" if the heads of each position are contiguous in q, so that those of the result join without a copy.
 
     Otherwise return "C": the result is in row-major order, as in PyTorch.
@@ -51,27 +51,27 @@ def attend(q, k, v, allowed, added, look, order="K"):
     The other operands may have size 1 in the leading dimensions of q, and are broadcast.  For masks see
     `matrices` and `kernels.reference`.
     """
-    k, v = raised(k, q.ndim), raised(v, q.ndim)
+    k, v = with_ndim(k, q.ndim), with_ndim(v, q.ndim)
     out = empty_like(q, shape=(*q.shape[:-1], v.shape[-1]), order=order)
     sums = empty(q.shape[:-1], q.dtype)
     kernels.attend(q, k, v, allowed, added, *look, out, sums)
     return out, sums
 
 
-def attend_backward(g, of_sums, q, k, v, allowed, added, out, sums, look, wanted):
+def attend_backward(g, g_sums, q, k, v, allowed, added, out, sums, look, wanted):
     """Return the `wanted` cotangents of q, k, v and `added`; for the others an empty array, (0,)."""
     front, shapes = q.shape[:-2], [None if x is None else x.shape for x in (q, k, v, added)]
-    made = [
+    grads = [
         empty_like(x, shape=(*front, *x.shape[-2:])) if w else None for x, w in zip((q, k, v), wanted, strict=False)
     ]
-    made.append(np.zeros((*front, *added.shape[q.ndim - 2 :]), q.dtype) if wanted[3] else None)
-    k, v = raised(k, q.ndim), raised(v, q.ndim)
-    kernels.attend_grad(g, of_sums, out, sums, q, k, v, allowed, added, *look, *made)
-    found = zip(made, shapes, strict=True)
-    return tuple([np.zeros(0, q.dtype) if d is None else summed_to(d, shape) for d, shape in found])
+    grads.append(np.zeros((*front, *added.shape[q.ndim - 2 :]), q.dtype) if wanted[3] else None)
+    k, v = with_ndim(k, q.ndim), with_ndim(v, q.ndim)
+    kernels.attend_grad(g, g_sums, out, sums, q, k, v, allowed, added, *look, *grads)
+    found = zip(grads, shapes, strict=True)
+    return tuple([np.zeros(0, q.dtype) if d is None else sum_to_shape(d, shape) for d, shape in found])
 
 
-def summed_to(x, shape):
+def sum_to_shape(x, shape):
     """Return x summed over the dimensions in which an operand of this shape has size 1, or no dimension."""
     lead = x.ndim - len(shape)
     dims = (*range(lead), *(lead + d for d, size in enumerate(shape) if size == 1 and x.shape[lead + d] != 1))

@@ -26,13 +26,13 @@ def bunch_kaufman(a, hermitian):
     packed, pivots = np.empty_like(a, order="C"), np.empty(a.shape[:-1], np.int32)
     info = np.zeros(a.shape[:-2], np.int32)
     for place in np.ndindex(info.shape):
-        whole = _completed(a[place], hermitian)
+        whole = _complete_symmetric(a[place], hermitian)
         info[place] = _factor(whole, pivots[place], hermitian)
         packed[place] = np.tril(whole)
     return packed, pivots, info
 
 
-def _completed(a, hermitian):
+def _complete_symmetric(a, hermitian):
     """Return the full symmetric (Hermitian) matrix of which `a` has the lower triangle."""
     diagonal = np.diagonal(a).real if hermitian else np.diagonal(a)
     below = np.tril(a, -1)
@@ -93,7 +93,7 @@ def _eliminate(a, k, step, hermitian):
     columns, block = a[rest, own].copy(), a[own, own]
     a[rest, own] = columns / block if step == 1 else np.linalg.solve(block.T, columns.T).T
     a[rest, rest] -= a[rest, own] @ (columns.conj() if hermitian else columns).T
-    a[rest, rest] = _completed(a[rest, rest], hermitian)  # products may round differently above the diagonal
+    a[rest, rest] = _complete_symmetric(a[rest, rest], hermitian)  # products may round differently above the diagonal
 
 
 def swaps_of_pivots(pivots):

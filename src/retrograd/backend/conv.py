@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from retrograd.backend.gather_scatter import in_rows, kernels_for
+from retrograd.backend.gather_scatter import contiguous, kernels_for
 from retrograd.kernels import empty, reference
 from retrograd.kernels.conv_layout import phases_of, plan_of
 
@@ -24,39 +24,39 @@ def _kernels(x):
 def _half_in_single(kernel):
     """Wrap a kernel to compute half-precision operands in single precision."""
 
-    def rounded(a, b, *rest, **params):
+    def in_single(a, b, *rest, **params):
         if a.dtype != np.float16:
             return kernel(a, b, *rest, **params)
         single = [r if r is None else r.astype(np.float32) for r in (a, b, *rest)]
         return kernel(*single, **params).astype(np.float16)
 
-    return rounded
+    return in_single
 
 
-def _in_three(values, fill):
+def _pad_to_3d(values, fill):
     return (*(fill,) * (3 - len(values)), *values)
 
 
 def _images(x):
     """Return images with three spatial dimensions."""
-    return x.reshape(*x.shape[:2], *_in_three(x.shape[2:], 1))
+    return x.reshape(*x.shape[:2], *_pad_to_3d(x.shape[2:], 1))
 
 
 @lru_cache(1024)
 def _plan(sizes, kernel, size, stride, before, dilation):
-    by_ones = (_in_three(values, 1) for values in (sizes, kernel, size, stride))
-    return plan_of(*by_ones, _in_three(before, 0), _in_three(dilation, 1))
+    by_ones = (_pad_to_3d(values, 1) for values in (sizes, kernel, size, stride))
+    return plan_of(*by_ones, _pad_to_3d(before, 0), _pad_to_3d(dilation, 1))
 
 
 @_half_in_single
 def conv(x, w, bias=None, *, size, stride, before, dilation, groups):
     """Return the convolution y (n, o, *size) of x (n, c, *sizes) with w (o, c / groups, *kernel)."""
     out = empty((len(x), len(w), *size), x.dtype)
-    _convolve(x, _by_group(w, groups), bias, out, stride, before, dilation)
+    _convolve(x, _split_groups(w, groups), bias, out, stride, before, dilation)
     return out
 
 
-def _by_group(w, groups):
+def _split_groups(w, groups):
     """Return the weight as (groups, output channels, input channels, *kernel), channels per group."""
     return w.reshape(groups, len(w) // groups, *w.shape[1:])
 
@@ -65,9 +65,9 @@ def _convolve(x, w, bias, out, stride, before, dilation):
     """Write the convolution to `out`, which may be strided."""
     if x.size and w.size and out.size:
         plan = _plan(x.shape[2:], w.shape[3:], out.shape[2:], stride, before, dilation)
-        x, out = _images(in_rows(x)), out[:, :, *(None,) * (5 - out.ndim)]
+        x, out = _images(contiguous(x)), out[:, :, *(None,) * (5 - out.ndim)]
         w = (w if w.flags.aligned else w.copy())[:, :, :, *(None,) * (6 - w.ndim)]
-        bias = None if bias is None else in_rows(bias)
+        bias = None if bias is None else contiguous(bias)
         _kernels(x).sum_windows(plan, x, w, bias, out)
     else:
         out[...] = 0 if bias is None else bias.reshape(-1, *(1,) * (out.ndim - 2))
@@ -79,28 +79,28 @@ def conv_input(y, w, *, size, stride, before, dilation, groups):
 
     For each phase of the stride this is a convolution with the reversed taps that read indices of this phase.
     """
-    w, ones = _by_group(w, groups).swapaxes(1, 2), (1,) * len(size)
-    covered, phases = _transposed(tuple(size), w.shape[3:], y.shape[2:], stride, before, dilation)
+    w, ones = _split_groups(w, groups).swapaxes(1, 2), (1,) * len(size)
+    covered, phases = _transposed_phases(tuple(size), w.shape[3:], y.shape[2:], stride, before, dilation)
     out = (empty if covered else np.zeros)((len(y), w.shape[1] * groups, *size), y.dtype)
-    for taps, places, margins, steps in phases:
-        _convolve(y, w[:, :, :, *taps], None, out[:, :, *places], ones, margins, steps)
+    for taps, slices, margins, steps in phases:
+        _convolve(y, w[:, :, :, *taps], None, out[:, :, *slices], ones, margins, steps)
     return out
 
 
 @lru_cache(1024)
-def _transposed(size, kernel, out, stride, before, dilation):
+def _transposed_phases(size, kernel, out, stride, before, dilation):
     """Return whether all indices have taps, and per phase the reversed taps, slice, padding and dilation."""
     axes = [phases_of(*one) for one in zip(size, kernel, out, stride, before, dilation, strict=True)]
     covered = all(sum(p.kept.stop - p.kept.start for p in phases) == n for phases, n in zip(axes, size, strict=True))
     found = []
     for phases in itertools.product(*axes):
-        taps = tuple(_backwards(p.taps, k) for p, k in zip(phases, kernel, strict=True))
+        taps = tuple(_reverse_slice(p.taps, k) for p, k in zip(phases, kernel, strict=True))
         margins = tuple(p.first + (p.number - 1) * p.step - p.kept.start for p in phases)
         found.append((taps, tuple(p.source for p in phases), margins, tuple(p.step for p in phases)))
     return covered, found
 
 
-def _backwards(taps, size):
+def _reverse_slice(taps, size):
     """Return the slice that reverses the taps of a dimension."""
     found = range(size)[taps]
     return slice(found[-1], found[0] - 1 if found[0] else None, -found.step)
@@ -112,7 +112,7 @@ def conv_weight(x, y, *, kernel, stride, before, dilation, groups):
     out = np.zeros((y.shape[1], x.shape[1] // groups, *kernel), x.dtype)
     if x.size and y.size and out.size:
         plan = _plan(x.shape[2:], kernel, y.shape[2:], stride, before, dilation)
-        x, y = (_images(in_rows(z)) for z in (x, y))
+        x, y = (_images(contiguous(z)) for z in (x, y))
         _kernels(x).conv_weight_sums(plan, x, y, _images(out), groups)
     return out
 

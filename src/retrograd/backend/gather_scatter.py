@@ -12,8 +12,8 @@ from retrograd.kernels import empty, reference
 __all__ = [
     "add_at",
     "check_range",
-    "chosen",
     "gather",
+    "index_combinations",
     "index_select",
     "index_sum",
     "masked_put",
@@ -21,6 +21,7 @@ __all__ = [
     "moving_windows",
     "moving_windows_sum",
     "nonzero_static",
+    "read_strided",
     "repeat_indices",
     "scatter_add",
     "scatter_along",
@@ -29,10 +30,9 @@ __all__ = [
     "scatter_prod",
     "scatter_set",
     "stacked_indices",
-    "strided",
     "sum_rows",
     "triangle",
-    "wrapped",
+    "wrap_indices",
 ]
 
 
@@ -45,7 +45,7 @@ def check_range(name, ids, size):
         raise IndexError(f"{name}: {ids.min()} to {ids.max()} are named, but there are 0 to {size - 1}")
 
 
-def wrapped(ids, size):
+def wrap_indices(ids, size):
     """Return int64 indices with negative ones wrapped; a view if none is negative and the dtype allows."""
     ids = ids.astype(np.int64, copy=False)
     return np.where(ids < 0, ids + size, ids) if ids.size and ids.min() < 0 else ids.view()
@@ -66,13 +66,13 @@ def _along(name, index, shape, dim):
     shape, index = shape or (1,), index.reshape(index.shape or (1,))
     at = dim % len(shape)
     check_range(name, index, shape[at])
-    places = index.astype(np.intp)
-    places *= math.prod(shape[at + 1 :])
+    flat = index.astype(np.intp)
+    flat *= math.prod(shape[at + 1 :])
     for d, size in enumerate(index.shape):
         if d != at:
             steps = np.arange(size) * math.prod(shape[d + 1 :])
-            places += steps.reshape(-1, *(1,) * (len(shape) - d - 1))
-    return places
+            flat += steps.reshape(-1, *(1,) * (len(shape) - d - 1))
+    return flat
 
 
 def gather(x, index, dim):
@@ -83,8 +83,8 @@ def gather(x, index, dim):
     x, index = x.reshape(x.shape or (1,)), index.reshape(shape or (1,))
     if _one_to_one(x.shape, index.shape, dim) and (x.flags.c_contiguous or x.size < 2 * index.size):
         out = empty(index.shape, x.dtype)
-        taken = kernels_for(x.dtype).take_along(cube(x, dim), cube(_places(index), dim), cube(out, dim))
-        if taken:
+        done = kernels_for(x.dtype).take_along(cube(x, dim), cube(_as_int64(index), dim), cube(out, dim))
+        if done:
             return out.reshape(shape)
     check_range("gather", index, x.shape[dim])
     where = list(np.ogrid[tuple(map(slice, index.shape))])
@@ -98,7 +98,7 @@ def scatter_along(src, index, shape, dim):
         return np.zeros(shape, src.dtype)
     if _one_to_one(shape, index.shape, dim):
         out = empty(shape, src.dtype)
-        if kernels_for(src.dtype).sum_along(cube(src, dim), cube(_places(index), dim), cube(out, dim)):
+        if kernels_for(src.dtype).sum_along(cube(src, dim), cube(_as_int64(index), dim), cube(out, dim)):
             return out
     out = np.zeros(shape, src.dtype)
     np.add.at(out.reshape(-1), _along("scatter", index, shape, dim).reshape(-1), src.reshape(-1))
@@ -115,7 +115,7 @@ def _one_to_one(shape, index_shape, dim):
     return shape[:dim] == index_shape[:dim] and shape[dim + 1 :] == index_shape[dim + 1 :]
 
 
-def in_rows(x, dtype=None):
+def contiguous(x, dtype=None):
     """Return x contiguous and aligned, as kernels need it; x itself if it is."""
     x = _ascontiguousarray(x, dtype)
     return x if x.flags.aligned else x.copy()
@@ -124,22 +124,22 @@ def in_rows(x, dtype=None):
 def cube(x, dim):
     """Return x contiguous as (dimensions before `dim`, dim, dimensions after it)."""
     shape = x.shape or (1,)
-    return in_rows(x).reshape(math.prod(shape[:dim]), shape[dim], math.prod(shape[dim + 1 :]))
+    return contiguous(x).reshape(math.prod(shape[:dim]), shape[dim], math.prod(shape[dim + 1 :]))
 
 
-def _places(index):
-    return in_rows(index, np.int64)
+def _as_int64(index):
+    return contiguous(index, np.int64)
 
 
 def scatter_set(x, index, src, dim):
     """Return x with each element of `src`, an array or a number, at its index along `dim`; the last one wins."""
     out = np.array(x, order="C")
-    places = _along("scatter", index, x.shape, dim)
-    out.reshape(-1)[places] = src.reshape(places.shape) if np.ndim(src) else src
+    flat = _along("scatter", index, x.shape, dim)
+    out.reshape(-1)[flat] = src.reshape(flat.shape) if np.ndim(src) else src
     return out
 
 
-def _merging(name, ufunc):
+def _merge_kernel(name, ufunc):
     """Return a kernel that merges each element of `src` by a ufunc into x at its index along `dim`."""
 
     def merge(x, index, src, dim):
@@ -154,8 +154,8 @@ def _merging(name, ufunc):
     return merge
 
 
-scatter_prod = _merging("prod", np.multiply)
-scatter_max, scatter_min = _merging("max", np.maximum), _merging("min", np.minimum)
+scatter_prod = _merge_kernel("prod", np.multiply)
+scatter_max, scatter_min = _merge_kernel("max", np.maximum), _merge_kernel("min", np.minimum)
 
 
 # -------------------------------------------------------------------------------------------- slices
@@ -171,7 +171,7 @@ def index_select(x, index, dim):
 def index_sum(src, index, dim, size):
     """Return `size` slices along `dim`; slice i sums the slices of src whose entry in `index` is i."""
     out = empty((*src.shape[:dim], size, *src.shape[dim + 1 :]), src.dtype)
-    if not kernels_for(src.dtype).sum_rows(cube(src, dim), _places(index), cube(out, dim)):
+    if not kernels_for(src.dtype).sum_rows(cube(src, dim), _as_int64(index), cube(out, dim)):
         check_range("index_add", index, size)
     return out
 
@@ -187,7 +187,7 @@ def sum_rows(src, ids, size):
 
 def scatter_add(src, where, shape):
     """Return zeros of `shape` with `src` added at the index `where`; repeated indices accumulate."""
-    flat = _in_front_as_one(where, shape)
+    flat = _flatten_leading_index(where, shape)
     if flat is not None:
         return sum_rows(src, flat, math.prod(shape[: len(where)])).reshape(shape)
     out = np.zeros(shape, src.dtype)
@@ -198,13 +198,13 @@ def scatter_add(src, where, shape):
     return out
 
 
-def _in_front_as_one(where, shape):
+def _flatten_leading_index(where, shape):
     """Return integer indices of leading dimensions as flat indices of these; None for any other index."""
     if not 0 < len(where) < len(shape) or any(not isinstance(i, np.ndarray) or i.dtype.kind not in "iu" for i in where):
         return None
     try:
         return np.ravel_multi_index(
-            [wrapped(i, size) for i, size in zip(where, shape, strict=False)], shape[: len(where)]
+            [wrap_indices(i, size) for i, size in zip(where, shape, strict=False)], shape[: len(where)]
         )
     except ValueError:  # out of range: NumPy's own error is clearer
         return None
@@ -229,7 +229,7 @@ def nonzero_static(x, size, fill_value):
 def masked_put(x, mask, source):
     """Return rows of x with the next elements of `source`, or a number, where the mask is true."""
     out = np.array(x, order="C")
-    values = source.reshape(-1)[_in_front(mask, source.shape[-1])] if np.ndim(source) else source
+    values = source.reshape(-1)[_first_in_rows(mask, source.shape[-1])] if np.ndim(source) else source
     out.reshape(-1)[np.flatnonzero(mask)] = values
     return out
 
@@ -237,11 +237,11 @@ def masked_put(x, mask, source):
 def masked_take(x, mask, size):
     """Return rows of `size` elements: those of x where the mask is true, then zeros."""
     out = np.zeros((*x.shape[:-1], size), x.dtype)
-    out.reshape(-1)[_in_front(mask, size)] = x.reshape(-1)[np.flatnonzero(mask)]
+    out.reshape(-1)[_first_in_rows(mask, size)] = x.reshape(-1)[np.flatnonzero(mask)]
     return out
 
 
-def _in_front(mask, size):
+def _first_in_rows(mask, size):
     """Return the flat indices of the first elements of rows of `size`, as many as the mask has true ones per row."""
     count = np.count_nonzero(mask, axis=-1)
     most = count.max(initial=0) if mask.ndim > 1 else count
@@ -263,7 +263,7 @@ def repeat_indices(repeats, output_size):
     return out if repeats.ndim == 1 else out.reshape(*repeats.shape[:-1], output_size)
 
 
-def chosen(n, r, with_replacement):
+def index_combinations(n, r, with_replacement):
     """Return the combinations of r among n indices in lexicographic order, one row each."""
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     return np.array(list(choose(range(n), r)), np.int64).reshape(-1, r)
@@ -277,7 +277,7 @@ def triangle(find, row, col, offset, dtype):
 # ------------------------------------------------------------------------------------------ windows of memory
 
 
-def _shown(x, shape, strides, skip=0):
+def _memory_view(x, shape, strides, skip=0):
     """Return a view of the memory of x from byte `skip` on, in another shape and strides, with a NumPy base."""
     if 0 in shape:  # no element, no address
         return (x[:0] if x.ndim else x.reshape(1)[:0]).reshape(shape)
@@ -299,7 +299,7 @@ def moving_windows(x, dim, size, step):
     """Return a view of the windows of `size` elements at every `step` along dim, in a new last dimension."""
     count = (x.shape[dim] - size) // step + 1
     shape = (*x.shape[:dim], count, *x.shape[dim + 1 :], size)
-    return _shown(x, shape, (*x.strides[:dim], x.strides[dim] * step, *x.strides[dim + 1 :], x.strides[dim]))
+    return _memory_view(x, shape, (*x.strides[:dim], x.strides[dim] * step, *x.strides[dim + 1 :], x.strides[dim]))
 
 
 def moving_windows_sum(src, dim, length, step):
@@ -311,7 +311,7 @@ def moving_windows_sum(src, dim, length, step):
     return out
 
 
-def strided(x, size, stride, offset):
+def read_strided(x, size, stride, offset):
     """Return elements of a vector in the shape `size`; the stride of dimension d is `stride[d]` elements."""
-    apart = x.strides[0]
-    return _shown(x, size, tuple(s * apart for s in stride), offset * apart)
+    step = x.strides[0]
+    return _memory_view(x, size, tuple(s * step for s in stride), offset * step)

@@ -21,14 +21,14 @@ SMOOTH = -0.5  # the one for antialiasing
 class Table(NamedTuple):
     """A linear map: result[i] = sum of weights[j][i] * x[places[j][i]] over j; without weights all are 1."""
 
-    places: np.ndarray
+    indices: np.ndarray
     weights: np.ndarray | None
 
 
 class Row(NamedTuple):
     """One j of a table, prepared: `pieces` are slices (of the result, of x) that copy x[places], if few suffice."""
 
-    places: np.ndarray
+    indices: np.ndarray
     pieces: list | None
     weights: np.ndarray | None
     targets: np.ndarray | None  # indices of the result to add to; None: all
@@ -48,8 +48,8 @@ class Block(NamedTuple):
 
 
 def _reflect(size, out, before):
-    places = np.abs(np.arange(out) - before)
-    return Table(np.minimum(places, 2 * (size - 1) - places)[None], None)
+    indices = np.abs(np.arange(out) - before)
+    return Table(np.minimum(indices, 2 * (size - 1) - indices)[None], None)
 
 
 def _replicate(size, out, before):
@@ -89,8 +89,8 @@ def _linear(size, out, scale, align):
 def _cubic(size, out, scale, align):
     at = _source(size, out, scale, align)
     low = np.floor(at).astype(np.int64)
-    places = np.clip(low + np.arange(-1, 3)[:, None], 0, size - 1)
-    return Table(places, np.stack([_bump(at - low + 1 - j) for j in range(4)]))
+    indices = np.clip(low + np.arange(-1, 3)[:, None], 0, size - 1)
+    return Table(indices, np.stack([_bump(at - low + 1 - j) for j in range(4)]))
 
 
 def _bump(d, a=CUBIC):
@@ -106,33 +106,33 @@ def _tent(d):
     return np.maximum(1 - np.abs(d), 0)
 
 
-def _widened(size, out, scale, align, kernel, reach):
+def _antialias_table(size, out, scale, align, kernel, reach):
     """Return a table of weighted means; the kernel is widened to the step in the source, if that exceeds 1."""
     step = (size - 1) / max(out - 1, 1) if align else _step(size, out, scale)
     wide = max(step, 1.0)
     centre = step * (np.arange(out) + 0.5)
     first = np.maximum((centre - reach * wide + 0.5).astype(np.int64), 0)
     count = np.minimum((centre + reach * wide + 0.5).astype(np.int64), size) - first
-    places = first + np.arange(count.max(initial=0))[:, None]
-    weights = np.where(places < first + count, kernel((places - centre + 0.5) / wide), 0.0)
-    return Table(np.minimum(places, size - 1), weights / weights.sum(0))
+    indices = first + np.arange(count.max(initial=0))[:, None]
+    weights = np.where(indices < first + count, kernel((indices - centre + 0.5) / wide), 0.0)
+    return Table(np.minimum(indices, size - 1), weights / weights.sum(0))
 
 
 def _smooth_linear(size, out, scale, align):
-    return _widened(size, out, scale, align, _tent, 1)
+    return _antialias_table(size, out, scale, align, _tent, 1)
 
 
 def _smooth_cubic(size, out, scale, align):
-    return _widened(size, out, scale, align, lambda d: _bump(d, SMOOTH), 2)
+    return _antialias_table(size, out, scale, align, lambda d: _bump(d, SMOOTH), 2)
 
 
 def _area(size, out):
     """Return the table of means of source indices floor(i * size / out) to ceil((i + 1) * size / out)."""
     start = np.arange(out) * size // out
     count = -(-np.arange(1, out + 1) * size // out) - start
-    places = start + np.arange(count.max(initial=0))[:, None]
-    weights = np.where(places < start + count, 1 / np.maximum(count, 1), 0.0)
-    return Table(np.minimum(places, size - 1), weights)
+    indices = start + np.arange(count.max(initial=0))[:, None]
+    weights = np.where(indices < start + count, 1 / np.maximum(count, 1), 0.0)
+    return Table(np.minimum(indices, size - 1), weights)
 
 
 _MAPS = {
@@ -151,66 +151,66 @@ _MAPS = {
 def _table(how, transposed):
     name, *rest = how
     table = _MAPS[name](*rest)
-    return _transposed(table, how[1]) if transposed else table
+    return _transpose_table(table, how[1]) if transposed else table
 
 
-def _transposed(table, size):
+def _transpose_table(table, size):
     """Return the table of the transposed map, padded with entries of weight 0 to rows of equal length."""
-    places, weights = table
-    weights = np.ones(places.shape) if weights is None else weights
-    kept = weights != 0
-    sources, targets = places[kept], np.broadcast_to(np.arange(places.shape[1]), places.shape)[kept]
+    indices, weights = table
+    weights = np.ones(indices.shape) if weights is None else weights
+    nonzero = weights != 0
+    sources, targets = indices[nonzero], np.broadcast_to(np.arange(indices.shape[1]), indices.shape)[nonzero]
     order = np.argsort(sources, kind="stable")
     counts = np.bincount(sources, minlength=size)
     row = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
     shape = (counts.max(initial=0), size)
     back, shares = np.zeros(shape, np.int64), np.zeros(shape)
-    back[row, sources[order]], shares[row, sources[order]] = targets[order], weights[kept][order]
+    back[row, sources[order]], shares[row, sources[order]] = targets[order], weights[nonzero][order]
     return Table(back, shares)
 
 
 @lru_cache(256)
 def _rows(how, transposed):
     """Return the prepared rows of a table."""
-    places, weights = _table(how, transposed)
+    indices, weights = _table(how, transposed)
     if weights is None:
-        return [_row(p, None) for p in places]
-    return [_row(p, w) for p, w in zip(places, weights, strict=True)]
+        return [_row(p, None) for p in indices]
+    return [_row(p, w) for p, w in zip(indices, weights, strict=True)]
 
 
-def _row(places, weights):
+def _row(indices, weights):
     """Return a row without entries of weight 0, so that not even infinite values at them matter."""
     targets = None
     if weights is not None and not weights.all():
         targets = np.flatnonzero(weights)
-        places, weights = places[targets], weights[targets]
-    return Row(places, _pieces(places), None if weights is None or (weights == 1).all() else weights, targets)
+        indices, weights = indices[targets], weights[targets]
+    return Row(indices, _pieces(indices), None if weights is None or (weights == 1).all() else weights, targets)
 
 
-def _pieces(places):
+def _pieces(indices):
     """Return slices (of the result, of the source) that copy the source to these indices; None if too many."""
-    repeated = int(np.argmax(places != places[:1])) if len(places) else 0  # repetitions of the first index
-    if 1 < repeated <= FEW and np.array_equal(places, np.arange(len(places)) // repeated):
-        return [(slice(i, None, repeated), slice(0, len(places[i::repeated]))) for i in range(repeated)]
+    repeated = int(np.argmax(indices != indices[:1])) if len(indices) else 0  # repetitions of the first index
+    if 1 < repeated <= FEW and np.array_equal(indices, np.arange(len(indices)) // repeated):
+        return [(slice(i, None, repeated), slice(0, len(indices[i::repeated]))) for i in range(repeated)]
     pieces, start = [], 0
-    while start < len(places) and len(pieces) < FEW:
-        stop = start + _run(places[start:])
-        pieces.append((slice(start, stop), _progression(places[start:stop])))
+    while start < len(indices) and len(pieces) < FEW:
+        stop = start + _progression_length(indices[start:])
+        pieces.append((slice(start, stop), _progression(indices[start:stop])))
         start = stop
-    return pieces if start == len(places) else None
+    return pieces if start == len(indices) else None
 
 
-def _run(places):
+def _progression_length(indices):
     """Return how many leading indices are equally spaced, or all equal."""
-    steps = np.diff(places)
+    steps = np.diff(indices)
     other = np.flatnonzero(steps != steps[:1])
-    return int(other[0]) + 1 if len(other) else len(places)
+    return int(other[0]) + 1 if len(other) else len(indices)
 
 
-def _progression(places):
+def _progression(indices):
     """Return the slice of equally spaced indices; of one index, if all are equal."""
-    first, last = int(places[0]), int(places[-1])
-    step = int(places[1]) - first if len(places) > 1 else 1
+    first, last = int(indices[0]), int(indices[-1])
+    step = int(indices[1]) - first if len(indices) > 1 else 1
     stop = last + 1 if step >= 0 else last - 1
     return slice(first, None if stop < 0 else stop, step or 1)
 
@@ -219,16 +219,16 @@ def _progression(places):
 def _blocks(how, transposed, dtype):
     """Return the blocks of a table's matrix."""
     table = _table(how, transposed)
-    return [_block(table, slice(i, i + BLOCK), dtype) for i in range(0, table.places.shape[1], BLOCK)]
+    return [_block(table, slice(i, i + BLOCK), dtype) for i in range(0, table.indices.shape[1], BLOCK)]
 
 
 def _block(table, target, dtype):
-    places, weights = table.places[:, target], table.weights[:, target]
-    kept = weights != 0
-    seen = places[kept]
-    first = seen.min(initial=table.places.max(initial=0))
-    matrix = np.zeros((places.shape[1], seen.max(initial=first - 1) + 1 - first), dtype)
-    np.add.at(matrix, (np.nonzero(kept)[1], seen - first), weights[kept])
+    indices, weights = table.indices[:, target], table.weights[:, target]
+    nonzero = weights != 0
+    used = indices[nonzero]
+    first = used.min(initial=table.indices.max(initial=0))
+    matrix = np.zeros((indices.shape[1], used.max(initial=first - 1) + 1 - first), dtype)
+    np.add.at(matrix, (np.nonzero(nonzero)[1], used - first), weights[nonzero])
     return Block(target, slice(first, first + matrix.shape[1]), matrix)
 
 
@@ -237,30 +237,30 @@ def _block(table, target, dtype):
 
 def resample(x, dim, how):
     """Return x mapped along one dimension."""
-    return _mapped(x, dim, how[2], how, False)
+    return _apply_map(x, dim, how[2], how, False)
 
 
 def resample_backward(x, dim, how):
     """Return x mapped along one dimension by the transposed map."""
-    return _mapped(x, dim, how[1], how, True)
+    return _apply_map(x, dim, how[1], how, True)
 
 
 def source_indices(how, transposed=False):
     """Return the source indices, from 1, that each index of the result depends on; 0 pads the columns."""
-    places, weights = _table(how, transposed)
-    return places + 1 if weights is None else np.where(weights != 0, places + 1, 0)
+    indices, weights = _table(how, transposed)
+    return indices + 1 if weights is None else np.where(weights != 0, indices + 1, 0)
 
 
-def _mapped(x, dim, size, how, transposed):
+def _apply_map(x, dim, size, how, transposed):
     rows = _rows(how, transposed)
     copies = all(row.weights is None for row in rows)
     with np.errstate(invalid="ignore"):  # NaN where infinities of both signs meet; FALSE_ALARM in numpy.py
         if not copies and x.dtype.char in "fdFD" and np.isfinite(x).all():
-            return _by_blocks(x, dim, size, _blocks(how, transposed, x.dtype))
-        return _by_rows(x, dim, size, rows)
+            return _apply_blocks(x, dim, size, _blocks(how, transposed, x.dtype))
+        return _apply_rows(x, dim, size, rows)
 
 
-def _by_blocks(x, dim, size, blocks):
+def _apply_blocks(x, dim, size, blocks):
     shape = (*x.shape[:dim], size, *x.shape[dim + 1 :])
     lead, rest = math.prod(shape[:dim]), math.prod(shape[dim + 1 :])
     out = np.empty((lead, size, rest), x.dtype)
@@ -273,7 +273,7 @@ def _by_blocks(x, dim, size, blocks):
     return out.reshape(shape)
 
 
-def _by_rows(x, dim, size, rows):
+def _apply_rows(x, dim, size, rows):
     if rows and rows[0].targets is None:
         first, *rows = rows
         term = _term(x, dim, first)
@@ -290,20 +290,20 @@ def _by_rows(x, dim, size, rows):
 
 def _term(x, dim, row):
     """Return the elements at the indices of a row times its weights; possibly a view."""
-    read = _read(x, dim, row)
+    values = _read_row(x, dim, row)
     if row.weights is None:
-        return read
-    return read * row.weights.astype(read.real.dtype).reshape(-1, *(1,) * (x.ndim - dim - 1))
+        return values
+    return values * row.weights.astype(values.real.dtype).reshape(-1, *(1,) * (x.ndim - dim - 1))
 
 
-def _read(x, dim, row):
+def _read_row(x, dim, row):
     """Return the elements at the indices of a row; a view if the indices are equally spaced."""
     lead = (slice(None),) * dim
     if row.pieces is None:
-        return np.take(x, row.places, axis=dim)
-    if len(row.pieces) == 1 and (len(row.places) == 1 or row.places[0] != row.places[1]):
+        return np.take(x, row.indices, axis=dim)
+    if len(row.pieces) == 1 and (len(row.indices) == 1 or row.indices[0] != row.indices[1]):
         return x[(*lead, row.pieces[0][1])]
-    out = np.empty((*x.shape[:dim], len(row.places), *x.shape[dim + 1 :]), x.dtype)
+    out = np.empty((*x.shape[:dim], len(row.indices), *x.shape[dim + 1 :]), x.dtype)
     for target, source in row.pieces:
         out[(*lead, target)] = x[(*lead, source)]
     return out
@@ -313,9 +313,9 @@ def pad_constant(x, margins, value):
     """Return x padded with (before, after) elements of `value` in each dimension; negative margins crop."""
     pairs = list(zip(x.shape, margins, strict=True))
     shape = tuple(size + before + after for size, (before, after) in pairs)
-    taken = tuple(slice(max(0, -before), size - max(0, -after)) for size, (before, after) in pairs)
+    cropped = tuple(slice(max(0, -before), size - max(0, -after)) for size, (before, after) in pairs)
     inside = tuple(slice(max(0, b), size - max(0, a)) for size, (b, a) in zip(shape, margins, strict=True))
     out = np.zeros(shape, x.dtype) if value == 0 else np.full(shape, value, x.dtype)
     if out.size:
-        out[inside] = x[taken]
+        out[inside] = x[cropped]
     return out

@@ -13,16 +13,15 @@ __all__ = [
     "cholesky_lower",
     "cholesky_or_nan",
     "cofactors",
+    "copy_result",
     "determinant",
     "eigen",
     "eigen_hermitian",
     "eigenvalues",
     "eigenvalues_hermitian",
-    "factors_for_solving",
     "first_indefinite_minor",
     "invert",
     "invert_or_nan",
-    "known",
     "least_squares",
     "log_determinant",
     "lu_factors",
@@ -33,6 +32,7 @@ __all__ = [
     "singular_values",
     "singular_vectors",
     "solve_factored",
+    "solve_factors",
     "solve_triangular",
 ]
 
@@ -59,11 +59,11 @@ def lapack():
     return linalg and (linalg.lapack, linalg.blas)
 
 
-def _routine(of, name, dtype):
-    return getattr(of, "sdcz"["fdFD".index(dtype.char)] + name)
+def _routine(library, name, dtype):
+    return getattr(library, "sdcz"["fdFD".index(dtype.char)] + name)
 
 
-def _guarded(name, function, reason):
+def _name_operator(name, function, reason):
     """Wrap NumPy's function so that its errors name the operator."""
 
     def kernel(a, *args, **params):
@@ -91,15 +91,15 @@ def check_precision(name, a):
         )
 
 
-def _single(function, of_scipy):
+def _single_precision(function, scipy_function):
     """Return a kernel: NumPy's function, or SciPy's for large single-precision matrices, which NumPy upcasts."""
 
     def kernel(a, *args):
         if a.dtype.char not in "fF" or a.ndim < 2 or min(a.shape[-2:]) <= BLOCK or not a.size or not lapack():
             return function(a, *args)
         if a.ndim == 2:
-            return of_scipy(scipy_linalg(), a, *args)
-        found = [of_scipy(scipy_linalg(), x, *args) for x in _stack(a)]
+            return scipy_function(scipy_linalg(), a, *args)
+        found = [scipy_function(scipy_linalg(), x, *args) for x in _stack(a)]
         if isinstance(found[0], tuple):
             return tuple(_unstack(np.stack(parts), a) for parts in zip(*found, strict=True))
         return _unstack(np.stack(found), a)
@@ -119,35 +119,35 @@ _SINGULAR, _STUCK = "the matrix is singular", "the iteration did not converge; i
 _INDEFINITE = "the matrix is not positive definite"
 _ODD = "the matrix holds inf or NaN, or the iteration did not converge"
 
-_inverse = _single(np.linalg.inv, lambda linalg, a: linalg.inv(a, check_finite=False))
-_cholesky = _single(np.linalg.cholesky, lambda linalg, a: linalg.cholesky(a, lower=True, check_finite=False))
-invert = _guarded("linalg.inv", _inverse, _SINGULAR)
-determinant = _guarded("linalg.det", np.linalg.det, "the matrix is not square")
-cholesky_lower = _guarded("linalg.cholesky", _cholesky, _INDEFINITE)
-eigenvalues_hermitian = _guarded("linalg.eigh", np.linalg.eigvalsh, _STUCK)
-singular_values = _guarded(
+_inverse = _single_precision(np.linalg.inv, lambda linalg, a: linalg.inv(a, check_finite=False))
+_cholesky = _single_precision(np.linalg.cholesky, lambda linalg, a: linalg.cholesky(a, lower=True, check_finite=False))
+invert = _name_operator("linalg.inv", _inverse, _SINGULAR)
+determinant = _name_operator("linalg.det", np.linalg.det, "the matrix is not square")
+cholesky_lower = _name_operator("linalg.cholesky", _cholesky, _INDEFINITE)
+eigenvalues_hermitian = _name_operator("linalg.eigh", np.linalg.eigvalsh, _STUCK)
+singular_values = _name_operator(
     "linalg.svd",
-    _single(np.linalg.svdvals, lambda linalg, a: linalg.svdvals(a, check_finite=False)),
+    _single_precision(np.linalg.svdvals, lambda linalg, a: linalg.svdvals(a, check_finite=False)),
     _STUCK,
 )
-_qr = _guarded("linalg.qr", _single(np.linalg.qr, _scipy_qr), "the factorisation failed")
-_eigh = _guarded(
+_qr = _name_operator("linalg.qr", _single_precision(np.linalg.qr, _scipy_qr), "the factorisation failed")
+_eigh = _name_operator(
     "linalg.eigh",
-    _single(
+    _single_precision(
         np.linalg.eigh, lambda linalg, a, uplo: linalg.eigh(a, lower=uplo == "L", driver="evd", check_finite=False)
     ),
     _STUCK,
 )
-_svd = _guarded(
+_svd = _name_operator(
     "linalg.svd",
-    _single(np.linalg.svd, lambda linalg, a, full: linalg.svd(a, full_matrices=full, check_finite=False)),
+    _single_precision(np.linalg.svd, lambda linalg, a, full: linalg.svd(a, full_matrices=full, check_finite=False)),
     _STUCK,
 )
-_slogdet = _guarded("linalg.slogdet", np.linalg.slogdet, "the matrix is not square")
-_eig = _guarded("linalg.eig", np.linalg.eig, _ODD)
-_eigvals = _guarded("linalg.eig", np.linalg.eigvals, _ODD)
-_lstsq = _guarded("linalg.lstsq", np.linalg.lstsq, _STUCK)
-_solve = _guarded("linalg.solve", np.linalg.solve, _SINGULAR)
+_slogdet = _name_operator("linalg.slogdet", np.linalg.slogdet, "the matrix is not square")
+_eig = _name_operator("linalg.eig", np.linalg.eig, _ODD)
+_eigvals = _name_operator("linalg.eig", np.linalg.eigvals, _ODD)
+_lstsq = _name_operator("linalg.lstsq", np.linalg.lstsq, _STUCK)
+_solve = _name_operator("linalg.solve", np.linalg.solve, _SINGULAR)
 
 
 def eigen_hermitian(a, uplo):
@@ -172,7 +172,7 @@ def log_determinant(a):
     return tuple(_slogdet(a))
 
 
-def known(a, x):
+def copy_result(a, x):
     """Return a copy of x, an already computed result for the matrices a."""
     if a.ndim < 2:
         raise ValueError(f"expected matrices, got shape {a.shape}")
@@ -274,7 +274,7 @@ def row_order(swaps, rows):
 # ----------------------------------------------------------------------------------------- systems of equations
 
 
-def factors_for_solving(a):
+def solve_factors(a):
     """Return what solves with a and its transpose share: LU and pivots, or a itself if it is small."""
     check_square("linalg.solve", a)
     if a.shape[-1] <= BLOCK:
@@ -286,7 +286,7 @@ def factors_for_solving(a):
 
 
 def solve_factored(lu, swaps, b, transposed):
-    """Return X with A X = B, or A^T X = B, from the result of `factors_for_solving` or `lu_factors`."""
+    """Return X with A X = B, or A^T X = B, from the result of `solve_factors` or `lu_factors`."""
     if swaps.size and swaps.flat[0] < 0:
         return _solve(np.swapaxes(lu, -1, -2) if transposed else lu, b)
     if lapack() and b.size and lu.shape[-1] > BLOCK:
@@ -377,8 +377,8 @@ def first_indefinite_minor(a):
         good, bad = 0, a.shape[-1] + 1
         while bad - good > 1:  # bisection: minors are positive definite up to some order
             middle = (good + bad) // 2
-            known = not np.isnan(cholesky_or_nan(a[place][:middle, :middle])).any()
-            good, bad = (middle, bad) if known else (good, middle)
+            definite = not np.isnan(cholesky_or_nan(a[place][:middle, :middle])).any()
+            good, bad = (middle, bad) if definite else (good, middle)
         out[place] = bad if bad <= a.shape[-1] else 0
     return out
 

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from retrograd.backend.ragged import Structure, packed, rows_of
+from retrograd.backend.ragged import Structure, pack, rows_of
 
 
-def as_lists(array, build):
+def to_nested_lists(array, build):
     """Return an array as nested lists, constructed by `build` from the values outwards, one list for each row.
 
     `build.rows(array)` wraps a plain array; `build.fixed(content, size, count)` and `build.lists(offsets, content)`
@@ -20,18 +20,18 @@ def as_lists(array, build):
         raise RuntimeError(f"a batch of nested tensors, of shape {array.shape}, is no list of components; see unbind()")
     structure = array.structure
     if structure.starts is not None and hasattr(build, "pieces") and structure.sizes.shape[1] == 1 and not array.axis:
-        return build.pieces(structure.starts, structure.lengths, as_lists(array.values, build))
-    array = packed(array)
-    content = as_lists(_row_major(array), build)
+        return build.pieces(structure.starts, structure.lengths, to_nested_lists(array.values, build))
+    array = pack(array)
+    content = to_nested_lists(_row_major(array), build)
     for column in reversed(range(array.structure.sizes.shape[1])):
-        content = _around(build, content, array, column)
+        content = _wrap_in_lists(build, content, array, column)
     for place in reversed(range(array.axis)):
         size, count = array.values.shape[place], len(array.structure) * math.prod(array.values.shape[:place])
         content = build.fixed(content, size, count)
     return content
 
 
-def _around(build, content, array, column):
+def _wrap_in_lists(build, content, array, column):
     """Return lists of the elements along a ragged dimension, for all components."""
     sizes = array.structure.sizes
     if sizes.shape[1] == 1 and not array.axis:

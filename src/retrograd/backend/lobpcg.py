@@ -53,12 +53,12 @@ def _iterate(a, b, ik, x, niter, tol, largest, tracker):
         state = {"istep": step, "converged_count": converged, "E": values, "X": x, "R": residual, "rerr": error}
         if (tracker is not None and tracker(state)) or converged == count or step == niter:
             return values, x
-        basis = _extended(b, x, np.concatenate([_times(ik, residual), directions], axis=1))
+        basis = _extend_basis(b, x, np.concatenate([_times(ik, residual), directions], axis=1))
         values, x, directions = _best(a, basis, count, largest)
         step += 1
 
 
-def _extended(b, x, more):
+def _extend_basis(b, x, more):
     """Return the orthonormal columns x, followed by orthonormal ones for the part of `more` outside their span."""
     for _ in range(2):  # the second pass removes the rounding errors of the first
         more = more - x @ (_times(b, x).T @ more)

@@ -79,10 +79,10 @@ def power_norm(x, p, axis, keepdims):
         total = np.add.reduce(x**p, axis=axis, keepdims=keepdims)
         if x.size == 0 or _all_within(total, _TOTALS[x.dtype.char]):
             return total ** (1 / p)
-        return _of_scaled_powers(x, p, axis, keepdims)
+        return _scaled_power_norm(x, p, axis, keepdims)
 
 
-def _of_scaled_powers(x, p, axis, keepdims):
+def _scaled_power_norm(x, p, axis, keepdims):
     """Return the norm of elements scaled by the one with the largest power."""
     top = (np.max if p > 0 else np.min)(x, axis=axis, keepdims=True)
     scale = np.where((top == 0) | (top == np.inf), x.dtype.type(1), top)
@@ -102,7 +102,7 @@ def row_distances(x, y):
     Computed as |x|^2 + |y|^2 - 2 x.y, by one matrix product; from the differences if that cancels or is out of range.
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        squares, close = _squared_by_products(*_centred(x, y))
+        squares, close = _squared_distances(*_center(x, y))
         out = np.sqrt(squares, out=squares)
         lead = out.shape[:-2]
         x, y = np.broadcast_to(x, (*lead, *x.shape[-2:])), np.broadcast_to(y, (*lead, *y.shape[-2:]))
@@ -113,14 +113,14 @@ def row_distances(x, y):
     return out
 
 
-def _centred(x, y):
+def _center(x, y):
     """Return both operands minus the mean row of x, so that less cancels."""
     rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
     centre = rows.mean(axis=0) if len(rows) else np.zeros(rows.shape[1], x.dtype)
     return (x - centre, y - centre) if np.isfinite(centre).all() else (x, y)
 
 
-def _squared_by_products(x, y):
+def _squared_distances(x, y):
     """Return the squared distances, and a mask of those that lost digits or left the range."""
     size = np.vecdot(x, x)[..., :, None] + np.vecdot(y, y)[..., None, :]
     squares = size - 2 * np.matmul(x, np.swapaxes(y, -1, -2))

@@ -39,7 +39,7 @@ def cast(x, dtype):
     return x.astype(dtype, copy=False)
 
 
-def converted(x, dtype):
+def cast_copy(x, dtype):
     """Return `cast` in new memory, even if x has that dtype already."""
     out = cast(dense(x), dtype)
     return out.copy(order="K") if out is x else out
@@ -90,7 +90,7 @@ def real_only(name, x):
         raise TypeError(f"{name}: complex numbers are not supported, got {x.dtype}")
 
 
-def _ordering(name, kernel):
+def _comparison(name, kernel):
     """Wrap a comparison to raise for complex arrays, which NumPy would order by their real parts."""
 
     def compare(a, b):
@@ -101,24 +101,24 @@ def _ordering(name, kernel):
     return compare
 
 
-less, less_equal = _ordering("lt", np.less), _ordering("le", np.less_equal)
-greater, greater_equal = _ordering("gt", np.greater), _ordering("ge", np.greater_equal)
-maximum, minimum = _ordering("maximum", np.maximum), _ordering("minimum", np.minimum)
+less, less_equal = _comparison("lt", np.less), _comparison("le", np.less_equal)
+greater, greater_equal = _comparison("gt", np.greater), _comparison("ge", np.greater_equal)
+maximum, minimum = _comparison("maximum", np.maximum), _comparison("minimum", np.minimum)
 
 
-def _of_real_numbers(name, function):
+def _real_function(name, function):
     """Wrap NumPy's function of an array to raise for complex arrays."""
 
-    def checked(x, *args, **params):
+    def kernel(x, *args, **params):
         real_only(name, x)
         return function(x, *args, **params)
 
-    return checked
+    return kernel
 
 
-amax, amin = _of_real_numbers("amax", np.max), _of_real_numbers("amin", np.min)
-argmax, argmin = _of_real_numbers("argmax", np.argmax), _of_real_numbers("argmin", np.argmin)
-clip, sign = _of_real_numbers("clamp", np.clip), _of_real_numbers("sign", np.sign)
+amax, amin = _real_function("amax", np.max), _real_function("amin", np.min)
+argmax, argmin = _real_function("argmax", np.argmax), _real_function("argmin", np.argmin)
+clip, sign = _real_function("clamp", np.clip), _real_function("sign", np.sign)
 
 
 MANY = 10_000  # number of elements from which on a branch-free `where` is faster
@@ -150,48 +150,48 @@ def relu_grad(g, out):
     return (kernels if out.dtype.char in "fd" and g.dtype == out.dtype else reference).relu_grad(g, out)
 
 
-def keep(kept, x, scale):
+def dropout_mask_scale(mask, x, scale):
     """Return scale x where the mask is true, else 0 times x."""
-    return kernels_for(x.dtype).masked(kept, x, x.dtype.type(scale))
+    return kernels_for(x.dtype).masked(mask, x, x.dtype.type(scale))
 
 
 def softmax(x, dim):
     """Return exp(x) / sum(exp(x)) along dim, shifted by the maximum."""
-    return kernels.softmax_rows(x) if _in_rows(x, dim) else reference.softmax_rows(x, dim)
+    return kernels.softmax_rows(x) if _has_row_kernel(x, dim) else reference.softmax_rows(x, dim)
 
 
 def log_softmax(x, dim):
     """Return log(softmax(x)), without taking the logarithm of a small number."""
-    return kernels.log_softmax_rows(x) if _in_rows(x, dim) else reference.log_softmax_rows(x, dim)
+    return kernels.log_softmax_rows(x) if _has_row_kernel(x, dim) else reference.log_softmax_rows(x, dim)
 
 
 def softmax_grad(g, out, dim):
     """Return the derivative of `softmax`, whose result is `out`, times g; it is symmetric."""
-    if _in_rows(out, dim) and g.dtype == out.dtype:
+    if _has_row_kernel(out, dim) and g.dtype == out.dtype:
         return kernels.softmax_grad_rows(g, out)
     return reference.softmax_grad_rows(g, out, dim)
 
 
 def log_softmax_grad(g, out, dim):
     """Return the transposed derivative of `log_softmax`, whose result is `out`, times g."""
-    if _in_rows(out, dim) and g.dtype == out.dtype:
+    if _has_row_kernel(out, dim) and g.dtype == out.dtype:
         return kernels.log_softmax_grad_rows(g, out)
     return reference.log_softmax_grad_rows(g, out, dim)
 
 
-def _in_rows(x, dim):
+def _has_row_kernel(x, dim):
     """Return whether the kernels support the dtype, and dim is the last dimension."""
     return x.dtype.char in "fd" and x.ndim > 0 and dim in (-1, x.ndim - 1)
 
 
-def _by_planes(name):
+def _plane_kernel(name):
     """Return a kernel for images (n, c, l), or the NumPy version if planes or channels are short."""
-    kernel, twin = getattr(kernels, name), getattr(reference, name)
-    return lambda x, *others: (kernel if x.shape[2 if x.shape[2] > 1 else 1] >= 16 else twin)(x, *others)
+    kernel, numpy_version = getattr(kernels, name), getattr(reference, name)
+    return lambda x, *others: (kernel if x.shape[2 if x.shape[2] > 1 else 1] >= 16 else numpy_version)(x, *others)
 
 
-channel_moments, channel_dots = _by_planes("channel_moments"), _by_planes("channel_dots")
-channel_shift, channel_mix = _by_planes("channel_shift"), _by_planes("channel_mix")
+channel_moments, channel_dots = _plane_kernel("channel_moments"), _plane_kernel("channel_dots")
+channel_shift, channel_mix = _plane_kernel("channel_shift"), _plane_kernel("channel_mix")
 
 
 def norm_rows(x, weight, bias, eps, center):
@@ -364,7 +364,7 @@ def contract(a, b, equation):
     return np.transpose(z.reshape([size[c] for c in order]), [order.index(c) for c in out])
 
 
-def filled(x, shape):
+def fill_shape(x, shape):
     """Return an array with the one element of x everywhere; small arrays in new memory, which is faster than a view."""
     if math.prod(shape) > 1024:
         return np.broadcast_to(x.reshape(()), shape)

@@ -15,12 +15,12 @@ def structure_of_offsets(name, offsets, lengths, rows):
     if lengths is not None:
         lengths = _integers(name, "lengths", lengths)
     if offsets is None:
-        return _following(name, lengths, rows)
+        return _from_lengths(name, lengths, rows)
     offsets = _integers(name, "offsets", offsets)
     if not len(offsets):
         raise ValueError(f"{name}: offsets must have one entry more than there are components, got none")
     if lengths is None:
-        return _between(name, offsets, rows)
+        return _from_offsets(name, offsets, rows)
     if len(lengths) != len(offsets) - 1:
         raise ValueError(
             f"{name}: offsets must have one entry more than lengths, got {len(offsets)} offsets and {len(lengths)} "
@@ -46,7 +46,7 @@ def structure_of_starts(name, starts, lengths, rows):
     return Structure(structure.sizes, starts)
 
 
-def _between(name, offsets, rows):
+def _from_offsets(name, offsets, rows):
     """Return the structure for offsets without lengths, which must cover all rows."""
     if offsets[0] != 0:
         raise ValueError(f"{name}: offsets must begin with 0, got {offsets[0]}; give lengths to leave rows out")
@@ -61,7 +61,7 @@ def _between(name, offsets, rows):
     return Structure(np.diff(offsets).reshape(-1, 1), offsets=offsets)
 
 
-def _following(name, lengths, rows):
+def _from_lengths(name, lengths, rows):
     """Return the structure for lengths without offsets: the components are contiguous."""
     _check(name, "lengths", lengths < 0, lengths, "is negative")
     _check(name, "lengths", lengths > rows, lengths, f"is more than the {rows} rows of values")
@@ -102,7 +102,7 @@ def sizes_in_full(structure, before, after):
     return np.concatenate([front, structure.sizes, back], axis=1)
 
 
-def places_in(structure):
+def row_bounds(structure):
     """Return the first row of each component, and the end of the last one."""
     if structure.starts is None:
         return structure.offsets

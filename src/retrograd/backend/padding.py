@@ -15,7 +15,7 @@ def pad_rows(x, structure, row, sizes, padding):
     front = (slice(None),) * row
     for i, (corner, (first, last)) in enumerate(_corners(structure)):
         rows = x[(*front, slice(first, last))]
-        out[(*front, i, *corner)] = rows if len(corner) == 1 else _apart(rows, structure, i, row)
+        out[(*front, i, *corner)] = rows if len(corner) == 1 else _unflatten(rows, structure, i, row)
     return out
 
 
@@ -44,7 +44,7 @@ def _corners(structure):
     return zip(corners, structure.bounds(), strict=True)
 
 
-def _apart(rows, structure, number, row):
+def _unflatten(rows, structure, number, row):
     """Return the rows of a component with its ragged dimensions unflattened."""
     return rows.reshape(*rows.shape[:row], *structure.sizes[number].tolist(), *rows.shape[row + 1 :])
 

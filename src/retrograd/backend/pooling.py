@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from retrograd.backend.gather_scatter import in_rows, kernels_for
+from retrograd.backend.gather_scatter import contiguous, kernels_for
 from retrograd.kernels import empty, reference
 from retrograd.kernels.pooling_windows import windows_of
 
@@ -20,36 +20,38 @@ ALONE = (1, 1, 0, 1, 1)  # the window along an added dimension
 
 def pooled_sum(x, windows):
     """Return the sums over windows of the last dimensions, with zeros outside."""
-    return _filled("window_sums", x, windows, x.shape[x.ndim - len(windows) :], _pooled_shape(x, windows), x.dtype)
+    return _run_kernel("window_sums", x, windows, x.shape[x.ndim - len(windows) :], _pooled_shape(x, windows), x.dtype)
 
 
 def pooled_sum_backward(g, windows, sizes):
     """Return `pooled_sum` transposed: each window's cotangent is added to all of its elements, in `sizes`."""
     shape = (*g.shape[: g.ndim - len(windows)], *sizes)
-    return _filled("window_sums_backward", g, windows, tuple(sizes), shape, g.dtype)
+    return _run_kernel("window_sums_backward", g, windows, tuple(sizes), shape, g.dtype)
 
 
 def pooled_max(x, windows):
     """Return the largest element in each window; NaN wins."""
-    return _filled("window_maxima", x, windows, x.shape[x.ndim - len(windows) :], _pooled_shape(x, windows), x.dtype)
+    return _run_kernel(
+        "window_maxima", x, windows, x.shape[x.ndim - len(windows) :], _pooled_shape(x, windows), x.dtype
+    )
 
 
 def max_pool_indices(x, windows):
     """Return the flat index of each window's largest element: the first of equal ones, the last NaN."""
     shape = _pooled_shape(x, windows)
-    return _filled("window_argmax", x, windows, x.shape[x.ndim - len(windows) :], shape, np.dtype(np.int64))
+    return _run_kernel("window_argmax", x, windows, x.shape[x.ndim - len(windows) :], shape, np.dtype(np.int64))
 
 
 def pooled_max_backward(g, x, windows):
     """Return zeros like x with each window's cotangent added at its largest element."""
-    return _filled("window_maxima_backward", x, windows, x.shape[x.ndim - len(windows) :], x.shape, g.dtype, g)
+    return _run_kernel("window_maxima_backward", x, windows, x.shape[x.ndim - len(windows) :], x.shape, g.dtype, g)
 
 
 def _pooled_shape(x, windows):
     return (*x.shape[: x.ndim - len(windows)], *(w[-1] for w in windows))
 
 
-def _filled(name, x, windows, sizes, shape, dtype, *given):
+def _run_kernel(name, x, windows, sizes, shape, dtype, *given):
     """Return an array of this shape, filled by a kernel on x and the arguments `given`."""
     out = empty(shape, dtype)
     if x.size and out.size:
@@ -69,4 +71,4 @@ def _plan(windows, sizes):
 
 def _images(x, ndim):
     """Return x as one batch of images with at least three dimensions."""
-    return in_rows(x).reshape(-1, *(1,) * (3 - ndim), *x.shape[x.ndim - ndim :])
+    return contiguous(x).reshape(-1, *(1,) * (3 - ndim), *x.shape[x.ndim - ndim :])

@@ -48,9 +48,9 @@ class RaggedSize(SymbolicSize):
             return True
         return np.array_equal(self.sizes, other.sizes)
 
-    def is_example_dim(self, place):
-        """Return whether a shape with this size at index `place` is the shape of one component."""
-        return place <= self.axis
+    def is_example_dim(self, dim):
+        """Return whether a shape with this size at index `dim` is the shape of one component."""
+        return dim <= self.axis
 
     def typical(self):
         """Return the mean over the components."""
@@ -72,9 +72,9 @@ class RaggedSize(SymbolicSize):
         if self.is_example_dim(next(d for d, size in enumerate(shape) if isinstance(size, RaggedSize))):
             return self.broadcast(array, (len(self.structure), *shape))
         lead, whole = self._buffer(shape)
-        row, place = lead + self.axis, lead + 1 + self.axis
+        row, dim = lead + self.axis, lead + 1 + self.axis
         x = array.reshape((1,) * (len(shape) - array.ndim) + array.shape)
-        x = np.moveaxis(x.reshape(*x.shape[:place], *x.shape[place + self.structure.sizes.shape[1] :]), lead, row)
+        x = np.moveaxis(x.reshape(*x.shape[:dim], *x.shape[dim + self.structure.sizes.shape[1] :]), lead, row)
         if x.shape[row] != 1:
             x = np.repeat(x, self.structure.lengths, axis=row)
         inner = symbolic(whole)
@@ -83,11 +83,11 @@ class RaggedSize(SymbolicSize):
 
     def _buffer(self, shape):
         """Return the number of dimensions before that of the components, and the shape of the buffer."""
-        place = next(d for d, size in enumerate(shape) if isinstance(size, RaggedSize))
-        lead, last = place - 1 - self.axis, place + self.structure.sizes.shape[1]
+        dim = next(d for d, size in enumerate(shape) if isinstance(size, RaggedSize))
+        lead, last = dim - 1 - self.axis, dim + self.structure.sizes.shape[1]
         if lead < 0 or shape[lead] != len(self.structure):
             self._refuse()
-        return lead, (*shape[:lead], *shape[lead + 1 : place], self.structure.rows, *shape[last:])
+        return lead, (*shape[:lead], *shape[lead + 1 : dim], self.structure.rows, *shape[last:])
 
     def differs(self, other):
         """Return a text that names the first component in which this size differs from `other`."""
@@ -104,9 +104,9 @@ class RaggedSize(SymbolicSize):
         return "j" if self.number == 1 else f"j{self.number}"
 
     def _refuse(self, *others):
-        listed = ", ".join(map(str, self.sizes[:6])) + (", ..." if len(self.sizes) > 6 else "")
+        sizes = ", ".join(map(str, self.sizes[:6])) + (", ..." if len(self.sizes) > 6 else "")
         raise RaggedSizeError(
-            f"the size of a ragged dimension differs between the components ({listed}) and is no number; see "
+            f"the size of a ragged dimension differs between the components ({sizes}) and is no number; see "
             f"offsets() and to_padded_tensor(), and for a vmap over components its fallback='loop'"
         )
 
@@ -276,7 +276,7 @@ class Ragged:
 
     def copy(self):
         """Return a copy of the components."""
-        return self.over(copied(self.values))
+        return self.over(copy_buffer(self.values))
 
     def over(self, values):
         """Return a ragged array with the same structure over another buffer."""
@@ -349,42 +349,42 @@ def rows_of(values, axis, first, last):
     return values[(*(slice(None),) * axis, slice(first, last))]
 
 
-def copied(values):
+def copy_buffer(values):
     """Return a copy of a buffer."""
     return values.copy() if isinstance(values, Ragged) else values.copy(order="K")
 
 
-def concatenated(buffers, axis):
+def concat_buffers(buffers, axis):
     """Return buffers concatenated along the rows, in new memory."""
     if not isinstance(buffers[0], Ragged):
         return np.concatenate(buffers, axis=axis)
     first, row = buffers[0], buffers[0].lead + buffers[0].axis
-    values = concatenated([packed(b).values for b in buffers], row)
+    values = concat_buffers([pack(b).values for b in buffers], row)
     sizes = np.concatenate([b.structure.sizes for b in buffers])
     return Ragged(values, Structure(sizes), first.axis, first.lead)
 
 
-def packed(array):
+def pack(array):
     """Return a ragged array without holes between its components; itself if it has none."""
     if array.structure.starts is None:
         return array
     row = array.lead + array.axis
     parts = [rows_of(array.values, row, *bounds) for bounds in array.structure.bounds()]
-    values = concatenated(parts, row) if parts else rows_of(array.values, row, 0, 0)
+    values = concat_buffers(parts, row) if parts else rows_of(array.values, row, 0, 0)
     return Ragged(values, array.structure.packed, array.axis, array.lead)
 
 
 def shape_over(shape, structure, axis, lead):
     """Return the shape of a ragged array whose buffer has the given shape."""
     row = lead + axis
-    several = structure.sizes.shape[1]
-    ragged = [RaggedSize(structure, column, axis, column + 1) for column in range(several)]
+    ragged_ndim = structure.sizes.shape[1]
+    ragged = [RaggedSize(structure, column, axis, column + 1) for column in range(ragged_ndim)]
     behind = shape[row + 1 :] if structure.starts is None else _sizes_of_rows(shape[row + 1 :], structure.places())
-    behind = [_numbered(size, several) if isinstance(size, RaggedSize) else size for size in behind]
+    behind = [_renumber(size, ragged_ndim) if isinstance(size, RaggedSize) else size for size in behind]
     return (*shape[:lead], len(structure), *shape[lead:row], *ragged, *behind)
 
 
-def _numbered(size, more):
+def _renumber(size, more):
     """Return a ragged size of the buffer, numbered after the ragged sizes before it."""
     return RaggedSize(size.structure, size.column, size.axis, size.number + more)
 
@@ -427,6 +427,6 @@ def no_sizes(count):
     return Structure(np.zeros((count, 0), np.int64))
 
 
-def no_components(several):
+def no_components(ragged_ndim):
     """Return the structure of no components, with the given number of ragged dimensions."""
-    return Structure(np.zeros((0, several), np.int64))
+    return Structure(np.zeros((0, ragged_ndim), np.int64))

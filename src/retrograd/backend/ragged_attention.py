@@ -18,7 +18,7 @@ class Plan(NamedTuple):
     @property
     def look(self):
         """The same as the kernels' argument."""
-        return attention.Look(self.queries.offsets, self.keys.offsets, self.scale, self.causal)
+        return attention.AttentionLayout(self.queries.offsets, self.keys.offsets, self.scale, self.causal)
 
 
 def may_look(plan):
@@ -29,13 +29,13 @@ def may_look(plan):
 
 def attend(q, k, v, allowed, added, plan):
     """Return the attention's results, and the logsumexp of each query's scores; 0 for a query without keys."""
-    masks = [attention.raised(mask, q.ndim - 1) for mask in (allowed, added)]
+    masks = [attention.with_ndim(mask, q.ndim - 1) for mask in (allowed, added)]
     return attention.attend(q, k, v, *masks, plan.look)
 
 
-def attend_backward(g, of_sums, q, k, v, allowed, added, out, sums, plan, wanted):
+def attend_backward(g, g_sums, q, k, v, allowed, added, out, sums, plan, wanted):
     """Return the `wanted` cotangents of q, k, v and `added`; for the others an empty array, (0,)."""
-    allowed = attention.raised(allowed, q.ndim - 1)
-    raised = attention.raised(added, q.ndim - 1)
-    *found, d_added = attention.attend_backward(g, of_sums, q, k, v, allowed, raised, out, sums, plan.look, wanted)
+    allowed = attention.with_ndim(allowed, q.ndim - 1)
+    raised = attention.with_ndim(added, q.ndim - 1)
+    *found, d_added = attention.attend_backward(g, g_sums, q, k, v, allowed, raised, out, sums, plan.look, wanted)
     return *found, d_added.reshape(added.shape) if wanted[3] else d_added

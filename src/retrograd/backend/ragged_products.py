@@ -13,12 +13,12 @@ class Part(NamedTuple):
 
     The buffer of matrices (m, n) is (..., rows, n) if `ragged` is "rows"; (..., m, rows) if it is "columns";
     (..., rows) if it is "both", with two sizes for each component; (..., components, m, n) if it is "none".
-    `turned`, possible only with "both", means that the matrices are stored transposed.
+    `stored_transposed`, possible only with "both", means that the matrices are stored transposed.
     """
 
     ragged: str
     structure: object = None
-    turned: bool = False
+    stored_transposed: bool = False
 
     @property
     def core(self):
@@ -29,14 +29,14 @@ class Part(NamedTuple):
     def transposed(self):
         """Return the parts for the transposed matrices: the buffer's last two dimensions, if any, are swapped."""
         if self.ragged == "both":
-            return self._replace(turned=not self.turned)
+            return self._replace(stored_transposed=not self.stored_transposed)
         return self._replace(ragged={"rows": "columns", "columns": "rows", "none": "none"}[self.ragged])
 
     def sizes(self, shape):
         """Return the numbers of rows and of columns, each an int or one per component, for a buffer of this shape."""
         if self.ragged == "both":
             rows, columns = self.structure.sizes.T
-            return (columns, rows) if self.turned else (rows, columns)
+            return (columns, rows) if self.stored_transposed else (rows, columns)
         lengths = None if self.structure is None else self.structure.lengths
         return lengths if self.ragged == "rows" else shape[-2], lengths if self.ragged == "columns" else shape[-1]
 
@@ -46,7 +46,7 @@ class Part(NamedTuple):
         if self.ragged != "both":
             return tuple([self.structure if self.ragged == which else None for which in ("rows", "columns")])
         rows, columns = (Structure(self.structure.sizes[:, i : i + 1]) for i in (0, 1))
-        return (columns, rows) if self.turned else (rows, columns)
+        return (columns, rows) if self.stored_transposed else (rows, columns)
 
     def check(self, name, shape):
         """Raise a ValueError unless a buffer of this shape has as many rows as the structure."""
@@ -66,10 +66,10 @@ class Part(NamedTuple):
             return [buffer[..., first:last] for first, last in bounds]
         front, sizes = buffer.shape[:-1], self.structure.sizes.tolist()
         found = [buffer[..., b:e].reshape(*front, *size) for (b, e), size in zip(bounds, sizes, strict=True)]
-        return [piece.swapaxes(-1, -2) for piece in found] if self.turned else found
+        return [piece.swapaxes(-1, -2) for piece in found] if self.stored_transposed else found
 
 
-def paired(rows, columns):
+def pair_structures(rows, columns):
     """Return the structure of matrices with the rows of one structure and the columns of another."""
     return Structure(np.stack((rows.lengths, columns.lengths), 1))
 

@@ -13,43 +13,43 @@ def numbers(size):
     return size.sizes if isinstance(size, RaggedSize) else size
 
 
-def resolved(old, new):
+def resolve_sizes(old, new):
     """Return the sizes `new` with ragged sizes and -1 resolved; None if components of sizes `old` do not fit.
 
     One size may be -1, or more of them if all but one are in positions where `old` has a ragged size, which they keep.
     """
-    new = _kept(old, new)
-    rest, whole, known = [s for s in old if isinstance(s, RaggedSize)], 1, 1
+    new = _fill_ragged_sizes(old, new)
+    rest, total, known = [s for s in old if isinstance(s, RaggedSize)], 1, 1
     for size in new:
         if size in rest:
             rest.remove(size)
-        elif not _is_open(size):
+        elif not _is_inferred(size):
             known = known * numbers(size)
     for size in (*rest, *[s for s in old if not isinstance(s, RaggedSize)]):
-        whole = whole * numbers(size)
-    opened = sum(map(_is_open, new))
-    if opened > 1 or np.any(np.asarray(known) < 0):
+        total = total * numbers(size)
+    inferred = sum(map(_is_inferred, new))
+    if inferred > 1 or np.any(np.asarray(known) < 0):
         return None
-    if not opened:
-        return [numbers(s) for s in new] if np.all(whole == known) else None
-    if np.any(np.asarray(known) == 0) or np.any(whole % known):
+    if not inferred:
+        return [numbers(s) for s in new] if np.all(total == known) else None
+    if np.any(np.asarray(known) == 0) or np.any(total % known):
         return None
-    return [whole // known if _is_open(s) else numbers(s) for s in new]
+    return [total // known if _is_inferred(s) else numbers(s) for s in new]
 
 
-def _kept(old, new):
+def _fill_ragged_sizes(old, new):
     """Return `new` with the ragged sizes of `old` in the positions of several -1."""
-    if sum(map(_is_open, new)) < 2:
+    if sum(map(_is_inferred, new)) < 2:
         return list(new)
     ragged = [isinstance(s, RaggedSize) for s in old] + [False] * len(new)
-    return [old[i] if _is_open(s) and ragged[i] else s for i, s in enumerate(new)]
+    return [old[i] if _is_inferred(s) and ragged[i] else s for i, s in enumerate(new)]
 
 
-def _is_open(size):
+def _is_inferred(size):
     return isinstance(size, int) and size == -1
 
 
-def matched(mine, its):
+def match_leading_sizes(mine, its):
     """Return how many leading sizes of each have equal products, as many as possible; only numbers count."""
     best = (0, 0)
     for k, its_product in enumerate(_products(its)):
@@ -101,12 +101,12 @@ def part(structure, first, last):
     return Structure(structure.sizes[first:last], None if starts is None else starts[first:last])
 
 
-def one_after_another(structures):
+def concat_structures(structures):
     """Return the concatenated structure of several, which have the same number of ragged dimensions."""
     return Structure(np.concatenate([s.sizes for s in structures]))
 
 
-def repeated(structure, times):
+def repeat_components(structure, times):
     """Return the structure of components repeated the given numbers of times."""
     return Structure(np.repeat(structure.sizes, times, axis=0))
 
@@ -114,48 +114,48 @@ def repeated(structure, times):
 # ------------------------------------------------------------------------ permutations of rows
 
 
-def rearranged(structure, move):
+def rearrange_rows(structure, move):
     """Return the source row of each row if `move` rearranges an array of each component's sizes."""
-    moved = [
+    rows = [
         move(np.arange(first, last).reshape(sizes)).ravel()
         for (first, last), sizes in zip(structure.bounds(), structure.sizes.tolist(), strict=True)
     ]
-    return np.concatenate(moved) if moved else np.zeros(0, np.int64)
+    return np.concatenate(rows) if rows else np.zeros(0, np.int64)
 
 
-def transposed(structure, order):
+def transpose_rows(structure, order):
     """Return the source row of each row if the ragged dimensions are permuted."""
-    return rearranged(structure, lambda rows: rows.transpose(order))
+    return rearrange_rows(structure, lambda rows: rows.transpose(order))
 
 
-def spread(structure, wider):
+def expand_rows(structure, wider):
     """Return the source row of each row if ragged sizes of 1 are expanded to those of a wider structure."""
     sizes = iter(wider.sizes.tolist())
-    return rearranged(structure, lambda rows: np.broadcast_to(rows, next(sizes)))
+    return rearrange_rows(structure, lambda rows: np.broadcast_to(rows, next(sizes)))
 
 
-def reversed_along(structure, columns):
+def flip_rows(structure, columns):
     """Return the source row of each row if the order along ragged dimensions is reversed."""
-    return rearranged(structure, lambda rows: np.flip(rows, columns))
+    return rearrange_rows(structure, lambda rows: np.flip(rows, columns))
 
 
-def rolled(structure, shifts, columns):
+def roll_rows(structure, shifts, columns):
     """Return the source row of each row if rows are shifted cyclically along ragged dimensions."""
-    return rearranged(structure, lambda rows: np.roll(rows, shifts, columns))
+    return rearrange_rows(structure, lambda rows: np.roll(rows, shifts, columns))
 
 
-def regrouped(structure, times):
+def gather_component_rows(structure, times):
     """Return the source row of each row if each component is gathered from all of several concatenated buffers."""
     starts = structure.offsets[:-1, None] + structure.rows * np.arange(times)
-    return runs(starts.ravel(), np.repeat(structure.lengths, times))
+    return concat_ranges(starts.ravel(), np.repeat(structure.lengths, times))
 
 
-def runs(starts, lengths):
+def concat_ranges(starts, lengths):
     """Return concatenated ranges of indices: lengths[i] indices from starts[i] on."""
     return Structure(lengths.reshape(-1, 1), starts).places()
 
 
-def interleaved(structures, column):
+def concat_components(structures, column):
     """Return the structure of components joined along a ragged dimension, and the source row of each row.
 
     The source rows are those of all buffers, concatenated.
@@ -165,18 +165,20 @@ def interleaved(structures, column):
     before = np.cumsum([0, *[s.rows for s in structures[:-1]]])
     if not column:  # the rows of a component stay together
         starts = np.stack([s.offsets[:-1] + n for s, n in zip(structures, before, strict=True)], axis=1)
-        return Structure(sizes), runs(starts.ravel(), np.stack([s.lengths for s in structures], axis=1).ravel())
+        return Structure(sizes), concat_ranges(
+            starts.ravel(), np.stack([s.lengths for s in structures], axis=1).ravel()
+        )
     bounds = [[(a + n, b + n) for a, b in s.bounds()] for s, n in zip(structures, before, strict=True)]
     shapes = [s.sizes.tolist() for s in structures]
-    places = [
+    rows = [
         np.concatenate([np.arange(*b).reshape(s) for b, s in zip(of, its, strict=True)], axis=column).ravel()
         for of, its in zip(zip(*bounds, strict=True), zip(*shapes, strict=True), strict=True)
     ]
-    return Structure(sizes), np.concatenate(places) if places else np.zeros(0, np.int64)
+    return Structure(sizes), np.concatenate(rows) if rows else np.zeros(0, np.int64)
 
 
-def first_to_differ(a, b, but=None):
-    """Return the first component whose ragged sizes differ in a column other than `but`; None if none does."""
-    columns = [c for c in range(a.sizes.shape[1]) if c != but]
+def first_difference(a, b, ignore=None):
+    """Return the first component whose ragged sizes differ in a column other than `ignore`; None if none does."""
+    columns = [c for c in range(a.sizes.shape[1]) if c != ignore]
     differ = (a.sizes[:, columns] != b.sizes[:, columns]).any(axis=1)
     return int(differ.argmax()) if differ.any() else None

@@ -9,34 +9,34 @@ from retrograd.backend.ragged import Ragged, Structure
 
 
 class Window(NamedTuple):
-    """The indices selected along one ragged dimension: per component `first`, step and count.
+    """The indices selected along one ragged dimension: per component `first`, number and step.
 
     A `single` index removes the dimension.
     """
 
     first: np.ndarray
-    many: np.ndarray
+    lengths: np.ndarray
     step: int = 1
     single: bool = False
 
-    def whole(self, sizes):
+    def is_full(self, sizes):
         """Return whether these are all indices, in their order."""
-        return not self.single and self.step == 1 and np.array_equal(self.many, sizes)
+        return not self.single and self.step == 1 and np.array_equal(self.lengths, sizes)
 
 
-def begins(structure):
+def first_rows(structure):
     """Return the first row of each component."""
     return structure.offsets[:-1] if structure.starts is None else structure.starts
 
 
-def reach(structure):
+def rows_needed(structure):
     """Return how many rows a buffer must have to hold all components."""
     return structure.rows if structure.starts is None else int((structure.starts + structure.lengths).max(initial=0))
 
 
 def some_components(structure, key):
     """Return the structure of the components that a slice or index array selects, over the same buffer."""
-    return Structure(structure.sizes[key], begins(structure)[key])
+    return Structure(structure.sizes[key], first_rows(structure)[key])
 
 
 def component_numbers(name, index, count, wrap):
@@ -51,7 +51,7 @@ def component_numbers(name, index, count, wrap):
 def rows_of_component(name, structure, number):
     """Return the first row of a component, its number of rows, and its sizes."""
     number = int(component_numbers(name, number, len(structure), True))
-    return int(begins(structure)[number]), int(structure.lengths[number]), structure.sizes[number].tolist()
+    return int(first_rows(structure)[number]), int(structure.lengths[number]), structure.sizes[number].tolist()
 
 
 # -------------------------------------------------------------------------------------------------- windows
@@ -78,18 +78,18 @@ def _slice_window(sizes, key):
     return Window(first, count, step)
 
 
-def _bound(given, sizes, low, high, default):
+def _bound(end, sizes, low, high, default):
     """Return one end of a slice, with negative values wrapped and clamped to the ends."""
-    if given is None:
+    if end is None:
         return np.broadcast_to(default, sizes.shape)
-    given = operator.index(given)
-    return np.clip(given + sizes * (given < 0), low, high)
+    end = operator.index(end)
+    return np.clip(end + sizes * (end < 0), low, high)
 
 
-def narrowed(name, structure, column, start, length):
+def narrow_window(name, structure, column, start, length):
     """Return the window of `length` indices from `start` on, ints or one per component; IndexError if out of range."""
     sizes = structure.sizes[:, column]
-    start, length = (_one_each(name, n, len(sizes)) for n in (start, length))
+    start, length = (_one_per_component(name, n, len(sizes)) for n in (start, length))
     first = start + sizes * (start < 0)
     bad = (first < 0) | (length < 0) | (first + length > sizes)
     if bad.any():
@@ -101,7 +101,7 @@ def narrowed(name, structure, column, start, length):
     return Window(first, length)
 
 
-def _one_each(name, numbers, count):
+def _one_per_component(name, numbers, count):
     """Return one value per component, from that or from a single one."""
     numbers = np.asarray(numbers)
     if numbers.dtype.kind not in "iu":
@@ -124,30 +124,30 @@ def _check_sizes(name, sizes, bad, what):
         )
 
 
-def cut(structure, windows):
+def apply_windows(structure, windows):
     """Return the components restricted to windows: one per ragged dimension, None for a new dimension.
 
     If the rows of each component remain contiguous and a ragged dimension remains, the structure has holes and uses the
     same buffer; otherwise it has no holes, and the indices of its rows are returned too.
     """
-    seen = [w for w in windows if w is not None]
+    used = [w for w in windows if w is not None]
     ones = np.ones(len(structure), np.int64)
-    left = [ones if w is None else w.many for w in windows if w is None or not w.single]
-    sizes = np.stack(left, axis=1) if left else np.zeros((len(structure), 0), np.int64)
-    if not left or not _in_one_piece(structure, seen):
-        return Structure(sizes), _places(structure, seen)
-    if all(w.whole(structure.sizes[:, c]) for c, w in enumerate(seen)):
+    counts = [ones if w is None else w.lengths for w in windows if w is None or not w.single]
+    sizes = np.stack(counts, axis=1) if counts else np.zeros((len(structure), 0), np.int64)
+    if not counts or not _is_contiguous(structure, used):
+        return Structure(sizes), _row_indices(structure, used)
+    if all(w.is_full(structure.sizes[:, c]) for c, w in enumerate(used)):
         return Structure(sizes, structure.starts), None
-    skipped = sum(w.first * s for w, s in zip(seen, _strides(structure), strict=True))
-    return Structure(sizes, begins(structure) + skipped), None
+    offset = sum(w.first * s for w, s in zip(used, _strides(structure), strict=True))
+    return Structure(sizes, first_rows(structure) + offset), None
 
 
-def _in_one_piece(structure, windows):
+def _is_contiguous(structure, windows):
     """Return whether selected rows are contiguous: single indices first, then one range, then full dimensions."""
     rest = [(w, c) for c, w in enumerate(windows) if not w.single]
     if [c for _, c in rest] != list(range(len(windows) - len(rest), len(windows))):
         return False
-    return all(w.step == 1 for w, _ in rest[:1]) and all(w.whole(structure.sizes[:, c]) for w, c in rest[1:])
+    return all(w.step == 1 for w, _ in rest[:1]) and all(w.is_full(structure.sizes[:, c]) for w, c in rest[1:])
 
 
 def _strides(structure):
@@ -158,11 +158,11 @@ def _strides(structure):
     ]
 
 
-def _places(structure, windows):
+def _row_indices(structure, windows):
     """Return the indices of the rows, expanded one dimension after the other."""
-    of, at = np.arange(len(structure)), begins(structure)
+    of, at = np.arange(len(structure)), first_rows(structure)
     for w, stride in zip(windows, _strides(structure), strict=True):
-        count = w.many[of]
+        count = w.lengths[of]
         within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
         of, at = np.repeat(of, count), np.repeat(at, count)
         at = at + (w.first[of] + within * w.step) * stride[of]
@@ -184,42 +184,42 @@ def coordinates(structure):
     return out
 
 
-def rows_at(component, places, structure, wrap):
+def row_indices_at(component, indices, structure, wrap):
     """Return the rows at indices along the ragged dimensions in components; all broadcast.  `wrap` allows negatives."""
     component = component_numbers("index", component, len(structure), wrap)
     row = None
-    for column, place in enumerate(places):
+    for column, index in enumerate(indices):
         size = structure.sizes[component, column]
-        place = _from_front(place, component, size, wrap)
-        row = place if row is None else row * size + place
-    return begins(structure)[component] + (0 if row is None else row)
+        index = _wrap_indices(index, component, size, wrap)
+        row = index if row is None else row * size + index
+    return first_rows(structure)[component] + (0 if row is None else row)
 
 
-def _from_front(place, component, size, wrap):
+def _wrap_indices(index, component, size, wrap):
     """Return indices with negative ones wrapped; an IndexError names the first out of range."""
-    if place.min(initial=0) < 0:
-        wrapped = np.where(place < 0, place + size, place) if wrap else place
-        _check_places(wrapped < 0, place, component, size)
-        place = wrapped
-    _check_places(place >= size, place, component, size)
-    return place
+    if index.min(initial=0) < 0:
+        from_front = np.where(index < 0, index + size, index) if wrap else index
+        _check_indices(from_front < 0, index, component, size)
+        index = from_front
+    _check_indices(index >= size, index, component, size)
+    return index
 
 
-def _check_places(bad, *arrays):
+def _check_indices(bad, *arrays):
     if not bad.any():
         return
     bad, *arrays = np.broadcast_arrays(bad, *arrays)
     first = int(np.argmax(bad))
-    place, component, size = (a.flat[first] for a in arrays)
+    index, component, size = (a.flat[first] for a in arrays)
     raise IndexError(
-        f"index: place {place} is out of range for component {component}, which has {size} along this dimension"
+        f"index: place {index} is out of range for component {component}, which has {size} along this dimension"
     )
 
 
 # ---------------------------------------------------------------------------------------------------- masks
 
 
-def by_component(structure, flat, behind, ordered):
+def count_by_component(structure, flat, behind, ordered):
     """Return the number of selected elements of each component, for flat indices into (*before, rows, behind).
 
     Also return the permutation that sorts them by component; None if they are sorted already.

@@ -14,15 +14,15 @@ from retrograd.kernels.segments_reference import reduce_segments
 # ----------------------------------------------------------------------------------------------- structures
 
 
-def grouped(structure, kept):
-    """Return the structure of rows grouped by the first `kept` ragged sizes, and that of one row per group."""
+def group_rows(structure, column):
+    """Return the structure of rows grouped by the first `column` ragged sizes, and that of one row per group."""
     sizes = structure.sizes
-    left = Structure(sizes[:, :kept])
-    each = sizes[:, kept:].prod(axis=1)
-    return Structure(np.repeat(each, left.lengths)[:, None]), left
+    groups = Structure(sizes[:, :column])
+    each = sizes[:, column:].prod(axis=1)
+    return Structure(np.repeat(each, groups.lengths)[:, None]), groups
 
 
-def joined_sets(structure, inner):
+def merge_inner_components(structure, inner):
     """Return the structure in which the inner components of each component are concatenated."""
     return Structure(np.diff(inner.offsets[structure.offsets])[:, None])
 
@@ -34,8 +34,8 @@ def smallest(structure, columns):
 
 def counts(structure, less, dtype):
     """Return the divisor of sums for each component: its rows minus a correction; NaN if none is left."""
-    left = structure.lengths - less
-    return np.where(left > 0, left, np.nan).astype(dtype)
+    degrees = structure.lengths - less
+    return np.where(degrees > 0, degrees, np.nan).astype(dtype)
 
 
 def starts(structure):
@@ -43,7 +43,7 @@ def starts(structure):
     return np.repeat(structure.offsets[:-1], structure.lengths)
 
 
-def continued(structure, reverse):
+def has_neighbor_row(structure, reverse):
     """Return whether a row of the same component precedes each row, or follows it with `reverse`."""
     firsts = structure.offsets[:-1][structure.lengths > 0]
     out = np.ones(structure.rows, bool)
@@ -57,8 +57,8 @@ def continued(structure, reverse):
 def segment_sum(x, structure, row):
     """Return the sum of the rows of each component; 0 for one without rows."""
     if x.dtype.kind in "biu":
-        return _reduced(np.add, x, structure, row, np.int64, 0)
-    return _by_kernel("segment_sum", x, structure, row)
+        return _ufunc_reduce(np.add, x, structure, row, np.int64, 0)
+    return _run_kernel("segment_sum", x, structure, row)
 
 
 def repeat_rows(x, structure, row):
@@ -66,28 +66,28 @@ def repeat_rows(x, structure, row):
     return np.repeat(x, structure.lengths, axis=row)
 
 
-def _by_kernel(name, x, structure, row, count=None):
+def _run_kernel(name, x, structure, row, count=None):
     """Return the output of the kernel `name`: one row per component, or the given number of rows."""
     out = empty((*x.shape[:row], len(structure) if count is None else count, *x.shape[row + 1 :]), x.dtype)
     getattr(kernels_for(x.dtype), name)(cube(x, row), structure.offsets, cube(out, row))
     return out
 
 
-def _reduced(ufunc, x, structure, row, dtype, nothing):
-    """Return a ufunc's reduction of the rows of each component; `nothing` for one without rows."""
+def _ufunc_reduce(ufunc, x, structure, row, dtype, initial):
+    """Return a ufunc's reduction of the rows of each component; `initial` for one without rows."""
     out = empty((*x.shape[:row], len(structure), *x.shape[row + 1 :]), dtype)
-    reduce_segments(ufunc, cube(x, row), structure.offsets, nothing, cube(out, row))
+    reduce_segments(ufunc, cube(x, row), structure.offsets, initial, cube(out, row))
     return out
 
 
 def _parts(x, structure, row):
     """Yield the index and the rows of each component."""
     for i, bounds in enumerate(structure.bounds()):
-        yield i, x[_at(row, slice(*bounds))]
+        yield i, x[_row_slice(row, slice(*bounds))]
 
 
-def _at(row, place):
-    return (*(slice(None),) * row, place)
+def _row_slice(row, index):
+    return (*(slice(None),) * row, index)
 
 
 # --------------------------------------------------------------------------------------- reductions of any kind
@@ -101,36 +101,36 @@ _UFUNCS = {
 }
 
 
-def found(x, structure, row, name, kernel, dtype):
+def reduce_components(x, structure, row, name, kernel, dtype):
     """Return the result of the kernel of operator `name` on each component's rows; the dimension is kept."""
     if name == "amax" and x.dtype.char in "fd" and structure.lengths.all():
-        return _by_kernel("segment_max", x, structure, row)
+        return _run_kernel("segment_max", x, structure, row)
     if name in _UFUNCS and (_UFUNCS[name][1] is not None or structure.lengths.all()):
-        ufunc, nothing = _UFUNCS[name]
-        return _reduced(ufunc, x, structure, row, dtype, 0 if nothing is None else nothing)
+        ufunc, initial = _UFUNCS[name]
+        return _ufunc_reduce(ufunc, x, structure, row, dtype, 0 if initial is None else initial)
     out = empty((*x.shape[:row], len(structure), *x.shape[row + 1 :]), dtype)
     for i, part in _parts(x, structure, row):
-        out[_at(row, slice(i, i + 1))] = kernel(part)
+        out[_row_slice(row, slice(i, i + 1))] = kernel(part)
     return out
 
 
 def segment_prod(x, structure, row):
     """Return the product of the rows of each component; 1 for one without rows."""
-    return _reduced(np.multiply, x, structure, row, np.int64 if x.dtype.kind in "biu" else x.dtype, 1)
+    return _ufunc_reduce(np.multiply, x, structure, row, np.int64 if x.dtype.kind in "biu" else x.dtype, 1)
 
 
 def segment_scale(x, structure, row, largest):
     """Return the largest or smallest row of each component; 1 where that is 0 or infinite, or there is none."""
     if largest:
-        out = _by_kernel("segment_max", x, structure, row)
+        out = _run_kernel("segment_max", x, structure, row)
     else:
-        out = _reduced(np.minimum, x, structure, row, x.dtype, 1)
+        out = _ufunc_reduce(np.minimum, x, structure, row, x.dtype, 1)
     return np.where((out == 0) | np.isinf(out), np.ones((), x.dtype), out)
 
 
 def segment_logsumexp(x, structure, row):
     """Return log(sum(exp(x))) over the rows of each component; -inf for one without rows."""
-    top = _by_kernel("segment_max", x, structure, row)
+    top = _run_kernel("segment_max", x, structure, row)
     shift = np.where(np.isfinite(top), top, np.zeros((), x.dtype))
     powers = repeat_rows(shift, structure, row)
     np.exp(np.subtract(x, powers, out=powers), out=powers)
@@ -144,14 +144,14 @@ def segment_logsumexp(x, structure, row):
 def segment_softmax(x, structure, row, log):
     """Return exp(x) / sum(exp(x)) over the rows of each component, or the logarithm of that."""
     with np.errstate(invalid="ignore", divide="ignore"):  # NaN where every number is -inf
-        return _by_kernel("segment_log_softmax" if log else "segment_softmax", x, structure, row, x.shape[row])
+        return _run_kernel("segment_log_softmax" if log else "segment_softmax", x, structure, row, x.shape[row])
 
 
-def along(kernel, arrays, structure, row, dtype):
+def map_components(kernel, arrays, structure, row, dtype):
     """Return the result of a shape-preserving kernel on the rows of each component."""
     out = empty(arrays[0].shape, dtype)
     for bounds in structure.bounds():
-        at = _at(row, slice(*bounds))
+        at = _row_slice(row, slice(*bounds))
         if bounds[0] < bounds[1]:
             out[at] = kernel(*[a[at] for a in arrays])
     return out
@@ -175,9 +175,9 @@ def segment_recurrence(b, a, structure, row, reverse):
             return linear_recurrence(b, a, row)
         return np.flip(linear_recurrence(np.flip(b, row), np.flip(a, row), row), row)
 
-    return along(kernel, (b, a), structure, row, np.result_type(b, a))
+    return map_components(kernel, (b, a), structure, row, np.result_type(b, a))
 
 
 def segment_logcumsumexp(x, structure, row):
     """Return log(cumsum(exp(x))) along the rows of each component."""
-    return along(lambda part: running_logsumexp(part, row), (x,), structure, row, x.dtype)
+    return map_components(lambda part: running_logsumexp(part, row), (x,), structure, row, x.dtype)

@@ -68,7 +68,7 @@ def _order(keys):
         return np.argsort(keys, axis=-1, kind="stable")
     if keys.dtype.itemsize == 4 or _span(keys) < 2**31:  # key and index in one integer: far faster than argsort
         low = 0 if keys.dtype.itemsize == 4 else keys.min()
-        return _places_in_low_half(keys - low if low else keys, np.arange(keys.shape[-1]))
+        return _sort_packed_keys(keys - low if low else keys, np.arange(keys.shape[-1]))
     order = np.argsort(keys, axis=-1)
     ranked = np.take_along_axis(keys, order, -1)
     differ = ranked[..., 1:] != ranked[..., :-1]
@@ -76,31 +76,31 @@ def _order(keys):
         return order
     groups = np.zeros(keys.shape, np.int64)
     np.cumsum(differ, axis=-1, out=groups[..., 1:])
-    return _places_in_low_half(groups, order)
+    return _sort_packed_keys(groups, order)
 
 
 def _span(keys):
     return int(keys.max()) - int(keys.min())
 
 
-def _places_in_low_half(keys, places):
+def _sort_packed_keys(keys, indices):
     """Return the indices sorted by key, then by index."""
     packed = keys.astype(np.int64)
     packed <<= 32
-    packed |= places
+    packed |= indices
     packed.sort(axis=-1)
     packed &= LOW_HALF
     return packed
 
 
-def _placed(places, x, dim):
+def _move_to_dim(indices, x, dim):
     """Move indices from the last dimension to `dim`, in row-major order, as results of operators are."""
-    return np.ascontiguousarray(np.moveaxis(places, -1, dim)) if x.ndim else places.reshape(())
+    return np.ascontiguousarray(np.moveaxis(indices, -1, dim)) if x.ndim else indices.reshape(())
 
 
 def sort_indices(x, dim, descending):
     """Return the indices that sort x along `dim`."""
-    return _placed(_order(_keys(x, dim, descending)), x, dim)
+    return _move_to_dim(_order(_keys(x, dim, descending)), x, dim)
 
 
 def sorted_values(x, dim, descending):
@@ -116,7 +116,7 @@ def topk_indices(x, k, dim, largest):
     keys = _keys(x, dim, descending=largest)
     n = keys.shape[-1]
     if keys.size <= FEW or 8 * k > n or k == 0:
-        return _placed(_order(keys)[..., :k], x, dim)
+        return _move_to_dim(_order(keys)[..., :k], x, dim)
     bound = np.partition(keys, k - 1, axis=-1)[..., k - 1 : k]
     chosen = keys <= bound
     if (np.count_nonzero(chosen, axis=-1) > k).any():  # more elements equal the bound than are needed
@@ -125,7 +125,7 @@ def topk_indices(x, k, dim, largest):
         chosen = below | (equal & (np.cumsum(equal, axis=-1) <= wanted))
     places = np.nonzero(chosen)[-1].reshape(*keys.shape[:-1], k)
     order = _order(np.take_along_axis(keys, places, -1))
-    return _placed(np.take_along_axis(places, order, -1), x, dim)
+    return _move_to_dim(np.take_along_axis(places, order, -1), x, dim)
 
 
 def kth_indices(x, k, dim):
@@ -135,7 +135,7 @@ def kth_indices(x, k, dim):
     nth = k - np.count_nonzero(keys < bound, axis=-1, keepdims=True)
     equal = keys == bound
     found = equal if (nth == 1).all() else np.cumsum(equal, axis=-1) == nth
-    return _placed(np.argmax(found, axis=-1, keepdims=True), x, dim)
+    return _move_to_dim(np.argmax(found, axis=-1, keepdims=True), x, dim)
 
 
 def median_indices(x, dim, skip_nan):
@@ -190,7 +190,7 @@ def mode_indices(x, dim):
     np.multiply(ranked[..., 1:] != ranked[..., :-1], places[1:], out=starts[..., 1:])
     seen = places - np.maximum.accumulate(starts, axis=-1)
     most = np.argmax(seen, axis=-1, keepdims=True)
-    return _placed(np.take_along_axis(order, most, -1), x, dim)
+    return _move_to_dim(np.take_along_axis(order, most, -1), x, dim)
 
 
 def order_statistics(x, ranks, dim):
@@ -338,7 +338,7 @@ def running_extremes(x, dim, largest):
         hit |= np.isnan(rows)
     hits = np.flatnonzero(hit)  # every row begins with a hit, which is valid until the next one
     places = np.repeat(hits % max(rows.shape[-1], 1), np.diff(hits, append=hit.size)).reshape(rows.shape)
-    return _placed(best, x, dim), _placed(places, x, dim)
+    return _move_to_dim(best, x, dim), _move_to_dim(places, x, dim)
 
 
 def linear_recurrence(b, a, dim):

@@ -21,12 +21,12 @@ def scipy_sparse():
 # ------------------------------------------------------------------------------------------------ dependences
 
 
-def on_itself(n):
+def identity_dependence(n):
     """Return the dependence of n unknowns on themselves: the identity."""
     return _rows(np.ones(n, np.intp), np.arange(n), n)
 
 
-def on_nothing(n, unknowns):
+def no_dependence(n, unknowns):
     """Return the dependence of n elements without derivatives."""
     return _rows(np.zeros(n, np.intp), np.empty(0, np.intp), unknowns)
 
@@ -37,27 +37,27 @@ def _rows(counts, columns, width):
     return scipy_sparse().csr_array((np.ones(len(columns), bool), columns, starts), shape=(len(counts), width))
 
 
-def stacked(dependences):
+def concat_dependences(dependences):
     """Return the dependence of the elements of several tensors, concatenated."""
     return dependences[0] if len(dependences) == 1 else scipy_sparse().vstack(dependences, format="csr")
 
 
-def alike(shape, out, dims):
+def shared_labels(shape, out, dims):
     """Return labels for elements of `shape` and of `out` that are equal where all `dims` agree.
 
     `dims` maps dimensions of the first shape to dimensions of the second; sizes of 1 broadcast.
     """
     sizes = [shape[d] for d in dims]
     numbers = np.arange(math.prod(sizes)).reshape(sizes)
-    return _laid_out(numbers, list(dims), shape), _laid_out(numbers, list(dims.values()), out)
+    return _broadcast_labels(numbers, list(dims), shape), _broadcast_labels(numbers, list(dims.values()), out)
 
 
-def _laid_out(numbers, at, shape):
+def _broadcast_labels(numbers, dims, shape):
     """Return values along some dimensions of a shape, repeated along the others; flat."""
     sizes = [1] * len(shape)
-    for d, size in zip(at, numbers.shape, strict=True):
+    for d, size in zip(dims, numbers.shape, strict=True):
         sizes[d] = size
-    return np.broadcast_to(numbers.transpose(np.argsort(at)).reshape(sizes), shape).reshape(-1)
+    return np.broadcast_to(numbers.transpose(np.argsort(dims)).reshape(sizes), shape).reshape(-1)
 
 
 def as_labels(array, rows):
@@ -66,21 +66,21 @@ def as_labels(array, rows):
     return numbers.reshape(rows, -1) if rows else numbers.reshape(0, 1)
 
 
-def linked(dependence, into, out, rows):
+def propagate_dependence(dependence, into, out, rows):
     """Return the dependence of `rows` elements on those that share a label; None: an element is its own label."""
     count = dependence.shape[0]
     if into is not None:
         count = rows if out is None else 1 + max(into.max(initial=-1), out.max(initial=-1))
-        dependence = _chosen(into, count).T.tocsr() @ dependence
-    return dependence if out is None else _chosen(out, count) @ dependence
+        dependence = _selection_matrix(into, count).T.tocsr() @ dependence
+    return dependence if out is None else _selection_matrix(out, count) @ dependence
 
 
-def _chosen(labels, count):
+def _selection_matrix(labels, count):
     """Return a sparse array with a row for each element and entries at its labels."""
     labels = labels[:, None] if labels.ndim < 2 else labels
-    there = labels >= 0
+    labelled = labels >= 0
     assert labels.max(initial=-1) < count, "labels are numbers of elements"  # SciPy does not check
-    return _rows(there.sum(1), labels[there], count)
+    return _rows(labelled.sum(1), labels[labelled], count)
 
 
 def as_pattern(matrix):
@@ -95,7 +95,7 @@ def as_pattern(matrix):
 
 def symmetric(pattern):
     """Return the pattern united with its transpose."""
-    return as_pattern(pattern + transposed(pattern))
+    return as_pattern(pattern + transpose_pattern(pattern))
 
 
 # ----------------------------------------------------------------------------------------- compressed matrices
@@ -107,12 +107,12 @@ def lists(pattern):
     return [columns[a:b] for a, b in pairwise(starts)]
 
 
-def transposed(pattern):
+def transpose_pattern(pattern):
     """Return the transposed pattern as a CSR array."""
     return pattern.T.tocsr()
 
 
-def most_in_a_row(pattern):
+def max_row_entries(pattern):
     """Return the number of entries of the fullest row."""
     return int(np.diff(pattern.indptr).max(initial=0))
 
@@ -130,13 +130,13 @@ def seeds(colors, count, dtype, shape):
     return out.reshape(count, *shape)
 
 
-def entries(pattern, colors, products, by):
+def entries(pattern, colors, products, direction):
     """Return the entries of a matrix, in its pattern's order, from the sums of columns or rows of each colour."""
     rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
     columns = pattern.indices
-    if by == "rows":
+    if direction == "rows":
         return products[colors[rows], columns]
-    if by == "columns":
+    if direction == "columns":
         return products[colors[columns], rows]
     alone = _alone(rows, colors[columns], len(products))
     return np.where(alone, products[colors[columns], rows], products[colors[rows], columns])
@@ -144,12 +144,12 @@ def entries(pattern, colors, products, by):
 
 def _alone(rows, colors, count):
     """Return whether each entry is the only one of its colour in its row."""
-    places = rows * count + colors
-    _, inverse, repeats = np.unique(places, return_inverse=True, return_counts=True)
+    cells = rows * count + colors
+    _, inverse, repeats = np.unique(cells, return_inverse=True, return_counts=True)
     return repeats[inverse] == 1
 
 
-def assembled(pattern, data, dtype):
+def assemble(pattern, data, dtype):
     """Return a sparse array with these entries, in new memory."""
     return scipy_sparse().csr_array(
         (data.astype(dtype), pattern.indices.copy(), pattern.indptr.copy()), shape=pattern.shape

@@ -33,10 +33,10 @@ __all__ = [
     "logaddexp",
     "logaddexp2",
     "logit",
-    "of_reals",
     "polygamma",
     "power",
     "quotient",
+    "real_kernel",
     "recurrence",
     "remainder",
     "right_shift",
@@ -63,20 +63,20 @@ def scipy_special():
     return scipy.special
 
 
-def of_reals(name, kernel):
+def real_kernel(name, kernel):
     """Wrap a kernel to raise for complex numbers and to return the dtype of its operands."""
 
-    def checked(*operands, **params):
+    def wrapper(*operands, **params):
         dtype = next(o.dtype for o in operands if hasattr(o, "dtype"))
         if dtype.kind == "c":
             raise TypeError(f"{name}: complex numbers are not supported, got {dtype}")
         out = kernel(*operands, **params)
         return out if out.dtype == dtype else out.astype(dtype)
 
-    return checked
+    return wrapper
 
 
-def _of_floats(name, kernel):
+def _float_kernel(name, kernel):
     """Wrap a kernel for float32 and float64: raise for complex numbers, compute half precision in single.
 
     Operands have one dtype; settings, which are Python numbers, follow them.
@@ -95,8 +95,8 @@ def _of_floats(name, kernel):
 
 
 def _or_complex(name, kernel, formula):
-    """Wrap a kernel like `_of_floats`, with a formula for complex numbers."""
-    of_floats = _of_floats(name, kernel)
+    """Wrap a kernel like `_float_kernel`, with a formula for complex numbers."""
+    of_floats = _float_kernel(name, kernel)
 
     def function(x, *others):
         return formula(x, *others) if np.asarray(x).dtype.kind == "c" else of_floats(x, *others)
@@ -108,10 +108,16 @@ _SINGLE, _DOUBLE = np.dtype(np.float32).num, np.dtype(np.float64).num
 
 erf = _or_complex("erf", kernels.erf, lambda z: scipy_special().erf(z))
 erfc = _or_complex("erfc", lambda x: scipy_special().erfc(x), lambda z: scipy_special().erfc(z))
-gelu = _of_floats("gelu", kernels.gelu)
-gelu_grad = _of_floats("gelu_grad", kernels.gelu_grad)
-gelu_tanh, gelu_tanh_grad = _of_floats("gelu", kernels.gelu_tanh), _of_floats("gelu_tanh_grad", kernels.gelu_tanh_grad)
-softplus, softplus_grad = _of_floats("softplus", kernels.softplus), _of_floats("softplus_grad", kernels.softplus_grad)
+gelu = _float_kernel("gelu", kernels.gelu)
+gelu_grad = _float_kernel("gelu_grad", kernels.gelu_grad)
+gelu_tanh, gelu_tanh_grad = (
+    _float_kernel("gelu", kernels.gelu_tanh),
+    _float_kernel("gelu_tanh_grad", kernels.gelu_tanh_grad),
+)
+softplus, softplus_grad = (
+    _float_kernel("softplus", kernels.softplus),
+    _float_kernel("softplus_grad", kernels.softplus_grad),
+)
 
 
 sigmoid = _or_complex("sigmoid", kernels.sigmoid, reference.sigmoid)
@@ -184,12 +190,14 @@ def _complex_logaddexp(a, b):
         swapped = np.real(a) < np.real(b)
         small, large = np.where(swapped, a, b), np.where(swapped, b, a)
         out = np.log1p(np.exp(small - large)) + large
-        out = np.where((np.real(small) == np.real(large)) & np.isinf(np.real(large)), _of_infinities(small, large), out)
+        out = np.where(
+            (np.real(small) == np.real(large)) & np.isinf(np.real(large)), _logaddexp_infinite(small, large), out
+        )
         undefined = np.isnan(small) | np.isnan(large)
         return np.where(undefined, complex(math.nan, math.nan), out).astype(out.dtype, copy=False)
 
 
-def _of_infinities(small, large):
+def _logaddexp_infinite(small, large):
     """Return log(exp(a) + exp(b)) for infinite real parts of the same sign."""
     return np.where(np.real(small) < 0, small, np.log(np.exp(small) + np.exp(large)))
 
@@ -211,10 +219,10 @@ def logit(x):
 def sinc(x):
     """Return sin(pi x) / (pi x), and 1 at 0."""
     x = np.where(x == 0, x.dtype.type(1e-20), x)
-    return np.sin(_reduced(x) * math.pi) / (x * math.pi)
+    return np.sin(_reduce_period(x) * math.pi) / (x * math.pi)
 
 
-def _reduced(x):
+def _reduce_period(x):
     """Return real x minus a multiple of 2, which is exact, so that sin(pi x) keeps its digits."""
     return x - 2 * np.rint(x / 2) if x.dtype.kind == "f" else x
 
@@ -239,7 +247,7 @@ def _sinc_series(y, order):
 
 def _sinc_recurrence(x, order):
     """Return the derivative from the product rule for x times sinc; stable where |pi x| > order."""
-    turned = _reduced(x) * math.pi
+    turned = _reduce_period(x) * math.pi
     out = np.sin(turned) / (x * math.pi)
     for k in range(1, order + 1):
         out = (np.sin(turned + k * math.pi / 2) * math.pi ** (k - 1) - out * k) / x
@@ -285,18 +293,18 @@ def _check_divisor(name, a, b):
         raise ZeroDivisionError(f"{name}: integers can't be divided by 0")
 
 
-def _checked(check, name, function):
-    def checked(a, b):
+def _with_check(check, name, function):
+    def wrapper(a, b):
         check(name, a, b)
         return function(a, b)
 
-    return checked
+    return wrapper
 
 
-floor_divide = _checked(_check_divisor, "floor_divide", np.floor_divide)
-remainder, fmod = _checked(_check_divisor, "remainder", np.remainder), _checked(_check_divisor, "fmod", np.fmod)
-left_shift = _checked(_check_numbers, "bitwise_left_shift", np.left_shift)
-right_shift = _checked(_check_numbers, "bitwise_right_shift", np.right_shift)
+floor_divide = _with_check(_check_divisor, "floor_divide", np.floor_divide)
+remainder, fmod = _with_check(_check_divisor, "remainder", np.remainder), _with_check(_check_divisor, "fmod", np.fmod)
+left_shift = _with_check(_check_numbers, "bitwise_left_shift", np.left_shift)
+right_shift = _with_check(_check_numbers, "bitwise_right_shift", np.right_shift)
 
 
 def power(a, b):

@@ -8,8 +8,8 @@ class SymbolicSize:
 
     __slots__ = ()
 
-    def is_example_dim(self, place):
-        """Return whether a shape with this size at index `place` is that of one component."""
+    def is_example_dim(self, dim):
+        """Return whether a shape with this size at index `dim` is that of one component."""
         raise NotImplementedError
 
     def typical(self):

@@ -225,7 +225,7 @@ def _compute_matrix(
     chunk = chunk_size or max(1, BATCH // max(x.numel(), out.numel(), 1))
     products = _compressed_products(derivative, like, sparsity, chunk)
     data = sparse.entries(sparsity.pattern, sparsity.colors, products, sparsity.by)
-    found = sparse.assembled(sparsity.pattern, data, out.dtype)
+    found = sparse.assemble(sparsity.pattern, data, out.dtype)
     return (found, optree.tree_map(_unwrap_result, aux[-1])) if has_aux else found
 
 

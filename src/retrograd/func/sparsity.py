@@ -52,8 +52,8 @@ def _color_symmetric(pattern: Any) -> tuple[str, list[int]]:
 
 def _color_columns_or_rows(pattern: Any) -> tuple[str, list[int]]:
     """Return colours of columns or rows, whichever needs fewer; of columns in a tie."""
-    transposed = sparse.transposed(pattern)
-    lower_bounds = {"columns": sparse.most_in_a_row(pattern), "rows": sparse.most_in_a_row(transposed)}
+    transposed = sparse.transpose_pattern(pattern)
+    lower_bounds = {"columns": sparse.max_row_entries(pattern), "rows": sparse.max_row_entries(transposed)}
     lines = {"columns": transposed, "rows": pattern}
     first, second = sorted(lower_bounds, key=lambda side: lower_bounds[side])  # columns first, if they tie
     colors = _color_lines(lines[first], lower_bounds[first])

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.backend.ragged import Ragged, Structure, packed, structure_of
+from retrograd.backend.ragged import Ragged, Structure, pack, structure_of
 from retrograd.core import Tensor
 from retrograd.core.lazy_imports import lazy_module
 from retrograd.interop.pickle_writer import Name
@@ -31,7 +31,7 @@ def rebuild_call(tensor: Tensor) -> tuple[str, tuple] | None:
     array = concrete(tensor.detach())
     if not isinstance(array, Ragged):
         return None
-    array = packed(array)
+    array = pack(array)
     if isinstance(array.values, Ragged) or array.lead or not array.structure.sizes.shape[1]:
         return _marker_entries(array)
     if array.structure.sizes.shape[1] == 1:

@@ -44,14 +44,14 @@ def attend(q, k, v, allowed, added, queries, keys, scale, causal, out, sums):
 
 @separate(4)
 @np.errstate(invalid="ignore")
-def attend_grad(g, of_sums, out, sums, q, k, v, allowed, added, queries, keys, scale, causal, dq, dk, dv, dscores):
+def attend_grad(g, g_sums, out, sums, q, k, v, allowed, added, queries, keys, scale, causal, dq, dk, dv, dscores):
     """Write the gradients of `attend` for q, k, v and the scores into arrays, or None, with q's leading dimensions.
 
     The array for the scores must hold zeros, which remain at pairs that are masked out.
 
     With weights P and D = g v^T they are dS = P (D - sum(g out) + of_sums), scale dS k, scale dS^T q and P^T g.
     """
-    level = of_sums - np.vecdot(g, out)
+    level = g_sums - np.vecdot(g, out)
     for total in (dk, dv):
         if total is not None:
             total[...] = 0

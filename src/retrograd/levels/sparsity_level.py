@@ -28,13 +28,13 @@ class PatternLevel(OuterGradLevel):
     def input(self, value: Tensor) -> Tensor:
         """Return the tensor whose elements are the unknowns."""
         self.unknowns = value.numel()
-        return make(value, self, sparse.on_itself(self.unknowns))
+        return make(value, self, sparse.identity_dependence(self.unknowns))
 
     def pattern(self, out: Tensor) -> Any:
         """Return the dependence of a tensor's elements."""
         if out.level is self and out.tag is not None:
             return sparse.as_pattern(out.tag)
-        return sparse.on_nothing(out.numel(), self.unknowns)
+        return sparse.no_dependence(out.numel(), self.unknowns)
 
     def lost_derivatives(self, tensor: Tensor) -> str:
         """Return "has a sparsity pattern", for errors, if the tensor's elements have derivatives, else ""."""
@@ -54,11 +54,11 @@ class PatternLevel(OuterGradLevel):
         """Return the dependence of each result: the union over the inputs."""
         outs: list[Tensor] = []
         outputs(out, outs.append)
-        found = [sparse.on_nothing(o.numel(), self.unknowns) for o in outs]
+        found = [sparse.no_dependence(o.numel(), self.unknowns) for o in outs]
         varies = tuple([tag is not None for tag in tags])
         inputs = tuple([i for i, tag in enumerate(tags) if tag is not None and tag.nnz and op.differentiable])
         for group, links in dependence(op, inputs, varies, values, out, params) if inputs else ():
-            tag = sparse.stacked([tags[i] for i in group])
+            tag = sparse.concat_dependences([tags[i] for i in group])
             for k, (o, link) in enumerate(zip(outs, links, strict=True)):
                 if o.dtype.kind in "fc":
                     more = _propagate(link, tag, values[group[0]], o)
@@ -71,8 +71,8 @@ def _propagate(link: Labels | dict, tag: Any, x: Tensor, out: Tensor) -> Any:
     if isinstance(link, dict):
         if x.shape == out.shape and link == {d: d for d in range(x.ndim)}:
             return tag
-        into, labels = sparse.alike(x.shape, out.shape, link)
+        into, labels = sparse.shared_labels(x.shape, out.shape, link)
     else:
         into = None if link.into is None else sparse.as_labels(flatten_nested(link.into)[0].value, x.numel())
         labels = None if link.out is None else sparse.as_labels(flatten_nested(link.out)[0].value, out.numel())
-    return sparse.linked(tag, into, labels, out.numel())
+    return sparse.propagate_dependence(tag, into, labels, out.numel())

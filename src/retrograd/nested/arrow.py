@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from retrograd.backend.list_offsets import as_lists
+from retrograd.backend.list_offsets import to_nested_lists
 from retrograd.backend.offsets import structure_of_offsets, structure_of_starts
 from retrograd.core import Tensor
 from retrograd.nested.buffer import over
@@ -53,7 +53,7 @@ def to_arrow(x: Tensor, *, large: bool = False) -> Any:
     array = array_outside_graph("to_arrow", x)
     if array.dtype.kind == "c":
         raise TypeError(f"to_arrow: Arrow has no complex numbers, got {array.dtype}; see rg.view_as_real")
-    return as_lists(array, _Lists(_pyarrow("to_arrow"), large))
+    return to_nested_lists(array, _Lists(_pyarrow("to_arrow"), large))
 
 
 class _Lists:

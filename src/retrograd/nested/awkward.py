@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from retrograd.backend.list_offsets import as_lists
+from retrograd.backend.list_offsets import to_nested_lists
 from retrograd.backend.offsets import structure_of_offsets, structure_of_starts
 from retrograd.core import Tensor
 from retrograd.nested.buffer import over
@@ -47,7 +47,7 @@ def to_awkward(x: Tensor) -> Any:
     """
     array = array_outside_graph("to_awkward", x)
     ak = _awkward("to_awkward")
-    return ak.Array(as_lists(array, _Lists(ak)))
+    return ak.Array(to_nested_lists(array, _Lists(ak)))
 
 
 class _Lists:

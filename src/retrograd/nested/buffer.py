@@ -8,7 +8,7 @@ from typing import Any
 
 from retrograd.backend import ragged
 from retrograd.backend.ragged import Ragged, Structure
-from retrograd.backend.ragged_slicing import reach
+from retrograd.backend.ragged_slicing import rows_needed
 from retrograd.core import Aval, Internal, Tensor, call, namespaces, op, registry
 from retrograd.nested.buffer_layout import Layout, is_nested, layout, layout_of
 from retrograd.ops.create import as_tensor
@@ -84,7 +84,7 @@ def _added(rows: Tensor, places: Any, shape: tuple, row: int) -> Tensor:
 def buffer_shape(known: Layout, shape: tuple) -> tuple:
     """Return the shape of the buffer of a nested tensor; with holes, it ends with the last component's last row."""
     lead, first, last = known.lead, known.ragged.start, known.ragged.stop
-    return (*shape[:lead], *shape[lead + 1 : first], reach(known.structure), *shape[last:])
+    return (*shape[:lead], *shape[lead + 1 : first], rows_needed(known.structure), *shape[last:])
 
 
 def over(buffer: Tensor, structure: Structure, axis: int = 0, lead: int = 0) -> Tensor:

@@ -3,7 +3,7 @@
 import copyreg
 from typing import Any
 
-from retrograd.backend.ragged import Ragged, packed
+from retrograd.backend.ragged import Ragged, pack
 from retrograd.core import Tensor, call
 from retrograd.nested import buffer
 from retrograd.nested.buffer_layout import is_nested
@@ -97,7 +97,7 @@ def _rebuilt(*fields: Any) -> Ragged:
 
 
 def _reduced(array: Ragged) -> tuple:
-    array = packed(array)
+    array = pack(array)
     return _rebuilt, (array.values, array.structure, array.axis, array.lead)
 
 

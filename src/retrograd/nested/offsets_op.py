@@ -1,6 +1,6 @@
 """Offsets and sizes of the components as tensors: by an operator, so that traces record it."""
 
-from retrograd.backend.offsets import places_in, sizes_in_full
+from retrograd.backend.offsets import row_bounds, sizes_in_full
 from retrograd.backend.ragged import structure_of
 from retrograd.core import Aval, Internal, op
 from retrograd.core.dtype import int64
@@ -15,7 +15,7 @@ def _sizes(x):
     return sizes_in_full(x.structure, before, after)
 
 
-_ABOUT = {"offsets": lambda x: places_in(x.structure), "lengths": lambda x: x.structure.lengths, "sizes": _sizes}
+_ABOUT = {"offsets": lambda x: row_bounds(x.structure), "lengths": lambda x: x.structure.lengths, "sizes": _sizes}
 
 
 @op("nested.offsets_of(Tensor x, *, str what) -> Tensor")

@@ -58,7 +58,7 @@ def _reordered(x: Tensor, order: list[int]) -> Tensor:
     known = layout(x)
     columns = [known.structure.sizes[:, c] for c in order]
     structure = ragged_reshape.structure_with(columns, known.structure.packed)
-    return restructured(x, structure, lambda s: ragged_reshape.transposed(s, order))
+    return restructured(x, structure, lambda s: ragged_reshape.transpose_rows(s, order))
 
 
 def restructured(x: Tensor, structure: Structure, places: Callable[[Structure], Any]) -> Tensor:

@@ -143,7 +143,7 @@ class strided(Internal, View, linear="x"):
 
     def impl(xp, x, *, size, stride, offset):
         _check_bounds(x, size, stride, offset)
-        return xp.strided(x, size, stride, offset)
+        return xp.read_strided(x, size, stride, offset)
 
     def shape(x, *, size, stride, offset):
         _check_bounds(x, size, stride, offset)

@@ -121,7 +121,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None) -> T
     check_device(device)
     native = getattr(getattr(obj, "dtype", None), "isnative", True)
     shares = native and (isinstance(obj, Tensor) or hasattr(obj, "__dlpack__") or backend.is_buffer(obj))
-    source = obj if isinstance(obj, Tensor) or not shares else _constant_tensor(backend.as_shared(obj))
+    source = obj if isinstance(obj, Tensor) or not shares else _constant_tensor(backend.share_memory(obj))
     out = as_tensor(source, dtype)
     if copy is False and (not shares or out.dtype != source.dtype):
         raise ValueError(f"asarray: {type(obj).__name__} can't become a tensor of dtype {out.dtype} without a copy")

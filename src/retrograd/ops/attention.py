@@ -114,7 +114,7 @@ class attend(Internal, snapshots="allowed tensors out"):
     def impl(xp, allowed, q, k, v, added=None, *, scale, causal):
         _check("attend", allowed, q, k, v, added)
         masks = [attention.matrices(mask, q, k) for mask in (allowed, added)]
-        look, order = attention.whole(q, k, scale, causal), attention.joined_heads(q)
+        look, order = attention.full_attention(q, k, scale, causal), attention.head_order(q)
         return attention.attend(q, k, v, *masks, look, order)  # type: ignore[call-arg]
 
     def shape(allowed, q, k, v, added=None, *, scale, causal):
@@ -177,9 +177,9 @@ class attend_backward(Internal):
     def impl(xp, allowed, g, of_sums, out, sums, q, k, v, added=None, *, scale, causal, wanted):
         _check("attend_backward", allowed, q, k, v, added)
         masks = [attention.matrices(mask, q, k) for mask in (allowed, added)]
-        look = attention.whole(q, k, scale, causal)
+        look = attention.full_attention(q, k, scale, causal)
         *found, d = attention.attend_backward(g, of_sums, q, k, v, *masks, out, sums, look, wanted)  # type: ignore[call-arg]
-        return *found, attention.summed_to(d, added.shape) if wanted[3] else d
+        return *found, attention.sum_to_shape(d, added.shape) if wanted[3] else d
 
     def shape(allowed, g, of_sums, out, sums, q, k, v, added=None, *, scale, causal, wanted):
         _check("attend_backward", allowed, q, k, v, added)

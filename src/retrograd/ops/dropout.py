@@ -12,7 +12,7 @@ from retrograd.ops.view import squeeze, unsqueeze
 class keep(Internal, Pointwise, linear="x", masks=1, in_place=False):
     """scale * x where the mask is true, else 0 * x."""
 
-    impl = xp.keep
+    impl = xp.dropout_mask_scale
 
     def vjp_x(g, kept, scale):
         return keep(kept, g, scale=scale)

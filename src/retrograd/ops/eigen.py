@@ -111,7 +111,7 @@ class eigh_values(HermitianResult):
     """The eigenvalues of Hermitian matrices, with given factors."""
 
     def impl(xp, A, values, vectors):
-        return xp.known(A, values)
+        return xp.copy_result(A, values)
 
     def shape(A, values, vectors):
         return Aval(values.shape, values.dtype)
@@ -133,7 +133,7 @@ class eigh_vectors(HermitianResult):
     """The eigenvectors of Hermitian matrices, with given factors."""
 
     def impl(xp, A, values, vectors):
-        return xp.known(A, vectors)
+        return xp.copy_result(A, vectors)
 
     def shape(A, values, vectors):
         return Aval(vectors.shape, vectors.dtype)
@@ -302,7 +302,7 @@ class eig_values(GeneralResult):
     """The eigenvalues of square matrices, with given factors."""
 
     def impl(xp, A, values, vectors):
-        return xp.known(A, values)
+        return xp.copy_result(A, values)
 
     def shape(A, values, vectors):
         return Aval(values.shape, values.dtype)
@@ -324,7 +324,7 @@ class eig_vectors(GeneralResult):
     """The eigenvectors of square matrices, of length 1, with given factors."""
 
     def impl(xp, A, values, vectors):
-        return xp.known(A, vectors)
+        return xp.copy_result(A, vectors)
 
     def shape(A, values, vectors):
         return Aval(vectors.shape, vectors.dtype)

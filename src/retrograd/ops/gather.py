@@ -256,7 +256,7 @@ class wrap_indices(Internal, View):
     """Convert negative indices to ones counted from the front; the tensor itself if there are none."""
 
     def impl(xp, index, *, size):
-        return xp.wrapped(index, size)
+        return xp.wrap_indices(index, size)
 
     def shape(index, *, size):
         return Aval(index.shape, dtypes.int64)

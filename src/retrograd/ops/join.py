@@ -434,7 +434,7 @@ class combination_indices(Factory):
     """Return the ways to choose r of n indices, in order, one per row."""
 
     def impl(xp, *, n, r, with_replacement):
-        return xp.chosen(n, r, with_replacement)
+        return xp.index_combinations(n, r, with_replacement)
 
     def shape(*, n, r, with_replacement):
         return Aval((math.comb(n + (r - 1) * with_replacement if r else n, r), r), dtypes.int64)

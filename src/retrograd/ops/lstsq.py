@@ -48,7 +48,7 @@ class minimizer(Internal, MatrixOperator):
     """X, a given minimiser of |A X - B|, with its derivative as pinv(A) B."""
 
     def impl(xp, A, B, X):
-        return xp.known(A, X)
+        return xp.copy_result(A, X)
 
     def shape(A, B, X):
         if not A.shape[:-2] == B.shape[:-2] == X.shape[:-2]:

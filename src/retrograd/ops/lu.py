@@ -30,7 +30,7 @@ class lu_of(Internal, MatrixOperator):
     """LU, the given L and U with A = L U in one matrix, with its derivative."""
 
     def impl(xp, A, LU):
-        return xp.known(A, LU)
+        return xp.copy_result(A, LU)
 
     def shape(A, LU):
         return Aval(LU.shape, LU.dtype)

@@ -649,7 +649,7 @@ class to(Internal, Pointwise, linear="x", promotion=None, in_place=False):
     """x converted to another dtype; complex to real takes the real part."""
 
     def impl(xp, x, *, dtype):
-        return xp.converted(x, dtype)
+        return xp.cast_copy(x, dtype)
 
     def shape(x, *, dtype):
         return type(x)(x.shape, dtype)

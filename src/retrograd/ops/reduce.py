@@ -81,7 +81,7 @@ class filled(Internal, linear="x", elements="moved"):
 
     def impl(xp, x, *, shape):
         size = symbolic(shape)
-        return xp.filled(x, shape) if size is None else size.broadcast(x.reshape(()), shape)
+        return xp.fill_shape(x, shape) if size is None else size.broadcast(x.reshape(()), shape)
 
     def shape(x, *, shape):
         return Aval(shape, x.dtype)

@@ -30,7 +30,7 @@ def resize_(x, *shape, memory_format=contiguous_format) -> Tensor:
     _check(x, memory_format)
     if shape == x.shape:
         return x
-    array = backend.resized(x.value, shape)
+    array = backend.resize_memory(x.value, shape)
     preserve_snapshots(x)
     if backend.shares_memory(x.value, array):
         _set_resized_view(x, array)

@@ -43,7 +43,7 @@ class solve_factors(Internal, Stacked, differentiable=False):
     """The LU factors of square matrices, to solve with them and with their transposes; small ones themselves."""
 
     def impl(xp, A):
-        return xp.factors_for_solving(A)
+        return xp.solve_factors(A)
 
     def shape(A):
         check_square("linalg.solve", A)

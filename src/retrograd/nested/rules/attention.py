@@ -5,7 +5,7 @@ from typing import Any
 
 from retrograd.backend.ragged import Structure
 from retrograd.backend.ragged_attention import Plan
-from retrograd.backend.ragged_products import Part, Parts, paired, uniform
+from retrograd.backend.ragged_products import Part, Parts, pair_structures, uniform
 from retrograd.core import Op, Tensor, call, registry
 from retrograd.nested.buffer import over, packed, values
 from retrograd.nested.buffer_layout import Layout, component_shapes, is_nested, layout
@@ -109,7 +109,7 @@ def _check(tensors: tuple, structures: tuple) -> None:
 def _of_pairs(mask: Tensor, queries: Structure, keys: Structure, ndim: int) -> Any:
     """Return a mask as the buffer of a nested tensor of matrices with a row for each query and a column for each
     key."""
-    pairs = paired(queries, keys)
+    pairs = pair_structures(queries, keys)
     if not is_nested(mask):
         known = Layout(pairs, ndim - 3, 0, ndim)
         found = buffer_operand(mask, known)
@@ -153,6 +153,6 @@ def _expand_mask(rows: Tensor, structure: Structure, behind: int, queries: Struc
     ones = registry["ones"]((keys.rows, 1) if behind else (queries.rows, 1), dtype=dtype)
     each = registry["to"](rows, dtype)
     left, right = (each, reshape(ones, (1, -1))) if behind else (ones, each)
-    parts = Parts(Part("rows", queries), Part("columns", keys), Part("both", paired(queries, keys)))
+    parts = Parts(Part("rows", queries), Part("columns", keys), Part("both", pair_structures(queries, keys)))
     out: Tensor = multiply_each(left, right, parts=parts)
     return out if rows.dtype != bool else registry["to"](out, bool)

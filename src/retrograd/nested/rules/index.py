@@ -148,7 +148,7 @@ def _windows(x: Tensor, key: Sequence[Any]) -> Tensor:
 def windowed(x: Tensor, windows: Sequence[ragged_slicing.Window | None]) -> Tensor:
     """Return the parts of the components in a window along each ragged dimension; a view if possible."""
     known = layout(x)
-    structure, places = ragged_slicing.cut(known.structure, windows)
+    structure, places = ragged_slicing.apply_windows(known.structure, windows)
     rows = values(x) if places is None else registry["index_select"](values(x), known.row, as_tensor(places))
     if not structure.sizes.shape[1]:
         return movedim(rows, known.row, known.lead) if known.axis else rows
@@ -178,7 +178,7 @@ def narrowed(name: str, x: Tensor, dim: int, start: Any, length: Any) -> Tensor:
     known = layout(x)
     windows = [ragged_slicing.window(name, known.structure, c, WHOLE) for c in range(known.several)]
     column = dim - known.ragged.start
-    windows[column] = ragged_slicing.narrowed(name, known.structure, column, start, length)
+    windows[column] = ragged_slicing.narrow_window(name, known.structure, column, start, length)
     return windowed(x, windows)
 
 
@@ -190,7 +190,7 @@ class rows_at(Internal, Pointwise, differentiable=False, promotion=None, in_plac
     """The row of a buffer at an index along each ragged dimension, in a component; all broadcast."""
 
     def impl(xp, component, *places, structure, wrap):
-        return ragged_slicing.rows_at(component, places, structure, wrap)
+        return ragged_slicing.row_indices_at(component, places, structure, wrap)
 
     def shape(component, *places, structure, wrap):
         return Aval(broadcast_shapes("index", [a.shape for a in (component, *places)]), int64)

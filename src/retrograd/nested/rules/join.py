@@ -184,7 +184,7 @@ def _cat_components(op: Op, parts: list[Tensor]) -> Tensor:
     """Concatenate along the components."""
     known = layout(parts[0])
     rows = call(op, tuple([values(p) for p in parts]), {"dim": known.row})
-    structure = ragged_reshape.one_after_another([layout(p).structure for p in parts])
+    structure = ragged_reshape.concat_structures([layout(p).structure for p in parts])
     return over(rows, structure, known.axis, known.lead)
 
 
@@ -201,7 +201,7 @@ def _cat_ragged(op: Op, parts: list[Tensor], column: int) -> Tensor:
     known = layout(parts[0])
     _check_structures("cat", parts, column)
     rows = call(op, tuple([values(p) for p in parts]), {"dim": known.row})
-    structure, places = ragged_reshape.interleaved([layout(p).structure for p in parts], column)
+    structure, places = ragged_reshape.concat_components([layout(p).structure for p in parts], column)
     return over(registry["index_select"](rows, known.row, as_tensor(places)), structure, known.axis, known.lead)
 
 
@@ -212,7 +212,7 @@ def _check_structures(name: str, parts: Sequence[Tensor], but: int | None) -> No
         its = layout(other).structure
         if len(mine) != len(its):
             raise ValueError(f"{name}: the nested tensors have {len(mine)} and {len(its)} components")
-        i = ragged_reshape.first_to_differ(mine, its, but)
+        i = ragged_reshape.first_difference(mine, its, but)
         if i is not None:
             a, b = component_shapes(parts[0])[i], component_shapes(other)[i]
             raise ValueError(f"{name}: the nested tensors differ in structure: component {i} has shapes {a} and {b}")
@@ -299,7 +299,7 @@ def _flip(op: Op, args: tuple, params: dict) -> Any:
     columns = [d - known.ragged.start for d in dims if d in known.ragged]
     x = packed(x)
     if columns:
-        x = restructured(x, layout(x).structure, lambda s: ragged_reshape.reversed_along(s, columns))
+        x = restructured(x, layout(x).structure, lambda s: ragged_reshape.flip_rows(s, columns))
     if known.lead in dims:
         x = registry["index_select"](x, known.lead, registry["arange"](len(known.structure) - 1, -1, -1))
     return over_same(op, x, {"dims": tuple([known.in_buffer(d) for d in dense])}) if dense else x
@@ -318,7 +318,7 @@ def _roll(op: Op, args: tuple, params: dict) -> Any:
     rows = [(d - known.ragged.start, s) for d, s in pairs if d in known.ragged]
     if rows:
         columns, by = zip(*rows, strict=True)
-        x = restructured(x, layout(x).structure, lambda structure: ragged_reshape.rolled(structure, by, columns))
+        x = restructured(x, layout(x).structure, lambda structure: ragged_reshape.roll_rows(structure, by, columns))
     for by_components in [s for d, s in pairs if d == known.lead]:
         numbers = registry["arange"](0, len(known.structure), 1)
         x = registry["index_select"](x, known.lead, registry["roll"](numbers, by_components))

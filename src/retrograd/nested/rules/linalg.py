@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from retrograd.backend.ragged_products import Part, Parts, paired
+from retrograd.backend.ragged_products import Part, Parts, pair_structures
 from retrograd.core import Aval, Op, Tensor
 from retrograd.nested.buffer import like, over, packed, values
 from retrograd.nested.buffer_layout import Layout, component_shapes, is_nested, layout
@@ -113,7 +113,7 @@ def _of_product(left: Part, right: Part, front: int) -> tuple[Part, int]:
     """Return the layout of the products, and the number of dimensions of a component before the ragged ones."""
     rows, columns = left.structures[0], right.structures[1]
     if rows is not None and columns is not None:
-        return Part("both", paired(rows, columns)), front
+        return Part("both", pair_structures(rows, columns)), front
     if rows is not None:
         return Part("rows", rows), front
     return (Part("none"), front) if columns is None else (Part("columns", columns), front + 1)

@@ -54,7 +54,7 @@ def masked(x: Tensor, mask: Tensor) -> Any:
         return NotImplemented if known.axis or known.several != 1 else like(known, masked(rows, flags))
     places = registry["nonzero"](reshape(flags, (-1,)), as_tuple=True)[0]
     behind = numel(flags.shape[known.row + 1 :])
-    structure, order = ragged_slicing.by_component(known.structure, concrete(places), behind, not known.axis)
+    structure, order = ragged_slicing.count_by_component(known.structure, concrete(places), behind, not known.axis)
     places = places if order is None else registry["index_select"](places, 0, as_tensor(order))
     rows = reshape(rows, (flags.numel(), *rows.shape[flags.ndim :])) if flags.ndim > 1 else rows
     return over(registry["index_select"](rows, 0, places), structure)
@@ -108,7 +108,7 @@ def masked_select(tensor: Tensor, mask: Tensor) -> Tensor:
         raise ValueError("masked_select: a tensor without dimensions has no rows")
     places = registry["nonzero"](reshape(mask, (-1,)), as_tuple=True)[0]
     whole = ragged_reshape.same_size(numel(tensor.shape[:-1]), (1,))
-    structure, _ = ragged_slicing.by_component(whole, concrete(places), tensor.shape[-1], True)
+    structure, _ = ragged_slicing.count_by_component(whole, concrete(places), tensor.shape[-1], True)
     return over(registry["index_select"](reshape(tensor, (-1,)), 0, places), structure)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from retrograd.backend import ragged_attention
 from retrograd.backend.ragged import structure_of
 from retrograd.backend.ragged_attention import Plan
-from retrograd.backend.ragged_products import Part, Parts, paired
+from retrograd.backend.ragged_products import Part, Parts, pair_structures
 from retrograd.core import Aval, Internal, op, registry
 from retrograd.nested.jvp_vjp import jvp, vjp
 from retrograd.nested.rules.segment_matmul import mT, multiply_each
@@ -178,15 +178,17 @@ def _keys(plan):
 
 def _scores(plan):
     """Return the parts for queries times transposed keys."""
-    return Parts(Part("rows", plan.queries), Part("columns", plan.keys), Part("both", paired(plan.queries, plan.keys)))
+    return Parts(
+        Part("rows", plan.queries), Part("columns", plan.keys), Part("both", pair_structures(plan.queries, plan.keys))
+    )
 
 
 def _of_keys(plan):
     """Return the parts for scores times values of the keys."""
-    return Parts(Part("both", paired(plan.queries, plan.keys)), _keys(plan), Part("rows", plan.queries))
+    return Parts(Part("both", pair_structures(plan.queries, plan.keys)), _keys(plan), Part("rows", plan.queries))
 
 
 def _of_queries(plan):
     """Return the parts for transposed scores times values of the queries."""
-    pairs = Part("both", paired(plan.queries, plan.keys), turned=True)
+    pairs = Part("both", pair_structures(plan.queries, plan.keys), stored_transposed=True)
     return Parts(pairs, Part("rows", plan.queries), _keys(plan))

@@ -154,7 +154,7 @@ def _flatten_nested(x: Tensor) -> Tensor:
     """Flatten nested components: their rows become rows of the outer component."""
     known, buffer = layout(x), packed(values(x))
     inner = layout(buffer)
-    structure = segments.joined_sets(known.structure, inner.structure)
+    structure = segments.merge_inner_components(known.structure, inner.structure)
     return over(values(buffer), structure, known.axis + inner.axis, known.lead)
 
 
@@ -231,7 +231,7 @@ def grouped(name: str, x: Tensor, ragged: list[int], dense: list[int]) -> Groups
     known = layout(x)
     if not kept:
         return Groups(values(x), known.structure, None, known)
-    return Groups(values(x), *segments.grouped(known.structure, len(kept)), known)  # type: ignore[call-arg]
+    return Groups(values(x), *segments.group_rows(known.structure, len(kept)), known)  # type: ignore[call-arg]
 
 
 # ------------------------------------------------------------------------------------------- how rows are reduced

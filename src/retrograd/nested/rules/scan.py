@@ -71,7 +71,7 @@ def _scan_rows(op: Op, args: tuple, dims: list[int], params: dict) -> Any:
     order = with_last(layout(args[0]), dims[0])
     turned = [a if order is None else packed(registry["permute"](a, order)) for a in args]
     known = layout(turned[0])
-    structure = segments.grouped(known.structure, known.several - 1)[0] if known.several > 1 else known.structure
+    structure = segments.group_rows(known.structure, known.several - 1)[0] if known.several > 1 else known.structure
     out = SCANS[op.name]([values(a) for a in turned], structure, known.row, params)
     out = like_each(known, out)
     if order is None:

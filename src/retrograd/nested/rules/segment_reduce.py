@@ -102,7 +102,7 @@ class segment_argreduce(SegmentReduction, differentiable=False):
     def impl(xp, x, *, operator, structure, row, params):
         check_rows(operator, x, structure, row)
         kernel = kernel_along(operator, x, row, params)
-        return segments.found(x, structure, row, operator, kernel, found_dtype(operator, x.dtype))
+        return segments.reduce_components(x, structure, row, operator, kernel, found_dtype(operator, x.dtype))
 
     def shape(x, *, operator, structure, row, params):
         return Aval(SegmentReduction.shape(x, structure=structure, row=row).shape, found_dtype(operator, x.dtype))
@@ -131,7 +131,7 @@ class local_rows(Segments, differentiable=False):
             out = kernel(part)
             return out[-1] if isinstance(out, tuple) else out
 
-        return segments.along(places, (x,), structure, row, int64)
+        return segments.map_components(places, (x,), structure, row, int64)
 
     def shape(x, *, operator, structure, row, params):
         return Aval(x.shape, int64)
@@ -153,7 +153,7 @@ class segment_select(SegmentReduction):
     def impl(xp, x, *, operator, structure, row, params):
         check_rows(operator, x, structure, row)
         kernel = kernel_along(operator, x, row, params)
-        return segments.found(x, structure, row, operator, kernel, x.dtype)
+        return segments.reduce_components(x, structure, row, operator, kernel, x.dtype)
 
     def vjp_x(g, x, out, structure, row):
         return repeat_rows(g, structure=structure, row=row) * _shares(x, out, structure, row)

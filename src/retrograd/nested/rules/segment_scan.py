@@ -80,7 +80,7 @@ def delayed(x, structure, row, reverse, first):
     parts = [narrow(x, row, 0, 1), narrow(x, row, 0, n - 1)]
     if reverse:
         parts = [narrow(x, row, 1, n - 1), narrow(x, row, n - 1, 1)]
-    inside = as_tensor(segments.continued(structure, reverse))
+    inside = as_tensor(segments.has_neighbor_row(structure, reverse))
     return where(align_rows(inside, x, row), cat(parts, dim=row), first)
 
 
@@ -143,7 +143,7 @@ class segment_cumsum(Segments, linear="x"):
 
 def segment_cumprod(x: Tensor, structure, row: int, reverse: bool = False) -> Tensor:
     """Return the cumulative product of the rows of a component; with `reverse`, from the end."""
-    inside = align_rows(as_tensor(segments.continued(structure, reverse)), x, row)
+    inside = align_rows(as_tensor(segments.has_neighbor_row(structure, reverse)), x, row)
     first, factors = where(inside, 0, x), where(inside, x, 0)
     return segment_recurrence(first, factors, structure=structure, row=row, reverse=reverse)
 

@@ -54,7 +54,7 @@ def _among_rows(op: Op, x: Tensor, dim: int, params: dict) -> Chosen:
     groups = grouped(op.name, x, [dim], [])
     rows, structure, row = groups.rows, groups.structure, groups.row
     places = segment_argreduce(rows, operator=operator, structure=structure, row=row, params=given)
-    firsts = align_rows(as_tensor(ragged_slicing.begins(structure)), rows, row)
+    firsts = align_rows(as_tensor(ragged_slicing.first_rows(structure)), rows, row)
     found = gather(rows, row, places + firsts)
     return Chosen(*[groups.result(o, x.shape, (dim,), params["keepdim"]) for o in (found, places)])
 

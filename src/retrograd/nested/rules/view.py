@@ -60,13 +60,13 @@ def _fits(x: Tensor, known: Layout, shape: Sequence[Any], at: int) -> tuple | No
     count = len(known.structure)
     if at >= len(shape) or isinstance(shape[at], RaggedSize) or shape[at] not in (count, -1):
         return None
-    front = ragged_reshape.resolved(x.shape[: known.lead], shape[:at])
+    front = ragged_reshape.resolve_sizes(x.shape[: known.lead], shape[:at])
     mine, its = x.shape[known.lead + 1 :], shape[at + 1 :]
     if front is None or not all(map(ragged_reshape.is_number, front)):
         return None
     if is_of_sets(known, x):
         return _outer_sizes(x, known, front, list(its))
-    sizes = ragged_reshape.resolved(mine, its)
+    sizes = ragged_reshape.resolve_sizes(mine, its)
     return None if sizes is None else (front, sizes)
 
 
@@ -109,8 +109,8 @@ class _Plan(NamedTuple):
 def _plan(known: Layout, old: list, new: list) -> _Plan:
     """Return how components of sizes `old` get the sizes `new`."""
     first, last = known.axis, known.axis + known.several
-    a, k = ragged_reshape.matched(old[:first], new)
-    b, n = ragged_reshape.matched(old[last:][::-1], new[k:][::-1])
+    a, k = ragged_reshape.match_leading_sizes(old[:first], new)
+    b, n = ragged_reshape.match_leading_sizes(old[last:][::-1], new[k:][::-1])
     if k + n == len(new):  # a dimension must be ragged
         a, k, b, n = 0, 0, 0, 0
     middle, after = new[k : len(new) - n], new[len(new) - n :]
@@ -146,7 +146,7 @@ def _move_to_end(x: Tensor, plan: _Plan) -> Tensor:
     structure = ragged_reshape.structure_with(sizes, layout(x).structure.packed)
     end = several + len(plan.ragged)
     order = [*range(several, end), *range(several), *range(end, len(sizes))]
-    return restructured(x, structure, lambda _: ragged_reshape.transposed(structure, order))
+    return restructured(x, structure, lambda _: ragged_reshape.transpose_rows(structure, order))
 
 
 def _move_to_front(buffer: Tensor, row: int, count: int) -> Tensor:
@@ -163,7 +163,7 @@ def _reshape_across(name: str, x: Tensor, known: Layout, shape: tuple) -> Tensor
     """Reshape so that the components are not one dimension: plain, or with more components than before."""
     if symbolic(shape) is None:
         row = elements(x)
-        sizes = ragged_reshape.resolved(row.shape, shape)
+        sizes = ragged_reshape.resolve_sizes(row.shape, shape)
         if sizes is not None and _is_within_components(x, known, math.prod(sizes[1:])):
             return reshape(row, shape)
     for count in range(1, known.axis + 1):
@@ -218,8 +218,8 @@ def into_components(x: Tensor, count: int) -> Tensor:
     row = known.row - count
     buffer = permute(buffer, order)
     rows = reshape(buffer, (*buffer.shape[:row], times * known.structure.rows, *buffer.shape[known.row + 1 :]))
-    places = as_tensor(ragged_reshape.regrouped(known.structure, times))
-    structure = ragged_reshape.repeated(known.structure, times)
+    places = as_tensor(ragged_reshape.gather_component_rows(known.structure, times))
+    structure = ragged_reshape.repeat_components(known.structure, times)
     return over(registry["index_select"](rows, row, places), structure, known.axis - count, lead)
 
 
@@ -335,7 +335,7 @@ def _expand_ragged(x: Tensor, wanted: list) -> Tensor:
     x = with_ragged("expand", x, front + places[0], front + places[-1] + 1)
     columns = [ragged_reshape.numbers(size) for size in wanted[places[0] : places[-1] + 1]]
     wider = ragged_reshape.structure_with(columns, layout(x).structure.packed)
-    return restructured(x, wider, lambda structure: ragged_reshape.spread(structure, wider))
+    return restructured(x, wider, lambda structure: ragged_reshape.expand_rows(structure, wider))
 
 
 # ------------------------------------------------------------------------------ views along dense dimensions
