@@ -85,8 +85,9 @@ def test_a_module_is_a_module_and_stages_and_schedules_have_pytorchs_bases():
     assert issubclass(rg.pipelining.Pipe, rg.nn.Module)
     for name in schedules.__all__[1:]:
         peer, mine = shown(name)
-        for base in ("PipelineScheduleSingle", "PipelineScheduleMulti"):
+        for base in ("PipelineScheduleSingle", "PipelineScheduleMulti", "_PipelineSchedule"):
             assert issubclass(mine, getattr(rg.pipelining, base)) == issubclass(peer, getattr(schedules, base))
+    assert issubclass(rg.pipelining._PipelineScheduleRuntime, rg.pipelining.PipelineScheduleMulti)
     assert issubclass(rg.pipelining.PipelineStage, rg.pipelining._PipelineStageBase)
 
 

@@ -258,6 +258,61 @@ def test_what_cannot_run_is_refused_by_name(make, kind, message):
         make(alone(Model(2).blocks))
 
 
+ORDERS = {
+    "there and back": ("0F0 - - 3F0 3B0 - - 0B0", "- 1F0 2F0 - - 2B0 1B0"),
+    "unequal ranks": ("0F0 1F0 - - 4F0 4B0 - - 1B0 0B0", "- - 2F0 3F0 - - 3B0 2B0"),
+    "halves": ("0F0 0F1 2F0 2I0 2W0 2F1 0I0 2I1 0W0 0I1 2W1 0W1", "1F0 1F1 1I0 1W0 1I1 1W1"),
+    "pairs": ("0F0 (0F1;0B0)OVERLAP_F_B 0B1", "1F0 1B0 1F1 1B1"),
+}
+
+
+@pytest.mark.parametrize("rows", ORDERS.values(), ids=ORDERS)
+def test_a_subclass_assigns_an_order_of_its_own(rows):
+    order = {rank: [None if text == "-" else _Action.from_str(text) for text in row.split()]
+             for rank, row in enumerate(rows)}  # fmt: skip
+
+    class Own(PipelineScheduleMulti):
+        def __init__(self, stages, n_microbatches, **options):
+            super().__init__(stages, n_microbatches, **options)
+            self.pipeline_order = order
+
+    actions = {action for row in order.values() for action in row if action is not None and action.stage_index >= 0}
+    homes = {action.stage_index: rank for rank, row in order.items() for action in row if action in actions}
+    count = 1 + max(action.microbatch_index for action in actions)
+    model, x, y = Model(len(homes)), rg.randn(4, 6), rg.randn(4, 6)
+
+    def run(rank, group):
+        stages = [PipelineStage(model.blocks[i], i, len(homes), "cpu", group=group)
+                  for i, home in homes.items() if home == rank]  # fmt: skip
+        schedule = Own(stages, count, loss_fn=mse_loss)
+        assert schedule.stage_index_to_group_rank == homes
+        return schedule.step(*([x] if homes[0] == rank else []), target=y)
+
+    out = run_ranks(2, run)[homes[len(homes) - 1]]
+    mine = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
+    expected = model(x)
+    mse_loss(expected, y).backward()
+    assert rg.allclose(out, expected, atol=1e-6)
+    assert all(rg.allclose(a, p.grad, atol=1e-6) for a, p in zip(mine, model.parameters(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("0F0 0F0", "pipeline_order, line 1, column 2: F0.0 is at line 1, column 1 already"),
+        ("0F0 0B0", "edge 0 -> 1: no rank computes stage 1"),
+        ("", "pipeline_order: there are no actions"),
+    ],
+)
+def test_an_order_for_other_stages_is_refused(rows, message):
+    schedule = PipelineScheduleMulti(alone(Model(2).blocks), 1)
+    with pytest.raises(ValueError, match=message):
+        schedule.pipeline_order = {0: [_Action.from_str(text) for text in rows.split()]}
+    with pytest.raises(RuntimeError, match="has no order"):
+        _ = schedule.pipeline_order
+
+
 @pytest.mark.parametrize("name", ["Interleaved1F1B", "InterleavedZeroBubble"])
 def test_weights_that_a_backward_postpones_are_computed_by_the_functions_of_dw_builder(name):
     waiting, order = [], []

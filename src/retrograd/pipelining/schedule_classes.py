@@ -14,7 +14,7 @@ from retrograd.pipelining.schedules import get_schedule, stage_ranks
 from retrograd.pipelining.schedules.action_names import NamedAction
 from retrograd.pipelining.schedules.actions import Schedule
 from retrograd.pipelining.schedules.program import Program, make_program
-from retrograd.pipelining.schedules.tables import read_csv, write_csv
+from retrograd.pipelining.schedules.tables import parse_rows, read_csv, write_csv
 from retrograd.pipelining.transports import Link
 from retrograd.pipelining.transports.process_group import ProcessGroup, group_or_default
 
@@ -24,7 +24,7 @@ Spec = Any  # a chunk spec, or several nested as the argument is
 class PipelineSchedule:
     """The common part of all schedules; a rank's stages, and how a batch is split and merged.
 
-    A subclass names its schedule; without a name it has no order until one is loaded.
+    A subclass names its schedule; without a name it has no order until one is loaded, or assigned to `pipeline_order`.
     """
 
     schedule: ClassVar[str | None] = None
@@ -68,12 +68,35 @@ class PipelineSchedule:
 
     @property
     def pipeline_order(self) -> dict[int, list[NamedAction]]:
-        """The computations of every rank, with PyTorch's names."""
+        """The computations of every rank, with PyTorch's names.
+
+        Assign another order to run it: per rank its actions, and None for idle slots, which are skipped.  Raises
+        ValueError for a repeated action, a stage on two ranks, or other stages than this rank was given.
+        """
         actions = self._program(forward_only=self._loss_fn is None).actions
         return {
             rank: [NamedAction.of(action) for action in row if action.kind.is_compute]
             for rank, row in enumerate(actions)
         }
+
+    @pipeline_order.setter
+    def pipeline_order(self, order: Mapping[int, Sequence[NamedAction | None]]) -> None:
+        rows = [["" if action is None else str(action) for action in order[rank]] for rank in sorted(order)]
+        self._use(parse_rows(rows, "pipeline_order"))
+
+    @property
+    def stage_index_to_group_rank(self) -> dict[int, int]:
+        """The rank of every stage."""
+        return dict(enumerate(self._program(forward_only=False).homes))
+
+    def _use(self, order: Schedule) -> None:
+        """Run this order from now on; if it does not fit, keep the present one."""
+        before, self._loaded = self._loaded, order
+        try:
+            self._check_placement()
+        except ValueError:
+            self._loaded = before
+            raise
 
     def _check_placement(self) -> None:
         """Raise ValueError if the schedule gives this rank other stages."""
@@ -322,8 +345,7 @@ class PipelineScheduleMulti(PipelineSchedule):
         """Read the order of all ranks from a CSV file; sends and receives in it are replaced by those needed."""
         if format not in ("compute_only", "compute_comms"):
             raise ValueError(f"format must be 'compute_only' or 'compute_comms', got {format!r}")
-        self._loaded = read_csv(filename)
-        self._check_placement()
+        self._use(read_csv(filename))
 
 
 class _Looped(PipelineScheduleMulti):

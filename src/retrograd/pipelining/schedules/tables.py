@@ -125,18 +125,26 @@ def read_csv(path: Path) -> list[list[Action]]:
     >>> [" ".join(map(str, actions)) for actions in read_csv(path)]
     ['F0.0 F0.1 B0.0 B0.1', 'F1.0 B1.0 F1.1 B1.1']
     """
-    rows = _rows(path)
-    placed = _CellIndex(path)
+    return parse_rows(_rows(path), os.fspath(path))
+
+
+def parse_rows(rows: Sequence[Sequence[str]], source: str) -> list[list[Action]]:
+    """Return the schedule of a table of texts, a row per rank; the errors, of `read_csv`, name the source.
+
+    >>> parse_rows([["0F0", "", "0B0"], ["", "1F0", "1B0"]], "here")[1]
+    [F1.0, B1.0]
+    """
+    placed = _CellIndex(source)
     schedule = [
         [action for column, cell in enumerate(row) for action in placed.read(rank, column, cell)]
         for rank, row in enumerate(rows)
     ]
     if not placed.seen:
-        raise ValueError(f"{os.fspath(path)}: there are no actions in this file")
+        raise ValueError(f"{source}: there are no actions")
     for action, place in placed.seen.items():
         if max(action.stage, action.micro_batch, action.peer or 0) >= len(placed.seen):
             raise ValueError(
-                f"{os.fspath(path)}, {place}: {action} is of no schedule with {len(placed.seen)} actions: stages and "
+                f"{source}, {place}: {action} is of no schedule with {len(placed.seen)} actions: stages and "
                 f"micro-batches are numbered from 0 on"
             )
     return schedule
@@ -154,8 +162,8 @@ def _rows(path: Path) -> list[list[str]]:
 class _CellIndex:
     """The cell of each action read so far, for error messages."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = os.fspath(path)
+    def __init__(self, source: str) -> None:
+        self.source = source
         self.seen: dict[Action, str] = {}
         self.rank_of: dict[int, tuple[int, str]] = {}
 
@@ -166,7 +174,7 @@ class _CellIndex:
             for action in actions:
                 self._place(action, rank, place)
         except ValueError as error:
-            raise ValueError(f"{self.path}, {place}: {shorten(str(error))}") from None
+            raise ValueError(f"{self.source}, {place}: {shorten(str(error))}") from None
         return actions
 
     def _place(self, action: Action, rank: int, place: str) -> None:
