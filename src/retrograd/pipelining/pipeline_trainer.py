@@ -30,6 +30,7 @@ from retrograd.pipelining.runtime.randomness import Draw, recorded
 from retrograd.pipelining.runtime.rank import Job, Rank, Report, edges_of
 from retrograd.pipelining.runtime.rng_plan import RngPlan
 from retrograd.pipelining.runtime.stage import PipelineStageBase
+from retrograd.pipelining.runtime.unsplit import check_unsplit, predict_unsplit, step_unsplit
 from retrograd.pipelining.schedules.actions import Action, Kind, Schedule
 from retrograd.pipelining.schedules.program import Program, default_stages, load_schedule, make_program
 from retrograd.pipelining.split.capture import Policy
@@ -183,7 +184,12 @@ class Pipeline:
         Dropout and other random operators draw the same values as the unsplit model, from the same generators.
         Every process gets the loss; gradients are in the process whose rank trains the parameter.  After a step,
         `timeline` records the events of the step.
+
+        Inside a function transform the unsplit model runs, and the transform differentiates the loss:
+        NotImplementedError if ranks are processes, for a model that is given as stages, and in traces.
         """
+        if current().level is not None:
+            return self._step_unsplit("step", [MicroBatch(args, kwargs, 1.0)], [target], [1.0])
         batches, targets = self._batches_and_targets(args, target, kwargs)
         loss, self.timeline = self._step(batches, targets, nullcontext())
         return loss
@@ -212,8 +218,14 @@ class Pipeline:
         batches = [
             MicroBatch(tuple(a), dict(k), size / total) for a, k, size in zip(arg_mbs, kwarg_mbs, sizes, strict=True)
         ]
+        if current().level is not None:
+            return self._step_unsplit("step_microbatches", batches, targets, self._shares(batches, targets))
         loss, self.timeline = self._step(batches, list(targets), nullcontext())
         return loss
+
+    def _step_unsplit(self, name: str, batches: list[MicroBatch], targets: Sequence, shares: list[float]) -> Tensor:
+        check_unsplit(name, self.model, self._transport.local)
+        return step_unsplit(self.model, self.loss_fn, batches, targets, shares, self.loss_scale)
 
     def costs(self, *args: Any, target: Any = None, **kwargs: Any) -> Costs:
         """Run a step with one computation at a time, and return the median seconds of each kind and stage.
@@ -263,6 +275,9 @@ class Pipeline:
         A batch with fewer examples than `micro_batches` is split into single examples.  Every process gets the
         outputs.
         """
+        if current().level is not None:
+            check_unsplit("predict", self.model, self._transport.local)
+            return predict_unsplit(self.model, args, kwargs)
         examples = examples_in(args, kwargs, self._args_spec, self._kwargs_spec)
         batches = self._split(args, kwargs, self._kwargs_spec, most=max(examples, 1))
         return merge_chunks(self._outputs_by_microbatch(batches), self._output_spec)
