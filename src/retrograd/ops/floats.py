@@ -35,7 +35,7 @@ class Real(Pointwise):
     @classmethod
     def bind(cls, namespace):
         """Return the kernel, which refuses complex values."""
-        return namespace.of_reals(cls.__name__, super().bind(namespace))
+        return namespace.real_kernel(cls.__name__, super().bind(namespace))
 
 
 # ------------------------------------------------------------------------------------------ arithmetic, scaled
