@@ -619,19 +619,6 @@ def test_forward_mode_without_jvp_is_refused_by_the_name_of_the_class():
         rg.func.jvp(underived("Blind").apply, (rg.ones(1),), (rg.ones(1),))
 
 
-def test_a_trace_refuses_a_function_whose_derivative_the_graph_would_lose():
-    with pytest.raises(NotImplementedError, match="Surrogate: a graph holds registered operators only"):
-        rg.fx.trace(lambda x: Surrogate.apply(x, 2.0), rg.ones(2))
-    with rg.no_grad():
-
-        def f(x):
-            with rg.no_grad():
-                return Surrogate.apply(x, 2.0)
-
-        graph = rg.fx.trace(f, rg.ones(2))
-    assert graph(rg.tensor([1.0, 3.0])).tolist() == [2.0, 18.0]
-
-
 class Doubled(rg.autograd.Function):
     """Write to the argument, and save it."""
 

@@ -11,8 +11,6 @@ from retrograd.core import current, op, registry
 from retrograd.core.definition import Definition
 from retrograd.testing import assert_close
 
-from ..functions import doubling
-
 Pair = namedtuple("Pair", "first second")
 
 
@@ -467,20 +465,6 @@ def test_checkpointed_functions_are_traced_as_what_they_do():
     x = rg.tensor([0.5, 0.25], requires_grad=True)
     for actual, expected in zip(*[rg.autograd.grad(g(x).sum(), (x, w)) for g in (module, f)], strict=True):
         same(actual, expected)
-
-
-Double = doubling(rg, slope=7)
-
-
-def test_a_function_with_its_own_backward_is_refused_with_the_way_out():
-    with pytest.raises(NotImplementedError, match=r"Double: .*library\.custom_op"):
-        fx.trace(Double.apply, rg.ones(2))
-
-    def constant(x):
-        with rg.no_grad():
-            return Double.apply(x)
-
-    same(fx.trace(constant, rg.ones(2))(rg.full((2,), 3.0)), rg.full((2,), 6.0))
 
 
 def test_hooks_on_tensors_are_refused_since_a_graph_would_lose_them():

@@ -384,7 +384,7 @@ class Level:
     own_mode = True  # records whatever the grad mode outside is; if False, it has no grad mode of its own
     mode_below = None  # the grad mode of the levels below, if it differs from the current one
     forward_mode = False  # its tags are tangents
-    traces = False  # records calls as they are: on composite arrays too, and of registered operators only
+    traces = False  # records calls as they are, on composite arrays too; it then has `record_call(op, args, kwargs)`
     on_write: Any = None  # of a level that stores data about tensors: called for each write, `on_write(x, src)`
     function: Any = None  # the transformed function
 

@@ -11,6 +11,7 @@ from pathlib import PurePath
 from typing import Any
 from zlib import crc32
 
+from retrograd.autograd.function.base import FunctionOp
 from retrograd.core import Op, operator_named
 from retrograd.core import dtype as dtypes
 from retrograd.core.source_location import LINES
@@ -275,7 +276,7 @@ class _Writer:
         return spelled or f"{self._function(node.target)}({', '.join(arguments + named)})"
 
     def _function(self, target: Any) -> str:
-        if not isinstance(target, Op) and not hasattr(target, "name"):
+        if isinstance(target, FunctionOp) or (not isinstance(target, Op) and not hasattr(target, "name")):
             return self._global(target, getattr(target, "__name__", ""))
         name = target.name
         return f"ops.{name}" if name.isidentifier() and not keyword.iskeyword(name) else f"ops[{name!r}]"

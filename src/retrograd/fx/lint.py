@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from retrograd.autograd.function.base import FunctionOp
 from retrograd.core import Op, registry
 from retrograd.fx.node import Node, map_nodes, nodes_in
 from retrograd.nn.module import Module
@@ -76,7 +77,7 @@ def _targets(graph: "Graph") -> Iterator[str]:
                 yield f"{node.name} calls the method {node.target} of nothing: it has no arguments"
         elif not callable(node.target):
             yield f"{node.name} calls {node.target!r}, which is no operator or function"
-        elif not isinstance(node.target, Op):
+        elif not isinstance(node.target, Op) or isinstance(node.target, FunctionOp):
             continue
         elif registry.get(node.target.name) is not node.target:
             yield f"{node.name} calls {node.target!r}, which is no registered operator"

@@ -8,18 +8,19 @@ from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Composite
 
 
-@op("pick(Tensor[] outputs, int index) -> Tensor")
+@op("pick(any outputs, any index) -> Tensor")
 class pick(Internal, Composite):
-    """Return one of the results of an operator that has several."""
+    """Return one of the results of an operator that has several, by its number or its key."""
 
-    def compose(*outputs: Any, index: int) -> Any:
+    def compose(*, outputs: Any, index: Any) -> Any:
         return outputs[index]
 
-    def oracle(np: Any, *outputs: Any, index: int) -> Any:
+    def oracle(np: Any, *, outputs: Any, index: Any) -> Any:
         return outputs[index]
 
     def samples(r: Any) -> Any:
-        yield (r(2), r(3)), {"index": 1}
+        yield (), {"outputs": (r(2), r(3)), "index": 1}
+        yield (), {"outputs": {"a": r(2)}, "index": "a"}
 
 
 @op("guard(Tensor x, Tensor expected, *, str source) -> Tensor")

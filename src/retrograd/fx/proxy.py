@@ -8,6 +8,7 @@ from dis import Instruction, get_instructions
 from itertools import pairwise
 from typing import Any, NoReturn, cast
 
+from retrograd.autograd.function.base import FunctionOp
 from retrograd.core import Op
 from retrograd.core.source_location import user_frame, user_line
 from retrograd.fx.call_format import normalized_args
@@ -17,6 +18,7 @@ from retrograd.fx.module_stack import Scope, ScopeContextManager
 from retrograd.fx.node import IN_PLACE, Node, has_side_effect, is_record, map_leaves
 from retrograd.fx.operator_schemas import check_for_mutable_operation
 from retrograd.fx.traceback import copied_meta
+from retrograd.library import CustomOperator
 from retrograd.nn.parameter import Parameter
 
 __all__ = [
@@ -202,7 +204,9 @@ class Proxy:
     @classmethod
     def __tensor_function__(cls, func: Callable, types: tuple, args: tuple, kwargs: dict[str, Any]) -> "Proxy":
         """Return a proxy for the node of an operator's call with proxies among its arguments."""
-        if isinstance(func, Op):
+        if isinstance(func, CustomOperator):
+            args, kwargs = normalized_args(func, func.schema.given(args, kwargs))
+        elif isinstance(func, Op) and not isinstance(func, FunctionOp):
             inputs = zip([p.name for p in func.schema.inputs], args, strict=True)
             args, kwargs = normalized_args(func, {**dict(inputs), **kwargs})
         return _tracer_among((args, kwargs)).create_proxy("call_function", func, args, kwargs)

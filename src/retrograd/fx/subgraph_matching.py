@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from retrograd.core import Op, Tensor
+from retrograd.core.schema import REQUIRED
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule
 from retrograd.fx.node import CALLS, Node, map_nodes
@@ -249,7 +250,7 @@ def _call(node: Node) -> tuple[Any, Any]:
     if op is None:
         return (node.op, node.target), (node.args, node.kwargs)
     given = op.schema.given(node.args, node.kwargs)
-    defaults = {p.name: p.default for p in op.schema.parameters}
+    defaults = dict.fromkeys(given, REQUIRED) | {p.name: p.default for p in op.schema.parameters}
     return op, {name: v for name, v in given.items() if isinstance(v, Node) or not _same(v, defaults[name])}
 
 

@@ -29,10 +29,10 @@ def symbolic_trace(root: Module | Callable, concrete_args: dict[str, Any] | None
     """Run a function or module on proxies for its arguments, and return the recorded calls as a `GraphModule`.
 
     No examples are needed, and shapes are unknown.  Calls of rg.nn's own modules are `call_module` nodes, which the
-    result shares with `root`; methods of tensors are `call_method`; operators and functions of Python's module
-    `operator` are `call_function`.  Operations on values that do not depend on the arguments run at once, but
-    parameters and buffers are read from the module.  Control flow that depends on an argument is an error that names
-    the line; see `fx.trace`, which runs the code on examples.
+    result shares with `root`; methods of tensors are `call_method`; operators, custom ones too, an `autograd.Function`
+    and functions of Python's module `operator` are `call_function`.  Operations on values that do not depend on the
+    arguments run at once, but parameters and buffers are read from the module.  Control flow that depends on an
+    argument is an error that names the line; see `fx.trace`, which runs the code on examples.
 
     `concrete_args` has values of arguments by name, with which the code runs.  The result still takes these
     arguments, and raises a ValueError if they differ.  They may be omitted.  `fx.PH` in nested lists, tuples and

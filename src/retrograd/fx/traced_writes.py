@@ -176,12 +176,17 @@ def outlives_write(node: Node) -> bool:
 
 
 def _is_view_call(user: Node) -> bool:
-    return not isinstance(user.target, Op) or (user.target.view and outlives_write(user))
+    return _is_opaque(user.target) or (user.target.view and outlives_write(user))
+
+
+def _is_opaque(target: Any) -> bool:
+    """Return whether nobody knows what a call saves or returns views of: a function, or an operator of a user."""
+    return not isinstance(target, Op) or target.rules is None
 
 
 def _saves(user: Node, node: Node) -> bool:
     """Return whether the derivative of a call needs the value of one of its inputs."""
-    if not isinstance(user.target, Op):
+    if _is_opaque(user.target):
         return True
     if all(_is_call(n, _detach) for n in user.users):
         return False

@@ -9,7 +9,7 @@ from retrograd.core import Aval, Level, Op, Tensor, at, call, current, operator_
 from retrograd.core.aval import SymbolicSize
 from retrograd.core.op import AuxOutput
 from retrograd.core.source_location import user_line
-from retrograd.core.tensor import make
+from retrograd.core.tensor import count_of, make
 from retrograd.fx.call_format import normalized_args
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule, extract, tensor_names
@@ -31,8 +31,9 @@ from retrograd.levels.sync_views import sync_views
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
 from retrograd.ops.create import as_tensor
+from retrograd.ops.mutate import copy_
 
-_detach = operator_named("detach")
+_detach, _clone = operator_named("detach"), operator_named("clone")
 MERE_STEPS = (PICK, OVERWRITTEN, _detach, operator_named("view_scatter"))  # removed if unused
 
 
@@ -44,14 +45,16 @@ def trace(root: Callable | Module, *args: Any, **kwargs: Any) -> GraphModule:
     shapes and constants, and the parameters, buffers and other tensors that the code used.  If the code reads
     a value, as `if x.sum() > 0`, `int(x)` and `x.item()` do, a guard checks that later inputs give the same one.
 
+    A call of an `autograd.Function` or of a custom operator is one node, which keeps the derivatives of its author.
+
     Where the code writes to its arguments, to parameters or buffers, or assigns tensors to the module's attributes,
     running the graph does so too, in place and at the end: see `Signature.mutations`.  That holds for the traced
     module, or modules that a traced function names; other tensors from outside can't be written to.
 
     Nothing is recorded for autograd.  Arguments and module are unchanged; the parameters are shared.  Raises
     TypeError for arrays among the arguments, ValueError if an argument that is written to shares memory with
-    another, NotImplementedError for attributes that change shape or dtype and for an `autograd.Function` (its
-    derivative would be lost), and any error of the code itself.
+    another, NotImplementedError for attributes that change shape or dtype, RuntimeError for an `autograd.Function`
+    whose forward takes ctx under a transform inside the code (its derivative would be lost), and any error of the code.
 
     >>> import retrograd as rg
     >>> from retrograd import fx
@@ -142,14 +145,36 @@ class TraceLevel(Level):
         out = call(op, tuple(self._lower(a) for a in args), params)
         written = normalized_args(op, op.schema.named([self.operand(a) for a in args], params))
         node = self.graph.call_function(op, *written)
-        self._describe(node, out)
         if isinstance(out, tuple):
             path = out[-1].path if out and isinstance(out[-1], AuxOutput) else AuxOutput().path
-            picks = self._picked(node, {path(i): o for i, o in enumerate(out) if isinstance(o, Tensor)})
-            return tuple(
-                self._wrap(picks[path(i)], o, stopped) if isinstance(o, Tensor) else o for i, o in enumerate(out)
-            )
-        return self._wrap(node, out, stopped)
+            tensors = {path(i): o for i, o in enumerate(out) if isinstance(o, Tensor)}
+            found = iter(self._results(node, tensors, stopped))
+            return tuple([next(found) if isinstance(o, Tensor) else o for o in out])
+        [result] = self._results(node, {(): out}, stopped)
+        return result
+
+    def record_call(self, op: Op, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Run a user's Function on copies of the example's values, and record it as one node.
+
+        The node gets a clone of each argument that the Function writes to, so that running the graph changes its own
+        values only; the argument becomes the result.  Raises RuntimeError if the Function does not return it.
+        """
+        stopped = not current().grad_enabled
+        args, kwargs = map_leaves((args, kwargs), self._lift_outside)
+        copies: dict[int, tuple[Tensor, Tensor]] = {}
+        with self.below():
+            out = call(op, *map_leaves((args, kwargs), lambda a: _copied(copies, self._lower(a), a)))
+        written = {id(a): self._clone_node(a) for a, copy in copies.values() if count_of(copy)}
+        node = self.graph.call_function(op, *map_leaves((args, kwargs), lambda a: self._argument(a, written)))
+        paths, leaves, spec = optree.tree_flatten_with_path(out, none_is_leaf=True)
+        tensors = {p: leaf for p, leaf in zip(paths, leaves, strict=True) if isinstance(leaf, Tensor)}
+        proxies = dict(zip(map(id, tensors.values()), self._results(node, tensors, stopped), strict=True))
+        for a, copy in copies.values():
+            if id(a) in written:
+                _check_returned(op, copy, proxies)
+                copy_(a, proxies[id(copy)])
+                proxies[id(copy)] = a
+        return optree.tree_unflatten(spec, [proxies.get(id(leaf), leaf) for leaf in leaves])
 
     def read(self, tensor: Any) -> Any:
         """Return the example's value, and add a guard for it to the graph."""
@@ -225,6 +250,23 @@ class TraceLevel(Level):
         outside = isinstance(a, Tensor) and a.level is not self and id(a) in self._inside
         return self._inside[id(a)][1] if outside else a
 
+    def _argument(self, a: Any, written: dict[int, Node]) -> Any:
+        """Return an argument's form in the node of a Function; `written` has the clones of those written to."""
+        if not isinstance(a, Tensor):
+            return a
+        return written[id(a)] if id(a) in written else self.operand(a)
+
+    def _clone_node(self, a: Tensor) -> Node:
+        node = self.graph.call_function(_clone, (self.operand(a),))
+        self._note(node, a.aval)
+        return node
+
+    def _results(self, node: Node, tensors: dict[tuple, Tensor], stopped: bool) -> list[Tensor]:
+        """Return the proxies of a node's results, given by their paths in the whole result."""
+        self._describe(node, tensors[()] if () in tensors else tuple(tensors.values()))
+        picks = self._picked(node, tensors)
+        return [self._wrap(picks[path], out, stopped) for path, out in tensors.items()]
+
     def _lower(self, a: Any) -> Any:
         return a.value if isinstance(a, Tensor) and a.level is self else a
 
@@ -278,6 +320,23 @@ class TraceLevel(Level):
         if stack:
             node.meta["nn_module_stack"] = stack
         node.meta.update(copied_meta())
+
+
+def _copied(copies: dict[int, tuple[Tensor, Tensor]], value: Any, a: Any) -> Any:
+    """Return a copy of a tensor's value, the same for each use of the tensor, and add both to `copies`."""
+    if not isinstance(a, Tensor):
+        return a
+    if id(a) not in copies:
+        copies[id(a)] = a, _clone(value)
+    return copies[id(a)][1]
+
+
+def _check_returned(op: Op, copy: Tensor, proxies: dict[int, Tensor]) -> None:
+    if id(copy) not in proxies:
+        raise RuntimeError(
+            f"{op.name}: forward writes to an argument of shape {copy.shape} that it does not return, which a graph "
+            f"can't record; return it, and mark it by ctx.mark_dirty"
+        )
 
 
 def _knows_sizes(node: Node) -> bool:

@@ -187,7 +187,7 @@ class CustomOperator(Operator, Registrations):
         if not state.grad_enabled:
             return None
         if parts.autograd is not None:
-            return parts.autograd if state.level is not None or _any_requires_grad(inputs) else None
+            return parts.autograd if _may_be_differentiated(inputs) else None
         if parts.strict and not autograd_formula.has_formula(parts) and _any_requires_grad(inputs):
             raise autograd_formula.missing_formula(self.name, parts)
         return None
@@ -251,6 +251,14 @@ class CustomOperator(Operator, Registrations):
     def saved(self, fn: Any) -> tuple:
         """Return the saved tensors of a node."""
         return autograd_formula.unpack_saved(fn)
+
+
+def _may_be_differentiated(inputs: Sequence) -> bool:
+    """Return whether a gradient may be needed: above the ground always, in a trace only of its own tensors."""
+    level = current().level
+    if level is None or not level.traces:
+        return level is not None or _any_requires_grad(inputs)
+    return _any_requires_grad([a for a in inputs if isinstance(a, Tensor) and a.level is level])
 
 
 def _any_requires_grad(inputs: Sequence) -> bool:

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from retrograd.core import Tensor
+from retrograd.core.op import is_foreign
 
+NEVER_FOREIGN = frozenset({Tensor, int, float, bool, str, type(None)})  # checked first, since it is quick
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -62,3 +64,18 @@ def check_keywords(cls: Any, kwargs: dict[str, Any]) -> None:
     for name, value in kwargs.items():
         if isinstance(value, Tensor):
             raise TypeError(f"{cls.__name__}: apply takes tensors by position only, but {name} was given by name")
+
+
+def foreign_among(value: Any) -> list[Any]:
+    """Return the objects in nested tuples, lists and dicts whose classes compute results themselves."""
+    found: list[Any] = []
+    for a in value:
+        if type(a) in NEVER_FOREIGN:
+            continue
+        if isinstance(a, (tuple, list)):
+            found += foreign_among(a)
+        elif isinstance(a, dict):
+            found += foreign_among(a.values())
+        elif not isinstance(a, Tensor) and is_foreign(a):
+            found.append(a)
+    return found

@@ -1,39 +1,69 @@
 """`Function`: run the user's forward, and record it as one node that calls the user's backward."""
 
 import functools
+import math
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from retrograd.autograd.function.arguments import bind_arguments, check_keywords
+from retrograd.autograd.function.arguments import bind_arguments, check_keywords, foreign_among
 from retrograd.autograd.function.batch_rule import VmapInfo, make_batched_function, move_batch_dims_first
 from retrograd.autograd.function.context import FunctionCtx, unpack_saved
 from retrograd.autograd.function.cotangents import align_with_outputs, check_gradient, zero_cotangent
 from retrograd.autograd.function.outputs import attach_outputs, check_dirty, make_output
+from retrograd.autograd.function.schema import FunctionSchema
 from retrograd.autograd.function.tangents import pause_levels, set_output_tangents, tangent_levels
-from retrograd.core import GradFn, Op, Tensor, at, current, graph_level, registry
+from retrograd.core import Aval, GradFn, Level, Op, Tensor, at, current, graph_level, registry
 from retrograd.core.engine import edge_of
 from retrograd.core.graph import node
 from retrograd.core.hooks import conjugate
 from retrograd.core.level import is_recording
+from retrograd.core.overrides import override_result
 from retrograd.core.views import requires_grad_synced
 
 
-class _FunctionOp(Op):
-    """The operator of a user's Function: the interface that the engine and the levels use."""
+class FunctionOp(Op):
+    """The operator of a user's Function: the interface that the engine, the levels and graphs use.
+
+    It is the target of a node that calls the Function, and pickles as the name of the class.
+    """
 
     def __init__(self, cls: type["Function"]) -> None:
         self.cls = cls
-        self.name = cls.__name__
+        self.name = self.__name__ = cls.__name__
+        self.schema = FunctionSchema(cls.__name__)
         self.definition = self
+        self.rules = None
         self.differentiable = self.composite = self.accepts_nested = True
-        self.reduces_cotangent = self.several_views = self.view = self.random = False
+        self.reduces_cotangent = self.several_views = self.view = self.random = self.impure = False
         self.simple = 0
         self._generated = functools.lru_cache(maxsize=64)(functools.partial(make_batched_function, Function, cls))
 
-    def compose(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Apply the Function."""
+        return self.cls.apply(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<Function {self.cls.__module__}.{self.cls.__qualname__}>"
+
+    def __reduce__(self) -> tuple:
+        if self.cls.batched_from is None:
+            return operator_of, (self.cls,)
+        cls, *batch = self.cls.batched_from
+        return _batched_operator_of, (cls, *batch)
+
+    def generated(self, batched: tuple[bool, ...], n: int, randomness: str) -> type["Function"]:
+        """Return the Function that runs this one on n examples, by the rule generated from its other methods."""
+        cls: type[Function] = self._generated(batched, n, randomness)
+        return cls
+
+    def work(self, avals: Any, out: Any) -> int:
+        """Return the approximate number of multiplications of a call: one for each element of the results."""
+        return math.prod(out.shape) if isinstance(out, Aval) else sum(math.prod(o.shape) for o in out)
+
+    def compose(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function one level below the calling one."""
-        return self.cls.apply(*args)
+        return self.cls.apply(*args, **kwargs)
 
     def batch(self, batched: tuple[bool, ...], n: int, *args: Any, randomness: str) -> Any:
         """Run the function on n examples at once, by the user's vmap or a rule generated from its other methods."""
@@ -43,7 +73,7 @@ class _FunctionOp(Op):
                 f"{self.name}: defines both the static method vmap and generate_vmap_rule = True; keep one"
             )
         if self.cls.generate_vmap_rule:
-            return self._generated(batched, n, randomness).apply(*args)
+            return self.generated(batched, n, randomness).apply(*args)
         if not has_rule:
             raise RuntimeError(
                 f"{self.name}: a Function that is to run under vmap defines the static method vmap, or sets "
@@ -117,6 +147,16 @@ class _FunctionOp(Op):
                 )
 
 
+def operator_of(cls: type["Function"]) -> FunctionOp:
+    """Return the operator of a Function."""
+    return cls._operator
+
+
+def _batched_operator_of(cls: type["Function"], batched: tuple[bool, ...], n: int, randomness: str) -> FunctionOp:
+    """Return the operator that runs a Function on n examples, by a generated rule."""
+    return cls._operator.generated(batched, n, randomness)._operator
+
+
 def _backward_method(cls: type["Function"]) -> Callable:
     """Return the method that the class defines: backward or vjp."""
     has_backward = cls.backward is not Function.backward
@@ -158,11 +198,12 @@ class Function:
     tensor(12.)
     """
 
-    _operator: _FunctionOp
+    _operator: FunctionOp
+    batched_from: tuple | None = None  # of a generated Function: the one that it runs on a batch, and the batch
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls._operator = _FunctionOp(cls)
+        cls._operator = FunctionOp(cls)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Raise: Functions are not instantiated."""
@@ -217,9 +258,15 @@ class Function:
         elif kwargs:
             check_keywords(cls, kwargs)
         state = current()
-        levels = [] if state.level is None else tangent_levels()
+        foreign = foreign_among(args)
+        if foreign:
+            return override_result(cls._operator, foreign, args, kwargs)
         if state.level is not None:
+            level = level_that_records(args)
+            if level is not None:
+                return level.record_call(cls._operator, args, kwargs)
             _check_transforms(cls, args, state.grad_enabled)
+        levels = [] if state.level is None else tangent_levels()
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple([isinstance(a, Tensor) and requires_grad_synced(a) for a in args])
         recorded = True in ctx.needs_input_grad and is_recording()
@@ -242,22 +289,36 @@ class Function:
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
 
 
-def _check_transforms(cls: type[Function], args: tuple, recording: bool) -> None:
+def level_that_records(args: Sequence) -> Level | None:
+    """Return the level that records a call as one node; None if the level above the ground must run its forward."""
     level = graph_level()
-    if cls.setup_context is Function.setup_context and any(
-        isinstance(a, Tensor) and _is_differentiated_outside(a) for a in args
-    ):
-        raise RuntimeError(
-            f"{cls.__name__}: forward takes ctx, so that only the innermost function transform can use its "
-            "gradient, and "
-            f"something else differentiates an argument; define setup_context, and a forward without ctx"
-        )
-    if recording and level is not None and level.traces:
-        raise NotImplementedError(
-            f"{cls.__name__}: a graph holds registered operators only, and would lose the derivative of this Function. "
-            f"Make it an operator with that derivative, see retrograd.library.custom_op and register_autograd; or call "
-            f"it under no_grad() if no gradient is needed."
-        )
+    if level is None or not level.traces or tangent_levels():
+        return None
+    own = [a for a in args if isinstance(a, Tensor) and a.level is level]
+    return None if is_recording() and any(map(requires_grad_synced, own)) else level
+
+
+def _check_transforms(cls: type[Function], args: tuple, recording: bool) -> None:
+    """Raise if the gradient of a forward that takes ctx would be lost."""
+    if cls.setup_context is not Function.setup_context:
+        return
+    if any(isinstance(a, Tensor) and _is_differentiated_outside(a) for a in args):
+        outside = "something else differentiates an argument"
+    elif recording and _is_traced(graph_level()):
+        outside = "a trace around it records the forward, which later runs differentiate"
+    else:
+        return
+    raise RuntimeError(
+        f"{cls.__name__}: forward takes ctx, so that only the innermost function transform can use its gradient, and "
+        f"{outside}; define setup_context, and a forward without ctx"
+    )
+
+
+def _is_traced(level: Level | None) -> bool:
+    """Return whether a level, or one below it, records calls."""
+    while level is not None and not level.traces:
+        level = level.parent
+    return level is not None
 
 
 def _is_differentiated_outside(x: Tensor) -> bool:
@@ -274,8 +335,10 @@ def _is_differentiated_outside(x: Tensor) -> bool:
 def _run_forward(cls: type[Function], args: tuple) -> Any:
     """Return the result: by forward on the ground, else by the function one level below."""
     level = graph_level()
-    if level is None or level.traces:
+    if level is None:
         return cls.forward(*args)
+    if level.traces:
+        return level.record_call(cls._operator, args, {})
     with level.below():
         result = level.process(cls._operator, args, {})
     written = [a for a in args if isinstance(a, Tensor) and a.level is level]

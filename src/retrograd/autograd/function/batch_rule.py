@@ -108,7 +108,8 @@ def make_batched_function(base: Any, cls: Any, batched: tuple[bool, ...], n: int
                 out = cls.jvp(ctx.inner, *batch.lift(level, tangents, batched))
             return batch.all_examples(level, out)
 
-    Generated.__name__ = Generated.__qualname__ = cls.__name__
+    Generated.__name__ = Generated.__qualname__ = Generated._operator.name = cls.__name__
+    Generated.batched_from = cls, batched, n, randomness
     return Generated
 
 

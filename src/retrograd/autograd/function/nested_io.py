@@ -4,9 +4,11 @@ from typing import Any
 
 import optree
 
-from retrograd.autograd.function.base import Function
+from retrograd.autograd.function.arguments import foreign_among
+from retrograd.autograd.function.base import Function, level_that_records
 from retrograd.autograd.function.context import FunctionCtx
 from retrograd.core import Tensor
+from retrograd.core.overrides import override_result
 
 
 class NestedIOFunction(Function):
@@ -44,9 +46,14 @@ class NestedIOFunction(Function):
     def apply(cls, *args: Any) -> Any:
         """Run forward on the nested arguments."""
         leaves, structure = flatten(args)
-        shape: dict[str, Any] = {}
-        flat = _Flat.apply(cls, structure, shape, *leaves)
-        return optree.tree_unflatten(shape["output"], list(flat))
+        foreign = foreign_among(leaves)
+        if foreign:
+            return override_result(cls._operator, foreign, args, {})
+        level = level_that_records(leaves)
+        if level is not None:
+            return level.record_call(cls._operator, args, {})
+        *flat, output = _Flat.apply(cls, structure, *leaves)
+        return optree.tree_unflatten(output, flat)
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
@@ -58,17 +65,16 @@ class _Flat(Function):
     """A NestedIOFunction on the leaves of its arguments."""
 
     @staticmethod
-    def forward(ctx: FunctionCtx, cls: type[NestedIOFunction], structure: Any, shape: dict, *leaves: Any) -> tuple:
+    def forward(ctx: FunctionCtx, cls: type[NestedIOFunction], structure: Any, *leaves: Any) -> tuple:
         ctx.cls, ctx.structure = cls, structure  # type: ignore[attr-defined]
         output = cls.forward_extended(ctx, *optree.tree_unflatten(structure, list(leaves)))
-        flat, shape["output"] = flatten(output)
-        ctx.output = shape["output"]  # type: ignore[attr-defined]
-        return tuple(flat)
+        flat, ctx.output = flatten(output)  # type: ignore[attr-defined]
+        return (*flat, ctx.output)  # type: ignore[attr-defined]
 
     @staticmethod
     def backward(ctx: FunctionCtx, *grads: Tensor | None) -> tuple:
         cls: type[NestedIOFunction] = ctx.cls  # type: ignore[attr-defined]
-        nested = optree.tree_unflatten(ctx.output, list(grads))  # type: ignore[attr-defined]
+        nested = optree.tree_unflatten(ctx.output, list(grads[:-1]))  # type: ignore[attr-defined]
         result = cls.backward_extended(ctx, nested)
         result = result if isinstance(result, tuple) else (result,)
         structures = ctx.structure.children()  # type: ignore[attr-defined]
@@ -77,7 +83,7 @@ class _Flat(Function):
                 f"{cls.__name__}: backward_extended must return a gradient or None for each of the "
                 f"arguments of forward_extended: expected {len(structures)}, got {len(result)}"
             )
-        flat: list = [None, None, None]
+        flat: list = [None, None]
         for value, structure in zip(result, structures, strict=True):
             flat += [None] * structure.num_leaves if value is None else structure.flatten_up_to(value)
         return tuple(flat)
