@@ -2,13 +2,16 @@
 
 import keyword
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import retrograd.higher_order  # noqa: F401 (registers the operators of control flow)
+from retrograd.autograd.function import Function
+from retrograd.autograd.function.base import FunctionOp
 from retrograd.core import Aval, Op, parse, registry
 from retrograd.core.level import generator_block
 from retrograd.core.schema import REQUIRED, Schema
+from retrograd.export.function_names import function_name, read_function, write_function
 from retrograd.export.json_values import Codec, Form, StorageError, add_form, expect, fields, members, text
 from retrograd.export.signature_json import read_signature, write_signature
 from retrograd.fx import Graph, Node, map_nodes
@@ -41,14 +44,23 @@ def at_place(place: str) -> Iterator[None]:
 def write_graph(graph: Graph, nesting: int = 0) -> dict[str, Any]:
     """Return a graph as JSON; a StorageError names a node that cannot be stored."""
     codec = Codec(nesting=nesting)
-    called: list[Any] = [node.target for node in graph.nodes if isinstance(node.target, Op)]
-    operators = {op.name: str(op.schema) for op in called}
+    operators = _write_operators([node.target for node in graph.nodes if isinstance(node.target, Op)])
     signature = None
     if graph.signature is not None:
         with at_place("the signature"):
             signature = write_signature(graph.signature, codec)
     rows = [_write_node(node, codec) for node in graph.nodes]
     return {"operators": dict(sorted(operators.items())), "signature": signature, "nodes": rows}
+
+
+def _write_operators(called: list[Op]) -> dict[str, Any]:
+    """Return the schemas of operators by name, and users' Functions by name."""
+    functions: dict[str, Op] = {}
+    for op in called:
+        if isinstance(op, FunctionOp) and functions.setdefault(function_name(op), op) is not op:
+            raise StorageError(f"it calls two Functions that are both called {function_name(op)}")
+    written = {name: write_function(op) for name, op in functions.items()}
+    return written | {op.name: str(op.schema) for op in called if not isinstance(op, FunctionOp)}
 
 
 def _write_node(node: Node, codec: Codec) -> dict[str, Any]:
@@ -69,6 +81,8 @@ def _target(node: Node) -> str:
     target: Any = node.target
     if node.op != "call_function":
         return str(target)
+    if isinstance(target, FunctionOp):
+        return function_name(target)
     name: str = target.name if isinstance(target, Op) else ""
     if registry.get(name) is not target:
         raise StorageError(f"it calls {target!r}, which is no registered operator")
@@ -95,11 +109,14 @@ def _single_line(value: Any) -> Any:
 # ------------------------------------------------------------------------------------------------- reading
 
 
-def read_graph(data: Any, nesting: int = 0) -> Graph:
-    """Return the graph encoded by JSON, linted; a StorageError says where it is invalid."""
+def read_graph(data: Any, functions: Iterable[type[Function]] = (), nesting: int = 0) -> Graph:
+    """Return the graph encoded by JSON, linted; a StorageError says where it is invalid.
+
+    `functions` are the users' Functions that it may call besides those of imported modules.
+    """
     operators, signature, rows = fields(data, "a graph", operators=dict, signature=(dict, type(None)), nodes=list)
     expect(len(rows) <= MOST_NODES, f"at most {MOST_NODES} nodes", len(rows))
-    reader = _Reader(operators, nesting)
+    reader = _Reader(operators, Codec(nesting=nesting, functions=functions))
     for number, row in enumerate(rows):
         with at_place(f"node {number}"):
             reader.read(row)
@@ -116,10 +133,13 @@ def read_graph(data: Any, nesting: int = 0) -> Graph:
 class _Reader:
     """Creates the nodes of one graph in order."""
 
-    def __init__(self, operators: dict[str, Any], nesting: int) -> None:
+    def __init__(self, operators: dict[str, Any], codec: Codec) -> None:
         self.graph = Graph()
-        self.codec = Codec(self._node_named, nesting)
-        self._schemas = {name: _read_schema(name, stored) for name, stored in operators.items()}
+        self.codec = codec
+        codec.node_named = self._node_named
+        stored = {name: data for name, data in operators.items() if type(data) is dict}
+        self._functions = {name: read_function(data, codec.functions) for name, data in stored.items()}
+        self._schemas = {name: _read_schema(name, data) for name, data in operators.items() if name not in stored}
         self._nodes: dict[str, Node] = {}
 
     def _node_named(self, name: str) -> Node:
@@ -166,6 +186,8 @@ class _Reader:
         return target, args, kwargs
 
     def _read_call_function(self, target: str, args: tuple, kwargs: dict) -> tuple:
+        if target in self._functions:
+            return self._functions[target], args, kwargs
         expect(target in self._schemas, "an operator that the file gives the schema of", target)
         return registry[target], *_upgrade_call(self._schemas[target], registry[target].schema, args, kwargs)
 
@@ -254,7 +276,7 @@ def _read_subgraph(codec: Codec, data: Any, depth: int) -> SubGraph:
     name, stored = members(data, 2, "the name and the graph of a function")
     expect(type(name) is str and SNAKE_CASE.fullmatch(name) and len(name) <= 100, "the name of a function", name)
     with at_place(name):
-        graph = read_graph(stored, _nested(codec))
+        graph = read_graph(stored, codec.functions, _nested(codec))
         expect(graph.signature is None and not graph.find_nodes(op="get_attr"), "inputs only", name)
         expect(type(graph.output_node().args[0]) is tuple, "a tuple of results", name)
     return SubGraph(name, graph)

@@ -2,9 +2,10 @@
 
 import base64
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from retrograd.autograd.function import Function
 from retrograd.backend.ragged import RaggedSize, Structure
 from retrograd.core import Aval
 from retrograd.core import dtype as dtypes
@@ -45,9 +46,15 @@ class Codec:
     (1, [None, -0.0], slice(2, None, None))
     """
 
-    def __init__(self, node_named: Callable[[str], Node] | None = None, nesting: int = 0) -> None:
+    def __init__(
+        self,
+        node_named: Callable[[str], Node] | None = None,
+        nesting: int = 0,
+        functions: Iterable[type[Function]] = (),
+    ) -> None:
         self.node_named = node_named
         self.nesting = nesting  # of sub-graphs in the arguments of nodes
+        self.functions = tuple(functions)  # users' Functions that graphs may call besides those of imported modules
         self.structures: dict[Structure, Structure] = {}  # equal ones become one
 
     def write(self, value: Any, depth: int = 0) -> Any:

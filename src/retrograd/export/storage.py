@@ -4,11 +4,12 @@ docs/storage.md describes the format.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from retrograd.autograd.function import Function
 from retrograd.core import Tensor
 from retrograd.export import program_files
 from retrograd.export.graph_json import at_place, read_graph, write_graph
@@ -116,21 +117,22 @@ def _release() -> str:
         return "unknown"
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str], *, functions: Iterable[type[Function]] = ()) -> Any:
     """Load the program that `save` stored at `path`, a folder or a zip.
 
-    Everything is validated before use, and no code from the file runs. Custom operators must
-    be registered, and classes in the arguments or results known to optree, before loading.
+    Everything is validated before use, nothing is imported, and no code from the file runs. Custom operators must
+    be registered, classes in the arguments or results known to optree, and the modules of every `autograd.Function`
+    imported, before loading. `functions`: more classes that the program may call, such as those defined in functions.
 
     Raises FileNotFoundError if there is nothing, and StorageError, a ValueError, for invalid
-    content: damaged or missing files, a newer format, unknown operators, classes or arguments,
+    content: damaged or missing files, a newer format, unknown operators, Functions, classes or arguments,
     tensors that contradict the graph. It names the file and the position in it.
     """
     with at_place(os.fspath(path)), program_files.opened(Path(path)) as folder:
         with at_place(program_files.GRAPH):
             document = program_files.read_json(folder / program_files.GRAPH)
             _check_version(document)
-            kind, training, rest, entries, graph = _read_document(document)
+            kind, training, rest, entries, graph = _read_document(document, functions)
         with at_place(program_files.TENSORS):
             numbers = _read_numbers(folder / program_files.TENSORS, entries)
         try:
@@ -155,7 +157,7 @@ def _check_version(document: Any) -> None:
         )
 
 
-def _read_document(document: dict[str, Any]) -> tuple:
+def _read_document(document: dict[str, Any], functions: Iterable[type[Function]]) -> tuple:
     _, _, _, name, training, rest, tensors, operators, signature, nodes = fields(
         document, "a program", format=str, version=int, retrograd=str, kind=str, training=bool, rest=dict,
         tensors=list, operators=dict, signature=(dict, type(None)), nodes=list,
@@ -170,7 +172,7 @@ def _read_document(document: dict[str, Any]) -> tuple:
         entries = read_entries(tensors, codec)
     with at_place("rest"):
         values = {key: codec.read(value) for key, value in rest.items()}
-    graph = read_graph({"operators": operators, "signature": signature, "nodes": nodes})
+    graph = read_graph({"operators": operators, "signature": signature, "nodes": nodes}, functions)
     _check_attributes(graph, {entry.name: entry for entry in entries})
     return kind, training, values, entries, graph
 
