@@ -384,7 +384,7 @@ class Level:
     own_mode = True  # records whatever the grad mode outside is; if False, it has no grad mode of its own
     mode_below = None  # the grad mode of the levels below, if it differs from the current one
     forward_mode = False  # its tags are tangents
-    traces = False  # records calls as they are, on composite arrays too; it then has `record_call(op, args, kwargs)`
+    traces = False  # records calls as they are, on composite arrays and of users' Functions too: see `record_call`
     on_write: Any = None  # of a level that stores data about tensors: called for each write, `on_write(x, src)`
     function: Any = None  # the transformed function
 
@@ -448,6 +448,10 @@ class Level:
             f"{'not the current one' if self.active else 'over'}: it has escaped the function{where} that was "
             f"transformed. Return it from that function instead."
         )
+
+    def record_call(self, op, args, kwargs):
+        """Return the result of a user's Function, recorded as one call, at a level that `traces`."""
+        raise NotImplementedError
 
     def lower(self, tensor, cotangent):
         """Return a tensor and its cotangent one level below, where a backward pass continues."""

@@ -33,7 +33,8 @@ def read_function(data: Any, known: Iterable[type[Function]], depth: int = 0) ->
     expect(depth < 10, "no deeper batches of batches", data)
     function, batch = fields(data, "a Function", function=(list, dict), batch=(list, type(None)))
     if batch is None:
-        return operator_of(_class_of(*members(function, 2, "a module and a name"), known))
+        module, name = members(function, 2, "a module and a name")
+        return operator_of(_class_of(module, name, known))
     batched, n, randomness = members(batch, 3, "a batch")
     expect(type(batched) is list and all(type(b) is bool for b in batched), "true or false for each argument", batched)
     expect(type(n) is int and n >= 0, "the number of examples", n)

@@ -55,7 +55,7 @@ def write_graph(graph: Graph, nesting: int = 0) -> dict[str, Any]:
 
 def _write_operators(called: list[Op]) -> dict[str, Any]:
     """Return the schemas of operators by name, and users' Functions by name."""
-    functions: dict[str, Op] = {}
+    functions: dict[str, FunctionOp] = {}
     for op in called:
         if isinstance(op, FunctionOp) and functions.setdefault(function_name(op), op) is not op:
             raise StorageError(f"it calls two Functions that are both called {function_name(op)}")
