@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from retrograd.core.lazy_imports import lazy_module
+
 DType = np.dtype  # the class of all dtypes
 
 bool_ = np.dtype("bool")
@@ -25,39 +27,83 @@ complex128 = np.dtype("complex128")
 class Facts(NamedTuple):
     """The facts about one dtype; formats and tests take them from here."""
 
-    dtype: np.dtype
+    name: str
     alias: str | None  # PyTorch's other name, also of the tensor method that converts
     storage: str | None  # in PyTorch's files and names of tensor classes: FloatStorage, FloatTensor
     safetensors: str | None
     complex: np.dtype | None = None  # the complex dtype whose parts have this dtype
-    opmath: np.dtype | None = None  # a wider dtype in which sums and products are computed
     tolerance: tuple[float, float] = (0.0, 0.0)  # rtol and atol of torch.testing.assert_close
+
+    @property
+    def dtype(self):
+        """The dtype of that name."""
+        return as_dtype(self.name)
 
 
 _SINGLE, _DOUBLE = (1.3e-6, 1e-5), (1e-7, 1e-7)
 _ROWS = (  # a dtype, its alias, its names in PyTorch's and in safetensors files, and the rest for floating ones
-    Facts(bool_, "bool", "Bool", "BOOL"),
-    Facts(int8, "char", "Char", "I8"),
-    Facts(int16, "short", "Short", "I16"),
-    Facts(int32, "int", "Int", "I32"),
-    Facts(int64, "long", "Long", "I64"),
-    Facts(uint8, "byte", "Byte", "U8"),
-    Facts(uint16, None, None, "U16"),
-    Facts(uint32, None, None, "U32"),
-    Facts(uint64, None, None, "U64"),
-    Facts(float16, "half", "Half", "F16", complex64, float32, (1e-3, 1e-5)),
-    Facts(float32, "float", "Float", "F32", complex64, None, _SINGLE),
-    Facts(float64, "double", "Double", "F64", complex128, None, _DOUBLE),
-    Facts(complex64, "cfloat", "ComplexFloat", "C64", complex64, None, _SINGLE),
-    Facts(complex128, "cdouble", "ComplexDouble", None, complex128, None, _DOUBLE),
+    Facts("bool", "bool", "Bool", "BOOL"),
+    Facts("int8", "char", "Char", "I8"),
+    Facts("int16", "short", "Short", "I16"),
+    Facts("int32", "int", "Int", "I32"),
+    Facts("int64", "long", "Long", "I64"),
+    Facts("uint8", "byte", "Byte", "U8"),
+    Facts("uint16", None, None, "U16"),
+    Facts("uint32", None, None, "U32"),
+    Facts("uint64", None, None, "U64"),
+    Facts("float16", "half", "Half", "F16", complex64, (1e-3, 1e-5)),
+    Facts("bfloat16", None, "BFloat16", "BF16", complex64, (1.6e-2, 1e-5)),
+    Facts("float32", "float", "Float", "F32", complex64, _SINGLE),
+    Facts("float64", "double", "Double", "F64", complex128, _DOUBLE),
+    Facts("complex64", "cfloat", "ComplexFloat", "C64", complex64, _SINGLE),
+    Facts("complex128", "cdouble", "ComplexDouble", None, complex128, _DOUBLE),
 )
-TABLE = {row.dtype.name: row for row in _ROWS}  # by name, which is that of both byte orders
-ALIASES = {row.alias: row.dtype for row in _ROWS if row.alias}
-STORAGES = {row.storage: row.dtype for row in _ROWS if row.storage}
-_COMPLEX_OF = {row.dtype: row.complex for row in _ROWS if row.complex}
-_OPMATH = {row.dtype: row.opmath for row in _ROWS if row.opmath}
+TABLE = {row.name: row for row in _ROWS}  # by name, which is that of both byte orders
+STORAGES = {row.storage: row.name for row in _ROWS if row.storage}
 _CATEGORY = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
+# bfloat16 is the dtype of `ml_dtypes`, which is imported when bfloat16 is first used.  NumPy counts it as of kind "V",
+# like structures, and computes with it only by `ml_dtypes`.  These letters distinguish it from all of NumPy's dtypes.
+_BFLOAT16 = "E"
+_HALF = "e" + _BFLOAT16
+_FLOATING = _HALF + "fdg"
+
+
+def as_dtype(value):
+    """Return a dtype, the name of one or a scalar type as a dtype; TypeError if there is none.
+
+    >>> as_dtype("float32"), as_dtype("bfloat16")
+    (dtype('float32'), dtype(bfloat16))
+    """
+    try:
+        return np.dtype(value)
+    except TypeError:
+        if not isinstance(value, str) or value != "bfloat16":
+            raise
+        return lazy_module("retrograd.core.bfloat16").bfloat16
+
+
+def is_bfloat16(dtype):
+    """Return whether a dtype is bfloat16, without importing it."""
+    return dtype.char == _BFLOAT16 and dtype.itemsize == 2
+
+
+def is_half(dtype):
+    """Return whether a dtype is float16 or bfloat16, whose sums and products are computed in float32."""
+    return dtype.char in _HALF
+
+
+def is_floating(dtype):
+    """Return whether a dtype is real and floating; bfloat16 is, although its kind is not "f".
+
+    >>> [is_floating(as_dtype(d)) for d in ("bfloat16", "float64", "int64", "complex64")]
+    [True, True, False, False]
+    """
+    return dtype.char in _FLOATING
+
+
+ALIASES = {row.alias: row.dtype for row in _ROWS if row.alias}
+_COMPLEX_OF = {row.dtype: row.complex for row in _ROWS if row.complex and row.name != "bfloat16"}
 _default = float32  # one setting for the process, as in PyTorch
 
 
@@ -73,8 +119,8 @@ def get_default_dtype():
 def set_default_dtype(dtype):
     """Set the dtype that Python floats become: a real floating dtype, else TypeError."""
     global _default
-    dtype = np.dtype(dtype)
-    if dtype.kind != "f":
+    dtype = as_dtype(dtype)
+    if not is_floating(dtype):
         raise TypeError(f"set_default_dtype: only real floating dtypes can be the default, got {dtype}")
     _default = dtype
 
@@ -85,10 +131,12 @@ def category(dtype):
     >>> [category(d) for d in (bool_, uint8, float32, complex64)]
     [0, 1, 2, 3]
     """
-    try:
-        return _CATEGORY[dtype.kind]
-    except KeyError:
-        raise TypeError(f"dtype {dtype} is not supported: use a boolean, integer, float or complex dtype") from None
+    found = _CATEGORY.get(dtype.kind)
+    if found is not None and dtype.isbuiltin != 2:  # those of other packages are 2
+        return found
+    if is_bfloat16(dtype):
+        return 2
+    raise TypeError(f"dtype {dtype} is not supported: use a boolean, integer, float or complex dtype")
 
 
 def is_differentiable(dtype):
@@ -116,12 +164,16 @@ def complex_of(dtype):
     >>> complex_of(float32)
     dtype('complex64')
     """
-    return dtype if dtype.kind == "c" else _COMPLEX_OF[float_of(dtype)]
+    return dtype if dtype.kind == "c" else _COMPLEX_OF[opmath_of(float_of(dtype))]
 
 
 def opmath_of(dtype):
-    """Return the dtype in which operators compute sums and products: float32 for float16, else the dtype itself."""
-    return _OPMATH.get(dtype, dtype)
+    """Return the dtype in which operators compute: float32 for float16 and bfloat16, else the dtype itself.
+
+    >>> opmath_of(float16), opmath_of(float64)
+    (dtype('float32'), dtype('float64'))
+    """
+    return float32 if is_half(dtype) else dtype
 
 
 def of_scalar(value):
@@ -147,7 +199,7 @@ def promote(a, b):
     """
     ca, cb = category(a), category(b)
     if ca == cb or (ca >= 2 and cb >= 2):
-        both = np.promote_types(a, b)
+        both = a if a == b else np.promote_types(*[float32 if is_bfloat16(d) else d for d in (a, b)])
         if both.kind == "f" and ca == 1:
             raise TypeError(f"no integer dtype holds both {a} and {b}: convert one with .to(dtype)")
         return both

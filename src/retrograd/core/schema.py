@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from retrograd.core.aval import SymbolicSize
+from retrograd.core.dtype import as_dtype
 from retrograd.core.op import is_foreign
 from retrograd.core.overrides import ForeignParams, foreign_objects
 from retrograd.core.tensor import TensorBase
@@ -88,7 +89,7 @@ def _string(value):
 def _dtype(value):
     if is_foreign(value):  # np.dtype would read its attribute `dtype`
         raise TypeError
-    return np.dtype(value)
+    return as_dtype(value)
 
 
 def _number(value):
