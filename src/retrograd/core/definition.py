@@ -13,6 +13,7 @@ from retrograd.core.op import operator_named, registry
 from retrograd.core.schema import REQUIRED
 from retrograd.core.schema_parser import parse
 from retrograd.core.source_location import user_line
+from retrograd.core.widening import kernel_in_single, rule_in_single
 
 
 class Function:
@@ -129,6 +130,19 @@ class Definition:
         if cls.impl is None:
             raise NotImplementedError(f"{cls.__name__}: no kernel for {namespace.__name__}")
         return partial(cls.impl, namespace)
+
+    @classmethod
+    def bind_widened(cls, namespace):
+        """Return the kernel for arrays of bfloat16: it computes in float32, unless elements only move."""
+        kernel = cls.bind(namespace)
+        return kernel if cls.view or cls.elements == "moved" else kernel_in_single(kernel)
+
+    @classmethod
+    def widened_rules(cls, op):
+        """Return the vjp rules for results of bfloat16: they compute in float32, except of linear inputs."""
+        linear = cls.linear.replace(",", " ").split()
+        pairs = zip(op.schema.inputs, op.rules, strict=True)
+        return tuple([r and (r if p.name in linear else r.replaced(rule_in_single(r.fn))) for p, r in pairs])
 
     @classmethod
     def prepare(cls, schema):

@@ -11,7 +11,15 @@ from retrograd.core.operand_errors import check_operands, explain
 from retrograd.core.overrides import call_override, write_out
 from retrograd.core.record import record, record2
 from retrograd.core.source_location import PACKAGE, user_frame
-from retrograd.core.tensor import INFERENCE, TensorBase, is_floating_array, make, needs_no_promotion, unwrap_all
+from retrograd.core.tensor import (
+    INFERENCE,
+    TensorBase,
+    has_numpy_dtype,
+    is_floating_array,
+    make,
+    needs_no_promotion,
+    unwrap_all,
+)
 from retrograd.core.views import (
     forget_hidden_bases,
     is_view_of,
@@ -93,7 +101,7 @@ def call1(op, a):
     # Fast path: a plain array on the ground. Everything else falls through to `call` below.
     if state.level is None and isinstance(a, TensorBase) and not op.composite and op.kernel is not None:
         t: TensorBase = known_tensor(a)  # noqa: F821
-        if t.level is None and type(t.value) is ndarray and (not op.to_float or is_floating_array(t.value)):
+        if t.level is None and has_numpy_dtype(t.value) and (not op.to_float or is_floating_array(t.value)):
             wanted = requires_grad_synced(t)
             try:
                 r = op.kernel(t.value)

@@ -1,6 +1,7 @@
 """The autograd graph: its nodes, the vjp rules that they run, and saved tensors."""
 
 import weakref
+from copy import copy
 from functools import partial
 from itertools import count
 
@@ -39,6 +40,12 @@ class VjpRule:
         members = sum({1 << key for kind, key in sources if kind == ONE_OUT})
         self.needs_out = -1 if OUT in self.kinds else members  # bit i for output i; -1 for all
         self.depends = False  # whether the result depends on the input itself: set by the operator
+
+    def replaced(self, fn):
+        """Return a rule with the same arguments that is computed by another function."""
+        new = copy(self)
+        new.fn = fn
+        return new
 
 
 def arguments(fn):

@@ -1,8 +1,8 @@
 from retrograd.core.graph cimport VjpRule
-from retrograd.core.tensor cimport TensorBase, unwrap_all
+from retrograd.core.tensor cimport TensorBase, has_numpy_dtype, unwrap_all
 
 cdef class OpBase:
-    cdef public object schema, definition, kernel, name
+    cdef public object schema, definition, kernel, widened, widened_rules, name
     cdef public dict params, kernels, exact
     cdef public tuple rules, positional
     cdef public int last, simple, leading, required

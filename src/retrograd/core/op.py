@@ -2,8 +2,9 @@
 
 from numpy import generic, ndarray
 
+from retrograd.core.dtype import is_bfloat16
 from retrograd.core.graph import VjpRule
-from retrograd.core.tensor import unwrap_all
+from retrograd.core.tensor import has_numpy_dtype, unwrap_all
 
 namespaces = {}  # array type -> namespace of functions on such arrays, filled by retrograd.backend
 registry = {}  # name -> operator
@@ -88,11 +89,15 @@ class OpBase:
         self.snapshots = _snapshot_mask(schema, definition)
         self.kernels = {}
         self.kernel = None
+        self.widened = self.widened_rules = None
 
     def kernel_for(self, arrays):
         """Return the kernel for the arrays: NumPy's unless one of them is of another kind."""
         for array in arrays:
-            if type(array) in namespaces and type(array) is not ndarray:
+            if type(array) is ndarray:
+                if not has_numpy_dtype(array):
+                    return self.bound_widened()
+            elif type(array) in namespaces:
                 return self.bound(type(array))
         return self.kernel if self.kernel is not None else self.bound(ndarray)
 
@@ -103,6 +108,20 @@ class OpBase:
         if array_type is ndarray:
             self.kernel = self.kernels[ndarray]
         return self.kernels[array_type]
+
+    def bound_widened(self):
+        """Return the kernel for arrays of bfloat16, bound on first use."""
+        if self.widened is None:
+            self.widened = self.definition.bind_widened(namespaces[ndarray])
+        return self.widened
+
+    def rules_for(self, out):
+        """Return the vjp rules of a result: those that compute in float32 if it is bfloat16."""
+        if not is_bfloat16(out.dtype):
+            return self.rules
+        if self.widened_rules is None:
+            self.widened_rules = self.definition.widened_rules(self)
+        return self.widened_rules
 
 
 def operator_named(name):

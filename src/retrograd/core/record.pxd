@@ -3,7 +3,7 @@ from retrograd.core.graph cimport GradFn, VjpRule, node, snapshot_of
 from retrograd.core.op cimport OpBase
 from retrograd.core.level cimport State, current
 from retrograd.core.tensor cimport (
-    TensorBase, alias, count_of, is_floating_array, known_tensor, same_kind, version_of
+    TensorBase, alias, count_of, is_floating_array, has_numpy_dtype, known_tensor, same_kind, version_of
 )
 from retrograd.core.views cimport check_stale_view
 
@@ -22,7 +22,7 @@ cpdef object edge_to(OpBase op, int index, object a)
 cpdef Py_ssize_t saved_version(object op, object a) except -1
 
 @cython.locals(
-    single=cython.bint, edges=list, i=cython.int, values=cython.ulonglong, avals=cython.ulonglong,
+    single=cython.bint, edges=list, rules=tuple, i=cython.int, values=cython.ulonglong, avals=cython.ulonglong,
     outs=cython.longlong, rule=VjpRule, fn=GradFn, t=TensorBase, u=TensorBase, state=State,
 )
 cpdef object record(OpBase op, tuple args, dict params, object out, object level)

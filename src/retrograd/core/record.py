@@ -5,7 +5,7 @@ from functools import partial
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.graph import GradFn, Packed, VjpRule, node, snapshot_of
 from retrograd.core.level import State, current
-from retrograd.core.tensor import TensorBase, alias, count_of, is_floating_array, same_kind, version_of
+from retrograd.core.tensor import TensorBase, alias, count_of, has_numpy_dtype, is_floating_array, same_kind, version_of
 from retrograd.core.views import check_stale_view
 
 compiled = not __file__.endswith(".py")
@@ -100,6 +100,9 @@ def record(op, args, params, out, level):
         # Integer and boolean results have no gradient, so they get no node.
         if not is_floating_array(t.value) and not is_differentiable(t.dtype):
             return
+        rules = op.rules if has_numpy_dtype(t.value) else op.rules_for(t)
+    else:
+        rules = op.rules_for(out[0]) if out else op.rules
     edges = []
     numbers = None
     values = 0
@@ -115,14 +118,14 @@ def record(op, args, params, out, level):
                 edge = u if u._grad_fn is None else u._grad_fn
                 if u.output_nr:
                     numbers = True
-                rule: VjpRule = op.rules[min(i, op.last)]
+                rule: VjpRule = rules[min(i, op.last)]
                 if rule is None:
                     missing_rule(op, i)
                 values |= rule.needs_values
                 avals |= rule.needs_avals
                 outs |= rule.needs_out
         edges.append(edge)
-    fn: GradFn = node(op, op.rules, params, tuple(edges), op.variadic)
+    fn: GradFn = node(op, rules, params, tuple(edges), op.variadic)
     state: State = current()
     if numbers:
         fn.numbers = tuple([a.output_nr if isinstance(a, TensorBase) else 0 for a in args])

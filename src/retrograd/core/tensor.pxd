@@ -84,10 +84,15 @@ cpdef object bump_version(TensorBase tensor)
 @cython.locals(version=Version)
 cpdef object preserve_snapshots(TensorBase tensor)
 
+cdef int EXTENSION
+
 @cython.locals(a=ndarray, b=ndarray)
 cpdef bint needs_no_promotion(object x, object y) except -1
 
 cpdef bint is_weak_number(ndarray array, object number) except -1
+
+@cython.locals(a=ndarray)
+cpdef bint has_numpy_dtype(object x) except -1
 
 @cython.locals(a=ndarray)
 cpdef bint is_floating_array(object x) except -1

@@ -170,13 +170,16 @@ def count_of(tensor):
     return 0 if version is None else version.count
 
 
+EXTENSION = 256  # the least number of a dtype that is not NumPy's own: bfloat16
+
+
 def needs_no_promotion(x, y):
     """Return whether two operands need no promotion, because NumPy's result dtype is PyTorch's."""
     if type(x) is ndarray:
         a: ndarray = x
         if type(y) is ndarray:
             b: ndarray = y
-            return a.dtype is b.dtype
+            return a.dtype is b.dtype and a.dtype.num < EXTENSION
         return is_weak_number(a, y)
     if type(y) is ndarray:
         return is_weak_number(y, x)
@@ -187,12 +190,20 @@ def is_weak_number(array, number):
     """Return whether a Python number takes the dtype of the array operand."""
     if type(number) is float:
         # dtype.num orders NumPy's dtypes: 0 is bool, up to 10 integers, above 10 floating and complex.
-        return array.dtype.num > 10
-    return type(number) is int and array.dtype.num > 0
+        return array.dtype.num > 10 and array.dtype.num < EXTENSION
+    return type(number) is int and array.dtype.num > 0 and array.dtype.num < EXTENSION
+
+
+def has_numpy_dtype(x):
+    """Return whether x is an array with a dtype of NumPy's own, so that NumPy's kernels compute with it."""
+    if type(x) is ndarray:
+        a: ndarray = x
+        return a.dtype.num < EXTENSION
+    return False
 
 
 def is_floating_array(x):
-    """Return whether x is a NumPy array of floating or complex dtype (float16 has a higher dtype number)."""
+    """Return whether x is an array of floating or complex dtype (float16 and bfloat16 have higher dtype numbers)."""
     if type(x) is ndarray:
         a: ndarray = x
         return a.dtype.num > 10

@@ -247,6 +247,8 @@ class Tensor:
         """Random ones with probability x, zeros otherwise, in the shape and dtype of x."""
     def bernoulli_(self, p: Any = 0.5, *, generator: Any = None) -> Tensor:
         """Fill x with ones with probability p, a number or a tensor that broadcasts, and zeros otherwise."""
+    def bfloat16(self, memory_format: Any = ...) -> Tensor:
+        """Return the tensor in bfloat16; itself if it is so already."""
     def bincount(self, weights: _Operand | None = None, minlength: _int = 0) -> Tensor:
         """Count each integer from 0 to the largest in x, or add up its weights; the size is at least `minlength`."""
     def bitwise_and(self, b: _Operand) -> Tensor:

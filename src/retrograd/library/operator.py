@@ -71,7 +71,7 @@ class CustomOperator(Operator, Registrations):
         """Rebuild cached and derived attributes after a registration."""
         parts = self.parts
         self.kernels.clear()
-        self.kernel = None
+        self.kernel = self.widened = None
         unsure = parts.strict and not autograd_formula.has_formula(parts)
         self._runs_directly = not (self.schema.mutated or parts.autograd or parts.composite or unsure)
         for_all = parts.kernels[""].function if [*parts.kernels] == [""] else None

@@ -107,6 +107,7 @@ class Pointwise(Family):
     promotion = "numeric"
     in_place = True
     result = "same"  # the dtype of the result: "same" as the promoted operands', "bool", or its "real" part
+    exact_numbers = False  # whether Python numbers meet bfloat16 unrounded, as in PyTorch
     masks = 0  # number of leading boolean operands, which do not take part in promotion
 
     @classmethod
@@ -119,7 +120,8 @@ class Pointwise(Family):
     def promote(cls, arrays):
         """Return the operands as arrays of one dtype."""
         dtype = cls.compute_dtype(arrays)
-        return [*arrays[: cls.masks], *[a if a is None else _as_dtype(a, dtype) for a in arrays[cls.masks :]]]
+        convert = _with_exact_numbers if cls.exact_numbers and dtypes.is_bfloat16(dtype) else _as_dtype
+        return [*arrays[: cls.masks], *[a if a is None else convert(a, dtype) for a in arrays[cls.masks :]]]
 
     @classmethod
     def shape(cls, *avals, **params):
@@ -183,6 +185,11 @@ def _as_dtype(a, dtype):
     if a.dtype == dtype:
         return a
     return a.astype(dtype, order="C" if 0 in a.strides else "K")  # NumPy moves expanded dimensions to the end
+
+
+def _with_exact_numbers(a, dtype):
+    """Return an array converted; a Python number as it is."""
+    return _as_dtype(a, dtype) if hasattr(a, "dtype") else a
 
 
 class Comparison(Pointwise, differentiable=False, result="bool"):
@@ -417,13 +424,13 @@ def same_dtype(name, avals):
 
 def check_floating(name, x, way_out="convert with .to(dtype) first"):
     """Raise unless the dtype is floating or complex."""
-    if x.dtype.kind not in "fc":
+    if not dtypes.is_differentiable(x.dtype):
         raise TypeError(f"{name}: expected a floating or complex dtype, got {x.dtype}; {way_out}")
 
 
 def check_real(name, x, way_out="convert with .to(dtype) first"):
     """Raise unless the dtype is real and floating."""
-    if x.dtype.kind != "f":
+    if not dtypes.is_floating(x.dtype):
         raise TypeError(f"{name}: expected a real floating dtype, got {x.dtype}; {way_out}")
 
 

@@ -38,7 +38,7 @@ class add(Pointwise, linear="a,b", keyword_overload="scaled_add"):
 
 
 @op("mul(Tensor a, Tensor b) -> Tensor")
-class mul(Pointwise, linear="a b", aliases="multiply"):
+class mul(Pointwise, linear="a b", exact_numbers=True, aliases="multiply"):
     """The elementwise product a * b; a and b broadcast."""
 
     impl = xp.multiply
@@ -65,7 +65,7 @@ div = pointwise("div(Tensor a, Tensor b) -> Tensor", xp.true_divide,
     "The elementwise quotient a / b, in a floating dtype.",
     vjp_a=lambda g, b: g / b, vjp_b=lambda g, a, b: -g * (a / b) / b,  # not `out`: it may be written to
     jvp_b=lambda t, b, out: -t * out / b,
-    promotion="float", domain=(0.5, 2.0), aliases="true_divide", keyword_overload="divide",
+    promotion="float", exact_numbers=True, domain=(0.5, 2.0), aliases="true_divide", keyword_overload="divide",
     oracle="numpy.divide")  # fmt: skip
 neg = pointwise("neg(Tensor x) -> Tensor", xp.negative,
     "The elementwise negation -x.",
@@ -130,7 +130,7 @@ class pow(Pointwise):
 
 def _zero_power_derivative(exponent, out):
     """The derivative of 0**exponent by the exponent: -out, which is infinite, for negative exponents, else 0."""
-    return where(exponent >= 0, 0, -out) if out.dtype.kind == "f" else 0
+    return where(exponent >= 0, 0, -out) if dtypes.is_floating(out.dtype) else 0
 
 
 def _logarithm(number, dtype):
