@@ -307,7 +307,7 @@ class view_as_dtype(Internal, View, differentiable=False):
 
     exempt = {
         "strides": "as in PyTorch, memory with other strides than the call assumes is refused",
-        "float32 complex": "half the bytes are other numbers",
+        "float32 bfloat16 complex": "half the bytes are other numbers",
     }
 
     def oracle(np, x, dtype):

@@ -255,6 +255,8 @@ class eig_factors(Internal, Stacked, differentiable=False):
         dtype = dtypes.complex_of(A.dtype)
         return Aval(A.shape[:-1], dtype), Aval(A.shape, dtype)
 
+    exempt = {"bfloat16": "the decompositions that call it refuse half precision"}
+
     oracle = "numpy.linalg.eig"
 
     def samples(r):
@@ -270,6 +272,8 @@ class eigenvalues_general(Internal, Stacked, differentiable=False):
 
     def shape(A):
         return eig_factors.definition.shape(A)[0]
+
+    exempt = {"bfloat16": "the decompositions that call it refuse half precision"}
 
     oracle = "numpy.linalg.eigvals"
 

@@ -24,7 +24,7 @@ NORMS = ("backward", "ortho", "forward")
 def _check(name, x, dims, norm):
     if norm not in NORMS:
         raise RuntimeError(f"{name}: norm must be None, 'backward', 'ortho' or 'forward', got {norm!r}")
-    if x.dtype.kind not in "fc" or x.dtype == dtypes.float16:
+    if not dtypes.is_differentiable(x.dtype) or dtypes.is_half(x.dtype):
         raise RuntimeError(f"{name}: no transform of {x.dtype}; convert with .to(rg.float32) first")
     if any(x.shape[d] == 0 for d in dims):
         raise RuntimeError(f"{name}: no transform of 0 numbers: the shape is {x.shape}, the dimensions are {dims}")
@@ -50,6 +50,8 @@ class dft(Internal, Along, linear="x"):
     def vjp_x(g, x_aval, dim, inverse, norm):
         out = dft(g, dim, inverse=inverse, norm=norm)
         return out if x_aval.dtype.kind == "c" else real_part(out)
+
+    exempt = {"bfloat16": "the transforms that call it refuse half precision"}
 
     oracle = "retrograd.testing.references.fft.dft"
 
@@ -77,6 +79,8 @@ class half_dft(Internal, Along, linear="x"):
     def vjp_x(g, x_aval, dim, inverse, norm):
         n = x_aval.shape[dim]
         return full_dft(_scale_half_spectrum(g, dim, n, 0.5), dim, n, inverse=inverse, norm=norm)
+
+    exempt = {"bfloat16": "the transforms that call it refuse half precision"}
 
     oracle = "retrograd.testing.references.fft.half_dft"
 
@@ -167,7 +171,7 @@ def _resize(x, dim, size):
 
 def _prepare(name, x, dims, sizes, norm):
     """Return x in a floating dtype and with the requested sizes, and the norm."""
-    x = x if x.dtype.kind in "fc" else to(x, dtypes.float_of(x.dtype))
+    x = x if dtypes.is_differentiable(x.dtype) else to(x, dtypes.float_of(x.dtype))
     for d, size in zip(dims, sizes, strict=True):
         if size is not None and size < 1:
             raise RuntimeError(f"{name}: no transform of {size} numbers")

@@ -35,7 +35,7 @@ def run(op: Op, args: tuple, params: dict) -> tuple:
 
 def is_float(value: Any) -> bool:
     """Whether a value is a tensor of floating or complex dtype."""
-    return isinstance(value, Tensor) and value.dtype.kind in "fc"
+    return isinstance(value, Tensor) and dtypes.is_differentiable(value.dtype)
 
 
 def replace_floats(args: tuple, xs: tuple) -> tuple:

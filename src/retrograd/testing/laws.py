@@ -16,6 +16,7 @@ from retrograd.func import jet, vmap
 from retrograd.levels.sparsity_level import PatternLevel
 from retrograd.ops.family import Pointwise
 from retrograd.ops.pointwise import real_part
+from retrograd.testing.bfloat16_law import law_bfloat16
 from retrograd.testing.calculus import (
     agree,
     as_float_map,
@@ -473,4 +474,4 @@ def law_integers(op: Op, args: tuple, params: dict) -> None:
 
 
 LAWS = {name[4:]: law for name, law in list(globals().items()) if name.startswith("law_")}
-LAWS |= {"nested": law_nested, "oracle": law_oracle, "views": law_views, "writes": law_writes}
+LAWS |= {"bfloat16": law_bfloat16, "nested": law_nested, "oracle": law_oracle, "views": law_views, "writes": law_writes}

@@ -1,0 +1,91 @@
+"""The law of bfloat16: the operator computes in float32, and rounds its result once."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from retrograd.core import Op, Tensor
+from retrograd.core.dtype import as_dtype, float16, float32, is_bfloat16
+from retrograd.testing.calculus import as_float_map, directions, is_float, pull, run
+from retrograd.testing.writes_law import law_views
+
+REFUSALS = (ValueError, IndexError, RuntimeError, TypeError)
+UNIT = 2.0**-8  # the largest relative error of rounding to bfloat16
+UNITS = 6  # units of the largest entry that gradients, and results of composites, may be off, by repeated rounding
+
+CANCELED = 0.25  # smaller entries may be differences of values of size 1
+
+
+def law_bfloat16(op: Op, args: tuple, params: dict) -> None:
+    """Check that results and cotangents of bfloat16 inputs are bfloat16, and those of float32 rounded.
+
+    One operator rounds once, so it gives the same bits. An operator may refuse bfloat16 if it refuses float16.
+    """
+    if not any(map(is_float, args)) or any(is_float(a) and a.dtype.kind == "c" for a in args):
+        return
+    half = tuple(rounded(a) if is_float(a) else a for a in args)
+    wide = tuple(_converted(a, float32) if is_float(a) else a for a in half)
+    try:
+        expected = run(op, wide, params)
+    except REFUSALS:  # rounded values may leave the domain
+        return
+    try:
+        found = run(op, half, params)
+    except REFUSALS:
+        assert _refuses(op, tuple(_converted(a, float16) if is_float(a) else a for a in wide), params), (
+            f"{op.name}: bfloat16 is refused, float16 is not"
+        )
+        return
+    asked = any(isinstance(p, np.dtype) for p in params.values())
+    for out, e in zip(found, expected, strict=True):
+        if not asked and e.dtype == float32:
+            assert is_bfloat16(out.dtype), f"{op.name}: bfloat16 in, {out.dtype} out"
+        _check_rounding(f"{op.name}: the result", out, e, UNITS * op.composite)
+    law_views(op, half, params)
+    _check_cotangents(op, half, wide, params)
+
+
+def rounded(x: Tensor) -> Tensor:
+    """Return a tensor of the same values in bfloat16."""
+    return _converted(x, as_dtype("bfloat16"))
+
+
+def _converted(x: Tensor, dtype: Any) -> Tensor:
+    return Tensor(x.value.astype(dtype))
+
+
+def _refuses(op: Op, args: tuple, params: dict) -> bool:
+    try:
+        run(op, args, params)
+    except REFUSALS:
+        return True
+    return False
+
+
+def _check_cotangents(op: Op, half: tuple, wide: tuple, params: dict) -> None:
+    f, xs = as_float_map(op, half, params)
+    if not xs:
+        return
+    exact, ys = as_float_map(op, wide, params)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # losses warn of operands that broadcast
+        gs = directions(f(*xs), 2)
+        wide_gs = tuple(_converted(g, out.dtype) for g, out in zip(gs, exact(*ys), strict=True))
+        for x, g, e in zip(xs, pull(f, xs, gs), pull(exact, ys, wide_gs), strict=True):
+            if g is not None and e is not None:
+                assert g.dtype == x.dtype, f"{op.name}: the cotangent of {x.aval} is {g.aval}"
+                _check_rounding(f"{op.name}: the cotangent", g, e, UNITS)
+
+
+def _check_rounding(what: str, out: Tensor, expected: Tensor, units: float) -> None:
+    """Check a result against that of float32: equal when rounded, or within these units of its largest entry."""
+    found, exact = out.value.astype(np.float64), expected.value.astype(out.dtype).astype(np.float64)
+    if units == 0:
+        np.testing.assert_array_equal(found, exact, what)
+        return
+    with np.errstate(invalid="ignore"):
+        same = (found == exact) | (np.isnan(found) & np.isnan(exact))
+        largest = np.abs(np.where(np.isfinite(exact), exact, 0)).max(initial=0.0)
+        near = np.abs(found - exact) <= units * UNIT * max(largest, CANCELED)
+    assert (same | near).all(), f"{what}: got {found.tolist()}, rounding float32 gives {exact.tolist()}"
