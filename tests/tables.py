@@ -9,7 +9,9 @@ from retrograd.core import Op, Tensor, registry
 from retrograd.testing import run
 
 BOOLEANS_AND_INTEGERS = ("bool", "uint8", "int8", "int16", "int32", "int64")
-DTYPES = (*BOOLEANS_AND_INTEGERS, "float16", "float32", "float64", "complex64", "complex128")  # in promotion order
+DTYPES = (  # in promotion order
+    *BOOLEANS_AND_INTEGERS, "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
+)  # fmt: skip
 
 
 def operators_on_arrays() -> list[str]:

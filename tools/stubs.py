@@ -252,7 +252,8 @@ def imports() -> str:
 def lazy_import(name: str, home: str) -> str:
     """Return the import of a lazily imported name; a package is not imported here, since it may need an extra."""
     package = home == f"retrograd.{name}"
-    return f"from {'retrograd' if package else getattr(rg, name).__module__} import {name} as {name}"
+    module = "retrograd" if package else getattr(getattr(rg, name), "__module__", home)  # a dtype has none
+    return f"from {module} import {name} as {name}"
 
 
 def public_stub(home: str) -> str:

@@ -58,6 +58,7 @@ from retrograd.ops.layout import layout as layout
 from retrograd.ops.layout import memory_format as memory_format
 from retrograd.ops.layout import preserve_format as preserve_format
 from retrograd.ops.layout import strided as strided
+from retrograd.ops.legacy import BFloat16Tensor as BFloat16Tensor
 from retrograd.ops.legacy import BoolTensor as BoolTensor
 from retrograd.ops.legacy import ByteTensor as ByteTensor
 from retrograd.ops.legacy import CharTensor as CharTensor
@@ -85,6 +86,7 @@ _OF_ARRAYS = (
 _HOMES = {
     "Tag": "retrograd.library",
     "cond": "retrograd.higher_order",
+    "bfloat16": "retrograd.core.bfloat16",
     "vmap": "retrograd.func",
     "load": "retrograd.interop.files",
     "save": "retrograd.interop.files",

@@ -66,6 +66,7 @@ from retrograd.ops.layout import layout as layout
 from retrograd.ops.layout import memory_format as memory_format
 from retrograd.ops.layout import preserve_format as preserve_format
 from retrograd.ops.layout import strided as strided
+from retrograd.ops.legacy import BFloat16Tensor as BFloat16Tensor
 from retrograd.ops.legacy import BoolTensor as BoolTensor
 from retrograd.ops.legacy import ByteTensor as ByteTensor
 from retrograd.ops.legacy import CharTensor as CharTensor
@@ -76,6 +77,7 @@ from retrograd.ops.legacy import IntTensor as IntTensor
 from retrograd.ops.legacy import LongTensor as LongTensor
 from retrograd.ops.legacy import ShortTensor as ShortTensor
 from retrograd.library.tags import Tag as Tag
+from retrograd.core.bfloat16 import bfloat16 as bfloat16
 from retrograd import cli as cli
 from retrograd.higher_order.branches import cond as cond
 from retrograd.func.autograd_api import deriv as deriv

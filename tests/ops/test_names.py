@@ -34,7 +34,7 @@ MISSING = {
     if name == entry or (entry.endswith(".") and name.startswith(entry))
 }
 # docs/decisions gives the reasons.
-ABSENT = {"bfloat16": "0014", "library.register_torch_dispatch": "0018"}
+ABSENT = {"library.register_torch_dispatch": "0018"}
 
 
 def member(name):

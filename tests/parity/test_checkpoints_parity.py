@@ -63,10 +63,12 @@ def test_views_share_memory_and_the_file_stays(mmap, tmp_path):
     assert (tmp_path / "a.pt").read_bytes() == before
 
 
-def test_bfloat16_becomes_float32_and_smaller_floats_are_refused(tmp_path):
+def test_bfloat16_is_read_and_smaller_floats_are_refused(tmp_path):
     numbers = torch.tensor([1.5, -3e38, float("inf"), float("nan"), 1e-40], dtype=torch.bfloat16)
     torch.save(numbers, tmp_path / "a.pt")
-    np.testing.assert_array_equal(load_file(tmp_path / "a.pt").numpy(), numbers.float().numpy())
+    found = load_file(tmp_path / "a.pt")
+    assert found.dtype == rg.bfloat16
+    np.testing.assert_array_equal(found.float().numpy(), numbers.float().numpy())
     torch.save(torch.ones(2).to(torch.float8_e5m2), tmp_path / "b.pt")
     with pytest.raises(TypeError, match="float8_e5m2, which NumPy does not have"):
         load_file(tmp_path / "b.pt")
@@ -147,7 +149,21 @@ def test_bfloat16_of_safetensors_has_pytorchs_values(tmp_path):
     safetensors = pytest.importorskip("safetensors.torch")
     x = torch.randn(3, 5).to(torch.bfloat16)
     safetensors.save_file({"x": x}, tmp_path / "a.safetensors")
-    assert np.array_equal(rg.load(tmp_path / "a.safetensors")["x"], x.float().numpy())
+    assert np.array_equal(rg.load(tmp_path / "a.safetensors")["x"].float(), x.float().numpy())
+
+
+def test_pytorch_reads_our_bfloat16(tmp_path):
+    safetensors = pytest.importorskip("safetensors.torch")
+    x = rg.randn(3, 5).bfloat16()
+    rg.save({"x": x, "turned": x.T, "dtype": rg.bfloat16}, tmp_path / "a.pt")
+    rg.save({"x": x}, tmp_path / "a.safetensors")
+    found = torch.load(tmp_path / "a.pt", weights_only=True)
+    assert found["x"].dtype == found["dtype"] == torch.bfloat16
+    assert found["turned"].data_ptr() == found["x"].data_ptr()
+    for theirs in (found["x"], safetensors.load_file(tmp_path / "a.safetensors")["x"]):
+        assert theirs.dtype == torch.bfloat16
+        assert theirs.tolist() == x.tolist()
+    assert torch.from_dlpack(x.view(rg.uint16)).view(torch.bfloat16).tolist() == x.tolist()
 
 
 # ---------------------------------------------------------------------------------------------------- nested tensors

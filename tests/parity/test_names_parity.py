@@ -47,7 +47,7 @@ ABSENT = {
         miopen_depthwise_convolution miopen_rnn Tensor.ipu Tensor.is_distributed Tensor.mtia Tensor.record_stream
         Tensor.to_mkldnn Tensor.xpu
     """,
-    "NumPy has no such dtype: docs/decisions/0014": "Tensor.bfloat16 Tensor.chalf",
+    "NumPy has no such dtype: docs/decisions/0030": "Tensor.chalf",
     "NumPy's memory has no handle of its own": """
         Tensor.const_data_ptr Tensor.is_set_to Tensor.set_ Tensor.storage Tensor.storage_type Tensor.untyped_storage
     """,

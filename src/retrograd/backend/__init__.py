@@ -6,6 +6,7 @@ import numpy as np
 
 from retrograd.backend import numpy as numpy_namespace
 from retrograd.core import namespaces
+from retrograd.core.dtype import is_bfloat16
 from retrograd.core.views import memory_of
 
 namespaces[np.ndarray] = numpy_namespace
@@ -114,6 +115,9 @@ def text(array, **options):
     """Return the code that creates the tensor, without the closing bracket; options are array2string's."""
     if type(array) is not np.ndarray:
         return namespaces[type(array)].text(array, **options)
+    if is_bfloat16(array.dtype):  # three digits determine its numbers
+        precision = options.get("precision")
+        array, options = array.astype(np.float32), {**options, "precision": 4 if precision is None else precision}
     return "tensor(" + np.array2string(array, separator=", ", prefix="tensor(", **options)
 
 

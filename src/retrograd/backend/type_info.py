@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from retrograd.core.dtype import category, get_default_dtype, is_differentiable
+from retrograd.core.dtype import as_dtype, category, get_default_dtype, is_bfloat16, is_differentiable
+from retrograd.core.lazy_imports import lazy_module
 
 
 class finfo:
@@ -15,10 +16,10 @@ class finfo:
     __slots__ = ("bits", "dtype", "eps", "max", "min", "resolution", "smallest_normal", "tiny")
 
     def __init__(self, dtype=None):
-        dtype = get_default_dtype() if dtype is None else np.dtype(dtype)
+        dtype = get_default_dtype() if dtype is None else as_dtype(dtype)
         if not is_differentiable(dtype):
             raise TypeError(f"finfo: expected a floating or complex dtype, got {dtype}; for integers there is iinfo")
-        known = np.finfo(dtype)
+        known = lazy_module("ml_dtypes").finfo(dtype) if is_bfloat16(dtype) else np.finfo(dtype)
         self.bits, self.dtype = known.bits, str(known.dtype)
         self.eps, self.resolution = float(known.eps), 10.0**-known.precision
         self.max, self.min = float(known.max), float(known.min)
@@ -39,7 +40,7 @@ class iinfo:
     __slots__ = ("bits", "dtype", "max", "min")
 
     def __init__(self, dtype):
-        dtype = np.dtype(dtype)
+        dtype = as_dtype(dtype)
         if category(dtype) != 1:
             raise TypeError(f"iinfo: expected an integer dtype, got {dtype}; for others there is finfo")
         known = np.iinfo(dtype)

@@ -341,6 +341,19 @@ class Module:
                     object.__setattr__(module, name, converted[id(tensor)])
         return self
 
+    def bfloat16(self: Self) -> Self:
+        """Convert to bfloat16.
+
+        >>> import retrograd as rg
+        >>> rg.nn.Linear(2, 3).bfloat16().weight.dtype
+        dtype(bfloat16)
+        """
+        return self.to(dtypes.as_dtype("bfloat16"))
+
+    def half(self: Self) -> Self:
+        """Convert to float16."""
+        return self.to(dtypes.float16)
+
     def float(self: Self) -> Self:
         """Convert to float32."""
         return self.to(dtypes.float32)

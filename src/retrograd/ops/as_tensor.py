@@ -39,10 +39,11 @@ def _to_array(name, data, dtype):
     array = backend.as_array(data)
     dtypes.category(array.dtype)  # raises for dtypes that are not numeric
     if hasattr(data, "dtype"):
-        return array if dtype is None else array.astype(dtype, copy=False)
+        return array if dtype is None else array.astype(dtypes.as_dtype(dtype), copy=False)
     if dtype is None:
         return array.astype(_infer_dtype(data, array.dtype), copy=False)
-    check_holds(name, array, dtypes.DType(dtype))
+    dtype = dtypes.as_dtype(dtype)
+    check_holds(name, array, dtype)
     return array.astype(dtype, copy=False)
 
 
@@ -142,7 +143,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Ten
     >>> rg.frombuffer(b"abcd", dtype=rg.uint8, offset=2)
     tensor([ 99, 100], dtype=uint8)
     """
-    out = _constant_tensor(backend.from_buffer(buffer, dtype, count, offset))
+    out = _constant_tensor(backend.from_buffer(buffer, dtypes.as_dtype(dtype), count, offset))
     if requires_grad:
         out.requires_grad = True
     return out

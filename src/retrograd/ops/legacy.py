@@ -15,7 +15,12 @@ from retrograd.ops.methods import method
 class _TensorClassMeta(builtins.type):
     """The metaclass of classes whose instances are the tensors of one dtype."""
 
-    dtype: Any
+    storage: str
+
+    @property
+    def dtype(cls) -> Any:
+        """The dtype of the tensors."""
+        return dtypes.as_dtype(dtypes.STORAGES[cls.storage])
 
     def __instancecheck__(cls, value):
         return isinstance(value, Tensor) and value.dtype == cls.dtype
@@ -38,16 +43,19 @@ def _to_list(cls, data):
 
 
 def _tensor_class(name):
-    dtype = dtypes.STORAGES[name.removesuffix("Tensor")]
+    storage = name.removesuffix("Tensor")
+    dtype = dtypes.STORAGES[storage]
     doc = f"The tensors of {dtype}: `{name}([1, 2])` makes one of data, `{name}(2, 3)` or `{name}(x.shape)` of a shape."
-    return _TensorClassMeta(name, (), {"dtype": dtype, "__doc__": doc, "__module__": "retrograd"})
+    return _TensorClassMeta(name, (), {"storage": storage, "__doc__": doc, "__module__": "retrograd"})
 
 
 FloatTensor, DoubleTensor, HalfTensor = map(_tensor_class, ("FloatTensor", "DoubleTensor", "HalfTensor"))
 BoolTensor, ByteTensor, CharTensor = map(_tensor_class, ("BoolTensor", "ByteTensor", "CharTensor"))
+BFloat16Tensor = _tensor_class("BFloat16Tensor")
 ShortTensor, IntTensor, LongTensor = map(_tensor_class, ("ShortTensor", "IntTensor", "LongTensor"))
 _TYPES = (
-    FloatTensor, DoubleTensor, HalfTensor, BoolTensor, ByteTensor, CharTensor, ShortTensor, IntTensor, LongTensor,
+    FloatTensor, DoubleTensor, HalfTensor, BFloat16Tensor, BoolTensor, ByteTensor, CharTensor, ShortTensor, IntTensor,
+    LongTensor,
 )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """Random tensors: uniform, normal, integers, permutations, Bernoulli."""
 
-from retrograd.backend.type_info import iinfo
+from retrograd.backend.type_info import finfo, iinfo
 from retrograd.core import Aval, Internal, Tensor, op, registry, shape_of
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
@@ -53,8 +53,9 @@ class _rand(RandomOperator):
             return resolve_generator(generator).draw("random", size, kind)
 
         def numbers(size):
-            if dtype == dtypes.float16:  # truncated to its 11 bits: rounding could give 1
-                return (xp.floor(draw(size, dtypes.float32) * 2048) / 2048).astype(dtype)
+            if dtypes.is_half(dtype):  # truncated to its digits: rounding could give 1
+                steps = 2 / finfo(dtype).eps
+                return (xp.floor(draw(size, dtypes.float32) * steps) / steps).astype(dtype)
             return _draw(xp, draw, size, dtype)
 
         return make_array(numbers, size)
@@ -220,7 +221,7 @@ class _normal(Internal, Pointwise, differentiable=False, random=True, promotion=
             raise RuntimeError("normal: standard deviations must not be negative")
         wide = dtypes.promote(dtype, dtypes.float64)
         noise = _draw(xp, lambda size, kind: resolve_generator(generator).draw("standard_normal", size), shape, wide)
-        return (noise * (std if dtype.kind == "f" else std * 0.5**0.5) + mean).astype(dtype)
+        return (noise * (std if dtypes.is_floating(dtype) else std * 0.5**0.5) + mean).astype(dtype)
 
     def shape(mean, std, *, generator):
         return Aval(*_normal_aval(mean, std))

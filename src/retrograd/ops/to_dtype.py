@@ -69,6 +69,17 @@ for _name, _dtype in dtypes.ALIASES.items():
 
 
 @method
+def bfloat16(x, memory_format=preserve_format) -> Tensor:
+    """Return the tensor in bfloat16; itself if it is so already.
+
+    >>> import retrograd as rg
+    >>> rg.tensor([1.001]).bfloat16()
+    tensor([1.], dtype=bfloat16)
+    """
+    return to_format(x if dtypes.is_bfloat16(x.dtype) else cast(x, dtypes.as_dtype("bfloat16")), memory_format)
+
+
+@method
 def type_as(x, other) -> Tensor:
     """The tensor converted to the dtype of the other."""
     dtype = check_tensor("type_as", other).dtype
@@ -86,7 +97,7 @@ def can_cast(from_, to) -> bool:
     >>> rg.can_cast(rg.float64, rg.int32), rg.can_cast(rg.int64, rg.float16)
     (False, True)
     """
-    return dtypes.category(dtypes.DType(from_)) <= dtypes.category(dtypes.DType(to))
+    return dtypes.category(dtypes.as_dtype(from_)) <= dtypes.category(dtypes.as_dtype(to))
 
 
 @function()
@@ -97,7 +108,7 @@ def promote_types(type1, type2):
     >>> rg.promote_types(rg.int64, rg.float32)
     dtype('float32')
     """
-    return dtypes.promote(dtypes.DType(type1), dtypes.DType(type2))
+    return dtypes.promote(dtypes.as_dtype(type1), dtypes.as_dtype(type2))
 
 
 @function()

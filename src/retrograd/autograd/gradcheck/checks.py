@@ -28,6 +28,7 @@ from retrograd.autograd.gradcheck.comparison import (
 from retrograd.autograd.gradcheck.differences import Array, GradcheckError, Output, Probe, coarsest_epsilon, jacobians
 from retrograd.autograd.gradcheck.forward_mode import check_undefined_tangents
 from retrograd.core import Tensor, registry
+from retrograd.core.dtype import is_bfloat16, is_differentiable
 from retrograd.levels.flatten_nested import NestedFlattener, flatten_nested
 from retrograd.ops.create import from_numpy
 from retrograd.ops.random import Generator
@@ -69,7 +70,7 @@ def gradcheck(
 
     Below double precision, with `eps` left as it is, steps follow from the measured rounding noise of `func`, which
     is tolerated in addition to `atol` and `rtol` (whose defaults then fit the dtype).  Errors below that noise are
-    not found; a UserWarning says so.  For the sources, see `autograd/gradcheck/differences.py`.
+    not found; a UserWarning says so.  bfloat16 is refused.  For the sources, see `autograd/gradcheck/differences.py`.
 
     Raises GradcheckError (or returns False, without `raise_exception`) with both Jacobians and the worst entry;
     RuntimeError for inputs whose entries share memory, ValueError if none requires grad, and for batches of what is
@@ -188,7 +189,7 @@ def _as_tuple(values: Any) -> tuple:
 
 def _run_checks(func: Callable, arguments: tuple, settings: Settings, raise_exception: bool) -> bool:
     inputs = _checked_inputs(arguments)
-    _warn_of_low_precision(inputs)
+    _check_precision(inputs)
     try:
         with enable_grad():
             _check_problem(Problem(func, arguments, inputs, _differentiable_outputs(func, arguments), settings))
@@ -234,7 +235,13 @@ def _overlaps(array: Array) -> bool:
     return False
 
 
-def _warn_of_low_precision(inputs: list[Input]) -> None:
+def _check_precision(inputs: list[Input]) -> None:
+    for i in inputs:
+        if is_bfloat16(i.tensor.dtype):
+            raise ValueError(
+                f"gradcheck: {i.name} is bfloat16, whose 8 digits in base 2 leave none to differences of values; "
+                f"use .double()"
+            )
     low = [f"{i.name} ({i.tensor.dtype})" for i in inputs if coarsest_epsilon([i.tensor]) > DOUBLE_EPSILON]
     if low:
         warnings.warn(
@@ -291,7 +298,7 @@ def _check_problem(problem: Problem) -> None:
 
 def _check_constant(problem: Problem) -> None:
     """Check that a function without outputs that require grad does not vary."""
-    returned = [o for o in _output_tensors(problem.func, problem.arguments) if o.tensor.dtype.kind in "fc"]
+    returned = [o for o in _output_tensors(problem.func, problem.arguments) if is_differentiable(o.tensor.dtype)]
     probe = Probe(problem.func, problem.arguments, returned)
     slope, _ = choose_method(problem, probe)
     for x in problem.inputs:
