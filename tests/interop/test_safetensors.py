@@ -138,15 +138,25 @@ def with_halves(path):
     return (halves.astype("<u4") << 16).view("<f4")
 
 
-def test_bfloat16_becomes_float32_with_all_its_values(path):
+def test_bfloat16_is_read_with_all_its_values(path):
     expected = with_halves(path)
     found = load_file(path)
     assert list(found) == ["a", "half", "one"]
-    assert found["half"].dtype == rg.float32
-    assert np.array_equal(found["half"], expected)
+    assert found["half"].dtype == found["one"].dtype == rg.bfloat16
+    assert np.array_equal(found["half"].float(), expected)
     assert found["one"].shape == ()
     assert found["one"].item() == 1.5
     assert found["a"].tolist() == [7.0]
+
+
+def test_bfloat16_is_written_and_read_again(path):
+    x = rg.tensor([[1.5, -2.0], [float("inf"), 3e38]], dtype=rg.bfloat16)
+    save_file({"x": x, "turned": x.T, "one": x[0, 0]}, path)
+    found = load_file(path)
+    assert all(t.dtype == rg.bfloat16 for t in found.values())
+    assert found["x"].tolist() == x.tolist()
+    assert found["turned"].tolist() == x.T.tolist()
+    assert found["one"].item() == 1.5
 
 
 def test_a_cut_file_with_bfloat16_is_damaged(path):

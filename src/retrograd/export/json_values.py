@@ -18,7 +18,6 @@ from retrograd.ops.layout import Size
 DEEPEST = 50  # maximum nesting of values: limits of Python's compiler and recursion are not far above
 MOST_DIMS = 64
 MOST_BYTES = 2**62  # maximum size that a tensor may claim
-DTYPES = {name: facts.dtype for name, facts in dtypes.TABLE.items()}
 
 
 class StorageError(ValueError):
@@ -178,8 +177,8 @@ def _read_bytes(codec: Codec, data: Any, depth: int) -> bytes:
 
 
 def _read_dtype(codec: Codec, data: Any, depth: int) -> Any:
-    expect(type(data) is str and data in DTYPES, "the name of a dtype", data)
-    return DTYPES[data]
+    expect(type(data) is str and data in dtypes.TABLE, "the name of a dtype", data)
+    return dtypes.TABLE[data].dtype
 
 
 def _read_constant(value: Any) -> Callable[[Codec, Any, int], Any]:

@@ -14,8 +14,6 @@ import retrograd.ops  # noqa: F401  (tensors get their methods)
 from retrograd.core import dtype as dtypes
 from retrograd.core.level import generator_block
 from retrograd.interop.atomic_write import open_regular_file, shorten
-from retrograd.interop.bfloat16 import STORAGE as BFLOAT16
-from retrograd.interop.bfloat16 import to_float32
 from retrograd.interop.pytorch_nested import (
     JAGGED,
     JAGGED_CLASS,
@@ -38,9 +36,9 @@ from retrograd.ops.create import from_numpy
 
 __all__ = ["load_file", "save_file"]
 
-# Storage and dtype names to NumPy's dtypes. bfloat16 is the upper half of a float32, so widening is exact.
-STORAGES = {**{name: dtype.name for name, dtype in dtypes.STORAGES.items()}, BFLOAT16: "bfloat16"}
-DTYPES = {"bfloat16", *dtypes.TABLE}
+# Names of storages and dtypes.
+STORAGES = dtypes.STORAGES
+DTYPES = set(dtypes.TABLE)
 UNSUPPORTED_DTYPES = ("float8_e4m3fn", "float8_e5m2", "complex32", "qint8", "quint8", "qint32")
 HEADER = struct.Struct("<26xHH")
 
@@ -49,8 +47,7 @@ def load_file(path: str | os.PathLike[str] | BinaryIO, *, mmap: bool = False):
     """Load a file of `torch.save` or `save_file`: tensors in dicts and lists, with numbers and text.
 
     A state dict becomes the dict that `Module.load_state_dict` takes. Views of one memory stay views, and parameters
-    become tensors; none requires grad. bfloat16, which NumPy lacks, becomes float32, which represents all its values.
-    `torch.Size` becomes a tuple, a dtype NumPy's, a device its name.
+    become tensors; none requires grad. `torch.Size` becomes a tuple, a dtype NumPy's, a device its name.
 
     mmap: map the file into memory and read only what is used, for checkpoints larger than memory. Writes to tensors do
     not reach the file, which must not change meanwhile. Checksums are verified only without it.
@@ -265,15 +262,14 @@ _FLAGS = {"conj": np.conj, "neg": np.negative}
 def _decode(data, dtype, order):
     if dtype == "bool":
         return data.view(np.bool_) if data.max(initial=0) <= 1 else data != 0
-    raw = np.dtype("uint16" if dtype == "bfloat16" else dtype).newbyteorder(order)
+    raw = np.dtype("uint16" if dtype == "bfloat16" else dtype).newbyteorder(order)  # bfloat16 has one byte order
     if data.size % raw.itemsize:
         raise ValueError(f"damaged: {data.size} bytes of {dtype}")
     if data.ctypes.data % raw.alignment:
         data = data.copy()
     numbers = data.view(raw)
-    if dtype == "bfloat16":
-        return to_float32(numbers)
-    return numbers if raw.isnative else numbers.astype(raw.newbyteorder("="))
+    numbers = numbers if raw.isnative else numbers.astype(raw.newbyteorder("="))
+    return numbers.view(dtypes.as_dtype(dtype))
 
 
 def _check_view(count, offset, size, stride):
@@ -302,7 +298,7 @@ def _parameter(data, requires_grad=True, hooks=None):
 
 def _dtype(name):
     """Return a saved dtype: NumPy's, or its name if NumPy lacks it."""
-    return name if name in ("bfloat16", *UNSUPPORTED_DTYPES) else np.dtype(name)
+    return name if name in UNSUPPORTED_DTYPES else dtypes.as_dtype(name)
 
 
 def _device(kind, index=None):

@@ -1,6 +1,5 @@
 """Read and write safetensors files: named tensors and text, loaded without running code."""
 
-import json
 import os
 from collections.abc import Mapping
 
@@ -12,13 +11,11 @@ import retrograd.ops  # noqa: F401  (tensors get their methods)
 from retrograd.core import Tensor
 from retrograd.core import dtype as dtypes
 from retrograd.interop.atomic_write import atomic_replace, open_regular_file, shorten
-from retrograd.interop.bfloat16 import SAFETENSORS as BFLOAT16
-from retrograd.interop.bfloat16 import to_float32
 from retrograd.ops.create import from_numpy
 
 __all__ = ["load_file", "load_metadata", "save_file"]
 
-# The format also has types that NumPy lacks: bfloat16, and floats of at most 8 bits.
+# The format also has floats of at most 8 bits.
 DTYPES = {name: facts.safetensors for name, facts in dtypes.TABLE.items() if facts.safetensors}
 
 
@@ -27,8 +24,8 @@ def save_file(
 ) -> None:
     """Write tensors by name, and `metadata` (text by name), as one safetensors file.
 
-    tensors: any shapes; integers, bool, float16 to float64 and complex64. A view is written as its own elements, a
-    tensor that requires grad without its graph. An existing file is replaced atomically.
+    tensors: any shapes; integers, bool, bfloat16, float16 to float64 and complex64. A view is written as its own
+    elements, a tensor that requires grad without its graph. An existing file is replaced atomically.
 
     Raises TypeError, before anything is written, for a name that is not a string, a value that is not a tensor, a dtype
     that the format lacks, and metadata that is not text.
@@ -50,8 +47,8 @@ def save_file(
 def load_file(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     """Load the tensors of a safetensors file by name, in new memory; none requires grad.
 
-    bfloat16, which NumPy lacks, becomes float32, which represents all its values. Raises FileNotFoundError if there is
-    no file, ValueError for a damaged one, and TypeError for other dtypes that NumPy lacks, such as floats of 8 bits.
+    Raises FileNotFoundError if there is no file, ValueError for a damaged one, and TypeError for dtypes that NumPy
+    lacks, such as floats of 8 bits.
     """
     return {name: from_numpy(array) for name, array in _read(path, lambda file: _arrays(file, path)).items()}
 
@@ -73,25 +70,9 @@ def _read(path, take):
 def _arrays(file, path):
     kinds = {name: file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118 (not a mapping)
     for name, kind in kinds.items():
-        if kind not in (*DTYPES.values(), BFLOAT16):
+        if kind not in DTYPES.values():
             raise TypeError(f"{os.fspath(path)}: {name!r} is of type {kind}, which NumPy does not have")
-    halves = [name for name, kind in kinds.items() if kind == BFLOAT16]
-    arrays = _halves(path, halves) if halves else {}
-    return {name: arrays[name] if name in arrays else file.get_tensor(name) for name in kinds}
-
-
-def _halves(path, names):
-    """Read the bfloat16 arrays of a validated file from its bytes: the library would need ml_dtypes."""
-    with open(path, "rb") as file:
-        start = 8 + int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(start - 8))
-        arrays = {}
-        for name in names:
-            first, end = header[name]["data_offsets"]
-            file.seek(start + first)
-            halves = np.frombuffer(file.read(end - first), np.dtype("<u2"))
-            arrays[name] = to_float32(halves).reshape(header[name]["shape"])
-    return arrays
+    return {name: file.get_tensor(name) for name in kinds}
 
 
 def _checked_name(name):

@@ -13,7 +13,8 @@ from retrograd.ops.create import as_tensor
 from retrograd.ops.family import cast_to
 from retrograd.ops.layout import check_device
 
-DTYPES = {name: facts.dtype for name, facts in dtypes.TABLE.items() if name != "float16"}  # the standard lacks it
+_LACKING = ("float16", "bfloat16")  # in the standard
+DTYPES = {name: facts.dtype for name, facts in dtypes.TABLE.items() if name not in _LACKING}
 KINDS = {
     "bool": "b",
     "signed integer": "i",
