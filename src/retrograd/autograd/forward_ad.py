@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from retrograd.autograd.grad_mode import Mode
 from retrograd.core import Tensor, call, current
 from retrograd.core.aval import describe_difference
+from retrograd.core.dtype import is_differentiable
 from retrograd.core.level import Block
 from retrograd.levels import tangent_table
 from retrograd.levels.tangent_table import TangentTableLevel, forward_levels
@@ -170,7 +171,7 @@ def _check_tangent(tensor: Tensor, tangent: Tensor) -> Tensor:
     for name, x in (("tensor", tensor), ("tangent", tangent)):
         if not isinstance(x, Tensor):
             raise TypeError(f"make_dual: {name} must be a Tensor, got {type(x).__name__}")
-        if x.dtype.kind not in "fc":
+        if not is_differentiable(x.dtype):
             raise ValueError(f"make_dual: expected {name} to be floating point or complex, but got {x.dtype}")
     if tensor.shape != tangent.shape:
         raise RuntimeError(

@@ -6,6 +6,7 @@ from typing import Any
 from retrograd.autograd.graph import GradientEdge
 from retrograd.core import Tensor, registry
 from retrograd.core.aval import describe_difference, symbolic
+from retrograd.core.dtype import is_differentiable
 from retrograd.core.engine import ones
 from retrograd.core.hooks import conjugate
 
@@ -62,7 +63,7 @@ def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) 
     kind, wanted = g.dtype, root.dtype
     if kind is wanted and kind.kind == "f":
         return g
-    if kind.kind not in "fc" or (kind.kind == "c") != (wanted.kind == "c"):
+    if not is_differentiable(kind) or (kind.kind == "c") != (wanted.kind == "c"):
         raise RuntimeError(f"{name}: gradient {index} is {kind}, but output {index} is {wanted}")
     return conjugate(g if kind == wanted else registry["to"](g, wanted))
 

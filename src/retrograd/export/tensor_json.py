@@ -4,6 +4,7 @@ import re
 from typing import Any, NamedTuple
 
 from retrograd.core import Aval, Tensor, operator_named
+from retrograd.core.dtype import is_differentiable, is_floating
 from retrograd.export.json_values import Codec, StorageError, expect, fields, text
 from retrograd.fx import GraphModule
 from retrograd.fx.graph_module import tensor_names
@@ -111,8 +112,8 @@ def _read_entry(data: Any, codec: Codec) -> Entry:
     text(name, "a name")
     expect(is_safe(name) and name.count(".") < 100, "the name of a tensor", name)
     expect(kind in KINDS, f"one of {', '.join(KINDS)}", kind)
-    expect(not requires_grad or known.dtype.kind in "fc", "a gradient of floats only", aval)
-    expect(kind != "parameter" or known.dtype.kind in "fc", "floats in a parameter", aval)
+    expect(not requires_grad or is_differentiable(known.dtype), "a gradient of floats only", aval)
+    expect(kind != "parameter" or is_differentiable(known.dtype), "floats in a parameter", aval)
     return Entry(name, kind, requires_grad, known, text(stored_as, "a name"))
 
 
@@ -128,7 +129,7 @@ def as_stored(tensor: Tensor) -> Tensor:
 def from_stored(entry: Entry, tensor: Tensor) -> Tensor:
     """Return the tensor that an entry describes, from its stored values; StorageError on a mismatch."""
     restored = tensor
-    if entry.aval.dtype.kind == "c" and tensor.ndim and tensor.shape[-1] == 2 and tensor.dtype.kind == "f":
+    if entry.aval.dtype.kind == "c" and tensor.ndim and tensor.shape[-1] == 2 and is_floating(tensor.dtype):
         restored = _as_complex(tensor) if tensor.dtype.itemsize >= 4 else tensor
     if restored.aval != entry.aval:
         raise StorageError(f"{entry.name} is {entry.aval} by the graph, but {tensor.aval} by the tensors' file")

@@ -8,6 +8,7 @@ import optree
 
 from retrograd.core import Tensor
 from retrograd.core.aval import describe_difference
+from retrograd.core.dtype import is_floating
 from retrograd.core.engine import ones
 from retrograd.core.hooks import conjugate
 from retrograd.func.argnums import Argnums, bind_other_arguments, select_arguments, split_aux
@@ -62,7 +63,7 @@ def grad_and_value(func: Callable, argnums: Argnums = 0, has_aux: bool = False) 
 def _check_scalar(out: Any) -> None:
     if not isinstance(out, Tensor):
         raise RuntimeError(f"grad: the function must return a tensor without dimensions, got {type(out).__name__}")
-    if out.shape != () or out.dtype.kind != "f":
+    if out.shape != () or not is_floating(out.dtype):
         raise RuntimeError(f"grad: the function must return a real scalar, got {out.aval}; use vjp, or jacrev")
 
 

@@ -8,6 +8,7 @@ import optree
 
 from retrograd.backend import sparse
 from retrograd.core import NotBatchedError, Tensor, graph_level
+from retrograd.core.dtype import is_floating
 from retrograd.func.argnums import bind_other_arguments, select_arguments, split_aux
 from retrograd.func.batch import vmap
 from retrograd.func.forward import linearize
@@ -154,7 +155,7 @@ def _prepare_argument(name: str, func: Callable, args: tuple, kwargs: dict, argn
     if not hasattr(given, "dtype"):
         raise TypeError(f"{name}: the argument must be one tensor, got {type(given).__name__}")
     x = as_tensor(given).detach()
-    if x.dtype.kind != "f":
+    if not is_floating(x.dtype):
         raise RuntimeError(f"{name}: expected a real floating argument, got {x.aval}")
     of_x = bind_other_arguments(func, args, kwargs, argnums)
     x, rebuilt = flatten_nested(x)
@@ -174,7 +175,7 @@ def _gradient(f: Callable, has_aux: bool) -> Callable:
     def checked(x: Tensor) -> Any:
         returned = f(x)
         out = returned[0] if has_aux and isinstance(returned, tuple) and returned else returned
-        if not isinstance(out, Tensor) or out.shape != () or out.dtype.kind != "f":
+        if not isinstance(out, Tensor) or out.shape != () or not is_floating(out.dtype):
             what = out.aval if isinstance(out, Tensor) else type(out).__name__
             raise RuntimeError(f"sparse_hessian: the function must return a real scalar, got {what}")
         return returned
@@ -191,7 +192,7 @@ def _check_single_output(name: str, f: Callable, has_aux: bool) -> tuple[Callabl
         out, _ = flatten_nested(main(x))
         if not isinstance(out, Tensor):
             raise TypeError(f"{name}: the function must return one tensor, got {type(out).__name__}")
-        if out.dtype.kind != "f":
+        if not is_floating(out.dtype):
             raise RuntimeError(f"{name}: expected a real floating output, got {out.aval}")
         return out
 

@@ -7,6 +7,7 @@ import optree
 
 from retrograd.core import Aval, Level, Op, Tensor, at, call, current, operator_named
 from retrograd.core.aval import SymbolicSize
+from retrograd.core.dtype import is_differentiable
 from retrograd.core.op import AuxOutput
 from retrograd.core.source_location import user_line
 from retrograd.core.tensor import count_of, make
@@ -190,7 +191,7 @@ class TraceLevel(Level):
 
     def on_write(self, x: Tensor, merged: Tensor) -> None:
         """Record that x becomes `merged` by a write outside the graph, so that later uses have the derivatives of x."""
-        if merged.dtype.kind in "fc":
+        if is_differentiable(merged.dtype):
             node = self.graph.call_function(OVERWRITTEN, (self.operand(x), numbers_of(self.operand(merged))))
             self._describe(node, merged)
             merged.tag = node
@@ -303,7 +304,7 @@ class TraceLevel(Level):
 
     def _wrap(self, node: Node, out: Tensor, stopped: bool) -> Tensor:
         """Return the result's proxy; a result computed under `no_grad` is detached in the graph too."""
-        if stopped and out.dtype.kind in "fc":
+        if stopped and is_differentiable(out.dtype):
             node = self.graph.call_function(_detach, (node,))
             self._describe(node, out)
         return make(out, self, node)

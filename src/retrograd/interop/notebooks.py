@@ -5,6 +5,7 @@ import html
 import numpy as np
 
 from retrograd.core import Tensor
+from retrograd.core.dtype import is_differentiable
 
 ROWS, COLUMNS = 10, 10
 CELL = "padding:1px 8px;text-align:right;font-family:monospace"
@@ -51,4 +52,4 @@ def _cell(array, row, column):
     if row is None or column is None:
         return "…"
     value = array[row, column]
-    return html.escape(f"{value:.4g}" if array.dtype.kind in "fc" else str(value))
+    return html.escape(f"{value:.4g}" if is_differentiable(array.dtype) else str(value))

@@ -5,6 +5,7 @@ from typing import Any
 
 from retrograd.backend import sparse
 from retrograd.core import Op, Tensor, call
+from retrograd.core.dtype import is_differentiable
 from retrograd.core.tensor import make
 from retrograd.levels.flatten_nested import flatten_nested
 from retrograd.levels.outer_grads import OuterGradLevel
@@ -60,7 +61,7 @@ class PatternLevel(OuterGradLevel):
         for group, links in dependence(op, inputs, varies, values, out, params) if inputs else ():
             tag = sparse.concat_dependences([tags[i] for i in group])
             for k, (o, link) in enumerate(zip(outs, links, strict=True)):
-                if o.dtype.kind in "fc":
+                if is_differentiable(o.dtype):
                     more = _propagate(link, tag, values[group[0]], o)
                     found[k] = found[k] + more if found[k].nnz else more
         return found

@@ -160,7 +160,7 @@ def run_formula(
     schema: CustomSchema, parts: Parts, ctx: Context, saved: tuple, cotangents: Sequence, wanted: Sequence[bool]
 ) -> list:
     """Return the cotangent of each flat input of a saved call; None where it is not needed or does not exist."""
-    grad_outputs = [g if g is None or g.dtype.kind == "f" else conjugate(g) for g in cotangents]
+    grad_outputs = [g if g is None or g.dtype.kind != "c" else conjugate(g) for g in cotangents]
     if ctx._materializes:
         for i, g in enumerate(grad_outputs):
             if g is None:

@@ -6,6 +6,7 @@ from typing import Any
 from retrograd.backend import allclose
 from retrograd.backend.ragged import Ragged
 from retrograd.core import Op, Tensor, call, current, registry
+from retrograd.core.dtype import is_differentiable
 from retrograd.core.level import at
 from retrograd.core.tensor import unwrap_all
 from retrograd.nested.buffer_layout import is_nested, layout
@@ -81,7 +82,7 @@ def _copies_in_batch(one: tuple, batches: list[bool], count: int, lead: int, tur
 def _perturbed(x: Tensor) -> Tensor:
     """Return values of the same kind as a tensor's, but different, unless they are all equal."""
     turned: Tensor = registry["flip"](x, dims=tuple(range(x.ndim)))
-    return turned * 0.75 if x.dtype.kind in "fc" else turned
+    return turned * 0.75 if is_differentiable(x.dtype) else turned
 
 
 def _of_copies(op: Op, args: tuple, params: dict) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 from retrograd.backend.ragged import no_components
 from retrograd.core import Op, Tensor, call, registry
+from retrograd.core.dtype import is_differentiable
 from retrograd.core.source_location import user_line
 from retrograd.nested.buffer import over, values
 from retrograd.nested.buffer_layout import Layout, is_nested, layout
@@ -186,7 +187,7 @@ def sample_component(x: Tensor) -> Tensor:
     """
     known = layout(x)
     shape = [1 if d == known.lead or d in known.ragged else size for d, size in enumerate(x.shape)]
-    if x.dtype.kind not in "fc":
+    if not is_differentiable(x.dtype):
         return registry["zeros"](shape, dtype=x.dtype)
     return registry["ones"](shape, dtype=x.dtype) + registry["sum"](values(x))
 

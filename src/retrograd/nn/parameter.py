@@ -3,6 +3,7 @@
 from typing import Any
 
 from retrograd.core import Tensor, operator_named
+from retrograd.core.dtype import is_differentiable
 from retrograd.core.tensor import version_of
 
 _clone = operator_named("clone")
@@ -67,7 +68,7 @@ class Buffer(_SharedLeaf):
 def convert_dtype(tensor: Tensor, dtype: Any) -> Tensor:
     """Convert a floating or complex tensor to a dtype: a parameter and its gradient in place, others as new
     tensors."""
-    if tensor.dtype.kind not in "fc":
+    if not is_differentiable(tensor.dtype):
         return tensor
     converted = _to(_detach(tensor), dtype)
     if not isinstance(tensor, Parameter):

@@ -1,7 +1,7 @@
 """Classification losses: predictions (..., classes, ...) against class indices or class probabilities."""
 
 from retrograd.core import Aval, Definition, Internal, op, registry
-from retrograd.core.dtype import opmath_of
+from retrograd.core.dtype import is_floating, opmath_of
 from retrograd.core.lazy_imports import lazy_module
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import batch_all
@@ -301,7 +301,7 @@ class cross_entropy(Composite, aliases="nn.functional.cross_entropy", opmath="x 
             raise ValueError(f"cross_entropy: label_smoothing must be from 0 to 1, got {label_smoothing}")
         if target.dtype.kind == "c":
             raise TypeError(f"cross_entropy: targets are class numbers or real probabilities, got {target.dtype}")
-        if target.dtype.kind == "f":
+        if is_floating(target.dtype):
             return _soft_cross_entropy(x, target, weight, reduction, label_smoothing)
         x = move_classes_last("cross_entropy", x, target)
         _check_weight("cross_entropy", weight, x.shape[-1])
@@ -349,7 +349,7 @@ class linear_cross_entropy(Composite, home="nn.functional", method=False):
                 f"linear_cross_entropy: expected (n, features) and weights (classes, ..., features), or (features,) "
                 f"and (classes, features), got shapes {x.shape} and {linear_weight.shape}"
             )
-        if ignore_index is not None and target.dtype.kind == "f":
+        if ignore_index is not None and is_floating(target.dtype):
             raise ValueError("linear_cross_entropy: probabilities have no class to ignore; leave ignore_index=None")
         classes = linear_weight.shape[:-1]
         bias = None if linear_bias is None else reshape(linear_bias, (-1,))

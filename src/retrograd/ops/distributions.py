@@ -347,7 +347,7 @@ def _check_weights(rows, num_samples, replacement):
 
 
 def _check_continuous(name, x, valid, constraint):
-    if x.dtype.kind not in "fc":
+    if not dtypes.is_differentiable(x.dtype):
         raise RuntimeError(f"{name}: the numbers are not integers, but the tensor has dtype {x.dtype}")
     if not valid:
         raise RuntimeError(f"{name}: {constraint}")

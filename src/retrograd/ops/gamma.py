@@ -3,6 +3,7 @@
 import math
 
 from retrograd.core import Tensor, op, xp
+from retrograd.core.dtype import is_floating
 from retrograd.ops.create import arange, as_tensor
 from retrograd.ops.family import Composite, cast_to, zero_cotangent
 from retrograd.ops.pointwise import POSITIVE, exp, log1p
@@ -106,7 +107,9 @@ def _gamma_density(a, x):
 
 def _cast_parameter(x, a):
     """Return a parameter, which may be integers or a number, in the precision of x."""
-    return as_tensor(a, dtype=x.dtype) if not hasattr(a, "dtype") else a if a.dtype.kind == "f" else cast_to(a, x.dtype)
+    if not hasattr(a, "dtype"):
+        return as_tensor(a, dtype=x.dtype)
+    return a if is_floating(a.dtype) else cast_to(a, x.dtype)
 
 
 def _incomplete_samples(r):

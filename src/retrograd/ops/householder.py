@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from retrograd.core import Tensor, op, registry
+from retrograd.core.dtype import is_floating
 from retrograd.core.hooks import conjugate
 from retrograd.ops.complex import adjoint
 from retrograd.ops.decompose import linalg_qr
@@ -24,7 +25,7 @@ def _pad_zeros(x, rows, columns):
 
 def _last_tau(packed, column, steps):
     """Return the factor of the last reflection of a square matrix: 0 for real values, else a phase minus 1."""
-    if packed.dtype.kind == "f":
+    if is_floating(packed.dtype):
         return registry["zeros"]((*packed.shape[:-2], 1), dtype=packed.dtype)
     above, last = narrow(column, -2, 0, steps), narrow(column, -2, steps, 1)
     done = triangular(narrow(packed, -2, 0, steps), above, upper=False, unit=True)

@@ -42,16 +42,16 @@ def _fill_masked(name, x, mask, identity):
 
 def _max_identity(name, x):
     """Return the identity of the maximum."""
-    if x.dtype.kind not in "iuf":
+    if dtypes.category(x.dtype) not in (1, 2):
         raise TypeError(f"{name}: {x.dtype} numbers have no smallest one; expected real numbers")
-    return -math.inf if x.dtype.kind == "f" else iinfo(x.dtype).min
+    return -math.inf if dtypes.is_floating(x.dtype) else iinfo(x.dtype).min
 
 
 def _min_identity(name, x):
     """Return the identity of the minimum."""
-    if x.dtype.kind not in "iuf":
+    if dtypes.category(x.dtype) not in (1, 2):
         raise TypeError(f"{name}: {x.dtype} numbers have no largest one; expected real numbers")
-    return math.inf if x.dtype.kind == "f" else iinfo(x.dtype).max
+    return math.inf if dtypes.is_floating(x.dtype) else iinfo(x.dtype).max
 
 
 def _in_dtype(x, dtype):
@@ -239,9 +239,9 @@ class masked_median(Masked):
     """
 
     def compose(x, mask, *, dim, keepdim, dtype):
-        floating = x if x.dtype.kind == "f" else cast_to(x, dtypes.float_of(x.dtype))
+        floating = x if dtypes.is_floating(x.dtype) else cast_to(x, dtypes.float_of(x.dtype))
         out = nanmedian(_fill_masked("masked.median", floating, mask, math.nan), dim, keepdim).values
-        if x.dtype.kind == "f":
+        if dtypes.is_floating(x.dtype):
             return out
         if any_of(isnan(out)).item():
             raise ValueError(f"masked.median: the mask is false for a whole row, whose median {x.dtype} can't hold")
@@ -299,7 +299,7 @@ def _variance(name, x, mask, dim, unbiased, correction, keepdim, dtype):
     if unbiased is not None and correction is not None:
         raise ValueError(f"{name}: unbiased={unbiased} and correction={correction} say the same; pass one of them")
     correction = (0 if unbiased is False else 1) if correction is None else correction
-    x = cast_to(x, dtype or (x.dtype if x.dtype.kind in "fc" else dtypes.float_of(x.dtype)))
+    x = cast_to(x, dtype or (x.dtype if dtypes.is_differentiable(x.dtype) else dtypes.float_of(x.dtype)))
     canonical_dims(name, dim, x.ndim)
     count = _count(name, x, mask, dim, True)
     mean = _divide_or_nan(sum_over(_fill_masked(name, x, mask, 0), dim, True), count)

@@ -48,8 +48,8 @@ def check_matrices(name, *tensors):
         check_floating(name, x)
         if x.ndim < 2:
             raise ValueError(f"{name}: expected matrices, got shape {x.shape}")
-        if x.dtype == dtypes.float16:
-            raise TypeError(f"{name}: float16 is not supported; convert with .to(dtype) first")
+        if dtypes.is_half(x.dtype):
+            raise TypeError(f"{name}: {x.dtype} is not supported; convert with .to(dtype) first")
     same_dtype(name, tensors)
 
 

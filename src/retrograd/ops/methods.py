@@ -8,6 +8,7 @@ import warnings
 from retrograd import backend
 from retrograd.core import Tensor, current, graph_level, registry
 from retrograd.core.dispatch import note_cut
+from retrograd.core.dtype import is_differentiable, is_floating
 from retrograd.core.level import ReadError
 from retrograd.core.op import compound
 from retrograd.core.source_location import user_line
@@ -393,7 +394,7 @@ def _set_data(x, new):
         raise TypeError(f"data: expected a Tensor, got {type(new).__name__}")
     if x.level is not graph_level() or new.level is not x.level:
         raise RuntimeError("data: the two tensors belong to different function transforms")
-    if x.requires_grad and new.dtype.kind not in "fc":
+    if x.requires_grad and not is_differentiable(new.dtype):
         raise RuntimeError(f"data set to a tensor that requires gradients must be floating or complex, got {new.dtype}")
     if x.level is not None and (x.version is not None or x._view is not None):
         raise RuntimeError("data: inside a function transform, it can't be assigned to a view, or a tensor with views")
@@ -429,7 +430,7 @@ def is_tensor(obj) -> bool:
 @method
 def is_floating_point(input) -> bool:
     """Whether the dtype is a real floating dtype."""
-    return input.dtype.kind == "f"
+    return is_floating(input.dtype)
 
 
 @function()
@@ -443,7 +444,7 @@ def is_complex(input) -> bool:
 @method
 def is_signed(input) -> bool:
     """Whether the dtype can represent negative values."""
-    return input.dtype.kind in "ifc"
+    return input.dtype.kind == "i" or is_differentiable(input.dtype)
 
 
 @function()

@@ -6,6 +6,7 @@ A. Vaswani et al., Attention is all you need, NeurIPS 2017.
 import math
 from functools import reduce
 
+from retrograd.core import dtype as dtypes
 from retrograd.core import registry
 from retrograd.ops.dropout import dropout
 from retrograd.ops.functions import function
@@ -151,7 +152,7 @@ def _is_batched(query, key, value, key_padding_mask, attn_mask):
     if attn_mask is not None and attn_mask.ndim not in (2, 3):
         raise ValueError(f"{_NAME}: attn_mask must be (L, S) or (N * num_heads, L, S), got {attn_mask.shape}")
     for mask in (key_padding_mask, attn_mask):
-        if mask is not None and mask.dtype.kind not in "bf":
+        if mask is not None and mask.dtype != dtypes.bool_ and not dtypes.is_floating(mask.dtype):
             raise TypeError(f"{_NAME}: masks must be boolean or floating, got {mask.dtype}")
     return query.ndim == 3
 

@@ -77,7 +77,7 @@ def _vector_norm(name, x, p, dim, keepdim, dtype):
 def _cast(name, x, dtype):
     """x cast to the given dtype; an error for complex to real, or the reverse."""
     if dtype is not None:
-        if dtype.kind not in "fc" or (x.dtype.kind == "c") != (dtype.kind == "c"):
+        if not dtypes.is_differentiable(dtype) or (x.dtype.kind == "c") != (dtype.kind == "c"):
             raise TypeError(f"{name}: dtype {dtype} does not suit {x.dtype}: both must be real, or both complex")
         x = cast_to(x, dtype)
     check_floating(name, x)

@@ -110,7 +110,7 @@ class max_pool_indices(Pooling, differentiable=False):
 
 def _check_comparable(name, x, windows):
     _check_windows(name, x, windows)
-    if x.dtype.kind not in "iuf":
+    if dtypes.category(x.dtype) not in (1, 2):
         raise TypeError(f"{name}: expected real numbers, got {x.dtype}")
 
 
@@ -310,7 +310,7 @@ def _max_pool(ndim):
 
 
 def _check_differentiable(name, x):
-    if x.dtype.kind not in "iuf":
+    if dtypes.category(x.dtype) not in (1, 2):
         raise TypeError(f"{name}: expected real numbers, got {x.dtype}")
 
 
@@ -431,7 +431,7 @@ def _average_windows(name, x, windows, count_include_pad, divisor):
 
 def _divide(total, count):
     """The sum divided by the divisor; truncated for integers."""
-    return total / count if total.dtype.kind == "f" else registry["div"](total, count, rounding_mode="trunc")
+    return total / count if dtypes.is_floating(total.dtype) else registry["div"](total, count, rounding_mode="trunc")
 
 
 def _window_sizes(size, kernel, stride, before, _, out, padded):

@@ -325,7 +325,7 @@ def _reduce_mean(x, index, src, dim, include_self):
     if not include_self:
         count = where(eq(count, 1), count, count - 1)
     total = _reduce_sum(x, index, src, dim, include_self)
-    return total / count if x.dtype.kind in "fc" else registry["floor_divide"](total, count)
+    return total / count if dtypes.is_differentiable(x.dtype) else registry["floor_divide"](total, count)
 
 
 def _define_merge(operator, neutral):
@@ -342,8 +342,8 @@ _MERGES = {
     "sum": _reduce_sum,
     "prod": _define_merge(scatter_prod, lambda dtype: 1),
     "mean": _reduce_mean,
-    "amax": _define_merge(scatter_max, lambda dtype: -math.inf if dtype.kind == "f" else iinfo(dtype).min),
-    "amin": _define_merge(scatter_min, lambda dtype: math.inf if dtype.kind == "f" else iinfo(dtype).max),
+    "amax": _define_merge(scatter_max, lambda dtype: -math.inf if dtypes.is_floating(dtype) else iinfo(dtype).min),
+    "amin": _define_merge(scatter_min, lambda dtype: math.inf if dtypes.is_floating(dtype) else iinfo(dtype).max),
 }
 
 

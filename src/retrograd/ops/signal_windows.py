@@ -36,7 +36,7 @@ def _define_window(schema, doc, formula, *samples, errors=(), **given):
 
 def _window_aval(name, M, dtype):
     dtype = dtypes.get_default_dtype() if dtype is None else dtype
-    if dtype.kind != "f":
+    if not dtypes.is_floating(dtype):
         raise TypeError(f"{name}: expected a real floating dtype, got {dtype}")
     if M < 0:
         raise ValueError(f"{name}: the size must not be negative, got {M}")

@@ -103,6 +103,6 @@ def _label_cotangent(op, i, args, out, params):
 
 def _widen(a):
     """A floating or complex operand in a dtype that represents large integers exactly."""
-    if not isinstance(a, Tensor) or a.dtype.kind not in "fc":
+    if not isinstance(a, Tensor) or not dtypes.is_differentiable(a.dtype):
         return a
-    return registry["to"](a, dtypes.float64 if a.dtype.kind == "f" else dtypes.complex128)
+    return registry["to"](a, dtypes.float64 if dtypes.is_floating(a.dtype) else dtypes.complex128)

@@ -115,7 +115,7 @@ class middle(Internal, Reduction):
 
 def _check_median(x, dim):
     check_ordered("middle", x)
-    if x.dtype.kind != "f":  # the median of no elements is NaN
+    if not dtypes.is_floating(x.dtype):  # the median of no elements is NaN
         check_nonempty("median", x, dim)
 
 
@@ -495,7 +495,7 @@ def _divide(x, divisor, otherwise=math.nan):
 def _combine_weights(name, rows, fweights, aweights):
     if fweights is not None and fweights.dtype.kind not in "iu":
         raise TypeError(f"{name}: fweights must hold integers, got {fweights.dtype}")
-    if aweights is not None and aweights.dtype.kind != "f":
+    if aweights is not None and not dtypes.is_floating(aweights.dtype):
         raise TypeError(f"{name}: aweights must be of a floating dtype, got {aweights.dtype}")
     for word, given in (("fweights", fweights), ("aweights", aweights)):
         if given is not None and given.shape != rows.shape[1:]:

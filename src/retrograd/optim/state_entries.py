@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from retrograd.core import Tensor, operator_named
+from retrograd.core.dtype import is_differentiable
 from retrograd.ops.create import as_tensor
 
 _clone = operator_named("clone")
@@ -79,7 +80,7 @@ def any_value(value: Any, params: list[Any]) -> Any:
     if not isinstance(value, Tensor):
         return deepcopy(value)
     copied = _clone(_detach(value))
-    return _to(copied, params[0].dtype) if copied.dtype.kind in "fc" else copied
+    return _to(copied, params[0].dtype) if is_differentiable(copied.dtype) else copied
 
 
 def _tensor(value: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:

@@ -1,7 +1,7 @@
 """`scipy.linalg`: its functions with tensor support; the rest is SciPy's own."""
 
 from retrograd.core import registry
-from retrograd.core.dtype import complex_of
+from retrograd.core.dtype import complex_of, is_floating
 from retrograd.core.level import ReadError
 from retrograd.interop.numpy_protocol import functions
 from retrograd.interop.numpy_protocol.table import (
@@ -38,7 +38,7 @@ def sqrtm(A, **kwargs):
 def _has_complex_root(x):
     """Whether the square root of a real matrix is complex; assumed False under vmap, where values are unknown."""
     try:
-        return x.dtype.kind == "f" and scipy_member("scipy.linalg").sqrtm(values(x)).dtype.kind == "c"
+        return is_floating(x.dtype) and scipy_member("scipy.linalg").sqrtm(values(x)).dtype.kind == "c"
     except ReadError:
         return False
 

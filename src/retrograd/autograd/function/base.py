@@ -107,7 +107,7 @@ class FunctionOp(Op):
     def gradients(self, fn: GradFn, cotangents: tuple, wanted: list[bool]) -> list:
         """Return the gradient of each edge, by the user's backward."""
         ctx = fn.params["ctx"]
-        grad_outputs = [g if g is None or g.dtype.kind == "f" else conjugate(g) for g in cotangents]
+        grad_outputs = [g if g is None or g.dtype.kind != "c" else conjugate(g) for g in cotangents]
         if ctx._materializes:
             for i, g in enumerate(grad_outputs):
                 if g is None:

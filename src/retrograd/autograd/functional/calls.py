@@ -8,6 +8,7 @@ import optree
 from retrograd.autograd.backward import grad
 from retrograd.core import Tensor, registry
 from retrograd.core.aval import describe_difference
+from retrograd.core.dtype import is_differentiable
 from retrograd.core.views import requires_grad_synced
 
 OUTPUT, JACOBIAN, HESSIAN = [f"the {what} is independent of {{}}" for what in ("output", "Jacobian", "Hessian")]
@@ -110,7 +111,7 @@ class Call(NamedTuple):
         """Return the inputs, all of which must be differentiable."""
         tree = self.tree("input", inputs)
         for i, x in enumerate(tree.leaves):
-            if x.dtype.kind not in "fc":
+            if not is_differentiable(x.dtype):
                 raise RuntimeError(
                     f"{self.name}: {tree.label(i)} is {x.dtype}, but only floating and complex tensors can require grad"
                 )

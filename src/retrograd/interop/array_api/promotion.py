@@ -39,7 +39,7 @@ def _promote_number(dtype: Any, number: Any) -> Any:
     own = dtypes.of_scalar(number)
     if dtypes.category(own) <= dtypes.category(dtype):
         return dtype
-    return dtypes.complex_of(dtype) if dtype.kind == "f" else own
+    return dtypes.complex_of(dtype) if dtypes.is_floating(dtype) else own
 
 
 def promote(*operands: Any) -> tuple[Any, ...]:

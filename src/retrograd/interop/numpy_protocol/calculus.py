@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from retrograd.core.dtype import is_differentiable
 from retrograd.interop.numpy_protocol import complex_order
 from retrograd.interop.numpy_protocol.complex_order import real_or_complex
 from retrograd.interop.numpy_protocol.joins import concatenate
@@ -59,7 +60,7 @@ def sinc(x):
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     """Replace NaN and infinities by numbers, with derivative 0 there."""
     x = tensor(x)
-    if x.dtype.kind not in "fc":
+    if not is_differentiable(x.dtype):
         return x
     if x.dtype.kind == "c":
         return O.complex(*[nan_to_num(part, copy, nan, posinf, neginf) for part in (O.real(x), O.imag(x))])

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from retrograd.core.dtype import is_differentiable
 from retrograd.interop.numpy_protocol import reductions, sorting
 from retrograd.interop.numpy_protocol.reductions import or_default
 from retrograd.interop.numpy_protocol.table import O, as_floating, axes, implements, only_default, tensor, values
@@ -16,7 +17,7 @@ def _valid_mask(x, where=_NONE):
 
 
 def _replace_nan(x, rest):
-    return O.where(O.isnan(x), rest, x) if x.dtype.kind in "fc" else x
+    return O.where(O.isnan(x), rest, x) if is_differentiable(x.dtype) else x
 
 
 @implements()
@@ -57,7 +58,7 @@ def nanmin(a, axis=None, out=None, keepdims=_NONE, initial=_NONE, where=_NONE):
 
 def _extreme(extreme, rest, a, axis, keepdims, initial, where):
     x = tensor(a)
-    if x.dtype.kind not in "fc":
+    if not is_differentiable(x.dtype):
         return extreme(x, axis, None, keepdims, initial, where)
     found = extreme(O.where(O.isnan(x), rest, x), axis, None, keepdims, initial, where)
     return O.where(reductions.any_(_valid_mask(x), axis, None, keepdims), found, np.nan)

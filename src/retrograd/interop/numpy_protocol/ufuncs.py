@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from retrograd.core import Operator, Tensor, registry
+from retrograd.core.dtype import is_differentiable
 from retrograd.interop.function_table import UFUNCS
 from retrograd.interop.numpy_protocol import complex_order, ufunc_cache
 from retrograd.interop.numpy_protocol.complex_order import real_or_complex
@@ -70,7 +71,7 @@ def _on_floats(name):
 
     def function(*inputs: Any) -> Any:
         known = [x for x in inputs if hasattr(x, "dtype")]
-        if any(x.dtype.kind in "fc" for x in known):
+        if any(is_differentiable(x.dtype) for x in known):
             return of_floats(*inputs)
         return of_floats(*[as_floating(x) if hasattr(x, "dtype") else x for x in inputs])
 

@@ -262,7 +262,7 @@ def _counts(structure: Structure, x: Tensor, row: int, less: Any = 0) -> Tensor:
 
 
 def _squares(x: Tensor) -> Tensor:
-    return x * x if x.dtype.kind == "f" else real_part(x * conj(x))
+    return x * x if dtypes.is_floating(x.dtype) else real_part(x * conj(x))
 
 
 def _variance(x: Tensor, structure: Structure, row: int, params: dict) -> Tensor:

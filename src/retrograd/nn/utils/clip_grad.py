@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from retrograd.core import Tensor, operator_named
+from retrograd.core.dtype import is_floating
 from retrograd.ops.create import zeros
 
 _euclidean_norm = operator_named("euclidean_norm")
@@ -38,7 +39,7 @@ def get_total_norm(tensors: Tensor | Iterable[Any], norm_type: float = 2.0, erro
 
 def _norm_of(x: Any, norm_type: float) -> Any:
     """Return the norm of one tensor; the 2-norm avoids the general operator's checks."""
-    return _euclidean_norm(x) if norm_type == 2 and x.dtype.kind == "f" else _norm(x, norm_type)
+    return _euclidean_norm(x) if norm_type == 2 and is_floating(x.dtype) else _norm(x, norm_type)
 
 
 def clip_grad_norm_(

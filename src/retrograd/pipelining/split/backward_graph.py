@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from retrograd.core import Aval, Internal, Op, op, operator_named, registry
+from retrograd.core.dtype import is_differentiable
 from retrograd.fx import Graph, GraphModule, Node, map_nodes
 from retrograd.fx.operators import PICK
 from retrograd.ops.family import Composite
@@ -169,4 +170,6 @@ def _nodes_with_gradient(loss: Node) -> set[str]:
 
 
 def _has_gradient(val: Any) -> bool:
-    return any(map(_has_gradient, val)) if isinstance(val, tuple) else isinstance(val, Aval) and val.dtype.kind in "fc"
+    if isinstance(val, tuple):
+        return any(map(_has_gradient, val))
+    return isinstance(val, Aval) and is_differentiable(val.dtype)

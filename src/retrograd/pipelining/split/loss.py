@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from retrograd.core import Aval
+from retrograd.core.dtype import is_floating
 from retrograd.fx import Node
 from retrograd.nn import Module
 
@@ -116,7 +117,7 @@ def _kind(value: Any) -> str:
 
 def _is_loss(value: Any) -> bool:
     aval = value.meta.get("val") if isinstance(value, Node) else None
-    return isinstance(aval, Aval) and aval.shape == () and aval.dtype.kind == "f"
+    return isinstance(aval, Aval) and aval.shape == () and is_floating(aval.dtype)
 
 
 def _describe(value: Any) -> str:
