@@ -236,6 +236,15 @@ def test_writes_in_place_keep_the_dtype_and_the_memory():
         rg.ones(4, dtype=rg.int64).mul_(x)
 
 
+def test_writes_in_place_are_recorded():
+    x = half(3).requires_grad_()
+    y = x * 2
+    y.mul_(3)
+    y[0] = 1.0
+    y.sum().backward()
+    assert x.grad.tolist() == [0.0, 6.0, 6.0]
+
+
 def test_sorting_and_selection():
     x = rg.tensor([3.0, -1.0, float("nan"), 2.0, -0.0], dtype=rg.bfloat16)
     assert x[:2].sort().values.tolist() == [-1.0, 3.0]

@@ -258,7 +258,7 @@ def check_broadcasts_to(name, x, src):
 
 def is_recorded(x, *operands):
     """Whether a write to x is recorded in a graph."""
-    if not is_recording() or x.dtype.kind not in "fc":
+    if not is_recording() or not dtypes.is_differentiable(x.dtype):
         return False
     # No short circuit: this syncs the history of each view.
     require_grad = [requires_grad_synced(a) for a in (x, *operands) if isinstance(a, Tensor)]
