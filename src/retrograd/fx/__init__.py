@@ -1,14 +1,14 @@
 """Programs as graphs of operators: traced from Python, changed, printed, drawn, and run again."""
 
-from retrograd.fx import immutable_collections, proxy, subgraph_rewriter, traceback
+from retrograd.fx import immutable_collections, passes, proxy, subgraph_rewriter, traceback
 from retrograd.fx.drawing import draw
 from retrograd.fx.graph import CodeGen, Graph
 from retrograd.fx.graph_module import GraphModule
 from retrograd.fx.interpreter import Interpreter, Transformer
 from retrograd.fx.node import Node, has_side_effect, map_aggregate, map_arg, map_nodes
+from retrograd.fx.passes.split_module import split_module
 from retrograd.fx.proxy import Proxy, TraceError
 from retrograd.fx.signature import Signature
-from retrograd.fx.split import split_module
 from retrograd.fx.subgraph_matching import Match, replace_pattern
 from retrograd.fx.symbolic_tracer import PH, Tracer, symbolic_trace
 from retrograd.fx.tracer import TraceLevel, trace
@@ -35,6 +35,7 @@ __all__ = [
     "map_aggregate",
     "map_arg",
     "map_nodes",
+    "passes",
     "proxy",
     "replace_pattern",
     "split_module",

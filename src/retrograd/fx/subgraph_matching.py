@@ -64,7 +64,7 @@ def rewritten(
     if not isinstance(gm, GraphModule):
         raise TypeError(f"replace_pattern: expected a graph module, got {type(gm).__name__}; see fx.symbolic_trace")
     wanted = _module(pattern, gm)
-    if not all(isinstance(node, Node) and node.op in CALLS for node in _results(wanted.graph)):
+    if not all(isinstance(node, Node) and node.op in CALLS for node in results_of(wanted.graph)):
         raise ValueError("replace_pattern: every result of the pattern must be that of a call")
     known: dict[int, tuple[Program, GraphModule]] = {}
 
@@ -76,7 +76,7 @@ def rewritten(
 
     if replacement is not None:
         made(replacement)  # raises if it is invalid
-    matches = [m for m in _Matcher(gm, wanted, ignore_literals).matches() if accepts(m, wanted.graph)]
+    matches = [m for m in Matcher(gm.graph, wanted.graph, ignore_literals).matches() if accepts(m, wanted.graph)]
     programs = [chosen(match, wanted.graph) if chosen is not None else replacement for match in matches]
     pairs = [(match, made(program)) for match, program in zip(matches, programs, strict=True) if program is not None]
     rewriter = _Rewriter(gm, wanted)
@@ -97,12 +97,13 @@ def _check(pattern: Graph, replacement: Graph) -> None:
     counts = [len(graph.find_nodes(op="placeholder")) for graph in (pattern, replacement)]
     if counts[0] != counts[1]:
         raise ValueError(f"replace_pattern: the pattern has {counts[0]} arguments, the replacement {counts[1]}")
-    results = [len(_results(graph)) for graph in (pattern, replacement)]
+    results = [len(results_of(graph)) for graph in (pattern, replacement)]
     if results[0] != results[1]:
         raise ValueError(f"replace_pattern: the pattern has {results[0]} results, the replacement {results[1]}")
 
 
-def _results(graph: Graph) -> tuple:
+def results_of(graph: Graph) -> tuple:
+    """Return the results of a graph as a tuple."""
     result = graph.output_node().args[0]
     return tuple(result) if isinstance(result, tuple | list) else (result,)
 
@@ -110,19 +111,32 @@ def _results(graph: Graph) -> tuple:
 # ------------------------------------------------------------------------------------------------------- finding
 
 
-class _Matcher:
-    """Searches for a pattern from its last result backwards."""
+class Matcher:
+    """Searches for a pattern in a graph, from the pattern's last result backwards."""
 
-    def __init__(self, gm: GraphModule, pattern: GraphModule, ignore_literals: bool) -> None:
-        self.gm, self.pattern, self.ignore_literals = gm, pattern, ignore_literals
-        self.anchors = _results(pattern.graph)
-        self.place = {node: index for index, node in enumerate(gm.graph.nodes)}
+    def __init__(self, graph: Graph, pattern: Graph, ignore_literals: bool = False) -> None:
+        self.graph, self.pattern, self.ignore_literals = graph, pattern, ignore_literals
+        self.anchors = results_of(pattern)
+        self.place = {node: index for index, node in enumerate(graph.nodes)}
+
+    def is_equal(self) -> bool:
+        """Return whether the whole graph equals the pattern, argument by argument."""
+        bound: dict[Node, Any] = {}
+        if not self._agree(self.pattern.output_node().args, self.graph.output_node().args, bound):
+            return False
+        inputs = [graph.find_nodes(op="placeholder") for graph in (self.pattern, self.graph)]
+        return len(inputs[0]) == len(inputs[1]) and all(bound.get(a, b) is b for a, b in zip(*inputs, strict=True))
+
+    def overlapping_matches(self) -> list[Match]:
+        """Return all matches, which may share calls."""
+        found = [self._match_at(node) for node in self.graph.nodes]
+        return [match for match in found if match is not None]
 
     def matches(self) -> list[Match]:
         """Return all matches, none of which shares a call with another."""
         found: list[Match] = []
         taken: set[Node] = set()
-        for node in self.gm.graph.nodes:
+        for node in self.graph.nodes:
             match = self._match_at(node) if node not in taken else None
             if match is not None and not taken.intersection(_inside(match)):
                 taken.update(_inside(match))
@@ -147,7 +161,7 @@ class _Matcher:
         elif rest[0] in bound:
             yield from self._bindings(bound, [], rest[1:])
         else:
-            for node in self.gm.graph.nodes:
+            for node in self.graph.nodes:
                 if node not in bound.values():
                     yield from self._bindings(bound, [(rest[0], node)], rest[1:])
 
@@ -183,8 +197,7 @@ class _Matcher:
         if not isinstance(there, Node):
             return None
         if wanted.op == "get_attr":
-            alike = there.op == "get_attr" and _same(_attribute(self.pattern, wanted), _attribute(self.gm, there))
-            return [] if alike else None
+            return [] if there.op == "get_attr" and self._same_attribute(wanted, there) else None
         if there.op not in CALLS:
             return None
         (called, arguments), (target, others) = _call(wanted), _call(there)
@@ -195,7 +208,15 @@ class _Matcher:
     def _same_module(self, wanted: Node, there: Node) -> bool:
         if wanted.op != "call_module" or there.op != "call_module":
             return False
-        return _attribute(self.pattern, wanted) is _attribute(self.gm, there)
+        owners = self.pattern.owning_module, self.graph.owning_module
+        return None not in owners and _attribute(owners[0], wanted) is _attribute(owners[1], there)
+
+    def _same_attribute(self, wanted: Node, there: Node) -> bool:
+        """Return whether two reads give equal values; of graphs without modules, whether the names are equal."""
+        owners = self.pattern.owning_module, self.graph.owning_module
+        if None in owners:
+            return wanted.target == there.target
+        return _same(_attribute(owners[0], wanted), _attribute(owners[1], there))
 
     def _is_closed(self, match: Match) -> bool:
         """Return whether nothing else uses the nodes that the replacement removes."""
@@ -239,7 +260,7 @@ def _same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and not isinstance(a, Module) and bool(a == b)
 
 
-def _attribute(module: Module, node: Node) -> Any:
+def _attribute(module: Any, node: Node) -> Any:
     path, _, name = node.target.rpartition(".")
     return getattr(module.get_submodule(path), name)
 
@@ -282,7 +303,7 @@ class _Rewriter:
     def __init__(self, gm: GraphModule, pattern: GraphModule) -> None:
         self.gm = gm
         self.arguments = pattern.graph.find_nodes(op="placeholder")
-        self.anchors = _results(pattern.graph)
+        self.anchors = results_of(pattern.graph)
         self.place = {node: index for index, node in enumerate(gm.graph.nodes)}
         self.changed: dict[Node, Any] = {}  # values replaced by earlier matches
         self.names: dict[tuple[GraphModule, str], str] = {}  # a replacement's qualified names -> those in the module
@@ -296,7 +317,7 @@ class _Rewriter:
             for node in source.nodes:
                 if node.op != "output" and node not in values:
                     values[node] = self._copy(node, values, match.anchor, replacement)
-        results = map_nodes(_results(source), values.__getitem__)
+        results = map_nodes(results_of(source), values.__getitem__)
         for anchor, result in zip(self.anchors, results, strict=True):
             self._put(match.nodes_map[anchor], result)
         for node in sorted(_inside(match), key=self.place.__getitem__, reverse=True):

@@ -1,10 +1,10 @@
 """Split a graph into submodules."""
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
+from typing import Any, NamedTuple
 
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule, extract
@@ -19,8 +19,11 @@ def split_module(
     split_callback: Callable[[Node], Any],
     qualname_map: dict[str, str] | None = None,
     keep_original_order: bool = False,
+    keep_original_node_name: bool = False,
+    keep_original_input_name: bool = True,
     *,
     partition_affix: str | None = None,
+    tuple_return: bool = False,
 ) -> GraphModule:
     """Return a module that computes the same by submodules `submod_0`, `submod_1`, ..., each a graph module.
 
@@ -28,6 +31,10 @@ def split_module(
     order, as near to the graph's order as possible, or in the graph's order with `keep_original_order`.  Attributes
     and submodules that a part uses become its own; a parameter that several use is shared between them.  Values pass
     between parts as arguments, several results as a tuple.
+
+    Nodes in the parts are named by their targets, or as they were with `keep_original_node_name`.  The arguments of
+    parts are named like the values, or `arg_0`, `arg_1`, ... without `keep_original_input_name`.  With `tuple_return`
+    each part returns a tuple, of one result too.
 
     `root_m` has the parameters and submodules; None means `m`.  `qualname_map` is filled with the qualified name in
     `root_m` of each in the result.  `partition_affix` gives names `submod_<affix>_0`.  Raises RuntimeError if parts
@@ -46,8 +53,43 @@ def split_module(
     prefix = "submod_" if partition_affix is None else f"submod_{partition_affix}_"
     parts = _parts(m.graph, split_callback, prefix)
     ordered = list(parts.values()) if keep_original_order else _sorted(parts)
+    form = _Form(keep_original_node_name, keep_original_input_name, tuple_return)
     root = m if root_m is None else root_m
-    return _Splitter(m.graph, root, ordered).module(qualname_map if qualname_map is not None else {})
+    return _Splitter(m.graph, root, ordered, form).module(qualname_map if qualname_map is not None else {})
+
+
+def split_module_simple(
+    m: GraphModule, node_to_partition: Mapping[Node, int], *, partition_affix: str | None = None
+) -> GraphModule:
+    """Return a module split by a mapping from calls to parts, like `split_module`.
+
+    >>> from retrograd import fx
+    >>> module = fx.symbolic_trace(lambda x: x.exp() + 1)
+    >>> parts = split_module_simple(module, {node: int(node.name == "add") for node in module.graph.nodes})
+    >>> [name for name, _ in parts.named_children()]
+    ['submod_0', 'submod_1']
+    """
+    return split_module(m, None, node_to_partition.__getitem__, partition_affix=partition_affix)
+
+
+def split_by_names(
+    m: GraphModule, home: Mapping[Node, str], order: Iterable[str], names: dict[str, str], tuple_return: bool
+) -> GraphModule:
+    """Return a module with a submodule for each name, in this order; `home` has the submodule's name of each call.
+
+    `names` is filled as `qualname_map` of `split_module` is.
+    """
+    parts = _parts(m.graph, home.__getitem__, "")
+    ordered = [parts[name] for name in order if name in parts]
+    return _Splitter(m.graph, m, ordered, _Form(returns_tuples=tuple_return)).module(names)
+
+
+class _Form(NamedTuple):
+    """The names in the parts, and whether one result is a tuple too."""
+
+    keeps_names: bool = True
+    keeps_input_names: bool = True
+    returns_tuples: bool = False
 
 
 @dataclass
@@ -60,20 +102,24 @@ class _Part:
     outputs: dict[Node, None] = field(default_factory=dict)
     after: set[str] = field(default_factory=set)
 
-    def graph(self) -> Graph:
+    def graph(self, form: _Form) -> Graph:
         """Return the part's own graph."""
         graph = Graph()
         inside: dict[Node, Any] = {}
-        for node in self.inputs:
-            inside[node] = graph.create_node("placeholder", node.name, name=node.name)
+        for index, node in enumerate(self.inputs):
+            name = node.name if form.keeps_input_names else f"arg_{index}"
+            inside[node] = graph.create_node("placeholder", name, name=name, type_expr=node.type)
             inside[node].meta = dict(node.meta)
         for node in self.nodes:
             for used in node.all_input_nodes:
                 if used not in inside:  # an attribute
                     inside[used] = graph.node_copy(used)
-            inside[node] = graph.node_copy(node, inside.__getitem__)
+            args, kwargs = map_nodes((node.args, node.kwargs), inside.__getitem__)
+            kept = node.name if form.keeps_names else None
+            inside[node] = graph.create_node(node.op, node.target, args, kwargs, kept, node.type)
+            inside[node].meta = dict(node.meta)
         results = tuple(inside[node] for node in self.outputs)
-        graph.output(results[0] if len(results) == 1 else results)
+        graph.output(results[0] if len(results) == 1 and not form.returns_tuples else results)
         return graph
 
 
@@ -122,8 +168,9 @@ def _sorted(parts: dict[str, _Part]) -> list[_Part]:
 class _Splitter:
     """Builds the graph that calls the parts."""
 
-    def __init__(self, graph: Graph, root: Module, parts: Iterable[_Part]) -> None:
+    def __init__(self, graph: Graph, root: Module, parts: Iterable[_Part], form: _Form) -> None:
         self.old = graph
+        self.form = form
         self.root = root
         self.parts = list(parts)
         self.graph = Graph()
@@ -133,7 +180,7 @@ class _Splitter:
         """Return the split module; fill `names` with the origins of its parameters and submodules."""
         for node in self.old.find_nodes(op="placeholder"):
             self.values[node] = self.graph.node_copy(node)
-        modules = {part.name: GraphModule(self.root, part.graph()) for part in self.parts}
+        modules = {part.name: GraphModule(self.root, part.graph(self.form)) for part in self.parts}
         for part in self.parts:
             self._call(part)
         result = self.old.output_node().args[0]
@@ -155,7 +202,7 @@ class _Splitter:
         if missing:
             raise RuntimeError(f"split_module: {part.name} needs {', '.join(missing)} of a part that comes later")
         call = self.graph.call_module(part.name, tuple(self.values[node] for node in part.inputs))
-        if len(part.outputs) == 1:
+        if len(part.outputs) == 1 and not self.form.returns_tuples:
             [only] = part.outputs
             self.values[only] = call
             call.meta = dict(only.meta)
