@@ -1,0 +1,1 @@
+"""The names of PyTorch's experiments that scripts use."""

@@ -1,0 +1,1 @@
+"""Passes, their managers, and partitions by capability."""

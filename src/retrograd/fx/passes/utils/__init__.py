@@ -1,0 +1,1 @@
+"""Tools for passes: parts of graphs as modules, and matches of patterns."""
