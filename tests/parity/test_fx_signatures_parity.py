@@ -2,13 +2,56 @@
 
 import inspect
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from pkgutil import walk_packages
 
 import pytest
 
+import retrograd as rg
+
+PACKAGES = ("torch", "retrograd")
+
 MODULES = (
     "", "graph", "node", "proxy", "graph_module", "interpreter", "_symbolic_trace", "subgraph_rewriter", "traceback",
-    "annotate", "tensor_type", "operator_schemas", "immutable_collections",
+    "annotate", "tensor_type", "operator_schemas", "immutable_collections", "passes.shape_prop", "passes.split_utils",
+    "passes.split_module", "passes.infra.pass_manager", "passes.infra.pass_base", "passes.infra.partitioner",
+    "passes.graph_manipulation", "passes.operator_support", "passes.tools_common", "passes.utils.common",
+    "passes.utils.fuser_utils", "passes.utils.matcher_utils", "passes.dialect.common.cse_pass",
 )  # fmt: skip
+# Modules of PyTorch's that are not ours, and why: all of passes, and those experiments that scripts import.
+ABSENT = {
+    "passes.pass_manager": "the older manager of passes; infra.pass_manager has its successor",
+    "passes.graph_drawer": "needs pydot and Graphviz; fx.draw returns SVG pictures",
+    "passes.fake_tensor_prop": "there are no fake tensors; ShapeProp runs examples, fx.trace and export infer types",
+    "passes.net_min_base": "finds faults of accelerator backends",
+    "passes.splitter_base": "splits for accelerators by vendors' settings; infra.partitioner splits by capability",
+    "passes.reinplace": "a part of PyTorch's compiler; results of graphs are never overwritten",
+    "passes.runtime_assert": "fx.trace and export record guards themselves",
+    "passes.param_fetch": "lowers parameters into nodes for one of PyTorch's backends",
+    "passes.annotate_getitem_nodes": "for TorchScript, which needs annotations",
+    "passes.graph_transform_observer": "draws graphs with Graphviz; the hooks that it uses exist",
+    "passes.regional_inductor": "a part of PyTorch's compiler",
+    "passes.regional_inductor_invoke_subgraph": "a part of PyTorch's compiler",
+    "passes.backends.cudagraphs": "a part of PyTorch's compiler",
+    "passes.utils.source_matcher_utils": "needs metadata of PyTorch's compiler; nodes have nn_module_stack",
+    "passes.utils.matcher_with_name_node_map_utils": "patterns return their named nodes instead",
+    "experimental.const_fold": "calls that depend on no argument run while code is traced",
+    "experimental.optimization": "for inference by MKL-DNN",
+    "experimental.normalize": "Node.normalized_arguments gives the form of one call",
+    "experimental.merge_matmul": "an experiment of PyTorch's",
+    "experimental.rewriter": "rewrites assert statements; Tracer.trace_asserts records them",
+    "experimental.schema_type_annotation": "for TorchScript, which needs annotations",
+    "experimental.symbolic_shapes": "retrograd.export has symbolic sizes",
+    "experimental.meta_tracer": "there are no fake tensors; fx.trace runs examples",
+    "experimental.partitioner_utils": "retrograd.pipelining plans stages by their costs",
+    "experimental.accelerator_partitioner": "retrograd.pipelining plans stages by their costs",
+    "experimental.graph_gradual_typechecker": "an experiment of PyTorch's; export checks sizes",
+    "experimental.unify_refinements": "an experiment of PyTorch's; export checks sizes",
+    "experimental.debug": "on_generate_code inserts a breakpoint",
+    "_pytree": "types are registered with optree",
+    "_compatibility": "marks PyTorch's own promises",
+}
 
 TEXT = "generated code has one form: shapes and source lines are always in it, without colours"
 TYPES = "an operator has one signature, so that no types choose among overloads"
@@ -38,6 +81,12 @@ MISSING = {
     "operator_schemas.create_type_hint": TYPES,
     "operator_schemas.type_matches": TYPES,
     "operator_schemas.get_signature_for_torch_op": "an operator has one signature: op.schema",
+    "passes.dialect.common.cse_pass.get_CSE_banned_ops": "the pass knows random operators and writes by their traits",
+    "passes.split_utils.Component": "an internal container",
+    "passes.split_utils.move_non_tensor_nodes_on_boundary": "for accelerators that exchange tensors only",
+    "passes.split_module.Partition": "an internal container",
+    "passes.tools_common.FxNetAccFusionsFinder": "for accelerators that exchange tensors only",
+    "passes.tools_common.get_acc_ops_name": "names operators of one of PyTorch's backends",
     "_symbolic_trace.is_fx_tracing_warning": "a part of is_fx_tracing's deprecation",
     "_symbolic_trace.is_fx_symbolic_tracing": "tells symbolic_trace from torch.compile; the same as is_fx_tracing",
 }
@@ -63,6 +112,8 @@ PARAMETERS = {
     ),
     "Node.format_node": ({"include_tensor_metadata"}, "print(module.code) shows the types"),
     "subgraph_rewriter.replace_pattern_with_filters": ({"node_name_match"}, "a filter of matches can compare names"),
+    "SubgraphMatcher.__init__": ({"match_output", "match_placeholder"}, "compare_graphs compares whole graphs"),
+    "SubgraphMatcher.match": ({"node_name_match"}, "the caller can compare names"),
 }
 
 
@@ -137,8 +188,10 @@ def test_a_name_of_pytorchs_is_there(name):
 
 @pytest.mark.parametrize("name", callables(THERE))
 def test_its_parameters_are_pytorchs(name):
-    if "immutable" not in name and not name.endswith(("Match", "ReplacedPatterns", "PHBase", "TracerBase")):
-        assert missing(name, found("torch", name), found("retrograd", name)) == []
+    if "immutable" not in name and not name.endswith(("ReplacedPatterns", "PHBase", "TracerBase")):
+        kind = name.rpartition(".")[2]
+        key = f"{kind}.__init__" if inspect.isclass(found("torch", name)) else name
+        assert missing(key, found("torch", name), found("retrograd", name)) == []
 
 
 @pytest.mark.parametrize("name", CLASSES)
@@ -156,10 +209,25 @@ def test_every_exception_is_needed():
     assert [name for name in MISSING if found("retrograd", name) is not None or found("torch", name) is None] == []
     for kind, names in MISSING_METHODS.items():
         assert [name for name in names if hasattr(found("retrograd", kind), name)] == []
+    homes = {name.rpartition(".")[2]: name for name in CLASSES}
     for name, (parameters, _) in PARAMETERS.items():
         kind, _, method = name.rpartition(".")
-        owner = kind if kind not in ("CodeGen",) else "graph.CodeGen"
-        of = [getattr(found(p, owner), method) if owner[0].isupper() or "." in owner else found(p, name) for p in
-              ("torch", "retrograd")]  # fmt: skip
-        theirs, ours = (set(inspect.signature(x).parameters) for x in of)
+        pair = [getattr(found(p, homes[kind]), method) if kind in homes else found(p, name) for p in PACKAGES]
+        theirs, ours = (set(inspect.signature(x).parameters) for x in pair)
         assert parameters <= theirs - ours
+
+
+def test_every_module_of_passes_is_there_or_has_a_reason():
+    passes = import_module("torch.fx.passes")
+    found = [info.name.removeprefix("torch.fx.") for info in walk_packages(passes.__path__, "torch.fx.passes.")
+             if not info.ispkg]  # fmt: skip
+    public = [name for name in found if not any(part[0] == "_" or part == "tests" for part in name.split("."))]
+    assert [name for name in public if name not in (*MODULES, *ABSENT)] == []
+
+
+@pytest.mark.parametrize("module", ABSENT)
+def test_an_absent_module_is_one_of_pytorchs_and_none_of_ours(module):
+    theirs, ours = (find_spec(f"{package}.fx.{module.split('.')[0]}") for package in PACKAGES)
+    assert theirs is not None
+    assert ours is None or "." in module
+    assert not (Path(rg.fx.__file__).parent / f"{module.replace('.', '/')}.py").exists()
