@@ -235,8 +235,16 @@ def test_a_model_that_is_another_one_for_other_sizes_keeps_the_size_of_the_examp
 
     pipe = pipeline(Choosy(), (rg.ones(3, 2),))
     assert close(pipe(rg.ones(3, 2))[0], rg.ones(3, 2).sin())
-    with pytest.raises(ValueError, match="traced with"):
+    with pytest.raises(ValueError, match="traced with") as caught:
         pipe(rg.ones(4, 2))
+    [why] = caught.value.__notes__
+    assert why.startswith("the module was captured for this batch size only, because with batch = ")
+    line = Choosy.forward.__code__.co_firstlineno + 1
+    assert f"test_pipe_module.py:{line} in forward" in why
+    copied = pickle.loads(pickle.dumps(pipe))
+    with pytest.raises(ValueError, match="traced with") as caught:
+        copied(rg.ones(3, 3))
+    assert not getattr(caught.value, "__notes__", None)
 
 
 def test_its_results_are_a_flat_tuple_in_the_models_order():

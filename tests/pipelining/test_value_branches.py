@@ -139,6 +139,26 @@ def test_a_branch_on_the_size_of_a_micro_batch_may_use_other_values_of_earlier_s
     assert all(rg.allclose(a, p.grad, atol=1e-6) for a, p in zip(mine, model.parameters(), strict=True))
 
 
+def test_a_branch_on_the_number_of_elements_of_a_ragged_input_is_captured_for_each():
+    class Long(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = nn.Linear(2, 2)
+
+        def forward(self, x):
+            return self.a(x) * 2 if x.numel() > 8 else self.a(x)
+
+    def ragged(*lengths):
+        return rg.nested.nested_tensor([rg.ones(n, 2) for n in lengths], layout=rg.jagged)
+
+    model = Long()
+    pipeline = Pipeline(model, 1)
+    for x in (ragged(1, 2), ragged(4, 5), ragged(2, 2), ragged(1, 2)):
+        assert rg.allclose(pipeline.predict(x).values(), model(x).values())
+    with pytest.raises(ValueError, match="the graph depends on these sizes"):
+        rg.fx.trace(model, ragged(1, 2))(ragged(4, 5))
+
+
 def test_dropout_in_a_branch_is_reproducible():
     class Dropping(Gated):
         def forward(self, x):

@@ -13,6 +13,7 @@ from retrograd.export.dynamic_shapes import Dim, DynamicSignature, Place, linear
 from retrograd.export.example_inputs import Example
 from retrograd.export.shape_inference import Prober
 from retrograd.fx import Graph, GraphModule, Node, trace
+from retrograd.fx.signature import Constant, Input, Signature
 from retrograd.nn import Module
 from retrograd.pipelining.split.backward_graph import pipe_graph, submodule_name
 from retrograd.pipelining.split.cut_graph import Assignment, StagePart, check_assignment, check_order, cut
@@ -94,6 +95,29 @@ class Given(NamedTuple):
         return Prober(self.module, example, places, {BATCH: Dim(BATCH).range}, TRIALS)
 
 
+class FixedSignature(Signature):
+    """A signature for the example's sizes, which says why the code cannot be captured for other batch sizes."""
+
+    reason: str
+
+    @classmethod
+    def of(cls, known: Signature, reason: str) -> "FixedSignature":
+        """Return the signature of an example, with the error of the capture for other sizes."""
+        made = cls.__new__(cls)
+        made.__dict__.update(known.__dict__)
+        made.reason = reason.removeprefix("export: ").partition(" Narrow the range")[0]
+        return made
+
+    def check(self, leaf: Any, known: Input | Constant) -> None:
+        """Raise ValueError if a leaf differs from the example's, with the reason if it differs in the batch size."""
+        try:
+            super().check(leaf, known)
+        except ValueError as error:
+            if isinstance(known, Input) and isinstance(leaf, Tensor) and leaf.shape[1:] == known.aval.shape[1:]:
+                error.add_note(f"the module was captured for this batch size only, because {self.reason}")
+            raise
+
+
 class SizedProgram:
     """A module as captured in its current mode, for these sizes or for any batch size."""
 
@@ -119,7 +143,9 @@ class SizedProgram:
         try:
             with marked(self._given.module, self._given.split_spec):
                 free, found = self._prober.learn()
-        except Exception:  # the code treats some sizes differently: the graph is for these sizes only
+        except Exception as error:  # the code treats some sizes differently: the graph is for these sizes only
+            signature = FixedSignature.of(signature_of(self.program), str(error))
+            self.program.graph.signature = signature
             return self.program
         free.graph.signature = DynamicSignature.of(signature_of(free), found)
         return free
