@@ -6,6 +6,7 @@ import retrograd as rg
 from retrograd import nn
 from retrograd.nn.functional import mse_loss
 from retrograd.pipelining import Pipeline, PipelineError, SplitPoint, pipe_split
+from retrograd.pipelining.runtime.gradient_sums import Gradients
 
 from .matrix import branching_batches, branching_model, check_step, descend
 from .splits import cut_after
@@ -157,6 +158,31 @@ def test_a_branch_on_the_number_of_elements_of_a_ragged_input_is_captured_for_ea
         assert rg.allclose(pipeline.predict(x).values(), model(x).values())
     with pytest.raises(ValueError, match="the graph depends on these sizes"):
         rg.fx.trace(model, ragged(1, 2))(ragged(4, 5))
+
+
+def test_copies_of_a_parameter_get_the_sum_also_in_a_step_without_the_branch_that_copies_it():
+    class Twice(Gated):
+        def forward(self, x):
+            h = self.b(self.a(x).tanh())
+            return self.a(h.tanh()) if x.sum() < 0 else h.tanh()
+
+    model, x, y = Twice(), rg.tensor([[-1.0, -1.0], [1.0, 1.0]]), rg.zeros(2, 2)
+    pipeline = Pipeline(model, 2, micro_batches=1, loss_fn=mse_loss, split_policy=cut_after(2))
+    pipeline.step(x[:1], target=y[:1])
+    assert [set(dict(stage.submod.named_parameters())) for stage in pipeline.pipe.stages] == [
+        {"a.weight", "a.bias"}, {"a.weight", "a.bias", "b.weight", "b.bias"},
+    ]  # fmt: skip
+    model.zero_grad()
+    users = []
+    real = Gradients.finish
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Gradients, "finish", lambda sums, link: users.append(sums._users) or real(sums, link))
+        pipeline.step(x[1:], target=y[1:])
+    assert users == [[[0, 1], [0, 1]]] * 2  # both ranks receive the gradients of both copies
+    mine = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
+    mse_loss(model(x[1:]), y[1:]).backward()
+    assert all(rg.allclose(a, p.grad, atol=1e-6) for a, p in zip(mine, model.parameters(), strict=True))
 
 
 def test_dropout_in_a_branch_is_reproducible():

@@ -429,7 +429,8 @@ class Pipeline:
             raise NotImplementedError("Pipeline: running inside a function transform is not supported")
         pipes = [one.pipe for one in captured]
         program = self._program(pipes, len(batches), forward_only=loss is None)
-        stages = _stages(one.pipe for one in self._captures.all())  # so that each copy of a parameter gets the sum
+        branches = [one.pipe for one in self._captures.all() if one.expected]  # may have copies of parameters
+        stages = _stages(dict.fromkeys([*pipes, *branches]))
         gradients = Gradients(
             stages, program.homes, self._transport.local, by_micro_batch=self.deterministic, apart=program.unordered()
         )
