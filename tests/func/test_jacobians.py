@@ -116,7 +116,7 @@ def test_complex_numbers_are_refused_but_inside(jac):
 @BOTH
 @pytest.mark.parametrize("result", [3.0, None, (), (A, "a")], ids=["float", "None", "empty", "mixed"])
 def test_outputs_must_be_tensors(jac, result):
-    with pytest.raises(RuntimeError, match=rf"{jac.__name__}: the function must return"):
+    with pytest.raises(RuntimeError, match=rf"{jac.__name__}: .*the function must return"):
         jac(lambda v: result)(A)
 
 

@@ -12,21 +12,27 @@ def select_arguments(name: str, args: Sequence, argnums: Argnums) -> Any:
     """Return the argument that argnums selects, or a tuple of them; raise a RuntimeError for invalid argnums."""
     for n in _check_argnums(name, argnums):
         if not -len(args) <= n < len(args):
-            raise RuntimeError(f"{name}: argnums has {n}, but there are only {len(args)} positional arguments")
+            raise RuntimeError(
+                f"{name}: Got argnum={n}, but only {len(args)} positional inputs: argnums has {n}, but there are only "
+                f"{len(args)} positional arguments"
+            )
     if isinstance(argnums, int):
         return args[argnums]
     if len({n % len(args) for n in argnums}) < len(argnums):
-        raise RuntimeError(f"{name}: the elements of argnums must be unique, got {argnums}")
+        raise RuntimeError(f"{name}: argnums elements must be unique, got {argnums}")
     return tuple(args[n] for n in argnums)
 
 
 def _check_argnums(name: str, argnums: Argnums) -> tuple[int, ...]:
     given = argnums if isinstance(argnums, tuple) else (argnums,)
     if not given:
-        raise RuntimeError(f"{name}: argnums must not be empty; name at least one argument")
+        raise RuntimeError(f"{name}: argnums must be non-empty: argnums must not be empty")
     for n in given:
         if not isinstance(n, int) or isinstance(n, bool):
-            raise RuntimeError(f"{name}: argnums must be an int or a tuple of ints, got {argnums!r}")
+            raise RuntimeError(
+                f"{name}: argnums must be int or Tuple[int, ...], got: {type(argnums)}; argnums must be an int or a "
+                f"tuple of ints, got {argnums!r}"
+            )
     return given
 
 

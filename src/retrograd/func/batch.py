@@ -41,7 +41,8 @@ def vmap(
     do: raise an "error", or draw "different" or the "same" numbers for each example.  `chunk_size` examples run at a
     time, to save memory.
 
-    Writes to a batched argument take effect when the function has returned.
+    Writes to a batched argument take effect when the function has returned; if it returns that argument, the result is
+    the argument itself.
 
     Code that needs the value of a single example, as in `if x.sum() > 0`, raises a NotBatchedError.  With
     `fallback="loop"` the function then runs again for one example after the other, with a PerformanceWarning.  Results
@@ -54,9 +55,15 @@ def vmap(
     tensor([2., 2., 2.])
     """
     if randomness not in RANDOMNESS:
-        raise RuntimeError(f"vmap: randomness must be one of {', '.join(RANDOMNESS)}, got {randomness!r}")
+        raise RuntimeError(
+            f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}. vmap: "
+            f"randomness must be one of {', '.join(RANDOMNESS)}, got {randomness!r}"
+        )
     if chunk_size is not None and chunk_size < 1:
-        raise ValueError(f"vmap: chunk_size must be at least 1, got {chunk_size}")
+        raise ValueError(
+            f"vmap: chunk_size should be None or greater than 0. (got {chunk_size}); chunk_size must be at least 1, "
+            f"got {chunk_size}"
+        )
     if fallback not in (None, "loop"):
         raise ValueError(f"vmap: fallback must be None or 'loop', got {fallback!r}")
 
@@ -85,19 +92,10 @@ class Inputs:
         tree: Any = args
         self.leaves: list
         self.leaves, self.spec = optree.tree_flatten(tree, none_is_leaf=True)
-        self.dims = [
-            _check_in_dim(leaf, d) for leaf, d in zip(self.leaves, _broadcast_in_dims(in_dims, args), strict=True)
-        ]
-        sizes = {leaf.shape[d] for leaf, d in zip(self.leaves, self.dims, strict=True) if d is not None}
-        if not sizes:
-            raise ValueError(
-                f"vmap: no argument of {describe_function(func)} is batched: in_dims is {in_dims!r} for {len(args)} "
-                "arguments"
-            )
-        if len(sizes) > 1:
-            shapes = [f"{x.shape} along {d}" for x, d in zip(self.leaves, self.dims, strict=True) if d is not None]
-            raise ValueError(f"vmap: the batched arguments must have as many examples, got {', '.join(shapes)}")
-        (self.size,) = sizes
+        call = partial(_format_call, func, in_dims)
+        dims = _broadcast_in_dims(call, in_dims, args)
+        self.dims = [_check_in_dim(call, leaf, d) for leaf, d in zip(self.leaves, dims, strict=True)]
+        self.size = _count_examples(call, in_dims, self.leaves, self.dims)
         self.leaves = [
             leaf if d is None else _move_dim(as_tensor(leaf), d, 0)
             for leaf, d in zip(self.leaves, self.dims, strict=True)
@@ -110,36 +108,75 @@ class Inputs:
         return tuple(args)
 
 
-def _broadcast_in_dims(in_dims: Dims, args: tuple) -> list:
+def _format_call(func: Callable, in_dims: Dims) -> str:
+    """Return the beginning of a message about the arguments of a batched function."""
+    return f"vmap({describe_function(func)}, in_dims={in_dims}, ...)(<inputs>): "
+
+
+def _count_examples(call: Callable[[], str], in_dims: Dims, leaves: list, dims: list) -> int:
+    """Return the common size of the batched leaves."""
+    batched = [(x.shape, d) for x, d in zip(leaves, dims, strict=True) if d is not None]
+    if not leaves:
+        raise ValueError(f"{call()}got no inputs: no argument is batched")
+    if not batched:
+        raise ValueError(
+            f"{call()}Expected at least one Tensor to vmap over: no argument of the function is batched, in_dims is "
+            f"{in_dims!r} for {len(leaves)} arguments"
+        )
+    sizes = [shape[d] for shape, d in batched]
+    if len(set(sizes)) > 1:
+        shapes = [f"{shape} along {d}" for shape, d in batched]
+        raise ValueError(
+            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the "
+            f"mapped dimension: the batched arguments must have as many examples, got {', '.join(shapes)}"
+        )
+    return int(sizes[0])
+
+
+def _broadcast_in_dims(call: Callable[[], str], in_dims: Dims, args: tuple) -> list:
     """Return the batch dimension of each leaf of the arguments."""
     if not isinstance(in_dims, (int, tuple)):
         raise ValueError(
-            f"vmap: in_dims must be an int, or a tuple with an entry for each argument, got {type(in_dims).__name__}"
+            f"{call()}expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, "
+            f"got: {type(in_dims)}; in_dims must be an int, or a tuple with an entry for each argument, got "
+            f"{type(in_dims).__name__}"
         )
     prefix: Any = in_dims
     tree: Any = args
     try:
         broadcast: Any = optree.tree_broadcast_prefix(prefix, tree, none_is_leaf=True)
     except ValueError as error:
-        raise ValueError(f"vmap: in_dims {in_dims!r} does not fit the {len(args)} arguments: {error}") from None
+        raise ValueError(
+            f"{call()}in_dims is not compatible with the structure of `inputs`: in_dims {in_dims!r} does not fit the "
+            f"{len(args)} arguments: {error}"
+        ) from None
     dims: list = optree.tree_leaves(broadcast, none_is_leaf=True)
     for d in dims:
         if d is not None and not isinstance(d, int):
-            raise ValueError(f"vmap: in_dims may hold ints and None, got {d!r}")
+            raise ValueError(
+                f"{call()}Got in_dim={d} for an input but in_dim must be either an integer dimension or None: in_dims "
+                f"may hold ints and None, got {d!r}"
+            )
     return dims
 
 
-def _check_in_dim(leaf: Any, d: int | None) -> int | None:
+def _check_in_dim(call: Callable[[], str], leaf: Any, d: int | None) -> int | None:
     if d is None:
         return None
     if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
         raise ValueError(
-            f"vmap: in_dim {d} is given for a {type(leaf).__name__} among the arguments, which has no dimensions; "
-            f"use None"
+            f"{call()}Got in_dim={d} for an input but the input is of type {type(leaf)}. We cannot vmap over "
+            f"non-Tensor arguments, please use None as the respective in_dim: a {type(leaf).__name__} among the "
+            f"arguments has no dimensions"
         )
-    if not -len(leaf.shape) <= d < len(leaf.shape):
-        raise ValueError(f"vmap: in_dim {d} is out of range for an argument of shape {tuple(leaf.shape)}")
-    return d % len(leaf.shape)
+    ndim = len(leaf.shape)
+    if not -ndim <= d < ndim:
+        raise ValueError(
+            f"{call()}Got in_dim={d} for some input, but that input is a Tensor of dimensionality {ndim} so expected "
+            f"in_dim to satisfy -{ndim} <= in_dim < {ndim}: in_dim {d} is out of range for an argument of shape "
+            f"{tuple(leaf.shape)}"
+        )
+    return d % ndim
 
 
 def _move_dim(x: Tensor, source: int, destination: int) -> Tensor:
@@ -151,7 +188,7 @@ class Results:
 
     def __init__(self, func: Callable, out: Any, out_dims: Dims, whole: Callable[[Tensor], Tensor]) -> None:
         if out is None and out_dims is not None:
-            raise ValueError(f"vmap: {describe_function(func)} must return tensors, got None")
+            raise ValueError(_non_tensor(func, out))
         found, self.spec = optree.tree_flatten(out)
         self.dims = _broadcast_out_dims(func, out_dims, out)
         self.leaves = [_unwrap_result(func, o, d, whole) for o, d in zip(found, self.dims, strict=True)]
@@ -168,33 +205,43 @@ def _broadcast_out_dims(func: Callable, out_dims: Any, out: Any) -> list:
     given: list = optree.tree_leaves(out_dims)
     for d in given:
         if not isinstance(d, int):
-            raise ValueError(f"vmap: out_dims may hold ints and None, got {d!r}")
+            raise ValueError(
+                f"vmap({describe_function(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a "
+                f"python collection of ints: out_dims may hold ints and None, got {d!r}"
+            )
     if isinstance(out, Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1:
         out_dims = out_dims[0]
     try:
         broadcast: Any = optree.tree_broadcast_prefix(out_dims, out, none_is_leaf=True)
     except ValueError as error:
         raise ValueError(
-            f"vmap: out_dims {out_dims!r} does not fit what {describe_function(func)} returned: {error}"
+            f"vmap({describe_function(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the "
+            f"structure of `outputs`: out_dims {out_dims!r} does not fit what the function returned: {error}"
         ) from None
     dims = optree.tree_leaves(broadcast, none_is_leaf=True)
     leaves = optree.tree_leaves(out, none_is_leaf=True)
     return [d for d, leaf in zip(dims, leaves, strict=True) if leaf is not None]
 
 
+def _non_tensor(func: Callable, out: Any) -> str:
+    """Return the message for a result that is no tensor."""
+    return (
+        f"vmap({describe_function(func)}, ...): the function must only return Tensors, got type {type(out)}. Did you "
+        f"mean to set out_dims= to None for output? Then it is the same for all examples"
+    )
+
+
 def _unwrap_result(func: Callable, out: Any, d: int | None, whole: Callable[[Tensor], Tensor]) -> Any:
     if not isinstance(out, Tensor):
         if d is None:
             return out
-        raise ValueError(
-            f"vmap: {describe_function(func)} must return tensors only, got {type(out).__name__}; with out_dims None "
-            "it is the same for all examples"
-        )
+        raise ValueError(_non_tensor(func, out))
     if d is not None:
         return whole(out)
     if isinstance(out.level, VmapLevel) and not out.level.active and out.tag is not None:
         raise ValueError(
-            f"vmap: out_dims is None for a result of {describe_function(func)} that differs between examples"
+            f"vmap({describe_function(func)}, ...): can not return a BatchedTensor when out_dim is None: out_dims is "
+            f"None for a result that differs between examples"
         )
     return value_at(out.level, out) if isinstance(out.level, VmapLevel) and not out.level.active else out
 
@@ -242,8 +289,12 @@ class _BatchedRun:
                 out = sync_views(self._func(*args, **self._kwargs))
             finally:
                 self._grads.append(level.outer_grads)
-        self._written += [(part, inside.value) for part, inside in given if inside._version]
-        return Results(self._func, out, self._out_dims, level.all_examples)
+        written = [(part, inside) for part, inside in given if inside._version]
+        self._written += [(part, inside.value) for part, inside in written]
+        returned = {id(inside): part for part, inside in written}  # such a result is the argument, as without vmap
+        return Results(
+            self._func, out, self._out_dims, lambda x: returned[id(x)] if id(x) in returned else level.all_examples(x)
+        )
 
     def _replay_random(self) -> AbstractContextManager:
         """Return a block that repeats the random numbers of the previous block if randomness is "same"."""

@@ -98,10 +98,16 @@ def check_outputs(name: str, value: Any) -> list[Tensor]:
     """Return the leaves of a function's result, after checking that there are some and all are tensors."""
     outs = optree.tree_leaves(value)
     if not outs:
-        raise RuntimeError(f"{name}: the function must return at least one tensor, got {value!r}")
+        raise RuntimeError(
+            f"{name}: Expected f to be a function that has non-empty output (got output = {value!r}): the function "
+            f"must return at least one tensor, got {value!r}"
+        )
     for out in outs:
         if not isinstance(out, Tensor):
-            raise RuntimeError(f"{name}: the function must return tensors only, got {type(out).__name__}")
+            raise RuntimeError(
+                f"{name}: expected f(*primals) to return only tensors, got unsupported type {type(out)}: the function "
+                f"must return tensors only, got {type(out).__name__}"
+            )
     return outs
 
 

@@ -66,7 +66,9 @@ class VmapLevel(OuterGradLevel):
         """Draw random numbers for each example: the same or different ones."""
         if self.randomness == "error":
             raise RuntimeError(
-                f"vmap: {op.name} draws random numbers; pass randomness='different' to draw them anew for each "
+                "vmap: called random operation while in randomness error mode. Please either use the 'same' or "
+                "'different' randomness flags on vmap or perform the randomness operation out of vmap: "
+                f"{op.name} draws random numbers; pass randomness='different' to draw them anew for each "
                 f"example, or randomness='same'"
             )
         if self.randomness == "different":
