@@ -89,7 +89,7 @@ def array_jvp(name: str, fun: Callable, x: Any, tangent: Any) -> tuple[Any, Any]
         raise ValueError(f"{name}: the tangent has {len(tangents)} leaves, the argument {len(leaves)}")
     primals = [as_differentiable(name, leaf) for leaf in leaves]
     fitted = [_check_tangent(name, t, primal) for t, primal in zip(tangents, primals, strict=True)]
-    level, out = run_dual(fun, fun, spec, primals, fitted)
+    level, _, out = run_dual(fun, fun, spec, primals, fitted)
     return unwrap_tree(level, out), optree.tree_map(lambda o: tangent_of(level, as_tensor(o)), out)
 
 

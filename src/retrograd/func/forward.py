@@ -7,7 +7,7 @@ import optree
 
 from retrograd.core import Op, Tensor, call, registry
 from retrograd.core.dtype import is_differentiable
-from retrograd.core.tensor import make
+from retrograd.core.tensor import count_of, make
 from retrograd.func.argnums import split_aux
 from retrograd.func.reverse import check_outputs, check_tree
 from retrograd.func.vjp_run import unwrap_tree
@@ -23,7 +23,7 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
 
     Primals are a tuple of pytrees of tensors; tangents have the same structure.  The derivative has the structure of
     the output; it is zero if the output does not depend on the primals.  With `has_aux` the function returns (output,
-    aux), and the result is (output, derivative, aux).
+    aux), and the result is (output, derivative, aux).  Writes to primals take effect when the function has returned.
 
     Raises RuntimeError for tangents that do not fit, for outputs that are no tensors, and with `strict` for an output
     that does not depend on the primals; ValueError for primals that are not floating.
@@ -33,30 +33,40 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
     >>> rg.func.jvp(lambda x: x * x, (x,), (rg.ones(2),))
     (tensor([1., 4.]), tensor([2., 4.]))
     """
-    return run_jvp("jvp", func, primals, tangents, strict, has_aux)
+    found, duals = run_jvp("jvp", func, primals, tangents, strict, has_aux)
+    for primal, dual in duals:
+        if count_of(dual):
+            primal.copy_(dual.value)
+    return found
 
 
-def run_jvp(name: str, func: Callable, primals: tuple, tangents: tuple, strict: bool, has_aux: bool) -> tuple:
-    """Run `jvp` for the transform called `name`, which errors mention."""
+def run_jvp(
+    name: str, func: Callable, primals: tuple, tangents: tuple, strict: bool, has_aux: bool
+) -> tuple[tuple, list[tuple[Tensor, Tensor]]]:
+    """Run `jvp` for the transform called `name`, which errors mention.
+
+    Return its result, and each primal with its dual tensor, whose value differs if the function wrote to it.
+    """
     leaves, spec = _check_primals(name, primals)
     ts = check_tree(name, "tangent", tangents, primals, leaves)
     main, aux = split_aux(func, name, has_aux)
-    level, out = run_dual(func, lambda args: main(*args), spec, leaves, ts)
+    level, duals, out = run_dual(func, lambda args: main(*args), spec, leaves, ts)
     value = unwrap_tree(level, out)
     for o in check_outputs(name, out):
         if strict and (o.level is not level or o.tag is None):
             raise RuntimeError(f"jvp: strict=True, but an output of shape {o.shape} does not depend on the primals")
     along = optree.tree_map(lambda o: tangent_of(level, o), out)
-    return (value, along, unwrap_tree(level, aux[0])) if has_aux else (value, along)
+    found = (value, along, unwrap_tree(level, aux[0])) if has_aux else (value, along)
+    return found, list(zip(leaves, duals, strict=True))
 
 
 def run_dual(
     named: Callable, of_tree: Callable, spec: Any, leaves: list[Tensor], tangents: list[Tensor]
-) -> tuple[DualLevel, Any]:
-    """Return a level, and the result there of a function of a tree whose leaves have tangents; errors name `named`."""
+) -> tuple[DualLevel, list[Tensor], Any]:
+    """Return a level, and there the leaves of a tree with tangents and a function's result; errors name `named`."""
     with DualLevel(named) as level:
         duals = [make(x, level, t) for x, t in zip(leaves, tangents, strict=True)]
-        return level, sync_views(of_tree(optree.tree_unflatten(spec, duals)))
+        return level, duals, sync_views(of_tree(optree.tree_unflatten(spec, duals)))
 
 
 def _check_primals(name: str, primals: tuple) -> tuple[list[Tensor], Any]:

@@ -119,7 +119,7 @@ def jacfwd(
 
         def push(*unit: Tensor) -> Any:
             tangents = (optree.tree_unflatten(spec, unit),)
-            out, along, *aux = run_jvp("jacfwd", of_x, (x,), tangents, False, has_aux)
+            (out, along, *aux), _ = run_jvp("jacfwd", of_x, (x,), tangents, False, has_aux)
             _check_real("jacfwd", check_outputs("jacfwd", out))
             flattened.check_jacobians()
             return (along, *aux)
