@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
-from retrograd.bench import Case, Row, Subject, Suite, Table, library, main, measured, parser
+from retrograd.bench import Case, Row, Subject, Suite, Table, library, main, parser, run_suite
 
 N = 100  # inputs and outputs of the function that is checked
 CALLS = 200  # of Function.apply per sample
@@ -229,9 +229,9 @@ def compare_on_and_off(made: Table) -> Table:
 def report(options: argparse.Namespace) -> list[Table]:
     """Return both tables, and the cost of a profiler that is off again."""
     rows = {title: {"PyTorch": budget} if budget else {} for title, (_, _, budget) in PLAIN.items()}
-    plain = measured(Suite("Autograd's tools", __file__, rows, SUBJECTS, cases, "us", THREADS), options)
+    plain = run_suite(Suite("Autograd's tools", __file__, rows, SUBJECTS, cases, "us", THREADS), options)
     both = {f"{title} {state}": {} for title in SWITCHED for state in ("off", "on")}
-    switched = measured(Suite("Tools", __file__, {**both, AFTER: {}}, SUBJECTS, cases, "us", THREADS), options)
+    switched = run_suite(Suite("Tools", __file__, {**both, AFTER: {}}, SUBJECTS, cases, "us", THREADS), options)
     after = [row for row in switched.rows if row.name == AFTER]
     return [
         plain,

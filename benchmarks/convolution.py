@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.bench import Case, Suite, Table, converter, library, main, measured, parser, subjects
+from retrograd.bench import Case, Suite, Table, converter, library, main, parser, run_suite, subjects
 
 BUDGET = 2.0  # of PyTorch's time, for each convolution
 # Title: images, weight, params.
@@ -90,7 +90,7 @@ SUITE = Suite(
 
 def report(options: argparse.Namespace) -> list[Table]:
     """Return one table."""
-    return [measured(SUITE, options)]
+    return [run_suite(SUITE, options)]
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from retrograd.bench import Case, Subject, Suite, Table, main, measured, parser
+from retrograd.bench import Case, Subject, Suite, Table, main, parser, run_suite
 
 ORDERS = range(1, 9)
 NESTED = 6  # nested jvp of the network is not measured above this order
@@ -136,7 +136,7 @@ SUITE = Suite(
 
 def report(options: argparse.Namespace) -> list[Table]:
     """Return one table, without budgets."""
-    return [measured(SUITE, options)]
+    return [run_suite(SUITE, options)]
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.bench import Case, Suite, Table, converter, library, main, measured, parser, subjects
+from retrograd.bench import Case, Suite, Table, converter, library, main, parser, run_suite, subjects
 
 SHAPE = (8192, 512)
 BUDGET = 0.9  # of PyTorch's time
@@ -159,7 +159,7 @@ SUITE = Suite(
 
 def report(options: argparse.Namespace) -> list[Table]:
     """Return one table."""
-    return [measured(SUITE, options)]
+    return [run_suite(SUITE, options)]
 
 
 if __name__ == "__main__":

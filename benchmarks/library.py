@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from retrograd.bench import Case, Row, Suite, Table, converter, library, main, measured, parser, subjects
+from retrograd.bench import Case, Row, Suite, Table, converter, library, main, parser, run_suite, subjects
 
 OPERATORS = ("built in", "new API", "old API")
 
@@ -125,7 +125,7 @@ def report(options: argparse.Namespace) -> list[Table]:
     for what, (_, budget) in JOBS.items():
         for operator in OPERATORS:
             rows[f"{what}: {operator}"] = {"PyTorch": budget} if budget and operator == "new API" else {}
-    made = measured(
+    made = run_suite(
         Suite("Custom operators", __file__, rows, subjects("retrograd", "PyTorch"), cases, unit="us"), options
     )
     return [made, compare_with_built_in(made)]

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.bench import Case, Suite, Table, library, main, measured, parser, subjects
+from retrograd.bench import Case, Suite, Table, library, main, parser, run_suite, subjects
 
 COUNT, FEATURES, HEADS = 256, 64, 4
 LENGTHS = random.Random(0).choices(range(5, 201), k=COUNT)
@@ -206,7 +206,7 @@ SUITE = Suite(
 
 def report(options: argparse.Namespace) -> list[Table]:
     """Return one table; its notes list what jagged tensors can't do."""
-    return [measured(SUITE, options)]
+    return [run_suite(SUITE, options)]
 
 
 if __name__ == "__main__":

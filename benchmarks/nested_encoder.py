@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.bench import Case, Suite, Table, converter, library, main, measured, parser, subjects
+from retrograd.bench import Case, Suite, Table, converter, library, main, parser, run_suite, subjects
 
 MODULES = (bisect, heapq, random, shutil, statistics, tempfile, textwrap)
 MOST = 256  # words of a text
@@ -137,7 +137,7 @@ SUITE = Suite(
 
 def report(options: argparse.Namespace) -> list[Table]:
     """Return one table."""
-    return [measured(SUITE, options)]
+    return [run_suite(SUITE, options)]
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.bench import Case, Row, Suite, Table, converter, library, main, measured, parser, subjects
+from retrograd.bench import Case, Row, Suite, Table, converter, library, main, parser, run_suite, subjects
 
 SIDE = 2001  # odd, so that a median is an element: of two middle ones retrograd returns the lower, NumPy the mean
 SIZE = SIDE**2
@@ -176,7 +176,7 @@ def compare_with_numpy(options: argparse.Namespace) -> Table:
     """Return the rows that NumPy can also run."""
     both = {name: {} for row in ROWS for name in (row, BY_NUMPY + row)}
     suite = Suite(f"{SIZE:,} float32", __file__, both, subjects("retrograd"), cases)
-    made = measured(suite, options)
+    made = run_suite(suite, options)
     found = {row.name: row.samples["retrograd"] for row in made.rows}
     made.rows = [
         Row(name, {"retrograd": taken, "NumPy": found[BY_NUMPY + name]}, {"NumPy": BUDGET_NUMPY})
@@ -190,7 +190,7 @@ def report(options: argparse.Namespace) -> list[Table]:
     """Return tables of values and of gradients."""
     rows = {row: {"PyTorch": budget} for row, (_, budget) in GRADIENTS.items()}
     gradients = Suite("Gradients", __file__, rows, subjects("retrograd", "PyTorch"), cases)
-    return [compare_with_numpy(options), measured(gradients, options)]
+    return [compare_with_numpy(options), run_suite(gradients, options)]
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from retrograd.bench import Case, Subject, Suite, Table, library, main, measured, parser, subjects
+from retrograd.bench import Case, Subject, Suite, Table, library, main, parser, run_suite, subjects
 
 VALUES = [1.0, 1.00001, 0.99999, 1.0]  # whose millionth powers are finite
 CHAIN = 1000
@@ -139,7 +139,7 @@ def growth(options: argparse.Namespace) -> Table:
     """Return the time per operation of a backward pass over chains of two lengths, which must not grow by half."""
     few = argparse.Namespace(rounds=2, only="", without=options.without)
     chosen = {name: s for name, s in SUBJECTS.items() if name in ("retrograd", "pure", "PyTorch")}
-    made = measured(Suite("Backward only", __file__, {row: {} for row in LONG_ROWS}, chosen, cases, unit="us"), few)
+    made = run_suite(Suite("Backward only", __file__, {row: {} for row in LONG_ROWS}, chosen, cases, unit="us"), few)
     short, long = made.rows
     for name in made.subjects:
         grown = long.median(name) / short.median(name)  # type: ignore[operator]
@@ -151,7 +151,7 @@ def growth(options: argparse.Namespace) -> Table:
 def report(options: argparse.Namespace) -> list[Table]:
     """Return tables of operations, and of long chains."""
     rows = {title: {"PyTorch": row.budget} if row.budget else {} for title, row in ROWS.items()}
-    made = measured(Suite("One operation on 4 elements", __file__, rows, SUBJECTS, cases, unit="us"), options)
+    made = run_suite(Suite("One operation on 4 elements", __file__, rows, SUBJECTS, cases, unit="us"), options)
     return [made, growth(options)]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.bench import Case, Row, Suite, Table, converter, library, main, measured, parser, subjects
+from retrograd.bench import Case, Row, Suite, Table, converter, library, main, parser, run_suite, subjects
 
 LINEAR = 1.25  # times the least cost of a unit
 WIDTH, ROWS_OF_COMPONENT = 64, 32
@@ -139,7 +139,7 @@ def slope(low: tuple[Any, Any], high: tuple[Any, Any]) -> float:
 
 def curve(axis: str, options: argparse.Namespace) -> Table:
     """Return one question's table, with a summary."""
-    table = measured(suite(axis), options)
+    table = run_suite(suite(axis), options)
     if len(table.rows) > 1:
         table.notes += linear(table)
     return table
@@ -152,7 +152,7 @@ def thread_table(options: argparse.Namespace) -> Table:
         for axis, (_, places) in QUESTIONS.items():
             row = f"{places[-1]:,} {axis}"
             one = argparse.Namespace(**{**vars(options), "only": row})
-            (made,) = [r for r in measured(suite(axis, threads), one).rows if r.name == row]
+            (made,) = [r for r in run_suite(suite(axis, threads), one).rows if r.name == row]
             rows.append(Row(f"{row}, {threads} thread{'s' if threads > 1 else ''}", made.samples))
     return Table("Threads", "us", rows)
 

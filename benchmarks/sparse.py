@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from retrograd.bench import Case, Subject, Suite, Table, library, main, measured, parser
+from retrograd.bench import Case, Subject, Suite, Table, library, main, parser, run_suite
 
 UNKNOWNS = 10_000
 BUDGET = 1.0  # second, for everything
@@ -144,7 +144,7 @@ def dense_of(found: Any) -> Any:
 def report(options: argparse.Namespace) -> list[Table]:
     """Return one table; the budget of large problems is a second for everything."""
     rows: dict[str, dict[str, float]] = {row: {"": 1e3 * BUDGET} for row in LARGE} | {row: {} for row in SMALL}
-    made = measured(Suite("Sparse derivatives", __file__, rows, SUBJECTS, cases), options)
+    made = run_suite(Suite("Sparse derivatives", __file__, rows, SUBJECTS, cases), options)
     for name, problem in LARGE.items() if not options.only else ():
         sparsity = job(problem).pattern()
         made.notes.append(f"{name}: {sparsity.count} colors, {sparsity.pattern.nnz:,} entries")

@@ -18,7 +18,7 @@ from steps_data import STEPS, case_data
 from steps_tinygrad import case as tinygrad_case
 from steps_torch import case as torch_case
 
-from retrograd.bench import Case, Row, Suite, Table, library, main, measured, parser, subjects
+from retrograd.bench import Case, Row, Suite, Table, library, main, parser, run_suite, subjects
 
 THREADS = 2
 NAMESPACES: dict[str, Callable[[], Namespace]] = {
@@ -74,7 +74,7 @@ def limits(timed: Table, found: peaks.Peaks) -> Table:
 
 def report(options: argparse.Namespace) -> list[Table]:
     """Return the steps, the machine's peaks, and the ratios to the lower bounds."""
-    timed = measured(SUITE, options)
+    timed = run_suite(SUITE, options)
     machine = peaks.table(options, THREADS)
     return [timed, machine, limits(timed, peaks.compute_peaks(machine))]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from retrograd.bench import Case, Suite, Table, converter, library, main, measured, parser, subjects
+from retrograd.bench import Case, Suite, Table, converter, library, main, parser, run_suite, subjects
 
 SMALL, DIGITS, IMAGES = (16, 32, 32, 4), (64, 128, 128, 10), (784, 128, 128, 10)
 
@@ -156,7 +156,7 @@ SUITE = Suite(
 
 def report(options: argparse.Namespace) -> list[Table]:
     """Return one table."""
-    return [measured(SUITE, options)]
+    return [run_suite(SUITE, options)]
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import retrograd as rg
 from retrograd import pipelining  # noqa: F401 (registers its operator)
 from retrograd.core import Operator, registry
 from retrograd.nested.dispatch import execution_kind
-from retrograd.ops.batch_loop import Looped
+from retrograd.ops.batch_loop import PerExample
 
 PAGE = Path(__file__).parents[1] / "docs" / "catalogue.md"
 HEAD = """\
@@ -119,7 +119,7 @@ def factory_row(name: str, function: Callable) -> str:
 
 def operators_in_loops() -> str:
     """Return a list of the operators that `vmap` runs one example at a time, and why."""
-    found = [(name, o.definition) for name, o in sorted(registry.items()) if issubclass(o.definition, Looped)]
+    found = [(name, o.definition) for name, o in sorted(registry.items()) if issubclass(o.definition, PerExample)]
     return "\n".join(f"- `{name}` runs one example at a time: {of.vmap_fallback}." for name, of in found)
 
 

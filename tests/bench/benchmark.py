@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 
-from retrograd.bench import Case, Subject, Suite, main, measured, parser
+from retrograd.bench import Case, Subject, Suite, main, parser, run_suite
 
 ROWS = {"all agree": {"peer": 1e9}, "one is wrong": {"wrong": 1e9}, "one fails": {}, "one has none": {}}
 SUBJECTS = {name: Subject("") for name in ("retrograd", "peer", "wrong", "failing", "none", "missing")}
@@ -39,7 +39,7 @@ if __name__ == "__main__":
     sys.exit(
         main(
             parser("made up", 2),
-            lambda options: [measured(SUITE, options)],
+            lambda options: [run_suite(SUITE, options)],
             lambda name, threads: (imported if name == "bare" else cases)(name, threads),
         )
     )

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from retrograd.bench import Case, Worker, digest, measured
+from retrograd.bench import Case, Worker, digest, run_suite
 from retrograd.bench.workers import RowError, Sampler, difference
 
 from . import benchmark
@@ -20,7 +20,7 @@ OPTIONS = argparse.Namespace(rounds=3, only="", without=[])
 
 @pytest.fixture(scope="module")
 def found():
-    return measured(benchmark.SUITE, OPTIONS)
+    return run_suite(benchmark.SUITE, OPTIONS)
 
 
 def subjects_of(found, row):
@@ -58,14 +58,14 @@ def test_a_missing_subject_is_left_out_with_a_note(found):
 
 
 def test_rows_and_subjects_can_be_chosen():
-    found = measured(benchmark.SUITE, argparse.Namespace(rounds=1, only="agree", without=["wrong", "missing"]))
+    found = run_suite(benchmark.SUITE, argparse.Namespace(rounds=1, only="agree", without=["wrong", "missing"]))
     assert [row.name for row in found.rows] == ["all agree"]
     assert set(found.subjects) == {"retrograd", "peer", "failing", "none"}
     assert found.notes == []
 
 
 def test_a_peer_s_process_has_nothing_of_retrograd_but_the_harness():
-    found = measured(benchmark.PEERS, OPTIONS)
+    found = run_suite(benchmark.PEERS, OPTIONS)
     assert found.subjects == ["bare"]
 
 

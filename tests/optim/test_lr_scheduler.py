@@ -147,7 +147,7 @@ def test_a_step_that_fails_leaves_schedule_and_optimizer_as_they_were():
         def get_lr(self):
             return self.rates()
 
-        def set_others(self):
+        def update_momentum(self):
             self.others()
 
     def interrupted():

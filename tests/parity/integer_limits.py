@@ -9,7 +9,7 @@ import torch
 
 import retrograd as rg
 from retrograd.core import registry
-from retrograd.ops.family import Along, Reduction
+from retrograd.ops.family import AlongDims, Reduction
 from retrograd.testing import run, samples_of
 
 from .special_values import is_pointwise
@@ -35,7 +35,7 @@ def limits(dtype: str) -> np.ndarray:
 def is_tested(name: str) -> bool:
     """Return whether an operator is elementwise, a reduction or a scan."""
     op = registry[name]
-    return issubclass(op.definition, Reduction | Along) or is_pointwise(op)
+    return issubclass(op.definition, Reduction | AlongDims) or is_pointwise(op)
 
 
 def cases(name: str, dtype: str) -> Iterator[tuple[tuple, dict]]:

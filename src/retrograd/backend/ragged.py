@@ -174,7 +174,7 @@ class Structure:
             return list(pairwise(offsets))
         return list(zip(self.starts.tolist(), (self.starts + self.lengths).tolist(), strict=True))
 
-    def places(self):
+    def row_indices(self):
         """Return the index in the buffer of each row, in the order of the components."""
         if self.starts is None:
             return np.arange(self.rows)
@@ -379,7 +379,7 @@ def shape_over(shape, structure, axis, lead):
     row = lead + axis
     ragged_ndim = structure.sizes.shape[1]
     ragged = [RaggedSize(structure, column, axis, column + 1) for column in range(ragged_ndim)]
-    behind = shape[row + 1 :] if structure.starts is None else _sizes_of_rows(shape[row + 1 :], structure.places())
+    behind = shape[row + 1 :] if structure.starts is None else _sizes_of_rows(shape[row + 1 :], structure.row_indices())
     behind = [_renumber(size, ragged_ndim) if isinstance(size, RaggedSize) else size for size in behind]
     return (*shape[:lead], len(structure), *shape[lead:row], *ragged, *behind)
 
@@ -395,7 +395,7 @@ def _sizes_of_rows(sizes, rows):
     for size in sizes:
         if isinstance(size, RaggedSize):
             if size.structure is not whole:
-                rows = rows if whole is None else part.places()
+                rows = rows if whole is None else part.row_indices()
                 whole, part = size.structure, size.structure.of(rows)
             size = RaggedSize(part.packed, size.column, size.axis, size.number)
         found.append(size)

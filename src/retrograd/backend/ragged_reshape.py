@@ -152,7 +152,7 @@ def gather_component_rows(structure, times):
 
 def concat_ranges(starts, lengths):
     """Return concatenated ranges of indices: lengths[i] indices from starts[i] on."""
-    return Structure(lengths.reshape(-1, 1), starts).places()
+    return Structure(lengths.reshape(-1, 1), starts).row_indices()
 
 
 def concat_components(structures, column):

@@ -9,7 +9,7 @@ is measured as its users run it.
 """
 
 from retrograd.bench.figures import Row, Spread, Table, spread
-from retrograd.bench.measure import Suite, measured
+from retrograd.bench.measure import Suite, run_suite
 from retrograd.bench.report import as_dict, as_markdown, as_text
 from retrograd.bench.script import main, parser
 from retrograd.bench.subjects import Subject, converter, library, subjects
@@ -30,9 +30,9 @@ __all__ = [
     "digest",
     "library",
     "main",
-    "measured",
     "parser",
     "present",
+    "run_suite",
     "seconds",
     "spread",
     "subjects",

@@ -33,7 +33,7 @@ class Suite:
     at: Mapping[str, float] = field(default_factory=dict)
 
 
-def measured(suite: Suite, options: argparse.Namespace) -> Table:
+def run_suite(suite: Suite, options: argparse.Namespace) -> Table:
     """Return a table of the chosen rows; in each round every subject runs every row once."""
     chosen = [name for name in suite.rows if options.only in name]
     subjects = {name: s for name, s in suite.subjects.items() if name not in options.without}

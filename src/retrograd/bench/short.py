@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.bench.figures import Table
-from retrograd.bench.measure import Suite, measured
+from retrograd.bench.measure import Suite, run_suite
 from retrograd.bench.script import main, parser
 from retrograd.bench.subjects import OURS, converter, library, subjects
 from retrograd.bench.workers import Case, Cases
@@ -109,7 +109,7 @@ def report(options: argparse.Namespace) -> list[Table]:
     """Return one table; a note says if there is no peer."""
     rows = {name: {"PyTorch": budget} for name, (_, budget) in CASES.items()}
     known = subjects(OURS, "PyTorch")
-    table = measured(Suite("forward and backward", __file__, rows, known, cases, "us", options.threads or 1), options)
+    table = run_suite(Suite("forward and backward", __file__, rows, known, cases, "us", options.threads or 1), options)
     if table.subjects == [OURS]:
         table.notes.append("PyTorch is not installed, so there is nothing to compare with.")
     return [table]

@@ -71,7 +71,7 @@ def attend_grad(g, g_sums, out, sums, q, k, v, allowed, added, queries, keys, sc
         if dk is not None:
             dk[seen] += np.matmul(pulled.swapaxes(-1, -2), q[rows] * factor)
         if dscores is not None:
-            masks.place(dscores)[...] = pulled
+            masks.mask_block(dscores)[...] = pulled
 
 
 def _blocks(q, allowed, added, queries, keys, causal):
@@ -97,10 +97,10 @@ class _Masks:
     def __init__(self, allowed, added, causal, ndim, pairs, sizes, block):
         self.ndim, self.pairs, self.sizes, self.block = ndim, pairs, sizes, block
         self.causal = causal
-        self.allowed = None if allowed is None else self.place(allowed)
-        self.added = None if added is None else self.place(added)
+        self.allowed = None if allowed is None else self.mask_block(allowed)
+        self.added = None if added is None else self.mask_block(added)
 
-    def place(self, mask):
+    def mask_block(self, mask):
         """Return this block's part of a mask, or of an array in the layout of masks."""
         if mask.ndim < self.ndim:
             rows, columns = self.sizes

@@ -122,7 +122,7 @@ class CustomDefinition(
     # ---------------------------------------------------------------------------------------------- batches
 
     @classmethod
-    def stacked(cls, shape: tuple, /, **params: Any) -> Any:
+    def batched_views(cls, shape: tuple, /, **params: Any) -> Any:
         """Raise: the view of a batch can't be derived from a kernel that returns the view of one example."""
         raise NotBatchedError(
             f"vmap: in-place write to a view that {cls.schema.name} returns; use vmap(..., fallback='loop')"

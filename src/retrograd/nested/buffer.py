@@ -38,7 +38,7 @@ class values(Internal, View, linear="x", accepts_nested=True):
         known = layout_of(x_aval.shape)
         return from_values(g, structure=known.structure, axis=known.axis, lead=known.lead)
 
-    def stacked(whole):
+    def batched_views(batch_shape):
         return (("nested.values", {}),)
 
     def samples(r):
@@ -62,9 +62,9 @@ class from_values(Internal, View, linear="buffer", accepts_nested=True):
         rows = values(packed(g))
         if structure.starts is None:
             return rows
-        return _added(rows, structure.places(), buffer_aval.shape, row)
+        return _added(rows, structure.row_indices(), buffer_aval.shape, row)
 
-    def stacked(whole, *, structure, axis, lead):
+    def batched_views(batch_shape, *, structure, axis, lead):
         return (("nested.from_values", {"structure": structure, "axis": axis, "lead": lead + 1}),)
 
     def samples(r):
@@ -77,7 +77,9 @@ def _added(rows: Tensor, places: Any, shape: tuple, row: int) -> Tensor:
         out: Tensor = registry["index_sum"](rows, as_tensor(places), dim=row, size=shape[row])
         return out
     known = layout_of(shape)
-    inner = _added(values(packed(rows)), known.structure.of(places).places(), buffer_shape(known, shape), known.row)
+    inner = _added(
+        values(packed(rows)), known.structure.of(places).row_indices(), buffer_shape(known, shape), known.row
+    )
     return like(known, inner)
 
 
@@ -102,5 +104,5 @@ def packed(x: Tensor) -> Tensor:
     known = layout(x)
     if not known.holes:
         return x
-    rows = registry["index_select"](values(x), known.row, as_tensor(known.structure.places()))
+    rows = registry["index_select"](values(x), known.row, as_tensor(known.structure.row_indices()))
     return over(rows, known.structure.packed, known.axis, known.lead)

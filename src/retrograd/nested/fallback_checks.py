@@ -11,7 +11,7 @@ from retrograd.core.level import at
 from retrograd.core.tensor import unwrap_all
 from retrograd.nested.buffer_layout import is_nested, layout
 from retrograd.nested.dispatch import AcrossError, NoBatchError
-from retrograd.ops.family import Stacked
+from retrograd.ops.family import CoreDims
 from retrograd.ops.generator import fork_rng, get_rng_state
 from retrograd.ops.view import cat, narrow
 
@@ -36,7 +36,7 @@ def _acted_along(op: Op, i: int, args: tuple, params: dict) -> set[int]:
     found = {d % max(most, 1) for v in named for d in (v if isinstance(v, tuple) else (v,)) if isinstance(d, int)}
     if not op.composite and (None in named or () in named):
         found |= set(range(ndim))
-    if issubclass(op.definition, Stacked):
+    if issubclass(op.definition, CoreDims):
         cores = op.definition.cores
         found |= set(range(max(ndim - cores[min(i, len(cores) - 1)], 0), ndim))
     return found

@@ -15,7 +15,7 @@ from retrograd.nested.components import components, joined
 from retrograd.nested.dispatch import DOES_NOT_FIT, AcrossError, NoBatchError, composed, fallback
 from retrograd.nested.fallback_checks import check_batch, check_dims, check_shapes
 from retrograd.ops.batch_loop import PerformanceWarning
-from retrograd.ops.family import Along, Pointwise, Stacked, canonical_dims
+from retrograd.ops.family import AlongDims, CoreDims, Pointwise, canonical_dims
 from retrograd.ops.view import cat, narrow, reshape, unsqueeze
 
 
@@ -106,7 +106,7 @@ def may_follow(op: Op, a: Any, known: Layout) -> bool:
     if is_nested(a) or getattr(a, "ndim", 0) <= known.lead or a.shape[known.lead] != len(known.structure):
         return False
     of = op.definition
-    broadcasts = issubclass(of, Pointwise | Along) or (issubclass(of, Stacked) and len(of.cores) == 1)
+    broadcasts = issubclass(of, Pointwise | AlongDims) or (issubclass(of, CoreDims) and len(of.cores) == 1)
     return a.ndim == known.ndim if broadcasts else True
 
 

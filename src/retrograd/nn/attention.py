@@ -163,9 +163,9 @@ class MultiheadAttention(Module):
             parts = F.linear(self._to_batch_first(query), self.in_proj_weight, self.in_proj_bias).chunk(3, -1)
             q, k, v = (self._split_heads(part) for part in parts)
             if self.rotary is not None:
-                offset = 0 if cache is None else cache.seen(self)
+                offset = 0 if cache is None else cache.cached_length(self)
                 q, k = (self.rotary(x, offset=offset) for x in (q, k))
-            return (q, k, v) if cache is None else (q, *cache.take(self, lambda: (k, v)))
+            return (q, k, v) if cache is None else (q, *cache.update(self, lambda: (k, v)))
         biases = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
         weights = self._weights()
 
@@ -176,7 +176,7 @@ class MultiheadAttention(Module):
             return project(1, key), project(2, value)
 
         return project(0, query), *(
-            project_keys_and_values() if cache is None else cache.take(self, project_keys_and_values)
+            project_keys_and_values() if cache is None else cache.update(self, project_keys_and_values)
         )
 
     def _split_heads(self, x: Any) -> Any:

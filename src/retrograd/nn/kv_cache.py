@@ -33,7 +33,7 @@ class KVCache:
         self._self_pairs: dict[Module, Pair] = {}
         self._memory_pairs: dict[Module, Pair] = {}
 
-    def take(self, owner: Module, project: Callable[[], Pair]) -> Pair:
+    def update(self, owner: Module, project: Callable[[], Pair]) -> Pair:
         """Return all keys and values (batch, heads, positions, size) of a module; `project` computes the new ones."""
         key, value = project()
         before = self._self_pairs.get(owner)
@@ -46,7 +46,7 @@ class KVCache:
         self._self_pairs[owner] = key, value
         return key, value
 
-    def seen(self, owner: Module) -> int:
+    def cached_length(self, owner: Module) -> int:
         """Return the number of positions cached for a module."""
         return int(self._self_pairs[owner][0].shape[-2]) if owner in self._self_pairs else 0
 
@@ -85,7 +85,7 @@ class Memory:
     def __init__(self, pairs: dict[Module, Pair]) -> None:
         self._memory_pairs = pairs
 
-    def take(self, owner: Module, project: Callable[[], Pair]) -> Pair:
+    def update(self, owner: Module, project: Callable[[], Pair]) -> Pair:
         """Return the keys and values of the first call."""
         if owner not in self._memory_pairs:
             self._memory_pairs[owner] = project()

@@ -131,10 +131,10 @@ class _IntegerMeta(type):
 def _integer_type(member: type) -> type:
     """Return a dtype's class that converts tensors to integers, without derivative."""
 
-    def made(cls: type, x: Any = 0, *args: Any) -> Any:
+    def new(cls: type, x: Any = 0, *args: Any) -> Any:
         return member(values(x), *args)
 
-    return _IntegerMeta(member.__name__, (member,), {"__new__": made, "__module__": "retrograd.numpy"})
+    return _IntegerMeta(member.__name__, (member,), {"__new__": new, "__module__": "retrograd.numpy"})
 
 
 # Names of HIPS autograd's NumPy that are missing from NumPy or differ.

@@ -4,7 +4,7 @@ from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.views import COPIED, requires_grad_synced
 from retrograd.ops.diagonal import diagonal
-from retrograd.ops.family import Along, Composite, View, canonical_dim, numel, shift_dims, sum_to
+from retrograd.ops.family import AlongDims, Composite, View, canonical_dim, numel, shift_dims, sum_to
 from retrograd.ops.family import broadcast_shapes as common_shape
 from retrograd.ops.functions import function
 from retrograd.ops.index import T, check_index_dtype, index_put_sum
@@ -41,10 +41,10 @@ class unfold_dim(View, linear="x", aliases="unfold"):
         at = canonical_dim("unfold", dimension, x_aval.ndim)
         return unfold_backward(g, dimension=at, length=x_aval.shape[at], step=step)
 
-    def stacked(whole, *, dimension, size, step):
-        at = shift_dims("unfold", dimension, len(whole) - 1)
-        if len(whole) == 1:  # the one element is its own window
-            return (("reshape", {"shape": (*whole, 1)}), ("narrow", {"dim": at, "start": 0, "length": size}))
+    def batched_views(batch_shape, *, dimension, size, step):
+        at = shift_dims("unfold", dimension, len(batch_shape) - 1)
+        if len(batch_shape) == 1:  # the one element is its own window
+            return (("reshape", {"shape": (*batch_shape, 1)}), ("narrow", {"dim": at, "start": 0, "length": size}))
         return (("unfold_dim", {"dimension": at, "size": size, "step": step}),)
 
     def oracle(np, x, dimension, size, step):
@@ -73,7 +73,7 @@ def _check_windows(x, dimension, size, step):
 
 
 @op("unfold_backward(Tensor src, *, int dimension, int length, int step) -> Tensor")
-class unfold_backward(Internal, Along, linear="src", dims="dimension", elements="summed"):
+class unfold_backward(Internal, AlongDims, linear="src", dims="dimension", elements="summed"):
     """Zeros of `length` along a dimension, with each window added where it came from: the transpose of unfold."""
 
     def impl(xp, src, *, dimension, length, step):
@@ -154,8 +154,8 @@ class strided(Internal, View, linear="x"):
         indices = strided(registry["arange"](0, x_aval.shape[0], 1), size=size, stride=stride, offset=offset)
         return index_put_sum(g, [indices], shape=x_aval.shape, spec=(T,))
 
-    def stacked(whole, *, size, stride, offset):
-        n, length = whole
+    def batched_views(batch_shape, *, size, stride, offset):
+        n, length = batch_shape
         _check_bounds(Aval((length,), dtypes.float64), size, stride, offset)  # must not reach into the next example
         batched = {"size": (n, *size), "stride": (length, *stride), "offset": offset}
         return (("reshape", {"shape": (n * length,)}), ("strided", batched))
@@ -302,7 +302,7 @@ class view_as_dtype(Internal, View, differentiable=False):
         _reinterpreted_aval(Aval(x.shape[1:], x.dtype), dtype)
         return view_as_dtype(x.contiguous(), dtype)  # bytes must be adjacent within each example
 
-    def stacked(whole, *, dtype):
+    def batched_views(batch_shape, *, dtype):
         return (("view_as_dtype", {"dtype": dtype}),)
 
     exempt = {

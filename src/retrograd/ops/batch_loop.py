@@ -58,7 +58,7 @@ def _example_aval(a):
     return Aval(a.shape[1:], a.dtype)
 
 
-class Looped(Family):
+class PerExample(Family):
     """The base class of operators that run on one example at a time; `vmap_fallback` says why."""
 
     vmap_fallback = ""

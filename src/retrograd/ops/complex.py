@@ -51,7 +51,7 @@ class view_as_real(View, linear="x", elements=""):
     def dependence(i, out, x):
         return {d: d for d in range(x.ndim)}
 
-    def stacked(whole):
+    def batched_views(batch_shape):
         return (("view_as_real", {}),)
 
     def oracle(np, x):
@@ -108,7 +108,7 @@ class view_as_complex(View, linear="x", elements=""):
         _complex_aval(batch_loop.example_avals(batched, (x,))[0])
         return view_as_complex(x.contiguous())  # the strides of the batch say nothing about those of one example
 
-    def stacked(whole):
+    def batched_views(batch_shape):
         return (("view_as_complex", {}),)
 
     exempt = {"strides": "as in PyTorch, the two of a pair must lie next to each other in memory"}

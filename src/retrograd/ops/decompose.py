@@ -10,7 +10,7 @@ from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
 from retrograd.ops.complex import conjugate_transpose as adjoint
-from retrograd.ops.family import Composite, Gufunc, Stacked
+from retrograd.ops.family import Composite, CoreDims, Gufunc
 from retrograd.ops.linalg import matmul
 from retrograd.ops.matrix_functions import check_matrices, check_square, dominant_matrix, mT
 from retrograd.ops.pointwise import clone
@@ -71,7 +71,7 @@ class cholesky_factor(Internal, Gufunc, fit=None):
 
 
 @op("cholesky_info(Tensor A) -> Tensor")
-class cholesky_info(Internal, Stacked, differentiable=False):
+class cholesky_info(Internal, CoreDims, differentiable=False):
     """The order of the first leading minor that is not positive definite, 0 if all are."""
 
     def impl(xp, A):
@@ -163,7 +163,7 @@ class linalg_cholesky_ex(Composite):
 
 
 @op("qr_factors(Tensor A, *, str mode) -> (Tensor Q, Tensor R)")
-class qr_factors(Internal, Stacked):
+class qr_factors(Internal, CoreDims):
     """Q and R of matrices with at least as many rows as columns; mode "complete" has no derivative if more."""
 
     def impl(xp, A, *, mode):

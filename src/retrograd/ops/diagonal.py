@@ -18,8 +18,8 @@ class diagonal(View, linear="x"):
     def vjp_x(g, x_aval, offset, dim1, dim2):
         return diagonal_backward(g, shape=x_aval.shape, offset=offset, dim1=dim1, dim2=dim2)
 
-    def stacked(whole, *, offset, dim1, dim2):
-        dim1, dim2 = shift_dims("diagonal", (dim1, dim2), len(whole) - 1)
+    def batched_views(batch_shape, *, offset, dim1, dim2):
+        dim1, dim2 = shift_dims("diagonal", (dim1, dim2), len(batch_shape) - 1)
         return (("diagonal", {"offset": offset, "dim1": dim1, "dim2": dim2}),)
 
     def oracle(np, x, offset, dim1, dim2):

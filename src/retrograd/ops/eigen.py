@@ -19,7 +19,7 @@ from retrograd.core.level import current, is_recording
 from retrograd.ops.complex import conjugate_transpose as adjoint
 from retrograd.ops.decompose import hermitian
 from retrograd.ops.diagonal import diagonal
-from retrograd.ops.family import Composite, Stacked, cast_to
+from retrograd.ops.family import Composite, CoreDims, cast_to
 from retrograd.ops.linalg import matmul
 from retrograd.ops.matrix_functions import MatrixOperator, check_square, mT
 from retrograd.ops.pointwise import real_part, where
@@ -56,7 +56,7 @@ def _symmetric_sample(r, n, *lead):
 
 
 @op("eigh_factors(Tensor A, *, str UPLO) -> (Tensor values, Tensor vectors)")
-class eigh_factors(Internal, Stacked, differentiable=False):
+class eigh_factors(Internal, CoreDims, differentiable=False):
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one triangle is read."""
 
     def impl(xp, A, *, UPLO):
@@ -74,7 +74,7 @@ class eigh_factors(Internal, Stacked, differentiable=False):
 
 
 @op("eigenvalues_hermitian(Tensor A, *, str UPLO) -> Tensor")
-class eigenvalues_hermitian(Internal, Stacked, differentiable=False):
+class eigenvalues_hermitian(Internal, CoreDims, differentiable=False):
     """The eigenvalues alone, where no derivatives are requested."""
 
     def impl(xp, A, *, UPLO):
@@ -244,7 +244,7 @@ class linalg_eigvalsh(Composite):
 
 
 @op("eig_factors(Tensor A) -> (Tensor values, Tensor vectors)")
-class eig_factors(Internal, Stacked, differentiable=False):
+class eig_factors(Internal, CoreDims, differentiable=False):
     """Eigenvalues and eigenvectors, complex, of square matrices."""
 
     def impl(xp, A):
@@ -264,7 +264,7 @@ class eig_factors(Internal, Stacked, differentiable=False):
 
 
 @op("eigenvalues_general(Tensor A) -> Tensor")
-class eigenvalues_general(Internal, Stacked, differentiable=False):
+class eigenvalues_general(Internal, CoreDims, differentiable=False):
     """The eigenvalues alone, where no derivatives are requested."""
 
     def impl(xp, A):

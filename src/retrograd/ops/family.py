@@ -204,7 +204,7 @@ class Comparison(Pointwise, differentiable=False, result="bool"):
             return arrays
 
 
-class Along(Family):
+class AlongDims(Family):
     """Acts along the dimensions in the params `dims`, the same for all inputs, and maps over the others."""
 
     dims = "dim"
@@ -239,7 +239,7 @@ def squeeze_last(out):
     return tuple(map(squeeze_last, out)) if isinstance(out, tuple) else registry["reshape"](out, out.shape[:-1])
 
 
-class Rowwise(Along):
+class Rowwise(AlongDims):
     """Acts along `dim`, maps over the other dimensions, and preserves the shape."""
 
     @classmethod
@@ -295,7 +295,7 @@ def restore_dims(reduced, x_aval, dim, keepdim):
     return registry["reshape"](reduced, reduced_shape(x_aval.shape, dims, True))
 
 
-class Stacked(Family):
+class CoreDims(Family):
     """Acts on the last dimensions of each input, as many as `cores` gives, and maps over the leading ones.
 
     `cores` has one number per input; the last one applies to all further inputs.
@@ -320,7 +320,7 @@ class Stacked(Family):
         return [cls.cores[min(i, len(cls.cores) - 1)] for i in range(len(args))]
 
 
-class Gufunc(Stacked, promotion="same"):
+class Gufunc(CoreDims, promotion="same"):
     """Acts on the last dimensions, as `core` says, and maps over the leading ones, which broadcast.
 
     `core` is NumPy's gufunc signature, such as "(m,n),(n)->(m)": equal letters are equal sizes.
@@ -399,11 +399,11 @@ class View(Family, view="one", elements="moved"):
     @classmethod
     def batch(cls, batched, n, /, x, **params):
         """Apply the same view to each example."""
-        return apply_views(x, cls.stacked((n, *x.shape[1:]), **params))
+        return apply_views(x, cls.batched_views((n, *x.shape[1:]), **params))
 
     @classmethod
-    def stacked(cls, whole, /, **params):
-        """Return a chain of view operators, (name, params), which views each example of a tensor of shape `whole`."""
+    def batched_views(cls, batch_shape, /, **params):
+        """Return a chain of view operators, (name, params), which views each example of a batch."""
         raise NotBatchedError(f"{cls.__name__}: there is no batching rule for it; use vmap(..., fallback='loop')")
 
 
@@ -492,14 +492,14 @@ def numel(shape):
 
 
 __all__ = [
-    "Along",
+    "AlongDims",
     "Comparison",
     "Composite",
+    "CoreDims",
     "Gufunc",
     "Pointwise",
     "Reduction",
     "Rowwise",
-    "Stacked",
     "View",
     "apply_views",
     "broadcast_dims",

@@ -11,7 +11,7 @@ from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.complex import view_as_complex
 from retrograd.ops.create import arange, factory
-from retrograd.ops.family import Along, Composite, canonical_dim, canonical_dims, existing_dims
+from retrograd.ops.family import AlongDims, Composite, canonical_dim, canonical_dims, existing_dims
 from retrograd.ops.index import index_put_sum
 from retrograd.ops.pointwise import logical_and, real_part, to, where
 from retrograd.ops.view import cat, narrow, reshape, roll
@@ -31,7 +31,7 @@ def _check(name, x, dims, norm):
 
 
 @op("dft(Tensor x, int[] dim, *, bool inverse=False, str norm='backward') -> Tensor")
-class dft(Internal, Along, linear="x"):
+class dft(Internal, AlongDims, linear="x"):
     """The sums of x * exp(-2 pi i j k / n) over each of the dimensions, or, inverse, of x * exp(2 pi i j k / n).
 
     `norm` says what is divided by n: the "forward" sums, the "backward" (inverse) ones, or "ortho" both by sqrt(n).
@@ -62,7 +62,7 @@ class dft(Internal, Along, linear="x"):
 
 
 @op("half_dft(Tensor x, int dim, *, bool inverse=False, str norm='backward') -> Tensor")
-class half_dft(Internal, Along, linear="x"):
+class half_dft(Internal, AlongDims, linear="x"):
     """The first n // 2 + 1 values of the `dft` of n real ones; the others are their conjugates."""
 
     def impl(xp, x, *, dim, inverse, norm):
@@ -91,7 +91,7 @@ class half_dft(Internal, Along, linear="x"):
 
 
 @op("full_dft(Tensor x, int dim, int n, *, bool inverse=True, str norm='backward') -> Tensor")
-class full_dft(Internal, Along, linear="x"):
+class full_dft(Internal, AlongDims, linear="x"):
     """The n real values of the `dft` of a spectrum with first half x, n // 2 + 1 values, and their conjugates.
 
     The imaginary parts of the first value of x, and if n is even of the last, are ignored.

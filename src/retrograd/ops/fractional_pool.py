@@ -8,7 +8,7 @@ from typing import Any
 from retrograd.core import Aval, Internal, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.conv import check_images, per_dim
-from retrograd.ops.family import Composite, Stacked, check_real, numel
+from retrograd.ops.family import Composite, CoreDims, check_real, numel
 from retrograd.ops.gather import take_along_dim
 from retrograd.ops.index import select
 from retrograd.ops.pooling import Pooled, PooledWithIndices, gather_flat, max_pool_indices
@@ -16,7 +16,7 @@ from retrograd.ops.view import narrow, reshape, squeeze, unsqueeze
 
 
 @op("fractional_starts(Tensor samples, *, int size, int windows, int kernel) -> Tensor")
-class fractional_starts(Internal, Stacked, differentiable=False, cores=(0,)):
+class fractional_starts(Internal, CoreDims, differentiable=False, cores=(0,)):
     """Return the starts of `windows` windows of `kernel` elements in `size`, for each u from 0 to 1 in samples.
 
     Window i starts at floor((i + u) a) - floor(u a), where a = (size - kernel) / (windows - 1); the

@@ -261,7 +261,7 @@ class wrap_indices(Internal, View):
     def shape(index, *, size):
         return Aval(index.shape, dtypes.int64)
 
-    def stacked(whole, *, size):
+    def batched_views(batch_shape, *, size):
         return (("wrap_indices", {"size": size}),)
 
     def oracle(np, index, size):

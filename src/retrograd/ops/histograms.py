@@ -7,7 +7,7 @@ from typing import NamedTuple
 from retrograd.core import Aval, Internal, Tensor, op
 from retrograd.ops import batch_loop
 from retrograd.ops.as_tensor import as_tensor
-from retrograd.ops.batch_loop import Looped
+from retrograd.ops.batch_loop import PerExample
 from retrograd.ops.batching import batch_all
 from retrograd.ops.family import Composite, cast_to, check_real, numel
 from retrograd.ops.functions import function
@@ -18,7 +18,7 @@ from retrograd.ops.view import reshape
 
 @op("bincount(Tensor x, Tensor? weights=None, int minlength=0) -> Tensor")
 class bincount(
-    Looped, linear="weights", elements="summed", vmap_fallback="without minlength each example decides on the size"
+    PerExample, linear="weights", elements="summed", vmap_fallback="without minlength each example decides on the size"
 ):
     """Count each integer from 0 to the largest in x, or add up its weights; the size is at least `minlength`.
 
@@ -90,7 +90,11 @@ def _check_bincount(x, weights, minlength):
     "bool density=False) -> (Tensor hist, Tensor bin_edges)"
 )
 class count_into_bins(
-    Internal, Looped, differentiable=False, vmap_fallback="NumPy makes one histogram at a time", opmath="x edges weight"
+    Internal,
+    PerExample,
+    differentiable=False,
+    vmap_fallback="NumPy makes one histogram at a time",
+    opmath="x edges weight",
 ):
     """A histogram and its edges: those given, or `bins` equal bins from low to high, by default the extremes."""
 
@@ -200,7 +204,7 @@ class histogram(Composite):
     "count_into_boxes(Tensor x, Tensor? weight, Tensor[] edges, *, any counts=None, any spans=None, "
     "bool density=False) -> (Tensor hist, Tensor[] bin_edges)"
 )
-class count_into_boxes(Internal, Looped, differentiable=False, vmap_fallback="NumPy makes one histogram at a time"):
+class count_into_boxes(Internal, PerExample, differentiable=False, vmap_fallback="NumPy makes one histogram at a time"):
     """The histogram of the rows of a matrix, and the edges along each of its columns."""
 
     def impl(xp, x, weight, *edges, counts, spans, density):

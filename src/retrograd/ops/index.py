@@ -81,7 +81,7 @@ class basic_slice(Internal, View, linear="x"):
     def vjp_x(g, x_aval, spec):
         return index_put_sum(g, (), shape=x_aval.shape, spec=spec)
 
-    def stacked(whole, *, spec):
+    def batched_views(batch_shape, *, spec):
         return (("slice", {"spec": (slice(None), *spec)}),)
 
     def oracle(np, x, spec):

@@ -7,7 +7,7 @@ from retrograd.backend.images import source_indices
 from retrograd.core import Aval, Internal, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.create import as_tensor
-from retrograd.ops.family import Along, Composite, canonical_dim, check_floating, check_real, same_dtype
+from retrograd.ops.family import AlongDims, Composite, canonical_dim, check_floating, check_real, same_dtype
 from retrograd.ops.gather import gather, index_select
 from retrograd.ops.linalg import matmul
 from retrograd.ops.pointwise import abs, clamp, detach, floor, remainder, round, row_major, to, where
@@ -17,7 +17,7 @@ from retrograd.ops.view import cat, expand, permute, reshape, stack, transpose
 # --------------------------------------------------------------------------------- linear maps along a dimension
 
 
-class Resampling(Internal, Along):
+class Resampling(Internal, AlongDims):
     """A linear map along one dimension; `how` is its name, the old and the new size, and its further arguments."""
 
 

@@ -11,7 +11,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
 from retrograd.ops.decompose import hermitian as hermitian_of
 from retrograd.ops.diagonal import diagonal
-from retrograd.ops.family import Composite, Stacked, cast_to
+from retrograd.ops.family import Composite, CoreDims, cast_to
 from retrograd.ops.gather import take_along_dim
 from retrograd.ops.linalg import matmul
 from retrograd.ops.matrices import diag_embed
@@ -92,7 +92,7 @@ def _solve_blocks(LD, blocks, y, hermitian):
 
 
 @op("ldl_parts(Tensor A, *, bool hermitian) -> (Tensor LD, Tensor pivots, Tensor info)")
-class ldl_parts(Internal, Stacked, differentiable=False):
+class ldl_parts(Internal, CoreDims, differentiable=False):
     """Return L and D in one matrix, the pivots, both as LAPACK does, and the first block of D that is 0, from 1."""
 
     def impl(xp, A, *, hermitian):
@@ -110,7 +110,7 @@ class ldl_parts(Internal, Stacked, differentiable=False):
 
 
 @op("ldl_swaps(Tensor pivots) -> (Tensor order, Tensor blocks, Tensor source)")
-class ldl_swaps(Internal, Stacked, differentiable=False, cores=(1,)):
+class ldl_swaps(Internal, CoreDims, differentiable=False, cores=(1,)):
     """Return the order of rows, which rows begin a block of size 2, and where elements of L are in LAPACK's form."""
 
     def impl(xp, pivots):

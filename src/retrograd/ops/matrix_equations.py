@@ -2,7 +2,7 @@
 
 from retrograd.core import Aval, Internal, op, registry
 from retrograd.core import dtype as dtypes
-from retrograd.ops.batch_loop import Looped
+from retrograd.ops.batch_loop import PerExample
 from retrograd.ops.family import check_floating, same_dtype
 from retrograd.ops.view import transpose
 
@@ -26,7 +26,7 @@ def _check_square(name, *avals):
 
 @op("solve_sylvester(Tensor A, Tensor B, Tensor Q) -> Tensor")
 class solve_sylvester(
-    Internal, Looped, linear="Q", vmap_fallback="SciPy takes one matrix at a time"
+    Internal, PerExample, linear="Q", vmap_fallback="SciPy takes one matrix at a time"
 ):
     """The solution X of A X + X B = Q, for square A and B without a common eigenvalue of A and -B.
 
@@ -77,7 +77,7 @@ def _sylvester_vjp(g, A, B):
 
 
 @op("sqrtm(Tensor A) -> Tensor")
-class sqrtm(Internal, Looped, vmap_fallback="SciPy takes one matrix at a time"):
+class sqrtm(Internal, PerExample, vmap_fallback="SciPy takes one matrix at a time"):
     """The principal square root of a matrix; if it is not real, a real matrix must be converted to complex first.
 
     A. Bjorck and S. Hammarling, A Schur method for the square root of a matrix, Lin. Alg. Appl. 52/53 (1983).

@@ -10,7 +10,7 @@ from retrograd.ops.as_tensor import as_tensor
 from retrograd.ops.batching import batch_all
 from retrograd.ops.complex import complex, imag
 from retrograd.ops.complex import conjugate_transpose as adjoint
-from retrograd.ops.family import Composite, Gufunc, Stacked, cast_to, check_floating, numel, same_dtype, sum_to
+from retrograd.ops.family import Composite, CoreDims, Gufunc, cast_to, check_floating, numel, same_dtype, sum_to
 from retrograd.ops.linalg import matmul
 from retrograd.ops.pointwise import log, where
 from retrograd.ops.reduce import sum as sum_over
@@ -344,7 +344,7 @@ class SignLogDet(NamedTuple):
 
 
 @op("log_determinant(Tensor A) -> (Tensor sign, Tensor logabsdet)")
-class log_determinant(Internal, Stacked):
+class log_determinant(Internal, CoreDims):
     """The sign and the log absolute value of determinants, as `linalg.slogdet` returns them."""
 
     impl = xp.log_determinant

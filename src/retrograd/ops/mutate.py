@@ -79,7 +79,7 @@ class view_scatter(Internal, linear="base,src", elements="moved"):
         base = base if batched[0] else broadcast_batch(base, n)
         example, stacked = base.aval, []
         for name, params in chain:
-            steps = registry[name].definition.stacked(example.shape, **params)
+            steps = registry[name].definition.batched_views(example.shape, **params)
             for step, given in steps:
                 example = registry[step].definition.shape(example, **given)
             stacked += steps

@@ -1,7 +1,7 @@
 """Padding: constant, reflect, replicate, circular."""
 
 from retrograd.core import Aval, op, registry
-from retrograd.ops.family import Composite, Stacked
+from retrograd.ops.family import Composite, CoreDims
 from retrograd.ops.interpolate import resample
 
 
@@ -20,7 +20,7 @@ def margins(name, pad, shape):
 
 
 @op("constant_pad_nd(Tensor x, int[] pad, number value=0) -> Tensor")
-class constant_pad_nd(Stacked, method=False, cores=(0,), elements="moved"):
+class constant_pad_nd(CoreDims, method=False, cores=(0,), elements="moved"):
     """x padded with `value`, from the last dimension on; negative amounts crop.
 
     >>> import retrograd as rg

@@ -9,7 +9,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.ops.batching import batch_all
 from retrograd.ops.conv import check_images, per_dim
 from retrograd.ops.create import as_tensor
-from retrograd.ops.family import Composite, Stacked, broadcast_dims, check_real, numel
+from retrograd.ops.family import Composite, CoreDims, broadcast_dims, check_real, numel
 from retrograd.ops.gather import take_along_dim
 from retrograd.ops.interpolate import resample
 from retrograd.ops.max_min import amax
@@ -23,7 +23,7 @@ from retrograd.ops.view import reshape
 # begins at i * stride - before; or (size,) for adaptive windows.
 
 
-class Pooling(Internal, Stacked, cores=(0,)):
+class Pooling(Internal, CoreDims, cores=(0,)):
     """Base of operators on windows of the last dimensions."""
 
     @classmethod

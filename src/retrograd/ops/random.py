@@ -5,7 +5,7 @@ from retrograd.core import Aval, Internal, Tensor, op, registry, shape_of
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
 from retrograd.core.op import compound
-from retrograd.ops.batch_loop import Looped
+from retrograd.ops.batch_loop import PerExample
 from retrograd.ops.constants import constant_in
 from retrograd.ops.create import Factory, Filled, factory, make_array
 from retrograd.ops.family import Pointwise, broadcast_shapes, check_real
@@ -138,7 +138,7 @@ def _check_integer_range(low, high, dtype):
 
 
 @op("randperm(int n, *, any generator=None, dtype? dtype=None) -> Tensor")
-class _randperm(Looped, Factory, random=True, vmap_fallback="every permutation is drawn by itself"):
+class _randperm(PerExample, Factory, random=True, vmap_fallback="every permutation is drawn by itself"):
     """A random permutation of the integers 0 to n - 1.
 
     >>> import retrograd as rg

@@ -4,7 +4,7 @@ from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.as_tensor import as_tensor, tensor
 from retrograd.ops.family import (
-    Along,
+    AlongDims,
     Composite,
     Rowwise,
     canonical_dim,
@@ -42,7 +42,7 @@ def check_dimension(name, x, dim):
 
 
 @op("linear_recurrence(Tensor b, Tensor a, *, int dim) -> Tensor")
-class linear_recurrence(Internal, Along, linear="b", opmath="b a"):
+class linear_recurrence(Internal, AlongDims, linear="b", opmath="b a"):
     """h[i] = b[i] + a[i] h[i - 1] along `dim`; derivatives of cumprod and logcumsumexp use it."""
 
     def impl(xp, b, a, *, dim):
@@ -96,7 +96,7 @@ def shift_by_one(x, dim, first):
 
 
 @op("cumsum(Tensor x, int dim, *, dtype? dtype=None) -> Tensor")
-class cumsum(Along, linear="x", in_place=True, opmath="x"):
+class cumsum(AlongDims, linear="x", in_place=True, opmath="x"):
     """The cumulative sum of x along `dim`.  Integers and booleans are summed in int64.
 
     >>> import retrograd as rg
@@ -124,7 +124,7 @@ class cumsum(Along, linear="x", in_place=True, opmath="x"):
 
 
 @op("cumprod(Tensor x, int dim, *, dtype? dtype=None) -> Tensor")
-class cumprod(Along, in_place=True, opmath="x", snapshots="out"):
+class cumprod(AlongDims, in_place=True, opmath="x", snapshots="out"):
     """The cumulative product of x along `dim`; derivatives of every order hold where factors are 0.
 
     >>> import retrograd as rg

@@ -10,7 +10,7 @@ from retrograd.backend.type_info import iinfo
 from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.create import as_tensor
-from retrograd.ops.family import Along, Composite, broadcast_dims, canonical_dim, cast_to, numel, same_dtype
+from retrograd.ops.family import AlongDims, Composite, broadcast_dims, canonical_dim, cast_to, numel, same_dtype
 from retrograd.ops.functions import function
 from retrograd.ops.gather import check_gather_index, check_slice_index, gather, index_sum, scalar_to_slice, scatter_sum
 from retrograd.ops.index import T, check_index_dtype, index_put_sum, indexed_shape, static_index
@@ -21,7 +21,7 @@ from retrograd.ops.sparsity_rules import Labels, number_elements
 from retrograd.ops.view import cat, expand, flip, narrow, reshape
 
 
-class Scatter(Internal, Along):
+class Scatter(Internal, AlongDims):
     """Base of operators that send each element of src to the index of x that `index` holds, along dim."""
 
     @classmethod
@@ -117,7 +117,7 @@ def _shift_in_group(x, groups, dim, step):
 
 
 @op("group_order(Tensor index, *, int dim) -> Tensor")
-class group_order(Internal, Along, differentiable=False):
+class group_order(Internal, AlongDims, differentiable=False):
     """The permutation along dim that makes equal indices adjacent, and the inverse of such a permutation."""
 
     def impl(xp, index, *, dim):

@@ -10,7 +10,7 @@ from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.batching import align_batched, batch_all
 from retrograd.ops.complex import conjugate_transpose as adjoint
-from retrograd.ops.family import Composite, Gufunc, Stacked, broadcast_shapes, numel
+from retrograd.ops.family import Composite, CoreDims, Gufunc, broadcast_shapes, numel
 from retrograd.ops.functions import function
 from retrograd.ops.gather import take_along_dim
 from retrograd.ops.linalg import matmul
@@ -39,7 +39,7 @@ def broadcast_stacks(name, *tensors):
 
 
 @op("solve_factors(Tensor A) -> (Tensor LU, Tensor swaps)")
-class solve_factors(Internal, Stacked, differentiable=False):
+class solve_factors(Internal, CoreDims, differentiable=False):
     """The LU factors of square matrices, to solve with them and with their transposes; small ones themselves."""
 
     def impl(xp, A):
@@ -57,7 +57,7 @@ class solve_factors(Internal, Stacked, differentiable=False):
 
 
 @op("lu_parts(Tensor A, *, bool pivot) -> (Tensor LU, Tensor swaps, Tensor info)")
-class lu_parts(Internal, Stacked, differentiable=False):
+class lu_parts(Internal, CoreDims, differentiable=False):
     """The packed LU matrix, the row swapped in at each step (from 0), and the first zero pivot (from 1)."""
 
     def impl(xp, A, *, pivot):
@@ -221,7 +221,7 @@ class linalg_solve_ex(Composite):
 
 
 @op("checked_info(Tensor info, *, str message) -> Tensor")
-class checked_info(Internal, Stacked, differentiable=False, impure=True, cores=(0,)):
+class checked_info(Internal, CoreDims, differentiable=False, impure=True, cores=(0,)):
     """Return `info` if it is 0 everywhere, else raise LinAlgError with the largest in place of {} in the message."""
 
     def impl(xp, info, *, message):
@@ -391,7 +391,7 @@ class cholesky_inverse(Composite):
 
 
 @op("order_of_rows(Tensor swaps, *, int rows, bool back) -> Tensor")
-class order_of_rows(Internal, Stacked, differentiable=False, cores=(1,)):
+class order_of_rows(Internal, CoreDims, differentiable=False, cores=(1,)):
     """The permutation of rows after swaps (the rows swapped in at each step, from 0); `back` inverts it."""
 
     def impl(xp, swaps, *, rows, back):

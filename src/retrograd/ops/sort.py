@@ -10,7 +10,7 @@ from retrograd.ops import batch_loop
 from retrograd.ops.as_tensor import tensor
 from retrograd.ops.batching import batch_all, broadcast_batch
 from retrograd.ops.create import zeros
-from retrograd.ops.family import Along, Composite, Rowwise, canonical_dim, numel, reduced_shape, shape_of
+from retrograd.ops.family import AlongDims, Composite, Rowwise, canonical_dim, numel, reduced_shape, shape_of
 from retrograd.ops.gather import gather, index_select, scatter_sum, take_along_dim
 from retrograd.ops.index import T, getitem, index_put_sum
 from retrograd.ops.max_min import Chosen, check_ordered, values_and_indices
@@ -127,7 +127,7 @@ class msort(Composite):
 
 
 @op("topk_indices(Tensor x, *, int k, int dim, bool largest) -> Tensor")
-class topk_indices(Internal, Along, differentiable=False):
+class topk_indices(Internal, AlongDims, differentiable=False):
     """The indices of the k largest, or smallest, elements along `dim`, in their order; the first of equals."""
 
     def impl(xp, x, *, k, dim, largest):
@@ -182,7 +182,7 @@ class topk(Composite):
 
 
 @op("kth_indices(Tensor x, *, int k, int dim) -> Tensor")
-class kth_indices(Internal, Along, differentiable=False):
+class kth_indices(Internal, AlongDims, differentiable=False):
     """The index of the k-th smallest element along `dim`, which remains as a dimension of size 1."""
 
     def impl(xp, x, *, k, dim):

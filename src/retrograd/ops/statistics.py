@@ -10,7 +10,7 @@ from retrograd.ops.as_tensor import as_tensor, tensor
 from retrograd.ops.batching import at_least_1d
 from retrograd.ops.diagonal import diagonal
 from retrograd.ops.family import (
-    Along,
+    AlongDims,
     Composite,
     Reduction,
     canonical_dim,
@@ -120,7 +120,7 @@ def _check_median(x, dim):
 
 
 @op("median_indices(Tensor x, *, int dim, bool skip_nan=False) -> Tensor")
-class median_indices(Internal, Along, differentiable=False):
+class median_indices(Internal, AlongDims, differentiable=False):
     """The index of the lower median along `dim`, with keepdim; of the first NaN, if any."""
 
     def impl(xp, x, *, dim, skip_nan):
@@ -203,7 +203,7 @@ def _nan_sample(r):
 
 
 @op("mode_indices(Tensor x, *, int dim) -> Tensor")
-class mode_indices(Internal, Along, differentiable=False):
+class mode_indices(Internal, AlongDims, differentiable=False):
     """The last index of the most frequent value along `dim`, with keepdim."""
 
     def impl(xp, x, *, dim):

@@ -14,7 +14,7 @@ from retrograd.ops.complex import complex, imag
 from retrograd.ops.complex import conjugate_transpose as adjoint
 from retrograd.ops.diagonal import diagonal, diagonal_backward
 from retrograd.ops.eigen import as_column, as_row, diagonal_sample, needs_vectors, weighted_product
-from retrograd.ops.family import Composite, Stacked
+from retrograd.ops.family import Composite, CoreDims
 from retrograd.ops.linalg import matmul
 from retrograd.ops.matrix_functions import MatrixOperator, check_matrices, first_columns, first_rows
 from retrograd.ops.pointwise import real_part, where
@@ -23,7 +23,7 @@ from retrograd.ops.view import cat
 
 
 @op("svd_factors(Tensor A, *, bool full_matrices) -> (Tensor U, Tensor S, Tensor Vh)")
-class svd_factors(Internal, Stacked, differentiable=False):
+class svd_factors(Internal, CoreDims, differentiable=False):
     """U, S and V^H; U and V have one column per singular value, or are square with full_matrices."""
 
     def impl(xp, A, *, full_matrices):
@@ -45,7 +45,7 @@ class svd_factors(Internal, Stacked, differentiable=False):
 
 
 @op("singular_values_alone(Tensor A) -> Tensor")
-class singular_values_alone(Internal, Stacked, differentiable=False, row_major=True):
+class singular_values_alone(Internal, CoreDims, differentiable=False, row_major=True):
     """The singular values, when no derivatives are needed."""
 
     def impl(xp, A):

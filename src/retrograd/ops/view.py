@@ -5,9 +5,9 @@ from retrograd.core import dtype as dtypes
 from retrograd.core.aval import SymbolicSize, symbolic
 from retrograd.ops.batching import batch_all
 from retrograd.ops.family import (
-    Along,
+    AlongDims,
     Composite,
-    Stacked,
+    CoreDims,
     View,
     broadcast_shapes,
     canonical_dim,
@@ -50,8 +50,8 @@ class reshape(View, linear="x"):
     def vjp_x(g, x_aval):
         return reshape(g, x_aval.shape)
 
-    def stacked(whole, *, shape):
-        return (("reshape", {"shape": (whole[0], *inferred_shape("reshape", whole[1:], shape))}),)
+    def batched_views(batch_shape, *, shape):
+        return (("reshape", {"shape": (batch_shape[0], *inferred_shape("reshape", batch_shape[1:], shape))}),)
 
     def oracle(np, x, shape):
         return np.reshape(x, shape)
@@ -110,8 +110,8 @@ class expand(View, linear="x"):
     def vjp_x(g, x_aval):
         return sum_to(g, x_aval.shape)
 
-    def stacked(whole, *, shape):
-        n, *old = whole
+    def batched_views(batch_shape, *, shape):
+        n, *old = batch_shape
         new = expanded_shape(old, shape)
         lifted = (n, *(1,) * (len(new) - len(old)), *old)
         return (("reshape", {"shape": lifted}), ("expand", {"shape": (n, *new)}))
@@ -169,8 +169,8 @@ class squeeze(View, linear="x"):
     def vjp_x(g, x_aval):
         return reshape(g, x_aval.shape)
 
-    def stacked(whole, *, dim):
-        return (("reshape", {"shape": (whole[0], *squeezed_shape(whole[1:], dim))}),)
+    def batched_views(batch_shape, *, dim):
+        return (("reshape", {"shape": (batch_shape[0], *squeezed_shape(batch_shape[1:], dim))}),)
 
     def oracle(np, x, dim):
         dims = range(x.ndim) if dim is None else np.atleast_1d(dim)
@@ -201,8 +201,8 @@ class unsqueeze(View, linear="x"):
     def vjp_x(g, x_aval):
         return reshape(g, x_aval.shape)
 
-    def stacked(whole, *, dim):
-        return (("reshape", {"shape": (whole[0], *unsqueezed_shape(whole[1:], dim))}),)
+    def batched_views(batch_shape, *, dim):
+        return (("reshape", {"shape": (batch_shape[0], *unsqueezed_shape(batch_shape[1:], dim))}),)
 
     def oracle(np, x, dim):
         return np.expand_dims(x, dim)
@@ -277,8 +277,8 @@ class permute(View, linear="x"):
         order = permutation("permute", dims, g.ndim)
         return permute(g, tuple(order.index(i) for i in range(g.ndim)))
 
-    def stacked(whole, *, dims):
-        order = permutation("permute", dims, len(whole) - 1)
+    def batched_views(batch_shape, *, dims):
+        order = permutation("permute", dims, len(batch_shape) - 1)
         return (("permute", {"dims": (0, *[d + 1 for d in order])}),)
 
     def oracle(np, x, dims):
@@ -316,9 +316,9 @@ class transpose(View, linear="x", aliases="swapdims"):
     def vjp_x(g, dim0, dim1):
         return transpose(g, dim0, dim1)
 
-    def stacked(whole, *, dim0, dim1):
-        dim0, dim1 = shift_dims("transpose", (dim0, dim1), len(whole) - 1)
-        return (("transpose", {"dim0": dim0, "dim1": dim1}),) if len(whole) > 1 else ()
+    def batched_views(batch_shape, *, dim0, dim1):
+        dim0, dim1 = shift_dims("transpose", (dim0, dim1), len(batch_shape) - 1)
+        return (("transpose", {"dim0": dim0, "dim1": dim1}),) if len(batch_shape) > 1 else ()
 
     def oracle(np, x, dim0, dim1):
         return np.swapaxes(x, dim0, dim1)
@@ -349,7 +349,7 @@ class movedim(Composite, aliases="moveaxis"):
 
 
 @op("flip(Tensor x, int... dims) -> Tensor")
-class flip(Along, linear="x", dims="dims", elements="moved"):
+class flip(AlongDims, linear="x", dims="dims", elements="moved"):
     """x with the order of elements reversed along the given dimensions; a copy, as in PyTorch."""
 
     def impl(xp, x, *, dims):
@@ -414,7 +414,7 @@ def _check_shifts(x, shifts, dim):
 
 
 @op("tril(Tensor x, int diagonal=0) -> Tensor")
-class tril(Stacked, linear="x", in_place=True, elements="moved", row_major=True):
+class tril(CoreDims, linear="x", in_place=True, elements="moved", row_major=True):
     """The lower triangle of the last two dimensions; elements above the given diagonal become 0."""
 
     def impl(xp, x, *, diagonal):
@@ -438,7 +438,7 @@ class tril(Stacked, linear="x", in_place=True, elements="moved", row_major=True)
 
 
 @op("triu(Tensor x, int diagonal=0) -> Tensor")
-class triu(Stacked, linear="x", in_place=True, elements="moved", row_major=True):
+class triu(CoreDims, linear="x", in_place=True, elements="moved", row_major=True):
     """The upper triangle of the last two dimensions; elements below the given diagonal become 0."""
 
     def impl(xp, x, *, diagonal):
@@ -577,8 +577,8 @@ class narrow(View, linear="x"):
         zeros = registry["zeros"]
         return cat([zeros(before, dtype=g.dtype), g, zeros(after, dtype=g.dtype)], dim=dim)
 
-    def stacked(whole, *, dim, start, length):
-        dim = shift_dims("narrow", dim, len(whole) - 1)
+    def batched_views(batch_shape, *, dim, start, length):
+        dim = shift_dims("narrow", dim, len(batch_shape) - 1)
         return (("narrow", {"dim": dim, "start": start, "length": length}),)
 
     def oracle(np, x, dim, start, length):

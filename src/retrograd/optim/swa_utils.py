@@ -8,7 +8,7 @@ from retrograd.autograd import no_grad
 from retrograd.nn import Buffer, Module
 from retrograd.ops.create import tensor
 from retrograd.optim.lr_scheduler import LRScheduler
-from retrograd.optim.lr_scheduler.base import for_each
+from retrograd.optim.lr_scheduler.base import value_per_group
 from retrograd.optim.lr_scheduler.one_cycle import ANNEAL
 from retrograd.optim.optimizer import Optimizer
 
@@ -142,7 +142,7 @@ class SWALR(LRScheduler):
             raise ValueError(f"SWALR: anneal_epochs must be at least 0, got {anneal_epochs}")
         self._anneal_strategy = anneal_strategy
         self.anneal_epochs = anneal_epochs
-        for group, lr in zip(optimizer.param_groups, for_each(swa_lr, optimizer.param_groups), strict=True):
+        for group, lr in zip(optimizer.param_groups, value_per_group(swa_lr, optimizer.param_groups), strict=True):
             group["swa_lr"] = lr
         super().__init__(optimizer, last_epoch)
 

@@ -53,7 +53,7 @@ def _write_between_holes(name: str, x: Tensor, buffer: Tensor, rows: Any, known:
     shape = (*buffer.shape[: known.row], known.structure.rows, *x.shape[known.ragged.stop :])
     if broadcast_shapes(name, [shape, rows.shape]) != shape:
         refuse(name, x, rows)
-    set_item(buffer, (*(slice(None),) * known.row, as_tensor(known.structure.places())), rows)
+    set_item(buffer, (*(slice(None),) * known.row, as_tensor(known.structure.row_indices())), rows)
 
 
 # ----------------------------------------------------------------------------------------------- x[...] = value
@@ -91,7 +91,7 @@ def _numbered(x: Tensor) -> Tensor:
 
 
 def _write_at_indices(x: Tensor, places: Tensor, value: Tensor) -> None:
-    """Write a value, which broadcasts to the shape of `places`, to these indices of the innermost buffer."""
+    """Write a value, which broadcasts to the shape of `row_indices`, to these indices of the innermost buffer."""
     while is_nested(places):
         places = packed(places)
         rows = buffer_operand(value, layout(places))

@@ -331,7 +331,7 @@ def _components(x: Tensor, ids: dict[int, Tensor], first: bool, wrap: bool) -> A
 
 def _all_rows(x: Tensor, ids: dict[int, Tensor], structure: Structure, first: bool) -> Tensor:
     """Return all rows of some components; indices along dense dimensions are one per component."""
-    known, rows = layout(x), as_tensor(structure.places())
+    known, rows = layout(x), as_tensor(structure.row_indices())
     if len(ids) == 1:
         return over(registry["index_select"](values(x), known.row, rows), structure.packed, known.axis, known.lead)
     spread = {d: repeat_rows(i, structure=structure.packed, row=0) for d, i in ids.items() if d != known.lead}

@@ -24,12 +24,12 @@ from retrograd.nested.rules.segment_scan import (
     softmax_back,
 )
 from retrograd.ops.create import as_tensor
-from retrograd.ops.family import Along, canonical_dims, cast_to
+from retrograd.ops.family import AlongDims, canonical_dims, cast_to
 from retrograd.ops.gather import gather
 from retrograd.ops.reduce import sum_dtype
 
 
-@family(Along)
+@family(AlongDims)
 def along(op: Op, args: tuple, params: dict) -> Any:
     """Run the operator on the buffers along a dense dimension, or on the rows of each component."""
     if not all(map(is_nested, args)):

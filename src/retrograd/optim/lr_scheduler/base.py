@@ -78,10 +78,10 @@ class LRScheduler:
         self._last_lr = self.get_lr()
         for group, lr in zip(self.optimizer.param_groups, self._last_lr, strict=True):
             group["lr"] = lr
-        self.set_others()
+        self.update_momentum()
 
-    def set_others(self) -> None:
-        """Set other values in a step: nothing, unless a subclass defines it."""
+    def update_momentum(self) -> None:
+        """Set the momentum of a step; a schedule of the learning rate alone does nothing."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return the schedule as plain data: everything but the optimizer and functions."""
@@ -130,7 +130,7 @@ def _check_like(name: str, own: Any, given: Any) -> None:
             _check_like(f"{name} at {key!r}", own.get(key, 0), value)
 
 
-def for_each(value: float | list[float], groups: list[Group]) -> list[float]:
+def value_per_group(value: float | list[float], groups: list[Group]) -> list[float]:
     """Return a number for each parameter group; ValueError for a list of another length."""
     values = list(value) if isinstance(value, list | tuple) else [value] * len(groups)
     if len(values) != len(groups):

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from retrograd.optim.lr_scheduler.base import LRScheduler, check_momentum, for_each, set_momentum
+from retrograd.optim.lr_scheduler.base import LRScheduler, check_momentum, set_momentum, value_per_group
 from retrograd.optim.optimizer import Optimizer
 
 _MODES = ("triangular", "triangular2", "exp_range")
@@ -111,8 +111,8 @@ class CyclicLR(LRScheduler):
         if step_size_up <= 0 or down <= 0:
             raise ValueError(f"CyclicLR: the steps up and down must be at least 1, got {step_size_up} and {down}")
         groups = optimizer.param_groups
-        self.max_lrs = for_each(max_lr, groups)
-        base_lrs = for_each(base_lr, groups)
+        self.max_lrs = value_per_group(max_lr, groups)
+        base_lrs = value_per_group(base_lr, groups)
         self.total_size = float(step_size_up + down)
         self.step_ratio = step_size_up / self.total_size
         self.mode = mode
@@ -120,8 +120,8 @@ class CyclicLR(LRScheduler):
         self.scale_fn = scale_fn
         self.scale_mode = "iterations" if scale_fn is None and mode == "exp_range" else scale_mode
         self.cycle_momentum = cycle_momentum
-        self.base_momentums = for_each(base_momentum, groups)
-        self.max_momentums = for_each(max_momentum, groups)
+        self.base_momentums = value_per_group(base_momentum, groups)
+        self.max_momentums = value_per_group(max_momentum, groups)
         if cycle_momentum:
             check_momentum("CyclicLR", groups)
         if last_epoch < 0:
@@ -146,7 +146,7 @@ class CyclicLR(LRScheduler):
         height = self._height()
         return [low + (high - low) * height for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
 
-    def set_others(self) -> None:
+    def update_momentum(self) -> None:
         """Set the momentum, or Adam's first beta."""
         if not self.cycle_momentum:
             return

@@ -3,7 +3,7 @@
 import math
 from typing import ClassVar, NamedTuple
 
-from retrograd.optim.lr_scheduler.base import LRScheduler, check_momentum, for_each, set_momentum
+from retrograd.optim.lr_scheduler.base import LRScheduler, check_momentum, set_momentum, value_per_group
 from retrograd.optim.optimizer import Optimizer
 
 
@@ -76,7 +76,7 @@ class OneCycleLR(LRScheduler):
         self.div_factor = div_factor
         self.final_div_factor = final_div_factor
         self.three_phase = three_phase
-        tops = for_each(max_lr, optimizer.param_groups)
+        tops = value_per_group(max_lr, optimizer.param_groups)
         if cycle_momentum:
             check_momentum("OneCycleLR", optimizer.param_groups)
         if last_epoch < 0:
@@ -112,7 +112,7 @@ class OneCycleLR(LRScheduler):
         factor = {"initial": 1.0, "max": self.div_factor, "min": 1 / self.final_div_factor}
         return [anneal(base * factor[start], base * factor[end], done) for base in self.base_lrs]
 
-    def set_others(self) -> None:
+    def update_momentum(self) -> None:
         """Set the momentum, or Adam's first beta."""
         if not self.cycle_momentum:
             return

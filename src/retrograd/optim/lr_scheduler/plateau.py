@@ -3,7 +3,7 @@
 import math
 from typing import Any, ClassVar
 
-from retrograd.optim.lr_scheduler.base import LRScheduler, for_each
+from retrograd.optim.lr_scheduler.base import LRScheduler, value_per_group
 from retrograd.optim.optimizer import Optimizer
 
 
@@ -54,7 +54,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.threshold = threshold
         self.threshold_mode = threshold_mode
         self.cooldown = cooldown
-        self.min_lrs = for_each(min_lr, optimizer.param_groups)
+        self.min_lrs = value_per_group(min_lr, optimizer.param_groups)
         self.eps = eps
         self.last_epoch = 0
         self._last_lr = [group["lr"] for group in optimizer.param_groups]
