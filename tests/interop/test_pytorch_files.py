@@ -246,7 +246,7 @@ def _call(fields):
     ids=str,
 )
 def test_a_jagged_tensor_that_fits_nothing_is_damaged(wrong, file, monkeypatch):
-    x = rg.nested.nested_tensor([[1.0, 2.0], [3.0]])
+    x = rg.nested.nested_tensor([[1.0, 2.0], [3.0]], layout=rg.jagged)
     name, (made, kind, (fields,), state) = pytorch_nested.rebuild_call(x)
     monkeypatch.setattr(pytorch_nested, "_jagged", lambda array, _: (name, (made, kind, ({**fields, **wrong},), state)))
     rg.save(x, file)

@@ -173,7 +173,7 @@ TENSORS = {
     "sets": (lambda: nested_tensor(SETS), "list<item: list<item: int64>>"),
     "holes": (lambda: nested_tensor_from_jagged(rg.arange(5.0), [0, 2, 5], [1, 2]), "list<item: float>"),
     "bools": (lambda: nested_tensor([[True], [False, True]]), "list<item: bool>"),
-    "none": (lambda: nested_tensor([]), "list<item: float>"),
+    "none": (lambda: nested_tensor([]), "float"),
     "single": (lambda: nested_tensor([1.0, 2.0]), "float"),
     "dense": (lambda: rg.arange(6.0).reshape(3, 2), "fixed_size_list<item: float>[2]"),
 }

@@ -91,7 +91,7 @@ TENSORS = {
     "sets": (lambda: nested_tensor(SETS), "3 * var * var * int64"),
     "holes": (lambda: nested_tensor_from_jagged(rg.arange(5.0), [0, 2, 5], [1, 2]), "2 * var * float32"),
     "complex": (lambda: nested_tensor([[1j]]), "1 * var * complex64"),
-    "none": (lambda: nested_tensor([]), "0 * var * float32"),
+    "none": (lambda: nested_tensor([]), "0 * float32"),
     "nothing": (lambda: nested_tensor([rg.ones(2, 0)]), "1 * var * 0 * float32"),
     "single": (lambda: nested_tensor([1, 2]), "2 * int64"),
     "dense": (lambda: rg.ones(2, 3), "2 * 3 * float32"),

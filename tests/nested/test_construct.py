@@ -1,5 +1,8 @@
 """Construction of nested tensors from components, from dense tensors, and over buffers."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -103,7 +106,7 @@ def test_dtype_converts_all_components_and_passes_gradients():
 @pytest.mark.parametrize("dtype", [None, rg.int64])
 def test_there_may_be_no_components(dtype):
     x = nested_tensor([], dtype=dtype)
-    assert (len(x), x.numel(), str(x.shape), x.unbind(), x.tolist()) == (0, 0, "(0, j)", (), [])
+    assert (len(x), x.numel(), str(x.shape), x.unbind(), x.tolist()) == (0, 0, "(0,)", (), [])
     assert x.dtype == (dtype or rg.float32)
     assert (x + 1).tolist() == []
 
@@ -125,7 +128,7 @@ def test_components_without_dimensions_are_numbers():
         ([[[1.0], [2.0, 3.0]], nested_tensor([[[1.0]]])], ValueError, r"component 1 has shape \(1, j, 1\)"),
         ([1.0, [1.0]], ValueError, r"component 1 has shape \(1,\)"),
         ([rg.ones(2), None], TypeError, "component 1 must be a tensor, an array or a list, got NoneType"),
-        ("ab", TypeError, "expected a list of components or a tensor, got str"),
+        ("ab", TypeError, "Only lists .* are accepted in .*, got str"),
         (rg.tensor(1.0), ValueError, "without dimensions"),
     ],
 )  # fmt: skip
@@ -149,12 +152,92 @@ def test_keywords_say_what_is_the_case_or_are_refused():
 # ------------------------------------------------------------------------------------------------- layouts
 
 
-def test_both_layouts_are_one_class_and_jagged_is_the_case_of_one_ragged_dimension():
-    for layout in (None, rg.strided, rg.jagged):
-        assert nested_tensor([rg.ones(2, 3), rg.ones(1, 3)], layout=layout).layout is rg.jagged
+LAYOUTS = {None: rg.strided, rg.strided: rg.strided, rg.jagged: rg.jagged}
+
+
+def test_the_layout_is_what_was_asked_for():
+    for layout, expected in LAYOUTS.items():
+        for make in (nested_tensor, as_nested_tensor):
+            assert make([rg.ones(2, 3), rg.ones(1, 3)], layout=layout).layout is expected
+            assert make(rg.ones(2, 3), layout=layout).layout is expected
     assert nested_tensor([rg.ones(2, 3), rg.ones(1, 2)]).layout is rg.strided
     assert nested_tensor([[[1], [2, 3]], [[4]]]).layout is rg.strided
+    assert nested_tensor_from_jagged(rg.ones(3), [0, 1, 3]).layout is rg.jagged
+    assert rg.nested.masked_select(rg.ones(2, 2), rg.ones(2, 2) > 0).layout is rg.jagged
+    for layout in (rg.strided, rg.jagged):
+        assert rg.nested.narrow(rg.ones(2, 3), 1, 0, 2, layout=layout).layout is layout
     assert rg.ones(2).layout is rg.strided
+
+
+LIKE = {
+    "*": lambda x: x * 2,
+    "+": lambda x: x + x,
+    "clone": lambda x: x.clone(),
+    "detach": lambda x: x.detach(),
+    "dtype": lambda x: x.double(),
+    "zeros_like": rg.zeros_like,
+    "transpose": lambda x: x.transpose(1, 2),
+    "sum": lambda x: x.sum(-1),
+    "softmax": lambda x: x.softmax(-1),
+    "some components": lambda x: x[:1],
+    "unsqueeze": lambda x: x.unsqueeze(-1),
+    "in place": lambda x: x.clone().add_(1),
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda x: pickle.loads(pickle.dumps(x)),
+    "vmap": rg.func.vmap(lambda row: row * 2),
+    "trace": lambda x: rg.fx.trace(lambda x: x * 2, x)(x),
+    "gradient": lambda x: rg.func.grad(lambda x: x.sin().values().sum())(x),
+}
+
+
+@pytest.mark.parametrize("layout", [rg.strided, rg.jagged])
+@pytest.mark.parametrize("f", LIKE.values(), ids=LIKE)
+def test_results_have_the_layout_of_their_operands(f, layout):
+    x = nested_tensor([rg.ones(2, 3), rg.ones(1, 3)], layout=layout)
+    assert f(x).layout is layout
+    assert x.layout is layout
+
+
+@pytest.mark.parametrize("layout", [rg.strided, rg.jagged])
+def test_the_layout_is_stored(tmp_path, layout):
+    x = nested_tensor([rg.ones(2, 3), rg.ones(1, 3)], layout=layout)
+    rg.save(x, tmp_path / "x.pt")
+    assert rg.load(tmp_path / "x.pt").layout is layout
+
+
+def test_another_layout_is_a_view_with_gradients():
+    x = nested_tensor([rg.ones(2), rg.ones(1)], requires_grad=True)
+    y = as_nested_tensor(x, layout=rg.jagged)
+    assert (x.layout, y.layout) == (rg.strided, rg.jagged)
+    (y * 3).values().sum().backward()
+    assert x.grad.values().tolist() == [3.0] * 3
+    with pytest.raises(RuntimeError, match="Cannot represent given tensor list as a nested tensor with the jagged"):
+        as_nested_tensor(nested_tensor([rg.ones(2, 3), rg.ones(1, 2)]), layout=rg.jagged)
+
+
+def test_the_size_of_a_dimension_is_irregular_in_the_strided_layout_only():
+    x = nested_tensor([rg.ones(2, 3), rg.ones(1, 3)])
+    assert (x.size(0), x.size(2), x.size(-1)) == (2, 3, 3)
+    with pytest.raises(RuntimeError, match=r"Given dimension -2 is irregular and does not have a size.*\(2, 1\)"):
+        x.size(-2)
+    with pytest.raises(IndexError, match=r"expected to be in range of \[-3, 2\], but got 3"):
+        x.size(3)
+    assert nested_tensor([rg.ones(2, 3)] * 2).size(1) == 2
+    jagged = as_nested_tensor(x, layout=rg.jagged)
+    assert jagged.size(1) == jagged.shape[1]
+    assert str(jagged.size(1)) == "j"
+
+
+def test_the_lengths_of_a_jagged_tensor_have_bounds():
+    x = nested_tensor([rg.ones(2, 3), rg.ones(1, 3)], layout=rg.jagged)
+    assert (x._min_seqlen, x._max_seqlen, x._get_min_seqlen(), x._get_max_seqlen(), x._ragged_idx) == (1, 2, 1, 2, 1)
+    assert x.transpose(1, 2)._ragged_idx == 2
+    holes = nested_tensor_from_jagged(rg.arange(5), [0, 2, 5], lengths=[1, 3])
+    assert (holes._min_seqlen, holes._max_seqlen) == (1, 3)
+    strided = nested_tensor([rg.ones(2, 3), rg.ones(1, 3)])
+    assert not hasattr(strided, "_max_seqlen")
+    with pytest.raises(RuntimeError, match="_get_max_seqlen: only nested tensors in the jagged layout"):
+        strided._get_max_seqlen()
 
 
 @pytest.mark.parametrize(
@@ -351,7 +434,7 @@ HUGE = 2**63 - 1
 @pytest.mark.parametrize(
     ("offsets", "lengths", "error", "message"),
     [
-        (None, None, RuntimeError, "offsets or lengths must be given"),
+        (None, None, RuntimeError, "At least one of offsets or lengths is required"),
         ([0.0, 2.0, 5.0], None, TypeError, "offsets must be integers, got float64"),
         ([True, False], None, TypeError, "offsets must be integers, got bool"),
         ([[0, 2, 5]], None, ValueError, r"offsets must have one dimension, got shape \(1, 3\)"),
@@ -382,7 +465,7 @@ def test_offsets_and_lengths_from_outside_are_checked_first(offsets, lengths, er
 
 @pytest.mark.parametrize("dim", [0, -1, 3])
 def test_the_ragged_dimension_must_exist(dim):
-    with pytest.raises(ValueError, match=f"jagged_dim must be from 1 to 2, .* got {dim}"):
+    with pytest.raises(ValueError, match=f"Expected jagged_dim >=1, and at most 2, but got {dim}"):
         nested_tensor_from_jagged(rows(), [0, 2, 5], jagged_dim=dim)
     with pytest.raises(ValueError, match="values must have a dimension"):
         nested_tensor_from_jagged(rg.tensor(1.0), [0, 1])

@@ -93,7 +93,7 @@ def test_inside_a_batch_each_example_reports_its_own_value():
         return y, y.offsets(), y._nested_tensor_size()
 
     out, offsets, sizes = rg.vmap(f)(rg.tensor([1.0, 2.0]))
-    assert seen == [("(2, j)", 3, True, (3,), None, 2, rg.jagged, 12)]
+    assert seen == [("(2, j)", 3, True, (3,), None, 2, rg.strided, 12)]
     assert offsets.tolist() == [[0, 2, 3]] * 2
     assert sizes.tolist() == [[[2], [1]]] * 2
     assert out.tolist() == [[[1.0, 2.0], [3.0]], [[2.0, 4.0], [6.0]]]

@@ -37,7 +37,7 @@ def test_what_is_not_obvious_is_appended():
 def test_empty_components_and_none():
     assert repr(nested_tensor([[], [1.0]])) == "nested_tensor([\n  tensor([]),\n  tensor([1.])\n])"
     assert "tensor([], size=(0, 3))" in repr(nested_tensor([rg.ones(0, 3), rg.ones(1, 3)]))
-    assert repr(nested_tensor([])) == "nested_tensor([], size=(0, j))"
+    assert repr(nested_tensor([])) == "nested_tensor([])"
     assert repr(nested_tensor([1, 2])) == "nested_tensor([\n  tensor(1),\n  tensor(2)\n])"
 
 

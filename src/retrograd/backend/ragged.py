@@ -48,6 +48,17 @@ class RaggedSize(SymbolicSize):
             return True
         return np.array_equal(self.sizes, other.sizes)
 
+    def size_of_dim(self, dim):
+        """Return the size itself in the jagged layout; in the strided one the number, or raise if sizes differ."""
+        if not self.structure.strided:
+            return self
+        if len(self.sizes) and (self.sizes == self.sizes[0]).all():
+            return int(self.sizes[0])
+        raise RuntimeError(
+            f"size: Given dimension {dim} is irregular and does not have a size. It differs between the components "
+            f"({self._sizes_text()}); see offsets() and to_padded_tensor()"
+        )
+
     def is_example_dim(self, dim):
         """Return whether a shape with this size at index `dim` is the shape of one component."""
         return dim <= self.axis
@@ -103,11 +114,13 @@ class RaggedSize(SymbolicSize):
     def __repr__(self):
         return "j" if self.number == 1 else f"j{self.number}"
 
+    def _sizes_text(self):
+        return ", ".join(map(str, self.sizes[:6])) + (", ..." if len(self.sizes) > 6 else "")
+
     def _refuse(self, *others):
-        sizes = ", ".join(map(str, self.sizes[:6])) + (", ..." if len(self.sizes) > 6 else "")
         raise RaggedSizeError(
-            f"the size of a ragged dimension differs between the components ({sizes}) and is no number; see "
-            f"offsets() and to_padded_tensor(), and for a vmap over components its fallback='loop'"
+            f"the size of a ragged dimension differs between the components ({self._sizes_text()}) and is no number; "
+            f"see offsets() and to_padded_tensor(), and for a vmap over components its fallback='loop'"
         )
 
     @classmethod
@@ -127,14 +140,15 @@ class Structure:
 
     `sizes` (int64) has a row for each component and a column for each ragged dimension; a component has as many rows as
     the product of its sizes. `starts` holds the first row of each component, or is None if the components follow each
-    other without holes.
+    other without holes. `strided` is whether the tensor is in PyTorch's strided layout: no computation depends on it.
     """
 
-    __slots__ = ("_lengths", "_offsets", "sizes", "starts")
+    __slots__ = ("_lengths", "_offsets", "sizes", "starts", "strided")
 
-    def __init__(self, sizes, starts=None, offsets=None):
+    def __init__(self, sizes, starts=None, offsets=None, strided=False):
         self.sizes = sizes
         self.starts = starts
+        self.strided = strided
         self._offsets = offsets
         self._lengths = None
 
@@ -162,7 +176,11 @@ class Structure:
     @property
     def packed(self):
         """Return the structure with the same sizes and no holes."""
-        return self if self.starts is None else Structure(self.sizes)
+        return self if self.starts is None else Structure(self.sizes, strided=self.strided)
+
+    def in_layout(self, strided):
+        """Return the same structure in the strided or the jagged layout."""
+        return self if self.strided == strided else Structure(self.sizes, self.starts, self._offsets, strided)
 
     def __len__(self):
         return len(self.sizes)
@@ -203,7 +221,7 @@ class Structure:
         return f"Structure(sizes={self.sizes.tolist()})"
 
     def __reduce__(self):
-        return Structure, (self.sizes, self.starts)
+        return Structure, (self.sizes, self.starts, None, self.strided)
 
 
 class Flags(NamedTuple):
@@ -295,7 +313,8 @@ class Ragged:
         """Return the components from `first` to before `last`, as views of the memory."""
         sizes, starts = self.structure.sizes[first:last], self.structure.starts
         if starts is not None:
-            return Ragged(self.values, Structure(sizes, starts[first:last]), self.axis, self.lead)
+            structure = Structure(sizes, starts[first:last], strided=self.structure.strided)
+            return Ragged(self.values, structure, self.axis, self.lead)
         start, stop = self.structure.offsets[[first, max(first, last)]].tolist()
         return Ragged(rows_of(self.values, self.lead + self.axis, start, stop), Structure(sizes), self.axis, self.lead)
 
@@ -412,8 +431,8 @@ def structure_of(shapes):
     for i, shape in enumerate(shapes):
         if len(shape) != ndim:
             raise ValueError(
-                f"components of a nested tensor have one number of dimensions: component 0 has shape {shapes[0]}, "
-                f"component {i} has shape {shape}"
+                f"When constructing a nested tensor, all tensors in list must have the same dimension: component 0 has "
+                f"shape {shapes[0]}, component {i} has shape {shape}"
             )
     whole = [d for d in range(ndim) if isinstance(shapes[0][d], RaggedSize)]
     differ = [d for d in range(whole[0] if whole else ndim) if any(s[d] != shapes[0][d] for s in shapes)]

@@ -8,6 +8,10 @@ class SymbolicSize:
 
     __slots__ = ()
 
+    def size_of_dim(self, dim):
+        """Return the result of `x.size(dim)` for a tensor whose shape has this size there."""
+        raise NotImplementedError
+
     def is_example_dim(self, dim):
         """Return whether a shape with this size at index `dim` is that of one component."""
         raise NotImplementedError

@@ -34,11 +34,14 @@ def rebuild_call(tensor: Tensor) -> tuple[str, tuple] | None:
     array = pack(array)
     if isinstance(array.values, Ragged) or array.lead or not array.structure.sizes.shape[1]:
         return _marker_entries(array)
-    if array.structure.sizes.shape[1] == 1:
+    several = array.structure.sizes.shape[1]
+    if several == 1 and not array.structure.strided:
         return _jagged(array, tensor.requires_grad)
     parts = array.components()
     structure, axis = structure_of([part.shape for part in parts]) if parts else (None, 0)
-    return _strided(parts) if (structure, axis) == (array.structure, array.axis) else _marker_entries(array)
+    if (structure, axis) == (array.structure, array.axis):
+        return _strided(parts)
+    return _jagged(array, tensor.requires_grad) if several == 1 else _marker_entries(array)
 
 
 def _jagged(array: Ragged, requires_grad: bool) -> tuple[str, tuple]:

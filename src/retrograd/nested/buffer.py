@@ -106,3 +106,11 @@ def packed(x: Tensor) -> Tensor:
         return x
     rows = registry["index_select"](values(x), known.row, as_tensor(known.structure.row_indices()))
     return over(rows, known.structure.packed, known.axis, known.lead)
+
+
+def in_layout(x: Tensor, strided: bool) -> Tensor:
+    """Return a nested tensor in the strided or the jagged layout, over the same buffer."""
+    known = layout(x)
+    if known.structure.strided == strided:
+        return x
+    return over(call(values, (x,), {}), known.structure.in_layout(strided), known.axis, known.lead)

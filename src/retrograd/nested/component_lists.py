@@ -73,8 +73,9 @@ def _common_dtype(name: str, leaves: list[Leaf]) -> Any:
     for leaf in given[1:]:
         if leaf.value.dtype != given[0].value.dtype:
             raise RuntimeError(
-                f"{name}: components have one dtype: component {given[0].path} has {given[0].value.dtype}, component "
-                f"{leaf.path} has {leaf.value.dtype}; give dtype="
+                f"{name}: When constructing a nested tensor, all tensors in list must have the same dtype, but "
+                f"component {given[0].path} has {given[0].value.dtype}, component {leaf.path} has {leaf.value.dtype}; "
+                f"give dtype="
             )
     filled = [leaf.value.dtype for leaf in leaves if leaf.weak and leaf.value.numel()]
     if given:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from retrograd.backend.offsets import equal_parts, structure_of_offsets
-from retrograd.backend.ragged import no_components, no_sizes
+from retrograd.backend.ragged import no_sizes
 from retrograd.core import Tensor, call
-from retrograd.nested.buffer import over, values
+from retrograd.nested.buffer import in_layout, over, values
 from retrograd.nested.buffer_layout import component_shapes, is_nested
 from retrograd.nested.buffer_layout import layout as layout_in
 from retrograd.nested.component_lists import is_list, read_components
@@ -28,9 +28,10 @@ def nested_tensor(
     """Return a nested tensor with copies of components: a leaf, which no gradients pass through.
 
     tensor_list: tensors, arrays, numbers, or lists of numbers, all of one dtype and number of dimensions; shape
-    (components, ...) for the result, ragged in all dimensions from the first to the last whose sizes differ.  A list
-    whose members differ in shape, and a nested tensor, are nested components.  Python numbers take the
-    dtype of the tensors and arrays.  layout: with `rg.jagged`, more than one ragged dimension is refused.
+    (components, ...) for the result, ragged in all dimensions from the first to the last whose sizes differ, and (0,)
+    for none.  A list whose members differ in shape, and a nested tensor, are nested components.  Python numbers take
+    the dtype of the tensors and arrays.  layout: `rg.strided`, the default, or `rg.jagged`, which refuses more than one
+    ragged dimension; results have the layout of their operands, and computations do not depend on it.
 
     Raises ValueError for another number of dimensions and TypeError for another dtype, naming the first such component.
 
@@ -52,7 +53,7 @@ def as_nested_tensor(ts: Any, dtype: Any = None, device: Any = None, layout: Lay
     """Return the nested tensor of components, with gradients to them.
 
     ts: components as for `nested_tensor`; or a dense tensor, whose slices along the first dimension are the
-    components, as views; or a nested tensor, which is returned as it is.
+    components, as views; or a nested tensor, which is returned as it is, or as a view in another layout.
 
     >>> import retrograd as rg
     >>> a = rg.ones(2, requires_grad=True)
@@ -91,7 +92,7 @@ def nested_tensor_from_jagged(
     """
     name = "nested_tensor_from_jagged"
     if offsets is None and lengths is None:
-        raise RuntimeError(f"{name}: offsets or lengths must be given")
+        raise RuntimeError(f"{name}(): At least one of offsets or lengths is required.")
     values = as_tensor(values)
     axis = _axis_of(name, values, 1 if jagged_dim is None else jagged_dim)
     structure = structure_of_offsets(name, _read(offsets), _read(lengths), values.shape[axis])
@@ -113,17 +114,22 @@ def _build(name: str, given: Any, dtype: Any, layout: Layout | None, apart: bool
         made = nested_over(name, made)
         made = made.detach().clone() if apart else made
     else:
-        raise TypeError(f"{name}: expected a list of components or a tensor, got {type(given).__name__}")
+        raise TypeError(
+            f"{name}: Only lists (List[Tensor] and List[List...[Scalar]]) of components, and tensors, are accepted in "
+            f"{name}, got {type(given).__name__}"
+        )
+    if layout is None and is_nested(given):
+        return made
     if layout is jagged:
         _check_jagged(name, made)
-    return made
+    return in_layout(made, layout is not jagged)
 
 
 def _nest(parts: list, dtype: Any) -> Tensor:
     """Return the nested tensor of components, each a tensor, or a list for a nested component."""
     sets = [_nest(part, dtype) if isinstance(part, list) else part for part in parts]
     if not sets:
-        return over(as_tensor([], dtype), no_components(1))
+        return over(as_tensor([], dtype), no_sizes(0))
     return nested_of_nested(sets) if any(map(is_nested, sets)) else joined(sets)
 
 
@@ -177,17 +183,23 @@ def grouped(rows: Tensor, count: int, size: int) -> Tensor:
 def _check_jagged(name: str, x: Tensor) -> None:
     """Refuse tensors without exactly one ragged dimension."""
     known, jagged_only = layout_in(x), f"{name}: in the jagged layout"
+    if not len(x):
+        raise RuntimeError(f"{name}: Cannot construct a nested tensor from an empty tensor list in the jagged layout")
     if is_nested(call(values, (x,), {})):
         raise RuntimeError(f"{jagged_only} components are dense, but component 0 is a nested tensor; use rg.strided")
     if not known.several:
-        raise RuntimeError(f"{jagged_only} components have dimensions, but component 0 has shape (); use rg.strided")
+        raise RuntimeError(
+            f"{name}: Cannot construct a nested tensor from a list of zero-dim tensors in the jagged layout, and "
+            f"component 0 has shape (); use rg.strided"
+        )
     if known.several > 1:
         shapes = component_shapes(x)
         other = next((i for i, s in enumerate(shapes) if s[known.axis :] != shapes[0][known.axis :]), 0)
         first, last = known.ragged.start, known.ragged.stop - 1
         raise RuntimeError(
-            f"{jagged_only} one dimension is ragged, but components differ in dimensions {first} to {last}: component "
-            f"0 has shape {shapes[0]}, component {other} has shape {shapes[other]}; use rg.strided"
+            f"{name}: Cannot represent given tensor list as a nested tensor with the jagged layout. Note that the "
+            f"jagged layout only allows for a single ragged dimension, but components differ in dimensions {first} to "
+            f"{last}: component 0 has shape {shapes[0]}, component {other} has shape {shapes[other]}; use rg.strided"
         )
 
 
@@ -201,8 +213,8 @@ def _axis_of(name: str, values: Tensor, jagged_dim: int) -> int:
     last = 1 if is_nested(values) else values.ndim
     if not 1 <= jagged_dim <= last:
         raise ValueError(
-            f"{name}: jagged_dim must be from 1 to {last}, as dimension 0 of the result is that of the components and "
-            f"values has shape {values.shape}, got {jagged_dim}"
+            f"{name}: Expected jagged_dim >=1, and at most {last}, but got {jagged_dim}.  Dimension 0 of the result is "
+            f"that of the components, and values has shape {values.shape}"
         )
     return jagged_dim - 1
 

@@ -11,7 +11,7 @@ from typing import Any
 from retrograd.backend.ragged import RaggedSizeError
 from retrograd.core import Definition, Op, registry
 from retrograd.core.dispatch import check_operands, seen_whole
-from retrograd.nested.buffer_layout import is_nested
+from retrograd.nested.buffer_layout import is_nested, layout
 from retrograd.nested.linked_views import linked
 
 Rule = Callable[[Op, tuple, dict], Any]  # (op, args, params) -> result, or NotImplemented
@@ -108,9 +108,18 @@ def decompose(op: Op, args: tuple, params: dict) -> Any:
                 raise
         else:
             if out is not NotImplemented:
+                _inherit_layout(args, out)
                 return linked(op, args[0], params, out)
     assert said is not None
     raise said
+
+
+def _inherit_layout(args: tuple, out: Any) -> None:
+    """Mark the structures that a rule has made as strided, if those of all nested operands are."""
+    if all(layout(a).structure.strided for a in args if is_nested(a)):
+        for result in out if isinstance(out, tuple) else (out,):
+            if is_nested(result):
+                layout(result).structure.strided = True
 
 
 _known: dict[Op, list[Rule]] = {}

@@ -11,7 +11,7 @@ from retrograd.nested.buffer_layout import layout as layout_in
 from retrograd.nested.offsets_op import offsets_of
 from retrograd.ops.layout import jagged, strided
 from retrograd.ops.layout import layout as Layout
-from retrograd.ops.methods import method
+from retrograd.ops.methods import attribute, method
 
 
 def _known(name: str, x: Tensor) -> Any:
@@ -61,6 +61,51 @@ def lengths(x: Tensor) -> Tensor | None:
     return offsets_of(x, what="lengths") if known.holes else None
 
 
+def _sequence_lengths(name: str, x: Tensor, error: type[Exception] = AttributeError) -> list[int]:
+    """Return the sizes of the ragged dimension of a nested tensor in the jagged layout; raise for others."""
+    if _layout(x) is not jagged:
+        raise error(f"{name}: only nested tensors in the jagged layout have it; see layout=rg.jagged")
+    sizes: list[int] = layout_in(x).structure.lengths.tolist()
+    return sizes
+
+
+@attribute
+def _min_seqlen(x: Tensor) -> int:
+    """The smallest size of the ragged dimension; 0 without components.  Of nested tensors in the jagged layout.
+
+    >>> import retrograd as rg
+    >>> x = rg.nested.nested_tensor([rg.ones(2), rg.ones(3)], layout=rg.jagged)
+    >>> x._min_seqlen, x._max_seqlen
+    (2, 3)
+    """
+    return min(_sequence_lengths("_min_seqlen", x), default=0)
+
+
+@attribute
+def _max_seqlen(x: Tensor) -> int:
+    """The largest size of the ragged dimension; 0 without components.  Of nested tensors in the jagged layout."""
+    return max(_sequence_lengths("_max_seqlen", x), default=0)
+
+
+@attribute
+def _ragged_idx(x: Tensor) -> int:
+    """The ragged dimension of a nested tensor in the jagged layout."""
+    _sequence_lengths("_ragged_idx", x)
+    return int(layout_in(x).ragged.start)
+
+
+@method
+def _get_min_seqlen(x: Tensor) -> int:
+    """Return the smallest size of the ragged dimension; 0 without components."""
+    return min(_sequence_lengths("_get_min_seqlen", x, RuntimeError), default=0)
+
+
+@method
+def _get_max_seqlen(x: Tensor) -> int:
+    """Return the largest size of the ragged dimension; 0 without components."""
+    return max(_sequence_lengths("_get_max_seqlen", x, RuntimeError), default=0)
+
+
 @method
 def _nested_tensor_size(x: Tensor) -> Tensor:
     """Return the shapes of the components, a row each; int64.
@@ -81,8 +126,8 @@ def _is_nested(x: Tensor) -> bool:
 
 
 def _layout(x: Tensor) -> Layout:
-    """Return the storage layout: jagged with one ragged dimension and dense components, else strided."""
-    if not is_nested(x) or layout_in(x).several != 1 or is_nested(values(x)):
+    """Return the storage layout: jagged if it was asked for, with one ragged dimension and dense components."""
+    if not is_nested(x) or layout_in(x).several != 1 or layout_in(x).structure.strided or is_nested(values(x)):
         return strided
     return jagged
 

@@ -7,6 +7,7 @@ import warnings
 
 from retrograd import backend
 from retrograd.core import Tensor, current, graph_level, registry
+from retrograd.core.aval import SymbolicSize
 from retrograd.core.dispatch import note_cut
 from retrograd.core.dtype import is_differentiable, is_floating
 from retrograd.core.level import ReadError
@@ -338,8 +339,14 @@ class Elements(int):
     def __call__(self, dim=None):
         if dim is None:
             return self._shape
+        ndim = len(self._shape)
+        if not -ndim <= operator.index(dim) < ndim:
+            raise IndexError(
+                f"size: Dimension out of range (expected to be in range of [{-max(ndim, 1)}, {max(ndim, 1) - 1}], but "
+                f"got {dim})"
+            )
         size = self._shape[dim]
-        return size if isinstance(size, int) else operator.index(size)
+        return size.size_of_dim(dim) if isinstance(size, SymbolicSize) else size
 
 
 @attribute

@@ -5,7 +5,7 @@ from typing import Any
 from retrograd.backend import ragged_reshape, ragged_slicing
 from retrograd.core import Op, Tensor, call, registry
 from retrograd.core.dtype import bool_
-from retrograd.nested.buffer import like, over, packed, values
+from retrograd.nested.buffer import in_layout, like, over, packed, values
 from retrograd.nested.buffer_layout import Layout, component_shapes, is_nested, layout
 from retrograd.nested.dispatch import composed, final
 from retrograd.nested.fallback_loop import one_by_one, warn_once
@@ -288,7 +288,7 @@ def narrow(tensor: Tensor, dim: int, start: Any, length: Any, layout: Storage = 
 
     tensor: a dense one, whose slices along the first dimension are the components, or a nested one, with `dim` ragged.
     start, length: integers, or tensors of one for each component.  A view with gradients.
-    layout: `rg.strided` or `rg.jagged`, which has no effect here.
+    layout: `rg.strided` or `rg.jagged`, that of the result if the tensor is dense.
 
     Raises IndexError naming the first component that is too short, TypeError for non-integers.
 
@@ -310,7 +310,8 @@ def narrow(tensor: Tensor, dim: int, start: Any, length: Any, layout: Storage = 
             f"narrow: dimension {d} of a tensor of shape {x.shape} is not one that components are parts of"
         )
     start, length = (concrete(n) if isinstance(n, Tensor) else n for n in (start, length))
-    return narrowed("narrow", x, d, start, length)
+    out = narrowed("narrow", x, d, start, length)
+    return out if is_nested(tensor) else in_layout(out, layout is strided)
 
 
 def _layout_of(x: Tensor) -> Layout | None:
