@@ -1,12 +1,14 @@
 """Nested tensors compared with torch.nested: the same programs give the same values, structures and kinds of errors."""
 
+import re
+
 import pytest
 import torch
 
 import retrograd as rg
 import retrograd.nested  # (rg.nested)
 
-from .nested import structure
+from .nested import layouts, structure
 from .nested.common import answer, gradients, jagged, nested, plain, rows, strided, told
 from .nested.derivatives import DIFFERENTIATED, WEIGHED, weights
 from .nested.models import MODELS
@@ -29,6 +31,8 @@ TABLES = {
     "wrong": plain(structure.WRONG),
     "asking": plain(structure.ASKING),
     "padding": plain(structure.PADDING),
+    **{f"layout, {name}": plain(layouts.of(name)) for name in layouts.NAMES},
+    "lengths": plain(layouts.LENGTHS),
     **{
         table: jagged(functions, of) | strided(functions, STRIDED[table], of)
         for table, (functions, of) in OPERATORS.items()
@@ -149,7 +153,6 @@ FAILURES = {
 
 # Where the results differ: the outcome of ours, the kind of error or "answers", and why.
 DEVIATIONS = {
-    "making: of no components, jagged": ("answers", "no components are a batch too"),
     "making: narrow by numbers, strided": ("answers", STRIDED),
     "making: narrow by tensors, strided": ("answers", STRIDED),
     "making: masked_select of a row": ("answers", "the tensor broadcasts against the mask"),
@@ -160,7 +163,6 @@ DEVIATIONS = {
     "wrong: a ragged size as a number": ("RuntimeError", "PyTorch trips over an attribute of its own"),
     "wrong: offsets of a dense tensor": ("RuntimeError", "all tensors have the method, and it says what it expects"),
     "wrong: to_padded_tensor to a smaller size": ("ValueError", "PyTorch cuts the components off and does not say so"),
-    "asking: layout": ("answers", "components with one ragged dimension are jagged, however they were asked for"),
     "asking: values, strided": ("answers", "the rows of the components, as in the other layout; PyTorch's are flat"),
     "asking: equal shapes of two": ("answers", "sizes are equal if the lengths are, whoever made them"),
     "asking: tolist": ("answers", MISSING),
@@ -213,6 +215,14 @@ BY_COMPONENT = [
 @pytest.mark.filterwarnings("ignore::retrograd.ops.batch_loop.PerformanceWarning")
 def test_it_agrees_with_torch(name):
     assert_agreement(CASES[name], DEVIATIONS.get(name))
+
+
+@pytest.mark.parametrize("name", layouts.ERRORS)
+def test_errors_have_the_words_of_torch_and_are_runtime_errors(name):
+    program, words = layouts.ERRORS[name]
+    for m in (torch, rg):
+        with pytest.raises((RuntimeError, IndexError), match=re.escape(words)):
+            program(m)
 
 
 @pytest.mark.parametrize("name", BY_COMPONENT)
