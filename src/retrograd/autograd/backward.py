@@ -55,7 +55,8 @@ def backward(
         if grad_tensors is not None:
             raise RuntimeError("backward: give grad_tensors or its old name grad_variables, not both")
         grad_tensors = grad_variables
-    if not isinstance(tensors, Tensor) and (foreign := _foreign_operands(tensors, inputs, grad_tensors)):
+    alone = isinstance(tensors, Tensor) and not is_foreign(tensors)
+    if not alone and (foreign := _foreign_operands(tensors, inputs, grad_tensors)):
         override_result(backward, foreign, (tensors, grad_tensors, retain_graph, create_graph), {"inputs": inputs})
         return
     roots = as_list(tensors)
@@ -318,9 +319,8 @@ def _foreign_operands(*values: Any) -> list:
     """Return the operands, alone or in sequences, whose classes implement `__tensor_function__`."""
     found = []
     for value in values:
-        if value is not None and not isinstance(value, Tensor):
-            members = value if isinstance(value, (tuple, list)) else (value,)
-            found += [m for m in members if m is not None and not isinstance(m, Tensor) and is_foreign(m)]
+        members = value if isinstance(value, (tuple, list)) else (value,)
+        found += [m for m in members if m is not None and is_foreign(m)]
     return found
 
 

@@ -10,6 +10,7 @@ from retrograd.core.aval import Aval
 from retrograd.core.dispatch import Op
 from retrograd.core.level import NotBatchedError
 from retrograd.core.op import operator_named, registry
+from retrograd.core.overrides import call_arguments
 from retrograd.core.schema import REQUIRED
 from retrograd.core.schema_parser import parse
 from retrograd.core.source_location import user_line
@@ -55,6 +56,18 @@ class Operator(Op):
         """The dotted names of the operator below `rg.`: its own, and its aliases."""
         of = self.definition
         return () if issubclass(of, Internal) else (f"{of.home}.{self.name}".lstrip("."), *of.aliases.split())
+
+    def call_arguments(self, args, params):
+        """Return the positional and the keyword arguments by which a call has these flat inputs and params."""
+        return call_arguments(self.schema, args, params)
+
+    def rule_of_class(self, kind):
+        """Return the function that is registered for a mode of a class; None, as built-in operators have none."""
+        return None
+
+    def flat_result(self, result):
+        """Return the result of a call as levels pass it: a tensor, or a flat tuple."""
+        return result
 
     def __repr__(self):
         return f"<op {self.schema}>"

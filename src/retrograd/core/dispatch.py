@@ -101,7 +101,12 @@ def call1(op, a):
     # Fast path: a plain array on the ground. Everything else falls through to `call` below.
     if state.level is None and isinstance(a, TensorBase) and not op.composite and op.kernel is not None:
         t: TensorBase = known_tensor(a)  # noqa: F821
-        if t.level is None and has_numpy_dtype(t.value) and (not op.to_float or is_floating_array(t.value)):
+        if (
+            t.level is None
+            and not t._overrides
+            and has_numpy_dtype(t.value)
+            and (not op.to_float or is_floating_array(t.value))
+        ):
             wanted = requires_grad_synced(t)
             try:
                 r = op.kernel(t.value)
@@ -132,7 +137,7 @@ def call2(op, a, b):
         cut = None
         if isinstance(a, TensorBase):
             t: TensorBase = known_tensor(a)  # noqa: F821
-            if t.level is not None:
+            if t.level is not None or t._overrides:
                 return call(op, (a, b), op.params)
             if t._view is not None:
                 sync_view(t)
@@ -142,7 +147,7 @@ def call2(op, a, b):
                 cut = t.tag
         if isinstance(b, TensorBase):
             u: TensorBase = known_tensor(b)  # noqa: F821
-            if u.level is not None:
+            if u.level is not None or u._overrides:
                 return call(op, (a, b), op.params)
             if u._view is not None:
                 sync_view(u)
@@ -175,12 +180,23 @@ def call2(op, a, b):
 
 def call(op, args, params):
     """Run an operator on its flat inputs: the one dispatch function."""
+    state = current()
+    level = state.level
+    # A function mode gets the call as the program makes it; its handler runs outside of the mode.
+    if level is not None and level.intercepts and state.overrides_off < 2:
+        state.level = level.parent
+        try:
+            return level.intercept(op, args, params)
+        finally:
+            state.level = level
     # 1. Other classes answer for themselves; 2. composite arrays are taken apart before any level sees the call.
     parts = None
     for a in args:
         if not isinstance(a, TensorBase):
             if is_foreign(a):
                 return call_override(op, args, params)
+        elif known_tensor(a)._overrides and is_foreign(a):  # noqa: F821
+            return call_override(op, args, params)
         elif type(unwrap_all(a)) is not ndarray:
             parts = compound(a)
     if parts is not None:
@@ -193,8 +209,6 @@ def call(op, args, params):
         if op.several_views:
             mark_several(out, op.name)
         return out
-    state = current()
-    level = state.level
     # A transparent level only observes: its `process` calls the operator again, at the parent level.
     if level is not None and level.transparent:
         state.level = level.parent

@@ -124,6 +124,7 @@ class BackwardPass:
         state = current()
         modes = modes_of(state)
         state.running = self
+        state.overrides_off = 2  # rules compute on saved tensors of any class, and are no calls of the program
         state.depth += 1
         try:
             for (edge, number), g in zip(roots, cotangents, strict=True):

@@ -29,7 +29,7 @@ cdef class State:
     cdef public bint grad_enabled, inference, multithreading
     cdef public object saving, saving_refused, running
     cdef public tuple watchers
-    cdef public int depth
+    cdef public int depth, overrides_off
     cdef public list grad_blocks
 
 @cython.locals(state=State)

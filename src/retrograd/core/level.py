@@ -23,6 +23,7 @@ class State:
     __slots__ = (
         "depth",
         "grad_blocks",
+        "overrides_off",
         "grad_enabled",
         "inference",
         "level",
@@ -41,6 +42,7 @@ class State:
         self.saving_refused = None  # why no saved-tensor hooks may be entered; None if they may
         self.watchers = None  # a tuple of `Watcher`s
         self.running = None  # the innermost running `BackwardPass`
+        self.overrides_off = 0  # 1: classes of tensors override no operators, 2: function modes see none either
         self.depth = 0  # how many nested passes are running
         self.grad_blocks = []  # the grad modes that are on, in the order in which they were entered
         self.multithreading = True  # stored for compatibility: a pass runs on the thread that starts it
@@ -71,12 +73,15 @@ def current():
 
 def modes_of(state):
     """Return the modes of a thread, without level and grad mode, that callbacks may change during a pass."""
-    return state.running, state.saving, state.saving_refused, state.inference, state.multithreading
+    running, saving = state.running, state.saving
+    return running, saving, state.saving_refused, state.inference, state.multithreading, state.overrides_off
 
 
 def set_modes(state, modes):
     """Restore the modes: callbacks may have entered blocks without leaving them, or left those around the pass."""
-    state.running, state.saving, state.saving_refused, state.inference, state.multithreading = modes
+    state.running, state.saving, state.saving_refused, state.inference, state.multithreading, state.overrides_off = (
+        modes
+    )
 
 
 class at:
@@ -384,6 +389,7 @@ class Level:
     own_mode = True  # records whatever the grad mode outside is; if False, it has no grad mode of its own
     mode_below = None  # the grad mode of the levels below, if it differs from the current one
     forward_mode = False  # its tags are tangents
+    intercepts = False  # gets each call before anything else: see `intercept`
     traces = False  # records calls as they are, on composite arrays and of users' Functions too: see `record_call`
     on_write: Any = None  # of a level that stores data about tensors: called for each write, `on_write(x, src)`
     function: Any = None  # the transformed function
@@ -427,6 +433,10 @@ class Level:
     def process(self, op, args, params):
         """Interpret one operator; called one level below."""
         raise NotImplementedError(f"{type(self).__name__}: a level defines process")
+
+    def intercept(self, op, args, params):
+        """Return the result of a call, before classes override it and before composite operators call others."""
+        raise NotImplementedError(f"{type(self).__name__}: a level that intercepts calls defines intercept")
 
     def shape(self, tensor):
         """Return the shape that the user's code sees."""

@@ -1,4 +1,6 @@
+cimport cython
 from retrograd.core.graph cimport VjpRule
+from retrograd.core.level cimport current
 from retrograd.core.tensor cimport TensorBase, has_numpy_dtype, unwrap_all
 
 cdef class OpBase:
@@ -10,5 +12,6 @@ cdef class OpBase:
     cdef public bint promotes, to_float, differentiable, reduces_cotangent, view, composite, variadic
     cdef public bint several_views, row_major
 
+@cython.locals(t=TensorBase)
 cpdef bint is_foreign(object a) except -1
 cpdef object compound(TensorBase t)

@@ -4,7 +4,8 @@ from numpy import generic, ndarray
 
 from retrograd.core.dtype import is_bfloat16
 from retrograd.core.graph import VjpRule
-from retrograd.core.tensor import has_numpy_dtype, unwrap_all
+from retrograd.core.level import current
+from retrograd.core.tensor import TensorBase, has_numpy_dtype, unwrap_all
 
 namespaces = {}  # array type -> namespace of functions on such arrays, filled by retrograd.backend
 registry = {}  # name -> operator
@@ -17,8 +18,18 @@ def is_array(value):
 
 
 def is_foreign(a):
-    """Return whether an operand's class, which is no tensor, implements `__tensor_function__`."""
-    return hasattr(type(a), "__tensor_function__")
+    """Return whether an operand's class overrides operators: another class, or a subclass of Tensor."""
+    if isinstance(a, TensorBase):
+        t: TensorBase = a
+        return t._overrides and current().overrides_off == 0
+    kind = type(a)
+    return hasattr(kind, "__tensor_function__") or (hasattr(kind, "__torch_function__") and not from_torch(kind))
+
+
+def from_torch(kind):
+    """Return whether a class has its `__torch_function__` from PyTorch, so that it handles PyTorch's functions."""
+    owner = next(base for base in kind.__mro__ if "__torch_function__" in vars(base))
+    return owner.__module__.partition(".")[0] == "torch"
 
 
 def compound(t):

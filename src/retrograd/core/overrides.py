@@ -3,27 +3,101 @@
 from numpy import ndarray
 
 from retrograd.core.dtype import category
-from retrograd.core.level import current
-from retrograd.core.op import is_foreign
-from retrograd.core.tensor import TensorBase
+from retrograd.core.level import current, override_state
+from retrograd.core.op import is_foreign, operator_named
+from retrograd.core.tensor import TensorBase, new_of_class, version_of
 from retrograd.core.views import is_writable, requires_grad_synced
 
 
 def call_override(op, args, params):
     """Let the foreign classes among the operands compute the result."""
-    grouped = tuple(op.schema.group(args).values())
-    return override_result(op, [a for a in args if is_foreign(a)], grouped, params)
+    return override_result(op, [a for a in args if is_foreign(a)], *op.call_arguments(args, params))
+
+
+def call_arguments(schema, args, params):
+    """Return the positional and the keyword arguments by which an operator is called with flat inputs and params."""
+    named = schema.named(args, params)
+    positional = schema.inputs if schema.inputs_lead else [p for p in schema.parameters if not p.keyword_only]
+    return tuple([named.pop(p.name) for p in positional]), named
 
 
 def override_result(func, foreign, args, kwargs):
     """Return the first result that a foreign operand's class gives for `func`; a TypeError if none does."""
-    types = tuple(dict.fromkeys(type(a) for a in foreign))
-    for a in foreign:
-        result = type(a).__tensor_function__(func, types, args, kwargs)
+    types = overriding_types(foreign)
+    for kind in types:
+        result = override_of(kind)(func, types, args, kwargs)
         if result is not NotImplemented:
             return result
     names = ", ".join(t.__name__ for t in types)
     raise TypeError(f"no implementation of {func.__name__} for {names}: __tensor_function__ returned NotImplemented")
+
+
+def overriding_types(foreign):
+    """Return the classes of objects, each once, in the order in which they are asked: subclasses come first."""
+    types = []
+    for kind in map(type, foreign):
+        if kind not in types:
+            bases = [i for i, other in enumerate(types) if issubclass(kind, other)]
+            types.insert(bases[0] if bases else len(types), kind)
+    return tuple(types)
+
+
+def override_of(kind):
+    """Return the class method by which a class overrides operators; PyTorch's name of it is accepted."""
+    return getattr(kind, "__tensor_function__", None) or kind.__torch_function__
+
+
+def disabled_override(func, types, args=(), kwargs=None):
+    """The `__tensor_function__` of a subclass of Tensor that overrides nothing, and whose results are Tensors."""
+    return NotImplemented
+
+
+def prepare_subclass(kind):
+    """Let a subclass of Tensor define its override by either name, and note whether it has one."""
+    own = vars(kind)
+    for name, synonym in (("__tensor_function__", "__torch_function__"), ("__torch_function__", "__tensor_function__")):
+        if name in own and synonym not in own:
+            setattr(kind, synonym, own[name])
+    if "__torch_dispatch__" in own:
+        raise NotImplementedError(
+            f"{kind.__name__}: __torch_dispatch__ of a class is not supported, as tensors have no wrappers; define "
+            f"__tensor_function__, or a mode (retrograd.utils._python_dispatch.TorchDispatchMode)"
+        )
+    kind._class_overrides = kind.__tensor_function__ is not disabled_override
+
+
+def default_override(kind, func, types, args, kwargs):
+    """Run a function on tensors of a subclass, and return its results as tensors of that subclass."""
+    if not all(issubclass(kind, t) for t in types):
+        return NotImplemented
+    with override_state("overrides_off", max(current().overrides_off, 1)):
+        out = func(*args, **(kwargs or {}))
+    return convert_results(out, kind, args)
+
+
+def convert_results(out, kind, args):
+    """Return a result with its tensors as those of a class; an operand that was returned is shared, not moved."""
+    if isinstance(out, (tuple, list)):
+        members = [convert_results(o, kind, args) for o in out]
+        return type(out)(*members) if hasattr(out, "_fields") else type(out)(members)
+    if not isinstance(out, TensorBase) or isinstance(out, kind):
+        return out
+    return as_subclass(out, kind) if any(out is a for a in args) else retyped(out, kind)
+
+
+def as_subclass(tensor, kind):
+    """Return a tensor of a subclass with the memory and the history of another one."""
+    with override_state("overrides_off", 2):
+        return retyped(operator_named("alias")(tensor), kind)
+
+
+def retyped(tensor, kind):
+    """Return a new tensor, which nobody else has yet, as one of a subclass."""
+    out = new_of_class(kind, tensor.value, tensor.level, tensor.tag)
+    out.version = version_of(tensor)
+    out._requires_grad, out._grad_fn, out.output_nr = tensor._requires_grad, tensor._grad_fn, tensor.output_nr
+    out._view, out._saved = tensor._view, tensor._saved
+    return out
 
 
 def foreign_objects(value):

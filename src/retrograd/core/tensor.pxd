@@ -59,7 +59,7 @@ cdef class Version:
 cdef class TensorBase:
     cdef public object value, level, tag, _grad_fn, _grad, _hooks, _view
     cdef public Version version
-    cdef public bint _requires_grad, _saved
+    cdef public bint _requires_grad, _saved, _overrides
     cdef public int output_nr
     cdef object __weakref__
 

@@ -43,6 +43,7 @@ class TensorBase:
         "_grad",
         "_grad_fn",
         "_hooks",
+        "_overrides",
         "_requires_grad",
         "_saved",
         "_view",
@@ -64,6 +65,7 @@ class TensorBase:
         self.version = None
         self._view = None
         self._hooks = None
+        self._overrides = False  # whether its class overrides operators by `__tensor_function__`
         self._saved = False  # whether a node saved it, until there is a version counter to record that
 
     @property
@@ -107,6 +109,14 @@ def make(value, level, tag):
         out.tag = tag
         return out
     return tensor_class(value, level, tag)
+
+
+def new_of_class(kind, value, level=None, tag=None, requires_grad=False):
+    """Return a new tensor of a subclass of Tensor, without calling the subclass's constructor."""
+    out = tensor_class.__new__(kind)
+    TensorBase.__init__(out, value, level, tag, requires_grad)
+    out._overrides = kind._class_overrides
+    return out
 
 
 def alias(tensor, grad_fn):

@@ -5,6 +5,7 @@ import warnings
 from retrograd.core import dtype as dtypes
 from retrograd.core.arithmetic import Arithmetic
 from retrograd.core.level import current, grad_at, graph_level, set_grad_at
+from retrograd.core.overrides import as_subclass, default_override, prepare_subclass
 from retrograd.core.tensor import count_of, set_tensor_class
 from retrograd.core.views import check_stale_view, requires_grad_synced
 
@@ -17,6 +18,7 @@ class Tensor(Arithmetic):
     """
 
     __slots__ = ()
+    _class_overrides = False  # whether the class overrides operators: see `prepare_subclass`
 
     def __init__(self, value, level=None, tag=None, requires_grad=False):
         if not hasattr(value, "dtype"):
@@ -25,6 +27,38 @@ class Tensor(Arithmetic):
                 f"of a shape"
             )
         super().__init__(value, level, tag, requires_grad)
+        if type(self) is not Tensor:
+            self._overrides = self._class_overrides
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        prepare_subclass(cls)
+
+    @classmethod
+    def __tensor_function__(cls, func, types, args=(), kwargs=None):
+        """Run a function on tensors of this class, and return its results as tensors of this class.
+
+        Subclasses inherit this.  One that defines its own version calls this one by `super()` to run the function.
+        """
+        return default_override(cls, func, types, args, kwargs)
+
+    __torch_function__ = __tensor_function__  # PyTorch's name
+
+    def as_subclass(self, cls):
+        """Return a tensor of a subclass that shares the memory and the history of this one.
+
+        Operators on it run through the class's `__tensor_function__`.  Raises TypeError for a class that is none of
+        Tensor.
+        """
+        if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+            raise TypeError(f"as_subclass: expected a subclass of Tensor, got {cls!r}")
+        return as_subclass(self, cls)
+
+    @staticmethod
+    def _make_subclass(cls, data, require_grad=False):
+        out = as_subclass(data.detach(), cls)
+        out.requires_grad = require_grad
+        return out
 
     @property
     def requires_grad(self):

@@ -17,6 +17,7 @@ class Tensor:
     _grad: Tensor | None
     _grad_fn: Any
     _hooks: Any
+    _overrides: _bool
     _requires_grad: _bool
     _saved: _bool
     _view: Any
@@ -212,6 +213,8 @@ class Tensor:
         """Give this tensor another shape and other strides over the same memory; returns it."""
     def as_strided_scatter(self, src: _Operand, size: _Ints, stride: _Ints, storage_offset: _int | None = None) -> Tensor:
         """Return x with src in place of x.as_strided(size, stride, storage_offset)."""
+    def as_subclass(self, cls: Any) -> Any:
+        """Return a tensor of a subclass that shares the memory and the history of this one."""
     def asin(self) -> Tensor:
         """The inverse sine of x, in radians."""
     def asin_(self) -> Tensor:

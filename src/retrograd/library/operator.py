@@ -8,10 +8,10 @@ from typing import Any
 import optree
 
 from retrograd import backend
-from retrograd.core import Operator, Tensor, call, current
+from retrograd.core import Operator, Tensor, call, current, override_state
 from retrograd.core.dispatch import mark_inference
 from retrograd.core.op import is_foreign
-from retrograd.core.overrides import override_result
+from retrograd.core.overrides import override_result, overriding_types
 from retrograd.core.schema import Parameter
 from retrograd.core.tensor import bump_version, make, preserve_snapshots
 from retrograd.core.views import requires_grad_synced
@@ -19,6 +19,7 @@ from retrograd.library import autograd_formula, sanitizer
 from retrograd.library.custom_definition import CustomDefinition
 from retrograd.library.kernel_adapter import check_single_result, make_functional, user_arguments
 from retrograd.library.mixin import Registrations
+from retrograd.library.operator_outputs import flatten
 from retrograd.library.registration import Part, Parts
 from retrograd.library.schema import CustomSchema
 from retrograd.library.tags import Tag
@@ -140,13 +141,15 @@ class CustomOperator(Operator, Registrations):
             inputs, params = args, self.params
         else:
             inputs, params = self.schema.bind(args, kwargs)
-        for a in inputs:
-            if not isinstance(a, Tensor):
-                self._check_inputs(inputs, params)
-                foreign = [x for x in inputs if is_foreign(x)]
-                if foreign:
-                    return self._answer_of(foreign, *user_arguments(self.schema, inputs, params))
-                break
+        if not all(isinstance(a, Tensor) for a in inputs):
+            self._check_inputs(inputs, params)
+        state, level = current(), current().level
+        if level is not None and level.intercepts and state.overrides_off < 2:
+            with override_state("level", level.parent):
+                return level.intercept(self, inputs, params)
+        foreign = [x for x in inputs if is_foreign(x)]
+        if foreign:
+            return self._answer_of(foreign, *user_arguments(self.schema, inputs, params))
         if not self._runs_directly:
             replacement = self._replacement(inputs)
             if replacement is not None:
@@ -158,12 +161,12 @@ class CustomOperator(Operator, Registrations):
 
     def _answer_of(self, foreign: list, args: tuple, kwargs: dict) -> Any:
         """Return the result that the classes of operands compute, by functions registered for them if there are any."""
-        types = tuple(dict.fromkeys(type(x) for x in foreign))
+        types = overriding_types(foreign)
         for cls in types:
-            if cls in self.parts.of_classes:
-                result = self.parts.of_classes[cls].function(cls, self, types, args, kwargs)
-                if result is not NotImplemented:
-                    return result
+            rule = self.rule_of_class(cls)
+            result = NotImplemented if rule is None else rule(cls, self, types, args, kwargs)
+            if result is not NotImplemented:
+                return result
         return override_result(self, foreign, args, kwargs)
 
     def accepts(self, args: tuple, kwargs: dict) -> bool:
@@ -174,6 +177,22 @@ class CustomOperator(Operator, Registrations):
         except TypeError:
             return False
         return True
+
+    def call_arguments(self, args: tuple, params: dict) -> tuple[tuple, dict]:
+        """Return the positional and the keyword arguments by which a call has these flat inputs and params."""
+        return user_arguments(self.schema, args, params)
+
+    def rule_of_class(self, kind: type) -> Any:
+        """Return the function that is registered for operands, or for a mode, of a class; None if there is none."""
+        part = self.parts.of_classes.get(kind)
+        return part and part.function
+
+    def flat_result(self, result: Any) -> Any:
+        """Return the result of a call as levels pass it: a tensor, or the flat tuple of tensors and the structure."""
+        if self._returns_one_tensor:
+            return result
+        tensors, structure = flatten(result)
+        return (*tensors, structure)
 
     def _result(self, out: Any) -> Any:
         """Return the result for the user."""

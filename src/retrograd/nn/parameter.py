@@ -1,9 +1,12 @@
 """The tensors that a module owns: parameters, which are trained, and buffers, which are not."""
 
+import copy
+import functools
 from typing import Any
 
 from retrograd.core import Tensor, operator_named
 from retrograd.core.dtype import is_differentiable
+from retrograd.core.overrides import as_subclass, disabled_override, override_of
 from retrograd.core.tensor import version_of
 
 _clone = operator_named("clone")
@@ -14,18 +17,21 @@ _to = operator_named("to")
 class _SharedLeaf(Tensor):
     """A leaf that shares the memory of another tensor, and its version counter."""
 
+    __tensor_function__ = staticmethod(disabled_override)
+
     def __init__(self, data: Tensor) -> None:
         if not isinstance(data, Tensor):
             raise TypeError(f"{type(self).__name__}: expected a Tensor, got {type(data).__name__}; see rg.tensor")
         ground = data.level is None
-        super().__init__(data.value[...] if ground else data.value, data.level, None if ground else data.tag)
+        Tensor.__init__(self, data.value[...] if ground else data.value, data.level, None if ground else data.tag)
         self.version = version_of(data)
 
 
 class Parameter(_SharedLeaf):
     """A trainable tensor of a module: a leaf that requires grad, registered when it is assigned to an attribute.
 
-    `data` is a floating or complex tensor of any shape; the parameter shares its memory.
+    `data` is a floating or complex tensor of any shape; the parameter shares its memory.  If it is of a subclass of
+    Tensor, so is the parameter, with its attributes; operators on it are overridden as by that subclass.
 
     >>> import retrograd as rg
     >>> from retrograd import nn
@@ -34,8 +40,14 @@ class Parameter(_SharedLeaf):
     tensor([1., 1.], requires_grad=True)
     """
 
+    def __new__(cls, data: Tensor, requires_grad: bool = True) -> "Parameter":
+        overrides = isinstance(data, Tensor) and data._overrides
+        return super().__new__(_parameter_class(type(data)) if overrides and cls is Parameter else cls)  # type: ignore[arg-type]
+
     def __init__(self, data: Tensor, requires_grad: bool = True) -> None:
         super().__init__(data)
+        if self._overrides:
+            vars(self).update(vars(data))
         self.requires_grad = requires_grad
 
     def __repr__(self) -> str:
@@ -47,6 +59,33 @@ class Parameter(_SharedLeaf):
 
     def __reduce__(self) -> tuple:
         return Parameter, (_detach(self), self.requires_grad)
+
+
+@functools.cache
+def _parameter_class(kind: type[Tensor]) -> type[Parameter]:
+    """Return the class of parameters that are tensors of a subclass; results on them are of that subclass."""
+    if issubclass(kind, Parameter):
+        return kind
+
+    def override(cls: type, func: Any, types: tuple, args: tuple = (), kwargs: Any = None) -> Any:
+        own = tuple([kind if t is cls else t for t in types])
+        return override_of(kind)(func, own, args, kwargs)
+
+    def data_of(p: Tensor) -> Tensor:
+        data = as_subclass(_detach(p), kind)
+        vars(data).update(vars(p))
+        return data
+
+    def deepcopied(p: Tensor, memo: dict[int, Any]) -> Parameter:
+        memo[id(p)] = copied = Parameter(copy.deepcopy(data_of(p), memo), p.requires_grad)
+        return copied
+
+    methods = {
+        "__tensor_function__": classmethod(override),
+        "__reduce_ex__": lambda p, protocol: (Parameter, (data_of(p), p.requires_grad)),
+        "__deepcopy__": deepcopied,
+    }
+    return type(f"{kind.__name__}Parameter", (Parameter, kind), methods)
 
 
 class Buffer(_SharedLeaf):

@@ -13,7 +13,7 @@ from retrograd.core.dtype import is_differentiable, is_floating
 from retrograd.core.level import ReadError
 from retrograd.core.op import compound
 from retrograd.core.source_location import user_line
-from retrograd.core.tensor import make
+from retrograd.core.tensor import make, new_of_class
 from retrograd.core.views import leave_memory, requires_grad_synced
 from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.index import index
@@ -265,8 +265,7 @@ def __format__(x, spec) -> str:
 
 def _rebuild_leaf(cls, value, requires_grad, grad, attributes):
     """A leaf from the state saved by pickle or copy."""
-    x = cls.__new__(cls)
-    Tensor.__init__(x, value, None, None, requires_grad)
+    x = new_of_class(cls, value, None, None, requires_grad)
     x._grad = grad
     if attributes:
         x.__dict__.update(attributes)

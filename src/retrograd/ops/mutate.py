@@ -13,6 +13,7 @@ from retrograd.core.dispatch import ground
 from retrograd.core.hooks import conjugate
 from retrograd.core.level import is_recording
 from retrograd.core.op import composite_arrays, compound, is_foreign
+from retrograd.core.overrides import override_result
 from retrograd.core.record import missing_rule, record, saved_version
 from retrograd.core.tensor import Version, alias, bump_version, make, needs_no_promotion, preserve_snapshots, version_of
 from retrograd.core.views import (
@@ -348,6 +349,10 @@ def _replace_values(base, numbers):
 def in_place(operator, x, others, params):
     """Compute operator(x, *others, **params) and write the result into x."""
     name = f"{operator.name}_"
+    if x._overrides or any(map(is_foreign, others)):
+        overriding = [a for a in (x, *others) if is_foreign(a)]
+        if overriding:
+            return override_result(getattr(Tensor, name, operator), overriding, (x, *others), params)
     check_write(name, x, *others)
     straight = x.level is None and operator.differentiable and not operator.composite
     straight = straight and type(x.value) not in composite_arrays

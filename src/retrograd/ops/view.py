@@ -1,6 +1,6 @@
 """Views and rearrangements: reshape, expand, squeeze, permute, flip, narrow, cat, stack; more in `split` and `join`."""
 
-from retrograd.core import Aval, Definition, op, registry, xp
+from retrograd.core import Aval, Definition, Internal, op, registry, xp
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import SymbolicSize, symbolic
 from retrograd.ops.batching import batch_all
@@ -255,6 +255,30 @@ class unflatten(Composite):
 
     def samples(r):
         yield (r(2, 6),), {"dim": 1, "sizes": (3, -1)}
+
+
+@op("alias(Tensor x) -> Tensor")
+class alias(Internal, View, linear="x"):
+    """A view of all of x."""
+
+    def impl(xp, x):
+        return x[...]
+
+    def shape(x):
+        return x
+
+    def vjp_x(g):
+        return g
+
+    def stacked(whole):
+        return (("alias", {}),)
+
+    def oracle(np, x):
+        return x.copy()
+
+    def samples(r):
+        yield (r(2, 3),), {}
+        yield (r(),), {}
 
 
 # ------------------------------------------------------------------------------------ dimensions in new order
