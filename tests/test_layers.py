@@ -25,6 +25,7 @@ LEVELS = (
     ("pipelining",),
     ("export", "fx", "higher_order"),
     ("interop", "nn", "optim", "nested", "library", "func", "autograd", "utils"),
+    ("overrides",),
     ("levels",),
     ("fft", "linalg", "masked", "random", "return_types", "signal", "special"),
     ("ops",),

@@ -112,6 +112,7 @@ from retrograd import nested as nested
 from retrograd import nn as nn
 from retrograd import numpy as numpy
 from retrograd import optim as optim
+from retrograd import overrides as overrides
 from retrograd import pipelining as pipelining
 from retrograd import random as random
 from retrograd import return_types as return_types
