@@ -145,6 +145,12 @@ def test_factories_take_the_dtype():
     assert made[3].tolist() == [0, 1, 2]
 
 
+@pytest.mark.parametrize("dtype", [rg.float16, rg.bfloat16])
+def test_steps_are_counted_in_float32_and_rounded_once(dtype):
+    assert rg.arange(0, 10000, dtype=dtype).tolist() == rg.arange(0.0, 10000.0).to(dtype).tolist()
+    assert rg.arange(-0.1, 0.4, 0.1, dtype=dtype).tolist() == rg.arange(-0.1, 0.4, 0.1).to(dtype).tolist()
+
+
 def test_random_numbers_stay_below_one():
     x = rg.rand(5000, dtype=rg.bfloat16)
     assert 0 <= x.min().item() < x.max().item() == 1 - 2**-8

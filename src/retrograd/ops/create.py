@@ -169,7 +169,8 @@ class _arange(Factory):
 
     def impl(xp, *, start, end, step, dtype):
         start, end, step = _check_steps(start, end, step, dtype)
-        return xp.arange(start, end, step, _step_dtype((start, end, step), dtype))
+        dtype = _step_dtype((start, end, step), dtype)
+        return xp.arange(start, end, step, dtypes.opmath_of(dtype)).astype(dtype, copy=False)
 
     def shape(*, start, end, step, dtype):
         start, end, step = _check_steps(start, end, step, dtype)
