@@ -8,7 +8,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import fx
-from retrograd.autograd import Function
+from retrograd.autograd import Function, forward_ad
 from retrograd.autograd.function import NestedIOFunction, once_differentiable
 from retrograd.testing import assert_close
 from retrograd.utils.checkpoint import checkpoint
@@ -241,6 +241,19 @@ def detached(x):
     return y * x
 
 
+def differentiated(x):
+    z = x.clone().requires_grad_()
+    y = Square.apply(z)
+    [g] = rg.autograd.grad(y.sum(), z, create_graph=True)
+    return y * g
+
+
+def pushed(x):
+    with forward_ad.dual_level():
+        primal, tangent = forward_ad.unpack_dual(Square.apply(forward_ad.make_dual(x, x + 1)))
+    return primal * tangent
+
+
 PROGRAMS = {
     "several outputs": several,
     "an output without gradient": lambda x: Fixed.apply(x)[0] * Fixed.apply(x)[1],
@@ -256,6 +269,8 @@ PROGRAMS = {
     "no_grad": detached,
     "every transform": lambda x: Square.apply(x),
     "in a checkpoint": lambda x: checkpoint(lambda x: Square.apply(x).sin(), x, use_reentrant=False),
+    "differentiated inside": differentiated,
+    "in a dual level": pushed,
     "in func.grad": lambda x: rg.func.grad(lambda x: Square.apply(x).sin().sum())(x),
     "in func.vjp": lambda x: rg.func.vjp(Square.apply, x)[1](x)[0],
     "in func.jvp": lambda x: rg.func.jvp(Square.apply, (x,), (x + 1,))[1],

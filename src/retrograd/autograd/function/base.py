@@ -271,11 +271,12 @@ class Function:
         ctx.needs_input_grad = tuple([isinstance(a, Tensor) and requires_grad_synced(a) for a in args])
         recorded = True in ctx.needs_input_grad and is_recording()
         fn = _node(cls, ctx, args) if recorded else None  # before forward runs, which may write to the inputs
+        recording = state.grad_enabled
         with at(None, False) if state.level is None else pause_levels(levels):
             if cls.setup_context is Function.setup_context:
                 result = cls.forward(ctx, *args, **kwargs)
             else:
-                result = _run_forward(cls, args)
+                result = _run_forward(cls, args, recording)
                 cls.setup_context(ctx, args, result)
         results = result if isinstance(result, tuple) else (result,)
         if ctx._dirty:
@@ -332,13 +333,17 @@ def _is_differentiated_outside(x: Tensor) -> bool:
     return False
 
 
-def _run_forward(cls: type[Function], args: tuple) -> Any:
-    """Return the result: by forward on the ground, else by the function one level below."""
+def _run_forward(cls: type[Function], args: tuple, recording: bool) -> Any:
+    """Return the result: by forward on the ground, else by the function one level below.
+
+    `recording` is the grad mode of the call, which a graph keeps.
+    """
     level = graph_level()
     if level is None:
         return cls.forward(*args)
     if level.traces:
-        return level.record_call(cls._operator, args, {})
+        with at(current().level, recording):
+            return level.record_call(cls._operator, args, {})
     with level.below():
         result = level.process(cls._operator, args, {})
     written = [a for a in args if isinstance(a, Tensor) and a.level is level]
