@@ -393,6 +393,7 @@ class Level:
     traces = False  # records calls as they are, on composite arrays and of users' Functions too: see `record_call`
     on_write: Any = None  # of a level that stores data about tensors: called for each write, `on_write(x, src)`
     function: Any = None  # the transformed function
+    wrapper = ""  # PyTorch's name of its tensors, for printing; "": they are printed by their types
 
     def __enter__(self):
         state = current()

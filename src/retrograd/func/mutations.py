@@ -18,6 +18,7 @@ Arguments = dict[int, tuple[Tensor, Tensor]]  # by id: an outer tensor, and the 
 class FunctionalLevel(GradLevel):
     """Runs operators unchanged; writes to its tensors make new values, as always above the ground."""
 
+    wrapper = "FunctionalTensor"
     own_mode = False
 
 

@@ -22,6 +22,7 @@ class VmapLevel(OuterGradLevel):
     A tensor without a tag is the same for all examples.
     """
 
+    wrapper = "BatchedTensor"
     own_mode = False
     grads_differ = True
 

@@ -14,6 +14,7 @@ from retrograd.ops.jvp_rules import tangent
 class DualLevel(OuterGradLevel):
     """A tensor's tag is its tangent, a tensor of the parent level; None stands for zero."""
 
+    wrapper = "GradTrackingTensor"
     own_mode, forward_mode = False, True
     grads_differ = True
 

@@ -13,6 +13,8 @@ from retrograd.levels.unwrap import outputs, value_at
 class GradLevel(OuterGradLevel):
     """Runs operators unchanged; it exists to own an autograd graph, so that no `create_graph` is needed below."""
 
+    wrapper = "GradTrackingTensor"
+
     def __init__(self, function: Callable | None = None) -> None:
         self.function = function
 

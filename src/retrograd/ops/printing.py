@@ -1,5 +1,6 @@
 """How tensors are printed."""
 
+from textwrap import indent
 from typing import Any
 
 from retrograd import backend
@@ -57,9 +58,23 @@ def _format_tensor(x) -> str:
         suffix += f", grad_fn={x.grad_fn!r}"
     elif x.requires_grad:
         suffix += ", requires_grad=True"
+    if x.level is not None and x.level.wrapper:
+        return _format_wrapped(x)
     if x.level is not None:
         return f"tensor({x.aval}, {type(x.level).__name__}{suffix})"
     return f"{backend.text(x.value, **_array_options())}{suffix})"
+
+
+def _format_wrapped(x) -> str:
+    """Return a tensor of a transform as PyTorch shows it: with its level's number, and its value one level below."""
+    batched = x.value.ndim > x.ndim
+    if x.level.wrapper == "BatchedTensor" and not batched:
+        return repr(x.value)
+    number, level = 1, x.level.parent
+    while level is not None:
+        number, level = number + 1, level.parent
+    dim = ", bdim=0" if batched else ""
+    return f"{x.level.wrapper}(lvl={number}{dim}, value=\n{indent(repr(x.value), '    ')}\n)"
 
 
 Tensor.__repr__ = _format_tensor
