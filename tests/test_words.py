@@ -19,8 +19,9 @@ BANNED = re.compile(
 
 # Participles and particles that say nothing as the whole name of a function or class.
 RIDDLES = re.compile(
-    r"(alike|apart|asked|back|become|behind|bend|bent|beside|counted|drawn|dropped|few|kept|lies|lost|made|moved|places?"
-    r"|pulled|pushed|ready|seen|shown|sure|tell|together|told|turned|wanted|ways?|weighed|whole)"
+    r"(added|agreed|alike|apart|asked|back|become|behind|bend|bent|beside|chosen|combined|counted|drawn|dropped|few"
+    r"|grouped|ignored|kept|lies|lost|made|moved|places?|pulled|pushed|ready|seen|shifted|shown|sure|tell|together|told"
+    r"|turned|wanted|ways?|weighed|whole|widened)"
 )
 RENAMED = (  # the packages whose names have been gone through
     "backend", "core", "hips", "interop", "kernels", "levels", "nn", "numpy", "ops", "optim", "scipy", "testing",

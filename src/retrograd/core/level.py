@@ -429,7 +429,7 @@ class Level:
 
     def unrecorded(self):
         """Return a block in which nothing is recorded at this level; the levels below record as before."""
-        return at(self, False) if self.own_mode or self.transparent else _Unrecorded(self)
+        return at(self, False) if self.own_mode or self.transparent else _NoRecording(self)
 
     def process(self, op, args, params):
         """Interpret one operator; called one level below."""
@@ -496,7 +496,7 @@ class TransparentLevel(Level):
     transparent, own_mode = True, False
 
 
-class _Unrecorded:
+class _NoRecording:
     """A block without recording at one level that has no grad mode of its own."""
 
     def __init__(self, level):

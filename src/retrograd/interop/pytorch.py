@@ -25,7 +25,7 @@ from retrograd.interop.pytorch_nested import (
 from retrograd.interop.pytorch_writer import save_file
 from retrograd.interop.safe_unpickler import (
     AllowedGlobal,
-    Ignored,
+    IgnoredObject,
     RefusedError,
     members_of_set,
     pairs_to_dict,
@@ -160,7 +160,7 @@ class _Checkpoint:
             "torch._utils._rebuild_parameter": _parameter,
             "torch._utils._rebuild_nested_tensor": self._nested_tensor,
             "torch._tensor._rebuild_from_type_v2": self._tensor_subclass,
-            "torch._dynamo.decorators._DimRange": Ignored,
+            "torch._dynamo.decorators._DimRange": IgnoredObject,
             "torch.Size": tuple,
             "torch.device": _device,
             "collections.OrderedDict": _ordered_dict,

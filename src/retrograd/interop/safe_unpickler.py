@@ -26,7 +26,7 @@ class AllowedGlobal:
         self.value = value
 
 
-class Ignored:
+class IgnoredObject:
     """A stand-in for an object of an unsupported class: its attributes are dropped."""
 
     __slots__ = ()
@@ -200,7 +200,7 @@ class _Machine:
     def build(self, _: Any) -> None:
         """Ignore attributes of a dict, such as the versions in PyTorch's state dicts."""
         self._pop()
-        if type(self._stack[-1]) is not Ignored:
+        if type(self._stack[-1]) is not IgnoredObject:
             self._top(dict)
 
     def load_persistent(self, _: Any) -> None:

@@ -19,7 +19,7 @@ def show_config():
     """
     modules = {name: _build_of(f"{core.__name__}.{name}") for name in HOT}
     kernels = sys.modules[__package__].build
-    core_build = _agreed(modules.values())
+    core_build = _common_build(modules.values())
     config = {"core": core_build, "modules": modules, "kernels": kernels, "numpy": np.__version__}
     python = sys.version.split()[0]
     print(f"retrograd core: {core_build}; kernels: {kernels}; numpy {np.__version__}; python {python}")
@@ -30,6 +30,6 @@ def _build_of(name):
     return "pure" if sys.modules[name].__file__.endswith(".py") else "compiled"
 
 
-def _agreed(builds):
+def _common_build(builds):
     found = set(builds)
     return found.pop() if len(found) == 1 else "mixed"

@@ -186,7 +186,7 @@ def _columns(plan, views, kernel, block):
     return out.reshape(shape)
 
 
-def _widened(plan, y):
+def _pad_rows(plan, y):
     """Return images (n, o, *out) with the row distance of the grid and zeros between rows: (n, o, run)."""
     if plan.rows != y.shape[2:]:
         wide = np.zeros((*y.shape[:2], *plan.rows), y.dtype)
@@ -195,7 +195,7 @@ def _widened(plan, y):
     return np.ascontiguousarray(y).reshape(*y.shape[:2], plan.run)
 
 
-def _grouped(y, groups, block):
+def _matrix_per_group(y, groups, block):
     """Return a block of widened images as a matrix per group, (groups, channels per group, n * block)."""
     n, o, _ = y.shape
     part = y[..., block].reshape(n, groups, o // groups, -1)
@@ -275,16 +275,16 @@ def _weight_by_group(plan, x, y, out, groups):
     grid, blocks = None, _blocks(plan, x.shape[1])
     for images in _batches(plan, len(x), x.shape[1], 4 * CACHE):  # few, because each adds to the entire weight
         grid = _grid(plan, x[images], grid)
-        views, flat = _views(plan, grid, groups), _widened(plan, y[images])
+        views, flat = _views(plan, grid, groups), _pad_rows(plan, y[images])
         for block in blocks if len(grid) == 1 else [slice(0, plan.run)]:
             columns = _columns(plan, views, out.shape[2:], block)
-            total += np.matmul(_grouped(flat, groups, block), columns.swapaxes(1, 2))
+            total += np.matmul(_matrix_per_group(flat, groups, block), columns.swapaxes(1, 2))
 
 
 def _weight_by_channel(plan, x, y, out, _):
     total, grid = out.reshape(out.shape[0], -1), None
     for images in _chunks(len(x), max(1, CACHE // (plan.run * x.shape[1]))):
         grid = _grid(plan, x[images], grid)
-        flat = _widened(plan, y[images])
+        flat = _pad_rows(plan, y[images])
         for t, (part, begin) in enumerate(plan.places):
             total[:, t] += np.einsum("ncl,ncl->c", flat, grid[:, part, :, begin : begin + plan.run])

@@ -97,7 +97,7 @@ def _dims(x, windows):
     return [(first + d, _taps(x.shape[first + d], w)) for d, w in enumerate(windows)]
 
 
-def _padded(x, dims, value):
+def _pad_windows(x, dims, value):
     """Return x padded by all that windows read outside."""
     if not any(taps.before or taps.after for _, taps in dims):
         return x
@@ -123,22 +123,22 @@ def _lowest(dtype):
 def pooled_sum(x, windows):
     """Return the sums over windows of the last dimensions, with zeros outside."""
     dims = _dims(x, windows)
-    x = _padded(x, dims, 0)
+    x = _pad_windows(x, dims, 0)
     for dim, taps in dims:
-        x = _combined(x, dim, taps, np.add)
+        x = _combine_taps(x, dim, taps, np.add)
     return x
 
 
 def pooled_max(x, windows):
     """Return the largest element in each window; NaN wins."""
     dims = _dims(x, windows)
-    x = _padded(x, dims, _lowest(x.dtype))
+    x = _pad_windows(x, dims, _lowest(x.dtype))
     for dim, taps in dims:
-        x = _combined(x, dim, taps, np.maximum)
+        x = _combine_taps(x, dim, taps, np.maximum)
     return x
 
 
-def _combined(x, dim, taps, combine):
+def _combine_taps(x, dim, taps, combine):
     out = np.array(_read(x, dim, taps.reads[0]))
     for read in taps.reads[1:]:
         combine(out, _read(x, dim, read), out=out)
@@ -166,10 +166,10 @@ def max_pool_indices(x, windows):
     out = np.zeros(largest.shape, np.int64)
     # Padding must not be found as the maximum: for floats it is NaN.
     outside = np.nan if x.dtype.kind == "f" else _lowest(x.dtype)
-    for read, place in reversed(list(_choices(_padded(x, dims, outside), dims))):
+    for read, place in reversed(list(_choices(_pad_windows(x, dims, outside), dims))):
         np.copyto(out, place, where=read == largest)
     if x.dtype.kind == "f" and np.isnan(largest).any():
-        for read, place in _choices(_padded(x, dims, 0), dims):
+        for read, place in _choices(_pad_windows(x, dims, 0), dims):
             np.copyto(out, place, where=np.isnan(read))
     return out
 

@@ -38,18 +38,18 @@ def reduce_segments(ufunc, x, offsets, nothing, out):
 @separate(1)
 def segment_softmax(x, offsets, out):
     """Set out to exp(x) / sum(exp(x)) over the rows of x[b] from one offset to the next."""
-    np.exp(_shifted(x, offsets, out), out=out)
+    np.exp(_subtract_segment_max(x, offsets, out), out=out)
     out /= _each(np.add, out, offsets)
 
 
 @separate(1)
 def segment_log_softmax(x, offsets, out):
     """Set out to the logarithm of `segment_softmax`."""
-    _shifted(x, offsets, out)
+    _subtract_segment_max(x, offsets, out)
     out -= np.log(_each(np.add, np.exp(out), offsets))
 
 
-def _shifted(x, offsets, out):
+def _subtract_segment_max(x, offsets, out):
     return np.subtract(x, _each(np.maximum, x, offsets), out=out)
 
 

@@ -23,7 +23,7 @@ class Factory(Internal, differentiable=False):
     """
 
 
-class Filled(Factory):
+class FillFactory(Factory):
     """A factory with a param `size`.  Symbolic sizes make arrays of their own kind, out of plain ones."""
 
     @classmethod
@@ -97,7 +97,7 @@ def _float_dtype(dtype, *numbers):
 
 
 @op("full(int[] size, number fill_value, *, dtype? dtype=None) -> Tensor")
-class _full(Filled):
+class _full(FillFactory):
     """Return a tensor of the given shape, filled with one value; without dtype, in the dtype of the value.
 
     >>> import retrograd as rg
@@ -120,7 +120,7 @@ class _full(Filled):
 
 
 @op("zeros(int... size, *, dtype? dtype=None) -> Tensor")
-class _zeros(Filled):
+class _zeros(FillFactory):
     """Zeros of the given shape, in the default dtype unless another is given.
 
     >>> import retrograd as rg
@@ -142,7 +142,7 @@ class _zeros(Filled):
 
 
 @op("ones(int... size, *, dtype? dtype=None) -> Tensor")
-class _ones(Filled):
+class _ones(FillFactory):
     """Ones of the given shape, in the default dtype unless another is given.
 
     >>> import retrograd as rg

@@ -11,7 +11,7 @@ from retrograd.ops.conv import check_images, per_dim
 from retrograd.ops.family import Composite, CoreDims, check_real, numel
 from retrograd.ops.gather import take_along_dim
 from retrograd.ops.index import select
-from retrograd.ops.pooling import Pooled, PooledWithIndices, gather_flat, max_pool_indices
+from retrograd.ops.pooling import MaxPoolWithIndices, PooledWithIndices, gather_flat, max_pool_indices
 from retrograd.ops.view import narrow, reshape, squeeze, unsqueeze
 
 
@@ -101,7 +101,7 @@ def _pool(name, x, ndim, samples, kernel_size, output_size, output_ratio):
     largest = max_pool_indices(candidates, windows=((count, count, 0, 1, 1),))
     indices = reshape(take_along_dim(elements, largest, -1), (*lead, *windows))
     indices = indices if batched else squeeze(indices, 0)
-    return Pooled(gather_flat(x, indices, ndim), indices)
+    return MaxPoolWithIndices(gather_flat(x, indices, ndim), indices)
 
 
 _DOC = """Fractional max pooling of images (n, channels, {sizes}), or without n: maxima of `output_size` windows.

@@ -24,7 +24,7 @@ from retrograd.ops.statistics import nanmedian
 from retrograd.ops.view import broadcast_to
 
 
-class Masked(Composite, method=False):
+class MaskedReduction(Composite, method=False):
     """Base of operators on the elements where `mask` (None: everywhere) is true."""
 
 
@@ -89,7 +89,7 @@ _REDUCTION_SAMPLES = ({}, {"dim": 1}, {"dim": (0, -1), "keepdim": True})
 
 
 @op(f"masked.sum(Tensor x, {_REDUCTION_PARAMS}")
-class masked_sum(Masked):
+class masked_sum(MaskedReduction):
     """Return the sum over `dim` (None: all) of the elements where the mask, which broadcasts, is true.
 
     Integers add up in int64 unless `dtype` says otherwise.
@@ -110,7 +110,7 @@ class masked_sum(Masked):
 
 
 @op(f"masked.prod(Tensor x, {_REDUCTION_PARAMS}")
-class masked_prod(Masked):
+class masked_prod(MaskedReduction):
     """Return the product over `dim` (None: all) of the elements where the mask is true; 1 where none is."""
 
     def compose(x, mask, *, dim, keepdim, dtype):
@@ -123,7 +123,7 @@ class masked_prod(Masked):
 
 
 @op(f"masked.amax(Tensor x, {_REDUCTION_PARAMS}")
-class masked_amax(Masked):
+class masked_amax(MaskedReduction):
     """Return the maximum over `dim` (None: all) of the elements where the mask is true.
 
     Where none is, -inf, or the smallest integer of the dtype.
@@ -144,7 +144,7 @@ class masked_amax(Masked):
 
 
 @op(f"masked.amin(Tensor x, {_REDUCTION_PARAMS}")
-class masked_amin(Masked):
+class masked_amin(MaskedReduction):
     """Return the minimum over `dim` (None: all) of the elements where the mask is true.
 
     Where none is, inf, or the largest integer of the dtype.
@@ -161,7 +161,7 @@ class masked_amin(Masked):
 
 
 @op(f"masked.argmax(Tensor x, {_ARG_PARAMS}")
-class masked_argmax(Masked):
+class masked_argmax(MaskedReduction):
     """Return the index of the maximum along `dim` (None: of all, flattened) where the mask is true, 0 where none is.
 
     As in PyTorch, the indices have the dtype of x unless `dtype` is given.
@@ -177,7 +177,7 @@ class masked_argmax(Masked):
 
 
 @op(f"masked.argmin(Tensor x, {_ARG_PARAMS}")
-class masked_argmin(Masked):
+class masked_argmin(MaskedReduction):
     """Return the index of the minimum along `dim` (None: of all, flattened) where the mask is true, 0 where none is.
 
     As in PyTorch, the indices have the dtype of x unless `dtype` is given.
@@ -206,7 +206,7 @@ def _count(name, x, mask, dim, keepdim):
 
 
 @op(f"masked.mean(Tensor x, {_REDUCTION_PARAMS}")
-class masked_mean(Masked):
+class masked_mean(MaskedReduction):
     """Return the mean over `dim` (None: all) of the elements where the mask is true; NaN where none is.
 
     >>> import retrograd as rg
@@ -232,7 +232,7 @@ class masked_mean(Masked):
 
 
 @op("masked.median(Tensor x, int dim=-1, *, bool keepdim=False, dtype? dtype=None, Tensor? mask=None) -> Tensor")
-class masked_median(Masked):
+class masked_median(MaskedReduction):
     """Return the median along `dim`, the lower of two in the middle, of the elements where the mask is true.
 
     NaN where none is, which is a ValueError for integers.  NaN in x do not count.
@@ -256,7 +256,7 @@ class masked_median(Masked):
 
 
 @op(f"masked.logsumexp(Tensor x, {_REDUCTION_PARAMS}")
-class masked_logsumexp(Masked):
+class masked_logsumexp(MaskedReduction):
     """Return log(sum(exp(x))) over `dim` (None: all) of the elements where the mask is true; -inf where none is."""
 
     def compose(x, mask, *, dim, keepdim, dtype):
@@ -274,7 +274,7 @@ class masked_logsumexp(Masked):
     "masked.norm(Tensor x, number ord=2.0, int[]? dim=None, *, bool keepdim=False, dtype? dtype=None, "
     "Tensor? mask=None) -> Tensor"
 )
-class masked_norm(Masked):
+class masked_norm(MaskedReduction):
     """Return `linalg.vector_norm` over `dim` (None: all) of the elements where the mask is true.
 
     Where none is, 0, or inf for the order -inf.
@@ -320,7 +320,7 @@ _VARIANCE_SAMPLES = ({}, {"dim": 1, "unbiased": False}, {"dim": (0, 1), "keepdim
 
 
 @op("masked.var" + _VARIANCE_PARAMS)
-class masked_var(Masked):
+class masked_var(MaskedReduction):
     """Return the variance over `dim` (None: all) of the elements where the mask is true.
 
     `correction` (1 unless given; 0 for unbiased=False) is subtracted from their count n; inf or NaN where n is not
@@ -339,7 +339,7 @@ class masked_var(Masked):
 
 
 @op("masked.std" + _VARIANCE_PARAMS)
-class masked_std(Masked):
+class masked_std(MaskedReduction):
     """Return the square root of `masked.var`."""
 
     def compose(x, mask, *, dim, unbiased, correction, keepdim, dtype):
@@ -356,7 +356,7 @@ _DIM_PARAMS = "int dim, *, dtype? dtype=None, Tensor? mask=None) -> Tensor"
 
 
 @op(f"masked.cumsum(Tensor x, {_DIM_PARAMS}")
-class masked_cumsum(Masked):
+class masked_cumsum(MaskedReduction):
     """Return the cumulative sum along `dim` of the elements where the mask is true; in the dtype of x if none is given.
 
     >>> import retrograd as rg
@@ -374,7 +374,7 @@ class masked_cumsum(Masked):
 
 
 @op(f"masked.cumprod(Tensor x, {_DIM_PARAMS}")
-class masked_cumprod(Masked):
+class masked_cumprod(MaskedReduction):
     """Return the cumulative product along `dim` of the elements where the mask is true."""
 
     def compose(x, mask, *, dim, dtype):
@@ -388,7 +388,7 @@ class masked_cumprod(Masked):
 
 
 @op(f"masked.softmax(Tensor x, {_DIM_PARAMS}")
-class masked_softmax(Masked):
+class masked_softmax(MaskedReduction):
     """Return the softmax along `dim` of the elements where the mask is true, 0 elsewhere; NaN where none is.
 
     >>> import retrograd as rg
@@ -408,7 +408,7 @@ class masked_softmax(Masked):
 
 
 @op(f"masked.log_softmax(Tensor x, {_DIM_PARAMS}")
-class masked_log_softmax(Masked):
+class masked_log_softmax(MaskedReduction):
     """Return the logarithm of `masked.softmax`."""
 
     def compose(x, mask, *, dim, dtype):
@@ -426,7 +426,7 @@ class masked_log_softmax(Masked):
 
 
 @op(f"masked.softmin(Tensor x, {_DIM_PARAMS}")
-class masked_softmin(Masked):
+class masked_softmin(MaskedReduction):
     """Return `masked.softmax` of -x."""
 
     def compose(x, mask, *, dim, dtype):
@@ -444,7 +444,7 @@ class masked_softmin(Masked):
     "masked.normalize(Tensor x, number ord, int dim, *, float eps=1e-12, dtype? dtype=None, Tensor? mask=None) "
     "-> Tensor"
 )
-class masked_normalize(Masked, opmath="x"):
+class masked_normalize(MaskedReduction, opmath="x"):
     """Return x divided by `masked.norm` along `dim`, or by eps where that is smaller; 0 where the mask is false."""
 
     def compose(x, mask, *, ord, dim, eps, dtype):
@@ -463,7 +463,7 @@ class masked_normalize(Masked, opmath="x"):
     "masked.logaddexp(Tensor x, Tensor y, *, dtype? dtype=None, Tensor? input_mask=None, Tensor? other_mask=None) "
     "-> Tensor"
 )
-class masked_logaddexp(Masked):
+class masked_logaddexp(MaskedReduction):
     """Return log(exp(x) + exp(y)), where x or y counts as -inf if its mask is false."""
 
     def compose(x, y, input_mask, other_mask, *, dtype):

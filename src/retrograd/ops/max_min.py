@@ -195,25 +195,25 @@ class aminmax(Composite):
         yield (r(0, 2),), {"dim": 0}, ValueError, "^aminmax: nothing to choose from"
 
 
-class Chosen(NamedTuple):
+class ValuesAndIndices(NamedTuple):
     """Values and indices: the results of `max` along a dimension, `sort`, `topk` and others."""
 
     values: Tensor
     indices: Tensor
 
 
-ChosenAlongDim = Annotated[Tensor | Chosen, "dim"]  # Chosen if `dim` is given, else a tensor
+ChosenAlongDim = Annotated[Tensor | ValuesAndIndices, "dim"]  # ValuesAndIndices if `dim` is given, else a tensor
 
 
 def values_and_indices(x, indices, dim, keepdim=True):
     """The elements of x at these indices along `dim`, which receive the gradient, and the indices."""
     if x.ndim == 0:
-        return Chosen(registry["clone"](x), indices)
+        return ValuesAndIndices(registry["clone"](x), indices)
     values = take_along_dim(x, indices, dim)
     if keepdim:
-        return Chosen(values, indices)
+        return ValuesAndIndices(values, indices)
     shape = reduced_shape(x.shape, (canonical_dim("chosen", dim, x.ndim),), False)
-    return Chosen(reshape(values, shape), reshape(indices, shape))
+    return ValuesAndIndices(reshape(values, shape), reshape(indices, shape))
 
 
 # PyTorch's max and min are three operators each: elementwise of two tensors, along a dimension, over all elements.

@@ -59,7 +59,7 @@ def _jacobian_product_jvp(t, v, y, s, center):
     return -s * (means[0] * jv + means[1] * _jacobian_product(t, y, s, center) + y * means[2])
 
 
-def _added(a, b):
+def _sum_gradients(a, b):
     return b if a is None else a if b is None else a + b
 
 
@@ -88,8 +88,8 @@ class norm_rows(Internal, snapshots="tensors"):
         (x, weight, _), (t_x, t_weight, t_bias) = primals, tangents
         y, s = _standardize(x, **params)
         total = None if t_x is None else _jacobian_product(t_x, y, s, params["center"]) * _per_row(weight, x)
-        total = total if t_weight is None else _added(total, y * _per_row(t_weight, x))
-        return total if t_bias is None else _added(total, registry["expand"](_per_row(t_bias, x), x.shape))
+        total = total if t_weight is None else _sum_gradients(total, y * _per_row(t_weight, x))
+        return total if t_bias is None else _sum_gradients(total, registry["expand"](_per_row(t_bias, x), x.shape))
 
     def batch(batched, n, *tensors, **params):
         if any(batched[1:]) or tensors[1].ndim > 1:  # the first dimension of the weights is the batch dimension
@@ -138,12 +138,12 @@ class norm_rows_grad(Internal):
         w, center = _per_row(weight, x), params["center"]
         y, s = _standardize(x, **params)
         t_unit = None if t_h is None else t_h * w
-        t_unit = t_unit if t_weight is None else _added(t_unit, h * _per_row(t_weight, x))
+        t_unit = t_unit if t_weight is None else _sum_gradients(t_unit, h * _per_row(t_weight, x))
         dx = None if t_unit is None else _jacobian_product(t_unit, y, s, center)
         each = None if t_h is None else t_h * y
         if t_x is not None:
-            dx = _added(dx, _jacobian_product_jvp(t_x, h * w, y, s, center))
-            each = _added(each, h * _jacobian_product(t_x, y, s, center))
+            dx = _sum_gradients(dx, _jacobian_product_jvp(t_x, h * w, y, s, center))
+            each = _sum_gradients(each, h * _jacobian_product(t_x, y, s, center))
         zeros = registry["zeros_like"](weight)
         return (dx, *[zeros if part is None else _sum_over_rows(part, weight) for part in (each, t_h)])
 

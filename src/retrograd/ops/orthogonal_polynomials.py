@@ -106,13 +106,13 @@ def _define_shifted(polynomial):
     """The operator of a polynomial shifted from [-1, 1] to [0, 1]."""
     kind = polynomial.name.rpartition("_")[2]
 
-    class Shifted(Composite):
+    class ShiftedPolynomial(Composite):
         compose = staticmethod(lambda x, n: polynomial(2 * cast_to(x, dtypes.float_of(x.dtype)) - 1, n))
         samples = staticmethod(_samples)
         oracle = f"retrograd.testing.references.orthogonal_polynomials.shifted_chebyshev_polynomial_{kind}"
 
-    Shifted.__doc__ = f"`chebyshev_polynomial_{kind}` at 2 x - 1: orthogonal on [0, 1]."
-    return op(f"special.shifted_chebyshev_polynomial_{kind}(Tensor x, Tensor n) -> Tensor")(Shifted)
+    ShiftedPolynomial.__doc__ = f"`chebyshev_polynomial_{kind}` at 2 x - 1: orthogonal on [0, 1]."
+    return op(f"special.shifted_chebyshev_polynomial_{kind}(Tensor x, Tensor n) -> Tensor")(ShiftedPolynomial)
 
 
 shifted_chebyshev_polynomial_t = _define_shifted(chebyshev_polynomial_t)

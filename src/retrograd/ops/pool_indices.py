@@ -6,7 +6,7 @@ from retrograd.core import call
 from retrograd.ops.fractional_pool import fractional_max_pool2d, fractional_max_pool3d
 from retrograd.ops.functions import function
 from retrograd.ops.pooling import (
-    Pooled,
+    MaxPoolWithIndices,
     adaptive_max_pool1d,
     adaptive_max_pool2d,
     adaptive_max_pool3d,
@@ -25,8 +25,8 @@ def _define_with_indices(pool, *more):
 
     pooled.__name__ = pooled.__qualname__ = f"{pool.name}_with_indices"
     pooled.__doc__ = f"Return `{pool.name}` as a named tuple (values, indices)."
-    pooled.__annotations__["return"] = Pooled
-    pooled.__signature__ = inspect.signature(pool).replace(return_annotation=Pooled)  # type: ignore[attr-defined]
+    pooled.__annotations__["return"] = MaxPoolWithIndices
+    pooled.__signature__ = inspect.signature(pool).replace(return_annotation=MaxPoolWithIndices)  # type: ignore[attr-defined]
     return function(f"nn.functional.{pooled.__name__}", *more)(pooled)
 
 

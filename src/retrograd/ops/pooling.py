@@ -239,21 +239,22 @@ def _adaptive_windows(name, x, ndim, output_size):
 # ------------------------------------------------------------------------------------------------- the largest
 
 
-class Pooled(NamedTuple):
+class MaxPoolWithIndices(NamedTuple):
     """The maxima, and their indices in the flattened image."""
 
     values: Tensor
     indices: Tensor
 
 
-PooledWithIndices = Annotated[Tensor | Pooled, "return_indices"]  # Pooled if `return_indices` is true, else a tensor
+# MaxPoolWithIndices if `return_indices` is true, else a tensor
+PooledWithIndices = Annotated[Tensor | MaxPoolWithIndices, "return_indices"]
 
 
 def _max_pool_windows(x, windows, return_indices):
     if not return_indices:
         return pooled_max(x, windows=windows)
     indices = max_pool_indices(x, windows=windows)
-    return Pooled(gather_flat(x, indices, len(windows)), indices)
+    return MaxPoolWithIndices(gather_flat(x, indices, len(windows)), indices)
 
 
 _MAX = """The largest element of each window of images (n, c, *sizes) or (c, *sizes) with {n} spatial dimensions.

@@ -7,7 +7,7 @@ from retrograd.core.aval import symbolic
 from retrograd.core.op import compound
 from retrograd.ops.batch_loop import PerExample
 from retrograd.ops.constants import constant_in
-from retrograd.ops.create import Factory, Filled, factory, make_array
+from retrograd.ops.create import Factory, FillFactory, factory, make_array
 from retrograd.ops.family import Pointwise, broadcast_shapes, check_real
 from retrograd.ops.generator import Generator as Generator
 from retrograd.ops.generator import default_generator as default_generator
@@ -33,7 +33,7 @@ def _check_floating(name, dtype):
     return dtype
 
 
-class RandomOperator(Filled, random=True):
+class RandomOperator(FillFactory, random=True):
     """Base of operators that draw a tensor of random values; under vmap all examples are drawn together."""
 
 

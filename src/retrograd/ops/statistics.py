@@ -25,8 +25,8 @@ from retrograd.ops.floats import lerp
 from retrograd.ops.gather import gather, scatter_sum, take_along_dim
 from retrograd.ops.linalg import matmul
 from retrograd.ops.max_min import (
-    Chosen,
     ChosenAlongDim,
+    ValuesAndIndices,
     check_nonempty,
     check_ordered,
     split_among_ties,
@@ -229,7 +229,7 @@ class mode(Composite):
     (3, 2)
     """
 
-    def compose(x, *, dim, keepdim) -> Chosen:
+    def compose(x, *, dim, keepdim) -> ValuesAndIndices:
         check_ordered("mode", x)
         return values_and_indices(x, mode_indices(x, dim=dim), dim, keepdim)
 

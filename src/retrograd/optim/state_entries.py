@@ -62,12 +62,12 @@ def count(value: Any, params: list[Any]) -> int:
 def list_of(entry: Entry) -> Entry:
     """Return the entry for a list of entries."""
 
-    def listed(value: Any, params: list[Any]) -> list[Any]:
+    def list_entries(value: Any, params: list[Any]) -> list[Any]:
         if not isinstance(value, list | tuple):
             raise TypeError(f"must be a list, got {type(value).__name__}")
         return [entry(one, params) for one in value]
 
-    return listed
+    return list_entries
 
 
 def declare_entries(*like: str, **others: Entry) -> Mapping[str, Entry]:

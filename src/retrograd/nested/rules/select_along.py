@@ -13,7 +13,7 @@ from retrograd.nested.rules.segment_scan import align_rows
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import canonical_dim
 from retrograd.ops.gather import gather
-from retrograd.ops.max_min import Chosen, MinMax, amax, amin
+from retrograd.ops.max_min import MinMax, ValuesAndIndices, amax, amin
 
 FINDERS: dict[str, tuple[str, dict]] = {  # the operator that finds the index of the selected element along `dim`
     "max": ("argmax", {"keepdim": True}),
@@ -41,11 +41,11 @@ def select_along(op: Op, args: tuple, params: dict) -> Any:
         out = call(op, (values(x), *args[1:]), {**params, "dim": place})
         if dim == known.lead:
             return out
-        return Chosen(*[over_reduced(x, o, () if params["keepdim"] else (dim,)) for o in out])
+        return ValuesAndIndices(*[over_reduced(x, o, () if params["keepdim"] else (dim,)) for o in out])
     return NotImplemented
 
 
-def _among_rows(op: Op, x: Tensor, dim: int, params: dict) -> Chosen:
+def _among_rows(op: Op, x: Tensor, dim: int, params: dict) -> ValuesAndIndices:
     """Select among the rows of each component."""
     operator, given = FINDERS[op.name]
     given = {**given, "k": params["k"]} if "k" in params else given
@@ -56,7 +56,7 @@ def _among_rows(op: Op, x: Tensor, dim: int, params: dict) -> Chosen:
     places = segment_argreduce(rows, operator=operator, structure=structure, row=row, params=given)
     firsts = align_rows(as_tensor(ragged_slicing.first_rows(structure)), rows, row)
     found = gather(rows, row, places + firsts)
-    return Chosen(*[groups.result(o, x.shape, (dim,), params["keepdim"]) for o in (found, places)])
+    return ValuesAndIndices(*[groups.result(o, x.shape, (dim,), params["keepdim"]) for o in (found, places)])
 
 
 @composed("aminmax")
@@ -72,4 +72,4 @@ def _sort(op: Op, args: tuple, params: dict) -> Any:
     (x,), descending = args, params["descending"]
     dim = canonical_dim("sort", params["dim"], x.ndim)
     places = registry["argsort"](x, dim, descending, True)
-    return Chosen(registry["sorted_values"](x, dim=dim, descending=descending), places)
+    return ValuesAndIndices(registry["sorted_values"](x, dim=dim, descending=descending), places)
