@@ -53,6 +53,43 @@ def test_an_output_that_is_not_differentiable(m):
 
 
 @parity
+def test_an_input_that_is_returned_and_not_differentiable(m):
+    found, log = [], []
+    for mark_in_setup in (False, True):
+        for tracked in (False, True):
+
+            class Same(m.autograd.Function):
+                if mark_in_setup:
+
+                    @staticmethod
+                    def forward(*args):
+                        return args
+
+                    @staticmethod
+                    def setup_context(ctx, inputs, output):
+                        ctx.mark_non_differentiable(output[1])
+
+                else:
+
+                    @staticmethod
+                    def forward(ctx, *args):
+                        ctx.mark_non_differentiable(args[1])
+                        return args
+
+                @staticmethod
+                def backward(ctx, *gs):
+                    log.append(gs)
+                    return gs
+
+            x = leaf(m, 1, 2)
+            other = x * 3 if tracked else x.detach() * 3
+            a, b = Same.apply(x, other)
+            (a * b).sum().backward()
+            found.append((x.grad, [(t.requires_grad, t.is_leaf) for t in (a, b, other)]))
+    return found, log
+
+
+@parity
 def test_all_outputs_are_not_differentiable(m):
     class Round(m.autograd.Function):
         @staticmethod

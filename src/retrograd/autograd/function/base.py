@@ -8,7 +8,7 @@ from typing import Any
 
 from retrograd.autograd.function.arguments import bind_arguments, check_keywords, foreign_among
 from retrograd.autograd.function.batch_rule import VmapInfo, make_batched_function, move_batch_dims_first
-from retrograd.autograd.function.context import FunctionCtx, unpack_saved
+from retrograd.autograd.function.context import FunctionCtx, is_among, unpack_saved
 from retrograd.autograd.function.cotangents import align_with_outputs, check_gradient, zero_cotangent
 from retrograd.autograd.function.outputs import attach_outputs, check_dirty, make_output
 from retrograd.autograd.function.schema import FunctionSchema
@@ -282,6 +282,8 @@ class Function:
         if ctx._dirty:
             check_dirty(cls, ctx, args, results, recorded)
         outputs = [make_output(ctx, args, r) if isinstance(r, Tensor) else r for r in results]
+        if ctx._fixed:  # an input that was returned has become another tensor
+            ctx._fixed = tuple([out for out, r in zip(outputs, results, strict=True) if is_among(r, ctx._fixed)])
         if fn is not None:
             attach_outputs(fn, ctx, outputs)
         if levels:

@@ -3,7 +3,7 @@
 import warnings
 
 from retrograd.autograd.function.context import FunctionCtx, is_among, save_tensors
-from retrograd.core import Aval, GradFn, Tensor, current
+from retrograd.core import Aval, GradFn, Tensor, current, operator_named
 from retrograd.core.dispatch import note_cut
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.tensor import bump_version, make, version_of
@@ -11,6 +11,7 @@ from retrograd.core.views import COPIED, View
 from retrograd.ops.mutate import adopt_history, check_history
 
 IN_FUNCTION = "custom Function"
+_detach = operator_named("detach")
 
 
 def make_output(ctx: FunctionCtx, args: tuple, result: Tensor) -> Tensor:
@@ -18,7 +19,7 @@ def make_output(ctx: FunctionCtx, args: tuple, result: Tensor) -> Tensor:
     if ctx._dirty and is_among(result, ctx._dirty):
         return result
     if result._requires_grad or is_among(result, args):
-        return _view_as_self(result)
+        return _detach(result) if is_among(result, ctx._fixed) else _view_as_self(result)
     if result._view is not None and result._view.creation_meta != COPIED:
         result._view.creation_meta = IN_FUNCTION
     return result
