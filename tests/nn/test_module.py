@@ -430,3 +430,108 @@ def test_modules_are_on_the_cpu_by_any_name_and_go_nowhere_else():
     assert layer.to("cpu") is layer is layer.to(rg.device("cpu"))
     with pytest.raises(RuntimeError, match="'cuda'"):
         layer.to("cuda")
+
+
+# ---------------------------------------------------------------------------------- gradients, extra state, members
+
+
+def test_backward_hooks_receive_and_replace_the_gradients_of_a_call():
+    layer, seen = nn.Linear(2, 1, bias=False), []
+    layer.register_full_backward_pre_hook(lambda module, grad_output: (grad_output[0] * 2,))
+    handle = layer.register_full_backward_hook(
+        lambda m, grad_input, grad_output: seen.append((grad_input, grad_output))
+    )
+    x = rg.ones(1, 2, requires_grad=True)
+    layer(x).sum().backward()
+    ((grad_input,), (grad_output,)) = seen.pop()
+    assert grad_output.tolist() == [[2.0]]
+    assert grad_input.tolist() == x.grad.tolist() == (2 * layer.weight).tolist()
+    handle.remove()
+    layer(x).sum().backward()
+    assert not seen
+
+
+def test_backward_hooks_run_under_transforms():
+    layer = nn.Linear(2, 2)
+    layer.register_full_backward_hook(lambda module, grad_input, grad_output: (grad_input[0] * 10,))
+    plain = layer.weight.sum(0) * 10
+    x = rg.ones(3, 2)
+    per_example = rg.func.vmap(rg.func.grad(lambda x: layer(x).sum()))(x)
+    np.testing.assert_allclose(per_example.detach().numpy(), np.tile(plain.detach().numpy(), (3, 1)), rtol=1e-6)
+    _, tangent = rg.func.jvp(layer, (x,), (x,))
+    np.testing.assert_allclose(tangent.detach().numpy(), (x @ layer.weight.mT).detach().numpy(), rtol=1e-6)
+
+
+def test_a_wrong_number_of_gradients_from_a_hook_is_refused():
+    layer = nn.Linear(2, 1)
+    layer.register_full_backward_hook(lambda module, grad_input, grad_output: (grad_input[0], None))
+    with pytest.raises(RuntimeError, match="invalid number of grad_input, got 2, but expected 1"):
+        layer(rg.ones(1, 2, requires_grad=True)).sum().backward()
+
+
+class Counter(nn.Module):
+    def __init__(self, count):
+        super().__init__()
+        self.count = count
+
+    def get_extra_state(self):
+        return {"count": self.count}
+
+    def set_extra_state(self, state):
+        self.count = state["count"]
+
+
+def test_extra_state_is_saved_and_loaded():
+    source, target = nn.Sequential(Counter(3)), nn.Sequential(Counter(0))
+    assert source.state_dict() == {"0._extra_state": {"count": 3}}
+    target.load_state_dict(source.state_dict())
+    assert target[0].count == 3
+    with pytest.raises(RuntimeError, match=r"Missing key\(s\) in state_dict: '0._extra_state'"):
+        target.load_state_dict({})
+
+
+def test_a_refused_state_changes_nothing_and_calls_no_extra_state():
+    model = nn.Sequential(Counter(1), nn.Linear(2, 1))
+    before = copy.deepcopy(model.state_dict())
+    wrong = {**before, "0._extra_state": {"count": 9}, "1.weight": rg.ones(3, 3)}
+    with pytest.raises(RuntimeError, match=r"size mismatch for 1\.weight"):
+        model.load_state_dict(wrong)
+    assert model[0].count == 1
+    assert model[1].weight.tolist() == before["1.weight"].tolist()
+
+
+def test_a_hook_before_loading_changes_a_copy_of_the_state():
+    layer = nn.Linear(2, 1, bias=False)
+    layer.register_load_state_dict_pre_hook(lambda module, state, *_: state.update(weight=state.pop("old")))
+    state = {"old": rg.ones(1, 2)}
+    layer.load_state_dict(state)
+    assert list(state) == ["old"]
+    assert layer.weight.tolist() == [[1.0, 1.0]]
+
+
+def test_the_member_dicts_change_the_module():
+    net = Net()
+    assert list(net._modules) == ["first", "second"]
+    assert list(net._parameters) == ["scale"]
+    assert list(net._buffers) == ["offset", "scratch"]
+    net._modules["first"] = nn.Identity()
+    assert isinstance(net.first, nn.Identity)
+    del net._buffers["scratch"]
+    assert names(net.named_buffers()) == ["offset"]
+    with pytest.raises(TypeError, match="expected a Module or None"):
+        net._modules["second"] = 3
+    with pytest.raises(KeyError, match="third"):
+        net._modules["third"]
+
+
+def test_layouts_and_dtypes_convert_parameters_with_their_gradients_in_place():
+    conv = nn.Conv2d(2, 3, 3)
+    weight = conv.weight
+    conv(rg.ones(1, 2, 5, 5)).sum().backward()
+    conv.to(memory_format=rg.channels_last).to(rg.ones(1, dtype=rg.float64))
+    assert conv.weight is weight
+    assert weight.is_contiguous(memory_format=rg.channels_last)
+    assert weight.grad.is_contiguous(memory_format=rg.channels_last)
+    assert weight.dtype == weight.grad.dtype == rg.float64
+    with pytest.raises(RuntimeError, match="live on the CPU"):
+        conv.cuda()

@@ -217,7 +217,7 @@ def test_annotations_cut_and_leave_what_the_module_does_as_it_was():
     model, x = mlp(), rg.randn(7, 5)
 
     def shown():
-        hooks = [(part.forward, part._forward_hooks, part._forward_pre_hooks) for part in model.modules()]
+        hooks = [(part.forward, part._call_hooks) for part in model.modules()]
         return repr(model), list(model.state_dict()), [name for name, _ in model.named_modules()], hooks
 
     before = shown()
@@ -322,7 +322,7 @@ def test_a_model_that_fails_leaves_no_boundary_active():
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(3, 3))
     with pytest.raises(RuntimeError, match="could not be captured"):
         pipeline(model, (rg.ones(1, 2),), split_spec={"1": SplitPoint.BEGINNING})
-    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+    assert not any(m._call_hooks for m in model.modules())
 
 
 def policy_with_marks(captured):

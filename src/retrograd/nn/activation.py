@@ -15,17 +15,17 @@ from retrograd.ops.layout import check_device
 
 
 class _Elementwise(Settings):
-    """Base of activations: `_apply` is the function."""
+    """Base of activations: `_compute` is the function."""
 
     inplace = False
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _compute(self, x: Tensor) -> Tensor:
         raise NotImplementedError
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the function elementwise."""
         # Write in place into a copy, because the derivative may need the overwritten values.
-        return input.copy_(self._apply(input.clone())) if self.inplace else self._apply(input)
+        return input.copy_(self._compute(input.clone())) if self.inplace else self._compute(input)
 
 
 @layer
@@ -52,7 +52,7 @@ class ReLU(_InplaceOnly):
     tensor([0., 2.])
     """
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _compute(self, x: Tensor) -> Tensor:
         return F.relu(x)
 
 
@@ -76,7 +76,7 @@ class Hardtanh(_Elementwise):
         if not low < high:
             raise ValueError(f"{type(self).__name__}: min_val must be less than max_val, got {low} and {high}")
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _compute(self, x: Tensor) -> Tensor:
         return F.hardtanh(x, self.min_val, self.max_val)
 
 
@@ -108,7 +108,7 @@ class LeakyReLU(_Elementwise):
     negative_slope: float = 0.01
     inplace: bool = False
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _compute(self, x: Tensor) -> Tensor:
         return F.leaky_relu(x, self.negative_slope)
 
 
@@ -134,7 +134,7 @@ class PReLU(_Elementwise):
         """Reset every slope to `init`."""
         self.weight.detach().fill_(self.init)
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _compute(self, x: Tensor) -> Tensor:
         return F.prelu(x, self.weight)
 
 
@@ -154,7 +154,7 @@ class RReLU(_Elementwise):
     upper: float = 1 / 3
     inplace: bool = False
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _compute(self, x: Tensor) -> Tensor:
         return F.rrelu(x, self.lower, self.upper, self.training)
 
 
@@ -172,7 +172,7 @@ class Threshold(_Elementwise):
     value: float
     inplace: bool = False
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _compute(self, x: Tensor) -> Tensor:
         return F.threshold(x, self.threshold, self.value)
 
 
@@ -185,7 +185,7 @@ class Hardsigmoid(_InplaceOnly):
     tensor([0. , 0.5, 1. ])
     """
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _compute(self, x: Tensor) -> Tensor:
         return F.hardsigmoid(x)
 
 
@@ -198,7 +198,7 @@ class Hardswish(_InplaceOnly):
     tensor([-0.,  0.,  4.])
     """
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _compute(self, x: Tensor) -> Tensor:
         return F.hardswish(x)
 
 
@@ -214,7 +214,7 @@ class Hardshrink(_Elementwise):
 
     lambd: float = 0.5
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _compute(self, x: Tensor) -> Tensor:
         return F.hardshrink(x, self.lambd)
 
 
@@ -230,7 +230,7 @@ class Softshrink(_Elementwise):
 
     lambd: float = 0.5
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _compute(self, x: Tensor) -> Tensor:
         return F.softshrink(x, self.lambd)
 
 
@@ -250,7 +250,7 @@ class ELU(_Elementwise):
     alpha: float = 1.0
     inplace: bool = False
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _compute(self, x: Tensor) -> Tensor:
         return F.elu(x, self.alpha)
 
 
@@ -267,7 +267,7 @@ class CELU(_Elementwise):
     alpha: float = 1.0
     inplace: bool = False
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _compute(self, x: Tensor) -> Tensor:
         return F.celu(x, self.alpha)
 
 
@@ -280,7 +280,7 @@ class SELU(_InplaceOnly):
     tensor([0.])
     """
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _compute(self, x: Tensor) -> Tensor:
         return F.selu(x)
 
 
@@ -296,7 +296,7 @@ class GELU(_Elementwise):
 
     approximate: str = "none"
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _compute(self, x: Tensor) -> Tensor:
         return F.gelu(x, approximate=self.approximate)
 
 
@@ -309,7 +309,7 @@ class SiLU(_InplaceOnly):
     tensor([0.])
     """
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _compute(self, x: Tensor) -> Tensor:
         return F.silu(x)
 
 
@@ -322,7 +322,7 @@ class Mish(_InplaceOnly):
     tensor([0.])
     """
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _compute(self, x: Tensor) -> Tensor:
         return F.mish(x)
 
 
@@ -339,7 +339,7 @@ class Softplus(_Elementwise):
     beta: float = 1.0
     threshold: float = 20.0
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _compute(self, x: Tensor) -> Tensor:
         return F.softplus(x, self.beta, self.threshold)
 
 
@@ -352,7 +352,7 @@ class Softsign(_NoArguments):
     tensor([-0.5,  0.5])
     """
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _compute(self, x: Tensor) -> Tensor:
         return F.softsign(x)
 
 
@@ -365,7 +365,7 @@ class Sigmoid(_NoArguments):
     tensor([0.5])
     """
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _compute(self, x: Tensor) -> Tensor:
         return F.sigmoid(x)
 
 
@@ -378,7 +378,7 @@ class LogSigmoid(_NoArguments):
     tensor([-200.])
     """
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _compute(self, x: Tensor) -> Tensor:
         return F.logsigmoid(x)
 
 
@@ -391,7 +391,7 @@ class Tanh(_NoArguments):
     tensor([0.])
     """
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _compute(self, x: Tensor) -> Tensor:
         return F.tanh(x)
 
 
@@ -404,5 +404,5 @@ class Tanhshrink(_NoArguments):
     tensor([ 0., 49.])
     """
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _compute(self, x: Tensor) -> Tensor:
         return F.tanhshrink(x)

@@ -17,12 +17,12 @@ class _Dropout(Settings):
     p: float = field(default=0.5, check=_check_p)
     inplace: bool = False
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _compute(self, x: Tensor) -> Tensor:
         raise NotImplementedError
 
     def forward(self, input: Tensor) -> Tensor:
         """Return a tensor of the input's shape."""
-        return input.copy_(self._apply(input)) if self.inplace and self.training else self._apply(input)
+        return input.copy_(self._compute(input)) if self.inplace and self.training else self._compute(input)
 
 
 class Dropout(_Dropout):
@@ -36,7 +36,7 @@ class Dropout(_Dropout):
     tensor([1., 1.])
     """
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _compute(self, x: Tensor) -> Tensor:
         return F.dropout(x, self.p, self.training)
 
 
@@ -49,7 +49,7 @@ class Dropout1d(_Dropout):
     tensor([[[1., 1.]]])
     """
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _compute(self, x: Tensor) -> Tensor:
         return F.dropout1d(x, self.p, self.training)
 
 
@@ -62,7 +62,7 @@ class Dropout2d(_Dropout):
     tensor([[[[0., 0.]]]])
     """
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _compute(self, x: Tensor) -> Tensor:
         return F.dropout2d(x, self.p, self.training)
 
 
@@ -75,7 +75,7 @@ class Dropout3d(_Dropout):
     1
     """
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _compute(self, x: Tensor) -> Tensor:
         return F.dropout3d(x, self.p, self.training)
 
 
@@ -90,7 +90,7 @@ class AlphaDropout(_Dropout):
     tensor([1., 1.])
     """
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _compute(self, x: Tensor) -> Tensor:
         return F.alpha_dropout(x, self.p, self.training)
 
 
@@ -103,5 +103,5 @@ class FeatureAlphaDropout(_Dropout):
     1
     """
 
-    def _apply(self, x: Tensor) -> Tensor:
+    def _compute(self, x: Tensor) -> Tensor:
         return F.feature_alpha_dropout(x, self.p, self.training)

@@ -1,22 +1,33 @@
 """Hooks: functions that run before and after a module's forward, and may replace its arguments and result."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from retrograd.core.hooks import RemovableHandle
 
+FORWARD_PRE, FORWARD, BACKWARD_PRE, BACKWARD = "forward pre", "forward", "backward pre", "backward"
+SAVE_PRE, SAVE, LOAD_PRE, LOAD = "state_dict pre", "state_dict", "load_state_dict pre", "load_state_dict"
+
 
 class Hook(NamedTuple):
-    """A registered function, and whether it receives keyword arguments."""
+    """A registered function, its kind, whether it receives keyword arguments, and runs after exceptions too."""
 
     function: Callable[..., Any]
-    with_kwargs: bool
+    kind: str
+    with_kwargs: bool = False
+    always_call: bool = False
 
 
 Hooks = dict[int, Hook]
 
 
-def register_hook(hooks: Hooks, hook: Hook, prepend: bool) -> RemovableHandle:
+def of_kind(hooks: Hooks, kind: str) -> list[Hook]:
+    """Return the hooks of a kind, in their order."""
+    return [hook for hook in hooks.values() if hook.kind == kind]
+
+
+def register_hook(hooks: Hooks, hook: Hook, prepend: bool = False) -> RemovableHandle:
     """Register a hook, after or before the existing ones."""
     if not callable(hook.function):
         raise TypeError(f"a hook must be callable, got {type(hook.function).__name__}")
@@ -32,7 +43,7 @@ def run_forward_pre_hooks(
     module: Any, hooks: Hooks, args: tuple, kwargs: dict[str, Any]
 ) -> tuple[tuple, dict[str, Any]]:
     """Run the forward pre-hooks, and return the arguments, which hooks may replace."""
-    for hook in list(hooks.values()):
+    for hook in of_kind(hooks, FORWARD_PRE):
         if hook.with_kwargs:
             args, kwargs = _check_args_and_kwargs(hook.function(module, args, kwargs), args, kwargs)
         else:
@@ -50,10 +61,24 @@ def _check_args_and_kwargs(result: Any, args: tuple, kwargs: dict[str, Any]) -> 
     return result
 
 
-def run_forward_hooks(module: Any, hooks: Hooks, args: tuple, kwargs: dict[str, Any], output: Any) -> Any:
-    """Run the forward hooks, and return the output, which hooks may replace."""
-    for hook in list(hooks.values()):
+def run_forward_hooks(
+    module: Any, hooks: Hooks, args: tuple, kwargs: dict[str, Any], output: Any, called: list[Hook]
+) -> Any:
+    """Run the forward hooks, add each to `called`, and return the output, which hooks may replace."""
+    for hook in of_kind(hooks, FORWARD):
+        called.append(hook)
         given = (args, kwargs, output) if hook.with_kwargs else (args, output)
         result = hook.function(module, *given)
         output = output if result is None else result
     return output
+
+
+def run_hooks_after_exception(
+    module: Any, hooks: Hooks, args: tuple, kwargs: dict[str, Any], called: list[Hook]
+) -> None:
+    """Run the hooks that are always called and were not yet, after a call raised; their exceptions become warnings."""
+    for hook in [hook for hook in hooks.values() if hook.always_call and hook not in called]:
+        try:
+            hook.function(module, *((args, kwargs, None) if hook.with_kwargs else (args, None)))
+        except Exception as error:
+            warnings.warn(f"a forward hook with always_call=True raised {error!r}; it was ignored", stacklevel=2)

@@ -5,18 +5,31 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 from retrograd.core import Tensor, operator_named
 from retrograd.core import dtype as dtypes
-from retrograd.nn.hooks import Hook, Hooks, RemovableHandle, register_hook, run_forward_hooks, run_forward_pre_hooks
-from retrograd.nn.parameter import Buffer, Parameter, convert_dtype
-from retrograd.nn.state_loading import IncompatibleKeys, load_state
+from retrograd.nn.backward_hooks import ModuleCallGradients
+from retrograd.nn.hooks import (
+    BACKWARD,
+    BACKWARD_PRE,
+    FORWARD,
+    FORWARD_PRE,
+    LOAD,
+    LOAD_PRE,
+    SAVE,
+    SAVE_PRE,
+    Hook,
+    Hooks,
+    RemovableHandle,
+    of_kind,
+    register_hook,
+    run_forward_hooks,
+    run_forward_pre_hooks,
+    run_hooks_after_exception,
+)
+from retrograd.nn.module_tree import BUFFER, MODULE, PARAMETER, TRANSIENT, ModuleTree
+from retrograd.nn.parameter import convert_dtype, convert_format
+from retrograd.nn.state_loading import EXTRA_STATE, IncompatibleKeys, load_state
 from retrograd.ops.create import zeros
 from retrograd.ops.layout import check_device, is_device
-
-PARAMETER, BUFFER, TRANSIENT, MODULE = "parameter", "buffer", "transient buffer", "module"
-_EXPECTED = {
-    PARAMETER: (Parameter, "a Parameter"),
-    BUFFER: (Tensor, "a Tensor"),
-    TRANSIENT: (Tensor, "a Tensor"),
-}
+from retrograd.ops.to_dtype import target_dtype
 
 Self = TypeVar("Self", bound="Module")
 _detach = operator_named("detach")
@@ -29,8 +42,7 @@ R = TypeVar("R", covariant=True)
 class Forward(Protocol[P, R]):
     """The type of modules with a `forward` of parameters P and result R, which a call of the module has as well."""
 
-    _forward_pre_hooks: Hooks
-    _forward_hooks: Hooks
+    _call_hooks: Hooks
 
     def forward(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Compute the result of a call."""
@@ -39,7 +51,7 @@ class Forward(Protocol[P, R]):
         """Compute the result of a call, with hooks before and after."""
 
 
-class Module:
+class Module(ModuleTree):
     """Base of all layers and models: stores parameters, buffers and submodules by name.
 
     A subclass calls `super().__init__()`, assigns its `Parameter`s and submodules as attributes, and defines `forward`;
@@ -64,24 +76,31 @@ class Module:
     training: bool
 
     def __init__(self) -> None:
-        # Registered values are stored in the instance's dictionary, so that attribute access is fast; this lists their
-        # names in order.
-        object.__setattr__(self, "_kinds", {})
+        ModuleTree.__init__(self)
         self.training = True
-        self._forward_pre_hooks: Hooks = {}
-        self._forward_hooks: Hooks = {}
+        self._call_hooks: Hooks = {}
+        self._state_hooks: Hooks = {}
 
     # ------------------------------------------------------------------------------------------- running it
 
     def __call__(self: "Forward[P, R]", *args: P.args, **kwargs: P.kwargs) -> R:
-        if self._forward_pre_hooks or self._forward_hooks:
+        if self._call_hooks:
             return self._call_with_hooks(args, kwargs)
         return self.forward(*args, **kwargs)
 
     def _call_with_hooks(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        args, kwargs = run_forward_pre_hooks(self, self._forward_pre_hooks, args, kwargs)
-        output = self.forward(*args, **kwargs)
-        return run_forward_hooks(self, self._forward_hooks, args, kwargs, output)
+        hooks, called, gradients = self._call_hooks, list[Hook](), None
+        try:
+            args, kwargs = run_forward_pre_hooks(self, hooks, args, kwargs)
+            backward, backward_pre = of_kind(hooks, BACKWARD), of_kind(hooks, BACKWARD_PRE)
+            if backward or backward_pre:
+                gradients = ModuleCallGradients(self, backward, backward_pre)
+                args = gradients.watch_arguments(args)
+            output = run_forward_hooks(self, hooks, args, kwargs, self.forward(*args, **kwargs), called)
+        except Exception:
+            run_hooks_after_exception(self, hooks, args, kwargs, called)
+            raise
+        return output if gradients is None else gradients.watch_results(output)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the result of a call; subclasses override it."""
@@ -94,192 +113,92 @@ class Module:
 
         With `with_kwargs` it is `hook(module, args, kwargs)`, and returns None or `(args, kwargs)`.
         """
-        return register_hook(self._forward_pre_hooks, Hook(hook, with_kwargs), prepend)
+        return register_hook(self._call_hooks, Hook(hook, FORWARD_PRE, with_kwargs), prepend)
 
     def register_forward_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
     ) -> RemovableHandle:
         """Run `hook(module, args, output)` after each forward; its result, unless None, replaces the output.
 
-        With `with_kwargs` it is `hook(module, args, kwargs, output)`.
+        With `with_kwargs` it is `hook(module, args, kwargs, output)`.  With `always_call` it also runs if the call
+        raises an exception, with None as the output.
         """
-        return register_hook(self._forward_hooks, Hook(hook, with_kwargs), prepend)
+        return register_hook(self._call_hooks, Hook(hook, FORWARD, with_kwargs, always_call), prepend)
 
-    # ----------------------------------------------------------------------------------------- registration
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Run `hook(module, grad_input, grad_output)` when the gradients of a call's arguments are computed.
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        kind = _kind_of(value)
-        kinds: Any = self.__dict__.get("_kinds")
-        if kinds is None:
-            if kind is not None:
-                raise AttributeError(f"cannot assign {name!r}: call super().__init__() of the module first")
-        elif kind is None:
-            kind = self._kind_of_registered(name, value)
-        object.__setattr__(self, name, value)
-        if kind is not None and name in self.__dict__ and kinds.get(name) != kind:
-            kinds.pop(name, None)
-            kinds[name] = kind
+        Both are tuples, with None for arguments that are no tensors or need no gradient; keyword arguments have no
+        entries. A result other than None replaces `grad_input`.
 
-    def _kind_of_registered(self, name: str, value: Any) -> str | None:
-        """Return the kind under which a name stays registered when a value of no kind is assigned to it."""
-        kind = self._kinds.get(name)
-        expected, words = _EXPECTED.get(kind, (Module, "a Module"))
-        if kind is not None and value is not None and not isinstance(value, expected):
-            raise TypeError(
-                f"cannot assign {type(value).__name__} to {type(self).__name__}.{name}, which is a {kind}: "
-                f"expected {words} or None"
-            )
-        return kind
+        >>> import retrograd as rg
+        >>> from retrograd import nn
+        >>> double = nn.Linear(1, 1, bias=False)
+        >>> handle = double.register_full_backward_hook(lambda module, grad_input, grad_output: (grad_input[0] * 10,))
+        >>> x = rg.ones(1, requires_grad=True)
+        >>> double(x).backward()
+        >>> bool(x.grad == 10 * double.weight[0])
+        True
+        """
+        return register_hook(self._call_hooks, Hook(hook, BACKWARD), prepend)
 
-    def __getattr__(self, name: str) -> Any:
-        # Python calls this only if the attribute does not exist.
-        if "_kinds" not in self.__dict__ and not name.startswith("__"):
-            raise AttributeError(f"{type(self).__name__} has no {name!r}: its __init__ must call super().__init__()")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Run `hook(module, grad_output)` before the gradients of a call are computed; a result replaces them."""
+        return register_hook(self._call_hooks, Hook(hook, BACKWARD_PRE), prepend)
 
-    def __delattr__(self, name: str) -> None:
-        object.__delattr__(self, name)
-        self._kinds.pop(name, None)
-
-    def _register(self, kind: str, name: str, value: Any) -> None:
-        expected, words = _EXPECTED.get(kind, (Module, "a Module"))
-        if not isinstance(name, str) or not name or "." in name:
-            raise KeyError(f"the name of a {kind} must be a string, not empty and without '.', got {name!r}")
-        if "_kinds" not in self.__dict__:
-            raise AttributeError(f"cannot register {name!r}: call super().__init__() of the module first")
-        if name not in self._kinds and hasattr(self, name):
-            raise KeyError(f"{type(self).__name__} has an attribute {name!r} already")
-        if value is not None and not isinstance(value, expected):
-            raise TypeError(f"{name!r} is to be a {kind}: expected {words} or None, got {type(value).__name__}")
-        self._kinds.pop(name, None)
-        self._kinds[name] = kind
-        object.__setattr__(self, name, value)
-
-    def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Register a parameter by name; None reserves the name of an absent one."""
-        self._register(PARAMETER, name, param)
-
-    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Register a tensor that is not trained; only a persistent one is part of the state dict."""
-        self._register(BUFFER if persistent else TRANSIENT, name, tensor)
-
-    def add_module(self, name: str, module: "Module | None") -> None:
-        """Register a submodule by name."""
-        self._register(MODULE, name, module)
-
-    register_module = add_module
-
-    def _members(self, *kinds: str) -> Iterator[tuple[str, Any]]:
-        """Return this module's own members of these kinds, in order; None for absent ones."""
-        values = self.__dict__
-        return ((name, values[name]) for name, kind in list(self._kinds.items()) if kind in kinds)
-
-    # ----------------------------------------------------------------------------------------- looking at it
-
-    def named_children(self) -> "Iterator[tuple[str, Module]]":
-        """Iterate over names and direct submodules, each once."""
-        visited = set()
-        for name, module in self._members(MODULE):
-            if module is not None and module not in visited:
-                visited.add(module)
-                yield name, module
-
-    def children(self) -> "Iterator[Module]":
-        """Iterate over the direct submodules, each once."""
-        return (module for _, module in self.named_children())
-
-    def named_modules(
-        self, memo: "set[Module] | None" = None, prefix: str = "", remove_duplicate: bool = True
-    ) -> "Iterator[tuple[str, Module]]":
-        """Iterate over dotted names and modules, this one first, parents first; each once, if `remove_duplicate`."""
-        memo = set() if memo is None else memo
-        if self in memo:
-            return
-        if remove_duplicate:
-            memo.add(self)
-        yield prefix, self
-        for name, module in self._members(MODULE):
-            if module is not None:
-                yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
-
-    def modules(self) -> "Iterator[Module]":
-        """Iterate over this module and its submodules, each once."""
-        return (module for _, module in self.named_modules())
-
-    def _named_tensors(
-        self, kinds: tuple[str, ...], prefix: str, recurse: bool, remove_duplicate: bool
-    ) -> Iterator[tuple[str, Any]]:
-        visited = set()
-        owners = self.named_modules(None, prefix, remove_duplicate) if recurse else [(prefix, self)]
-        for path, module in owners:
-            for name, tensor in module._members(*kinds):
-                if tensor is None or id(tensor) in visited:
-                    continue
-                if remove_duplicate:
-                    visited.add(id(tensor))
-                yield f"{path}.{name}" if path else name, tensor
-
-    def named_parameters(
-        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Parameter]]:
-        """Iterate over dotted names and parameters; a shared one under its first name only, if `remove_duplicate`."""
-        return self._named_tensors((PARAMETER,), prefix, recurse, remove_duplicate)
-
-    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """Iterate over the parameters, each once: of this module, and of its submodules if `recurse`."""
-        return (parameter for _, parameter in self.named_parameters(recurse=recurse))
-
-    def named_buffers(
-        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Tensor]]:
-        """Iterate over dotted names and buffers, persistent or not."""
-        return self._named_tensors((BUFFER, TRANSIENT), prefix, recurse, remove_duplicate)
-
-    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """Iterate over the buffers, each once."""
-        return (buffer for _, buffer in self.named_buffers(recurse=recurse))
-
-    def get_submodule(self, target: str) -> "Module":
-        """Return the submodule of that dotted name, "" for this one; AttributeError names the part that is missing."""
-        module = self
-        for name in target.split(".") if target else ():
-            if module._kinds.get(name) != MODULE or module.__dict__[name] is None:
-                raise AttributeError(f"get_submodule: {type(module).__name__} has no module {name!r} (of {target!r})")
-            module = module.__dict__[name]
-        return module
-
-    def get_parameter(self, target: str) -> Parameter:
-        """Return the parameter of that dotted name."""
-        return self._get(target, "get_parameter", (PARAMETER,))
-
-    def get_buffer(self, target: str) -> Tensor:
-        """Return the buffer of that dotted name."""
-        return self._get(target, "get_buffer", (BUFFER, TRANSIENT))
-
-    def _get(self, target: str, caller: str, kinds: tuple[str, ...]) -> Any:
-        path, _, name = target.rpartition(".")
-        owner = self.get_submodule(path)
-        if owner._kinds.get(name) not in kinds:
-            raise AttributeError(f"{caller}: {type(owner).__name__} has no {kinds[0]} {name!r} (of {target!r})")
-        return owner.__dict__[name]
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Run `hook(module, grad_input, grad_output)` in backward: the older name of `register_full_backward_hook`."""
+        return self.register_full_backward_hook(hook)
 
     # --------------------------------------------------------------------------------------------- its state
 
-    def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> dict[str, Tensor]:
+    def state_dict(
+        self, *, destination: dict[str, Any] | None = None, prefix: str = "", keep_vars: bool = False
+    ) -> dict[str, Any]:
         """Return all parameters and persistent buffers by dotted name, a shared one under each of its names.
 
-        The tensors are detached and share the module's memory; with `keep_vars` they are the module's own tensors.
+        The tensors are detached and share the module's memory; with `keep_vars` they are the module's own tensors.  A
+        module that defines `get_extra_state` adds its result as "_extra_state".  With `destination` the entries are
+        added to that dict.
         """
-        state = {}
-        for path, module in self.named_modules(None, prefix.removesuffix("."), remove_duplicate=False):
-            for name, tensor in (*module._members(PARAMETER), *module._members(BUFFER)):
-                if tensor is not None:
-                    state[f"{path}.{name}" if path else name] = tensor if keep_vars else _detach(tensor)
+        state: dict[str, Any] = {} if destination is None else destination
+        for hook in of_kind(self._state_hooks, SAVE_PRE):
+            hook.function(self, prefix, keep_vars)
+        self._save_to_state_dict(state, prefix, keep_vars)
+        for name, module in self._members(MODULE):
+            if module is not None:
+                module.state_dict(destination=state, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+        for hook in of_kind(self._state_hooks, SAVE):
+            hook.function(self, state, prefix, {})
         return state
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        """Add the module's own tensors and extra state, without those of submodules."""
+        for name, tensor in (*self._members(PARAMETER), *self._members(BUFFER)):
+            if tensor is not None:
+                destination[prefix + name] = tensor if keep_vars else _detach(tensor)
+        if type(self).get_extra_state is not Module.get_extra_state:
+            destination[prefix + EXTRA_STATE] = self.get_extra_state()
+
+    def get_extra_state(self) -> Any:
+        """Return what the state dict stores besides tensors; a subclass that overrides it defines `set_extra_state`."""
+        raise RuntimeError("Reached a code path in Module.get_extra_state() that should never be called.")
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take what `get_extra_state` returned when the state dict was made."""
+        raise RuntimeError("Reached a code path in Module.set_extra_state() that should never be called.")
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> IncompatibleKeys:
         """Copy a state's tensors or arrays into this module's, by name, converted to their dtypes.
 
+        With `assign` the tensors of the state become the module's parameters and buffers, with their own dtypes.
         Raises RuntimeError, before anything changes, that lists all names missing or unexpected (only if `strict`) or
         of another shape.
 
@@ -287,7 +206,27 @@ class Module:
         >>> nn.Linear(2, 1).load_state_dict(nn.Linear(2, 1).state_dict()).missing_keys
         []
         """
-        return load_state(type(self).__name__, self.state_dict(keep_vars=True), state_dict, strict)
+        return load_state(self, state_dict, strict, assign)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Run `hook(module, prefix, keep_vars)` before the module's entries of a state dict are made."""
+        return register_hook(self._state_hooks, Hook(hook, SAVE_PRE))
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Run `hook(module, state_dict, prefix, local_metadata)` after them; it may change the dict in place."""
+        return register_hook(self._state_hooks, Hook(hook, SAVE))
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Run a hook before a state is loaded, which may change its argument `state_dict`, a copy, in place.
+
+        It is called as `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+        error_msgs)`; what it adds to the last three lists is reported.
+        """
+        return register_hook(self._state_hooks, Hook(hook, LOAD_PRE))
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Run `hook(module, incompatible_keys)` after a state was loaded; it may change the two lists in place."""
+        return register_hook(self._state_hooks, Hook(hook, LOAD))
 
     # ------------------------------------------------------------------------------------ changes throughout
 
@@ -320,25 +259,40 @@ class Module:
         """Set the gradients of all parameters to None, or to zero."""
         clear_grads(self.parameters(), set_to_none)
 
-    def to(self: Self, dtype: Any) -> Self:
+    def to(
+        self: Self,
+        *target: Any,
+        dtype: Any = None,
+        device: Any = None,
+        tensor: Tensor | None = None,
+        non_blocking: bool = False,
+        memory_format: Any = None,
+    ) -> Self:
         """Convert all floating and complex parameters, their gradients and buffers to a dtype, in place.
 
-        Parameters stay the same objects, so optimizers keep working. The only device is the CPU, given by name or as a
-        device.
+        Takes the arguments of `Tensor.to`: a dtype, a device, both, or a tensor whose dtype is taken. Parameters stay
+        the same objects, so optimizers keep working. The only device is the CPU. With `memory_format` the tensors of 4
+        dimensions, of 5 for `channels_last_3d`, get that layout.
         """
-        if is_device(dtype):
-            check_device(dtype)
-            return self
-        target = zeros(0, dtype=dtype).dtype
-        if not dtypes.is_differentiable(target):
-            raise TypeError(f"to: modules convert to floating or complex dtypes only, got {target}")
-        converted: dict[int, Tensor] = {}  # keeps shared tensors shared
-        for module in self.modules():
+        given, _ = target_dtype(target, dtype, device, tensor)
+        if given is not None:
+            converted = zeros(0, dtype=given).dtype
+            if not dtypes.is_differentiable(converted):
+                raise TypeError(f"to: modules convert to floating or complex dtypes only, got {converted}")
+            self._apply(lambda tensor: convert_dtype(tensor, converted))
+        if memory_format is not None:
+            self._apply(lambda tensor: convert_format(tensor, memory_format))
+        return self
+
+    def _apply(self: Self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Replace parameters and buffers by `fn` of them; a shared tensor once."""
+        replaced: dict[int, Tensor] = {}
+        for module in self.modules() if recurse else (self,):
             for name, tensor in module._members(PARAMETER, BUFFER, TRANSIENT):
                 if tensor is not None:
-                    if id(tensor) not in converted:
-                        converted[id(tensor)] = convert_dtype(tensor, target)
-                    object.__setattr__(module, name, converted[id(tensor)])
+                    if id(tensor) not in replaced:
+                        replaced[id(tensor)] = fn(tensor)
+                    object.__setattr__(module, name, replaced[id(tensor)])
         return self
 
     def bfloat16(self: Self) -> Self:
@@ -349,6 +303,10 @@ class Module:
         dtype(bfloat16)
         """
         return self.to(dtypes.as_dtype("bfloat16"))
+
+    def type(self: Self, dst_type: Any) -> Self:
+        """Convert to a dtype, given by name too."""
+        return self.to(dst_type)
 
     def half(self: Self) -> Self:
         """Convert to float16."""
@@ -361,6 +319,20 @@ class Module:
     def double(self: Self) -> Self:
         """Convert to float64."""
         return self.to(dtypes.float64)
+
+    def cpu(self: Self) -> Self:
+        """Return the module: its tensors are on the CPU."""
+        return self
+
+    def cuda(self: Self, device: Any = None) -> Self:
+        """Raise a RuntimeError: tensors are on the CPU."""
+        check_device(device if is_device(device) else "cuda")
+        return self
+
+    def to_empty(self: Self, *, device: Any, recurse: bool = True) -> Self:
+        """Return the module for the device `cpu`, on which its tensors are already; others are refused."""
+        check_device(device)
+        return self
 
     # ------------------------------------------------------------------------------------------- showing it
 
@@ -383,17 +355,6 @@ class Module:
             return f"{self._get_name()}({extra})"
         body = "\n  ".join([extra, *lines] if extra else lines)
         return f"{self._get_name()}(\n  {body}\n)"
-
-
-def _kind_of(value: Any) -> str | None:
-    """Return the kind under which an assigned value is registered, or None."""
-    if isinstance(value, Parameter):
-        return PARAMETER
-    if isinstance(value, Module):
-        return MODULE
-    if isinstance(value, Buffer):
-        return BUFFER if value.persistent else TRANSIENT
-    return None
 
 
 def clear_grads(parameters: Any, set_to_none: bool) -> None:

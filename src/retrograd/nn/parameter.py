@@ -2,12 +2,14 @@
 
 import copy
 import functools
+from collections.abc import Callable
 from typing import Any
 
 from retrograd.core import Tensor, operator_named
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.overrides import as_subclass, disabled_override, override_of
 from retrograd.core.tensor import version_of
+from retrograd.ops.layout import channels_last, channels_last_3d, has_format, to_format
 
 _clone = operator_named("clone")
 _detach = operator_named("detach")
@@ -107,14 +109,29 @@ class Buffer(_SharedLeaf):
 def convert_dtype(tensor: Tensor, dtype: Any) -> Tensor:
     """Convert a floating or complex tensor to a dtype: a parameter and its gradient in place, others as new
     tensors."""
-    if not is_differentiable(tensor.dtype):
+    if not is_differentiable(tensor.dtype) or tensor.dtype == dtype:
         return tensor
-    converted = _to(_detach(tensor), dtype)
+    return _convert(tensor, lambda x: _to(x, dtype))
+
+
+def convert_format(tensor: Tensor, memory_format: Any) -> Tensor:
+    """Lay out a tensor of 4 dimensions, or of 5 for `channels_last_3d`, in a memory format; return others as they are.
+
+    A parameter and its gradient are converted in place.
+    """
+    dims = {channels_last: 4, channels_last_3d: 5}.get(memory_format)
+    if (dims is not None and tensor.ndim != dims) or has_format(tensor, memory_format):
+        return tensor
+    return _convert(tensor, lambda x: to_format(x, memory_format))
+
+
+def _convert(tensor: Tensor, convert: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return the converted tensor: a parameter itself, with its gradient, so that optimizers keep it."""
+    converted = convert(_detach(tensor))
     if not isinstance(tensor, Parameter):
         return converted
-    if converted.dtype != tensor.dtype:
-        grad, tensor.grad = tensor.grad, None
-        tensor.value = converted.value
-        version_of(tensor).count += 1  # a graph that saved the old values must not use the new ones
-        tensor.grad = None if grad is None else _to(_detach(grad), dtype)
+    grad, tensor.grad = tensor.grad, None
+    tensor.value = converted.value
+    version_of(tensor).count += 1  # a graph that saved the old values must not use the new ones
+    tensor.grad = None if grad is None else convert(_detach(grad))
     return tensor

@@ -1,10 +1,13 @@
 """Load states; everything is checked before anything is written."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor
+from retrograd.nn.hooks import LOAD, LOAD_PRE, of_kind
+from retrograd.nn.parameter import Parameter
 from retrograd.ops.create import as_tensor
 
 
@@ -15,29 +18,91 @@ class IncompatibleKeys(NamedTuple):
     unexpected_keys: list[str]
 
 
-def load_state(module: str, own: Mapping[str, Any], given: Mapping[str, Any], strict: bool) -> IncompatibleKeys:
-    """Write values into a module's tensors by name, or raise one error that lists all faults."""
-    if not isinstance(given, Mapping):
-        raise TypeError(f"load_state_dict: expected a mapping of names to tensors, got {type(given).__name__}")
-    keys = IncompatibleKeys([n for n in own if n not in given], [n for n in given if n not in own])
-    values = {name: _as_tensor(name, given[name]) for name in own if name in given}
-    problems = _describe_keys(keys) if strict else []
-    problems += [
-        f"size mismatch for {name}: the state has shape {value.shape}, the module {own[name].shape}."
-        for name, value in values.items()
-        if value.shape != own[name].shape
-    ]
-    problems += [
-        f"{name} is complex in the state, {own[name].dtype} in the module."
-        for name, value in values.items()
-        if value.dtype.kind == "c" and own[name].dtype.kind != "c"
-    ]
-    if problems:
-        raise RuntimeError("\n\t".join([f"Error(s) in loading state_dict for {module}:", *problems]))
+EXTRA_STATE = "_extra_state"  # the last part of the name under which a module's `get_extra_state` is saved
+
+
+def load_state(module: Any, state_dict: Mapping[str, Any], strict: bool, assign: bool) -> IncompatibleKeys:
+    """Write values into a module's tensors by name, or raise one error that lists all faults.
+
+    Keys are checked before anything changes, unless hooks may change the lists of keys after loading.
+    """
+    if not isinstance(state_dict, Mapping):
+        raise TypeError(f"load_state_dict: expected a mapping of names to tensors, got {type(state_dict).__name__}")
+    given, keys = dict(state_dict), IncompatibleKeys([], [])
+    problems: list[str] = []
+    owners = list(module.named_modules(remove_duplicate=False))
+    for path, owner in owners:
+        for hook in of_kind(owner._state_hooks, LOAD_PRE):
+            prefix = f"{path}." if path else ""
+            hook.function(owner, given, prefix, {}, True, keys.missing_keys, keys.unexpected_keys, problems)
+    slots = {slot.path: slot for slot in _slots(owners)}
+    keys.missing_keys.extend(name for name in slots if name not in given)
+    keys.unexpected_keys.extend(name for name in given if name not in slots)
+    entries = [slots[name].entry(given[name], assign) for name in slots if name in given]
+    problems += [entry.problem for entry in entries if entry.problem]
+    hooks = [(owner, hook) for _, owner in reversed(owners) for hook in of_kind(owner._state_hooks, LOAD)]
+    _raise(module, problems, keys, strict and not hooks)
     with no_grad():
-        for name, value in values.items():
-            own[name].copy_(value)
+        for entry in entries:
+            entry.write()
+    for owner, hook in hooks:
+        if hook.function(owner, keys) is not None:
+            raise RuntimeError(
+                "Hooks registered with register_load_state_dict_post_hook are not expected to return new values"
+            )
+    _raise(module, [], keys, strict)
     return keys
+
+
+def _raise(module: Any, problems: list[str], keys: IncompatibleKeys, strict: bool) -> None:
+    problems = [*(_describe_keys(keys) if strict else []), *problems]
+    if problems:
+        raise RuntimeError("\n\t".join([f"Error(s) in loading state_dict for {type(module).__name__}:", *problems]))
+
+
+class _Entry(NamedTuple):
+    """A value of a state: what is wrong with it, and the function that stores it in the module."""
+
+    problem: str
+    write: Callable[[], Any]
+
+
+class _Slot(NamedTuple):
+    """A parameter, a buffer or the extra state of a module."""
+
+    path: str
+    owner: Any
+    name: str
+
+    def entry(self, value: Any, assign: bool) -> _Entry:
+        """Return how a value is stored here."""
+        if self.name == EXTRA_STATE:
+            return _Entry("", partial(self.owner.set_extra_state, value))
+        own, tensor = vars(self.owner)[self.name], _as_tensor(self.path, value)
+        problem = ""
+        if tensor.shape != own.shape:
+            problem = f"size mismatch for {self.path}: the state has shape {tensor.shape}, the module {own.shape}."
+        elif assign:
+            return _Entry("", partial(self._assign, own, tensor))
+        elif tensor.dtype.kind == "c" and own.dtype.kind != "c":
+            problem = f"{self.path} is complex in the state, {own.dtype} in the module."
+        return _Entry(problem, partial(own.copy_, tensor))
+
+    def _assign(self, own: Tensor, tensor: Tensor) -> None:
+        if isinstance(own, Parameter) and not isinstance(tensor, Parameter):
+            tensor = Parameter(tensor.detach(), own.requires_grad)
+        elif isinstance(own, Parameter):
+            tensor.requires_grad = own.requires_grad
+        setattr(self.owner, self.name, tensor)
+
+
+def _slots(owners: list[tuple[str, Any]]) -> Iterator[_Slot]:
+    """Yield what the modules save, in the order of their state dict."""
+    for path, owner in owners:
+        state: dict[str, Any] = {}
+        owner._save_to_state_dict(state, "", True)
+        for name in state:
+            yield _Slot(f"{path}.{name}" if path else name, owner, name)
 
 
 def _as_tensor(name: str, value: Any) -> Tensor:

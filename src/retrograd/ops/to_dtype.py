@@ -34,6 +34,15 @@ def to(x, *target, dtype=None, device=None, other=None, non_blocking=False, copy
     if foreign := [a for a in (*target, *named.values()) if is_foreign(a)]:
         given = {**named, "copy": copy or None, "memory_format": memory_format}
         return override_result(to, foreign, (x, *target), {name: a for name, a in given.items() if a is not None})
+    dtype, rest = target_dtype(target, dtype, device, other)
+    return _convert(x, dtype, copy or (len(rest) > 1 and rest[1]), memory_format)
+
+
+def target_dtype(target, dtype=None, device=None, other=None):
+    """Return the dtype that arguments of `to` ask for, None for none, and the positional arguments after it.
+
+    Raises RuntimeError for another device than the CPU.
+    """
     rest = list(target)
     if rest and isinstance(rest[0], Tensor):
         other = rest.pop(0)
@@ -47,7 +56,7 @@ def to(x, *target, dtype=None, device=None, other=None, non_blocking=False, copy
         dtype = dtypes.bool_ if isinstance(rest[0], bool) else rest[0]
         del rest[0]
     check_device(device)
-    return _convert(x, dtype, copy or (len(rest) > 1 and rest[1]), memory_format)
+    return dtype, rest
 
 
 def _convert(x, dtype, copy, memory_format):

@@ -1,0 +1,225 @@
+"""`ModuleTree`: the parameters, buffers and submodules of a module by name."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+from retrograd.core import Tensor
+from retrograd.nn.members import Members
+from retrograd.nn.parameter import Buffer, Parameter
+
+if TYPE_CHECKING:
+    from retrograd.nn.module import Module
+
+PARAMETER, BUFFER, TRANSIENT, MODULE = "parameter", "buffer", "transient buffer", "module"
+_EXPECTED = {
+    PARAMETER: (Parameter, "a Parameter"),
+    BUFFER: (Tensor, "a Tensor"),
+    TRANSIENT: (Tensor, "a Tensor"),
+}
+
+
+class ModuleTree:
+    """Base of `Module`: registers members where they are assigned, and finds them by dotted names."""
+
+    _kinds: dict[str, str]
+
+    def __init__(self) -> None:
+        # Registered values are stored in the instance's dictionary, so that attribute access is fast; this lists their
+        # names in order.
+        object.__setattr__(self, "_kinds", {})
+
+    # ----------------------------------------------------------------------------------------- registration
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        kind = _kind_of(value)
+        kinds: Any = self.__dict__.get("_kinds")
+        if kinds is None:
+            if kind is not None:
+                raise AttributeError(f"cannot assign {name!r}: call super().__init__() of the module first")
+        elif kind is None:
+            kind = self._kind_of_registered(name, value)
+        object.__setattr__(self, name, value)
+        if kind is not None and name in self.__dict__ and kinds.get(name) != kind:
+            kinds.pop(name, None)
+            kinds[name] = kind
+
+    def _kind_of_registered(self, name: str, value: Any) -> str | None:
+        """Return the kind under which a name stays registered when a value of no kind is assigned to it."""
+        kind: Any = self._kinds.get(name)
+        expected, words = _EXPECTED.get(kind, (ModuleTree, "a Module"))
+        if kind is not None and value is not None and not isinstance(value, expected):
+            raise TypeError(
+                f"cannot assign {type(value).__name__} to {type(self).__name__}.{name}, which is a {kind}: "
+                f"expected {words} or None"
+            )
+        return kind
+
+    def __getattr__(self, name: str) -> Any:
+        # Python calls this only if the attribute does not exist.
+        if "_kinds" not in self.__dict__ and not name.startswith("__"):
+            raise AttributeError(f"{type(self).__name__} has no {name!r}: its __init__ must call super().__init__()")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        object.__delattr__(self, name)
+        self._kinds.pop(name, None)
+
+    def _register(self, kind: str, name: str, value: Any) -> None:
+        expected, words = _EXPECTED.get(kind, (ModuleTree, "a Module"))
+        if not isinstance(name, str) or not name or "." in name:
+            raise KeyError(f"the name of a {kind} must be a string, not empty and without '.', got {name!r}")
+        if "_kinds" not in self.__dict__:
+            raise AttributeError(f"cannot register {name!r}: call super().__init__() of the module first")
+        if name not in self._kinds and hasattr(self, name):
+            raise KeyError(f"{type(self).__name__} has an attribute {name!r} already")
+        if value is not None and not isinstance(value, expected):
+            raise TypeError(f"{name!r} is to be a {kind}: expected {words} or None, got {type(value).__name__}")
+        self._kinds.pop(name, None)
+        self._kinds[name] = kind
+        object.__setattr__(self, name, value)
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Register a parameter by name; None reserves the name of an absent one."""
+        self._register(PARAMETER, name, param)
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Register a tensor that is not trained; only a persistent one is part of the state dict."""
+        self._register(BUFFER if persistent else TRANSIENT, name, tensor)
+
+    def add_module(self, name: str, module: "Module | None") -> None:
+        """Register a submodule by name."""
+        self._register(MODULE, name, module)
+
+    register_module = add_module
+
+    def _members(self, *kinds: str) -> Iterator[tuple[str, Any]]:
+        """Return this module's own members of these kinds, in order; None for absent ones."""
+        values = self.__dict__
+        return ((name, values[name]) for name, kind in list(self._kinds.items()) if kind in kinds)
+
+    @property
+    def _parameters(self) -> Members:
+        return Members(self, (PARAMETER,))
+
+    @property
+    def _buffers(self) -> Members:
+        return Members(self, (BUFFER, TRANSIENT))
+
+    @property
+    def _modules(self) -> Members:
+        return Members(self, (MODULE,))
+
+    # ----------------------------------------------------------------------------------------- looking at it
+
+    def named_children(self) -> "Iterator[tuple[str, Module]]":
+        """Iterate over names and direct submodules, each once."""
+        visited = set()
+        for name, module in self._members(MODULE):
+            if module is not None and module not in visited:
+                visited.add(module)
+                yield name, module
+
+    def children(self) -> "Iterator[Module]":
+        """Iterate over the direct submodules, each once."""
+        return (module for _, module in self.named_children())
+
+    def named_modules(
+        self, memo: "set[Module] | None" = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> "Iterator[tuple[str, Module]]":
+        """Iterate over dotted names and modules, this one first, parents first; each once, if `remove_duplicate`."""
+        memo = set() if memo is None else memo
+        module = cast("Module", self)
+        if module in memo:
+            return
+        if remove_duplicate:
+            memo.add(module)
+        yield prefix, module
+        for name, module in self._members(MODULE):
+            if module is not None:
+                yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
+
+    def modules(self) -> "Iterator[Module]":
+        """Iterate over this module and its submodules, each once."""
+        return (module for _, module in self.named_modules())
+
+    def _named_tensors(
+        self, kinds: tuple[str, ...], prefix: str, recurse: bool, remove_duplicate: bool
+    ) -> Iterator[tuple[str, Any]]:
+        visited = set()
+        owners = self.named_modules(None, prefix, remove_duplicate) if recurse else [(prefix, self)]
+        for path, module in owners:
+            for name, tensor in module._members(*kinds):
+                if tensor is None or id(tensor) in visited:
+                    continue
+                if remove_duplicate:
+                    visited.add(id(tensor))
+                yield f"{path}.{name}" if path else name, tensor
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """Iterate over dotted names and parameters; a shared one under its first name only, if `remove_duplicate`."""
+        return self._named_tensors((PARAMETER,), prefix, recurse, remove_duplicate)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """Iterate over the parameters, each once: of this module, and of its submodules if `recurse`."""
+        return (parameter for _, parameter in self.named_parameters(recurse=recurse))
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Iterate over dotted names and buffers, persistent or not."""
+        return self._named_tensors((BUFFER, TRANSIENT), prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """Iterate over the buffers, each once."""
+        return (buffer for _, buffer in self.named_buffers(recurse=recurse))
+
+    def get_submodule(self, target: str) -> "Module":
+        """Return the submodule of that dotted name, "" for this one; AttributeError names the part that is missing."""
+        module = cast("Module", self)
+        for name in target.split(".") if target else ():
+            if module._kinds.get(name) != MODULE or module.__dict__[name] is None:
+                raise AttributeError(f"get_submodule: {type(module).__name__} has no module {name!r} (of {target!r})")
+            module = module.__dict__[name]
+        return module
+
+    def get_parameter(self, target: str) -> Parameter:
+        """Return the parameter of that dotted name."""
+        return self._get(target, "get_parameter", (PARAMETER,))
+
+    def get_buffer(self, target: str) -> Tensor:
+        """Return the buffer of that dotted name."""
+        return self._get(target, "get_buffer", (BUFFER, TRANSIENT))
+
+    def set_submodule(self, target: str, module: "Module", strict: bool = False) -> None:
+        """Replace the submodule of a dotted name, or add one to an existing parent.
+
+        Raises ValueError for an empty name, AttributeError if the parent does not exist, or with `strict` if the
+        submodule does not.
+        """
+        path, _, name = target.rpartition(".")
+        if not name:
+            raise ValueError("Cannot set the submodule without a target name!")
+        parent = self.get_submodule(path)
+        if strict or (hasattr(parent, name) and parent._kinds.get(name) != MODULE):
+            self.get_submodule(target)
+        setattr(parent, name, module)
+
+    def _get(self, target: str, caller: str, kinds: tuple[str, ...]) -> Any:
+        path, _, name = target.rpartition(".")
+        owner = self.get_submodule(path)
+        if owner._kinds.get(name) not in kinds:
+            raise AttributeError(f"{caller}: {type(owner).__name__} has no {kinds[0]} {name!r} (of {target!r})")
+        return owner.__dict__[name]
+
+
+def _kind_of(value: Any) -> str | None:
+    """Return the kind under which an assigned value is registered, or None."""
+    if isinstance(value, Parameter):
+        return PARAMETER
+    if isinstance(value, ModuleTree):
+        return MODULE
+    if isinstance(value, Buffer):
+        return BUFFER if value.persistent else TRANSIENT
+    return None
