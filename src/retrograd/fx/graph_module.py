@@ -90,10 +90,10 @@ class GraphModule(GraphHooks, Module):
         self._code = self._graph.python_code()
         self._function = self._code.compile()
         self._given_as = _argument_names(self._graph)
-        self.__signature__ = self._parameters()  # the result of inspect.signature(module)
+        self.__signature__ = self._call_signature()  # the result of inspect.signature(module)
         return self._code
 
-    def _parameters(self) -> inspect.Signature:
+    def _call_signature(self) -> inspect.Signature:
         if self._graph.signature is not None:
             return self._graph.signature.parameters
         return self.flat_signature
