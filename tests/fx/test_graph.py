@@ -330,9 +330,9 @@ def test_arguments_cannot_change_in_place(change):
     graph = fx.Graph()
     x = graph.placeholder("x")
     node = graph.call_function(CAT, ([x], {"k": x}))
-    with pytest.raises(TypeError, match="assign node"):
+    with pytest.raises(TypeError, match="Assign node"):
         change(node.args)
-    with pytest.raises(TypeError, match=r"assign node\.kwargs"):
+    with pytest.raises(TypeError, match=r"Assign node\.kwargs"):
         node.kwargs["dim"] = 1
     assert node.args == ([x], {"k": x})
 
@@ -448,5 +448,5 @@ def test_immutable_collections_are_those_of_arguments():
     assert hash(node.args) == hash(graph.node_copy(node).args)
     assert node.stack_trace is None
     for change in (lambda: node.args[0].append(3), lambda: node.args[1].update(b=1)):
-        with pytest.raises(TypeError, match="can't change in place"):
+        with pytest.raises(TypeError, match="object does not support mutation"):
             change()

@@ -349,6 +349,15 @@ def concrete(m):
     return by_name(3, True), next(iter(in_order.nodes)).op, in_order.output_node().args[0].name
 
 
+def concrete_function(m):
+    module = fx(m).symbolic_trace(lambda a, f: f(a), concrete_args={"f": lambda x: x * 2})
+    return module(3, lambda x: x * 5)
+
+
+def traced_again(m):
+    return fx(m).symbolic_trace(fx(m).symbolic_trace(m.nn.Sequential(m.nn.ReLU())))._get_name()
+
+
 def too_few_concrete(m):
     fx(m).Tracer().trace(lambda x, y: x, concrete_args=(1,))
 
@@ -405,6 +414,8 @@ BUILT = {
     "scopes": scopes,
     "attributes": attributes_read,
     "concrete arguments": concrete,
+    "a concrete function": concrete_function,
+    "the class of a traced graph module": traced_again,
     "too few concrete arguments": too_few_concrete,
     "mapped arguments": aggregated,
     "normalized arguments": normalized,
@@ -470,6 +481,18 @@ def no_module(m):
     module.graph.lint()
 
 
+def without_self(m):
+    class Net(m.nn.Module):
+        def forward(*args, **kwargs):
+            return args[1]
+
+    fx(m).symbolic_trace(Net())
+
+
+def other_concrete(m):
+    fx(m).symbolic_trace(lambda x, y: x * 2 if y else x, {"y": True})(3, False)
+
+
 def iterated(m):
     fx(m).symbolic_trace(lambda x: [y + 1 for y in x])
 
@@ -503,6 +526,22 @@ MESSAGES = {
     ),
     "too few concrete arguments": (
         too_few_concrete, RuntimeError, "Tracing expected 2 arguments but got 1 concrete arguments",
+    ),
+    "self among *args": (without_self, RuntimeError, "``self`` argument cannot be part of *args expansion!"),
+    "another concrete argument": (
+        other_concrete, AssertionError, "y has been specialized to have value True but got another value",
+    ),
+    "an argument too few": (
+        lambda m: fx(m).Interpreter(fx(m).symbolic_trace(lambda x, y: x + y)).run(1), RuntimeError,
+        "Expected positional argument for parameter y, but one was not passed in!",
+    ),
+    "a list in place": (
+        lambda m: fx(m, "immutable_collections").immutable_list([1]).append(2), TypeError,
+        "'immutable_list' object does not support mutation",
+    ),
+    "a dict in place": (
+        lambda m: fx(m, "immutable_collections").immutable_dict(a=1).update(a=2), TypeError,
+        "'immutable_dict' object does not support mutation",
     ),
     "an index of arguments": (
         lambda m: small(m)[2].insert_arg(4, 1), (AssertionError, IndexError), "index must be between 0 and len",

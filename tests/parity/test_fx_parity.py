@@ -271,7 +271,6 @@ CASES = cases({"trace": TRACED, "graph": GRAPHS, "pattern": REPLACED, "split": S
 DEVIATIONS: dict[str, tuple[str, str]] = {
     "trace: in place": ("answers", "x += 1 writes into x, and the graph does too; torch's makes a new value of it"),
     "trace: an item set": ("answers", "the graph sets the item; torch refuses"),
-    "run: an argument too few": ("TypeError", "as with functions, and as the graph module says it"),
 }
 
 

@@ -29,6 +29,9 @@ class Callee:
 
     def __init__(self, function: Callable, signature: inspect.Signature | None = None) -> None:
         self.function = _underlying(function)
+        code = getattr(inspect.unwrap(getattr(self.function, "__func__", function)), "__code__", None)
+        if isinstance(self.function, MethodType) and code is not None and not code.co_argcount:
+            raise RuntimeError("``self`` argument cannot be part of *args expansion! Name it as the first parameter")
         found = signature or inspect.signature(self.function)
         self.parameters = sorted(found.parameters.values(), key=lambda p: LOCALS.index(p.kind))
         self.returns = stated(found.return_annotation)

@@ -12,14 +12,16 @@ class immutable_list(list):
 
     >>> immutable_list([1, 2]).append(3)
     Traceback (most recent call last):
-    TypeError: a node's arguments can't change in place, since users are kept by them; assign node.args
+    TypeError: 'immutable_list' object does not support mutation: users would become wrong. Assign node.args
     """
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple(self))
 
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise TypeError("a node's arguments can't change in place, since users are kept by them; assign node.args")
+        raise TypeError(
+            f"{type(self).__name__!r} object does not support mutation: users would become wrong. Assign node.args"
+        )
 
     __setitem__ = __delitem__ = __iadd__ = __imul__ = append = clear = extend = insert = pop = remove = _refuse
     reverse = sort = _refuse
@@ -39,7 +41,9 @@ class immutable_dict(dict):
         return hash(frozenset(self.items()))
 
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise TypeError("a node's arguments can't change in place, since users are kept by them; assign node.kwargs")
+        raise TypeError(
+            f"{type(self).__name__!r} object does not support mutation: users would become wrong. Assign node.kwargs"
+        )
 
     __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
 

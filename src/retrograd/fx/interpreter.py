@@ -12,6 +12,10 @@ from retrograd.fx.traceback import set_current_meta
 from retrograd.nn.module import Module
 
 
+class MissingArgumentError(RuntimeError, TypeError):
+    """An argument without a default was not given: PyTorch's error, and that of functions."""
+
+
 class Interpreter:
     """Runs a `GraphModule` one node after another; subclasses override steps.
 
@@ -137,7 +141,10 @@ class Interpreter:
         return getattr(self.module.get_submodule(path), name)
 
     def placeholder(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """Return the next argument, or its default, else raise a TypeError; `*name` returns all remaining ones."""
+        """Return the next argument, or its default; `*name` returns all remaining ones.
+
+        Raises MissingArgumentError, a RuntimeError and TypeError, if there is neither.
+        """
         if target.startswith("**"):
             return dict(self.args_iter)
         if target.startswith("*"):
@@ -148,7 +155,7 @@ class Interpreter:
             break
         if args:
             return args[0]
-        raise TypeError(f"run: missing an argument for {target!r}")
+        raise MissingArgumentError(f"Expected positional argument for parameter {target}, but one was not passed in!")
 
     def get_attr(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Return the module's parameter, buffer or constant of that qualified name."""

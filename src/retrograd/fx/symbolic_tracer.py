@@ -35,7 +35,8 @@ def symbolic_trace(root: Module | Callable, concrete_args: dict[str, Any] | None
     argument is an error that names the line; see `fx.trace`, which runs the code on examples.
 
     `concrete_args` has values of arguments by name, with which the code runs.  The result still takes these
-    arguments, and raises a ValueError if they differ.  They may be omitted.  `fx.PH` in nested lists, tuples and
+    arguments, and raises an error if they differ, both an AssertionError and a ValueError; any function is accepted for
+    a function.  They may be omitted.  `fx.PH` in nested lists, tuples and
     dicts there marks an unknown value; then the argument is required.
 
     >>> import retrograd as rg
@@ -50,7 +51,7 @@ def symbolic_trace(root: Module | Callable, concrete_args: dict[str, Any] | None
     """
     tracer = Tracer()
     graph = tracer.trace(root, concrete_args)
-    name = type(root).__name__ if isinstance(root, Module) else getattr(root, "__name__", type(root).__name__)
+    name = root._get_name() if isinstance(root, Module) else getattr(root, "__name__", type(root).__name__)
     return GraphModule(tracer.root, graph, name)
 
 
@@ -359,13 +360,19 @@ def _is_known(name: str, concrete: dict[str, Any]) -> bool:
     return name in concrete and not any(isinstance(leaf, PHBase) for leaf in optree.tree_leaves(concrete[name]))
 
 
+class ConcreteArgumentError(AssertionError, ValueError):
+    """An argument differs from the concrete one with which the code was traced: PyTorch's error, and Python's."""
+
+
 @has_side_effect
 def check_concrete(value: Any, expected: Any, name: str) -> tuple:
-    """Return the values at PH; raise ValueError if any other argument differs from the traced one."""
+    """Return the values at PH; raise ConcreteArgumentError if any other argument differs from the traced one."""
     leaves, spec = optree.tree_flatten(value)
     known, structure = optree.tree_flatten(expected)
     if spec != structure or not all(map(_is_alike, leaves, known)):
-        raise ValueError(f"{name}: traced with {expected!r}, got {value!r}; trace again for others")
+        raise ConcreteArgumentError(
+            f"{name} has been specialized to have value {expected!r} but got another value, {value!r}; trace again"
+        )
     return tuple([leaf for leaf, wanted in zip(leaves, known, strict=True) if isinstance(wanted, PHBase)])
 
 
@@ -373,4 +380,6 @@ def _is_alike(value: Any, expected: Any) -> bool:
     """Return whether a value equals the one with which the code was traced."""
     if isinstance(expected, PHBase) or value is expected:
         return True
+    if callable(expected):
+        return callable(value)
     return not isinstance(value, Tensor) and type(value) is type(expected) and bool(value == expected)
