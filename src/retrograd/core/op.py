@@ -23,6 +23,8 @@ def is_foreign(a):
         t: TensorBase = a
         return t._overrides and current().overrides_off == 0
     kind = type(a)
+    if kind is float or kind is int:  # asked most often: skip the look-ups of attributes
+        return False
     return hasattr(kind, "__tensor_function__") or (hasattr(kind, "__torch_function__") and not from_torch(kind))
 
 
