@@ -1,4 +1,4 @@
-"""Error inputs of PyTorch's operator database are refused here too: by name, before anything has changed."""
+"""Error inputs of PyTorch's operator database are refused here too: by name and class, before anything has changed."""
 
 import re
 
@@ -21,6 +21,7 @@ MORE = {
         "the whole result is computed before out= is written, so that its elements may be operands"
     ),
     r"non-batch dimension.* 0 |0 dim batch size for input": ("images without channels have a result without elements"),
+    r"start must be an 0-dim integral Tensor": ("an argument of a wrong type is a TypeError, as mostly in PyTorch"),
     r"expects float32 or float64 dtypes, got: torch.float16": "windows are computed in half precision as well",
 }
 
@@ -32,7 +33,7 @@ def faults(name, exempt=MORE):
 
 
 @pytest.mark.parametrize("name", ENTRIES)
-def test_bad_calls_are_refused_by_name_before_anything_has_changed(name):
+def test_bad_calls_are_refused_by_name_and_class_before_anything_has_changed(name):
     wrong = faults(name)
     assert not wrong, "\n".join(wrong)
 

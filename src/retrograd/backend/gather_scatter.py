@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from retrograd import kernels
+from retrograd.core.errors import OperandIndexError
 from retrograd.core.views import are_apart
 from retrograd.kernels import empty, reference
 
@@ -40,9 +41,12 @@ _ascontiguousarray = kernels.caching(np.ascontiguousarray)
 
 
 def check_range(name, ids, size):
-    """Raise an IndexError that names the first index out of range."""
+    """Raise an OperandIndexError that names an index out of range."""
     if ids.size and (ids.min() < 0 or ids.max() >= size):
-        raise IndexError(f"{name}: {ids.min()} to {ids.max()} are named, but there are 0 to {size - 1}")
+        bad = ids.max() if ids.max() >= size else ids.min()
+        raise OperandIndexError(
+            f"{name}: index {bad} is out of bounds for a dimension with size {size}: index out of range in self"
+        )
 
 
 def wrap_indices(ids, size):

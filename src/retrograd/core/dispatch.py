@@ -7,7 +7,7 @@ from numpy import asarray, ascontiguousarray, ndarray
 
 from retrograd.core.level import current
 from retrograd.core.op import AuxOutput, OpBase, compound, is_array, is_foreign, namespaces, registry
-from retrograd.core.operand_errors import check_operands, explain
+from retrograd.core.operand_errors import explain, widen
 from retrograd.core.overrides import call_override, write_out
 from retrograd.core.record import record, record2
 from retrograd.core.source_location import PACKAGE, user_frame
@@ -226,8 +226,12 @@ def call(op, args, params):
         out = ground(op, args, params)
     else:
         # 4. The level's rules are operators too. They run one level below, so transforms nest in any order.
-        with level.below():
-            out = level.process(op, args, params)
+        try:
+            with level.below():
+                out = level.process(op, args, params)
+        except (ValueError, TypeError):  # of a shape rule, which the level runs itself
+            widen(op)
+            raise
         if op.view and isinstance(args[0], TensorBase):
             track_view(op, out, args[0], params, state)
     if state.inference:
@@ -251,8 +255,8 @@ def run_compose(op, args, params):
             break
     try:
         out = op.definition.compose(*args, **params)
-    except AttributeError:
-        check_operands(op, args)
+    except (ValueError, TypeError, AttributeError):
+        explain(op, args, params)
         raise
     # A user's Function may return views of tensors that the user holds; a transparent level may know views by base.
     level = current().level

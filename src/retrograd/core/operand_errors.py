@@ -2,14 +2,41 @@
 
 from sys import exc_info
 
+from retrograd.core.errors import raise_wider
 from retrograd.core.op import is_array
 from retrograd.core.tensor import TensorBase
 
 
 def explain(op, args, params):
-    """Raise a better error for a failed kernel: the shape rule's, or one that names the unsupported dtypes."""
-    if op.rules is None:  # a user's Function, whose own error is the best one
+    """Raise a better error for a failed kernel or composition, which is a RuntimeError too, as in PyTorch."""
+    if op.rules is None or op.definition is op:  # a user's Function, whose own error is the best one
         return
+    error = exc_info()[1]
+    try:
+        if op.composite:
+            check_composition(op, args, error)
+        else:
+            check_kernel(op, args, params)
+    except (ValueError, TypeError) as better:
+        raise_wider(better)
+        raise
+    raise_wider(error)
+
+
+def widen(op):
+    """Raise the error that is being handled as one that is a RuntimeError too, unless it is a user's."""
+    if op.rules is not None and op.definition is not op:
+        raise_wider(exc_info()[1])
+
+
+def check_composition(op, args, error):
+    """Raise a TypeError if a composition failed because an operand is no tensor."""
+    if isinstance(error, AttributeError):
+        check_operands(op, args)
+
+
+def check_kernel(op, args, params):
+    """Raise a better error for a failed kernel: the shape rule's, or one that names the unsupported dtypes."""
     check_operands(op, args)
     error = exc_info()[1]
     try:

@@ -10,7 +10,8 @@ from typing import Any
 
 from retrograd.backend.ragged import RaggedSizeError
 from retrograd.core import Definition, Op, registry
-from retrograd.core.dispatch import check_operands, seen_whole
+from retrograd.core.dispatch import seen_whole
+from retrograd.core.operand_errors import check_operands
 from retrograd.nested.buffer_layout import is_nested, layout
 from retrograd.nested.linked_views import linked
 

@@ -6,6 +6,7 @@ import math
 from retrograd.core import Aval, Internal, Tensor, call, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
+from retrograd.core.errors import OperandValueError
 from retrograd.core.op import is_foreign
 from retrograd.core.overrides import override_result
 from retrograd.ops.as_tensor import as_tensor as as_tensor
@@ -387,7 +388,7 @@ def empty_permuted(size, physical_layout, *, dtype=None) -> Tensor:
     (15, 1, 3)
     """
     if sorted(physical_layout) != list(range(len(size))):
-        raise ValueError(
+        raise OperandValueError(
             f"empty_permuted: physical_layout must order the {len(size)} dimensions of {tuple(size)}, got "
             f"{tuple(physical_layout)}"
         )

@@ -21,6 +21,7 @@ from retrograd.core import (
 )
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
+from retrograd.core.errors import OperandIndexError
 from retrograd.core.graph import arguments
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import align_batched, at_least_1d, batch_all
@@ -49,7 +50,7 @@ def canonical_dim(name, dim, ndim):
     if not -ndim <= dim < max(ndim, 1):
         if ndim == 0 and dim == -1:
             return 0
-        raise IndexError(f"{name}: dim {dim} is out of range for a tensor of {ndim} dimensions")
+        raise OperandIndexError(f"{name}: dim {dim} is out of range for a tensor of {ndim} dimensions")
     return dim % ndim if ndim else 0
 
 
@@ -66,7 +67,7 @@ def canonical_dims(name, dims, ndim):
 def existing_dims(name, dims, ndim):
     """Return `canonical_dims` of those listed, if any; an IndexError for each of a tensor without dimensions, too."""
     if dims and ndim == 0:
-        raise IndexError(f"{name}: dim {dims[0]} is named, but the tensor has no dimensions")
+        raise OperandIndexError(f"{name}: dim {dims[0]} is named, but the tensor has no dimensions")
     return canonical_dims(name, dims, ndim) if dims else ()
 
 
@@ -381,9 +382,7 @@ def _core_dims(core):
 def _match_sizes(cls, avals, aval, letters, sizes):
     """Match `letters` with the sizes of an operand; a ValueError shows all shapes if they do not fit."""
     own = aval.shape[max(aval.ndim - len(letters), 0) :]
-    if len(own) < len(letters) or any(
-        sizes.setdefault(c, size) != size for c, size in zip(letters, own, strict=True)
-    ):
+    if len(own) < len(letters) or any(sizes.setdefault(c, size) != size for c, size in zip(letters, own, strict=True)):
         listed = " and ".join(str(tuple(a.shape)) for a in avals)
         raise ValueError(f"{cls.__name__}: shapes {listed} do not fit {cls.core}")
 

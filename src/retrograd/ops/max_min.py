@@ -6,6 +6,7 @@ from typing import Annotated, NamedTuple
 
 from retrograd.core import Tensor, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.core.errors import OperandIndexError
 from retrograd.ops.family import (
     Composite,
     Reduction,
@@ -27,8 +28,9 @@ from retrograd.ops.view import reshape
 def check_nonempty(name, x, dim):
     """Raise an error if there are no elements to choose from."""
     if 0 in [x.shape[d] for d in canonical_dims(name, dim, x.ndim)]:
-        raise ValueError(
-            f"{name}: nothing to choose from: the reduced dimensions of shape {x.shape} have no elements"
+        raise OperandIndexError(
+            f"{name}: nothing to choose from: the reduced dimensions of shape {x.shape} have no elements; expected "
+            f"reduction dim to have non-zero size"
         )
 
 

@@ -10,6 +10,7 @@ from retrograd.core import Tensor, current, graph_level, registry
 from retrograd.core.aval import SymbolicSize
 from retrograd.core.dispatch import note_cut
 from retrograd.core.dtype import is_differentiable, is_floating
+from retrograd.core.errors import OperandValueError
 from retrograd.core.level import ReadError
 from retrograd.core.op import compound
 from retrograd.core.source_location import user_line
@@ -121,7 +122,10 @@ def __array__(x, dtype=None, copy=None):
 def item(x):
     """The value of a tensor with one element, as a Python number."""
     if x.numel() != 1:
-        raise ValueError(f"item(): expected a tensor of one element, got shape {x.shape}")
+        raise OperandValueError(
+            f"item(): a Tensor with {x.numel()} elements cannot be converted to Scalar: only one element tensors can "
+            f"be converted to Python scalars; got shape {x.shape}"
+        )
     return concrete(x).item()
 
 

@@ -392,7 +392,7 @@ def _max_unpool(ndim):
             yield (x, r(1, 2)), {"kernel_size": 2}, ValueError, f"{name}: indices must be integers"
             indices = r.ints(3, x.shape)
             yield (x, indices), {"kernel_size": 2, "output_size": 9}, ValueError, f"{name}: output_size must be"
-            yield (x, indices + 900), {"kernel_size": 2}, IndexError, "900"
+            yield (x, indices + 900), {"kernel_size": 2}, IndexError, "902"
 
     return max_unpool
 
@@ -463,9 +463,7 @@ def _avg_pool(ndim):
         f"{name}(Tensor x, int[] kernel_size, int[]? stride=None, int[] padding=0, bool ceil_mode=False, "
         f"bool count_include_pad=True{divisor}) -> Tensor"
     )
-    class avg_pool(
-        Composite, home="nn.functional", aliases=name if ndim == 1 else "", method=False, opmath="x"
-    ):
+    class avg_pool(Composite, home="nn.functional", aliases=name if ndim == 1 else "", method=False, opmath="x"):
         __doc__ = _AVERAGE.format(
             n=ndim,
             more=_AVERAGE_EXAMPLE if ndim == 1 else "divisor_override: what sums are divided by instead.",

@@ -28,7 +28,7 @@ def _define_window(schema, doc, formula, *samples, errors=(), **given):
 
     body = {"__doc__": doc, "impl": impl, "shape": shape, "oracle": f"scipy.{name}"}
     sizes = ({"M": 5}, {"M": 4, "sym": False}, {"M": 1})
-    refused = ({"M": -1}, ValueError, "not be negative, got -1"), ({"M": 2, "dtype": "int64"}, TypeError, "got int64")
+    refused = ({"M": -1}, ValueError, "not be negative, got -1"), ({"M": 2, "dtype": "int64"}, ValueError, "got: int64")
     body["samples"] = lambda r: (((), {**given, **sample}) for sample in (*sizes, *samples))
     body["errors"] = lambda r: (((), {**given, "M": 4, **params}, *failure) for params, *failure in (*refused, *errors))
     return factory(op(schema)(type(name, (Factory,), body)))
@@ -37,15 +37,17 @@ def _define_window(schema, doc, formula, *samples, errors=(), **given):
 def _window_aval(name, M, dtype):
     dtype = dtypes.get_default_dtype() if dtype is None else dtype
     if not dtypes.is_floating(dtype):
-        raise TypeError(f"{name}: expected a real floating dtype, got {dtype}")
+        raise ValueError(f"{name}: expects a real floating dtype, float32 or float64, got: {dtype}")
     if M < 0:
         raise ValueError(f"{name}: the size must not be negative, got {M}")
     return Aval((M,), dtype)
 
 
 def _general_cosine(xp, n, steps, a):
-    if not isinstance(a, (tuple, list)) or not a:
-        raise ValueError(f"signal.windows.general_cosine: a must be a list of weights, got {a!r}")
+    if not isinstance(a, (tuple, list)):
+        raise TypeError(f"signal.windows.general_cosine: Coefficients must be a list/tuple, got {a!r}")
+    if not a:
+        raise ValueError("signal.windows.general_cosine: Coefficients cannot be empty")
     return sum((-1) ** k * weight * xp.cos(2 * math.pi * k * n / steps) for k, weight in enumerate(a))
 
 
@@ -73,7 +75,7 @@ general_cosine = _define_window(
     "signal.windows.general_cosine(int M, *, any a, bool sym=True, dtype? dtype=None) -> Tensor",
     "The sum of cosines of 0, 1, ... periods with weights `a` and alternating signs.",
     lambda xp, n, steps, *, a: _general_cosine(xp, n, steps, a),
-    errors=[({"a": ()}, ValueError, "list of weights")],
+    errors=[({"a": ()}, ValueError, "cannot be empty")],
     a=(0.4, 0.5, 0.1),
 )
 bartlett = _define_window(

@@ -3,6 +3,7 @@
 from itertools import accumulate
 
 from retrograd.core import Aval, Internal, current, op, registry
+from retrograd.core.errors import OperandIndexError
 from retrograd.core.level import is_recording
 from retrograd.core.views import is_view_of, set_view
 from retrograd.ops.family import Composite, canonical_dim, shift_dims
@@ -77,9 +78,9 @@ def _views_of_one_node(x, sizes, dim, steps):
 
 
 def split_dim(name, x, dim):
-    """`dim` as a nonnegative number; ValueError for a tensor without dimensions."""
+    """`dim` as a nonnegative number; OperandIndexError for a tensor without dimensions."""
     if x.ndim == 0:
-        raise ValueError(f"{name}: a tensor without dimensions can't be split")
+        raise OperandIndexError(f"{name}: a tensor without dimensions can't be split; it has no dimension {dim}")
     return canonical_dim(name, dim, x.ndim)
 
 

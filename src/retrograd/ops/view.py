@@ -3,6 +3,7 @@
 from retrograd.core import Aval, Definition, Internal, op, registry, xp
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import SymbolicSize, symbolic
+from retrograd.core.errors import OperandIndexError
 from retrograd.ops.batching import batch_all
 from retrograd.ops.family import (
     AlongDims,
@@ -614,7 +615,12 @@ class narrow(View, linear="x"):
         yield (r(4),), {"dim": 0, "start": -3, "length": 2}
 
     def errors(r):
-        yield (r(4),), {"dim": 0, "start": 3, "length": 2}, IndexError, "3 to 5"
+        yield (
+            (r(4),),
+            {"dim": 0, "start": 3, "length": 2},
+            IndexError,
+            r"start \(3\) \+ length \(2\) exceeds dimension size \(4\)",
+        )
         yield (r(4),), {"dim": 0, "start": -5, "length": 2}, IndexError, "narrow: start -5 is out of range"
 
 
@@ -626,7 +632,11 @@ def _narrowed_key(shape, dim, start, length):
         raise IndexError(f"narrow: start {start} is out of range for dimension {at}, which has {shape[at]} places")
     start += shape[at] * (start < 0)
     if length < 0 or start + length > shape[at]:
-        raise IndexError(f"narrow: places {start} to {start + length} of dimension {at}, which has {shape[at]}")
+        raise OperandIndexError(
+            f"narrow: start ({start}) + length ({length}) exceeds dimension size ({shape[at]}) of dimension {at}"
+            if length >= 0
+            else f"narrow: length must be non-negative, got {length}"
+        )
     return (*(slice(None),) * at, slice(start, start + length))
 
 

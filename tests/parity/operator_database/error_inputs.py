@@ -36,8 +36,10 @@ class BadCall:
         if self.ours is None:
             return f"{self}: accepted, PyTorch: {type(self.theirs).__name__}: {self.theirs}"
         said = f"{self}: {type(self.ours).__name__}: {self.ours}"
-        if type(self.ours) not in REFUSALS:
+        if not isinstance(self.ours, REFUSALS):
             return f"{said}: an internal error"
+        if not isinstance(self.ours, type(self.theirs)):
+            return f"{said}: `except {type(self.theirs).__name__}`, which catches PyTorch's, does not catch it"
         if self.changed:
             return f"{said}: an operand was changed before"
         return None if names_a_function(str(self.ours)) else f"{said}: names no function"

@@ -1,0 +1,26 @@
+"""Errors of operators, each a RuntimeError too, because PyTorch's operators raise RuntimeError for most bad operands.
+
+So `except RuntimeError`, written for PyTorch, catches them, and so does `except ValueError`, written for NumPy.
+"""
+
+
+class OperandValueError(RuntimeError, ValueError):
+    """The shapes, sizes or values of an operator's arguments do not fit."""
+
+
+class OperandTypeError(RuntimeError, TypeError):
+    """The dtype or the class of an operator's argument does not fit."""
+
+
+class OperandIndexError(RuntimeError, IndexError, ValueError):
+    """An index or a dimension is out of range; as NumPy's AxisError, it is a ValueError too."""
+
+
+WIDER = {ValueError: OperandValueError, TypeError: OperandTypeError}
+
+
+def raise_wider(error):
+    """Raise a built-in error of an operator again as the class that is a RuntimeError too; leave other errors alone."""
+    kind = WIDER.get(type(error))
+    if kind is not None:
+        raise kind(*error.args).with_traceback(error.__traceback__) from error.__cause__
