@@ -76,12 +76,10 @@ DEVIATIONS = {
     "vmap misused: an output with None": ("answers", NONE),
     "vmap randomness: bernoulli, same": ("answers", "PyTorch has it for tensors that are the same for all examples"),
     "vmap over: one_hot, gradient": ("answers", "PyTorch reads the values, though the number of classes is given"),
-    "functional_call: a tensor of another shape": ("ValueError", SHAPES),
     "functional_call: buffers of two dicts": (
         "answers",
         "what is new comes back in all dicts",
     ),
-    "stack_module_state: of two sizes": ("ValueError", SHAPES),
     "stack_module_state: of two depths": ("RuntimeError", "PyTorch leaves out what the first model does not have"),
     "functionalize: in grad": ("answers", "PyTorch has no derivative of its copy"),
     "functionalize: in jvp": ("answers", "PyTorch has no derivative of its copy"),
