@@ -58,7 +58,8 @@ def test_a_nan_is_an_error_that_names_node_output_and_forward_line():
     with detect_anomaly():
         error, _ = failure(nan_after_root(zero()))
     assert str(error) == (
-        f"SqrtBackward0 returned nan values: its 0th output, the gradient for input 0. It was made at {ROOT_LINE}."
+        f"Function 'SqrtBackward0' returned nan values in its 0th output, the gradient for input 0. It was made at "
+        f"{ROOT_LINE}."
     )
 
 
@@ -75,9 +76,9 @@ def test_the_output_with_the_nan_is_counted_among_the_inputs_of_the_operator():
     a, b = rg.tensor([1.0], requires_grad=True), rg.tensor([math.inf], requires_grad=True)
     with detect_anomaly():
         error, _ = failure(a * b, gradient=rg.zeros(1))
-        assert "MulBackward0 returned nan values: its 0th output, the gradient for input 0" in str(error)
+        assert "MulBackward0' returned nan values in its 0th output, the gradient for input 0" in str(error)
         error, _ = failure(b * a, gradient=rg.zeros(1))
-        assert "MulBackward0 returned nan values: its 1th output, the gradient for input 1" in str(error)
+        assert "MulBackward0' returned nan values in its 1th output, the gradient for input 1" in str(error)
 
 
 def test_a_nan_that_came_in_is_distinguished():
@@ -188,7 +189,7 @@ def test_where_warnings_are_errors_the_error_stays_and_takes_the_text_along():
     x = zero()
     with detect_anomaly(), warnings.catch_warnings(action="error"):
         loss = nan_after_root(x)
-        with pytest.raises(RuntimeError, match="SqrtBackward0 returned nan") as info:
+        with pytest.raises(RuntimeError, match="SqrtBackward0' returned nan") as info:
             loss.backward()
     (note,) = info.value.__notes__
     assert note.startswith("Error detected in SqrtBackward0. The traceback")
@@ -224,7 +225,7 @@ def test_a_node_made_in_a_backward_pass_names_the_node_that_made_it():
     with detect_anomaly():
         (slope,) = slope_of_power(zero())
         error, text = failure((slope * 0.0).sum())
-    assert "PowBackward0 returned nan values: its 0th output, the gradient for input 0" in str(error)
+    assert "PowBackward0' returned nan values in its 0th output, the gradient for input 0" in str(error)
     first, second = text.split("\n\nThat call was induced by the backward of PowBackward0. ")
     assert first.startswith("Error detected in PowBackward0. The traceback of its forward call:\n")
     assert second.startswith("The traceback of its forward call:\n")

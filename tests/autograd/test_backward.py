@@ -111,7 +111,7 @@ def test_gradient_edges_serve_as_inputs():
 def test_unused_inputs():
     x, unused = leaf(1.0), leaf(1.0)
     y = (x * 2).sum()
-    with pytest.raises(RuntimeError, match=r"inputs\[1\]"):
+    with pytest.raises(RuntimeError, match=r"index 1 appears to not have been used"):
         grad(y, [x, unused], retain_graph=True)
     assert grad(y, [x, unused], allow_unused=True, retain_graph=True)[1] is None
     assert grad(y, [x, unused], materialize_grads=True)[1].tolist() == [0.0]
@@ -151,16 +151,16 @@ def test_retain_graph_keeps_the_values():
     ("call", "error", "facts"),
     [
         (lambda x: backward(x * 2), RuntimeError, r"output 0 has shape \(2,\)"),
-        (lambda x: backward(x * 2, rg.ones(3)), RuntimeError, r"gradient 0 has shape \(3,\).*output 0 has \(2,\)"),
+        (lambda x: backward(x * 2, rg.ones(3)), RuntimeError, r"a shape of \(3,\) and .* a shape of \(2,\)"),
         (lambda x: backward(x * 2, rg.ones(2, dtype=rg.complex64)), RuntimeError, "complex64.*float32"),
-        (lambda x: backward(x.detach().sum()), RuntimeError, "output 0.*does not require grad"),
-        (lambda x: backward([x.sum(), x.sum()], [None]), RuntimeError, "2 outputs but 1 gradients"),
-        (lambda x: backward(x.sum(), inputs=[]), RuntimeError, "inputs is empty"),
-        (lambda x: backward(x.sum(), inputs=[rg.ones(2)]), RuntimeError, r"inputs\[0\].*does not require grad"),
+        (lambda x: backward(x.detach().sum()), RuntimeError, "element 0.*does not require grad"),
+        (lambda x: backward([x.sum(), x.sum()], [None]), RuntimeError, "2 tensors and 1 gradients"),
+        (lambda x: backward(x.sum(), inputs=[]), RuntimeError, "cannot be empty"),
+        (lambda x: backward(x.sum(), inputs=[rg.ones(2)]), RuntimeError, r"does not require grad: inputs\[0\]"),
         (lambda x: backward(x * 2, 3.0), TypeError, "float"),
         (lambda x: grad(x.sum(), [3]), TypeError, r"inputs\[0\].*int"),
         (lambda x: grad(x.sum(), x, is_grads_batched=True), RuntimeError, r"is_grads_batched.*got \[None\]"),
-        (lambda x: grad(x * 2, x, rg.ones(3), is_grads_batched=True), RuntimeError, r"shape \(\), but output 0"),
+        (lambda x: grad(x * 2, x, rg.ones(3), is_grads_batched=True), RuntimeError, r"shape of \(\) and output\[0\]"),
     ],
 )
 def test_what_can_not_be_done_is_refused_by_name(call, error, facts):
@@ -174,7 +174,7 @@ def test_the_old_name_grad_variables_warns():
     x = leaf(1.0)
     with pytest.warns(FutureWarning, match="grad_tensors"):
         backward(x * 2, grad_variables=rg.ones(1))
-    with pytest.warns(FutureWarning), pytest.raises(RuntimeError, match="not both"):
+    with pytest.warns(FutureWarning), pytest.raises(RuntimeError, match="both passed"):
         backward(x * 2, rg.ones(1), grad_variables=rg.ones(1))
 
 
@@ -287,7 +287,7 @@ def test_a_gradient_has_the_dtype_of_its_tensor():
     x = leaf(1.0, 2.0)
     (x * 2).backward(rg.ones(2, dtype=rg.float64))
     assert x.grad.dtype == rg.float32
-    with pytest.raises(RuntimeError, match="gradient 0 is int64"):
+    with pytest.raises(RuntimeError, match="grad_output\\[0\\] has a dtype of int64"):
         (x * 2).backward(rg.ones(2, dtype=rg.int64))
 
 

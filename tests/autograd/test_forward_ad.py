@@ -141,8 +141,8 @@ def test_a_tangent_takes_the_dtype_of_its_tensor(level):
     [
         (lambda x: fwd.make_dual(x, rg.ones(2)), RuntimeError, r"different size.*\(3,\).*\(2,\)"),
         (lambda x: fwd.make_dual(x, x.to(rg.complex128)), RuntimeError, "complex128.*float64.*real"),
-        (lambda x: fwd.make_dual(rg.tensor([1]), rg.tensor([1])), ValueError, "expected tensor to be floating.*int64"),
-        (lambda x: fwd.make_dual(x, rg.tensor([1, 2, 3])), ValueError, "expected tangent to be floating.*int64"),
+        (lambda x: fwd.make_dual(rg.tensor([1]), rg.tensor([1])), ValueError, "Expected tensor to be floating.*int64"),
+        (lambda x: fwd.make_dual(x, rg.tensor([1, 2, 3])), ValueError, "Expected tangent to be floating.*int64"),
         (lambda x: fwd.make_dual(1.0, x), TypeError, "tensor must be a Tensor, got float"),
         (lambda x: fwd.make_dual(x, None), TypeError, "tangent must be a Tensor, got NoneType"),
         (lambda x: fwd.unpack_dual(1.0), TypeError, "expected a Tensor, got float"),

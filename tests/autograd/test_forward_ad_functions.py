@@ -199,7 +199,7 @@ def fixed(ctx, x, y):
     ("jvp", "forward", "pattern"),
     [
         (lambda ctx, a, b: (a, a), twice, "expected 1 but got 2"),
-        (lambda ctx, a, b: 1.0, twice, "expected a Tensor or None .got float"),
+        (lambda ctx, a, b: 1.0, twice, "expected Variable or None .got float"),
         (lambda ctx, a, b: a[:2], twice, r"float64\[2\] at position 0, but the output is float64\[3\]"),
         (lambda ctx, a, b: a, fixed, "position 0, but the corresponding forward output is not a differentiable Tensor"),
         (lambda ctx, a, b: a, lambda ctx, x, y: x.to(rg.int64), "not a differentiable Tensor"),

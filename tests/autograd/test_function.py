@@ -450,7 +450,7 @@ def test_a_once_differentiable_backward_runs_unrecorded_and_refuses_a_second_der
     [
         (lambda g: g, RuntimeError, "Wrong.*incorrect number.*expected 2, got 1"),
         (lambda g: (g, g, g), RuntimeError, "Wrong.*incorrect number.*expected 2, got 3"),
-        (lambda g: (g, 3.0), TypeError, "Wrong.*float.*position 1"),
+        (lambda g: (g, 3.0), TypeError, "Wrong.*position 1.*float"),
         (lambda g: (g, rg.ones(4)), RuntimeError, r"Wrong.*index 1.*\[4\].*\[2\]"),
     ],
 )
@@ -464,7 +464,7 @@ def test_gradients_that_do_not_fit_name_the_class_and_the_position(returned, err
 
 def test_a_gradient_for_what_is_no_tensor_names_the_class_and_the_position():
     wrong = function(lambda ctx, a, n: a * n, lambda ctx, g: (g, g), name="Wrong")
-    with pytest.raises(RuntimeError, match=r"Wrong.*position 2.*not a Tensor"):
+    with pytest.raises(RuntimeError, match=r"Wrong.*position 2.*not a Variable"):
         wrong.apply(leaf(1.0), 3).sum().backward()
 
 
@@ -685,7 +685,7 @@ def test_a_forward_that_takes_ctx_has_its_gradient_at_the_innermost_transform():
     ],
 )
 def test_a_derivative_that_would_be_taken_for_what_forward_does_is_refused(program):
-    with pytest.raises(RuntimeError, match=r"OldSquare: forward takes ctx.*define setup_context"):
+    with pytest.raises(RuntimeError, match=r"OldSquare: .*must override the setup_context staticmethod"):
         program(rg.tensor([1.0, 2.0]))
 
 

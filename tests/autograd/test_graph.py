@@ -166,7 +166,7 @@ def test_an_edge_names_the_value_from_before_a_write():
 def test_an_unused_edge_is_an_error_none_or_zeros_as_requested():
     x, other = leaf(1.0), rg.ones(2, 3, requires_grad=True)
     unused = get_gradient_edge(other * 1)
-    with pytest.raises(RuntimeError, match=r"inputs\[1\]"):
+    with pytest.raises(RuntimeError, match=r"index 1 appears to not have been used"):
         rg.autograd.grad((x * 1).sum(), [x, unused])
     assert rg.autograd.grad((x * 1).sum(), [x, unused], allow_unused=True)[1] is None
     zeros = rg.autograd.grad((x * 1).sum(), [x, unused], materialize_grads=True)[1]

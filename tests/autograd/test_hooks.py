@@ -193,7 +193,7 @@ def test_a_hook_that_raises_stops_the_pass_and_leaves_no_state():
 @pytest.mark.parametrize(
     ("replacement", "error", "facts"),
     [
-        (lambda g: 3.0, TypeError, "'wrong'.*float"),
+        (lambda g: 3.0, TypeError, "'float': 'wrong'"),
         (lambda g: g.double(), RuntimeError, "'wrong'.*type.*float32.*float64"),
         (lambda g: g.sum(), RuntimeError, r"'wrong'.*size.*\(2,\).*\(\)"),
     ],
@@ -448,7 +448,7 @@ def test_a_multi_grad_hook_is_removed_from_all_of_its_tensors():
 
 
 def test_a_multi_grad_hook_of_another_mode_is_refused_by_name():
-    with pytest.raises(ValueError, match=r"'all', 'any'.*'some'"):
+    with pytest.raises(ValueError, match=r"'all', 'any'.*some"):
         register_multi_grad_hook((leaf(1.0),), print, mode="some")
 
 

@@ -30,7 +30,7 @@ def test_a_variable_of_a_result_is_a_leaf_in_the_same_memory():
 
 
 def test_a_variable_needs_a_tensor():
-    with pytest.raises(TypeError, match=r"Tensor.*list"):
+    with pytest.raises(TypeError, match=r"tensor.*list"):
         Variable([1.0])
 
 

@@ -103,7 +103,7 @@ def test_views_that_were_returned_together_are_differentiated_and_refuse_recorde
     parts = SEVERAL[name](x * 1)
     (parts[0].sum() * 2 + parts[1].sum() * 3).backward()
     assert set(x.grad.view(-1).tolist()) == {2.0, 3.0}
-    with pytest.raises(RuntimeError, match=r"output of (unbind|split),.*modified inplace"):
+    with pytest.raises(RuntimeError, match=r"Output of (unbind|split) .*modified inplace"):
         parts[0].mul_(2)
     plain = rg.ones(2, 3)
     SEVERAL[name](plain)[1].zero_()
@@ -298,16 +298,16 @@ def inference_view(x):
         (lambda x: x.__setitem__(rg.tensor([0]), 1.0), "leaf Variable"),
         (lambda x: x[:1].mul_(2), "view of a leaf Variable that requires grad"),
         (lambda x: x.view(2, 1)[0].zero_(), "view of a leaf Variable that requires grad"),
-        (lambda x: no_grad_view(x * 1).mul_(x[:1]), "view was made in no_grad mode"),
-        (lambda x: no_grad_view(x * 1)[:1].mul_(x[:1]), "view was made in no_grad mode"),
-        (lambda x: inference_view(x * 1).mul_(x[:1]), "view was made in inference mode"),
+        (lambda x: no_grad_view(x * 1).mul_(x[:1]), "view was created in no_grad mode"),
+        (lambda x: no_grad_view(x * 1)[:1].mul_(x[:1]), "view was created in no_grad mode"),
+        (lambda x: inference_view(x * 1).mul_(x[:1]), "view was created in inference mode"),
         (lambda x: (x * 1).expand(3, 2).add_(1), "expanded.*more than one element"),
         (lambda x: rg.mul(x, 2, out=rg.zeros(2, dtype=rg.float64)), "mul.*out=.*automatic differentiation"),
         (lambda x: (x * 1)[:1].detach_(), "detach views in-place"),
-        (lambda x: (x * 1).add_(rg.ones(3, 2)), r"\(2,\) doesn't match the broadcast shape \(3, 2\)"),
+        (lambda x: (x * 1).add_(rg.ones(3, 2)), r"\[2\] doesn't match the broadcast shape \[3, 2\]"),
         (lambda x: (x * 1).copy_(rg.ones(3, 2)), r"\(3, 2\) does not fit into shape \(2,\)"),
         (lambda x: rg.ones(2, dtype=rg.int64).add_(x), "float64.*int64"),
-        (lambda x: (x * 1).fill_(rg.ones(2)), r"fill_.*\(2,\)"),
+        (lambda x: (x * 1).fill_(rg.ones(2)), r"fill_.*with 1 dimensions"),
     ],
 )
 def test_what_may_not_be_written_is_refused_by_its_reason_before_anything_changes(write, facts):

@@ -78,7 +78,7 @@ def test_grad_modes_belong_to_their_thread():
 @pytest.mark.parametrize("dtype", [rg.int64, rg.bool, rg.uint8])
 def test_only_floats_can_require_gradients(dtype):
     x = rg.zeros(2, dtype=dtype)
-    with pytest.raises(RuntimeError, match="floating or complex"):
+    with pytest.raises(RuntimeError, match="floating point and complex"):
         x.requires_grad = True
 
 
@@ -104,8 +104,8 @@ def test_gradients_accumulate_until_they_are_reset():
     ("value", "error", "pattern"),
     [
         (np.zeros(2), TypeError, "ndarray"),
-        (rg.zeros(3, dtype=rg.float64), RuntimeError, r"float64\[2\], got float64\[3\]"),
-        (rg.zeros(2, dtype=rg.float32), RuntimeError, r"float64\[2\], got float32\[2\]"),
+        (rg.zeros(3, dtype=rg.float64), RuntimeError, r"size '\[3\]' to a tensor of size '\[2\]'"),
+        (rg.zeros(2, dtype=rg.float32), RuntimeError, r"dtype 'float32' to a tensor with dtype 'float64'"),
     ],
 )
 def test_a_gradient_that_does_not_fit_is_refused(value, error, pattern):
@@ -117,7 +117,7 @@ def test_a_gradient_that_does_not_fit_is_refused(value, error, pattern):
 
 def test_a_tensor_is_not_its_own_gradient():
     x = leaf(1.0)
-    with pytest.raises(RuntimeError, match="own gradient"):
+    with pytest.raises(RuntimeError, match="its own grad"):
         x.grad = x
 
 

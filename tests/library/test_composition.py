@@ -520,7 +520,7 @@ def test_anomaly_mode_names_the_operator():
     x = X.clone().requires_grad_()
     with rg.autograd.detect_anomaly(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with pytest.raises(RuntimeError, match=r"composition::nanBackward.*returned nan values: its 0th output"):
+        with pytest.raises(RuntimeError, match=r"composition::nanBackward.*returned nan values in its 0th output"):
             op(x).sum().backward()
 
 

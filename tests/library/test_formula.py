@@ -114,7 +114,7 @@ def test_saved_tensors_are_the_graphs_saved_values():
         out.sum().backward()
     out = op(x, y)
     out.sum().backward()
-    with pytest.raises(RuntimeError, match="a second time: the values that test_formula::op saved are freed already"):
+    with pytest.raises(RuntimeError, match=r"a second time .*: the values that test_formula::op saved are freed"):
         out.sum().backward()
     packed = []
     with rg.autograd.graph.saved_tensors_hooks(lambda t: packed.append(t) or len(packed) - 1, lambda i: packed[i]):
@@ -325,8 +325,8 @@ BOTH = "(Tensor x, Tensor[] ys, int n=1) -> Tensor"
         ({"x": None, "ys": [None]}, "for the list 'ys' of 2 tensors .* must return as many gradients, got 1"),
         ({"x": None, "ys": [None] * 3}, "for the list 'ys' of 2 tensors .* must return as many gradients, got 3"),
         ({"x": None, "ys": [None, "a"]}, r"a str as the gradient of 'ys\[1\]': expected a Tensor or None"),
-        ({"x": rg.ones(3), "ys": [None, None]}, r"invalid gradient at index x, of shape \[3\], .* shape \[2\]"),
-        ({"x": None, "ys": [None, rg.ones(5)]}, r"invalid gradient at index ys\[1\], of shape \[5\]"),
+        ({"x": rg.ones(3), "ys": [None, None]}, r"invalid gradient at index x - got \[3\] but .* \[2\]"),
+        ({"x": None, "ys": [None, rg.ones(5)]}, r"invalid gradient at index ys\[1\] - got \[5\]"),
         ({"x": rg.ones(2, dtype=rg.complex64), "ys": [None] * 2}, "index x: expected float32 but got complex64"),
     ],
 )

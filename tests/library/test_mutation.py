@@ -97,7 +97,7 @@ def test_a_saved_tensor_that_is_written_to_is_detected():
     out = x * y
     add_(y, rg.ones(1))
     with pytest.raises(
-        RuntimeError, match=r"is at version 1; expected version 0. It was written to at .*test_mutation.py"
+        RuntimeError, match=r"is at version 1; expected version 0 instead. It was written to at .*test_mutation.py"
     ):
         out.backward()
 

@@ -307,7 +307,7 @@ def test_a_saved_tensor_that_was_written_to_is_refused():
     y = rg.ones(1)
     out = op(leaf(1.0), y)
     y.mul_(2)
-    with pytest.raises(RuntimeError, match=r"is at version 1; expected version 0\. It was written to at"):
+    with pytest.raises(RuntimeError, match=r"is at version 1; expected version 0 instead\. It was written to at"):
         out.sum().backward()
 
 
@@ -341,7 +341,7 @@ def test_saving_what_is_no_tensor_is_refused():
     def setup(ctx, inputs, output):
         ctx.save_for_backward(3)
 
-    with pytest.raises(TypeError, match="save_for_backward: expected tensors or None, but argument 0 is of type int"):
+    with pytest.raises(TypeError, match=r"save_for_backward can only save variables .*, but argument 0 is of type int"):
         defined("(Tensor x) -> Tensor", lambda x: x * 1, lambda ctx, g: g, setup)(leaf(1.0))
 
 
@@ -409,7 +409,7 @@ TWO = "(Tensor x, Tensor[] ys, int n=1) -> Tensor"
         (lambda g: (g, [g], None), "for the list 'ys' of 2 tensors .* must return as many gradients, got 1"),
         (lambda g: (g, [g, 3], None), r"a int as the gradient of 'ys\[1\]'"),
         (lambda g: (g, [g, g], g), "a gradient for 'n', which is no tensor: expected None, got Tensor"),
-        (lambda g: (g.sum().expand(3), [g, g], None), r"invalid gradient at index x, of shape \[3\]"),
+        (lambda g: (g.sum().expand(3), [g, g], None), r"invalid gradient at index x - got \[3\]"),
         (
             lambda g: (g, [g, rg.stack([g, g]).T.expand(2, 2)[:, :1].expand(2, 3)], None),
             r"invalid gradient at index ys\[1\]",

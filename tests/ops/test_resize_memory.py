@@ -50,7 +50,7 @@ def test_a_saved_value_that_is_resized_is_noticed():
 def test_what_is_part_of_a_graph_is_refused():
     w = rg.ones(3, requires_grad=True)
     for x in (w, w * 2, w.reshape(3, 1)):
-        with pytest.raises(RuntimeError, match="require grad can't be resized"):
+        with pytest.raises(RuntimeError, match="cannot resize variables that require grad"):
             x.resize_(2)
     with pytest.raises(RuntimeError, match="outside of function transforms"):
         rg.vmap(lambda x: x.resize_(1))(rg.ones(2, 2))

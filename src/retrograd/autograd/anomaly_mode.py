@@ -44,8 +44,8 @@ class _AnomalyWatcher:
 
 
 def _nan_error(fn: Any, number: int, cotangents: tuple) -> RuntimeError:
-    where = f"its {number}th output, the gradient for input {number}"
-    text = f"{fn.name()} returned nan values: {where}. {_describe_forward_line(fn.trace)}"
+    where = f"in its {number}th output, the gradient for input {number}"
+    text = f"Function '{fn.name()}' returned nan values {where}. {_describe_forward_line(fn.trace)}"
     if any(g is not None and has_nan(g) for g in cotangents):
         text += " The gradient that it was given had nan values already."
     error = RuntimeError(text)
@@ -121,7 +121,7 @@ class detect_anomaly(Block):
     >>> with rg.autograd.anomaly_mode.detect_anomaly(), warnings.catch_warnings(action="ignore"):
     ...     x.sqrt().sum().backward()
     Traceback (most recent call last):
-    RuntimeError: SqrtBackward0 returned nan values: its 0th output, the gradient for input 0. It was...
+    RuntimeError: Function 'SqrtBackward0' returned nan values in its 0th output, the gradient for input 0. It was...
     """
 
     def __init__(self, check_nan: bool = True) -> None:

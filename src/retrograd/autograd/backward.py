@@ -53,7 +53,10 @@ def backward(
     if grad_variables is not None:
         warnings.warn("backward: grad_variables is deprecated, use grad_tensors", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
-            raise RuntimeError("backward: give grad_tensors or its old name grad_variables, not both")
+            raise RuntimeError(
+                "backward: `grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`; use "
+                "the former"
+            )
         grad_tensors = grad_variables
     alone = isinstance(tensors, Tensor) and not is_foreign(tensors)
     if not alone and (foreign := _foreign_operands(tensors, inputs, grad_tensors)):
@@ -62,7 +65,9 @@ def backward(
     roots = as_list(tensors)
     targets = None if inputs is None else as_list(inputs)
     if targets is not None and not targets:
-        raise RuntimeError("backward: inputs is empty: nothing would get a gradient; without it every leaf does")
+        raise RuntimeError(
+            "backward: `inputs` argument to `backward()` cannot be empty; without it every leaf gets a gradient"
+        )
     for index, target in enumerate(targets or ()):
         _check_target(target, index)
     seeds = make_seeds("backward", roots, grad_tensors)
@@ -205,11 +210,16 @@ def grad(
     if not only_inputs:
         warnings.warn("grad: only_inputs=False is ignored; use backward()", FutureWarning, stacklevel=2)
     if materialize_grads and allow_unused is False:
-        raise ValueError("grad: materialize_grads=True fills in unused inputs, so allow_unused can't be False")
+        raise ValueError(
+            "grad: Expected allow_unused to be True or not passed when materialize_grads=True, which fills in unused "
+            "inputs, but got: allow_unused=False"
+        )
     allow_unused = materialize_grads if allow_unused is None else allow_unused
     roots, targets = as_list(outputs), as_list(inputs)
     if not targets:
-        raise RuntimeError("grad: inputs is empty; name the tensors whose gradients are wanted")
+        raise RuntimeError(
+            "grad: `inputs` argument to `grad()` cannot be empty; name the tensors whose gradients are wanted"
+        )
     for index, target in enumerate(targets):
         _check_target(target, index)
     if is_grads_batched:
@@ -338,7 +348,10 @@ def _check_target(target: Any, index: int) -> tuple[Any, int]:
     if not isinstance(target, Tensor):
         raise TypeError(f"inputs[{index}]: expected a Tensor or GradientEdge, got {type(target).__name__}")
     if not target.requires_grad:
-        raise RuntimeError(f"inputs[{index}], of shape {target.shape}, does not require grad")
+        raise RuntimeError(
+            f"One of the differentiated Tensors does not require grad: inputs[{index}], of shape {target.shape}; "
+            f"can't retain_grad on Tensor that has requires_grad=False"
+        )
     return edge_of(target)
 
 
@@ -379,8 +392,8 @@ def _unused_gradient(
 ) -> Tensor | None:
     if not allowed:
         raise RuntimeError(
-            f"grad: the outputs do not depend on inputs[{index}]; pass allow_unused=True for None in its place, "
-            f"or materialize_grads=True for zeros"
+            f"grad: The differentiated Tensor at index {index} appears to not have been used in the graph. Set "
+            f"allow_unused=True for None in its place, or materialize_grads=True for zeros"
         )
     if not materialize:
         return None

@@ -116,7 +116,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     levels = forward_levels()
     if not levels and level is None:
         raise RuntimeError(
-            "make_dual: trying to create a dual Tensor for forward AD but no level exists, make sure to "
+            "make_dual: Trying to create a dual Tensor for forward AD but no level exists, make sure to "
             "enter_dual_level() first, or write `with dual_level():`"
         )
     at = _level_at_index("make_dual", levels, level)
@@ -172,10 +172,10 @@ def _check_tangent(tensor: Tensor, tangent: Tensor) -> Tensor:
         if not isinstance(x, Tensor):
             raise TypeError(f"make_dual: {name} must be a Tensor, got {type(x).__name__}")
         if not is_differentiable(x.dtype):
-            raise ValueError(f"make_dual: expected {name} to be floating point or complex, but got {x.dtype}")
+            raise ValueError(f"make_dual: Expected {name} to be floating point or complex, but got: {x.dtype}")
     if tensor.shape != tangent.shape:
         raise RuntimeError(
-            f"make_dual: trying to set a forward gradient that has a different size than that of the original Tensor, "
+            f"make_dual: Trying to set a forward gradient that has a different size than that of the original Tensor, "
             f"this is not supported: tensor has shape {tensor.shape}, tangent {tangent.shape}"
             f"{describe_difference(tensor.shape, tangent.shape)}"
         )

@@ -110,7 +110,8 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """
     if not tensor.requires_grad:
         raise RuntimeError(
-            f"get_gradient_edge: this tensor, of shape {tensor.shape}, does not require gradients, so none arrives"
+            f"It is not possible to get the gradient edge for a Tensor that does not require gradients, of shape "
+            f"{tensor.shape}"
         )
     owner, number = edge_of(tensor)
     edge = GradientEdge(as_node(owner), number)

@@ -47,11 +47,15 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], No
     _check_requires_grad("register_post_accumulate_grad_hook", self)
     if not self.is_leaf:
         raise RuntimeError(
-            f"register_post_accumulate_grad_hook: this tensor is a non-leaf, the result of {self.grad_fn.op.name}, and "
-            f"nothing accumulates there; use register_hook"
+            f"register_post_accumulate_grad_hook: post accumulate grad hooks cannot be registered on non-leaf tensors, "
+            f"and this is the result of {self.grad_fn.op.name}; use register_hook"
         )
     _check_callable(hook)
     return RemovableHandle(hooks_of(self).accumulated, hook)
+
+
+_HOOK_REFUSAL = "cannot register a hook on a tensor that doesn't require gradient"
+_REFUSALS = {"retain_grad": "can't retain_grad on Tensor that has requires_grad=False"}
 
 
 def _check_requires_grad(name: str, tensor: Tensor) -> None:
@@ -62,8 +66,8 @@ def _check_requires_grad(name: str, tensor: Tensor) -> None:
         )
     if not tensor.requires_grad:
         raise RuntimeError(
-            f"{name}: this tensor, of shape {tensor.shape}, doesn't require gradient (requires_grad=False), so none "
-            f"will reach it; call requires_grad_() before it is used"
+            f"{_REFUSALS.get(name, _HOOK_REFUSAL)}: {name} got one of shape {tensor.shape}, which no gradient will "
+            f"reach; call requires_grad_() before it is used"
         )
     if not requires_grad_synced(tensor):
         raise RuntimeError(
@@ -154,7 +158,7 @@ def register_multi_grad_hook(
     (tensor([1., 1.]), tensor([2.]))
     """
     if mode not in ("all", "any"):
-        raise ValueError(f"register_multi_grad_hook: mode must be one of 'all', 'any', got {mode!r}")
+        raise ValueError(f"register_multi_grad_hook: Expects mode to be one of ('all', 'any') but got {mode}")
     _check_callable(fn)
     for tensor in tensors:  # check all before the first hook is registered
         _check_requires_grad("register_multi_grad_hook", tensor)

@@ -109,7 +109,7 @@ class allow_mutation_on_saved_tensors(Block):
         while outer is not None:
             if outer.pack is snapshot_of:
                 raise RuntimeError(
-                    "allow_mutation_on_saved_tensors: another one is entered here; they cannot be nested"
+                    "allow_mutation_on_saved_tensors contexts cannot be nested: another one is entered here"
                 )
             outer = getattr(outer, "outer", None)
         self._hooks = saved_tensors_hooks(snapshot_of, _unpack_snapshot)._block()

@@ -26,7 +26,7 @@ def make_seeds(name: str, roots: list, gradients: Any) -> list:
     """
     given = [None] * len(roots) if gradients is None else as_list(gradients)
     if len(given) != len(roots):
-        raise RuntimeError(f"{name}: got {len(roots)} outputs but {len(given)} gradients for them")
+        raise RuntimeError(f"{name}: got {len(roots)} tensors and {len(given)} gradients for them")
     return [_seed(name, index, roots[index], g) for index, g in enumerate(given)]
 
 
@@ -39,32 +39,39 @@ def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) 
         return conjugate(g)
     if isinstance(root, Tensor) and not root.requires_grad:
         raise RuntimeError(
-            f"{name}: output {index}, of shape {root.shape}, does not require grad: nothing that requires grad "
-            f"went into it, or it was made under no_grad() or detached"
+            f"{name}: element {index} of tensors does not require grad and does not have a grad_fn: nothing that "
+            f"requires grad went into this output, of shape {root.shape}, or it was made under no_grad() or detached"
         )
     if g is None:
         if symbolic(root.shape) is not None or math.prod(root.shape) != 1:
             raise RuntimeError(
-                f"{name}: a gradient can be made up only for outputs of one element; output {index} has shape "
+                f"{name}: grad can be implicitly created only for scalar outputs; output {index} has shape "
                 f"{root.shape}: give its cotangent, or reduce it, for example with .sum()"
             )
         if root.dtype.kind == "c":
             raise RuntimeError(
-                f"{name}: a gradient can be made up only for real outputs; output {index} is {root.dtype}"
+                f"{name}: grad can be implicitly created only for real scalar outputs but got {root.dtype} for output "
+                f"{index}"
             )
         return ones(root.shape, root.dtype)
     if not isinstance(g, Tensor):
-        raise TypeError(f"{name}: gradient {index} must be a Tensor or None, got {type(g).__name__}")
+        raise TypeError(
+            f"{name}: gradients can be either Tensors or None, but got {type(g).__name__} for output {index}"
+        )
     if g.shape != root.shape:
         raise RuntimeError(
-            f"{name}: gradient {index} has shape {g.shape}, but output {index} has {root.shape}"
+            f"{name}: Mismatch in shape: grad_output[{index}] has a shape of {g.shape} and output[{index}] has a shape "
+            f"of {root.shape}"
             f"{describe_difference(root.shape, g.shape)}"
         )
     kind, wanted = g.dtype, root.dtype
     if kind is wanted and kind.kind == "f":
         return g
     if not is_differentiable(kind) or (kind.kind == "c") != (wanted.kind == "c"):
-        raise RuntimeError(f"{name}: gradient {index} is {kind}, but output {index} is {wanted}")
+        raise RuntimeError(
+            f"{name}: For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch "
+            f"in dtype: grad_output[{index}] has a dtype of {kind} and output[{index}] has a dtype of {wanted}"
+        )
     return conjugate(g if kind == wanted else registry["to"](g, wanted))
 
 

@@ -14,7 +14,9 @@ class _Engine:
         """Queue a function to be called at the end of the running backward pass; it may queue others."""
         run = current().running
         if run is None:
-            raise RuntimeError("queue_callback: no pass runs on this thread; call it during backward, as from a hook")
+            raise RuntimeError(
+                "Final callbacks can only be installed during backward pass: queue_callback found none on this thread"
+            )
         run.callbacks.append(callback)
 
     @staticmethod
@@ -42,7 +44,7 @@ class Variable(metaclass=_IsTensor):
     def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: bool | None = None) -> Any:
         """Return the tensor; `volatile`, an old name for no_grad, has no effect."""
         if not isinstance(data, Tensor):
-            raise TypeError(f"Variable: data must be a Tensor, got {type(data).__name__}; see rg.tensor")
+            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}; see rg.tensor")
         return data.detach().requires_grad_(requires_grad)
 
 

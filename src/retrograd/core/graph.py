@@ -94,8 +94,8 @@ class Packed:
             self.packed = hooks.pack(shown)
         if count_of(shown) != before:
             raise RuntimeError(
-                f"saved_tensors_hooks: the pack hook is modifying its input in place, a tensor of shape {shown.shape} "
-                f"that the graph needs as it is; write to a copy, tensor.clone()"
+                f"A saved tensor pack hook is modifying its input in place, a tensor of shape {shown.shape} that the "
+                f"graph needs as it is; write to a copy, tensor.clone()"
             )
         self.hooks = hooks
         self.edge = history_of(tensor)
@@ -105,7 +105,10 @@ class Packed:
         """Return the tensor, attached to its edge of the graph."""
         tensor = self.hooks.unpack(self.packed)
         if not isinstance(tensor, TensorBase):
-            raise TypeError(f"saved_tensors_hooks: unpack_hook must return a Tensor, got {type(tensor).__name__}")
+            raise TypeError(
+                f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                f"{type(tensor).__name__}"
+            )
         if self.edge is None and not tensor._requires_grad:
             return tensor
         return attach(make(tensor.value, tensor.level, tensor.tag), self.edge, self.number)
@@ -291,8 +294,9 @@ class GradFn:
         """Return a saved input, after checking that it has not changed since."""
         if self.freed:
             raise RuntimeError(
-                f"backward a second time: the values that {self.op.name} saved are freed already. To walk the graph "
-                f"again, or read them, pass retain_graph=True to the first backward() or grad()."
+                f"Trying to backward through the graph a second time (or directly access saved tensors after they have "
+                f"already been freed): the values that {self.op.name} saved are freed when you call .backward() or "
+                f"autograd.grad(). Specify retain_graph=True in the first call to walk the graph again, or read them."
             )
         saved = self.saved[index]
         if isinstance(saved, TensorBase):
@@ -327,9 +331,10 @@ class GradFn:
         if count != version:
             where = saved.version.where
             raise RuntimeError(
-                f"backward of {self.op.name} ({self.name()}): a value that it saved has been modified by an inplace "
-                f"operation since: the {saved.dtype} tensor of shape {saved.shape} is at version {count}; expected "
-                f"version {version}."
+                f"backward of {self.op.name} ({self.name()}): one of the variables needed for gradient computation has "
+                f"been modified by an inplace operation: the {saved.dtype} tensor of shape {saved.shape}"
+                + ("" if saved._grad_fn is None else f", which is output {saved.output_nr} of {saved._grad_fn.name()}")
+                + f", is at version {count}; expected version {version} instead."
                 + (f" It was written to at {where}." if where else "")
                 + " Write to a copy, x.clone(), or after the backward pass."
             )

@@ -132,13 +132,13 @@ def check_replacement(function, result, g):
     """Raise if the gradient that a hook returned differs in shape or dtype from the old one."""
     name = getattr(function, "__name__", type(function).__name__)
     if not isinstance(result, TensorBase):
-        raise TypeError(f"hook {name!r} must return a Tensor or None, got {type(result).__name__}")
+        raise TypeError(f"expected Tensor or None (a Variable), but hook returned '{type(result).__name__}': {name!r}")
     if g is None:
         return
     if result.dtype != g.dtype:
-        raise RuntimeError(f"hook {name!r} must keep the dtype (type of value): got {g.dtype}, returned {result.dtype}")
+        raise RuntimeError(f"hook {name!r} has changed the type of value (was {g.dtype} got {result.dtype})")
     if result.shape != g.shape:
-        raise RuntimeError(f"hook {name!r} must keep the shape (size of value): got {g.shape}, returned {result.shape}")
+        raise RuntimeError(f"hook {name!r} has changed the size of value: got {g.shape}, returned {result.shape}")
 
 
 def run_before(hooks, gs):

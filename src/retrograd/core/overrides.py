@@ -129,8 +129,8 @@ def write_out(op, args, kwargs):
         for a in (*inputs, *outs):
             if isinstance(a, TensorBase) and requires_grad_synced(a):
                 raise RuntimeError(
-                    f"{op.name}: out= takes no part in automatic differentiation, but the argument of shape {a.shape} "
-                    f"requires grad; use x.copy_(result), or no_grad()"
+                    f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but the "
+                    f"argument of shape {a.shape} requires grad; use x.copy_(result), or no_grad()"
                 )
     result = op(*args, **rest)
     results = result if isinstance(result, tuple) else (result,)

@@ -83,7 +83,7 @@ def saved_version(op, a):
         count = t.version.count
         if count < 0:
             raise RuntimeError(
-                f"{op.name}: Inference tensors cannot be saved, and its backward needs the operand of shape "
+                f"{op.name}: Inference tensors cannot be saved for backward, which needs the operand of shape "
                 f"{t.value.shape}; use its clone(), made outside inference_mode()"
             )
         return count

@@ -71,8 +71,8 @@ class Tensor(Arithmetic):
             if flag:
                 return  # a result in a graph requires grad already
             raise RuntimeError(
-                f"requires_grad: can be switched off for leaf tensors only, and this one is the result of "
-                f"{self._grad_fn.op.name}; x.detach() is its value outside the graph"
+                f"requires_grad: you can only change requires_grad flags of leaf variables, and this one is the result "
+                f"of {self._grad_fn.op.name}; x.detach() is its value outside the graph"
             )
         if flag:
             dtypes.check_requires_grad(self.dtype)
@@ -80,7 +80,7 @@ class Tensor(Arithmetic):
                 raise RuntimeError("requires_grad: this tensor belongs to an outer transform; use x.detach() first")
             if self.is_inference() and not current().inference:
                 raise RuntimeError(
-                    "requires_grad=True on inference tensor, which only inference_mode() allows; use its clone()"
+                    "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed; use a clone()"
                 )
         self._requires_grad = bool(flag)
 
@@ -104,7 +104,7 @@ class Tensor(Arithmetic):
     @property
     def _version(self):
         if self.is_inference():
-            raise RuntimeError("_version: an inference tensor has no version counter: its writes are not counted")
+            raise RuntimeError("_version: Inference tensors do not track version counter: their writes are not counted")
         return count_of(self)
 
     @property
@@ -139,11 +139,20 @@ class Tensor(Arithmetic):
 
     def _check_grad(self, value):
         if not isinstance(value, Tensor):
-            raise TypeError(f"grad: expected a Tensor or None, got {type(value).__name__}")
+            raise TypeError(
+                f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}"
+            )
         if value is self:
-            raise RuntimeError("grad: a tensor can't be its own gradient")
-        if value.shape != self.shape or value.dtype != self.dtype:
-            raise RuntimeError(f"grad: expected {self.aval}, got {value.aval}")
+            raise RuntimeError("can't assign Variable as its own grad")
+        if value.shape != self.shape:
+            raise RuntimeError(
+                f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size "
+                f"'{list(self.shape)}'. Please ensure that the gradient and the tensor are the same size"
+            )
+        if value.dtype != self.dtype:
+            raise RuntimeError(
+                f"attempting to assign a gradient with dtype '{value.dtype}' to a tensor with dtype '{self.dtype}'"
+            )
 
 
 set_tensor_class(Tensor)

@@ -284,8 +284,9 @@ def refuse_view(creation_meta, what):
     """Raise the error for a recorded write that involves a view whose `creation_meta` forbids it."""
     if creation_meta in ("no_grad", "inference"):
         raise RuntimeError(
-            f"{what} in place with grad mode enabled, but the view was made in {creation_meta} mode. Make it outside, "
-            "or write under no_grad(), or use an out-of-place operator."
+            f"A view was created in {creation_meta} mode and is being modified inplace "
+            f"{'with grad mode enabled' if creation_meta == 'no_grad' else 'in normal mode'}: {what} in place. Make the view "
+            f"outside, or write under no_grad(), or use an out-of-place operator."
         )
     if creation_meta == ASSIGNED:
         raise RuntimeError(
@@ -293,9 +294,15 @@ def refuse_view(creation_meta, what):
             f"Write to a clone(), or under no_grad(), or take the view after the assignment."
         )
     raise RuntimeError(
-        f"{what} in place, and it is an output of {creation_meta}, whose views may not be modified inplace: either it "
-        "returns several of them, or it has a derivative of its own. Use an out-of-place operator, or take views by "
-        "indexing."
+        f"Output of {creation_meta} is a view and is being modified inplace: {what}. This view "
+        + (
+            "was created inside a custom Function (or because an input was returned as-is) and the autograd logic to "
+            "handle view+inplace would override the custom backward"
+            if creation_meta == "custom Function"
+            else "is the output of a function that returns multiple views. Such functions do not allow the output "
+            "views to be modified inplace"
+        )
+        + ". You should replace the inplace operation by an out-of-place one, or take views by indexing."
     )
 
 

@@ -138,7 +138,10 @@ def tolist(x):
 @method
 def __bool__(x) -> bool:
     if x.numel() != 1:
-        raise RuntimeError(f"the truth of a tensor of shape {x.shape} is ambiguous; use .any() or .all()")
+        values = "more than one value" if x.numel() else "no values"
+        raise RuntimeError(
+            f"Boolean value of Tensor with {values} is ambiguous; its shape is {x.shape}: use .any() or .all()"
+        )
     return bool(concrete(x).item())
 
 
@@ -287,7 +290,8 @@ def __reduce_ex__(x, protocol):
 def __deepcopy__(x, memo):
     if x.grad_fn is not None or x.level is not None:
         raise RuntimeError(
-            "deepcopy: only leaves can be copied with their place in the graph; use x.clone(), or x.detach().clone()"
+            "deepcopy: Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol; use "
+            "x.clone(), or x.detach().clone()"
         )
     reduced = __reduce_ex__(x, 4)
     memo[id(x)] = _rebuild_leaf(reduced[1][0], *copy.deepcopy(reduced[1][1:], memo))
@@ -297,14 +301,14 @@ def __deepcopy__(x, memo):
 @method
 def __len__(x) -> int:
     if not x.ndim:
-        raise TypeError("len(): a tensor without dimensions has no length")
+        raise TypeError("len() of a 0-d tensor: it has no dimensions, so no length")
     return x.shape[0]
 
 
 @method
 def __iter__(x):
     if not x.ndim:
-        raise TypeError("a tensor without dimensions can't be iterated over")
+        raise TypeError("iteration over a 0-d tensor: it has no dimensions")
     return iter(registry["unbind"](x))
 
 
@@ -401,18 +405,24 @@ def _data(x):
 
 def _set_data(x, new):
     if not isinstance(new, Tensor):
-        raise TypeError(f"data: expected a Tensor, got {type(new).__name__}")
+        raise TypeError(f"Variable data has to be a tensor, but got {type(new).__name__}")
     if x.level is not graph_level() or new.level is not x.level:
         raise RuntimeError("data: the two tensors belong to different function transforms")
     if x.requires_grad and not is_differentiable(new.dtype):
-        raise RuntimeError(f"data set to a tensor that requires gradients must be floating or complex, got {new.dtype}")
+        raise RuntimeError(
+            f"data set to a tensor that requires gradients must be floating point or complex dtype, got {new.dtype}"
+        )
     if x.level is not None and (x.version is not None or x._view is not None):
         raise RuntimeError("data: inside a function transform, it can't be assigned to a view, or a tensor with views")
     leave_memory(x)
     x.value, x.tag = new.value, new.tag
 
 
-Tensor.data = property(_data, _set_data)  # type: ignore[assignment]
+def _delete_data(x):
+    raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
+
+
+Tensor.data = property(_data, _set_data, _delete_data)  # type: ignore[assignment]
 
 
 @function()

@@ -200,8 +200,8 @@ def check_write(name, x, *operands):
         )
     if x.is_inference() and not current().inference:
         raise RuntimeError(
-            f"{name}: Inplace update to inference tensor of shape {x.shape}, which only inference_mode() allows; write "
-            f"to its clone()"
+            f"{name}: Inplace update to inference tensor outside InferenceMode is not allowed; write to a clone() of "
+            f"this tensor, of shape {x.shape}"
         )
     for other in operands:
         if x.level is None and isinstance(other, Tensor) and other.level is not None:
@@ -211,7 +211,7 @@ def check_write(name, x, *operands):
     if x.level is None and not is_writable(x):
         raise RuntimeError(
             f"{name}: this tensor's memory is read-only: it comes from a read-only array, or it is expanded, so that "
-            f"more than one element lies in one place. Clone it first."
+            f"more than one element of the written-to tensor refers to a single memory location. Please clone() it."
         )
 
 
@@ -237,11 +237,13 @@ def check_history(x):
             )
         if _is_view_of_leaf(x):
             raise RuntimeError(
-                "in-place write to a view of a leaf Variable that requires grad; write under no_grad(), or to a clone"
+                "a view of a leaf Variable that requires grad is being used in an in-place operation; write under "
+                "no_grad(), or to a clone"
             )
     if requires_grad_synced(x) and x._grad_fn is None:
         raise RuntimeError(
-            "in-place write to a leaf Variable that requires grad; write under no_grad(), or to x.detach() or x.clone()"
+            "a leaf Variable that requires grad is being used in an in-place operation; write under no_grad(), or to "
+            "x.detach() or x.clone()"
         )
 
 
@@ -473,11 +475,11 @@ def _write_by_copy(operator, x, others, params):
 def _check_result(name, x, result):
     if result.shape != x.shape:
         raise RuntimeError(
-            f"{name}: shape {x.shape} doesn't match the broadcast shape {result.shape}: the other operand may "
-            f"not be larger"
+            f"{name}: output with shape {list(x.shape)} doesn't match the broadcast shape {list(result.shape)}: the "
+            f"other operand may not be larger"
         )
     if dtypes.category(result.dtype) > dtypes.category(x.dtype):
-        raise RuntimeError(f"{name}: the result is {result.dtype} and can't be cast to {x.dtype}, the dtype written to")
+        raise RuntimeError(f"{name}: result type {result.dtype} can't be cast to the desired output type {x.dtype}")
 
 
 def add_in_place(named):
@@ -536,7 +538,7 @@ def div_(x, other, *, rounding_mode=None) -> Tensor:
 def fill_(x, value) -> Tensor:
     """Fill x with one value in place; return x."""
     if isinstance(value, Tensor) and value.ndim:
-        raise RuntimeError(f"fill_: only supports a value without dimensions, got one of shape {value.shape}")
+        raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions")
     return write_into("fill_", x, operand("fill_", value, x.dtype))
 
 
@@ -548,7 +550,7 @@ def zero_(x) -> Tensor:
 def detach_(x) -> Tensor:
     """Detach the tensor from its graph in place, so that it becomes a leaf without gradient; return it."""
     if x._view is not None:
-        raise RuntimeError("detach_: can't detach views in-place, their graph is their base's; use x = x.detach()")
+        raise RuntimeError("Can't detach views in-place. Use detach() instead: the graph of a view is its base's")
     if x.level is not None:  # also detach its value from graphs and tangents
         now = registry["detach"](x)
         x.value, x.tag = now.value, now.tag

@@ -74,7 +74,7 @@ def _check(x, memory_format):
     if memory_format is not contiguous_format:
         raise RuntimeError(f"resize_: expected contiguous_format, got {memory_format}; use .contiguous() afterwards")
     if requires_grad_synced(x):
-        raise RuntimeError("resize_: tensors that require grad can't be resized; use reshape, narrow or pad")
+        raise RuntimeError("resize_: cannot resize variables that require grad; use reshape, narrow or pad")
     if x.level is not None or compound(x) is not None:
         raise RuntimeError(
             "resize_: only plain tensors outside of function transforms and traces can be resized; use reshape or pad"

@@ -21,6 +21,12 @@ from retrograd.core.level import is_recording
 from retrograd.core.overrides import override_result
 from retrograd.core.views import requires_grad_synced
 
+_MISSING_BACKWARD = (
+    "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward "
+    "mode AD."
+)
+_MISSING_JVP = "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+
 
 class FunctionOp(Op):
     """The operator of a user's Function: the interface that the engine, the levels and graphs use.
@@ -70,14 +76,15 @@ class FunctionOp(Op):
         has_rule = self.cls.vmap is not Function.vmap
         if has_rule and self.cls.generate_vmap_rule:
             raise RuntimeError(
-                f"{self.name}: defines both the static method vmap and generate_vmap_rule = True; keep one"
+                f"You tried to vmap over {self.name}, but it has both generate_vmap_rule=True and an overriden vmap "
+                f"staticmethod; keep one"
             )
         if self.cls.generate_vmap_rule:
             return self.generated(batched, n, randomness).apply(*args)
         if not has_rule:
             raise RuntimeError(
-                f"{self.name}: a Function that is to run under vmap defines the static method vmap, or sets "
-                f"generate_vmap_rule = True"
+                f"You tried to vmap over {self.name}, but it does not have vmap support. Please override and implement "
+                f"the vmap staticmethod or set generate_vmap_rule=True"
             )
         in_dims = tuple([0 if b else None for b in batched])
         return move_batch_dims_first(self.name, n, self.cls.vmap(VmapInfo(n, randomness), in_dims, *args))
@@ -91,9 +98,7 @@ class FunctionOp(Op):
     def run_jvp(self, ctx: FunctionCtx, primals: tuple, tangents: tuple) -> Any:
         """Return the tangents of the outputs of one call, by the user's jvp."""
         if self.cls.jvp is Function.jvp:
-            raise NotImplementedError(
-                f"{self.name}: You must implement the jvp function for a custom Function to use it in forward mode"
-            )
+            raise NotImplementedError(f"{self.name}: {_MISSING_JVP}")
         pairs = zip(primals, tangents, strict=True)
         if ctx._materializes:
             zeros_like = registry["zeros_like"]
@@ -127,15 +132,15 @@ class FunctionOp(Op):
             elif isinstance(result, Tensor) and result.dtype is dtype and dtype.kind == "f" and result.shape == shape:
                 grads.append(result)  # the common case
             else:
-                grads.append(check_gradient(f"{self.name}Backward", index, result, shape, dtype))
+                grads.append(check_gradient(f"Function {self.name}Backward", index, result, shape, dtype))
         return grads
 
     def _check_count(self, results: tuple, count: int) -> None:
         extra = results[count:]
         if len(results) < count or any(r is not None for r in extra):
             raise RuntimeError(
-                f"{self.name}Backward returned an incorrect number of gradients: one for each argument of forward, "
-                f"None where there is none, so expected {count}, got {len(results)}"
+                f"function {self.name}Backward returned an incorrect number of gradients (expected {count}, got "
+                f"{len(results)}): one for each argument of forward, None where there is none"
             )
 
     def _check_non_tensors(self, results: tuple, inputs: list[int]) -> None:
@@ -143,7 +148,7 @@ class FunctionOp(Op):
             if result is not None and index not in inputs:
                 raise RuntimeError(
                     f"function {self.name}Backward returned a gradient different from None at position {index + 1}, "
-                    f"but the corresponding forward input was not a Tensor"
+                    f"but the corresponding forward input was not a Variable, that is a Tensor"
                 )
 
 
@@ -163,10 +168,11 @@ def _backward_method(cls: type["Function"]) -> Callable:
     has_vjp = cls.vjp is not Function.vjp
     if has_backward and has_vjp:
         raise RuntimeError(
-            f"{cls.__name__}: defines both 'backward' and 'vjp', which are two names of one thing; keep one"
+            f"{cls.__name__}: Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should "
+            f"only implement one of them: they are two names of one thing"
         )
     if not has_backward and not has_vjp:
-        raise NotImplementedError(f"{cls.__name__}: has no gradient: define its static method backward or vjp")
+        raise NotImplementedError(f"{cls.__name__}: {_MISSING_BACKWARD}")
     return cls.vjp if has_vjp else cls.backward
 
 
@@ -208,34 +214,34 @@ class Function:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Raise: Functions are not instantiated."""
         raise RuntimeError(
-            f"{type(self).__name__}: a Function is not called on an instance (the legacy way), but by "
-            f"{type(self).__name__}.apply(...), with a static forward"
+            f"Legacy autograd function with non-static forward method is deprecated: call "
+            f"{type(self).__name__}.apply(...), with a static forward method, not an instance"
         )
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
         """Compute the result; operators inside are not recorded."""
-        raise NotImplementedError("a Function defines the static method forward")
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
     def setup_context(ctx: FunctionCtx, inputs: tuple, output: Any) -> Any:
         """Save tensors for backward, if forward takes no ctx."""
-        raise NotImplementedError("a Function whose forward takes no ctx defines setup_context")
+        raise NotImplementedError("setup_context is not implemented; a Function whose forward takes no ctx defines it")
 
     @staticmethod
     def backward(ctx: FunctionCtx, *grad_outputs: Tensor | None) -> Any:
         """Return the gradients of the inputs, given those of the outputs."""
-        raise NotImplementedError("a Function defines backward")
+        raise NotImplementedError(_MISSING_BACKWARD)
 
     @staticmethod
     def vjp(ctx: FunctionCtx, *grad_outputs: Tensor | None) -> Any:
         """Alias of backward."""
-        raise NotImplementedError("a Function defines vjp, or backward")
+        raise NotImplementedError(_MISSING_BACKWARD)
 
     @staticmethod
     def jvp(ctx: FunctionCtx, *grad_inputs: Tensor | None) -> Any:
         """Return the tangents of the outputs, given those of the inputs."""
-        raise NotImplementedError("a Function defines jvp to be used in forward mode")
+        raise NotImplementedError(_MISSING_JVP)
 
     generate_vmap_rule = False
 
@@ -312,8 +318,9 @@ def _check_transforms(cls: type[Function], args: tuple, recording: bool) -> None
     else:
         return
     raise RuntimeError(
-        f"{cls.__name__}: forward takes ctx, so that only the innermost function transform can use its gradient, and "
-        f"{outside}; define setup_context, and a forward without ctx"
+        f"{cls.__name__}: In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, "
+        f"...), it must override the setup_context staticmethod: forward takes ctx, so that only the innermost "
+        f"function transform can use its gradient, and {outside}; define setup_context, and a forward without ctx"
     )
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from retrograd.autograd.function.context import FunctionCtx
 from retrograd.core import Tensor, registry
+from retrograd.core.errors import OperandTypeError
 from retrograd.core.hooks import conjugate
 from retrograd.ops.family import cast_to, sum_to
 
@@ -26,14 +27,14 @@ def zero_cotangent(index: int, shape: tuple[int, ...], dtype: Any) -> Tensor:
 def check_gradient(name: str, index: Any, result: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:
     """Return a user's gradient reduced to the input's shape and dtype, in the engine's convention."""
     if not isinstance(result, Tensor):
-        raise TypeError(
-            f"function {name} returned a {type(result).__name__} as gradient at position {index}: "
-            f"expected a Tensor or None"
+        raise OperandTypeError(
+            f"{name} returned a wrong gradient at position {index}: expected Variable or None (got "
+            f"{type(result).__name__})"
         )
     if result.shape != shape and not _expandable(shape, result.shape):
         raise RuntimeError(
-            f"{name} returned an invalid gradient at index {index}, of shape {list(result.shape)}, "
-            f"which does not fit the argument's shape {list(shape)}"
+            f"{name} returned an invalid gradient at index {index} - got {list(result.shape)} but expected "
+            f"shape compatible with {list(shape)}"
         )
     if result.dtype != dtype and result.dtype.kind == "c" and dtype.kind != "c":
         raise RuntimeError(

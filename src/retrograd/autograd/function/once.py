@@ -20,7 +20,7 @@ class _OnceDifferentiable:
     @staticmethod
     def gradients(fn: GradFn, cotangents: tuple, wanted: list[bool]) -> list:
         """Raise."""
-        raise RuntimeError("this backward is marked @once_differentiable: it can't be differentiated a second time")
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
 
 
 def once_differentiable(fn: Callable) -> Callable:

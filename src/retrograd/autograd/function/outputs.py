@@ -41,8 +41,8 @@ def check_dirty(cls: type, ctx: FunctionCtx, args: tuple, results: tuple, record
     for tensor in ctx._dirty:
         if not is_among(tensor, results):
             raise RuntimeError(
-                f"{cls.__name__}: a tensor of shape {tensor.shape} that forward marked as dirty was not returned; "
-                f"return every input that it writes to"
+                f"{cls.__name__}: Some elements marked as dirty during the forward method were not returned as output: "
+                f"a tensor of shape {tensor.shape}. The inputs that are modified inplace must all be outputs"
             )
         bump_version(tensor)
         if not recorded:
@@ -55,8 +55,8 @@ def check_dirty(cls: type, ctx: FunctionCtx, args: tuple, results: tuple, record
         check_history(tensor)
         if tensor._view is not None and tensors > 1:
             raise RuntimeError(
-                f"{cls.__name__}: forward writes in place to an input that is a view of another Tensor, so it may not "
-                f"return more than one tensor"
+                f"{cls.__name__}: If your Function modifies inplace an input that is a view of another Tensor, your "
+                f"Function cannot return more than one Tensor"
             )
 
 

@@ -62,7 +62,7 @@ def set_output_tangents(
 def _check_tangent(name: str, index: int, out: Any, dot: Any, ctx: Any) -> None:
     """Raise if a value is no tangent of an output."""
     if not isinstance(dot, Tensor):
-        raise RuntimeError(f"{name}: expected a Tensor or None (got {type(dot).__name__}) as forward gradient {index}")
+        raise RuntimeError(f"{name}: expected Variable or None (got {type(dot).__name__}) for grad output {index}.")
     if not isinstance(out, Tensor) or not is_differentiable(out.dtype) or is_among(out, ctx._fixed):
         raise RuntimeError(
             f"{name}: Function's jvp returned a gradient at position {index}, but the corresponding forward output is "

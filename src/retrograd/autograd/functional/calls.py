@@ -13,6 +13,8 @@ from retrograd.core.views import requires_grad_synced
 
 OUTPUT, JACOBIAN, HESSIAN = [f"the {what} is independent of {{}}" for what in ("output", "Jacobian", "Hessian")]
 Grads = Sequence[Tensor | None]
+_GIVEN = {"input": "inputs", "output": "outputs of the user-provided function", "entry of v": "v"}
+_SINGLE = {"input": "the input to the user-provided function is", "output": "the user-provided function returns"}
 
 # -------------------------------------------------------------------------------------------------- passes backward
 
@@ -102,8 +104,8 @@ class Call(NamedTuple):
         for i, leaf in enumerate(leaves):
             if not isinstance(leaf, Tensor):
                 raise TypeError(
-                    f"{self.name}: every {kind} must be a Tensor or a tuple of Tensors, nested or not, but "
-                    f"{tree.label(i)} is of type {type(leaf).__name__}"
+                    f"The {_GIVEN[kind]} given to {self.name} must be either a Tensor or a tuple of Tensors, nested or "
+                    f"not, but {tree.label(i)} has type {type(leaf)}"
                 )
         return tree
 
@@ -129,8 +131,8 @@ class Call(NamedTuple):
         for i, out in enumerate(outs.leaves):
             if self.strict and not out.requires_grad:
                 raise RuntimeError(
-                    f"{self.name}: strict=True, but {outs.label(i)} does not require gradients: it is not made from "
-                    f"the inputs in a differentiable way"
+                    f"{self.name}: {outs.label(i)} of the user-provided function does not require gradients. The "
+                    f"outputs must be computed in a differentiable manner from the input when running in strict mode"
                 )
         return outs
 
@@ -138,11 +140,11 @@ class Call(NamedTuple):
         """Return the function's scalar result and its gradient, with a graph."""
         outs = self.outputs(func, point)
         if isinstance(outs.like(outs.leaves), tuple):
-            raise RuntimeError(f"{self.name}: the function should return a single Tensor, not a tuple")
+            raise RuntimeError(f"The function given to {self.name} should return a single Tensor, not a tuple")
         if outs.leaves[0].numel() != 1:
             raise RuntimeError(
-                f"{self.name}: the Tensor that the function returns should contain a single element, but has shape "
-                f"{outs.leaves[0].shape}"
+                f"The Tensor returned by the function given to {self.name} should contain a single element, but has "
+                f"shape {outs.leaves[0].shape}"
             )
         found = gradients(outs.leaves, point.leaves, [None], True)
         self.check(found, point, OUTPUT, JACOBIAN, True)
@@ -153,7 +155,7 @@ class Call(NamedTuple):
         if v is None:
             if len(tree.leaves) != 1 or tree.leaves[0].numel() != 1:
                 raise RuntimeError(
-                    f"{self.name}: the vector v can only be None if the {tree.kind} is a single Tensor with a single "
+                    f"{self.name}: The vector v can only be None if {_SINGLE[tree.kind]} a single Tensor with a single "
                     f"element; got shapes {[x.shape for x in tree.leaves]}"
                 )
             return [None]
@@ -169,7 +171,7 @@ class Call(NamedTuple):
     def _check_entry(self, g: Tensor, x: Tensor, label: str) -> Tensor:
         if g.shape != x.shape:
             raise RuntimeError(
-                f"{self.name}: v has invalid size: for {label} it should be {x.shape}, but is {g.shape}"
+                f"{self.name}: v has invalid size: should be {x.shape} but got {g.shape} for {label}"
                 f"{describe_difference(x.shape, g.shape)}"
             )
         if (g.dtype.kind == "c") != (x.dtype.kind == "c"):

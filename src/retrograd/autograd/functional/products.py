@@ -202,7 +202,7 @@ def _jacobian(call: Call, func: Callable, inputs: Any, vectorize: bool, strategy
 
 def _check_strategy(call: Call, vectorize: bool, strategy: str) -> None:
     if strategy not in (FORWARD, REVERSE):
-        raise ValueError(f"{call.name}: the strategy must be {REVERSE!r} or {FORWARD!r}, got {strategy!r}")
+        raise ValueError(f'{call.name}: Expected strategy to be either "{FORWARD}" or "{REVERSE}", got {strategy!r}')
     if call.strict and (vectorize or strategy == FORWARD):
         raise RuntimeError(
             f"{call.name}: strict=True and vectorize=True or {FORWARD!r} are not supported together: what depends on "
