@@ -285,8 +285,8 @@ def refuse_view(creation_meta, what):
     if creation_meta in ("no_grad", "inference"):
         raise RuntimeError(
             f"A view was created in {creation_meta} mode and is being modified inplace "
-            f"{'with grad mode enabled' if creation_meta == 'no_grad' else 'in normal mode'}: {what} in place. Make the view "
-            f"outside, or write under no_grad(), or use an out-of-place operator."
+            f"{'with grad mode enabled' if creation_meta == 'no_grad' else 'in normal mode'}: {what} in place. Make "
+            "the view outside, or write under no_grad(), or use an out-of-place operator."
         )
     if creation_meta == ASSIGNED:
         raise RuntimeError(
