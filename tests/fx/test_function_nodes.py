@@ -365,5 +365,5 @@ def test_a_function_that_writes_to_an_input_of_the_graph_writes_to_the_argument(
 
 @pytest.mark.parametrize("transform", [lambda f: rg.func.grad(lambda x: f(x).sum()), rg.func.vmap])
 def test_a_transform_in_a_trace_refuses_a_context_that_it_would_lose(transform):
-    with pytest.raises(RuntimeError, match=r"Once: forward takes ctx.*a trace around it.*define setup_context"):
+    with pytest.raises(RuntimeError, match=r"Once: .*forward takes ctx.*a trace around it.*define setup_context"):
         fx.trace(lambda x: transform(Once.apply)(x), rg.ones(2))

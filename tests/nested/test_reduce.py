@@ -152,7 +152,7 @@ def test_of_no_components_there_are_no_results(name):
     ("call", "error", "text"),
     [
         (lambda x: rg.sum(x, 5), IndexError, "sum: dim 5 is out of range for a tensor of 3 dimensions"),
-        (lambda x: rg.sum(x, (1, -2)), ValueError, "sum: a dimension is named twice"),
+        (lambda x: rg.sum(x, (1, -2)), ValueError, "sum: .*a dimension is named twice"),
         (lambda x: rg.mean(x.to("int64"), 1), TypeError, "mean: .* got int64"),
         (lambda x: rg.amax(x, 3), IndexError, "amax: dim 3 is out of range"),
     ],

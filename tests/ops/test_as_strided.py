@@ -31,9 +31,9 @@ def test_views_share_memory_with_what_they_show(view):
 
 def test_windows_that_overlap_can_not_be_written_to():
     x = rg.zeros(5)
-    with pytest.raises(RuntimeError, match="more than one element lies in one place"):
+    with pytest.raises(RuntimeError, match="refers to a single memory location"):
         x.unfold(0, 2, 1).fill_(1.0)
-    with pytest.raises(RuntimeError, match="more than one element lies in one place"):
+    with pytest.raises(RuntimeError, match="refers to a single memory location"):
         x.as_strided((2, 2), (1, 1)).fill_(1.0)
     x.unfold(0, 2, 3).fill_(1.0)
     assert x.tolist() == [1.0, 1.0, 0.0, 1.0, 1.0]
@@ -60,7 +60,7 @@ def test_windows_of_any_memory_show_the_same_numbers(layout):
 @pytest.mark.parametrize("shape", [(3, 2), (0, 2), (0, 0), (3, 0)])
 def test_views_without_elements_are_views(empty, shape):
     view = empty(rg.zeros(shape, requires_grad=True))
-    with pytest.raises(RuntimeError, match="in-place write to a view of a leaf"):
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable"):
         view.fill_(1)
     assert empty(rg.zeros(shape)).fill_(1).numel() == 0
 

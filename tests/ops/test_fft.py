@@ -84,7 +84,7 @@ def test_shifts_put_frequency_zero_in_the_middle_and_back():
         (lambda: rg.fft.fftn(rg.ones(3), s=(2, 2)), RuntimeError, "fft.fftn: 2 sizes are given for a tensor of 1"),
         (lambda: rg.fft.fft2(rg.ones(3, 3), s=(2,)), RuntimeError, "fft.fft2: 1 sizes are given for 2 dimensions"),
         (lambda: rg.fft.rfftn(rg.ones(3), dim=()), RuntimeError, "fft.rfftn: at least one dimension"),
-        (lambda: rg.fft.fft2(rg.ones(3, 3), dim=(0, 0)), ValueError, "fft.fft2: a dimension is named twice"),
+        (lambda: rg.fft.fft2(rg.ones(3, 3), dim=(0, 0)), ValueError, "fft.fft2: .*a dimension is named twice"),
         (lambda: rg.fft.fft(rg.ones(3, dtype="float16")), RuntimeError, "fft.fft: no transform of float16"),
     ],
 )

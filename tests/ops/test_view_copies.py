@@ -53,5 +53,5 @@ def test_out_of_another_shape_is_refused():
 
 
 def test_out_takes_no_part_in_differentiation():
-    with pytest.raises(RuntimeError, match="t_copy: out= takes no part in automatic differentiation"):
+    with pytest.raises(RuntimeError, match=r"t_copy.*out=\.\.\. arguments"):
         rg.t_copy(example(), out=rg.empty(3, 2))

@@ -33,6 +33,9 @@ __all__ = [
 
 
 class _AnyNode(type):
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError("Can't instantiate abstract class Node: operators on tensors that require grad make nodes")
+
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, (GradFn, AccumulateGrad))
 

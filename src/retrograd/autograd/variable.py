@@ -53,6 +53,9 @@ def variable(*args: Any, **kwargs: Any) -> Any:
     raise RuntimeError("autograd.variable is no function any more; use rg.tensor(data, requires_grad=True)")
 
 
+variable.Variable = Variable  # type: ignore[attr-defined]  # PyTorch's module of that name has the class
+
+
 def _is_checkpoint_valid() -> bool:
     """Return whether checkpoints work in the running backward pass: always true."""
     return Variable._execution_engine.is_checkpoint_valid()

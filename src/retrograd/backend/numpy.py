@@ -416,7 +416,10 @@ def bernoulli_loss(x, target):
     """Return -(target log x + (1 - target) log(1 - x)), with each logarithm clipped to at least -100."""
     real_only("bernoulli_loss", x)
     if np.any((x < 0) | (x > 1)):
-        raise ValueError(f"binary_cross_entropy: probabilities must be from 0 to 1, got {x.min()} to {x.max()}")
+        raise ValueError(
+            f"binary_cross_entropy: probabilities must be from 0 to 1, got {x.min()} to {x.max()}; all elements of "
+            "input should be between 0 and 1"
+        )
     with np.errstate(divide="ignore"):
         yes, no = np.maximum(np.log(x), -100), np.maximum(np.log1p(-x), -100)
     return (target - 1) * no - target * yes

@@ -235,4 +235,4 @@ def result_type(*operands):
 def check_requires_grad(dtype):
     """Raise if tensors of a dtype cannot require grad."""
     if not is_differentiable(dtype):
-        raise RuntimeError(f"only Tensors of floating point and complex dtype can require gradients, got {dtype}")
+        raise RuntimeError(f"Only Tensors of floating point and complex dtype can require gradients, got {dtype}")

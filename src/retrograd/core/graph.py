@@ -371,7 +371,9 @@ class GradFn:
             self.freed = True
 
     def __getattr__(self, name):
-        """Return an attribute of a user Function's ctx, which in PyTorch is the node itself."""
+        """Return a saved value as `_saved_<name>`, or an attribute of a user Function's ctx, PyTorch's node itself."""
+        if self.rules is not None and name.startswith("_saved_"):
+            return saved_by_name(self, name.removeprefix("_saved_"))
         if self.rules is not None or name.startswith("__") or "ctx" not in self.params:
             raise AttributeError(f"{self.name()!r} has no attribute {name!r}")
         return getattr(self.params["ctx"], name)
@@ -385,6 +387,10 @@ class GradFn:
         """Call `fn(grad_inputs, grad_outputs)` after the node has run; a tuple that it returns replaces grad_inputs."""
         return RemovableHandle(hooks_of(self).after, fn)
 
+    def _sequence_nr(self):
+        """Return the creation number, by which the nodes of a graph are ordered."""
+        return self.sequence
+
     def register_prehook(self, fn):
         """Call `fn(grad_outputs)` before the node runs; a tuple that it returns replaces grad_outputs."""
         return RemovableHandle(hooks_of(self).before, fn)
@@ -394,6 +400,22 @@ class GradFn:
         """Pairs (node that made the input, number of the output) for each input; (None, 0) without gradient."""
         numbers = self.numbers or (0,) * len(self.edges)
         return tuple((as_node(edge), number) for edge, number in zip(self.edges, numbers, strict=True))
+
+
+def saved_by_name(fn, name):
+    """Return a param of the call, or what the node saved, by the name of an input, `self`, `other` or `result`."""
+    if name in fn.params:
+        return fn.params[name]
+    inputs = [p.name for p in fn.op.schema.inputs]
+    position = {"self": 0, "other": 1}.get(name, len(inputs))
+    index = inputs.index(name) if name in inputs else position
+    if name not in ("result", "out") and index >= len(inputs):
+        raise AttributeError(f"{fn.name()!r} saves no '_saved_{name}'; its inputs are {inputs}")
+    if fn.saved is None and not fn.freed:
+        raise AttributeError(f"{fn.name()!r} saves nothing, so no '_saved_{name}'")
+    if index < len(inputs):
+        return fn.value(index)
+    return None if fn.saved is not None and fn.saved[-1] is None else fn.output()
 
 
 def node(op, rules, params, edges, has_list_input):

@@ -119,6 +119,19 @@ class ForeignParams:
         )
 
 
+def check_no_tangent(op, operands):
+    """Raise NotImplementedError if an operand of a call with `out=` has a tangent, as in PyTorch."""
+    level = current().level
+    while level is not None:
+        for a in operands if level.transparent else ():
+            if isinstance(a, TensorBase) and level.lost_derivatives(a):
+                raise NotImplementedError(
+                    f"Trying to use forward AD with {op.name}_out that does not support it because it is an out= "
+                    f"function; use out.copy_(result)"
+                )
+        level = level.parent
+
+
 def write_out(op, args, kwargs):
     """Run `op(..., out=tensor)`: write the result into an existing tensor."""
     rest = dict(kwargs)
@@ -132,6 +145,7 @@ def write_out(op, args, kwargs):
                     f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but the "
                     f"argument of shape {a.shape} requires grad; use x.copy_(result), or no_grad()"
                 )
+    check_no_tangent(op, (*inputs, *outs))
     result = op(*args, **rest)
     results = result if isinstance(result, tuple) else (result,)
     if len(outs) != len(results):

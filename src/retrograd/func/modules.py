@@ -149,7 +149,10 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[s
     (5, 4, 2)
     """
     if not len(models):
-        raise RuntimeError("stack_module_state: at least one model is needed, got none")
+        raise RuntimeError(
+            "stack_module_state: at least one model is needed, got none; stack_module_state: Expected at least one "
+            "model, got 0"
+        )
     if len({type(model) for model in models}) > 1:
         names = sorted({type(model).__name__ for model in models})
         raise RuntimeError(f"stack_module_state: the models must be of one class, got {', '.join(names)}")

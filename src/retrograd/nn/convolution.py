@@ -43,7 +43,10 @@ class _Convolution(Module):
             raise ValueError(f"{type(self).__name__}: groups must be at least 1, got {self.groups}")
         for what, number in channels.items():
             if number < 0 or number % self.groups:
-                raise ValueError(f"{type(self).__name__}: {what}={number} does not divide into groups={self.groups}")
+                raise ValueError(
+                    f"{type(self).__name__}: {what}={number} does not divide into groups={self.groups}; {what} must be "
+                    "divisible by groups"
+                )
 
     def _check_padding(self, padding: Any) -> Any:
         return per_dim(type(self).__name__, "padding", padding, self.dims, 0)
@@ -108,7 +111,10 @@ class _Conv(_Convolution):
         if padding not in ("same", "valid"):
             raise ValueError(f"{type(self).__name__}: padding must be 'same', 'valid' or integers, got {padding!r}")
         if padding == "same" and any(s != 1 for s in self.stride):
-            raise ValueError(f"{type(self).__name__}: padding='same' needs stride 1, got {self.stride}")
+            raise ValueError(
+                f"{type(self).__name__}: padding='same' needs stride 1, got {self.stride}; padding='same' is not "
+                "supported for strided convolutions"
+            )
         return padding
 
     def _padding_of_sides(self) -> tuple[int, ...]:

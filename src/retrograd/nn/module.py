@@ -104,7 +104,10 @@ class Module(ModuleTree):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the result of a call; subclasses override it."""
-        raise NotImplementedError(f"{type(self).__name__} has no forward(); define it to say what calling it does")
+        raise NotImplementedError(
+            f"{type(self).__name__} has no forward(); define it to say what calling it does; Module "
+            f'[{type(self).__name__}] is missing the required "forward" function'
+        )
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
@@ -240,7 +243,9 @@ class Module(ModuleTree):
     def train(self: Self, mode: bool = True) -> Self:
         """Put this module and its submodules into training mode, or evaluation mode."""
         if not isinstance(mode, bool):
-            raise ValueError(f"train: mode must be True or False, got {mode!r}")
+            raise ValueError(
+                f"train: mode must be True or False, got {mode!r}; training mode is expected to be boolean"
+            )
         for module in self.modules():
             module.training = mode
         return self

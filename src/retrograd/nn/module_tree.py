@@ -71,7 +71,9 @@ class ModuleTree:
         if "_kinds" not in self.__dict__:
             raise AttributeError(f"cannot register {name!r}: call super().__init__() of the module first")
         if name not in self._kinds and hasattr(self, name):
-            raise KeyError(f"{type(self).__name__} has an attribute {name!r} already")
+            raise KeyError(
+                f"attribute {name!r} already exists: {type(self).__name__} has an attribute {name!r} already"
+            )
         if value is not None and not isinstance(value, expected):
             raise TypeError(f"{name!r} is to be a {kind}: expected {words} or None, got {type(value).__name__}")
         self._kinds.pop(name, None)

@@ -162,7 +162,10 @@ class RNNBase(Module, Generic[Last]):
             return _Batch(input.data, sizes[0], sizes, order)
         name = type(self).__name__
         if input.ndim not in (2, 3) or (input.is_nested and input.ndim != 3):
-            raise ValueError(f"{name}: expected input of 2 or 3 dimensions, or nested of 3, got shape {input.shape}")
+            raise ValueError(
+                f"{name}: expected input of 2 or 3 dimensions, or nested of 3, got shape {input.shape}; {name}: "
+                f"Expected input to be 2D or 3D, got {input.ndim}D instead"
+            )
         self._check_width(input)
         if input.is_nested:
             return _pack_nested(input)

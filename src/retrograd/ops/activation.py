@@ -446,7 +446,10 @@ class glu(Composite, home="nn.functional"):
     def compose(x, *, dim):
         at = canonical_dim("glu", dim, x.ndim)
         if x.ndim == 0 or x.shape[at] % 2:
-            raise RuntimeError(f"glu: dimension {dim} of shape {x.shape} must have an even size, to be halved")
+            raise RuntimeError(
+                f"glu: dimension {dim} of shape {x.shape} must have an even size, to be halved; Halving dimension must "
+                f"be even, but dimension {dim % x.ndim} is size {x.shape[dim]}"
+            )
         half = x.shape[at] // 2
         return narrow(x, at, 0, half) * sigmoid(narrow(x, at, half, half))
 

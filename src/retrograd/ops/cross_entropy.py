@@ -226,7 +226,11 @@ def move_classes_last(name, x, target):
 
 def _check_weight(name, weight, classes):
     if weight is not None and weight.shape != (classes,):
-        raise ValueError(f"{name}: weight has shape {weight.shape}, expected one number for each of {classes} classes")
+        raise ValueError(
+            f"{name}: weight has shape {weight.shape}, expected one number for each of {classes} classes; weight "
+            f"tensor should be defined either for all {classes} classes or no classes but got weight tensor of shape: "
+            f"{list(weight.shape)}"
+        )
 
 
 def target_weights(weight, target, ignore_index, dtype):

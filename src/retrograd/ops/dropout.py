@@ -28,7 +28,9 @@ class keep(Internal, Pointwise, linear="x", masks=1, in_place=False):
 def _apply_random_mask(name, x, p, training, shape, mixed):
     """Return `mixed(x, mask, p)`, the mask true with probability 1 - p; x itself, or 0, where nothing is random."""
     if not 0 <= p <= 1:
-        raise ValueError(f"{name}: p must be from 0 to 1, got {p}")
+        raise ValueError(
+            f"{name}: p must be from 0 to 1, got {p}; dropout probability has to be between 0 and 1, but got {p}"
+        )
     if not training or p == 0:
         return x
     if p == 1:

@@ -140,7 +140,9 @@ class embedding(Composite, method=False, aliases="nn.functional.embedding"):
     def compose(ids, weight, *, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse):
         _refuse_sparse("embedding", sparse)
         if weight.ndim != 2:
-            raise ValueError(f"embedding: expected weight (rows, size), got shape {weight.shape}")
+            raise ValueError(
+                f"embedding: expected weight (rows, size), got shape {weight.shape}; 'weight' must be 2-D"
+            )
         _renormalize("embedding", weight, ids, max_norm, norm_type)
         out = _lookup(weight, ids, scale_grad_by_freq)
         if padding_idx is None:

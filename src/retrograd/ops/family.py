@@ -21,7 +21,7 @@ from retrograd.core import (
 )
 from retrograd.core import dtype as dtypes
 from retrograd.core.aval import symbolic
-from retrograd.core.errors import OperandIndexError
+from retrograd.core.errors import OperandIndexError, OperandValueError
 from retrograd.core.graph import arguments
 from retrograd.ops import batch_loop
 from retrograd.ops.batching import align_batched, at_least_1d, batch_all
@@ -38,11 +38,20 @@ def broadcast_shapes(name, shapes):
         if len(sizes) > 1:
             listed = " and ".join(str(tuple(s)) for s in shapes)
             several = sizes if symbolic(sizes) else sorted(sizes)
-            raise ValueError(
+            raise OperandValueError(
                 f"{name}: shapes {listed} do not broadcast: dimension {i} is {' and '.join(map(str, several))}"
+                f"{_pytorch_words(shapes, i)}"
             )
         out.append(sizes.pop() if sizes else 1)
     return tuple(out)
+
+
+def _pytorch_words(shapes, i):
+    """Return PyTorch's words for two shapes that differ in dimension i, counted from the last."""
+    if len(shapes) != 2:
+        return ""
+    (a, b), dim = (shape[i] for shape in shapes), max(map(len, shapes)) + i
+    return f": The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {dim}"
 
 
 def canonical_dim(name, dim, ndim):
@@ -50,7 +59,10 @@ def canonical_dim(name, dim, ndim):
     if not -ndim <= dim < max(ndim, 1):
         if ndim == 0 and dim == -1:
             return 0
-        raise OperandIndexError(f"{name}: dim {dim} is out of range for a tensor of {ndim} dimensions")
+        raise OperandIndexError(
+            f"{name}: dim {dim} is out of range for a tensor of {ndim} dimensions: Dimension out of range (expected to "
+            f"be in range of [{-max(ndim, 1)}, {max(ndim, 1) - 1}], but got {dim})"
+        )
     return dim % ndim if ndim else 0
 
 
@@ -60,7 +72,10 @@ def canonical_dims(name, dims, ndim):
         return tuple(range(ndim))
     out = tuple(canonical_dim(name, d, ndim) for d in ((dims,) if isinstance(dims, int) else dims))
     if len(set(out)) < len(out):
-        raise ValueError(f"{name}: a dimension is named twice in {dims}")
+        twice = next(d for i, d in enumerate(out) if d in out[:i])
+        raise OperandValueError(
+            f"{name}: dim {twice} appears multiple times in the list of dims: a dimension is named twice in {dims}"
+        )
     return out if ndim else ()
 
 

@@ -303,7 +303,10 @@ def _as_index(k):
         return _index_tensor(k)
     if hasattr(k, "__index__"):
         return operator.index(k)
-    raise IndexError(f"index: expected integers, slices, None, ... or integer tensors, got {type(k).__name__}")
+    raise IndexError(
+        f"index: expected integers, slices, None, ... or integer tensors, got {type(k).__name__}; only integers, "
+        "slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices"
+    )
 
 
 def _index_tensor(k):
@@ -312,7 +315,10 @@ def _index_tensor(k):
     if 0 in i.shape and not hasattr(k, "dtype"):
         i = to(i, dtypes.int64)
     if i.dtype.kind not in "iub":
-        raise IndexError(f"index: tensors used as indices must be integer or boolean, got {i.dtype}")
+        raise IndexError(
+            f"index: tensors used as indices must be integer or boolean, got {i.dtype}; tensors used as indices must "
+            "be long, int, byte or bool tensors"
+        )
     if i.dtype == dtypes.uint8 and i.ndim:
         i = to(i, dtypes.bool_)  # uint8 is a mask in PyTorch, which once had no booleans
     if i.ndim == 0 and (i.dtype == dtypes.bool_ or not isinstance(k, Tensor) or graph_level() is None):
@@ -338,7 +344,8 @@ def check_mask(mask, x, at):
     """Raise unless a mask has the sizes of x from dimension `at` on."""
     if x.shape[at : at + mask.ndim] != mask.shape:
         raise IndexError(
-            f"index: a mask of shape {mask.shape} does not fit a tensor of shape {x.shape} at dimension {at}"
+            f"index: The shape of the mask {list(mask.shape)} does not match the shape of the indexed tensor "
+            f"{list(x.shape)} at dimension {at}: a mask of shape {mask.shape} does not fit {x.shape}"
         )
 
 

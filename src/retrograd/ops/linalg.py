@@ -52,6 +52,16 @@ class Product(Definition, promotion="same"):
 NARROW = 16  # columns; up to here one product for all examples of a batch is faster, despite copies
 
 
+def _pytorch_words(a, b):
+    """Return PyTorch's words for two shapes that cannot be multiplied: (3, 4) is 3x4."""
+    if len(a) != 2 or len(b) > 2:
+        return ""
+    sizes = f"{a[0]}x{a[1]}"
+    if len(b) == 1:
+        return f": size mismatch, got input ({a[0]}), mat ({sizes}), vec ({b[0]})"
+    return f": mat1 and mat2 shapes cannot be multiplied ({sizes} and {b[0]}x{b[1]})"
+
+
 @op("matmul(Tensor a, Tensor b) -> Tensor")
 class matmul(Product, linear="a b", aliases="linalg.matmul"):
     """Matrix product: (..., m, k) times (..., k, n) is (..., m, n); the leading dimensions broadcast.
@@ -72,6 +82,7 @@ class matmul(Product, linear="a b", aliases="linalg.matmul"):
             raise ValueError(
                 f"matmul: shapes {a.shape} and {b.shape} do not fit: the last size of the first, "
                 f"{a.shape[-1]}, must be the {'last but one' if b.ndim > 1 else 'size'} of the second"
+                f"{_pytorch_words(a.shape, b.shape)}"
             )
         rows = a.shape[-2:-1]
         columns = b.shape[-1:] if b.ndim > 1 else ()
@@ -231,6 +242,7 @@ class linear(Product, aliases="nn.functional.linear"):
                 f"linear: x {x.shape}, weight {weight.shape}"
                 + (f", bias {bias.shape}" if bias is not None else "")
                 + " do not fit: expected (..., in), (out, in), (out,)"
+                + _pytorch_words((math.prod(x.shape[:-1]), x.shape[-1]), weight.shape[::-1])
             )  # fmt: skip
         return Aval((*x.shape[:-1], weight.shape[0]), x.dtype)
 

@@ -24,7 +24,10 @@ REDUCTIONS: dict[str, Callable] = {"mean": mean, "sum": sum_over, "none": _ident
 def get_reduction(name, reduction):
     """Return the reduction of that name for elementwise losses; a ValueError lists the names."""
     if reduction not in REDUCTIONS:
-        raise ValueError(f"{name}: reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
+        raise ValueError(
+            f"{name}: reduction must be 'mean', 'sum' or 'none', got {reduction!r}; {reduction} is not a valid value "
+            "for reduction"
+        )
     return REDUCTIONS[reduction]
 
 
@@ -239,7 +242,10 @@ class bernoulli_loss(Internal, Pointwise, promotion="float"):
 
 def _check_same_shape(name, x, target):
     if x.shape != target.shape:
-        raise ValueError(f"{name}: the input has shape {x.shape}, the target {target.shape}: they must agree")
+        raise ValueError(
+            f"{name}: the input has shape {x.shape}, the target {target.shape}: they must agree; Target size "
+            f"({target.shape}) must be the same as input size ({x.shape})"
+        )
 
 
 @op("binary_cross_entropy(Tensor x, Tensor target, Tensor? weight=None, str reduction='mean') -> Tensor")

@@ -62,7 +62,7 @@ def array_outside_graph(name, x):
     """The array below all levels, for code outside autograd; RuntimeError if derivatives would be lost."""
     why = lost_derivatives(x)
     if why:
-        raise ReadError(f"{name}: this tensor {why}; use x.detach() first, as in x.detach().numpy()")
+        raise ReadError(f"Can't call {name} on Tensor that {why}. Use tensor.detach().numpy() instead")
     return concrete(x)
 
 
@@ -180,8 +180,11 @@ def _check_number(name, x):
 
 @method
 def __index__(x) -> int:
-    if x.dtype.kind not in "iub":
-        raise TypeError(f"only integer tensors of one element can be an index, got {x.aval}")
+    if x.dtype.kind not in "iub" or x.numel() != 1:
+        raise TypeError(
+            f"only integer tensors of one element can be an index, got {x.aval}; only integer tensors of a single "
+            "element can be converted to an index"
+        )
     return int(item(x))
 
 

@@ -97,7 +97,11 @@ class standardize(Composite, opmath="x"):
 
 def _check_trailing(name, x, normalized_shape, **given):
     if not normalized_shape or x.shape[max(x.ndim - len(normalized_shape), 0) :] != normalized_shape:
-        raise ValueError(f"{name}: normalized_shape {normalized_shape} is not how shape {x.shape} ends")
+        raise ValueError(
+            f"{name}: normalized_shape {normalized_shape} is not how shape {x.shape} ends; Given "
+            f"normalized_shape={list(normalized_shape)}, expected input with shape [*, "
+            f"{', '.join(map(str, normalized_shape))}]"
+        )
     for argument, tensor in given.items():
         if tensor is not None and tensor.shape != normalized_shape:
             raise ValueError(
@@ -335,7 +339,11 @@ class group_norm(Composite, aliases="nn.functional.group_norm", opmath="x weight
         parts = _as_channels("group_norm", x, weight=weight, bias=bias)
         n, c, count = parts.shape
         if num_groups < 1 or c % num_groups:
-            raise RuntimeError(f"group_norm: {c} channels can't be divided into num_groups={num_groups} groups")
+            raise RuntimeError(
+                f"group_norm: {c} channels can't be divided into num_groups={num_groups} groups; Expected number of "
+                f"channels in input to be divisible by num_groups, but got input of shape {list(x.shape)} and "
+                f"num_groups={num_groups}"
+            )
         groups = reshape(parts, (1, n * num_groups, c // num_groups * count))
         out = reshape(channel_standardize(groups, eps=eps)[0], parts.shape)
         return reshape(_scale_and_shift_channels(out, weight, bias), x.shape)

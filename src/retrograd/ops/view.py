@@ -35,7 +35,10 @@ def inferred_shape(name, old, new):
     if unknown == 1 and known and total % known == 0:
         return tuple(total // known if s == -1 else s for s in new)
     if unknown or known != total or any(s < 0 for s in new):
-        raise ValueError(f"{name}: shape {tuple(old)} of {total} elements does not fit into {tuple(new)}")
+        raise ValueError(
+            f"{name}: shape {tuple(old)} of {total} elements does not fit into {tuple(new)}; shape '{list(new)}' is "
+            f"invalid for input of size {total}{'; only one dimension can be inferred' if unknown > 1 else ''}"
+        )
     return tuple(new)
 
 
@@ -77,7 +80,8 @@ class view(Composite):
         if x.level is None and out._view is None:
             raise RuntimeError(
                 f"view: the memory of this tensor, of shape {x.shape} and strides {x.value.strides} bytes, can't be "
-                f"shown in shape {out.shape}. Use .reshape(...) instead."
+                f"shown in shape {out.shape}: view size is not compatible with input tensor's size and stride. "
+                f"Use .reshape(...) instead."
             )
         return out
 
@@ -137,7 +141,16 @@ def expanded_shape(old, new):
         if at >= 0 and out[at] == -1:
             out[at] = size
         if at < 0 or size not in (1, out[at]):
-            raise ValueError(f"expand: shape {tuple(old)} does not expand to {tuple(new)}")
+            raise ValueError(
+                f"expand: shape {tuple(old)} does not expand to {tuple(new)}: "
+                + (
+                    f"The expanded size of the tensor ({new[at]}) must match the existing size ({size}) at "
+                    f"non-singleton dimension {at}"
+                    if at >= 0
+                    else f"the number of sizes provided ({len(new)}) must be greater or equal to the number of "
+                    f"dimensions in the tensor ({len(old)})"
+                )
+            )
     if -1 in out:
         raise ValueError(f"expand: shape {tuple(old)} does not expand to {tuple(new)}: -1 keeps no size in front")
     return tuple(out)
@@ -227,7 +240,9 @@ class flatten(Composite):
     def compose(x, *, start_dim, end_dim):
         first, last = (canonical_dim("flatten", d, x.ndim) for d in (start_dim, end_dim))
         if first > last:
-            raise ValueError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}")
+            raise ValueError(
+                f"flatten: start_dim cannot come after end_dim: start_dim {start_dim} comes after end_dim {end_dim}"
+            )
         if x.ndim and first == last:
             return x
         merged = x.shape[first : last + 1]
@@ -510,13 +525,20 @@ class cat(Definition, linear="tensors,", aliases="concat concatenate", elements=
 
     def shape(*tensors, dim):
         if not tensors:
-            raise ValueError("cat: expected at least one tensor")
+            raise ValueError("cat: expected a non-empty list of Tensors")
         joined = _tensors_to_join(tensors)
         first = joined[0]
         at = canonical_dim("cat", dim, first.ndim)
         for i, x in enumerate(joined):
             if x.ndim != first.ndim or x.ndim == 0 or _shape_without(x.shape, at) != _shape_without(first.shape, at):
-                raise ValueError(f"cat: tensor {i} is {x}, which does not fit {first} but for dimension {at}")
+                raise ValueError(
+                    f"cat: tensor {i} is {x}, which does not fit {first} but for dimension {at}: "
+                    + (
+                        f"Tensors must have same number of dimensions: got {first.ndim} and {x.ndim}"
+                        if x.ndim != first.ndim
+                        else f"Sizes of tensors must match except in dimension {at}"
+                    )
+                )
         dtype = dtypes.result_type(*tensors)
         return Aval((*first.shape[:at], sum(x.shape[at] for x in joined), *first.shape[at + 1 :]), dtype)
 
@@ -572,7 +594,12 @@ class stack(Composite):
 
     def compose(*tensors, dim):
         if any(t.shape != tensors[0].shape for t in tensors):
-            raise ValueError(f"stack: shapes must agree, got {', '.join(str(t.shape) for t in tensors)}")
+            other = next(i for i, t in enumerate(tensors) if t.shape != tensors[0].shape)
+            raise ValueError(
+                f"stack: shapes must agree, got {', '.join(str(t.shape) for t in tensors)}: stack expects each tensor "
+                f"to be equal size, but got {list(tensors[0].shape)} at entry 0 and {list(tensors[other].shape)} at "
+                f"entry {other}"
+            )
         return cat([unsqueeze(t, dim) for t in tensors], dim=dim)
 
     def oracle(np, *tensors, dim):

@@ -47,7 +47,10 @@ def _write_out(name, views, out):
         if target.shape != part.shape:
             raise RuntimeError(f"{name}: out has shape {target.shape}, but the result has shape {part.shape}")
         if requires_grad_synced(target) or requires_grad_synced(part):
-            raise RuntimeError(f"{name}: out= takes no part in automatic differentiation, but a tensor requires grad")
+            raise RuntimeError(
+                f"{name}(): functions with out=... arguments don't support automatic differentiation, but a tensor "
+                f"requires grad"
+            )
     for target, part in pairs:
         target.copy_(part)
     return out

@@ -109,7 +109,10 @@ class LBFGS(DeclaredOptimizer):
     def add_param_group(self, param_group: Group) -> None:
         """Add the group; there is only one."""
         if self.param_groups:
-            raise ValueError("LBFGS: all parameters must be in one group")
+            raise ValueError(
+                "LBFGS: all parameters must be in one group; LBFGS doesn't support per-parameter options (parameter "
+                "groups)"
+            )
         super().add_param_group(param_group)
 
     def _params_with_shared_state(self) -> list[Any]:

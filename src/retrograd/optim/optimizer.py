@@ -43,13 +43,18 @@ class Optimizer:
 
     def __init__(self, params: Iterable[Any], defaults: Mapping[str, Any]) -> None:
         if isinstance(params, Tensor):
-            raise TypeError("params must be an iterable of tensors or dicts, got one Tensor; put it into a list")
+            raise TypeError(
+                "params must be an iterable of tensors or dicts, got one Tensor; put it into a list; params argument "
+                "given to the optimizer should be an iterable of Tensors or dicts"
+            )
         self.defaults = dict(defaults)
         self.param_groups: list[Group] = []
         self.state: dict[Tensor, State] = {}
         groups = list(params)
         if not groups:
-            raise ValueError(f"{type(self).__name__} got an empty list of parameters")
+            raise ValueError(
+                f"{type(self).__name__} got an empty list of parameters; optimizer got an empty parameter list"
+            )
         for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
             self.add_param_group(group)
 
@@ -78,11 +83,20 @@ class Optimizer:
         known = {id(p) for group in self.param_groups for p in group["params"]}
         for p in params:
             if not isinstance(p, Tensor):
-                raise TypeError(f"{type(self).__name__}: expected tensors, got {type(p).__name__}")
+                raise TypeError(
+                    f"{type(self).__name__}: expected tensors, got {type(p).__name__}; optimizer can only optimize "
+                    f"Tensors, but one of the params is {type(p).__name__}"
+                )
             if not p.is_leaf:
-                raise ValueError(f"{type(self).__name__}: can't optimize a tensor that an operator made: {p.aval}")
+                raise ValueError(
+                    f"{type(self).__name__}: can't optimize a tensor that an operator made: {p.aval}; can't optimize a "
+                    "non-leaf Tensor"
+                )
             if id(p) in known:
-                raise ValueError(f"{type(self).__name__}: a parameter, {p.aval}, is in more than one place")
+                raise ValueError(
+                    f"{type(self).__name__}: a parameter, {p.aval}, is in more than one place; some parameters appear "
+                    "in more than one parameter group"
+                )
             known.add(id(p))
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -177,7 +191,10 @@ def _split_names(params: Any) -> tuple[dict[str, list[str]], list[Any]]:
     They are one tensor, several, or (name, tensor) pairs as from `named_parameters`.
     """
     if isinstance(params, set):
-        raise TypeError("params must be in order; got a set")
+        raise TypeError(
+            "params must be in order; got a set; optimizer parameters need to be organized in ordered collections, "
+            "but the ordering of tensors in sets will change between runs"
+        )
     listed = [params] if isinstance(params, Tensor) else list(params)
     pairs = [p for p in listed if isinstance(p, tuple) and len(p) == 2]
     if not pairs:

@@ -389,5 +389,8 @@ def _node(cls: type[Function], ctx: FunctionCtx, args: tuple) -> GradFn:
     return fn
 
 
+Function._operator = FunctionOp(Function)  # whose forward says that it must be implemented
+
+
 class InplaceFunction(Function):
     """Legacy name of Function; inputs that it writes to are marked by `ctx.mark_dirty`."""

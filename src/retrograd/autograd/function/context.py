@@ -34,7 +34,7 @@ class FunctionCtx:
         for index, tensor in enumerate(tensors):
             if tensor is not None and not isinstance(tensor, Tensor):
                 raise TypeError(
-                    f"save_for_backward can only save variables (tensors or None), but argument {index} is of type "
+                    f"save_for_backward can only save variables, but argument {index} is of type "
                     f"{type(tensor).__name__}; set an attribute of ctx instead"
                 )
         self._saved = tensors

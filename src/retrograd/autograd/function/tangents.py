@@ -56,6 +56,7 @@ def set_output_tangents(
         for index, (out, dot) in enumerate(zip(outputs, dots, strict=True)):
             if dot is not None:
                 _check_tangent(name, index, out, dot, ctx)
+                _check_written_tangent(name, args, tangents, out, dot, ctx)
                 _store_tangent(level, name, args, out, dot, ctx)
 
 
@@ -73,6 +74,17 @@ def _check_tangent(name: str, index: int, out: Any, dot: Any, ctx: Any) -> None:
             f"{name}: Function's jvp returned a forward gradient {dot.aval} at position {index}, but the output is "
             f"{out.aval}"
         )
+
+
+def _check_written_tangent(name: str, args: tuple, tangents: list, out: Any, dot: Tensor, ctx: Any) -> None:
+    """Raise if forward has written to an input, and jvp did not write to its tangent."""
+    for a, tangent in zip(args, tangents, strict=True):
+        if a is out and tangent is not None and dot is not tangent and is_among(out, ctx._dirty):
+            raise RuntimeError(
+                f"{name}: An inplace custom Function is not modifying the forward mode gradients inplace. If the "
+                f"forward is modifying an input inplace, then the jvp function must modify the corresponding gradient "
+                f"inplace, and return it"
+            )
 
 
 def _store_tangent(level: "TangentTableLevel", name: str, args: tuple, out: Tensor, dot: Tensor, ctx: Any) -> None:

@@ -33,7 +33,10 @@ def get_total_norm(tensors: Tensor | Iterable[Any], norm_type: float = 2.0, erro
     norms = [_norm_of(x, norm_type) for x in listed if x.numel()]
     total = _norm(_stack(norms), norm_type) if norms else zeros(())
     if error_if_nonfinite and not math.isfinite(float(total)):
-        raise RuntimeError(f"the norm of the gradients is {float(total)}, so they can't be clipped")
+        raise RuntimeError(
+            f"the norm of the gradients is {float(total)}, so they can't be clipped; The total norm of order "
+            f"{norm_type} for gradients from `parameters` is non-finite, so it cannot be clipped"
+        )
     return total
 
 

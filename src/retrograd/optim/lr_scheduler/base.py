@@ -34,7 +34,10 @@ class LRScheduler:
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(self).__name__}: expected an Optimizer, got {type(optimizer).__name__}")
+            raise TypeError(
+                f"{type(self).__name__}: expected an Optimizer, got {type(optimizer).__name__}; "
+                f"{type(optimizer).__name__} is not an Optimizer"
+            )
         self.optimizer = optimizer
         for number, group in enumerate(optimizer.param_groups):
             if last_epoch >= 0 and "initial_lr" not in group:

@@ -125,7 +125,10 @@ class OneCycleLR(LRScheduler):
 def _total_steps(total: int | None, epochs: int | None, per_epoch: int | None) -> int:
     if total is None:
         if epochs is None or per_epoch is None:
-            raise ValueError("OneCycleLR: give total_steps, or both epochs and steps_per_epoch")
+            raise ValueError(
+                "OneCycleLR: give total_steps, or both epochs and steps_per_epoch; You must define either total_steps "
+                "OR (epochs AND steps_per_epoch)"
+            )
         total = epochs * per_epoch
     if total < 1:
         raise ValueError(f"OneCycleLR: the steps must be at least 1, got {total}")
