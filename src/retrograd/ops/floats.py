@@ -174,7 +174,7 @@ class addcdiv(Composite, in_place=True, opmath="x tensor1 tensor2"):
 
 
 @op("lerp(Tensor x, Tensor end, Tensor weight) -> Tensor")
-class lerp(Pointwise, opmath="x end weight"):
+class lerp(Pointwise, opmath="x end weight", exact_numbers=True):
     """Interpolate linearly: x + weight * (end - x), which is x where weight is 0, and exactly `end` where it is 1.
 
     >>> import retrograd as rg
