@@ -23,7 +23,7 @@ def files_that_call(parts, *names):
 
 
 def test_one_function_applies_the_forward_rules_of_operators():
-    assert files_that_call((*OPERATORS, *TRANSFORMS), ".definition.jvp") == ["ops/jvp_rules.py"]
+    assert files_that_call((*OPERATORS, *TRANSFORMS), "definition.jvp") == ["ops/jvp_rules.py"]
 
 
 def test_one_file_makes_the_standard_basis():
