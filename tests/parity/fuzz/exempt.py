@@ -214,6 +214,10 @@ EXEMPT: dict[tuple[str, str], str] = {
     (r"poisson_nll_loss\(.*full=True", r"(value|grad).*: nan, ours"): THEIRS + ": 0 times the log of a negative number",
     (r"cdist\(.*p=float\('inf'\)", r"value at .*, ours nan"): THEIRS + ": NaN is not the largest",
     (r"slogdet\(.*\[0\]", r"gradient of .*, ours nan"): "the derivative of the sign is 0, which ours multiplies by NaN",
+    (r"func\.jvp.*(pow|\*\*)", r"value at .*[-+]0j\), ours \("): THEIRS + ": the tangent of a real exponent stays real",
+    (r"binary_cross_entropy", r"(gradient|grad).*value at .*: -?inf, ours -?\d"): (
+        THEIRS + ": the loss clamps logarithms, its derivative by the target does not"
+    ),
     ("", r"PyTorch refuses backward: \"\w+\" not implemented for 'Half'"): MORE,
     (r"func\.jvp.*nextafter", r"dtype float32, ours float64"): THEIRS + ": a tangent of another dtype than the result",
     (r"L\.func\.vmap", r"ours raises NotBatchedError: .* the value of a tensor that differs between examples"): REFUSED,
@@ -229,6 +233,7 @@ PROGRAMS: dict[tuple[str, str], str] = {
         r"(?s)(no_grad|out=).*L\.autograd\.grad\(",
         r"tensors \[|ours raises RuntimeError: backward of .* modified by an inplace",
     ): "PyTorch gives a view a new history after a write that is not recorded; ours keeps the old one",
+    (r"(?s)norm\(.*autograd\.grad", r"value at .*: nan, ours -?0\.0"): UNDEFINED + ": the second derivative at 0",
     (r"(?s)nextafter.*\b(std|var|norm)\(", r"gradient"): "deviations of numbers that differ by rounding",
     (r"(?s)nextafter.*(vander|cumprod)\(", r"gradient"): THEIRS + ": its rule divides by subnormal numbers",
     (
