@@ -341,7 +341,7 @@ def test_saving_what_is_no_tensor_is_refused():
     def setup(ctx, inputs, output):
         ctx.save_for_backward(3)
 
-    with pytest.raises(TypeError, match=r"save_for_backward can only save variables .*, but argument 0 is of type int"):
+    with pytest.raises(TypeError, match=r"save_for_backward can only save variables, but argument 0 is of type int"):
         defined("(Tensor x) -> Tensor", lambda x: x * 1, lambda ctx, g: g, setup)(leaf(1.0))
 
 
