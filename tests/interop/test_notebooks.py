@@ -32,7 +32,7 @@ def test_others_are_shown_as_text(make):
 def test_inside_a_transform_the_text_is_shown():
     shown = []
     rg.func.vmap(lambda x: shown.append(x._repr_html_()) or x)(rg.ones(2, 3))
-    assert shown[0].startswith("<pre>tensor(")
+    assert shown[0].startswith("<pre>BatchedTensor(")
 
 
 def test_graphs_are_pictures():
