@@ -13,10 +13,6 @@ NAMES = [line for line in FILE.read_text().splitlines() if line and not line.sta
 
 # By the feature that adds them, which also deletes them here.  A final dot stands for all names with that prefix.
 LATER = {
-    "custom operators": "Tag",
-    "graphs and export": """
-        fx.ProxyableClassMeta fx.proxy.TracerBase
-    """,
     "modules": """
         nn.DataParallel
     """,
@@ -33,8 +29,6 @@ MISSING = {
     for name in NAMES
     if name == entry or (entry.endswith(".") and name.startswith(entry))
 }
-# docs/decisions gives the reasons.
-ABSENT = {"library.register_torch_dispatch": "0018"}
 
 
 def member(name):
@@ -44,12 +38,12 @@ def member(name):
     return reduce(getattr, name.replace("functorch.", "func.").split("."), rg)
 
 
-@pytest.mark.parametrize("name", sorted({*NAMES} - MISSING - ABSENT.keys()))
+@pytest.mark.parametrize("name", sorted({*NAMES} - MISSING))
 def test_the_name_exists(name):
     assert member(name) is not None
 
 
-@pytest.mark.parametrize("name", sorted(MISSING | ABSENT.keys()))
+@pytest.mark.parametrize("name", sorted(MISSING))
 def test_what_is_listed_as_missing_is_missing(name):
     with pytest.raises(AttributeError):
         member(name)
@@ -59,10 +53,3 @@ def test_every_entry_stands_for_a_name():
     entries = " ".join(LATER.values()).split()
     unused = [e for e in entries if not any(n == e or (e.endswith(".") and n.startswith(e)) for n in NAMES)]
     assert unused == []
-
-
-@pytest.mark.parametrize("number", ABSENT.values())
-def test_what_is_absent_for_good_has_a_decision(number):
-    (page,) = (FILE.parents[2] / "docs" / "decisions").glob(f"{number}-*.md")
-    names = [name for name, decision in ABSENT.items() if decision == number]
-    assert all(name in page.read_text() for name in names)
