@@ -7,7 +7,7 @@ from numpy import asarray, ascontiguousarray, ndarray
 
 from retrograd.core.level import current
 from retrograd.core.op import AuxOutput, OpBase, compound, is_array, is_foreign, namespaces, registry
-from retrograd.core.operand_errors import explain, widen
+from retrograd.core.operand_errors import explain, reraise_as_runtime_error
 from retrograd.core.overrides import call_override, write_out
 from retrograd.core.record import record, record2
 from retrograd.core.source_location import PACKAGE, user_frame
@@ -230,7 +230,7 @@ def call(op, args, params):
             with level.below():
                 out = level.process(op, args, params)
         except (ValueError, TypeError):  # of a shape rule, which the level runs itself
-            widen(op)
+            reraise_as_runtime_error(op)
             raise
         if op.view and isinstance(args[0], TensorBase):
             track_view(op, out, args[0], params, state)

@@ -16,11 +16,11 @@ class OperandIndexError(RuntimeError, IndexError, ValueError):
     """An index or a dimension is out of range; as NumPy's AxisError, it is a ValueError too."""
 
 
-WIDER = {ValueError: OperandValueError, TypeError: OperandTypeError}
+RUNTIME_CLASSES = {ValueError: OperandValueError, TypeError: OperandTypeError}
 
 
-def raise_wider(error):
+def raise_as_runtime_error(error):
     """Raise a built-in error of an operator again as the class that is a RuntimeError too; leave other errors alone."""
-    kind = WIDER.get(type(error))
+    kind = RUNTIME_CLASSES.get(type(error))
     if kind is not None:
         raise kind(*error.args).with_traceback(error.__traceback__) from error.__cause__

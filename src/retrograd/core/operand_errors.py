@@ -2,7 +2,7 @@
 
 from sys import exc_info
 
-from retrograd.core.errors import raise_wider
+from retrograd.core.errors import raise_as_runtime_error
 from retrograd.core.op import is_array
 from retrograd.core.tensor import TensorBase
 
@@ -18,15 +18,15 @@ def explain(op, args, params):
         else:
             check_kernel(op, args, params)
     except (ValueError, TypeError) as better:
-        raise_wider(better)
+        raise_as_runtime_error(better)
         raise
-    raise_wider(error)
+    raise_as_runtime_error(error)
 
 
-def widen(op):
+def reraise_as_runtime_error(op):
     """Raise the error that is being handled as one that is a RuntimeError too, unless it is a user's."""
     if op.rules is not None and op.definition is not op:
-        raise_wider(exc_info()[1])
+        raise_as_runtime_error(exc_info()[1])
 
 
 def check_composition(op, args, error):
