@@ -286,7 +286,7 @@ class alias(Internal, View, linear="x"):
     def vjp_x(g):
         return g
 
-    def stacked(whole):
+    def batched_views(whole):
         return (("alias", {}),)
 
     def oracle(np, x):
