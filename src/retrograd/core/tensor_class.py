@@ -56,6 +56,8 @@ class Tensor(Arithmetic):
 
     @staticmethod
     def _make_subclass(cls, data, require_grad=False):
+        if not isinstance(data, Tensor):
+            raise TypeError(f"_make_subclass: argument 'data' must be Tensor, not {type(data).__name__}")
         out = as_subclass(data.detach(), cls)
         out.requires_grad = require_grad
         return out

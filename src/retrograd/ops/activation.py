@@ -445,10 +445,12 @@ class glu(Composite, home="nn.functional"):
 
     def compose(x, *, dim):
         at = canonical_dim("glu", dim, x.ndim)
-        if x.ndim == 0 or x.shape[at] % 2:
+        if x.ndim == 0:
+            raise RuntimeError("glu does not support 0-dimensional tensors, as they have no dimension to be halved")
+        if x.shape[at] % 2:
             raise RuntimeError(
                 f"glu: dimension {dim} of shape {x.shape} must have an even size, to be halved; Halving dimension must "
-                f"be even, but dimension {dim % x.ndim} is size {x.shape[dim]}"
+                f"be even, but dimension {at} is size {x.shape[at]}"
             )
         half = x.shape[at] // 2
         return narrow(x, at, 0, half) * sigmoid(narrow(x, at, half, half))
