@@ -28,7 +28,7 @@ def open_regular_file(path: str | os.PathLike[str]) -> BinaryIO:
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     _ = Path(folder, "a.txt").write_text("whole")
-    ...     with opened(f"{folder}/a.txt") as file:
+    ...     with open_regular_file(f"{folder}/a.txt") as file:
     ...         file.read()
     b'whole'
     """
@@ -49,7 +49,7 @@ def atomic_replace(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     with replacing(f"{folder}/a.txt") as unfinished:
+    ...     with atomic_replace(f"{folder}/a.txt") as unfinished:
     ...         _ = unfinished.write_text("whole")
     ...     [(file.name, file.read_text()) for file in Path(folder).iterdir()]
     [('a.txt', 'whole')]
@@ -72,7 +72,7 @@ def name_in_errors(target: Path) -> Iterator[None]:
 
     The name of such a file, or of the folder that it is in, begins with a dot, the target's name and another dot.
 
-    >>> with naming(Path("/data/a.txt")):
+    >>> with name_in_errors(Path("/data/a.txt")):
     ...     raise OSError(28, "No space left on device")
     Traceback (most recent call last):
         ...

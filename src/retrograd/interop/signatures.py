@@ -59,7 +59,7 @@ def function_with_signature(
 
     >>> from retrograd import amax, ones
     >>> plain = Operands(None, None, lambda *xs: xs)
-    >>> largest = renamed("largest(a, /, axis=None)", amax, plain, __name__)
+    >>> largest = function_with_signature("largest(a, /, axis=None)", amax, plain, __name__)
     >>> largest(ones(2, 3), 0)
     tensor([1., 1., 1.])
     """

@@ -29,7 +29,7 @@ class Probe:
     """An operator with flat inputs, constant outside transforms, and params.
 
     >>> import retrograd as rg
-    >>> probe = Probe.of(rg.mul, (rg.ones(2), rg.ones(2)), {})
+    >>> probe = Probe.from_call(rg.mul, (rg.ones(2), rg.ones(2)), {})
     >>> probe.names, probe(rg.ones(2), 3 * rg.ones(2))
     (['a', 'b'], (tensor([3., 3.]),))
     """
