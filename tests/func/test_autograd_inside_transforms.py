@@ -94,7 +94,7 @@ def test_gradients_of_outer_and_inner_tensors_by_autograd_grad_are_those_of_each
 
 def test_an_outer_tensor_that_the_example_does_not_reach_is_refused_or_zero():
     w = weight()
-    with pytest.raises(RuntimeError, match=r"do not depend on inputs\[0\]"):
+    with pytest.raises(RuntimeError, match="Tensor at index 0 appears to not have been used in the graph"):
         vmap(lambda x: rg.autograd.grad(x.detach().requires_grad_().sum(), w)[0])(X)
 
     def f(x):

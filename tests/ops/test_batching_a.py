@@ -138,7 +138,7 @@ def test_no_example_reaches_the_places_of_another(f, wrong):
     x, i = numbers(2, 3), rg.tensor([[0, 1, 2], [0, 1, 2]])
     i[0, 1] = wrong
     for dims in ((0, 0), (None, 0)):
-        with pytest.raises(IndexError, match=f"{min(wrong, 0)} to"):
+        with pytest.raises(IndexError, match=f"index {wrong} is out of bounds"):
             vmap(f, dims)(x if dims[0] == 0 else x[0], i)
 
 
@@ -515,5 +515,5 @@ def test_targets_of_many_examples_pick_from_one_tensor_that_is_not_repeated(f):
     with OperatorLog() as log:
         vmap(f, (None, 0))(x, targets)
     assert not any("float64[3, 2, 5]" in entry for entry, _ in log.entries)
-    with pytest.raises(IndexError, match="0 to 4"):
+    with pytest.raises(IndexError, match=r"index \d is out of bounds for a dimension with size 5"):
         vmap(f, (None, 0))(x, targets + 5)

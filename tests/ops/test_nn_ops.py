@@ -117,7 +117,7 @@ def test_the_padding_row_is_a_constant(padding):
 
 @pytest.mark.parametrize("bad", [-1, 4])
 def test_ids_that_name_no_row_are_refused(bad):
-    with pytest.raises(IndexError, match=r"embedding: .*there are 0 to 3"):
+    with pytest.raises(IndexError, match=r"embedding: index -?\d is out of bounds for a dimension with size 4"):
         rg.embedding(rg.tensor([0, bad]), rg.ones(4, 2))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import retrograd as rg
 from retrograd import nn
-from retrograd.fx import Graph, codegen
+from retrograd.fx import Graph
 from retrograd.pipelining import (
     Pipe,
     SplitPoint,
@@ -348,8 +348,13 @@ class Counted(nn.Sequential):
 )  # fmt: skip
 @pytest.mark.parametrize(("batch", "sizes"), [(2, [2, 1, 3]), (1, [1, 2, 4])])
 def test_a_model_is_traced_three_times_in_each_mode(batch, sizes, options, monkeypatch):
-    generated = []
-    monkeypatch.setattr(Graph, "python_code", lambda graph: generated.append(graph) or codegen.generate(graph))
+    generated, python_code = [], Graph.python_code
+
+    def observed(graph, root_module="self"):
+        generated.append(graph)
+        return python_code(graph, root_module)
+
+    monkeypatch.setattr(Graph, "python_code", observed)
     model = Counted(*[nn.TransformerEncoderLayer(8, 2, 16, batch_first=True) for _ in range(2)])
     model.runs = []
     pipe = pipeline(model, (rg.randn(batch, 4, 8),), **options)

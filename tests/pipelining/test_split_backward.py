@@ -354,7 +354,9 @@ def test_a_graph_that_is_freed_can_not_be_walked_again():
     x, w = rg.ones(2, requires_grad=True), rg.ones(2, requires_grad=True)
     y = x * w
     stage_backward_input([y], [rg.ones(2)], [x], [w])
-    with pytest.raises(RuntimeError, match="stage_backward_input failed: backward a second time"):
+    with pytest.raises(
+        RuntimeError, match="stage_backward_input failed: Trying to backward through the graph a second"
+    ):
         stage_backward_input([y], [rg.ones(2)], [x], [w])
 
 
