@@ -215,6 +215,7 @@ def test_it_agrees_with_torch(name):
 
 
 @pytest.mark.parametrize("name", layouts.ERRORS)
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
 def test_errors_have_the_words_of_torch_and_are_runtime_errors(name):
     program, words = layouts.ERRORS[name]
     for m in (torch, rg):

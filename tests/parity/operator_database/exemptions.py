@@ -57,7 +57,7 @@ ABSENT: dict[str, str] = {
         _INTERNAL,
     ),
     **dict.fromkeys(("sparse.mm.reduce", "sparse.sampled_addmm", "to_sparse"), _SPARSE),
-    **dict.fromkeys(("bfloat16", "chalf", "torch._scaled_mm", "torch._scaled_mm_v2"), _FORMAT),
+    **dict.fromkeys(("chalf", "torch._scaled_mm", "torch._scaled_mm_v2"), _FORMAT),
     **dict.fromkeys(
         (
             "jiterator_2inputs_2outputs", "jiterator_4inputs_with_extra_args", "jiterator_binary",
