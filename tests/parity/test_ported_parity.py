@@ -1,0 +1,15 @@
+"""Training scripts written for PyTorch give PyTorch's losses after a change of their import statements alone."""
+
+import numpy as np
+import pytest
+
+from ..ported import harness
+
+
+@pytest.mark.parametrize("name", harness.NAMES)
+def test_a_script_gives_the_same_losses_in_both_libraries(name):
+    expected, found = harness.run(name, "torch"), harness.run(name)
+    np.testing.assert_allclose(found.losses, expected.losses, rtol=1e-5)
+    assert found.numbers.keys() == expected.numbers.keys()
+    for key, value in expected.numbers.items():
+        np.testing.assert_allclose(found.numbers[key], value, rtol=1e-5, err_msg=key)

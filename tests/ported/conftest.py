@@ -1,0 +1,3 @@
+"""Scripts import PyTorch, which the tests need not have: only the harness imports them."""
+
+collect_ignore = ["scripts"]
