@@ -27,7 +27,7 @@ LEVELS = (
     ("interop", "nn", "optim", "nested", "library", "func", "autograd", "utils"),
     ("overrides",),
     ("levels",),
-    ("fft", "linalg", "masked", "random", "return_types", "signal", "special"),
+    ("backends", "cuda", "fft", "linalg", "masked", "random", "return_types", "signal", "special"),
     ("ops",),
     ("backend", "kernels"),
     ("core",),

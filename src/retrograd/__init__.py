@@ -1,5 +1,10 @@
 """retrograd: PyTorch's automatic differentiation for NumPy arrays."""
 
+from math import e as e
+from math import inf as inf
+from math import nan as nan
+from math import pi as pi
+
 from retrograd import autograd as autograd
 from retrograd import ops as ops
 from retrograd.autograd import enable_grad as enable_grad
@@ -70,13 +75,14 @@ from retrograd.ops.legacy import LongTensor as LongTensor
 from retrograd.ops.legacy import ShortTensor as ShortTensor
 
 __version__ = "0.1.0"
+newaxis = None  # in an index, a new dimension of size 1
 
 globals().update(ops.public())  # every operator and public function, by its names
 
 _PACKAGES = (
-    "cli", "distributed", "export", "fft", "func", "fx", "higher_order", "hips", "interop", "library", "linalg",
-    "masked", "nested", "nn", "numpy", "optim", "overrides", "pipelining", "random", "return_types", "scipy", "signal",
-    "sklearn", "special", "testing", "utils",
+    "backends", "cli", "cuda", "distributed", "export", "fft", "func", "fx", "higher_order", "hips", "interop",
+    "library", "linalg", "masked", "nested", "nn", "numpy", "optim", "overrides", "pipelining", "random",
+    "return_types", "scipy", "signal", "sklearn", "special", "testing", "utils",
 )  # fmt: skip
 _OF_ARRAYS = (
     "deriv", "elementwise_grad", "grad", "grad_and_aux", "grad_named", "hessian", "hessian_tensor_product",

@@ -8,6 +8,10 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from math import e as e
+from math import inf as inf
+from math import nan as nan
+from math import pi as pi
 from retrograd import autograd as autograd
 from retrograd import ops as ops
 from retrograd.autograd import enable_grad as enable_grad
@@ -77,9 +81,11 @@ from retrograd.ops.legacy import IntTensor as IntTensor
 from retrograd.ops.legacy import LongTensor as LongTensor
 from retrograd.ops.legacy import ShortTensor as ShortTensor
 from retrograd.library.tags import Tag as Tag
+from retrograd import backends as backends
 from retrograd.core.bfloat16 import bfloat16 as bfloat16
 from retrograd import cli as cli
 from retrograd.higher_order.branches import cond as cond
+from retrograd import cuda as cuda
 from retrograd.func.autograd_api import deriv as deriv
 from retrograd import distributed as distributed
 from retrograd.func.autograd_api import elementwise_grad as elementwise_grad
@@ -290,6 +296,9 @@ def arctanh(x: _Operand) -> Tensor:
 
 def arctanh_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`atanh`, written into the tensor; returns it."""
+
+def are_deterministic_algorithms_enabled() -> Any:
+    """Whether `use_deterministic_algorithms(True)` was called last."""
 
 def argmax(x: _Operand, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
     """The index of the maximum along `dim`, the first if tied; None: in the flattened tensor."""
@@ -867,6 +876,9 @@ def get_default_device() -> Any:
 def get_device(input: Any) -> _int:
     """Return the index of the accelerator with the tensor: -1, which means the CPU."""
 
+def get_float32_matmul_precision() -> Any:
+    """Return what `set_float32_matmul_precision` was last called with, "highest" at the start."""
+
 def get_rng_state() -> Any:
     """Return the default generator's state, for `set_rng_state`."""
 
@@ -986,6 +998,9 @@ def is_complex(input: Any) -> _bool:
 
 def is_conj(input: Any) -> _bool:
     """Whether a lazy conjugation is pending: always False, since `conj` computes eagerly."""
+
+def is_deterministic_algorithms_warn_only_enabled() -> Any:
+    """Whether `use_deterministic_algorithms(True, warn_only=True)` was called last."""
 
 def is_floating_point(input: Any) -> _bool:
     """Whether the dtype is a real floating dtype."""
@@ -1632,6 +1647,9 @@ def selu_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
 def set_default_device(device: Any) -> Any:
     """Set the device of new tensors, which may only be the CPU; RuntimeError for other devices."""
 
+def set_float32_matmul_precision(precision: Any) -> Any:
+    """Accept how precise products of float32 matrices need to be: "highest", "high" or "medium"."""
+
 def set_printoptions(precision: Any = None, threshold: Any = None, edgeitems: Any = None, linewidth: Any = None, profile: Any = None, sci_mode: Any = None) -> None:
     """Set how tensors are printed; options that are not given stay unchanged."""
 
@@ -1932,6 +1950,9 @@ def unsqueeze(x: _Operand, dim: _int) -> Tensor:
 
 def unsqueeze_copy(x: Tensor, dim: _int, *, out: Any = None) -> Tensor:
     """Return a copy of what `unsqueeze` shows, in memory of its own."""
+
+def use_deterministic_algorithms(mode: Any, *, warn_only: Any = False) -> Any:
+    """Accept whether operators must be deterministic.  All are, so the setting has no effect."""
 
 def vander(x: _Operand, N: _int | None = None, increasing: _bool = False) -> Tensor:
     """The Vandermonde matrix: powers of the elements of a vector, one row each, from N - 1 (size - 1) down to 0."""

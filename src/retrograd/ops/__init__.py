@@ -66,6 +66,7 @@ from retrograd.ops import pairwise_losses as pairwise_losses
 from retrograd.ops import pointwise as pointwise
 from retrograd.ops import pool_indices as pool_indices
 from retrograd.ops import pooling as pooling
+from retrograd.ops import precision_settings as precision_settings
 from retrograd.ops import printing as printing
 from retrograd.ops import products as products
 from retrograd.ops import random as random

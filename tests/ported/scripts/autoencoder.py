@@ -27,10 +27,11 @@ def fill(model, seed=0):
 
 def main(steps=5):
     torch.manual_seed(0)
-    device = torch.device("cpu")
+    torch.backends.cudnn.benchmark = True
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     images = torch.from_numpy((load_digits().data / 16).astype("float32"))
     train, test = images[:1500], images[1500:]
-    loader = DataLoader(TensorDataset(train), batch_size=64, shuffle=False)
+    loader = DataLoader(TensorDataset(train), batch_size=64, shuffle=False, pin_memory=torch.cuda.is_available())
     model = Autoencoder().to(device)
     fill(model)
     criterion = nn.MSELoss()

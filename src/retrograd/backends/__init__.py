@@ -1,0 +1,8 @@
+"""Settings of PyTorch's compute libraries, under the names of torch.backends.
+
+None of these libraries computes here, so the settings can be assigned and have no effect: `cudnn.benchmark = True`.
+"""
+
+from retrograd.backends import cuda as cuda
+from retrograd.backends import cudnn as cudnn
+from retrograd.backends import mps as mps
