@@ -24,10 +24,13 @@ from retrograd.ops.family import (
 
 
 def inferred_shape(name, old, new):
-    """The shape `new` with -1 replaced by the inferred size; ValueError if it does not fit.
+    """The shape `new` with -1 replaced by the inferred size; ValueError if it does not fit, or a size is below -1.
 
     The -1 stays if sizes are symbolic.
     """
+    for i, size in enumerate(new):
+        if isinstance(size, int) and size < -1:
+            raise ValueError(f"{name}: invalid shape dimension {size} at index {i} of shape {list(new)}")
     if any(isinstance(s, SymbolicSize) for s in (*old, *new)):
         return tuple(new)
     total, known = numel(old), numel(s for s in new if s != -1)
@@ -46,7 +49,10 @@ def inferred_shape(name, old, new):
 class reshape(View, linear="x"):
     """x with the same elements, in row-major order, in another shape; one size may be -1.  A view if strides allow."""
 
-    impl = xp.reshape
+    def impl(xp, x, *, shape):
+        if shape and min(shape) < -1:  # NumPy infers any negative size, not only -1
+            inferred_shape("reshape", x.shape, shape)
+        return xp.reshape(x, shape)
 
     def shape(x, *, shape):
         return Aval(inferred_shape("reshape", x.shape, shape), x.dtype)
@@ -67,6 +73,7 @@ class reshape(View, linear="x"):
 
     def errors(r):
         yield (r(2, 3),), {"shape": (4,)}, ValueError, r"\(2, 3\) of 6 elements"
+        yield (r(2, 3),), {"shape": (-2,)}, ValueError, "invalid shape dimension -2"
 
 
 @op("view(Tensor x, int... shape) -> Tensor")
