@@ -19,6 +19,9 @@ PARTS = [
     "x.expand(2, 3)[:, ::2][1]",
     "x.expand(2, 3)",
     "x.expand(2, 3)[:, 1:]",
+    "x.view(3, 1).expand(3, 1, 1).tensor_split(2, -1)[-1]",
+    "x.view(3, 1).expand(3, 3)[:, 3:]",
+    "x.expand(2, 3)[2:]",
 ]
 WRITES = ["v.mul_(2)", "v.copy_(v * 3)", "v[0] = 5", "v.add_(v)", "v.square_()", "m.neg(v.detach(), out=v)"]
 

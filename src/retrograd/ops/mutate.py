@@ -58,7 +58,7 @@ class view_scatter(Internal, linear="base,src", elements="moved"):
     def impl(xp, base, src, *, chain):
         out = xp.array(base, copy=True, order="C")
         window = _view_of_array(out, chain)
-        if not window.size or (xp.may_share_memory(window, out) and window.flags.writeable):
+        if window.flags.writeable and (not window.size or xp.may_share_memory(window, out)):
             window[...] = src
         else:  # a step of the chain copied in C order, or gave a read-only array, as expand does: write by indices
             out.reshape(-1)[_view_of_array(xp.arange(out.size).reshape(out.shape), chain)] = src
