@@ -500,6 +500,16 @@ def test_a_refused_state_changes_nothing_and_calls_no_extra_state():
     assert model[1].weight.tolist() == before["1.weight"].tolist()
 
 
+def test_loading_does_not_ask_for_the_extra_state_of_the_module_itself():
+    class Busy(Counter):
+        def get_extra_state(self):
+            raise AssertionError("get_extra_state")
+
+    layer = Busy(0)
+    layer.load_state_dict({"_extra_state": {"count": 5}})
+    assert layer.count == 5
+
+
 def test_a_hook_before_loading_changes_a_copy_of_the_state():
     layer = nn.Linear(2, 1, bias=False)
     layer.register_load_state_dict_pre_hook(lambda module, state, *_: state.update(weight=state.pop("old")))

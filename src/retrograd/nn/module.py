@@ -182,11 +182,20 @@ class Module(ModuleTree):
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         """Add the module's own tensors and extra state, without those of submodules."""
+        for name, tensor in self._saved_tensors():
+            destination[prefix + name] = tensor if keep_vars else _detach(tensor)
+        if self._has_extra_state():
+            destination[prefix + EXTRA_STATE] = self.get_extra_state()
+
+    def _saved_tensors(self) -> Iterator[tuple[str, Tensor]]:
+        """Yield the module's own parameters and the buffers that its state dict has, with their names."""
         for name, tensor in (*self._members(PARAMETER), *self._members(BUFFER)):
             if tensor is not None:
-                destination[prefix + name] = tensor if keep_vars else _detach(tensor)
-        if type(self).get_extra_state is not Module.get_extra_state:
-            destination[prefix + EXTRA_STATE] = self.get_extra_state()
+                yield name, tensor
+
+    def _has_extra_state(self) -> bool:
+        """Return whether the class defines `get_extra_state`."""
+        return type(self).get_extra_state is not Module.get_extra_state
 
     def get_extra_state(self) -> Any:
         """Return what the state dict stores besides tensors; a subclass that overrides it defines `set_extra_state`."""

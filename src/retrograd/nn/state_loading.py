@@ -99,9 +99,10 @@ class _Slot(NamedTuple):
 def _slots(owners: list[tuple[str, Any]]) -> Iterator[_Slot]:
     """Yield what the modules save, in the order of their state dict."""
     for path, owner in owners:
-        state: dict[str, Any] = {}
-        owner._save_to_state_dict(state, "", True)
-        for name in state:
+        names = [name for name, _ in owner._saved_tensors()]
+        if owner._has_extra_state():
+            names.append(EXTRA_STATE)
+        for name in names:
             yield _Slot(f"{path}.{name}" if path else name, owner, name)
 
 
