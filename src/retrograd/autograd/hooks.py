@@ -7,7 +7,7 @@ from typing import Any
 
 from retrograd.core import Tensor, current, registry
 from retrograd.core.engine import edge_of
-from retrograd.core.hooks import RemovableHandle, hooks_of, retain
+from retrograd.core.hooks import RemovableHandle, check_callable, hooks_of, retain
 from retrograd.core.level import Block
 from retrograd.core.views import requires_grad_synced
 
@@ -28,7 +28,7 @@ def register_hook(self: Tensor, hook: Hook) -> RemovableHandle:
     tensor([2., 2.])
     """
     _check_requires_grad("register_hook", self)
-    _check_callable(hook)
+    check_callable(hook)
     owner, number = edge_of(self)
     return RemovableHandle(hooks_of(owner).tensor.setdefault(number, {}), hook)
 
@@ -50,7 +50,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], No
             f"register_post_accumulate_grad_hook: post accumulate grad hooks cannot be registered on non-leaf tensors, "
             f"and this is the result of {self.grad_fn.op.name}; use register_hook"
         )
-    _check_callable(hook)
+    check_callable(hook)
     return RemovableHandle(hooks_of(self).accumulated, hook)
 
 
@@ -75,11 +75,6 @@ def _check_requires_grad(name: str, tensor: Tensor) -> None:
             f"{type(tensor.level).__name__}, not in the transform's own, and would not be seen here. Use a tensor "
             f"outside of the transform, or take the gradient inside, with respect to x.detach().requires_grad_()"
         )
-
-
-def _check_callable(hook: Any) -> None:
-    if not callable(hook):
-        raise TypeError(f"a hook must be callable, got {type(hook).__name__}")
 
 
 def retain_grad(self: Tensor) -> None:
@@ -159,7 +154,7 @@ def register_multi_grad_hook(
     """
     if mode not in ("all", "any"):
         raise ValueError(f"register_multi_grad_hook: Expects mode to be one of ('all', 'any') but got {mode}")
-    _check_callable(fn)
+    check_callable(fn)
     for tensor in tensors:  # check all before the first hook is registered
         _check_requires_grad("register_multi_grad_hook", tensor)
     edges = tuple(weakref.ref(edge_of(t)[0]) for t in tensors)  # weak, since the nodes hold the hook

@@ -14,6 +14,13 @@ from retrograd.core.tensor import TensorBase
 _numbers = count()
 
 
+def check_callable(hook):
+    """Raise TypeError unless a hook is callable; return it."""
+    if not callable(hook):
+        raise TypeError(f"a hook must be callable, got {type(hook).__name__}")
+    return hook
+
+
 class RemovableHandle(Block):
     """The handle that removes a hook: by `remove()`, or at the end of a `with` block.
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from retrograd.core.hooks import check_callable
 from retrograd.core.level import generator_block
 from retrograd.fx.node import Node
 
@@ -31,7 +32,7 @@ class GraphHooks:
 
     def _register_create_node_hook(self, f: Callable[[Node], Any]) -> None:
         """Call `f(node)` for every new node."""
-        self._create_node_hooks.append(_checked(f))
+        self._create_node_hooks.append(check_callable(f))
 
     def _unregister_create_node_hook(self, f: Callable[[Node], Any]) -> None:
         """Remove a hook; raise a ValueError if it is not registered."""
@@ -39,7 +40,7 @@ class GraphHooks:
 
     def _register_erase_node_hook(self, f: Callable[[Node], Any]) -> None:
         """Call `f(node)` for every node that is removed."""
-        self._erase_node_hooks.append(_checked(f))
+        self._erase_node_hooks.append(check_callable(f))
 
     def _unregister_erase_node_hook(self, f: Callable[[Node], Any]) -> None:
         """Remove a hook; raise a ValueError if it is not registered."""
@@ -47,7 +48,7 @@ class GraphHooks:
 
     def _register_replace_node_hook(self, f: Callable[..., Any]) -> None:
         """Call `f(old=node, new=name, user=node)` for every user of a node that is replaced or renamed."""
-        self._replace_hooks.append(_checked(f))
+        self._replace_hooks.append(check_callable(f))
 
     def _unregister_replace_node_hook(self, f: Callable[..., Any]) -> None:
         """Remove a hook; raise a ValueError if it is not registered."""
@@ -55,7 +56,7 @@ class GraphHooks:
 
     def _register_deepcopy_hook(self, f: Callable[[Any], Any]) -> None:
         """Call `f(module)` with every deep copy of the module."""
-        self._deepcopy_hooks.append(_checked(f))
+        self._deepcopy_hooks.append(check_callable(f))
 
     def _unregister_deepcopy_hook(self, f: Callable[[Any], Any]) -> None:
         """Remove a hook; raise a ValueError if it is not registered."""
@@ -69,9 +70,3 @@ class GraphHooks:
             yield
         finally:
             self._unregister_replace_node_hook(f)
-
-
-def _checked(hook: Callable) -> Callable:
-    if not callable(hook):
-        raise TypeError(f"a hook must be callable, got {type(hook).__name__}")
-    return hook

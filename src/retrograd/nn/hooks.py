@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from retrograd.core.hooks import RemovableHandle
+from retrograd.core.hooks import RemovableHandle, check_callable
 
 FORWARD_PRE, FORWARD, BACKWARD_PRE, BACKWARD = "forward pre", "forward", "backward pre", "backward"
 SAVE_PRE, SAVE, LOAD_PRE, LOAD = "state_dict pre", "state_dict", "load_state_dict pre", "load_state_dict"
@@ -29,8 +29,7 @@ def of_kind(hooks: Hooks, kind: str) -> list[Hook]:
 
 def register_hook(hooks: Hooks, hook: Hook, prepend: bool = False) -> RemovableHandle:
     """Register a hook, after or before the existing ones."""
-    if not callable(hook.function):
-        raise TypeError(f"a hook must be callable, got {type(hook.function).__name__}")
+    check_callable(hook.function)
     others = dict(hooks) if prepend else {}
     if prepend:
         hooks.clear()
