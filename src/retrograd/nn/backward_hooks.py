@@ -47,16 +47,16 @@ class ModuleCallGradients:
 
     def _run_pre_hooks(self, grads: tuple) -> tuple:
         for hook in self._pre_hooks:
-            grads = _checked(
+            grads = _replacement(
                 "pre hook returned an invalid number of grad_output", hook.function(self._module, grads), grads
             )
-        self._grad_output = grads
-        if not self._input_requires_grad:
-            self._run_without_inputs()
+        if self._input_requires_grad:
+            self._grad_output = grads
+        else:
+            self._run_without_inputs(grads)
         return grads
 
-    def _run_without_inputs(self) -> None:
-        grad_output, self._grad_output = self._grad_output, None
+    def _run_without_inputs(self, grad_output: tuple) -> None:
         if self._hooks:
             warnings.warn(
                 "Full backward hook is firing when gradients are computed with respect to module outputs since no "
@@ -76,13 +76,13 @@ class ModuleCallGradients:
         if grad_output is None:  # the results were not part of this backward pass
             return grads
         for hook in self._hooks:
-            grads = _checked(
+            grads = _replacement(
                 "hook returned an invalid number of grad_input", hook.function(self._module, grads, grad_output), grads
             )
         return grads
 
 
-def _checked(kind: str, result: Any, grads: tuple) -> tuple:
+def _replacement(kind: str, result: Any, grads: tuple) -> tuple:
     """Return the gradients that a hook returned, or those that it was given if it returned None."""
     if result is None:
         return grads
