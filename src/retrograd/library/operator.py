@@ -141,13 +141,17 @@ class CustomOperator(Operator, Registrations):
             inputs, params = args, self.params
         else:
             inputs, params = self.schema.bind(args, kwargs)
-        if not all(isinstance(a, Tensor) for a in inputs):
+        exact = True  # no operand of another class: the common case, found without function calls
+        for a in inputs:
+            if type(a) is not Tensor:
+                exact = False
+        if not exact and not all(isinstance(a, Tensor) for a in inputs):
             self._check_inputs(inputs, params)
         state, level = current(), current().level
         if level is not None and level.intercepts and state.overrides_off < 2:
             with override_state("level", level.parent):
                 return level.intercept(self, inputs, params)
-        foreign = [x for x in inputs if is_foreign(x)]
+        foreign = [] if exact else [x for x in inputs if is_foreign(x)]
         if foreign:
             return self._answer_of(foreign, *user_arguments(self.schema, inputs, params))
         if not self._runs_directly:
