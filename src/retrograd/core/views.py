@@ -62,9 +62,9 @@ def is_writable(x):
 
     NumPy makes an expanded array read-only, and all parts of it, also those that have each element once.
     """
-    if x.value.flags.writeable:
-        return True
     array = x.value
+    if array.flags.writeable:
+        return True
     if type(array) is not ndarray or x._view is None or not base_of(x._view).value.flags.writeable:
         return False
     if not are_apart(array.shape, array.strides, array.itemsize):

@@ -1,8 +1,8 @@
 """Kernels and derivative rules for half precision that compute in float32 and round once.
 
 NumPy's functions on bfloat16 are those of `ml_dtypes`: slow loops that round after each function. So the kernel of an
-operator gets float32 in its place, except where elements only move, and so do its derivative
-rules. float16 is widened where `ops/opmath.py` says so.
+operator gets float32 in its place, except where elements only move, and so do its derivative rules.  float16 is widened
+where `ops/opmath.py` says so.
 """
 
 from functools import partial, wraps
@@ -18,13 +18,13 @@ from retrograd.core.tensor import TensorBase
 def kernel_in_single(kernel):
     """Return the kernel that computes in float32 and rounds its result if given half precision."""
 
-    def computed(*arrays, **params):
+    def widened_kernel(*arrays, **params):
         for a in arrays:
             if _is_half(a):
                 return _run_in_single(kernel, arrays, params, a.dtype)
         return kernel(*arrays, **params)
 
-    return computed
+    return widened_kernel
 
 
 def _run_in_single(kernel, arrays, params, half):
@@ -46,7 +46,7 @@ def rule_in_single(rule):
     """Return the derivative rule that computes in float32 if its cotangent or tangent has half precision."""
 
     @wraps(rule)
-    def computed(g, *args, **named):
+    def widened_rule(g, *args, **named):
         half = _half_of(g)
         if half is None:
             return rule(g, *args, **named)
@@ -54,7 +54,7 @@ def rule_in_single(rule):
         named = {k: map_values(to_single, a) for k, a in named.items()}
         return map_values(partial(to_half, half), rule(*wide, **named))
 
-    return computed
+    return widened_rule
 
 
 def _half_of(g):
