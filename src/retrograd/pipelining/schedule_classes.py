@@ -90,7 +90,7 @@ class PipelineSchedule:
         return dict(enumerate(self._program(forward_only=False).homes))
 
     def _use(self, order: Schedule) -> None:
-        """Run this order from now on; if it does not fit, keep the present one."""
+        """Run this order from now on; if it does not fit, keep the current one."""
         before, self._loaded = self._loaded, order
         try:
             self._check_placement()

@@ -116,7 +116,7 @@ class LRScheduler:
 
 
 def _check_like(name: str, own: Any, given: Any) -> None:
-    """Raise TypeError or ValueError unless a value is of the kind of the present one, and a list of its length."""
+    """Raise TypeError or ValueError unless a value is of the kind of the current one, and a list of its length."""
     kinds = ((Real, "a number"), (str, "a string"), ((list, tuple), "a list"), (Mapping, "a mapping"))
     for kind, words in kinds:
         if isinstance(own, kind) and not isinstance(given, kind):

@@ -129,7 +129,7 @@ def read_csv(path: Path) -> list[list[Action]]:
 
 
 def parse_rows(rows: Sequence[Sequence[str]], source: str) -> list[list[Action]]:
-    """Return the schedule of a table of texts, a row per rank; the errors, of `read_csv`, name the source.
+    """Return the schedule of a table of texts, a row per rank; errors name the `source` of the table.
 
     >>> [str(action) for action in parse_rows([["0F0", "", "0B0"], ["", "1F0", "1B0"]], "here")[1]]
     ['F1.0', 'B1.0']

@@ -136,7 +136,7 @@ class Captures:
         return next(iter(self.all()), None)
 
     def of(self, batch: MicroBatch) -> Captured:
-        """Return the capture for arguments of this kind, in the modules' present modes (training or evaluation)."""
+        """Return the capture for arguments of this kind, in the modules' current modes (training or evaluation)."""
         arguments: Any = (batch.args, batch.kwargs)
         leaves, structure = optree.tree_flatten(arguments, none_is_leaf=True)
         modes = tuple(module.training for module in self._model.modules())
