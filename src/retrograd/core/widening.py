@@ -18,13 +18,13 @@ from retrograd.core.tensor import TensorBase
 def kernel_in_single(kernel):
     """Return the kernel that computes in float32 and rounds its result if given half precision."""
 
-    def widened_kernel(*arrays, **params):
+    def run_kernel(*arrays, **params):
         for a in arrays:
             if _is_half(a):
                 return _run_in_single(kernel, arrays, params, a.dtype)
         return kernel(*arrays, **params)
 
-    return widened_kernel
+    return run_kernel
 
 
 def _run_in_single(kernel, arrays, params, half):
@@ -46,7 +46,7 @@ def rule_in_single(rule):
     """Return the derivative rule that computes in float32 if its cotangent or tangent has half precision."""
 
     @wraps(rule)
-    def widened_rule(g, *args, **named):
+    def run_rule(g, *args, **named):
         half = _half_of(g)
         if half is None:
             return rule(g, *args, **named)
@@ -54,7 +54,7 @@ def rule_in_single(rule):
         named = {k: map_values(to_single, a) for k, a in named.items()}
         return map_values(partial(to_half, half), rule(*wide, **named))
 
-    return widened_rule
+    return run_rule
 
 
 def _half_of(g):

@@ -47,14 +47,14 @@ def _wrap_compose(compose, names, schema):
     chosen = [name in names for name in inputs]
 
     @wraps(compose)
-    def widened(*args, **params):
+    def run_widened(*args, **params):
         half = _common_half(args)
         if half is None or params.get("dtype") is not None:
             return compose(*args, **params)
         wide = [to_single(a) if chosen[min(i, len(chosen) - 1)] else a for i, a in enumerate(args)]
         return map_values(partial(to_half, half), compose(*wide, **params))
 
-    return widened
+    return run_widened
 
 
 def _common_half(args):
