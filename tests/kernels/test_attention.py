@@ -37,17 +37,17 @@ def ends(lengths):
     return np.cumsum([0, *lengths])
 
 
-def run(of, q, k, v, allowed=None, added=None, causal=False, lengths=None, g=None, scores=True, scale=0.3):
+def run(of, q, k, v, attn_mask=None, attn_bias=None, causal=False, lengths=None, g=None, scores=True, scale=0.3):
     """Return all results of a module's kernels, forward and backward."""
     lengths = ([q.shape[-2]], [k.shape[-2]]) if lengths is None else lengths
     look = (*map(ends, lengths), scale, causal)
     out, sums = np.empty((*q.shape[:-1], v.shape[-1]), q.dtype), np.empty(q.shape[:-1], q.dtype)
-    of.attend(q, k, v, allowed, added, *look, out, sums)
+    of.attend(q, k, v, attn_mask, attn_bias, *look, out, sums)
     g = numbers(out.shape, q.dtype, 7) if g is None else g
     found = [np.empty((*q.shape[:-2], *x.shape[-2:]), q.dtype) for x in (q, k, v)]
     pairs = [sum(m * n for m, n in zip(*lengths, strict=True))] if len(lengths[0]) != 1 else [q.shape[-2], k.shape[-2]]
     found.append(np.zeros((*q.shape[:-2], *pairs), q.dtype) if scores else None)
-    of.attend_grad(g, 0.5 * sums, out, sums, q, k, v, allowed, added, *look, *found)
+    of.attend_grad(g, 0.5 * sums, out, sums, q, k, v, attn_mask, attn_bias, *look, *found)
     return [x for x in (out, sums, *found) if x is not None]
 
 
@@ -106,11 +106,11 @@ def test_masks(dtype, causal):
     agree(q, k, v, some, causal=causal)
     agree(q, k, v, some[:, :, ::-1, ::-1], causal=causal)
     agree(q, k, v, np.broadcast_to(some[:, :, :1], some.shape), causal=causal)
-    added = numbers((1, 3, 70, 300), dtype, 4)
-    agree(q, k, v, some, added, causal=causal)
-    added[0, 1, 3], added[0, 1, 4, ::2] = -np.inf, -np.inf
-    agree(q, k, v, None, added, causal=causal)
-    out, sums, dq, *_ = run(chosen, q, k, v, None, added, causal=causal)
+    attn_bias = numbers((1, 3, 70, 300), dtype, 4)
+    agree(q, k, v, some, attn_bias, causal=causal)
+    attn_bias[0, 1, 3], attn_bias[0, 1, 4, ::2] = -np.inf, -np.inf
+    agree(q, k, v, None, attn_bias, causal=causal)
+    out, sums, dq, *_ = run(chosen, q, k, v, None, attn_bias, causal=causal)
     assert not out[:, 1, 3].any()
     assert not sums[:, 1, 3].any()
     assert not dq[:, 1, 3].any()
@@ -157,8 +157,8 @@ def test_only_what_is_asked_for_is_computed_and_all_else_stays():
     out, sums = np.empty((2, 66, 5), np.float32), np.empty((2, 66), np.float32)
     chosen.attend(q, k, v, None, None, *look, out, sums)
     whole = run(chosen, q, k, v)
-    for wanted in ((1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 0, 1)):
-        found = [np.empty_like(x) if w else None for x, w in zip((q, k, v), wanted, strict=True)]
+    for output_mask in ((1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 0, 1)):
+        found = [np.empty_like(x) if w else None for x, w in zip((q, k, v), output_mask, strict=True)]
         chosen.attend_grad(
             numbers(out.shape, np.float32, 7), 0.5 * sums, out, sums, q, k, v, None, None, *look, *found, None
         )

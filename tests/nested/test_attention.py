@@ -207,8 +207,8 @@ def test_only_gradients_that_are_requested_are_computed():
     plan = ragged_attention.Plan(q.value.structure, k.value.structure, 1.0, False)
     arrays = [x.values().value for x in (q, k, v)]
     out, sums = ragged_attention.attend(*arrays, None, None, plan)
-    wanted = (False, False, True, False)
-    found = ragged_attention.attend_backward(out, 0 * sums, *arrays, None, None, out, sums, plan, wanted)
+    output_mask = (False, False, True, False)
+    found = ragged_attention.attend_backward(out, 0 * sums, *arrays, None, None, out, sums, plan, output_mask)
     assert [d.shape for d in found] == [(0,), (0,), arrays[2].shape, (0,)]
     k.requires_grad_(False)
     attend(q, k, v).values().sum().backward()

@@ -45,8 +45,8 @@ def head_order(q):
     return "K" if q.ndim == 4 and q.strides[-1] == q.itemsize and 0 not in q.strides else "C"
 
 
-def attend(q, k, v, allowed, added, look, order="K"):
-    """Return softmax(scale q k^T + added) v within components, and the logsumexp of the scores of each query.
+def attend(q, k, v, attn_mask, attn_bias, look, order="K"):
+    """Return softmax(scale q k^T + attn_bias) v within components, and the logsumexp of the scores of each query.
 
     The other operands may have size 1 in the leading dimensions of q, and are broadcast.  For masks see
     `matrices` and `kernels.reference`.
@@ -54,19 +54,20 @@ def attend(q, k, v, allowed, added, look, order="K"):
     k, v = with_ndim(k, q.ndim), with_ndim(v, q.ndim)
     out = empty_like(q, shape=(*q.shape[:-1], v.shape[-1]), order=order)
     sums = empty(q.shape[:-1], q.dtype)
-    kernels.attend(q, k, v, allowed, added, *look, out, sums)
+    kernels.attend(q, k, v, attn_mask, attn_bias, *look, out, sums)
     return out, sums
 
 
-def attend_backward(g, g_sums, q, k, v, allowed, added, out, sums, look, wanted):
-    """Return the `wanted` cotangents of q, k, v and `added`; for the others an empty array, (0,)."""
-    front, shapes = q.shape[:-2], [None if x is None else x.shape for x in (q, k, v, added)]
+def attend_backward(g, g_sums, q, k, v, attn_mask, attn_bias, out, sums, look, output_mask):
+    """Return the cotangents that `output_mask` asks for, of q, k, v and `attn_bias`; for others an array (0,)."""
+    front, shapes = q.shape[:-2], [None if x is None else x.shape for x in (q, k, v, attn_bias)]
     grads = [
-        empty_like(x, shape=(*front, *x.shape[-2:])) if w else None for x, w in zip((q, k, v), wanted, strict=False)
+        empty_like(x, shape=(*front, *x.shape[-2:])) if w else None
+        for x, w in zip((q, k, v), output_mask, strict=False)
     ]
-    grads.append(np.zeros((*front, *added.shape[q.ndim - 2 :]), q.dtype) if wanted[3] else None)
+    grads.append(np.zeros((*front, *attn_bias.shape[q.ndim - 2 :]), q.dtype) if output_mask[3] else None)
     k, v = with_ndim(k, q.ndim), with_ndim(v, q.ndim)
-    kernels.attend_grad(g, g_sums, out, sums, q, k, v, allowed, added, *look, *grads)
+    kernels.attend_grad(g, g_sums, out, sums, q, k, v, attn_mask, attn_bias, *look, *grads)
     found = zip(grads, shapes, strict=True)
     return tuple([np.zeros(0, q.dtype) if d is None else sum_to_shape(d, shape) for d, shape in found])
 

@@ -27,15 +27,15 @@ def may_look(plan):
     return np.concatenate([np.tri(*size, dtype=bool).ravel() for size in sizes] or [np.zeros(0, bool)])
 
 
-def attend(q, k, v, allowed, added, plan):
+def attend(q, k, v, attn_mask, attn_bias, plan):
     """Return the attention's results, and the logsumexp of each query's scores; 0 for a query without keys."""
-    masks = [attention.with_ndim(mask, q.ndim - 1) for mask in (allowed, added)]
+    masks = [attention.with_ndim(mask, q.ndim - 1) for mask in (attn_mask, attn_bias)]
     return attention.attend(q, k, v, *masks, plan.look)
 
 
-def attend_backward(g, g_sums, q, k, v, allowed, added, out, sums, plan, wanted):
-    """Return the `wanted` cotangents of q, k, v and `added`; for the others an empty array, (0,)."""
-    allowed = attention.with_ndim(allowed, q.ndim - 1)
-    raised = attention.with_ndim(added, q.ndim - 1)
-    *found, d_added = attention.attend_backward(g, g_sums, q, k, v, allowed, raised, out, sums, plan.look, wanted)
-    return *found, d_added.reshape(added.shape) if wanted[3] else d_added
+def attend_backward(g, g_sums, q, k, v, attn_mask, attn_bias, out, sums, plan, output_mask):
+    """Return the cotangents that `output_mask` asks for, of q, k, v and `attn_bias`; for others an array (0,)."""
+    attn_mask = attention.with_ndim(attn_mask, q.ndim - 1)
+    raised = attention.with_ndim(attn_bias, q.ndim - 1)
+    *found, d_bias = attention.attend_backward(g, g_sums, q, k, v, attn_mask, raised, out, sums, plan.look, output_mask)
+    return *found, d_bias.reshape(attn_bias.shape) if output_mask[3] else d_bias

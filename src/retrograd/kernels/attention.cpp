@@ -17,7 +17,7 @@ constexpr npy_intp WORK = 1 << 20;  // multiplications for which waking a thread
 // --------------------------------------------------------------------------------------------- a call's operands
 
 // The expected operand: its size in rows and columns, and whether it is written to.
-struct Wanted {
+struct OperandSpec {
     Role role;
     npy_intp rows, columns;
     bool written = false;
@@ -49,8 +49,8 @@ public:
                operand(q, {Q, rows, call.e}) && operand(k, {K, rows_of_keys, call.e}) && operand(v, {V, rows_of_keys, call.d});
     }
 
-    bool masks(PyObject* allowed, PyObject* added) {
-        return mask(allowed, ALLOWED, NPY_BOOL, false) && mask(added, ADDED, type, false);
+    bool masks(PyObject* attn_mask, PyObject* attn_bias) {
+        return mask(attn_mask, ATTN_MASK, NPY_BOOL, false) && mask(attn_bias, ATTN_BIAS, type, false);
     }
 
     bool mask(PyObject* array, Role role, int expected, bool written) {
@@ -58,33 +58,33 @@ public:
         if (!PyArray_Check(array)) return refuse("a mask is an array");
         bool flat = PyArray_NDIM(as_array(array)) == static_cast<int>(call.front.size()) + 1;
         if (!flat && call.components != 1) return refuse("a mask of pairs expected");
-        Wanted wanted{role, flat ? -1 : last_of(q(), 2), flat ? call.pairs.back() : call.longest_keys, written};
+        OperandSpec spec{role, flat ? -1 : last_of(q(), 2), flat ? call.pairs.back() : call.longest_keys, written};
         call.operands[role].pairs = flat;
-        return operand(array, wanted, expected);
+        return operand(array, spec, expected);
     }
 
     // Reads an operand with rows of values, or of one value each if `columns` is -1; None: a derivative not needed.
-    bool operand(PyObject* given, Wanted wanted, int expected = NPY_NOTYPE) {
-        if (given == Py_None && wanted.role >= DQ) return true;
+    bool operand(PyObject* given, OperandSpec spec, int expected = NPY_NOTYPE) {
+        if (given == Py_None && spec.role >= DQ) return true;
         expected = expected == NPY_NOTYPE ? type : expected;
         if (!PyArray_Check(given) || PyArray_TYPE(as_array(given)) != expected) return refuse("an array of another type");
-        PyArrayObject* array = kept_array(given, wanted.written);
+        PyArrayObject* array = kept_array(given, spec.written);
         if (!array) return false;
-        Operand& operand = call.operands[wanted.role];
+        Operand& operand = call.operands[spec.role];
         std::vector<npy_intp> core;
-        if (wanted.rows >= 0) core.push_back(wanted.rows);
-        if (wanted.columns >= 0) core.push_back(wanted.columns);
+        if (spec.rows >= 0) core.push_back(spec.rows);
+        if (spec.columns >= 0) core.push_back(spec.columns);
         int front = static_cast<int>(call.front.size()), ndim = PyArray_NDIM(array);
         if (ndim != front + static_cast<int>(core.size())) return refuse("another number of dimensions expected");
         for (int k = 0; k < ndim; k++) {
             npy_intp size = PyArray_DIM(array, k), step = PyArray_STRIDE(array, k);
-            bool one = k < front && size == 1 && !wanted.written;
+            bool one = k < front && size == 1 && !spec.written;
             if (!one && size != (k < front ? call.front[k] : core[k - front])) return refuse("sizes do not fit");
             if (k < front) operand.front.push_back(one ? 0 : step);
         }
         operand.at = PyArray_BYTES(array);
-        if (wanted.rows >= 0) operand.row = PyArray_STRIDE(array, front);
-        if (wanted.columns >= 0) operand.column = PyArray_STRIDE(array, ndim - 1);
+        if (spec.rows >= 0) operand.row = PyArray_STRIDE(array, front);
+        if (spec.columns >= 0) operand.column = PyArray_STRIDE(array, ndim - 1);
         return true;
     }
 
@@ -190,28 +190,28 @@ PyObject* run(Reader& reader, void (*of_floats)(const Call&), void (*of_doubles)
 }  // namespace
 
 PyObject* attend_call(PyObject*, PyObject* args) {
-    PyObject *q, *k, *v, *allowed, *added, *queries, *keys, *out, *sums;
+    PyObject *q, *k, *v, *attn_mask, *attn_bias, *queries, *keys, *out, *sums;
     Reader reader;
     int causal;
-    if (!PyArg_ParseTuple(args, "OOOOOOOdpOO:attend", &q, &k, &v, &allowed, &added, &queries, &keys, &reader.call.scale,
+    if (!PyArg_ParseTuple(args, "OOOOOOOdpOO:attend", &q, &k, &v, &attn_mask, &attn_bias, &queries, &keys, &reader.call.scale,
                           &causal, &out, &sums))
         return nullptr;
     reader.call.causal = causal;
-    if (!reader.begin(q, k, v, queries, keys) || !reader.masks(allowed, added)) return nullptr;
+    if (!reader.begin(q, k, v, queries, keys) || !reader.masks(attn_mask, attn_bias)) return nullptr;
     npy_intp rows = PyArray_DIM(reinterpret_cast<PyArrayObject*>(q), static_cast<int>(reader.call.front.size()));
     if (!reader.operand(out, {OUT, rows, reader.call.d, true}) || !reader.operand(sums, {SUMS, rows, -1, true})) return nullptr;
     return run(reader, forward<float>, forward<double>);
 }
 
 PyObject* attend_grad_call(PyObject*, PyObject* args) {
-    PyObject *g, *of_sums, *out, *sums, *q, *k, *v, *allowed, *added, *queries, *keys, *dq, *dk, *dv, *dscores;
+    PyObject *g, *of_sums, *out, *sums, *q, *k, *v, *attn_mask, *attn_bias, *queries, *keys, *dq, *dk, *dv, *dscores;
     Reader reader;
     int causal;
-    if (!PyArg_ParseTuple(args, "OOOOOOOOOOOdpOOOO:attend_grad", &g, &of_sums, &out, &sums, &q, &k, &v, &allowed, &added,
+    if (!PyArg_ParseTuple(args, "OOOOOOOOOOOdpOOOO:attend_grad", &g, &of_sums, &out, &sums, &q, &k, &v, &attn_mask, &attn_bias,
                           &queries, &keys, &reader.call.scale, &causal, &dq, &dk, &dv, &dscores))
         return nullptr;
     reader.call.causal = causal;
-    if (!reader.begin(q, k, v, queries, keys) || !reader.masks(allowed, added)) return nullptr;
+    if (!reader.begin(q, k, v, queries, keys) || !reader.masks(attn_mask, attn_bias)) return nullptr;
     Call& call = reader.call;
     npy_intp rows = call.queries[call.components], of_keys = call.keys[call.components];
     bool fits = reader.operand(g, {G, rows, call.d}) && reader.operand(of_sums, {OF_SUMS, rows, -1}) &&

@@ -24,7 +24,7 @@ struct Operand {
     bool pairs = false;  // a mask with the concatenated (query, key) pairs of all components
 };
 
-enum Role { Q, K, V, ALLOWED, ADDED, OUT, SUMS, G, OF_SUMS, DQ, DK, DV, DSCORES, ROLES };
+enum Role { Q, K, V, ATTN_MASK, ATTN_BIAS, OUT, SUMS, G, OF_SUMS, DQ, DK, DV, DSCORES, ROLES };
 
 // The operands' matrices of one component; the unit's queries are those from `first` to `last`.
 struct Unit {
@@ -59,7 +59,7 @@ struct Call {
         out.last = std::min(out.first + chunk, length);
         for (int k = 0; k < ROLES; k++) {
             const Operand& operand = operands[k];
-            bool of_keys = k == K || k == V || k == DK || k == DV, mask = k == ALLOWED || k == ADDED || k == DSCORES;
+            bool of_keys = k == K || k == V || k == DK || k == DV, mask = k == ATTN_MASK || k == ATTN_BIAS || k == DSCORES;
             npy_intp begin = of_keys ? keys_begin : mask ? 0 : queries_begin;
             char* at = operand.at ? operand.at + begin * operand.row + at_place(operand, place) : nullptr;
             out.of[k] = {at, operand.row, operand.column};
@@ -111,19 +111,19 @@ template <class T>
 INLINE void restrict_row(const Call& call, const Unit& unit, const Block& block, npy_intp i, npy_intp width, T* row) {
     npy_intp query = block.first + i, seen = block.keys;
     if (call.causal) seen = std::max<npy_intp>(0, std::min(seen, query + 1 - block.key));
-    const Matrix &added = unit.of[ADDED], &allowed = unit.of[ALLOWED];
-    if (added.at && added.column == sizeof(T)) {
-        const T* x = &added.number<T>(query, block.key);
+    const Matrix &bias = unit.of[ATTN_BIAS], &mask = unit.of[ATTN_MASK];
+    if (bias.at && bias.column == sizeof(T)) {
+        const T* x = &bias.number<T>(query, block.key);
         for (npy_intp j = 0; j < seen; j++) row[j] += x[j];
-    } else if (added.at) {
-        for (npy_intp j = 0; j < seen; j++) row[j] += added.number<T>(query, block.key + j);
+    } else if (bias.at) {
+        for (npy_intp j = 0; j < seen; j++) row[j] += bias.number<T>(query, block.key + j);
     }
-    if (allowed.at && allowed.column == 1) {
-        const npy_bool* x = &allowed.number<npy_bool>(query, block.key);
+    if (mask.at && mask.column == 1) {
+        const npy_bool* x = &mask.number<npy_bool>(query, block.key);
         for (npy_intp j = 0; j < seen; j++) row[j] = x[j] ? row[j] : T(-INFINITY);
-    } else if (allowed.at) {
+    } else if (mask.at) {
         for (npy_intp j = 0; j < seen; j++)
-            if (!allowed.number<npy_bool>(query, block.key + j)) row[j] = T(-INFINITY);
+            if (!mask.number<npy_bool>(query, block.key + j)) row[j] = T(-INFINITY);
     }
     for (npy_intp j = seen; j < width; j++) row[j] = T(-INFINITY);
 }

@@ -22,13 +22,13 @@ CAUSAL_QUERIES = 64  # in a block, which reads only keys up to its last query
 
 @separate(2)
 @np.errstate(invalid="ignore")  # as in C++, no product warns
-def attend(q, k, v, allowed, added, queries, keys, scale, causal, out, sums):
-    """Write softmax(scale q k^T + added) v to out, and the logsumexp of each query's scores to sums.
+def attend(q, k, v, attn_mask, attn_bias, queries, keys, scale, causal, out, sums):
+    """Write softmax(scale q k^T + attn_bias) v to out, and the logsumexp of each query's scores to sums.
 
-    A query attends to the keys that are `allowed`, booleans; if `causal`, to those up to its own index.  For a query
-    without keys, or with -inf added to all of them, both results are 0.
+    A query attends to the keys where `attn_mask` is True; if `causal`, to those up to its own index.  For a query
+    without keys, or with an attn_bias of -inf for all of them, both results are 0.
     """
-    for rows, seen, masks in _blocks(q, allowed, added, queries, keys, causal):
+    for rows, seen, masks in _blocks(q, attn_mask, attn_bias, queries, keys, causal):
         scores = _scores(q[rows] * q.dtype.type(scale), k[seen], *masks)
         top = scores.max(-1, keepdims=True, initial=-np.inf)
         top[np.isneginf(top)] = 0
@@ -44,7 +44,7 @@ def attend(q, k, v, allowed, added, queries, keys, scale, causal, out, sums):
 
 @separate(4)
 @np.errstate(invalid="ignore")
-def attend_grad(g, g_sums, out, sums, q, k, v, allowed, added, queries, keys, scale, causal, dq, dk, dv, dscores):
+def attend_grad(g, g_sums, out, sums, q, k, v, attn_mask, attn_bias, queries, keys, scale, causal, dq, dk, dv, dscores):
     """Write the gradients of `attend` for q, k, v and the scores into arrays, or None, with q's leading dimensions.
 
     The array for the scores must hold zeros, which remain at pairs that are masked out.
@@ -56,7 +56,7 @@ def attend_grad(g, g_sums, out, sums, q, k, v, allowed, added, queries, keys, sc
         if total is not None:
             total[...] = 0
     factor = q.dtype.type(scale)
-    for rows, seen, masks in _blocks(q, allowed, added, queries, keys, causal):
+    for rows, seen, masks in _blocks(q, attn_mask, attn_bias, queries, keys, causal):
         weights = _scores(q[rows] * factor, k[seen], *masks)
         with np.errstate(invalid="ignore", under="ignore"):
             weights -= sums[rows[:-1]][..., None]
@@ -74,7 +74,7 @@ def attend_grad(g, g_sums, out, sums, q, k, v, allowed, added, queries, keys, sc
             masks.mask_block(dscores)[...] = pulled
 
 
-def _blocks(q, allowed, added, queries, keys, causal):
+def _blocks(q, attn_mask, attn_bias, queries, keys, causal):
     """Yield for each block the slices of its queries and of the keys they may attend to, and its masks."""
     count, pairs = math.prod(q.shape[:-2]), 0
     bounds = zip(pairwise(queries.tolist()), pairwise(keys.tolist()), strict=True)
@@ -85,7 +85,13 @@ def _blocks(q, allowed, added, queries, keys, causal):
             last = min(first + step, stop)
             seen = min(end - begin, last - start) if causal else end - begin
             masks = _Masks(
-                allowed, added, causal, q.ndim, pairs, (stop - start, end - begin), (first - start, last - start, seen)
+                attn_mask,
+                attn_bias,
+                causal,
+                q.ndim,
+                pairs,
+                (stop - start, end - begin),
+                (first - start, last - start, seen),
             )
             yield (..., slice(first, last), slice(None)), (..., slice(begin, begin + seen), slice(None)), masks
         pairs += (stop - start) * (end - begin)
@@ -94,11 +100,11 @@ def _blocks(q, allowed, added, queries, keys, causal):
 class _Masks:
     """The masks of a block; `block` has its first query, the end of its queries, and its number of keys."""
 
-    def __init__(self, allowed, added, causal, ndim, pairs, sizes, block):
+    def __init__(self, attn_mask, attn_bias, causal, ndim, pairs, sizes, block):
         self.ndim, self.pairs, self.sizes, self.block = ndim, pairs, sizes, block
         self.causal = causal
-        self.allowed = None if allowed is None else self.mask_block(allowed)
-        self.added = None if added is None else self.mask_block(added)
+        self.attn_mask = None if attn_mask is None else self.mask_block(attn_mask)
+        self.attn_bias = None if attn_bias is None else self.mask_block(attn_bias)
 
     def mask_block(self, mask):
         """Return this block's part of a mask, or of an array in the layout of masks."""
@@ -110,16 +116,16 @@ class _Masks:
 
     def __iter__(self):
         """Return the additive mask, the boolean mask and, if causal, the offset of the queries from the first key."""
-        return iter((self.added, self.allowed, self.block[0] if self.causal else None))
+        return iter((self.attn_bias, self.attn_mask, self.block[0] if self.causal else None))
 
 
-def _scores(queries, keys, added, allowed, behind):
-    """Return the products of queries and keys, plus `added`; -inf where masked out."""
+def _scores(queries, keys, attn_bias, attn_mask, behind):
+    """Return the products of queries and keys, plus `attn_bias`; -inf where masked out."""
     out = np.matmul(queries, keys.swapaxes(-1, -2))
-    if added is not None:
-        out += added
-    if allowed is not None:
-        np.copyto(out, -np.inf, where=~allowed)
+    if attn_bias is not None:
+        out += attn_bias
+    if attn_mask is not None:
+        np.copyto(out, -np.inf, where=~attn_mask)
     if behind is not None:
         np.copyto(out, -np.inf, where=~np.tri(*out.shape[-2:], k=behind, dtype=bool))
     return out

@@ -52,7 +52,7 @@ struct Seen {
     npy_int64* places;
 };
 
-template <Wanted wanted, class T>
+template <Mode mode, class T>
 INLINE void largest_of_seen(const Seen<T>& of) {
     const T *top = of.top, *low = of.low, *g = of.g;
     T *values = of.values, *back = of.back, *low_back = of.low_back;
@@ -65,9 +65,9 @@ INLINE void largest_of_seen(const Seen<T>& of) {
         const Place<T> right = second_larger(a, b), low_right = second_larger(c, d);
         const T high = chosen(right, a, b), other = chosen(low_right, c, d);
         const Place<T> below = second_larger(high, other);
-        if (wanted == VALUES) values[j] = chosen(below, high, other);
-        if (wanted == PLACES) places[j] = begins[j] + (size & below) - ((right & ~below) | (low_right & below));
-        if (wanted == BACK) {
+        if (mode == VALUES) values[j] = chosen(below, high, other);
+        if (mode == PLACES) places[j] = begins[j] + (size & below) - ((right & ~below) | (low_right & below));
+        if (mode == BACK) {
             const Place<T> here = bits(g[j]), to_high = here & ~below, to_low = here & below;
             back[2 * j] = number<T>(to_high & ~right);
             back[2 * j + 1] = number<T>(to_high & right);
@@ -78,7 +78,7 @@ INLINE void largest_of_seen(const Seen<T>& of) {
 }
 
 // Rows of narrow images are too short for vectors, so several are concatenated.
-template <Wanted wanted, class T>
+template <Mode mode, class T>
 class Squares {
 public:
     explicit Squares(const Maxima<T>& job)
@@ -124,7 +124,7 @@ private:
     }
 
     INLINE void begin_at(npy_intp row) {
-        if (wanted == PLACES)
+        if (mode == PLACES)
             for (npy_intp j = 0; j < per; j++) begins[count * per + j] = Place<T>(row + 2 * j);
     }
 
@@ -133,7 +133,7 @@ private:
         const T* top = job.x + image + row;
         T *out = static_cast<T*>(job.out), *back = out + image + row;
         begin_at(row);
-        largest_of_seen<wanted>(Seen<T>{per, size, top, top + size, job.g + done, begins.data(), out + done, back, back + size,
+        largest_of_seen<mode>(Seen<T>{per, size, top, top + size, job.g + done, begins.data(), out + done, back, back + size,
                                         static_cast<npy_int64*>(job.out) + done});
         done += per;
     }
@@ -141,9 +141,9 @@ private:
     INLINE void finish() {
         if (count == 0) return;
         T* out = static_cast<T*>(job.out);
-        largest_of_seen<wanted>(Seen<T>{count * per, size, side(0), side(1), job.g + done, begins.data(), out + done, side(2),
+        largest_of_seen<mode>(Seen<T>{count * per, size, side(0), side(1), job.g + done, begins.data(), out + done, side(2),
                                         side(3), static_cast<npy_int64*>(job.out) + done});
-        if (wanted == BACK)
+        if (mode == BACK)
             for (npy_intp i = 0; i < count; i++) {
                 copy(side(2) + 2 * i * per, out + from[i]);
                 copy(side(3) + 2 * i * per, out + from[i] + size);
@@ -158,8 +158,8 @@ INLINE void largest_of_squares(const Maxima<T>& job, npy_intp begin, npy_intp en
     const npy_intp places = job.windows.places();
     const bool all_seen = places == 4 * job.windows.count();
     T* out = static_cast<T*>(job.out);
-    if (job.wanted == BACK && !all_seen) std::fill(out + begin * places, out + end * places, T(0));
-    switch (job.wanted) {
+    if (job.mode == BACK && !all_seen) std::fill(out + begin * places, out + end * places, T(0));
+    switch (job.mode) {
         case VALUES: return Squares<VALUES, T>(job).of_images(begin, end);
         case PLACES: return Squares<PLACES, T>(job).of_images(begin, end);
         case BACK: return Squares<BACK, T>(job).of_images(begin, end);

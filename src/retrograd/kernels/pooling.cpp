@@ -115,13 +115,13 @@ INLINE void largest(const Maxima<T>& job, npy_intp begin, npy_intp end) {
     Largest<T> found(w, lines);
     for (npy_intp n = begin; n < end; n++) {
         T* image = static_cast<T*>(job.out) + n * places;
-        if (job.wanted == BACK) std::fill(image, image + places, T(0));
+        if (job.mode == BACK) std::fill(image, image + places, T(0));
         for (npy_intp row = 0; row < w.rows(); row++) {
             npy_intp start = n * w.count() + row * per;
             found.of_row(job.x + n * places, row);
-            if (job.wanted == VALUES)
+            if (job.mode == VALUES)
                 for (npy_intp j = 0; j < per; j++) static_cast<T*>(job.out)[start + j] = found.best[j];
-            else if (job.wanted == PLACES)
+            else if (job.mode == PLACES)
                 for (npy_intp j = 0; j < per; j++) static_cast<npy_int64*>(job.out)[start + j] = found.at[j];
             else
                 for (npy_intp j = 0; j < per; j++) image[found.at[j]] += job.g[start + j];
@@ -189,8 +189,8 @@ FOR_TYPE(float)
 FOR_TYPE(double)
 
 template <class T>
-void all_largest(const npy_int64* table, Wanted wanted, npy_intp images, const void* x, const void* g, void* out) {
-    Maxima<T> job{Windows(table), wanted, images, static_cast<const T*>(x), static_cast<const T*>(g), out};
+void all_largest(const npy_int64* table, Mode mode, npy_intp images, const void* x, const void* g, void* out) {
+    Maxima<T> job{Windows(table), mode, images, static_cast<const T*>(x), static_cast<const T*>(g), out};
     share(images, ENOUGH / (job.windows.places() + 1) + 1,
           [&](npy_intp begin, npy_intp end) { largest_of(job, begin, end); });
 }
@@ -231,15 +231,15 @@ struct Arguments {
     }
 };
 
-PyObject* found(PyObject* args, Wanted wanted) {
+PyObject* found(PyObject* args, Mode mode) {
     Arguments a;
-    if (!a.parse(args, wanted == BACK)) return nullptr;
-    bool good = a.fit(true, wanted == BACK, wanted == PLACES ? NPY_INT64 : type_of(a.x));
+    if (!a.parse(args, mode == BACK)) return nullptr;
+    bool good = a.fit(true, mode == BACK, mode == PLACES ? NPY_INT64 : type_of(a.x));
     if (good && a.y) good = is(a.y, type_of(a.x), 4) && a.sized(a.y, false) && PyArray_DIM(a.y, 0) == a.images();
     if (!good) return refused("windows");
     const void* g = a.y ? PyArray_DATA(a.y) : nullptr;
     auto fill = a.single() ? all_largest<float> : all_largest<double>;
-    if (!released([=] { fill(a.table.at, wanted, a.images(), PyArray_DATA(a.x), g, PyArray_DATA(a.out)); })) return nullptr;
+    if (!released([=] { fill(a.table.at, mode, a.images(), PyArray_DATA(a.x), g, PyArray_DATA(a.out)); })) return nullptr;
     Py_RETURN_NONE;
 }
 

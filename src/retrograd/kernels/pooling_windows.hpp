@@ -109,13 +109,13 @@ private:
 template <class T>
 using Place = typename std::conditional<sizeof(T) == 4, npy_int32, npy_int64>::type;
 
-enum Wanted { VALUES, PLACES, BACK };
+enum Mode { VALUES, PLACES, BACK };
 
 // `out` has the largest values, or their indices, or images to which g is added there.
 template <class T>
 struct Maxima {
     Windows windows;
-    Wanted wanted;
+    Mode mode;
     npy_intp images;
     const T *x, *g;
     void* out;

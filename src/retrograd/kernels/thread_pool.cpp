@@ -110,9 +110,9 @@ private:
     std::atomic<int> working{0}, asleep{0};
     int workers = 0;
 
-    void start(int wanted) {
+    void start(int count) {
         try {
-            for (; workers < wanted; workers++) std::thread([this] { help(); }).detach();
+            for (; workers < count; workers++) std::thread([this] { help(); }).detach();
         } catch (const std::exception&) {  // no more threads or memory: the existing threads do the work
         }
     }

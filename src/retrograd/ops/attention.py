@@ -1,6 +1,6 @@
 """Attention without a stored weight matrix: forward and backward operators with memory linear in the length.
 
-T. Dao et al., FlashAttention, arXiv 2205.14135.  With scores S = scale q k^T + added, restricted to the keys that a
+T. Dao et al., FlashAttention, arXiv 2205.14135.  With scores S = scale q k^T + attn_bias, restricted to the keys that a
 query may attend to, and the log-sum-exp L of each row, the weights are P = exp(S - L).  The cotangent of S is
 A = P (D + c) with D = g v^T and c = dL - sum(g out).  Higher derivatives do store these matrices.
 """
@@ -23,8 +23,8 @@ def masked_attention(q, k, v, mask, scale, causal):
     fronts = [x.shape[:-2] for x in (q, k, v, mask) if x is not None]
     front = broadcast_shapes("scaled_dot_product_attention", fronts)
     q = q if q.shape[:-2] == front else expand(q, (*front, *q.shape[-2:]))
-    allowed, added = (mask, []) if mask is None or mask.dtype.kind == "b" else (None, [mask])
-    return attend(allowed, [q, k, v, *added], scale=scale, causal=causal)[0]
+    attn_mask, attn_bias = (mask, []) if mask is None or mask.dtype.kind == "b" else (None, [mask])
+    return attend(attn_mask, [q, k, v, *attn_bias], scale=scale, causal=causal)[0]
 
 
 def group_queries(q, k, v, mask):
@@ -44,14 +44,14 @@ def supports_attention(*tensors):
 # --------------------------------------------------------------------------------------------- matrices
 
 
-def _check(name, allowed, q, k, v, added=None):
-    tensors = [x for x in (q, k, v, added) if x is not None]
-    if not kernels_support(*tensors[:3], added) or (allowed is not None and allowed.dtype != bool):
+def _check(name, attn_mask, q, k, v, attn_bias=None):
+    tensors = [x for x in (q, k, v, attn_bias) if x is not None]
+    if not kernels_support(*tensors[:3], attn_bias) or (attn_mask is not None and attn_mask.dtype != bool):
         listed = ", ".join(str(x.dtype) for x in tensors)
         raise TypeError(f"{name}: expected float32 or float64, all alike, got {listed}")
     if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
         raise ValueError(f"{name}: queries {q.shape}, keys {k.shape} and values {v.shape} do not fit")
-    front = broadcast_shapes(name, [x.shape[:-2] for x in (q, k, v, allowed, added) if x is not None])
+    front = broadcast_shapes(name, [x.shape[:-2] for x in (q, k, v, attn_mask, attn_bias) if x is not None])
     if front != q.shape[:-2]:
         raise ValueError(f"{name}: queries {q.shape} must have the dimensions in front that all have, {front}")
 
@@ -72,18 +72,18 @@ class _BackwardMatrices(NamedTuple):
     d: object
 
 
-def _attention_weights(allowed, q, k, sums, added, scale, causal):
+def _attention_weights(attn_mask, q, k, sums, attn_bias, scale, causal):
     scores = matmul(q * scale, _mT(k))
-    scores = scores if added is None else scores + added
+    scores = scores if attn_bias is None else scores + attn_bias
     if causal:
         below = tril(registry["ones"](scores.shape[-2:], dtype="bool"))
-        allowed = below if allowed is None else registry["logical_and"](allowed, below)
+        attn_mask = below if attn_mask is None else registry["logical_and"](attn_mask, below)
     scores = scores - unsqueeze(sums, -1)
-    return exp(scores if allowed is None else where(allowed, scores, -math.inf))
+    return exp(scores if attn_mask is None else where(attn_mask, scores, -math.inf))
 
 
-def _backward_matrices(allowed, g, of_sums, out, sums, q, k, v, added, scale, causal):
-    p = _attention_weights(allowed, q, k, sums, added, scale, causal)
+def _backward_matrices(attn_mask, g, of_sums, out, sums, q, k, v, attn_bias, scale, causal):
+    p = _attention_weights(attn_mask, q, k, sums, attn_bias, scale, causal)
     d = matmul(g, _mT(v)) + unsqueeze(of_sums - sum_over(g * out, -1), -1)
     return _BackwardMatrices(p, p * d, d)
 
@@ -102,37 +102,37 @@ def _matmul_optional(a, b):
 # -------------------------------------------------------------------------------------------- operators
 
 
-@op("attend(Tensor? allowed, Tensor[] tensors, *, float scale, bool causal) -> (Tensor out, Tensor sums)")
-class attend(Internal, snapshots="allowed tensors out"):
-    """Attention softmax(scale q k^T + added) v, and the log-sum-exp of each row of scores.
+@op("attend(Tensor? attn_mask, Tensor[] tensors, *, float scale, bool causal) -> (Tensor out, Tensor sums)")
+class attend(Internal, snapshots="attn_mask tensors out"):
+    """Attention softmax(scale q k^T + attn_bias) v, and the log-sum-exp of each row of scores.
 
-    tensors: q (..., l, e), k (..., s, e), v (..., s, d) and optionally `added`, which broadcasts to (..., l, s), as
-    `allowed` does.  The leading dimensions of q are those of the result.  A query that may attend to no key gets 0 in
+    tensors: q (..., l, e), k (..., s, e), v (..., s, d) and optionally `attn_bias`, which broadcasts to (..., l, s), as
+    `attn_mask` does.  The leading dimensions of q are those of the result.  A query that may attend to no key gets 0 in
     both results.
     """
 
-    def impl(xp, allowed, q, k, v, added=None, *, scale, causal):
-        _check("attend", allowed, q, k, v, added)
-        masks = [attention.matrices(mask, q, k) for mask in (allowed, added)]
+    def impl(xp, attn_mask, q, k, v, attn_bias=None, *, scale, causal):
+        _check("attend", attn_mask, q, k, v, attn_bias)
+        masks = [attention.matrices(mask, q, k) for mask in (attn_mask, attn_bias)]
         look, order = attention.full_attention(q, k, scale, causal), attention.head_order(q)
         return attention.attend(q, k, v, *masks, look, order)  # type: ignore[call-arg]
 
-    def shape(allowed, q, k, v, added=None, *, scale, causal):
-        _check("attend", allowed, q, k, v, added)
+    def shape(attn_mask, q, k, v, attn_bias=None, *, scale, causal):
+        _check("attend", attn_mask, q, k, v, attn_bias)
         return Aval((*q.shape[:-1], v.shape[-1]), q.dtype), Aval(q.shape[:-1], q.dtype)
 
-    def vjp_tensors(g, allowed, tensors, out, scale, causal):
-        wanted = tuple([t.requires_grad for t in tensors])
+    def vjp_tensors(g, attn_mask, tensors, out, scale, causal):
+        needs_grad = tuple([t.requires_grad for t in tensors])
         tensors = [*g, *out, *tensors]
-        found = attend_backward(allowed, tensors, scale=scale, causal=causal, wanted=(*wanted, False)[:4])
-        return [d if w else None for d, w in zip(found, wanted, strict=False)]
+        found = attend_backward(attn_mask, tensors, scale=scale, causal=causal, output_mask=(*needs_grad, False)[:4])
+        return [d if w else None for d, w in zip(found, needs_grad, strict=False)]
 
     @classmethod
     def jvp(cls, op, primals, tangents, out, params):
         """P (tS - tL) v + P tv with tL = sum(P tS)."""
-        (allowed, q, k, v, *added), (_, t_q, t_k, t_v, *t_added), scale = primals, tangents, params["scale"]
-        p = _attention_weights(allowed, q, k, out[1], *(added or [None]), scale, params["causal"])  # type: ignore[call-arg]
-        t_scores = _scores_jvp(t_q, t_k, *(t_added or [None]), q, k, scale)  # type: ignore[call-arg]
+        (attn_mask, q, k, v, *attn_bias), (_, t_q, t_k, t_v, *t_bias), scale = primals, tangents, params["scale"]
+        p = _attention_weights(attn_mask, q, k, out[1], *(attn_bias or [None]), scale, params["causal"])  # type: ignore[call-arg]
+        t_scores = _scores_jvp(t_q, t_k, *(t_bias or [None]), q, k, scale)  # type: ignore[call-arg]
         if t_scores is None:
             return matmul(p, t_v), registry["zeros_like"](out[1])
         t_scores = p * t_scores
@@ -141,8 +141,8 @@ class attend(Internal, snapshots="allowed tensors out"):
 
     def batch(batched, n, *args, scale, causal):
         args = (*args[:1], args[1] if batched[1] else registry["expand"](args[1], (n, *args[1].shape)), *args[2:])
-        allowed, *tensors = align_batched(args, (*batched[:1], True, *batched[2:]), (2,) * len(args))
-        return attend(allowed, tensors, scale=scale, causal=causal)
+        attn_mask, *tensors = align_batched(args, (*batched[:1], True, *batched[2:]), (2,) * len(args))
+        return attend(attn_mask, tensors, scale=scale, causal=causal)
 
     oracle = "retrograd.testing.references.attention.attend"
 
@@ -158,39 +158,39 @@ class attend(Internal, snapshots="allowed tensors out"):
         yield (None, r(5, 3), r(2, 5, 3), r(5, 3)), params, ValueError, "dimensions in front"
 
 
-def _scores_jvp(t_q, t_k, t_added, q, k, scale):
+def _scores_jvp(t_q, t_k, t_bias, q, k, scale):
     """Return the tangent of the scores; None if it is zero."""
     t_scores = add_optional(_matmul_optional(t_q, _mT(k)), None if t_k is None else matmul(q, _mT(t_k)))
-    return add_optional(None if t_scores is None else t_scores * scale, t_added)
+    return add_optional(None if t_scores is None else t_scores * scale, t_bias)
 
 
 @op(
-    "attend_backward(Tensor? allowed, Tensor[] tensors, *, float scale, bool causal, bool[] wanted) "
-    "-> (Tensor dq, Tensor dk, Tensor dv, Tensor dadded)"
+    "attend_backward(Tensor? attn_mask, Tensor[] tensors, *, float scale, bool causal, bool[] output_mask) "
+    "-> (Tensor dq, Tensor dk, Tensor dv, Tensor dbias)"
 )
 class attend_backward(Internal):
     """The cotangents of `attend`: tensors are the cotangents of its results, the results, and its own tensors.
 
-    Of q, k, v and `added`, the cotangents that are not `wanted` have shape (0,).
+    Of q, k, v and `attn_bias`, the cotangents that `output_mask` does not ask for have shape (0,).
     """
 
-    def impl(xp, allowed, g, of_sums, out, sums, q, k, v, added=None, *, scale, causal, wanted):
-        _check("attend_backward", allowed, q, k, v, added)
-        masks = [attention.matrices(mask, q, k) for mask in (allowed, added)]
+    def impl(xp, attn_mask, g, of_sums, out, sums, q, k, v, attn_bias=None, *, scale, causal, output_mask):
+        _check("attend_backward", attn_mask, q, k, v, attn_bias)
+        masks = [attention.matrices(mask, q, k) for mask in (attn_mask, attn_bias)]
         look = attention.full_attention(q, k, scale, causal)
-        *found, d = attention.attend_backward(g, of_sums, q, k, v, *masks, out, sums, look, wanted)  # type: ignore[call-arg]
-        return *found, attention.sum_to_shape(d, added.shape) if wanted[3] else d
+        *found, d = attention.attend_backward(g, of_sums, q, k, v, *masks, out, sums, look, output_mask)  # type: ignore[call-arg]
+        return *found, attention.sum_to_shape(d, attn_bias.shape) if output_mask[3] else d
 
-    def shape(allowed, g, of_sums, out, sums, q, k, v, added=None, *, scale, causal, wanted):
-        _check("attend_backward", allowed, q, k, v, added)
-        operands = zip((q, k, v, added), wanted, strict=True)
+    def shape(attn_mask, g, of_sums, out, sums, q, k, v, attn_bias=None, *, scale, causal, output_mask):
+        _check("attend_backward", attn_mask, q, k, v, attn_bias)
+        operands = zip((q, k, v, attn_bias), output_mask, strict=True)
         return tuple([Aval(x.shape if w else (0,), q.dtype) for x, w in operands])
 
-    def vjp_tensors(g, allowed, tensors, scale, causal, wanted):
-        # of_x is the cotangent of x.  This operator computes dq = A k scale, dk = A^T q scale, dv = P^T h, dadded = A.
-        h, _, out, _, q, k, v, *added = tensors
-        b_q, b_k, b_v, b_d = (x if w else None for x, w in zip(g, wanted, strict=True))
-        m = _backward_matrices(allowed, *tensors[:7], *(added or [None]), scale, causal)  # type: ignore[call-arg]
+    def vjp_tensors(g, attn_mask, tensors, scale, causal, output_mask):
+        # of_x is the cotangent of x.  This operator computes dq = A k scale, dk = A^T q scale, dv = P^T h, dbias = A.
+        h, _, out, _, q, k, v, *attn_bias = tensors
+        b_q, b_k, b_v, b_d = (x if w else None for x, w in zip(g, output_mask, strict=True))
+        m = _backward_matrices(attn_mask, *tensors[:7], *(attn_bias or [None]), scale, causal)  # type: ignore[call-arg]
         of_a = _scores_jvp(b_q, b_k, b_d, q, k, scale)
         of_a = m.p * 0 if of_a is None else of_a
         of_d, of_c = of_a * m.p, sum_over(of_a * m.p, -1)
@@ -204,28 +204,28 @@ class attend_backward(Internal):
     @classmethod
     def jvp(cls, op, primals, tangents, out, params):
         """Apply the product rule repeatedly."""
-        (allowed, *tensors), (_, *tangents) = primals, tangents
-        scale, wanted = params["scale"], params["wanted"]
+        (attn_mask, *tensors), (_, *tangents) = primals, tangents
+        scale, output_mask = params["scale"], params["output_mask"]
         tensors, tangents = ([*x, None][:8] for x in (tensors, tangents))
-        h, _, _, _, q, k, v, added = tensors
+        h, _, _, _, q, k, v, attn_bias = tensors
         t_h, _, _, _, t_q, t_k, _, _ = tangents
-        m = _backward_matrices(allowed, *tensors, scale, params["causal"])  # type: ignore[call-arg]
+        m = _backward_matrices(attn_mask, *tensors, scale, params["causal"])  # type: ignore[call-arg]
         t_p, t_a = _matrices_jvp(m, tensors, tangents, scale)
-        # Functions, so that only the wanted cotangents are computed.
+        # Functions, so that only the cotangents that are asked for are computed.
         found = (
             lambda: add_optional(_matmul_optional(t_a, k), _matmul_optional(m.a, t_k)) * scale,
             lambda: add_optional(_matmul_optional(_mT(t_a), q), _matmul_optional(_mT(m.a), t_q)) * scale,
             lambda: add_optional(_matmul_optional(_mT(t_p), h), _matmul_optional(_mT(m.p), t_h)),
             lambda: t_a,
         )
-        each = zip(found, (q, k, v, added), wanted, strict=True)
+        each = zip(found, (q, k, v, attn_bias), output_mask, strict=True)
         return tuple([sum_to(f(), x.shape) if w else registry["zeros"]((0,), dtype=q.dtype) for f, x, w in each])
 
-    def batch(batched, n, *args, scale, causal, wanted):
+    def batch(batched, n, *args, scale, causal, output_mask):
         all_batched = batch_all(args, batched, n)
         cores = (2, 2, 1, 2, 1, 2, 2, 2, 2)[: len(all_batched)]
-        allowed, *tensors = align_batched(all_batched, [a is not None for a in all_batched], cores)
-        found = attend_backward(allowed, tensors, scale=scale, causal=causal, wanted=wanted)
+        attn_mask, *tensors = align_batched(all_batched, [a is not None for a in all_batched], cores)
+        found = attend_backward(attn_mask, tensors, scale=scale, causal=causal, output_mask=output_mask)
         pairs = zip(found, [*all_batched[5:], None][:4], strict=True)
         return tuple([reshape(d, (n, 0) if d.ndim == 1 else x.shape) for d, x in pairs])
 
@@ -233,17 +233,17 @@ class attend_backward(Internal):
 
     def samples(r):
         rows, params = (r(2, 3, 4), r(2, 3), r(2, 3, 4), r(2, 3), r(2, 3, 3)), {"scale": 0.7, "causal": True}
-        yield (None, *rows, r(2, 3, 3), r(2, 3, 4)), {**params, "wanted": (True, True, True, False)}
+        yield (None, *rows, r(2, 3, 3), r(2, 3, 4)), {**params, "output_mask": (True, True, True, False)}
         others, params = (r(5, 3), r(1, 5, 4), r(3, 5)), {"scale": 0.7, "causal": False}
-        yield (r.booleans(3, 5), *rows, *others), {**params, "wanted": (False, True, True, True)}
-        yield (None, *rows, *others[:2]), {**params, "wanted": (True, False, False, False)}
+        yield (r.booleans(3, 5), *rows, *others), {**params, "output_mask": (False, True, True, True)}
+        yield (None, *rows, *others[:2]), {**params, "output_mask": (True, False, False, False)}
 
 
 def _matrices_jvp(m, tensors, tangents, scale):
     """Return the tangents of P and A."""
     h, _, out, _, q, k, v, _ = tensors
-    t_h, t_of_sums, t_out, t_sums, t_q, t_k, t_v, t_added = tangents
-    t_scores = _scores_jvp(t_q, t_k, t_added, q, k, scale)
+    t_h, t_of_sums, t_out, t_sums, t_q, t_k, t_v, t_bias = tangents
+    t_scores = _scores_jvp(t_q, t_k, t_bias, q, k, scale)
     t_scores = add_optional(t_scores, None if t_sums is None else -unsqueeze(t_sums, -1))
     t_p = m.p * (0 if t_scores is None else t_scores)
     level = add_optional(t_of_sums, *(None if t is None else -sum_over(t * x, -1) for t, x in ((t_h, out), (t_out, h))))

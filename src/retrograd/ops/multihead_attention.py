@@ -24,15 +24,15 @@ def attend_heads(q, k, v, masks, causal, dropout_p, need_weights):
     q, k and v are (n, heads, positions, head size).  Masks are booleans, True where attention is forbidden, or values
     to be added to the scores, or None.
     """
-    allowed, added = _combine_boolean_masks(masks), _combine_additive_masks(masks)
-    given = [mask for mask in (allowed, added) if mask is not None]
+    attn_mask, attn_bias = _combine_boolean_masks(masks), _combine_additive_masks(masks)
+    given = [mask for mask in (attn_mask, attn_bias) if mask is not None]
     if not need_weights and len(given) + causal < 2:
         return scaled_dot_product_attention(q, k, v, given[0] if given else None, dropout_p, causal), None
     scale = 1 / math.sqrt(q.shape[-1])
     if causal:
         past = tril(registry["ones_like"](q @ transpose(k, -2, -1), dtype="bool"))
-        allowed = past if allowed is None else logical_and(allowed, past)
-    weights = dropout(attention_weights(q, k, allowed, added, scale=scale), dropout_p)
+        attn_mask = past if attn_mask is None else logical_and(attn_mask, past)
+    weights = dropout(attention_weights(q, k, attn_mask, attn_bias, scale=scale), dropout_p)
     return weights @ v, weights if need_weights else None
 
 

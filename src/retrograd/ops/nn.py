@@ -268,8 +268,10 @@ class scaled_dot_product_attention(
             key, value = _repeat_heads(query, key), _repeat_heads(query, value)
         if is_causal:
             attn_mask = tril(registry["ones"]((query.shape[-2], key.shape[-2]), dtype=dtypes.bool_))
-        allowed, added = (attn_mask, None) if attn_mask is None or attn_mask.dtype.kind == "b" else (None, attn_mask)
-        return matmul(dropout(attention_weights(query, key, allowed, added, scale=scale), dropout_p), value)
+        attn_bias = None
+        if attn_mask is not None and attn_mask.dtype.kind != "b":
+            attn_mask, attn_bias = None, attn_mask
+        return matmul(dropout(attention_weights(query, key, attn_mask, attn_bias, scale=scale), dropout_p), value)
 
     oracle = "retrograd.testing.references.attention.scaled_dot_product_attention"
 
@@ -321,12 +323,12 @@ def _repeat_heads(query, x):
     return reshape(expand(unsqueeze(x, -3), (*lead, times, *rest)), (*lead[:-1], query.shape[-3], *rest))
 
 
-def attention_weights(q, k, allowed=None, added=None, *, scale):
-    """softmax(scale * q k^T + added) over the keys that are `allowed` (booleans); 0 for queries without any."""
+def attention_weights(q, k, attn_mask=None, attn_bias=None, *, scale):
+    """softmax(scale * q k^T + attn_bias) over the keys where `attn_mask` is True; 0 for queries without any."""
     scores = matmul(q * scale, transpose(k, -2, -1))
-    scores = scores if added is None else scores + added
-    if allowed is None:
+    scores = scores if attn_bias is None else scores + attn_bias
+    if attn_mask is None:
         return softmax(scores, -1)
-    nowhere = logical_not(any_of(allowed, -1, keepdim=True))
-    weights = softmax(where(logical_or(allowed, nowhere), scores, -math.inf), -1)
+    nowhere = logical_not(any_of(attn_mask, -1, keepdim=True))
+    weights = softmax(where(logical_or(attn_mask, nowhere), scores, -math.inf), -1)
     return where(nowhere, 0, weights)

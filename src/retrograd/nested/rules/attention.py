@@ -73,8 +73,8 @@ def _run(q: Tensor, k: Tensor, v: Tensor, masks: Tensor | None, plan: Plan) -> T
     fronts = [x.shape[:-2] for x in (q, k, v)] + ([] if masks is None else [masks.shape[:-1]])
     front = broadcast_shapes("scaled_dot_product_attention", fronts)
     q = q if q.shape[:-2] == front else expand(q, (*front, *q.shape[-2:]))
-    allowed, added = (masks, []) if masks is None or masks.dtype == bool else (None, [masks])
-    out: Tensor = call(attend, (allowed, q, k, v, *added), {"plan": plan})[0]
+    attn_mask, attn_bias = (masks, []) if masks is None or masks.dtype == bool else (None, [masks])
+    out: Tensor = call(attend, (attn_mask, q, k, v, *attn_bias), {"plan": plan})[0]
     return out
 
 

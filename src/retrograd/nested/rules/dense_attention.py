@@ -28,13 +28,13 @@ def attend(op: Op, args: tuple, params: dict) -> Any:
 def attend_backward(op: Op, args: tuple, params: dict) -> Any:
     """Return the cotangents of queries, keys and values."""
     found = _of_stacks(op, args, params, args[5:])
-    rows = None if found is not NotImplemented or params["wanted"][3] else _buffers((args[0], *args[5:]))
+    rows = None if found is not NotImplemented or params["output_mask"][3] else _buffers((args[0], *args[5:]))
     if rows is None or not all(is_nested(x) for x in args[1:5]):
         return found
     plan, cotangents = _plan(rows, params), [values(packed(x)) for x in args[1:5]]
-    how = {"plan": plan, "wanted": params["wanted"]}
+    how = {"plan": plan, "output_mask": params["output_mask"]}
     found = call(on_buffers.attend_backward, (None, *cotangents, *(x for _, x in rows)), how)
-    each = zip(found, [own for own, _ in rows], params["wanted"], strict=False)
+    each = zip(found, [own for own, _ in rows], params["output_mask"], strict=False)
     return *(over(x, own, x.ndim - 2) if w else x for x, own, w in each), found[3]
 
 
@@ -59,8 +59,8 @@ def _nested_as(x: Tensor, of: Any) -> Tensor:
 
 def _buffers(args: tuple) -> list | None:
     """Return structures and rows of queries, keys and values; None with masks or plain tensors."""
-    allowed, *tensors = args
-    if allowed is not None or len([x for x in tensors if x is not None]) > 3 or not all(map(is_nested, tensors[:3])):
+    attn_mask, *tensors = args
+    if attn_mask is not None or len([x for x in tensors if x is not None]) > 3 or not all(map(is_nested, tensors[:3])):
         return None
     found = [(layout(x), x) for x in map(packed, tensors[:3])]
     fit = all(k.several == 1 and not k.lead and k.ragged.stop == k.ndim - 1 for k, _ in found)

@@ -32,35 +32,35 @@ class Attention(Internal):
         return jvp(cls.formulas(primals[0], out, **params), primals[1:], tangents[1:])
 
 
-@op("nested.attend(Tensor? allowed, Tensor[] tensors, *, any plan) -> (Tensor out, Tensor sums)")
+@op("nested.attend(Tensor? attn_mask, Tensor[] tensors, *, any plan) -> (Tensor out, Tensor sums)")
 class attend(Attention):
-    """softmax(scale q k^T + added) v within the components, and the logarithms of the sums of exponentials.
+    """softmax(scale q k^T + attn_bias) v within the components, and the logarithms of the sums of exponentials.
 
-    tensors: q, k, v and, optionally, the added mask; a query without allowed keys gets 0.  The dimensions of q before
-    the rows are those of the result.
+    tensors: q, k, v and, optionally, attn_bias; a query without keys gets 0.  The dimensions of q before the rows are
+    those of the result.
     """
 
-    def impl(xp, allowed, q, k, v, added=None, *, plan):
+    def impl(xp, attn_mask, q, k, v, attn_bias=None, *, plan):
         _check("nested.attend", q, k, v, plan)
-        return ragged_attention.attend(q, k, v, allowed, added, plan)
+        return ragged_attention.attend(q, k, v, attn_mask, attn_bias, plan)
 
-    def shape(allowed, q, k, v, added=None, *, plan):
+    def shape(attn_mask, q, k, v, attn_bias=None, *, plan):
         _check("nested.attend", q, k, v, plan)
         return Aval((*q.shape[:-1], v.shape[-1]), q.dtype), Aval(q.shape[:-1], q.dtype)
 
-    def vjp_tensors(g, allowed, tensors, out, plan):
-        wanted = tuple([t.requires_grad for t in tensors])
-        found = attend_backward(allowed, [*g, *out, *tensors], plan=plan, wanted=(*wanted, False)[:4])
-        return [d if w else None for d, w in zip(found, wanted, strict=False)]
+    def vjp_tensors(g, attn_mask, tensors, out, plan):
+        needs_grad = tuple([t.requires_grad for t in tensors])
+        found = attend_backward(attn_mask, [*g, *out, *tensors], plan=plan, output_mask=(*needs_grad, False)[:4])
+        return [d if w else None for d, w in zip(found, needs_grad, strict=False)]
 
-    def formulas(allowed, out, plan):
-        return partial(_attend, allowed, out[1], plan)
+    def formulas(attn_mask, out, plan):
+        return partial(_attend, attn_mask, out[1], plan)
 
     def batch(batched, n, *args, plan):
         args = (*args[:1], args[1] if batched[1] else registry["expand"](args[1], (n, *args[1].shape)), *args[2:])
         batched = (*batched[:1], True, *batched[2:])
-        allowed, *tensors = align_batched(args, batched, (1, 2, 2, 2, 1)[: len(args)])
-        return attend(allowed, tensors, plan=plan)
+        attn_mask, *tensors = align_batched(args, batched, (1, 2, 2, 2, 1)[: len(args)])
+        return attend(attn_mask, tensors, plan=plan)
 
     def samples(r):
         rows, plan = (r(2, 5, 3), r(2, 5, 3), r(2, 5, 4)), _plan([2, 0, 3], [2, 0, 3], causal=True)
@@ -74,46 +74,46 @@ class attend(Attention):
 
 
 @op(
-    "nested.attend_backward(Tensor? allowed, Tensor[] tensors, *, any plan, any wanted) "
-    "-> (Tensor dq, Tensor dk, Tensor dv, Tensor dadded)"
+    "nested.attend_backward(Tensor? attn_mask, Tensor[] tensors, *, any plan, any output_mask) "
+    "-> (Tensor dq, Tensor dk, Tensor dv, Tensor dbias)"
 )
 class attend_backward(Attention):
     """The cotangents of `attend`: tensors are the cotangents of its results, the results, and its inputs.
 
-    Those of q, k, v and the added mask that are not `wanted` have shape (0,).
+    Those of q, k, v and attn_bias that `output_mask` does not ask for have shape (0,).
     """
 
-    def impl(xp, allowed, g, of_sums, out, sums, q, k, v, added=None, *, plan, wanted):
+    def impl(xp, attn_mask, g, of_sums, out, sums, q, k, v, attn_bias=None, *, plan, output_mask):
         _check("nested.attend_backward", q, k, v, plan)
-        return ragged_attention.attend_backward(g, of_sums, q, k, v, allowed, added, out, sums, plan, wanted)
+        return ragged_attention.attend_backward(g, of_sums, q, k, v, attn_mask, attn_bias, out, sums, plan, output_mask)
 
-    def shape(allowed, g, of_sums, out, sums, q, k, v, added=None, *, plan, wanted):
+    def shape(attn_mask, g, of_sums, out, sums, q, k, v, attn_bias=None, *, plan, output_mask):
         _check("nested.attend_backward", q, k, v, plan)
-        operands = zip((q, k, v, added), wanted, strict=True)
+        operands = zip((q, k, v, attn_bias), output_mask, strict=True)
         return tuple([Aval(x.shape if w else (0,), q.dtype) for x, w in operands])
 
-    def vjp_tensors(g, allowed, tensors, out, plan, wanted):
-        return vjp(attend_backward.definition.formulas(allowed, out, plan, wanted), tensors, g)
+    def vjp_tensors(g, attn_mask, tensors, out, plan, output_mask):
+        return vjp(attend_backward.definition.formulas(attn_mask, out, plan, output_mask), tensors, g)
 
-    def formulas(allowed, out, plan, wanted):
-        return partial(_attend_backward, allowed, plan, wanted)
+    def formulas(attn_mask, out, plan, output_mask):
+        return partial(_attend_backward, attn_mask, plan, output_mask)
 
-    def batch(batched, n, *args, plan, wanted):
+    def batch(batched, n, *args, plan, output_mask):
         whole = batch_all(args, batched, n)
         given = [a is not None for a in whole]
-        allowed, *tensors = align_batched(whole, given, (1, 2, 1, 2, 1, 2, 2, 2, 1)[: len(whole)])
-        found = attend_backward(allowed, tensors, plan=plan, wanted=wanted)
+        attn_mask, *tensors = align_batched(whole, given, (1, 2, 1, 2, 1, 2, 2, 2, 1)[: len(whole)])
+        found = attend_backward(attn_mask, tensors, plan=plan, output_mask=output_mask)
         pairs = zip(found, [*whole[5:], None][:4], strict=True)
         return tuple([reshape(d, (n, 0) if d.ndim == 1 else x.shape) for d, x in pairs])
 
     def samples(r):
         plan = _plan([2, 0, 3], [2, 0, 3], causal=True)
         rows = (r(2, 5, 4), r(2, 5), r(2, 5, 4), r(2, 5), r(2, 5, 3))
-        yield (None, *rows, r(2, 5, 3), r(2, 5, 4)), {"plan": plan, "wanted": (True, True, True, False)}
+        yield (None, *rows, r(2, 5, 3), r(2, 5, 4)), {"plan": plan, "output_mask": (True, True, True, False)}
         plan = _plan([2, 0, 3], [1, 2, 2])
         others = (r(5, 3), r(1, 5, 4), r(8))
-        yield (r.booleans(8), *rows, *others), {"plan": plan, "wanted": (False, True, True, True)}
-        yield (None, *rows, *others[:2]), {"plan": plan, "wanted": (True, False, False, False)}
+        yield (r.booleans(8), *rows, *others), {"plan": plan, "output_mask": (False, True, True, True)}
+        yield (None, *rows, *others[:2]), {"plan": plan, "output_mask": (True, False, False, False)}
 
 
 def _plan(queries, keys, causal=False):
@@ -134,20 +134,20 @@ def _check(name, q, k, v, plan):
 # ---------------------------------------------------------------------------------- the formulas, in operators
 
 
-def _weights(allowed, added, q, k, sums, plan):
-    """Return exp(scale q k^T + added - sums), 0 for masked keys: in one product, with a 1 appended to the keys."""
+def _weights(attn_mask, attn_bias, q, k, sums, plan):
+    """Return exp(scale q k^T + attn_bias - sums), 0 for masked keys: in one product, with a 1 appended to the keys."""
     ones = registry["ones"]((*k.shape[:-1], 1), dtype=k.dtype)
     queries, keys = cat([q * plan.scale, unsqueeze(-sums, -1)], -1), cat([k, ones], -1)
     scores = multiply_each(queries, mT(keys, _keys(plan)), parts=_scores(plan))
-    scores = scores if added is None else scores + added
+    scores = scores if attn_bias is None else scores + attn_bias
     if plan.causal:
-        allowed = as_tensor(ragged_attention.may_look(plan))
-    return exp(scores if allowed is None else where(allowed, scores, -float("inf")))
+        attn_mask = as_tensor(ragged_attention.may_look(plan))
+    return exp(scores if attn_mask is None else where(attn_mask, scores, -float("inf")))
 
 
-def _attend(allowed, sums, plan, q, k, v, added=None):
+def _attend(attn_mask, sums, plan, q, k, v, attn_bias=None):
     """Compute `attend` for given sums, ignoring the dependence of the sums on the inputs."""
-    weights = _weights(allowed, added, q, k, sums, plan)
+    weights = _weights(attn_mask, attn_bias, q, k, sums, plan)
     ones = registry["ones"]((*k.shape[:-1], 1), dtype=k.dtype)
     total = multiply_each(weights, ones, parts=_of_keys(plan))
     total = where(total == 0, 1, total)
@@ -155,9 +155,9 @@ def _attend(allowed, sums, plan, q, k, v, added=None):
     return out, sums + log(squeeze(total, -1))
 
 
-def _attend_backward(allowed, plan, wanted, g, of_sums, out, sums, q, k, v, added=None):
+def _attend_backward(attn_mask, plan, output_mask, g, of_sums, out, sums, q, k, v, attn_bias=None):
     """Compute `attend_backward`."""
-    weights = _weights(allowed, added, q, k, sums, plan)
+    weights = _weights(attn_mask, attn_bias, q, k, sums, plan)
     ones = registry["ones"]((*v.shape[:-1], 1), dtype=v.dtype)
     level = unsqueeze(of_sums - sum_over(g * out, -1), -1)
     values = mT(cat([v, ones], -1), _keys(plan))
@@ -168,7 +168,7 @@ def _attend_backward(allowed, plan, wanted, g, of_sums, out, sums, q, k, v, adde
         lambda: multiply_each(weights, g, parts=_of_queries(plan)),
         lambda: pulled,
     )
-    operands = zip(found, (q, k, v, added), wanted, strict=True)
+    operands = zip(found, (q, k, v, attn_bias), output_mask, strict=True)
     return [sum_to(f(), x.shape) if w else registry["zeros"]((0,), dtype=q.dtype) for f, x, w in operands]
 
 

@@ -5,18 +5,18 @@ import numpy as np
 from retrograd.testing.references.common import softmax
 
 
-def scores(allowed, q, k, added, scale, causal):
+def scores(attn_mask, q, k, attn_bias, scale, causal):
     """Return the scores of all pairs, -inf where a query may not attend to a key."""
     out = scale * np.einsum("...le,...se->...ls", q, np.broadcast_to(k, (*q.shape[:-2], *k.shape[-2:])))
-    out = out if added is None else out + added
-    seen = np.ones(out.shape, bool) if allowed is None else np.broadcast_to(allowed, out.shape).copy()
+    out = out if attn_bias is None else out + attn_bias
+    seen = np.ones(out.shape, bool) if attn_mask is None else np.broadcast_to(attn_mask, out.shape).copy()
     if causal:
         seen &= np.arange(out.shape[-2])[:, None] >= np.arange(out.shape[-1])
     return np.where(seen, out, -np.inf)
 
 
-def attend(allowed, q, k, v, added=None, *, scale, causal):
-    s = scores(allowed, q, k, added, scale, causal)
+def attend(attn_mask, q, k, v, attn_bias=None, *, scale, causal):
+    s = scores(attn_mask, q, k, attn_bias, scale, causal)
     weights = np.exp(s)
     totals = weights.sum(-1, keepdims=True)
     alone = totals == 0
@@ -34,8 +34,8 @@ def sum_to_shape(x, shape):
     return x
 
 
-def attend_backward(allowed, g, of_sums, out, sums, q, k, v, added=None, *, scale, causal, wanted):
-    weights = np.exp(scores(allowed, q, k, added, scale, causal) - sums[..., None])
+def attend_backward(attn_mask, g, of_sums, out, sums, q, k, v, attn_bias=None, *, scale, causal, output_mask):
+    weights = np.exp(scores(attn_mask, q, k, attn_bias, scale, causal) - sums[..., None])
     inner = np.einsum("...ld,...sd->...ls", g, np.broadcast_to(v, (*g.shape[:-2], *v.shape[-2:])))
     slopes = weights * (inner + (of_sums - (g * out).sum(-1))[..., None])
     parts = [
@@ -44,7 +44,7 @@ def attend_backward(allowed, g, of_sums, out, sums, q, k, v, added=None, *, scal
         np.swapaxes(weights, -1, -2) @ g,
         slopes,
     ]
-    operands = zip(parts, (q, k, v, added), wanted, strict=True)
+    operands = zip(parts, (q, k, v, attn_bias), output_mask, strict=True)
     return [sum_to_shape(part, x.shape) if w else np.zeros(0) for part, x, w in operands]
 
 
