@@ -64,15 +64,15 @@ def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) 
             f"of {root.shape}"
             f"{describe_difference(root.shape, g.shape)}"
         )
-    kind, wanted = g.dtype, root.dtype
-    if kind is wanted and kind.kind == "f":
+    kind, expected = g.dtype, root.dtype
+    if kind is expected and kind.kind == "f":
         return g
-    if not is_differentiable(kind) or (kind.kind == "c") != (wanted.kind == "c"):
+    if not is_differentiable(kind) or (kind.kind == "c") != (expected.kind == "c"):
         raise RuntimeError(
             f"{name}: For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch "
-            f"in dtype: grad_output[{index}] has a dtype of {kind} and output[{index}] has a dtype of {wanted}"
+            f"in dtype: grad_output[{index}] has a dtype of {kind} and output[{index}] has a dtype of {expected}"
         )
-    return conjugate(g if kind == wanted else registry["to"](g, wanted))
+    return conjugate(g if kind == expected else registry["to"](g, expected))
 
 
 def as_list(value: Any) -> list:

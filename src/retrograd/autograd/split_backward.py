@@ -55,17 +55,17 @@ def backward_input(
     if graph_level() is not None:
         raise NotImplementedError("a backward pass in halves does not run inside a function transform")
     roots, seeds = [edge_of(out) for out in outputs], make_seeds("backward", list(outputs), gradients)
-    ends, wanted = [end for end, _ in roots], [edge_of(x) for x in inputs]
-    first = needed_for(ends, [end for end, _ in wanted])
+    ends, targets = [end for end, _ in roots], [edge_of(x) for x in inputs]
+    first = needed_for(ends, [end for end, _ in targets])
     second = needed_for(ends, [edge_of(w)[0] for w in weights]) - first
     border = [fn for fn in reachable_from(ends) if fn in first and isinstance(fn, GradFn)]
     copies = {fn: _copy_for_weights(fn, second) for fn in border if not second.isdisjoint(fn.edges)}
     border_outputs = [(fn, number) for fn in copies for number in range(len(fn.out_avals or (None,)))]
-    found = pullback(roots, seeds, level=current().level, inputs=[*wanted, *border_outputs])
+    found = pullback(roots, seeds, level=current().level, inputs=[*targets, *border_outputs])
     starts = [(end, (None,) * number + (seed,)) for (end, number), seed in zip(roots, seeds, strict=True)]
     starts = [start for start in starts if start[0] in second]
     starts += [_attach_cotangents(fn, copies[fn], found) for fn in sorted(copies)]  # the latest first
-    results = [found.get(end if isinstance(end, Tensor) else (end, number)) for end, number in wanted]
+    results = [found.get(end if isinstance(end, Tensor) else (end, number)) for end, number in targets]
     return [conjugate(g) for g in results], _group_weights(starts, weights, second)
 
 

@@ -14,13 +14,13 @@ cdef class Op(OpBase):
 
 cpdef bint fits_exactly(object kind, object value) except -1
 
-@cython.locals(state=State, t=TensorBase, out=TensorBase, wanted=cython.bint)
+@cython.locals(state=State, t=TensorBase, out=TensorBase, requires_grad=cython.bint)
 cpdef object call1(Op op, object a)
 
-@cython.locals(state=State, t=TensorBase, u=TensorBase, out=TensorBase, wanted=cython.bint)
+@cython.locals(state=State, t=TensorBase, u=TensorBase, out=TensorBase, requires_grad=cython.bint)
 cpdef object call2(Op op, object a, object b)
 
-@cython.locals(state=State, t=TensorBase, wanted=cython.bint)
+@cython.locals(state=State, t=TensorBase, requires_grad=cython.bint)
 cpdef object call(Op op, tuple args, dict params)
 
 cpdef object run_compose(Op op, tuple args, dict params)

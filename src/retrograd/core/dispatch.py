@@ -107,7 +107,7 @@ def call1(op, a):
             and has_numpy_dtype(t.value)
             and (not op.to_float or is_floating_array(t.value))
         ):
-            wanted = requires_grad_synced(t)
+            requires_grad = requires_grad_synced(t)
             try:
                 r = op.kernel(t.value)
             except (ValueError, TypeError, IndexError, AttributeError):
@@ -118,7 +118,7 @@ def call1(op, a):
                 out.version = INFERENCE
             if op.view and is_view_of(out.value, t.value):
                 track_view(op, out, t, op.params, state)
-            if wanted:
+            if requires_grad:
                 if state.grad_enabled and op.differentiable and not state.inference:
                     record(op, (a,), op.params, out, None)
                 else:
@@ -131,7 +131,7 @@ def call2(op, a, b):
     """Run an operator of two inputs and no params: `call`, specialized for the ground."""
     state = current()
     if state.level is None and not op.composite:
-        wanted = False
+        requires_grad = False
         x = a
         y = b
         cut = None
@@ -142,7 +142,7 @@ def call2(op, a, b):
             if t._view is not None:
                 sync_view(t)
             x = t.value
-            wanted = t._requires_grad
+            requires_grad = t._requires_grad
             if t.tag is not None:
                 cut = t.tag
         if isinstance(b, TensorBase):
@@ -152,7 +152,7 @@ def call2(op, a, b):
             if u._view is not None:
                 sync_view(u)
             y = u.value
-            wanted = wanted or u._requires_grad
+            requires_grad = requires_grad or u._requires_grad
             if u.tag is not None:
                 cut = u.tag
         # Without promotion, NumPy's kernel gives PyTorch's dtype. Else `call` promotes the operands first.
@@ -167,7 +167,7 @@ def call2(op, a, b):
                 explain(op, (a, b), op.params)
                 raise
             out = make(r if type(r) is ndarray else asarray(r), None, cut)
-            if wanted:
+            if requires_grad:
                 if not state.grad_enabled or not op.differentiable or state.inference:
                     note_detached(op, out, state)
                 elif is_floating_array(out.value):
@@ -216,12 +216,12 @@ def call(op, args, params):
             return level.process(op, args, params)
         finally:
             state.level = level
-    wanted = False
+    requires_grad = False
     for a in args:
         if isinstance(a, TensorBase):
             t: TensorBase = known_tensor(a)  # noqa: F821
             if requires_grad_synced(t) and t.level is level:
-                wanted = True
+                requires_grad = True
     if level is None:
         out = ground(op, args, params)
     else:
@@ -236,7 +236,7 @@ def call(op, args, params):
             track_view(op, out, args[0], params, state)
     if state.inference:
         mark_inference(out)
-    if wanted:
+    if requires_grad:
         if state.grad_enabled and op.differentiable and not state.inference:
             # 6. The result joins the graph of this level; levels below have recorded their own part already.
             record(op, args, params, out, level)

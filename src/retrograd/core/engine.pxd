@@ -35,7 +35,7 @@ cdef class BackwardPass:
     cpdef object run_output_hooks(self, GradFn fn, object g)
     @cython.locals(i=int, ours=cython.bint, gs=tuple)
     cpdef object watched_step(self, GradFn fn, object g)
-    @cython.locals(i=int, last=int, wanted=list)
+    @cython.locals(i=int, last=int, needs_input_grad=list)
     cpdef object gradients(self, GradFn fn, object gs)
     cpdef object count(self)
     cpdef object copy_shared_grads(self)

@@ -235,18 +235,18 @@ class BackwardPass:
 
     def gradients(self, fn, gs):
         """Return the cotangent of each edge of the node; None where it is not needed or there is none."""
-        wanted = [edge is not None and (self.needed is None or edge in self.needed) for edge in fn.edges]
+        needs_input_grad = [edge is not None and (self.needed is None or edge in self.needed) for edge in fn.edges]
         if fn.rules is None:
-            return fn.op.gradients(fn, gs, wanted)
+            return fn.op.gradients(fn, gs, needs_input_grad)
         if fn.out_avals is None and gs[0] is None:  # a hook may have removed the gradient
-            return [None] * len(wanted)
+            return [None] * len(needs_input_grad)
         g = gs[0] if fn.out_avals is None else materialize(fn, gs)
         last = len(fn.rules) - 1
         if not fn.has_list_input:
-            return [fn.vjp(i, g) if wanted[i] else None for i in range(len(wanted))]
-        members = fn.vjp(last, g) if any(wanted[last:]) else [None] * (len(wanted) - last)
-        single = [fn.vjp(i, g) if wanted[i] else None for i in range(last)]
-        return single + [m if w else None for m, w in zip(members, wanted[last:], strict=True)]
+            return [fn.vjp(i, g) if needs_input_grad[i] else None for i in range(len(needs_input_grad))]
+        members = fn.vjp(last, g) if any(needs_input_grad[last:]) else [None] * (len(needs_input_grad) - last)
+        single = [fn.vjp(i, g) if needs_input_grad[i] else None for i in range(last)]
+        return single + [m if w else None for m, w in zip(members, needs_input_grad[last:], strict=True)]
 
     def count_down(self, leaf):
         """Note that one edge to the leaf is done; after the last one, finalize the leaf."""
@@ -385,9 +385,9 @@ def edge_of(tensor):
     return (tensor, 0) if tensor.grad_fn is None else (tensor.grad_fn, tensor.output_nr)
 
 
-def needed_for(roots, wanted):
-    """Return the nodes and leaves from which a wanted one can be reached, the wanted ones included."""
-    needed = set(wanted)
+def needed_for(roots, targets):
+    """Return the nodes and leaves from which a target can be reached, the targets included."""
+    needed = set(targets)
     nodes = [node for node in reachable_from(roots) if not isinstance(node, TensorBase)]
     for node in sorted(nodes, key=attrgetter("sequence")):  # a node has a higher number than those at its edges
         if not needed.isdisjoint(node.edges):

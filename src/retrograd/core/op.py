@@ -159,8 +159,8 @@ def _vjp_rules(schema, definition):
 def _snapshot_mask(schema, definition):
     """Return which saved inputs are snapshots, as bits; the bit after the last input stands for the outputs."""
     names = [*(p.name for p in schema.inputs), "out"]
-    wanted = definition.snapshots.split()
-    unknown = set(wanted) - set(names)
+    listed = definition.snapshots.split()
+    unknown = set(listed) - set(names)
     if unknown:
         raise TypeError(f"{schema.name}: snapshots of {', '.join(sorted(unknown))}, which are no inputs, nor out")
-    return sum(1 << names.index(name) for name in wanted)
+    return sum(1 << names.index(name) for name in listed)

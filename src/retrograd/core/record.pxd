@@ -28,10 +28,10 @@ cpdef Py_ssize_t saved_version(object op, object a) except -1
 cpdef object record(OpBase op, tuple args, dict params, object out, object level)
 
 @cython.locals(i=cython.int, last=cython.int, saved=list, versions=list)
-cpdef object save(GradFn fn, OpBase op, tuple args, object out, unsigned long long wanted, long long outs)
+cpdef object save(GradFn fn, OpBase op, tuple args, object out, unsigned long long arg_bits, long long outs)
 
 @cython.locals(i=cython.int, needed=cython.bint, mixed=cython.bint, avals=list)
-cpdef object save_avals(GradFn fn, OpBase op, tuple args, object out, unsigned long long wanted)
+cpdef object save_avals(GradFn fn, OpBase op, tuple args, object out, unsigned long long arg_bits)
 
 cpdef object notify_watchers(tuple watchers, GradFn fn)
 cpdef object map_saved(object saved, object form)

@@ -162,7 +162,7 @@ def mark_outputs(fn, outs):
             out._grad_fn, out.output_nr, out._requires_grad = fn, i, True
 
 
-def save(fn, op, args, out, wanted, outs):
+def save(fn, op, args, out, arg_bits, outs):
     """Save the inputs that some rule reads and the outputs that a rule asks for, with their versions."""
     last = op.last
     saved = []
@@ -170,7 +170,7 @@ def save(fn, op, args, out, wanted, outs):
     for i in range(last + 1):
         keep = None
         version = 0
-        if wanted >> i & 1:
+        if arg_bits >> i & 1:
             if op.variadic and i == last:
                 keep = tuple(args[i:])
                 version = tuple([saved_version(op, a) for a in keep])
@@ -212,7 +212,7 @@ def map_saved(saved, form):
     return form(saved) if isinstance(saved, TensorBase) else saved
 
 
-def save_avals(fn, op, args, out, wanted):
+def save_avals(fn, op, args, out, arg_bits):
     """Save the avals that rules ask for, and those of inputs to which a cotangent must be reduced."""
     avals = [None] * (op.last + 1)
     needed = False
@@ -220,10 +220,10 @@ def save_avals(fn, op, args, out, wanted):
     mixed = op.reduces_cotangent and op.last > 0 and mixes(args)
     for i in range(op.last + 1):
         if op.variadic and i == op.last:
-            if wanted >> i & 1:
+            if arg_bits >> i & 1:
                 avals[i] = tuple([aval_of(a) for a in args[i:]])
                 needed = True
-        elif wanted >> i & 1 or (
+        elif arg_bits >> i & 1 or (
             op.reduces_cotangent and fn.edges[i] is not None and (mixed or not agrees(args[i], out))
         ):
             avals[i] = aval_of(args[i])

@@ -121,11 +121,11 @@ class TapeLevel(OuterGradLevel):
         self.size += 1
         return self.size - 1
 
-    def finish(self, wanted: set[int]) -> None:
+    def finish(self, targets: set[int]) -> None:
         """Finish the tape: only the tangents at some indices are requested."""
         # Walk the tape backwards: an index that no later step reads is used for the last time here, so `run` can free
         # its tangent after this step.
-        needed = {None, *wanted}
+        needed = {None, *targets}
         for _, _, indices, _, _ in reversed(self.steps):
             self.last_uses.append([p for p in set(indices) - needed if p is not None])
             needed.update(indices)

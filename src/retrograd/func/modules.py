@@ -173,8 +173,8 @@ def _stack_states(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
 
 
 def _stack_leaf(name: str, tensors: list[Tensor]) -> Tensor:
-    wanted = {t.requires_grad for t in tensors}
-    if len(wanted) > 1:
+    flags = {t.requires_grad for t in tensors}
+    if len(flags) > 1:
         raise RuntimeError(f"stack_module_state: {name} requires gradients in some models and not in others")
     stacked: Tensor = registry["stack"](tensors).detach()
-    return stacked.requires_grad_(wanted.pop())
+    return stacked.requires_grad_(flags.pop())

@@ -38,16 +38,16 @@ class Series(ABC):
 
 def extend(series: Series, order: int) -> None:
     """Compute all coefficients up to an order, without recursion, since rules may be nested deeply."""
-    wanted = [(series, order)]
-    while wanted:
-        s, k = wanted[-1]
+    pending = [(series, order)]
+    while pending:
+        s, k = pending[-1]
         following = len(s.coefficients)
         if following > k:
-            wanted.pop()
+            pending.pop()
             continue
         missing = [(other, m) for other, m in s.needs(following) if len(other.coefficients) <= m]
         if missing:
-            wanted += missing
+            pending += missing
         else:
             s.coefficients.append(s.coefficient(following))
 

@@ -68,10 +68,10 @@ class DispatchModeLevel(ModeLevel):
                 raise TypeError(f"no implementation of {op.name}: the mode {type(self.mode).__name__} returned it")
             out = _without_history(op, op.flat_result(result))
         level = graph_level()
-        wanted = [isinstance(a, Tensor) and requires_grad_synced(a) and a.level is level for a in args]
+        requires_grad = [isinstance(a, Tensor) and requires_grad_synced(a) and a.level is level for a in args]
         if op.view and isinstance(args[0], Tensor) and is_view_of(out.value, args[0].value):
             track_view(op, out, args[0], params, current())
-        if any(wanted) and is_recording() and op.differentiable:
+        if any(requires_grad) and is_recording() and op.differentiable:
             record(op, args, params, out, level)
         return out
 

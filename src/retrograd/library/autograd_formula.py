@@ -88,8 +88,8 @@ def _call_setup(setup: Callable, ctx: Context, call: Call) -> None:
 
 def record(op: Any, parts: Parts, call: Call, level: Any) -> None:
     """Attach a node to the outputs of a call, if some of them are differentiable."""
-    wanted = differentiable_outputs(op.name, parts, call)
-    if True not in wanted:
+    differentiable_mask = differentiable_outputs(op.name, parts, call)
+    if True not in differentiable_mask:
         return
     needed = [isinstance(a, Tensor) and a._requires_grad and a.level is level for a in call.inputs]
     with at(None, False) if level is None else level.unrecorded():
@@ -102,8 +102,8 @@ def record(op: Any, parts: Parts, call: Call, level: Any) -> None:
     ctx._node = weakref.ref(fn)
     if len(call.outs) > 1:
         fn.out_avals = tuple([Aval(out.shape, out.dtype) for out in call.outs])
-    for number, (out, is_wanted) in enumerate(zip(call.outs, wanted, strict=True)):
-        if is_wanted and not (ctx._fixed and any(out is f for f in ctx._fixed)):
+    for number, (out, differentiable) in enumerate(zip(call.outs, differentiable_mask, strict=True)):
+        if differentiable and not (ctx._fixed and any(out is f for f in ctx._fixed)):
             out._grad_fn, out.output_nr, out._requires_grad = fn, number, True
     if ctx._saved:
         save_tensors(fn, ctx, tuple(call.outs))
@@ -139,25 +139,30 @@ def differentiable_outputs(name: str, parts: Parts, call: Call) -> list[bool]:
 # --------------------------------------------------------------------------------------------- returned gradients
 
 
-def gradients(op: Any, parts: Parts, fn: GradFn, cotangents: tuple, wanted: list[bool]) -> list:
+def gradients(op: Any, parts: Parts, fn: GradFn, cotangents: tuple, needs_input_grad: list[bool]) -> list:
     """Return the cotangent of each edge of a node, by the user's formula."""
     ctx, state = fn.params["ctx"], current()
     recorded = state.level is not None or state.grad_enabled
     saved = (
         unpack_saved(fn) if recorded or ctx._saved_structure is not None else ()
     )  # otherwise ctx.saved_tensors unpacks them
-    found = run_formula(op.schema, parts, ctx, saved, cotangents, wanted)
+    found = run_formula(op.schema, parts, ctx, saved, cotangents, needs_input_grad)
     if not recorded:
         return found
 
     def rerun(others: list) -> list:
-        return run_formula(op.schema, parts, ctx, saved, others, wanted)
+        return run_formula(op.schema, parts, ctx, saved, others, needs_input_grad)
 
     return double_backward_check.check_differentiable(op.name, rerun, cotangents, [*saved, *vars(ctx).values()], found)
 
 
 def run_formula(
-    schema: CustomSchema, parts: Parts, ctx: Context, saved: tuple, cotangents: Sequence, wanted: Sequence[bool]
+    schema: CustomSchema,
+    parts: Parts,
+    ctx: Context,
+    saved: tuple,
+    cotangents: Sequence,
+    needs_input_grad: Sequence[bool],
 ) -> list:
     """Return the cotangent of each flat input of a saved call; None where it is not needed or does not exist."""
     grad_outputs = [g if g is None or g.dtype.kind != "c" else conjugate(g) for g in cotangents]
@@ -182,7 +187,7 @@ def run_formula(
         g if _matches_aval(g, aval) else _convert_gradient(schema, ctx, location, i, g)
         for i, (g, aval) in enumerate(pairs)
     ]
-    return [g if w else None for g, w in zip(checked, wanted, strict=True)]
+    return [g if w else None for g, w in zip(checked, needs_input_grad, strict=True)]
 
 
 def _matches_aval(g: Any, aval: tuple | None) -> bool:

@@ -106,18 +106,20 @@ class CustomDefinition(
         has_tangent = [t is not None for t in tangents]
         ctx = autograd_formula.make_context(cls.parts, op_call, has_tangent)
         marks = autograd_formula.differentiable_outputs(name, cls.parts, op_call)
-        wanted = [m and not any(out is f for f in ctx._fixed) for out, m in zip(op_call.outs, marks, strict=True)]
-        seeds = [probe_cotangent(out) for out, w in zip(op_call.outs, wanted, strict=True) if w]
+        differentiable = [
+            m and not any(out is f for f in ctx._fixed) for out, m in zip(op_call.outs, marks, strict=True)
+        ]
+        seeds = [probe_cotangent(out) for out, w in zip(op_call.outs, differentiable, strict=True) if w]
         with override_state("saving", None):  # this graph is temporary: no hooks of saved tensors
             with level:
                 leaves = [leaf_at(level, x) for x in seeds]
                 found = autograd_formula.run_formula(
-                    cls.schema, cls.parts, ctx, ctx._saved, _fill_none(leaves, wanted), has_tangent
+                    cls.schema, cls.parts, ctx, ctx._saved, _fill_none(leaves, differentiable), has_tangent
                 )
             pairs = [(g, t) for g, t in zip(found, tangents, strict=True) if g is not None]
             dots = pull_cotangents(level, [g for g, _ in pairs], [t for _, t in pairs], leaves)
         check_transposed(name, list(zip(seeds, dots, strict=True)), [(value_at(level, g), t) for g, t in pairs])
-        return _fill_none(dots, wanted)
+        return _fill_none(dots, differentiable)
 
     # ---------------------------------------------------------------------------------------------- batches
 
@@ -156,10 +158,10 @@ def _zeros(aval: Aval) -> Tensor:
     return registry["expand"](registry["zeros"]((), dtype=aval.dtype), aval.shape)
 
 
-def _fill_none(tensors: list, wanted: list[bool]) -> list:
+def _fill_none(tensors: list, differentiable: list[bool]) -> list:
     """Return a list with the tensors in the marked positions, and None elsewhere."""
     rest = iter(tensors)
-    return [next(rest) if w else None for w in wanted]
+    return [next(rest) if w else None for w in differentiable]
 
 
 def _batch_in_loop(op: Any, batched: tuple[bool, ...], n: int, args: tuple, params: dict) -> Any:

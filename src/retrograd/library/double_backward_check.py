@@ -21,7 +21,7 @@ class _ErrorOperator:
     def __init__(self, message: str) -> None:
         self.message = message
 
-    def gradients(self, fn: GradFn, cotangents: tuple, wanted: list[bool]) -> list:
+    def gradients(self, fn: GradFn, cotangents: tuple, needs_input_grad: list[bool]) -> list:
         """Raise."""
         raise NotImplementedError(self.message)
 

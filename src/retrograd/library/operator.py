@@ -267,9 +267,9 @@ class CustomOperator(Operator, Registrations):
 
     # ------------------------------------------------------------------------------------ used by the engine
 
-    def gradients(self, fn: Any, cotangents: tuple, wanted: list[bool]) -> list:
+    def gradients(self, fn: Any, cotangents: tuple, needs_input_grad: list[bool]) -> list:
         """Return the cotangent of each edge."""
-        return autograd_formula.gradients(self, self.parts, fn, cotangents, wanted)
+        return autograd_formula.gradients(self, self.parts, fn, cotangents, needs_input_grad)
 
     def saved(self, fn: Any) -> tuple:
         """Return the saved tensors of a node."""

@@ -90,17 +90,17 @@ Tensor.to_padded_tensor = to_padded_tensor  # type: ignore[attr-defined]
 @final
 def _to_padded(op: Op, args: tuple, params: dict) -> Any:
     """Pad the buffer, nested components first."""
-    (x,), wanted = args, params["output_size"]
+    (x,), output_size = args, params["output_size"]
     needed = [kernels.largest(size) for size in x.shape]
-    wanted = needed if wanted is None else wanted
-    if len(wanted) != x.ndim:
+    output_size = needed if output_size is None else output_size
+    if len(output_size) != x.ndim:
         raise ValueError(
-            f"to_padded_tensor: output_size must have {x.ndim} sizes, one for each dimension, got {wanted}"
+            f"to_padded_tensor: output_size must have {x.ndim} sizes, one for each dimension, got {output_size}"
         )
-    for d, (size, asked) in enumerate(zip(needed, wanted, strict=True)):
+    for d, (size, asked) in enumerate(zip(needed, output_size, strict=True)):
         if asked < size:
             raise ValueError(f"to_padded_tensor: output_size has {asked} for dimension {d}, of which {size} are needed")
-    return padded(x, params["padding"], tuple(wanted))
+    return padded(x, params["padding"], tuple(output_size))
 
 
 def padded(x: Tensor, padding: Any, sizes: tuple[int, ...]) -> Tensor:

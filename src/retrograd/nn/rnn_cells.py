@@ -54,13 +54,13 @@ class RNNCellBase(Module, Generic[Next]):
             raise ValueError(f"{name}: expected input of 1 or 2 dimensions, got shape {input.shape}")
         if input.shape[-1] != self.input_size:
             raise RuntimeError(f"{name}: expected input_size={self.input_size} features, got shape {input.shape}")
-        wanted = (*input.shape[:-1], self.hidden_size)
+        expected = (*input.shape[:-1], self.hidden_size)
         if hx is None:
-            return tuple(zeros(wanted, dtype=input.dtype) for _ in range(kind.states))
+            return tuple(zeros(expected, dtype=input.dtype) for _ in range(kind.states))
         given = tuple(hx) if kind.states > 1 else (hx,)
         for state in given:
-            if tuple(state.shape) != wanted:
-                raise RuntimeError(f"{name}: expected a state of shape {wanted}, got {state.shape}")
+            if tuple(state.shape) != expected:
+                raise RuntimeError(f"{name}: expected a state of shape {expected}, got {state.shape}")
         return given
 
     def extra_repr(self) -> str:

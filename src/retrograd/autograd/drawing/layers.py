@@ -333,12 +333,12 @@ class _Drawing:
                         found[item][side].append((firm, distance))
         return found
 
-    def _place_row(self, row: list[Key], wanted: list[float], weights: list[float]) -> None:
+    def _place_row(self, row: list[Key], desired: list[float], weights: list[float]) -> None:
         """Move a row as close as its distances allow to the preferred positions, by weighted least squares."""
         starts = [0.0]
         for left, right in pairwise(row):
             starts.append(starts[-1] + self._distance(left, right))
-        positions = _isotonic_regression([w - s for w, s in zip(wanted, starts, strict=False)], weights)
+        positions = _isotonic_regression([w - s for w, s in zip(desired, starts, strict=False)], weights)
         for item, position, start in zip(row, positions, starts, strict=False):
             self.x[item] = position + start
 
@@ -397,14 +397,14 @@ def _vertical_weight(upper: Key, lower: Key, weight: float) -> float:
     return (weight, 2 * weight, STRAIGHT_WEIGHT)[isinstance(upper, _Bend) + isinstance(lower, _Bend)]
 
 
-def _isotonic_regression(wanted: Sequence[float], weights: Sequence[float]) -> list[float]:
+def _isotonic_regression(desired: Sequence[float], weights: Sequence[float]) -> list[float]:
     """Return the non-decreasing sequence closest to the given one in weighted squares (pool adjacent violators).
 
     >>> _isotonic_regression([1.0, 5.0, 3.0], [1.0, 1.0, 1.0])
     [1.0, 4.0, 4.0]
     """
     pools: list[tuple[float, float, int]] = []  # mean, weight, count
-    for mean, weight in zip(wanted, weights, strict=True):
+    for mean, weight in zip(desired, weights, strict=True):
         count = 1
         while pools and pools[-1][0] > mean:
             other, heavy, many = pools.pop()

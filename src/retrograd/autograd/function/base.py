@@ -109,7 +109,7 @@ class FunctionOp(Op):
         """Return the saved tensors of a node, with its outputs connected to it again."""
         return unpack_saved(fn)
 
-    def gradients(self, fn: GradFn, cotangents: tuple, wanted: list[bool]) -> list:
+    def gradients(self, fn: GradFn, cotangents: tuple, needs_input_grad: list[bool]) -> list:
         """Return the gradient of each edge, by the user's backward."""
         ctx = fn.params["ctx"]
         grad_outputs = [g if g is None or g.dtype.kind != "c" else conjugate(g) for g in cotangents]
@@ -122,10 +122,10 @@ class FunctionOp(Op):
             results = (results,)
         if len(results) != len(ctx.needs_input_grad):
             self._check_count(results, len(ctx.needs_input_grad))
-        if len(results) != len(wanted):
+        if len(results) != len(needs_input_grad):
             self._check_non_tensors(results, [index for index, _, _ in ctx._inputs])
         grads: list[Tensor | None] = []
-        for want, (index, shape, dtype) in zip(wanted, ctx._inputs, strict=True):
+        for want, (index, shape, dtype) in zip(needs_input_grad, ctx._inputs, strict=True):
             result = results[index]
             if result is None or not want:
                 grads.append(None)

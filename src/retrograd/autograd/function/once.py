@@ -18,7 +18,7 @@ class _OnceDifferentiable:
     name = "Error"
 
     @staticmethod
-    def gradients(fn: GradFn, cotangents: tuple, wanted: list[bool]) -> list:
+    def gradients(fn: GradFn, cotangents: tuple, needs_input_grad: list[bool]) -> list:
         """Raise."""
         raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
 
