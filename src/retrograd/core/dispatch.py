@@ -182,13 +182,15 @@ def call(op, args, params):
     """Run an operator on its flat inputs: the one dispatch function."""
     state = current()
     level = state.level
-    # A function mode gets the call as the program makes it; its handler runs outside of the mode.
-    if level is not None and level.intercepts and state.overrides_off < 2:
+    # A function mode or autocast gets the call as the program makes it; its handler runs outside of the block.
+    if level is not None and level.intercepts and (state.overrides_off < 2 or not level.overrides):
         state.level = level.parent
         try:
-            return level.intercept(op, args, params)
+            out = level.intercept(op, args, params)
         finally:
             state.level = level
+        if out is not NotImplemented:
+            return out
     # 1. Other classes answer for themselves; 2. composite arrays are taken apart before any level sees the call.
     parts = None
     for a in args:

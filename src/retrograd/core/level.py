@@ -390,6 +390,7 @@ class Level:
     mode_below = None  # the grad mode of the levels below, if it differs from the current one
     forward_mode = False  # its tags are tangents
     intercepts = False  # gets each call before anything else: see `intercept`
+    overrides = False  # intercepts to override operators, so not where overriding is off, as in backward passes
     traces = False  # records calls as they are, on composite arrays and of users' Functions too: see `record_call`
     on_write: Any = None  # of a level that stores data about tensors: called for each write, `on_write(x, src)`
     function: Any = None  # the transformed function
@@ -436,7 +437,10 @@ class Level:
         raise NotImplementedError(f"{type(self).__name__}: a level defines process")
 
     def intercept(self, op, args, params):
-        """Return the result of a call, before classes override it and before composite operators call others."""
+        """Return the result of a call, before classes override it and before composite operators call others.
+
+        NotImplemented leaves the call to its usual course, at this level.
+        """
         raise NotImplementedError(f"{type(self).__name__}: a level that intercepts calls defines intercept")
 
     def shape(self, tensor):

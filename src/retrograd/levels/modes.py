@@ -28,7 +28,7 @@ class ModeLevel(TransparentLevel):
 class FunctionModeLevel(ModeLevel):
     """The level of a function mode, which gets calls before anything else does."""
 
-    intercepts = True
+    intercepts = overrides = True
 
     def intercept(self, op: Operator, args: tuple, params: dict[str, Any]) -> Any:
         """Return what the mode computes."""

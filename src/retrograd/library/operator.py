@@ -148,9 +148,11 @@ class CustomOperator(Operator, Registrations):
         if not exact and not all(isinstance(a, Tensor) for a in inputs):
             self._check_inputs(inputs, params)
         state, level = current(), current().level
-        if level is not None and level.intercepts and state.overrides_off < 2:
+        if level is not None and level.intercepts and (state.overrides_off < 2 or not level.overrides):
             with override_state("level", level.parent):
-                return level.intercept(self, inputs, params)
+                out = level.intercept(self, inputs, params)
+            if out is not NotImplemented:
+                return out
         foreign = [] if exact else [x for x in inputs if is_foreign(x)]
         if foreign:
             return self._answer_of(foreign, *user_arguments(self.schema, inputs, params))
