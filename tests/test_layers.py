@@ -24,6 +24,7 @@ LEVELS = (
     ("distributed",),
     ("pipelining",),
     ("export", "fx", "higher_order"),
+    ("amp",),
     ("interop", "nn", "optim", "nested", "library", "func", "autograd", "utils"),
     ("overrides",),
     ("levels",),

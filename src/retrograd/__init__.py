@@ -80,7 +80,7 @@ newaxis = None  # in an index, a new dimension of size 1
 globals().update(ops.public())  # every operator and public function, by its names
 
 _PACKAGES = (
-    "backends", "cli", "cuda", "distributed", "export", "fft", "func", "fx", "higher_order", "hips", "interop",
+    "amp", "backends", "cli", "cuda", "distributed", "export", "fft", "func", "fx", "higher_order", "hips", "interop",
     "library", "linalg", "masked", "nested", "nn", "numpy", "optim", "overrides", "pipelining", "random",
     "return_types", "scipy", "signal", "sklearn", "special", "testing", "utils",
 )  # fmt: skip
@@ -92,7 +92,12 @@ _OF_ARRAYS = (
 _HOMES = {
     "Tag": "retrograd.library",
     "cond": "retrograd.higher_order",
+    "autocast": "retrograd.amp",
     "bfloat16": "retrograd.core.bfloat16",
+    "clear_autocast_cache": "retrograd.amp.autocast_mode",
+    "get_autocast_dtype": "retrograd.amp.autocast_mode",
+    "is_autocast_enabled": "retrograd.amp.autocast_mode",
+    "set_autocast_dtype": "retrograd.amp.autocast_mode",
     "vmap": "retrograd.func",
     "load": "retrograd.interop.files",
     "save": "retrograd.interop.files",

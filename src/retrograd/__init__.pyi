@@ -81,8 +81,11 @@ from retrograd.ops.legacy import IntTensor as IntTensor
 from retrograd.ops.legacy import LongTensor as LongTensor
 from retrograd.ops.legacy import ShortTensor as ShortTensor
 from retrograd.library.tags import Tag as Tag
+from retrograd import amp as amp
+from retrograd.amp.autocast_mode import autocast as autocast
 from retrograd import backends as backends
 from retrograd.core.bfloat16 import bfloat16 as bfloat16
+from retrograd.amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
 from retrograd import cli as cli
 from retrograd.higher_order.branches import cond as cond
 from retrograd import cuda as cuda
@@ -93,6 +96,7 @@ from retrograd import export as export
 from retrograd import fft as fft
 from retrograd import func as func
 from retrograd import fx as fx
+from retrograd.amp.autocast_mode import get_autocast_dtype as get_autocast_dtype
 from retrograd.utils.threads import get_num_threads as get_num_threads
 from retrograd.func.autograd_api import grad as grad
 from retrograd.func.autograd_api import grad_and_aux as grad_and_aux
@@ -104,6 +108,7 @@ from retrograd import higher_order as higher_order
 from retrograd import hips as hips
 from retrograd.func.autograd_api import holomorphic_grad as holomorphic_grad
 from retrograd import interop as interop
+from retrograd.amp.autocast_mode import is_autocast_enabled as is_autocast_enabled
 from retrograd.func.autograd_api import jacobian as jacobian
 from retrograd import library as library
 from retrograd import linalg as linalg
@@ -124,6 +129,7 @@ from retrograd import random as random
 from retrograd import return_types as return_types
 from retrograd.interop.files import save as save
 from retrograd import scipy as scipy
+from retrograd.amp.autocast_mode import set_autocast_dtype as set_autocast_dtype
 from retrograd.utils.threads import set_num_threads as set_num_threads
 from retrograd import signal as signal
 from retrograd import sklearn as sklearn
