@@ -100,3 +100,12 @@ def test_a_network_prints_what_differs_from_the_defaults():
 def test_what_does_not_fit_is_refused(make, error, pattern):
     with pytest.raises(error, match=pattern):
         make()
+
+
+@pytest.mark.parametrize("kind", [nn.RNN, nn.LSTM, nn.GRU])
+def test_flatten_parameters_leaves_the_parameters_and_results(kind):
+    model, x = kind(2, 3, 2, bidirectional=True), rg.randn(4, 1, 2)
+    before, parameters = model(x)[0].tolist(), list(model.parameters())
+    model.flatten_parameters()
+    assert model(x)[0].tolist() == before
+    assert all(p is q for p, q in zip(model.parameters(), parameters, strict=True))

@@ -2,6 +2,7 @@
 
 from retrograd.nn import functional as functional
 from retrograd.nn import init as init
+from retrograd.nn import parallel as parallel
 from retrograd.nn import utils as utils
 from retrograd.nn.activation import CELU as CELU
 from retrograd.nn.activation import ELU as ELU
@@ -104,6 +105,7 @@ from retrograd.nn.padding import ReplicationPad3d as ReplicationPad3d
 from retrograd.nn.padding import ZeroPad1d as ZeroPad1d
 from retrograd.nn.padding import ZeroPad2d as ZeroPad2d
 from retrograd.nn.padding import ZeroPad3d as ZeroPad3d
+from retrograd.nn.parallel import DataParallel as DataParallel
 from retrograd.nn.parameter import Buffer as Buffer
 from retrograd.nn.parameter import Parameter as Parameter
 from retrograd.nn.pixelshuffle import ChannelShuffle as ChannelShuffle

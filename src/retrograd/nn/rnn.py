@@ -118,6 +118,9 @@ class RNNBase(Module, Generic[Last]):
         layers = (self._weights(suffix) for layer in range(self.num_layers) for suffix in self._suffixes(layer))
         return [[weight for weight in weights if weight is not None] for weights in layers]
 
+    def flatten_parameters(self) -> None:
+        """Do nothing: on GPUs PyTorch moves the parameters into one block of memory, which the CPU does not need."""
+
     def _weights(self, suffix: str) -> Weights:
         names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
         return Weights(*(getattr(self, name + suffix, None) for name in names))

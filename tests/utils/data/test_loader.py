@@ -271,6 +271,13 @@ next(iter(DataLoader(Slow(), 1, num_workers=2, multiprocessing_context="fork")))
 """
 
 
+def test_pinned_memory_warns_and_gives_the_same_batches():
+    with pytest.warns(UserWarning, match="pin_memory has no effect"):
+        loader = DataLoader(Squares(5), batch_size=2, pin_memory=True)
+    assert loader.pin_memory
+    assert [batch.tolist() for batch in loader] == [batch.tolist() for batch in DataLoader(Squares(5), batch_size=2)]
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
@@ -283,7 +290,6 @@ next(iter(DataLoader(Slow(), 1, num_workers=2, multiprocessing_context="fork")))
         ({"prefetch_factor": 2}, "needs num_workers"),
         ({"persistent_workers": True}, "needs num_workers"),
         ({"multiprocessing_context": "spoon"}, "'spoon'"),
-        ({"pin_memory": True}, "pin_memory"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(options, told):

@@ -1,6 +1,7 @@
 """`DataLoader`: batches of a dataset, prefetched by workers."""
 
 import multiprocessing
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
@@ -31,7 +32,7 @@ class DataLoader:
     `multiprocessing` for processes, each with a copy of it. worker_init_fn(worker_id) runs first in each worker, where
     `get_worker_info` describes the worker; random draws there come from the worker's own generator, seeded by
     `generator` and the worker's index. timeout: maximum seconds to wait for a batch, 0 for no limit.
-    persistent_workers: reuse workers in the next iteration.
+    persistent_workers: reuse workers in the next iteration. pin_memory: has no effect, and warns if it is True.
 
     An error in a worker is raised in place of its batch, with its traceback. Workers end with the
     iteration, even if that is left early.
@@ -65,7 +66,8 @@ class DataLoader:
         persistent_workers: bool = False,
     ) -> None:
         if pin_memory:
-            raise ValueError("DataLoader: pin_memory is for copies to GPUs; arrays of NumPy have no pinned memory")
+            warnings.warn("DataLoader: pin_memory has no effect, because there is no GPU to copy to", stacklevel=2)
+        self.pin_memory = pin_memory
         self.dataset = dataset
         self._iterable = _is_iterable_only(dataset)
         if self._iterable:
