@@ -163,7 +163,7 @@ def test_retain_graph_keeps_the_values():
         (lambda x: grad(x * 2, x, rg.ones(3), is_grads_batched=True), RuntimeError, r"shape of \(\) and output\[0\]"),
     ],
 )
-def test_what_can_not_be_done_is_refused_by_name(call, error, facts):
+def test_calls_that_can_not_be_done_are_refused_by_name(call, error, facts):
     x = leaf(1.0, 2.0)
     with pytest.raises(error, match=facts):
         call(x)

@@ -236,7 +236,7 @@ def test_frames_nest():
     ]  # fmt: skip
 
 
-def test_what_all_copies_share_is_outside_of_their_frame_once():
+def test_operands_of_all_repetitions_are_drawn_once_outside_of_the_frame():
     w, u = leaf(4, 4), leaf(4)
     scale = u.exp()
     drawn = Drawn(draw(chain(leaf(2, 4), *[lambda h: ((h @ w) * scale).tanh()] * 20).sum(), params={"w": w}))
@@ -466,7 +466,7 @@ def test_another_ending_is_refused(tmp_path):
         SVG("<svg/>").save(tmp_path / "graph.png")
 
 
-def test_what_can_t_be_drawn_is_refused_by_name():
+def test_graphs_that_can_not_be_drawn_are_refused_by_name():
     with pytest.raises(RuntimeError, match=r"output 1, float32\[2\], does not require grad.*explain"):
         draw([leaf(3), rg.ones(2)])
     with pytest.raises(TypeError, match="output 0 must be a Tensor or GradientEdge, got int"):

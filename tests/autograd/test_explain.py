@@ -106,7 +106,7 @@ def test_a_cut_inside_a_graph_is_found_with_its_line():
     (lambda w: w.argmax(), "argmax, which has no gradient,", "take the gradient of what goes into argmax"),
     (lambda w: w > 0, "gt, which has no gradient,", "take the gradient of what goes into gt"),
 ])  # fmt: skip
-def test_what_was_cut_off_names_the_line_and_the_way_out(make, told, way_out):
+def test_missing_gradients_name_the_line_and_the_way_out(make, told, way_out):
     found = explain(make(leaf(3)))
     assert re.search(
         rf"does not require grad: .*cut off from the graph by {told} at .*test_explain\.py:\d+ in", found.text
@@ -117,7 +117,7 @@ def test_what_was_cut_off_names_the_line_and_the_way_out(make, told, way_out):
     assert found.leaves == ()
 
 
-def test_what_was_made_under_no_grad_names_the_line():
+def test_tensors_made_under_no_grad_name_the_line():
     w = leaf(3)
     with rg.no_grad():
         made = w * 2  # the line under no_grad
@@ -126,7 +126,7 @@ def test_what_was_made_under_no_grad_names_the_line():
     assert "outside of no_grad()" in text
 
 
-def test_what_was_made_in_inference_mode_is_reported():
+def test_tensors_made_in_inference_mode_are_reported():
     w = leaf(3)
     with rg.inference_mode():
         made, fresh = w * 2, rg.ones(3)

@@ -62,7 +62,7 @@ def test_a_result_has_the_derivative_along_the_tangents(level):
     assert tangent(y) == [3 * 3 + 1 * 1, 4 * 4 + 2 * 2, 0.5 * 0.5 + 3 * 3]
 
 
-def test_what_depends_on_no_dual_has_no_tangent(level):
+def test_results_of_no_dual_have_no_tangent(level):
     x = vector(*X)
     fwd.make_dual(x, vector(*T))
     assert tangent(x) is None
@@ -153,7 +153,7 @@ def test_a_tangent_takes_the_dtype_of_its_tensor(level):
         (lambda x: fwd.exit_dual_level(level=1), RuntimeError, "level 1, that was not the last one"),
     ],
 )
-def test_what_can_be_no_dual_is_refused(level, call, error, pattern):
+def test_invalid_duals_are_refused(level, call, error, pattern):
     with pytest.raises(error, match=pattern):
         call(vector(*X))
 

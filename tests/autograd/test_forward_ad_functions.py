@@ -130,7 +130,7 @@ def test_a_jvp_reads_what_was_saved_for_it(level):
     assert seen == [[[2], [1]]]
 
 
-def test_what_a_forward_runs_is_not_differentiated_even_after_a_function_in_it(level):
+def test_operations_in_a_forward_are_not_differentiated_even_after_a_function_in_it(level):
     def forward(ctx, x, y):
         inner = one(lambda ctx, a, b: a).apply(x, 0)
         assert fwd.unpack_dual(inner * x).tangent is None
@@ -205,6 +205,6 @@ def fixed(ctx, x, y):
         (lambda ctx, a, b: a, lambda ctx, x, y: x.to(rg.int64), "not a differentiable Tensor"),
     ],
 )
-def test_what_a_jvp_must_not_return_is_refused(level, jvp, forward, pattern):
+def test_invalid_results_of_a_jvp_are_refused(level, jvp, forward, pattern):
     with pytest.raises(RuntimeError, match=f"One: .*{pattern}"):
         one(jvp, forward).apply(dual(), 1)

@@ -468,7 +468,7 @@ def test_a_gradient_for_what_is_no_tensor_names_the_class_and_the_position():
         wrong.apply(leaf(1.0), 3).sum().backward()
 
 
-def test_what_is_not_written_is_requested_when_it_is_needed():
+def test_missing_methods_are_reported_when_they_are_needed():
     class Half(Function):
         @staticmethod
         def forward(ctx, x):
@@ -557,7 +557,7 @@ def test_a_function_in_the_middle_of_a_chain_of_views_and_writes():
     assert x.grad.tolist() == [0.0, 12.0 + 10.0]
 
 
-def test_what_is_stored_on_the_context_dies_with_the_graph():
+def test_objects_stored_on_the_context_die_with_the_graph():
     kept = []
 
     def forward(ctx, x):

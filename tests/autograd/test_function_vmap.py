@@ -49,7 +49,7 @@ def test_gradients_of_each_example_are_those_of_the_class(function):
 
 
 @BOTH
-def test_what_the_examples_share_gets_the_sum_of_their_gradients(function):
+def test_shared_inputs_get_the_sum_of_the_examples_gradients(function):
     y = Y[0].clone().requires_grad_()
     vmap(function.apply, (0, None))(X, y).sum().backward()
     assert y.grad.tolist() == (10 * X.sum(0)).tolist()
@@ -103,7 +103,7 @@ def test_a_rule_of_both_kinds_is_refused():
     ("returned", "message"),
     [(X, r"must return a tuple \(output, out_dims\)"), (((X, X), (0,)), "2 outputs, but out_dims for 1")],
 )
-def test_what_vmap_returns_must_be_outputs_and_their_dimensions(returned, message):
+def test_invalid_results_of_a_vmap_rule_are_refused(returned, message):
     class Odd(ByHand):
         @staticmethod
         def vmap(info, in_dims, x, y):

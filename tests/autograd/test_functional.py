@@ -127,7 +127,7 @@ def test_hessians_of_nested_tuples_have_their_structure_twice(options):
 
 
 @pytest.mark.parametrize("options", STRATEGIES)
-def test_what_does_not_depend_on_an_input_has_zeros(options):
+def test_results_independent_of_an_input_have_zeros(options):
     (a, b), (c, d) = jacobian(lambda x, y: (x * 2, x.detach()), (tensor([1.0]), tensor([2.0, 3.0])), **options)
     assert [g.tolist() for g in (a, b, c, d)] == [[[2.0]], [[0.0, 0.0]], [[0.0]], [[0.0, 0.0]]]
 
@@ -377,7 +377,7 @@ def test_an_unknown_strategy_is_refused_by_name():
         jacobian(linear, ONES, strategy="sideways")
 
 
-def test_what_is_no_tensor_is_refused_with_its_place():
+def test_objects_that_are_no_tensors_are_refused_with_their_index():
     with pytest.raises(TypeError, match=r"inputs given to vjp must be either a Tensor.*input 1\[0\] has type .*float"):
         vjp(lambda x, p: x, (ONES, (2.0,)))
     with pytest.raises(TypeError, match=r"given to jacobian must be.*output 0 has type .*list"):

@@ -266,7 +266,7 @@ def test_the_fast_mode_leaves_the_verdict_to_the_jacobian():
     assert gradcheck(lambda x: (x * 1e-2).sin(), x, fast_mode=True)
 
 
-def test_what_requires_no_grad_must_not_vary():
+def test_inputs_that_do_not_require_grad_must_not_vary():
     text = message(lambda x: (rg.tensor([1.0]), x.detach() * 3.0), leaf(1.0))
     assert text.startswith("output 1 does not require grad, so the numerical gradient was expected to be zero")
     assert "with respect to input 0" in text
@@ -523,7 +523,7 @@ def test_where_only_forward_mode_is_checked_backward_passes_do_not_run():
     assert "Perhaps the reason" not in text
 
 
-def test_what_has_no_forward_derivative_says_so():
+def test_functions_without_a_jvp_say_so():
     with strange(lambda g: g) as same:
         assert gradcheck(same, leaf(1.0))
         with pytest.raises(NotImplementedError, match="strange: no forward derivative"):

@@ -24,7 +24,7 @@ def test_a_hook_sees_the_sum_over_all_paths_once_per_pass(is_leaf):
 
 
 @pytest.mark.parametrize("is_leaf", [True, False])
-def test_what_a_hook_returns_takes_the_place_of_the_gradient(is_leaf):
+def test_results_of_hooks_replace_the_gradient(is_leaf):
     x = leaf(1.0, 2.0)
     y = x if is_leaf else x * 1
     y.register_hook(lambda g: g * 10)
@@ -149,7 +149,7 @@ def test_hooks_of_complex_tensors_see_and_give_gradients_as_users_do():
     assert z.grad.tolist() == [1j * (3 + 4j)]
 
 
-def test_what_a_hook_computes_is_differentiated_with_create_graph():
+def test_operations_in_hooks_are_differentiated_with_create_graph():
     x = leaf(2.0)
     y = x * 1
     y.register_hook(lambda g: g * y)

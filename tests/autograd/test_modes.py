@@ -142,7 +142,7 @@ def test_no_grad_cuts_results_off_and_leaves_requires_grad_of_leaves_alone():
 # -------------------------------------------------------------------------------------------- inference mode
 
 
-def test_what_is_made_in_inference_mode_has_a_flag_and_no_version():
+def test_inference_tensors_have_a_flag_and_no_version():
     with rg.inference_mode():
         made = [rg.ones(2), rg.ones(2) * 2, rg.ones(2).exp(), rg.ones(2)[:1], rg.ones(2).max(dim=0)[0]]
         made[0].add_(1)

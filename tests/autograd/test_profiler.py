@@ -63,7 +63,7 @@ def test_operators_nodes_and_ranges_are_recorded_in_the_order_of_their_start(ste
     assert starts == sorted(starts)
 
 
-def test_what_runs_backward_says_so(step):
+def test_steps_that_run_backward_say_so(step):
     loss, *nodes = [event for event in step.events() if event.kind != "operator"]
     assert not any(event.is_backward for event in [loss, *loss.cpu_children])
     assert all(event.is_backward for node in nodes for event in [node, *node.cpu_children])
@@ -152,7 +152,7 @@ def test_memory_of_several_results_is_their_sum():
     assert sum(event.cpu_memory_usage for event in prof.events()) == values.value.nbytes + places.value.nbytes
 
 
-def test_what_operators_inside_an_operator_allocate_is_not_counted_twice():
+def test_allocations_of_operators_inside_an_operator_are_counted_once():
     def ran(name, start, end):
         return OPERATOR, name, start, end, None, None, 8, None, None
 

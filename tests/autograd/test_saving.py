@@ -38,7 +38,7 @@ def test_every_saved_tensor_is_packed_once_and_unpacked_at_each_pass():
     assert sorted(unpacked) == [[2.0], [2.0], [3.0], [3.0]]
 
 
-def test_what_the_unpack_hook_gives_is_what_backward_uses():
+def test_backward_uses_the_results_of_unpack_hooks():
     x = leaf(2.0, 3.0)
     with saved_tensors_hooks(lambda t: t.tolist(), lambda values: rg.tensor(values) * 10):
         y = (x * rg.tensor([5.0, 7.0])).sum()
@@ -112,7 +112,7 @@ def test_hooks_end_when_their_block_raises_and_may_be_entered_again():
     assert names == ["packed"]
 
 
-def test_what_backward_saves_is_packed_too():
+def test_tensors_saved_in_backward_are_packed_too():
     packed, x = [], leaf(2.0)
     y = (x**3).sum()
     with saved_tensors_hooks(lambda t: packed.append(t) or t, same):

@@ -310,7 +310,7 @@ def inference_view(x):
         (lambda x: (x * 1).fill_(rg.ones(2)), r"fill_.*with 1 dimensions"),
     ],
 )
-def test_what_may_not_be_written_is_refused_by_its_reason_before_anything_changes(write, facts):
+def test_refused_writes_name_the_reason_and_change_nothing(write, facts):
     x = leaf(1.0, 2.0)
     with pytest.raises(RuntimeError, match=facts):
         write(x)

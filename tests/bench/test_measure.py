@@ -89,7 +89,7 @@ def test_a_worker_that_dies_is_named():
         Worker(os.devnull, "early", benchmark.Subject(""), 1)
 
 
-def test_what_a_library_prints_is_no_answer(tmp_path):
+def test_output_of_a_library_is_not_taken_for_the_result(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "import sys\n"

@@ -99,7 +99,7 @@ def test_a_second_ctrl_c_stops_within_the_step_and_leaves_the_old_checkpoint(who
 
 
 @pytest.mark.parametrize("name", ["checkpoint.safetensors", "metrics.json"])
-def test_what_can_not_be_written_is_said_in_one_line_and_nothing_is_torn(name, whole, tmp_path, capsys):
+def test_failed_writes_are_reported_in_one_line_and_leave_no_torn_file(name, whole, tmp_path, capsys):
     shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
     (tmp_path / name).unlink()
     (tmp_path / name / "full").mkdir(parents=True)  # which no file takes the place of
@@ -149,7 +149,7 @@ def of_another_model(path):
         (of_another_model, "does not fit"),
     ],
 )
-def test_what_cannot_be_resumed_is_said_in_one_line_and_left_as_it_is(make, said, tmp_path, capsys):
+def test_invalid_checkpoints_are_reported_in_one_line_and_left_unchanged(make, said, tmp_path, capsys):
     make(tmp_path / "checkpoint.safetensors")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert demo(tmp_path, "--resume") == 2

@@ -92,7 +92,7 @@ def test_flops_are_counted_forward_and_backward():
     assert mode.count == 3 * 3 * 4 * 5
 
 
-def test_what_a_dispatch_mode_returns_is_the_result_in_the_graph():
+def test_results_of_a_dispatch_mode_are_the_results_in_the_graph():
     class Clip(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             assert not rg.is_grad_enabled()

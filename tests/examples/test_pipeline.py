@@ -36,7 +36,7 @@ def test_a_resumed_run_prints_the_same_as_an_undisturbed_one_under_another_sched
     assert losses(resumed)[-1] == losses(capsys.readouterr().out)[-1]
 
 
-def test_what_is_planned_is_what_is_trained(example):
+def test_planned_models_are_the_trained_models(example):
     model, (x,), y, loss_fn = example.example()
     assert len(x) == len(y) == example.BATCH
     assert loss_fn(model(x), y).ndim == 0

@@ -149,7 +149,7 @@ FAR = {
 
 
 @pytest.mark.parametrize("f", FAR.values(), ids=FAR)
-def test_what_changes_far_from_the_example_is_found(f):
+def test_changes_far_from_the_example_are_found(f):
     with pytest.raises(ValueError, match=r"something else|not supported|can't be determined"):
         of(f, rg.ones(4), shapes=({0: Dim("n")},))
     x = rg.ones(90)
@@ -353,7 +353,7 @@ def test_expressions_are_fitted_to_values(f, text):
     assert all(found.at({"a": a, "b": b}) == f(a, b) for a in range(1, 40) for b in (1, 6))
 
 
-def test_what_is_no_such_expression_is_not_fitted():
+def test_other_functions_are_not_fitted_by_an_expression():
     points = [{"a": a} for a in (3, 4, 5, 6, 8, 13)]
     assert fit(points, [2 ** p["a"] for p in points]) is None
     assert Expression(()).at({}) == 0

@@ -193,7 +193,7 @@ def test_wrong_arguments_are_named():
         module(rg.ones(5, 3, dtype=rg.float64))
 
 
-def test_what_is_no_module_or_no_tuple_is_refused():
+def test_objects_that_are_no_modules_or_tuples_are_refused():
     with pytest.raises(TypeError, match="expected a Module, got function"):
         export(lambda x: x, (rg.ones(2),))
     with pytest.raises(TypeError, match="args must be a tuple"):

@@ -333,7 +333,7 @@ def test_a_list_that_holds_itself_is_refused(path):
     assert not path.exists()
 
 
-def test_what_is_no_stored_program_is_not_replaced(tmp_path):
+def test_files_that_are_no_stored_programs_are_not_replaced(tmp_path):
     module = fx.trace(lambda x: x + 1, rg.ones(2))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")

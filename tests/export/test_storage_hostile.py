@@ -122,7 +122,7 @@ def test_a_graph_that_is_too_large_is_not_read(stored, monkeypatch):
     ],
     ids=range(13),
 )
-def test_what_is_no_such_json_is_refused(stored, text):
+def test_invalid_json_is_refused(stored, text):
     refuses((stored[0], text), r"graph\.json: ")
 
 

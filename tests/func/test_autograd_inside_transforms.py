@@ -150,7 +150,7 @@ def test_a_gradient_with_create_graph_inside_grad_is_differentiated():
     assert_close(grad(f)(X[0]), -rg.sin(2 * X[0]))
 
 
-def test_what_would_be_a_silent_zero_is_refused():
+def test_silent_zero_gradients_are_refused():
     w = weight()
 
     def f(x):
@@ -315,7 +315,7 @@ def test_a_dual_level_that_would_miss_a_gradient_of_an_outer_tensor_is_refused()
 
 
 @pytest.mark.parametrize("run", [vmap, lambda f: lambda xs: rg.stack([jvp(f, (x,), (T,))[1] for x in xs])])
-def test_what_saved_tensor_hooks_unpack_is_what_the_transform_saved(run):
+def test_saved_tensor_hooks_unpack_the_values_that_the_transform_saved(run):
     def slope(x):
         v = x * 1
         v.requires_grad_()

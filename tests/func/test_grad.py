@@ -87,7 +87,7 @@ def test_arguments_and_gradients_are_trees():
     assert list(found) == ["b", "a"]
 
 
-def test_what_is_auxiliary_is_handed_on():
+def test_auxiliary_results_are_passed_on():
     def f(v):
         return (v**2).sum(), {"twice": v * 2, "name": "f"}
 
@@ -144,7 +144,7 @@ def test_a_gradient_keeps_dtype_and_shape():
     assert grad(rg.sum)(rg.ones(0)).shape == (0,)
 
 
-def test_what_the_output_does_not_depend_on_has_gradient_zero():
+def test_inputs_that_the_output_does_not_depend_on_have_gradient_zero():
     c = t(7)
     assert lists(grad(lambda v: c.sum())(A)) == [0.0, 0.0]
     assert lists(grad(lambda a, b: a.sum(), (0, 1))(A, B)) == ([1.0, 1.0], [0.0, 0.0])

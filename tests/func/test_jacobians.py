@@ -81,7 +81,7 @@ def test_the_function_runs_once(jac):
 
 
 @BOTH
-def test_what_is_auxiliary_is_handed_on(jac):
+def test_auxiliary_results_are_passed_on(jac):
     found, aux = jac(lambda v: (v * v, {"twice": v * 2, "shape": v.shape}), has_aux=True)(A)
     assert found.tolist() == [[2.0, 0.0], [0.0, 4.0]]
     assert (aux["twice"].tolist(), aux["shape"], aux["twice"].level) == ([2.0, 4.0], (2,), None)
@@ -99,7 +99,7 @@ def test_empty_arguments_and_outputs_have_empty_jacobians(jac):
 
 
 @BOTH
-def test_what_the_output_does_not_depend_on_has_jacobian_zero(jac):
+def test_inputs_that_the_output_does_not_depend_on_have_jacobian_zero(jac):
     assert jac(lambda v: rg.ones(3))(A).tolist() == [[0.0, 0.0]] * 3
     assert jac(lambda a, b: a * 2, 1)(A, B).tolist() == [[0.0] * 3] * 2
 

@@ -274,7 +274,7 @@ def test_primals_are_pytrees():
     assert [t.item() for t in terms] == pytest.approx([4 + 2, 2 + 2 * 4 * 0.5])
 
 
-def test_what_does_not_depend_on_the_curve_has_zeros():
+def test_results_independent_of_the_curve_have_zeros():
     x = f64([1.0, 2.0])
     _, (constant, cut, sign) = jet(lambda x: (rg.ones(2), x.detach() * 2, x > 0), (x,), ([x, x],))
     assert [t.tolist() for t in constant + cut] == [[0.0, 0.0]] * 4
@@ -320,7 +320,7 @@ def test_writes_in_place_through_views():
     assert np.allclose(found, expected, rtol=1e-12)
 
 
-def test_what_is_written_to_later_counts_as_it_was():
+def test_tensors_written_to_later_count_with_their_earlier_values():
     def f(x):
         scale = x * 0 + 2
         y = scale * rg.sin(x)

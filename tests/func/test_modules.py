@@ -96,7 +96,7 @@ def test_several_dicts_are_taken_together():
         ({"": t(1)}, KeyError, "'' is no name of a tensor"),
     ],
 )
-def test_what_does_not_fit_the_module_is_refused_before_it_changes(given, error, text):
+def test_states_that_do_not_fit_the_module_are_refused_before_it_changes(given, error, text):
     module = Scale()
     before = snapshot(module)
     with pytest.raises(error, match=text):
@@ -104,7 +104,7 @@ def test_what_does_not_fit_the_module_is_refused_before_it_changes(given, error,
     assert snapshot(module) == before
 
 
-def test_what_forward_replaces_or_writes_to_comes_back_in_the_dict():
+def test_buffers_replaced_or_written_by_forward_are_in_the_returned_dict():
     module = Outer()
     given = {"first.count": t(5), "first.total": t(1, 1), "inner.0.count": t(7)}
     total = given["first.total"]
@@ -203,7 +203,7 @@ def test_an_ensemble_runs_as_one():
     assert [p.shape[0] for p in params.values()] == [5] * 4
 
 
-def test_what_is_stacked_are_new_leaves():
+def test_stacked_states_are_new_leaves():
     models = [Scale(), Scale()]
     params, buffers = stack_module_state(models)
     assert (list(params), list(buffers)) == (["weight"], ["count", "total"])
@@ -293,7 +293,7 @@ def test_arguments_may_be_trees_keywords_and_twice_the_same():
     assert (a.tolist(), k.tolist()) == ([7.0], [0.0])
 
 
-def test_what_is_no_argument_may_not_be_written_to():
+def test_captured_tensors_may_not_be_written_to():
     outside = t(1)
     with pytest.raises(RuntimeError, match="clone it there"):
         functionalize(lambda x: outside.add_(x))(t(1))

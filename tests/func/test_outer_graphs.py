@@ -105,7 +105,7 @@ def test_a_checkpoint_inside_a_transform_is_recomputed_when_that_is_over():
 
 
 @pytest.mark.parametrize("leave", [lambda y: y.data, lambda y: y.clone().detach_()])
-def test_what_leaves_its_graph_leaves_those_around_and_its_tangent_too(leave):
+def test_detached_tensors_leave_outer_graphs_and_lose_their_tangent(leave):
     def f(row):
         return leave(row) * row
 

@@ -563,7 +563,7 @@ def test_results_do_not_share_memory_with_their_sparsity():
         (lambda: sparse_hessian(lambda x: 3.0)(X), RuntimeError, "sparse_hessian: .* real scalar, got float"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_refused_by_name(call, error, message):
+def test_arguments_that_do_not_fit_are_refused_by_name(call, error, message):
     with pytest.raises(error, match=message):
         call()
 

@@ -135,7 +135,7 @@ def test_complex_gradients_are_those_of_autograd():
     assert pull(rg.tensor(1 + 1j))[0].item() == ((1 + 1j) * (3 + 1j))
 
 
-def test_what_is_no_tensor_is_refused():
+def test_objects_that_are_no_tensors_are_refused():
     with pytest.raises(RuntimeError, match="float"):
         grad(lambda x: 3.0)(rg.ones(2))
     assert grad(lambda x: x * x)(3.0).item() == 6.0

@@ -48,7 +48,7 @@ def test_examples_may_lie_along_any_dimension():
     assert same(vmap(mixed, out_dims=-1)(v, w), expected.t())
 
 
-def test_what_has_in_dim_none_is_shared():
+def test_arguments_with_in_dim_none_are_shared():
     v, w = numbers(4, 3), numbers(2)
     assert same(vmap(mixed, (0, None))(v, w), rg.stack([mixed(x, w) for x in v]))
 
@@ -83,7 +83,7 @@ def test_it_runs_the_function_once():
     assert len(calls) == 1
 
 
-def test_what_differs_between_no_examples_is_repeated():
+def test_unbatched_results_are_repeated():
     assert vmap(lambda v: rg.ones(2))(numbers(3)).tolist() == [[1.0, 1.0]] * 3
     assert vmap(lambda v: rg.ones(2), out_dims=None)(numbers(3)).tolist() == [1.0, 1.0]
 

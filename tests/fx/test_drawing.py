@@ -46,7 +46,7 @@ def test_stages_have_their_colours_and_a_legend():
     assert ">stage 1</text>" in str(by_meta)
 
 
-def test_what_one_stage_reads_has_its_colour():
+def test_parameters_read_by_one_stage_have_its_colour():
     module = fx.trace(NET, rg.ones(3, 4))
     found = boxes(fx.draw(module, {"linear": 0, "relu": 0, "linear_1": 1}))
     assert found["0.weight"] == "vertex leaf stage-0"
@@ -60,7 +60,7 @@ def test_types_are_shown_and_the_tooltip_shows_more():
     assert "call_function[target=relu]" in text
 
 
-def test_what_is_no_graph_is_refused():
+def test_objects_that_are_no_graphs_are_refused():
     with pytest.raises(TypeError, match="a graph or a graph module, got Sequential"):
         fx.draw(NET)
     with pytest.raises(KeyError):

@@ -105,7 +105,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_needs_the_value_is_refused_with_the_users_line(name):
+def test_uses_of_unknown_values_are_refused_with_the_users_line(name):
     function, kind = REFUSED[name]
     with pytest.raises(kind, match=rf"test_proxy\.py:{function.__code__.co_firstlineno} in "):
         fx.symbolic_trace(function)
@@ -245,7 +245,7 @@ BY_SIZE = {
 
 
 @pytest.mark.parametrize("name", BY_SIZE)
-def test_what_is_known_of_a_proxy_later_can_be_a_parameter_of_an_operator(name):
+def test_proxies_of_numbers_can_be_parameters_of_an_operator(name):
     function = BY_SIZE[name]
     module = fx.symbolic_trace(function)
     module.graph.lint()

@@ -58,7 +58,7 @@ def test_parameters_match_by_their_values():
     assert module(rg.tensor([1.0])).tolist() == [2.0]
 
 
-def test_what_the_replacement_reads_goes_into_the_module_under_a_free_name():
+def test_attributes_of_the_replacement_go_into_the_module_under_a_free_name():
     one, two = rg.tensor([1.0]), rg.tensor([2.0])
     module, found = replaced(lambda x: x.exp() + one, lambda a: a.exp(), lambda a: a * two)
     assert found == 1
@@ -89,7 +89,7 @@ def test_traced_modules_get_operators():
     assert_close(module(rg.zeros(2))["out"], rg.full((2,), 1.5))
 
 
-def test_what_does_not_fit_is_refused():
+def test_arguments_that_do_not_fit_are_refused():
     module = fx.symbolic_trace(lambda x: x + 1)
     with pytest.raises(ValueError, match="pattern has 1 arguments, the replacement 2"):
         fx.replace_pattern(module, lambda a: a.exp(), lambda a, b: a)
@@ -144,7 +144,7 @@ def test_a_refused_replacement_changes_nothing():
 
 
 @pytest.mark.parametrize("same", [lambda a: a, lambda a: a.view(-1), lambda a: a.add(0)])
-def test_what_a_replacement_shows_of_an_input_is_not_overwritten(same):
+def test_inputs_aliased_by_a_replacement_are_not_overwritten(same):
     def f(x):
         y = x.exp()
         x.add_(1)

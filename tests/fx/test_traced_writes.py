@@ -327,7 +327,7 @@ def test_tensors_assigned_to_attributes_are_assigned_when_the_graph_runs():
         same(module.last, twin.last)
 
 
-def test_what_a_graph_computed_from_a_replaced_buffer_can_be_differentiated():
+def test_graphs_computed_from_a_replaced_buffer_can_be_differentiated():
     class Decaying(nn.Module):
         def __init__(self):
             super().__init__()

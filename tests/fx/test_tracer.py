@@ -147,7 +147,7 @@ def test_arguments_are_recorded_as_the_operator_takes_them_without_defaults():
     assert kwargs == [{}, {"dim": (0,)}, {"dim": (0,), "keepdim": True}]
 
 
-def test_what_ran_under_no_grad_stays_out_of_the_gradient():
+def test_operations_under_no_grad_stay_out_of_the_gradient():
     def f(x):
         with rg.no_grad():
             y = x * 3
@@ -203,7 +203,7 @@ def test_the_graph_module_owns_the_same_parameters_under_the_same_names():
     assert module.training is False
 
 
-def test_what_is_shared_keeps_all_its_names_and_is_read_under_the_first():
+def test_shared_tensors_keep_all_names_and_are_read_under_the_first():
     net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
     net[1].bias = net[0].bias
     net.append(net[0])

@@ -188,7 +188,7 @@ EXEMPT = {
 
 
 @pytest.mark.parametrize("reason", EXEMPT)
-def test_what_is_exempt_differs(reason):
+def test_exempt_programs_differ(reason):
     name, *args = EXEMPT[reason]
     options = args.pop() if isinstance(args[-1], dict) else {}
     arrays = tuple([np.array(a) if isinstance(a, (list, float)) and i < 1 else a for i, a in enumerate(args)])

@@ -122,7 +122,7 @@ def test_safetensors_go_by_the_name_of_the_file(tmp_path):
     ],
     ids=["module", "array", "key"],
 )
-def test_what_is_no_plain_data_is_refused_before_anything_is_written(obj, message, tmp_path):
+def test_objects_other_than_plain_data_are_refused_before_anything_is_written(obj, message, tmp_path):
     path = tmp_path / "a.pt"
     rg.save("old", path)
     with pytest.raises(TypeError, match=message):

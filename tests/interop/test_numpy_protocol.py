@@ -167,7 +167,7 @@ def test_at_adds_to_a_place_as_often_as_it_is_named(t):
         lambda t: np.polyfit(t, t, 1),
     ]
 )  # fmt: skip
-def test_what_has_no_counterpart_is_refused_by_name(call, t):
+def test_functions_without_counterpart_are_refused_by_name(call, t):
     with pytest.raises(TypeError, match=r"np\.(add\.reduceat|multiply\.at|subtract\.reduce|arctan2|spacing|polyfit)"):
         call(t)
 
@@ -195,7 +195,7 @@ def test_unsupported_arguments_are_refused(t):
         (lambda x: np.stack([x, x], dtype=np.float32, casting="safe"), TypeError),
     ]
 )  # fmt: skip
-def test_what_numpy_refuses_is_refused(call, error, t):
+def test_calls_that_numpy_refuses_are_refused(call, error, t):
     for x in (ARRAY, t.detach()):
         with pytest.raises(error):
             call(x)
@@ -242,7 +242,7 @@ def test_integers_stay_integers_where_numbers_are_only_chosen():
     assert np.nanmin(x).item() == 1
 
 
-def test_what_is_taken_is_a_copy():
+def test_take_returns_a_copy():
     x = rg.tensor(ARRAY)
     np.take(x, 0).fill_(7)
     assert x.tolist() == ARRAY.tolist()

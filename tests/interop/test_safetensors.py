@@ -38,7 +38,7 @@ def test_a_view_is_written_as_what_it_shows(path):
     assert back["every other"].tolist() == [0, 2, 4]
 
 
-def test_what_requires_a_gradient_is_written_without_its_graph(path):
+def test_tensors_that_require_grad_are_saved_without_their_graph(path):
     save_file({"x": rg.ones(2, requires_grad=True) * 2}, path)
     assert not load_file(path)["x"].requires_grad
 
@@ -65,7 +65,7 @@ def test_metadata_comes_back(path):
         ({}, {"step": 3}, "metadata must be text by name, got 'step': 3"),
     ],
 )
-def test_what_the_format_cannot_hold_is_refused_before_anything_is_written(tensors, metadata, message, path):
+def test_unsupported_tensors_and_metadata_are_refused_before_anything_is_written(tensors, metadata, message, path):
     save_file({"old": rg.ones(1)}, path)
     with pytest.raises(TypeError, match=message):
         save_file(tensors, path, metadata)

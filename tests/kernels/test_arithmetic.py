@@ -92,7 +92,7 @@ def test_any_layout_gives_numpys_numbers_in_numpys_layout():
             assert kernels.multiply(a, b).strides == np.multiply(a, b).strides
 
 
-def test_what_numpy_takes_beside_two_operands_goes_to_numpy():
+def test_further_arguments_of_binary_ufuncs_go_to_numpy():
     a, b, out = filled((4,), "f", 0), filled((4,), "f", 1), np.zeros(4, "f")
     assert kernels.add(a, b, out=out) is out
     np.testing.assert_array_equal(out, a + b)

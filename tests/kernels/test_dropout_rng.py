@@ -37,7 +37,7 @@ def test_a_stream_is_that_of_its_source(size, before, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_what_is_kept_is_scaled_and_the_rest_is_zero(dtype, threads):
+def test_dropout_scales_kept_elements_and_zeroes_the_rest(dtype, threads):
     x = np.random.default_rng(0).standard_normal((300, 700)).astype(dtype)
     kept = np.random.default_rng(1).random((300, 700)) < 0.7
     for mask, values in ((kept, x), (kept[:, ::-1], x[::-1]), (kept[:, :1], x), (kept.T, x.T), (kept[:0], x[:0])):

@@ -172,6 +172,6 @@ def test_less_than_one_thread_is_refused(num):
 
 
 @pytest.mark.parametrize("num", [1.5, "2", True])
-def test_what_is_no_number_of_threads_is_refused(num):
+def test_invalid_numbers_of_threads_are_refused(num):
     with pytest.raises(TypeError, match="set_num_threads: expected an int"):
         rg.set_num_threads(num)

@@ -110,7 +110,7 @@ def run(name, arguments, written):
 
 
 @pytest.mark.parametrize(("name", "arguments", "written"), EACH)
-def test_what_fits_is_taken(name, arguments, written):
+def test_fitting_arguments_are_accepted(name, arguments, written):
     assert run(name, arguments, written)
 
 

@@ -432,7 +432,7 @@ def test_a_formula_may_ask_which_gradients_are_needed_in_forward_mode_too():
     assert asked == [(False, True), (True, False)]
 
 
-def test_what_a_setup_computes_has_its_share_in_derivatives_of_outer_transforms():
+def test_tensors_computed_in_setup_context_count_in_derivatives_of_outer_transforms():
     @rg.library.custom_op("composition::keeps_more", mutates_args=())
     def op(x: Tensor) -> Tensor:
         return x.sin()
@@ -766,7 +766,7 @@ def test_a_kernel_runs_outside_graphs_and_the_mode_comes_back(unwatched):
     assert modes == [False, False]
 
 
-def test_what_a_kernel_keeps_is_no_result_of_another_call(unwatched):
+def test_tensors_that_a_kernel_keeps_are_no_results_of_another_call(unwatched):
     kept = rg.zeros(3)
     op = kernel_of(lambda x: kept)
     op(X).requires_grad_()

@@ -199,7 +199,7 @@ def test_a_class_that_handles_operators_is_called():
     assert op([rg.ones(1), Own()], rg.ones(1)) == ("test_define::own", (Own,), 2, {"m": 3})
 
 
-def test_what_a_kernel_raises_comes_through():
+def test_errors_of_kernels_reach_the_caller():
     def kernel(x: Tensor) -> Tensor:
         raise KeyError("mine")
 
@@ -369,7 +369,7 @@ def test_in_the_newer_face_everything_is_replaced():
 @pytest.mark.parametrize(
     "what", ["impl", "impl_abstract", "impl_backward", "register_autograd", "impl_vmap", "impl_jvp"]
 )
-def test_what_is_no_function_is_refused(what):
+def test_objects_that_are_no_functions_are_refused(what):
     op = custom_op("test_define::functions", lambda x: x * 1, mutates_args=(), schema="(Tensor x) -> Tensor")
     register = {"impl": lambda: op.impl("cpu", 3), "impl_backward": lambda: op.impl_backward()(3)}
     with pytest.raises(TypeError, match=r"test_define::functions: .*: expected a function, got int"):

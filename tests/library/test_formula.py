@@ -330,7 +330,7 @@ BOTH = "(Tensor x, Tensor[] ys, int n=1) -> Tensor"
         ({"x": rg.ones(2, dtype=rg.complex64), "ys": [None] * 2}, "index x: expected float32 but got complex64"),
     ],
 )
-def test_what_the_formula_must_not_return_is_said_with_operator_line_and_argument(returned, message):
+def test_invalid_results_of_formulas_are_reported_with_operator_line_and_argument(returned, message):
     op = older(BOTH, lambda x, ys, n: x * n)
     op.impl_save_for_backward()(lambda inputs, output: None)
 
@@ -363,7 +363,7 @@ def test_what_the_formula_must_not_return_is_said_with_operator_line_and_argumen
         ),
     ],
 )
-def test_what_was_no_tensor_has_no_gradient(schema, args, returned, message):
+def test_arguments_that_are_no_tensors_have_no_gradient(schema, args, returned, message):
     op = with_pair(schema, lambda x, *rest: x * 1, lambda ctx, saved, g: {"x": g, **returned})
     out = op(leaf(1), *args)
     with pytest.raises(RuntimeError, match=message):
@@ -467,7 +467,7 @@ def test_marks_are_bools_one_for_each_output(marks):
 
 
 @pytest.mark.parametrize("what", ["impl_save_for_backward", "impl_backward", "impl_autograd", "impl_vmap", "impl_jvp"])
-def test_what_returns_nothing_has_no_formula(what):
+def test_operators_without_results_have_no_formula(what):
     op = older("(Tensor x) -> ()", lambda x: None)
     with pytest.raises(RuntimeError, match=f"{what}: not for an operator that returns nothing"):
         getattr(op, what)()

@@ -20,7 +20,7 @@ def there(name):
 # ----------------------------------------------------------------------------------------------------------- scopes
 
 
-def test_what_a_library_defines_goes_with_it():
+def test_operators_of_a_library_are_removed_with_it():
     with Library("test_lib", "DEF") as lib:
         assert lib.define("one(Tensor x) -> Tensor") == "one"
         lib.impl("one", lambda x: x + 1, "CPU")
@@ -59,7 +59,7 @@ def test_an_operator_that_writes_goes_with_its_functional_operator():
     assert not there("write_.functional")
 
 
-def test_what_it_has_replaced_comes_back():
+def test_kernels_that_a_library_replaced_are_restored():
     op = custom_op("test_lib_kept::f", lambda x: x * 1, mutates_args=(), schema="(Tensor x) -> Tensor")
     op.register_kernel("cpu", lambda x: x * 2)
     op.register_fake(old := (lambda x: x))
@@ -73,7 +73,7 @@ def test_what_it_has_replaced_comes_back():
     assert op.parts.abstract.function is old
 
 
-def test_what_was_missing_is_missing_again():
+def test_registrations_that_were_missing_are_missing_again():
     registry.pop("test_lib_kept::g", None)
     op = custom_op("test_lib_kept::g", "(Tensor x) -> Tensor")(lambda x: None)
     with Library("test_lib_kept", "IMPL", "CPU") as lib:
@@ -98,7 +98,7 @@ def test_a_formula_comes_back_with_its_setup():
     assert rg.func.grad(square)(rg.tensor(3.0)).item() == 6
 
 
-def test_what_somebody_else_has_replaced_since_stays():
+def test_kernels_that_others_replaced_since_stay():
     op = custom_op("test_lib_kept::f", lambda x: x * 1, mutates_args=(), schema="(Tensor x) -> Tensor")
     with Library("test_lib_kept", "IMPL") as lib:
         lib.impl("f", lambda x: x * 3, "CPU")
@@ -245,7 +245,7 @@ def test_an_unknown_key_is_refused(lib):
 
 
 @pytest.mark.parametrize("key", ["CPU", "CompositeExplicitAutograd", "Meta", "Autograd"])
-def test_what_is_there_can_be_protected(lib, key):
+def test_existing_registrations_can_be_protected(lib, key):
     lib.impl("f", lambda x: x, key, allow_override=False)
     with pytest.raises(RuntimeError, match=f"test_lib::f: Library.impl: {key} is registered already, at {HERE}:"):
         lib.impl("f", lambda x: x, key, allow_override=False)

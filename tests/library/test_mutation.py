@@ -102,7 +102,7 @@ def test_a_saved_tensor_that_is_written_to_is_detected():
         out.backward()
 
 
-def test_what_is_not_marked_can_not_be_written_to():
+def test_unmarked_arguments_can_not_be_written_to():
     op = custom_op(
         "test_mutation::quiet_",
         lambda x, y: y.add_(1) and None,

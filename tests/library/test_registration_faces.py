@@ -137,7 +137,7 @@ def test_a_factory_gets_devices_and_dtypes():
         (lambda: rg.library.register_autocast("test_faces::t", "cpu", rg.float32), "register_autocast: .* no autocast"),
     ],
 )
-def test_what_has_no_meaning_here_is_refused_by_name(call, message):
+def test_options_without_meaning_here_are_refused_by_name(call, message):
     with pytest.raises(NotImplementedError, match=message):
         call()
 

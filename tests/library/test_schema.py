@@ -49,7 +49,7 @@ def test_a_schema_prints_as_it_was_written(text):
 
 
 @pytest.mark.parametrize("text", AS_THEY_ARE)
-def test_what_is_printed_reads_back_equal(text):
+def test_printed_schemas_parse_to_equal_schemas(text):
     schema = read(text)
     assert read(str(schema)) == schema
     assert hash(read(str(schema))) == hash(schema)
@@ -176,7 +176,7 @@ def test_a_schema_is_inferred_from_annotations(function, schema):
         ("unknown", "(Tensor(a0!) x, *, int n, Tensor(a2!) y) -> Tensor"),
     ],
 )
-def test_what_is_written_to_is_marked(mutates, schema):
+def test_mutated_arguments_are_marked(mutates, schema):
     assert infer_schema(named, mutates_args=mutates) == schema
 
 
@@ -217,7 +217,7 @@ def list_of_none(n: list[int | None]) -> Tensor: ...
         (plain, ("n",), r"mutates_args has 'n', but the tensor arguments are \['x'\]"),
     ],
 )
-def test_what_can_not_be_inferred_is_refused(function, mutates, message):
+def test_signatures_that_can_not_be_inferred_are_refused(function, mutates, message):
     with pytest.raises(ValueError, match=message):
         infer_schema(function, mutates_args=mutates)
 

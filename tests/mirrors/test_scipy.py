@@ -291,7 +291,7 @@ def test_normal_densities_of_singular_covariances_are_those_of_scipy():
 
 
 @pytest.mark.parametrize("x", [[0.5, 0.6, 0.1], [1.2, -0.1, -0.1], [0.7, 0.7]])
-def test_what_is_no_share_of_a_whole_has_no_density(x):
+def test_values_outside_the_simplex_have_no_density(x):
     for package in (scipy, retrograd.scipy):
         with pytest.raises(ValueError, match=r"stats.dirichlet: x must|'x'"):
             package.stats.dirichlet.logpdf(rg.tensor(x) if package is not scipy else x, A)

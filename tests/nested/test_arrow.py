@@ -139,7 +139,7 @@ def test_nulls_outside_a_slice_do_not_matter():
         ([[1]], "got list"),
     ],
 )
-def test_what_holds_no_numbers_is_refused(array, message):
+def test_arrays_without_numbers_are_refused(array, message):
     with pytest.raises(TypeError, match=f"from_arrow: expected .*{message}"):
         from_arrow(array)
 

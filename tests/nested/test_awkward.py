@@ -70,7 +70,7 @@ def test_missing_values_are_counted_and_the_first_is_named(data, message):
         ([[1]], r"got list; ak\.Array\(data\)"),
     ],
 )
-def test_what_holds_no_numbers_is_refused(array, message):
+def test_arrays_without_numbers_are_refused(array, message):
     with pytest.raises(TypeError, match=f"from_awkward: expected .*{message}"):
         from_awkward(array)
 

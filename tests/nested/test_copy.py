@@ -72,7 +72,7 @@ def test_a_number_is_written_into_each_component(kind, key, holes):
 
 
 @pytest.mark.parametrize(("kind", "key"), KEYS)
-def test_what_is_there_is_written_back(kind, key):
+def test_indexed_parts_are_written_back(kind, key):
     x = nested(LAYOUTS[kind])
     y = x * 0
     y[key] = x[key]

@@ -56,7 +56,7 @@ def test_where_warnings_are_errors_every_call_fails():
             rg.linalg.matrix_exp(x)
 
 
-def test_what_is_forgotten_is_reported_again():
+def test_forgotten_warnings_are_reported_again():
     x = as_nested_tensor(matrices())
     for _ in range(2):
         with pytest.warns(PerformanceWarning):
@@ -64,7 +64,7 @@ def test_what_is_forgotten_is_reported_again():
         fallback_loop.reset_warnings()
 
 
-def test_what_has_a_rule_does_not_warn():
+def test_operators_with_a_rule_do_not_warn():
     x = as_nested_tensor(matrices())
     (x.sin() + x).relu().sum()
 
@@ -201,7 +201,7 @@ def test_random_numbers_are_those_of_the_stacked_components():
     ],
 )
 @quietly
-def test_what_would_act_across_the_components_is_refused(call):
+def test_calls_that_would_act_across_the_components_are_refused(call):
     with pytest.raises(RuntimeError, match="across the components"):
         call(as_nested_tensor(matrices()))
 
@@ -219,7 +219,7 @@ def test_different_numbers_of_components_are_refused():
         rg.polar(as_nested_tensor(matrices()), as_nested_tensor(matrices()[:2]))
 
 
-def test_what_does_not_fit_at_all_is_reported_as_for_dense_tensors():
+def test_shapes_that_never_fit_are_reported_as_for_dense_tensors():
     x = as_nested_tensor([rg.ones(2, 3), rg.ones(4, 3)])
     with pytest.raises(ValueError, match="layer_norm: normalized_shape"):
         rg.nn.functional.layer_norm(x, (5,))

@@ -150,7 +150,7 @@ def test_nonzero_counts_the_component_first(kind):
     assert [t.tolist() for t in rg.nonzero(x > 0, as_tuple=True)] == [list(c) for c in zip(*expected, strict=True)]
 
 
-def test_what_nonzero_finds_is_an_index():
+def test_results_of_nonzero_are_an_index():
     x = nested(KINDS["images"])
     places = rg.nonzero(x > 0, as_tuple=True)
     np.testing.assert_array_equal(x[places].numpy(), np.concatenate([p[p > 0] for p in KINDS["images"]]))

@@ -88,7 +88,7 @@ def test_outputs_are_joined_again():
     np.testing.assert_allclose(found.values().numpy(), expected.detach().values().numpy())
 
 
-def test_what_was_captured_serves_batches_of_other_lengths():
+def test_captured_programs_run_batches_of_other_lengths():
     split = model()
     pipeline = Pipeline(split, micro_batches=2, loss_fn=mse_loss)
     pipeline.step(sequences(), target=sequences(seed=1))

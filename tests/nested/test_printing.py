@@ -29,7 +29,7 @@ def test_sets_stand_further_in():
     assert shown == f"nested_tensor([\n{inner}\n])"
 
 
-def test_what_is_not_obvious_is_appended():
+def test_dtypes_and_grad_fns_are_appended():
     assert repr(nested_tensor([[1.0]], dtype=rg.float64)).endswith("\n], dtype=float64)")
     assert "grad_fn=<" in repr(nested_tensor([[1.0]], requires_grad=True) * 2).splitlines()[-1]
 

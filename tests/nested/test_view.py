@@ -340,7 +340,7 @@ def test_gradients_pass_through_writes_to_views(made: Callable) -> None:
         np.testing.assert_allclose(numbers(a), numbers(b))
 
 
-def test_what_is_written_into_a_view_of_a_nested_leaf_gets_its_gradient() -> None:
+def test_values_written_into_a_view_of_a_nested_leaf_get_their_gradient() -> None:
     x, y = joined(rows(6)).detach(), joined(rows(6)).detach().requires_grad_()
     x.transpose(1, 2).copy_(y.transpose(1, 2))
     (g,) = rg.autograd.grad(sum((c * c).sum() for c in components(x)), [y])

@@ -47,7 +47,7 @@ def gradients(layer, after, shape):
 
 @pytest.mark.parametrize("write", WRITES)
 @pytest.mark.parametrize("norm", NORMS)
-def test_what_a_norm_returns_may_be_written_to(norm, write):
+def test_results_of_norms_may_be_written_to(norm, write):
     make, shape = NORMS[norm]
     found, expected = (gradients(make(), table[write], shape) for table in (WRITES, PLAIN))
     for f, e in zip(found, expected, strict=True):

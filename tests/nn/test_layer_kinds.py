@@ -256,7 +256,7 @@ def test_bad_settings_and_inputs_are_refused(message):
         {**SETTINGS, **INPUTS}[message]()
 
 
-def test_what_is_not_there_is_refused_by_name():
+def test_missing_names_are_refused_by_name():
     with pytest.raises(NotImplementedError, match="Embedding: there are no sparse gradients"):
         nn.Embedding(3, 2, sparse=True)
     with pytest.raises(RuntimeError, match="live on the CPU, got 'cuda'"):

@@ -77,7 +77,7 @@ def test_reassigning_a_parameter_keeps_its_place_and_none_empties_it():
     assert names(net.named_parameters()) == NAMES[1:]
 
 
-def test_what_takes_the_place_of_a_registered_name_must_be_of_its_kind():
+def test_replacements_of_registered_names_must_be_of_their_kind():
     net = Net()
     with pytest.raises(TypeError, match=r"cannot assign Tensor to Net.scale, which is a parameter: expected a Par"):
         net.scale = rg.ones(3)
@@ -292,7 +292,7 @@ def test_arrays_load_too_and_take_the_dtype_of_the_module():
     assert layer.bias.tolist() == [3.0]
 
 
-def test_what_is_no_state_is_refused():
+def test_objects_that_are_no_state_are_refused():
     with pytest.raises(TypeError, match="mapping"):
         Net().load_state_dict([1])
     with pytest.raises(TypeError, match=r"scale is no tensor or array but object"):

@@ -97,7 +97,7 @@ def test_a_network_prints_what_differs_from_the_defaults():
         (lambda: nn.GRUCell(3, 0), ValueError, "hidden_size"),
     ],
 )
-def test_what_does_not_fit_is_refused(make, error, pattern):
+def test_arguments_that_do_not_fit_are_refused(make, error, pattern):
     with pytest.raises(error, match=pattern):
         make()
 

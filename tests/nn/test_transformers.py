@@ -148,7 +148,7 @@ def test_positions_are_added_in_each_component_from_zero(make):
         ),
     ],
 )
-def test_what_does_not_fit_is_refused(make, error, pattern):
+def test_arguments_that_do_not_fit_are_refused(make, error, pattern):
     with pytest.raises(error, match=pattern):
         make()
 

@@ -143,6 +143,6 @@ def test_an_orthogonal_weight_stays_so_while_it_is_trained(kind, shape):
         (lambda: nn.init.sparse_(rg.ones(2, 2), 1.5), ValueError, "between 0 and 1, got 1.5"),
     ],
 )
-def test_what_can_not_be_done_is_refused_by_name(make, error, pattern):
+def test_calls_that_can_not_be_done_are_refused_by_name(make, error, pattern):
     with pytest.raises(error, match=pattern):
         make()

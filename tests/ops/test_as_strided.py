@@ -154,7 +154,7 @@ def test_the_gradient_through_strides_adds_up_where_places_are_shown_again():
 
 
 @pytest.mark.parametrize("turn", [lambda y: y, lambda y: y.t(), lambda y: y.flip(0).t()])
-def test_what_was_overwritten_through_a_view_gets_no_gradient_however_that_lies_in_memory(turn):
+def test_elements_overwritten_through_a_view_get_no_gradient_in_any_layout(turn):
     x = rg.ones(2, 3, requires_grad=True)
     y = x * 1
     y.view(6)[:3] = 0.0

@@ -187,7 +187,7 @@ def test_one_hot_needs_to_be_told_the_classes():
         vmap(rg.one_hot)(places(4, 3))
 
 
-def test_what_has_another_size_in_every_example_is_refused_by_name():
+def test_results_of_another_size_in_every_example_are_refused_by_name():
     x = places(3, 2, 4)
     for f in (rg.nonzero, rg.unique, rg.unique_consecutive, lambda x: x[x > 1]):
         with pytest.raises(NotBatchedError, match="depends on the values"):

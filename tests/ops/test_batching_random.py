@@ -155,7 +155,7 @@ def test_gradients_flow_through_what_a_batch_draws(points):
     assert_close(alike[0], alike[1])
 
 
-def test_what_examples_share_can_not_be_filled_with_numbers_of_each(points):
+def test_shared_tensors_can_not_be_filled_with_numbers_of_each_example(points):
     shared = rg.zeros(3)
     with pytest.raises(RuntimeError, match="from outside a function transform"):
         vmap(lambda x: shared.uniform_() * x.sum(), randomness="different")(points)

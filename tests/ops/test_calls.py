@@ -50,7 +50,7 @@ def test_dropouts_write_into_their_input_where_asked(name):
     assert x[0, 0, 0].item() < 1.0
 
 
-def test_what_can_not_write_into_its_input_refuses_the_keyword():
+def test_functions_without_inplace_refuse_the_keyword():
     with pytest.raises(TypeError, match="unexpected argument 'inplace'"):
         rg.softmax(rg.ones(2), 0, inplace=True)
 

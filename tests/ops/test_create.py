@@ -78,7 +78,7 @@ def test_integers_can_not_require_gradients():
         rg.arange(3, requires_grad=True)
 
 
-def test_what_is_made_inside_a_transform_belongs_to_it():
+def test_tensors_made_inside_a_transform_belong_to_it():
     assert rg.func.grad(lambda x: (x * rg.full((3,), 2.0)).sum())(rg.ones(3)).tolist() == [2.0] * 3
     assert rg.func.grad(lambda x: (x * x.new_ones(3)).sum())(rg.ones(3)).tolist() == [1.0] * 3
 
@@ -124,7 +124,7 @@ def test_a_copy_is_a_copy():
 
 
 @pytest.mark.parametrize("data", [[1.0, 2.0], 3.0, np.zeros(2, "float32")])
-def test_what_needs_a_copy_is_refused_without(data):
+def test_conversions_that_need_a_copy_are_refused_without_copy(data):
     with pytest.raises(ValueError, match="without a copy"):
         rg.asarray(data, dtype=rg.float64, copy=False)
 
@@ -204,7 +204,7 @@ def test_the_default_device_is_the_cpu_and_stays_it():
         rg.set_default_device("cuda")
 
 
-def test_what_does_not_know_dlpack_is_refused():
+def test_objects_without_dlpack_are_refused():
     with pytest.raises(TypeError, match="from_dlpack: expected an array that knows DLPack, got int"):
         rg.from_dlpack(3)
 

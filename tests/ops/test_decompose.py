@@ -157,7 +157,7 @@ def test_mode_r_gives_an_empty_factor_and_still_a_gradient():
     assert_close(a.grad.numpy(), b.grad.numpy())
 
 
-def test_what_is_not_positive_definite_is_told_apart():
+def test_matrices_that_are_not_positive_definite_are_reported():
     A = np.stack([np.eye(3), np.diag([1.0, -1.0, 1.0])])
     L, info = rg.linalg.cholesky_ex(tensor(A))
     assert info.tolist() == [0, 2]

@@ -88,6 +88,6 @@ def test_shifts_put_frequency_zero_in_the_middle_and_back():
         (lambda: rg.fft.fft(rg.ones(3, dtype="float16")), RuntimeError, "fft.fft: no transform of float16"),
     ],
 )
-def test_what_has_no_transform_is_refused_by_name(call, error, said):
+def test_operators_without_a_rule_for_the_transform_are_refused_by_name(call, error, said):
     with pytest.raises(error, match=said):
         call()

@@ -56,7 +56,7 @@ def test_inplace_is_the_last_argument_by_position_too(name, rng):
     assert function(x, *given, True) is x
 
 
-def test_what_may_not_be_written_to_is_refused():
+def test_read_only_tensors_refuse_writes():
     with pytest.raises(RuntimeError, match="leaf"):
         F.relu(rg.ones(2, requires_grad=True), inplace=True)
     with pytest.raises(TypeError, match="relu"):

@@ -76,7 +76,7 @@ def test_combinations_of_more_than_there_are_or_of_none_are_empty():
         lambda x: x.repeat_interleave(2, dim=1),
     ],
 )
-def test_what_is_repeated_is_a_copy_that_can_be_written_to(repeat):
+def test_repeat_returns_a_copy_that_can_be_written_to(repeat):
     x = rg.tensor([[1.0], [2.0]])
     repeat(x).zero_()
     assert x.tolist() == [[1.0], [2.0]]

@@ -53,7 +53,7 @@ def test_certain_and_wrong_costs_a_hundred_as_in_pytorch():
     assert np.isfinite(rg.autograd.grad(loss.sum(), x)[0].numpy()).all()
 
 
-def test_what_is_no_probability_is_refused():
+def test_values_that_are_no_probabilities_are_refused():
     with pytest.raises(ValueError, match=r"from 0 to 1, got -0.5 to 2.0"):
         rg.binary_cross_entropy(rg.tensor([-0.5, 2.0]), rg.zeros(2))
 

@@ -86,7 +86,7 @@ def test_writes_through_views_reach_the_base():
         (lambda x: x.add_(rg.ones(3, 2)), RuntimeError, r"\[2\] doesn't match the broadcast shape \[3, 2\]"),
     ],
 )
-def test_what_can_not_be_written_is_refused_before_anything_changes(write, error, facts):
+def test_writes_that_can_not_be_done_are_refused_before_anything_changes(write, error, facts):
     x = rg.tensor([4.0, 9.0])
     with pytest.raises(error, match=facts):
         write(x)

@@ -44,7 +44,7 @@ def test_the_name_exists(name):
 
 
 @pytest.mark.parametrize("name", sorted(MISSING))
-def test_what_is_listed_as_missing_is_missing(name):
+def test_names_listed_as_missing_are_missing(name):
     with pytest.raises(AttributeError):
         member(name)
 

@@ -20,7 +20,7 @@ def test_cropping_comes_before_wrapping():
     assert pad(x, (2, -2), "replicate").tolist() == [[0.0, 0.0, 0.0, 1.0]]
 
 
-def test_what_is_cropped_gets_no_gradient():
+def test_cropped_elements_get_no_gradient():
     x = rg.ones(4, requires_grad=True)
     pad(x, (2, -1), value=7.0).sum().backward()
     assert x.grad.tolist() == [1.0, 1.0, 1.0, 0.0]

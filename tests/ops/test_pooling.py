@@ -61,7 +61,7 @@ def test_in_ceil_mode_no_window_begins_in_the_padding_at_the_end():
     assert F.max_pool1d(rg.arange(3.0)[None], 2, 3, padding=1, ceil_mode=True).shape == (1, 2)
 
 
-def test_what_is_cut_off_does_not_count_in_the_mean():
+def test_elements_cut_off_do_not_count_in_the_mean():
     x = rg.tensor([[3.0, 3.0, 3.0]])
     assert F.avg_pool1d(x, 2, 2, ceil_mode=True).tolist() == [[3.0, 3.0]]
     assert F.avg_pool1d(x, 3, 2, padding=1).tolist() == [[2.0, 2.0]]

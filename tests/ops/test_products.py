@@ -23,7 +23,7 @@ def test_a_chain_is_multiplied_in_the_cheapest_order(monkeypatch):
     assert sum(m * k * n for (m, k), (_, n) in multiplied) == 15125
 
 
-def test_what_is_added_with_beta_0_does_not_matter():
+def test_input_is_ignored_with_beta_0():
     A, B = rg.ones(2, 2), rg.ones(2, 2)
     nan = rg.full((2, 2), float("nan"))
     assert rg.addmm(nan, A, B, beta=0).tolist() == [[2.0, 2.0], [2.0, 2.0]]

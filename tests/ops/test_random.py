@@ -172,7 +172,7 @@ def test_like_takes_shape_and_dtype():
         (lambda: rg.Generator("x"), ValueError, "'x'"),
     ],
 )
-def test_what_can_not_be_drawn_is_refused(draw, error, facts):
+def test_invalid_arguments_of_random_functions_are_refused(draw, error, facts):
     with pytest.raises(error, match=facts):
         draw()
 

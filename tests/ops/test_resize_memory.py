@@ -47,7 +47,7 @@ def test_a_saved_value_that_is_resized_is_noticed():
         y.backward()
 
 
-def test_what_is_part_of_a_graph_is_refused():
+def test_tensors_that_are_part_of_a_graph_are_refused():
     w = rg.ones(3, requires_grad=True)
     for x in (w, w * 2, w.reshape(3, 1)):
         with pytest.raises(RuntimeError, match="cannot resize variables that require grad"):

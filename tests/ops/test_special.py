@@ -181,7 +181,7 @@ def test_several_names_are_one_operator():
     assert rg.special.j0 is rg.special.bessel_j0
 
 
-def test_what_autograd_has_of_scipy_special_is_there():
+def test_all_functions_that_autograd_has_of_scipy_special_exist():
     names = """beta betainc betaln digamma erf erfc erfcinv erfinv expit gamma gammainc gammaincc gammaln gammasgn i0 i1
         iv ive j0 j1 jn logit logsumexp multigammaln polygamma psi rgamma y0 y1 yn"""
     assert not [name for name in names.split() if not hasattr(rg.special, name)]

@@ -105,7 +105,7 @@ def test_a_state_with_a_wrong_entry_is_refused_by_name_or_the_next_step_takes_it
 
 @pytest.mark.parametrize("bad", ["another shape", "complex", "text", "an object"])
 @pytest.mark.parametrize("name", [name for name in MAKE if name not in ("LBFGS", "Adafactor")])
-def test_what_has_the_shape_of_its_parameter_is_checked_for_it(name, bad):
+def test_state_of_another_shape_than_its_parameter_is_refused(name, bad):
     optimizer, step = stepped(name)
     step()
     checked = 0
@@ -120,7 +120,7 @@ def test_what_has_the_shape_of_its_parameter_is_checked_for_it(name, bad):
 
 
 @pytest.mark.parametrize("given", [None, {}, {"state": {}}, {"param_groups": []}, {"state": [], "param_groups": {}}])
-def test_what_is_no_state_of_an_optimizer_is_refused(given):
+def test_objects_that_are_no_optimizer_state_are_refused(given):
     optimizer, _ = stepped("SGD")
     with pytest.raises(TypeError, match=r"load_state_dict: expected a mapping with 'state' and 'param_groups'"):
         optimizer.load_state_dict(given)

@@ -236,7 +236,7 @@ def test_named_parameters_are_taken_too():
         (lambda p: optim.LBFGS([{"params": [p]}, {"params": [parameter(1.0)]}]), ValueError, "one group"),
     ],
 )
-def test_what_can_not_be_optimized_is_refused_by_name(make, error, pattern):
+def test_objects_that_are_no_parameters_are_refused_by_name(make, error, pattern):
     with pytest.raises(error, match=pattern):
         make(parameter(1.0))
 

@@ -115,7 +115,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_does_not_fit_is_refused_by_both(name):
+def test_arguments_that_do_not_fit_are_refused_by_both(name):
     given = {**arguments(), name: WRONG[name]}
     for m, errors in ((rg, (ValueError, RuntimeError)), (torch, (AssertionError, RuntimeError))):
         with pytest.raises(errors):

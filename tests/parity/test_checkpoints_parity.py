@@ -48,7 +48,7 @@ def same(ours, theirs):
 @pytest.mark.parametrize("mmap", [False, True])
 @pytest.mark.parametrize("protocol", [2, 4, 5])
 @pytest.mark.parametrize("name", VALUES)
-def test_what_was_saved_comes_back(name, protocol, mmap, tmp_path):
+def test_saved_objects_load_equal(name, protocol, mmap, tmp_path):
     torch.save(VALUES[name], tmp_path / "a.pt", pickle_protocol=protocol)
     same(load_file(tmp_path / "a.pt", mmap=mmap), VALUES[name])
 
@@ -110,7 +110,7 @@ def test_an_older_format_and_a_program_are_refused(tmp_path):
         load_file(tmp_path / "a.pt")
 
 
-def test_what_rg_save_writes_torch_load_reads(tmp_path):
+def test_torch_load_reads_files_of_rg_save(tmp_path):
     base = rg.arange(12.0)
     dtypes = "bool uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 float32 float64 complex64 complex128"
     saved = {

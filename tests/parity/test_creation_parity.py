@@ -160,7 +160,7 @@ REFUSED = """
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("expression", expressions(REFUSED))
-def test_what_pytorch_refuses_is_refused(expression):
+def test_expressions_that_pytorch_refuses_are_refused(expression):
     for m in (torch, rg):
         with pytest.raises((RuntimeError, TypeError, ValueError, AssertionError, BufferError)):
             eval(expression, {"m": m})

@@ -52,7 +52,7 @@ def test_unpacking_outside(m):
 
 
 @parity
-def test_what_is_left_of_a_dual_after_its_level(m):
+def test_duals_after_the_end_of_their_level(m):
     with fwd(m).dual_level():
         d = dual(m)
         y = d * 2
@@ -91,7 +91,7 @@ def test_refused_is(m, what):
 
 
 @parity
-def test_what_is_no_tensor_is_refused(m):
+def test_objects_that_are_no_tensors_are_refused(m):
     with fwd(m).dual_level():
         x = m.ones(3)
         calls = [lambda: fwd(m).make_dual(1.0, x), lambda: fwd(m).make_dual(x, 1.0), lambda: fwd(m).make_dual(x, None)]
@@ -393,7 +393,7 @@ def applied(m, jvp, forward, *args):
 
 
 @parity
-def test_what_a_jvp_sees(m):
+def test_arguments_of_a_jvp(m):
     seen = []
 
     def jvp(ctx, a, b, c):

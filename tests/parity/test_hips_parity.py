@@ -155,7 +155,7 @@ BEYOND_NUMPY = [
 
 
 @pytest.mark.parametrize("expression", BEYOND_NUMPY)
-def test_what_hips_has_beyond_numpy_is_there(expression):
+def test_functions_that_hips_has_beyond_numpy_exist(expression):
     agree(gradients(rnp, expression, autograd_api.grad), hips_gradients(expression))
     np.testing.assert_array_equal(evaluate(expression, rnp), evaluate(expression, anp))
 

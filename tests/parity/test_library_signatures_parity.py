@@ -76,7 +76,7 @@ def test_the_older_functions_have_pytorchs_parameters(name):
 
 
 @pytest.mark.parametrize("name", ABSENT)
-def test_what_is_absent_exists_in_pytorch_only(name):
+def test_absent_names_exist_in_pytorch_only(name):
     with pytest.raises(AttributeError):
         pair(name)
     cls, _, method = name.partition(".")

@@ -94,7 +94,7 @@ def test_every_name_of_a_module_is_here_or_listed(home):
     assert {f"{home}.{n}" for n in public if not exists(f"{home}.{n}")} - LISTED == set()
 
 
-def test_what_is_listed_is_missing():
+def test_listed_names_are_missing():
     assert {name for name in LISTED if exists(name)} == set()
 
 

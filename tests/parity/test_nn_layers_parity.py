@@ -338,7 +338,7 @@ def layers(module):
     return {name for name, kind in classes.items() if issubclass(kind, module.Module) and not name.startswith("Lazy")}
 
 
-def test_what_is_missing_is_known():
+def test_missing_functions_are_listed():
     assert layers(T) - layers(nn) <= ABSENT
 
 

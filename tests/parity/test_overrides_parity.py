@@ -59,7 +59,7 @@ def test_the_names_of_dispatch_modes_have_pytorchs_parameters(name):
     ("theirs", "ours", "absent"),
     [(their_overrides, our_overrides, ABSENT), (their_modes, our_modes, MODES_ABSENT)],
 )
-def test_what_is_absent_exists_in_pytorch_only(theirs, ours, absent):
+def test_absent_names_exist_in_pytorch_only(theirs, ours, absent):
     assert [n for n in absent if hasattr(ours, n) or not hasattr(theirs, n)] == []
 
 

@@ -446,7 +446,7 @@ def a_scheduler(model, optimizer):
         (a_scheduler, "it was saved without a scheduler"),
     ],
 )
-def test_what_does_not_fit_is_listed_and_nothing_changes(folder, change, message):
+def test_states_that_do_not_fit_are_listed_and_nothing_changes(folder, change, message):
     model = nn.Linear(3, 2)
     model, optimizer, scheduler = change(model, SGD(model.parameters(), lr=0.25))
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
@@ -483,7 +483,7 @@ def test_an_optimizer_needs_one_in_the_checkpoint(tmp_path):
 @pytest.mark.parametrize(
     ("extra", "message"), [(object(), "extra: .*of type object can't be stored"), ({"x": {1}}, "extra: .*set")]
 )
-def test_what_can_not_be_stored_is_refused_before_anything_is_written(tmp_path, extra, message):
+def test_objects_that_can_not_be_stored_are_refused_before_anything_is_written(tmp_path, extra, message):
     with pytest.raises(StorageError, match=message):
         Checkpoints(tmp_path / "new").save(0, nn.Linear(1, 1), extra=extra)
     assert not (tmp_path / "new").exists()

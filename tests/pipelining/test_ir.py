@@ -305,7 +305,7 @@ def test_from_tracing_is_pipeline_without_a_spec():
     assert Pipe.from_tracing(mlp(), (rg.ones(1, 5),), split_policy=split_into_equal_size(3)).num_stages == 3
 
 
-def test_what_can_not_be_captured_names_the_line_and_likely_causes():
+def test_failed_captures_name_the_line_and_likely_causes():
     class Unsound(nn.Module):
         def forward(self, x):
             return x + x.reshape(7)

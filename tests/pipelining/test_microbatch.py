@@ -47,7 +47,7 @@ def test_specs_nested_as_the_outputs_are_say_how_each_is_merged():
     assert (merged[0].shape, merged[1]["a"].shape, merged[1]["b"]) == ((2, 3), (3, 2), 3)
 
 
-def test_what_is_replicated_comes_whole_and_numbers_do_too():
+def test_replicated_arguments_and_numbers_are_not_split():
     table = rg.ones(7)
     parts = split_batch((rg.ones(4), 3), {"t": table}, 2, None, {"t": Replicate()})
     assert all(p.kwargs["t"] is table and p.args[1] == 3 for p in parts)
@@ -63,7 +63,7 @@ def test_what_is_replicated_comes_whole_and_numbers_do_too():
         ((rg.ones(4),), (TensorChunkSpec(), TensorChunkSpec()), "1 arguments but 2 chunk specs"),
     ],
 )
-def test_what_can_not_be_split_is_refused_by_name(args, specs, message):
+def test_arguments_that_can_not_be_split_are_refused_by_name(args, specs, message):
     with pytest.raises(ValueError, match=message):
         split_batch(args, {}, 2, specs)
 
@@ -82,7 +82,7 @@ def test_numpy_arrays_are_split_like_tensors():
 
 
 @pytest.mark.parametrize("spec", [0, "batch", Replicate, TensorChunkSpec, TensorChunkSpec("a")])
-def test_what_is_no_spec_is_refused(spec):
+def test_objects_that_are_no_chunk_specs_are_refused(spec):
     x = rg.ones(4, 2)
     with pytest.raises(TypeError, match=r"split: expected a TensorChunkSpec\(dimension\) or Replicate\(\)"):
         split_batch((x,), {}, 2, (spec,))

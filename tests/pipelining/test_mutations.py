@@ -217,7 +217,7 @@ def marked_after_one(self, x):
     return self.a(h)
 
 
-def test_what_an_earlier_stage_reads_and_a_later_one_makes_of_much_is_refused():
+def test_values_of_later_stages_read_by_earlier_ones_are_refused():
     def program(self, x):
         h = self.a(x + self.k).tanh()
         pipe_split()

@@ -253,7 +253,7 @@ def test_declared_tensors_leave_the_batch_size_open():
         (lambda s: get_schedule_class("no"), ValueError, "Unknown schedule name 'no'. The valid options are"),
     ],
 )  # fmt: skip
-def test_what_cannot_run_is_refused_by_name(make, kind, message):
+def test_schedules_that_can_not_run_are_refused_by_name(make, kind, message):
     with pytest.raises(kind, match=message):
         make(alone(Model(2).blocks))
 

@@ -162,7 +162,7 @@ class Nodes(Watcher):
         return proceed(fn, cotangents)
 
 
-def test_what_leads_to_weights_only_runs_in_the_second_half_alone():
+def test_nodes_that_lead_only_to_weights_run_in_the_weight_half_alone():
     x, w = values(3, 3).requires_grad_(), values(3, 3).requires_grad_()
     y = (x.sin() @ w.exp().t()).cos()
     first, second = Nodes(), Nodes()

@@ -78,6 +78,6 @@ def test_idle_slots_sharded_parameters_and_overlapped_pairs_of_pytorch_are_under
         ("", "there are no actions"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line_and_column(tmp_path, text, wrong):
+def test_errors_name_their_line_and_column(tmp_path, text, wrong):
     with pytest.raises(ValueError, match=wrong):
         read_csv(written(tmp_path, text))

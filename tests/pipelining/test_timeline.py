@@ -327,7 +327,7 @@ def test_a_picture_without_matplotlib_says_what_to_install(tmp_path, monkeypatch
     made().to_html(tmp_path / "page.html")
 
 
-def test_what_ran_can_be_printed_and_read_back_as_a_schedule():
+def test_executed_orders_can_be_printed_and_parsed_as_a_schedule():
     timeline = made(2, 3)
     ran = [[event.action for event in timeline.events if event.rank == rank] for rank in range(2)]
     assert parse_schedule(format_schedule(ran)) == ran

@@ -382,7 +382,7 @@ class Alive:
         return sum(reference() is not None for reference in self.references)
 
 
-def test_what_the_function_saved_is_freed_after_the_forward_and_after_the_pass(no_collector):
+def test_tensors_saved_by_the_function_are_freed_after_the_forward_and_after_the_pass(no_collector):
     alive = Alive()
     x = leaf(0.5, 1.0)
     y = checkpoint(watched(alive), x).sum()

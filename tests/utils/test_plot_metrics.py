@@ -30,7 +30,7 @@ def test_smooth_curves_are_means_that_forget():
         ("a.png", {"a": [1]}, {"smooth": 1}, "smooth must be"),
     ],
 )
-def test_what_is_no_picture_is_refused(name, curves, options, told, tmp_path):
+def test_unsupported_figures_are_refused(name, curves, options, told, tmp_path):
     with pytest.raises(ValueError, match=told):
         plot_curves(tmp_path / name, curves, **options)
     assert list(tmp_path.iterdir()) == []

@@ -57,7 +57,7 @@ def save_products(ctx, op, *args, **params):
 
 
 @pytest.mark.parametrize("verdict", [CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE, True])
-def test_what_a_policy_saves_is_not_computed_again(verdict, products):
+def test_results_saved_by_a_policy_are_not_computed_again(verdict, products):
     y = run(function, matrix(), lambda ctx, op, *args, **params: op is rg.matmul and verdict)
     forward = products.runs
     y.sum().backward()
@@ -70,7 +70,7 @@ def test_what_a_policy_saves_is_not_computed_again(verdict, products):
 
 
 @pytest.mark.parametrize("verdict", [CheckpointPolicy.MUST_RECOMPUTE, CheckpointPolicy.PREFER_RECOMPUTE, False])
-def test_what_a_policy_does_not_save_runs_again(verdict, products):
+def test_operators_not_saved_by_a_policy_run_again(verdict, products):
     y = run(function, matrix(), lambda ctx, op, *args, **params: verdict)
     forward = products.runs
     y.sum().backward()
@@ -85,7 +85,7 @@ def test_gradients_are_those_of_the_plain_function(policy):
     assert gradient(lambda x: run(function, x, policy), matrix()) == gradient(function, matrix())
 
 
-def test_what_is_saved_serves_every_pass():
+def test_saved_results_are_used_by_every_pass():
     x = matrix()
     y = run(function, x, save_products).sum()
     for _ in range(3):
@@ -212,7 +212,7 @@ def test_selecting_nests_and_serves_chains():
     assert rg.autograd.grad(y.sum(), x)[0].tolist() == rg.autograd.grad(z.sum(), x)[0].tolist()
 
 
-def test_what_is_no_policy_is_refused():
+def test_objects_that_are_no_policies_are_refused():
     with pytest.raises(TypeError, match="a function or a list of operators, got int"):
         create_selective_checkpoint_contexts(3)
     with pytest.raises(ValueError, match=r"operators such as rg\.matmul, got 'matmul'"):

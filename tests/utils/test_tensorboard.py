@@ -103,7 +103,7 @@ def test_images_are_png_files_of_the_same_pixels(channels, tmp_path):
     assert (found.reshape(2, 3, channels) * 255).round().tolist() == pixels.tolist()
 
 
-def test_what_was_added_is_there_after_a_flush(tmp_path):
+def test_added_events_are_written_after_a_flush(tmp_path):
     writer = SummaryWriter(tmp_path)
     writer.add_text("note", "hello")
     writer.flush()
@@ -140,7 +140,7 @@ def test_without_a_folder_the_run_has_the_name_of_its_time(tmp_path, monkeypatch
         (lambda w: w.add_image("a", rg.ones(2, 2, 2)), "1, 3 or 4 channels, got 2"),
     ],
 )
-def test_what_can_not_be_shown_is_refused_and_nothing_is_written(add, told, tmp_path):
+def test_values_that_can_not_be_shown_are_refused_and_nothing_is_written(add, told, tmp_path):
     with SummaryWriter(tmp_path) as writer, pytest.raises(ValueError, match=told):
         add(writer)
     assert summaries(tmp_path) == []

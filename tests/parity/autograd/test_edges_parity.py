@@ -170,7 +170,7 @@ def test_the_edge_of_a_leaf_has_its_accumulator(m):
 
 
 @parity
-def test_what_needs_no_gradient_has_no_edge(m):
+def test_inputs_that_do_not_require_grad_have_no_edge(m):
     return outcome(lambda: edge_of(m, m.ones(2)), "require"), outcome(lambda: edge_of(m, leaf(m, 1).detach()))
 
 

@@ -38,7 +38,7 @@ def test_each_saved_value_is_packed(m):
 
 
 @parity
-def test_what_is_not_saved_is_not_packed(m):
+def test_tensors_that_are_not_saved_are_not_packed(m):
     x, log = leaf(m, 1, 2), []
     with logging(m, log):
         (x + x).reshape(2, 1).sum().backward()
@@ -75,7 +75,7 @@ def test_packed_values_may_be_anything(m):
 
 
 @parity
-def test_what_unpack_returns_is_used(m):
+def test_results_of_unpack_are_used(m):
     x, w = leaf(m, 1, 2), m.tensor([3.0, 4.0])
     with hooks(m, lambda t: t * 10, lambda t: t + 1):
         y = (x * w).sum()
@@ -175,7 +175,7 @@ def test_a_double_backward_of_a_saved_output(m):
 
 
 @parity
-def test_what_the_backward_saves_is_hooked_too(m):
+def test_tensors_saved_by_the_backward_are_hooked_too(m):
     x, log = leaf(m, 2, 3), []
     y = (x * x).sum()
     with hooks(m, lambda t: log.append("pack") or t, lambda t: t):

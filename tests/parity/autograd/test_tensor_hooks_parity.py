@@ -142,7 +142,7 @@ def test_a_hook_may_answer_with_an_expanded_tensor(m):
 
 
 @parity
-def test_what_a_hook_answers_with_is_not_written_to(m):
+def test_results_of_hooks_are_not_written_to(m):
     x, answer = leaf(m, 1, 2), m.tensor([3.0, 4.0])
     x.register_hook(lambda g: answer)
     for _ in range(3):
@@ -188,7 +188,7 @@ def test_grad_at_an_inner_result_captures_what_its_hooks_return(m):
 
 
 @parity
-def test_what_needs_no_gradient_takes_no_hook(m):
+def test_tensors_that_do_not_require_grad_refuse_hooks(m):
     return outcome(lambda: m.ones(2).register_hook(print), "require")
 
 

@@ -22,7 +22,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("name", CHANGES)
 @parity
-def test_what_counts_as_a_change(m, name):
+def test_writes_that_count_as_a_change(m, name):
     t = m.tensor([1.0, 2.0])
     before = t._version
     CHANGES[name](m, t)

@@ -38,7 +38,7 @@ def test_a_write_to_the_base_reaches_a_view(m, view):
 
 @pytest.mark.parametrize("view", VIEWS)
 @parity
-def test_what_is_a_view_of_what(m, view):
+def test_bases_of_views(m, view):
     y = grid(m) * 1
     v = VIEWS[view](y)
     return v._is_view(), v._base is y, y._is_view(), y._base
