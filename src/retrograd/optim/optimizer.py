@@ -1,5 +1,6 @@
 """`Optimizer`: parameters in groups, each group with settings, and a state for each parameter."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from typing import Any, ClassVar
@@ -8,6 +9,7 @@ from retrograd.autograd import enable_grad, no_grad
 from retrograd.core import Tensor, operator_named
 from retrograd.nn.module import clear_grads
 from retrograd.optim.state_entries import Entry, load_entries
+from retrograd.optim.step_hooks import StepHooks
 
 _zeros_like = operator_named("zeros_like")
 
@@ -15,7 +17,7 @@ Group = dict[str, Any]
 State = dict[str, Any]
 
 
-class Optimizer:
+class Optimizer(StepHooks):
     """The base of all optimizers.
 
     `params` are tensors, (name, tensor) pairs, or dicts: groups, with their tensors as "params" and settings
@@ -49,7 +51,7 @@ class Optimizer:
             )
         self.defaults = dict(defaults)
         self.param_groups: list[Group] = []
-        self.state: dict[Tensor, State] = {}
+        self.state: defaultdict[Tensor, State] = defaultdict(dict)  # so that a step may begin with `self.state[p]`
         groups = list(params)
         if not groups:
             raise ValueError(
@@ -155,7 +157,7 @@ class Optimizer:
         ]
         for group in groups:
             self.check(group)
-        self.state = states
+        self.state = defaultdict(dict, states)
         for group, new in zip(self.param_groups, groups, strict=True):
             group.update(new)
 

@@ -13,6 +13,7 @@ from retrograd.optim.lr_scheduler.one_cycle import ANNEAL
 from retrograd.optim.optimizer import Optimizer
 
 Average = Callable[[Any, Any, int], Any]
+MultiAverage = Callable[[Any, Any, Any], None]
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Average:
@@ -35,11 +36,47 @@ def get_swa_avg_fn() -> Average:
     return lambda average, value, count: average + (value - average) / (count + 1)
 
 
+def get_ema_multi_avg_fn(decay: float = 0.999) -> MultiAverage:
+    """Return the function that updates lists of averages in place like `get_ema_avg_fn`: `multi_avg_fn`.
+
+    >>> import retrograd as rg
+    >>> averages = [rg.ones(1)]
+    >>> get_ema_multi_avg_fn(0.75)(averages, [2 * rg.ones(1)], 7)
+    >>> averages
+    [tensor([1.25])]
+    """
+    return _for_each(get_ema_avg_fn(decay))
+
+
+def get_swa_multi_avg_fn() -> MultiAverage:
+    """Return the function that updates lists of averages in place like `get_swa_avg_fn`: `multi_avg_fn`.
+
+    >>> import retrograd as rg
+    >>> averages = [rg.ones(1)]
+    >>> get_swa_multi_avg_fn()(averages, [2 * rg.ones(1)], 3)
+    >>> averages
+    [tensor([1.25])]
+    """
+    return _for_each(get_swa_avg_fn())
+
+
+def _for_each(average_of: Average) -> MultiAverage:
+    """Return the function that updates each tensor of a list in place."""
+
+    def update(averages: Any, values: Any, count: Any) -> None:
+        with no_grad():
+            for average, value in zip(averages, values, strict=True):
+                average.copy_(average_of(average, value, int(count)))
+
+    return update
+
+
 class AveragedModel(Module):
     """A copy of a model whose parameters are the average of those passed to `update_parameters`.
 
     `avg_fn(average, parameter, count)` is the next average after `count` of them; None means the mean: Izmailov et al.,
-    UAI 2018. Buffers are averaged too with `use_buffers`, else copied. Calling it runs the averaged model, `module`.
+    UAI 2018. `multi_avg_fn(averages, parameters, count)` updates lists of them in place instead; a ValueError if both are
+    given. `device` may be the CPU. Buffers are averaged too with `use_buffers`, else copied. Calling it runs the averaged model, `module`.
 
     >>> from retrograd import nn
     >>> from retrograd.optim.swa_utils import AveragedModel
@@ -54,9 +91,21 @@ class AveragedModel(Module):
 
     n_averaged: Any
 
-    def __init__(self, model: Module, avg_fn: Average | None = None, use_buffers: bool = False) -> None:
+    def __init__(
+        self,
+        model: Module,
+        device: Any = None,
+        avg_fn: Average | None = None,
+        multi_avg_fn: MultiAverage | None = None,
+        use_buffers: bool = False,
+    ) -> None:
         super().__init__()
+        if avg_fn is not None and multi_avg_fn is not None:
+            raise ValueError("AveragedModel: only one of avg_fn and multi_avg_fn may be given")
         self.module = deepcopy(model)
+        if device is not None:
+            self.module = self.module.to(device)
+        self.multi_avg_fn = multi_avg_fn
         self.n_averaged = Buffer(tensor(0))
         self.avg_fn = get_swa_avg_fn() if avg_fn is None else avg_fn
         self.use_buffers = use_buffers
@@ -76,6 +125,9 @@ class AveragedModel(Module):
             )
         )
         with no_grad():
+            if count and self.multi_avg_fn is not None:
+                self.multi_avg_fn([a.detach() for a, _ in pairs], [v.detach() for _, v in pairs], count)
+                pairs = []
             for average, value in pairs:
                 average.copy_(self.avg_fn(average.detach(), value.detach(), count) if count else value)
             for own_buffer, other_buffer in (
