@@ -45,7 +45,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(step)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         pre_hooks, post_hooks = self.__dict__.get("_pre_hooks"), self.__dict__.get("_post_hooks")
-        if not pre_hooks and not post_hooks or self._is_stepping:
+        if (not pre_hooks and not post_hooks) or self._is_stepping:
             return step(self, *args, **kwargs)
         self._is_stepping = True
         try:

@@ -75,8 +75,9 @@ class AveragedModel(Module):
     """A copy of a model whose parameters are the average of those passed to `update_parameters`.
 
     `avg_fn(average, parameter, count)` is the next average after `count` of them; None means the mean: Izmailov et al.,
-    UAI 2018. `multi_avg_fn(averages, parameters, count)` updates lists of them in place instead; a ValueError if both are
-    given. `device` may be the CPU. Buffers are averaged too with `use_buffers`, else copied. Calling it runs the averaged model, `module`.
+    UAI 2018. `multi_avg_fn(averages, parameters, count)` updates lists of them in place instead; a ValueError if both
+    are given. `device` may be the CPU. Buffers are averaged too with `use_buffers`, else copied. Calling it runs the
+    averaged model, `module`.
 
     >>> from retrograd import nn
     >>> from retrograd.optim.swa_utils import AveragedModel
