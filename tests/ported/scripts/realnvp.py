@@ -63,7 +63,7 @@ def main(steps=5):
         optimizer.zero_grad()
         loss.backward(retain_graph=True)
         optimizer.step()
-        losses.append(float(loss))
+        losses.append(loss.item())
     flow.eval()
     with torch.no_grad():
         samples = flow.sample(torch.from_numpy(rng.standard_normal((64, 2)).astype("float32"))).detach().cpu().numpy()
