@@ -25,6 +25,7 @@ help:
 	@echo "make lint | format | types | parity | array-api | sanitize | vectors | mutations | stubs | build | env | clean"
 
 demo: $(VENV)/demo.stamp $(COMPILED)
+	@echo "== training"
 	$(VENV)/bin/retrograd demo $(ARGS)
 
 test: $(VENV)/test.stamp $(VENV)/weights.stamp $(COMPILED) $(DERIVED)
@@ -109,11 +110,13 @@ build: $(COMPILED) $(DERIVED)
 
 # A stamp is named after its extra. RETROGRAD_PURE: only the last rule compiles, and shows the compiler's output.
 $(VENV)/build.stamp: pyproject.toml setup.py
+	@echo "== creating $(VENV) and installing NumPy and Cython"
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	RETROGRAD_PURE=1 $(VENV)/bin/python -m pip install --quiet --editable ".[build]"
 	@touch $@
 
 $(VENV)/%.stamp: $(VENV)/build.stamp
+	@echo "== installing the packages for make $*"
 	RETROGRAD_PURE=1 $(VENV)/bin/python -m pip install --quiet --no-build-isolation --editable ".[$*]"
 	@touch $@
 
@@ -130,7 +133,8 @@ $(PEERS)/%.stamp: pyproject.toml setup.py
 # No stamp without a compiled build, so that a compiler installed later is found.
 $(COMPILED): setup.py $(HOT_SOURCES) | $(VENV)/build.stamp
 	@mkdir -p build
-	$(VENV)/bin/python setup.py --quiet build_ext --inplace --parallel 2
+	@echo "== compiling"
+	$(VENV)/bin/python setup.py --quiet build_ext --inplace
 	@if ls $(CORE)/*.so >/dev/null 2>&1; then touch $@; fi
 
 $(DERIVED): $(DERIVED_SOURCES) | $(COMPILED)

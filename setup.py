@@ -2,8 +2,11 @@
 
 import os
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from textwrap import shorten
+from threading import Lock
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -34,6 +37,7 @@ def extensions():
         from Cython.Build import cythonize
     except ImportError as error:
         return plain(f"{error.name} is not installed")
+    say(f"translating {len(HOT)} modules of the core to C")
     core = cythonize(
         [extension(name, numpy.get_include()) for name in HOT],
         build_dir="build/cython",
@@ -74,8 +78,16 @@ def kernels(include):
 class AllOrNone(build_ext):
     """A compiled module of the core needs its neighbours' C types: one failure drops all of them, and the kernels."""
 
+    def finalize_options(self):
+        super().finalize_options()
+        self.parallel = self.parallel or min(os.cpu_count() or 1, 8)
+
     def build_extensions(self):
         everything = self.extensions
+        self.total, self.done, self.compile = sum(len(ext.sources) for ext in everything), set(), self.compiler.compile
+        self.compiler.compile, self.counting = self.compile_sources, Lock()
+        if everything:
+            say(f"checking {self.total} files, and compiling what has changed, {self.parallel} at a time")
         core = [ext for ext in everything if ext.name.startswith("retrograd.core.")]
         rest = [ext for ext in everything if ext not in core]
         if self.built(core, "the core", plain):
@@ -85,6 +97,25 @@ class AllOrNone(build_ext):
         else:
             self.drop(rest)
         self.extensions = everything
+
+    def build_extension(self, ext):
+        super().build_extension(ext)
+        self.done.update(ext.sources)  # also those that were up to date
+
+    def compile_sources(self, sources, **options):
+        """Compile the files of an extension at the same time, which setuptools does not; return their objects."""
+        with ThreadPoolExecutor(self.parallel) as threads:
+            built = threads.map(lambda source: self.compile_source(source, options), sources)
+            return [name for objects in built for name in objects]
+
+    def compile_source(self, source, options):
+        start = time.perf_counter()
+        objects = self.compile([source], **options)
+        with self.counting:
+            self.done.add(source)
+            seconds = time.perf_counter() - start
+            say(f"{len(self.done)} of {self.total}: {Path(source).name}, {seconds:.1f} s")
+        return objects
 
     def built(self, some, name, tell):
         """Build some extensions; whether that went well, else the first error is told, and they are dropped."""

@@ -6,7 +6,9 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -35,13 +37,14 @@ needs_compiler = pytest.mark.skipif(not has_compiler(), reason="needs a C compil
 
 def plant(tmp_path):
     """Copy the project with stubs of the hot modules, which compile faster than the real ones."""
-    for name in ("setup.py", "pyproject.toml", "LICENSE", "README.md"):
+    for name in ("setup.py", "pyproject.toml", "MANIFEST.in", "LICENSE", "README.md"):
         if (PROJECT / name).exists():
             shutil.copy(PROJECT / name, tmp_path)
     core = tmp_path / "src/retrograd/core"
     core.mkdir(parents=True)
     (core.parent / "py.typed").touch()
-    for module in ("../__init__", "__init__", *HOT):
+    (core.parent / "__init__.py").write_text('__version__ = "1.2.3"\n')
+    for module in ("__init__", *HOT):
         (core / f"{module}.py").write_text("answer = 42\n")
     for module in HOT:
         (core / f"{module}.pxd").touch()
@@ -106,7 +109,7 @@ def test_without_a_compiler_the_build_succeeds_and_says_so_once(tree):
     output = build(tree, CC="false")
     assert binaries(tree) == []
     assert len(plain_lines(output)) == 1
-    assert len(output.splitlines()) == 1
+    assert all(line.startswith("retrograd: ") for line in output.splitlines())
     assert "the C compiler failed: Command" in output
 
 
@@ -146,6 +149,42 @@ def test_types_and_declarations_are_packaged(tree):
     setup(tree, "build_py", "--build-lib", "out", RETROGRAD_PURE="1")
     packaged = {str(path.relative_to(tree / "out/retrograd")) for path in (tree / "out").rglob("*.*")}
     assert {"py.typed", "core/tensor.py", "core/tensor.pyi", "core/tensor.pxd"} <= packaged
+
+
+@needs_compiler
+def test_the_build_names_each_file_that_it_compiles(first_build):
+    _, output = first_build
+    told = re.findall(r"^retrograd: (\d+) of (\d+): ([\w.]+), [\d.]+ s$", output, re.MULTILINE)
+    assert {name for _, _, name in told} == {"native.cpp", *(f"{name}.c" for name in HOT)}
+    assert [(int(count), int(total)) for count, total, _ in told] == [(k, 10) for k in range(1, 11)]
+
+
+def wheel(tree, out, **environment):
+    """Build a wheel without network, and return its file name and those of its files."""
+    setup(tree, "bdist_wheel", "--dist-dir", str(out), **environment)
+    (file,) = out.glob("*.whl")
+    return file.name, zipfile.ZipFile(file).namelist()
+
+
+def test_a_wheel_without_compiled_files_is_for_every_platform(tree, tmp_path_factory):
+    name, files = wheel(tree, tmp_path_factory.mktemp("wheel"), RETROGRAD_PURE="1")
+    assert name == "retrograd-1.2.3-py3-none-any.whl"  # the version is that of the package
+    assert "retrograd/core/engine.py" in files
+    assert [file for file in files if file.endswith((".so", ".pyd"))] == []
+
+
+def test_the_source_distribution_has_all_that_a_build_needs(tree, tmp_path_factory):
+    out = tmp_path_factory.mktemp("sdist")
+    (tree / "src/retrograd/kernels/loops.hpp").touch()
+    setup(tree, "sdist", "--dist-dir", str(out), RETROGRAD_PURE="1")  # the same as with a compiler
+    (file,) = out.glob("*.tar.gz")
+    with tarfile.open(file) as archive:
+        files = {Path(*Path(name).parts[1:]).as_posix() for name in archive.getnames()}
+    needed = {"setup.py", "pyproject.toml", "LICENSE", "README.md", "src/retrograd/py.typed"}
+    needed |= {f"src/retrograd/core/{name}.{suffix}" for name in HOT for suffix in ("py", "pxd")}
+    needed |= {"src/retrograd/kernels/native.cpp", "src/retrograd/kernels/loops.hpp"}
+    assert sorted(needed - files) == []
+    assert [name for name in files if name.endswith((".c", ".so"))] == []
 
 
 def hot_names(file):
