@@ -114,3 +114,21 @@ def test_a_refused_write_to_memory_of_its_own_is_reported(monkeypatch):
 
 def test_a_difference_prints_as_a_program():
     assert str(Difference(["v[0] = L.ones(2)"], "shape")) == "v[0] = L.ones(2)\n# shape"
+
+
+POISSON = [
+    "v[0] = L.tensor([0.3, 0.5, 0.2], dtype=L.float64)",
+    "v[1] = L.tensor([-2.0, 0.5, 3.0], dtype=L.float64).requires_grad_()",
+    "v[2] = L.nn.functional.poisson_nll_loss(v[0], v[1], full=True)",
+]
+
+
+def test_only_the_unused_logarithm_of_a_poisson_loss_is_exempt(monkeypatch):
+    assert "0 times the logarithm" in exempted_program(run(POISSON))
+    loss = rg.nn.functional.poisson_nll_loss
+
+    def wrong(input, target, **given):
+        return loss(input, target * 1.5 - target.detach() / 2, **given)
+
+    monkeypatch.setattr(rg.nn.functional, "poisson_nll_loss", wrong)
+    assert exempted_program(run(POISSON)) is None

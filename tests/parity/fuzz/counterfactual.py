@@ -2,9 +2,11 @@
 
 import re
 from contextlib import nullcontext
+from unittest import mock
 
 import torch
 from torch.autograd.graph import saved_tensors_hooks
+from torch.nn.functional import poisson_nll_loss
 
 from .compare import gradient_messages
 from .differential import GUARD, WRITE, Difference, Run, quietly
@@ -15,6 +17,8 @@ HIDDEN = "the operator returns a view of something that nobody has in PyTorch, a
 
 BECAME = "a tensor that becomes a view in place is one of its former self here, and in PyTorch as if made so"
 SINGLE = "a fault of PyTorch's: its rule multiplies integers by a number in single precision"
+
+STIRLING = "a fault of PyTorch's: 0 times the logarithm of a target that is not positive, which it does not use"
 
 TARGET = re.compile(rf"^(?:{re.escape(GUARD)})?(?:v\[\d+\] = )?v\[(\d+)\]|out=v\[(\d+)\]")
 ASSIGNED = re.compile(rf"^(?:{re.escape(GUARD)})?v\[(\d+)\] = ")
@@ -33,6 +37,8 @@ def of_counterfactual(found: Difference) -> str | None:
         if _agrees(found, Changed(found.lines, unseen, hidden, became)):
             reasons = ((unseen, UNSEEN), (hidden, HIDDEN), (became, BECAME))
             return "; ".join(reason for wanted, reason in reasons if wanted)
+    if "poisson_nll_loss" in "\n".join(found.lines) and _agrees(found, Selecting()):
+        return STIRLING
     return SINGLE if _agrees(found, InDouble()) else None
 
 
@@ -50,6 +56,39 @@ class Copying(Machine):
     def effective(self) -> bool:
         """Return whether anything was changed."""
         raise NotImplementedError
+
+
+class Selecting(Copying):
+    """PyTorch with a `poisson_nll_loss` that takes the logarithms of targets above 1 only, the ones that it uses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changed = False
+
+    def execute(self, line: str) -> Exception | None:
+        """Run one line; return the exception with which PyTorch refuses it."""
+        with mock.patch.object(torch.nn.functional, "poisson_nll_loss", self._loss):
+            return super().execute(line)
+
+    def effective(self) -> bool:
+        """Return whether a loss had targets that are not positive."""
+        return self.changed
+
+    def _loss(
+        self,
+        input: torch.Tensor,
+        target: torch.Tensor,
+        log_input: bool = True,
+        full: bool = False,
+        eps: float = 1e-8,
+        reduction: str = "mean",
+    ) -> torch.Tensor:
+        loss = poisson_nll_loss(input, target, log_input=log_input, eps=eps, reduction="none")
+        if full:
+            self.changed |= bool((target <= 0).any())
+            t = torch.where(target > 1, target, 2)
+            loss = loss + torch.where(target > 1, t * t.log() - t + 0.5 * (2 * torch.pi * t).log(), 0)
+        return loss if reduction == "none" else getattr(loss, reduction)()
 
 
 class InDouble(Copying):
