@@ -10,6 +10,8 @@ Code that chooses its device by `is_available()` runs unchanged. Functions that 
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from retrograd.core.lazy_imports import lazy_names
+
 
 def is_available() -> bool:
     """Whether there is a CUDA device: never."""
@@ -105,3 +107,5 @@ get_device_properties, mem_get_info = _refusal("get_device_properties"), _refusa
 memory_summary, reset_peak_memory_stats = _refusal("memory_summary"), _refusal("reset_peak_memory_stats")
 get_rng_state, set_rng_state = _refusal("get_rng_state"), _refusal("set_rng_state")
 init, ipc_collect = _refusal("init"), _refusal("ipc_collect")
+
+__getattr__, __dir__ = lazy_names("retrograd.cuda", {"amp": "retrograd.cuda.amp"})
