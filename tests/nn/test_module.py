@@ -545,3 +545,14 @@ def test_layouts_and_dtypes_convert_parameters_with_their_gradients_in_place():
     assert weight.dtype == weight.grad.dtype == rg.float64
     with pytest.raises(RuntimeError, match="live on the CPU"):
         conv.cuda()
+
+
+def test_train_and_eval_of_a_model_call_train_of_its_submodules():
+    class Frozen(nn.BatchNorm1d):
+        def train(self, mode=True):
+            return super().train(False)
+
+    model = nn.Sequential(nn.Sequential(Frozen(2)), nn.Dropout())
+    for mode in (True, False):
+        model.train(mode)
+        assert [m.training for m in model.modules()] == [mode, mode, False, mode]

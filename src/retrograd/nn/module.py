@@ -255,8 +255,9 @@ class Module(ModuleTree):
             raise ValueError(
                 f"train: mode must be True or False, got {mode!r}; training mode is expected to be boolean"
             )
-        for module in self.modules():
-            module.training = mode
+        self.training = mode
+        for module in self.children():
+            module.train(mode)  # which its class may override, to freeze statistics or to merge weights
         return self
 
     def eval(self: Self) -> Self:
