@@ -292,9 +292,23 @@ def test_tensors_without_elements_print_their_size_and_complex_ones_no_obvious_d
 
 
 def test_the_class_of_tensors_says_how_tensors_are_made_of_data():
-    for data in ([1.0, 2.0], 2.5, 3):
-        with pytest.raises(TypeError, match=r"Tensor: expected an array, got .*; rg\.tensor\(data\)"):
+    for data in (2.5, (2, 3), "ab", {}):
+        with pytest.raises(TypeError, match=r"Tensor: expected an array, a list or sizes, got .*; rg\.tensor\(data\)"):
             rg.Tensor(data)
+
+
+def test_the_class_of_tensors_makes_tensors_of_lists_and_of_sizes_as_the_legacy_classes_do():
+    for x, shape in (
+        (rg.Tensor(), (0,)),
+        (rg.Tensor(3), (3,)),
+        (rg.Tensor(2, 3), (2, 3)),
+        (rg.Tensor(1, 2, 3, 4, 5), (1, 2, 3, 4, 5)),
+        (rg.Tensor(rg.Size([2, 3])), (2, 3)),
+        (rg.Tensor([[1, 2], [3, 4]]), (2, 2)),
+    ):
+        assert (x.shape, x.dtype, x.requires_grad) == (shape, rg.float32, False)
+    assert rg.Tensor([True, False]).tolist() == [1.0, 0.0]
+    assert rg.ones(1, dtype=rg.int64).new([1, 2]).dtype == rg.int64
 
 
 def test_functions_that_write_are_there_as_in_pytorch():

@@ -20,12 +20,10 @@ class Tensor(Arithmetic):
     __slots__ = ()
     _class_overrides = False  # whether the class overrides operators: see `prepare_subclass`
 
-    def __init__(self, value, level=None, tag=None, requires_grad=False):
-        if not hasattr(value, "dtype"):
-            raise TypeError(
-                f"Tensor: expected an array, got {value!r}; rg.tensor(data) makes a tensor of data, rg.empty(2, 3) one "
-                f"of a shape"
-            )
+    def __init__(self, value=(), level=None, tag=None, requires_grad=False, *sizes):
+        if not hasattr(value, "dtype"):  # PyTorch's legacy calls: Tensor(2, 3) of sizes, Tensor([1, 2]) of data
+            value = Tensor._legacy_array(value, level, tag, requires_grad, *sizes)
+            level, tag, requires_grad = None, None, False
         super().__init__(value, level, tag, requires_grad)
         if type(self) is not Tensor:
             self._overrides = self._class_overrides

@@ -928,6 +928,8 @@ class Tensor:
         """`neg`, written into the tensor; returns it."""
     def nelement(self) -> _int:
         """The number of elements."""
+    def new(self, *data: Any) -> Tensor:
+        """Return a tensor of the dtype of x: `x.new(2, 3)` of zeros, `x.new([1, 2])` of data."""
     def new_empty(self, *args: Any, dtype: Any = None, **keywords: Any) -> Tensor:
         """`rg.empty`, in the dtype of this tensor unless another is given."""
     def new_empty_strided(self, *args: Any, dtype: Any = None, **keywords: Any) -> Tensor:

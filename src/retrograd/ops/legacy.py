@@ -36,6 +36,39 @@ class _TensorClassMeta(builtins.type):
         return f"<class 'retrograd.{cls.__name__}'>"
 
 
+def _legacy_array(*arguments):
+    """Return the array of `Tensor(2, 3)`, `Tensor(Size([2, 3]))` or `Tensor([1, 2])`, in the default dtype.
+
+    arguments: as given to `Tensor`, with the defaults None and False of those that are not given.
+    """
+    given = [a for a in arguments if a is not None and a is not False]
+    dtype = dtypes.get_default_dtype()
+    if builtins.all(builtins.type(a) in (int, Size) for a in given):
+        return zeros(*given, dtype=dtype).value
+    if given == [()]:
+        return zeros(0, dtype=dtype).value
+    if len(given) == 1 and isinstance(given[0], list):
+        return tensor(given[0], dtype).value
+    raise TypeError(
+        f"Tensor: expected an array, a list or sizes, got {', '.join(map(repr, given))}; rg.tensor(data) makes a "
+        f"tensor of data, rg.empty(2, 3) one of a shape"
+    )
+
+
+Tensor._legacy_array = staticmethod(_legacy_array)  # type: ignore[attr-defined]
+
+
+@method
+def new(x, *data) -> Tensor:
+    """Return a tensor of the dtype of x: `x.new(2, 3)` of zeros, `x.new([1, 2])` of data.
+
+    >>> import retrograd as rg
+    >>> rg.ones(1, dtype=rg.int64).new([1, 2]), rg.ones(1).new(2, 3).shape
+    (tensor([1, 2]), (2, 3))
+    """
+    return next(cls for cls in _TYPES if cls.dtype == x.dtype)(*data)
+
+
 def _to_list(cls, data):
     if not hasattr(data, "__len__"):
         raise TypeError(f"{cls.__name__}: expected a shape or a sequence of numbers, got {data!r}")
