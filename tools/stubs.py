@@ -205,7 +205,8 @@ def annotation(value: object) -> str:
 
 def members() -> Iterator[str]:
     """Yield all members of `Tensor`: fields, Python's operators, then methods and properties by name."""
-    yield "def __init__(self, value: Any, level: Any = None, tag: Any = None, requires_grad: _bool = ...): ...\n"
+    internal = "level: Any = None, tag: Any = None, requires_grad: Any = ..."
+    yield f"def __init__(self, value: Any = ..., {internal}, *sizes: _int): ...\n"
     for name in OWN_FIELDS:
         yield f"{name}: {FIELDS.get(name, 'Any')}\n"
     for name in BINARY:

@@ -13,7 +13,7 @@ from retrograd import return_types as return_types
 class Tensor:
     """An array with a position in the autograd graph."""
 
-    def __init__(self, value: Any, level: Any = None, tag: Any = None, requires_grad: _bool = ...): ...
+    def __init__(self, value: Any = ..., level: Any = None, tag: Any = None, requires_grad: Any = ..., *sizes: _int): ...
     _grad: Tensor | None
     _grad_fn: Any
     _hooks: Any
