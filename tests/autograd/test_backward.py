@@ -285,10 +285,12 @@ def test_writing_to_a_leaf_that_requires_grad_is_refused_before_it_changes():
 
 def test_a_gradient_has_the_dtype_of_its_tensor():
     x = leaf(1.0, 2.0)
-    (x * 2).backward(rg.ones(2, dtype=rg.float64))
-    assert x.grad.dtype == rg.float32
-    with pytest.raises(RuntimeError, match="grad_output\\[0\\] has a dtype of int64"):
-        (x * 2).backward(rg.ones(2, dtype=rg.int64))
+    for dtype in (rg.float64, rg.int64, rg.bool):
+        (x * 2).backward(rg.ones(2, dtype=dtype))
+        assert x.grad.dtype == rg.float32
+    assert x.grad.tolist() == [6.0, 6.0]
+    with pytest.raises(RuntimeError, match="grad_output\\[0\\] has a dtype of complex64"):
+        (x * 2).backward(rg.ones(2, dtype=rg.complex64))
 
 
 def test_inputs_may_come_from_an_iterator():

@@ -331,9 +331,14 @@ def test_post_accumulate_hooks_are_for_leaves_and_return_none():
     x = leaf(1.0)
     with pytest.raises(RuntimeError, match="non-leaf"):
         (x * 2).register_post_accumulate_grad_hook(print)
-    x.register_post_accumulate_grad_hook(lambda t: t)
-    with pytest.raises(RuntimeError, match="must return None"):
-        (x * 2).sum().backward()
+    x.register_post_accumulate_grad_hook(lambda t: t)  # which PyTorch accepts too
+    (x * 2).sum().backward()
+    for result, error, match in ((x.grad, RuntimeError, "should return None"), (1, TypeError, "returned 'int'")):
+        with (
+            x.register_post_accumulate_grad_hook(lambda t, result=result: result),
+            pytest.raises(error, match=match),
+        ):
+            (x * 2).sum().backward()
 
 
 def test_retain_grad_shows_what_the_hooks_made_of_the_gradient():

@@ -112,6 +112,22 @@ def test_hooks_end_when_their_block_raises_and_may_be_entered_again():
     assert names == ["packed"]
 
 
+def test_default_hooks_are_pushed_and_popped():
+    packed, x = [], leaf(2.0)
+    rg.autograd.graph._push_saved_tensors_default_hooks(lambda t: packed.append(t) or t, same)
+    x.exp()
+    rg.autograd.graph._pop_saved_tensors_default_hooks()
+    x.exp()
+    assert len(packed) == 1
+    with pytest.raises(RuntimeError, match="no saved-tensor hooks are active"):
+        rg.autograd.graph._pop_saved_tensors_default_hooks()
+
+
+def test_hooks_that_cannot_be_called_are_refused_at_once():
+    with pytest.raises(TypeError, match="incompatible unpack_hook"), saved_tensors_hooks(same, 1):
+        pass
+
+
 def test_tensors_saved_in_backward_are_packed_too():
     packed, x = [], leaf(2.0)
     y = (x**3).sum()

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from retrograd.autograd.hooks import register_multi_grad_hook
+from retrograd.autograd.saving import _pop_saved_tensors_default_hooks as _pop_saved_tensors_default_hooks
+from retrograd.autograd.saving import _push_saved_tensors_default_hooks as _push_saved_tensors_default_hooks
 from retrograd.autograd.saving import (
     allow_mutation_on_saved_tensors,
     disable_saved_tensors_hooks,
@@ -12,9 +14,9 @@ from retrograd.autograd.saving import (
 )
 from retrograd.core import AccumulateGrad, Aval, GradFn, Tensor
 from retrograd.core.engine import edge_of
-from retrograd.core.graph import as_node
 from retrograd.core.hooks import RemovableHandle
 from retrograd.core.lazy_imports import lazy_names
+from retrograd.core.leaf_node import as_node
 from retrograd.core.tensor import bump_version
 
 __all__ = [

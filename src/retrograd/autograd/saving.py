@@ -33,7 +33,22 @@ class saved_tensors_hooks(Mode):
     def _block(self) -> HookBlock:
         if current().saving_refused is not None:
             raise RuntimeError(current().saving_refused)
-        return HookBlock(self.pack_hook, self.unpack_hook)
+        block = HookBlock(self.pack_hook, self.unpack_hook)
+        block.check()
+        return block
+
+
+def _push_saved_tensors_default_hooks(pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+    """Enter a pair of saved-tensor hooks; `_pop_saved_tensors_default_hooks` leaves it."""
+    saved_tensors_hooks(pack_hook, unpack_hook)._block().__enter__()
+
+
+def _pop_saved_tensors_default_hooks() -> None:
+    """Leave the innermost pair of saved-tensor hooks; raise RuntimeError if there is none."""
+    block: Any = current().saving
+    if block is None:
+        raise RuntimeError("_pop_saved_tensors_default_hooks: no saved-tensor hooks are active")
+    block.__exit__(None, None, None)
 
 
 class save_on_cpu(saved_tensors_hooks):

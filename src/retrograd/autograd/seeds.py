@@ -6,7 +6,6 @@ from typing import Any
 from retrograd.autograd.graph import GradientEdge
 from retrograd.core import Tensor, registry
 from retrograd.core.aval import describe_difference, symbolic
-from retrograd.core.dtype import is_differentiable
 from retrograd.core.engine import ones
 from retrograd.core.hooks import conjugate
 
@@ -67,7 +66,7 @@ def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) 
     kind, expected = g.dtype, root.dtype
     if kind is expected and kind.kind == "f":
         return g
-    if not is_differentiable(kind) or (kind.kind == "c") != (expected.kind == "c"):
+    if (kind.kind == "c") != (expected.kind == "c"):
         raise RuntimeError(
             f"{name}: For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch "
             f"in dtype: grad_output[{index}] has a dtype of {kind} and output[{index}] has a dtype of {expected}"

@@ -15,8 +15,9 @@ from retrograd.autograd.graph import GradientEdge
 from retrograd.autograd.seeds import make_seeds
 from retrograd.core import GradFn, Tensor, current, graph_level
 from retrograd.core.engine import edge_of, needed_for, pullback, reachable_from
-from retrograd.core.graph import INPUT, as_node, node
+from retrograd.core.graph import INPUT, node
 from retrograd.core.hooks import Hooks, conjugate
+from retrograd.core.leaf_node import as_node
 from retrograd.core.tensor import count_of
 
 Grads = tuple[Tensor | None, ...]

@@ -9,7 +9,8 @@ from retrograd.core.arithmetic import bind_arithmetic  # noqa: E402
 from retrograd.core.aval import Aval  # noqa: E402
 from retrograd.core.definition import Definition, Internal, Operator, dtype_of, op, shape_of, xp  # noqa: E402
 from retrograd.core.dispatch import Op, call  # noqa: E402
-from retrograd.core.graph import AccumulateGrad, GradFn  # noqa: E402
+from retrograd.core.graph import GradFn  # noqa: E402
+from retrograd.core.leaf_node import AccumulateGrad  # noqa: E402
 from retrograd.core.level import (  # noqa: E402
     Level,
     NotBatchedError,

@@ -9,7 +9,14 @@ from operator import attrgetter
 from numpy import add, empty, empty_like, errstate, geterr, ndarray, seterr
 
 from retrograd.core.graph import GradFn, zeros
-from retrograd.core.hooks import of_leaves, run_after, run_before, run_tensor_hooks, some_leaf_is_watched
+from retrograd.core.hooks import (
+    check_no_replacement,
+    of_leaves,
+    run_after,
+    run_before,
+    run_tensor_hooks,
+    some_leaf_is_watched,
+)
 from retrograd.core.level import at, current, modes_of, set_modes
 from retrograd.core.reentrant import DEPTH, on_another_thread
 from retrograd.core.tensor import TensorBase, bump_version, make, preserve_snapshots, same_kind
@@ -271,8 +278,7 @@ class BackwardPass:
             if g is not None:
                 self.accumulate(leaf, g, False)
             for function in tuple(hooks.accumulated.values()):
-                if function(leaf) is not None:
-                    raise RuntimeError("a post-accumulate-grad hook must return None")
+                check_no_replacement(function, function(leaf), leaf)
             run_after(hooks, (), (g,))
 
     def will_run(self, edge):

@@ -10,7 +10,8 @@ from numpy import zeros as zero_array
 from retrograd.core.aval import symbolic
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.hooks import RemovableHandle, hooks_of
-from retrograd.core.level import at, current
+from retrograd.core.leaf_node import as_node
+from retrograd.core.level import HookBlock, at, current
 from retrograd.core.tensor import TensorBase, alias, count_of, make, version_of
 
 compiled = not __file__.endswith(".py")
@@ -374,6 +375,8 @@ class GradFn:
         """Return a saved value as `_saved_<name>`, or an attribute of a user Function's ctx, PyTorch's node itself."""
         if self.rules is not None and name.startswith("_saved_"):
             return saved_by_name(self, name.removeprefix("_saved_"))
+        if self.rules is not None and name.startswith("_raw_saved_"):
+            return raw_saved_by_name(self, name.removeprefix("_raw_saved_"))
         if self.rules is not None or name.startswith("__") or "ctx" not in self.params:
             raise AttributeError(f"{self.name()!r} has no attribute {name!r}")
         return getattr(self.params["ctx"], name)
@@ -406,16 +409,81 @@ def saved_by_name(fn, name):
     """Return a param of the call, or what the node saved, by the name of an input, `self`, `other` or `result`."""
     if name in fn.params:
         return fn.params[name]
-    inputs = [p.name for p in fn.op.schema.inputs]
-    position = {"self": 0, "other": 1}.get(name, len(inputs))
-    index = inputs.index(name) if name in inputs else position
-    if name not in ("result", "out") and index >= len(inputs):
-        raise AttributeError(f"{fn.name()!r} saves no '_saved_{name}'; its inputs are {inputs}")
+    index = saved_index(fn, name)
     if fn.saved is None and not fn.freed:
         raise AttributeError(f"{fn.name()!r} saves nothing, so no '_saved_{name}'")
-    if index < len(inputs):
+    if index >= 0:
         return fn.value(index)
     return None if fn.saved is not None and fn.saved[-1] is None else fn.output()
+
+
+def saved_index(fn, name):
+    """Return the index in `fn.saved` of an input, by its name, `self` or `other`; -1 for the output."""
+    inputs = [p.name for p in fn.op.schema.inputs]
+    index = inputs.index(name) if name in inputs else {"self": 0, "other": 1}.get(name, len(inputs))
+    if name not in ("result", "out") and index >= len(inputs):
+        raise AttributeError(f"{fn.name()!r} saves no '_saved_{name}'; its inputs are {inputs}")
+    return index if index < len(inputs) else -1
+
+
+def raw_saved_by_name(fn, name):
+    """Return the `SavedTensor` of an input or the output, by its name; a tuple of them for a list."""
+    index = saved_index(fn, name)
+    saved = None if fn.saved is None else fn.saved[index]
+    if saved is not None and not isinstance(saved, (TensorBase, tuple, Packed, Snapshot)):
+        raise AttributeError(f"{fn.name()!r} has no '_raw_saved_{name}': it saved {saved!r}, which is no tensor")
+    if type(saved) is tuple:
+        return tuple([SavedTensor(fn, index, member) for member in range(len(saved))])
+    return SavedTensor(fn, index)
+
+
+class SavedTensor:
+    """One tensor that a node saved, before it is unpacked; `member` is its index in a saved list.
+
+    >>> import retrograd as rg
+    >>> x = rg.tensor([2.0], requires_grad=True)
+    >>> y = x.exp()
+    >>> y.grad_fn._raw_saved_result.register_hooks(lambda tensor: tensor.numpy(), rg.tensor)
+    >>> y.backward()
+    >>> x.grad
+    tensor([7.3891])
+    """
+
+    __slots__ = ("_fn", "_index", "_member")
+
+    def __init__(self, fn, index, member=None):
+        self._fn = fn
+        self._index = index
+        self._member = member
+
+    def register_hooks(self, pack_hook, unpack_hook):
+        """Pass the tensor through `pack_hook` now, and read it back by `unpack_hook` from now on.
+
+        Raises TypeError for hooks that cannot be called; RuntimeError if the tensor has hooks already, was freed or is
+        None, or if `pack_hook` writes to it.
+        """
+        HookBlock(pack_hook, unpack_hook).check()
+        fn, index, member = self._fn, self._index, self._member
+        if fn.freed:
+            raise RuntimeError(
+                f"Calling register_hooks on a saved tensor after it has been freed: the values that {fn.op.name} saved "
+                f"are freed when you call .backward() or autograd.grad(). Specify retain_graph=True to keep them."
+            )
+        saved = None if fn.saved is None else fn.saved[index] if member is None else fn.saved[index][member]
+        if type(saved) is Packed:
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of "
+                "hooks is allowed at a time."
+            )
+        if saved is None:
+            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+        value = fn.value(index)  # which checks that it was not written to
+        packed = Packed(HookBlock(pack_hook, unpack_hook), value if member is None else value[member])
+        if member is not None:
+            packed = (*fn.saved[index][:member], packed, *fn.saved[index][member + 1 :])
+        entries = list(fn.saved)
+        entries[index] = packed
+        fn.saved = tuple(entries)
 
 
 def node(op, rules, params, edges, has_list_input):
@@ -440,50 +508,3 @@ def empty(fn):
     """Set the fields of a new node, which plain Python leaves unset (Cython starts them as None and 0)."""
     fn.numbers = fn.saved = fn.versions = fn.avals = fn.out_avals = fn._hooks = fn.trace = None
     fn.freed = False
-
-
-class AccumulateGrad:
-    """The node at a leaf in the graph that users see: it adds to `variable.grad`."""
-
-    __slots__ = ("__weakref__", "variable")
-
-    def __init__(self, variable):
-        self.variable = variable
-
-    def name(self):
-        """Return the name that PyTorch gives this node."""
-        return "AccumulateGrad"
-
-    next_functions = ()
-
-    @property
-    def metadata(self):
-        """A dict for the user's own data about this node."""
-        return hooks_of(self.variable).metadata
-
-    def register_hook(self, fn):
-        """Call `fn(grad_inputs, grad_outputs)` after the gradient was added; there are no grad_inputs."""
-        return RemovableHandle(hooks_of(self.variable).after, fn)
-
-    def register_prehook(self, fn):
-        """Call `fn(grad_outputs)` before the gradient is added; a tuple that it returns replaces it."""
-        return RemovableHandle(hooks_of(self.variable).before, fn)
-
-    def __repr__(self):
-        return f"<AccumulateGrad {self.variable.shape}>"
-
-
-_accumulators = weakref.WeakValueDictionary()  # by the id of the leaf; each node holds its leaf, so ids stay valid
-
-
-def accumulator(leaf):
-    """Return the node at a leaf: the same one as long as somebody holds it."""
-    found = _accumulators.get(id(leaf))
-    if found is None:
-        found = _accumulators.setdefault(id(leaf), AccumulateGrad(leaf))
-    return found
-
-
-def as_node(edge):
-    """Return an edge as users see it: the node, with AccumulateGrad for a leaf."""
-    return accumulator(edge) if isinstance(edge, TensorBase) else edge

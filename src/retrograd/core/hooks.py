@@ -138,14 +138,27 @@ def conjugate(g):
 def check_replacement(function, result, g):
     """Raise if the gradient that a hook returned differs in shape or dtype from the old one."""
     name = getattr(function, "__name__", type(function).__name__)
-    if not isinstance(result, TensorBase):
-        raise TypeError(f"expected Tensor or None (a Variable), but hook returned '{type(result).__name__}': {name!r}")
+    check_result(function, result)
     if g is None:
         return
     if result.dtype != g.dtype:
         raise RuntimeError(f"hook {name!r} has changed the type of value (was {g.dtype} got {result.dtype})")
     if result.shape != g.shape:
         raise RuntimeError(f"hook {name!r} has changed the size of value: got {g.shape}, returned {result.shape}")
+
+
+def check_result(function, result):
+    """Raise if the result of a tensor's hook is neither a tensor nor None."""
+    if result is not None and not isinstance(result, TensorBase):
+        name = getattr(function, "__name__", type(function).__name__)
+        raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}': {name!r}")
+
+
+def check_no_replacement(function, result, leaf):
+    """Raise if a post-accumulate hook returned something else than None or the leaf itself."""
+    check_result(function, result)
+    if result is not None and result is not leaf:
+        raise RuntimeError("Tensor post accumulate grad hooks should return None: assign to .grad instead")
 
 
 def run_before(hooks, gs):

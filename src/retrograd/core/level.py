@@ -266,6 +266,12 @@ class HookBlock:
         self.unpack = unpack
         self.outer = None
 
+    def check(self):
+        """Raise TypeError if a hook cannot be called."""
+        for name, hook in (("pack_hook", self.pack), ("unpack_hook", self.unpack)):
+            if not callable(hook):
+                raise TypeError(f"saved tensor hooks: incompatible {name}, a {type(hook).__name__} cannot be called")
+
     def __enter__(self):
         state = current()
         self.outer, state.saving = state.saving, self

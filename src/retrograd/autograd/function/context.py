@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.core import GradFn, Tensor, current
-from retrograd.core.graph import Packed
+from retrograd.core.graph import Packed, SavedTensor
 from retrograd.core.record import map_saved, saved_output, saved_version
 from retrograd.core.tensor import alias, count_of
 
@@ -69,6 +69,17 @@ class FunctionCtx:
         return self._saved if fn is None else fn.op.saved(fn)
 
     saved_variables = saved_tensors
+
+    @property
+    def _raw_saved_tensors(self) -> tuple[SavedTensor, ...]:
+        """The saved tensors before they are unpacked: see `SavedTensor.register_hooks`."""
+        fn = None if self._node is None else self._node()
+        if fn is None or fn.freed:
+            raise RuntimeError(
+                "Trying to backward through the graph a second time (or directly access saved tensors after they have "
+                "already been freed): specify retain_graph=True in the first pass to read them after it"
+            )
+        return tuple([SavedTensor(fn, index) for index in range(len(fn.saved or ()))])
 
 
 def save_tensors(fn: GradFn, ctx: FunctionCtx, outputs: tuple) -> None:
