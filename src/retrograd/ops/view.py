@@ -37,6 +37,11 @@ def inferred_shape(name, old, new):
     unknown = sum(s == -1 for s in new)
     if unknown == 1 and known and total % known == 0:
         return tuple(total // known if s == -1 else s for s in new)
+    if unknown == 1 and known == total == 0:
+        raise ValueError(
+            f"{name}: cannot reshape tensor of 0 elements into shape {list(new)} because the unspecified dimension "
+            f"size -1 can be any value and is ambiguous"
+        )
     if unknown or known != total or any(s < 0 for s in new):
         raise ValueError(
             f"{name}: shape {tuple(old)} of {total} elements does not fit into {tuple(new)}; shape '{list(new)}' is "
