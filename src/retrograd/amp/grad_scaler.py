@@ -84,7 +84,7 @@ class GradScaler:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
         grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         if any(grad.dtype == half for grad in grads):
-            raise ValueError("Attempting to unscale FP16 gradients.: keep the parameters in float32")
+            raise ValueError("Attempting to unscale FP16 gradients. Keep the parameters in float32.")
         with no_grad():
             finite = True
             for grad in grads:

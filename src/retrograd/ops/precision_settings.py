@@ -38,6 +38,8 @@ def get_float32_matmul_precision():
 def use_deterministic_algorithms(mode, *, warn_only=False):
     """Accept whether operators must be deterministic.  All are, so the setting has no effect.
 
+    Only the program's own threads that add to the same `.grad` do so in an order that may vary.
+
     >>> use_deterministic_algorithms(True)
     >>> are_deterministic_algorithms_enabled()
     True
