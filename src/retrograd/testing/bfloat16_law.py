@@ -87,9 +87,14 @@ def _with_rounded_saves(f: Any, xs: tuple, gs: tuple) -> tuple:
     """Return the cotangents in float32, computed from saved values that are rounded to bfloat16.
 
     Their distance from those of exact saved values is the error that no rule avoids: softmax's rule multiplies by
-    1 - p, of which few digits are left where p is near 1.
+    1 - p, of which few digits are left where p is near 1.  Rules that differentiate formulas save tensors of a
+    transform, which stay as they are.
     """
-    with saved_tensors_hooks(lambda x: _converted(rounded(x), float32) if x.dtype == float32 else x, lambda x: x):
+
+    def pack(x: Tensor) -> Tensor:
+        return _converted(rounded(x), float32) if x.dtype == float32 and x.level is None else x
+
+    with saved_tensors_hooks(pack, lambda x: x):
         return pull(f, xs, gs)
 
 
