@@ -212,7 +212,6 @@ NOT_IN_CI = {
     "sanitize": "it takes an hour; its script needs NumPy only",
     "mutations": "it takes hours; test_mutations.py imports it with the packages of make test",
     "damage": "it takes minutes; test_damage.py imports it with the packages of make test",
-    "fuzz": "it takes as long as it is told; the packages are those of parity",
     "recovery": "it takes minutes; test_recovery.py imports it with the packages of make test",
 }
 
