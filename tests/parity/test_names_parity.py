@@ -55,7 +55,7 @@ ABSENT = {
         sym_float sym_int sym_ite sym_max sym_min sym_not sym_sum
     """,
     "PyTorch has itself given them up, or they are parts of others": """
-        autocast convolution embedding_bag native_norm slice_inverse lu nn.functional.log_sigmoid Tensor.index
+        convolution embedding_bag native_norm slice_inverse lu nn.functional.log_sigmoid Tensor.index
         Tensor.lu Tensor.map2_ Tensor.module_load Tensor.resize Tensor.resize_as Tensor.slice_inverse hash_tensor
         Tensor.hash_tensor
     """,

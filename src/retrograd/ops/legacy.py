@@ -26,14 +26,24 @@ class _TensorClassMeta(builtins.type):
         return isinstance(value, Tensor) and value.dtype == cls.dtype
 
     def __call__(cls, *data):
-        if len(data) == 1 and not isinstance(data[0], (int, Size)):
-            if isinstance(data[0], Tensor) and data[0].dtype != cls.dtype:
-                raise TypeError(f"{cls.__name__}: expected dtype {cls.dtype}, got {data[0].dtype}; use .to(dtype)")
-            return data[0].detach() if isinstance(data[0], Tensor) else tensor(_to_list(cls, data[0]), cls.dtype)
-        return zeros(*(data or (0,)), dtype=cls.dtype)
+        return _make(cls.__name__, cls.dtype, data)
 
     def __repr__(cls):
         return f"<class 'retrograd.{cls.__name__}'>"
+
+
+def _make(name, dtype, data):
+    """Return a tensor of one dtype, of the sizes, the sequence or the tensor that a legacy call was given."""
+    if len(data) != 1 or isinstance(data[0], (int, Size)):
+        return zeros(*(data or (0,)), dtype=dtype)
+    (values,) = data
+    if isinstance(values, Tensor):
+        if values.dtype != dtype:
+            raise TypeError(f"{name}: expected dtype {dtype}, got {values.dtype}; use .to(dtype)")
+        return values.detach()
+    if not hasattr(values, "__len__"):
+        raise TypeError(f"{name}: expected a shape or a sequence of numbers, got {values!r}")
+    return tensor(values, dtype)
 
 
 def _legacy_array(*arguments):
@@ -66,13 +76,7 @@ def new(x, *data) -> Tensor:
     >>> rg.ones(1, dtype=rg.int64).new([1, 2]), rg.ones(1).new(2, 3).shape
     (tensor([1, 2]), (2, 3))
     """
-    return next(cls for cls in _TYPES if cls.dtype == x.dtype)(*data)
-
-
-def _to_list(cls, data):
-    if not hasattr(data, "__len__"):
-        raise TypeError(f"{cls.__name__}: expected a shape or a sequence of numbers, got {data!r}")
-    return data
+    return _make("new", x.dtype, data)
 
 
 def _tensor_class(name):
