@@ -28,6 +28,8 @@ CALLS = merged("parity.families", "CALLS")
 NO_COUNTERPART = merged("parity.families", "NO_COUNTERPART")
 # (operator, aspect or kind of edge): why ours differs.  An entry that is not needed any more fails a test.
 KNOWN = merged("parity.families", "KNOWN")
+# Of these, what PyTorch's vectors decide: with 512 bits the values at NaN differ, with 256 bits they agree.
+BY_PROCESSOR = {("hardswish", "special")}
 # Inputs by which only ours differentiates.
 NO_GRADIENT = merged("parity.families", "NO_GRADIENT")
 
@@ -214,7 +216,7 @@ def test_most_operators_have_a_counterpart():
 
 
 def test_known_differences_are_still_there(to_torch, plain):
-    for name, aspect in KNOWN:
+    for name, aspect in KNOWN.keys() - BY_PROCESSOR:
         assert any(known_cases(name, aspect, to_torch, plain)), f"{name}, {aspect}: they agree, delete it in KNOWN"
 
 
