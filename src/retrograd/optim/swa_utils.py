@@ -128,9 +128,9 @@ class AveragedModel(Module):
         with no_grad():
             if count and self.multi_avg_fn is not None:
                 self.multi_avg_fn([a.detach() for a, _ in pairs], [v.detach() for _, v in pairs], count)
-                pairs = []
-            for average, value in pairs:
-                average.copy_(self.avg_fn(average.detach(), value.detach(), count) if count else value)
+            else:
+                for average, value in pairs:
+                    average.copy_(self.avg_fn(average.detach(), value.detach(), count) if count else value)
             for own_buffer, other_buffer in (
                 [] if self.use_buffers else zip(self.module.buffers(), model.buffers(), strict=True)
             ):
