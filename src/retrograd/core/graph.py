@@ -462,7 +462,8 @@ class SavedTensor:
         Raises TypeError for hooks that cannot be called; RuntimeError if the tensor has hooks already, was freed or is
         None, or if `pack_hook` writes to it.
         """
-        HookBlock(pack_hook, unpack_hook).check()
+        hooks = HookBlock(pack_hook, unpack_hook)
+        hooks.check()
         fn, index, member = self._fn, self._index, self._member
         if fn.freed:
             raise RuntimeError(
@@ -478,7 +479,7 @@ class SavedTensor:
         if saved is None:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
         value = fn.value(index)  # which checks that it was not written to
-        packed = Packed(HookBlock(pack_hook, unpack_hook), value if member is None else value[member])
+        packed = Packed(hooks, value if member is None else value[member])
         if member is not None:
             packed = (*fn.saved[index][:member], packed, *fn.saved[index][member + 1 :])
         entries = list(fn.saved)
