@@ -43,7 +43,7 @@ def test_products_compute_in_the_lower_dtype(function, dtype, x):
         lambda x: F.cross_entropy(x, rg.tensor([0, 1, 2, 3])),
         lambda x: rg.linalg.svdvals(x),
         lambda x: x.prod(),
-        lambda x: rg.cdist(x, x + 1),
+        lambda x: rg.cdist(x, x * 2),
         lambda x: rg.fft.rfft(x).abs(),
     ],
 )
@@ -52,7 +52,7 @@ def test_losses_and_decompositions_compute_in_float32(function, x):
     with rg.autocast("cpu"):
         found = function(low)
     assert found.dtype == rg.float32
-    rg.testing.assert_close(found, function(low.float()), rtol=1e-2, atol=1e-2)
+    assert rg.equal(found, function(low.float()))
 
 
 @pytest.mark.parametrize("function", [rg.exp, rg.sum, lambda x: x.softmax(1), lambda x: F.layer_norm(x, (4,)), rg.neg])
@@ -152,7 +152,8 @@ def test_transforms_compose_with_autocast_around_and_inside(x):
     assert rg.equal(rg.func.grad(inside)(w), leaf.grad)
     with rg.autocast("cpu"):
         found = rg.vmap(lambda row: row @ w)(x)
-    assert found.dtype == rg.vmap(inside)(rg.stack([w, w])).dtype == rg.float32 or found.dtype == rg.bfloat16
+    assert found.dtype == rg.bfloat16
+    assert rg.vmap(inside)(rg.stack([w, w])).dtype == rg.float32
     assert rg.equal(rg.vmap(inside)(rg.stack([w, 2 * w])), rg.stack([inside(w), inside(2 * w)]))
 
 
