@@ -119,7 +119,7 @@ def draw(path: Path, losses: list[float], held: float, counts: list[float]) -> N
     some = min(25, len(losses))
     smooth = np.convolve(losses, np.ones(some) / some, "valid")
     axes.plot(np.arange(len(smooth)) + some // 2, smooth, color="C0", label="GPT, as it learns")
-    axes.plot(len(losses), held, "o", color="C0", label="GPT, on text it has not seen")
+    axes.plot(len(losses), held, "o", color="C0", label="GPT, on held-out text")
     for count, name in zip(counts, ("letters alone", "pairs", "threes"), strict=True):
         axes.axhline(count, color="0.6", linewidth=0.8, linestyle="--")
         axes.annotate(f"counts of {name}", (len(losses), count), ha="right", va="bottom", fontsize=8, color="0.4")

@@ -1,7 +1,9 @@
 """Names, first lines of docstrings and headings use the field's words (docs/glossary.md), not words of our own."""
 
 import ast
+import io
 import re
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,12 @@ FILES = [path for folder in FOLDERS for ending in ("py", "cpp", "hpp") for path 
 BANNED = re.compile(
     r"^(What|Of|Whoever|So many)\b|\b(that which|anew|beside|but for|stands? in|goes on|lies|so many|twins?)\b", re.I
 )
+# The same for whole docstrings, comments and messages: sentences may begin after a name in lower case.
+SENTENCE = re.compile(
+    r"^(?:What|Of|Whoever|So many)\b"
+    r"|(?i:\b(that which|anew|beside|but for|stands? in|goes on|lies|so many|twins?|whoever|what is no|of that none"
+    r"|told|seen|alike but|at the place)\b)"
+)
 
 # Participles and particles that say nothing as the whole name of a function or class.
 RIDDLES = re.compile(
@@ -25,6 +33,14 @@ RIDDLES = re.compile(
 )
 RENAMED = (  # the packages whose names have been gone through
     "backend", "core", "hips", "interop", "kernels", "levels", "nn", "numpy", "ops", "optim", "scipy", "testing",
+)  # fmt: skip
+PLAIN = (  # the packages whose docstrings, comments and messages have been gone through: add a package, then mend it
+    "benchmarks", "examples", "src/retrograd/amp", "src/retrograd/backend", "src/retrograd/backends",
+    "src/retrograd/bench", "src/retrograd/cuda", "src/retrograd/distributed", "src/retrograd/export",
+    "src/retrograd/func", "src/retrograd/fx", "src/retrograd/higher_order", "src/retrograd/hips",
+    "src/retrograd/kernels", "src/retrograd/numpy", "src/retrograd/optim", "src/retrograd/pipelining",
+    "src/retrograd/scipy", "src/retrograd/signal", "src/retrograd/sklearn", "src/retrograd/testing", "tests/bench",
+    "tests/distributed", "tests/export", "tests/fx", "tests/pipelining",
 )  # fmt: skip
 FOREIGN = ("place",)  # names of functions of NumPy
 
@@ -36,6 +52,40 @@ def first_lines(path):
             text = ast.get_docstring(node)
             if text:
                 yield getattr(node, "lineno", 1), text.splitlines()[0]
+
+
+def strings(tree):
+    """Yield (line number, text) of every string in a tree; the values of an f-string appear as {}."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.JoinedStr):
+            parts = (part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
+            yield node.lineno, "".join(parts)
+            yield from (found for part in node.values for found in strings(part))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value
+        else:
+            yield from strings(node)
+
+
+def comments(source):
+    """Yield (line number, text) of every comment; consecutive lines that have only a comment are one."""
+    begin, text = 0, []
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            if text and (token.start[0] != begin + len(text) or token.line[: token.start[1]].strip()):
+                yield begin, " ".join(text)
+                text = []
+            begin = begin if text else token.start[0]
+            text.append(token.string.lstrip("#: "))
+    if text:
+        yield begin, " ".join(text)
+
+
+def sentences(source):
+    """Yield (line number, sentence) of all docstrings, messages and comments of a source."""
+    for line, text in (*strings(ast.parse(source)), *comments(source)):
+        if " " in text:
+            yield from ((line, found) for found in re.split(r"(?<=[.:;?!])\s+", " ".join(text.split())))
 
 
 def riddles(source):
@@ -54,9 +104,9 @@ def headings(path):
             yield number, found[1]
 
 
-def banned(lines, path):
+def banned(lines, path, words=BANNED):
     """Return those of (line number, text) that have a banned word."""
-    return [f"{path.relative_to(ROOT)}:{n}: {text}" for n, text in lines if BANNED.search(text)]
+    return [f"{path.relative_to(ROOT)}:{n}: {text}" for n, text in lines if words.search(text)]
 
 
 @pytest.mark.parametrize("folder", sorted({path.parent for path in SOURCES}), ids=lambda p: str(p.relative_to(ROOT)))
@@ -69,6 +119,13 @@ def test_functions_and_classes_are_named_by_verbs_or_nouns(package):
     files = sorted((ROOT / "src" / "retrograd" / package).rglob("*.py"))
     assert files
     assert {path.name: found for path in files if (found := riddles(path.read_text()))} == {}
+
+
+@pytest.mark.parametrize("package", PLAIN)
+def test_docstrings_comments_and_messages_use_the_fields_words(package):
+    files = sorted((ROOT / package).rglob("*.py"))
+    assert files
+    assert [line for path in files for line in banned(sentences(path.read_text()), path, SENTENCE)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
@@ -89,6 +146,22 @@ def test_the_check_finds_words_of_our_own():
         "README.md:1: What a tap reads",
         "README.md:2: Return the twin of a kernel",
     ]
+
+
+def test_the_check_finds_sentences_in_docstrings_comments_and_messages():
+    source = '''def f():
+    """Return the sum.
+
+    The loop goes
+    on. It ends.
+    """
+    # What a tap
+    # reads
+    raise ValueError(f"{f} is beside "
+                     f"{f}")
+'''
+    found = ["README.md:2: The loop goes on.", "README.md:9: {} is beside {}", "README.md:7: What a tap reads"]
+    assert banned(sentences(source), ROOT / "README.md", SENTENCE) == found
 
 
 def test_the_check_finds_names_that_are_riddles():

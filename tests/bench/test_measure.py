@@ -75,8 +75,8 @@ def test_a_worker_has_as_many_threads_as_it_was_given(tmp_path):
         "import os, sys\n"
         "from retrograd.bench import Case, main, parser\n"
         "def cases(name, threads):\n"
-        "    seen = [threads, int(os.environ['OMP_NUM_THREADS'])]\n"
-        "    return lambda row: Case(lambda: None, lambda: seen)\n"
+        "    settings = [threads, int(os.environ['OMP_NUM_THREADS'])]\n"
+        "    return lambda row: Case(lambda: None, lambda: settings)\n"
         "sys.exit(main(parser('one', 1), lambda options: [], cases))\n"
     )
     worker = Worker(str(script), "any", benchmark.Subject(""), 2)

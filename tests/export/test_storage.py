@@ -460,7 +460,7 @@ def test_parts_of_a_program_that_do_not_fit_are_refused(tmp_path, place, value, 
 def test_an_exported_program_of_version_1_loads():
     loaded = load(DATA / "counting_1.zip").module()
     results = loaded(rg.tensor([[1.0, 2.0, 3.0], [0.0, 0.0, 1.0]]))
-    assert_close(results["a"], rg.tensor([0.0, -2.0, 0.0, -2.0]))  # x - seen is [0, 0, -1] and [-1, -2, -3]
+    assert_close(results["a"], rg.tensor([0.0, -2.0, 0.0, -2.0]))  # x minus the buffer is [0, 0, -1] and [-1, -2, -3]
     assert_close(loaded.seen, rg.tensor([1.0, 2.0, 4.0]))
     with pytest.raises(ValueError, match="batch must be in"):
         loaded(rg.ones(65, 3))

@@ -1,4 +1,4 @@
-"""What users extend: tracers, code generators, hooks of graphs, and metadata of new nodes."""
+"""Tests of the parts that users extend: tracers, code generators, hooks of graphs, and metadata of new nodes."""
 
 import copy
 import inspect

@@ -181,7 +181,7 @@ class Square(Function):
 
 
 class OwnVmap(Function):
-    """A Function whose batching rule is its own: it negates, to be told from the others."""
+    """A Function whose batching rule differs from its forward: it negates, so that a test can tell which one ran."""
 
     @staticmethod
     def forward(x):

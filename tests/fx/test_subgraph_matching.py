@@ -25,7 +25,7 @@ CASES = {
     "used elsewhere": (
         lambda x, y: (x * y).relu() + x * y, lambda a, b: (a * b).relu(), lambda a, b: a, 1, [3.0, 12.0]
     ),
-    "seen outside": (
+    "used outside": (
         lambda x, y: (lambda m: m.relu() + m)(x * y), lambda a, b: (a * b).relu(), lambda a, b: a, 0, [4.0, 16.0]
     ),
     "several results": (

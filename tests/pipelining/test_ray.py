@@ -42,7 +42,7 @@ def execute(worker, tmp_path, monkeypatch):
 
     def run(text):
         (tmp_path / "script.py").write_text(text)
-        script = Script([str(tmp_path / "script.py"), "-x"], False, str(tmp_path), {"TOLD": "so"})
+        script = Script([str(tmp_path / "script.py"), "-x"], False, str(tmp_path), {"GIVEN": "so"})
         return worker.run(script, [actor([]), actor(worker.sent)])
 
     return run
@@ -81,7 +81,7 @@ def test_who_is_lost_will_not_end_a_step():
 
 
 def test_a_script_runs_as_main_with_its_arguments_folder_and_variables(execute, worker, capfd, tmp_path):
-    assert execute("import os, sys\nprint(__name__, sys.argv[1:], os.environ['TOLD'], os.getcwd())") == 0
+    assert execute("import os, sys\nprint(__name__, sys.argv[1:], os.environ['GIVEN'], os.getcwd())") == 0
     assert capfd.readouterr().out == f"__main__ ['-x'] so {tmp_path}\n"
 
 

@@ -59,7 +59,7 @@ def test_a_thread_that_hangs_is_named_and_left_alone_when_the_others_have_given_
             get_transport("threads", timeout=0.02).launch(2, work)
     finally:
         release.set()
-    assert "rank 0 goes on in a thread that nobody waits for:\n  rank 0: F0.3" in caught.value.__notes__[0]
+    assert "rank 0 still runs, in a thread that is not joined:\n  rank 0: F0.3" in caught.value.__notes__[0]
 
 
 def test_a_timeout_that_is_no_time_is_refused():
@@ -147,10 +147,10 @@ def test_a_tensor_inside_a_transform_can_not_be_packed():
 def test_a_failure_and_its_causes_survive_the_way():
     failure = ValueError("shown")
     failure.__cause__ = LookupError("cause")
-    failure.__cause__.__cause__ = type("Local", (Exception,), {})("told in words")
+    failure.__cause__.__cause__ = type("Local", (Exception,), {})("repr of the cause")
     got = restored(portable(failure), rank=2)
     assert repr(got) == "ValueError('shown')"
     assert repr(got.__cause__) == "LookupError('cause')"
     assert type(got.__cause__.__cause__) is RuntimeError
-    assert "told in words" in str(got.__cause__.__cause__)
+    assert "repr of the cause" in str(got.__cause__.__cause__)
     assert "on rank 2:" in got.__notes__[0]

@@ -46,7 +46,7 @@ class Kind(NamedTuple):
 
 
 def _plain(module: GraphModule, rest: dict[str, Any]) -> GraphModule:
-    expect(not rest, "nothing beside a module's graph", rest)
+    expect(not rest, "only a module's graph", rest)
     return module
 
 

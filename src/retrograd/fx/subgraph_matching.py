@@ -38,7 +38,7 @@ def replace_pattern(gm: GraphModule, pattern: Program, replacement: Program) -> 
     argument matches any value, the same at each use.  Everything else must be equal: calls, where `x + y`, `x.add(y)`
     and `rg.add(x, y)` are equal; constants; parameters and other tensors by their values; submodules, which must be
     identical or have the same name.  A subgraph is no match if an inner value has other users, or if one call
-    matches two of the pattern.  Of overlapping matches, the first in the graph is replaced.
+    matches two of the pattern.  If matches overlap, the first one in the graph is replaced.
 
     The module is recompiled, and gets the attributes that the replacement reads.  Raises ValueError for different
     numbers of arguments or results, and for a pattern without calls.

@@ -259,7 +259,7 @@ def _batch_size(named: dict[str, tuple[Any, Spec]]) -> int:
         raise ValueError("split: no argument is a tensor to split")
     if len(set(sizes.values())) > 1:
         listed = ", ".join(f"{name}: {size}" for name, size in sizes.items())
-        raise ValueError(f"split: batch sizes differ ({listed}); declare what is no batch Replicate()")
+        raise ValueError(f"split: batch sizes differ ({listed}); declare the arguments that are not split Replicate()")
     return next(iter(sizes.values()))
 
 

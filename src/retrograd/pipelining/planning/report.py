@@ -61,7 +61,7 @@ class SplitPolicy:
         if tuple(map(name_of, nodes)) != self.operators:
             raise ValueError(
                 f"plan: the plan is for a model of {len(self.operators)} operators; this one has {len(nodes)}, or "
-                f"others. Plan anew for what the model does now"
+                f"others. Make a new plan for the present model"
             )
         return dict(zip(nodes, self.stages, strict=True))
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from retrograd.pipelining.schedules.actions import Action
 
 Orders = Sequence[Iterable[Action]]
-"""What each rank computes, in order; made when it is asked for, as there may be millions of actions."""
+"""The compute actions of each rank, in order; generated on demand, because there may be millions."""
 
 Held = list[list[int]]
 """The stages of each rank, in increasing order."""

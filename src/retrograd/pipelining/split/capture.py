@@ -170,7 +170,7 @@ class Cut(NamedTuple):
         return Cut(program, by_name, max(by_name.values(), default=0) + 1)
 
     def assignment(self) -> dict[Node, int]:
-        """Return the stage of every operator; sizes, which a policy has not seen, go to the stages of their tensors."""
+        """Return the stage of every operator; sizes, which no policy assigns, go to the stages of their tensors."""
         stage_of: dict[Node, int] = {}
         for node in self.program.graph.find_nodes(op="call_function"):
             earliest = max((stage_of.get(used, 0) for used in node.all_input_nodes), default=0)

@@ -77,7 +77,7 @@ class _Launch:
         thread.join(self.timeout)
         while thread.is_alive():
             if self.failures:
-                self.failures[0].add_note(f"{thread.name} goes on in a thread that nobody waits for:\n{self.report()}")
+                self.failures[0].add_note(f"{thread.name} still runs, in a thread that is not joined:\n{self.report()}")
                 return
             thread.join(self.timeout)
 
