@@ -12,12 +12,14 @@ from threadpoolctl import threadpool_info
 
 import retrograd
 from retrograd.interop.safetensors import load_file, save_file
+from retrograd.kernels.processors import available_processors
 
 
 def threads() -> Iterator[str]:
     """Return a line for the machine's cores, and one for each library with its own threads."""
     limits = [f"{name}={os.environ[name]}" for name in LIMITS if name in os.environ]
-    yield f"{os.cpu_count()} cores; {', '.join(limits) or 'no limit of threads in the environment'}"
+    usable = f"{available_processors()} of which this process may use"
+    yield f"{os.cpu_count()} cores, {usable}; {', '.join(limits) or 'no limit of threads in the environment'}"
     for pool in threadpool_info():
         if pool["user_api"] == "blas":
             name, version, count = pool["internal_api"], pool["version"] or "", pool["num_threads"]

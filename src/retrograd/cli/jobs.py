@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+from retrograd.kernels.processors import available_processors
 from retrograd.pipelining.transports import CHOSEN, PATIENCE
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -49,11 +50,5 @@ def shared_cores(ranks: int) -> dict[str, str]:
 
     More spinning threads than cores make matrix products slower than a single thread.
     """
-    share = max(1, cores() // ranks)
+    share = max(1, available_processors() // ranks)
     return {name: str(share) for name in THREADS if name not in os.environ}
-
-
-def cores() -> int:
-    """Return the number of cores that this process may use."""
-    allowed = getattr(os, "sched_getaffinity", None)  # macOS has none
-    return len(allowed(0)) if allowed else os.cpu_count() or 1

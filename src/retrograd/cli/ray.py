@@ -11,6 +11,7 @@ from retrograd.cli.errors import UsageError, needs_extra
 from retrograd.cli.jobs import Ended, Job
 from retrograd.cli.processes import signals
 from retrograd.core.level import generator_block
+from retrograd.kernels.processors import available_processors
 from retrograd.pipelining.transports.mpi import LOST
 from retrograd.pipelining.transports.ray_worker import STDERR, STDOUT, THREADS, Script, Worker
 
@@ -51,7 +52,7 @@ def _connected(address: str | None, ranks: int) -> Any:
     if ray.is_initialized():
         return ray
     if address is None:
-        cores = max(ranks, len(os.sched_getaffinity(0)))
+        cores = max(ranks, available_processors())
         ray.init(address="local", num_cpus=cores, include_dashboard=False, _node_ip_address="127.0.0.1", **quiet)
         return ray
     try:

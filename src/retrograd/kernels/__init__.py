@@ -8,7 +8,7 @@ import warnings
 from types import ModuleType
 
 from retrograd.core.lazy_imports import lazy_module
-from retrograd.kernels import allocator, reference
+from retrograd.kernels import allocator, processors, reference
 
 
 def _best() -> tuple[str, ModuleType]:
@@ -61,3 +61,4 @@ set_grain_size = chosen.set_grain_size
 empty, caching = chosen.empty, chosen.caching
 cached_bytes, set_cache_limit = chosen.cached_bytes, chosen.set_cache_limit
 set_cache_limit(allocator.limit())
+processors.limit_threads(set_num_threads)

@@ -36,9 +36,10 @@ def blas_threads(most: int) -> Iterator[None]:
 def set_num_threads(num: int) -> None:
     """Set the maximum number of threads of one matrix product or kernel on a large array, in the whole process.
 
-    Initially that is `OMP_NUM_THREADS`, or one per processor; threadpoolctl's limits apply to kernels too, as
-    the library "retrograd".  A kernel's threads spin for a millisecond after their work, as those of
-    OpenMP do for longer; with `OMP_WAIT_POLICY=passive` they sleep at once.
+    Initially that is `OMP_NUM_THREADS`, or one per processor that the process may use: its affinity mask and the quota
+    of its container count.  threadpoolctl's limits apply to kernels too, as the library "retrograd".  A kernel's
+    threads spin for a millisecond after their work, as those of OpenMP do for longer; with `OMP_WAIT_POLICY=passive`
+    they sleep at once.
 
     Raises TypeError for a non-integer, and ValueError for less than one thread.
 

@@ -1,6 +1,5 @@
 """Measure the results of the demo."""
 
-import os
 import platform
 from collections import defaultdict
 from typing import Any, NamedTuple
@@ -8,6 +7,7 @@ from typing import Any, NamedTuple
 import retrograd as rg
 from retrograd.cli.demo.model import contents
 from retrograd.cli.demo.training import Trainer
+from retrograd.kernels.processors import available_processors
 from retrograd.pipelining import Timeline
 
 STEPS = 9
@@ -87,7 +87,7 @@ def as_json(trainer: Trainer, measured: Measured) -> dict[str, Any]:
     return {
         "retrograd": rg.__version__,
         "python": platform.python_version(),
-        "cores": os.cpu_count(),
+        "cores": available_processors(),
         "seed": trainer.seed,
         "epochs": trainer.epochs,
         "schedule": trainer.pipeline.schedule,

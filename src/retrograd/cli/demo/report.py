@@ -1,7 +1,6 @@
 """Print and save the results of the demo."""
 
 import json
-import os
 from pathlib import Path
 
 from rich.console import Console
@@ -11,6 +10,7 @@ from retrograd.cli.demo.figure import draw
 from retrograd.cli.demo.measure import LARGEST_DIFFERENCE, Measured, as_json
 from retrograd.cli.demo.training import Trainer
 from retrograd.interop.atomic_write import atomic_replace
+from retrograd.kernels.processors import available_processors
 from retrograd.pipelining import write_html, write_perfetto, write_png
 
 FILES = {
@@ -37,7 +37,7 @@ def write(folder: Path, trainer: Trainer, measured: Measured) -> None:
 
 
 def _cores() -> str:
-    count = os.cpu_count() or 1
+    count = available_processors()
     return f"{count} core{'s' if count > 1 else ''}"
 
 
@@ -65,7 +65,7 @@ def _show_bubble(console: Console, measured: Measured) -> None:
     parts = [f"{measured.measured.bubble():.1%} measured", f"{measured.planned.bubble():.1%} planned"]
     parts += [] if theory is None else [f"{theory:.1%} in theory, (p - 1) / (m + p - 1)"]
     console.print(f"Bubble, the share of time in which stages wait: {', '.join(parts)}")
-    stages, cores = len(measured.stages), os.cpu_count() or 1
+    stages, cores = len(measured.stages), available_processors()
     if cores < stages:
         console.print(f"  (the {stages} stages share {cores} cores, so waiting for a core counts as busy)", style="dim")
 

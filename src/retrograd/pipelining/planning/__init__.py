@@ -1,10 +1,10 @@
 """Planning: measure a model, split it, and simulate every schedule before a launch."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from retrograd.core import Tensor, registry
+from retrograd.kernels.processors import available_processors
 from retrograd.nn import Module
 from retrograd.pipelining.microbatch import Spec, TensorChunkSpec, split_batch, tensors_in
 from retrograd.pipelining.planning.choose import Planner, Settings
@@ -99,7 +99,7 @@ def plan(
     def loss(made: Any) -> Any:
         return compare(made, wanted)
 
-    workers = link.world or (1 if alone else min(ranks, cores or ranks, os.cpu_count() or 1))
+    workers = link.world or (1 if alone else min(ranks, cores or ranks, available_processors()))
     settings = Settings(ranks, micro_batches, memory_limit, 2 + optimizer_copies, cores, messages, rounds, workers)
     with isolated(model):
         return Planner(model, batch, loss, link, settings).plan(names, stages_per_rank)

@@ -1,0 +1,81 @@
+"""How many processors this process may use: those of its affinity mask, and of its container's quota of time."""
+
+import math
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from retrograd.core.lazy_imports import lazy_module
+
+
+def limit_threads(set_kernel_threads: Callable[[int], None]) -> None:
+    """Limit kernels and NumPy's matrix products to one thread per available processor, unless the user set a number.
+
+    OpenBLAS respects an affinity mask, but not a quota.  With a quota, its threads use up their time while they wait
+    for each other; then all threads of the process are stopped until the next period.
+    """
+    if _is_set("OMP_NUM_THREADS"):
+        return
+    count = available_processors()
+    set_kernel_threads(count)
+    if count < _affinity() and not _is_set("OPENBLAS_NUM_THREADS"):
+        lazy_module("threadpoolctl").threadpool_limits(count, user_api="blas")
+
+
+def _is_set(variable: str) -> bool:
+    """Return whether a variable begins with a positive number, as the list "2,4" for nested levels does."""
+    return re.match(r"\s*0*[1-9]", os.environ.get(variable, "")) is not None
+
+
+def available_processors() -> int:
+    """Return the number of processors that this process may use, at least 1.
+
+    That is the size of its affinity mask, or less if a control group of Linux, such as that of a container, has a
+    quota of processor time.  A quota of 1.5 processors counts as 2.
+    """
+    return max(1, math.ceil(min(_affinity(), quota())))
+
+
+def _affinity() -> int:
+    mask = getattr(os, "sched_getaffinity", None)  # macOS and Windows have none
+    return len(mask(0)) if mask else os.cpu_count() or 1
+
+
+def quota(root: Path = Path("/")) -> float:
+    """Return the processors that the control groups of this process allow: the least quota, infinity without one.
+
+    A group's quota holds for all groups within it.  In a container that has no view of the host's control groups, the
+    group is the root of the file system of groups.  `root` is the folder that has /proc and /sys.
+    """
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:  # not on Linux
+        return math.inf
+    groups = [line.split(":", 2) for line in lines if line.count(":") >= 2]
+    return min((found for _, names, path in groups for found in _quotas(root, names, path)), default=math.inf)
+
+
+def _quotas(root: Path, controllers: str, path: str) -> Iterator[float]:
+    """Yield the quotas of a group and of those around it; `controllers` is empty in version 2 of control groups."""
+    if controllers and "cpu" not in controllers.split(","):
+        return
+    mounts = [root / "sys/fs/cgroup" / name for name in ((controllers, "cpu") if controllers else ("",))]
+    read = _quota_of_version_1 if controllers else _quota_of_version_2
+    parts = [part for part in path.split("/") if part not in ("", "..")]
+    for mount in mounts:
+        for depth in range(len(parts), -1, -1):
+            try:
+                yield read(mount.joinpath(*parts[:depth]))
+            except (OSError, ValueError):  # the group is not visible here, or has no quota
+                continue
+
+
+def _quota_of_version_1(folder: Path) -> float:
+    quota, period = (int((folder / f"cpu.cfs_{name}_us").read_text()) for name in ("quota", "period"))
+    return quota / period if quota > 0 < period else math.inf
+
+
+def _quota_of_version_2(folder: Path) -> float:
+    quota, period = (folder / "cpu.max").read_text().split()
+    return math.inf if quota == "max" else int(quota) / int(period)

@@ -1,0 +1,130 @@
+"""The default number of threads respects the affinity mask and the quota of a container."""
+
+import math
+import os
+import subprocess
+import sys
+
+import pytest
+from threadpoolctl import threadpool_info
+
+from retrograd import kernels
+from retrograd.kernels import processors
+
+
+def system(root, files):
+    """Write files of /proc and /sys under a folder; name -> text."""
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+VERSION_1 = "4:memory:/a\n3:cpuacct,cpu:/docker/abc\n"
+PERIOD, GROUP = "cpu.cfs_period_us", "sys/fs/cgroup/cpuacct,cpu"
+QUOTAS = {
+    "a group of version 2": ({"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/cpu.max": "150000 100000\n"}, 1.5),
+    "a group around it": (
+        {
+            "proc/self/cgroup": "0::/a/b\n",
+            "sys/fs/cgroup/a/b/cpu.max": "max 100000\n",
+            "sys/fs/cgroup/a/cpu.max": "200000 100000\n",
+        },
+        2.0,
+    ),
+    "the least of both": (
+        {
+            "proc/self/cgroup": "0::/a/b\n",
+            "sys/fs/cgroup/a/b/cpu.max": "300000 100000\n",
+            "sys/fs/cgroup/a/cpu.max": "25000 50000\n",
+        },
+        0.5,
+    ),
+    "a container of version 2": ({"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "400000 100000\n"}, 4.0),
+    "no quota": ({"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "max 100000\n"}, math.inf),
+    "a group of version 1": (
+        {
+            "proc/self/cgroup": VERSION_1,
+            f"{GROUP}/docker/abc/cpu.cfs_quota_us": "50000\n",
+            f"{GROUP}/docker/abc/{PERIOD}": "100000\n",
+        },
+        0.5,
+    ),
+    "a container of version 1, whose group is the root of what it sees": (
+        {"proc/self/cgroup": VERSION_1, f"{GROUP}/cpu.cfs_quota_us": "300000\n", f"{GROUP}/{PERIOD}": "100000\n"},
+        3.0,
+    ),
+    "a mount by the name of cpu": (
+        {
+            "proc/self/cgroup": VERSION_1,
+            "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "300000\n",
+            f"sys/fs/cgroup/cpu/{PERIOD}": "100000\n",
+        },
+        3.0,
+    ),
+    "no quota in version 1": (
+        {"proc/self/cgroup": VERSION_1, f"{GROUP}/cpu.cfs_quota_us": "-1\n", f"{GROUP}/{PERIOD}": "100000\n"},
+        math.inf,
+    ),
+    "the memory's group": (
+        {"proc/self/cgroup": "4:memory:/a\n", "sys/fs/cgroup/memory/a/cpu.max": "100000 100000\n"},
+        math.inf,
+    ),
+    "another system": ({}, math.inf),
+    "unknown text": ({"proc/self/cgroup": "0::/\nno group\n", "sys/fs/cgroup/cpu.max": "many\n"}, math.inf),
+}
+
+
+@pytest.mark.parametrize(("files", "expected"), QUOTAS.values(), ids=QUOTAS)
+def test_the_least_quota_of_the_groups_around_a_process_counts(tmp_path, files, expected):
+    assert processors.quota(system(tmp_path, files)) == expected
+
+
+@pytest.mark.parametrize(("quota", "expected"), [(0.2, 1), (1.0, 1), (1.5, 2), (2.0, 2), (100.0, 64), (math.inf, 64)])
+def test_a_process_uses_part_of_the_machine_that_it_sees(monkeypatch, quota, expected):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)), raising=False)
+    monkeypatch.setattr(processors, "quota", lambda: quota)
+    assert processors.available_processors() == expected
+
+
+LIMITED = """
+import os
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"): os.environ.pop(name, None)
+os.environ.update({settings})
+import numpy, threadpoolctl, pathlib
+{change}
+import retrograd
+blas = [pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
+print(retrograd.kernels.get_num_threads(), *blas)
+"""
+ONE_PROCESSOR = "os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])"
+# The files of the control groups are replaced before the package is imported.
+QUOTA = """
+read = pathlib.Path.read_text
+texts = {"/proc/self/cgroup": "0::/", "/sys/fs/cgroup/cpu.max": "100000 100000"}
+pathlib.Path.read_text = lambda self, *args, **options: texts.get(str(self)) or read(self, *args, **options)
+os.sched_getaffinity = lambda _: set(range(64))
+"""
+
+
+def threads_of_a_process(change, **settings):
+    """Return the default number of threads of kernels, and of matrix products, of a process under a limit."""
+    script = LIMITED.format(change=change, settings=settings)
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    return [int(number) for number in out.split()]
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="there are no affinity masks")
+def test_a_process_with_one_processor_has_one_thread():
+    assert threads_of_a_process(ONE_PROCESSOR)[0] == 1
+
+
+@pytest.mark.skipif(not kernels.compiled, reason="the kernels are not compiled")
+@pytest.mark.skipif(not any(pool["user_api"] == "blas" for pool in threadpool_info()), reason="no BLAS is known")
+def test_a_quota_limits_kernels_and_matrix_products_unless_a_number_is_set():
+    assert set(threads_of_a_process(QUOTA)) == {1}
+    assert threads_of_a_process(QUOTA, OMP_NUM_THREADS="3")[0] == 3
+    assert threads_of_a_process(QUOTA, OMP_NUM_THREADS="x")[0] == 1
+    kernel_threads, *products = threads_of_a_process(QUOTA, OPENBLAS_NUM_THREADS="2")
+    assert (kernel_threads, set(products)) == (1, {min(2, os.cpu_count())})
