@@ -10,7 +10,7 @@ from retrograd.export.passes import unlift
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule
 from retrograd.fx.signature import Signature
-from retrograd.fx.traced_writes import submodule
+from retrograd.fx.traced_writes import get_or_add_submodule
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
 
@@ -259,7 +259,7 @@ class ExportedProgram:
 def _place(home: Module, spec: InputSpec, tensor: Any) -> None:
     """Add a tensor to the module under the qualified name of a spec, and create the modules on its path."""
     path, _, name = str(spec.target).rpartition(".")
-    home = submodule(home, path)
+    home = get_or_add_submodule(home, path)
     if spec.kind is InputKind.PARAMETER:
         home.register_parameter(name, tensor)
     elif spec.kind is InputKind.BUFFER:

@@ -27,7 +27,7 @@ def write_signature(signature: Signature, codec: Codec) -> dict[str, Any]:
         "result": None if signature._result is None else write_tree(signature._result),
         "knows_sizes": signature.knows_sizes,
         "mutations": [list(mutation) for mutation in signature.mutations],
-        "same": [list(pair) for pair in signature._same.items()],
+        "same": [list(pair) for pair in signature._returned_targets.items()],
         "sizes": _write_sizes(signature.sizes) if isinstance(signature, DynamicSignature) else None,
     }
 

@@ -8,7 +8,7 @@ from retrograd.core.dtype import is_differentiable, is_floating
 from retrograd.export.json_values import Codec, StorageError, expect, fields, text
 from retrograd.fx import GraphModule
 from retrograd.fx.graph_module import tensor_names
-from retrograd.fx.traced_writes import submodule
+from retrograd.fx.traced_writes import get_or_add_submodule
 from retrograd.nn import Module, Parameter
 
 KINDS = ("parameter", "buffer", "transient buffer", "constant")
@@ -142,7 +142,7 @@ def build_home(entries: list[Entry], numbers: dict[str, Tensor]) -> Module:
     made: dict[str, Tensor] = {}
     for entry in entries:
         path, _, last = entry.name.rpartition(".")
-        owner = submodule(home, path)
+        owner = get_or_add_submodule(home, path)
         if entry.stored_as not in made:
             made[entry.stored_as] = _owned(entry, numbers[entry.stored_as])
         tensor = made[entry.stored_as]

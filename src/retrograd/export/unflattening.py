@@ -11,7 +11,7 @@ from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule
 from retrograd.fx.node import Node, map_leaves, map_nodes
 from retrograd.fx.operators import PICK
-from retrograd.fx.traced_writes import submodule
+from retrograd.fx.traced_writes import get_or_add_submodule
 from retrograd.nn.module import Module
 
 SIZES = (SIZE, PLUS, TIMES, OVER, RATIO)
@@ -145,7 +145,7 @@ class _Writer:
         body.call(call.path, inner.inputs, results)
 
     def _install(self, path: str, graph: Graph) -> None:
-        before = submodule(self._home, path)  # created if it has no tensors
+        before = get_or_add_submodule(self._home, path)  # created if it has no tensors
         owner, _, name = path.rpartition(".")
         setattr(self._home.get_submodule(owner), name, GraphModule(before, graph, keep=_members(before)))
 

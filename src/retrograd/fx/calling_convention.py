@@ -7,7 +7,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 # The kinds of parameters in the order of a function's local names, and their prefixes.
-LOCALS = (
+LOCAL_ORDER = (
     inspect.Parameter.POSITIONAL_ONLY,
     inspect.Parameter.POSITIONAL_OR_KEYWORD,
     inspect.Parameter.KEYWORD_ONLY,
@@ -28,48 +28,50 @@ class Callee:
     """
 
     def __init__(self, function: Callable, signature: inspect.Signature | None = None) -> None:
-        self.function = _underlying(function)
+        self.function = _python_method(function)
         code = getattr(inspect.unwrap(getattr(self.function, "__func__", function)), "__code__", None)
         if isinstance(self.function, MethodType) and code is not None and not code.co_argcount:
             raise RuntimeError("``self`` argument cannot be part of *args expansion! Name it as the first parameter")
-        found = signature or inspect.signature(self.function)
-        self.parameters = sorted(found.parameters.values(), key=lambda p: LOCALS.index(p.kind))
-        self.returns = stated(found.return_annotation)
+        inspected = signature or inspect.signature(self.function)
+        self.parameters = sorted(inspected.parameters.values(), key=lambda p: LOCAL_ORDER.index(p.kind))
+        self.returns = annotation_or_none(inspected.return_annotation)
 
-    def call(self, args: list, known: Mapping[str, Any]) -> Any:
+    def call(self, args: list, concrete: Mapping[str, Any]) -> Any:
         """Return the function's result for proxies and values in the order of `parameters`."""
-        plain = None if _overrides_signature(self.function) else _as_positional(self.function)
+        plain = None if _overrides_signature(self.function) else _with_positional_parameters(self.function)
         if plain is not None:
             return plain(*args)
-        given: list = []
-        named: dict[str, Any] = {}
+        positional: list = []
+        keywords: dict[str, Any] = {}
         for parameter, value in zip(self.parameters, args, strict=True):
-            self._pass(parameter, value, given, named, parameter.name in known)
-        return self.function(*given, **named)
+            self._add_argument(parameter, value, positional, keywords, parameter.name in concrete)
+        return self.function(*positional, **keywords)
 
-    def _pass(self, parameter: inspect.Parameter, value: Any, given: list, named: dict, known: bool) -> None:
+    def _add_argument(
+        self, parameter: inspect.Parameter, value: Any, positional: list, keywords: dict, concrete: bool
+    ) -> None:
         """Add a value to the arguments, by position or by name."""
-        if parameter.kind in STARS and not known:
+        if parameter.kind in STARS and not concrete:
             raise ValueError(
                 f"symbolic_trace: {STARS[parameter.kind]}{parameter.name} reaches the code by way of a wrapper or "
                 f"partial, so what is in it can't be known; give it in concrete_args, or trace the wrapped function"
             )
         if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-            given.extend(value)
+            positional.extend(value)
         elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            named.update(value)
+            keywords.update(value)
         elif parameter.kind is inspect.Parameter.KEYWORD_ONLY:
-            named[parameter.name] = value
+            keywords[parameter.name] = value
         else:
-            given.append(value)
+            positional.append(value)
 
 
-def stated(annotation: Any) -> Any:
+def annotation_or_none(annotation: Any) -> Any:
     """Return an annotation; None if there is none, or one that says nothing."""
     return None if annotation in (inspect.Signature.empty, Any) else annotation
 
 
-def _underlying(function: Callable) -> Callable:
+def _python_method(function: Callable) -> Callable:
     """Return the Python method of a callable object; other callables as they are."""
     own = inspect.getattr_static(type(function), "__call__", None)
     return MethodType(own, function) if isinstance(own, FunctionType) else function
@@ -81,13 +83,13 @@ def _overrides_signature(function: Callable) -> bool:
     return hasattr(inner, "__wrapped__") or hasattr(inner, "__signature__")
 
 
-def _as_positional(function: Callable) -> Callable | None:
+def _with_positional_parameters(function: Callable) -> Callable | None:
     """Return the function with all parameters positional, so that *args and **kwargs get one proxy each.
 
     Return None for a function without Python code.
     """
     if isinstance(function, MethodType):
-        inner = _as_positional(function.__func__)
+        inner = _with_positional_parameters(function.__func__)
         return None if inner is None else partial(inner, function.__self__)
     code: CodeType | None = getattr(function, "__code__", None)
     if code is None:

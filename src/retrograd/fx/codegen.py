@@ -29,14 +29,16 @@ INFIX = {
 }  # fmt: skip
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 PREFIX = {"neg": "-", "pos": "+", "invert": "~"}
-SPELLED = {
+OPERATOR_SYNTAX = {
     **{getattr(operator, name): f"{{0}} {sign} {{1}}" for name, sign in INFIX.items()},
     **{getattr(operator, name): f"{sign}{{0}}" for name, sign in PREFIX.items()},
     operator.getitem: "{0}[{1}]",
 }
 
 # In-place operators.  An immutable first operand is rebound to the result.
-WRITTEN = {getattr(operator, f"i{name.rstrip('_')}"): sign for name, sign in INFIX.items() if sign not in COMPARISONS}
+INPLACE_SYMBOLS = {
+    getattr(operator, f"i{name.rstrip('_')}"): sign for name, sign in INFIX.items() if sign not in COMPARISONS
+}
 
 DType = type(dtypes.float32).__mro__[1]  # the class of NumPy's dtypes
 
@@ -66,8 +68,8 @@ class PythonCode:
     globals: dict[str, Any]
     _lineno_map: dict[int, int | None] | None  # line number -> index of its node in the graph
     _prologue_start: int = 0  # the line of `def`
-    made_at: dict[int, str] = field(default_factory=dict)  # line number -> the user's line
-    made_in: dict[int, Any] = field(default_factory=dict)  # line number -> the module stack: see `ModuleCalls.stack`
+    source_lines: dict[int, str] = field(default_factory=dict)  # line number -> the user's line
+    module_stacks: dict[int, Any] = field(default_factory=dict)  # line number -> its module stack, see `ModuleCalls`
 
     def compile(self) -> Any:
         """Return the function. Tracebacks and debuggers find its source in its globals."""
@@ -75,9 +77,9 @@ class PythonCode:
         filename = f"retrograd.fx/{crc32(self.src.encode()):08x}.py"
         scope = {
             "__name__": "retrograd.fx.generated",
-            "__loader__": _Source(self.src),
-            LINES: self.made_at,
-            STACKS: self.made_in,
+            "__loader__": _SourceLoader(self.src),
+            LINES: self.source_lines,
+            STACKS: self.module_stacks,
             "ops": Operators(),
             **self.globals,
         }
@@ -85,7 +87,7 @@ class PythonCode:
         return scope["forward"]
 
 
-class _Source:
+class _SourceLoader:
     """The loader that linecache asks for the source of generated code."""
 
     def __init__(self, src: str) -> None:
@@ -170,11 +172,11 @@ class _Writer:
         self._nodes = nodes
         self._codegen = codegen
         self._root = root
-        self._taken = {root, "ops", *[node.name for node in self._nodes]}
+        self._reserved_names = {root, "ops", *[node.name for node in self._nodes]}
         self._body: list[str] = []
         self._objects: dict[str, Any] = dict(codegen.additional_globals())
-        self._shown = ""  # the last user line that was written
-        self._dying = _last_uses(self._nodes)
+        self._last_source_line = ""  # the last user line that was written
+        self._freed_after = _freed_values(self._nodes)
 
     def code(self) -> PythonCode:
         """Return the finished function."""
@@ -188,9 +190,9 @@ class _Writer:
             self._body.append(_Line("pass"))
         transform = self._codegen._body_transformer
         body = self._body if transform is None else transform(self._body)
-        return self._numbered(self._head(inputs), body)
+        return self._with_line_map(self._function_header(inputs), body)
 
-    def _head(self, inputs: list[Node]) -> str:
+    def _function_header(self, inputs: list[Node]) -> str:
         result = self._nodes[-1].type if self._nodes and self._nodes[-1].op == "output" else None
         annotation = "" if result is None else f" -> {self._annotation(result)}"
         parameters = list(self._parameters(inputs))
@@ -198,13 +200,13 @@ class _Writer:
             parameters.insert(0, self._root)
         return self._codegen.gen_fn_def(parameters, annotation)
 
-    def _numbered(self, head: str, body: list[str]) -> PythonCode:
+    def _with_line_map(self, head: str, body: list[str]) -> PythonCode:
         """Return the code; the nodes of lines that a transformation made are unknown."""
         index = {node: number for number, node in enumerate(self._nodes)}
         text = [head]
         lines: dict[int, int | None] = {}
-        made_at: dict[int, str] = {}
-        made_in: dict[int, Any] = {}
+        source_lines: dict[int, str] = {}
+        module_stacks: dict[int, Any] = {}
         number = head.count("\n") + 1
         for line in body:
             node = getattr(line, "node", None)
@@ -213,15 +215,15 @@ class _Writer:
                 text.append(f"    {part}")
                 lines[number] = None if node is None else index.get(node)
                 if node is not None and node.op in CALLS:
-                    made_at[number] = node.meta.get("stack_trace", "")
-                    made_in[number] = node.meta.get("nn_module_stack", {})
-        return PythonCode("\n".join([*text, ""]), self._objects, lines, 1, made_at, made_in)
+                    source_lines[number] = node.meta.get("stack_trace", "")
+                    module_stacks[number] = node.meta.get("nn_module_stack", {})
+        return PythonCode("\n".join([*text, ""]), self._objects, lines, 1, source_lines, module_stacks)
 
     def _write(self, node: Node) -> None:
         if node.op in CALLS:
-            self._write_place(node)
-            dying = self._dying.get(node, [])
-            ending = f";  del {', '.join(n.name for n in dying)}" if dying else ""
+            self._write_source_comment(node)
+            freed = self._freed_after.get(node, [])
+            ending = f";  del {', '.join(n.name for n in freed)}" if freed else ""
             shape = f"  # {_one_line(node.meta['val'])}" if "val" in node.meta else ""
             self._body.append(_Line(f"{self._statement(node)}{ending}{shape}", node))
         elif node.op == "output":
@@ -243,11 +245,11 @@ class _Writer:
         sign = " = " if annotation else "="
         return f"{stars}{node.name}{annotation}" + (f"{sign}{self._value(node.args[0])}" if node.args else "")
 
-    def _write_place(self, node: Node) -> None:
-        place = node.meta.get("stack_trace", "")
-        if place and place != self._shown:
-            self._body.append(_Line(f"# {_one_line(PurePath(place).name)}"))
-            self._shown = place
+    def _write_source_comment(self, node: Node) -> None:
+        location = node.meta.get("stack_trace", "")
+        if location and location != self._last_source_line:
+            self._body.append(_Line(f"# {_one_line(PurePath(location).name)}"))
+            self._last_source_line = location
 
     def _statement(self, node: Node) -> str:
         """Return the assignment of a node's result; for Python's in-place operators, after their statement."""
@@ -257,7 +259,7 @@ class _Writer:
         if node.target is operator.setitem and len(node.args) == 3:
             owner, key, value = map(self._value, node.args)
             return f"{owner}[{key}] = {value};  {node.name} = {owner}"
-        sign = WRITTEN.get(node.target)
+        sign = INPLACE_SYMBOLS.get(node.target)
         if sign is None or len(node.args) != 2:
             return f"{node.name} = {self._call(node)}"
         other = self._value(node.args[1])
@@ -271,13 +273,13 @@ class _Writer:
         if node.op == "call_module":
             return f"{_attribute(node.target, self._root)}({', '.join(arguments + named)})"
         if node.op == "call_method":
-            return f"{_owner(node.args[0], arguments[0])}.{node.target}({', '.join(arguments[1:] + named)})"
-        spelled = None if isinstance(node.target, Op) or named else _as_operator(node, arguments)
-        return spelled or f"{self._function(node.target)}({', '.join(arguments + named)})"
+            return f"{_as_primary(node.args[0], arguments[0])}.{node.target}({', '.join(arguments[1:] + named)})"
+        expression = None if isinstance(node.target, Op) or named else _operator_expression(node, arguments)
+        return expression or f"{self._function(node.target)}({', '.join(arguments + named)})"
 
     def _function(self, target: Any) -> str:
         if isinstance(target, FunctionOp) or (not isinstance(target, Op) and not hasattr(target, "name")):
-            return self._global(target, getattr(target, "__name__", ""))
+            return self._add_global(target, getattr(target, "__name__", ""))
         name = target.name
         return f"ops.{name}" if name.isidentifier() and not keyword.iskeyword(name) else f"ops[{name!r}]"
 
@@ -290,8 +292,8 @@ class _Writer:
         if isinstance(value, DType):
             return repr(str(value))
         if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return f"{self._global(type(value), type(value).__name__)}({self._members(value)})"
-        return self._global(value)
+            return f"{self._add_global(type(value), type(value).__name__)}({self._join_values(value)})"
+        return self._add_global(value)
 
     def _annotation(self, annotation: Any) -> str:
         """Return an annotation as an expression, in which classes are globals of the function."""
@@ -302,20 +304,20 @@ class _Writer:
             generic = getattr(typing, getattr(annotation, "_name", None) or "", origin)
             return f"{self._annotation(generic)}[{','.join(map(self._annotation, inner)) or '()'}]"
         name = type_text(annotation).removeprefix("retrograd.").replace(".", "_")
-        return name if getattr(builtins, name, None) is annotation else self._global(annotation, name)
+        return name if getattr(builtins, name, None) is annotation else self._add_global(annotation, name)
 
-    def _members(self, values: Any) -> str:
+    def _join_values(self, values: Any) -> str:
         return ", ".join(map(self._value, values))
 
-    def _item(self, item: tuple) -> str:
+    def _dict_item(self, item: tuple) -> str:
         return ": ".join(map(self._value, item))
 
-    def _global(self, value: Any, name: str = "") -> str:
+    def _add_global(self, value: Any, name: str = "") -> str:
         for taken, known in self._objects.items():
             if known is value:
                 return taken
         name = next(filter(str.isidentifier, (name, repr(value))), f"_{type(value).__name__.lower()}")
-        while name in self._taken or name in self._objects or keyword.iskeyword(name):
+        while name in self._reserved_names or name in self._objects or keyword.iskeyword(name):
             name += "_"
         self._objects[name] = value
         return name
@@ -326,34 +328,34 @@ _WRITERS: dict[type, Any] = {
     type(...): lambda writer, v: "...",
     float: lambda writer, v: repr(v) if v - v == 0 else f"float({str(v)!r})",
     complex: lambda writer, v: f"complex({writer._value(v.real)}, {writer._value(v.imag)})",
-    tuple: lambda writer, v: f"({writer._members(v)}{',' * (len(v) == 1)})",
-    **dict.fromkeys((list, immutable_list), lambda writer, v: f"[{writer._members(v)}]"),
-    **dict.fromkeys((dict, immutable_dict), lambda writer, v: f"{{{', '.join(map(writer._item, v.items()))}}}"),
-    slice: lambda writer, v: f"slice({writer._members((v.start, v.stop, v.step))})",
+    tuple: lambda writer, v: f"({writer._join_values(v)}{',' * (len(v) == 1)})",
+    **dict.fromkeys((list, immutable_list), lambda writer, v: f"[{writer._join_values(v)}]"),
+    **dict.fromkeys((dict, immutable_dict), lambda writer, v: f"{{{', '.join(map(writer._dict_item, v.items()))}}}"),
+    slice: lambda writer, v: f"slice({writer._join_values((v.start, v.stop, v.step))})",
 }
 
 
-def _atom(value: Any, text: str) -> str:
+def _as_operand(value: Any, text: str) -> str:
     """Return an expression that can be an operand."""
     return text if isinstance(value, Node) or (isinstance(value, int | float) and text[0].isdigit()) else f"({text})"
 
 
-def _owner(value: Any, text: str) -> str:
+def _as_primary(value: Any, text: str) -> str:
     """Return an expression whose attribute or method can be accessed."""
     return text if isinstance(value, Node) else f"({text})"
 
 
-def _as_operator(node: Node, arguments: list[str]) -> str:
+def _operator_expression(node: Node, arguments: list[str]) -> str:
     """Return a call in Python's operator syntax, if there is one."""
     target, args = node.target, node.args
     if target is getattr and len(args) == 2 and isinstance(args[1], str) and args[1].isidentifier():
-        return "" if keyword.iskeyword(args[1]) else f"{_owner(args[0], arguments[0])}.{args[1]}"
-    form = SPELLED.get(target, "") if is_hashable(target) else ""
+        return "" if keyword.iskeyword(args[1]) else f"{_as_primary(args[0], arguments[0])}.{args[1]}"
+    form = OPERATOR_SYNTAX.get(target, "") if is_hashable(target) else ""
     if form.count("{") != len(args):
         return ""
     if target is operator.getitem:
-        return form.format(_owner(args[0], arguments[0]), arguments[1])
-    return form.format(*map(_atom, args, arguments))
+        return form.format(_as_primary(args[0], arguments[0]), arguments[1])
+    return form.format(*map(_as_operand, args, arguments))
 
 
 def is_hashable(target: Any) -> bool:
@@ -375,14 +377,14 @@ def _attribute(target: str, root: str) -> str:
     return text
 
 
-def _last_uses(nodes: list[Node]) -> dict[Node, list[Node]]:
+def _freed_values(nodes: list[Node]) -> dict[Node, list[Node]]:
     """Return for each node the values that are not used after it, so that their memory is freed at once."""
     last: dict[Node, Node] = {}
     for node in nodes:
         for used in node.all_input_nodes:
             last[used] = node
-    dying: dict[Node, list[Node]] = {}
+    freed: dict[Node, list[Node]] = {}
     for used, user in last.items():
         if used.op in CALLS:
-            dying.setdefault(user, []).append(used)
-    return dying
+            freed.setdefault(user, []).append(used)
+    return freed

@@ -12,7 +12,7 @@ from retrograd.core import Tensor
 from retrograd.fx.immutable_collections import EVERYWHERE
 from retrograd.nn.module import Module
 
-HOLDERS = (set, frozenset, deque, KeysView, ValuesView, ItemsView)
+CONTAINERS = (set, frozenset, deque, KeysView, ValuesView, ItemsView)
 
 
 class Fields:
@@ -25,8 +25,8 @@ class Fields:
 
 
 def _rebuild(kind: tuple, values: Any) -> Any:
-    made, names = kind
-    return made(**dict(zip(names, values, strict=True)))
+    cls, names = kind
+    return cls(**dict(zip(names, values, strict=True)))
 
 
 _register: Any = optree.register_pytree_node
@@ -45,17 +45,17 @@ def is_dataclass(value: Any) -> bool:
 
 def members(value: Any) -> list:
     """Return the members of a set or of a user's object; none for modules, classes and functions."""
-    if isinstance(value, HOLDERS):
+    if isinstance(value, CONTAINERS):
         return list(value)
     if isinstance(value, Module | Tensor | type | ModuleType) or callable(value):
         return []
     return list(getattr(value, "__dict__", {}).values())
 
 
-def check_hides_none(leaf: Any) -> None:
+def check_no_hidden_tensors(leaf: Any) -> None:
     """Raise if a result is an object that contains traced tensors, which no graph could rebuild."""
-    held: list = [] if isinstance(leaf, Tensor) else optree.tree_leaves(cast(Any, members(leaf)))
-    if any(isinstance(x, Tensor) and x.level is not None for x in held):
+    contained: list = [] if isinstance(leaf, Tensor) else optree.tree_leaves(cast(Any, members(leaf)))
+    if any(isinstance(x, Tensor) and x.level is not None for x in contained):
         raise TypeError(
             f"trace: the code returns a {type(leaf).__name__} with a traced tensor inside; return tensors in tuples, "
             f"lists, dicts, named tuples or dataclasses"

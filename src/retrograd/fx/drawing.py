@@ -49,16 +49,16 @@ def draw(graph: Graph | GraphModule, stages: Stages | None = None) -> SVG:
         raise TypeError(f"draw: expected a graph or a graph module, got {type(graph).__name__}")
     nodes = list(graph.nodes)
     stage_of = _stages(nodes, stages)
-    numbers = {stage: number for number, stage in enumerate(_in_order(stage_of.values()))}
-    place = {node: index for index, node in enumerate(nodes)}
-    vertices = [_vertex(node, place, _style(stage_of, numbers, node)) for node in nodes]
+    numbers = {stage: number for number, stage in enumerate(_sort_stages(stage_of.values()))}
+    index_of = {node: index for index, node in enumerate(nodes)}
+    vertices = [_vertex(node, index_of, _style(stage_of, numbers, node)) for node in nodes]
     caption = caption_of(vertices)
     if not numbers:
         return SVG(paint(fold(vertices), "Graph", caption))
     count = f"{len(numbers)} stage{'s' * (len(numbers) > 1)}"
-    whole = Folded(Group(1, list(range(len(vertices)))), vertices, {})
+    unfolded = Folded(Group(1, list(range(len(vertices)))), vertices, {})
     legend = [(f"stage-{number}", f"stage {stage}") for stage, number in numbers.items()]
-    return SVG(paint(whole, "Graph", f"{caption} · {count}", style=_css(len(numbers)), legend=legend))
+    return SVG(paint(unfolded, "Graph", f"{caption} · {count}", style=_css(len(numbers)), legend=legend))
 
 
 def _repr_svg_(graph: Graph | GraphModule) -> str:
@@ -73,32 +73,32 @@ GraphModule._repr_svg_ = _repr_svg_  # type: ignore[attr-defined]
 def _stages(nodes: list[Node], stages: Stages | None) -> dict[Node, Any]:
     """Return the stage of each node that has one; values read by one stage only, except inputs, belong to it."""
     if callable(stages):
-        found = {node: stages(node) for node in nodes}
+        stage_of = {node: stages(node) for node in nodes}
     elif stages is not None:
         names = {node.name: node for node in nodes}
-        found = {names[key] if isinstance(key, str) else key: stage for key, stage in stages.items()}
+        stage_of = {names[key] if isinstance(key, str) else key: stage for key, stage in stages.items()}
     else:
-        found = {node: node.meta.get("stage") for node in nodes}
-    found = {node: stage for node, stage in found.items() if stage is not None and node.op != "output"}
+        stage_of = {node: node.meta.get("stage") for node in nodes}
+    stage_of = {node: stage for node, stage in stage_of.items() if stage is not None and node.op != "output"}
     for node in nodes:
-        readers = {found.get(user) for user in node.users}
-        if node.op == "get_attr" and node not in found and len(readers) == 1 and None not in readers:
-            found[node] = readers.pop()
-    return found
+        readers = {stage_of.get(user) for user in node.users}
+        if node.op == "get_attr" and node not in stage_of and len(readers) == 1 and None not in readers:
+            stage_of[node] = readers.pop()
+    return stage_of
 
 
-def _in_order(stages: Any) -> list:
+def _sort_stages(stages: Any) -> list:
     """Return the distinct stages: numbers by size, others in order of appearance."""
-    found = list(dict.fromkeys(stages))
-    return sorted(found) if all(isinstance(stage, int) for stage in found) else found
+    distinct = list(dict.fromkeys(stages))
+    return sorted(distinct) if all(isinstance(stage, int) for stage in distinct) else distinct
 
 
 def _style(stage_of: dict[Node, Any], numbers: dict[Any, int], node: Node) -> str:
     return f"stage-{numbers[stage_of[node]]}" if node in stage_of else ""
 
 
-def _vertex(node: Node, place: dict[Node, int], style: str) -> Vertex:
-    inputs = tuple(place[used] for used in node.all_input_nodes)
+def _vertex(node: Node, index_of: dict[Node, int], style: str) -> Vertex:
+    inputs = tuple(index_of[used] for used in node.all_input_nodes)
     val = node.meta.get("val")
     detail = str(val) if isinstance(val, Aval) else ""
     tip = "\n".join(filter(None, (node.format_node(), node.meta.get("stack_trace", ""))))

@@ -53,8 +53,8 @@ class Graph:
         self._tracer_cls = tracer_cls
         self._tracer_extras = tracer_extras
         self._codegen = CodeGen()
-        self._ring = Node(self, "", "output", "root")  # sentinel before the first and after the last node
-        self._before = self._ring  # the node before which the next one is inserted
+        self._root = Node(self, "", "output", "root")  # sentinel before the first and after the last node
+        self._insertion_point = self._root  # the node before which the next one is inserted
         self._namespace = Namespace()
         self._owner: ref[GraphModule] | None = None
         self.owning_module = owning_module
@@ -64,7 +64,7 @@ class Graph:
     @property
     def nodes(self) -> "Nodes":
         """The nodes in order; nodes may be added, moved and erased during iteration."""
-        return Nodes(self._ring)
+        return Nodes(self._root)
 
     def find_nodes(self, *, op: str, target: Any = None, sort: bool = True) -> list[Node]:
         """Return the nodes of one kind, optionally of one target only; in order, whether `sort` or not."""
@@ -81,8 +81,8 @@ class Graph:
 
     def output_node(self) -> Node:
         """Return the output; raise a RuntimeError if there is none yet."""
-        last = self._ring.prev
-        if last is self._ring or last.op != "output":
+        last = self._root.prev
+        if last is self._root or last.op != "output":
             raise RuntimeError("graph: no output yet; end it with graph.output(...)")
         return last
 
@@ -134,16 +134,16 @@ class Graph:
         3
         4
         """
-        former = self._codegen._body_transformer
-        self._codegen._body_transformer = make_transformer(former)
-        return self._transforming(former)
+        previous = self._codegen._body_transformer
+        self._codegen._body_transformer = make_transformer(previous)
+        return self._restore_transform(previous)
 
     @generator_block
-    def _transforming(self, former: Transform | None) -> Iterator[None]:
+    def _restore_transform(self, previous: Transform | None) -> Iterator[None]:
         try:
             yield
         finally:
-            self._codegen._body_transformer = former
+            self._codegen._body_transformer = previous
 
     def process_inputs(self, *args: Any) -> Any:
         """Return the values of the placeholders for arguments of the generated function."""
@@ -175,7 +175,7 @@ class Graph:
         name = self._namespace.create_name(snake_case(target_name(target)) if name is None else name)
         node = Node(self, name, op, target, () if args is None else args, kwargs, type_expr)
         node._notify("_create_node_hooks", node)
-        node._link(self._before.prev, self._before)
+        node._link(self._insertion_point.prev, self._insertion_point)
         return node
 
     def placeholder(self, name: str, type_expr: Any = None, default_value: Any = Parameter.empty) -> Node:
@@ -258,33 +258,33 @@ class Graph:
             return
         to_erase._notify("_erase_node_hooks", to_erase)
         to_erase.args, to_erase.kwargs = (), {}
-        if self._before is to_erase:
-            self._before = to_erase.next
+        if self._insertion_point is to_erase:
+            self._insertion_point = to_erase.next
         to_erase._unlink()
         to_erase.erased = True
 
     def inserting_before(self, n: Node | None = None) -> Any:
         """Insert new nodes before `n` inside the block; None is the beginning."""
-        return self._inserting(self._ring.next if n is None else self._checked(n))
+        return self._insert_before(self._root.next if n is None else self._check_owned(n))
 
     def inserting_after(self, n: Node | None = None) -> Any:
         """Insert new nodes after `n` inside the block, in the order of creation; None is the end."""
-        return self._inserting(self._ring if n is None else self._checked(n).next)
+        return self._insert_before(self._root if n is None else self._check_owned(n).next)
 
-    def _checked(self, node: Node) -> Node:
+    def _check_owned(self, node: Node) -> Node:
         if node.graph is not self or node.erased:
             raise ValueError(f"inserting: {node.name} is no node of this graph")
         return node
 
     @generator_block
-    def _inserting(self, before: Node) -> Iterator[None]:
-        old, self._before = self._before, before
+    def _insert_before(self, before: Node) -> Iterator[None]:
+        old, self._insertion_point = self._insertion_point, before
         try:
             yield
         finally:
             while old.erased:
                 old = old.next
-            self._before = old
+            self._insertion_point = old
 
     def node_copy(self, node: Node, arg_transform: Callable[[Node], Any] = lambda x: x) -> Node:
         """Insert a copy of a node of this or another graph, with its inputs replaced by `arg_transform`."""
@@ -312,13 +312,13 @@ class Graph:
 
         `is_impure_node(node)` replaces `Node.is_impure`; inputs and the output are never erased.
         """
-        dead = False
+        changed = False
         impure = is_impure_node or Node.is_impure
         for node in reversed(self.nodes):
             if not node.users and node.op not in ("placeholder", "output") and not impure(node):
                 self.erase_node(node)
-                dead = True
-        return dead
+                changed = True
+        return changed
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Graph":
         copied = memo[id(self)] = type(self)(tracer_cls=self._tracer_cls, tracer_extras=self._tracer_extras)
@@ -332,24 +332,24 @@ class Graph:
     def __reduce__(self) -> tuple:
         shared = None if self._tracer_cls is None or is_local(self._tracer_cls) else self._tracer_cls
         state = {"signature": self.signature, "_codegen": self._codegen, "_tracer_extras": self._tracer_extras}
-        return _from_rows, (_rows(self), {**state, "_tracer_cls": shared})
+        return _from_rows, (_to_rows(self), {**state, "_tracer_cls": shared})
 
 
 class Nodes:
     """The nodes of a graph in order: iterable from both ends, with a length."""
 
-    def __init__(self, ring: Node) -> None:
-        self._ring = ring
+    def __init__(self, root: Node) -> None:
+        self._root = root
 
     def __iter__(self) -> Iterator[Node]:
-        node = self._ring.next
-        while node is not self._ring:
+        node = self._root.next
+        while node is not self._root:
             yield node  # may be moved or erased by the caller: an erased node keeps its `next`
             node = node.next
 
     def __reversed__(self) -> Iterator[Node]:
-        node = self._ring.prev
-        while node is not self._ring:
+        node = self._root.prev
+        while node is not self._root:
             yield node
             node = node.prev
 
@@ -367,23 +367,30 @@ class _Reference:
         self.number = number
 
 
-def _rows(graph: Graph) -> list[tuple]:
+def _to_rows(graph: Graph) -> list[tuple]:
     """Return the nodes as plain rows, so that pickling does not recurse along the graph."""
     references = {node: _Reference(number) for number, node in enumerate(graph.nodes)}
     return [
-        (n.op, n.target, *map_nodes((n.args, n.kwargs), references.__getitem__), n.name, _stored(n.type), n.meta)
+        (
+            n.op,
+            n.target,
+            *map_nodes((n.args, n.kwargs), references.__getitem__),
+            n.name,
+            _picklable_annotation(n.type),
+            n.meta,
+        )
         for n in graph.nodes
     ]
 
 
-def _stored(annotation: Any) -> Any:
+def _picklable_annotation(annotation: Any) -> Any:
     """Return an annotation if it can be stored, else None."""
     return None if any(map(is_local, (annotation, *typing.get_args(annotation)))) else annotation
 
 
-def is_local(known: Any) -> bool:
+def is_local(definition: Any) -> bool:
     """Return whether a class or function is defined within a function, so that it has no name to store."""
-    return "<locals>" in getattr(known, "__qualname__", "")
+    return "<locals>" in getattr(definition, "__qualname__", "")
 
 
 def _from_rows(rows: list[tuple], state: dict[str, Any]) -> Graph:

@@ -13,7 +13,7 @@ from retrograd.fx.codegen import PythonCode
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_hooks import GraphHooks
 from retrograd.fx.lint import find_attribute
-from retrograd.fx.traced_writes import submodule, tensors_written
+from retrograd.fx.traced_writes import get_or_add_submodule, mutated_tensors
 from retrograd.nn.module import Module
 from retrograd.nn.parameter import Parameter
 
@@ -55,8 +55,8 @@ class GraphModule(GraphHooks, Module):
         self._class_name = class_name
         self.meta: dict[str, Any] = {}
         self._clear_hooks()
-        names = [*keep, *_read_by(graph)]
-        _adopt_all(self, root if isinstance(root, Module) else _module_of(root, names), names)
+        names = [*keep, *_targets_read(graph)]
+        _copy_attributes(self, root if isinstance(root, Module) else _module_from_dict(root, names), names)
         self.graph = graph
 
     @property
@@ -89,7 +89,7 @@ class GraphModule(GraphHooks, Module):
         """Generate the code from the graph again, and return it."""
         self._code = self._graph.python_code()
         self._function = self._code.compile()
-        self._given_as = _argument_names(self._graph)
+        self._parameter_names = _argument_names(self._graph)
         self.__signature__ = self._call_signature()  # the result of inspect.signature(module)
         return self._code
 
@@ -101,7 +101,7 @@ class GraphModule(GraphHooks, Module):
     @property
     def flat_signature(self) -> inspect.Signature:
         """The parameters of `flat_forward`, by their names in the traced code."""
-        names = {name: target for target, name in self._given_as.items()}
+        names = {name: target for target, name in self._parameter_names.items()}
         found = inspect.signature(self.flat_forward).parameters.values()
         return inspect.Signature([p.replace(name=names.get(p.name, p.name)) for p in found])
 
@@ -118,7 +118,7 @@ class GraphModule(GraphHooks, Module):
             place = vars(place).get(part, place) if not hasattr(place, part) else getattr(place, part)
             if not isinstance(place, Module):
                 return False
-        submodule(self, ".".join(path)).add_module(name, m)
+        get_or_add_submodule(self, ".".join(path)).add_module(name, m)
         return True
 
     def delete_submodule(self, target: str) -> bool:
@@ -132,12 +132,12 @@ class GraphModule(GraphHooks, Module):
     def delete_all_unused_submodules(self) -> None:
         """Delete all modules that the graph neither calls nor reads from."""
         used: set[str] = set()
-        whole = [str(node.target) for node in self._graph.find_nodes(op="call_module")]
-        for target in _read_by(self._graph):
+        called = [str(node.target) for node in self._graph.find_nodes(op="call_module")]
+        for target in _targets_read(self._graph):
             parts = target.split(".")
             used.update(".".join(parts[:end]) for end in range(1, len(parts) + 1))
         for name in [name for name, _ in self.named_modules(remove_duplicate=False)]:
-            if name and name not in used and not any(name.startswith(f"{target}.") for target in whole):
+            if name and name not in used and not any(name.startswith(f"{target}.") for target in called):
                 self.delete_submodule(name)
 
     def print_readable(self, print_output: bool = True) -> str:
@@ -169,7 +169,7 @@ class GraphModule(GraphHooks, Module):
 
     def _run(self, args: Iterable, kwargs: dict[str, Any]) -> Any:
         try:
-            named = {self._given_as.get(name, name): value for name, value in kwargs.items()}
+            named = {self._parameter_names.get(name, name): value for name, value in kwargs.items()}
             return self._function(self, *args, **named)
         except Exception as error:
             place = _user_line(error.__traceback__)
@@ -179,8 +179,8 @@ class GraphModule(GraphHooks, Module):
 
     def __reduce__(self) -> tuple:
         names = tensor_names(self)
-        others = {name: value for name, value in vars(self).items() if name not in (*self._kinds, *_MADE)}
-        return _rebuilt, (extract(self, [*names, *_read_by(self._graph)]), self._graph, names), others
+        others = {name: value for name, value in vars(self).items() if name not in (*self._kinds, *_DERIVED)}
+        return _rebuild, (extract(self, [*names, *_targets_read(self._graph)]), self._graph, names), others
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         make, args, others = self.__reduce__()
@@ -197,11 +197,12 @@ class GraphModule(GraphHooks, Module):
         return copied
 
 
-def _rebuilt(root: Module, graph: Graph, keep: list[str]) -> GraphModule:
+def _rebuild(root: Module, graph: Graph, keep: list[str]) -> GraphModule:
     return GraphModule(root, graph, keep=keep)
 
 
-_MADE = ("_kinds", "_graph", "_code", "_function", "_given_as", "__signature__")  # derived from root and graph
+# Attributes that are derived from the root and the graph, so they are not stored.
+_DERIVED = ("_kinds", "_graph", "_code", "_function", "_parameter_names", "__signature__")
 
 
 def _argument_names(graph: Graph) -> dict[str, str]:
@@ -234,38 +235,38 @@ def tensors_and_modules(root: Module) -> list[tuple[str, Any]]:
 def extract(root: Module, names: Iterable[str]) -> Module:
     """Return a bare module with the attributes that `root` has under these qualified names."""
     home = Module()
-    _adopt_all(home, root, names)
+    _copy_attributes(home, root, names)
     return home
 
 
-def _read_by(graph: Graph) -> list[str]:
+def _targets_read(graph: Graph) -> list[str]:
     """Return the qualified names that the graph reads or writes."""
     read = [str(node.target) for node in graph.nodes if node.op in ("get_attr", "call_module")]
-    return [*read, *tensors_written(graph.signature)]
+    return [*read, *mutated_tensors(graph.signature)]
 
 
-def _module_of(values: Mapping[str, Any], names: Iterable[str]) -> Module:
+def _module_from_dict(values: Mapping[str, Any], names: Iterable[str]) -> Module:
     """Return a bare module with these values under their qualified names."""
     home = Module()
     for target, value in sorted(values.items(), key=lambda item: item[0].count(".")):
         path, _, name = target.rpartition(".")
-        setattr(submodule(home, path), name, value)
+        setattr(get_or_add_submodule(home, path), name, value)
     for name in names:
         if find_attribute(home, name) is None:
             raise RuntimeError(f"the graph referenced target {name} but that target was not provided in ``root``!")
     return home
 
 
-def _adopt_all(home: Module, root: Module, names: Iterable[str]) -> None:
+def _copy_attributes(home: Module, root: Module, names: Iterable[str]) -> None:
     for name in dict.fromkeys(names):
-        _adopt(home, root, name)
+        _copy_attribute(home, root, name)
     home.training = root.training
 
 
-def _adopt(home: Module, root: Module, target: str) -> None:
+def _copy_attribute(home: Module, root: Module, target: str) -> None:
     """Copy a parameter, buffer, constant or submodule of `root` to `home`, by qualified name."""
     path, _, name = target.rpartition(".")
-    owner, place = root.get_submodule(path), submodule(home, path)
+    owner, place = root.get_submodule(path), get_or_add_submodule(home, path)
     value = getattr(owner, name)
     if place is owner:  # contained in a submodule that was adopted already
         return

@@ -62,11 +62,11 @@ class Interpreter:
         """
         signature = self.graph.signature
         if not enable_io_processing:
-            return self._run_all([*args, *_in_order(self.graph, len(args), kwargs)], initial_env)
+            return self._run_all([*args, *_order_kwargs(self.graph, len(args), kwargs)], initial_env)
         if signature is None:
             inputs = self.graph.process_inputs(*args)
             return self.graph.process_outputs(
-                self._run_all([*inputs, *_in_order(self.graph, len(inputs), kwargs)], initial_env)
+                self._run_all([*inputs, *_order_kwargs(self.graph, len(inputs), kwargs)], initial_env)
             )
         inputs = signature.flatten(args, kwargs)
         return signature.finish(self._run_all(inputs, initial_env), inputs, self.module)
@@ -79,9 +79,9 @@ class Interpreter:
         given = list(args_list) if signature is None else signature.flatten(tuple(args_list), {})
         args_list.clear()
         if signature is None:
-            return self._run_all(_popping(given))
+            return self._run_all(_pop_in_order(given))
         kept = given.copy() if signature.mutations else []  # targets of writes are needed at the end
-        return signature.finish(self._run_all(_popping(given)), kept, self.module)
+        return signature.finish(self._run_all(_pop_in_order(given)), kept, self.module)
 
     def _run_all(self, args: Iterable, initial_env: Mapping[Node, Any] | None = None) -> Any:
         nodes = list(self.graph.nodes)
@@ -90,13 +90,13 @@ class Interpreter:
         result = None
         for node in nodes:
             if node not in self.env:
-                self.env[node] = self._noting(node)
+                self.env[node] = self._run_node_with_note(node)
             result = self.env[node] if node.op == "output" else None
             if self.garbage_collect_values:
-                self._forget(node, remaining)
+                self._free_unused(node, remaining)
         return result
 
-    def _forget(self, node: Node, remaining: dict[Node, int]) -> None:
+    def _free_unused(self, node: Node, remaining: dict[Node, int]) -> None:
         """Drop the values that are not used after a node."""
         for used in node.all_input_nodes:
             remaining[used] -= 1
@@ -104,13 +104,13 @@ class Interpreter:
             if not remaining[done] and done.op != "output":
                 self.env.pop(done, None)
 
-    def _noting(self, node: Node) -> Any:
+    def _run_node_with_note(self, node: Node) -> Any:
         try:
             with set_current_meta(node):
                 return self.run_node(node)
         except Exception as error:
-            place = node.meta.get("stack_trace")
-            error.add_note(f"while running {node.format_node()}" + (f", made at {place}" if place else ""))
+            location = node.meta.get("stack_trace")
+            error.add_note(f"while running {node.format_node()}" + (f", made at {location}" if location else ""))
             raise
 
     def run_node(self, n: Node) -> Any:
@@ -237,14 +237,14 @@ class Transformer(Interpreter):
 MISSING = object()  # marks an omitted argument
 
 
-def _popping(values: list) -> Iterator:
+def _pop_in_order(values: list) -> Iterator:
     """Yield the values in order, removing each from the list."""
     values.reverse()
     while values:
         yield values.pop()
 
 
-def _in_order(graph: Graph, given: int, kwargs: dict[str, Any]) -> Iterator:
+def _order_kwargs(graph: Graph, given: int, kwargs: dict[str, Any]) -> Iterator:
     """Return the arguments by name in the order of the placeholders, after those given by position."""
     rest = dict(kwargs)
     for node in graph.find_nodes(op="placeholder")[given:]:

@@ -25,7 +25,7 @@ def check(graph: "Graph") -> None:
 
 def _order(graph: "Graph") -> Iterator[str]:
     """Check that inputs come first, one output comes last, and every node comes after its inputs."""
-    seen: dict[Node, None] = {}
+    earlier: dict[Node, None] = {}
     for node in graph.nodes:
         if node.graph is not graph:
             yield f"Node {node.name!r} does not belong to this Graph"
@@ -35,9 +35,9 @@ def _order(graph: "Graph") -> Iterator[str]:
                     f"Argument {used.name!r} of Node {node.name!r} does not belong to this Graph; when copying nodes, "
                     f"replace their arguments by the `arg_transform` of node_copy"
                 )
-            elif used not in seen:
+            elif used not in earlier:
                 yield f"Argument {used.name!r} of Node {node.name!r} was used before it has been defined"
-        seen[node] = None
+        earlier[node] = None
     kinds = [node.op for node in graph.nodes]
     if kinds and (kinds.count("output") != 1 or kinds[-1] != "output"):
         yield f"expected one output, as the last node, got {kinds.count('output')}"
@@ -58,13 +58,13 @@ def _users(graph: "Graph") -> Iterator[str]:
 
 def _names(graph: "Graph") -> Iterator[str]:
     """Check that names are unique and in snake_case."""
-    seen = set()
+    earlier = set()
     for node in graph.nodes:
         if not SNAKE_CASE.fullmatch(node.name):
             yield f"the name {node.name!r} is not in snake_case"
-        if node.name in seen:
+        if node.name in earlier:
             yield f"Node redefined name {node.name}"
-        seen.add(node.name)
+        earlier.add(node.name)
 
 
 def _targets(graph: "Graph") -> Iterator[str]:

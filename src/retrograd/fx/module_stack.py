@@ -6,7 +6,7 @@ from retrograd.core.level import Block
 from retrograd.core.source_location import user_frame
 from retrograd.nn.module import Module
 
-STACKS = "__made_in__"  # in the globals of generated code: line number -> the module stack of its source
+STACKS = "__module_stacks__"  # in the globals of generated code: line number -> the module stack of its source
 Stack = dict[str, tuple[str, str]]
 
 
@@ -28,7 +28,7 @@ class ModuleCalls(Block):
     def __init__(self, root: Any) -> None:
         self.stack: Stack = {}
         self._paths: dict[Module, list[str]] = {}
-        self._open: list[tuple[Module, str, Stack]] = []  # with the enclosing stack
+        self._active: list[tuple[Module, str, Stack]] = []  # with the enclosing stack
         self._calls: dict[str, int] = {}
         self._handles: list[Any] = []
         for path, module in root.named_modules(remove_duplicate=False) if isinstance(root, Module) else ():
@@ -46,35 +46,38 @@ class ModuleCalls(Block):
         for handle in self._handles:
             handle.remove()
 
-    def here(self) -> Stack:
+    def current_stack(self) -> Stack:
         """The stack at the user's current line.  In code generated from a graph, it is that graph's stack."""
         frame = user_frame(3)
         if not self.stack or frame is None or STACKS not in frame.f_globals:
             return self.stack
         inner: Stack = frame.f_globals[STACKS].get(frame.f_lineno, {})
-        around, _ = list(self.stack.values())[-1]
-        if not around:
+        caller_path, _ = list(self.stack.values())[-1]
+        if not caller_path:
             return inner
-        return {**self.stack, **{f"{around}.{k}": (f"{around}.{path}", kind) for k, (path, kind) in inner.items() if k}}
+        return {
+            **self.stack,
+            **{f"{caller_path}.{k}": (f"{caller_path}.{path}", kind) for k, (path, kind) in inner.items() if k},
+        }
 
     def _begin(self, module: Module, args: tuple) -> None:
-        path = self._path_of(module)
-        again = self._calls[path] = self._calls.get(path, -1) + 1
-        self._open.append((module, path, self.stack))
+        path = self._call_path(module)
+        repetition = self._calls[path] = self._calls.get(path, -1) + 1
+        self._active.append((module, path, self.stack))
         kind = f"{type(module).__module__}.{type(module).__qualname__}"
-        self.stack = {**self.stack, f"{path}@{again}" if again else path: (path, kind)}
+        self.stack = {**self.stack, f"{path}@{repetition}" if repetition else path: (path, kind)}
 
     def _end(self, module: Module, args: tuple, output: Any) -> None:
-        while self._open:  # calls that ended in a caught exception are over too
-            ended, _, self.stack = self._open.pop()
+        while self._active:  # calls that ended in a caught exception are over too
+            ended, _, self.stack = self._active.pop()
             if ended is module:
                 return
 
-    def _path_of(self, module: Module) -> str:
+    def _call_path(self, module: Module) -> str:
         """Return the nearest path below the calling module; of several the one with the fewest calls so far."""
         paths = self._paths[module]
-        around = f"{self._open[-1][1]}." if self._open and self._open[-1][1] else ""
-        below = [path for path in paths if path.startswith(around)]
+        caller_path = f"{self._active[-1][1]}." if self._active and self._active[-1][1] else ""
+        below = [path for path in paths if path.startswith(caller_path)]
         return min(below or paths, key=lambda path: (path.count("."), self._calls.get(path, -1)))
 
 
@@ -99,7 +102,7 @@ class ScopeContextManager:
 
     def __init__(self, scope: Scope, current_scope: Scope) -> None:
         self._scope = scope
-        self._former = scope.module_path, scope.module_type
+        self._previous = scope.module_path, scope.module_type
         scope.module_path, scope.module_type = current_scope.module_path, current_scope.module_type
 
     def __enter__(self) -> Scope:
@@ -108,4 +111,4 @@ class ScopeContextManager:
 
     def __exit__(self, *exception: Any) -> None:
         """Restore the former scope."""
-        self._scope.module_path, self._scope.module_type = self._former
+        self._scope.module_path, self._scope.module_type = self._previous

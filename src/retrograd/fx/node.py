@@ -129,7 +129,7 @@ class Node:
 
     def _set(self, args: tuple, kwargs: dict[str, Any]) -> None:
         """Set new arguments, as copies, and update the users of old and new inputs."""
-        args, kwargs = frozen((tuple(args), dict(kwargs)))
+        args, kwargs = freeze((tuple(args), dict(kwargs)))
         for node in self._inputs:
             node.users.pop(self, None)
         self._args, self._kwargs = args, kwargs
@@ -242,11 +242,13 @@ class Node:
         if self.op == "call_function":
             if isinstance(self.target, Op):
                 return self.target.definition.impure or (impure_random and self.target.definition.random)
-            return _is_marked(self.target)
+            return _has_side_effect(self.target)
         if self.op == "call_method":
             return self.target == "__setitem__" or (self.target[-1:] == "_" and self.target[-2:] != "__")
         if self.op == "call_module":
-            return self.graph.owning_module is None or _changes(self.graph.owning_module.get_submodule(self.target))
+            return self.graph.owning_module is None or _is_impure_module(
+                self.graph.owning_module.get_submodule(self.target)
+            )
         return self.op in ("placeholder", "output")
 
     def normalized_arguments(
@@ -296,18 +298,18 @@ class Node:
         return f"{head}(args = {format_value(self._args)}, kwargs = {format_value(self._kwargs)})"
 
 
-def _is_marked(function: Callable) -> bool:
+def _has_side_effect(function: Callable) -> bool:
     try:
         return function in SIDE_EFFECTS
     except TypeError:  # unhashable
         return False
 
 
-def _changes(module: Any) -> bool:
+def _is_impure_module(module: Any) -> bool:
     """Return whether calling a module may change it."""
-    marked = getattr(module, "_is_impure", None)
-    if marked is not None:
-        return bool(marked)
+    flag = getattr(module, "_is_impure", None)
+    if flag is not None:
+        return bool(flag)
     return module.training and next(module.buffers(), None) is not None
 
 
@@ -320,8 +322,8 @@ def target_text(target: Any) -> str:
     """Return a target as text: an operator by its name, a Python function by its module and name."""
     if isinstance(target, str | Op) or not hasattr(target, "__name__"):
         return target_name(target)
-    home = getattr(target, "__module__", None) or builtins.__name__
-    return f"{home.removeprefix('_') if home == '_operator' else home}.{target.__name__}"
+    module = getattr(target, "__module__", None) or builtins.__name__
+    return f"{module.removeprefix('_') if module == '_operator' else module}.{target.__name__}"
 
 
 def type_text(annotation: Any) -> str:
@@ -336,32 +338,34 @@ def type_text(annotation: Any) -> str:
     return name if annotation.__module__ == builtins.__name__ else f"{annotation.__module__}.{name}"
 
 
-def frozen(value: Any) -> Any:
+def freeze(value: Any) -> Any:
     """Return immutable copies of nested tuples, lists, dicts and slices.
 
-    >>> type(frozen([1, 2])).__name__
+    >>> type(freeze([1, 2])).__name__
     'immutable_list'
     """
     if isinstance(value, tuple):
-        members = [frozen(v) for v in value]
+        members = [freeze(v) for v in value]
         return type(value)(*members) if hasattr(value, "_fields") else tuple(members)
     if isinstance(value, list):
-        return immutable_list([frozen(v) for v in value])
+        return immutable_list([freeze(v) for v in value])
     if isinstance(value, dict):
-        return immutable_dict({k: frozen(v) for k, v in value.items()})
+        return immutable_dict({k: freeze(v) for k, v in value.items()})
     if isinstance(value, slice):
-        return slice(*[frozen(v) for v in (value.start, value.stop, value.step)])
+        return slice(*[freeze(v) for v in (value.start, value.stop, value.step)])
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        _check_holds_none(value)
+        _check_no_nodes(value)
     return value
 
 
-def _check_holds_none(value: Any) -> None:
+def _check_no_nodes(value: Any) -> None:
     """Raise for a dataclass instance that contains nodes, which would not be computed."""
-    held = list(nodes_in([getattr(value, f.name, None) for f in dataclasses.fields(value)]))
-    if held:
+    contained = list(nodes_in([getattr(value, f.name, None) for f in dataclasses.fields(value)]))
+    if contained:
         name = type(value).__name__
-        raise TypeError(f"a {name} among the arguments holds the node {held[0].name}; add call_function({name}, ...)")
+        raise TypeError(
+            f"a {name} among the arguments holds the node {contained[0].name}; add call_function({name}, ...)"
+        )
 
 
 def map_leaves(value: Any, function: Callable[[Any], Any]) -> Any:
@@ -400,7 +404,7 @@ def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
     >>> map_aggregate([1, (2,)], str)
     ['1', ('2',)]
     """
-    return frozen(map_leaves(a, fn))
+    return freeze(map_leaves(a, fn))
 
 
 def map_arg(a: Any, fn: Callable[[Node], Any]) -> Any:
@@ -411,7 +415,7 @@ def map_arg(a: Any, fn: Callable[[Node], Any]) -> Any:
     >>> map_arg(([x, 1],), lambda node: node.name)
     (['x', 1],)
     """
-    return frozen(map_nodes(a, fn))
+    return freeze(map_nodes(a, fn))
 
 
 def nodes_in(value: Any) -> Iterator[Node]:

@@ -72,8 +72,10 @@ class overwritten(Internal, elements="moved"):
         return t
 
     def batch(batched: Any, n: int, x: Any, numbers: Any) -> Any:
-        whole = [a if b else broadcast_batch(as_tensor(a), n) for a, b in zip((x, numbers), batched, strict=True)]
-        return operator_named("overwritten")(*whole)
+        batched_args = [
+            a if b else broadcast_batch(as_tensor(a), n) for a, b in zip((x, numbers), batched, strict=True)
+        ]
+        return operator_named("overwritten")(*batched_args)
 
     def oracle(np: Any, x: Any, numbers: Any) -> Any:
         return numbers

@@ -142,7 +142,7 @@ class TracerBase:
             return leaf.node
         if hasattr(type(leaf), "__fx_create_arg__"):
             return leaf.__fx_create_arg__(self)
-        refuse_hidden(leaf)
+        check_no_hidden_proxies(leaf)
         return leaf
 
     def _constructor_node(self, record: Any) -> Any:
@@ -154,11 +154,11 @@ class TracerBase:
 
     def to_bool(self, obj: "Proxy") -> bool:
         """Return the truth of a proxy: here, raise a TraceError."""
-        _refuse(obj, "symbolically traced variables cannot be used as inputs to control flow")
+        _raise_trace_error(obj, "symbolically traced variables cannot be used as inputs to control flow")
 
     def iter(self, obj: "Proxy") -> Iterator:
         """Return the members of a proxy: here, raise a TraceError."""
-        _refuse(obj, "Proxy object cannot be iterated, because the number of its members is not known")
+        _raise_trace_error(obj, "Proxy object cannot be iterated, because the number of its members is not known")
 
     def keys(self, obj: "Proxy") -> Any:
         """Return the keys of a proxy: here, the proxy of a call of its method `keys`."""
@@ -209,7 +209,7 @@ class Proxy:
         elif isinstance(func, Op) and not isinstance(func, FunctionOp):
             inputs = zip([p.name for p in func.schema.inputs], args, strict=True)
             args, kwargs = normalized_args(func, {**dict(inputs), **kwargs})
-        return _tracer_among((args, kwargs)).create_proxy("call_function", func, args, kwargs)
+        return _common_tracer((args, kwargs)).create_proxy("call_function", func, args, kwargs)
 
     def __getattr__(self, name: str) -> "Attribute":
         if name.startswith("__") and name.endswith("__"):  # protocols that Python and NumPy probe
@@ -230,10 +230,10 @@ class Proxy:
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         instead = "compute with operators that answer with new tensors; what is made while tracing can't be written to"
-        _refuse(self, "numbers are needed here", instead, TypeError)
+        _raise_trace_error(self, "numbers are needed here", instead, TypeError)
 
     def __bool__(self) -> bool:
-        if self.tracer.trace_asserts and _asserts():
+        if self.tracer.trace_asserts and _is_in_assert():
             self.tracer.create_proxy("call_function", assert_fn, (self,), {})
             return True
         return self.tracer.to_bool(self)
@@ -250,22 +250,24 @@ class Proxy:
 
     def __len__(self) -> int:
         instead = "use x.shape[0] or x.size(), or call fx.wrap('len')"
-        _refuse(self, "'len' is not supported in symbolic tracing by default", instead, RuntimeError)
+        _raise_trace_error(self, "'len' is not supported in symbolic tracing by default", instead, RuntimeError)
 
     def __contains__(self, value: Any) -> bool:
-        _refuse(self, "what is in it is not known")
+        _raise_trace_error(self, "what is in it is not known")
 
     def __int__(self) -> int:
-        _refuse(self, "int() needs its value", kind=TypeError)
+        _raise_trace_error(self, "int() needs its value", kind=TypeError)
 
     def __float__(self) -> float:
-        _refuse(self, "float() needs its value", kind=TypeError)
+        _raise_trace_error(self, "float() needs its value", kind=TypeError)
 
     def __complex__(self) -> complex:
-        _refuse(self, "complex() needs its value", kind=TypeError)
+        _raise_trace_error(self, "complex() needs its value", kind=TypeError)
 
     def __index__(self) -> int:
-        _refuse(self, "an integer is needed here, whose value is not known", "call a method of a tensor", TypeError)
+        _raise_trace_error(
+            self, "an integer is needed here, whose value is not known", "call a method of a tensor", TypeError
+        )
 
 
 class Attribute(Proxy):
@@ -323,7 +325,7 @@ def assert_fn(x: object) -> None:
         raise AssertionError
 
 
-def _refuse(proxy: Proxy, what: str, instead: str = "", kind: type[Exception] = TraceError) -> NoReturn:
+def _raise_trace_error(proxy: Proxy, what: str, instead: str = "", kind: type[Exception] = TraceError) -> NoReturn:
     """Return the error for an operation that a proxy does not support, with the line and the alternatives."""
     instead = instead or "give an argument that decides it in concrete_args, mark the function with fx.wrap, or use "
     raise kind(
@@ -342,9 +344,9 @@ def _operator(name: str, function: Callable, reflected: bool = False) -> Callabl
 
 
 UNARY = ("neg", "pos", "invert", "abs")
-COMPARED = ("eq", "ne", "lt", "le", "gt", "ge")
+COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 
-for _name in (*UNARY, *COMPARED, "getitem"):
+for _name in (*UNARY, *COMPARISONS, "getitem"):
     setattr(Proxy, f"__{_name}__", _operator(f"__{_name}__", getattr(operator, _name)))
 for _name in IN_PLACE:
     _function = getattr(operator, f"{_name}_" if _name in ("and", "or") else _name)
@@ -358,7 +360,7 @@ for _name, _rounded in _ROUNDED.items():
     setattr(Proxy, f"__{_name}__", _operator(f"__{_name}__", _rounded))
 
 
-def _present_instructions() -> list[Instruction]:
+def _remaining_instructions() -> list[Instruction]:
     """Return the instructions of the user's code from the running one on."""
     frame = user_frame()
     if frame is None:
@@ -368,24 +370,24 @@ def _present_instructions() -> list[Instruction]:
 
 def _unpacked_count() -> int | None:
     """Return the number of names into which the user's line unpacks a value; None if it does not."""
-    present = _present_instructions()[:1]
-    return present[0].arg or 0 if present and present[0].opname == "UNPACK_SEQUENCE" else None
+    remaining = _remaining_instructions()[:1]
+    return remaining[0].arg or 0 if remaining and remaining[0].opname == "UNPACK_SEQUENCE" else None
 
 
-def _asserts() -> bool:
+def _is_in_assert() -> bool:
     """Return whether the user's line needs a truth for `assert`: then its code raises AssertionError if it is false."""
-    names = [instruction.opname for instruction in _present_instructions()[:3]]
+    names = [instruction.opname for instruction in _remaining_instructions()[:3]]
     return any(a.endswith("IF_TRUE") and b == "LOAD_ASSERTION_ERROR" for a, b in pairwise(names))
 
 
-def refuse_hidden(value: Any) -> None:
+def check_no_hidden_proxies(value: Any) -> None:
     """Raise a TraceError for an object that contains proxies, because no node would have them as inputs."""
-    held = members(value)
-    if held and proxies_in(held):
+    contained = members(value)
+    if contained and proxies_in(contained):
         raise TraceError(
-            f"symbolic_trace: a {type(value).__name__} holds {proxies_in(held)[0]!r}, which stands for a value that "
-            f"is not there yet, and graphs can't make such objects; use a tuple, list, dict, NamedTuple or dataclass, "
-            f"or make it in a function marked with fx.wrap"
+            f"symbolic_trace: a {type(value).__name__} holds {proxies_in(contained)[0]!r}, which stands for a value "
+            f"that is not there yet, and graphs can't make such objects; use a tuple, list, dict, NamedTuple or "
+            f"dataclass, or make it in a function marked with fx.wrap"
         )
 
 
@@ -396,7 +398,7 @@ def proxies_in(values: Any) -> list[Proxy]:
     return found
 
 
-def _tracer_among(values: Any) -> TracerBase:
+def _common_tracer(values: Any) -> TracerBase:
     tracers = list({id(p.tracer.graph): p.tracer for p in proxies_in(values)}.values())
     if len(tracers) != 1:
         raise TraceError(f"Found multiple different tracers: expected proxies of one trace, got {len(tracers)}")

@@ -12,7 +12,7 @@ from retrograd import backend
 from retrograd.core import Aval, Tensor
 from retrograd.core.aval import SymbolicSize, describe_difference
 from retrograd.core.tensor import unwrap_all
-from retrograd.fx.dataclass_pytrees import check_hides_none, with_fields
+from retrograd.fx.dataclass_pytrees import check_no_hidden_tensors, with_fields
 from retrograd.fx.traced_writes import USER_INPUT, Mutation, write_back
 
 
@@ -55,7 +55,7 @@ class Signature:
         self._specs: dict[str, Any] = {}  # the tree of each argument
         self._leaves: list[Input | Constant] = []
         self._result: Any = None
-        self._same: dict[int, int] = {}  # index of a result's leaf -> the mutation whose target it is
+        self._returned_targets: dict[int, int] = {}  # index of a result's leaf -> the mutation whose target it is
         self.mutations: list[Mutation] = []
         self.knows_sizes = True
 
@@ -70,7 +70,7 @@ class Signature:
         for name, value in self._bind(args, kwargs).arguments.items():
             paths, leaves, self._specs[name] = optree.tree_flatten_with_path(with_fields(value))
             for path, leaf in zip(paths, leaves, strict=True):
-                self._leaves.append(_described("_".join(map(str, (name, *path))), leaf))
+                self._leaves.append(_input_or_constant("_".join(map(str, (name, *path))), leaf))
                 found.append(leaf)
         return [leaf for leaf in found if isinstance(leaf, Tensor)]
 
@@ -92,46 +92,50 @@ class Signature:
             if spec != self._specs[name]:
                 raise ValueError(f"{name}: traced with the structure {self._specs[name]}, got {spec}")
             found += leaves
-        for leaf, known in zip(found, self._leaves, strict=True):
-            self.check(leaf, known)
-        tensors = [leaf for leaf, known in zip(found, self._leaves, strict=True) if isinstance(known, Input)]
-        self.check_apart(tensors)
+        for leaf, expected in zip(found, self._leaves, strict=True):
+            self.check(leaf, expected)
+        tensors = [leaf for leaf, expected in zip(found, self._leaves, strict=True) if isinstance(expected, Input)]
+        self.check_no_shared_memory(tensors)
         return tensors
 
-    def check_apart(self, tensors: list[Tensor]) -> None:
+    def check_no_shared_memory(self, tensors: list[Tensor]) -> None:
         """Raise a ValueError if an argument that is written to shares memory with another."""
         written = {m.target for m in self.mutations if m.kind == USER_INPUT}
         pairs = list(zip(self.inputs, tensors, strict=True)) if written else []
-        for known, x in pairs:
+        for expected, x in pairs:
             for other, y in pairs:
-                if known.name in written and other is not known and backend.shares_memory(unwrap_all(x), unwrap_all(y)):
+                if (
+                    expected.name in written
+                    and other is not expected
+                    and backend.shares_memory(unwrap_all(x), unwrap_all(y))
+                ):
                     raise ValueError(
-                        f"{known.name} is written to, and shares memory with {other.name}; the graph takes them for "
+                        f"{expected.name} is written to, and shares memory with {other.name}; the graph takes them for "
                         f"separate tensors, so clone one of them"
                     )
 
-    def check(self, leaf: Any, known: Input | Constant) -> None:
+    def check(self, leaf: Any, expected: Input | Constant) -> None:
         """Raise a ValueError if a leaf of the arguments does not match the example's."""
-        _check(leaf, known, self.knows_sizes)
+        _check(leaf, expected, self.knows_sizes)
 
     def learn_result(self, result: Any) -> list:
         """Set the structure of all results; return the leaves of this one."""
         leaves, self._result = optree.tree_flatten(with_fields(result))
         for leaf in leaves:
-            check_hides_none(leaf)
+            check_no_hidden_tensors(leaf)
         return leaves
 
     def learn_mutations(self, mutations: list[Mutation], same: dict[int, int]) -> None:
         """Set the targets of writes; `same` maps leaves of the result that are a target to it."""
-        self.mutations, self._same = mutations, same
+        self.mutations, self._returned_targets = mutations, same
 
-    def keeping(self, *kinds: str) -> "Signature":
+    def with_mutations(self, *kinds: str) -> "Signature":
         """Return the signature with mutations of these kinds only, for a graph that performs the others itself."""
-        places = [i for i, mutation in enumerate(self.mutations) if mutation.kind in kinds]
-        made = copy(self)
-        same = {leaf: places.index(i) for leaf, i in self._same.items() if i in places}
-        made.learn_mutations([self.mutations[i] for i in places], same)
-        return made
+        indices = [i for i, mutation in enumerate(self.mutations) if mutation.kind in kinds]
+        reduced = copy(self)
+        same = {leaf: indices.index(i) for leaf, i in self._returned_targets.items() if i in indices}
+        reduced.learn_mutations([self.mutations[i] for i in indices], same)
+        return reduced
 
     @property
     def single(self) -> bool:
@@ -150,9 +154,12 @@ class Signature:
         if not self.mutations:
             return self.restore(flat)
         count = len(self.mutations)
-        names = [known.name for known in self.inputs]
+        names = [expected.name for expected in self.inputs]
         targets = write_back(self.mutations, flat[:count], dict(zip(names, inputs, strict=True)), module)
-        leaves = [targets[self._same[i]] if i in self._same else leaf for i, leaf in enumerate(flat[count:])]
+        leaves = [
+            targets[self._returned_targets[i]] if i in self._returned_targets else leaf
+            for i, leaf in enumerate(flat[count:])
+        ]
         return optree.tree_unflatten(self._result, leaves)
 
     def _bind(self, args: tuple, kwargs: dict[str, Any]) -> inspect.BoundArguments:
@@ -170,7 +177,7 @@ def _parameters(function: Callable) -> inspect.Signature:
     return inspect.Signature([p.replace(annotation=inspect.Parameter.empty) for p in found])
 
 
-def _described(name: str, leaf: Any) -> Input | Constant:
+def _input_or_constant(name: str, leaf: Any) -> Input | Constant:
     if isinstance(leaf, Tensor):
         return Input(name, leaf.aval)
     if hasattr(leaf, "__array__") and not isinstance(leaf, (bool, int, float, complex)):
@@ -178,19 +185,19 @@ def _described(name: str, leaf: Any) -> Input | Constant:
     return Constant(name, leaf)
 
 
-def _check(leaf: Any, known: Input | Constant, knows_sizes: bool) -> None:
-    if isinstance(known, Input):
-        if not isinstance(leaf, Tensor) or not (leaf.aval == known.aval or _same_type(leaf.aval, known.aval)):
+def _check(leaf: Any, expected: Input | Constant, knows_sizes: bool) -> None:
+    if isinstance(expected, Input):
+        if not isinstance(leaf, Tensor) or not (leaf.aval == expected.aval or _same_type(leaf.aval, expected.aval)):
             got = leaf.aval if isinstance(leaf, Tensor) else repr(leaf)
-            raise ValueError(f"{known.name}: traced with {known.aval}, got {got}; trace again for others")
-        if knows_sizes and leaf.aval != known.aval:
+            raise ValueError(f"{expected.name}: traced with {expected.aval}, got {got}; trace again for others")
+        if knows_sizes and leaf.aval != expected.aval:
             raise ValueError(
-                f"{known.name}: traced with {known.aval}, got "
-                f"another{describe_difference(known.aval.shape, leaf.shape)}; the graph depends on these sizes, so "
+                f"{expected.name}: traced with {expected.aval}, got "
+                f"another{describe_difference(expected.aval.shape, leaf.shape)}; the graph depends on these sizes, so "
                 "trace again for others"
             )
-    elif leaf is not known.value and (type(leaf) is not type(known.value) or leaf != known.value):
-        raise ValueError(f"{known.name}: traced with {known.value!r}, got {leaf!r}; trace again for others")
+    elif leaf is not expected.value and (type(leaf) is not type(expected.value) or leaf != expected.value):
+        raise ValueError(f"{expected.name}: traced with {expected.value!r}, got {leaf!r}; trace again for others")
 
 
 def _same_type(a: Aval, b: Aval) -> bool:

@@ -11,14 +11,14 @@ from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule
 from retrograd.fx.node import CALLS, Node, map_nodes
 from retrograd.fx.symbolic_tracer import symbolic_trace
-from retrograd.fx.traced_writes import read_copies, targets_in
+from retrograd.fx.traced_writes import insert_copies, mutated_nodes
 from retrograd.nn.module import Module
 
 Program = Callable | Graph | GraphModule
 
 
 # Tensor methods that have another name than the function of the module `operator`.
-CALLED = {
+METHOD_NAMES = {
     "truediv": "div", "floordiv": "floor_divide", "mod": "remainder",
     "and_": "bitwise_and", "or_": "bitwise_or", "xor": "bitwise_xor", "invert": "bitwise_not",
 }  # fmt: skip
@@ -49,39 +49,47 @@ def replace_pattern(gm: GraphModule, pattern: Program, replacement: Program) -> 
     >>> len(matches), [node.name for node in module.graph.nodes]
     (1, ['x', 'y', 'log_1', 'add', 'output'])
     """
-    return [match for match, _ in rewritten(gm, pattern, replacement)]
+    return [match for match, _ in rewrite_matches(gm, pattern, replacement)]
 
 
-def rewritten(
+def rewrite_matches(
     gm: GraphModule,
     pattern: Program,
     replacement: Program | None,
     accepts: Callable[[Match, Graph], bool] = lambda match, pattern: True,
-    chosen: Callable[[Match, Graph], Program] | None = None,
+    choose_replacement: Callable[[Match, Graph], Program] | None = None,
     ignore_literals: bool = False,
 ) -> list[tuple[Match, list[Node]]]:
-    """Replace the accepted matches, each by `chosen`'s result if given; return them with new nodes."""
+    """Replace the accepted matches, each by `choose_replacement`'s result if given; return them with new nodes."""
     if not isinstance(gm, GraphModule):
         raise TypeError(f"replace_pattern: expected a graph module, got {type(gm).__name__}; see fx.symbolic_trace")
-    wanted = _module(pattern, gm)
-    if not all(isinstance(node, Node) and node.op in CALLS for node in results_of(wanted.graph)):
+    pattern_module = _module(pattern, gm)
+    if not all(isinstance(node, Node) and node.op in CALLS for node in results_of(pattern_module.graph)):
         raise ValueError("replace_pattern: every result of the pattern must be that of a call")
     known: dict[int, tuple[Program, GraphModule]] = {}
 
-    def made(program: Program) -> GraphModule:
+    def to_graph_module(program: Program) -> GraphModule:
         if id(program) not in known:
             known[id(program)] = program, _module(program, gm)
-            _check(wanted.graph, known[id(program)][1].graph)
+            _check(pattern_module.graph, known[id(program)][1].graph)
         return known[id(program)][1]
 
     if replacement is not None:
-        made(replacement)  # raises if it is invalid
-    matches = [m for m in Matcher(gm.graph, wanted.graph, ignore_literals).matches() if accepts(m, wanted.graph)]
-    programs = [chosen(match, wanted.graph) if chosen is not None else replacement for match in matches]
-    pairs = [(match, made(program)) for match, program in zip(matches, programs, strict=True) if program is not None]
-    rewriter = _Rewriter(gm, wanted)
+        to_graph_module(replacement)  # raises if it is invalid
+    matcher = Matcher(gm.graph, pattern_module.graph, ignore_literals)
+    matches = [match for match in matcher.matches() if accepts(match, pattern_module.graph)]
+    programs = [
+        choose_replacement(match, pattern_module.graph) if choose_replacement is not None else replacement
+        for match in matches
+    ]
+    pairs = [
+        (match, to_graph_module(program))
+        for match, program in zip(matches, programs, strict=True)
+        if program is not None
+    ]
+    rewriter = _Rewriter(gm, pattern_module)
     done = [(match, rewriter.replace(match, given)) for match, given in pairs]
-    read_copies(gm.graph, targets_in(gm.graph))
+    insert_copies(gm.graph, mutated_nodes(gm.graph))
     gm.graph.lint()
     gm.recompile()
     return done
@@ -117,12 +125,12 @@ class Matcher:
     def __init__(self, graph: Graph, pattern: Graph, ignore_literals: bool = False) -> None:
         self.graph, self.pattern, self.ignore_literals = graph, pattern, ignore_literals
         self.anchors = results_of(pattern)
-        self.place = {node: index for index, node in enumerate(graph.nodes)}
+        self.position = {node: index for index, node in enumerate(graph.nodes)}
 
     def is_equal(self) -> bool:
         """Return whether the whole graph equals the pattern, argument by argument."""
         bound: dict[Node, Any] = {}
-        if not self._agree(self.pattern.output_node().args, self.graph.output_node().args, bound):
+        if not self._unify(self.pattern.output_node().args, self.graph.output_node().args, bound):
             return False
         inputs = [graph.find_nodes(op="placeholder") for graph in (self.pattern, self.graph)]
         return len(inputs[0]) == len(inputs[1]) and all(bound.get(a, b) is b for a, b in zip(*inputs, strict=True))
@@ -138,8 +146,8 @@ class Matcher:
         taken: set[Node] = set()
         for node in self.graph.nodes:
             match = self._match_at(node) if node not in taken else None
-            if match is not None and not taken.intersection(_inside(match)):
-                taken.update(_inside(match))
+            if match is not None and not taken.intersection(_matched_calls(match)):
+                taken.update(_matched_calls(match))
                 found.append(match)
         return found
 
@@ -147,14 +155,14 @@ class Matcher:
         """Match the pattern with its first result at a node; then its further results."""
         for bound in self._bindings({}, [(self.anchors[0], node)], list(self.anchors[1:])):
             match = Match(node, bound)
-            if self._is_closed(match) and self._has_position(match):
+            if self._is_contained(match) and self._has_insertion_point(match):
                 return match
         return None
 
     def _bindings(self, bound: dict[Node, Any], pairs: list[tuple], rest: list[Node]) -> Iterator[dict[Node, Any]]:
         """Yield the ways to bind the pattern's nodes such that all pairs and remaining results agree."""
         bound = dict(bound)
-        if not all(self._agree(wanted, there, bound) for wanted, there in pairs):
+        if not all(self._unify(expected, actual, bound) for expected, actual in pairs):
             return
         if not rest:
             yield bound
@@ -165,90 +173,92 @@ class Matcher:
                 if node not in bound.values():
                     yield from self._bindings(bound, [(rest[0], node)], rest[1:])
 
-    def _agree(self, first: Any, second: Any, bound: dict[Node, Any]) -> bool:
+    def _unify(self, first: Any, second: Any, bound: dict[Node, Any]) -> bool:
         """Return whether a part of the pattern and of the graph agree, and record the bindings."""
         pairs = [(first, second)]
         while pairs:
-            wanted, there = pairs.pop()
-            if not isinstance(wanted, Node):
-                inside = [] if self._are_literals(wanted, there) else _members(wanted, there)
+            expected, actual = pairs.pop()
+            if not isinstance(expected, Node):
+                inside = [] if self._are_literals(expected, actual) else _members(expected, actual)
                 if inside is None:
                     return False
                 pairs += inside
-            elif wanted in bound:
-                if bound[wanted] is not there and (isinstance(there, Node) or not _same(bound[wanted], there)):
+            elif expected in bound:
+                if bound[expected] is not actual and (isinstance(actual, Node) or not _same(bound[expected], actual)):
                     return False
             else:
-                further = self._bind(wanted, there)
+                further = self._bind(expected, actual)
                 if further is None:
                     return False
-                bound[wanted] = there
+                bound[expected] = actual
                 pairs += further
         return True
 
-    def _are_literals(self, wanted: Any, there: Any) -> bool:
+    def _are_literals(self, expected: Any, actual: Any) -> bool:
         """Return whether both are numbers or strings, and literals are ignored."""
-        return self.ignore_literals and all(isinstance(value, int | float | complex | str) for value in (wanted, there))
+        return self.ignore_literals and all(
+            isinstance(value, int | float | complex | str) for value in (expected, actual)
+        )
 
-    def _bind(self, wanted: Node, there: Any) -> list[tuple] | None:
+    def _bind(self, expected: Node, actual: Any) -> list[tuple] | None:
         """Return the pairs of arguments that must agree if two nodes are to; None if they can't."""
-        if wanted.op == "placeholder":
+        if expected.op == "placeholder":
             return []
-        if not isinstance(there, Node):
+        if not isinstance(actual, Node):
             return None
-        if wanted.op == "get_attr":
-            return [] if there.op == "get_attr" and self._same_attribute(wanted, there) else None
-        if there.op not in CALLS:
+        if expected.op == "get_attr":
+            return [] if actual.op == "get_attr" and self._same_attribute(expected, actual) else None
+        if actual.op not in CALLS:
             return None
-        (called, arguments), (target, others) = _call(wanted), _call(there)
-        if called != target and not self._same_module(wanted, there):
+        (called, arguments), (target, others) = _call(expected), _call(actual)
+        if called != target and not self._same_module(expected, actual):
             return None
         return [(arguments, others)]
 
-    def _same_module(self, wanted: Node, there: Node) -> bool:
-        if wanted.op != "call_module" or there.op != "call_module":
+    def _same_module(self, expected: Node, actual: Node) -> bool:
+        if expected.op != "call_module" or actual.op != "call_module":
             return False
         owners = self.pattern.owning_module, self.graph.owning_module
-        return None not in owners and _attribute(owners[0], wanted) is _attribute(owners[1], there)
+        return None not in owners and _attribute(owners[0], expected) is _attribute(owners[1], actual)
 
-    def _same_attribute(self, wanted: Node, there: Node) -> bool:
+    def _same_attribute(self, expected: Node, actual: Node) -> bool:
         """Return whether two reads give equal values; of graphs without modules, whether the names are equal."""
         owners = self.pattern.owning_module, self.graph.owning_module
         if None in owners:
-            return wanted.target == there.target
-        return _same(_attribute(owners[0], wanted), _attribute(owners[1], there))
+            return expected.target == actual.target
+        return _same(_attribute(owners[0], expected), _attribute(owners[1], actual))
 
-    def _is_closed(self, match: Match) -> bool:
+    def _is_contained(self, match: Match) -> bool:
         """Return whether nothing else uses the nodes that the replacement removes."""
         results = [match.nodes_map[node] for node in self.anchors]
-        inside = set(_inside(match))
+        inside = set(_matched_calls(match))
         kept = [node for node in inside if node not in results]
         return len(inside) == sum(n.op in CALLS for n in match.nodes_map) and all(
             user in inside for node in kept for user in node.users
         )
 
-    def _has_position(self, match: Match) -> bool:
+    def _has_insertion_point(self, match: Match) -> bool:
         """Return whether there is a position after all arguments and before all uses of results."""
-        after = [self.place[v] for n, v in match.nodes_map.items() if n.op == "placeholder" and isinstance(v, Node)]
-        inside = set(_inside(match))
+        after = [self.position[v] for n, v in match.nodes_map.items() if n.op == "placeholder" and isinstance(v, Node)]
+        inside = set(_matched_calls(match))
         users = [user for node in self.anchors for user in match.nodes_map[node].users if user not in inside]
-        return max(after, default=-1) < min((self.place[user] for user in users), default=len(self.place))
+        return max(after, default=-1) < min((self.position[user] for user in users), default=len(self.position))
 
 
-def _inside(match: Match) -> list[Node]:
+def _matched_calls(match: Match) -> list[Node]:
     """Return the calls that a match replaces."""
-    return [there for wanted, there in match.nodes_map.items() if wanted.op in CALLS]
+    return [actual for expected, actual in match.nodes_map.items() if expected.op in CALLS]
 
 
-def _members(wanted: Any, there: Any) -> list[tuple] | None:
+def _members(expected: Any, actual: Any) -> list[tuple] | None:
     """Return pairs of members of two containers of one kind; none for equal constants; None if they differ."""
-    if isinstance(wanted, slice) and isinstance(there, slice):
-        return [(wanted.start, there.start), (wanted.stop, there.stop), (wanted.step, there.step)]
-    if isinstance(wanted, dict) and isinstance(there, dict):
-        return [(wanted[key], there[key]) for key in wanted] if wanted.keys() == there.keys() else None
-    if isinstance(wanted, tuple | list) and isinstance(there, tuple | list):
-        return list(zip(wanted, there, strict=True)) if len(wanted) == len(there) else None
-    return [] if not isinstance(there, Node) and _same(wanted, there) else None
+    if isinstance(expected, slice) and isinstance(actual, slice):
+        return [(expected.start, actual.start), (expected.stop, actual.stop), (expected.step, actual.step)]
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        return [(expected[key], actual[key]) for key in expected] if expected.keys() == actual.keys() else None
+    if isinstance(expected, tuple | list) and isinstance(actual, tuple | list):
+        return list(zip(expected, actual, strict=True)) if len(expected) == len(actual) else None
+    return [] if not isinstance(actual, Node) and _same(expected, actual) else None
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -284,7 +294,7 @@ def operator_of(node: Node) -> Op | None:
         found = node.target
     elif getattr(node.target, "__module__", "") == operator.add.__module__:
         name = node.target.__name__
-        found = getattr(Tensor, CALLED.get(name, name), None)
+        found = getattr(Tensor, METHOD_NAMES.get(name, name), None)
     if not isinstance(found, Op):
         return None
     try:
@@ -304,35 +314,35 @@ class _Rewriter:
         self.gm = gm
         self.arguments = pattern.graph.find_nodes(op="placeholder")
         self.anchors = results_of(pattern.graph)
-        self.place = {node: index for index, node in enumerate(gm.graph.nodes)}
+        self.position = {node: index for index, node in enumerate(gm.graph.nodes)}
         self.changed: dict[Node, Any] = {}  # values replaced by earlier matches
         self.names: dict[tuple[GraphModule, str], str] = {}  # a replacement's qualified names -> those in the module
 
     def replace(self, match: Match, replacement: GraphModule) -> list[Node]:
         """Replace one match; return the new nodes."""
         graph, source = self.gm.graph, replacement.graph
-        bound = [self._replaced(match.nodes_map.get(argument)) for argument in self.arguments]
+        bound = [self._current_value(match.nodes_map.get(argument)) for argument in self.arguments]
         values: dict[Node, Any] = dict(zip(source.find_nodes(op="placeholder"), bound, strict=True))
-        with graph.inserting_before(self._where(match)):
+        with graph.inserting_before(self._insertion_point(match)):
             for node in source.nodes:
                 if node.op != "output" and node not in values:
                     values[node] = self._copy(node, values, match.anchor, replacement)
         results = map_nodes(results_of(source), values.__getitem__)
         for anchor, result in zip(self.anchors, results, strict=True):
-            self._put(match.nodes_map[anchor], result)
-        for node in sorted(_inside(match), key=self.place.__getitem__, reverse=True):
+            self._replace_uses(match.nodes_map[anchor], result)
+        for node in sorted(_matched_calls(match), key=self.position.__getitem__, reverse=True):
             graph.erase_node(node)
         return [values[node] for node in source.nodes if node.op not in ("placeholder", "output")]
 
-    def _replaced(self, value: Any) -> Any:
+    def _current_value(self, value: Any) -> Any:
         while isinstance(value, Node) and value in self.changed:
             value = self.changed[value]
         return value
 
-    def _where(self, match: Match) -> Node:
+    def _insertion_point(self, match: Match) -> Node:
         """Return the first outside use of a result, or the node after the last call, whichever is earlier."""
-        inside = set(_inside(match))
-        last = max(inside, key=self.place.__getitem__).next
+        inside = set(_matched_calls(match))
+        last = max(inside, key=self.position.__getitem__).next
         for node in self.gm.graph.nodes:
             if node is last or (node not in inside and inside.intersection(node.all_input_nodes)):
                 return node
@@ -342,7 +352,7 @@ class _Rewriter:
         """Return a copy of one node; where the module has operators only, a call of one."""
         copy = self.gm.graph.node_copy(node, values.__getitem__)
         if node.op in ("get_attr", "call_module"):
-            copy.target = self._adopted(node, replacement)
+            copy.target = self._attribute_target(node, replacement)
         op = operator_of(copy) if self.gm.graph.signature is not None else None
         if op is not None:
             copy.op, copy.target = "call_function", op
@@ -351,7 +361,7 @@ class _Rewriter:
                 copy.meta[key] = anchor.meta[key]
         return copy
 
-    def _put(self, old: Node, new: Any) -> None:
+    def _replace_uses(self, old: Node, new: Any) -> None:
         """Replace all uses by a result of the replacement, which may be a constant."""
         for user in list(old.users):
             user.args, user.kwargs = map_nodes((user.args, user.kwargs), lambda n: new if n is old else n)
@@ -359,20 +369,22 @@ class _Rewriter:
             new.meta.setdefault("val", old.meta["val"])
         self.changed[old] = new
 
-    def _adopted(self, node: Node, replacement: GraphModule) -> str:
+    def _attribute_target(self, node: Node, replacement: GraphModule) -> str:
         """Return the module's name for an attribute of the replacement: a free one, if it is new."""
         key = replacement, node.target
         if key not in self.names:
             value = _attribute(replacement, node)
-            fitting = (n for n in _names(node.target) if _lookup(self.gm, n) is None or _lookup(self.gm, n) is value)
-            self.names[key] = name = next(fitting)
+            unused = (
+                n for n in _name_candidates(node.target) if _lookup(self.gm, n) is None or _lookup(self.gm, n) is value
+            )
+            self.names[key] = name = next(unused)
             if _lookup(self.gm, name) is None:
                 path, _, last = name.rpartition(".")
-                setattr(_home(self.gm, path), last, value)
+                setattr(_get_or_add_submodule(self.gm, path), last, value)
         return self.names[key]
 
 
-def _names(name: str) -> Iterable[str]:
+def _name_candidates(name: str) -> Iterable[str]:
     """Yield a name and variants of it, without end."""
     yield name
     number = 0
@@ -387,7 +399,7 @@ def _lookup(module: Any, name: str) -> Any:
     return module
 
 
-def _home(module: Module, path: str) -> Module:
+def _get_or_add_submodule(module: Module, path: str) -> Module:
     for part in path.split(".") if path else ():
         if getattr(module, part, None) is None:
             module.add_module(part, Module())

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule
 from retrograd.fx.node import Node
-from retrograd.fx.subgraph_matching import Match, Program, replace_pattern, rewritten
+from retrograd.fx.subgraph_matching import Match, Program, replace_pattern, rewrite_matches
 
 __all__ = ["Match", "ReplacedPatterns", "replace_pattern", "replace_pattern_with_filters"]
 
@@ -47,13 +47,13 @@ def replace_pattern_with_filters(
     if (replacement is None) == (replacement_callback is None):
         raise TypeError("replace_pattern_with_filters: expected either a replacement or a replacement_callback")
 
-    def accepts(match: Match, wanted: Graph) -> bool:
-        return all(accept(match, gm.graph, wanted) for accept in match_filters or ())
+    def accepts(match: Match, pattern_graph: Graph) -> bool:
+        return all(accept(match, gm.graph, pattern_graph) for accept in match_filters or ())
 
-    def chosen(match: Match, wanted: Graph) -> Graph:
+    def choose_replacement(match: Match, pattern_graph: Graph) -> Graph:
         assert replacement_callback is not None
-        return replacement_callback(match, gm.graph, wanted)
+        return replacement_callback(match, gm.graph, pattern_graph)
 
-    choose = chosen if replacement_callback is not None else None
-    done = rewritten(gm, pattern, replacement, accepts, choose, ignore_literals)
+    choose = choose_replacement if replacement_callback is not None else None
+    done = rewrite_matches(gm, pattern, replacement, accepts, choose, ignore_literals)
     return [ReplacedPatterns(*match, new) for match, new in done]

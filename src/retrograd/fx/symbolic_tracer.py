@@ -12,13 +12,13 @@ import optree
 
 from retrograd.core import Tensor
 from retrograd.core.level import generator_block
-from retrograd.fx.calling_convention import STARS, Callee, stated
+from retrograd.fx.calling_convention import STARS, Callee, annotation_or_none
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule, extract, tensors_and_modules
 from retrograd.fx.module_stack import Scope, ScopeContextManager
 from retrograd.fx.node import has_side_effect
 from retrograd.fx.proxy import ParameterProxy, Proxy, TracerBase
-from retrograd.fx.traced_writes import tensors_written
+from retrograd.fx.traced_writes import mutated_tensors
 from retrograd.fx.wrapped_functions import wrapped_calls
 from retrograd.nn import Sequential
 from retrograd.nn.module import Module
@@ -96,9 +96,9 @@ class Tracer(TracerBase):
             raise TypeError(f"symbolic_trace: expected a function or a module, got {type(root).__name__}")
         callee = self._callee(root)
         self.begin(module)
-        concrete = self._by_name(callee, concrete_args or {})
+        concrete = self._concrete_by_name(callee, concrete_args or {})
         args = self._arguments(callee, concrete)
-        with _tracing(), _intercepted(module, self), wrapped_calls(callee.function, *self._autowrapped):
+        with _set_is_tracing(), _intercept_modules(module, self), wrapped_calls(callee.function, *self._autowrapped):
             result = callee.call(args, concrete)
         if self._is_flat(root):
             self.graph.signature = cast(GraphModule, root).graph.signature
@@ -131,7 +131,7 @@ class Tracer(TracerBase):
     def end(self, result: Any, module: Module, type_expr: Any = None) -> None:
         """Finish the graph with the result of the code, and its annotation."""
         self.create_node("output", "output", (self.create_arg(result),), {}, None, type_expr)
-        self.root = self.home(module, tensors_written(self.graph.signature))
+        self.root = self.home(module, mutated_tensors(self.graph.signature))
 
     def home(self, module: Module, keep: Iterable[str] = ()) -> Module:
         """Return a bare module with the attributes of the graph, and those of `module` under further names."""
@@ -141,7 +141,7 @@ class Tracer(TracerBase):
             setattr(home, name, tensor)
         return home
 
-    def _by_name(self, callee: Callee, concrete: dict[str, Any] | tuple) -> dict[str, Any]:
+    def _concrete_by_name(self, callee: Callee, concrete: dict[str, Any] | tuple) -> dict[str, Any]:
         """Return concrete arguments by their names."""
         if not isinstance(concrete, tuple):
             return dict(concrete)
@@ -169,10 +169,10 @@ class Tracer(TracerBase):
     def _concrete_argument(self, name: str, proxy: Proxy, value: Any) -> Any:
         """Return a concrete argument, which the graph checks, with proxies in place of PH."""
         leaves, spec = optree.tree_flatten(value)
-        open_ones = [leaf for leaf in leaves if isinstance(leaf, PHBase)]
+        placeholders = [leaf for leaf in leaves if isinstance(leaf, PHBase)]
         check: Any = self.create_proxy("call_function", check_concrete, (proxy, value, name), {})
-        proxies = [check[index] for index in range(len(open_ones))]
-        for mark, found in zip(open_ones, proxies, strict=True):
+        proxies = [check[index] for index in range(len(placeholders))]
+        for mark, found in zip(placeholders, proxies, strict=True):
             vars(found.node).update(vars(mark))
         rest = iter(proxies)
         return optree.tree_unflatten(spec, [next(rest) if isinstance(leaf, PHBase) else leaf for leaf in leaves])
@@ -181,11 +181,13 @@ class Tracer(TracerBase):
         """Return a parameter's placeholder.  A concrete one may be omitted, unless later parameters are required."""
         default, empty = parameter.default, inspect.Parameter.empty
         if parameter.name in concrete:
-            last = all(p.default is not empty or _is_known(p.name, concrete) or p.kind in STARS for p in later)
-            default = concrete[parameter.name] if last and _is_known(parameter.name, concrete) else empty
+            last = all(p.default is not empty or _is_concrete(p.name, concrete) or p.kind in STARS for p in later)
+            default = concrete[parameter.name] if last and _is_concrete(parameter.name, concrete) else empty
         name = f"{STARS.get(parameter.kind, '')}{parameter.name}"
         args = () if default is empty else (default,)
-        return self.proxy(self.create_node("placeholder", name, args, {}, None, stated(parameter.annotation)))
+        return self.proxy(
+            self.create_node("placeholder", name, args, {}, None, annotation_or_none(parameter.annotation))
+        )
 
     # -------------------------------------------------------------------------------------------- overridable decisions
 
@@ -242,7 +244,7 @@ class Tracer(TracerBase):
         return self._attributes[name]
 
     @generator_block
-    def entered(self, module: Module) -> Iterator[None]:
+    def module_scope(self, module: Module) -> Iterator[None]:
         """Record the module in the metadata of nodes within the block."""
         path = self._paths.get(id(module), "")
         with ScopeContextManager(self.scope, Scope(path, type(module))):
@@ -262,7 +264,7 @@ def is_fx_tracing() -> bool:
 
 
 @generator_block
-def _tracing() -> Iterator[None]:
+def _set_is_tracing() -> Iterator[None]:
     token = _IS_TRACING.set(True)
     try:
         yield
@@ -271,23 +273,23 @@ def _tracing() -> Iterator[None]:
 
 
 @generator_block
-def _intercepted(root: Module, tracer: Tracer) -> Iterator[None]:
+def _intercept_modules(root: Module, tracer: Tracer) -> Iterator[None]:
     """Within the block, the tracer handles calls of submodules of `root`, and reads of their tensors.
 
     For that time each submodule has its own class, a subclass of its former one.
     """
     modules = list(root.modules())
     classes = [type(module) for module in modules]
-    made: dict[type, type] = {}
+    subclasses: dict[type, type] = {}
     try:
         for module in modules:
-            if type(module) not in made:
-                made[type(module)] = _intercepting_class(type(module), tracer)
-            object.__setattr__(module, "__class__", made[type(module)])
+            if type(module) not in subclasses:
+                subclasses[type(module)] = _intercepting_class(type(module), tracer)
+            object.__setattr__(module, "__class__", subclasses[type(module)])
         yield
     finally:
-        for module, known in zip(modules, classes, strict=True):
-            object.__setattr__(module, "__class__", known)
+        for module, cls in zip(modules, classes, strict=True):
+            object.__setattr__(module, "__class__", cls)
 
 
 def _intercepting_class(base: Any, tracer: Tracer) -> type:
@@ -295,7 +297,7 @@ def _intercepting_class(base: Any, tracer: Tracer) -> type:
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         def forward(*args: Any, **kwargs: Any) -> Any:
-            with tracer.entered(self):
+            with tracer.module_scope(self):
                 return base.__call__(self, *args, **kwargs)
 
         return tracer.call_module(self, forward, args, kwargs)
@@ -355,7 +357,7 @@ class PHWithMeta(PHBase):
 PH = _OnlyPH()
 
 
-def _is_known(name: str, concrete: dict[str, Any]) -> bool:
+def _is_concrete(name: str, concrete: dict[str, Any]) -> bool:
     """Return whether an argument has a concrete value without PH."""
     return name in concrete and not any(isinstance(leaf, PHBase) for leaf in optree.tree_leaves(concrete[name]))
 
@@ -368,15 +370,15 @@ class ConcreteArgumentError(AssertionError, ValueError):
 def check_concrete(value: Any, expected: Any, name: str) -> tuple:
     """Return the values at PH; raise ConcreteArgumentError if any other argument differs from the traced one."""
     leaves, spec = optree.tree_flatten(value)
-    known, structure = optree.tree_flatten(expected)
-    if spec != structure or not all(map(_is_alike, leaves, known)):
+    expected_leaves, structure = optree.tree_flatten(expected)
+    if spec != structure or not all(map(_matches_concrete, leaves, expected_leaves)):
         raise ConcreteArgumentError(
             f"{name} has been specialized to have value {expected!r} but got another value, {value!r}; trace again"
         )
-    return tuple([leaf for leaf, wanted in zip(leaves, known, strict=True) if isinstance(wanted, PHBase)])
+    return tuple([leaf for leaf, wanted in zip(leaves, expected_leaves, strict=True) if isinstance(wanted, PHBase)])
 
 
-def _is_alike(value: Any, expected: Any) -> bool:
+def _matches_concrete(value: Any, expected: Any) -> bool:
     """Return whether a value equals the one with which the code was traced."""
     if isinstance(expected, PHBase) or value is expected:
         return True

@@ -31,7 +31,7 @@ class Mutation(NamedTuple):
     recorded: bool = True  # False: written under no_grad, so it keeps its node in the autograd graph
 
 
-class Change(NamedTuple):
+class AttributeAssignment(NamedTuple):
     """A value assigned by the program to an attribute; it replaces `outside` if that was a tensor."""
 
     name: str
@@ -39,7 +39,7 @@ class Change(NamedTuple):
     now: Tensor
 
 
-class Attributes(Block):
+class ProxiedAttributes(Block):
     """A block in which a module's tensors are replaced by a trace's proxies; all attributes are restored after it.
 
     `changes` then lists the program's assignments to them.
@@ -47,57 +47,57 @@ class Attributes(Block):
 
     def __init__(self, level: Any, root: Any) -> None:
         self._level = level
-        self._modules = _modules_of(root)
+        self._modules = _reachable_modules(root)
         self._before = [(dict(vars(module)), dict(module._kinds)) for _, module in self._modules]
-        self.changes: list[Change] = []
+        self.changes: list[AttributeAssignment] = []
 
-    def _enter(self) -> "Attributes":
+    def _enter(self) -> "ProxiedAttributes":
         """Put the proxies into the modules."""
         for _, module in self._modules:
             for name, value in list(vars(module).items()):
                 if isinstance(value, Tensor):
-                    vars(module)[name] = self._level.stand_in(value)
+                    vars(module)[name] = self._level.proxy_of(value)
         return self
 
     def _leave(self, kind: Any, error: BaseException | None, traceback: TracebackType | None) -> None:
         """Restore the attributes, and record the assignments."""
         after = [dict(vars(module)) for _, module in self._modules]
         for (_, module), (attributes, kinds) in zip(self._modules, self._before, strict=True):
-            for here, before in ((module._kinds, kinds), (vars(module), attributes)):
-                here.clear()
-                here.update(before)
+            for current, before in ((module._kinds, kinds), (vars(module), attributes)):
+                current.clear()
+                current.update(before)
         if error is None:
             self._compare(after)
 
     def _compare(self, after: list[dict[str, Any]]) -> None:
-        places: dict[int, set[int]] = {}  # for each former tensor: the ids now at its attributes
+        replacements: dict[int, set[int]] = {}  # for each former tensor: the ids now at its attributes
         for (path, _), (before, _), now in zip(self._modules, self._before, after, strict=True):
             for name in {**before, **now}:
                 old, new = before.get(name), now.get(name)
-                self._note(f"{path}.{name}" if path else name, old, new)
-                places.setdefault(id(old), set()).add(id(new))
+                self._record_assignment(f"{path}.{name}" if path else name, old, new)
+                replacements.setdefault(id(old), set()).add(id(new))
         for change in self.changes:
-            if change.outside is not None and len(places[id(change.outside)]) > 1:
+            if change.outside is not None and len(replacements[id(change.outside)]) > 1:
                 raise NotImplementedError(
                     f"trace: the code assigned to {change.name}, a tensor that goes by other names too, and not to "
                     f"those; write into it, {change.name}.copy_(...), and the graph holds the change"
                 )
 
-    def _note(self, name: str, old: Any, new: Any) -> None:
+    def _record_assignment(self, name: str, old: Any, new: Any) -> None:
         if not isinstance(old, Tensor):
             if isinstance(new, Tensor) and new.level is self._level:
-                self.changes.append(Change(name, None, new))
-        elif new is not self._level.stand_in(old):
+                self.changes.append(AttributeAssignment(name, None, new))
+        elif new is not self._level.proxy_of(old):
             if not isinstance(new, Tensor) or new.aval != old.aval:
                 got = new.aval if isinstance(new, Tensor) else repr(new)
                 raise NotImplementedError(
                     f"trace: the code replaced {name}, {old.aval}, by {got}; a graph can hold a change of values, not "
                     f"of shape or dtype: give {name} its final shape and dtype before, and write into a part of it"
                 )
-            self.changes.append(Change(name, old, new))
+            self.changes.append(AttributeAssignment(name, old, new))
 
 
-def _modules_of(root: Any) -> list[tuple[str, Module]]:
+def _reachable_modules(root: Any) -> list[tuple[str, Module]]:
     """Return a module and its submodules; of a function those that it names or is a method of, once, with paths."""
     found = {"": root, "self": getattr(root, "__self__", None)}
     if inspect.isfunction(inspect.unwrap(root)):
@@ -111,31 +111,37 @@ def _modules_of(root: Any) -> list[tuple[str, Module]]:
 # --------------------------------------------------------------------------------------------- end of a trace
 
 
-class Written(NamedTuple):
+class TracedMutation(NamedTuple):
     """A mutation, the proxy of its target, and the nodes of the target's old and new value."""
 
     mutation: Mutation
-    inside: Tensor | None
+    proxy: Tensor | None
     old: Node | None
     new: Any
 
 
-def of_inputs(operand: Callable, names: Iterable[str], nodes: Iterable[Node], given: Iterable[Tensor]) -> list[Written]:
+def input_mutations(
+    operand: Callable, names: Iterable[str], nodes: Iterable[Node], given: Iterable[Tensor]
+) -> list[TracedMutation]:
     """Return the inputs that have been written to."""
     triples = zip(names, nodes, given, strict=True)
-    return [_written(USER_INPUT, name, x, node, operand(x)) for name, node, x in triples if count_of(x)]
+    return [_traced_mutation(USER_INPUT, name, x, node, operand(x)) for name, node, x in triples if count_of(x)]
 
 
-def of_attributes(level: Any, inside: Iterable[tuple[Tensor, Tensor]], changes: list[Change]) -> list[Written]:
+def attribute_mutations(
+    level: Any, proxies: Iterable[tuple[Tensor, Tensor]], changes: list[AttributeAssignment]
+) -> list[TracedMutation]:
     """Return the module's tensors that were written to or replaced, and new tensors assigned to it."""
     found, operand = [], level.operand
     replaced = {id(change.outside): change.now for change in changes}
-    for outside, x in inside:
+    for outside, x in proxies:
         if count_of(x) or id(outside) in replaced:
             old, now = level.attribute(outside), operand(replaced.get(id(outside), x))
             same = None if id(outside) in replaced else x
-            found.append(_written(_kind(outside, old.target), old.target, same, old, now))
-    return found + [_written(ATTRIBUTE, c.name, None, None, operand(c.now)) for c in changes if c.outside is None]
+            found.append(_traced_mutation(_kind(outside, old.target), old.target, same, old, now))
+    return found + [
+        _traced_mutation(ATTRIBUTE, c.name, None, None, operand(c.now)) for c in changes if c.outside is None
+    ]
 
 
 def _kind(tensor: Tensor, name: str) -> str:
@@ -144,35 +150,35 @@ def _kind(tensor: Tensor, name: str) -> str:
     return CONSTANT if name.startswith(CONSTANT_NAME) else BUFFER
 
 
-def _written(kind: str, target: str, inside: Tensor | None, old: Node | None, new: Any) -> Written:
+def _traced_mutation(kind: str, target: str, proxy: Tensor | None, old: Node | None, new: Any) -> TracedMutation:
     """Return the mutation, without the nodes that only mark a write: see `write_back`."""
     last, recorded = new, True
     while _is_call(last, OVERWRITTEN):
         last = last.args[0]
     if last is old and new is not old:
         new, recorded = new.args[1], False
-    return Written(Mutation(kind, target, recorded), inside, old, numbers_of(new, recorded))
+    return TracedMutation(Mutation(kind, target, recorded), proxy, old, written_value(new, recorded))
 
 
-def numbers_of(node: Any, recorded: bool = False) -> Any:
+def written_value(node: Any, recorded: bool = False) -> Any:
     """Return the value written to an entire tensor, from the result of the write."""
     merged = node.args[0] if _is_call(node, _detach) and not recorded else node
-    whole = _is_call(merged, _view_scatter) and merged.kwargs["chain"] == () and _alike(merged, merged.args[1])
-    numbers = merged.args[1] if whole else node
-    return numbers.args[0] if _is_call(numbers, _detach) and _is_call(numbers.args[0], _detach) else numbers
+    is_whole = _is_call(merged, _view_scatter) and merged.kwargs["chain"] == () and _same_aval(merged, merged.args[1])
+    value = merged.args[1] if is_whole else node
+    return value.args[0] if _is_call(value, _detach) and _is_call(value.args[0], _detach) else value
 
 
 def _is_call(node: Any, operator: Any) -> bool:
     return isinstance(node, Node) and node.target is operator
 
 
-def _alike(a: Node, b: Any) -> bool:
+def _same_aval(a: Node, b: Any) -> bool:
     return isinstance(b, Node) and bool(a.meta["val"] == b.meta["val"])
 
 
 def outlives_write(node: Node) -> bool:
     """Return whether a view or a saved value outlives the run although its memory has been written to."""
-    return any(user.op == "output" or _saves(user, node) or _is_view_call(user) for user in node.users)
+    return any(user.op == "output" or _saves_input(user, node) or _is_view_call(user) for user in node.users)
 
 
 def _is_view_call(user: Node) -> bool:
@@ -184,7 +190,7 @@ def _is_opaque(target: Any) -> bool:
     return not isinstance(target, Op) or target.rules is None
 
 
-def _saves(user: Node, node: Node) -> bool:
+def _saves_input(user: Node, node: Node) -> bool:
     """Return whether the derivative of a call needs the value of one of its inputs."""
     if _is_opaque(user.target):
         return True
@@ -193,12 +199,12 @@ def _saves(user: Node, node: Node) -> bool:
     schema = user.target.schema
     given = dict(zip([p.name for p in schema.parameters], user.args, strict=False)) | user.kwargs
     inputs = [set(nodes_in(given.get(p.name))) for p in schema.inputs]
-    places = sum(1 << i for i, nodes in enumerate(inputs) if node in nodes)
+    mask = sum(1 << i for i, nodes in enumerate(inputs) if node in nodes)
     rules = zip(user.target.rules, inputs, strict=True)
-    return any(rule is not None and rule.needs_values & places for rule, nodes in rules if nodes)
+    return any(rule is not None and rule.needs_values & mask for rule, nodes in rules if nodes)
 
 
-def read_copies(graph: Any, written: Iterable[Node]) -> None:
+def insert_copies(graph: Any, written: Iterable[Node]) -> None:
     """Insert copies of values that will be written to, for nodes that are views of them or save them."""
     for node in written:
         if outlives_write(node):
@@ -210,15 +216,15 @@ def read_copies(graph: Any, written: Iterable[Node]) -> None:
             copy.meta = dict(node.meta)
 
 
-def tensors_written(signature: Any) -> list[str]:
+def mutated_tensors(signature: Any) -> list[str]:
     """Return the qualified names of the module's tensors that a graph of this signature writes to."""
     mutations = signature.mutations if signature is not None else []
     return [m.target for m in mutations if m.kind not in (USER_INPUT, ATTRIBUTE)]
 
 
-def targets_in(graph: Any) -> list[Node]:
+def mutated_nodes(graph: Any) -> list[Node]:
     """Return the inputs and attributes of a graph that it writes to."""
-    names = tensors_written(graph.signature)
+    names = mutated_tensors(graph.signature)
     inputs = [m.target for m in graph.signature.mutations if m.kind == USER_INPUT] if graph.signature else []
     return [
         node
@@ -236,16 +242,16 @@ def write_back(mutations: list[Mutation], values: Iterable[Any], inputs: dict[st
     for (kind, target, recorded), value in zip(mutations, values, strict=True):
         path, _, name = target.rpartition(".")
         if kind == ATTRIBUTE:
-            setattr(submodule(module, path), name, value)
+            setattr(get_or_add_submodule(module, path), name, value)
             targets.append(value)
         else:
-            there = inputs[target] if kind == USER_INPUT else getattr(module.get_submodule(path), name)
-            (there if recorded else there.detach()).copy_(value)
-            targets.append(there)
+            target_tensor = inputs[target] if kind == USER_INPUT else getattr(module.get_submodule(path), name)
+            (target_tensor if recorded else target_tensor.detach()).copy_(value)
+            targets.append(target_tensor)
     return targets
 
 
-def submodule(home: Module, path: str) -> Module:
+def get_or_add_submodule(home: Module, path: str) -> Module:
     """Return the submodule of that qualified name; create missing ones on the path."""
     for name in path.split(".") if path else ():
         if name not in dict(home.named_children()):

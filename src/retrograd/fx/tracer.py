@@ -21,12 +21,12 @@ from retrograd.fx.signature import Signature
 from retrograd.fx.traceback import copied_meta
 from retrograd.fx.traced_writes import (
     CONSTANT_NAME,
-    Attributes,
-    Change,
-    numbers_of,
-    of_attributes,
-    of_inputs,
-    read_copies,
+    AttributeAssignment,
+    ProxiedAttributes,
+    attribute_mutations,
+    input_mutations,
+    insert_copies,
+    written_value,
 )
 from retrograd.levels.sync_views import sync_views
 from retrograd.nn.module import Module
@@ -35,7 +35,7 @@ from retrograd.ops.create import as_tensor
 from retrograd.ops.mutate import copy_
 
 _detach, _clone = operator_named("detach"), operator_named("clone")
-MERE_STEPS = (PICK, OVERWRITTEN, _detach, operator_named("view_scatter"))  # removed if unused
+REMOVABLE = (PICK, OVERWRITTEN, _detach, operator_named("view_scatter"))  # removed if unused
 
 
 def trace(root: Callable | Module, *args: Any, **kwargs: Any) -> GraphModule:
@@ -96,14 +96,14 @@ def capture(
     level = kind(graph, home, names)
     level.function = root
     with at(current().level, False):
-        with Attributes(level, root) as attributes, ModuleCalls(root) as level.calls, level:
+        with ProxiedAttributes(level, root) as attributes, ModuleCalls(root) as level.calls, level:
             named = zip(graph.signature.inputs, examples, strict=True)
             given = [level.input(known.name, x) for known, x in named]
             arguments = graph.signature.rebuild(given)
             result = sync_views(root(*arguments.args, **arguments.kwargs))
         with level:
             level.output(result, given, attributes.changes)
-    graph.signature.check_apart(examples)
+    graph.signature.check_no_shared_memory(examples)
     return Recording(graph, home, names)
 
 
@@ -127,7 +127,7 @@ class TraceLevel(Level):
         self._attributes: dict[int, str] = {}  # id of a tensor -> its qualified name
         self._nodes: dict[str, Node] = {}  # qualified name -> the node that reads it
         self._guarded: set[Node] = set()
-        self._inside: dict[int, tuple[Tensor, Tensor]] = {}  # id of a tensor -> the tensor and its proxy
+        self._outside_proxies: dict[int, tuple[Tensor, Tensor]] = {}  # id of a tensor -> the tensor and its proxy
         self.calls = ModuleCalls(None)
         for name in reversed(names):
             path, _, last = name.rpartition(".")
@@ -140,18 +140,18 @@ class TraceLevel(Level):
 
     def process(self, op: Op, args: tuple, params: dict) -> Any:
         """Run the operator on the example's values, and record it."""
-        stopped = op.differentiable and not self._recording
+        detached = op.differentiable and not self._recording
         args = tuple(map(self._lift_outside, args))
         params = map_leaves(params, self._constant)
-        out = call(op, tuple(self._lower(a) for a in args), params)
+        out = call(op, tuple(self._value_below(a) for a in args), params)
         written = normalized_args(op, op.schema.named([self.operand(a) for a in args], params))
         node = self.graph.call_function(op, *written)
         if isinstance(out, tuple):
             path = out[-1].path if out and isinstance(out[-1], AuxOutput) else AuxOutput().path
             tensors = {path(i): o for i, o in enumerate(out) if isinstance(o, Tensor)}
-            found = iter(self._results(node, tensors, stopped))
+            found = iter(self._results(node, tensors, detached))
             return tuple([next(found) if isinstance(o, Tensor) else o for o in out])
-        [result] = self._results(node, {(): out}, stopped)
+        [result] = self._results(node, {(): out}, detached)
         return result
 
     def record_call(self, op: Op, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -160,16 +160,16 @@ class TraceLevel(Level):
         The node gets a clone of each argument that the Function writes to, so that running the graph changes its own
         values only; the argument becomes the result.  Raises RuntimeError if the Function does not return it.
         """
-        stopped = not current().grad_enabled
+        detached = not current().grad_enabled
         args, kwargs = map_leaves((args, kwargs), self._lift_outside)
         copies: dict[int, tuple[Tensor, Tensor]] = {}
         with self.below():
-            out = call(op, *map_leaves((args, kwargs), lambda a: _copied(copies, self._lower(a), a)))
+            out = call(op, *map_leaves((args, kwargs), lambda a: _copy_once(copies, self._value_below(a), a)))
         written = {id(a): self._clone_node(a) for a, copy in copies.values() if count_of(copy)}
         node = self.graph.call_function(op, *map_leaves((args, kwargs), lambda a: self._argument(a, written)))
         paths, leaves, spec = optree.tree_flatten_with_path(out, none_is_leaf=True)
         tensors = {p: leaf for p, leaf in zip(paths, leaves, strict=True) if isinstance(leaf, Tensor)}
-        proxies = dict(zip(map(id, tensors.values()), self._results(node, tensors, stopped), strict=True))
+        proxies = dict(zip(map(id, tensors.values()), self._results(node, tensors, detached), strict=True))
         for a, copy in copies.values():
             if id(a) in written:
                 _check_returned(op, copy, proxies)
@@ -186,13 +186,13 @@ class TraceLevel(Level):
             with super().below():
                 expected = tensor.value.item() if tensor.numel() == 1 else _detach(tensor.value)
             node = self.graph.call_function(GUARD, (read, self.operand(expected)), {"source": user_line()})
-            self._note(node, Aval((), "bool"))
+            self._set_meta(node, Aval((), "bool"))
         return tensor.value
 
     def on_write(self, x: Tensor, merged: Tensor) -> None:
         """Record that x becomes `merged` by a write outside the graph, so that later uses have the derivatives of x."""
         if is_differentiable(merged.dtype):
-            node = self.graph.call_function(OVERWRITTEN, (self.operand(x), numbers_of(self.operand(merged))))
+            node = self.graph.call_function(OVERWRITTEN, (self.operand(x), written_value(self.operand(merged))))
             self._describe(node, merged)
             merged.tag = node
 
@@ -204,32 +204,32 @@ class TraceLevel(Level):
         node.meta["val"] = example.aval
         return make(example, self, node)
 
-    def stand_in(self, tensor: Tensor) -> Tensor:
+    def proxy_of(self, tensor: Tensor) -> Tensor:
         """Return the proxy of a tensor from outside, which the code may write to."""
-        if id(tensor) not in self._inside:
-            inside = make(tensor, self, tensor)
-            inside = Parameter(inside, requires_grad=False) if isinstance(tensor, Parameter) else inside
-            self._inside[id(tensor)] = tensor, inside
-        return self._inside[id(tensor)][1]
+        if id(tensor) not in self._outside_proxies:
+            proxy = make(tensor, self, tensor)
+            proxy = Parameter(proxy, requires_grad=False) if isinstance(tensor, Parameter) else proxy
+            self._outside_proxies[id(tensor)] = tensor, proxy
+        return self._outside_proxies[id(tensor)][1]
 
-    def output(self, result: Any, given: list[Tensor], changes: list[Change]) -> None:
+    def output(self, result: Any, given: list[Tensor], changes: list[AttributeAssignment]) -> None:
         """End the graph with the values written and returned."""
         signature = self.graph.signature
         assert signature is not None
         names = [known.name for known in signature.inputs]
-        written = of_inputs(self.operand, names, self.graph.find_nodes(op="placeholder"), given)
-        written += of_attributes(self, list(self._inside.values()), changes)
+        written = input_mutations(self.operand, names, self.graph.find_nodes(op="placeholder"), given)
+        written += attribute_mutations(self, list(self._outside_proxies.values()), changes)
         leaves = signature.learn_result(result)
-        insides = {id(w.inside): number for number, w in enumerate(written) if w.inside is not None}
-        same = {i: insides[id(leaf)] for i, leaf in enumerate(leaves) if id(leaf) in insides}
+        proxy_index = {id(w.proxy): number for number, w in enumerate(written) if w.proxy is not None}
+        same = {i: proxy_index[id(leaf)] for i, leaf in enumerate(leaves) if id(leaf) in proxy_index}
         signature.learn_mutations([w.mutation for w in written], same)
         results = [self.operand(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
         outputs = (*[w.new for w in written], *results)
         self.graph.output(outputs[0] if signature.single else outputs)
-        signature.knows_sizes = any(map(_knows_sizes, self.graph.nodes))
-        read_copies(self.graph, [w.old for w in written if w.old is not None])
+        signature.knows_sizes = any(map(_depends_on_sizes, self.graph.nodes))
+        insert_copies(self.graph, [w.old for w in written if w.old is not None])
         for node in reversed(self.graph.nodes):
-            if not node.users and node.target in MERE_STEPS:
+            if not node.users and node.target in REMOVABLE:
                 self.graph.erase_node(node)
 
     # ------------------------------------------------------------------------------------------ operands
@@ -248,8 +248,8 @@ class TraceLevel(Level):
 
     def _lift_outside(self, a: Any) -> Any:
         """Return the proxy of an operand that is a tensor from outside, which the code may write to."""
-        outside = isinstance(a, Tensor) and a.level is not self and id(a) in self._inside
-        return self._inside[id(a)][1] if outside else a
+        outside = isinstance(a, Tensor) and a.level is not self and id(a) in self._outside_proxies
+        return self._outside_proxies[id(a)][1] if outside else a
 
     def _argument(self, a: Any, written: dict[int, Node]) -> Any:
         """Return an argument's form in the node of a Function; `written` has the clones of those written to."""
@@ -259,16 +259,16 @@ class TraceLevel(Level):
 
     def _clone_node(self, a: Tensor) -> Node:
         node = self.graph.call_function(_clone, (self.operand(a),))
-        self._note(node, a.aval)
+        self._set_meta(node, a.aval)
         return node
 
-    def _results(self, node: Node, tensors: dict[tuple, Tensor], stopped: bool) -> list[Tensor]:
+    def _results(self, node: Node, tensors: dict[tuple, Tensor], detached: bool) -> list[Tensor]:
         """Return the proxies of a node's results, given by their paths in the whole result."""
         self._describe(node, tensors[()] if () in tensors else tuple(tensors.values()))
-        picks = self._picked(node, tensors)
-        return [self._wrap(picks[path], out, stopped) for path, out in tensors.items()]
+        picks = self._pick_nodes(node, tensors)
+        return [self._wrap(picks[path], out, detached) for path, out in tensors.items()]
 
-    def _lower(self, a: Any) -> Any:
+    def _value_below(self, a: Any) -> Any:
         return a.value if isinstance(a, Tensor) and a.level is self else a
 
     def attribute(self, tensor: Tensor) -> Node:
@@ -289,41 +289,41 @@ class TraceLevel(Level):
         setattr(self._home, f"{CONSTANT_NAME}{number}", tensor)
         return f"{CONSTANT_NAME}{number}"
 
-    def _picked(self, node: Node, outs: dict[tuple, Tensor]) -> dict[tuple, Node]:
+    def _pick_nodes(self, node: Node, outs: dict[tuple, Tensor]) -> dict[tuple, Node]:
         """Return the nodes of tensors by their paths in a result, through the nodes of the lists around them."""
         picks = {(): node}
         for path, out in outs.items():
             for depth in range(1, len(path) + 1):
-                place, source = path[:depth], picks[path[: depth - 1]]
-                if place not in picks:
-                    name = f"{source.name}_{place[-1]}"
-                    picks[place] = self.graph.create_node("call_function", PICK, (source, place[-1]), name=name)
-                    members = tuple([o for p, o in outs.items() if p[:depth] == place])
-                    self._describe(picks[place], out if place == path else members)
+                prefix, source = path[:depth], picks[path[: depth - 1]]
+                if prefix not in picks:
+                    name = f"{source.name}_{prefix[-1]}"
+                    picks[prefix] = self.graph.create_node("call_function", PICK, (source, prefix[-1]), name=name)
+                    members = tuple([o for p, o in outs.items() if p[:depth] == prefix])
+                    self._describe(picks[prefix], out if prefix == path else members)
         return picks
 
-    def _wrap(self, node: Node, out: Tensor, stopped: bool) -> Tensor:
+    def _wrap(self, node: Node, out: Tensor, detached: bool) -> Tensor:
         """Return the result's proxy; a result computed under `no_grad` is detached in the graph too."""
-        if stopped and is_differentiable(out.dtype):
+        if detached and is_differentiable(out.dtype):
             node = self.graph.call_function(_detach, (node,))
             self._describe(node, out)
         return make(out, self, node)
 
     def _describe(self, node: Node, out: Any) -> None:
         tensors = [o for o in out if isinstance(o, Tensor)] if isinstance(out, tuple) else []
-        self._note(node, tuple(o.aval for o in tensors) if isinstance(out, tuple) else out.aval)
+        self._set_meta(node, tuple(o.aval for o in tensors) if isinstance(out, tuple) else out.aval)
 
-    def _note(self, node: Node, val: Any) -> None:
+    def _set_meta(self, node: Node, val: Any) -> None:
         """Record the type of a node's result, and the current source location."""
         node.meta["val"] = val
         node.meta["stack_trace"] = user_line()
-        stack = self.calls.here()
+        stack = self.calls.current_stack()
         if stack:
             node.meta["nn_module_stack"] = stack
         node.meta.update(copied_meta())
 
 
-def _copied(copies: dict[int, tuple[Tensor, Tensor]], value: Any, a: Any) -> Any:
+def _copy_once(copies: dict[int, tuple[Tensor, Tensor]], value: Any, a: Any) -> Any:
     """Return a copy of a tensor's value, the same for each use of the tensor, and add both to `copies`."""
     if not isinstance(a, Tensor):
         return a
@@ -340,7 +340,7 @@ def _check_returned(op: Op, copy: Tensor, proxies: dict[int, Tensor]) -> None:
         )
 
 
-def _knows_sizes(node: Node) -> bool:
+def _depends_on_sizes(node: Node) -> bool:
     """Return whether a node depends on ragged sizes: its operator accepts nested arrays, or it has such a size."""
     if isinstance(node.target, Op) and node.target.definition.accepts_nested:
         return True

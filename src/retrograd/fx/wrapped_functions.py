@@ -9,7 +9,7 @@ from typing import Any
 from retrograd.core.level import generator_block
 from retrograd.fx.proxy import proxies_in
 
-AWAITED: list[tuple[dict[str, Any], str]] = []  # names wrapped before their module defined them
+PENDING: list[tuple[dict[str, Any], str]] = []  # names wrapped before their module defined them
 
 
 def wrap(fn_or_name: Any) -> Any:
@@ -38,7 +38,7 @@ def wrap(fn_or_name: Any) -> Any:
     frame = sys._getframe(1)
     found = frame.f_globals.get(fn_or_name, frame.f_builtins.get(fn_or_name))
     if found is None:
-        AWAITED.append((frame.f_globals, fn_or_name))
+        PENDING.append((frame.f_globals, fn_or_name))
     elif not callable(found):
         raise NameError(f"wrap: {fn_or_name!r} of {frame.f_globals.get('__name__')} is no function, but {found!r}")
     else:
@@ -76,25 +76,25 @@ def _wrapper(function: Callable, target: Callable | None = None) -> Callable:
     """Return a wrapper that on proxies makes a node that calls `target`, by default the wrapper itself."""
 
     @functools.wraps(function)
-    def either(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         proxies = proxies_in((args, kwargs))
         if not proxies:
             return function(*args, **kwargs)
-        return proxies[0].tracer.create_proxy("call_function", target or either, args, kwargs)
+        return proxies[0].tracer.create_proxy("call_function", target or wrapper, args, kwargs)
 
-    either.__wrapped_for_fx__ = True  # type: ignore[attr-defined]
-    return either
+    wrapper.__wrapped_for_fx__ = True  # type: ignore[attr-defined]
+    return wrapper
 
 
 @generator_block
 def wrapped_calls(root: Callable, modules: Iterable[ModuleType], functions: Iterable[Callable]) -> Iterator[None]:
     """Within the block, wrap functions of some modules, and some that `root`'s module has by name."""
-    for scope, name in AWAITED:
+    for scope, name in PENDING:
         if callable(scope.get(name)):
             _wrap_global(scope, name, scope[name])
     scopes: list[tuple[dict[str, Any], list | None]] = [(vars(module), None) for module in modules]
     scopes.append((getattr(getattr(root, "__func__", root), "__globals__", {}), list(functions)))
-    replaced = [(scope, name, value) for scope, wanted in scopes for name, value in _functions_in(scope, wanted)]
+    replaced = [(scope, name, value) for scope, only in scopes for name, value in _functions_in(scope, only)]
     try:
         for scope, name, value in replaced:
             scope[name] = _wrapper(value, target=value)
@@ -104,8 +104,8 @@ def wrapped_calls(root: Callable, modules: Iterable[ModuleType], functions: Iter
             scope[name] = value
 
 
-def _functions_in(scope: dict[str, Any], wanted: list[Callable] | None) -> list[tuple[str, Callable]]:
+def _functions_in(scope: dict[str, Any], only: list[Callable] | None) -> list[tuple[str, Callable]]:
     """Return the public functions in a scope, or the wanted ones."""
-    if wanted is not None:
-        return [(name, value) for name, value in scope.items() if any(value is function for function in wanted)]
+    if only is not None:
+        return [(name, value) for name, value in scope.items() if any(value is function for function in only)]
     return [(name, value) for name, value in scope.items() if callable(value) and not name.startswith("_")]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule, extract
 from retrograd.fx.node import CALLS, Node, map_nodes, nodes_in
-from retrograd.fx.traced_writes import tensors_written
+from retrograd.fx.traced_writes import mutated_tensors
 from retrograd.nn.module import Module
 
 
@@ -52,10 +52,10 @@ def split_module(
     """
     prefix = "submod_" if partition_affix is None else f"submod_{partition_affix}_"
     parts = _parts(m.graph, split_callback, prefix)
-    ordered = list(parts.values()) if keep_original_order else _sorted(parts)
-    form = _Form(keep_original_node_name, keep_original_input_name, tuple_return)
+    ordered = list(parts.values()) if keep_original_order else _topological_order(parts)
+    options = _SplitOptions(keep_original_node_name, keep_original_input_name, tuple_return)
     root = m if root_m is None else root_m
-    return _Splitter(m.graph, root, ordered, form).module(qualname_map if qualname_map is not None else {})
+    return _Splitter(m.graph, root, ordered, options).module(qualname_map if qualname_map is not None else {})
 
 
 def split_module_simple(
@@ -81,10 +81,10 @@ def split_by_names(
     """
     parts = _parts(m.graph, home.__getitem__, "")
     ordered = [parts[name] for name in order if name in parts]
-    return _Splitter(m.graph, m, ordered, _Form(returns_tuples=tuple_return)).module(names)
+    return _Splitter(m.graph, m, ordered, _SplitOptions(returns_tuples=tuple_return)).module(names)
 
 
-class _Form(NamedTuple):
+class _SplitOptions(NamedTuple):
     """The names in the parts, and whether one result is a tuple too."""
 
     keeps_names: bool = True
@@ -100,14 +100,14 @@ class _Part:
     nodes: list[Node] = field(default_factory=list)
     inputs: dict[Node, None] = field(default_factory=dict)
     outputs: dict[Node, None] = field(default_factory=dict)
-    after: set[str] = field(default_factory=set)
+    dependencies: set[str] = field(default_factory=set)
 
-    def graph(self, form: _Form) -> Graph:
+    def graph(self, options: _SplitOptions) -> Graph:
         """Return the part's own graph."""
         graph = Graph()
         inside: dict[Node, Any] = {}
         for index, node in enumerate(self.inputs):
-            name = node.name if form.keeps_input_names else f"arg_{index}"
+            name = node.name if options.keeps_input_names else f"arg_{index}"
             inside[node] = graph.create_node("placeholder", name, name=name, type_expr=node.type)
             inside[node].meta = dict(node.meta)
         for node in self.nodes:
@@ -115,11 +115,11 @@ class _Part:
                 if used not in inside:  # an attribute
                     inside[used] = graph.node_copy(used)
             args, kwargs = map_nodes((node.args, node.kwargs), inside.__getitem__)
-            kept = node.name if form.keeps_names else None
-            inside[node] = graph.create_node(node.op, node.target, args, kwargs, kept, node.type)
+            name = node.name if options.keeps_names else None
+            inside[node] = graph.create_node(node.op, node.target, args, kwargs, name, node.type)
             inside[node].meta = dict(node.meta)
         results = tuple(inside[node] for node in self.outputs)
-        graph.output(results[0] if len(results) == 1 and not form.returns_tuples else results)
+        graph.output(results[0] if len(results) == 1 and not options.returns_tuples else results)
         return graph
 
 
@@ -141,16 +141,16 @@ def _parts(graph: Graph, split_callback: Callable[[Node], Any], prefix: str) -> 
             if source is not None:
                 source.outputs[used] = None
                 if user is not None:
-                    user.after.add(source.name)
+                    user.dependencies.add(source.name)
     for part in parts.values():  # in the order of the part's nodes
         part.outputs = {node: None for node in part.nodes if node in part.outputs}
     return parts
 
 
-def _sorted(parts: dict[str, _Part]) -> list[_Part]:
+def _topological_order(parts: dict[str, _Part]) -> list[_Part]:
     """Return the parts in a topological order, as near to the given order as possible."""
-    sorter = TopologicalSorter({name: part.after for name, part in parts.items()})
-    place = {name: index for index, name in enumerate(parts)}
+    sorter = TopologicalSorter({name: part.dependencies for name, part in parts.items()})
+    position = {name: index for index, name in enumerate(parts)}
     try:
         sorter.prepare()
     except CycleError as error:
@@ -159,7 +159,7 @@ def _sorted(parts: dict[str, _Part]) -> list[_Part]:
     ready: list[str] = []
     found: list[_Part] = []
     while sorter.is_active():
-        ready = sorted([*ready, *sorter.get_ready()], key=place.__getitem__)
+        ready = sorted([*ready, *sorter.get_ready()], key=position.__getitem__)
         found.append(parts[ready[0]])
         sorter.done(ready.pop(0))
     return found
@@ -168,9 +168,9 @@ def _sorted(parts: dict[str, _Part]) -> list[_Part]:
 class _Splitter:
     """Builds the graph that calls the parts."""
 
-    def __init__(self, graph: Graph, root: Module, parts: Iterable[_Part], form: _Form) -> None:
+    def __init__(self, graph: Graph, root: Module, parts: Iterable[_Part], options: _SplitOptions) -> None:
         self.old = graph
-        self.form = form
+        self.options = options
         self.root = root
         self.parts = list(parts)
         self.graph = Graph()
@@ -180,7 +180,7 @@ class _Splitter:
         """Return the split module; fill `names` with the origins of its parameters and submodules."""
         for node in self.old.find_nodes(op="placeholder"):
             self.values[node] = self.graph.node_copy(node)
-        modules = {part.name: GraphModule(self.root, part.graph(self.form)) for part in self.parts}
+        modules = {part.name: GraphModule(self.root, part.graph(self.options)) for part in self.parts}
         for part in self.parts:
             self._call(part)
         result = self.old.output_node().args[0]
@@ -189,7 +189,7 @@ class _Splitter:
             self.values[node] = self.graph.node_copy(node)
         self.graph.output(map_nodes(result, self.values.__getitem__))
         self.graph.signature = self.old.signature
-        home = extract(self.root, [*[node.target for node in read], *tensors_written(self.old.signature)])
+        home = extract(self.root, [*[node.target for node in read], *mutated_tensors(self.old.signature)])
         for name, module in modules.items():
             home.add_module(name, module)
             for node in module.graph.nodes:
@@ -202,7 +202,7 @@ class _Splitter:
         if missing:
             raise RuntimeError(f"split_module: {part.name} needs {', '.join(missing)} of a part that comes later")
         call = self.graph.call_module(part.name, tuple(self.values[node] for node in part.inputs))
-        if len(part.outputs) == 1 and not self.form.returns_tuples:
+        if len(part.outputs) == 1 and not self.options.returns_tuples:
             [only] = part.outputs
             self.values[only] = call
             call.meta = dict(only.meta)

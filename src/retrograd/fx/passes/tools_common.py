@@ -42,20 +42,20 @@ def stable_topological_sort(gm: GraphModule) -> GraphModule:
     Raises RuntimeError if nodes depend on each other cyclically; then nothing changes.
     """
     nodes = list(gm.graph.nodes)
-    place = {node: index - len(nodes) * (node.op == "placeholder") for index, node in enumerate(nodes)}
-    waiting = {node: len(node.all_input_nodes) for node in nodes}
-    ready = [(place[node], node) for node in nodes if not waiting[node]]
+    position = {node: index - len(nodes) * (node.op == "placeholder") for index, node in enumerate(nodes)}
+    missing_inputs = {node: len(node.all_input_nodes) for node in nodes}
+    ready = [(position[node], node) for node in nodes if not missing_inputs[node]]
     heapq.heapify(ready)
     found: list[Node] = []
     while ready:
         _, node = heapq.heappop(ready)
         found.append(node)
         for user in node.users:
-            waiting[user] -= 1
-            if not waiting[user]:
-                heapq.heappush(ready, (place[user], user))
+            missing_inputs[user] -= 1
+            if not missing_inputs[user]:
+                heapq.heappush(ready, (position[user], user))
     if len(found) < len(nodes):
-        cyclic = [node.name for node in nodes if waiting[node]]
+        cyclic = [node.name for node in nodes if missing_inputs[node]]
         raise RuntimeError(f"Input graph has cycles, unable to order {cyclic}")
     for before, node in pairwise(found):
         before.append(node)

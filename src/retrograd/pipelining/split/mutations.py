@@ -37,7 +37,7 @@ def signature_of(captured: GraphModule) -> Signature:
 def result_of(captured: GraphModule) -> Any:
     """Return the model's result, a pytree of nodes, without the values that the graph returns to be written."""
     signature, flat = signature_of(captured), captured.graph.output_node().args[0]
-    plain = signature.keeping()
+    plain = signature.with_mutations()
     if signature.mutations:
         flat = flat[len(signature.mutations) :]
         flat = flat[0] if plain.single else flat
@@ -51,7 +51,7 @@ def make_explicit(captured: GraphModule) -> list[Node]:
     sees a changed input.  Raises RuntimeError for attributes that exist only after the model has run.
     """
     graph, signature = captured.graph, signature_of(captured)
-    mutations, kept = signature.mutations, signature.keeping(USER_INPUT)
+    mutations, kept = signature.mutations, signature.with_mutations(USER_INPUT)
     if len(kept.mutations) == len(mutations):
         return []
     output, writes, returned = graph.output_node(), [], []

@@ -84,20 +84,20 @@ class CapabilityBasedPartitioner:
         groups: list[set[Node]] = []
         for node in reversed(order):
             if node.op in CALLS and self.operator_support.is_node_supported(self._submodules, node):
-                groups = self._with(node, groups)
+                groups = self._merge_into(node, groups)
         kept = [sorted(group, key=order.__getitem__) for group in groups if self._is_large_enough(group)]
         return [Partition(number, nodes, map(order.__getitem__, nodes)) for number, nodes in enumerate(kept)]
 
-    def _with(self, node: Node, groups: list[set[Node]]) -> list[set[Node]]:
+    def _merge_into(self, node: Node, groups: list[set[Node]]) -> list[set[Node]]:
         """Return the groups with a new node, which merges all that it can join without a cycle."""
-        joined, apart = {node}, []
+        merged, separate = {node}, []
         for group in groups:
             near = not self.skip_horizontal_fusion or any(user in group for user in node.users)
-            if near and _is_closed(joined | group, [*groups, joined]):
-                joined |= group
+            if near and _is_convex(merged | group, [*groups, merged]):
+                merged |= group
             else:
-                apart.append(group)
-        return [joined, *apart]
+                separate.append(group)
+        return [merged, *separate]
 
     def _is_large_enough(self, group: set[Node]) -> bool:
         if self.allows_single_node_partition:
@@ -110,11 +110,11 @@ class CapabilityBasedPartitioner:
         """Remove calls of `non_compute_ops` that only such calls separate from the inputs or results of a partition."""
         for partition in partitions:
             for node in list(partition.nodes):
-                self._remove_idle(partition, node, node.all_input_nodes)
+                self._remove_non_compute(partition, node, node.all_input_nodes)
             for node in reversed(list(partition.nodes)):
-                self._remove_idle(partition, node, list(node.users))
+                self._remove_non_compute(partition, node, list(node.users))
 
-    def _remove_idle(self, partition: Partition, node: Node, neighbors: list[Node]) -> None:
+    def _remove_non_compute(self, partition: Partition, node: Node, neighbors: list[Node]) -> None:
         """Remove a call that computes nothing, if none of its neighbors on one side is in the partition."""
         idle = get_node_target(self._submodules, node) in self.non_compute_ops
         if idle and not any(near in partition.nodes for near in neighbors):
@@ -129,6 +129,6 @@ class CapabilityBasedPartitioner:
         return self.fuse_partitions(self.propose_partitions(), prefix)
 
 
-def _is_closed(group: set[Node], others: Iterable[set[Node]]) -> bool:
+def _is_convex(group: set[Node], others: Iterable[set[Node]]) -> bool:
     """Return whether no value leaves a group and comes back, also through other groups as wholes."""
     return validate_partition(list(group), [other for other in others if not other <= group])

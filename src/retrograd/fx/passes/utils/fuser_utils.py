@@ -22,8 +22,8 @@ __all__ = [
 
 def topo_sort(nodes: list[Node]) -> list[Node]:
     """Return nodes of one graph in the graph's order."""
-    wanted = set(nodes)
-    return [node for node in nodes[0].graph.nodes if node in wanted] if nodes else []
+    members = set(nodes)
+    return [node for node in nodes[0].graph.nodes if node in members] if nodes else []
 
 
 def validate_partition(partition: list[Node], others: Iterable[set[Node]] = ()) -> bool:
@@ -38,17 +38,17 @@ def validate_partition(partition: list[Node], others: Iterable[set[Node]] = ()) 
     (True, False)
     """
     inside = set(partition)
-    whole = {node: other for other in others for node in other}
-    waiting = [user for node in partition for user in node.users if user not in inside]
+    partition_of = {node: other for other in others for node in other}
+    stack = [user for node in partition for user in node.users if user not in inside]
     visited: set[Node] = set()
-    while waiting:
-        node = waiting.pop()
+    while stack:
+        node = stack.pop()
         if node in inside:
             return False
         if node not in visited:
-            together = whole.get(node, {node})
-            visited |= together
-            waiting += [user for one in together for user in one.users if user not in together]
+            group = partition_of.get(node, {node})
+            visited |= group
+            stack += [user for one in group for user in one.users if user not in group]
     return True
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from retrograd.core import Op
 from retrograd.fx.graph_module import GraphModule
-from retrograd.fx.node import CALLS, Node, frozen
+from retrograd.fx.node import CALLS, Node, freeze
 from retrograd.fx.passes.infra.pass_base import PassBase, PassResult
 
 __all__ = ["CSEPass"]
@@ -52,7 +52,7 @@ def _is_random(node: Node) -> bool:
 
 def _key(node: Node) -> Any:
     """Return a key that equal calls share: 1, 1.0 and True differ, and so do values that cannot be hashed."""
-    return node.target, _hashable(frozen(node.args)), _hashable(frozen(node.kwargs))
+    return node.target, _hashable(freeze(node.args)), _hashable(freeze(node.kwargs))
 
 
 def _hashable(value: Any) -> Hashable:
@@ -64,10 +64,10 @@ def _hashable(value: Any) -> Hashable:
         return slice, *map(_hashable, (value.start, value.stop, value.step))
     if isinstance(value, float):  # 0.0 and -0.0 are equal, nan differs from itself
         return float, repr(value)
-    return type(value), value if _hashes(value) else id(value)
+    return type(value), value if _is_hashable(value) else id(value)
 
 
-def _hashes(value: Any) -> bool:
+def _is_hashable(value: Any) -> bool:
     try:
         hash(value)
     except TypeError:
