@@ -1,101 +1,29 @@
-"""Every public function and method of PyTorch that tensor subclasses may override exists here under the same name.
-
-PyTorch lists these itself; its list has no flags, types and compiler tools. Deliberate omissions are listed in
-ABSENT, by reason.
-"""
-
-from functools import reduce
+"""The public names of PyTorch: docs/names.md says which exist here.  Functions under older names agree in results."""
 
 import pytest
 import torch
-import torch.masked
-import torch.overrides
 
 import retrograd as rg
 
-HOMES = {
-    "": (torch, torch.functional),
-    "nn.functional": (torch.nn.functional,),
-    "nn.init": (torch.nn.init,),
-    "Tensor": (torch.Tensor,),
-}
-SPACES = ("fft", "linalg", "masked", "signal.windows", "special")
+from .public_names.absent import ABSENT, matching
+from .public_names.namespaces import NAMESPACES, names
+from .public_names.page import PAGE, page
 
-ABSENT = {
-    "there is no quantisation": """
-        choose_qparams_optimized dequantize fake_quantize_per_channel_affine fake_quantize_per_tensor_affine
-        fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation fbgemm_linear_int8_weight
-        fbgemm_linear_int8_weight_fp32_activation fbgemm_linear_quantize_weight fbgemm_pack_gemm_matrix_fp16
-        fbgemm_pack_quantized_matrix fused_moving_avg_obs_fake_quant int_repr q_per_channel_axis q_per_channel_scales
-        q_per_channel_zero_points q_scale q_zero_point quantize_per_channel quantize_per_tensor
-        quantize_per_tensor_dynamic quantized_batch_norm quantized_gru_cell quantized_lstm_cell quantized_max_pool1d
-        quantized_max_pool2d quantized_max_pool3d quantized_rnn_relu_cell quantized_rnn_tanh_cell
-        Tensor.dequantize Tensor.int_repr Tensor.q_per_channel_axis Tensor.q_per_channel_scales
-        Tensor.q_per_channel_zero_points Tensor.q_scale Tensor.q_zero_point Tensor.qscheme
-    """,
-    "sparse tensors are those of retrograd.func.sparse, without the methods of PyTorch's": """
-        ccol_indices_copy col_indices_copy crow_indices_copy dsmm hsmm hspmm indices_copy row_indices_copy saddmm smm
-        spmm sspaddmm values_copy Tensor.ccol_indices Tensor.coalesce Tensor.col_indices Tensor.crow_indices
-        Tensor.dense_dim Tensor.indices Tensor.is_coalesced Tensor.resize_as_sparse_ Tensor.row_indices Tensor.smm
-        Tensor.sparse_dim Tensor.sparse_mask Tensor.sparse_resize_ Tensor.sparse_resize_and_clear_ Tensor.sspaddmm
-        Tensor.to_dense Tensor.to_sparse
-    """,
-    "they are of accelerators, other devices or processes": """
-        batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt batch_norm_gather_stats
-        batch_norm_gather_stats_with_counts batch_norm_stats batch_norm_update_stats is_distributed miopen_batch_norm
-        miopen_convolution miopen_convolution_add_relu miopen_convolution_relu miopen_convolution_transpose
-        miopen_depthwise_convolution miopen_rnn Tensor.ipu Tensor.is_distributed Tensor.mtia Tensor.record_stream
-        Tensor.to_mkldnn Tensor.xpu
-    """,
-    "NumPy has no such dtype: docs/decisions/0030": "Tensor.chalf",
-    "NumPy's memory has no handle of its own": """
-        Tensor.const_data_ptr Tensor.is_set_to Tensor.set_ Tensor.storage Tensor.storage_type Tensor.untyped_storage
-    """,
-    "sizes in traces are numbers of retrograd.export": """
-        sym_float sym_int sym_ite sym_max sym_min sym_not sym_sum
-    """,
-    "PyTorch has itself given them up, or they are parts of others": """
-        convolution embedding_bag native_norm slice_inverse lu nn.functional.log_sigmoid Tensor.index
-        Tensor.lu Tensor.map2_ Tensor.module_load Tensor.resize Tensor.resize_as Tensor.slice_inverse hash_tensor
-        Tensor.hash_tensor
-    """,
-    "layers have them: nn.LSTM, nn.GRU, nn.RNN": "lstm gru rnn_relu rnn_tanh",
-    "a second kind of tensor, which PyTorch calls a prototype": """
-        masked.MaskedTensor masked.as_masked_tensor masked.is_masked_tensor masked.masked_tensor
-    """,
-}
-LISTED = {name for names in ABSENT.values() for name in names.split()}
+MISSING = [name.path for namespace in NAMESPACES for name in names(namespace) if not name.exists]
 
 
-def names(home):
-    """Return the public names that may be overridden in a namespace."""
-    found = torch.overrides.get_overridable_functions()
-    plain = {getattr(f, "__name__", "_") for space in HOMES[home] for f in found[space]}
-    return {f"{home}.{name}".lstrip(".") for name in plain if not name.startswith("_")}
+def test_the_page_of_names_is_that_of_the_installed_packages():
+    assert PAGE.read_text() == page(), "run `python -m tests.parity.public_names.page` in the environment of parity"
 
 
-def exists(path):
-    try:
-        reduce(getattr, path.split("."), rg)
-    except AttributeError:
-        return False
-    return True
+@pytest.mark.parametrize("namespace", NAMESPACES)
+def test_every_name_is_here_or_absent_for_a_reason(namespace):
+    assert [name.path for name in names(namespace) if not name.exists and not matching(name.path)] == []
 
 
-@pytest.mark.parametrize("home", HOMES)
-def test_every_function_of_pytorch_is_here_or_listed(home):
-    assert {name for name in names(home) if not exists(name)} - LISTED == set()
-
-
-@pytest.mark.parametrize("home", SPACES)
-def test_every_name_of_a_module_is_here_or_listed(home):
-    module = reduce(getattr, home.split("."), torch)
-    public = {n for n in dir(module) if not n.startswith("_") and callable(getattr(module, n)) and n != "Tensor"}
-    assert {f"{home}.{n}" for n in public if not exists(f"{home}.{n}")} - LISTED == set()
-
-
-def test_listed_names_are_missing():
-    assert {name for name in LISTED if exists(name)} == set()
+def test_every_pattern_of_absent_names_is_needed():
+    used = {matching(path)[0] for path in MISSING if matching(path)}
+    assert {(reason, p) for reason, patterns in ABSENT.items() for p in patterns.split()} - used == set()
 
 
 # -------------------------------------------------------------------------------------- results of the later names
