@@ -22,6 +22,7 @@ ELSEWHERE = {
     "index.md": "README.md",
     "changelog.md": "CHANGELOG.md",
     "contributing.md": "CONTRIBUTING.md",
+    "security.md": "SECURITY.md",
 }
 PAGES = {source: page for page, source in ELSEWHERE.items()}
 DECISIONS = "decisions/index.md"
