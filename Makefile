@@ -7,9 +7,9 @@ ARGS ?=
 
 HOT_SOURCES := $(wildcard $(CORE)/*.py $(CORE)/*.pxd $(addprefix src/retrograd/kernels/*.,cpp hpp))
 COMPILED := build/compiled
-# Type stubs and the catalogue, which are made from the registry of operators.
+# Type stubs, the catalogue and the list of public names, which are made from the package as it is.
 DERIVED := build/derived
-DERIVED_SOURCES := tools/stubs.py tools/catalogue.py $(shell find src/retrograd -name '*.py')
+DERIVED_SOURCES := tools/stubs.py tools/catalogue.py tools/api.py tools/reference.py $(shell find src/retrograd -name '*.py')
 # PYTHONDONTWRITEBYTECODE is unset: without bytecode, each of many processes would compile every module again.
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(VENV)/bin/python -m pytest -n 2 --dist worksteal
 
@@ -40,6 +40,7 @@ test: $(VENV)/test.stamp $(VENV)/weights.stamp $(COMPILED) $(DERIVED)
 lint: $(VENV)/dev.stamp
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/codespell
 
 format: $(VENV)/dev.stamp
 	$(VENV)/bin/ruff check --fix .
@@ -140,6 +141,7 @@ $(COMPILED): setup.py $(HOT_SOURCES) | $(VENV)/build.stamp
 $(DERIVED): $(DERIVED_SOURCES) | $(COMPILED)
 	$(VENV)/bin/python tools/stubs.py
 	$(VENV)/bin/python tools/catalogue.py
+	$(VENV)/bin/python tools/api.py
 	@mkdir -p build
 	@touch $@
 

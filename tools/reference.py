@@ -25,7 +25,7 @@ MODULES = {
         "library", "fx", "export", "pipelining", "pipelining.planning", "pipelining.schedules",
         "pipelining.transports", "distributed",
     ],
-    "Tools": ["utils", "utils.checkpoint", "utils.data", "interop.safetensors", "testing"],
+    "Tools": ["utils", "utils.checkpoint", "utils.data", "interop.safetensors", "testing", "amp", "overrides"],
 }  # fmt: skip
 # Pages of operators whose modules have short names.
 TITLES = {

@@ -1,0 +1,80 @@
+"""The public names, with their arguments and defaults, are those of tests/api.txt."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.once("another process lists the names; they don't depend on the core")
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def api():
+    """Return the module tools/api.py."""
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        spec = importlib.util.spec_from_file_location("api", ROOT / "tools" / "api.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+    finally:
+        sys.path.remove(str(ROOT / "tools"))
+
+
+def test_the_snapshot_of_public_names_is_up_to_date():
+    found = subprocess.run(
+        [sys.executable, "tools/api.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, (
+        f"public names differ from tests/api.txt:\n{found.stdout}{found.stderr}\n"
+        "If the change is meant, and docs/compatibility.md allows it, run `make stubs` and commit tests/api.txt."
+    )
+
+
+def function(x, /, y, *, key=len):
+    """A function for the tests."""
+
+
+class Class:
+    """A class for the tests."""
+
+    def __init__(self, size: int, bias: bool = True) -> None: ...
+
+    def method(self, n: int = 1) -> None: ...
+
+    @property
+    def value(self) -> int:
+        return 1
+
+    def _private(self) -> None: ...
+
+
+def test_functions_and_classes_are_listed_with_arguments_and_defaults(api):
+    assert list(api._entry("rg.f", function)) == ["rg.f(x, /, y, *, key=len)"]
+    assert list(api._entry("rg.C", Class)) == [
+        "rg.C: class(size, bias=True)",
+        "rg.C.method(n=1)",
+        "rg.C.value: attribute",
+    ]
+
+
+def test_removed_names_and_changed_defaults_are_reported(api, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(api, "SNAPSHOT", tmp_path / "api.txt")
+    monkeypatch.setattr(api, "lines", lambda: ["rg.f(x, n=1)", "rg.g(x)"])
+    assert api.main() == 0
+    monkeypatch.setattr(api, "lines", lambda: ["rg.f(x, n=2)", "rg.h(x)"])
+    capsys.readouterr()
+    monkeypatch.setattr(sys, "argv", ["api.py", "--check"])
+    assert api.main() == 1
+    assert capsys.readouterr().out.splitlines() == ["-rg.f(x, n=1)", "-rg.g(x)", "+rg.f(x, n=2)", "+rg.h(x)"]
+    monkeypatch.setattr(sys, "argv", ["api.py"])
+    assert api.main() == 0
+    said = capsys.readouterr().out
+    assert "removed or changed" in said
+    assert "-rg.g(x)" in said
+    assert "+rg.h(x)" not in said
+    assert api.differences() == []

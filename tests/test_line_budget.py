@@ -1,0 +1,64 @@
+"""No package grows beyond its budget of lines without somebody who decides it."""
+
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.once("sources are counted, nothing of them runs")
+
+PACKAGE = Path(__file__).parents[1] / "src" / "retrograd"
+# Lines of code, C++ included; blank lines, comments and docstrings count too. A package that needs more: move what it
+# has twice, delete what nothing uses, and only then raise its number, to the next 100.
+BUDGET = {
+    "amp": 500,
+    "autograd": 8200,
+    "backend": 5700,
+    "backends": 100,
+    "bench": 1100,
+    "cli": 2300,
+    "core": 6100,
+    "cuda": 200,
+    "distributed": 200,
+    "export": 4300,
+    "func": 3000,
+    "fx": 7200,
+    "higher_order": 800,
+    "hips": 900,
+    "interop": 5800,
+    "kernels": 7300,
+    "levels": 1600,
+    "library": 3100,
+    "nested": 6000,
+    "nn": 8300,
+    "numpy": 300,
+    "ops": 30300,
+    "optim": 3100,
+    "pipelining": 13400,
+    "scipy": 1000,
+    "signal": 100,
+    "sklearn": 400,
+    "testing": 5200,
+    "utils": 3700,
+}
+
+
+def lines(folder):
+    """Return the number of lines of the sources in a package."""
+    endings = ("py", "pxd", "cpp", "hpp", "js", "css", "html")
+    files = [path for ending in endings for path in folder.rglob(f"*.{ending}")]
+    return sum(path.read_text().count("\n") for path in files)
+
+
+PACKAGES = sorted(path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists())
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_keeps_its_budget_of_lines(package):
+    assert package in BUDGET, f"give the new package {package} a budget in {Path(__file__).name}"
+    assert lines(PACKAGE / package) <= BUDGET[package]
+
+
+def test_every_budget_is_that_of_a_package_and_near_its_size():
+    assert sorted(BUDGET) == PACKAGES
+    loose = {name: limit for name, limit in BUDGET.items() if limit - lines(PACKAGE / name) > max(500, limit // 5)}
+    assert loose == {}, "the package has shrunk: lower its budget"
