@@ -223,3 +223,48 @@ def test_every_target_with_packages_is_run_before_a_change_is_merged():
     run = [rule for rule in rules if re.search(rf"(?<!\S){rule.replace('%', '[a-z]+')}(?![^ ;])", words)]
     assert {"demo", "docs", "test", "lint", "bench-%"} <= set(run)
     assert sorted({*rules} - {*run}) == sorted(NOT_IN_CI)
+
+
+WORKFLOWS = PROJECT / ".github/workflows"
+
+
+def test_the_workflows_of_the_forge_run_targets_that_exist():
+    text = "".join(path.read_text() for path in sorted(WORKFLOWS.glob("*.yml")))
+    lines = re.findall(r"run: make ([a-z -]+)$", text, re.MULTILINE)
+    named = {name for line in lines for name in line.split()} | {*re.findall(r"target: ([a-z-]+)", text)}
+    assert {"test", "lint", "parity", "docs", "fuzz"} <= named
+    assert sorted(named - {*re.findall(r"^([a-z-]+):", (PROJECT / "Makefile").read_text(), re.MULTILINE)}) == []
+
+
+def test_tests_wheels_and_classifiers_are_for_the_same_versions_of_python():
+    tested = re.findall(r'python: "([\d.]+)", numpy: "(.*?)"', (WORKFLOWS / "tests.yml").read_text())
+    versions = sorted({python for python, _ in tested})
+    assert versions == [re.sub(r"cp3(\d+)-\*", r"3.\1", tag) for tag in CONFIG["tool"]["cibuildwheel"]["build"]]
+    classified = [c.rpartition(" ")[2] for c in CONFIG["project"]["classifiers"] if "Python :: 3." in c]
+    assert versions == classified
+    assert CONFIG["project"]["requires-python"] == f">={versions[0]}"
+    for python in versions:
+        oldest, newest = (numpy for tested_python, numpy in tested if tested_python == python)
+        assert (oldest[:2], newest) == ("==", ">=2")
+
+
+def test_branches_that_add_lines_to_the_changelog_keep_both(tmp_path):
+    def git(*command):
+        identity = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main")
+        subprocess.run(["git", *identity, *command], cwd=tmp_path, check=True, capture_output=True)
+
+    def commit(text):
+        (tmp_path / "CHANGELOG.md").write_text(text)
+        git("add", "--all")
+        git("commit", "--message", "change")
+
+    shutil.copy(PROJECT / ".gitattributes", tmp_path)
+    git("init")
+    commit("## Unreleased\n\n- old\n")
+    git("checkout", "-b", "branch")
+    commit("## Unreleased\n\n- from the branch\n- old\n")
+    git("checkout", "main")
+    commit("## Unreleased\n\n- from main\n- old\n")
+    git("merge", "branch")
+    merged = (tmp_path / "CHANGELOG.md").read_text().splitlines()
+    assert sorted(merged[2:]) == ["- from main", "- from the branch", "- old"]
