@@ -138,8 +138,8 @@ def test_an_edge_knows_node_number_and_type():
     assert isinstance(edge, GradientEdge)
     assert (edge.node is first.grad_fn, edge.output_nr) == (True, 1)
     assert (edge.shape, edge.dtype, edge.device) == ((), rg.float32, "cpu")
-    node, number = get_gradient_edge(first)
-    assert (node, number) == (first.grad_fn, 0)
+    node, number, token = get_gradient_edge(first)
+    assert (node, number, token) == (first.grad_fn, 0, None)
 
 
 def test_an_edge_serves_as_input_and_as_output():

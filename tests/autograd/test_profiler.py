@@ -567,3 +567,21 @@ def test_averages_make_no_trace(step, tmp_path):
     with pytest.raises(ValueError, match="averages have no place in time"):
         step.key_averages().export_chrome_trace(tmp_path / "trace.json")
     assert os.listdir(tmp_path) == []
+
+
+def test_times_of_a_table_are_in_the_unit_that_is_asked_for(step):
+    table = step.key_averages().table(time_unit="s")
+    assert "ms" not in table.rpartition("Self CPU time total")[0]
+    with pytest.raises(ValueError, match=r"time_unit must be one of \['s', 'ms', 'us'\]"):
+        step.key_averages().table(time_unit="hours")
+
+
+def test_metadata_are_stored_in_the_trace(step, tmp_path):
+    step.export_chrome_trace(tmp_path / "trace.json", {"run": 3})
+    assert json.loads((tmp_path / "trace.json").read_text())["metadata"] == {"run": 3}
+
+
+@pytest.mark.parametrize("setting", [{"use_cuda": True}, {"use_device": "cuda"}, {"with_flops": True}])
+def test_settings_that_measure_nothing_here_warn(setting):
+    with pytest.warns(UserWarning, match=f"{next(iter(setting))}=.* is not measured"):
+        profile(**setting)

@@ -21,5 +21,10 @@ def _accepts(q, p, position, ours):
     at_position = ours.index(q) == position and q.kind in (q.POSITIONAL_ONLY, q.POSITIONAL_OR_KEYWORD)
     by_name = q.name == p.name and q.kind in (q.KEYWORD_ONLY, q.POSITIONAL_OR_KEYWORD)
     passed = at_position if p.kind is p.POSITIONAL_ONLY else by_name and (at_position or p.kind is p.KEYWORD_ONLY)
-    same_default = p.default == q.default or (p.default is p.empty)
-    return passed and same_default
+    return passed and (p.default is p.empty or _is_same_default(p.default, q.default))
+
+
+def _is_same_default(peer, mine):
+    """Return whether two defaults are equal, or functions or objects of the same name."""
+    names = [getattr(value, "__name__", str(value).rpartition(".")[2]) for value in (peer, mine)]
+    return peer == mine or (names[0] == names[1] and not isinstance(peer, str))

@@ -4,6 +4,7 @@ import sys
 from types import ModuleType
 
 from retrograd.autograd import function as function
+from retrograd.autograd import grad_mode as grad_mode
 from retrograd.autograd import graph as graph
 from retrograd.autograd.anomaly_mode import (
     detect_anomaly,
@@ -18,6 +19,7 @@ from retrograd.autograd.grad_mode import (
     _force_original_view_tracking,
     _unsafe_preserve_version_counter,
     enable_grad,
+    enforce_grad_layout_policy,
     inference_mode,
     is_grad_enabled,
     is_inference_mode_enabled,
@@ -43,12 +45,14 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "enforce_grad_layout_policy",
     "explain",
     "forward_ad",
     "function",
     "functional",
     "get_gradient_edge",
     "grad",
+    "grad_mode",
     "gradcheck",
     "gradgradcheck",
     "graph",

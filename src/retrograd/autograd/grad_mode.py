@@ -28,22 +28,22 @@ class Mode(Blocks):
         if self._initial_block is not None:
             self._initial_block.__exit__()
 
-    def __call__(self, function: Callable) -> Callable:
+    def __call__(self, orig_func: Callable) -> Callable:
         """Return the function, or the class with its constructor, run in this mode; the caller is not affected."""
         self._begin()
-        if inspect.isclass(function):
-            return self._decorate_class(function)
-        if inspect.isasyncgenfunction(function):
-            return self._decorate_async_generator(function)
-        if inspect.isgeneratorfunction(function):
-            return self._decorate_generator(function)
-        if inspect.iscoroutinefunction(function):
-            return self._decorate_coroutine(function)
+        if inspect.isclass(orig_func):
+            return self._decorate_class(orig_func)
+        if inspect.isasyncgenfunction(orig_func):
+            return self._decorate_async_generator(orig_func)
+        if inspect.isgeneratorfunction(orig_func):
+            return self._decorate_generator(orig_func)
+        if inspect.iscoroutinefunction(orig_func):
+            return self._decorate_coroutine(orig_func)
 
-        @functools.wraps(function)
+        @functools.wraps(orig_func)
         def run(*args: Any, **kwargs: Any) -> Any:
             with self._block():
-                return function(*args, **kwargs)
+                return orig_func(*args, **kwargs)
 
         return run
 
@@ -176,6 +176,10 @@ class set_grad_enabled(_GradMode):
     def __init__(self, mode: bool) -> None:
         super().__init__(bool(mode), override_state("grad_enabled", bool(mode)))
 
+    def clone(self) -> "set_grad_enabled":
+        """Return a new mode with the same setting."""
+        return type(self)(self._mode)
+
 
 class inference_mode(Mode):
     """Disable recording in the block; tensors made there can never join a graph.
@@ -200,6 +204,10 @@ class inference_mode(Mode):
     def _block(self) -> InferenceBlock:
         return InferenceBlock(self._mode)
 
+    def clone(self) -> "inference_mode":
+        """Return a new mode with the same setting."""
+        return type(self)(self._mode)
+
 
 class set_multithreading_enabled(Mode):
     """Accepted as in PyTorch: a backward pass here always runs on the thread that started it.
@@ -216,6 +224,35 @@ class set_multithreading_enabled(Mode):
 
     def _block(self) -> override_state:
         return override_state("multithreading", self._mode)
+
+    def clone(self) -> "set_multithreading_enabled":
+        """Return a new mode with the same setting."""
+        return type(self)(self._mode)
+
+
+class enforce_grad_layout_policy(Mode):
+    """Accepted as in PyTorch, without effect: the strides of `.grad` are always those of the leaf.
+
+    With `enable=False` PyTorch is free to accumulate a gradient in other strides, which saves a copy.
+
+    >>> import retrograd as rg
+    >>> x = rg.ones(2, 3).T.requires_grad_()
+    >>> with rg.autograd.enforce_grad_layout_policy(False):
+    ...     x.backward(rg.ones(3, 2))
+    >>> x.grad.stride() == x.stride()
+    True
+    """
+
+    def __init__(self, enable: bool = True) -> None:
+        super().__init__()
+        self._mode = bool(enable)
+
+    def _block(self) -> nullcontext:
+        return nullcontext()
+
+    def clone(self) -> "enforce_grad_layout_policy":
+        """Return a new mode with the same setting."""
+        return type(self)(self._mode)
 
 
 class _force_original_view_tracking(Mode):

@@ -1,6 +1,6 @@
 """Inspection of the autograd graph: nodes, edges, and saved values."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from retrograd.autograd.hooks import register_multi_grad_hook
@@ -43,20 +43,45 @@ class _AnyNode(type):
 
 
 class Node(metaclass=_AnyNode):
-    """The abstract class of graph nodes, for isinstance; it cannot be instantiated."""
+    """The abstract class of graph nodes, for isinstance; it cannot be instantiated.
+
+    Its members are those of every node.
+    """
+
+    def name(self) -> str:
+        """Return the name, such as MulBackward0."""
+        raise NotImplementedError
+
+    @property
+    def next_functions(self) -> tuple:
+        """Pairs of the node that gets the gradient of an input, or None, and the index of that node's output."""
+        raise NotImplementedError
+
+    def metadata(self) -> dict:
+        """Return a dict for the user's own notes."""
+        raise NotImplementedError
+
+    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call `fn(grad_inputs, grad_outputs)` after the node has run; a tuple that it returns replaces the first."""
+        raise NotImplementedError
+
+    def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call `fn(grad_outputs)` before the node runs; a tuple that it returns replaces them."""
+        raise NotImplementedError
 
 
 class GradientEdge(tuple):
     """An edge of the graph: a node and the index of one of its outputs, where a gradient can arrive.
 
-    It keeps the node alive, but not the tensor.  It has the shape, dtype and device of the value; an edge constructed
+    It is a tuple of node, index and `ownership_token`, an object that the edge keeps alive.  It keeps the node alive
+    too, but not the tensor.  It has the shape, dtype and device of the value; an edge constructed
     from a node has them if the node does.
     """
 
     aval: Aval | None
 
     def __new__(cls, node: Any, output_nr: int, ownership_token: Any = None) -> "GradientEdge":
-        edge = super().__new__(cls, (node, output_nr))
+        edge = super().__new__(cls, (node, output_nr, ownership_token))
         edge.aval = _aval_of(node, output_nr)
         return edge
 
@@ -69,6 +94,11 @@ class GradientEdge(tuple):
     def output_nr(self) -> int:
         """The index of the node's output."""
         return self[1]
+
+    @property
+    def ownership_token(self) -> Any:
+        """The object that the edge keeps alive; None if no one gave one, since an edge keeps its node alive."""
+        return self[2]
 
     @property
     def shape(self) -> tuple[int, ...]:

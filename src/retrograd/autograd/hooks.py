@@ -7,7 +7,7 @@ from typing import Any
 
 from retrograd.core import Tensor, current, registry
 from retrograd.core.engine import edge_of
-from retrograd.core.hooks import RemovableHandle, check_callable, hooks_of, retain
+from retrograd.core.hooks import RemovableHandle, add_hook, check_callable, hooks_of, retain
 from retrograd.core.level import Block
 from retrograd.core.views import requires_grad_synced
 
@@ -30,7 +30,7 @@ def register_hook(self: Tensor, hook: Hook) -> RemovableHandle:
     _check_requires_grad("register_hook", self)
     check_callable(hook)
     owner, number = edge_of(self)
-    return RemovableHandle(hooks_of(owner).tensor.setdefault(number, {}), hook)
+    return add_hook(hooks_of(owner).tensor.setdefault(number, {}), hook)
 
 
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
@@ -51,7 +51,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], No
             f"and this is the result of {self.grad_fn.op.name}; use register_hook"
         )
     check_callable(hook)
-    return RemovableHandle(hooks_of(self).accumulated, hook)
+    return add_hook(hooks_of(self).accumulated, hook)
 
 
 _HOOK_REFUSAL = "cannot register a hook on a tensor that doesn't require gradient"

@@ -54,7 +54,8 @@ def _pop_saved_tensors_default_hooks() -> None:
 class save_on_cpu(saved_tensors_hooks):
     """Move tensors that are saved in the block to the CPU, and back to their device for the backward pass.
 
-    On the CPU they stay where they are.  `pin_memory` is accepted as in PyTorch, and has no effect.
+    On the CPU they stay where they are.  `pin_memory` and `device_type` are accepted as in PyTorch, and have
+    no effect.
 
     >>> import retrograd as rg
     >>> x = rg.tensor([2.0], requires_grad=True)
@@ -63,7 +64,7 @@ class save_on_cpu(saved_tensors_hooks):
     >>> y.backward()
     """
 
-    def __init__(self, pin_memory: bool = False, device_type: str = "cpu") -> None:
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         super().__init__(lambda tensor: tensor, lambda tensor: tensor)
 
 

@@ -9,7 +9,7 @@ from numpy import zeros as zero_array
 
 from retrograd.core.aval import symbolic
 from retrograd.core.dtype import is_differentiable
-from retrograd.core.hooks import RemovableHandle, hooks_of
+from retrograd.core.hooks import add_hook, hooks_of
 from retrograd.core.leaf_node import as_node
 from retrograd.core.level import HookBlock, at, current
 from retrograd.core.tensor import TensorBase, alias, count_of, make, version_of
@@ -388,7 +388,7 @@ class GradFn:
 
     def register_hook(self, fn):
         """Call `fn(grad_inputs, grad_outputs)` after the node has run; a tuple that it returns replaces grad_inputs."""
-        return RemovableHandle(hooks_of(self).after, fn)
+        return add_hook(hooks_of(self).after, fn)
 
     def _sequence_nr(self):
         """Return the creation number, by which the nodes of a graph are ordered."""
@@ -396,7 +396,7 @@ class GradFn:
 
     def register_prehook(self, fn):
         """Call `fn(grad_outputs)` before the node runs; a tuple that it returns replaces grad_outputs."""
-        return RemovableHandle(hooks_of(self).before, fn)
+        return add_hook(hooks_of(self).before, fn)
 
     @property
     def next_functions(self):

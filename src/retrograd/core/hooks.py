@@ -24,6 +24,9 @@ def check_callable(hook):
 class RemovableHandle(Block):
     """The handle that removes a hook: by `remove()`, or at the end of a `with` block.
 
+    A new handle has an `id`, under which its owner adds a hook to `hooks_dict`. `extra_dict`, a dict or a list of
+    dicts, is removed from under that id too.
+
     >>> import retrograd as rg
     >>> x = rg.ones(2, requires_grad=True)
     >>> with x.register_hook(lambda grad: grad * 10):
@@ -33,14 +36,15 @@ class RemovableHandle(Block):
     tensor([11., 11.])
     """
 
-    def __init__(self, hooks, hook):
+    def __init__(self, hooks_dict, *, extra_dict=None):
         self.id = next(_numbers)
-        self._hooks = hooks
-        hooks[self.id] = hook
+        others = [extra_dict] if isinstance(extra_dict, dict) else extra_dict or ()
+        self._dicts = (hooks_dict, *others)
 
     def remove(self):
         """Remove the hook; doing so twice is no error."""
-        self._hooks.pop(self.id, None)
+        for hooks in self._dicts:
+            hooks.pop(self.id, None)
 
     def _enter(self):
         """Return the handle."""
@@ -49,6 +53,13 @@ class RemovableHandle(Block):
     def _leave(self, *exception):
         """Remove the hook."""
         self.remove()
+
+
+def add_hook(hooks, hook):
+    """Add a hook to a dict of hooks, and return its handle."""
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    return handle
 
 
 class Hooks:

@@ -2,7 +2,7 @@
 
 import weakref
 
-from retrograd.core.hooks import RemovableHandle, hooks_of
+from retrograd.core.hooks import add_hook, hooks_of
 from retrograd.core.tensor import TensorBase
 
 
@@ -27,11 +27,11 @@ class AccumulateGrad:
 
     def register_hook(self, fn):
         """Call `fn(grad_inputs, grad_outputs)` after the gradient was added; there are no grad_inputs."""
-        return RemovableHandle(hooks_of(self.variable).after, fn)
+        return add_hook(hooks_of(self.variable).after, fn)
 
     def register_prehook(self, fn):
         """Call `fn(grad_outputs)` before the gradient is added; a tuple that it returns replaces it."""
-        return RemovableHandle(hooks_of(self.variable).before, fn)
+        return add_hook(hooks_of(self.variable).before, fn)
 
     def __repr__(self):
         return f"<AccumulateGrad {self.variable.shape}>"

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from retrograd.core.hooks import RemovableHandle, check_callable
+from retrograd.core.hooks import RemovableHandle, add_hook, check_callable
 
 FORWARD_PRE, FORWARD, BACKWARD_PRE, BACKWARD = "forward pre", "forward", "backward pre", "backward"
 SAVE_PRE, SAVE, LOAD_PRE, LOAD = "state_dict pre", "state_dict", "load_state_dict pre", "load_state_dict"
@@ -33,7 +33,7 @@ def register_hook(hooks: Hooks, hook: Hook, prepend: bool = False) -> RemovableH
     others = dict(hooks) if prepend else {}
     if prepend:
         hooks.clear()
-    handle = RemovableHandle(hooks, hook)
+    handle = add_hook(hooks, hook)
     hooks.update(others)
     return handle
 

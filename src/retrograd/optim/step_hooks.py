@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from retrograd.core.hooks import RemovableHandle, check_callable
+from retrograd.core.hooks import RemovableHandle, add_hook, check_callable
 
 
 class StepHooks:
@@ -32,11 +32,11 @@ class StepHooks:
         step
         >>> handle.remove()
         """
-        return RemovableHandle(self.__dict__.setdefault("_pre_hooks", {}), check_callable(hook))
+        return add_hook(self.__dict__.setdefault("_pre_hooks", {}), check_callable(hook))
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Run `hook(optimizer, args, kwargs)` after each step."""
-        return RemovableHandle(self.__dict__.setdefault("_post_hooks", {}), check_callable(hook))
+        return add_hook(self.__dict__.setdefault("_post_hooks", {}), check_callable(hook))
 
 
 def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:

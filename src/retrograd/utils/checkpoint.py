@@ -280,7 +280,7 @@ class DefaultDeviceType:
         return "cpu"
 
     @staticmethod
-    def set_device_type(device: str = "cpu") -> None:
+    def set_device_type(device: str = "cuda") -> None:
         """Accept 'cpu', and raise ValueError for anything else."""
         if device != "cpu":
             raise ValueError(f"DefaultDeviceType: expected 'cpu', got {device!r}")

@@ -14,25 +14,28 @@ from retrograd.core.tensor import alias, count_of
 
 class CheckpointPolicy(Enum):
     """The treatment of an operator's result; `PREFER_` and `MUST_` are equivalent here, since nothing overrides
-    them."""
+    them.  `CPU_OFFLOAD` saves on the CPU, where the result is already."""
 
     MUST_SAVE = 0
     PREFER_SAVE = 1
     MUST_RECOMPUTE = 2
     PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+    PREFER_CPU_OFFLOAD = 5
 
 
-SAVING = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
+SAVING = frozenset(policy for policy in CheckpointPolicy if not policy.name.endswith("RECOMPUTE"))
 
 
 class SelectiveCheckpointContext:
-    """An argument of policies: whether the function is being recomputed.
+    """An argument of policies: whether the function is being recomputed, and the operator's result, `op_output`.
 
     A policy decides in the forward pass only, so `is_recompute` is always False.
     """
 
-    def __init__(self, *, is_recompute: bool) -> None:
+    def __init__(self, *, is_recompute: bool, op_output: Any = None) -> None:
         self.is_recompute = is_recompute
+        self.op_output = op_output
 
 
 Policy = Callable[..., CheckpointPolicy | bool]
@@ -146,14 +149,14 @@ class _SaveSelected(_CallCounter):
     def process(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
         """Run the operator, and save its result if selected."""
         key = self.key(op)
-        wanted = not _runs_always(op) and self._wanted(op, args, params)
         out = call(op, args, params)
-        if wanted:
+        if not _runs_always(op) and self._is_selected(out, op, args, params):
             self._saved.put(key, out)
         return out
 
-    def _wanted(self, op: Op, args: tuple, params: dict[str, Any]) -> bool:
-        verdict = self._policy(SelectiveCheckpointContext(is_recompute=False), op, *args, **params)
+    def _is_selected(self, out: Any, op: Op, args: tuple, params: dict[str, Any]) -> bool:
+        context = SelectiveCheckpointContext(is_recompute=False, op_output=out)
+        verdict = self._policy(context, op, *args, **params)
         if isinstance(verdict, CheckpointPolicy):
             return verdict in SAVING
         if isinstance(verdict, bool):

@@ -1,6 +1,7 @@
 """Grad modes: contexts, decorators on functions, generators, classes and coroutines."""
 
 import asyncio
+import collections
 
 import pytest
 
@@ -485,3 +486,23 @@ def test_the_mode_is_that_of_the_pass_in_a_functions_backward(m):
     m.autograd.grad(Probe.apply(x), x)
     m.autograd.grad(Probe.apply(x), x, create_graph=True)
     return seen
+
+
+@parity
+def test_clones_of_modes_have_the_same_setting(m):
+    found = []
+    for mode in (m.set_grad_enabled(False), m.inference_mode(True)):
+        with mode.clone():
+            found.append((m.is_grad_enabled(), m.is_inference_mode_enabled()))
+    return found, m.is_grad_enabled()
+
+
+@parity
+def test_a_handle_of_ones_own_hooks(m):
+    first, second = collections.OrderedDict(), collections.OrderedDict()
+    handle = type(m.ones(1, requires_grad=True).register_hook(print))(first, extra_dict=second)
+    first[handle.id] = second[handle.id] = "hook"
+    before = len(first), len(second)
+    handle.remove()
+    handle.remove()
+    return before, len(first), len(second)

@@ -394,3 +394,6 @@ Function._operator = FunctionOp(Function)  # whose forward says that it must be 
 
 class InplaceFunction(Function):
     """Legacy name of Function; inputs that it writes to are marked by `ctx.mark_dirty`."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        self.inplace = inplace

@@ -4,6 +4,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from typing_extensions import deprecated
+
 from retrograd.core import GradFn, Tensor, current
 from retrograd.core.graph import Packed, SavedTensor
 from retrograd.core.record import map_saved, saved_output, saved_version
@@ -51,6 +53,10 @@ class FunctionCtx:
     def mark_dirty(self, *args: Tensor) -> None:
         """Mark inputs that forward has written to; each of them must be returned."""
         self._dirty = args
+
+    @deprecated("mark_shared_storage is deprecated: views are tracked without it", category=FutureWarning)
+    def mark_shared_storage(self, *pairs: Any) -> None:
+        """Do nothing: views are tracked without it."""
 
     def mark_non_differentiable(self, *args: Tensor) -> None:
         """Mark outputs that have no gradient."""

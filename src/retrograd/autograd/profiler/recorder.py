@@ -1,6 +1,7 @@
 """Record the events of a profiled block: operators, nodes of backward passes, and named ranges."""
 
 import threading
+import warnings
 from collections.abc import Callable
 from contextlib import ContextDecorator
 from time import perf_counter_ns
@@ -89,6 +90,13 @@ def allocated(op: Op, args: tuple, out: Any) -> int:
     return 0 if op.view and array.base is not None else array.nbytes
 
 
+def _warn_of(**settings: Any) -> None:
+    """Warn of settings that are asked for and not measured."""
+    for name, value in settings.items():
+        if value:
+            warnings.warn(f"profile: {name}={value!r} is not measured; times and memory are the CPU's", stacklevel=3)
+
+
 class profile(Block):
     """Measure the block on this thread: each operator, each node in a backward pass, each named range.
 
@@ -96,6 +104,9 @@ class profile(Block):
     - `profile_memory`: note the bytes that operators allocate for their results.
     - `with_stack`: note the line of the program, for `key_averages(group_by_stack_n=1)`.
     - `enabled`: with False nothing is measured and all results are empty.
+    - `use_cpu`, `use_kineto`, `acc_events`, `activity_filters`, `experimental_config`, `custom_trace_id_callback`,
+      `post_processing_timeout_s`: accepted as in PyTorch; they concern its own machinery.
+    - `use_cuda`, `use_device`, `with_flops`, `with_modules`: a warning says that these are not measured.
 
     Times are microseconds of the wall clock, memory bytes.  Other threads are not measured: each needs a
     profile of its own.  Profiles nest; one profile measures one block.
@@ -117,10 +128,22 @@ class profile(Block):
         self,
         enabled: bool = True,
         *,
+        use_cuda: bool = False,
+        use_device: str | None = None,
         record_shapes: bool = False,
+        with_flops: bool = False,
         profile_memory: bool = False,
         with_stack: bool = False,
+        with_modules: bool = False,
+        use_kineto: bool = False,
+        use_cpu: bool = True,
+        experimental_config: Any = None,
+        acc_events: bool = False,
+        custom_trace_id_callback: Any = None,
+        post_processing_timeout_s: float | None = None,
+        activity_filters: Any = None,
     ) -> None:
+        _warn_of(use_cuda=use_cuda, use_device=use_device, with_flops=with_flops, with_modules=with_modules)
         self.enabled = enabled
         self._recorder = _Recorder(record_shapes, profile_memory, with_stack)
         self._blocks: list[Any] | None = None
@@ -160,9 +183,11 @@ class profile(Block):
         """Return all events ordered by start."""
         return self.events()
 
-    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> EventList:
+    def key_averages(
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+    ) -> EventList:
         """Return one row for each name; see `EventList.key_averages`."""
-        return self.events().key_averages(group_by_input_shape, group_by_stack_n)
+        return self.events().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def total_average(self) -> FunctionEventAvg:
         """Return one row for all events; see `EventList.total_average`."""
@@ -173,13 +198,26 @@ class profile(Block):
         """Microseconds spent in all events, none counted twice."""
         return self.events().self_cpu_time_total
 
-    def table(self, sort_by: str | None = None, row_limit: int = 100, **look: Any) -> str:
+    def table(
+        self,
+        sort_by: str | None = None,
+        row_limit: int = 100,
+        max_src_column_width: int = 75,
+        max_name_column_width: int = 55,
+        max_shapes_column_width: int = 80,
+        header: str | None = None,
+        top_level_events_only: bool = False,
+    ) -> str:
         """Return a table with a row for each event; see `EventList.table`."""
-        return self.events().table(sort_by, row_limit, **look)
+        widths = (max_src_column_width, max_name_column_width, max_shapes_column_width)
+        return self.events().table(sort_by, row_limit, *widths, header, top_level_events_only)
 
-    def export_chrome_trace(self, path: Path) -> None:
-        """Write a trace that ui.perfetto.dev and chrome://tracing open; see `EventList.export_chrome_trace`."""
-        self.events().export_chrome_trace(path)
+    def export_chrome_trace(self, path: Path, metadata: Any = None, use_python_export: bool = False) -> None:
+        """Write a trace that ui.perfetto.dev and chrome://tracing open; see `EventList.export_chrome_trace`.
+
+        `metadata`, a dict of JSON values, is stored in the file under "metadata"; `use_python_export` has no effect.
+        """
+        self.events().export_chrome_trace(path, metadata)
 
 
 class record_function(ContextDecorator):

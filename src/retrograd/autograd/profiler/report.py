@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from threading import Thread
 from typing import Any, NamedTuple
 
@@ -187,11 +187,16 @@ class EventList(list):
         """Microseconds spent in all events, none counted twice."""
         return sum(row.self_cpu_time_total for row in self)
 
-    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> "EventList":
-        """Return one row for each name, and on request for each input shape or innermost n program lines."""
+    def key_averages(
+        self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+    ) -> "EventList":
+        """Return one row for each name, and on request for each input shape or innermost n program lines.
+
+        Operators here have no overloads: `group_by_overload_name` changes nothing.
+        """
         groups: dict[tuple, FunctionEventAvg] = {}
         for event in self:
-            shapes = event.input_shapes if group_by_input_shape else None
+            shapes = event.input_shapes if group_by_input_shapes else None
             lines = event.stack[:group_by_stack_n]
             key = (event.name, str(shapes), *lines)
             if key not in groups:
@@ -206,30 +211,35 @@ class EventList(list):
             total.add(event)
         return total
 
-    def export_chrome_trace(self, path: Path) -> None:
+    def export_chrome_trace(self, path: Path, metadata: Any = None) -> None:
         """Write events as a trace (JSON) that ui.perfetto.dev and chrome://tracing open; replaces a file in one step.
+
+        `metadata` is stored in it under that name.
 
         Raises ValueError for averages, which have no place in time.
         """
         if any(isinstance(row, FunctionEventAvg) for row in self):
             raise ValueError("export_chrome_trace: averages have no place in time; use that of the profile")
-        write_trace(path, self, self.thread_name)
+        write_trace(path, self, self.thread_name, metadata)
 
     def table(
         self,
         sort_by: str | None = None,
         row_limit: int = 100,
-        *,
+        max_src_column_width: int = 75,
         max_name_column_width: int = 55,
         max_shapes_column_width: int = 80,
-        max_src_column_width: int = 75,
         header: str | None = None,
         top_level_events_only: bool = False,
+        time_unit: str | None = None,
     ) -> str:
         """Return the rows as text, the largest `sort_by` first; see docs/profiler.md for the columns.
 
-        `row_limit` -1 is all of them.  Raises ValueError for a `sort_by` that is no column of numbers.
+        `row_limit` -1 is all of them.  Times are in a readable unit each, or all in `time_unit`: "s", "ms" or "us".
+        Raises ValueError for a `sort_by` that is no column of numbers, and for another unit.
         """
+        if time_unit not in (None, *UNITS):
+            raise ValueError(f"table: time_unit must be one of {list(UNITS)} or None, got {time_unit!r}")
         if sort_by is not None and sort_by not in (*SUMS, "cpu_time"):
             raise ValueError(f"table: can't sort by {sort_by!r}; there are cpu_time, {', '.join(SUMS)}")
         rows = [row for row in self if not (top_level_events_only and getattr(row, "cpu_parent", None))]
@@ -238,7 +248,7 @@ class EventList(list):
         listed = rows if row_limit < 0 else rows[:row_limit]
         widths = {"Name": max_name_column_width, "Input Shapes": max_shapes_column_width}
         widths["Source Location"] = max_src_column_width
-        lines = _format_rows(_columns(rows, self.self_cpu_time_total), listed, widths)
+        lines = _format_rows(_columns(rows, self.self_cpu_time_total, time_unit), listed, widths)
         head = [] if header is None else [header]
         return "\n".join([*head, *lines, *self._footer(len(rows) - len(listed))]) + "\n"
 
@@ -253,8 +263,9 @@ class EventList(list):
 Column = Callable[[Any], str]
 
 
-def _columns(rows: list[Any], total: float) -> dict[str, Column]:
+def _columns(rows: list[Any], total: float, unit: str | None) -> dict[str, Column]:
     """Return the columns that are not empty, by title."""
+    in_unit = partial(format_time, unit=unit)
 
     def share(part: float) -> str:
         return f"{part / total:.2%}" if total else "0.00%"
@@ -262,14 +273,14 @@ def _columns(rows: list[Any], total: float) -> dict[str, Column]:
     columns: dict[str, Column] = {
         "Name": lambda row: row.name,
         "Self CPU %": lambda row: share(row.self_cpu_time_total),
-        "Self CPU": lambda row: format_time(row.self_cpu_time_total),
+        "Self CPU": lambda row: in_unit(row.self_cpu_time_total),
         "CPU total %": lambda row: share(row.cpu_time_total),
-        "CPU total": lambda row: format_time(row.cpu_time_total),
-        "CPU time avg": lambda row: format_time(row.cpu_time),
+        "CPU total": lambda row: in_unit(row.cpu_time_total),
+        "CPU time avg": lambda row: in_unit(row.cpu_time),
         "# of Calls": lambda row: str(row.count),
     }
     if any(row.backward_time_total for row in rows):
-        columns["Backward"] = lambda row: format_time(row.backward_time_total) if row.backward_time_total else ""
+        columns["Backward"] = lambda row: in_unit(row.backward_time_total) if row.backward_time_total else ""
     if any(row.cpu_memory_usage for row in rows):
         columns["CPU Mem"] = lambda row: format_memory(row.cpu_memory_usage)
         columns["Self CPU Mem"] = lambda row: format_memory(row.self_cpu_memory_usage)
@@ -300,16 +311,18 @@ def _truncate(text: str, limit: int, keep_end: bool) -> str:
     return "..." + text[len(text) - length :] if keep_end else text[:length] + "..."
 
 
-def format_time(us: float) -> str:
-    """Format microseconds in a readable unit.
+UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0}
+
+
+def format_time(us: float, unit: str | None = None) -> str:
+    """Format microseconds in a readable unit, or in the given one.
 
     >>> format_time(1234.5), format_time(0.25), format_time(2e6)
     ('1.234ms', '0.250us', '2.000s')
     """
-    for unit, size in (("s", 1e6), ("ms", 1e3)):
-        if us >= size:
-            return f"{us / size:.3f}{unit}"
-    return f"{us:.3f}us"
+    if unit is None:
+        unit = next((name for name, size in UNITS.items() if us >= size), "us")
+    return f"{us / UNITS[unit]:.3f}{unit}"
 
 
 def format_memory(size: int) -> str:

@@ -10,13 +10,14 @@ from retrograd.interop.atomic_write import atomic_replace
 Path = str | os.PathLike[str]
 
 
-def write_trace(path: Path, events: Iterable[Any], thread_name: str) -> None:
+def write_trace(path: Path, events: Iterable[Any], thread_name: str, metadata: Any = None) -> None:
     """Write events as a Chrome trace (JSON); a file of that name is replaced in one step.
 
     Source of the format: "Trace Event Format", the Chromium project.
     """
     with atomic_replace(path) as unfinished, open(unfinished, "w", encoding="utf-8") as file:
-        before = '{"displayTimeUnit": "ms", "traceEvents": [\n'
+        head = "" if metadata is None else f'"metadata": {json.dumps(metadata)}, '
+        before = f'{{{head}"displayTimeUnit": "ms", "traceEvents": [\n'
         for record in _trace(list(events), thread_name):
             file.write(before + json.dumps(record))
             before = ",\n"
