@@ -4,8 +4,9 @@ from retrograd.func.batch import PerformanceWarning, vmap
 from retrograd.func.debug import debug_unwrap
 from retrograd.func.forward import jvp, linearize
 from retrograd.func.jacobians import hessian, jacfwd, jacrev
-from retrograd.func.modules import functional_call, stack_module_state
+from retrograd.func.modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
 from retrograd.func.mutations import functionalize
+from retrograd.func.rearrange import rearrange
 from retrograd.func.reverse import grad, grad_and_value, vjp
 from retrograd.func.sparse import hessian_sparsity, jacobian_sparsity, sparse_hessian, sparse_jacobian
 from retrograd.func.sparsity import Sparsity
@@ -27,6 +28,8 @@ __all__ = [
     "jet",
     "jvp",
     "linearize",
+    "rearrange",
+    "replace_all_batch_norm_modules_",
     "sparse_hessian",
     "sparse_jacobian",
     "stack_module_state",

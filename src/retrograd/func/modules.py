@@ -9,6 +9,25 @@ from retrograd.core.level import generator_block
 Dicts = dict[str, Tensor] | Sequence[dict[str, Tensor]]
 
 
+def replace_all_batch_norm_modules_(root: Any) -> Any:
+    """Remove the running statistics of every batch norm in a module, in place; return the module.
+
+    They then use the statistics of the batch, also in evaluation: `vmap` of a training step would write a batched
+    mean to them.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> model = rg.func.replace_all_batch_norm_modules_(nn.Sequential(nn.BatchNorm1d(3)))
+    >>> model[0].running_mean is None, model[0].track_running_stats
+    (True, False)
+    """
+    for module in root.modules():
+        remove = getattr(module, "_remove_running_stats", None)
+        if remove is not None:
+            remove()
+    return root
+
+
 def functional_call(
     module: Any,
     parameter_and_buffer_dicts: Dicts,

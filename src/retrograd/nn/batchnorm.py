@@ -83,6 +83,12 @@ class _BatchNorm(_ChannelNorm):
         self.num_batches_tracked.add_(1)
         return out
 
+    def _remove_running_stats(self) -> None:
+        """Normalise by the statistics of the batch from now on, also in evaluation."""
+        if self.track_running_stats:
+            self.running_mean = self.running_var = self.num_batches_tracked = None
+            self.track_running_stats = False
+
 
 class BatchNorm1d(_BatchNorm):
     """(x - mean) / sqrt(var + eps) · weight + bias for each channel of x (n, num_features) or (n, num_features, l).
