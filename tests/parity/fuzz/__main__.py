@@ -1,61 +1,58 @@
 """Random programs in both libraries, for a time: python -m tests.parity.fuzz --seconds 120 --seed 1."""
 
 import argparse
-import faulthandler
+import itertools
 import signal
 import sys
 import time
 from collections import Counter
 from datetime import date
 
-import torch
-
 from .coverage import Coverage
 from .exempt import used_exemptions
-from .explore import differences
-from .generate import CORE, KINDS
+from .workers import Outcome, outcomes
 
-PROGRESS = 1000  # programs between two lines that say how far a run is: a crash is in one of the next
+PROGRESS = 1000  # programs between two lines that say how far a run is
 
 
 def main() -> int:
     """Run programs until the time is over, print differences, and count; return 1 if one is not exempt."""
     given = arguments()
-    faulthandler.enable()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    torch.set_num_threads(1)
-    counts, coverage, failed = Counter(), Coverage(), []
+    counts, used, coverage, failed = Counter(), Counter(), Coverage(), []
     print(f"programs from seed {given.seed}", flush=True)
     try:
         end = time.monotonic() + given.seconds
-        while time.monotonic() < end and counts["tried"] < given.programs:
-            seed = given.seed + counts["tried"]
-            if not run(seed, given, counts, coverage):
-                failed.append(seed)
+        for outcome in itertools.islice(outcomes(given.seed, given.core), given.programs):
+            coverage.count(outcome.lines)
+            used.update(outcome.used)
+            if not judge(outcome, counts, given.verbose):
+                failed.append(outcome.seed)
             if counts["tried"] % PROGRESS == 0:
                 print(summary(given.seed, counts), flush=True)
+            if time.monotonic() > end:
+                break
     except KeyboardInterrupt:
         print("stopped")
     if given.coverage:
         print(coverage)
-    print(used_exemptions())
+    print(used_exemptions(used))
     print(summary(given.seed, counts))
     for seed in failed:
         print(f"again: make fuzz ARGS='{'--core ' * given.core}--seed {seed} --programs 1'")
     return int(bool(failed))
 
 
-def run(seed: int, given: argparse.Namespace, counts: Counter, coverage: Coverage) -> bool:
-    """Run and count one program, and print its differences; return whether all are exempt."""
-    judged = []
-    for found, reason in differences(seed, coverage.count, CORE if given.core else KINDS):
-        judged.append(reason)
-        if reason is None or given.verbose:
-            print(f"--- seed {seed}\n{found}\n{'' if reason is None else f'exempt: {reason}'}\n", flush=True)
+def judge(outcome: Outcome, counts: Counter, verbose: bool) -> bool:
+    """Count one program, and print its differences; return whether all are exempt."""
+    reasons = [reason for _, reason in outcome.judged]
+    for found, reason in outcome.judged:
+        if reason is None or verbose:
+            print(f"--- seed {outcome.seed}\n{found}\n{'' if reason is None else f'exempt: {reason}'}\n", flush=True)
     counts["tried"] += 1
-    counts["differ"] += bool(judged)
-    counts["exempt"] += bool(judged) and None not in judged
-    return None not in judged
+    counts["differ"] += bool(reasons)
+    counts["exempt"] += bool(reasons) and None not in reasons
+    return None not in reasons
 
 
 def summary(seed: int, counts: Counter) -> str:

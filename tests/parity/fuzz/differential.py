@@ -15,10 +15,19 @@ from .compare import coarsest_of, difference, gradient_messages, presence
 from .machine import REFUSALS, Machine, grad_of
 
 SKIPPED = "both refuse"
+CHANGED = "both refuse, perhaps after a change"
 GUARD = "with L.no_grad(): "
 # Lines that write, and those that may have changed something before they were refused.
 WRITE = re.compile(rf"^(?!.*L\.func).*(\w_\(|out=|\] (\*\*|//|[-+*/%])= )|^({re.escape(GUARD)})?v\[\d+\]\[.*\] = ")
 CHANGES = re.compile(WRITE.pattern + r"|backward|register|retain|^v\[\d+\]\.\w+ =")
+# Refusals before anything has changed: of the operands, their sizes, dtypes, and parts in the graph.
+UNCHANGED = re.compile(
+    r"that was not made|leaf Variable that requires grad is|does not require grad and does not have a grad_fn|"
+    r"cannot register a hook on|can't retain_grad|hooks cannot be registered|you can only change requires_grad flags|"
+    r"can require gradients|can't be cast to the desired output type|must match the (existing )?size of|"
+    r"must match the existing size|shape mismatch: value tensor|dimensions must larger|"
+    r"input tensor must have at least|, the `-` operator,|source and destination dtypes match"
+)
 # PyTorch's have coefficients of 6 to 8 digits; mpmath agrees with ours to 15.
 SINGLE = re.compile(r"airy_ai|bessel")
 # PyTorch's refusals to write, which ours must share; of other refused calls a program has none.
@@ -60,9 +69,9 @@ class Run:
     def line(self, line: str) -> str | None:
         """Run one line in both; return the difference.  A line that both refuse is removed from the program."""
         message = step(self.theirs, self.ours, line)
-        if message == SKIPPED:
-            if CHANGES.search(line):  # a refused call may have changed something before it was refused
-                self.replay(self.done)
+        if message == CHANGED:
+            self.replay(self.done)
+        if message in (SKIPPED, CHANGED):
             return None
         self.done.append(line)
         return message
@@ -95,7 +104,9 @@ def step(theirs: Machine, ours: Machine, line: str) -> str | None:
     """Run one line in both; return the difference."""
     refused = theirs.execute(line)
     if refused is not None:
-        return refused_alike(refused, ours, line)
+        message = refused_alike(refused, ours, line)
+        changing = message == SKIPPED and CHANGES.search(line) and not UNCHANGED.search(str(refused))
+        return CHANGED if changing else message
     refusal = ours.execute(line)
     if refusal is not None:
         return f"ours raises {type(refusal).__name__}: {str(refusal)[:200]}"

@@ -6,6 +6,8 @@ from collections import Counter
 from .differential import Difference
 from .proofs import of_proof
 
+Key = tuple[str, str]
+
 MORE = "ours has a derivative where PyTorch has none"
 REFUSED = "ours refuses by name, as its documentation says, what PyTorch does with a warning or without a use"
 UNDEFINED = "PyTorch's documentation leaves this open"
@@ -18,7 +20,7 @@ _SPECIAL = (
 _LEAF = r"requires_grad of \w+ False, leaf True, ours True, leaf False"
 
 # (pattern of the last line, pattern of the difference) -> reason.
-EXEMPT: dict[tuple[str, str], str] = {
+EXEMPT: dict[Key, str] = {
     ("", r"PyTorch refuses backward: (the )?derivative for \S+ is not implemented"): MORE,
     (r"L\.autograd|backward|L\.func", r"PyTorch raises \w+: (the )?derivative for \S+ is not implemented"): MORE,
     (_SPECIAL, _LEAF): MORE,
@@ -224,7 +226,7 @@ EXEMPT: dict[tuple[str, str], str] = {
 }
 
 # (pattern of the shrunk program, pattern of the difference) -> reason.
-PROGRAMS: dict[tuple[str, str], str] = {
+PROGRAMS: dict[Key, str] = {
     (r"(?s)out=.*L\.autograd\.grad|out=.*backward", r"value at"): (
         "PyTorch leaves the graph of a tensor that out= wrote to as it was; ours cuts it off"
     ),
@@ -279,7 +281,7 @@ PROGRAMS: dict[tuple[str, str], str] = {
 }
 
 
-used: Counter[tuple[str, str]] = Counter()  # how often each exemption was the reason
+used: Counter[Key] = Counter()  # how often each exemption was the reason
 
 
 def of_gradients(found: Difference) -> bool:
@@ -297,7 +299,7 @@ def exempted_program(found: Difference) -> str | None:
     return exempted(found) or _reason(PROGRAMS, "\n".join(found.lines), found.message) or of_proof(found)
 
 
-def _reason(table: dict[tuple[str, str], str], text: str, message: str) -> str | None:
+def _reason(table: dict[Key, str], text: str, message: str) -> str | None:
     for key, reason in table.items():
         if re.search(key[0], text) and re.search(key[1], message):
             used[key] += 1
@@ -305,8 +307,8 @@ def _reason(table: dict[tuple[str, str], str], text: str, message: str) -> str |
     return None
 
 
-def used_exemptions() -> str:
+def used_exemptions(counted: Counter[Key]) -> str:
     """Return how often each exemption was used, the most frequent first, and how many were not."""
     reasons = EXEMPT | PROGRAMS
-    lines = [f"{count:6} {reasons[key]}: {key[1][:60]}" for key, count in used.most_common()]
-    return "\n".join([*lines, f"{len(reasons) - len(used)} exemptions were not used"])
+    lines = [f"{count:6} {reasons[key]}: {key[0][:40]} | {key[1][:60]}" for key, count in counted.most_common()]
+    return "\n".join([*lines, f"{len(reasons) - len(counted)} exemptions were not used"])
