@@ -2,6 +2,7 @@
 
 from retrograd.nn import functional as functional
 from retrograd.nn import init as init
+from retrograd.nn import lazy as lazy
 from retrograd.nn import parallel as parallel
 from retrograd.nn import utils as utils
 from retrograd.nn.activation import CELU as CELU
@@ -57,6 +58,19 @@ from retrograd.nn.dropout import FeatureAlphaDropout as FeatureAlphaDropout
 from retrograd.nn.folding import Fold as Fold
 from retrograd.nn.folding import Unfold as Unfold
 from retrograd.nn.kv_cache import KVCache as KVCache
+from retrograd.nn.lazy import LazyBatchNorm1d as LazyBatchNorm1d
+from retrograd.nn.lazy import LazyBatchNorm2d as LazyBatchNorm2d
+from retrograd.nn.lazy import LazyBatchNorm3d as LazyBatchNorm3d
+from retrograd.nn.lazy import LazyConv1d as LazyConv1d
+from retrograd.nn.lazy import LazyConv2d as LazyConv2d
+from retrograd.nn.lazy import LazyConv3d as LazyConv3d
+from retrograd.nn.lazy import LazyConvTranspose1d as LazyConvTranspose1d
+from retrograd.nn.lazy import LazyConvTranspose2d as LazyConvTranspose2d
+from retrograd.nn.lazy import LazyConvTranspose3d as LazyConvTranspose3d
+from retrograd.nn.lazy import LazyInstanceNorm1d as LazyInstanceNorm1d
+from retrograd.nn.lazy import LazyInstanceNorm2d as LazyInstanceNorm2d
+from retrograd.nn.lazy import LazyInstanceNorm3d as LazyInstanceNorm3d
+from retrograd.nn.lazy import LazyLinear as LazyLinear
 from retrograd.nn.linear import Bilinear as Bilinear
 from retrograd.nn.linear import Flatten as Flatten
 from retrograd.nn.linear import Identity as Identity
@@ -108,6 +122,8 @@ from retrograd.nn.padding import ZeroPad3d as ZeroPad3d
 from retrograd.nn.parallel import DataParallel as DataParallel
 from retrograd.nn.parameter import Buffer as Buffer
 from retrograd.nn.parameter import Parameter as Parameter
+from retrograd.nn.parameter import UninitializedBuffer as UninitializedBuffer
+from retrograd.nn.parameter import UninitializedParameter as UninitializedParameter
 from retrograd.nn.pixelshuffle import ChannelShuffle as ChannelShuffle
 from retrograd.nn.pixelshuffle import PixelShuffle as PixelShuffle
 from retrograd.nn.pixelshuffle import PixelUnshuffle as PixelUnshuffle

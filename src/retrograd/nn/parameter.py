@@ -2,14 +2,15 @@
 
 import copy
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from retrograd.core import Tensor, operator_named
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.overrides import as_subclass, disabled_override, override_of
 from retrograd.core.tensor import version_of
-from retrograd.ops.layout import channels_last, channels_last_3d, has_format, to_format
+from retrograd.ops.create import empty
+from retrograd.ops.layout import channels_last, channels_last_3d, check_device, has_format, to_format
 
 _clone = operator_named("clone")
 _detach = operator_named("detach")
@@ -104,6 +105,115 @@ class Buffer(_SharedLeaf):
     def __init__(self, data: Tensor, *, persistent: bool = True) -> None:
         super().__init__(data)
         self.persistent = persistent
+
+
+class UninitializedTensorMixin(_SharedLeaf):
+    """Base of tensors whose shape is not known yet: operators refuse them until `materialize` has given them one."""
+
+    _materialized_class: type[Tensor] = Buffer
+
+    def __init__(self, requires_grad: bool, device: Any, dtype: Any) -> None:
+        check_device(device)
+        _SharedLeaf.__init__(self, empty(0, dtype=dtype))
+        self.requires_grad = requires_grad
+
+    def materialize(self, shape: Sequence[int], device: Any = None, dtype: Any = None) -> None:
+        """Become an ordinary parameter or buffer of a shape, with undefined elements, in its dtype or another.
+
+        The object stays the same, so that optimizers which have it update it.
+        """
+        check_device(device)
+        self.value = empty(tuple(shape), dtype=self.dtype if dtype is None else dtype).value
+        self.__class__ = self._materialized_class  # type: ignore[assignment]
+        self._overrides = False
+
+    @property
+    def shape(self) -> Any:
+        """Raise RuntimeError: the shape is not known."""
+        raise RuntimeError(
+            "shape: can't access the shape of an uninitialized parameter or buffer; call the module once, so that it "
+            "infers the shape, before its state is loaded into another"
+        )
+
+    @classmethod
+    def __tensor_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Refuse an operator, except those that a module applies to all of its tensors."""
+        if func.__name__ == "detach":
+            return args[0]
+        if func.__name__ == "to":
+            return cls(args[0].requires_grad, None, kwargs["dtype"] if kwargs else args[1])
+        return _refuse_uninitialized(func.__name__)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        memo[id(self)] = copied = type(self)(self.requires_grad, None, self.dtype)
+        return copied
+
+    def __reduce__(self) -> tuple:
+        return type(self), (self.requires_grad, None, self.dtype)
+
+
+def _refuse_uninitialized(name: str) -> Any:
+    raise ValueError(
+        f"{name}: attempted to use an uninitialized parameter or buffer; call the module once with a batch, so that "
+        "it infers the shape"
+    )
+
+
+def _add_refusals(cls: type, names: tuple[str, ...]) -> None:
+    """Let methods that are no operators refuse an uninitialized tensor as well."""
+    for name in names:
+
+        def refuse(self: Any, *args: Any, name: str = name, **kwargs: Any) -> Any:
+            return _refuse_uninitialized(name)
+
+        setattr(cls, name, refuse)
+
+
+_add_refusals(UninitializedTensorMixin, ("copy_", "fill_", "item", "numel", "numpy", "size", "tolist", "zero_"))
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A parameter whose shape is not known yet, as those of `nn.LazyLinear` before its first call.
+
+    >>> from retrograd import nn
+    >>> weight = nn.UninitializedParameter()
+    >>> weight
+    <UninitializedParameter>
+    >>> weight.materialize((2, 3))
+    >>> type(weight).__name__, weight.shape
+    ('Parameter', (2, 3))
+    """
+
+    _materialized_class = Parameter
+
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> "UninitializedParameter":
+        return Tensor.__new__(cls)  # type: ignore[return-value]
+
+    def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> None:
+        super().__init__(requires_grad, device, dtype)
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Buffer):
+    """A buffer whose shape is not known yet, as the running statistics of `nn.LazyBatchNorm1d`."""
+
+    def __init__(
+        self, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
+    ) -> None:
+        super().__init__(requires_grad, device, dtype)
+        self.persistent = persistent
+
+
+def is_lazy(param: Any) -> bool:
+    """Return whether a tensor is an uninitialized parameter or buffer.
+
+    >>> from retrograd import nn
+    >>> is_lazy(nn.UninitializedBuffer())
+    True
+    """
+    return isinstance(param, UninitializedTensorMixin)
 
 
 def convert_dtype(tensor: Tensor, dtype: Any) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor
 from retrograd.nn.hooks import LOAD, LOAD_PRE, of_kind
-from retrograd.nn.parameter import Parameter
+from retrograd.nn.parameter import Parameter, is_lazy
 from retrograd.ops.create import as_tensor
 
 
@@ -80,6 +80,8 @@ class _Slot(NamedTuple):
             return _Entry("", partial(self.owner.set_extra_state, value))
         own, tensor = vars(self.owner)[self.name], _as_tensor(self.path, value)
         problem = ""
+        if is_lazy(own) and is_lazy(tensor):
+            return _Entry("", lambda: None)
         if tensor.shape != own.shape:
             problem = f"size mismatch for {self.path}: the state has shape {tensor.shape}, the module {own.shape}."
         elif assign:

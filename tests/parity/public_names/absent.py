@@ -48,7 +48,7 @@ ABSENT = {
         Tensor.name Tensor.reinforce Tensor.resize Tensor.resize_as Tensor.slice_inverse Tensor.solve Tensor.symeig
         Tensor.volatile nn.Container nn.CrossMapLRN2d nn.factory_kwargs nn.parallel.replicate fft.Tensor
         set_default_tensor_type set_anomaly_enabled autocast_*_nesting *autocast_c* init_num_threads
-        set_autocast_enabled nn.parameter.UninitializedTensorMixin testing.assert_allclose
+        set_autocast_enabled testing.assert_allclose
     """,
     "a second kind of tensor, which PyTorch calls a prototype": "masked.*",
     "pipes of data, which PyTorch has moved to another package": """
@@ -64,8 +64,8 @@ ABSENT = {
     """,
     "not yet": """
         GradScaler compile get_deterministic_debug_mode get_num_interop_threads has_* range set_deterministic_debug_mode
-        set_flush_denormal set_num_interop_threads *thread_safe_generator nn.*Lazy* nn.SyncBatchNorm nn.*Uninitialized*
-        nn.functional.grouped_mm nn.init.* nn.parameter.is_lazy nn.attention.SDPBackend nn.attention.sdpa_kernel
+        set_flush_denormal set_num_interop_threads *thread_safe_generator nn.SyncBatchNorm
+        nn.functional.grouped_mm nn.init.* nn.attention.SDPBackend nn.attention.sdpa_kernel
         nn.attention.WARN_* nn.parallel.* nn.utils.* optim.swap_*
         autograd.enforce_grad_layout_policy func.* distributions.* profiler.* testing.make_tensor
     """,
