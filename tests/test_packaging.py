@@ -198,11 +198,24 @@ def test_setup_and_core_name_the_same_modules_and_each_has_declarations():
 
 
 def test_every_dependency_has_its_reason():
-    extras = CONFIG["project"]["optional-dependencies"]
-    listed = {*CONFIG["project"]["dependencies"], *(name for names in extras.values() for name in names)}
+    lists = [*CONFIG["project"]["optional-dependencies"].values(), *CONFIG["dependency-groups"].values()]
+    listed = {*CONFIG["project"]["dependencies"], *(name for names in lists for name in names if isinstance(name, str))}
     names = {re.match(r"[\w-]+", entry)[0] for entry in listed} - {"retrograd"}
     reasons = (PROJECT / "docs/decisions/0003-dependencies.md").read_text()
     assert sorted(name for name in names if f"| `{name}` |" not in reasons) == []
+
+
+def test_every_stamp_of_the_makefile_installs_extras_and_groups_that_exist():
+    makefile = (PROJECT / "Makefile").read_text()
+    packages = dict(re.findall(r"^(\w+)_packages := (.*)$", makefile, re.MULTILINE))
+    stamps = {*re.findall(r"\)/(\w+)\.stamp", makefile)} - {"build", "weights"}  # which have rules of their own
+    assert sorted(packages) == sorted(stamps)
+    tested = re.search(r"^TESTED := (.*)$", makefile, re.MULTILINE)[1]
+    text = " ".join(packages.values()).replace("$(TESTED)", tested)
+    groups = {*re.findall(r"--group (\w+)", makefile)}
+    extras = {name for found in re.findall(r"\[(.*?)\]", text) for name in found.split(",")}
+    assert groups == {*CONFIG["dependency-groups"]}
+    assert sorted(extras - {*CONFIG["project"]["optional-dependencies"]}) == []
 
 
 # Targets with packages of their own that .ci/run leaves out, and why they can't lack a package there.
