@@ -11,7 +11,8 @@ COMPILED := build/compiled
 DERIVED := build/derived
 DERIVED_SOURCES := tools/stubs.py tools/catalogue.py tools/api.py tools/reference.py $(shell find src/retrograd -name '*.py')
 # PYTHONDONTWRITEBYTECODE is unset: without bytecode, each of many processes would compile every module again.
-PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(VENV)/bin/python -m pytest -n 2 --dist worksteal
+PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(VENV)/bin/python -m pytest -n 2 --dist worksteal --durations 20
+CRASHES := build/crash_stack.so
 
 .PHONY: help demo first-run test build env lint format types docs bench parity fuzz array-api sanitize vectors mutations recovery killing damage cluster stubs clean
 .DELETE_ON_ERROR:
@@ -28,7 +29,7 @@ demo: $(VENV)/demo.stamp $(COMPILED)
 	@echo "== training"
 	$(VENV)/bin/retrograd demo $(ARGS)
 
-test: $(VENV)/test.stamp $(VENV)/weights.stamp $(COMPILED) $(DERIVED)
+test: $(VENV)/test.stamp $(VENV)/weights.stamp $(COMPILED) $(DERIVED) $(CRASHES)
 	@if ls $(CORE)/*.so >/dev/null 2>&1; then \
 	  echo "== tests, compiled"; $(PYTEST) $(ARGS) && \
 	  echo "== tests, plain Python" && RETROGRAD_PURE=1 $(PYTEST) -m "not once" $(ARGS); \
@@ -148,6 +149,11 @@ $(COMPILED): setup.py $(HOT_SOURCES) | $(VENV)/build.stamp
 	@echo "== compiling"
 	$(VENV)/bin/python setup.py --quiet build_ext --inplace
 	@if ls $(CORE)/*.so >/dev/null 2>&1; then touch $@; fi
+
+# Optional: without it, a crashed test process only shows its Python stack.
+$(CRASHES): tools/crash_stack.c
+	@mkdir -p build
+	@$(CC) -O1 -shared -fPIC -o $@ $< 2>/dev/null || echo "crash_stack.c is not compiled"
 
 $(DERIVED): $(DERIVED_SOURCES) | $(COMPILED)
 	$(VENV)/bin/python tools/stubs.py

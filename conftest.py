@@ -1,9 +1,11 @@
 """For all tests: the package is imported before pytest looks for doctests, which would else import its parts twice."""
 
+import ctypes
 import gc
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,7 @@ import retrograd.ops  # noqa: F401
 from retrograd.library import sanitize
 
 MEMORY = 4  # GiB for each process of tests
+CRASHES = Path(__file__).parent / "build" / "crash_stack.so"  # made by `make test` from tools/crash_stack.c
 
 
 def pytest_configure() -> None:
@@ -25,6 +28,28 @@ def pytest_configure() -> None:
         import resource
 
         resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+
+
+class CrashReport:
+    """Write the running test's name and the native stack when the process crashes."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self.library = library
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_configure(self) -> None:
+        """Install the handlers after those of faulthandler, which they call; the output is not captured here."""
+        self.library.write_stack_on_crash(os.dup(2))
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Name the test that begins."""
+        self.library.set_running_test(os.fsencode(nodeid))
+
+
+def pytest_addoption(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Report crashes where the library for it is built."""
+    if CRASHES.exists():
+        pluginmanager.register(CrashReport(ctypes.CDLL(str(CRASHES))))
 
 
 @pytest.hookimpl(wrapper=True)
