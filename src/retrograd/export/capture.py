@@ -1,10 +1,11 @@
 """`export`: capture a module with example arguments as an `ExportedProgram`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from retrograd.core import Tensor
-from retrograd.export.dynamic_shapes import Dim, DynamicSignature, Place, Sizes, collect, is_hint
+from retrograd.export.branches import merge_branches
+from retrograd.export.dynamic_shapes import Dim, DynamicSignature, Place, Sizes, collect, common_sizes, is_hint
 from retrograd.export.example_inputs import Example
 from retrograd.export.passes import lift
 from retrograd.export.program import (
@@ -36,18 +37,25 @@ def export(
     *,
     dynamic_shapes: Any = None,
     strict: bool = False,
+    branches: Sequence[tuple] = (),
 ) -> ExportedProgram:
     """Capture a module as a flat graph of registered operators, by running it on example arguments.
 
     Arguments and results are pytrees. `dynamic_shapes` declares which sizes may differ from the example's: by argument
     (a dict by name, or a tuple in order) and there by dimension, as `{"x": {0: Dim("batch", max=64)}}` or
     `{"x": (Dim("batch"), None)}`, nested as the argument is. To find out what depends on them, the module is traced
-    at some other sizes too. If code reads a value, as `if x.sum() > 0`, the program checks that it is the same.
+    at some other sizes too.
+
+    If code reads a value, as `if x.sum() > 0`, the program has the branch of the example, and raises RuntimeError with
+    the line for an input that takes another. `branches` are examples for the others: a tuple of positional arguments
+    each, of the same structure and shapes as `args`. The program then has all of them, as the functions of `cond`
+    nodes, and computes and differentiates the one that its input takes.
 
     `strict` is accepted, as in PyTorch, and has no effect: code is always captured by running it.
 
     Raises TypeError unless `mod` is a Module, and ValueError if `dynamic_shapes` does not fit the arguments
-    or the module behaves differently for other sizes; it names the dimension, two sizes and the line.
+    or the module behaves differently for other sizes; it names the dimension, two sizes and the line.  ValueError for
+    branches that decide by anything but the value of a tensor, or whose results differ in structure, shape or dtype.
 
     >>> import retrograd as rg
     >>> from retrograd import export, nn
@@ -64,7 +72,9 @@ def export(
         raise TypeError(f"export: expected a Module, got {type(mod).__name__}; fx.trace takes functions")
     if not isinstance(args, tuple):
         raise TypeError(f"export: args must be a tuple of the positional arguments, got {type(args).__name__}")
-    captured, sizes = _captured(mod, Example(mod, args, kwargs or {}), dynamic_shapes)
+    captures = [_captured(mod, Example(mod, each, kwargs or {}), dynamic_shapes) for each in (args, *branches)]
+    captured = merge_branches([capture for capture, _ in captures])
+    sizes = common_sizes([sizes for _, sizes in captures])
     signature = captured.graph.signature
     assert signature is not None
     if sizes.places:

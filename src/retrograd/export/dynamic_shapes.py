@@ -1,7 +1,7 @@
 """Dimensions that may vary: the declarations of `dynamic_shapes`, and the signature that checks sizes at each call."""
 
 import keyword
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import optree
@@ -210,6 +210,20 @@ class Sizes:
                     f"{sizes}: {guard.line} asked {guard.left} {guard.op} {guard.right}, which was {guard.answer} when "
                     f"this code was traced and is not now; another way might be taken. Export again for such sizes."
                 )
+
+
+def common_sizes(each: Sequence[Sizes]) -> Sizes:
+    """Return the sizes that several captures of a module permit; ValueError if other dimensions vary in them."""
+    first = each[0]
+    if any(other.places != first.places for other in each):
+        raise ValueError("branches: a dimension may vary in one of them only; keep its size with Dim.STATIC")
+    ranges = {name: _intersection([one.ranges[name] for one in each]) for name in first.ranges}
+    return Sizes(first.places, ranges, tuple(dict.fromkeys(guard for one in each for guard in one.guards)))
+
+
+def _intersection(ranges: Sequence[Range]) -> Range:
+    largest = [limits.max for limits in ranges if limits.max is not None]
+    return ranges[0]._replace(min=max(limits.min for limits in ranges), max=min(largest, default=None))
 
 
 class DynamicSignature(Signature):

@@ -47,4 +47,4 @@ class ratio(Internal, Composite):
 
 
 NAMES = ("size", "plus", "times", "over", "ratio")
-SIZE, PLUS, TIMES, OVER, RATIO = (operator_named(f"export::{name}") for name in NAMES)
+NUMBERS = SIZE, PLUS, TIMES, OVER, RATIO = tuple(operator_named(f"export::{name}") for name in NAMES)
