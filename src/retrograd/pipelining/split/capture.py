@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 from retrograd.core import Tensor, registry
 from retrograd.core.aval import symbolic
 from retrograd.core.level import generator_block
-from retrograd.export.dynamic_shapes import Dim, DynamicSignature, Place, linear
+from retrograd.export.branches import merge_branches
+from retrograd.export.dynamic_shapes import Dim, DynamicSignature, Place, common_sizes, linear
 from retrograd.export.example_inputs import Example
 from retrograd.export.shape_inference import Prober
 from retrograd.fx import Graph, GraphModule, Node, trace
 from retrograd.fx.signature import Constant, Input, Signature
+from retrograd.fx.subgraph import SubGraph
 from retrograd.nn import Module
 from retrograd.pipelining.split.backward_graph import pipe_graph, submodule_name
 from retrograd.pipelining.split.cut_graph import Assignment, StagePart, check_assignment, check_order, cut
@@ -65,25 +67,34 @@ def split_cut(module: Module, found: "Cut", multi_use: MultiUseParamSpec | None,
 
 
 class Given(NamedTuple):
-    """A module and the arguments of one microbatch, with the boundaries to mark."""
+    """A module and the arguments of one microbatch, with the boundaries to mark.
+
+    branches: other positional arguments, for which the module takes other branches on values.
+    """
 
     module: Module
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     split_spec: Spec
+    branches: tuple[tuple[Any, ...], ...] = ()
 
     def traced(self) -> GraphModule:
         """Return the module as it runs on these arguments, in its current mode; RuntimeError if it cannot."""
         with marked(self.module, self.split_spec):
             try:
-                return trace(self.module, *self.args, **self.kwargs)
+                captures = [trace(self.module, *args, **self.kwargs) for args in (self.args, *self.branches)]
             except Exception as cause:
                 raise _not_captured(self.module, cause) from cause
+        return merge_branches(captures)
 
-    def batch_prober(self) -> Prober | None:
-        """Return what traces the module at several sizes of dimension 0; None if no argument has a batch."""
+    def batch_probers(self) -> list[Prober]:
+        """Return what traces the module at several sizes of dimension 0, for each branch; none without a batch."""
+        found = [self._batch_prober(args) for args in (self.args, *self.branches)]
+        return [prober for prober in found if prober is not None] if None not in found else []
+
+    def _batch_prober(self, args: tuple[Any, ...]) -> Prober | None:
         try:
-            example = Example(self.module, self.args, self.kwargs)
+            example = Example(self.module, args, self.kwargs)
         except TypeError:  # not the arguments of the module, as the trace will say
             return None
         tensors = {name: x for name, x in example.tensors().items() if x.ndim and symbolic(x.shape) is None}
@@ -123,26 +134,31 @@ class SizedProgram:
 
     def __init__(self, given: Given) -> None:
         self._given = given
-        self._prober = given.batch_prober()
+        self._probers = given.batch_probers()
         self.program = self._traced()
+        _check_marks(self.program.graph)
 
     def _traced(self) -> GraphModule:
-        """Return the program for these sizes: the prober's first trace, so that none is made twice."""
-        if self._prober is not None:
+        """Return the program for these sizes: the probers' first traces, so that none is made twice."""
+        if self._probers:
             try:
                 with marked(self._given.module, self._given.split_spec):
-                    return self._prober.first().module()
+                    captures = [prober.first().module() for prober in self._probers]
             except Exception:  # the code does not run on sizes that are recorded
-                self._prober = None
+                self._probers = []
+            else:
+                return merge_branches(captures)
         return self._given.traced()
 
     def with_free_batch(self) -> GraphModule:
         """Return the program for any size of dimension 0, as far as the module permits it."""
-        if self._prober is None:
+        if not self._probers:
             return self.program
         try:
             with marked(self._given.module, self._given.split_spec):
-                free, found = self._prober.learn()
+                captures = [prober.learn() for prober in self._probers]
+                free = merge_branches([capture for capture, _ in captures])
+                found = common_sizes([sizes for _, sizes in captures])
         except Exception as error:  # the code treats some sizes differently: the graph is for these sizes only
             signature = FixedSignature.of(signature_of(self.program), str(error))
             self.program.graph.signature = signature
@@ -210,6 +226,19 @@ def _assigned_by(policy: Policy, captured: GraphModule) -> Assignment:
         del found[node]
         chosen.graph.erase_node(node)
     return found
+
+
+def _check_marks(graph: Graph) -> None:
+    """Raise ValueError for a boundary that only some branches have."""
+    for node in graph.nodes:
+        for value in node.kwargs.values():
+            if isinstance(value, SubGraph):
+                _check_marks(value.graph)
+                if any(inner.target is marker for inner in value.graph.nodes):
+                    raise ValueError(
+                        f"pipeline: pipe_split() is in a branch on a value, at {node.meta.get('stack_trace')}, and "
+                        f"the operators of a branch are in one stage; mark boundaries before and after it"
+                    )
 
 
 def _between_marks(graph: Graph) -> dict[Node, int]:

@@ -308,6 +308,7 @@ def pipeline(
     *,
     multi_use_param_spec: MultiUseParamSpec | None = None,
     loss_spec: Any = None,
+    branches: Sequence[Sequence[Any]] = (),
 ) -> Pipe:
     """Capture a module on a microbatch, in training and in evaluation mode, and cut it into stages.
 
@@ -321,13 +322,15 @@ def pipeline(
     multi_use_param_spec: how to treat parameters that several stages use, see `MultiUseParameterConfig`.
     loss_spec: marks the loss in the output, see `find_loss`; None: the module's own `loss_spec`, or
      the entry "loss" if the output is a dict.
+    branches: microbatches for which code as `if x.sum() > 0` takes other branches, each as `mb_args`.  Every branch is
+     in one stage, as a `cond` node.  Values for which there is no branch raise RuntimeError with the line.
 
     Raises ValueError for a policy together with a spec or with marks in the code and for anything but a
     SplitPoint, AttributeError for a path that does not exist, TypeError for arguments of another type, and
     RuntimeError for a model that cannot be captured or that writes in a way stages cannot, and for a loss that differs
     from the spec.
     """
-    given = _given(module, mb_args, mb_kwargs or {}, split_spec, split_policy)
+    given = _given(module, mb_args, mb_kwargs or {}, split_spec, split_policy, branches)
     return Pipe.of_split(split_in_both_modes(given, split_policy, multi_use_param_spec, loss_spec))
 
 
@@ -346,7 +349,9 @@ def split_as_traced(
     return Pipe.of_split(split_once(given, split_policy, multi_use_param_spec, loss_spec))
 
 
-def _given(module: Any, args: Any, kwargs: Mapping[str, Any], split_spec: Any, split_policy: Any) -> Given:
+def _given(
+    module: Any, args: Any, kwargs: Mapping[str, Any], split_spec: Any, split_policy: Any, branches: Any = ()
+) -> Given:
     """Return what is to be split; errors for arguments of other types, and for a spec together with a policy."""
     if not isinstance(module, Module):
         raise TypeError(f"pipeline: expected a Module, got {type(module).__name__}")
@@ -354,7 +359,7 @@ def _given(module: Any, args: Any, kwargs: Mapping[str, Any], split_spec: Any, s
         raise TypeError(f"pipeline: mb_args must be a tuple or list of arguments, got {type(args).__name__}")
     if split_spec is not None and split_policy is not None:
         raise ValueError("pipeline: give split_spec or split_policy, not both")
-    return Given(module, tuple(args), dict(kwargs), split_spec or {})
+    return Given(module, tuple(args), dict(kwargs), split_spec or {}, tuple(map(tuple, branches)))
 
 
 def build_stage(
