@@ -88,7 +88,7 @@ class _Merger:
     def signature(self) -> Signature:
         """The signature of the merged graph, with the writes of all captures."""
         signatures = [_signature(one) for one in self._captures]
-        same = [{leaf: one.mutations[n].target for leaf, n in one._same.items()} for one in signatures]
+        same = [{leaf: one.mutations[n].target for leaf, n in one._returned_targets.items()} for one in signatures]
         if any(other != same[0] for other in same):
             raise ValueError("branches: one returns a tensor that it writes to, and another does not; return a clone")
         made = copy(signatures[0])
