@@ -77,6 +77,16 @@ def transform(p: Picker, v: Tensors, expression: Callable[[Picker, Tensors], str
         f"(lambda made: made[1](W(made[0]))[0])(L.func.vjp({body}, v[{i}]))",
         f"L.func.jacrev({body})(v[{i}])", f"L.func.jacfwd({body})(v[{i}])", f"L.func.hessian({scalar})(v[{i}])",
         f"L.func.vmap({body}, out_dims=-1)(v[{i}])", f"L.func.grad(L.func.grad({scalar}))(v[{i}])",
-        f"L.utils.checkpoint.checkpoint({body}, v[{i}], use_reentrant=False)",
+        checkpointed(made, i),
     ))  # fmt: skip
     return f"{made}.clone()" if made.startswith("L.func") else made  # which results share memory differs
+
+
+def checkpointed(made: str, i: int) -> str:
+    """Return an expression as a checkpoint, whose operands are arguments: they may be dropped before it runs again."""
+    others = sorted({int(n) for n in re.findall(r"v\[(\d+)\]", made)} - {i})
+    for n, name in ((i, "x"), *((n, f"x{n}") for n in others)):
+        made = made.replace(f"v[{n}]", name)
+    arguments = "".join(f", x{n}" for n in others)
+    values = "".join(f", v[{n}]" for n in others)
+    return f"L.utils.checkpoint.checkpoint(lambda x{arguments}: {made}, v[{i}]{values}, use_reentrant=False)"
