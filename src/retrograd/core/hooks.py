@@ -126,6 +126,12 @@ def move_retained(tensor, old, number):
         hooks_of(tensor._grad_fn).retaining[tensor.output_nr] = known
 
 
+def share_tensor_hooks(tensor, old, number):
+    """Let a leaf that was output `number` of a node run the hooks of that output: one dict for both, as in PyTorch."""
+    if old is not None and old._hooks is not None and number in old._hooks.tensor:
+        hooks_of(tensor).tensor[0] = old._hooks.tensor[number]
+
+
 def run_tensor_hooks(hooks, number, g):
     """Return the gradient of one output after its hooks, whose replacements are checked."""
     for function in tuple(hooks.tensor.get(number, {}).values()):

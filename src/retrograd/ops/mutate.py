@@ -10,7 +10,7 @@ from retrograd import backend
 from retrograd.core import Aval, Internal, Tensor, call, current, graph_level, op, operator_named, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.dispatch import ground
-from retrograd.core.hooks import conjugate
+from retrograd.core.hooks import conjugate, share_tensor_hooks
 from retrograd.core.level import is_recording
 from retrograd.core.op import composite_arrays, compound, is_foreign
 from retrograd.core.overrides import override_result
@@ -554,6 +554,7 @@ def detach_(x) -> Tensor:
     if x.level is not None:  # also detach its value from graphs and tangents
         now = registry["detach"](x)
         x.value, x.tag = now.value, now.tag
+    share_tensor_hooks(x, x._grad_fn, x.output_nr)
     x._grad_fn, x.output_nr, x._requires_grad = None, 0, False
     _notify_levels(x, None)
     return x

@@ -274,6 +274,63 @@ def test_a_hook_without_arguments_fails_at_backward(m):
     return outcome(x.backward)
 
 
+# ------------------------------------------------------------------------------------------------ detached in place
+
+
+def detached_in_place(m):
+    """Return a leaf, a result that had a hook when it was detached in place, another use of it, the hook, its log."""
+    x, log = leaf(m, 3), []
+    y = x * 2
+    used = y * 7
+    handle = y.register_hook(logger(log, "before", 10))
+    y.detach_()
+    return x, y, used, handle, log
+
+
+@parity
+def test_hooks_of_a_tensor_that_was_detached_in_place_run_where_it_is_a_leaf_and_in_its_former_graph(m):
+    x, y, used, _, log = detached_in_place(m)
+    y.requires_grad_()
+    (y * 3 + used).backward()
+    return log, x.grad, y.grad
+
+
+@parity
+def test_a_hook_registered_after_detaching_in_place_runs_in_both_graphs(m):
+    x, y, used, _, log = detached_in_place(m)
+    y.requires_grad_()
+    y.register_hook(logger(log, "after", 5))
+    (y * 3).backward()
+    used.backward()
+    return log, x.grad, y.grad
+
+
+@parity
+def test_a_hook_removed_after_detaching_in_place_runs_nowhere(m):
+    x, y, used, handle, log = detached_in_place(m)
+    y.requires_grad_()
+    handle.remove()
+    (y * 3 + used).backward()
+    return log, x.grad, y.grad
+
+
+@parity
+def test_hooks_of_a_detached_tensor_do_not_see_the_history_of_a_later_write(m):
+    x, y, _, _, log = detached_in_place(m)
+    y.mul_(x)
+    (y * 3).backward()
+    return log, x.grad
+
+
+@parity
+def test_a_leaf_that_is_detached_in_place_keeps_its_hooks(m):
+    x, log = leaf(m, 3), []
+    x.register_hook(logger(log, "x", 10))
+    x.detach_().requires_grad_()
+    (x * 3).backward()
+    return log, x.grad
+
+
 # ----------------------------------------------------------------------------------------------- grad mode inside
 
 
