@@ -36,6 +36,7 @@ from retrograd.nn.batchnorm import BatchNorm3d as BatchNorm3d
 from retrograd.nn.batchnorm import InstanceNorm1d as InstanceNorm1d
 from retrograd.nn.batchnorm import InstanceNorm2d as InstanceNorm2d
 from retrograd.nn.batchnorm import InstanceNorm3d as InstanceNorm3d
+from retrograd.nn.batchnorm import SyncBatchNorm as SyncBatchNorm
 from retrograd.nn.containers import ModuleDict as ModuleDict
 from retrograd.nn.containers import ModuleList as ModuleList
 from retrograd.nn.containers import ParameterDict as ParameterDict

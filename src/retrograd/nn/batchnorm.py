@@ -133,6 +133,58 @@ class BatchNorm3d(_BatchNorm):
     input_ndims = (5,)
 
 
+class SyncBatchNorm(_BatchNorm):
+    """Batch norm over the batches of all processes: in one process, over its batch, of any number of dimensions.
+
+    `process_group` has no effect.
+
+    >>> import retrograd as rg
+    >>> from retrograd import nn
+    >>> model = nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)))
+    >>> model[1]
+    SyncBatchNorm(3, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+        self.process_group = process_group
+
+    def _check_input(self, input: Tensor) -> None:
+        if input.ndim < 2:
+            raise ValueError(f"SyncBatchNorm: expected at least 2 dimensions, got shape {input.shape}")
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Any, process_group: Any = None) -> Any:
+        """Return a module in which every batch norm is replaced by one of this class with the same tensors."""
+        if isinstance(module, _BatchNorm) and not isinstance(module, SyncBatchNorm):
+            return cls._of(module, process_group)
+        for name, child in module.named_children():
+            setattr(module, name, cls.convert_sync_batchnorm(child, process_group))
+        return module
+
+    @classmethod
+    def _of(cls, norm: Any, process_group: Any) -> Any:
+        converted = cls(
+            norm.num_features, norm.eps, norm.momentum, norm.affine, norm.track_running_stats, process_group
+        )
+        for name, tensor in (*norm._parameters.items(), *norm._buffers.items()):
+            setattr(converted, name, tensor)
+        converted.training = norm.training
+        return converted
+
+
 class _InstanceNorm(_ChannelNorm):
     def __init__(
         self,

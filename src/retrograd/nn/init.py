@@ -8,6 +8,7 @@ from typing import Any
 
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor, operator_named
+from retrograd.nn.deprecated_names import older_name
 from retrograd.ops.create import eye, zeros
 from retrograd.ops.random import Generator, rand, randn
 
@@ -233,3 +234,17 @@ def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Generato
     ranks = _argsort(_argsort(rand(tensor.shape, generator=generator), dim=0), dim=0)
     normal_(tensor, 0.0, std, generator)
     return _write(tensor, _where(ranks < count, 0.0, tensor.detach()))
+
+
+# --------------------------------------------------------------------------------------------------- older names
+
+uniform = older_name(uniform_, "uniform", "nn.init")
+normal = older_name(normal_, "normal", "nn.init")
+constant = older_name(constant_, "constant", "nn.init")
+dirac = older_name(dirac_, "dirac", "nn.init")
+xavier_uniform = older_name(xavier_uniform_, "xavier_uniform", "nn.init")
+xavier_normal = older_name(xavier_normal_, "xavier_normal", "nn.init")
+kaiming_uniform = older_name(kaiming_uniform_, "kaiming_uniform", "nn.init")
+kaiming_normal = older_name(kaiming_normal_, "kaiming_normal", "nn.init")
+orthogonal = older_name(orthogonal_, "orthogonal", "nn.init")
+sparse = older_name(sparse_, "sparse", "nn.init")

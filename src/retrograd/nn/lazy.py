@@ -24,6 +24,7 @@ from retrograd.nn.linear import Linear
 from retrograd.nn.module import Module
 from retrograd.nn.module_tree import BUFFER, PARAMETER
 from retrograd.nn.parameter import UninitializedBuffer, UninitializedParameter, is_lazy
+from retrograd.nn.settings import uninitialized
 from retrograd.ops.conv import check_images
 
 
@@ -136,7 +137,8 @@ class _InferredSize(LazyModuleMixin):
         """Take the size from the first input, and initialize all parameters as the ordinary layer would."""
         self._check_first_input(input)
         size = input.shape[self.size_dim]
-        model = _without_values(self.cls_to_become)(**self._lazy_settings, **{self.size_name: size})
+        settings = {**self._lazy_settings, self.size_name: size}
+        model = uninitialized(type(self).__name__, self.cls_to_become, (), settings)
         setattr(self, self.size_name, size)
         if self.has_uninitialized_params():  # and no state was loaded
             for name, tensor in self._members(PARAMETER, BUFFER):
@@ -147,11 +149,6 @@ class _InferredSize(LazyModuleMixin):
 
     def _check_first_input(self, input: Tensor) -> None:
         """Raise if the layer does not take inputs of that number of dimensions."""
-
-
-def _without_values(cls: Any) -> Any:
-    """Return a class of layers whose parameters have their shapes but no initial values, and draw no random numbers."""
-    return type(cls.__name__, (cls,), {"reset_parameters": lambda self: None})
 
 
 class LazyLinear(_InferredSize, Linear):

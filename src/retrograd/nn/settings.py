@@ -1,5 +1,6 @@
 """Bases of layers: arguments stored as attributes, and parameters with deferred initial values."""
 
+import inspect
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar, get_origin
 
@@ -93,3 +94,20 @@ def empty_parameter(enabled: bool, shape: tuple[int, ...], device: Any, dtype: A
     """Return an uninitialized parameter of that shape, or None if not `enabled`; the device is the CPU or None."""
     check_device(device)
     return Parameter(empty(shape, dtype=dtype)) if enabled else None
+
+
+def uninitialized(name: str, cls: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Return a module whose own parameters have their shapes but undefined values; no random numbers are drawn.
+
+    name: of the caller, in errors.  Raises TypeError for a class that is no module, RuntimeError for one without a
+    parameter `device`.
+    """
+    if not (isinstance(cls, type) and issubclass(cls, Module)):
+        raise TypeError(f"{name}: expected a class of modules, got {cls!r}")
+    if "device" not in inspect.signature(cls).parameters:
+        raise RuntimeError(
+            f"{name}: module must support a 'device' arg to skip initialization; {cls.__name__} has none"
+        )
+    module = type(cls.__name__, (cls,), {"reset_parameters": lambda self: None})(*args, **kwargs)
+    module.__class__ = cls
+    return module

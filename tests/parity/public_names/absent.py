@@ -64,10 +64,10 @@ ABSENT = {
     """,
     "not yet": """
         GradScaler compile get_deterministic_debug_mode get_num_interop_threads has_* range set_deterministic_debug_mode
-        set_flush_denormal set_num_interop_threads *thread_safe_generator nn.SyncBatchNorm
-        nn.functional.grouped_mm nn.init.* nn.attention.SDPBackend nn.attention.sdpa_kernel
-        nn.attention.WARN_* nn.parallel.* nn.utils.* optim.swap_*
-        autograd.enforce_grad_layout_policy func.* distributions.* profiler.* testing.make_tensor
+        set_flush_denormal set_num_interop_threads *thread_safe_generator
+        nn.functional.grouped_mm nn.attention.SDPBackend nn.attention.sdpa_kernel
+        nn.attention.WARN_* nn.parallel.* optim.swap_*
+        distributions.* profiler.* testing.make_tensor
     """,
 }
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from retrograd.core import Tensor, operator_named
 from retrograd.core.dtype import is_floating
+from retrograd.nn.deprecated_names import older_name
 from retrograd.ops.create import zeros
 
 _euclidean_norm = operator_named("euclidean_norm")
@@ -18,10 +19,16 @@ def _gradients_of(parameters: Tensor | Iterable[Tensor]) -> list[Any]:
     return [p.grad.detach() for p in parameters if p.grad is not None]
 
 
-def get_total_norm(tensors: Tensor | Iterable[Any], norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Any:
+def get_total_norm(
+    tensors: Tensor | Iterable[Any],
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Any:
     """Return the norm of all elements of all tensors together, a scalar tensor; 0 if there are none.
 
-    `error_if_nonfinite` raises RuntimeError if it is infinite or NaN.
+    `error_if_nonfinite` raises RuntimeError if it is infinite or NaN. `foreach` chooses between implementations of
+    PyTorch, and has no effect.
 
     >>> import retrograd as rg
     >>> get_total_norm([rg.tensor([3.0]), rg.tensor([4.0])])
@@ -50,11 +57,12 @@ def clip_grad_norm_(
     max_norm: float,
     norm_type: float = 2.0,
     error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
 ) -> Tensor:
     """Scale the gradients of parameters in place so that their total norm is at most `max_norm`.
 
     Returns the norm before scaling. `error_if_nonfinite` raises RuntimeError if it is infinite or NaN, before anything
-    is scaled.
+    is scaled. `foreach` has no effect.
 
     >>> import retrograd as rg
     >>> x = rg.zeros(2, requires_grad=True)
@@ -70,8 +78,12 @@ def clip_grad_norm_(
     return total
 
 
-def clip_grads_with_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Any) -> None:
+def clip_grads_with_norm_(
+    parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Any, foreach: bool | None = None
+) -> None:
     """Scale the gradients of parameters in place from a total norm of `total_norm` to at most `max_norm`.
+
+    `foreach` has no effect.
 
     >>> import retrograd as rg
     >>> x = rg.zeros(2, requires_grad=True)
@@ -90,8 +102,10 @@ def _scale_gradients(grads: list[Any], max_norm: float, total: Any) -> None:
             g.mul_(scale)
 
 
-def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:
+def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
     """Clamp each element of the gradients of parameters to -clip_value .. clip_value, in place.
+
+    `foreach` has no effect.
 
     >>> import retrograd as rg
     >>> x = rg.zeros(2, requires_grad=True)
@@ -104,3 +118,6 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -
         raise ValueError(f"clip_grad_value_: clip_value must be at least 0, got {clip_value}")
     for g in _gradients_of(parameters):
         g.clamp_(-clip_value, clip_value)
+
+
+clip_grad_norm = older_name(clip_grad_norm_, "clip_grad_norm", "nn.utils")

@@ -226,6 +226,38 @@ def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: b
     return module
 
 
+def transfer_parametrizations_and_params(
+    from_module: Module, to_module: Module, tensor_name: str | None = None
+) -> Module:
+    """Parametrize a module as another one, with the same parametrizations and originals; return it.
+
+    tensor_name: the tensor whose parametrizations are transferred; None, those of all tensors.  A tensor that
+    `to_module` lacks is added.  Raises ValueError if `from_module` has no such parametrizations.
+
+    >>> from retrograd import nn
+    >>> from retrograd.nn.utils import parametrizations, parametrize
+    >>> first, other = parametrizations.orthogonal(nn.Linear(3, 3)), nn.Linear(3, 3)
+    >>> bool((parametrize.transfer_parametrizations_and_params(first, other).weight == first.weight).all())
+    True
+    """
+    if not is_parametrized(from_module, tensor_name):
+        raise ValueError(
+            f"transfer_parametrizations_and_params: {type(from_module).__name__} has no parametrized "
+            f"{'tensor' if tensor_name is None else repr(tensor_name)}"
+        )
+    source: Any = from_module.parametrizations
+    for name in [tensor_name] if tensor_name is not None else list(source):
+        functions = source[name]
+        if name not in to_module._kinds and not is_parametrized(to_module, name):
+            setattr(to_module, name, getattr(functions, functions._original_names()[0]))
+        for function in functions:
+            register_parametrization(to_module, name, function, unsafe=functions.unsafe)
+        target: Any = to_module.parametrizations[name]  # type: ignore[index]
+        for original in functions._original_names():
+            setattr(target, original, getattr(functions, original))
+    return to_module
+
+
 def type_before_parametrizations(module: Module) -> type:
     """Return the module's class before parametrization.
 
