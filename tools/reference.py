@@ -40,6 +40,8 @@ TYPES = (
     "Operators are called as their schemas say: `Tensor x, int[]? dim=None, *, float eps` takes a tensor, perhaps "
     "numbers, and, by name, a number. An array or a number may stand for a tensor; `[]` is a sequence, `?` may be None."
 )
+# Namespaces that PyTorch lacks; entries of the others can be searched for by their full names in PyTorch.
+OWN = ("numpy", "scipy", "hips", "sklearn", "pipelining", "interop")
 WIDTH = 88
 CODE = re.compile(r"(`+[^`]*`+)")
 PREFIXES = re.compile(r"\b(?:retrograd|collections|typing|numpy|types|pathlib|optree)(?:\.\w+)*\.(?=\w)")
@@ -211,9 +213,19 @@ def _entry(prefix: str, names: list[str], value: Any) -> str:
     heading = ", ".join(f"`{name}`" for name in names)
     anchor = f"{prefix}.{names[0]}"
     parts = [f"## {heading} {{ #{anchor} }}", _signature_block(anchor, value), _prose(inspect.getdoc(value) or "")]
+    parts.append(_searched(prefix, names))
     if isinstance(value, type) and not issubclass(value, BaseException | enum.Enum):
         parts += _members(anchor, value)
     return "\n\n".join(part for part in parts if part)
+
+
+def _searched(prefix: str, names: list[str]) -> str:
+    """Return hidden text with the full names of an entry in PyTorch, which the search then finds."""
+    module = "Tensor" if prefix == "x" else prefix.removeprefix("rg").removeprefix(".")
+    if module.startswith(OWN):
+        return ""
+    full = " ".join(".".join(filter(None, ("torch", module, name))) for name in names)
+    return f'<span class="searched">{full}</span>'
 
 
 def _members(anchor: str, cls: type) -> Iterator[str]:

@@ -19,7 +19,7 @@ BUILD = ROOT / "build"
 
 # Files of the repository that are pages, by the page's name.
 ELSEWHERE = {
-    "index.md": "README.md",
+    "overview.md": "README.md",
     "changelog.md": "CHANGELOG.md",
     "contributing.md": "CONTRIBUTING.md",
     "security.md": "SECURITY.md",
