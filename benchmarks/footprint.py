@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from retrograd.bench import Row, Table, main, parser, seconds
-from retrograd.bench.subjects import KNOWN, limits, versions
+from retrograd.bench.subjects import KNOWN, thread_limits, versions
 
 BUDGET = 0.15  # of PyTorch's
 NAMES = ("retrograd", "PyTorch", "JAX jit", "HIPS autograd", "tinygrad", "MLX", "NumPy")
@@ -34,7 +34,7 @@ def import_seconds(rounds: int) -> Row:
     present = {name: MODULES.get(p, p) for name, p in packages.items() if versions([p])}
     samples: dict[str, list[float]] = {name: [] for name in present}
     with TemporaryDirectory() as cache:
-        environment = {**os.environ, **limits(1), "PYTHONPYCACHEPREFIX": cache, "PYTHONDONTWRITEBYTECODE": ""}
+        environment = {**os.environ, **thread_limits(1), "PYTHONPYCACHEPREFIX": cache, "PYTHONDONTWRITEBYTECODE": ""}
 
         def run(code: str) -> float:
             command = [sys.executable, "-c", code]

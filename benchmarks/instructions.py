@@ -16,7 +16,7 @@ import sys
 from tempfile import TemporaryDirectory
 
 from retrograd.bench import Row, Table, main, parser
-from retrograd.bench.subjects import limits
+from retrograd.bench.subjects import thread_limits
 
 SHORT, LONG = 500, 1500
 PROGRAM = """
@@ -37,7 +37,7 @@ COUNTED = re.compile(r"Collected : (\d+)")
 def count_instructions(grad: bool, end: str, length: int) -> int:
     """Return the instructions of one process."""
     code = PROGRAM.format(grad=grad, end=end, length=length)
-    environment = {**os.environ, **limits(1), "PYTHONHASHSEED": "0", "PYTHONMALLOC": "pymalloc"}
+    environment = {**os.environ, **thread_limits(1), "PYTHONHASHSEED": "0", "PYTHONMALLOC": "pymalloc"}
     with TemporaryDirectory() as folder:
         command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out", sys.executable, "-c", code]
         done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)

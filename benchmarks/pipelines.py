@@ -24,7 +24,7 @@ from functools import partial
 from typing import Any
 
 from retrograd.bench import Row, Table, Worker, library, main, parser, present, seconds, subjects
-from retrograd.bench.workers import BARE
+from retrograd.bench.workers import BARE_SCRIPT
 
 LAYERS, WIDTH, HEADS, LENGTH, BATCH, MICRO_BATCHES, RANKS = 12, 256, 8, 64, 64, 16, 2
 BATCH_AT_ONCE, IN_PARTS = "one process", "one process, microbatches"
@@ -241,7 +241,7 @@ def torch_group() -> None:
         os.environ["PIPELINES_MEETING"] = f"{folder}/meeting"
         others = [
             subprocess.Popen(
-                [sys.executable, str(BARE), __file__, "--worker", "torch rank"],
+                [sys.executable, str(BARE_SCRIPT), __file__, "--worker", "torch rank"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from typing import Any
 
-from retrograd.bench.subjects import limits
+from retrograd.bench.subjects import thread_limits
 from retrograd.cli.mpi import mpiexec
 
 RANKS = 2
@@ -16,7 +16,7 @@ def run_script(script: str, transport: str, rounds: int) -> Any:
     """Return what the script's processes measured: one process with a thread per rank, or an MPI process per rank."""
     launcher = [mpiexec(), "-n", str(RANKS)] if transport == "mpi" else []
     command = [*launcher, sys.executable, script, "--worker", transport, "--rounds", str(rounds)]
-    environment = {**os.environ, **limits(1 if transport == "mpi" else RANKS)}
+    environment = {**os.environ, **thread_limits(1 if transport == "mpi" else RANKS)}
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout)
 
 

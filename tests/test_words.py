@@ -32,7 +32,8 @@ RIDDLES = re.compile(
     r"|turned|wanted|ways?|weighed|whole|widened)"
 )
 RENAMED = (  # the packages whose names have been gone through
-    "backend", "core", "fx", "hips", "interop", "kernels", "levels", "nn", "numpy", "ops", "optim", "scipy", "testing",
+    "backend", "bench", "core", "distributed", "export", "fx", "hips", "interop", "kernels", "levels", "nn", "numpy",
+    "ops", "optim", "pipelining", "scipy", "testing",
 )  # fmt: skip
 PLAIN = (  # the packages whose docstrings, comments and messages have been gone through: add a package, then mend it
     "benchmarks", "examples", "src/retrograd/amp", "src/retrograd/backend", "src/retrograd/backends",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from retrograd.bench import Row, Table, as_dict
-from retrograd.bench.report import surroundings
+from retrograd.bench.report import environment
 
 pytestmark = pytest.mark.once("texts")
 FOLDER = Path(__file__).parents[2] / "benchmarks"
@@ -35,7 +35,7 @@ def test_every_script_is_run_and_has_a_place_on_a_page(page, everything):
 
 def test_tables_go_to_their_places_and_everything_else_stays(page):
     table = Table("Steps", "ms", [Row("a step", {"retrograd": [0.001]})])
-    figures = {"steps": {**surroundings(), "tables": [as_dict(table)]}}
+    figures = {"steps": {**environment(), "tables": [as_dict(table)]}}
     text = "before\n<!-- steps -->\nold\n<!-- end of steps -->\nafter\n<!-- other -->\nkept\n<!-- end of other -->\n"
     filled = page.fill_tables(text, figures)
     assert filled.startswith("before\n<!-- steps -->\n![")

@@ -99,7 +99,7 @@ def test_a_pipe_is_not_waited_for(stored):
 
 
 def test_a_graph_that_is_too_large_is_not_read(stored, monkeypatch):
-    monkeypatch.setattr(program_files, "LARGEST_GRAPH", 100)
+    monkeypatch.setattr(program_files, "MAX_GRAPH_BYTES", 100)
     refuses(stored, r"graph\.json: it has \d+ bytes, more than the 100")
 
 

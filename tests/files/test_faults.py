@@ -88,7 +88,7 @@ def test_a_disk_that_breaks_anywhere_leaves_the_old_file_or_the_new_one(title, s
 def test_where_folders_can_not_be_exchanged_the_old_program_comes_back_or_stays_under_another_name(
     saved, tmp_path, monkeypatch, stays
 ):
-    monkeypatch.setattr(program_files, "_swapped", lambda a, b: False)
+    monkeypatch.setattr(program_files, "_exchange_atomically", lambda a, b: False)
     saver, notes = SAVERS["export.save"], []
     for number in range(60):
         path = shutil.copytree(saved["export.save"], tmp_path / str(number)) / saver.name

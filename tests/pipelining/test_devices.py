@@ -6,7 +6,7 @@ import retrograd as rg
 from retrograd import nn
 from retrograd.core import Definition, op, registry
 from retrograd.pipelining import pipe_split, pipeline
-from retrograd.pipelining.split.devices import naming_devices
+from retrograd.pipelining.split.devices import nodes_with_device
 
 
 class Making(nn.Module):
@@ -31,7 +31,7 @@ def test_no_graph_names_a_device_though_the_code_does():
     factories = [n.target.name for i in range(2) for n in pipe.get_stage_module(i).graph.nodes if n.op != "output"
                  and not n.args and n.op == "call_function"]  # fmt: skip
     assert set(factories) >= {"ones", "zeros", "rand", "full"}
-    assert [naming_devices(pipe.get_stage_module(i).graph) for i in range(2)] == [[], []]
+    assert [nodes_with_device(pipe.get_stage_module(i).graph) for i in range(2)] == [[], []]
 
 
 def test_a_stage_on_a_device_computes_what_it_did():
@@ -59,7 +59,7 @@ def test_an_operator_that_names_a_device_is_refused():
     try:
         pipe = pipeline(nn.Sequential(), (rg.ones(3),))
         captured = rg.fx.trace(lambda x: made_there(x, where=rg.device("cpu")), rg.ones(3))
-        assert naming_devices(captured.graph) == ["made_there"]
+        assert nodes_with_device(captured.graph) == ["made_there"]
         pipe.stages[0].submod = captured
         with pytest.raises(RuntimeError, match="made_there would stay on a device"):
             pipe.build_stage(0)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import retrograd as rg
 from retrograd import fx, nn
-from retrograd.pipelining.split.partition import NEVER, SAMPLED_ENDS, _Search, carried, minimize_largest, partition
+from retrograd.pipelining.split.partition import NEVER, SAMPLED_ENDS, _Search, cut_costs, minimize_largest, partition
 
 
 def largest(costs, cuts, ends):
@@ -71,7 +71,7 @@ def test_a_value_is_carried_until_its_last_use():
     graph = fx.trace(lambda x: (x.sin() * 2).exp() + x.sin(), rg.ones(10)).graph
     nodes = [node for node in graph.nodes if node.op == "call_function"]
     assert [node.target.name for node in nodes] == ["sin", "mul", "exp", "sin", "add"]
-    assert carried(nodes)[:4] == [10.0, 10.0, 10.0, 20.0]
+    assert cut_costs(nodes)[:4] == [10.0, 10.0, 10.0, 20.0]
 
 
 def test_more_stages_than_operators_are_refused():

@@ -12,11 +12,11 @@ from retrograd import nn
 from retrograd.pipelining import pipeline, planning
 from retrograd.pipelining.microbatch import MicroBatch
 from retrograd.pipelining.planning import plan
-from retrograd.pipelining.planning.balanced_split import Memory, NothingFits, in_flight, split
+from retrograd.pipelining.planning.balanced_split import Memory, NoFeasibleSplit, in_flight, split
 from retrograd.pipelining.planning.link_cost import LinearCost, MessageCost, message_cost
-from retrograd.pipelining.planning.operator_cost import Operator, isolated, operators
-from retrograd.pipelining.planning.report import Choice, recommended
-from retrograd.pipelining.planning.stage_cost import measured
+from retrograd.pipelining.planning.operator_cost import Operator, operators, preserve_state
+from retrograd.pipelining.planning.report import Choice, choose_recommended
+from retrograd.pipelining.planning.stage_cost import measure_stages
 from retrograd.pipelining.schedules import SCHEDULES, make_schedule
 from retrograd.pipelining.schedules.actions import Kind
 from retrograd.pipelining.transports import get_transport
@@ -58,7 +58,7 @@ def pieces(ops, ends):
 
 
 def slowest(ops, ends):
-    cuts = [0, *[ops[end].carried for end in ends[:-1]], 0]
+    cuts = [0, *[ops[end].sent_bytes for end in ends[:-1]], 0]
     return max(
         sum(op.forward + op.backward for op in piece) + before + after
         for piece, before, after in zip(pieces(ops, ends), cuts, cuts[1:], strict=False)
@@ -104,7 +104,7 @@ def test_the_smallest_limit_that_is_reported_fits_and_one_byte_less_does_not(dat
     assert least == min(most_bytes(ops, ends, held, 4) for ends in every_split(len(ops), len(held)))
     split(ops, held, lambda size: 0.0, 4, least)
     if least:
-        with pytest.raises(NothingFits) as told:
+        with pytest.raises(NoFeasibleSplit) as told:
             split(ops, held, lambda size: 0.0, 4, least - 1)
         assert told.value.least == least
 
@@ -138,7 +138,7 @@ def planned_operators(model, args):
     kept = []
     whole = pipeline(model, args, split_policy=lambda captured: kept.append(captured) or _one_stage(captured))
     assert whole.num_stages == 1
-    with isolated(model):
+    with preserve_state(model):
         return operators(kept[0], args, {}, lambda made: made.sum(), 1)
 
 
@@ -152,15 +152,15 @@ def test_bytes_are_those_of_parameters_and_of_what_backward_needs():
     assert sum(size for op in found for size in op.parameters.values()) == 4 * (4 * 8 + 8 * 2)
     # Linear saves its input: the first the model's own, which is not counted, the second what Tanh keeps too.
     assert Memory(found, 4).saved(0, len(found) - 1) == 4 * 3 * 8
-    assert [op.carried for op in found if op.carried] == [4 * 3 * 8, 4 * 3 * 8]
+    assert [op.sent_bytes for op in found if op.sent_bytes] == [4 * 3 * 8, 4 * 3 * 8]
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_every_stage_is_measured_forward_backward_and_in_halves(workers):
     model, (args, _) = mlp(), batch()
     pipe = pipeline(model, args, split_policy=planned(model, schedules=["1f1b"]).split_policy)
-    with isolated(model):
-        (costs,) = measured([pipe], MicroBatch(args, {}, 1.0), rg.sum, get_transport("threads"), workers, 1, 2)
+    with preserve_state(model):
+        (costs,) = measure_stages([pipe], MicroBatch(args, {}, 1.0), rg.sum, get_transport("threads"), workers, 1, 2)
     assert set(costs.seconds) == {
         (kind, stage.stage_index) for kind in Kind if kind.is_compute for stage in pipe.stages
     }
@@ -226,12 +226,12 @@ def choice(step, memory, fits=True, schedule="1F1B"):
 
 def test_the_shortest_step_that_fits_is_recommended():
     choices = [choice(1.0, 9, fits=False), choice(2.0, 5), choice(3.0, 1)]
-    assert recommended(choices) is choices[1]
+    assert choose_recommended(choices) is choices[1]
 
 
 def test_of_steps_nearly_as_short_the_one_with_least_memory_is_recommended():
     choices = [choice(1.0, 9), choice(1.009, 5), choice(1.02, 1)]
-    assert recommended(choices) is choices[1]
+    assert choose_recommended(choices) is choices[1]
 
 
 def test_every_schedule_is_compared_and_the_recommended_is_the_simulated_best():

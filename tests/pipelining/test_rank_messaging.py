@@ -7,7 +7,7 @@ import pytest
 
 from retrograd.pipelining.schedules.actions import Message
 from retrograd.pipelining.transports.interface import Aborted, PeerLost
-from retrograd.pipelining.transports.rank_messaging import NOTHING, Kind, Peers
+from retrograd.pipelining.transports.rank_messaging import EMPTY, Kind, Peers
 from retrograd.pipelining.transports.serialization import pack
 from retrograd.pipelining.transports.spmd import launch
 
@@ -60,12 +60,12 @@ def test_every_rank_gets_all_results():
 
 def test_mail_for_the_next_launch_waits_for_it():
     fast, slow = group(2)
-    fast.end("done", NOTHING)
+    fast.end("done", EMPTY)
     fast.close()
     fast.send(1, Kind.MAIL, tuple(MESSAGE), pack("next"))
     slow.poll()
     assert slow.mail == {}
-    slow.end("done", NOTHING)
+    slow.end("done", EMPTY)
     slow.close()
     assert list(slow.mail) == [MESSAGE]
 
@@ -81,8 +81,8 @@ def test_mail_that_a_launch_has_not_taken_goes_with_it():
 
 def test_the_first_failure_is_that_of_the_earliest_time():
     one, other = group(2)
-    one.end("failed", NOTHING)
-    other.end("failed", NOTHING)
+    one.end("failed", EMPTY)
+    other.end("failed", EMPTY)
     one.poll()
     other.poll()
     assert [end.rank for end in one.failures] == [end.rank for end in other.failures] == [0, 1]
@@ -90,7 +90,7 @@ def test_the_first_failure_is_that_of_the_earliest_time():
 
 def test_who_waits_for_a_rank_whose_script_is_over_is_reported():
     one, other, third = group(3)
-    third.tell(Kind.LEFT, None)
+    third.broadcast(Kind.LEFT, None)
     failures = all_at_once([one, other], lambda link: link.receive(2, MESSAGE) if link.rank == 0 else None)
     assert [type(failure) for failure in failures] == [PeerLost, PeerLost]
     assert "the script of rank 2 is over" in str(failures[0])

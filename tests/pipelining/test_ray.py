@@ -75,7 +75,7 @@ def test_letters_are_numbered_by_receiver():
 
 def test_who_is_lost_will_not_end_a_step():
     peers = Peers(Mailbox(0, 3))
-    peers.post.take_loss(2)
+    peers.channel.take_loss(2)
     peers.poll()
     assert (peers.over, peers.gone) == (True, [2])
 
@@ -90,7 +90,7 @@ def test_the_other_ranks_are_notified_when_a_script_is_over_however_it_ends(exec
     ((rank, number, header, buffers),) = worker.sent
     assert (rank, number, buffers) == (0, 0, [])
     peers = Peers(Mailbox(1, 2))
-    peers.post.take(rank, number, header, buffers)
+    peers.channel.take(rank, number, header, buffers)
     peers.poll()
     assert peers.left == {0}
     assert worker.doing() == "its script is over"

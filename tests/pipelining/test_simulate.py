@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from retrograd.pipelining.planning.simulate import free, peak_activations, simulate, simulate_costs
+from retrograd.pipelining.planning.simulate import peak_activations, simulate, simulate_costs, zero_cost
 from retrograd.pipelining.schedules import SCHEDULES, make_schedule, stage_ranks, stream_schedule
 from retrograd.pipelining.schedules.actions import Kind, parse_schedule
 from retrograd.pipelining.schedules.lowering import chain, lower
@@ -91,7 +91,7 @@ def uneven(action):
     return {"F": 1.0, "B": 2.5, "I": 1.25, "W": 0.75}.get(action.kind.value, 0.125) * (1 + action.stage % 3)
 
 
-@pytest.mark.parametrize("overhead", [free, costs(SEND_F=0.5, RECV_F=0.25, SEND_B=0.125, RECV_B=1.0)])
+@pytest.mark.parametrize("overhead", [zero_cost, costs(SEND_F=0.5, RECV_F=0.25, SEND_B=0.125, RECV_B=1.0)])
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_the_summary_is_that_of_the_timeline(name, overhead):
     for edges in (chain(4), SKIP):

@@ -8,21 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrograd.pipelining.transports import staging_ring
-from retrograd.pipelining.transports.staging_ring import PAGE, Staging, huge_pages
+from retrograd.pipelining.transports.staging_ring import PAGE, StagingRing, huge_pages
 
 ROOM = 1024
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(1, ROOM + 64))))
 def test_a_copy_is_as_it_was_made_until_it_is_given_up(sizes):
-    ring, made = Staging(memoryview(bytearray(ROOM))), deque()
+    ring, made = StagingRing(memoryview(bytearray(ROOM))), deque()
     for number, size in enumerate(sizes):
         if size is None:
             if made:
                 ring.release(made.popleft()[2])
             continue
         buffer = memoryview(bytes([number % 256]) * size)
-        copy = ring.copied(buffer)
+        copy = ring.add_copy(buffer)
         if copy is not buffer:
             made.append((buffer, copy, ring.end))
         assert all(copy == buffer for buffer, copy, _ in made)
@@ -30,26 +30,26 @@ def test_a_copy_is_as_it_was_made_until_it_is_given_up(sizes):
 
 @given(st.lists(st.integers(1, ROOM), min_size=1))
 def test_all_the_room_there_is_serves_again_when_copies_are_given_up(sizes):
-    ring = Staging(memoryview(bytearray(ROOM)))
+    ring = StagingRing(memoryview(bytearray(ROOM)))
     for size in sizes:
         buffer = memoryview(bytes(size))
-        assert ring.copied(buffer) is not buffer or size > ROOM // 2  # the ring's end may lie in between
+        assert ring.add_copy(buffer) is not buffer or size > ROOM // 2  # the ring's end may lie in between
         ring.release(ring.end)
 
 
 def test_a_full_ring_leaves_a_buffer_where_it_is_until_there_is_room():
-    ring, half = Staging(memoryview(bytearray(ROOM))), memoryview(bytes(ROOM // 2))
-    ring.copied(half)
+    ring, half = StagingRing(memoryview(bytearray(ROOM))), memoryview(bytes(ROOM // 2))
+    ring.add_copy(half)
     end = ring.end
-    ring.copied(half)
-    assert ring.copied(half) is half
+    ring.add_copy(half)
+    assert ring.add_copy(half) is half
     ring.release(end)
-    assert ring.copied(half) is not half
+    assert ring.add_copy(half) is not half
 
 
 def test_without_memory_nothing_is_copied():
     buffer = memoryview(b"buffer")
-    assert Staging(memoryview(b"")).copied(buffer) is buffer
+    assert StagingRing(memoryview(b"")).add_copy(buffer) is buffer
 
 
 def test_memory_in_huge_pages_is_all_of_it_or_none():

@@ -16,8 +16,8 @@ import retrograd as rg
 from retrograd.cli.mpi import mpiexec
 from retrograd.pipelining import transports
 from retrograd.pipelining.schedules.actions import Message
-from retrograd.pipelining.transports import CHOSEN, PATIENCE, SIZES, Threads, get_transport
-from retrograd.pipelining.transports.failures import portable, restored
+from retrograd.pipelining.transports import SIZE_VARIABLES, TIMEOUT_VARIABLE, TRANSPORT_VARIABLE, Threads, get_transport
+from retrograd.pipelining.transports.failures import pack_failure, unpack_failure
 from retrograd.pipelining.transports.serialization import pack, unpack
 
 from . import conformance
@@ -68,8 +68,8 @@ def test_a_timeout_that_is_no_time_is_refused():
 
 
 def test_the_launcher_s_choices_are_taken_where_none_are_made(monkeypatch):
-    monkeypatch.setenv(CHOSEN, "pigeons")
-    monkeypatch.setenv(PATIENCE, "2.5")
+    monkeypatch.setenv(TRANSPORT_VARIABLE, "pigeons")
+    monkeypatch.setenv(TIMEOUT_VARIABLE, "2.5")
     with pytest.raises(ValueError, match="pigeons"):
         get_transport()
     assert isinstance(get_transport("threads"), Threads)
@@ -77,13 +77,13 @@ def test_the_launcher_s_choices_are_taken_where_none_are_made(monkeypatch):
     assert get_transport("threads", timeout=4).timeout == 4
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", SIZE_VARIABLES)
 def test_processes_that_a_launcher_of_mpi_has_started_are_its_ranks(monkeypatch, size):
-    for name in (CHOSEN, *SIZES):
+    for name in (TRANSPORT_VARIABLE, *SIZE_VARIABLES):
         monkeypatch.delenv(name, raising=False)
     made = Mock()
-    monkeypatch.setattr(transports, "_made", made)
-    for name, value, kind in [(size, "1", "Threads"), (size, "2", "MPI"), (CHOSEN, "ray", "Ray")]:
+    monkeypatch.setattr(transports, "_create", made)
+    for name, value, kind in [(size, "1", "Threads"), (size, "2", "MPI"), (TRANSPORT_VARIABLE, "ray", "Ray")]:
         monkeypatch.setenv(name, value)
         get_transport()
         assert made.call_args.args == (kind, None)
@@ -148,7 +148,7 @@ def test_a_failure_and_its_causes_survive_the_way():
     failure = ValueError("shown")
     failure.__cause__ = LookupError("cause")
     failure.__cause__.__cause__ = type("Local", (Exception,), {})("repr of the cause")
-    got = restored(portable(failure), rank=2)
+    got = unpack_failure(pack_failure(failure), rank=2)
     assert repr(got) == "ValueError('shown')"
     assert repr(got.__cause__) == "LookupError('cause')"
     assert type(got.__cause__.__cause__) is RuntimeError

@@ -38,33 +38,33 @@ def run_suite(suite: Suite, options: argparse.Namespace) -> Table:
     chosen = [name for name in suite.rows if options.only in name]
     subjects = {name: s for name, s in suite.subjects.items() if name not in options.without}
     with present(suite.script, subjects, suite.threads) as (workers, notes):
-        able, fine, more = agreeing(workers, chosen, suite)
-        samples = rounds_of(able, options.rounds)
+        workers_by_row, fine, more = check_agreement(workers, chosen, suite)
+        samples = sample_rounds(workers_by_row, options.rounds)
     rows = [Row(name, samples[name], suite.rows[name], suite.at.get(name)) for name in chosen]
     return Table(suite.title, suite.unit, rows, suite.ours, suite.threads, suite.axis, [*notes, *more], fine)
 
 
-def agreeing(
+def check_agreement(
     workers: list[Worker], rows: Iterable[str], suite: Suite
 ) -> tuple[dict[str, list[Worker]], bool, list[str]]:
     """Return by row the workers whose results agree with ours, whether all agree, and notes of omissions."""
-    able: dict[str, list[Worker]] = {row: [] for row in rows}
+    workers_by_row: dict[str, list[Worker]] = {row: [] for row in rows}
     fine, notes = True, list[str]()
-    for row, fit in able.items():
+    for row, workers_of_row in workers_by_row.items():
         ours: Any = None
         for worker in sorted(workers, key=lambda w: w.name != suite.ours):
             with _append_failure(notes, worker, row) as failed:
                 found = worker.ask("check", row)
                 if worker.name == suite.ours:
                     ours = found
-                apart = _distance(ours, found) if ours and found else None  # a case may have nothing to compare
-                if apart is not None and not apart <= suite.tolerance:
-                    notes.append(f"{row}: {worker.name} disagrees with {suite.ours} by {apart:.2g}; it is not timed")
+                distance = _distance(ours, found) if ours and found else None  # a case may have nothing to compare
+                if distance is not None and not distance <= suite.tolerance:
+                    notes.append(f"{row}: {worker.name} disagrees with {suite.ours} by {distance:.2g}; it is not timed")
                     fine = False
                 elif found is not None:
-                    fit.append(worker)
+                    workers_of_row.append(worker)
             fine = fine and not (failed and worker.name == suite.ours)
-    return able, fine, notes
+    return workers_by_row, fine, notes
 
 
 @contextmanager
@@ -84,11 +84,13 @@ def _distance(ours: list[dict[str, Any]], its: list[dict[str, Any]]) -> float:
     return max((difference(a, b) for a, b in zip(ours, its, strict=True)), default=0.0)
 
 
-def rounds_of(able: Mapping[str, list[Worker]], rounds: int) -> dict[str, dict[str, list[float]]]:
+def sample_rounds(workers_by_row: Mapping[str, list[Worker]], rounds: int) -> dict[str, dict[str, list[float]]]:
     """Return samples by row and subject; the order of rows and subjects is reversed every other round."""
-    found: dict[str, dict[str, list[float]]] = {row: {w.name: [] for w in fit} for row, fit in able.items()}
+    found: dict[str, dict[str, list[float]]] = {
+        row: {w.name: [] for w in workers_of_row} for row, workers_of_row in workers_by_row.items()
+    }
     for number in range(rounds):
-        for row in list(able)[:: 1 if number % 2 else -1]:
-            for worker in able[row][:: 1 if number % 2 else -1]:
+        for row in list(workers_by_row)[:: 1 if number % 2 else -1]:
+            for worker in workers_by_row[row][:: 1 if number % 2 else -1]:
                 found[row][worker.name].append(worker.ask("sample", row))
     return found

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from retrograd.bench.figures import Row, Table
-from retrograd.bench.report import titled
+from retrograd.bench.report import title_line
 
 COLOURS = ("#1f6fb4", "#c2571a", "#2e8b57", "#8e44ad", "#b8860b", "#606c76", "#c0392b")
 STYLE: dict[Any, Any] = {"font.size": 9, "svg.hashsalt": "retrograd"}
@@ -26,7 +26,7 @@ def draw(tables: Sequence[Table], path: Path) -> None:
         for table, axes in zip(tables, parts, strict=True):
             (curves if table.axis else ratios)(table, axes)
             axes.spines[["top", "right"]].set_visible(False)
-            axes.set_title(titled(table), loc="left", fontsize=10)
+            axes.set_title(title_line(table), loc="left", fontsize=10)
         figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
@@ -40,13 +40,13 @@ def ratios(table: Table, axes: Any) -> None:
     for number, peer in enumerate(peers):
         found = [(i, row.ratio(table.ours, peer)) for i, row in enumerate(table.rows)]
         known = [(i + 0.5 * (number + 0.5) / len(peers) - 0.25, r) for i, r in found if r]
-        middles = [r.median for _, r in known]
+        medians = [r.median for _, r in known]
         ends = [[r.median - r.low for _, r in known], [r.high - r.median for _, r in known]]
-        places = [place for place, _ in known]
+        row_numbers = [row_number for row_number, _ in known]
         colour = COLOURS[number % len(COLOURS)]
-        axes.errorbar(middles, places, xerr=ends, fmt="o", ms=4, color=colour, label=f"vs {peer}")
+        axes.errorbar(medians, row_numbers, xerr=ends, fmt="o", ms=4, color=colour, label=f"vs {peer}")
     for i, row in enumerate(table.rows):
-        _stroke(axes, i, row)
+        _mark_budgets(axes, i, row)
     axes.axvline(1, color="#808080", lw=1)
     axes.set_yticks(range(len(table.rows)), [row.name for row in table.rows])
     axes.invert_yaxis()
@@ -55,10 +55,10 @@ def ratios(table: Table, axes: Any) -> None:
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
 
 
-def _stroke(axes: Any, place: int, row: Row) -> None:
+def _mark_budgets(axes: Any, row_number: int, row: Row) -> None:
     for peer, budget in row.budgets.items():
         if peer:
-            axes.plot([budget, budget], [place - 0.35, place + 0.35], color="#404040", lw=1.2)
+            axes.plot([budget, budget], [row_number - 0.35, row_number + 0.35], color="#404040", lw=1.2)
 
 
 def curves(table: Table, axes: Any) -> None:

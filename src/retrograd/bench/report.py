@@ -75,11 +75,11 @@ def as_text(table: Table) -> str:
         made = [cells[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(cells[1:], widths[1:], strict=True))]
         return "  ".join(made).rstrip()
 
-    ruled = [one(head), "  ".join("-" * w for w in widths), *map(one, lines)]
-    return "\n".join([titled(table), *ruled, *table.notes])
+    table_lines = [one(head), "  ".join("-" * w for w in widths), *map(one, lines)]
+    return "\n".join([title_line(table), *table_lines, *table.notes])
 
 
-def titled(table: Table) -> str:
+def title_line(table: Table) -> str:
     """Return the title and the number of threads."""
     return f"{table.title}{_threads(table)}"
 
@@ -91,12 +91,18 @@ def _threads(table: Table) -> str:
 def as_markdown(table: Table) -> str:
     """Format a table as Markdown, missed budgets in bold."""
     head, lines = grid(table)
-    rows = [f"**{titled(table)}**", "", _piped(head), _piped([":--", *["--:"] * (len(head) - 1)]), *map(_piped, lines)]
+    rows = [
+        f"**{title_line(table)}**",
+        "",
+        _markdown_row(head),
+        _markdown_row([":--", *["--:"] * (len(head) - 1)]),
+        *map(_markdown_row, lines),
+    ]
     notes = [text for note in table.notes for text in ("", note)]
     return "\n".join([*rows, *notes]).replace("MISSED", "**missed**")
 
 
-def _piped(cells: Iterable[str]) -> str:
+def _markdown_row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
@@ -116,14 +122,14 @@ def as_dict(table: Table) -> dict[str, Any]:
                 "samples": {name: list(found) for name, found in row.samples.items()},
             }
         )
-    kept = {name: getattr(table, name) for name in ("title", "unit", "ours", "threads", "axis", "notes", "fine")}
-    return {**kept, "rows": rows}
+    fields = {name: getattr(table, name) for name in ("title", "unit", "ours", "threads", "axis", "notes", "fine")}
+    return {**fields, "rows": rows}
 
 
 def as_table(found: dict[str, Any]) -> Table:
     """Return a table from the result of `as_dict`."""
-    kept = {name: found[name] for name in ("title", "unit", "ours", "threads", "axis", "notes", "fine")}
-    return Table(rows=[Row(r["name"], r["samples"], r["budgets"], r["at"]) for r in found["rows"]], **kept)
+    fields = {name: found[name] for name in ("title", "unit", "ours", "threads", "axis", "notes", "fine")}
+    return Table(rows=[Row(r["name"], r["samples"], r["budgets"], r["at"]) for r in found["rows"]], **fields)
 
 
 def load() -> float | None:
@@ -131,7 +137,7 @@ def load() -> float | None:
     return round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None
 
 
-def surroundings(before: float | None = None) -> dict[str, Any]:
+def environment(before: float | None = None) -> dict[str, Any]:
     """Return the machine, the versions, and the load before the run."""
     packages = dict.fromkeys(["retrograd", "numpy", *(subject.package for subject in KNOWN.values())])
     return {

@@ -9,23 +9,23 @@ from typing import Any
 
 from retrograd.bench.figures import Table
 from retrograd.bench.plots import draw
-from retrograd.bench.report import as_dict, as_markdown, as_text, environment_line, load, surroundings
+from retrograd.bench.report import as_dict, as_markdown, as_text, environment, environment_line, load
 from retrograd.bench.workers import Cases, serve
 
 
 def parser(doc: str, rounds: int) -> argparse.ArgumentParser:
     """Return the options: rounds, rows, files for the results, and --check."""
-    made = argparse.ArgumentParser(description=doc.splitlines()[0])
-    made.add_argument("--worker", metavar="NAME", help=argparse.SUPPRESS)
-    made.add_argument("--threads", type=int, help="threads of each subject, if the benchmark does not set them")
-    made.add_argument("--rounds", type=int, default=rounds, help=f"samples per row and subject (default {rounds})")
-    made.add_argument("--only", default="", metavar="TEXT", help="run only rows whose name contains TEXT")
-    made.add_argument("--without", action="append", default=[], metavar="SUBJECT", help="skip a subject")
-    made.add_argument("--json", type=Path, metavar="FILE", help="write all results as JSON")
-    made.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables as Markdown")
-    made.add_argument("--plot", type=Path, metavar="FILE", help="plot the tables as .svg or .png")
-    made.add_argument("--check", action="store_true", help="exit with 1 if a budget is missed or results differ")
-    return made
+    command = argparse.ArgumentParser(description=doc.splitlines()[0])
+    command.add_argument("--worker", metavar="NAME", help=argparse.SUPPRESS)
+    command.add_argument("--threads", type=int, help="threads of each subject, if the benchmark does not set them")
+    command.add_argument("--rounds", type=int, default=rounds, help=f"samples per row and subject (default {rounds})")
+    command.add_argument("--only", default="", metavar="TEXT", help="run only rows whose name contains TEXT")
+    command.add_argument("--without", action="append", default=[], metavar="SUBJECT", help="skip a subject")
+    command.add_argument("--json", type=Path, metavar="FILE", help="write all results as JSON")
+    command.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables as Markdown")
+    command.add_argument("--plot", type=Path, metavar="FILE", help="plot the tables as .svg or .png")
+    command.add_argument("--check", action="store_true", help="exit with 1 if a budget is missed or results differ")
+    return command
 
 
 def main(
@@ -45,10 +45,10 @@ def main(
 
 def output_tables(tables: Sequence[Table], options: argparse.Namespace, before: float | None) -> int:
     """Print the tables, write the requested files, with the load before the run; return the exit status."""
-    around = surroundings(before)
-    print("\n\n".join([*map(as_text, tables), environment_line(around)]))
+    environment_info = environment(before)
+    print("\n\n".join([*map(as_text, tables), environment_line(environment_info)]))
     if options.json:
-        found: dict[str, Any] = {**around, "tables": [as_dict(table) for table in tables]}
+        found: dict[str, Any] = {**environment_info, "tables": [as_dict(table) for table in tables]}
         options.json.write_text(json.dumps(found, indent=1) + "\n")
     if options.markdown:
         options.markdown.write_text("\n\n".join(map(as_markdown, tables)) + "\n")

@@ -18,7 +18,7 @@ from retrograd.bench.workers import Case, Cases
 CHAIN, ROWS, WIDTH = 1000, 2048, 512
 SIZES, BATCH = (784, 128, 10), 32
 ROUNDS = 9
-Made = Callable[[Any], Case]
+CaseFunction = Callable[[Any], Case]
 
 
 def waves(m: Any, *shape: int) -> Any:
@@ -26,7 +26,7 @@ def waves(m: Any, *shape: int) -> Any:
     return m.sin(m.arange(math.prod(shape), dtype=m.float32) * 0.7 + 0.1).reshape(*shape)
 
 
-def both_ways(m: Any, function: Callable[[Any], Any], x: Any) -> Case:
+def forward_backward(m: Any, function: Callable[[Any], Any], x: Any) -> Case:
     """Return a function of x, and its gradient by x, on which subjects must agree."""
     x = x.requires_grad_(True)
     g = waves(m, *function(x).shape).cos() if function(x).ndim else None
@@ -51,7 +51,7 @@ def chain(m: Any) -> Case:
             x = x * y
         return x.sum()
 
-    return both_ways(m, products, m.tensor([1.0, 1.001, 0.999, 1.0]))._replace(operations=CHAIN)
+    return forward_backward(m, products, m.tensor([1.0, 1.001, 0.999, 1.0]))._replace(operations=CHAIN)
 
 
 def training(m: Any) -> Case:
@@ -74,7 +74,7 @@ def training(m: Any) -> Case:
     return Case(step, lambda: [step() for _ in range(3)])
 
 
-def rowwise(name: str) -> Made:
+def rowwise(name: str) -> CaseFunction:
     """Return a function of rows, forward and backward."""
 
     def make(m: Any) -> Case:
@@ -85,14 +85,14 @@ def rowwise(name: str) -> Made:
             "gelu": functional.gelu,
             "cross_entropy": lambda x: functional.cross_entropy(x, m.arange(ROWS) % WIDTH),
         }
-        return both_ways(m, calls[name], waves(m, ROWS, WIDTH))
+        return forward_backward(m, calls[name], waves(m, ROWS, WIDTH))
 
     return make
 
 
 FUNCTIONS = ("softmax", "layer_norm", "gelu", "cross_entropy")
 # The cases, and their budgets as fractions of PyTorch's time.
-CASES: dict[str, tuple[Made, float]] = {
+CASES: dict[str, tuple[CaseFunction, float]] = {
     f"chain of {CHAIN:,} multiplications of 4 elements": (chain, 0.33),
     f"MLP {'-'.join(map(str, SIZES))}, batch {BATCH}, Adam step": (training, 0.5),
     **{f"{name}, {ROWS} x {WIDTH}": (rowwise(name), 0.9) for name in FUNCTIONS},

@@ -40,7 +40,7 @@ def subjects(*names: str) -> dict[str, Subject]:
     return {name: KNOWN[name.partition(",")[0]] for name in names}
 
 
-def limits(threads: int) -> dict[str, str]:
+def thread_limits(threads: int) -> dict[str, str]:
     """Return the environment of a process limited to this many threads."""
     return dict.fromkeys(LIMITS, str(threads))
 

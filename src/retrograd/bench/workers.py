@@ -16,11 +16,11 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from retrograd.bench.subjects import OURS, Subject, limits
+from retrograd.bench.subjects import OURS, Subject, thread_limits
 
-LEAST_SECONDS = 0.02  # a sample repeats its call until it takes about this long
-SHOWN = 1000  # number of elements compared one by one; the others are compared by their sums
-BARE = Path(__file__).with_name("bare.py")
+MIN_SECONDS = 0.02  # a sample repeats its call until it takes about this long
+DIGEST_VALUES = 1000  # number of elements compared one by one; the others are compared by their sums
+BARE_SCRIPT = Path(__file__).with_name("bare.py")
 
 
 class Case(NamedTuple):
@@ -56,10 +56,10 @@ def serve(make: Callable[[], Cases]) -> None:
         return
     print("true", file=out, flush=True)
     for line in sys.stdin:
-        print(json.dumps(_answer(cases, *json.loads(line))), file=out, flush=True)
+        print(json.dumps(_respond(cases, *json.loads(line))), file=out, flush=True)
 
 
-def _answer(cases: "Sampler", what: str, row: str) -> dict[str, Any]:
+def _respond(cases: "Sampler", what: str, row: str) -> dict[str, Any]:
     try:
         return {"value": getattr(cases, what)(row)}
     except Exception as error:  # anything that a library does not support
@@ -72,7 +72,7 @@ class Sampler:
 
     def __init__(self, cases: Cases) -> None:
         self._cases = cases
-        self._made: dict[str, Case | None] = {}
+        self._created: dict[str, Case | None] = {}
         self._times: dict[str, int] = {}
 
     def check(self, row: str) -> list[dict[str, Any]] | None:
@@ -93,15 +93,15 @@ class Sampler:
             case.call()  # one-time set-up happens here
         case.call()  # the memory state that other rows left may cost more than the call
         if row not in self._times:
-            self._times[row] = 1 if case.once else max(1, round(LEAST_SECONDS / seconds(case.call)))
+            self._times[row] = 1 if case.once else max(1, round(MIN_SECONDS / seconds(case.call)))
         gc.collect()
         times = self._times[row]
         return seconds(lambda: _repeated(case.call, times)) / (times * case.operations)
 
     def _case(self, row: str) -> Case | None:
-        if row not in self._made:
-            self._made[row] = self._cases(row)
-        return self._made[row]
+        if row not in self._created:
+            self._created[row] = self._cases(row)
+        return self._created[row]
 
 
 def _repeated(call: Callable[[], object], times: int) -> None:
@@ -119,7 +119,7 @@ def digest(array: Any) -> dict[str, Any]:
     if isinstance(array, int | float):
         return {"shape": [], "sums": [float(array), float(array) ** 2], "values": [float(array)]}
     flat = array.astype("float64").ravel()
-    step = max(1, flat.size // SHOWN) | 1  # odd, so that the samples are not all in one column
+    step = max(1, flat.size // DIGEST_VALUES) | 1  # odd, so that the samples are not all in one column
     return {
         "shape": list(array.shape),
         "sums": [float(flat.sum()), float((flat * flat).sum())],
@@ -136,9 +136,9 @@ def difference(ours: dict[str, Any], its: dict[str, Any]) -> float:
     if ours["shape"] != its["shape"]:
         return float("inf")
     scale = max(map(abs, ours["values"]), default=0.0) or 1.0
-    apart = [abs(a - b) / scale for a, b in zip(ours["values"], its["values"], strict=True)]
+    distances = [abs(a - b) / scale for a, b in zip(ours["values"], its["values"], strict=True)]
     norms = [d["sums"][1] ** 0.5 for d in (ours, its)]
-    found = [*apart, abs(norms[0] - norms[1]) / (norms[0] or 1.0)]
+    found = [*distances, abs(norms[0] - norms[1]) / (norms[0] or 1.0)]
     return float("inf") if any(x != x for x in found) else max(found)
 
 
@@ -154,13 +154,13 @@ class Worker:
 
     def __init__(self, script: str, name: str, subject: Subject, threads: int) -> None:
         self.name = name
-        bare = [] if subject.package in (OURS, "") else [str(BARE)]
+        bare = [] if subject.package in (OURS, "") else [str(BARE_SCRIPT)]
         self._process = subprocess.Popen(
             [sys.executable, *bare, script, "--worker", name, "--threads", str(threads)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, **limits(threads), **subject.environment},
+            env={**os.environ, **thread_limits(threads), **subject.environment},
         )
         self.ready = self._line()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from retrograd.kernels.processors import available_processors
-from retrograd.pipelining.transports import CHOSEN, PATIENCE
+from retrograd.pipelining.transports import TIMEOUT_VARIABLE, TRANSPORT_VARIABLE
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -32,9 +32,9 @@ class Job(NamedTuple):
     @property
     def environment(self) -> dict[str, str]:
         """Return the environment variables that describe the job to its processes."""
-        made = {CHOSEN: self.transport}
+        made = {TRANSPORT_VARIABLE: self.transport}
         if self.timeout is not None:
-            made[PATIENCE] = f"{self.timeout:g}"
+            made[TIMEOUT_VARIABLE] = f"{self.timeout:g}"
         return made
 
 

@@ -126,7 +126,7 @@ class _Watch:
     def _places(self) -> list[tuple[int, str]]:
         """Return the process and host of every rank, once all have started."""
         try:
-            places: list[tuple[int, str]] = self.ray.get([it.where.remote() for it in self.workers], timeout=START)
+            places: list[tuple[int, str]] = self.ray.get([it.location.remote() for it in self.workers], timeout=START)
         except self.ray.exceptions.RayError as error:
             raise UsageError(f"Ray could not start the ranks: {error}") from error
         return places
@@ -186,7 +186,7 @@ class _Watch:
             process, host = self.places[rank]
             _say(f"the process of rank {rank} is gone ({process} on {host})")
             self.lost.append(rank)
-            self._call_running("lost", rank)
+            self._call_running("mark_lost", rank)
             code = LOST
         if code:
             self.codes.append(code)

@@ -5,7 +5,7 @@ from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.export.branches import merge_branches
-from retrograd.export.dynamic_shapes import Dim, DynamicSignature, Place, Sizes, collect, common_sizes, is_hint
+from retrograd.export.dynamic_shapes import Dim, DynamicSignature, InputDim, Sizes, collect_dims, common_sizes, is_hint
 from retrograd.export.example_inputs import Example
 from retrograd.export.passes import lift
 from retrograd.export.program import (
@@ -18,7 +18,7 @@ from retrograd.export.program import (
     OutputSpec,
     TensorArgument,
 )
-from retrograd.export.shape_inference import Prober
+from retrograd.export.shape_inference import ShapeInference
 from retrograd.export.symbolic_expr import Expression
 from retrograd.fx.graph import Graph
 from retrograd.fx.graph_module import GraphModule
@@ -72,7 +72,7 @@ def export(
         raise TypeError(f"export: expected a Module, got {type(mod).__name__}; fx.trace takes functions")
     if not isinstance(args, tuple):
         raise TypeError(f"export: args must be a tuple of the positional arguments, got {type(args).__name__}")
-    captures = [_captured(mod, Example(mod, each, kwargs or {}), dynamic_shapes) for each in (args, *branches)]
+    captures = [_trace_dynamic(mod, Example(mod, each, kwargs or {}), dynamic_shapes) for each in (args, *branches)]
     captured = merge_branches([capture for capture, _ in captures])
     sizes = common_sizes([sizes for _, sizes in captures])
     signature = captured.graph.signature
@@ -85,7 +85,7 @@ def export(
     saved = mod.state_dict(keep_vars=True)
     return ExportedProgram(
         graph,
-        ExportGraphSignature([*_named_by(graph, specs)], _output_specs(graph, signature.mutations)),
+        ExportGraphSignature([*_with_placeholder_names(graph, specs)], _output_specs(graph, signature.mutations)),
         {name: tensors[name] for name in saved},
         {name: x for name, x in tensors.items() if name not in saved},
         signature,
@@ -94,27 +94,27 @@ def export(
     )
 
 
-def _captured(mod: Module, example: Example, dynamic_shapes: Any) -> tuple[GraphModule, Sizes]:
+def _trace_dynamic(mod: Module, example: Example, dynamic_shapes: Any) -> tuple[GraphModule, Sizes]:
     """Trace the module; `AUTO` dimensions that cannot vary keep the example's sizes."""
     if dynamic_shapes is None:
         args, kwargs = example.resized({})
         return trace(mod, *args, **kwargs), Sizes({}, {})
-    entries, places, ranges = collect(dynamic_shapes, example.arguments)
+    entries, places, ranges = collect_dims(dynamic_shapes, example.arguments)
     try:
-        return Prober(mod, example, places, ranges).learn()
+        return ShapeInference(mod, example, places, ranges).infer()
     except ValueError:
         automatic = [place for place, entry in entries.items() if is_hint(entry, Dim.AUTO)]
         if not automatic:
             raise
-    return Prober(mod, example, *_without(automatic, places, ranges)).learn()
+    return ShapeInference(mod, example, *_drop_dims(automatic, places, ranges)).infer()
 
 
-def _without(
-    automatic: list[Place], places: Mapping[Place, Expression], ranges: Mapping[str, Any]
-) -> tuple[dict[Place, Expression], dict[str, Any]]:
-    left = {place: size for place, size in places.items() if place not in automatic}
-    kept = {name for size in left.values() for name in size.dims}
-    return left, {name: known for name, known in ranges.items() if name in kept}
+def _drop_dims(
+    automatic: list[InputDim], places: Mapping[InputDim, Expression], ranges: Mapping[str, Any]
+) -> tuple[dict[InputDim, Expression], dict[str, Any]]:
+    remaining = {place: size for place, size in places.items() if place not in automatic}
+    kept = {name for size in remaining.values() for name in size.dims}
+    return remaining, {name: known for name, known in ranges.items() if name in kept}
 
 
 def _input_specs(captured: GraphModule, mod: Module) -> list[InputSpec]:
@@ -131,17 +131,17 @@ def _input_specs(captured: GraphModule, mod: Module) -> list[InputSpec]:
     constants = dict.fromkeys(str(n.target) for n in captured.graph.find_nodes(op="get_attr"))
     found += [(InputKind.CONSTANT_TENSOR, name, None) for name in constants if name not in known]
     found.sort(key=lambda row: list(PREFIXES).index(row[0]))
-    lifted = [InputSpec(kind, TensorArgument(_placeholder(kind, n)), n, kept) for kind, n, kept in found]
+    lifted = [InputSpec(kind, TensorArgument(_placeholder_name(kind, n)), n, kept) for kind, n, kept in found]
     return lifted + [
         InputSpec(InputKind.USER_INPUT, TensorArgument(n.name)) for n in captured.graph.find_nodes(op="placeholder")
     ]
 
 
-def _placeholder(kind: InputKind, target: str) -> str:
+def _placeholder_name(kind: InputKind, target: str) -> str:
     return f"{PREFIXES[kind]}_{target.replace('.', '_').lstrip('_')}"
 
 
-def _named_by(graph: Graph, specs: list[InputSpec]) -> list[InputSpec]:
+def _with_placeholder_names(graph: Graph, specs: list[InputSpec]) -> list[InputSpec]:
     """Return the specs with the names of the placeholders, which may differ from the requested ones."""
     inputs = graph.find_nodes(op="placeholder")
     return [spec._replace(arg=TensorArgument(node.name)) for spec, node in zip(specs, inputs, strict=True)]
@@ -149,7 +149,7 @@ def _named_by(graph: Graph, specs: list[InputSpec]) -> list[InputSpec]:
 
 def _output_specs(graph: Graph, mutations: list[Mutation]) -> list[OutputSpec]:
     """Return the output specs: mutations first, then the results."""
-    leaves = [_result(leaf) for leaf in graph.output_node().args[0]]
+    leaves = [_output_argument(leaf) for leaf in graph.output_node().args[0]]
     kinds: list[tuple[OutputKind, str | None]] = [
         (OutputKind[f"{m.kind.upper()}_MUTATION"], m.target) for m in mutations
     ]
@@ -157,7 +157,7 @@ def _output_specs(graph: Graph, mutations: list[Mutation]) -> list[OutputSpec]:
     return [OutputSpec(kind, leaf, target) for leaf, (kind, target) in zip(leaves, kinds, strict=True)]
 
 
-def _result(leaf: Any) -> TensorArgument | ConstantArgument:
+def _output_argument(leaf: Any) -> TensorArgument | ConstantArgument:
     return TensorArgument(leaf.name) if isinstance(leaf, Node) else ConstantArgument("", leaf)
 
 

@@ -67,14 +67,14 @@ class Dim:
         """Return the maximum size; None if there is none."""
         return self.range.max
 
-    def __mul__(self, other: int) -> "Derived":
-        return Derived(self, other, 0)
+    def __mul__(self, other: int) -> "DerivedDim":
+        return DerivedDim(self, other, 0)
 
-    def __add__(self, other: int) -> "Derived":
-        return Derived(self, 1, other)
+    def __add__(self, other: int) -> "DerivedDim":
+        return DerivedDim(self, 1, other)
 
-    def __sub__(self, other: int) -> "Derived":
-        return Derived(self, 1, -other if isinstance(other, int) else other)
+    def __sub__(self, other: int) -> "DerivedDim":
+        return DerivedDim(self, 1, -other if isinstance(other, int) else other)
 
     __rmul__ = __mul__
     __radd__ = __add__
@@ -87,12 +87,12 @@ class Dim:
         return f"Dim({self.name!r}, min={self.min}, max={self.max})"
 
 
-class Derived(Dim):
+class DerivedDim(Dim):
     """A dimension whose size is `factor * root + offset`, the result of `Dim` arithmetic."""
 
     def __init__(self, root: Dim, factor: int, offset: int) -> None:
-        known = (type(factor), type(offset)) == (int, int) and factor > 0 and not isinstance(root, Hint)
-        if not known:
+        valid = (type(factor), type(offset)) == (int, int) and factor > 0 and not isinstance(root, Hint)
+        if not valid:
             raise NotImplementedError(
                 f"Dim: a size may be a Dim times a positive integer, plus or minus an integer, got {root!r} with "
                 f"{factor!r} and {offset!r}"
@@ -140,7 +140,7 @@ def dims(*names: str, min: int | None = None, max: int | None = None) -> tuple[D
     return tuple([Dim(name, min=min, max=max) for name in names])
 
 
-class Place(NamedTuple):
+class InputDim(NamedTuple):
     """A dimension of an input."""
 
     input: str
@@ -156,18 +156,18 @@ class Guard(NamedTuple):
     op: str
     left: Expression
     right: Expression
-    answer: bool
+    outcome: bool
     line: str
 
     def holds(self, point: Mapping[str, int]) -> bool:
         """Whether the result is the same for these sizes."""
-        return COMPARISONS[self.op](self.left.at(point), self.right.at(point)) == self.answer
+        return COMPARISONS[self.op](self.left.at(point), self.right.at(point)) == self.outcome
 
     def __repr__(self) -> str:
-        return f"{self.left} {self.op} {self.right} is {self.answer}, asked at {self.line}"
+        return f"{self.left} {self.op} {self.right} is {self.outcome}, asked at {self.line}"
 
 
-def solved(expression: Expression, size: int) -> tuple[int, int]:
+def solve_for_dim(expression: Expression, size: int) -> tuple[int, int]:
     """Return the dimension for which a linear expression has this value, and the remainder."""
     offset = expression.at(dict.fromkeys(expression.dims, 0))
     return divmod(size - offset, expression.terms[0][0])
@@ -177,7 +177,7 @@ class Sizes:
     """The varying dimensions of the inputs: expressions by position, ranges by name, and guards."""
 
     def __init__(
-        self, places: dict[Place, Expression], ranges: dict[str, Range], guards: tuple[Guard, ...] = ()
+        self, places: dict[InputDim, Expression], ranges: dict[str, Range], guards: tuple[Guard, ...] = ()
     ) -> None:
         self.places = places
         self.ranges = ranges
@@ -185,12 +185,12 @@ class Sizes:
 
     def point(self, tensors: Mapping[str, Tensor]) -> dict[str, int]:
         """Return the size of every varying dimension; ValueError for a size that is not allowed."""
-        first: dict[str, Place] = {}
+        first: dict[str, InputDim] = {}
         found: dict[str, int] = {}
         for place, expression in self.places.items():
             actual = tensors[place.input].shape[place.dim]
             [name] = expression.dims
-            size, rest = solved(expression, actual) if isinstance(actual, int) else (actual, 0)
+            size, rest = solve_for_dim(expression, actual) if isinstance(actual, int) else (actual, 0)
             if rest:
                 raise ValueError(f"{place}: must be {expression} for an integer {name}, got {actual}")
             if size not in self.ranges[name]:
@@ -207,8 +207,9 @@ class Sizes:
             if not guard.holds(point):
                 sizes = ", ".join(f"{name} = {point[name]}" for name in sorted(guard.left.dims | guard.right.dims))
                 raise ValueError(
-                    f"{sizes}: {guard.line} asked {guard.left} {guard.op} {guard.right}, which was {guard.answer} when "
-                    f"this code was traced and is not now; another way might be taken. Export again for such sizes."
+                    f"{sizes}: {guard.line} asked {guard.left} {guard.op} {guard.right}, which was {guard.outcome} "
+                    f"when this code was traced and is not now; another way might be taken. Export again for such "
+                    f"sizes."
                 )
 
 
@@ -232,33 +233,33 @@ class DynamicSignature(Signature):
     sizes: Sizes
 
     @classmethod
-    def of(cls, known: Signature, sizes: Sizes) -> "DynamicSignature":
+    def of(cls, expected: Signature, sizes: Sizes) -> "DynamicSignature":
         """Return the signature of an example with the dimensions that may vary."""
-        made = cls.__new__(cls)
-        made.__dict__.update(known.__dict__)
-        made.sizes = sizes
-        return made
+        dynamic = cls.__new__(cls)
+        dynamic.__dict__.update(expected.__dict__)
+        dynamic.sizes = sizes
+        return dynamic
 
     def flatten(self, args: tuple, kwargs: dict[str, Any]) -> list[Tensor]:
         """Return the tensors among the arguments; ValueError names the first that does not fit the program."""
         tensors = super().flatten(args, kwargs)
-        named = {known.name: x for known, x in zip(self.inputs, tensors, strict=True)}
+        named = {expected.name: x for expected, x in zip(self.inputs, tensors, strict=True)}
         self.sizes.check(self.sizes.point(named))
         return tensors
 
-    def check(self, leaf: Any, known: Input | Constant) -> None:
+    def check(self, leaf: Any, expected: Input | Constant) -> None:
         """Raise ValueError if a leaf differs from the example's, except for varying sizes."""
-        if isinstance(known, Input) and isinstance(leaf, Tensor) and leaf.ndim == known.aval.ndim:
-            free = [d for d in range(leaf.ndim) if Place(known.name, d) in self.sizes.places]
-            shape = tuple([leaf.shape[d] if d in free else s for d, s in enumerate(known.aval.shape)])
-            known = Input(known.name, type(known.aval)(shape, known.aval.dtype))
-        super().check(leaf, known)
+        if isinstance(expected, Input) and isinstance(leaf, Tensor) and leaf.ndim == expected.aval.ndim:
+            free = [d for d in range(leaf.ndim) if InputDim(expected.name, d) in self.sizes.places]
+            shape = tuple([leaf.shape[d] if d in free else s for d, s in enumerate(expected.aval.shape)])
+            expected = Input(expected.name, type(expected.aval)(shape, expected.aval.dtype))
+        super().check(leaf, expected)
 
 
 # ---------------------------------------------------------------------------------------------- declarations
 
 
-def declared(spec: Any, arguments: Mapping[str, Any]) -> Iterator[tuple[str, Tensor, int, Dim]]:
+def iter_declarations(spec: Any, arguments: Mapping[str, Any]) -> Iterator[tuple[str, Tensor, int, Dim]]:
     """Yield the declarations of `dynamic_shapes`: input name, example, dimension, Dim."""
     for name, of_argument in _by_argument(spec, arguments).items():
         paths, leaves, _ = optree.tree_flatten_with_path(arguments[name])
@@ -343,12 +344,12 @@ def is_hint(entry: Dim, hint: Hint) -> bool:
     return isinstance(entry, Hint) and entry.name == hint.name
 
 
-def collect(
+def collect_dims(
     spec: Any, arguments: Mapping[str, Any]
-) -> tuple[dict[Place, Dim], dict[Place, Expression], dict[str, Range]]:
+) -> tuple[dict[InputDim, Dim], dict[InputDim, Expression], dict[str, Range]]:
     """Return the Dims and the size expressions by position, and ranges by name; unnamed dimensions get names."""
-    given = {Place(name, dim): entry for name, _, dim, entry in declared(spec, arguments)}
-    places: dict[Place, Expression] = {}
+    given = {InputDim(name, dim): entry for name, _, dim, entry in iter_declarations(spec, arguments)}
+    places: dict[InputDim, Expression] = {}
     ranges: dict[str, Range] = {}
     for place, entry in given.items():
         root, factor, offset = entry.parts()

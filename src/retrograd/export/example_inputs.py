@@ -7,7 +7,7 @@ from typing import Any
 import optree
 
 from retrograd.core import Tensor, operator_named
-from retrograd.export.dynamic_shapes import Place
+from retrograd.export.dynamic_shapes import InputDim
 from retrograd.nn.module import Module
 from retrograd.ops.create import as_tensor
 
@@ -32,7 +32,7 @@ class Example:
         found = [pair for name, value in self._bound.arguments.items() for pair in named_leaves(name, value)]
         return {name: leaf for name, leaf in found if isinstance(leaf, Tensor)}
 
-    def resized(self, sizes: Mapping[Place, int]) -> tuple[tuple, dict[str, Any]]:
+    def resized(self, sizes: Mapping[InputDim, int]) -> tuple[tuple, dict[str, Any]]:
         """Return the arguments with other sizes, filled with their own elements, repeated if necessary."""
         arguments = inspect.BoundArguments(self._bound.signature, type(self._bound.arguments)())
         for name, value in self._bound.arguments.items():

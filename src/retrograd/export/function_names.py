@@ -6,7 +6,7 @@ from typing import Any
 from retrograd.autograd.function import Function
 from retrograd.autograd.function.base import FunctionOp, operator_of
 from retrograd.export.json_values import StorageError, expect, fields, members, text
-from retrograd.export.pytree_json import class_named
+from retrograd.export.pytree_json import find_class
 
 RANDOMNESS = ("error", "same", "different")
 
@@ -28,28 +28,28 @@ def write_function(op: FunctionOp) -> dict[str, Any]:
     return {"function": write_function(operator_of(cls)), "batch": [list(batched), n, randomness]}
 
 
-def read_function(data: Any, known: Iterable[type[Function]], depth: int = 0) -> FunctionOp:
-    """Return the operator of a Function from JSON: of a class in `known`, else of one in an imported module."""
+def read_function(data: Any, classes: Iterable[type[Function]], depth: int = 0) -> FunctionOp:
+    """Return the operator of a Function from JSON: of a class in `classes`, else of one in an imported module."""
     expect(depth < 10, "no deeper batches of batches", data)
     function, batch = fields(data, "a Function", function=(list, dict), batch=(list, type(None)))
     if batch is None:
         module, name = members(function, 2, "a module and a name")
-        return operator_of(_class_of(module, name, known))
+        return operator_of(_find_function_class(module, name, classes))
     batched, n, randomness = members(batch, 3, "a batch")
     expect(type(batched) is list and all(type(b) is bool for b in batched), "true or false for each argument", batched)
     expect(type(n) is int and n >= 0, "the number of examples", n)
     expect(randomness in RANDOMNESS, f"one of {', '.join(RANDOMNESS)}", randomness)
-    return operator_of(read_function(function, known, depth + 1).generated(tuple(batched), n, randomness))
+    return operator_of(read_function(function, classes, depth + 1).generated(tuple(batched), n, randomness))
 
 
-def _class_of(module: Any, name: Any, known: Iterable[type[Function]]) -> type[Function]:
+def _find_function_class(module: Any, name: Any, classes: Iterable[type[Function]]) -> type[Function]:
     """Return the Function of that name; nothing is imported."""
     text(module, "the name of a module")
     text(name, "the name of a class")
-    for cls in known:
+    for cls in classes:
         if (cls.__module__, cls.__qualname__) == (module, name):
             return cls
-    found = class_named(module, name)
+    found = find_class(module, name)
     if not (isinstance(found, type) and issubclass(found, Function)):
         raise StorageError(
             f"the program calls the autograd.Function {name!r} of the module {module!r}, which is not there: import "

@@ -12,7 +12,7 @@ from retrograd.core import Aval, Op, parse, registry
 from retrograd.core.level import generator_block
 from retrograd.core.schema import REQUIRED, Schema
 from retrograd.export.function_names import function_name, read_function, write_function
-from retrograd.export.json_values import Codec, Form, StorageError, add_form, expect, fields, members, text
+from retrograd.export.json_values import Codec, Encoding, StorageError, add_encoding, expect, fields, members, text
 from retrograd.export.signature_json import read_signature, write_signature
 from retrograd.fx import Graph, Node, map_nodes
 from retrograd.fx.lint import SNAKE_CASE
@@ -22,20 +22,20 @@ from retrograd.fx.subgraph import SubGraph
 from retrograd.interop.atomic_write import shorten
 
 KINDS = ("placeholder", "get_attr", "call_function", "output")
-MOST_NODES = 5_000_000
-MOST_NESTED = 20  # sub-graphs in each other
-LONGEST_SCHEMA = 4_000
-LONGEST_MESSAGE = 1_500  # including quotes from a file
+MAX_NODES = 5_000_000
+MAX_NESTING = 20  # sub-graphs in each other
+MAX_SCHEMA_LENGTH = 4_000
+MAX_MESSAGE_LENGTH = 1_500  # including quotes from a file
 _PLACEHOLDER = re.compile(r"\*{0,2}[^\W\d]\w*")
 
 
 @generator_block
-def at_place(place: str) -> Iterator[None]:
+def error_context(position: str) -> Iterator[None]:
     """Prefix a StorageError from the block with its position in the file or program."""
     try:
         yield
     except StorageError as error:
-        raise StorageError(shorten(f"{place}: {error}", LONGEST_MESSAGE)) from error.__cause__
+        raise StorageError(shorten(f"{position}: {error}", MAX_MESSAGE_LENGTH)) from error.__cause__
 
 
 # ------------------------------------------------------------------------------------------------- writing
@@ -47,7 +47,7 @@ def write_graph(graph: Graph, nesting: int = 0) -> dict[str, Any]:
     operators = _write_operators([node.target for node in graph.nodes if isinstance(node.target, Op)])
     signature = None
     if graph.signature is not None:
-        with at_place("the signature"):
+        with error_context("the signature"):
             signature = write_signature(graph.signature, codec)
     rows = [_write_node(node, codec) for node in graph.nodes]
     return {"operators": dict(sorted(operators.items())), "signature": signature, "nodes": rows}
@@ -64,18 +64,18 @@ def _write_operators(called: list[Op]) -> dict[str, Any]:
 
 
 def _write_node(node: Node, codec: Codec) -> dict[str, Any]:
-    with at_place(node.name):
+    with error_context(node.name):
         return {
             "name": node.name,
             "op": node.op,
-            "target": _target(node),
+            "target": _write_target(node),
             "args": [codec.write(a) for a in node.args],
             "kwargs": {k: codec.write(v) for k, v in node.kwargs.items()},
             "meta": _write_meta(node.meta, codec),
         }
 
 
-def _target(node: Node) -> str:
+def _write_target(node: Node) -> str:
     if node.op not in KINDS:
         raise StorageError(f"{node.op} can't be stored, only calls of operators; fx.trace makes such a graph")
     target: Any = node.target
@@ -115,14 +115,14 @@ def read_graph(data: Any, functions: Iterable[type[Function]] = (), nesting: int
     `functions` are the users' Functions that it may call besides those of imported modules.
     """
     operators, signature, rows = fields(data, "a graph", operators=dict, signature=(dict, type(None)), nodes=list)
-    expect(len(rows) <= MOST_NODES, f"at most {MOST_NODES} nodes", len(rows))
+    expect(len(rows) <= MAX_NODES, f"at most {MAX_NODES} nodes", len(rows))
     reader = _Reader(operators, Codec(nesting=nesting, functions=functions))
     for number, row in enumerate(rows):
-        with at_place(f"node {number}"):
+        with error_context(f"node {number}"):
             reader.read(row)
-    with at_place("the signature"):
+    with error_context("the signature"):
         reader.graph.signature = None if signature is None else read_signature(signature, reader.codec)
-    _check_ends(reader.graph)
+    _check_inputs_and_output(reader.graph)
     try:
         reader.graph.lint()
     except Exception as error:  # arguments may be anything that JSON allows
@@ -153,7 +153,7 @@ class _Reader:
             row, "a node", name=str, op=str, target=str, args=list, kwargs=dict, meta=dict
         )
         self._check_name(name)
-        with at_place(name):
+        with error_context(name):
             expect(op in KINDS, f"one of {', '.join(KINDS)}", op)
             for key in kwargs:
                 expect(key.isidentifier() and not keyword.iskeyword(key), "the name of an argument", key)
@@ -193,20 +193,20 @@ class _Reader:
 
     def _read_meta(self, data: dict[str, Any]) -> dict[str, Any]:
         meta = {text(key, "a name of a note"): self.codec.read(value) for key, value in data.items()}
-        map_leaves(list(meta.values()), _check_note)
-        expect("val" not in meta or _is_description(meta["val"]), "shapes and dtypes", data)
+        map_leaves(list(meta.values()), _check_meta_value)
+        expect("val" not in meta or _is_aval(meta["val"]), "shapes and dtypes", data)
         expect(type(meta.get("stack_trace", "")) is str, "a line of code", data)
         return meta
 
 
-def _check_note(value: Any) -> None:
+def _check_meta_value(value: Any) -> None:
     expect(type(value) is not Node, "no node in a note", value)
     if type(value) is str:
         text(value, "a note")
 
 
-def _is_description(value: Any) -> bool:
-    return all(map(_is_description, value)) if type(value) is tuple else value is None or type(value) is Aval
+def _is_aval(value: Any) -> bool:
+    return all(map(_is_aval, value)) if type(value) is tuple else value is None or type(value) is Aval
 
 
 def _read_schema(name: str, stored: Any) -> Schema:
@@ -223,7 +223,7 @@ def _read_schema(name: str, stored: Any) -> Schema:
     current = registry[name].schema
     if stored == str(current):
         return current
-    expect(type(stored) is str and len(stored) <= LONGEST_SCHEMA, f"the schema of {name}", stored)
+    expect(type(stored) is str and len(stored) <= MAX_SCHEMA_LENGTH, f"the schema of {name}", stored)
     try:
         schema = parse(stored, type(current))
     except Exception as error:  # the parser raises various errors for invalid text
@@ -249,7 +249,7 @@ def _upgrade_call(old: Schema, new: Schema, args: tuple, kwargs: dict) -> tuple[
     return (), given
 
 
-def _check_ends(graph: Graph) -> None:
+def _check_inputs_and_output(graph: Graph) -> None:
     """Check that the graph's inputs and outputs agree with its signature."""
     nodes = list(graph.nodes)
     expect(nodes and nodes[-1].op == "output", "an output as the last node", nodes[-1:])
@@ -258,8 +258,8 @@ def _check_ends(graph: Graph) -> None:
         return
     inputs = [node.meta.get("val") for node in graph.find_nodes(op="placeholder")]
     expect(len(inputs) == len(signature.inputs), "a placeholder for each input of the signature", len(inputs))
-    for known, val in zip(signature.inputs, inputs, strict=True):
-        expect(val is None or val == known.aval, f"{known.aval} for the input {known.name}", val)
+    for expected, val in zip(signature.inputs, inputs, strict=True):
+        expect(val is None or val == expected.aval, f"{expected.aval} for the input {expected.name}", val)
     returned, count = nodes[-1].args[0], len(signature.mutations) + signature._result.num_leaves
     fits = signature.single or (isinstance(returned, tuple) and len(returned) == count)
     expect(fits, f"{count} results, as the signature says", returned)
@@ -269,23 +269,23 @@ def _check_ends(graph: Graph) -> None:
 
 
 def _write_subgraph(codec: Codec, value: SubGraph, depth: int) -> list:
-    return [value.name, write_graph(value.graph, _nested(codec))]
+    return [value.name, write_graph(value.graph, _next_nesting(codec))]
 
 
 def _read_subgraph(codec: Codec, data: Any, depth: int) -> SubGraph:
     name, stored = members(data, 2, "the name and the graph of a function")
     expect(type(name) is str and SNAKE_CASE.fullmatch(name) and len(name) <= 100, "the name of a function", name)
-    with at_place(name):
-        graph = read_graph(stored, codec.functions, _nested(codec))
+    with error_context(name):
+        graph = read_graph(stored, codec.functions, _next_nesting(codec))
         expect(graph.signature is None and not graph.find_nodes(op="get_attr"), "inputs only", name)
         expect(type(graph.output_node().args[0]) is tuple, "a tuple of results", name)
     return SubGraph(name, graph)
 
 
-def _nested(codec: Codec) -> int:
+def _next_nesting(codec: Codec) -> int:
     """Return the nesting of a sub-graph in a codec's graph."""
-    expect(codec.nesting < MOST_NESTED, f"functions at most {MOST_NESTED} deep in each other", codec.nesting)
+    expect(codec.nesting < MAX_NESTING, f"functions at most {MAX_NESTING} deep in each other", codec.nesting)
     return codec.nesting + 1
 
 
-add_form(SubGraph, Form("function", _write_subgraph, _read_subgraph))
+add_encoding(SubGraph, Encoding("function", _write_subgraph, _read_subgraph))

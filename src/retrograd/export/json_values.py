@@ -15,16 +15,16 @@ from retrograd.ops.create import as_tensor
 from retrograd.ops.index import Slot, T
 from retrograd.ops.layout import Size
 
-DEEPEST = 50  # maximum nesting of values: limits of Python's compiler and recursion are not far above
-MOST_DIMS = 64
-MOST_BYTES = 2**62  # maximum size that a tensor may claim
+MAX_DEPTH = 50  # maximum nesting of values: limits of Python's compiler and recursion are not far above
+MAX_DIMS = 64
+MAX_BYTES = 2**62  # maximum size that a tensor may claim
 
 
 class StorageError(ValueError):
     """The error if a program cannot be read or stored; the message names the part and the reason."""
 
 
-class Form(NamedTuple):
+class Encoding(NamedTuple):
     """The encoding of a type: its tag, and functions that write and read the content.
 
     Both functions get the codec, for nested values, and the nesting depth.
@@ -61,22 +61,22 @@ class Codec:
         kind = type(value)
         if kind in _PLAIN or (kind is float and math.isfinite(value)):
             return value
-        if depth > DEEPEST:
-            raise StorageError(f"values lie more than {DEEPEST} deep in each other, or in themselves")
+        if depth > MAX_DEPTH:
+            raise StorageError(f"values lie more than {MAX_DEPTH} deep in each other, or in themselves")
         if kind in (list, immutable_list):
             return [self.write(v, depth + 1) for v in value]
-        form = FORMS.get(kind) or (FORMS[_DTYPE] if isinstance(value, _DTYPE) else None)
-        if form is None:
+        encoding = ENCODINGS.get(kind) or (ENCODINGS[_DTYPE] if isinstance(value, _DTYPE) else None)
+        if encoding is None:
             raise StorageError(f"{_short(value)} of type {kind.__name__} can't be stored")
-        return {form.tag: form.write(self, value, depth + 1)}
+        return {encoding.tag: encoding.write(self, value, depth + 1)}
 
     def read(self, data: Any, depth: int = 0) -> Any:
         """Return the value encoded by JSON; StorageError for anything that `write` does not produce."""
         kind = type(data)
         if kind in _PLAIN or (kind is float and math.isfinite(data)):
             return data
-        if depth > DEEPEST:
-            raise StorageError(f"values lie more than {DEEPEST} deep in each other")
+        if depth > MAX_DEPTH:
+            raise StorageError(f"values lie more than {MAX_DEPTH} deep in each other")
         if kind is list:
             return [self.read(d, depth + 1) for d in data]
         if kind is not dict or len(data) != 1:
@@ -208,12 +208,12 @@ def _read_structure(codec: Codec, data: Any, depth: int) -> Structure:
     rows = [_integers(row, "sizes of a component") for row in members(sizes, None, "sizes of components")]
     columns = len(rows[0]) if rows else 1
     expect(all(len(row) == columns and min(row, default=-1) >= 0 for row in rows), "as many sizes in each row", sizes)
-    expect(sum(math.prod(row) for row in rows) < MOST_BYTES, "a size that can be", sizes)
+    expect(sum(math.prod(row) for row in rows) < MAX_BYTES, "a size that can be", sizes)
     array = as_tensor(rows, dtypes.int64).numpy().reshape(len(rows), columns)
     if starts is not None:
         expect(len(_integers(starts, "starts")) == len(rows) and min(starts, default=0) >= 0, "a start each", starts)
-    made = Structure(array, None if starts is None else as_tensor(starts, dtypes.int64).numpy())
-    return codec.structures.setdefault(made, made)
+    structure = Structure(array, None if starts is None else as_tensor(starts, dtypes.int64).numpy())
+    return codec.structures.setdefault(structure, structure)
 
 
 def _write_ragged_size(codec: Codec, value: RaggedSize, depth: int) -> list:
@@ -222,7 +222,7 @@ def _write_ragged_size(codec: Codec, value: RaggedSize, depth: int) -> list:
 
 def _read_ragged_size(codec: Codec, data: Any, depth: int) -> RaggedSize:
     structure, column, axis, number = _read_all(codec, data, depth, 4)
-    numbers = all(type(n) is int and 0 <= n <= MOST_DIMS for n in (column, axis, number))
+    numbers = all(type(n) is int and 0 <= n <= MAX_DIMS for n in (column, axis, number))
     expect(type(structure) is Structure and numbers and column < structure.sizes.shape[1], "a ragged size", data)
     return RaggedSize(structure, column, axis, number)
 
@@ -234,11 +234,15 @@ def _write_aval(codec: Codec, value: Aval, depth: int) -> list:
 def _read_aval(codec: Codec, data: Any, depth: int) -> Aval:
     dtype, shape = members(data, 2, "a dtype and a shape")
     sizes = _read_all(codec, shape, depth)
-    known = _read_dtype(codec, dtype, depth)
-    expect(len(sizes) <= MOST_DIMS and all(map(_is_size, sizes)), "a shape", shape)
+    parsed_dtype = _read_dtype(codec, dtype, depth)
+    expect(len(sizes) <= MAX_DIMS and all(map(_is_size, sizes)), "a shape", shape)
     numbers = [size for size in sizes if type(size) is int]
-    expect(math.prod(numbers) * known.itemsize < MOST_BYTES or 0 in numbers, "a shape of something that can be", shape)
-    return Aval(tuple(sizes), known)
+    expect(
+        math.prod(numbers) * parsed_dtype.itemsize < MAX_BYTES or 0 in numbers,
+        "a shape of something that can be",
+        shape,
+    )
+    return Aval(tuple(sizes), parsed_dtype)
 
 
 def _is_size(size: Any) -> bool:
@@ -248,29 +252,29 @@ def _is_size(size: Any) -> bool:
 _PLAIN = (type(None), bool, int, str)
 _DTYPE = dtypes.DType
 SIZES: list[type] = [RaggedSize]  # the non-integers that a shape may contain
-FORMS: dict[type, Form] = {
-    Node: Form("node", lambda codec, value, depth: value.name, _read_node),
-    float: Form("float", lambda codec, value, depth: str(value), _read_float),
-    complex: Form("complex", lambda codec, v, depth: _write_all(codec, (v.real, v.imag), depth), _read_complex),
-    bytes: Form("bytes", lambda codec, value, depth: base64.b64encode(value).decode(), _read_bytes),
-    tuple: Form("tuple", _write_all, lambda codec, data, depth: tuple(_read_all(codec, data, depth))),
-    **dict.fromkeys((dict, immutable_dict), Form("dict", _write_dict, _read_dict)),
-    slice: Form(
+ENCODINGS: dict[type, Encoding] = {
+    Node: Encoding("node", lambda codec, value, depth: value.name, _read_node),
+    float: Encoding("float", lambda codec, value, depth: str(value), _read_float),
+    complex: Encoding("complex", lambda codec, v, depth: _write_all(codec, (v.real, v.imag), depth), _read_complex),
+    bytes: Encoding("bytes", lambda codec, value, depth: base64.b64encode(value).decode(), _read_bytes),
+    tuple: Encoding("tuple", _write_all, lambda codec, data, depth: tuple(_read_all(codec, data, depth))),
+    **dict.fromkeys((dict, immutable_dict), Encoding("dict", _write_dict, _read_dict)),
+    slice: Encoding(
         "slice",
         lambda codec, v, depth: _write_all(codec, (v.start, v.stop, v.step), depth),
         lambda codec, data, depth: slice(*_read_all(codec, data, depth, 3)),
     ),
-    type(...): Form("ellipsis", lambda codec, value, depth: None, _read_constant(...)),
-    Slot: Form("slot", lambda codec, value, depth: None, _read_constant(T)),
-    Size: Form("size", lambda codec, value, depth: list(value), _read_size),
-    _DTYPE: Form("dtype", lambda codec, value, depth: str(value), _read_dtype),
-    Structure: Form("structure", _write_structure, _read_structure),
-    RaggedSize: Form("ragged size", _write_ragged_size, _read_ragged_size),
-    Aval: Form("aval", _write_aval, _read_aval),
+    type(...): Encoding("ellipsis", lambda codec, value, depth: None, _read_constant(...)),
+    Slot: Encoding("slot", lambda codec, value, depth: None, _read_constant(T)),
+    Size: Encoding("size", lambda codec, value, depth: list(value), _read_size),
+    _DTYPE: Encoding("dtype", lambda codec, value, depth: str(value), _read_dtype),
+    Structure: Encoding("structure", _write_structure, _read_structure),
+    RaggedSize: Encoding("ragged size", _write_ragged_size, _read_ragged_size),
+    Aval: Encoding("aval", _write_aval, _read_aval),
 }
-_TAGS = {form.tag: form for form in FORMS.values()}
+_TAGS = {encoding.tag: encoding for encoding in ENCODINGS.values()}
 
 
-def add_form(kind: type, form: Form) -> None:
+def add_encoding(kind: type, encoding: Encoding) -> None:
     """Register the encoding of a type under its tag."""
-    FORMS[kind] = _TAGS[form.tag] = form
+    ENCODINGS[kind] = _TAGS[encoding.tag] = encoding

@@ -18,7 +18,7 @@ class SizeNodes:
         self._graph = graph
         self._sources = sources
         self._inputs = inputs
-        self._known: dict[Any, Node] = {}
+        self._cache: dict[Any, Node] = {}
 
     def of(self, value: Any) -> Any:
         """Replace an expression or a quotient in the arguments of a node by a node or a number."""
@@ -38,32 +38,32 @@ class SizeNodes:
         return total if expression.over == 1 else self._call(OVER, total, expression.over)
 
     def _dim(self, name: str) -> Node:
-        if name not in self._known:
+        if name not in self._cache:
             (source, dim), size = self._sources[name]
             factor, offset = size.terms[0][0], size.at({name: 0})
-            alone = (factor, offset) == (1, 0)
+            is_plain = (factor, offset) == (1, 0)
             arguments = (self._inputs[source],), {"dim": dim}
-            node = self._graph.create_node("call_function", SIZE, *arguments, name=name if alone else None)
+            node = self._graph.create_node("call_function", SIZE, *arguments, name=name if is_plain else None)
             node = self._call(PLUS, node, -offset) if offset else node
-            self._known[name] = self._call(OVER, node, factor) if factor > 1 else node
-        return self._known[name]
+            self._cache[name] = self._call(OVER, node, factor) if factor > 1 else node
+        return self._cache[name]
 
     def _call(self, op: Any, a: Any, b: Any) -> Node:
-        if (op, a, b) not in self._known:
-            self._known[op, a, b] = self._graph.call_function(op, (), {"a": a, "b": b})
-        return self._known[op, a, b]
+        if (op, a, b) not in self._cache:
+            self._cache[op, a, b] = self._graph.call_function(op, (), {"a": a, "b": b})
+        return self._cache[op, a, b]
 
 
-def substituted(graph: Graph, sources: Mapping[str, Source], found: Mapping[Node, Sequence[Any]]) -> Graph:
+def substitute_sizes(graph: Graph, sources: Mapping[str, Source], found: Mapping[Node, Sequence[Any]]) -> Graph:
     """Return a copy of a graph in which integers are computed: per node, an expression for each such leaf.
 
     The leaves of a node's arguments are numbered in the order of `map_leaves`.
     """
-    made = Graph()
-    made.signature = graph.signature
+    copied_graph = Graph()
+    copied_graph.signature = graph.signature
     nodes: dict[Node, Node] = {}
     inputs: dict[str, Node] = {}
-    sizes = SizeNodes(made, sources, inputs)
+    sizes = SizeNodes(copied_graph, sources, inputs)
     for node in graph.nodes:
         expressions = iter(found.get(node, ()))
 
@@ -74,11 +74,11 @@ def substituted(graph: Graph, sources: Mapping[str, Source], found: Mapping[Node
             return nodes[leaf] if isinstance(leaf, Node) else leaf
 
         args, kwargs = map_leaves((node.args, node.kwargs), value)
-        nodes[node] = copy = made.create_node(node.op, node.target, args, kwargs, node.name)
+        nodes[node] = copy = copied_graph.create_node(node.op, node.target, args, kwargs, node.name)
         copy.meta = dict(node.meta)
         if node.op == "placeholder":
             inputs[node.target] = copy
-    return made
+    return copied_graph
 
 
 def lift(graph: Graph, names: Mapping[str, str]) -> Graph:
@@ -86,16 +86,16 @@ def lift(graph: Graph, names: Mapping[str, str]) -> Graph:
 
     `names` maps each qualified name to the input's name, in order.  The copy returns a tuple.
     """
-    made = Graph()
-    lifted = {target: made.create_node("placeholder", name) for target, name in names.items()}
+    copied_graph = Graph()
+    lifted = {target: copied_graph.create_node("placeholder", name) for target, name in names.items()}
     nodes: dict[Node, Any] = {}
     for node in graph.nodes:
         if node.op == "get_attr":
             nodes[node] = lifted[node.target]
             lifted[node.target].meta = dict(node.meta)
-    results = made.graph_copy(graph, _in_order(made, graph, nodes))
-    made.output(results if isinstance(results, tuple) else (results,))
-    return made
+    results = copied_graph.graph_copy(graph, _copy_placeholders(copied_graph, graph, nodes))
+    copied_graph.output(results if isinstance(results, tuple) else (results,))
+    return copied_graph
 
 
 def unlift(graph: Graph, targets: Mapping[str, str], single: bool) -> Graph:
@@ -103,25 +103,25 @@ def unlift(graph: Graph, targets: Mapping[str, str], single: bool) -> Graph:
 
     With `single` it returns the only item of the tuple that the graph returns.
     """
-    made = Graph()
+    copied_graph = Graph()
     nodes: dict[Node, Any] = {}
-    _in_order(made, graph, nodes, lambda node: node.name not in targets)
+    _copy_placeholders(copied_graph, graph, nodes, lambda node: node.name not in targets)
     for node in graph.find_nodes(op="placeholder"):
         if node.name in targets and node.users:
-            nodes[node] = made.get_attr(targets[node.name])
+            nodes[node] = copied_graph.get_attr(targets[node.name])
             nodes[node].meta = dict(node.meta)
         elif node.name in targets:
             nodes[node] = None  # it has no users
-    results = made.graph_copy(graph, nodes)
-    made.output(results[0] if single else results)
-    return made
+    results = copied_graph.graph_copy(graph, nodes)
+    copied_graph.output(results[0] if single else results)
+    return copied_graph
 
 
-def _in_order(
-    made: Graph, graph: Graph, nodes: dict[Node, Any], wanted: Callable[[Node], bool] = lambda node: True
+def _copy_placeholders(
+    copied_graph: Graph, graph: Graph, nodes: dict[Node, Any], is_copied: Callable[[Node], bool] = lambda node: True
 ) -> dict[Node, Any]:
     """Copy the inputs first, so that they stay before all other nodes."""
     for node in graph.find_nodes(op="placeholder"):
-        if wanted(node):
-            nodes[node] = made.node_copy(node, nodes.__getitem__)
+        if is_copied(node):
+            nodes[node] = copied_graph.node_copy(node, nodes.__getitem__)
     return nodes

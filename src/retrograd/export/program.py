@@ -214,7 +214,7 @@ class ExportedProgram:
         home = Module()
         lifted = {str(spec.target): spec for spec in self.graph_signature.input_specs if spec.target is not None}
         for target in {**self.state_dict, **lifted}:  # in the order of the state dict
-            _place(home, lifted[target], self.tensor(target))
+            _add_tensor(home, lifted[target], self.tensor(target))
         return home
 
     def tensor(self, target: str) -> Tensor:
@@ -256,7 +256,7 @@ class ExportedProgram:
     __repr__: Callable[..., str] = __str__
 
 
-def _place(home: Module, spec: InputSpec, tensor: Any) -> None:
+def _add_tensor(home: Module, spec: InputSpec, tensor: Any) -> None:
     """Add a tensor to the module under the qualified name of a spec, and create the modules on its path."""
     path, _, name = str(spec.target).rpartition(".")
     home = get_or_add_submodule(home, path)

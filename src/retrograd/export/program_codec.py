@@ -15,7 +15,7 @@ from retrograd.export.program import (
     OutputSpec,
     TensorArgument,
 )
-from retrograd.export.tensor_json import is_safe
+from retrograd.export.tensor_json import is_valid_name
 from retrograd.fx import GraphModule, Signature
 
 OUTPUTS = {OutputKind.BUFFER_MUTATION: "buffer", OutputKind.PARAMETER_MUTATION: "parameter",
@@ -68,8 +68,8 @@ def _check(program: ExportedProgram) -> None:
     written = [(OUTPUTS[s.kind], s.target) for s in signature.output_specs if s.kind is not OutputKind.USER_OUTPUT]
     expect(written == [(m.kind, m.target) for m in call.mutations], "the writes of the call", written)
     for kind, target in written:
-        there = target in (named if kind == "user_input" else targets)
-        expect(is_safe(str(target)) if kind == "attribute" else there, "a write to what is there", target)
+        exists = target in (named if kind == "user_input" else targets)
+        expect(is_valid_name(str(target)) if kind == "attribute" else exists, "a write to what is there", target)
     count = len(written) + call._result.num_leaves
     expect(len(signature.output_specs) == count, f"{count} outputs", len(signature.output_specs))
 
@@ -82,7 +82,7 @@ def _names(data: Any) -> list[str]:
 
 def _tensor(module: GraphModule, name: str) -> Tensor:
     path, _, last = name.rpartition(".")
-    tensor: Any = vars(module.get_submodule(path)).get(last) if is_safe(name) else None
+    tensor: Any = vars(module.get_submodule(path)).get(last) if is_valid_name(name) else None
     expect(isinstance(tensor, Tensor), "the name of a tensor", name)
     return tensor
 

@@ -17,8 +17,8 @@ from retrograd.interop.atomic_write import atomic_replace, name_in_errors, short
 
 GRAPH, TENSORS = "graph.json", "tensors.safetensors"
 NAMES = (GRAPH, TENSORS)
-LARGEST_GRAPH = 2**28  # bytes of graph.json: about a million nodes
-_LONG_AGO = (1980, 1, 1, 0, 0, 0)  # a fixed date in zip files, so that equal programs give equal files
+MAX_GRAPH_BYTES = 2**28  # bytes of graph.json: about a million nodes
+_ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # a fixed date in zip files, so that equal programs give equal files
 Result = TypeVar("Result")
 
 
@@ -34,24 +34,24 @@ def write(path: Path, fill: Callable[[Path], None]) -> None:
     _check_replaceable(target)
     with (
         name_in_errors(target),
-        TemporaryDirectory(".tmp", f".{target.name}.", target.parent, ignore_cleanup_errors=True) as unfinished,
+        TemporaryDirectory(".tmp", f".{target.name}.", target.parent, ignore_cleanup_errors=True) as temporary,
     ):
-        made = Path(unfinished, "new")
-        made.mkdir()
-        fill(made)
+        new_folder = Path(temporary, "new")
+        new_folder.mkdir()
+        fill(new_folder)
         if target.suffix == ".zip":
             with atomic_replace(target) as packed:
-                _pack(made, packed)
+                _pack(new_folder, packed)
         else:
-            _exchange(made, target, Path(f"{unfinished}.old"))
+            _replace_folder(new_folder, target, Path(f"{temporary}.old"))
 
 
 def _check_replaceable(target: Path) -> None:
     if target.suffix == ".zip":
-        fits = not target.exists() or (target.is_file() and _is_stored_zip(target))
+        is_replaceable = not target.exists() or (target.is_file() and _is_stored_zip(target))
     else:
-        fits = not target.exists() or (target.is_dir() and {p.name for p in target.iterdir()} <= {*NAMES})
-    if not fits:
+        is_replaceable = not target.exists() or (target.is_dir() and {p.name for p in target.iterdir()} <= {*NAMES})
+    if not is_replaceable:
         raise FileExistsError(f"save: {target} exists and is no stored program, so it is not replaced")
 
 
@@ -71,28 +71,28 @@ def _pack(folder: Path, path: Path) -> None:
 
 
 def _entry(name: str) -> zipfile.ZipInfo:
-    entry = zipfile.ZipInfo(name, _LONG_AGO)
+    entry = zipfile.ZipInfo(name, _ZIP_DATE)
     entry.external_attr = 0o644 << 16
     return entry
 
 
-def _exchange(made: Path, target: Path, old: Path) -> None:
+def _replace_folder(new_folder: Path, target: Path, old: Path) -> None:
     """Replace a folder by another atomically; or else rename the old one first, and back if that fails.
 
     If it cannot be renamed back, it remains under the name `old`, which is not cleaned up.
     """
-    made.chmod(0o777 & ~_umask())
+    new_folder.chmod(0o777 & ~_umask())
     for name in NAMES:
-        with open(made / name, "rb+") as file:
+        with open(new_folder / name, "rb+") as file:
             os.fsync(file.fileno())
     if not target.exists():
-        os.replace(made, target)
+        os.replace(new_folder, target)
         return
-    if _swapped(made, target):  # the old content is now in the folder that is cleaned up
+    if _exchange_atomically(new_folder, target):  # the old content is now in the folder that is cleaned up
         return
     os.replace(target, old)
     try:
-        os.replace(made, target)
+        os.replace(new_folder, target)
     except BaseException as error:
         try:
             os.replace(old, target)
@@ -102,14 +102,14 @@ def _exchange(made: Path, target: Path, old: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _swapped(a: Path, b: Path) -> bool:
+def _exchange_atomically(a: Path, b: Path) -> bool:
     """Exchange two folders atomically, if the system supports it; Python has no function for that."""
     try:
         exchange = ctypes.CDLL(None).renameat2
     except (AttributeError, OSError, TypeError):
         return False
-    here, flag = -100, 2  # AT_FDCWD and RENAME_EXCHANGE, see renameat2(2)
-    return bool(exchange(here, os.fsencode(a), here, os.fsencode(b), flag) == 0)
+    current_folder, flag = -100, 2  # AT_FDCWD and RENAME_EXCHANGE, see renameat2(2)
+    return bool(exchange(current_folder, os.fsencode(a), current_folder, os.fsencode(b), flag) == 0)
 
 
 def _umask() -> int:
@@ -122,7 +122,7 @@ def _umask() -> int:
 
 
 @generator_block
-def opened(path: Path) -> Iterator[Path]:
+def open_files(path: Path) -> Iterator[Path]:
     """Yield a folder with the two files of a stored program: that folder, or one that a zip was unpacked into."""
     if path.is_dir():
         _check_files(path)
@@ -168,24 +168,24 @@ def _unpack(path: Path, folder: Path) -> None:
 def read_json(path: Path) -> Any:
     """Return the JSON of a file; StorageError if it is too large, invalid, or not in the writer's form."""
     size = path.stat().st_size
-    if size > LARGEST_GRAPH:
-        raise StorageError(f"it has {size} bytes, more than the {LARGEST_GRAPH} that are read")
+    if size > MAX_GRAPH_BYTES:
+        raise StorageError(f"it has {size} bytes, more than the {MAX_GRAPH_BYTES} that are read")
     try:
-        return json.loads(path.read_bytes().decode(), object_pairs_hook=_object, parse_constant=_refuse)
+        return json.loads(path.read_bytes().decode(), object_pairs_hook=_unique_object, parse_constant=_refuse_constant)
     except StorageError:
         raise
     except (ValueError, RecursionError) as error:
         raise StorageError(f"it is damaged or no JSON: {error}") from None
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
+def _unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise StorageError(f"an object has a name twice: {ascii([key for key, _ in pairs])[:200]}")
-    return made
+    return members
 
 
-def _refuse(name: str) -> None:
+def _refuse_constant(name: str) -> None:
     raise StorageError(f"{name} is no JSON")
 
 

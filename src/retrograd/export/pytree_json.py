@@ -6,7 +6,7 @@ from typing import Any
 
 import optree
 
-from retrograd.export.json_values import DEEPEST, Codec, StorageError, expect, members, text
+from retrograd.export.json_values import MAX_DEPTH, Codec, StorageError, expect, members, text
 from retrograd.fx.dataclass_pytrees import is_dataclass
 
 LEAF = type("Leaf", (), {"__repr__": lambda self: "*"})()
@@ -33,15 +33,15 @@ def read_tree(data: Any) -> Any:
 def _write(value: Any, depth: int) -> Any:
     if value is LEAF:
         return "*"
-    if depth > DEEPEST:
-        raise StorageError(f"containers lie more than {DEEPEST} deep in each other")
+    if depth > MAX_DEPTH:
+        raise StorageError(f"containers lie more than {MAX_DEPTH} deep in each other")
     if is_dataclass(value):
         raise StorageError(f"a {type(value).__name__} can't be stored: its class is not registered with optree")
     children, metadata, _, _ = optree.tree_flatten_one_level(value)
     parts = [_write(child, depth + 1) for child in children]
-    if type(value) in _WRITTEN:
-        tag, described = _WRITTEN[type(value)]
-        return {tag: [described(value, metadata), parts]}
+    if type(value) in _WRITERS:
+        tag, description = _WRITERS[type(value)]
+        return {tag: [description(value, metadata), parts]}
     if optree.is_namedtuple(value):
         return {"namedtuple": [[*_name(type(value)), list(type(value)._fields)], parts]}
     if optree.register_pytree_node.get(type(value)) is None:
@@ -51,7 +51,7 @@ def _write(value: Any, depth: int) -> Any:
 
 def _name(kind: type) -> tuple[str, str]:
     """Return the module and name by which a class can be looked up."""
-    if class_named(kind.__module__, kind.__qualname__) is not kind:
+    if find_class(kind.__module__, kind.__qualname__) is not kind:
         raise StorageError(
             f"the class {kind.__qualname__} is not to be found under that name in {kind.__module__}: define it at the "
             f"top of a module"
@@ -59,7 +59,7 @@ def _name(kind: type) -> tuple[str, str]:
     return kind.__module__, kind.__qualname__
 
 
-def class_named(module: str, name: str) -> Any:
+def find_class(module: str, name: str) -> Any:
     """Return the object with a dotted name in an imported module, or None.  Nothing is imported, and no code runs."""
     found: Any = sys.modules.get(module)
     for part in name.split("."):
@@ -73,7 +73,7 @@ def _factory(kind: Any) -> str | None:
     return None if kind is None else kind.__name__
 
 
-_WRITTEN: dict[type, Any] = {  # the tag, and the data needed in addition to the children
+_WRITERS: dict[type, Any] = {  # the tag, and the data needed in addition to the children
     type(None): ("none", lambda value, metadata: None),
     tuple: ("tuple", lambda value, metadata: None),
     list: ("list", lambda value, metadata: None),
@@ -87,58 +87,58 @@ _WRITTEN: dict[type, Any] = {  # the tag, and the data needed in addition to the
 def _read(data: Any, depth: int) -> Any:
     if data == "*":
         return LEAF
-    if depth > DEEPEST:
-        raise StorageError(f"containers lie more than {DEEPEST} deep in each other")
+    if depth > MAX_DEPTH:
+        raise StorageError(f"containers lie more than {MAX_DEPTH} deep in each other")
     expect(type(data) is dict and len(data) == 1, "a container", data)
     [(tag, inner)] = data.items()
-    described, parts = members(inner, 2, "a container and its members")
+    description, parts = members(inner, 2, "a container and its members")
     children = [_read(part, depth + 1) for part in members(parts, None, "members of a container")]
-    expect(tag in _READ, "a container of a kind that is known", tag)
-    return _READ[tag](described, children)
+    expect(tag in _READERS, "a container of a kind that is known", tag)
+    return _READERS[tag](description, children)
 
 
-def _nothing(described: Any, children: list) -> list:
-    expect(described is None, "null", described)
+def _sequence(description: Any, children: list) -> list:
+    expect(description is None, "null", description)
     return children
 
 
-def _none(described: Any, children: list) -> None:
-    expect(described is None and not children, "no members in None", described)
+def _none(description: Any, children: list) -> None:
+    expect(description is None and not children, "no members in None", description)
 
 
-def _items(described: Any, children: list) -> list:
+def _items(description: Any, children: list) -> list:
     """Return pairs of keys and members of a dict."""
-    keys = [_codec.read(key) for key in members(described, len(children), "a key for each member")]
-    expect(len(dict.fromkeys(keys)) == len(keys), "keys, each once", described)
+    keys = [_codec.read(key) for key in members(description, len(children), "a key for each member")]
+    expect(len(dict.fromkeys(keys)) == len(keys), "keys, each once", description)
     return list(zip(keys, children, strict=True))
 
 
-def _default_dict(described: Any, children: list) -> defaultdict:
-    factory, keys = members(described, 2, "a factory and keys")
+def _default_dict(description: Any, children: list) -> defaultdict:
+    factory, keys = members(description, 2, "a factory and keys")
     expect(factory is None or (type(factory) is str and factory in FACTORIES), "the factory of a defaultdict", factory)
     return defaultdict(None if factory is None else FACTORIES[factory], _items(keys, children))
 
 
-def _deque(described: Any, children: list) -> deque:
-    known = described is None or (type(described) is int and len(children) <= described < 2**31)
-    expect(known, "the length of a deque", described)
-    return deque(children, described)
+def _deque(description: Any, children: list) -> deque:
+    valid = description is None or (type(description) is int and len(children) <= description < 2**31)
+    expect(valid, "the length of a deque", description)
+    return deque(children, description)
 
 
-def _namedtuple(described: Any, children: list) -> Any:
-    module, name, names = members(described, 3, "a class and its fields")
-    found = class_named(text(module, "a module"), text(name, "a class"))
+def _namedtuple(description: Any, children: list) -> Any:
+    module, name, names = members(description, 3, "a class and its fields")
+    found = find_class(text(module, "a module"), text(name, "a class"))
     if not optree.is_namedtuple_class(found):
         raise StorageError(f"there is no namedtuple {module}.{name}: import the module that defines it before loading")
     expect(list(found._fields) == names and len(names) == len(children), f"the fields of {name}", names)
     return found(*children)
 
 
-def _registered(described: Any, children: list) -> Any:
-    module, name, metadata = members(described, 3, "a class and what is known of an instance")
-    found = class_named(text(module, "a module"), text(name, "a class"))
+def _custom_node(description: Any, children: list) -> Any:
+    module, name, metadata = members(description, 3, "a class and what is known of an instance")
+    found = find_class(text(module, "a module"), text(name, "a class"))
     entry = optree.register_pytree_node.get(found) if isinstance(found, type) else None
-    if entry is None or found in _WRITTEN:
+    if entry is None or found in _WRITERS:
         raise StorageError(
             f"the class {module}.{name} is not registered: import the module that calls optree.register_pytree_node "
             f"for it before loading"
@@ -146,14 +146,14 @@ def _registered(described: Any, children: list) -> Any:
     return entry.unflatten_func(_codec.read(metadata), children)
 
 
-_READ: dict[str, Any] = {
+_READERS: dict[str, Any] = {
     "none": _none,
-    "tuple": lambda described, children: tuple(_nothing(described, children)),
-    "list": _nothing,
-    "dict": lambda described, children: dict(_items(described, children)),
-    "ordered dict": lambda described, children: OrderedDict(_items(described, children)),
+    "tuple": lambda description, children: tuple(_sequence(description, children)),
+    "list": _sequence,
+    "dict": lambda description, children: dict(_items(description, children)),
+    "ordered dict": lambda description, children: OrderedDict(_items(description, children)),
     "default dict": _default_dict,
     "deque": _deque,
     "namedtuple": _namedtuple,
-    "class": _registered,
+    "class": _custom_node,
 }

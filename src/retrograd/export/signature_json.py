@@ -4,18 +4,18 @@ import inspect
 from typing import Any
 
 from retrograd.core import Aval
-from retrograd.export.dynamic_shapes import DynamicSignature, Guard, Place, Range, Sizes, linear
-from retrograd.export.json_values import Codec, Form, StorageError, add_form, expect, fields, members, text
+from retrograd.export.dynamic_shapes import DynamicSignature, Guard, InputDim, Range, Sizes, linear
+from retrograd.export.json_values import Codec, Encoding, StorageError, add_encoding, expect, fields, members, text
 from retrograd.export.pytree_json import read_tree, write_tree
 from retrograd.export.symbolic_expr import Expression
-from retrograd.export.tensor_json import is_safe
+from retrograd.export.tensor_json import is_valid_name
 from retrograd.export.traced_size import COMPARISONS
 from retrograd.fx.signature import Constant, Input, Signature
 from retrograd.fx.traced_writes import ATTRIBUTE, BUFFER, CONSTANT, PARAMETER, USER_INPUT, Mutation
 
 _KIND: Any = type(inspect.Parameter.KEYWORD_ONLY)
 KINDS = {kind.name: kind for kind in _KIND}
-WRITTEN = (ATTRIBUTE, BUFFER, CONSTANT, PARAMETER, USER_INPUT)
+MUTATION_KINDS = (ATTRIBUTE, BUFFER, CONSTANT, PARAMETER, USER_INPUT)
 
 
 def write_signature(signature: Signature, codec: Codec) -> dict[str, Any]:
@@ -33,16 +33,16 @@ def write_signature(signature: Signature, codec: Codec) -> dict[str, Any]:
 
 
 def _write_parameter(parameter: inspect.Parameter, codec: Codec) -> list:
-    default = [] if parameter.default is parameter.empty else [_write(parameter.default, parameter.name, codec)]
+    default = [] if parameter.default is parameter.empty else [_write_value(parameter.default, parameter.name, codec)]
     return [parameter.name, parameter.kind.name, default]
 
 
 def _write_leaf(leaf: Input | Constant, codec: Codec) -> list:
     kind = "input" if isinstance(leaf, Input) else "constant"
-    return [kind, leaf.name, _write(leaf[1], leaf.name, codec)]
+    return [kind, leaf.name, _write_value(leaf[1], leaf.name, codec)]
 
 
-def _write(value: Any, name: str, codec: Codec) -> Any:
+def _write_value(value: Any, name: str, codec: Codec) -> Any:
     try:
         return codec.write(value)
     except StorageError as error:
@@ -56,20 +56,20 @@ def read_signature(data: Any, codec: Codec) -> Signature:
         data, "a signature", parameters=list, arguments=list, leaves=list, result=(dict, str, none),
         knows_sizes=bool, mutations=list, same=list, sizes=(dict, none),
     )  # fmt: skip
-    made = _with_parameters(parameters, codec)
+    parsed = _with_parameters(parameters, codec)
     for argument in arguments:
         name, spec = members(argument, 2, "an argument and its structure")
-        expect(type(name) is str and name in made.parameters.parameters, "the name of a parameter", name)
-        expect(name not in made._specs, "each argument once", name)
-        made._specs[name] = read_tree(spec)
-    expect(len(made._specs) == len(parameters), "an argument for each parameter", sorted(made._specs))
-    made._leaves = [_read_leaf(leaf, codec) for leaf in leaves]
-    count = sum(spec.num_leaves for spec in made._specs.values())
+        expect(type(name) is str and name in parsed.parameters.parameters, "the name of a parameter", name)
+        expect(name not in parsed._specs, "each argument once", name)
+        parsed._specs[name] = read_tree(spec)
+    expect(len(parsed._specs) == len(parameters), "an argument for each parameter", sorted(parsed._specs))
+    parsed._leaves = [_read_leaf(leaf, codec) for leaf in leaves]
+    count = sum(spec.num_leaves for spec in parsed._specs.values())
     expect(len(leaves) == count, f"{count} leaves of the arguments", len(leaves))
     expect(result is not None, "the structure of the result", result)
-    made._result, made.knows_sizes = read_tree(result), knows_sizes
-    _read_mutations(made, mutations, same)
-    return made if sizes is None else DynamicSignature.of(made, _read_sizes(sizes, made))
+    parsed._result, parsed.knows_sizes = read_tree(result), knows_sizes
+    _read_mutations(parsed, mutations, same)
+    return parsed if sizes is None else DynamicSignature.of(parsed, _read_sizes(sizes, parsed))
 
 
 def _with_parameters(data: list, codec: Codec) -> Signature:
@@ -96,32 +96,36 @@ def _read_parameter(data: Any, codec: Codec) -> inspect.Parameter:
 
 def _read_leaf(data: Any, codec: Codec) -> Input | Constant:
     kind, name, value = members(data, 3, "a leaf of the arguments")
-    known = codec.read(value)
+    value_read = codec.read(value)
     if kind == "input":
-        expect(type(known) is Aval, "a shape and a dtype", value)
-        return Input(text(name, "a name"), known)
+        expect(type(value_read) is Aval, "a shape and a dtype", value)
+        return Input(text(name, "a name"), value_read)
     expect(kind == "constant", "an input or a constant", kind)
-    return Constant(text(name, "a name"), known)
+    return Constant(text(name, "a name"), value_read)
 
 
 # --------------------------------------------------------------------------------- mutations
 
 
-def _read_mutations(made: Signature, mutations: list, same: list) -> None:
-    names = {known.name for known in made.inputs}
+def _read_mutations(parsed: Signature, mutations: list, same: list) -> None:
+    names = {leaf.name for leaf in parsed.inputs}
     found = []
     for entry in mutations:
         kind, target, recorded = members(entry, 3, "a write")
-        expect(kind in WRITTEN and type(recorded) is bool, f"a write to one of {', '.join(WRITTEN)}", entry)
-        expect(target in names if kind == USER_INPUT else type(target) is str and is_safe(target), "a target", target)
+        expect(
+            kind in MUTATION_KINDS and type(recorded) is bool, f"a write to one of {', '.join(MUTATION_KINDS)}", entry
+        )
+        expect(
+            target in names if kind == USER_INPUT else type(target) is str and is_valid_name(target), "a target", target
+        )
         found.append(Mutation(kind, target, recorded))
     pairs = {}
     for pair in same:
         leaf, number = members(pair, 2, "a result and what it is")
-        fits = type(leaf) is type(number) is int and 0 <= leaf < made._result.num_leaves and 0 <= number < len(found)
+        fits = type(leaf) is type(number) is int and 0 <= leaf < parsed._result.num_leaves and 0 <= number < len(found)
         expect(fits, "a result and the write that it is", pair)
         pairs[leaf] = number
-    made.learn_mutations(found, pairs)
+    parsed.learn_mutations(found, pairs)
 
 
 # ---------------------------------------------------------------------------------------- varying sizes
@@ -130,13 +134,13 @@ def _read_mutations(made: Signature, mutations: list, same: list) -> None:
 def _write_sizes(sizes: Sizes) -> dict[str, Any]:
     return {
         "places": [[*place, _write_size(size)] for place, size in sizes.places.items()],
-        "ranges": [[name, *known] for name, known in sizes.ranges.items()],
+        "ranges": [[name, *limits] for name, limits in sizes.ranges.items()],
         "guards": [_write_guard(guard) for guard in sizes.guards],
     }
 
 
 def _write_guard(guard: Guard) -> list:
-    return [guard.op, _write_expression(guard.left), _write_expression(guard.right), guard.answer, guard.line]
+    return [guard.op, _write_expression(guard.left), _write_expression(guard.right), guard.outcome, guard.line]
 
 
 def _write_expression(expression: Expression) -> list:
@@ -145,19 +149,19 @@ def _write_expression(expression: Expression) -> list:
 
 def _read_sizes(data: Any, signature: Signature) -> Sizes:
     places, ranges, guards = fields(data, "sizes", places=list, ranges=list, guards=list)
-    known = dict(_read_range(entry) for entry in ranges)
+    limits = dict(_read_range(entry) for entry in ranges)
     ndims = {entry.name: entry.aval.ndim for entry in signature.inputs}
     found = {}
     for entry in places:
         name, dim, size = members(entry, 3, "a dimension of an input")
         fits = type(name) is str and type(dim) is int and 0 <= dim < ndims.get(name, 0)
         expect(fits, "a dimension of an input", entry)
-        found[Place(name, dim)] = made = linear(size) if type(size) is str else _read_expression(size)
-        expect(_is_linear(made) and made.dims <= known.keys(), "a size of a dimension", entry)
+        found[InputDim(name, dim)] = expression = linear(size) if type(size) is str else _read_expression(size)
+        expect(_is_linear(expression) and expression.dims <= limits.keys(), "a size of a dimension", entry)
     checked = tuple([_read_guard(guard) for guard in guards])
     used = {d for guard in checked for d in guard.left.dims | guard.right.dims}
     expect(used <= {name for size in found.values() for name in size.dims}, "dimensions of inputs", sorted(used))
-    return Sizes(found, known, checked)
+    return Sizes(found, limits, checked)
 
 
 def _write_size(size: Expression) -> Any:
@@ -179,9 +183,9 @@ def _read_range(data: Any) -> tuple[str, Range]:
 
 
 def _read_guard(data: Any) -> Guard:
-    op, left, right, answer, line = members(data, 5, "a question about sizes")
-    expect(type(op) is str and op in COMPARISONS and type(answer) is bool, "a question and its answer", data)
-    return Guard(op, _read_expression(left), _read_expression(right), answer, text(line, "a line of code"))
+    op, left, right, outcome, line = members(data, 5, "a question about sizes")
+    expect(type(op) is str and op in COMPARISONS and type(outcome) is bool, "a question and its answer", data)
+    return Guard(op, _read_expression(left), _read_expression(right), outcome, text(line, "a line of code"))
 
 
 def _read_expression(data: Any) -> Expression:
@@ -196,18 +200,18 @@ def _read_term(data: Any) -> tuple[int, tuple[str, ...]]:
     return c, tuple([text(d, "the name of a size") for d in dims])
 
 
-add_form(
+add_encoding(
     Expression,
-    Form(
+    Encoding(
         "expression",
         lambda codec, value, depth: _write_expression(value),
         lambda codec, data, depth: _read_expression(data),
     ),
 )
 for _kind in (Signature, DynamicSignature):
-    add_form(
+    add_encoding(
         _kind,
-        Form(
+        Encoding(
             "signature",
             lambda codec, value, depth: write_signature(value, codec),
             lambda codec, data, depth: read_signature(data, codec),

@@ -12,16 +12,16 @@ from typing import Any, NamedTuple
 from retrograd.autograd.function import Function
 from retrograd.core import Tensor
 from retrograd.export import program_files
-from retrograd.export.graph_json import at_place, read_graph, write_graph
+from retrograd.export.graph_json import error_context, read_graph, write_graph
 from retrograd.export.json_values import Codec, StorageError, expect, fields
 from retrograd.export.program import ExportedProgram
 from retrograd.export.program_codec import from_parts, to_parts
 from retrograd.export.tensor_json import (
     Entry,
-    as_stored,
-    build_home,
+    build_module,
+    decode_tensor,
+    encode_tensor,
     entries_of,
-    from_stored,
     read_entries,
     write_entry,
 )
@@ -45,13 +45,13 @@ class Kind(NamedTuple):
     from_parts: Callable[[GraphModule, dict[str, Any]], Any]
 
 
-def _plain(module: GraphModule, rest: dict[str, Any]) -> GraphModule:
+def _module_from_parts(module: GraphModule, rest: dict[str, Any]) -> GraphModule:
     expect(not rest, "only a module's graph", rest)
     return module
 
 
 KINDS: dict[type, Kind] = {
-    GraphModule: Kind("module", lambda module: (module, {}), _plain),
+    GraphModule: Kind("module", lambda module: (module, {}), _module_from_parts),
     ExportedProgram: Kind("program", to_parts, from_parts),
 }
 
@@ -87,11 +87,11 @@ def save(program: Any, path: str | os.PathLike[str]) -> None:
     module, rest = kind.to_parts(program)
     entries = entries_of(module)
     document = _document(kind.name, module, list(entries), rest)
-    numbers = {entry.stored_as: as_stored(tensor) for entry, tensor in entries.items()}
+    stored = {entry.stored_as: encode_tensor(tensor) for entry, tensor in entries.items()}
 
     def fill(folder: Path) -> None:
         program_files.write_json(folder / program_files.GRAPH, document, lines=("tensors", "nodes"))
-        save_file(numbers, folder / program_files.TENSORS)
+        save_file(stored, folder / program_files.TENSORS)
 
     program_files.write(Path(path), fill)
 
@@ -101,7 +101,7 @@ def _document(kind: str, module: GraphModule, entries: list[Entry], rest: Mappin
     return {
         "format": FORMAT,
         "version": VERSION,
-        "retrograd": _release(),
+        "retrograd": _library_version(),
         "kind": kind,
         "training": module.training,
         "rest": {name: codec.write(value) for name, value in rest.items()},
@@ -110,7 +110,7 @@ def _document(kind: str, module: GraphModule, entries: list[Entry], rest: Mappin
     }
 
 
-def _release() -> str:
+def _library_version() -> str:
     try:
         return metadata.version("retrograd")
     except metadata.PackageNotFoundError:
@@ -128,15 +128,15 @@ def load(path: str | os.PathLike[str], *, functions: Iterable[type[Function]] = 
     content: damaged or missing files, a newer format, unknown operators, Functions, classes or arguments,
     tensors that contradict the graph. It names the file and the position in it.
     """
-    with at_place(os.fspath(path)), program_files.opened(Path(path)) as folder:
-        with at_place(program_files.GRAPH):
+    with error_context(os.fspath(path)), program_files.open_files(Path(path)) as folder:
+        with error_context(program_files.GRAPH):
             document = program_files.read_json(folder / program_files.GRAPH)
             _check_version(document)
             kind, training, rest, entries, graph = _read_document(document, functions)
-        with at_place(program_files.TENSORS):
-            numbers = _read_numbers(folder / program_files.TENSORS, entries)
+        with error_context(program_files.TENSORS):
+            stored = _read_tensors(folder / program_files.TENSORS, entries)
         try:
-            home = build_home(entries, numbers)
+            home = build_module(entries, stored)
             home.training = training
             module = GraphModule(home, graph, keep=[entry.name for entry in entries])
             return kind.from_parts(module, rest)
@@ -153,7 +153,7 @@ def _check_version(document: Any) -> None:
     if version > VERSION:
         raise StorageError(
             f"it is of version {version} of the format, written by retrograd {ascii(document.get('retrograd'))[:50]}; "
-            f"this retrograd, {_release()}, reads up to version {VERSION}"
+            f"this retrograd, {_library_version()}, reads up to version {VERSION}"
         )
 
 
@@ -168,9 +168,9 @@ def _read_document(document: dict[str, Any], functions: Iterable[type[Function]]
             f"there are no programs of the kind {name!r}, only {', '.join(k.name for k in KINDS.values())}"
         )
     codec = Codec()
-    with at_place("tensors"):
+    with error_context("tensors"):
         entries = read_entries(tensors, codec)
-    with at_place("rest"):
+    with error_context("rest"):
         values = {key: codec.read(value) for key, value in rest.items()}
     graph = read_graph({"operators": operators, "signature": signature, "nodes": nodes}, functions)
     _check_attributes(graph, {entry.name: entry for entry in entries})
@@ -198,13 +198,13 @@ def _check_write(kind: str, target: str, entries: dict[str, Entry]) -> None:
         raise StorageError(f"the graph writes to the attribute {target!r}, where a tensor or module is")
 
 
-def _read_numbers(path: Path, entries: list[Entry]) -> dict[str, Tensor]:
+def _read_tensors(path: Path, entries: list[Entry]) -> dict[str, Tensor]:
     try:
         found = load_file(path)
     except Exception as error:  # the reader of a damaged file may raise anything
         raise StorageError(f"it can't be read: {error}") from error
-    wanted = {entry.stored_as: entry for entry in entries}
-    if found.keys() != wanted.keys():
-        missing, more = sorted(wanted.keys() - found.keys()), sorted(found.keys() - wanted.keys())
+    expected = {entry.stored_as: entry for entry in entries}
+    if found.keys() != expected.keys():
+        missing, more = sorted(expected.keys() - found.keys()), sorted(found.keys() - expected.keys())
         raise StorageError(f"its tensors are not those of the graph: {missing} are missing, {more} are not expected")
-    return {name: from_stored(entry, found[name]) for name, entry in wanted.items()}
+    return {name: decode_tensor(entry, found[name]) for name, entry in expected.items()}

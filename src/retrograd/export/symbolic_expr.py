@@ -59,14 +59,14 @@ def fit(points: Sequence[Point], values: Sequence[int]) -> Expression | None:
     linear in all of them, and (a*d + b) // q of one dimension d, if the points determine a and b uniquely.
     Give more points than coefficients: the additional ones confirm the fit.
     """
-    for monomials in _bases(tuple(points[0])):
-        found = _solved(monomials, points, values)
+    for monomials in _candidate_bases(tuple(points[0])):
+        found = _solve(monomials, points, values)
         if found is not None:
             return found
     return next((e for d in points[0] for e in _quotients(d, points, values)), None)
 
 
-def _bases(dims: tuple[str, ...]) -> Iterator[tuple[Monomial, ...]]:
+def _candidate_bases(dims: tuple[str, ...]) -> Iterator[tuple[Monomial, ...]]:
     products: list[Monomial] = [*[(d,) for d in dims], *combinations_with_replacement(dims, 2)]
     if len(dims) > 2:
         products.append(dims)
@@ -77,7 +77,7 @@ def _bases(dims: tuple[str, ...]) -> Iterator[tuple[Monomial, ...]]:
     yield ((), *[(d,) for d in dims])
 
 
-def _solved(monomials: tuple[Monomial, ...], points: Sequence[Point], values: Sequence[int]) -> Expression | None:
+def _solve(monomials: tuple[Monomial, ...], points: Sequence[Point], values: Sequence[int]) -> Expression | None:
     """Return the combination of monomials with these values; None if there is none with integers."""
     rows = [
         [Fraction(math.prod(p[d] for d in m)) for m in monomials] + [Fraction(v)]

@@ -40,7 +40,7 @@ def entries_of(module: GraphModule) -> dict[Entry, Tensor]:
             raise StorageError(f"{name}: {type(tensor).__name__} can't be stored, only tensors outside transforms")
         if any(type(size) is not int for size in tensor.shape):
             raise StorageError(f"{name}: a nested tensor can't be stored; make it of its buffer in the code")
-        if not is_safe(name):
+        if not is_valid_name(name):
             raise StorageError(f"{name}: a graph's module has attributes of such a name; choose another")
         stored_as = first.setdefault(id(tensor), name)
         found[Entry(name, _kind(owner, last), tensor.requires_grad and tensor.is_leaf, tensor.aval, stored_as)] = tensor
@@ -61,16 +61,16 @@ def _kind(owner: Module, name: str) -> str:
     return "buffer" if name in owner.state_dict(keep_vars=True) else "transient buffer"
 
 
-def is_safe(name: str) -> bool:
+def is_valid_name(name: str) -> bool:
     """Whether every part of a qualified name is valid in a module, so that it hides no method."""
-    return all(part and (_CONSTANT.fullmatch(part) or not _is_taken(part)) for part in name.split("."))
+    return all(part and (_CONSTANT.fullmatch(part) or not _is_reserved(part)) for part in name.split("."))
 
 
-def _is_taken(part: str) -> bool:
-    return part in _OWN or part.startswith("__") or hasattr(GraphModule, part)
+def _is_reserved(part: str) -> bool:
+    return part in _RESERVED or part.startswith("__") or hasattr(GraphModule, part)
 
 
-_OWN = {*vars(Module()), "_graph", "_code", "_function"}
+_RESERVED = {*vars(Module()), "_graph", "_code", "_function"}
 
 
 # ------------------------------------------------------------------------------------------------- as JSON
@@ -91,12 +91,12 @@ def read_entries(data: list, codec: Codec) -> list[Entry]:
         parts = entry.name.split(".")
         above = {".".join(parts[:i]) for i in range(1, len(parts))} & names
         expect(not above, f"no tensor where {entry.name} needs a module", above)
-        same = _alike(entry, stored[entry.stored_as])
+        same = _may_alias(entry, stored[entry.stored_as])
         expect(same, f"{entry.name} to be like what it is stored with", entry.stored_as)
     return entries
 
 
-def _alike(a: Entry, b: Entry) -> bool:
+def _may_alias(a: Entry, b: Entry) -> bool:
     """Whether two names may refer to one tensor."""
     return (
         a.aval == b.aval and a.requires_grad == b.requires_grad and (a.kind == "parameter") == (b.kind == "parameter")
@@ -110,7 +110,7 @@ def _read_entry(data: Any, codec: Codec) -> Entry:
     known = codec.read(aval)
     expect(type(known) is Aval and all(type(size) is int for size in known.shape), "a shape and a dtype", aval)
     text(name, "a name")
-    expect(is_safe(name) and name.count(".") < 100, "the name of a tensor", name)
+    expect(is_valid_name(name) and name.count(".") < 100, "the name of a tensor", name)
     expect(kind in KINDS, f"one of {', '.join(KINDS)}", kind)
     expect(not requires_grad or is_differentiable(known.dtype), "a gradient of floats only", aval)
     expect(kind != "parameter" or is_differentiable(known.dtype), "floats in a parameter", aval)
@@ -120,13 +120,13 @@ def _read_entry(data: Any, codec: Codec) -> Entry:
 # --------------------------------------------------------------------------------------------- values
 
 
-def as_stored(tensor: Tensor) -> Tensor:
+def encode_tensor(tensor: Tensor) -> Tensor:
     """Return a tensor's values in a dtype that the file supports: complex ones as pairs."""
     plain = _detach(tensor)
     return _as_real(plain) if plain.dtype.kind == "c" else plain
 
 
-def from_stored(entry: Entry, tensor: Tensor) -> Tensor:
+def decode_tensor(entry: Entry, tensor: Tensor) -> Tensor:
     """Return the tensor that an entry describes, from its stored values; StorageError on a mismatch."""
     restored = tensor
     if entry.aval.dtype.kind == "c" and tensor.ndim and tensor.shape[-1] == 2 and is_floating(tensor.dtype):
@@ -136,16 +136,16 @@ def from_stored(entry: Entry, tensor: Tensor) -> Tensor:
     return restored
 
 
-def build_home(entries: list[Entry], numbers: dict[str, Tensor]) -> Module:
+def build_module(entries: list[Entry], numbers: dict[str, Tensor]) -> Module:
     """Return a bare module with the tensors under their names."""
     home = Module()
-    made: dict[str, Tensor] = {}
+    by_stored_name: dict[str, Tensor] = {}
     for entry in entries:
         path, _, last = entry.name.rpartition(".")
         owner = get_or_add_submodule(home, path)
-        if entry.stored_as not in made:
-            made[entry.stored_as] = _owned(entry, numbers[entry.stored_as])
-        tensor = made[entry.stored_as]
+        if entry.stored_as not in by_stored_name:
+            by_stored_name[entry.stored_as] = _as_kind(entry, numbers[entry.stored_as])
+        tensor = by_stored_name[entry.stored_as]
         if entry.kind == "parameter":
             owner.register_parameter(last, tensor)  # type: ignore[arg-type]
         elif entry.kind == "constant":
@@ -155,7 +155,7 @@ def build_home(entries: list[Entry], numbers: dict[str, Tensor]) -> Module:
     return home
 
 
-def _owned(entry: Entry, tensor: Tensor) -> Tensor:
+def _as_kind(entry: Entry, tensor: Tensor) -> Tensor:
     if entry.kind == "parameter":
         return Parameter(tensor, entry.requires_grad)
     tensor.requires_grad = entry.requires_grad

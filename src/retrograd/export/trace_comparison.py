@@ -3,7 +3,7 @@
 from typing import Any
 
 from retrograd.core import Tensor, operator_named
-from retrograd.export.traced_size import Comparison, Fixed, Floor
+from retrograd.export.traced_size import Comparison, Conversion, Floor
 from retrograd.fx.node import Node, map_leaves
 from retrograd.fx.tracer import Recording
 from retrograd.nn.module import Module
@@ -15,22 +15,22 @@ class MismatchError(Exception):
     """The program behaved differently for other sizes: the reason and the line."""
 
 
-Note = Comparison | Floor | Fixed
+Note = Comparison | Floor | Conversion
 
 
-def numbered(log: list) -> dict[tuple, Note]:
+def number_notes(log: list) -> dict[tuple, Note]:
     """Return notes by a key that is equal in another trace: operator, position, line, and index among equal ones."""
     counts: dict[tuple, int] = {}
     found: dict[tuple, Note] = {}
     for note in log:
         if isinstance(note, Note):
-            key = note.op, note.place, note.line
+            key = note.op, note.instruction, note.line
             counts[key] = counts.get(key, 0) + 1
             found[(*key, counts[key])] = note
     return found
 
 
-def leaves_of(node: Node) -> list:
+def argument_leaves(node: Node) -> list:
     found: list[Any] = []
     map_leaves((node.args, node.kwargs), found.append)
     return found
@@ -67,17 +67,17 @@ def _difference(x: Node, y: Node, a: Recording, b: Recording) -> str:
         return f"{y.format_node()} stands where {x.format_node()} stood"
     if x.op == "get_attr" and not _same_tensor(_attribute(a.home, x.target), _attribute(b.home, y.target)):
         return f"the constant {x.target} has other values or another shape"
-    u, v = leaves_of(x), leaves_of(y)
-    if _shape_of(x) != _shape_of(y) or not all(map(_alike, u, v)):
+    u, v = argument_leaves(x), argument_leaves(y)
+    if _nesting(x) != _nesting(y) or not all(map(_same_leaf, u, v)):
         return f"{y.format_node()} has other arguments than {x.format_node()}"
     return ""
 
 
-def _shape_of(node: Node) -> Any:
+def _nesting(node: Node) -> Any:
     return map_leaves((node.args, node.kwargs), lambda leaf: None)
 
 
-def _alike(u: Any, v: Any) -> bool:
+def _same_leaf(u: Any, v: Any) -> bool:
     if isinstance(u, Node) or isinstance(v, Node):
         return isinstance(u, Node) and isinstance(v, Node) and u.name == v.name
     if isinstance(u, Tensor) and isinstance(v, Tensor):

@@ -17,13 +17,13 @@ COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 class Comparison(NamedTuple):
-    """A comparison with a size: `left op right` at a line of the user's code; `place` is the instruction."""
+    """A comparison with a size: `left op right` at a line of the user's code; `instruction` is the byte code."""
 
     op: str
     left: int
     right: int
     line: str
-    place: tuple
+    instruction: tuple
 
     @property
     def outcome(self) -> bool:
@@ -37,7 +37,7 @@ class Floor(NamedTuple):
     left: int
     right: int
     line: str
-    place: tuple
+    instruction: tuple
 
     @property
     def op(self) -> str:
@@ -50,13 +50,13 @@ class Floor(NamedTuple):
         return self.left // self.right
 
 
-class Fixed(NamedTuple):
+class Conversion(NamedTuple):
     """A conversion of a size to a plain number, whose further use is not recorded, and its cause."""
 
     op: str
     value: Any
     line: str
-    place: tuple
+    instruction: tuple
 
 
 class TracedNumber:
@@ -78,7 +78,7 @@ class TracedNumber:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._value, name)
-        self._fix(name)
+        self._note_conversion(name)
         return found
 
     def __copy__(self) -> "TracedNumber":
@@ -88,36 +88,36 @@ class TracedNumber:
         return self
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        self._fix("array")
+        self._note_conversion("array")
         return as_array(self._value) if dtype is None else as_array(self._value).astype(dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        self._fix(f"numpy.{ufunc.__name__}")
-        return getattr(ufunc, method)(*map(plain, inputs), **kwargs)
+        self._note_conversion(f"numpy.{ufunc.__name__}")
+        return getattr(ufunc, method)(*map(untraced, inputs), **kwargs)
 
-    def _fix(self, how: str) -> None:
+    def _note_conversion(self, how: str) -> None:
         """Record a conversion to a plain number, except by this package, whose rules pass sizes on to operators.
 
         Its compiled code has no frames: then a shape is read and used in a single instruction of the user's code.
         """
         frame = sys._getframe(2)
         is_users = LINES in frame.f_globals or not frame.f_code.co_filename.startswith(PACKAGE)
-        if is_users and self._read_at != place_of(frame):
-            self._log.append(Fixed(how, self._value, user_line(), place_of(frame)))
+        if is_users and self._read_at != instruction_of(frame):
+            self._log.append(Conversion(how, self._value, user_line(), instruction_of(frame)))
 
-    def _made_plain(self, function: Callable, *args: Any) -> Any:
-        self._fix(function.__name__)
+    def _convert(self, function: Callable, *args: Any) -> Any:
+        self._note_conversion(function.__name__)
         return function(self._value, *args)
 
     def _compute(self, function: Callable, *others: Any) -> Any:
         if not all(isinstance(other, (int, float)) for other in others):
             return NotImplemented
-        return seen(function(self._value, *map(plain, others)), self._log)
+        return traced(function(self._value, *map(untraced, others)), self._log)
 
     def _reflect(self, function: Callable, other: Any) -> Any:
         if not isinstance(other, (int, float)):
             return NotImplemented
-        return seen(function(plain(other), self._value), self._log)
+        return traced(function(untraced(other), self._value), self._log)
 
     def __truediv__(self, other: Any) -> Any:
         return self._divide(self, other)
@@ -128,10 +128,10 @@ class TracedNumber:
     def _divide(self, left: Any, right: Any) -> Any:
         if not (isinstance(left, (int, float)) and isinstance(right, (int, float))):
             return NotImplemented
-        left, right = plain(left), plain(right)
+        left, right = untraced(left), untraced(right)
         if type(left) is int or type(right) is int:
             self._log.append(Quotient(left, right))
-        return seen(left / right, self._log)
+        return traced(left / right, self._log)
 
 
 class TracedInt(TracedNumber):
@@ -150,35 +150,35 @@ class TracedInt(TracedNumber):
             return COMPARISONS[op](self._value, other)
         if type(other) is TracedFloat or not isinstance(other, (int, float)):
             return NotImplemented
-        asked = Comparison(op, self._value, int(plain(other)), user_line(), place_of(sys._getframe(1)))
-        self._log.append(asked)
-        return asked.outcome
+        comparison = Comparison(op, self._value, int(untraced(other)), user_line(), instruction_of(sys._getframe(1)))
+        self._log.append(comparison)
+        return comparison.outcome
 
     def _floor(self, function: Callable, other: Any) -> Any:
         self._note_floor(function, self, other)
         return self._compute(function, other)
 
-    def _floor_back(self, function: Callable, other: Any) -> Any:
+    def _rfloor(self, function: Callable, other: Any) -> Any:
         self._note_floor(function, other, self)
         return self._reflect(function, other)
 
     def _note_floor(self, function: Callable, left: Any, right: Any) -> None:
         """Record a //, %, divmod or >>, which must give the same quotient in the trace's other runs."""
-        left, right = plain(left), plain(right)
+        left, right = untraced(left), untraced(right)
         if type(left) is int and type(right) is int:
             divisor = 2**right if function is operator.rshift and right >= 0 else right
             if divisor:  # otherwise the operation raises by itself
-                self._log.append(Floor(left, divisor, user_line(), place_of(sys._getframe(2))))
+                self._log.append(Floor(left, divisor, user_line(), instruction_of(sys._getframe(2))))
 
     def _bits(self, function: Callable, other: Any) -> Any:
-        self._fix(function.__name__)
+        self._note_conversion(function.__name__)
         return self._compute(function, other)
 
-    def _bits_back(self, function: Callable, other: Any) -> Any:
-        self._fix(function.__name__)
+    def _rbits(self, function: Callable, other: Any) -> Any:
+        self._note_conversion(function.__name__)
         return self._reflect(function, other)
 
-    def _itself(self, digits: Any = None) -> Any:
+    def _round(self, digits: Any = None) -> Any:
         return self
 
 
@@ -191,24 +191,24 @@ class TracedFloat(TracedNumber):
     def _compare(self, op: str, other: Any) -> Any:
         if not isinstance(other, (int, float)):
             return NotImplemented
-        self._fix(op)
-        return COMPARISONS[op](self._value, plain(other))
+        self._note_conversion(op)
+        return COMPARISONS[op](self._value, untraced(other))
 
 
-def seen(value: Any, log: list, read_at: tuple | None = None) -> Any:
+def traced(value: Any, log: list, read_at: tuple | None = None) -> Any:
     """Return a number that records its uses in `log`; for a tuple, all members."""
     if isinstance(value, tuple):
-        return tuple([seen(v, log, read_at) for v in value])
+        return tuple([traced(v, log, read_at) for v in value])
     kind = {int: TracedInt, float: TracedFloat}.get(type(value))
     return value if kind is None else kind(value, log, read_at)
 
 
-def plain(value: Any) -> Any:
+def untraced(value: Any) -> Any:
     """Return a number without its log."""
     return value._value if isinstance(value, TracedNumber) else value
 
 
-def place_of(frame: Any) -> tuple:
+def instruction_of(frame: Any) -> tuple:
     """Return the current instruction of a frame: the same in every trace."""
     return frame.f_code.co_filename, frame.f_code.co_firstlineno, frame.f_lasti
 
@@ -217,12 +217,12 @@ def place_of(frame: Any) -> tuple:
 
 _METHODS = {"==": "__eq__", "!=": "__ne__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}
 _ROUNDED = {"floordiv": operator.floordiv, "mod": operator.mod, "divmod": divmod, "rshift": operator.rshift}
-_MADE_PLAIN: tuple[Callable, ...] = (int, float, complex, hash, str, format, operator.index)
+_CONVERSIONS: tuple[Callable, ...] = (int, float, complex, hash, str, format, operator.index)
 
 
-def _define(kind: type[TracedNumber], name: str, there: Callable, back: Callable, *args: Any) -> None:
-    setattr(kind, f"__{name}__", partialmethod(there, *args))
-    setattr(kind, f"__r{name}__", partialmethod(back, *args))
+def _define(kind: type[TracedNumber], name: str, method: Callable, reflected: Callable, *args: Any) -> None:
+    setattr(kind, f"__{name}__", partialmethod(method, *args))
+    setattr(kind, f"__r{name}__", partialmethod(reflected, *args))
 
 
 for _op, _name in _METHODS.items():
@@ -232,16 +232,16 @@ for _name in ("add", "sub", "mul", "pow"):
     _define(TracedNumber, _name, TracedNumber._compute, TracedNumber._reflect, getattr(operator, _name))
 for _name in ("neg", "pos", "abs"):
     setattr(TracedNumber, f"__{_name}__", partialmethod(TracedNumber._compute, getattr(operator, _name)))
-for _function in _MADE_PLAIN:
-    setattr(TracedNumber, f"__{_function.__name__}__", partialmethod(TracedNumber._made_plain, _function))
+for _function in _CONVERSIONS:
+    setattr(TracedNumber, f"__{_function.__name__}__", partialmethod(TracedNumber._convert, _function))
 for _name, _function in _ROUNDED.items():
-    _define(TracedInt, _name, TracedInt._floor, TracedInt._floor_back, _function)
+    _define(TracedInt, _name, TracedInt._floor, TracedInt._rfloor, _function)
     _define(TracedFloat, _name, TracedFloat._compute, TracedFloat._reflect, _function)
 for _name in ("and", "or", "xor", "lshift"):
-    _define(TracedInt, _name, TracedInt._bits, TracedInt._bits_back, getattr(operator, f"__{_name}__"))
+    _define(TracedInt, _name, TracedInt._bits, TracedInt._rbits, getattr(operator, f"__{_name}__"))
 for _name in ("round", "floor", "ceil", "trunc"):
-    setattr(TracedInt, f"__{_name}__", TracedInt._itself)
+    setattr(TracedInt, f"__{_name}__", TracedInt._round)
     _function = round if _name == "round" else getattr(math, _name)
-    setattr(TracedFloat, f"__{_name}__", partialmethod(TracedFloat._made_plain, _function))
+    setattr(TracedFloat, f"__{_name}__", partialmethod(TracedFloat._convert, _function))
 for _kind in (TracedInt, TracedFloat):
     setattr(_kind, "__hash__", vars(TracedNumber)["__hash__"])  # noqa: B010

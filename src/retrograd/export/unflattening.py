@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from retrograd.core import Tensor
-from retrograd.export.dynamic_shapes import Place, Sizes
+from retrograd.export.dynamic_shapes import InputDim, Sizes
 from retrograd.export.program import ExportedProgram
 from retrograd.export.size_operators import OVER, PLUS, RATIO, SIZE, TIMES
 from retrograd.fx.graph import Graph
@@ -74,23 +74,23 @@ def _is_below(path: str, other: str) -> bool:
 def _calls(graph: Graph) -> _Call:
     """Return the graph as a tree of calls; sizes and attributes belong to none, and go where they are used."""
     root = _Call("", "")
-    opened = [root]
+    active = [root]
     for node in graph.find_nodes(op="call_function"):
         if node.target in SIZES:
             continue
         if "nn_module_stack" not in node.meta:  # inserted during tracing, for the node that ran before it
-            opened[-1].steps.append(node)
+            active[-1].steps.append(node)
             continue
         stack = [(key, path) for key, (path, _) in node.meta["nn_module_stack"].items() if key]
         keep = 1
-        while keep < len(opened) and keep <= len(stack) and opened[keep].key == stack[keep - 1][0]:
+        while keep < len(active) and keep <= len(stack) and active[keep].key == stack[keep - 1][0]:
             keep += 1
-        del opened[keep:]
+        del active[keep:]
         for key, path in stack[keep - 1 :]:
             call = _Call(key, path)
-            opened[-1].steps.append(call)
-            opened.append(call)
-        opened[-1].steps.append(node)
+            active[-1].steps.append(call)
+            active.append(call)
+        active[-1].steps.append(node)
     root.inline_foreign_calls()
     return root
 
@@ -111,7 +111,7 @@ class _Writer:
         self._home = home
         self._sizes = sizes
         self._aliases = aliases
-        self._made: dict[str, Graph] = {}  # by path, the graph of the module
+        self._graphs: dict[str, Graph] = {}  # by path, the graph of the module
 
     def root(self, graph: Graph) -> GraphModule:
         """Return the root module, which runs the whole graph."""
@@ -136,10 +136,10 @@ class _Writer:
         self._write_steps(call, inner)
         results = _used_outside(list(call.nodes()))
         inner.graph.output(map_nodes(results[0] if len(results) == 1 else tuple(results), inner.value))
-        if call.path not in self._made:
-            self._made[call.path] = inner.graph
+        if call.path not in self._graphs:
+            self._graphs[call.path] = inner.graph
             self._install(call.path, inner.graph)
-        elif not _same(self._made[call.path], inner.graph):
+        elif not _same(self._graphs[call.path], inner.graph):
             self._write_steps(call, body)
             return
         body.call(call.path, inner.inputs, results)
@@ -170,14 +170,14 @@ class _Body:
     def call(self, path: str, inputs: Iterable[Node], results: list[Node]) -> None:
         """Call the module of that path; its results replace these nodes."""
         target = path[len(self.path) + 1 :] if self.path else path
-        made = self.graph.call_module(target, tuple(map(self.value, inputs)))
+        new_node = self.graph.call_module(target, tuple(map(self.value, inputs)))
         if len(results) == 1:
-            made.meta = dict(results[0].meta)
-            self.env[results[0]] = made
+            new_node.meta = dict(results[0].meta)
+            self.env[results[0]] = new_node
             return
-        made.meta["val"] = tuple([node.meta.get("val") for node in results])
+        new_node.meta["val"] = tuple([node.meta.get("val") for node in results])
         for number, node in enumerate(results):
-            self.env[node] = self.graph.call_function(PICK, (made, number))
+            self.env[node] = self.graph.call_function(PICK, (new_node, number))
             self.env[node].meta = dict(node.meta)
 
     def _attribute(self, node: Node) -> Node | None:
@@ -188,9 +188,9 @@ class _Body:
         name = next((n for n in self._aliases.get(node.target, [node.target]) if n.startswith(prefix)), None)
         if name is None:
             return None
-        made = self.graph.get_attr(name[len(prefix) :])
-        made.meta = dict(node.meta)
-        return made
+        new_node = self.graph.get_attr(name[len(prefix) :])
+        new_node.meta = dict(node.meta)
+        return new_node
 
     def _size(self, node: Node) -> Node | None:
         """Return a size computed from the shapes that are available here."""
@@ -200,23 +200,23 @@ class _Body:
             return self.graph.node_copy(node, self.value)
         if node.args[0] in self.env:
             return self.graph.node_copy(node, self.value)
-        wanted = self._sizes.places.get(Place(node.args[0].target, node.kwargs["dim"]))
-        for known, inside in self.env.items():
-            if wanted in known.meta.get("shape", ()):
-                dim = known.meta["shape"].index(wanted)
-                return self.graph.create_node("call_function", SIZE, (inside,), {"dim": dim}, name=node.name)
+        expected_size = self._sizes.places.get(InputDim(node.args[0].target, node.kwargs["dim"]))
+        for flat_node, node_here in self.env.items():
+            if expected_size in flat_node.meta.get("shape", ()):
+                dim = flat_node.meta["shape"].index(expected_size)
+                return self.graph.create_node("call_function", SIZE, (node_here,), {"dim": dim}, name=node.name)
         return None
 
     def _input(self, node: Node) -> Node:
         self.inputs.append(node)
         first = next((n for n in self.graph.nodes if n.op != "placeholder"), None)
         if first is None:
-            made = self.graph.placeholder(node.name)
+            new_node = self.graph.placeholder(node.name)
         else:
             with self.graph.inserting_before(first):
-                made = self.graph.placeholder(node.name)
-        made.meta = dict(node.meta)
-        return made
+                new_node = self.graph.placeholder(node.name)
+        new_node.meta = dict(node.meta)
+        return new_node
 
 
 def _used_outside(nodes: list[Node]) -> list[Node]:

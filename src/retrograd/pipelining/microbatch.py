@@ -97,7 +97,7 @@ def split_args_kwargs_into_chunks(
     >>> split_args_kwargs_into_chunks((rg.arange(5),), {"y": rg.arange(2), "scale": 3}, 2)[1]
     [{'y': tensor([0]), 'scale': 3}, {'y': tensor([1]), 'scale': 3}]
     """
-    named = _named(args, kwargs, args_chunk_spec, kwargs_chunk_spec)
+    named = _arguments_with_specs(args, kwargs, args_chunk_spec, kwargs_chunk_spec)
     chunk_sizes(chunks, chunks)  # refuses anything but a positive integer, also without tensors
     return _split(named, len(args), kwargs, chunks)
 
@@ -149,13 +149,13 @@ def split_batch(
     >>> [(p.args[0].tolist(), p.kwargs, p.weight) for p in parts]
     [([0, 1, 2], {'scale': 2}, 0.6), ([3, 4], {'scale': 2}, 0.4)]
     """
-    named = _named(args, kwargs, args_chunk_spec, kwargs_chunk_spec)
+    named = _arguments_with_specs(args, kwargs, args_chunk_spec, kwargs_chunk_spec)
     sizes = chunk_sizes(_batch_size(named), chunks)
     parts = zip(*_split(named, len(args), kwargs, chunks), sizes, strict=True)
     return [MicroBatch(own, by_name, size / max(sum(sizes), 1)) for own, by_name, size in parts]
 
 
-def examples_in(
+def count_examples(
     args: Sequence[Any],
     kwargs: dict[str, Any] | None,
     args_chunk_spec: Sequence[Spec] | None = None,
@@ -164,13 +164,13 @@ def examples_in(
     """Return the number of examples in a batch, along the dimensions of the specs; raises as the split does.
 
     >>> import retrograd as rg
-    >>> examples_in((rg.ones(5, 2),), {"scale": 2})
+    >>> count_examples((rg.ones(5, 2),), {"scale": 2})
     5
     """
-    return _batch_size(_named(args, kwargs, args_chunk_spec, kwargs_chunk_spec))
+    return _batch_size(_arguments_with_specs(args, kwargs, args_chunk_spec, kwargs_chunk_spec))
 
 
-def _named(
+def _arguments_with_specs(
     args: Sequence[Any], kwargs: dict[str, Any] | None, of_args: Sequence[Spec] | None, of_kwargs: dict | None
 ) -> dict[str, tuple[Any, Spec]]:
     """Return the arguments, with arrays as tensors, and their specs, by the names used in errors."""
@@ -193,7 +193,7 @@ def _named(
              **{f"argument {k!r}": (v, specs[1].get(k, TensorChunkSpec())) for k, v in kwargs.items()}}  # fmt: skip
 
 
-def joined(
+def join_microbatches(
     batches: Sequence[MicroBatch], args_chunk_spec: Sequence[Spec] | None, kwargs_chunk_spec: Mapping[str, Spec]
 ) -> MicroBatch:
     """Join several microbatches into one; raises as `merge_chunks` if they cannot be joined."""
@@ -217,7 +217,7 @@ def chunk_sizes(total: int, chunks: int) -> list[int]:
     return [total // chunks + (i < total % chunks) for i in range(chunks)]
 
 
-def shares_of_elements(values: Sequence[Any]) -> list[float] | None:
+def element_shares(values: Sequence[Any]) -> list[float] | None:
     """Return each value's share of all elements if examples are ragged, else None."""
     counts = [sum(t.numel() for t in tensors_in(value) if symbolic(t.shape) is not None) for value in values]
     return [count / sum(counts) for count in counts] if any(counts) else None

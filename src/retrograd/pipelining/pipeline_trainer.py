@@ -13,20 +13,20 @@ from retrograd import autograd
 from retrograd.core import Tensor, current, registry
 from retrograd.fx import trace
 from retrograd.nn import Module, ModuleList
-from retrograd.pipelining.checkpoint.param_placement import homes, sync_parameters
+from retrograd.pipelining.checkpoint.param_placement import rank_of_tensors, sync_parameters
 from retrograd.pipelining.microbatch import (
     MicroBatch,
     Spec,
     TensorChunkSpec,
-    examples_in,
-    joined,
+    count_examples,
+    element_shares,
+    join_microbatches,
     merge_chunks,
-    shares_of_elements,
     split_batch,
 )
 from retrograd.pipelining.planning.simulate import simulate
 from retrograd.pipelining.runtime.gradient_sums import Gradients
-from retrograd.pipelining.runtime.randomness import Draw, recorded
+from retrograd.pipelining.runtime.randomness import Draw, record_draws
 from retrograd.pipelining.runtime.rank import Job, Rank, Report, edges_of
 from retrograd.pipelining.runtime.rng_plan import RngPlan
 from retrograd.pipelining.runtime.stage import PipelineStageBase
@@ -43,7 +43,7 @@ from retrograd.pipelining.timeline.timeline import Event, Timeline
 from retrograd.pipelining.transports import get_transport
 
 Costs = dict[tuple[Kind, int], float]
-Drawing = Callable[[int, int], AbstractContextManager]
+StreamContext = Callable[[int, int], AbstractContextManager]
 
 
 class Pipeline:
@@ -158,14 +158,14 @@ class Pipeline:
         self._count_fn = count_fn
         self._target_spec = target_chunk_spec or TensorChunkSpec()
         self._captures = Captures(self.model, cutter, self._synchronize, max_captures)
-        self._drawings = RngPlan(self._drawn_by)
+        self._rng_plan = RngPlan(self._joined_draws)
         self._stale = False  # whether parameters here are older than those of the ranks that train them
         self._running = threading.Lock()
 
     @property
     def pipe(self) -> AnyPipe:
         """Return the captured model; RuntimeError before the first batch."""
-        return self._first().pipe
+        return self._first_capture().pipe
 
     @property
     def rank(self) -> int:
@@ -213,7 +213,9 @@ class Pipeline:
                 f"step_microbatches: got {len(arg_mbs)} tuples of arguments, {len(kwarg_mbs)} dicts of keyword "
                 f"arguments and {len(targets)} targets; there must be one for each micro-batch, and at least one"
             )
-        sizes = [examples_in(a, k, self._args_spec, self._kwargs_spec) for a, k in zip(arg_mbs, kwarg_mbs, strict=True)]
+        sizes = [
+            count_examples(a, k, self._args_spec, self._kwargs_spec) for a, k in zip(arg_mbs, kwarg_mbs, strict=True)
+        ]
         total = sum(sizes)
         batches = [
             MicroBatch(tuple(a), dict(k), size / total) for a, k, size in zip(arg_mbs, kwarg_mbs, sizes, strict=True)
@@ -278,7 +280,7 @@ class Pipeline:
         if current().level is not None:
             check_unsplit("predict", self.model, self._transport.local)
             return predict_unsplit(self.model, args, kwargs)
-        examples = examples_in(args, kwargs, self._args_spec, self._kwargs_spec)
+        examples = count_examples(args, kwargs, self._args_spec, self._kwargs_spec)
         batches = self._split(args, kwargs, self._kwargs_spec, most=max(examples, 1))
         return merge_chunks(self._outputs_by_microbatch(batches), self._output_spec)
 
@@ -307,7 +309,7 @@ class Pipeline:
         """Return the model's output for each microbatch."""
         captured = [self._captures.of(batch) for batch in batches]
         reports, _ = self._run(captured, batches, None, nullcontext())
-        results = _merged(report.results for report in reports)
+        results = _merge_dicts(report.results for report in reports)
         return [one.pipe.restored_output(results[i]) for i, one in enumerate(captured)]
 
     # ----------------------------------------------------------------------------------------------------- state
@@ -333,7 +335,7 @@ class Pipeline:
         pipes = [one.pipe for one in self._captures.all()]
         if not pipes:
             return dict.fromkeys(self.model.state_dict(), 0)
-        return homes(self.model, _stages(pipes), self._program(pipes[:1], self.micro_batches).homes)
+        return rank_of_tensors(self.model, _all_stages(pipes), self._program(pipes[:1], self.micro_batches).placement)
 
     def on_ranks(self, work: Callable[[int], Any]) -> list[Any]:
         """Run `work(rank)` for every rank in its process, and return all results in every process.
@@ -378,9 +380,9 @@ class Pipeline:
         batches = [batch._replace(weight=share) for batch, share in zip(batches, shares, strict=True)]
         loss = partial(self._loss, [one.pipe for one in captured], targets, shares)
         reports, timeline = self._run(captured, batches, loss, turn)
-        self._backward_inputs(captured, batches, _merged(report.input_gradients for report in reports))
+        self._backward_inputs(captured, batches, _merge_dicts(report.input_gradients for report in reports))
         self._stale = self._transport.local is not None
-        losses = _merged(report.results for report in reports)
+        losses = _merge_dicts(report.results for report in reports)
         weighted = [losses[i] * batch.weight for i, batch in enumerate(batches)]
         return sum(weighted[1:], start=weighted[0]), timeline
 
@@ -406,7 +408,7 @@ class Pipeline:
         if self._loss_reduction == "sum":
             return [1.0] * len(batches)
         if self._count_fn is None:
-            return shares_of_elements(targets) or [batch.weight for batch in batches]
+            return element_shares(targets) or [batch.weight for batch in batches]
         counts = [float(self._count_fn(target)) for target in targets]
         if not sum(counts) > 0 or min(counts) < 0:
             raise ValueError(f"Pipeline: count_fn must return numbers of elements, some above 0; it returned {counts}")
@@ -430,20 +432,24 @@ class Pipeline:
         pipes = [one.pipe for one in captured]
         program = self._program(pipes, len(batches), forward_only=loss is None)
         branches = [one.pipe for one in self._captures.all() if one.expected]  # may have copies of parameters
-        stages = _stages(dict.fromkeys([*pipes, *branches]))
+        stages = _all_stages(dict.fromkeys([*pipes, *branches]))
         gradients = Gradients(
-            stages, program.homes, self._transport.local, by_micro_batch=self.deterministic, apart=program.unordered()
+            stages,
+            program.placement,
+            self._transport.local,
+            by_micro_batch=self.deterministic,
+            unordered=program.unordered(),
         )
         job = Job(
             program.actions,
-            program.homes,
+            program.placement,
             [pipe.stages for pipe in pipes],
             [pipe.named_inputs(batch.args, batch.kwargs) for pipe, batch in zip(pipes, batches, strict=True)],
             [batch.weight * self.loss_scale for batch in batches],
             loss,
             [pipe.carried() for pipe in pipes],
             gradients,
-            self._drawings.of(captured, batches),
+            self._rng_plan.of(captured, batches),
             turn,
             self.watch_nan,
         )
@@ -452,14 +458,14 @@ class Pipeline:
                 reports = self._transport.launch(len(program.actions), lambda link: Rank(link, job).run())
             finally:
                 for stage in stages:
-                    stage.forget()
+                    stage.clear_step()
         return reports, Timeline(_events(program, reports), len(reports))
 
-    def _drawn_by(self, batches: Sequence[MicroBatch]) -> list[Draw]:
+    def _joined_draws(self, batches: Sequence[MicroBatch]) -> list[Draw]:
         """Return the random draws of the program when several microbatches run as one."""
-        whole = joined(batches, self._args_spec, self._kwargs_spec)
-        with recorded() as draws, autograd.no_grad():
-            trace(self.model, *whole.args, **whole.kwargs)
+        joined_batch = join_microbatches(batches, self._args_spec, self._kwargs_spec)
+        with record_draws() as draws, autograd.no_grad():
+            trace(self.model, *joined_batch.args, **joined_batch.kwargs)
         return draws
 
     def _program(self, pipes: Sequence[AnyPipe], micro_batches: int, forward_only: bool = False) -> Program:
@@ -469,7 +475,7 @@ class Pipeline:
             self.schedule, pipes[0].num_stages, micro_batches, edges, ranks=self._ranks, forward_only=forward_only
         )
 
-    def _first(self) -> Captured:
+    def _first_capture(self) -> Captured:
         first = self._captures.first
         if first is None:
             raise RuntimeError("Pipeline: nothing is captured before the first step() or predict()")
@@ -482,11 +488,11 @@ def _zero_loss(outputs: Mapping[str, Any]) -> Tensor:
     return sum(parts, start=registry["zeros"](()))
 
 
-def _stages(pipes: Iterable[AnyPipe]) -> list[PipelineStageBase]:
+def _all_stages(pipes: Iterable[AnyPipe]) -> list[PipelineStageBase]:
     return [stage for pipe in pipes for stage in pipe.stages]
 
 
-def _merged(parts: Any) -> dict:
+def _merge_dicts(parts: Any) -> dict:
     """Merge dicts with disjoint keys."""
     return {key: value for part in parts for key, value in part.items()}
 

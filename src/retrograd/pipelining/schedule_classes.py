@@ -56,7 +56,7 @@ class PipelineSchedule:
         self._args_chunk_spec = args_chunk_spec
         self._kwargs_chunk_spec = kwargs_chunk_spec
         self._output_merge_spec = output_merge_spec
-        self._loaded: Schedule | None = None
+        self._order: Schedule | None = None
         self._check_placement()
 
     # ------------------------------------------------------------------------------------------------ its order
@@ -82,42 +82,42 @@ class PipelineSchedule:
     @pipeline_order.setter
     def pipeline_order(self, order: Mapping[int, Sequence[NamedAction | None]]) -> None:
         rows = [["" if action is None else str(action) for action in order[rank]] for rank in sorted(order)]
-        self._use(parse_rows(rows, "pipeline_order"))
+        self._set_order(parse_rows(rows, "pipeline_order"))
 
     @property
     def stage_index_to_group_rank(self) -> dict[int, int]:
         """The rank of every stage."""
-        return dict(enumerate(self._program(forward_only=False).homes))
+        return dict(enumerate(self._program(forward_only=False).placement))
 
-    def _use(self, order: Schedule) -> None:
+    def _set_order(self, order: Schedule) -> None:
         """Run this order from now on; if it does not fit, keep the current one."""
-        before, self._loaded = self._loaded, order
+        before, self._order = self._order, order
         try:
             self._check_placement()
         except ValueError:
-            self._loaded = before
+            self._order = before
             raise
 
     def _check_placement(self) -> None:
         """Raise ValueError if the schedule gives this rank other stages."""
-        if self.schedule is None and self._loaded is None:
+        if self.schedule is None and self._order is None:
             return
         group, count = self.group, self._stages[0].num_stages
-        homes = (
+        placement = (
             stage_ranks(str(self.schedule), count, group.size())
-            if self._loaded is None
-            else self._program(forward_only=False).homes
+            if self._order is None
+            else self._program(forward_only=False).placement
         )
-        wanted = [stage for stage, home in enumerate(homes) if home == group.rank()]
-        given = sorted(stage.stage_index for stage in self._stages)
-        if given != wanted:
+        expected = [stage for stage, assigned_rank in enumerate(placement) if assigned_rank == group.rank()]
+        actual = sorted(stage.stage_index for stage in self._stages)
+        if actual != expected:
             raise ValueError(
-                f"{type(self).__name__}: rank {group.rank()} of {group.size()} runs the stages {wanted} of {count}, "
-                f"but was given {given}"
+                f"{type(self).__name__}: rank {group.rank()} of {group.size()} runs the stages {expected} of {count}, "
+                f"but was given {actual}"
             )
 
     def _program(self, forward_only: bool) -> Program:
-        chosen = self.schedule if self._loaded is None else self._loaded
+        chosen = self.schedule if self._order is None else self._order
         if chosen is None:
             raise RuntimeError(f"{type(self).__name__} has no order; load one with _load_csv(), or use a subclass")
         first = self._stages[0]
@@ -231,11 +231,11 @@ class _Run:
         first = next(iter(self.stages.values()))
         count = len(self.inputs)
         gradients = Gradients(
-            list(self.stages.values()), self.program.homes, [group.rank()], apart=self.program.unordered()
+            list(self.stages.values()), self.program.placement, [group.rank()], unordered=self.program.unordered()
         )
         job = Job(
             self.program.actions,
-            self.program.homes,
+            self.program.placement,
             [[self.stages.get(index) for index in range(first.num_stages)]] * count,
             self.inputs,
             [1 / count if self.schedule.scale_grads else 1.0] * count,
@@ -252,7 +252,7 @@ class _Run:
                 group.launch(lambda link: self._work(link, job, reports))
         finally:
             for stage in self.stages.values():
-                stage.forget()
+                stage.clear_step()
         self._finish(reports[0])
         self.stages[max(self.stages)].output_chunks += [self.outputs[i] for i in sorted(self.outputs)]
 
@@ -345,7 +345,7 @@ class PipelineScheduleMulti(PipelineSchedule):
         """Read the order of all ranks from a CSV file; sends and receives in it are replaced by those needed."""
         if format not in ("compute_only", "compute_comms"):
             raise ValueError(f"format must be 'compute_only' or 'compute_comms', got {format!r}")
-        self._use(read_csv(filename))
+        self._set_order(read_csv(filename))
 
 
 class _Looped(PipelineScheduleMulti):

@@ -17,7 +17,7 @@ from retrograd.ops.generator import default_generator
 from retrograd.optim import Optimizer
 from retrograd.pipelining.checkpoint.manifest import (
     Content,
-    damage,
+    find_damage,
     read,
     sync_folder,
     write_common,
@@ -79,7 +79,7 @@ class Checkpoints:
             raise ValueError(f"Checkpoints: keep must be an integer of at least 1, or None, got {keep!r}")
         self.folder = Path(folder)
         self.keep = keep
-        self._at: int | None = None  # the step that was saved or restored last
+        self._last_step: int | None = None  # the step that was saved or restored last
 
     def steps(self) -> list[int]:
         """Return the sorted steps that have a checkpoint; unfinished checkpoints are not listed."""
@@ -125,37 +125,37 @@ class Checkpoints:
         common = write_common(stored, groups, None if scheduler is None else scheduler.state_dict(), extra)
         tensors, homes = ranks.model.state_dict(), ranks.homes()
         states = {} if optimizer is None else states_of(optimizer, ranks.model)
-        begun = ranks.on_ranks(_at_first(lambda: self._begin(step)))
-        unfinished, target = self.folder / begun[0], self.folder / _name(step)
+        folder_names = ranks.on_ranks(_on_rank_0(lambda: self._begin(step)))
+        unfinished, target = self.folder / folder_names[0], self.folder / _name(step)
 
         def write(rank: int) -> dict[str, Any]:
             # The remainder is needed because a process with all ranks may count fewer ranks than the pipeline will
             # have.
-            mine = {name for name, home in homes.items() if home % len(begun) == rank}
+            mine = {name for name, home in homes.items() if home % len(folder_names) == rank}
             own = {name: tensor for name, tensor in tensors.items() if name in mine and stored[name] == name}
             with name_in_errors(target):
                 return write_part(unfinished, rank, own, {name: states[name] for name in states if name in mine})
 
         try:
             parts = ranks.on_ranks(write)
-            ranks.on_ranks(_at_first(lambda: self._finish(unfinished, step, parts, common)))
+            ranks.on_ranks(_on_rank_0(lambda: self._finish(unfinished, step, parts, common)))
         except Exception:
             if ranks.rank == 0:  # stop before writing the manifest if the disk is full
                 shutil.rmtree(unfinished, ignore_errors=True)
             raise
-        self._at = step
+        self._last_step = step
 
     def _begin(self, step: int) -> str:
         """Delete leftovers of interrupted saves, and create a folder to write to."""
         later = [one for one in self.steps() if one >= step]
-        if later and (self._at is None or step <= self._at):
+        if later and (self._last_step is None or step <= self._last_step):
             raise FileExistsError(
                 f"save: {self.folder} has checkpoints of step {', '.join(map(str, later))}, which step {step} would "
                 f"not follow; restore() an earlier one first, or use another folder"
             )
         self.folder.mkdir(parents=True, exist_ok=True)
-        for torn in self.folder.glob(_UNFINISHED):
-            shutil.rmtree(torn, ignore_errors=True)
+        for leftover in self.folder.glob(_UNFINISHED):
+            shutil.rmtree(leftover, ignore_errors=True)
         unfinished = self.folder / _temporary_name(_name(step))
         with name_in_errors(self.folder / _name(step)):
             unfinished.mkdir()
@@ -180,9 +180,9 @@ class Checkpoints:
     def _delete(self, step: int) -> None:
         """Rename a checkpoint, then delete it, so that an interruption leaves no incomplete one."""
         path = self.folder / _name(step)
-        hidden = path.with_name(_temporary_name(path.name))
-        os.replace(path, hidden)
-        shutil.rmtree(hidden, ignore_errors=True)
+        renamed = path.with_name(_temporary_name(path.name))
+        os.replace(path, renamed)
+        shutil.rmtree(renamed, ignore_errors=True)
 
     # -------------------------------------------------------------------------------------------------- reading
 
@@ -207,7 +207,7 @@ class Checkpoints:
         is damaged, if all are, or if a later release wrote it.  All of these name the checkpoint.
         """
         ranks = _ranks(pipeline)
-        steps = ranks.on_ranks(_at_first(lambda: self._candidates(step)))
+        steps = ranks.on_ranks(_on_rank_0(lambda: self._candidates(step)))
         found = self._first_valid(ranks, steps[0], len(steps))
         if found is None:
             return None
@@ -227,7 +227,7 @@ class Checkpoints:
             raise StorageError(f"restore: {path} has a state that can't be loaded: {error}") from error
         ranks.load_state_dict(content.model)
         default_generator.set_state(content.rng[ranks.rank if len(content.rng) == len(steps) else 0])
-        self._at = found
+        self._last_step = found
         return Restored(found, content.extra)
 
     def _candidates(self, step: int | None) -> list[int]:
@@ -245,8 +245,8 @@ class Checkpoints:
         problems = list[str]()
         for step in steps:
             path = self.folder / _name(step)
-            verdicts = ranks.on_ranks(partial(_damage, path, count))
-            problem = next((verdict for verdict in verdicts if verdict is not None), None)
+            damages = ranks.on_ranks(partial(_find_damage, path, count))
+            problem = next((damage_found for damage_found in damages if damage_found is not None), None)
             if problem is None:
                 self._warn(ranks, problems)
                 return step
@@ -300,12 +300,12 @@ def _ranks(pipeline: Any) -> _ShardedModel:
     return _UnsplitModel(pipeline) if isinstance(pipeline, Module) else pipeline
 
 
-def _at_first(work: Callable[[], Any]) -> Callable[[int], Any]:
+def _on_rank_0(work: Callable[[], Any]) -> Callable[[int], Any]:
     return lambda rank: work() if rank == 0 else None
 
 
-def _damage(folder: Path, ranks: int, rank: int) -> str | None:
-    return damage(folder, slice(rank, None, ranks))
+def _find_damage(folder: Path, ranks: int, rank: int) -> str | None:
+    return find_damage(folder, slice(rank, None, ranks))
 
 
 def _name(step: int) -> str:

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import optree
 
 from retrograd.core import Aval, Tensor
-from retrograd.export.graph_json import at_place
+from retrograd.export.graph_json import error_context
 from retrograd.export.json_values import Codec, StorageError, expect, fields
 from retrograd.export.program_files import read_json, write_json
-from retrograd.export.tensor_json import Entry, as_stored, from_stored
+from retrograd.export.tensor_json import Entry, decode_tensor, encode_tensor
 from retrograd.interop.atomic_write import atomic_replace
 from retrograd.interop.safetensors import load_file, save_file
 from retrograd.ops.generator import Generator, default_generator
@@ -57,15 +57,15 @@ def write_part(folder: Path, rank: int, model: Mapping[str, Tensor], states: Sta
     rows = []
     for name, state in states.items():
         for key, value in state.items():
-            with at_place(f"the optimizer's {key} of {name}"):
-                rows.append([name, key, _written(value, _TensorCodec(tensors, f"optimizer/{key}/{name}"))])
+            with error_context(f"the optimizer's {key} of {name}"):
+                rows.append([name, key, _to_json(value, _TensorCodec(tensors, f"optimizer/{key}/{name}"))])
     path = folder / f"rank-{rank}.safetensors"
-    save_file({name: as_stored(tensor) for name, tensor in tensors.items()}, path)
+    save_file({name: encode_tensor(tensor) for name, tensor in tensors.items()}, path)
     return {
         "file": path.name,
         "bytes": path.stat().st_size,
         "sha256": _checksum(path),
-        "rng": _written(default_generator.get_state()),
+        "rng": _to_json(default_generator.get_state()),
         "tensors": [[name, _CODEC.write(tensor.aval)] for name, tensor in tensors.items()],
         "states": rows,
     }
@@ -92,16 +92,16 @@ class _TensorCodec(Codec):
         """Return the value encoded by JSON data."""
         if type(data) is not dict or data.keys() != {"tensor"}:
             return super().read(data, depth)
-        return _found(data["tensor"], self.tensors)
+        return _lookup(data["tensor"], self.tensors)
 
 
-def _written(value: Any, codec: Codec = _CODEC) -> Any:
+def _to_json(value: Any, codec: Codec = _CODEC) -> Any:
     """Return a value as JSON; NumPy scalars and arrays become numbers and lists."""
-    plain: Any = optree.tree_map(_plain, value, none_is_leaf=True)
+    plain: Any = optree.tree_map(_to_list, value, none_is_leaf=True)
     return codec.write(plain)
 
 
-def _plain(value: Any) -> Any:
+def _to_list(value: Any) -> Any:
     return value if isinstance(value, Tensor) or not hasattr(value, "tolist") else value.tolist()
 
 
@@ -112,11 +112,11 @@ def write_common(names: Mapping[str, str], groups: list[Group] | None, scheduler
     """
     common: dict[str, Any] = {"names": dict(names), "groups": None}
     if groups is not None:
-        with at_place("the optimizer's settings"):
-            common["groups"] = [{**group, "settings": _written(group["settings"])} for group in groups]
+        with error_context("the optimizer's settings"):
+            common["groups"] = [{**group, "settings": _to_json(group["settings"])} for group in groups]
     for what, value in (("scheduler", scheduler), ("extra", extra)):
-        with at_place(what):
-            common[what] = _written(value)
+        with error_context(what):
+            common[what] = _to_json(value)
     return common
 
 
@@ -161,14 +161,14 @@ class FutureVersionError(StorageError):
     """A checkpoint was written by a later release."""
 
 
-def damage(folder: Path, share: slice) -> str | None:
+def find_damage(folder: Path, share: slice) -> str | None:
     """Return a description of the damage of a checkpoint, or None; checksums of a `share` of its files are verified.
 
     Raises FutureVersionError for a checkpoint of a later release, which cannot be judged.
     """
     try:
         for part in read_manifest(folder)["parts"][share]:
-            with at_place(part["file"]):
+            with error_context(part["file"]):
                 _check_file(folder / part["file"], part)
     except FutureVersionError:
         raise
@@ -190,7 +190,7 @@ def _require(condition: bool, problem: str) -> None:
 
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Read a manifest; raise StorageError if it is not one that `write_manifest` writes."""
-    with at_place(MANIFEST):
+    with error_context(MANIFEST):
         _require((folder / MANIFEST).is_file(), "there is no such file")
         document = read_json(folder / MANIFEST)
         expect(type(document) is dict and document.get("format") == FORMAT, f"the format {FORMAT!r}", document)
@@ -199,7 +199,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise FutureVersionError(
             f"{folder / MANIFEST} is of version {version} of the format; this release reads up to {VERSION}"
         )
-    with at_place(MANIFEST):
+    with error_context(MANIFEST):
         checksum = document.pop("sha256", None)
         _require(checksum == _content_checksum(document), "by its checksum it is not what was written")
         _check_fields(document)
@@ -222,7 +222,7 @@ _ANY = (type(None), bool, int, float, str, list, dict)
 
 def read(folder: Path) -> Content:
     """Read a complete checkpoint; raise StorageError that names it if it is invalid.  Checksums are not verified."""
-    with at_place(str(folder)):
+    with error_context(str(folder)):
         try:
             return _content(folder)
         except StorageError:
@@ -235,17 +235,17 @@ def _content(folder: Path) -> Content:
     manifest = read_manifest(folder)
     tensors: dict[str, Tensor] = {}
     for part in manifest["parts"]:
-        with at_place(part["file"]):
+        with error_context(part["file"]):
             tensors |= _read_tensors(folder / part["file"], part["tensors"])
-    with at_place(MANIFEST):
+    with error_context(MANIFEST):
         states: States = {}
         for row in [row for part in manifest["parts"] for row in part["states"]]:
-            name, key, value = _row(row, 3)
+            name, key, value = _check_row(row, 3)
             expect(type(key) is str, "the name of a state", key)
             states.setdefault(name, {})[key] = _TensorCodec(tensors).read(value)
         return Content(
             manifest["step"],
-            {name: _found(f"model/{stored}", tensors) for name, stored in manifest["names"].items()},
+            {name: _lookup(f"model/{stored}", tensors) for name, stored in manifest["names"].items()},
             None if manifest["groups"] is None else [_read_group(group) for group in manifest["groups"]],
             states,
             _CODEC.read(manifest["scheduler"]),
@@ -254,7 +254,7 @@ def _content(folder: Path) -> Content:
         )
 
 
-def _row(row: Any, count: int) -> list[Any]:
+def _check_row(row: Any, count: int) -> list[Any]:
     expect(type(row) is list and len(row) == count and type(row[0]) is str, f"a row of {count}", row)
     return list(row)
 
@@ -264,9 +264,9 @@ def _read_tensors(path: Path, rows: list[Any]) -> dict[str, Tensor]:
         found = load_file(path)
     except (ValueError, TypeError) as error:
         raise StorageError(str(error)) from error
-    wanted = dict(_row(row, 2) for row in rows)
-    expect(found.keys() == wanted.keys(), f"the tensors {sorted(wanted)}", sorted(found))
-    return {name: from_stored(_entry(name, aval), found[name]) for name, aval in wanted.items()}
+    expected = dict(_check_row(row, 2) for row in rows)
+    expect(found.keys() == expected.keys(), f"the tensors {sorted(expected)}", sorted(found))
+    return {name: decode_tensor(_entry(name, aval), found[name]) for name, aval in expected.items()}
 
 
 def _entry(name: str, aval: Any) -> Entry:
@@ -275,7 +275,7 @@ def _entry(name: str, aval: Any) -> Entry:
     return Entry(name, "constant", False, known, name)
 
 
-def _found(name: Any, tensors: Mapping[str, Tensor]) -> Tensor:
+def _lookup(name: Any, tensors: Mapping[str, Tensor]) -> Tensor:
     expect(type(name) is str and name in tensors, "the name of a tensor in the files", name)
     return tensors[name]
 

@@ -103,9 +103,9 @@ def _optimizer_problems(content: Content, optimizer: Optimizer, groups: list[Gro
 
 
 def _settings_problems(optimizer: Optimizer, group: Group, stored: dict[str, Any]) -> list[str]:
-    lacking = [name for name in optimizer.defaults if name not in stored]
-    if lacking:
-        return [f"the checkpoint has no settings {', '.join(lacking)}"]
+    missing = [name for name in optimizer.defaults if name not in stored]
+    if missing:
+        return [f"the checkpoint has no settings {', '.join(missing)}"]
     try:
         optimizer.check(group)
     except (ValueError, TypeError) as error:

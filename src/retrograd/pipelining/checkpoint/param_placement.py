@@ -8,7 +8,7 @@ from retrograd.nn import Module
 from retrograd.pipelining.runtime.stage import PipelineStageBase
 
 
-def homes(model: Module, stages: Sequence[PipelineStageBase], ranks: Sequence[int]) -> dict[str, int]:
+def rank_of_tensors(model: Module, stages: Sequence[PipelineStageBase], ranks: Sequence[int]) -> dict[str, int]:
     """Map each parameter and buffer name to the rank of the first stage that has it, or 0 if none has.
 
     ranks: the rank of each stage.
@@ -22,7 +22,7 @@ def homes(model: Module, stages: Sequence[PipelineStageBase], ranks: Sequence[in
 
 def sync_parameters(
     model: Module,
-    homes: Mapping[str, int],
+    rank_of_tensors: Mapping[str, int],
     rank: int,
     on_ranks: Callable[[Callable[[int], Any]], list[Any]],
 ) -> None:
@@ -31,8 +31,10 @@ def sync_parameters(
     rank: the rank of this process.  on_ranks: runs a function on every rank and returns all results in every process.
     """
     state = model.state_dict(keep_vars=True)
-    parts = on_ranks(lambda home: {name: state[name].detach() for name in homes if homes[name] == home})
+    parts = on_ranks(
+        lambda owner: {name: state[name].detach() for name in rank_of_tensors if rank_of_tensors[name] == owner}
+    )
     with autograd.no_grad():
-        for home, part in enumerate(parts):
-            for name, value in part.items() if home != rank else ():
+        for owner, part in enumerate(parts):
+            for name, value in part.items() if owner != rank else ():
                 state[name].copy_(value)

@@ -9,7 +9,7 @@ from retrograd.nn import Module
 from retrograd.pipelining.microbatch import Spec, TensorChunkSpec, split_batch, tensors_in
 from retrograd.pipelining.planning.choose import Planner, Settings
 from retrograd.pipelining.planning.link_cost import LinearCost, MessageCost, message_cost
-from retrograd.pipelining.planning.operator_cost import isolated
+from retrograd.pipelining.planning.operator_cost import preserve_state
 from retrograd.pipelining.planning.report import Choice, Plan, SplitPolicy
 from retrograd.pipelining.schedules import SCHEDULES, get_schedule
 from retrograd.pipelining.transports import Transport, get_transport
@@ -92,21 +92,21 @@ def plan(
     link = get_transport(transport)
     messages = _message_cost(link, latency, bandwidth)
     specs = {**(kwargs_chunk_spec or {}), "target": target_chunk_spec or TensorChunkSpec()}
-    given = {**(example_kwargs or {}), "target": target}
-    batch = split_batch(tuple(example_args), given, micro_batches, args_chunk_spec, specs)[0]
-    wanted, compare = batch.kwargs.pop("target"), loss_fn or _summed
+    keywords = {**(example_kwargs or {}), "target": target}
+    batch = split_batch(tuple(example_args), keywords, micro_batches, args_chunk_spec, specs)[0]
+    batch_target, compare = batch.kwargs.pop("target"), loss_fn or _sum_outputs
 
-    def loss(made: Any) -> Any:
-        return compare(made, wanted)
+    def loss(output: Any) -> Any:
+        return compare(output, batch_target)
 
     workers = link.world or (1 if alone else min(ranks, cores or ranks, available_processors()))
     settings = Settings(ranks, micro_batches, memory_limit, 2 + optimizer_copies, cores, messages, rounds, workers)
-    with isolated(model):
+    with preserve_state(model):
         return Planner(model, batch, loss, link, settings).plan(names, stages_per_rank)
 
 
-def _summed(made: Any, target: Any) -> Any:
-    parts = [registry["sum"](tensor) for tensor in tensors_in(made) if tensor.requires_grad]
+def _sum_outputs(output: Any, target: Any) -> Any:
+    parts = [registry["sum"](tensor) for tensor in tensors_in(output) if tensor.requires_grad]
     return sum(parts[1:], start=parts[0])
 
 

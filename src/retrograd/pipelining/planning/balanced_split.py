@@ -39,7 +39,7 @@ class Memory:
         for operator in self.operators:
             window.add(operator)
             while window.bytes > limit:
-                window.drop(self.operators[start])
+                window.remove(self.operators[start])
                 start += 1
             found.append(start)
         return found
@@ -58,11 +58,11 @@ class Memory:
 
     def _is_feasible(self, in_flight: Sequence[int], limit: float) -> bool:
         """Whether some split fits, found by extending the possible ends of stages one by one."""
-        earliest = {held: self.earliest(held, limit) for held in set(in_flight)}
+        earliest = {count_in_flight: self.earliest(count_in_flight, limit) for count_in_flight in set(in_flight)}
         starts = {0}
-        for held in in_flight:
+        for count_in_flight in in_flight:
             ends, latest = set(), -1
-            for end, first in enumerate(earliest[held]):
+            for end, first in enumerate(earliest[count_in_flight]):
                 latest = end if end in starts else latest  # the shortest stage that ends here
                 if latest >= first:
                     ends.add(end + 1)
@@ -79,16 +79,16 @@ class _Window:
         self.bytes = 0.0
 
     def add(self, operator: Operator) -> None:
-        for key, size in self._holds(operator).items():
+        for key, size in self._bytes(operator).items():
             self.bytes += size * (not self.users[key])
             self.users[key] += 1
 
-    def drop(self, operator: Operator) -> None:
-        for key, size in self._holds(operator).items():
+    def remove(self, operator: Operator) -> None:
+        for key, size in self._bytes(operator).items():
             self.users[key] -= 1
             self.bytes -= size * (not self.users[key])
 
-    def _holds(self, operator: Operator) -> Mapping[tuple[str, int], float]:
+    def _bytes(self, operator: Operator) -> Mapping[tuple[str, int], float]:
         return {
             (what, key): factor * size
             for what, factor in self.factors.items()
@@ -122,20 +122,20 @@ def split(
     if not 1 <= len(in_flight) <= count:
         raise ValueError(f"plan: a model of {count} operators can't make {len(in_flight)} stages")
     costs = [operator.forward + operator.backward for operator in operators]
-    cuts = [message(operator.carried) for operator in operators]
+    cuts = [message(operator.sent_bytes) for operator in operators]
     earliest = None
     if limit is not None:
         memory = Memory(operators, copies)
-        known = {held: memory.earliest(held, limit) for held in set(in_flight)}
-        earliest = [known[held] for held in in_flight]
+        known = {count_in_flight: memory.earliest(count_in_flight, limit) for count_in_flight in set(in_flight)}
+        earliest = [known[count_in_flight] for count_in_flight in in_flight]
     try:
         return minimize_largest(costs, cuts, len(in_flight), earliest)
     except ValueError:
         least = Memory(operators, copies).smallest_limit(in_flight)
-        raise NothingFits(least) from None
+        raise NoFeasibleSplit(least) from None
 
 
-class NothingFits(ValueError):  # noqa: N818 (what it says)
+class NoFeasibleSplit(ValueError):  # noqa: N818 (what it says)
     """No split is within the limit; `least` is the smallest sufficient one, in bytes per stage."""
 
     def __init__(self, least: int) -> None:
@@ -150,12 +150,12 @@ def in_flight(actions: Sequence[Action]) -> dict[int, int]:
     >>> [in_flight(actions) for actions in make_schedule("1f1b", 2, 4)]
     [{0: 2}, {1: 1}]
     """
-    held: Counter[int] = Counter()
+    count_in_flight: Counter[int] = Counter()
     most: dict[int, int] = {}
     for action in actions:
-        held[action.stage] += CHANGE[action.kind]
-        most[action.stage] = max(most.get(action.stage, 0), held[action.stage])
+        count_in_flight[action.stage] += IN_FLIGHT_CHANGE[action.kind]
+        most[action.stage] = max(most.get(action.stage, 0), count_in_flight[action.stage])
     return most
 
 
-CHANGE = {Kind.F: 1, Kind.B: -1, Kind.I: 0, Kind.W: -1}
+IN_FLIGHT_CHANGE = {Kind.F: 1, Kind.B: -1, Kind.I: 0, Kind.W: -1}

@@ -8,12 +8,20 @@ from typing import NamedTuple
 from retrograd.fx import GraphModule, Node
 from retrograd.nn import Module
 from retrograd.pipelining.microbatch import MicroBatch
-from retrograd.pipelining.planning.balanced_split import Memory, NothingFits, in_flight, split
+from retrograd.pipelining.planning.balanced_split import Memory, NoFeasibleSplit, in_flight, split
 from retrograd.pipelining.planning.link_cost import MessageCost
 from retrograd.pipelining.planning.operator_cost import Loss, Operator, operators
-from retrograd.pipelining.planning.report import Choice, Plan, SplitPolicy, Stage, name_of, operators_of, recommended
+from retrograd.pipelining.planning.report import (
+    Choice,
+    Plan,
+    SplitPolicy,
+    Stage,
+    choose_recommended,
+    name_of,
+    operators_of,
+)
 from retrograd.pipelining.planning.simulate import Cost, peak_activations, simulate, simulate_costs
-from retrograd.pipelining.planning.stage_cost import StageCosts, measured
+from retrograd.pipelining.planning.stage_cost import StageCosts, measure_stages
 from retrograd.pipelining.schedules import get_schedule, make_schedule, stage_ranks
 from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.split.pipe import Pipe, split_as_traced
@@ -22,7 +30,10 @@ from retrograd.pipelining.transports import Transport
 
 
 class Settings(NamedTuple):
-    """The settings of a plan; see `plan`.  copies: how often a parameter's bytes count.  workers: see `measured`."""
+    """The settings of a plan; see `plan`.
+
+    copies: how often the bytes of a parameter count.  workers: see `measure_stages`.
+    """
 
     ranks: int
     micro_batches: int
@@ -34,7 +45,7 @@ class Settings(NamedTuple):
     workers: int
 
 
-class Measured(NamedTuple):
+class MeasuredSplit(NamedTuple):
     """A split, and the measured costs of its stages."""
 
     pipe: Pipe
@@ -54,38 +65,39 @@ class Planner:
         self.operators: list[Operator] = []
         split_as_traced(model, batch.args, batch.kwargs, split_policy=self._measure)
         self.memory = Memory(self.operators, settings.copies)
-        self.splits: dict[tuple[int, ...], Measured] = {}
+        self.splits: dict[tuple[int, ...], MeasuredSplit] = {}
         self.schedules: dict[tuple[str, int], list[list[Action]]] = {}
 
     def plan(self, names: Sequence[str], stages_per_rank: Sequence[int] | None) -> Plan:
         """Compare the schedules with these names."""
         found: list[tuple[str, tuple[int, ...], bool]] = []
         skipped: dict[str, str] = {}
-        needed: list[int] = []
+        sufficient_limits: list[int] = []
         for name in names:
             for several in stages_per_rank or [get_schedule(name).per_rank]:
                 try:
-                    found.append((name, *self._split(name, several, needed)))
+                    found.append((name, *self._split(name, several, sufficient_limits)))
                 except ValueError as why:
                     skipped[f"{name} with {several * self.settings.ranks} stages"] = str(why).removeprefix("plan: ")
         if not any(fits for _, _, fits in found):
-            self._refuse(skipped, needed)
-        self._measure_stages(sorted({ends for _, ends, _ in found}))
-        return self._finished({self._choice(*one): one[1] for one in found}, skipped)
+            self._raise_no_schedule(skipped, sufficient_limits)
+        self._measure_splits(sorted({ends for _, ends, _ in found}))
+        return self._make_plan({self._choice(*one): one[1] for one in found}, skipped)
 
-    def _refuse(self, skipped: Mapping[str, str], needed: Sequence[int]) -> None:
-        if needed:
+    def _raise_no_schedule(self, skipped: Mapping[str, str], sufficient_limits: Sequence[int]) -> None:
+        if sufficient_limits:
             raise ValueError(
                 f"plan: no split over {self.settings.ranks} ranks keeps to the memory limit of "
-                f"{self.settings.memory_limit:.0f} bytes; the smallest limit that would do is {min(needed)} bytes"
+                f"{self.settings.memory_limit:.0f} bytes; the smallest limit that would do is "
+                f"{min(sufficient_limits)} bytes"
             )
         raise ValueError(f"plan: no schedule can be: {'; '.join(f'{name}: {why}' for name, why in skipped.items())}")
 
     # ------------------------------------------------------------------------------------------------- splitting
 
-    def _split(self, name: str, several: int, needed: list[int]) -> tuple[tuple[int, ...], bool]:
+    def _split(self, name: str, several: int, sufficient_limits: list[int]) -> tuple[tuple[int, ...], bool]:
         """Return the last operators of the stages, and whether they fit; if not, append a sufficient limit to
-        `needed`."""
+        `sufficient_limits`."""
         schedule = self._schedule(name, several * self.settings.ranks)
         held = {stage: most for actions in schedule for stage, most in in_flight(actions).items()}
         numbers = [held[stage] for stage in range(len(held))]
@@ -95,8 +107,8 @@ class Planner:
             return tuple(ends), True
         try:
             return tuple(split(self.operators, numbers, message, copies, limit / several)), True
-        except NothingFits as least:
-            needed.append(least.least * several)
+        except NoFeasibleSplit as least:
+            sufficient_limits.append(least.least * several)
             return tuple(ends), False
 
     def _schedule(self, name: str, stages: int) -> list[list[Action]]:
@@ -108,8 +120,9 @@ class Planner:
 
     def _memory(self, name: str, ends: Sequence[int]) -> tuple[list[float], list[float]]:
         """Return per rank the peak bytes of saved tensors, and the total bytes."""
-        runs = list(_runs(ends))
-        fixed, saved = [self.memory.fixed(*run) for run in runs], [self.memory.saved(*run) for run in runs]
+        ranges = list(_stage_spans(ends))
+        fixed = [self.memory.fixed(*span) for span in ranges]
+        saved = [self.memory.saved(*span) for span in ranges]
         weights = dict(enumerate(saved))
         peaks = [peak_activations(actions, weights) for actions in self._schedule(name, len(ends))]
         total = peaks.copy()
@@ -137,23 +150,23 @@ class Planner:
             return timeline
         return simulate(schedule, edges, *self._costs(found, choice.step / timeline.span))
 
-    def _costs(self, found: Measured, times: float = 1.0) -> tuple[Cost, Cost]:
+    def _costs(self, found: MeasuredSplit, times: float = 1.0) -> tuple[Cost, Cost]:
         """Return the costs of actions, multiplied by `times`, and the overheads of messages."""
         costs, messages = found.costs, self.settings.messages
         return lambda action: times * costs.cost(action, messages), lambda a: times * costs.overhead(a, messages)
 
-    def _measure_stages(self, splits: Sequence[tuple[int, ...]]) -> None:
+    def _measure_splits(self, splits: Sequence[tuple[int, ...]]) -> None:
         args, kwargs = self.batch.args, self.batch.kwargs
         pipes = [split_as_traced(self.model, args, kwargs, split_policy=self._policy(ends)) for ends in splits]
         how = self.settings
-        found = measured(pipes, self.batch, self.loss, self.transport, how.workers, how.rounds, how.micro_batches)
+        found = measure_stages(pipes, self.batch, self.loss, self.transport, how.workers, how.rounds, how.micro_batches)
         for ends, pipe, costs in zip(splits, pipes, found, strict=True):
-            self.splits[ends] = Measured(pipe, costs)
+            self.splits[ends] = MeasuredSplit(pipe, costs)
 
     # ------------------------------------------------------------------------------------------------- the result
 
-    def _finished(self, choices: Mapping[Choice, tuple[int, ...]], skipped: Mapping[str, str]) -> Plan:
-        best = recommended(list(choices))
+    def _make_plan(self, choices: Mapping[Choice, tuple[int, ...]], skipped: Mapping[str, str]) -> Plan:
+        best = choose_recommended(list(choices))
         ends = choices[best]
         settings = self.settings._asdict()
         del settings["workers"]
@@ -172,12 +185,12 @@ class Planner:
                 self.memory.saved(start, end),
                 sum(size for (way, source, _), size in costs.sizes.items() if way == "F" and source == index),
             )
-            for index, (start, end) in enumerate(_runs(ends))
+            for index, (start, end) in enumerate(_stage_spans(ends))
         ]
 
     def _policy(self, ends: Sequence[int]) -> SplitPolicy:
         stages: list[int] = []
-        for index, (start, end) in enumerate(_runs(ends)):
+        for index, (start, end) in enumerate(_stage_spans(ends)):
             stages += [index] * sum(operator.nodes for operator in self.operators[start : end + 1])
         return SplitPolicy(self.names, stages)
 
@@ -188,10 +201,10 @@ class Planner:
         nodes = operators_of(captured)
         self.names = list(map(name_of, nodes))
         found = operators(captured, self.batch.args, self.batch.kwargs, self.loss, self.settings.rounds)
-        self.operators = self._agreed_operators(found)
+        self.operators = self._median_times(found)
         return dict.fromkeys(nodes, 0)
 
-    def _agreed_operators(self, found: Sequence[Operator]) -> list[Operator]:
+    def _median_times(self, found: Sequence[Operator]) -> list[Operator]:
         """Replace times by medians over all processes, so that all of them find the same plan."""
         mine = [time for op in found for time in (op.forward, op.backward)]
         several = self.transport.launch(self.transport.world or 1, lambda _: mine)
@@ -199,6 +212,6 @@ class Planner:
         return [op._replace(forward=next(seconds), backward=next(seconds)) for op in found]
 
 
-def _runs(ends: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _stage_spans(ends: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Return the first and last operator of each stage."""
     return zip([0, *[end + 1 for end in ends[:-1]]], ends, strict=True)

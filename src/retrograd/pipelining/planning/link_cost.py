@@ -12,8 +12,8 @@ from retrograd.pipelining.schedules.actions import Message
 from retrograd.pipelining.transports import Arrival, Link, Transport
 
 SMALL, LARGE = 8, 1 << 20  # bytes of the messages that are timed
-TURNS = 11  # how often each is timed
-SPELL = 1e-3  # seconds that ranks compute between two messages
+ROUND_TRIPS = 11  # how often each is timed
+COMPUTE_SECONDS = 1e-3  # seconds that ranks compute between two messages
 
 
 class LinearCost(NamedTuple):
@@ -57,7 +57,9 @@ def message_cost(transport: Transport) -> MessageCost:
     ranks = transport.world or 2
     if ranks == 1:
         return MessageCost(LinearCost(0.0))
-    small, large = (_parts(*transport.launch(ranks, partial(_round_trips, size))[:2]) for size in (SMALL, LARGE))
+    small, large = (
+        _latency_and_overheads(*transport.launch(ranks, partial(_round_trips, size))[:2]) for size in (SMALL, LARGE)
+    )
     return MessageCost(*map(_fit_line, small, large))
 
 
@@ -65,12 +67,14 @@ def _fit_line(small: float, large: float) -> LinearCost:
     return LinearCost(small, max(large - small, 0.0) / (LARGE - SMALL))
 
 
-def _parts(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]]) -> tuple[float, float, float]:
+def _latency_and_overheads(
+    first: Sequence[Sequence[float]], second: Sequence[Sequence[float]]
+) -> tuple[float, float, float]:
     """Return the seconds of latency, sending and receiving from the measurements of both ranks."""
     (sending, waiting), (holding, receiving) = first, second
-    taking = median(receiving)
-    until_received = median((waited - held) / 2 for waited, held in zip(waiting, holding, strict=True))
-    return max(until_received - taking, 0.0), median(sending), taking
+    receive_seconds = median(receiving)
+    until_received = median((round_trip - held) / 2 for round_trip, held in zip(waiting, holding, strict=True))
+    return max(until_received - receive_seconds, 0.0), median(sending), receive_seconds
 
 
 def _round_trips(size: int, link: Link) -> tuple[list[float], list[float]] | None:
@@ -83,11 +87,11 @@ def _round_trips(size: int, link: Link) -> tuple[list[float], list[float]] | Non
 def _initiate(exchange: "_Exchange") -> tuple[list[float], list[float]]:
     """Return the seconds of sends, and from each send until its answer is received."""
     sending, waiting = [], []
-    for _ in range(TURNS):
-        exchange.compute(SPELL)
+    for _ in range(ROUND_TRIPS):
+        exchange.compute(COMPUTE_SECONDS)
         sending.append(exchange.send())
         waiting.append(exchange.receive())
-    for _ in range(TURNS):
+    for _ in range(ROUND_TRIPS):
         exchange.send()
         exchange.receive()
     return sending, waiting
@@ -96,10 +100,10 @@ def _initiate(exchange: "_Exchange") -> tuple[list[float], list[float]]:
 def _respond(exchange: "_Exchange") -> tuple[list[float], list[float]]:
     """Return the seconds from a message until its answer is sent, and of receives whose message has arrived."""
     waiting, holding, receiving = [], [], []
-    for _ in range(TURNS):
+    for _ in range(ROUND_TRIPS):
         waiting.append(exchange.receive())
-        holding.append(exchange.compute(SPELL) + exchange.send())
-    for _ in range(TURNS):
+        holding.append(exchange.compute(COMPUTE_SECONDS) + exchange.send())
+    for _ in range(ROUND_TRIPS):
         exchange.compute(2 * median(waiting))  # the next message is sent at once, so it has arrived by then
         receiving.append(exchange.receive())
         exchange.send()
@@ -114,24 +118,24 @@ class _Exchange:
         self.other = 1 - link.rank
         self.payload = {"x": StageMessage(registry["ones"](size // 4, dtype="float32"), True)}
         self.numbers = registry["ones"](LARGE // 4, dtype="float32")
-        turns = range(2 * TURNS)
-        self.leaving = iter([Message("F", link.rank, self.other, turn) for turn in turns])
-        coming = [Message("F", self.other, link.rank, turn) for turn in turns]
-        link.expect([Arrival(self.other, message) for message in coming])
-        self.coming = iter(coming)
+        turns = range(2 * ROUND_TRIPS)
+        self.outgoing = iter([Message("F", link.rank, self.other, turn) for turn in turns])
+        incoming = [Message("F", self.other, link.rank, turn) for turn in turns]
+        link.expect([Arrival(self.other, message) for message in incoming])
+        self.incoming = iter(incoming)
 
     def send(self) -> float:
         start = time.perf_counter()
-        self.link.send(self.other, next(self.leaving), self.payload)
+        self.link.send(self.other, next(self.outgoing), self.payload)
         return time.perf_counter() - start
 
     def receive(self) -> float:
         start = time.perf_counter()
-        self.link.receive(self.other, next(self.coming))
+        self.link.receive(self.other, next(self.incoming))
         return time.perf_counter() - start
 
     def compute(self, seconds: float) -> float:
         start = time.perf_counter()
-        while (taken := time.perf_counter() - start) < seconds:
+        while (elapsed := time.perf_counter() - start) < seconds:
             registry["mul"](self.numbers, self.numbers)
-        return taken
+        return elapsed

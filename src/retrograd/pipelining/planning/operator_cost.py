@@ -15,7 +15,7 @@ from retrograd.fx import GraphModule, Interpreter, Node
 from retrograd.nn import Module
 from retrograd.ops.generator import get_rng_state, set_rng_state
 from retrograd.pipelining.microbatch import tensors_in
-from retrograd.pipelining.split.partition import NEVER, carried
+from retrograd.pipelining.split.partition import NEVER, cut_costs
 from retrograd.utils import blas_threads
 
 Loss = Callable[[Any], Any]  # from the model's output to the loss
@@ -25,7 +25,7 @@ class Operator(NamedTuple):
     """The cost of one operator for a microbatch.
 
     forward, backward: seconds.  saved: bytes of its saved tensors; parameters: bytes of those that it uses; both
-    are keyed by memory, because operators share it.  carried: bytes sent to later stages if one ends here.
+    are keyed by memory, because operators share it.  sent_bytes: bytes sent to later stages if one ends here.
     nodes: number of graph nodes it covers; more than one if no stage can end between them.
     """
 
@@ -33,23 +33,23 @@ class Operator(NamedTuple):
     backward: float
     saved: Mapping[int, int]
     parameters: Mapping[int, int]
-    carried: float
+    sent_bytes: float
     nodes: int = 1
 
-    def and_then(self, other: "Operator") -> "Operator":
+    def followed_by(self, other: "Operator") -> "Operator":
         """Return the combination of two successive operators."""
         return Operator(
             self.forward + other.forward,
             self.backward + other.backward,
             {**self.saved, **other.saved},
             {**self.parameters, **other.parameters},
-            other.carried,
+            other.sent_bytes,
             self.nodes + other.nodes,
         )
 
 
 @generator_block
-def isolated(model: Module) -> Iterator[None]:
+def preserve_state(model: Module) -> Iterator[None]:
     """Run the body on one thread; restore gradients, buffers and the generator state of the model afterwards."""
     gradients = [(parameter, parameter.grad) for parameter in model.parameters()]
     buffers = [(buffer, registry["clone"](buffer.detach())) for buffer in model.buffers()]
@@ -73,14 +73,14 @@ def operators(captured: GraphModule, args: tuple, kwargs: dict[str, Any], loss: 
     timer = _Timer(captured, loss)
     for _ in range(rounds + 1):
         timer.run(*args, **kwargs)
-    keeper = _SavedTensorRecorder(captured)
-    keeper.run(*args, **kwargs)
+    recorder = _SavedTensorRecorder(captured)
+    recorder.run(*args, **kwargs)
     nodes = [node for node in captured.graph.nodes if node.op == "call_function"]
-    cuts = carried(nodes, lambda node: bytes_of(keeper.env[node]))
+    cuts = cut_costs(nodes, lambda node: bytes_of(recorder.env[node]))
     found: list[Operator] = []
     for node, cut in zip(nodes, cuts, strict=True):
-        operator = Operator(*timer.seconds(node), keeper.saved[node], keeper.parameters(node), cut)
-        found.append(found.pop().and_then(operator) if found and found[-1].carried >= NEVER else operator)
+        operator = Operator(*timer.seconds(node), recorder.saved[node], recorder.parameters(node), cut)
+        found.append(found.pop().followed_by(operator) if found and found[-1].sent_bytes >= NEVER else operator)
     return found
 
 
@@ -100,17 +100,17 @@ class _Timer(Interpreter):
         if node.op != "call_function":
             return super().run_node(node)
         args, kwargs = self.fetch_args_kwargs_from_env(node)
-        made, *seconds = self._timed(lambda: node.target(*args, **kwargs))
+        output, *seconds = self._timed(lambda: node.target(*args, **kwargs))
         self.samples[node].append((seconds[0], seconds[1]))
         for used in node.all_input_nodes:
             if used.op == "call_function":
                 _clear_gradients(self.env[used])
-        return detach_values(made)
+        return detach_values(output)
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Run the model, and the loss on its output."""
-        made = super().run(*args, **kwargs)
-        value, forward, backward = self._timed(lambda: self.loss(made))
+        output = super().run(*args, **kwargs)
+        value, forward, backward = self._timed(lambda: self.loss(output))
         last = next(reversed(self.samples))
         before = self.samples[last].pop()
         self.samples[last].append((before[0] + forward, before[1] + backward))
@@ -118,15 +118,15 @@ class _Timer(Interpreter):
 
     def _timed(self, work: Callable[[], Any]) -> tuple[Any, float, float]:
         start = time.perf_counter()
-        made = work()
+        output = work()
         forward = time.perf_counter() - start
-        ends = [tensor for tensor in tensors_in(made) if tensor.requires_grad]
+        ends = [tensor for tensor in tensors_in(output) if tensor.requires_grad]
         seeds = [registry["ones_like"](tensor.detach()) for tensor in ends]
         start = time.perf_counter()
         if ends:
             autograd.backward(ends, seeds)
         backward = time.perf_counter() - start - self.start_up
-        return made, forward, max(backward, 0.0) if ends else 0.0
+        return output, forward, max(backward, 0.0) if ends else 0.0
 
     def seconds(self, node: Node) -> tuple[float, float]:
         """Return the median seconds of an operator, without the warm-up round."""
@@ -140,20 +140,20 @@ class _SavedTensorRecorder(Interpreter):
     def __init__(self, captured: GraphModule) -> None:
         super().__init__(captured, garbage_collect_values=False)
         self.saved: dict[Node, dict[int, int]] = defaultdict(dict)
-        self.alive: list[Any] = []  # prevents reuse of memory
-        self.not_made: set[int] = set()  # memory of inputs, parameters and buffers
+        self.references: list[Any] = []  # prevents reuse of memory
+        self.external: set[int] = set()  # memory of inputs, parameters and buffers
 
     def run_node(self, node: Node) -> Any:
         """Return the result of a node."""
         if node.op != "call_function":
             made = super().run_node(node)
-            self.not_made.update(_memory(tensor)[0] for tensor in tensors_in(made) if node.op != "output")
+            self.external.update(_memory(tensor)[0] for tensor in tensors_in(made) if node.op != "output")
             return made
 
         def pack(tensor: Tensor) -> Tensor:
-            self.alive.append(tensor)
+            self.references.append(tensor)
             key, size = _memory(tensor)
-            if key not in self.not_made:
+            if key not in self.external:
                 self.saved[node][key] = size
             return tensor
 
@@ -183,9 +183,9 @@ def detach_values(value: Any, requires_grad: bool | None = None) -> Any:
     def leaf(tensor: Any) -> Any:
         if not isinstance(tensor, Tensor):
             return tensor
-        fresh = tensor.detach()
-        fresh.requires_grad = tensor.requires_grad if requires_grad is None else requires_grad
-        return fresh
+        detached = tensor.detach()
+        detached.requires_grad = tensor.requires_grad if requires_grad is None else requires_grad
+        return detached
 
     return optree.tree_map(leaf, value, none_is_leaf=True)
 

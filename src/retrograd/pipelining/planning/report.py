@@ -8,7 +8,7 @@ from retrograd.autograd.profiler.report import format_memory, format_time
 from retrograd.fx import GraphModule, Node
 from retrograd.pipelining.timeline.timeline import Timeline
 
-NEARLY = 1.01  # steps that differ by less than this count as equal: memory decides
+TIE_FACTOR = 1.01  # steps that differ by less than this count as equal: memory decides
 
 
 class Choice(NamedTuple):
@@ -80,7 +80,7 @@ class Plan:
     """How to split a model and which schedule to use; prints as a table.
 
     choices: the schedules that were compared, the shortest step first.
-    recommended: the best choice; reason: why, in a sentence.
+    choose_recommended: the best choice; reason: why, in a sentence.
     stages: of the recommended choice.
     split_policy: the split, for `pipeline(..., split_policy=...)`.
     skipped: schedules that are impossible, and why.
@@ -96,7 +96,7 @@ class Plan:
         skipped: Mapping[str, str],
     ) -> None:
         self.choices = sorted(choices, key=lambda choice: (not choice.fits, choice.step))
-        self.recommended = recommended(choices)
+        self.recommended = choose_recommended(choices)
         self.stages = list(stages)
         self._draw = draw
         self.split_policy = split_policy
@@ -139,12 +139,12 @@ class Plan:
         """Return the reason for the recommendation."""
         best, fitting = self.recommended, [choice for choice in self.choices if choice.fits]
         shortest = min(choice.step for choice in fitting)
-        near = sum(choice.step <= shortest * NEARLY for choice in fitting)
+        near = sum(choice.step <= shortest * TIE_FACTOR for choice in fitting)
         if near == 1:
             return f"{best.schedule} with {best.stages} stages has the shortest step."
         return (
             f"{best.schedule} with {best.stages} stages needs the least memory of the {near} with a step within "
-            f"{NEARLY - 1:.0%} of the shortest."
+            f"{TIE_FACTOR - 1:.0%} of the shortest."
         )
 
     def relative(self, choice: Choice) -> float | None:
@@ -214,7 +214,12 @@ class Plan:
 
     def __str__(self) -> str:
         title = f"{self.ranks} ranks, {self.micro_batches} micro-batches"
-        parts = [title, aligned([self.header(), *self.rows()]), "\n".join(self.notes()), aligned(self.stage_rows())]
+        parts = [
+            title,
+            align_columns([self.header(), *self.rows()]),
+            "\n".join(self.notes()),
+            align_columns(self.stage_rows()),
+        ]
         return "\n\n".join(parts)
 
     def __repr__(self) -> str:
@@ -222,18 +227,18 @@ class Plan:
         return f"Plan({best.schedule!r}, {best.stages} stages, {format_time(best.step * 1e6)} a step)"
 
 
-def recommended(choices: Sequence[Choice]) -> Choice:
+def choose_recommended(choices: Sequence[Choice]) -> Choice:
     """Return the fitting choice with the shortest step; among nearly equal ones, the one with the least memory."""
     fitting = [choice for choice in choices if choice.fits]
     shortest = min(choice.step for choice in fitting)
-    near = [choice for choice in fitting if choice.step <= shortest * NEARLY]
+    near = [choice for choice in fitting if choice.step <= shortest * TIE_FACTOR]
     return min(near, key=lambda choice: (max(choice.memory), choice.step, choice.stages))
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> str:
+def align_columns(rows: Sequence[Sequence[str]]) -> str:
     """Format rows as a table: the first column left-aligned, others right-aligned.
 
-    >>> print(aligned([["a", "b"], ["long", "10"]]))
+    >>> print(align_columns([["a", "b"], ["long", "10"]]))
     a      b
     long  10
     """

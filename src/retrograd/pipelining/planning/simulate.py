@@ -21,12 +21,12 @@ def unit_cost(action: Action) -> float:
     return 2.0 if action.kind is Kind.B else float(action.kind.is_compute)
 
 
-def free(action: Action) -> float:
+def zero_cost(action: Action) -> float:
     """Return 0: the papers on schedules ignore the overhead of messages."""
     return 0.0
 
 
-def simulate(schedule: Schedule, edges: Edges, cost: Cost, overhead: Cost = free) -> Timeline:
+def simulate(schedule: Schedule, edges: Edges, cost: Cost, overhead: Cost = zero_cost) -> Timeline:
     """Return the timeline of a schedule in which every action takes `cost` seconds.
 
     schedule: as `lower` returns it, or computations only, which are then lowered along `edges`.
@@ -98,7 +98,7 @@ def simulate_costs(
     schedule: Sequence[Iterable[Action]],
     edges: Edges,
     cost: Cost,
-    overhead: Cost = free,
+    overhead: Cost = zero_cost,
     *,
     placement: Sequence[int] | None = None,
 ) -> Summary:
@@ -122,8 +122,8 @@ def simulate_costs(
         rank_of = dict(enumerate(placement))
     clocks = _Clocks(schedule, StageGraph(rank_of, edges), cost, overhead)
     if not clocks.run():
-        rank, action = min(clocks.held_up.items())
-        raise ValueError(f"deadlock: {len(clocks.held_up)} ranks wait; rank {rank} for what {action} needs")
+        rank, action = min(clocks.blocked.items())
+        raise ValueError(f"deadlock: {len(clocks.blocked)} ranks wait; rank {rank} for what {action} needs")
     starts = [start or 0.0 for start in clocks.starts]
     return Summary(starts, clocks.now, clocks.busy)
 
@@ -143,17 +143,17 @@ def peak_activations(actions: Sequence[Action], weights: Mapping[int, float] | N
     [1.5, 0.5, 8.0]
     """
     change = {Kind.F: 1, Kind.B: -1, Kind.W: -1}
-    alive: float = 0
+    activations: float = 0
     peak: float = 0
     for action in actions:
-        alive += change.get(action.kind, 0) * (1 if weights is None else weights[action.stage])
-        peak = max(peak, alive)
+        activations += change.get(action.kind, 0) * (1 if weights is None else weights[action.stage])
+        peak = max(peak, activations)
     return peak
 
 
 F, I, W = Kind.F, Kind.I, Kind.W  # noqa: E741
 
-Box = dict[int, float]
+ArrivalTimes = dict[int, float]
 """When the messages of a channel arrive, by micro-batch: those that have been sent and not been received."""
 
 
@@ -165,8 +165,8 @@ class _Step(NamedTuple):
     """
 
     seconds: float
-    inputs: Sequence[tuple[Box, float]] = ()
-    outputs: Sequence[tuple[Box, int, float, float]] = ()
+    inputs: Sequence[tuple[ArrivalTimes, float]] = ()
+    outputs: Sequence[tuple[ArrivalTimes, int, float, float]] = ()
 
 
 class _Clocks:
@@ -189,43 +189,49 @@ class _Clocks:
         self.cost = cost
         self.overhead = overhead
         self.events = events
-        self.known: tuple[dict[int, _Step], ...] = ({}, {}, {}, {})
+        self.step_cache: tuple[dict[int, _Step], ...] = ({}, {}, {}, {})
         self.starts: list[float | None] = [None] * ranks
         self.now = [0.0] * ranks
         self.busy = [0.0] * ranks
-        self.boxes: dict[tuple[int, int], Box] = defaultdict(dict)
-        self.awaited: list[Box | None] = [None] * ranks
-        self.held_up: dict[int, Action] = {}
+        self.channels: dict[tuple[int, int], ArrivalTimes] = defaultdict(dict)
+        self.awaited: list[ArrivalTimes | None] = [None] * ranks
+        self.blocked: dict[int, Action] = {}
         self.runnable = list(range(ranks))
-        self.programs = [self._program(rank, actions) for rank, actions in enumerate(schedule)]
+        self.coroutines = [self._run_rank(rank, actions) for rank, actions in enumerate(schedule)]
 
     def run(self) -> bool:
         """Run every rank as far as possible, and return whether all have finished."""
-        programs, runnable = self.programs, self.runnable
+        coroutines, runnable = self.coroutines, self.runnable
         while runnable:  # the latest first: neighbours take turns, so their data stays in the processor's cache
-            next(programs[runnable.pop()], None)
-        return not self.held_up
+            next(coroutines[runnable.pop()], None)
+        return not self.blocked
 
-    def _program(self, rank: int, actions: Iterable[Action]) -> Iterator[None]:
+    def _run_rank(self, rank: int, actions: Iterable[Action]) -> Iterator[None]:
         """Execute the actions of a rank; yield to wait. One inlined loop, because it runs millions of actions."""
         now = busy = 0.0
-        awaited, wake, (forward, whole, halves, weights) = self.awaited, self.runnable.append, self.known
+        awaited, wake, (forward_steps, other_steps, input_steps, weight_steps) = (
+            self.awaited,
+            self.runnable.append,
+            self.step_cache,
+        )
         events = self.events
         for action in actions:
             kind, stage, micro_batch, _ = action
-            known = forward if kind is F else halves if kind is I else weights if kind is W else whole
-            seconds, inputs, outputs = known[stage] if stage in known else self._step(action, known)
+            step_cache = (
+                forward_steps if kind is F else input_steps if kind is I else weight_steps if kind is W else other_steps
+            )
+            seconds, inputs, outputs = step_cache[stage] if stage in step_cache else self._step(action, step_cache)
             start = now
-            for box, overhead in inputs:
-                if micro_batch not in box:
-                    awaited[rank] = box
-                    self.held_up[rank] = action
-                    while micro_batch not in box:
+            for arrivals, overhead in inputs:
+                if micro_batch not in arrivals:
+                    awaited[rank] = arrivals
+                    self.blocked[rank] = action
+                    while micro_batch not in arrivals:
                         yield
-                        awaited[rank] = box
+                        awaited[rank] = arrivals
                     awaited[rank] = None
-                    del self.held_up[rank]
-                arrival = box.pop(micro_batch)
+                    del self.blocked[rank]
+                arrival = arrivals.pop(micro_batch)
                 if arrival > now:
                     now = arrival
                 now += overhead
@@ -233,44 +239,44 @@ class _Clocks:
                 self.starts[rank] = now
             now += seconds
             busy += seconds
-            for box, target, overhead, delay in outputs:
+            for arrivals, target, overhead, delay in outputs:
                 now += overhead
-                box[micro_batch] = now + delay
-                if awaited[target] is box:
+                arrivals[micro_batch] = now + delay
+                if awaited[target] is arrivals:
                     awaited[target] = None
                     wake(target)
             if events is not None:
                 events.append(Event(rank, action, start, now))
         self.now[rank], self.busy[rank] = now, busy
 
-    def _step(self, action: Action, known: dict[int, _Step]) -> _Step:
+    def _step(self, action: Action, step_cache: dict[int, _Step]) -> _Step:
         if self.events is None:
-            step = known[action.stage] = self._with_messages(action)
+            step = step_cache[action.stage] = self._with_messages(action)
             return step
         if action.kind.is_receive:
-            return _Step(0.0, [self._entry(action)])
+            return _Step(0.0, [self._receive_cost(action)])
         if action.kind.is_send:
-            return _Step(0.0, (), [self._exit(action)])
+            return _Step(0.0, (), [self._send_cost(action)])
         return _Step(_seconds(self.cost, action))
 
     def _with_messages(self, action: Action) -> _Step:
         """Return a computation with the receives before it and the sends after it."""
         if action.peer is not None:
             raise ValueError(f"{action}: this schedule is lowered already")
-        around = self.graph.surround(action)
+        transfers = self.graph.add_transfers(action)
         return _Step(
             _seconds(self.cost, action),
-            [self._entry(step) for step in around if step.kind.is_receive],
-            [self._exit(step) for step in around if step.kind.is_send],
+            [self._receive_cost(step) for step in transfers if step.kind.is_receive],
+            [self._send_cost(step) for step in transfers if step.kind.is_send],
         )
 
-    def _entry(self, receive: Action) -> tuple[Box, float]:
-        return self.boxes[receive.message[1:3]], _seconds(self.overhead, receive)
+    def _receive_cost(self, receive: Action) -> tuple[ArrivalTimes, float]:
+        return self.channels[receive.message[1:3]], _seconds(self.overhead, receive)
 
-    def _exit(self, send: Action) -> tuple[Box, int, float, float]:
+    def _send_cost(self, send: Action) -> tuple[ArrivalTimes, int, float, float]:
         _, source, target, _ = send.message
         rank = self.graph.rank_of[target]
-        return self.boxes[source, target], rank, _seconds(self.overhead, send), _seconds(self.cost, send)
+        return self.channels[source, target], rank, _seconds(self.overhead, send), _seconds(self.cost, send)
 
 
 def _seconds(cost: Cost, action: Action) -> float:

@@ -14,7 +14,7 @@ from retrograd.pipelining.runtime.rank import Job, Rank
 from retrograd.pipelining.schedules import get_schedule
 from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.schedules.program import make_program
-from retrograd.pipelining.schedules.stage_placement import blocks, held_by
+from retrograd.pipelining.schedules.stage_placement import blocks, stages_by_rank
 from retrograd.pipelining.split.pipe import Pipe
 from retrograd.pipelining.transports import Transport
 
@@ -43,7 +43,7 @@ class StageCosts(NamedTuple):
         return self.sizes[action.message[:3]]
 
 
-def measured(
+def measure_stages(
     pipes: Sequence[Pipe],
     batch: MicroBatch,
     loss: Loss,
@@ -58,12 +58,12 @@ def measured(
     they compete for caches, memory and Python as in a real step.  The pipes take turns, so that other load on the
     machine affects all of them alike.
     """
-    few = min(micro_batches, MICRO_BATCHES * workers)
-    trials = [[_TimedRun(pipe, batch, loss, name, few, workers) for name in ("1f1b", "zb-h1")] for pipe in pipes]
+    count = min(micro_batches, MICRO_BATCHES * workers)
+    trials = [[_TimedRun(pipe, batch, loss, name, count, workers) for name in ("1f1b", "zb-h1")] for pipe in pipes]
     samples: list[dict[tuple[Kind, int], list[float]]] = [defaultdict(list) for _ in pipes]
     for number in range(rounds + 1):
-        for found, both in zip(samples, trials, strict=True):
-            for action, seconds in (timed for trial in both for timed in trial.run(transport)):
+        for found, runs in zip(samples, trials, strict=True):
+            for action, seconds in (timed for trial in runs for timed in trial.run(transport)):
                 if number:  # the first time warms up
                     found[action.kind, action.stage].append(seconds)
     return [
@@ -82,18 +82,18 @@ class _TimedRun:
         self.batch = batch
         self.loss = loss
         self.micro_batches = micro_batches
-        rows = get_schedule(schedule).order(held_by(blocks(pipe.num_stages, workers)), micro_batches)
+        rows = get_schedule(schedule).order(stages_by_rank(blocks(pipe.num_stages, workers)), micro_batches)
         padded = [*map(list, rows), *[[]] * workers][:workers]
         self.program = make_program(padded, pipe.num_stages, micro_batches, pipe.carried())
 
     def run(self, transport: Transport) -> Iterator[tuple[Action, float]]:
         """Yield every computation with its seconds."""
-        actions, homes = self.program
+        actions, placement = self.program
         inputs = self.pipe.named_inputs(self.batch.args, self.batch.kwargs)
-        with Gradients(self.pipe.stages, homes, transport.local) as gradients:
+        with Gradients(self.pipe.stages, placement, transport.local) as gradients:
             job = Job(
                 actions,
-                homes,
+                placement,
                 [self.pipe.stages] * self.micro_batches,
                 [inputs] * self.micro_batches,
                 [1.0] * self.micro_batches,
@@ -120,5 +120,5 @@ def _sizes(pipe: Pipe, batch: MicroBatch) -> dict[Route, int]:
                 sizes["F", source, stage.stage_index] += bytes_of(value)
                 sizes["B", stage.stage_index, source] += bytes_of(value) * returns
         values.update(stage.forward(0, values))
-        stage.forget()
+        stage.clear_step()
     return dict(sizes)

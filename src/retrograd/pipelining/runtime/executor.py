@@ -31,7 +31,7 @@ class DetachExecutor(Interpreter):
 
     def __init__(self, module: GraphModule, garbage_collect_values: bool = True) -> None:
         super().__init__(module, garbage_collect_values)
-        self._taken: dict[Node, dict[Node, Any]] = {}  # per call of a stage, its inputs, as leaves
+        self._stage_inputs: dict[Node, dict[Node, Any]] = {}  # per call of a stage, its inputs, as leaves
 
     def run_node(self, node: Node) -> Any:
         """Return the result of one node."""
@@ -42,9 +42,9 @@ class DetachExecutor(Interpreter):
         return super().run_node(node)
 
     def _run_stage(self, node: Node) -> Any:
-        taken = {a: self._stage_input(a) for a in node.all_input_nodes}
-        self._taken[node] = taken
-        args, kwargs = map_nodes((node.args, node.kwargs), taken.__getitem__)
+        inputs = {a: self._stage_input(a) for a in node.all_input_nodes}
+        self._stage_inputs[node] = inputs
+        args, kwargs = map_nodes((node.args, node.kwargs), inputs.__getitem__)
         return self.call_module(node.target, args, kwargs)
 
     def _stage_input(self, source: Node) -> Any:
@@ -54,8 +54,8 @@ class DetachExecutor(Interpreter):
         return value if source.op in ("placeholder", "get_attr") else optree.tree_map(_leaf, value, none_is_leaf=True)
 
     def _run_stage_backward(self, node: Node) -> Any:
-        taken = self._taken.pop(self._stage_call(node))
-        kwargs = map_nodes(node.kwargs, lambda used: taken.get(used, self.env[used]))
+        inputs = self._stage_inputs.pop(self._stage_call(node))
+        kwargs = map_nodes(node.kwargs, lambda used: inputs.get(used, self.env[used]))
         return self.call_function(node.target, (), kwargs)
 
     def _stage_call(self, node: Node) -> Node:
@@ -63,7 +63,7 @@ class DetachExecutor(Interpreter):
         for used in nodes_in(node.kwargs["stage_output"]):
             while used.target in (PICK, operator.getitem):
                 used = used.args[0]
-            if used in self._taken:
+            if used in self._stage_inputs:
                 return used
         raise RuntimeError(
             f"{node.name}: its stage_output comes from no stage that has run, or whose backward has not run yet"

@@ -31,22 +31,22 @@ class Gradients(Block):
     on several threads do not write to one `.grad` at once, and copies in several processes get the same sum.
     The order is that of the unsplit model: microbatch by microbatch, the last stage first.
 
-    stages: all that run, for all shapes.  homes: the ranks of the stages.  local: the ranks of this process, None:
+    stages: all that run, for all shapes.  placement: the ranks of the stages.  local: the ranks of this process, None:
     all.
-    apart: stages whose backward passes are not in the order of the microbatches, so that their gradients may not be
+    unordered: stages whose backward passes are not in the order of the microbatches, so that their gradients may not be
     accumulated directly.  by_micro_batch: store the part of every microbatch until the end; else one part per stage.
     """
 
     def __init__(
         self,
         stages: Iterable[PipelineStageBase],
-        homes: Sequence[int],
+        placement: Sequence[int],
         local: Sequence[int] | None,
         *,
-        apart: Iterable[int] = (),
+        unordered: Iterable[int] = (),
         by_micro_batch: bool = False,
     ) -> None:
-        self._homes = homes
+        self._placement = placement
         self._local = local
         self._by_micro_batch = by_micro_batch
         found = [
@@ -57,40 +57,41 @@ class Gradients(Block):
         users: dict[int, set[int]] = defaultdict(set)
         for stage, _, parameter in found:
             users[id(parameter)].add(stage.stage_index)
-        alone = set(apart) if by_micro_batch else set()
+        unordered_stages = set(unordered) if by_micro_batch else set()
         self._parameters: list[Parameter] = []
         self._uses: list[_Use] = []
         self._users: list[list[int]] = []  # the ranks that have each parameter
         numbers: dict[int, int] = {}
         for stage, name, parameter in found:
-            if len(users[id(parameter)]) > 1 or stage.stage_index in alone:
+            if len(users[id(parameter)]) > 1 or stage.stage_index in unordered_stages:
                 number = numbers.setdefault(id(parameter), len(self._parameters))
                 if number == len(self._parameters):
                     self._parameters.append(parameter)
-                    self._users.append(sorted({homes[index] for index in users[id(parameter)]}))
+                    self._users.append(sorted({placement[index] for index in users[id(parameter)]}))
                 alias = Parameter(parameter.detach(), parameter.requires_grad)
                 self._uses.append(_Use(number, stage, name, alias))
-        self._parts: dict[int, dict[int, Parts]] = {rank: defaultdict(dict) for rank in homes}  # by rank and parameter
+        # By rank and parameter.
+        self._parts: dict[int, dict[int, Parts]] = {rank: defaultdict(dict) for rank in placement}
 
     def _enter(self) -> "Gradients":
         """Install the aliases in the stages."""
         for use in self._uses:
-            _put(use, use.alias)
+            _set_parameter(use, use.alias)
         return self
 
     def _leave(self, *_: object) -> None:
         """Restore the parameters in the stages."""
         for use in self._uses:
-            _put(use, self._parameters[use.number])
+            _set_parameter(use, self._parameters[use.number])
 
     def collect(self, stage: PipelineStageBase, micro_batch: int) -> None:
         """After a backward pass, store the gradients of the stage's shared parameters."""
         if self._by_micro_batch:
             for use in self._uses:
                 if use.stage is stage:
-                    self._take(use, micro_batch)
+                    self._collect_use(use, micro_batch)
 
-    def _take(self, use: _Use, micro_batch: int) -> None:
+    def _collect_use(self, use: _Use, micro_batch: int) -> None:
         if use.alias.grad is not None:
             self._parts_of(use)[micro_batch, use.stage.stage_index] = use.alias.grad
             use.alias.grad = None
@@ -98,13 +99,13 @@ class Gradients(Block):
     def finish(self, link: Link) -> None:
         """After the last action of a rank, exchange the parts, and add the sums to the parameters."""
         for use in self._uses:
-            if self._homes[use.stage.stage_index] == link.rank:
-                self._take_shared(use)
+            if self._placement[use.stage.stage_index] == link.rank:
+                self._collect_summed(use)
         for number, users in enumerate(self._users):
             if link.rank in users:
-                self._finish_one(link, number, users)
+                self._exchange_and_add(link, number, users)
 
-    def _take_shared(self, use: _Use) -> None:
+    def _collect_summed(self, use: _Use) -> None:
         """Store a stage's gradient summed over microbatches; stages captured for other shapes may have added
         theirs."""
         grad = use.alias.grad
@@ -114,18 +115,18 @@ class Gradients(Block):
             use.alias.grad = None
 
     def _parts_of(self, use: _Use) -> Parts:
-        return self._parts[self._homes[use.stage.stage_index]][use.number]
+        return self._parts[self._placement[use.stage.stage_index]][use.number]
 
-    def _finish_one(self, link: Link, number: int, users: list[int]) -> None:
-        owner, mine = users[0], self._parts[link.rank][number]
+    def _exchange_and_add(self, link: Link, number: int, users: list[int]) -> None:
+        owner, own_parts = users[0], self._parts[link.rank][number]
         if link.rank != owner:
-            link.send(owner, Message("G", link.rank, owner, number), mine)
+            link.send(owner, Message("G", link.rank, owner, number), own_parts)
             if self._local is not None:
                 self._add(number, link.receive(owner, Message("G", owner, link.rank, number)))
             return
         for other in users[1:]:
-            mine |= link.receive(other, Message("G", other, owner, number))
-        total = _in_order(mine)
+            own_parts |= link.receive(other, Message("G", other, owner, number))
+        total = _sum_in_order(own_parts)
         if self._local is not None:
             for other in users[1:]:
                 link.send(other, Message("G", owner, other, number), total)
@@ -139,7 +140,7 @@ class Gradients(Block):
                 parameter.grad = part if parameter.grad is None else parameter.grad + part
 
 
-def _in_order(parts: Mapping[tuple[int, int], Tensor]) -> list[Tensor]:
+def _sum_in_order(parts: Mapping[tuple[int, int], Tensor]) -> list[Tensor]:
     """Return the sum over the stages for each microbatch, the last stage first."""
     sums: list[Tensor] = []
     for micro_batch in sorted({key[0] for key in parts}):
@@ -151,6 +152,6 @@ def _in_order(parts: Mapping[tuple[int, int], Tensor]) -> list[Tensor]:
     return sums
 
 
-def _put(use: _Use, parameter: Parameter) -> None:
+def _set_parameter(use: _Use, parameter: Parameter) -> None:
     path, _, name = use.name.rpartition(".")
     setattr(use.stage.submod.get_submodule(path), name, parameter)

@@ -52,9 +52,9 @@ class PipelineStage(PipelineStageBase):
         super().__init__(submodule, stage_index, num_stages, device, group, dw_builder)
         if hasattr(submodule, "to"):
             submodule.to(device)
-        self._declared = {"input": _listed(input_args), "output": _listed(output_args)}
+        self._declared = {"input": _as_list(input_args), "output": _as_list(output_args)}
         self._received: tuple[str, ...] = ()
-        self._own: tuple[str, ...] = ()
+        self._argument_names: tuple[str, ...] = ()
         self._arguments: Any = optree.tree_structure(((), {}), none_is_leaf=True)  # type: ignore[arg-type]
         self._returned: tuple[str, ...] = ()
         self.single = True  # whether the last run returned a tensor, not several
@@ -63,7 +63,7 @@ class PipelineStage(PipelineStageBase):
     def inputs(self) -> tuple[Value, ...]:
         """Return the values that the stage took in its last run."""
         before = tuple(Value(name, self.stage_index - 1) for name in self._received)
-        return before + tuple(Value(name, None) for name in self._own)
+        return before + tuple(Value(name, None) for name in self._argument_names)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ class PipelineStage(PipelineStageBase):
         leaves, self._arguments = optree.tree_flatten(given, none_is_leaf=True)
         count = len(optree.tree_leaves(given[0], none_is_leaf=True))
         names = [ARGUMENT.format(i) if i < count else KEYWORD.format(i - count) for i in range(len(leaves))]
-        self._own = tuple(names)
+        self._argument_names = tuple(names)
         return dict(zip(names, leaves, strict=True))
 
     def result(self, outputs: Mapping[str, Any]) -> Any:
@@ -88,24 +88,24 @@ class PipelineStage(PipelineStageBase):
         values = [outputs[name] for name in self._returned]
         return values[0] if self.single else tuple(values)
 
-    def _take(self, values: Mapping[str, Any]) -> list[Any]:
+    def _ordered_inputs(self, values: Mapping[str, Any]) -> list[Any]:
         prefix = f"stage_{self.stage_index - 1}_"
         self._received = tuple(sorted(name for name in values if name.startswith(prefix)))
-        return [values[name] for name in (*self._received, *self._own)]
+        return [values[name] for name in (*self._received, *self._argument_names)]
 
-    def _call(self, taken: Sequence[Any]) -> tuple[Any, ...]:
-        received = list(taken[: len(self._received)])
-        args, kwargs = self._arguments.unflatten(taken[len(received) :])
+    def _run_submodule(self, inputs_in_order: Sequence[Any]) -> tuple[Any, ...]:
+        received = list(inputs_in_order[: len(self._received)])
+        args, kwargs = self._arguments.unflatten(inputs_in_order[len(received) :])
         self._check("input", [*received, *args])
         out = self.submod(*received, *args, **kwargs)
         self.single = isinstance(out, Tensor)
         found = (out,) if isinstance(out, Tensor) else out
         if not isinstance(found, (tuple, list)) or not all(isinstance(x, Tensor) for x in found):
             raise TypeError(
-                f"stage {self.stage_index} must return a tensor, or a tuple or list of tensors, got {_kinds(out)}"
+                f"stage {self.stage_index} must return a tensor, or a tuple or list of tensors, got {_type_names(out)}"
             )
         self._check("output", found)
-        self._returned = tuple(OUTPUT.format(self.stage_index, place) for place in range(len(found)))
+        self._returned = tuple(OUTPUT.format(self.stage_index, index) for index in range(len(found)))
         return tuple(found)
 
     def _check(self, what: str, tensors: Sequence[Any]) -> None:
@@ -116,16 +116,16 @@ class PipelineStage(PipelineStageBase):
         where = f"stage {self.stage_index}: forward {what}"
         if len(declared) != len(tensors):
             raise PipeliningMetadataError(f"{where}s: {len(declared)} are declared, got {len(tensors)}")
-        for place, (expected, actual) in enumerate(zip(declared, tensors, strict=True)):
-            if isinstance(expected, Tensor) and not _alike(expected, actual):
-                raise PipeliningMetadataError(f"{where} {place}: {_difference(expected, actual)}")
+        for index, (expected, actual) in enumerate(zip(declared, tensors, strict=True)):
+            if isinstance(expected, Tensor) and not _matches(expected, actual):
+                raise PipeliningMetadataError(f"{where} {index}: {_difference(expected, actual)}")
 
 
-def _listed(given: Any) -> list[Any] | None:
+def _as_list(given: Any) -> list[Any] | None:
     return None if given is None else [given] if isinstance(given, Tensor) else list(given)
 
 
-def _alike(a: Tensor, b: Any) -> bool:
+def _matches(a: Tensor, b: Any) -> bool:
     return isinstance(b, Tensor) and a.dtype == b.dtype and a.ndim == b.ndim and a.shape[1:] == b.shape[1:]
 
 
@@ -138,7 +138,7 @@ def _difference(expected: Tensor, actual: Any) -> str:
     return f"{', '.join(found)}: expected {expected.aval}, got {actual.aval}"
 
 
-def _kinds(value: Any) -> str:
+def _type_names(value: Any) -> str:
     if isinstance(value, (tuple, list)):
         return f"{type(value).__name__} of {', '.join(type(part).__name__ for part in value)}"
     return type(value).__name__

@@ -35,7 +35,7 @@ class Draw(NamedTuple):
 
 
 @generator_block
-def recorded() -> Iterator[list[Draw]]:
+def record_draws() -> Iterator[list[Draw]]:
     """Record the draws of the body; restore the generators afterwards."""
     draws: list[Draw] = []
     states: dict[Generator, Any] = {}
@@ -77,7 +77,9 @@ def batch_dims(one: Sequence[Draw], other: Sequence[Draw], both: Sequence[Draw])
     for a, b, whole in zip(one, other, both, strict=True):
         if a.size is None or b.size is None or whole.size is None or len(a.size) != len(whole.size):
             return None
-        differing = [d for d, (size, all_of_it) in enumerate(zip(a.size, whole.size, strict=True)) if size != all_of_it]
+        differing = [
+            d for d, (size, joined_size) in enumerate(zip(a.size, whole.size, strict=True)) if size != joined_size
+        ]
         if len(differing) > 1 or any(a.size[d] + b.size[d] != whole.size[d] for d in differing):
             return None
         dims.append(differing[0] if differing else None)
@@ -95,7 +97,7 @@ def draw_indices(
         [i for node in stage.graph.find_nodes(op="call_function") for i in by_node.get(node.name, ())]
         for stage in stages
     ]
-    return found if sorted(i for places in found for i in places) == list(range(draws)) else None
+    return found if sorted(i for positions in found for i in positions) == list(range(draws)) else None
 
 
 class Stream:
@@ -110,36 +112,37 @@ class Stream:
         self._dims = dims
         self._totals: list[Size] = []
         self._states: list[Any] = []
-        for place, (first, dim) in enumerate(zip(draws[0], dims, strict=True)):
+        for position, (first, dim) in enumerate(zip(draws[0], dims, strict=True)):
             size = _size(first)
             if dim is not None:
-                size = (*size[:dim], sum(_size(one[place])[dim] for one in draws), *size[dim + 1 :])
+                size = (*size[:dim], sum(_size(one[position])[dim] for one in draws), *size[dim + 1 :])
             self._totals.append(size)
             self._states.append(first.source.get_state())
             first.source.skip(first.method, *first.of_size(size))
         source = draws[0][0].source if draws[0] else default_generator
         self._seed = _seed_from(source.clone_state())
 
-    def drawn_by(self, places: Sequence[int], micro_batch: int) -> AbstractContextManager[None]:
+    def random_stream(self, positions: Sequence[int], micro_batch: int) -> AbstractContextManager[None]:
         """While active, the program of a stage gets its microbatch's part of these draws, in order."""
-        rest = iter(places)
-        after = Generator(hash((self._seed, *places, micro_batch)) % 2**63)  # for a loss, which is not captured
+        rest = iter(positions)
+        # The loss is not captured, so its draws are not among those of the program.
+        loss_generator = Generator(hash((self._seed, *positions, micro_batch)) % 2**63)
 
         def draw(*call: Any) -> Any:
-            place = next(rest, None)
-            return after.draw(*call) if place is None else self._numbers(place, micro_batch, *call)
+            position = next(rest, None)
+            return loss_generator.draw(*call) if position is None else self._draw_part(position, micro_batch, *call)
 
         return redirect_draws(lambda source: _StreamGenerator(draw))
 
-    def _numbers(self, place: int, micro_batch: int, method: str, *args: Any) -> Any:
-        expected, dim, total = self._draws[micro_batch][place], self._dims[place], self._totals[place]
+    def _draw_part(self, position: int, micro_batch: int, method: str, *args: Any) -> Any:
+        expected, dim, total = self._draws[micro_batch][position], self._dims[position], self._totals[position]
         if Draw(expected.source, method, args).size != expected.size:
             raise RuntimeError(f"the program draws {args} where it has drawn {expected.args} when it was captured")
         source, size = Generator(), _size(expected)
-        source.set_state(self._states[place])
+        source.set_state(self._states[position])
         if dim is None:
             return source.draw(method, *args)
-        start = sum(_size(one[place])[dim] for one in self._draws[:micro_batch])
+        start = sum(_size(one[position])[dim] for one in self._draws[:micro_batch])
         if math.prod(size[:dim]) == 1:  # the examples are contiguous in the stream
             source.skip(method, *expected.of_size((*size[:dim], start, *size[dim + 1 :])))
             return source.draw(method, *args)
@@ -156,7 +159,7 @@ class Streams:
     def __init__(self, source: Generator) -> None:
         self._seed = _seed_from(source)
 
-    def drawn_by(self, stage: int, micro_batch: int) -> AbstractContextManager[None]:
+    def random_stream(self, stage: int, micro_batch: int) -> AbstractContextManager[None]:
         """While active, the program draws from its own stream."""
         own = Generator(hash((self._seed, stage, micro_batch)) % 2**63)
         return redirect_draws(lambda source: own)

@@ -25,27 +25,27 @@ class PipelineMetadataError(PipelineError, PipeliningMetadataError):
 class Job(NamedTuple):
     """The input of one step for every rank.
 
-    program: per rank, its actions.  homes: the rank of each stage.
+    program: per rank, its actions.  placement: the rank of each stage.
     stages: per microbatch, the stages as captured for its shapes; None for those that only other processes have.
     inputs: per microbatch, the model's own inputs by name.  seeds: per microbatch, the gradient of its loss.
     loss: maps the microbatch index and the last stage's outputs to the loss; None: forward only.
     carried: per microbatch, the values that each edge of the stage graph carries; None: all outputs of the stage that
      sends.  An edge without values for a microbatch, whose capture lacks it, carries an empty message.
     gradients: sums the gradients of parameters that several stages have.
-    drawn_by: context manager for a stage and microbatch in the forward pass; it sets the random stream.
+    random_stream: context manager for a stage and microbatch in the forward pass; it sets the random stream.
     turn: context manager around every computation; a lock serializes them.
     watch_nan: whether a NaN in a value or gradient ends the step.
     """
 
     program: Sequence[Sequence[Action]]
-    homes: Sequence[int]
+    placement: Sequence[int]
     stages: Sequence[Sequence[PipelineStageBase | None]]
     inputs: Sequence[Mapping[str, Any]]
     seeds: Sequence[float]
     loss: Callable[[int, dict[str, Any]], Tensor] | None
     carried: Sequence[Mapping[tuple[int, int], Sequence[str] | None]]
     gradients: Gradients
-    drawn_by: Callable[[int, int], AbstractContextManager]
+    random_stream: Callable[[int, int], AbstractContextManager]
     turn: AbstractContextManager = nullcontext()
     watch_nan: bool = False
 
@@ -86,11 +86,11 @@ class Rank:
         for source, target in sorted(edges_of(job.carried), reverse=True):
             self._sources.setdefault(target, []).append(source)
             self._targets.setdefault(source, []).append(target)  # the last first
-        self._play: dict[Kind, Callable[[Action], None]] = {
+        self._handlers: dict[Kind, Callable[[Action], None]] = {
             Kind.F: self._forward,
-            Kind.B: partial(self._backward, whole=True),
-            Kind.I: partial(self._backward, whole=False),
-            Kind.W: self._weights,
+            Kind.B: partial(self._backward, full=True),
+            Kind.I: partial(self._backward, full=False),
+            Kind.W: self._backward_weight,
             Kind.SEND_F: self._send_values,
             Kind.RECV_F: self._receive_values,
             Kind.SEND_B: self._send_gradients,
@@ -100,21 +100,21 @@ class Rank:
     def run(self) -> Report:
         """Execute the actions in order; a failure is raised as a PipelineError that names its position."""
         actions = self.job.program[self.rank]
-        self.link.expect([Arrival(self._home(a), a.message) for a in actions if a.kind.is_receive])
+        self.link.expect([Arrival(self._peer_rank(a), a.message) for a in actions if a.kind.is_receive])
         for action in actions:
             with self.job.turn if action.kind.is_compute else nullcontext():
                 self.link.doing = str(action)
                 start = time.perf_counter()
-                self._try(action)
+                self._run_action(action)
                 self.report.times.append((start, time.perf_counter()))
         self.link.doing = "sums the gradients of shared parameters"
         if self.job.loss is not None:
             self.job.gradients.finish(self.link)
         return self.report
 
-    def _try(self, action: Action) -> None:
+    def _run_action(self, action: Action) -> None:
         try:
-            self._play[action.kind](action)
+            self._handlers[action.kind](action)
         except Aborted:
             raise
         except Exception as cause:
@@ -124,9 +124,9 @@ class Rank:
                 f"{type(cause).__name__}: {cause}"
             ) from cause
 
-    def _home(self, action: Action) -> int:
+    def _peer_rank(self, action: Action) -> int:
         """Return the rank at the other end of a send or receive."""
-        return self.job.homes[action.peer]  # type: ignore[index]
+        return self.job.placement[action.peer]  # type: ignore[index]
 
     def _stage(self, action: Action) -> PipelineStageBase:
         found = self.job.stages[action.micro_batch][action.stage]
@@ -138,30 +138,30 @@ class Rank:
         values = dict(self.job.inputs[micro_batch])
         for source in self._sources.get(stage.stage_index, ()):
             values |= self._values.pop((source, stage.stage_index, micro_batch))
-        with self.job.drawn_by(stage.stage_index, micro_batch):
-            made = stage.forward(micro_batch, values, keep=self.job.loss is not None)
-            self._watch("the value", {name: passed.value for name, passed in made.items()})
+        with self.job.random_stream(stage.stage_index, micro_batch):
+            outputs = stage.forward(micro_batch, values, keep=self.job.loss is not None)
+            self._check_nan("the value", {name: message.value for name, message in outputs.items()})
             if stage.stage_index == len(self.job.stages[0]) - 1:
-                self.report.results[micro_batch] = self._result(stage, micro_batch, made)
+                self.report.results[micro_batch] = self._result(stage, micro_batch, outputs)
         for target in self._targets.get(stage.stage_index, ()):
             names = self.job.carried[micro_batch].get((stage.stage_index, target), ())
-            sent = {name: made[name] for name in (made if names is None else names)}
+            sent = {name: outputs[name] for name in (outputs if names is None else names)}
             self._values[stage.stage_index, target, micro_batch] = sent
 
-    def _result(self, stage: PipelineStageBase, micro_batch: int, made: Mapping[str, StageMessage]) -> Any:
+    def _result(self, stage: PipelineStageBase, micro_batch: int, outputs: Mapping[str, StageMessage]) -> Any:
         """Return the loss, or the outputs if there is no loss."""
         if self.job.loss is None:
-            return {name: passed.value for name, passed in made.items()}
+            return {name: message.value for name, message in outputs.items()}
         loss = stage.attach(micro_batch, partial(self.job.loss, micro_batch))
-        self._watch("the value", {"loss": loss})
+        self._check_nan("the value", {"loss": loss})
         return loss
 
-    def _backward(self, action: Action, whole: bool) -> None:
+    def _backward(self, action: Action, full: bool) -> None:
         """Run the backward pass of a stage, or its input half."""
         stage, micro_batch = self._stage(action), action.micro_batch
-        back = stage.backward if whole else stage.backward_input
-        returned = back(micro_batch, self._output_gradients(stage, micro_batch))
-        self._watch("the gradient of", returned)
+        run_backward = stage.backward if full else stage.backward_input
+        returned = run_backward(micro_batch, self._output_gradients(stage, micro_batch))
+        self._check_nan("the gradient of", returned)
         for source in self._sources.get(stage.stage_index, ()):
             names = [v.name for v in stage.inputs if v.stage == source]
             self._gradients[source, stage.stage_index, micro_batch] = {name: returned[name] for name in names}
@@ -169,10 +169,10 @@ class Rank:
         found = {name: gradient for name, gradient in own.items() if gradient is not None}
         if found:
             self.report.input_gradients[micro_batch, stage.stage_index] = found
-        if whole:
+        if full:
             self.job.gradients.collect(stage, micro_batch)
 
-    def _weights(self, action: Action) -> None:
+    def _backward_weight(self, action: Action) -> None:
         stage = self._stage(action)
         stage.backward_weight(action.micro_batch)
         self.job.gradients.collect(stage, action.micro_batch)
@@ -189,7 +189,7 @@ class Rank:
                 total[name] = part if before is None else before if part is None else before + part
         return total
 
-    def _watch(self, what: str, values: Mapping[str, Any]) -> None:
+    def _check_nan(self, what: str, values: Mapping[str, Any]) -> None:
         if self.job.watch_nan:
             for name, value in values.items():
                 if isinstance(value, Tensor) and has_nan(value):
@@ -197,16 +197,16 @@ class Rank:
 
     def _send_values(self, action: Action) -> None:
         payload = self._values.pop((action.stage, action.peer, action.micro_batch))  # type: ignore[arg-type]
-        self.link.send(self._home(action), action.message, payload)
+        self.link.send(self._peer_rank(action), action.message, payload)
 
     def _receive_values(self, action: Action) -> None:
-        payload = self.link.receive(self._home(action), action.message)
+        payload = self.link.receive(self._peer_rank(action), action.message)
         self._values[action.peer, action.stage, action.micro_batch] = payload  # type: ignore[index]
 
     def _send_gradients(self, action: Action) -> None:
         payload = self._gradients.pop((action.peer, action.stage, action.micro_batch))  # type: ignore[arg-type]
-        self.link.send(self._home(action), action.message, payload)
+        self.link.send(self._peer_rank(action), action.message, payload)
 
     def _receive_gradients(self, action: Action) -> None:
-        payload = self.link.receive(self._home(action), action.message)
+        payload = self.link.receive(self._peer_rank(action), action.message)
         self._gradients[action.stage, action.peer, action.micro_batch] = payload  # type: ignore[index]

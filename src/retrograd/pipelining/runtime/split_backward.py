@@ -9,7 +9,7 @@ from typing import Any
 
 from retrograd.autograd.split_backward import ParamGroup, backward_input, backward_weight
 from retrograd.core import Tensor, registry
-from retrograd.pipelining.runtime.stage_backward import failure, leaves, listed, pair_with_gradients
+from retrograd.pipelining.runtime.stage_backward import as_list, backward_error, leaves, pair_with_gradients
 
 
 def stage_backward_input(
@@ -37,19 +37,23 @@ def stage_backward_input(
     >>> stage_backward_weight([w], groups)
     (tensor([1., 2.]),)
     """
-    values = listed("stage_backward_input", input_values)
-    trained = _trained("stage_backward_input", weights)
+    values = as_list("stage_backward_input", input_values)
+    trained = _trainable("stage_backward_input", weights)
     try:
         if output_grads is None:
-            pairs = [(out, registry["ones_like"](out.detach())) for out in leaves(stage_outputs_or_loss) if _has(out)]
+            pairs = [
+                (out, registry["ones_like"](out.detach()))
+                for out in leaves(stage_outputs_or_loss)
+                if _requires_grad(out)
+            ]
         else:
             pairs = pair_with_gradients(stage_outputs_or_loss, output_grads)
-        inputs = [value for value in values if _has(value)]
+        inputs = [value for value in values if _requires_grad(value)]
         found, groups = backward_input([out for out, _ in pairs], [g for _, g in pairs], inputs, trained)
     except Exception as cause:
-        raise failure("stage_backward_input", cause, stage_outputs_or_loss, output_grads, values) from cause
+        raise backward_error("stage_backward_input", cause, stage_outputs_or_loss, output_grads, values) from cause
     gradients = iter(found)
-    return tuple(next(gradients) if _has(value) else None for value in values), groups
+    return tuple(next(gradients) if _requires_grad(value) else None for value in values), groups
 
 
 def stage_backward_weight(
@@ -64,27 +68,27 @@ def stage_backward_weight(
     first half, and ValueError for groups of weights that are not given.
     """
     weights = _tensors("stage_backward_weight", weights)
-    known = {id(weight) for weight in weights}
+    weight_ids = {id(weight) for weight in weights}
     for group in param_groups:
         if not isinstance(group, Mapping) or "params" not in group:
             raise TypeError(
                 f"stage_backward_weight: param_groups are those that stage_backward_input returns, got {group!r}"
             )
-    strangers = [param for group in param_groups for param in group["params"] if id(param) not in known]
-    if strangers:
+    unknown = [param for group in param_groups for param in group["params"] if id(param) not in weight_ids]
+    if unknown:
         raise ValueError(
-            f"stage_backward_weight: the param_groups are for {len(strangers)} weights that are not among the "
-            f"{len(weights)} given, the first of shape {strangers[0].shape}"
+            f"stage_backward_weight: the param_groups are for {len(unknown)} weights that are not among the "
+            f"{len(weights)} given, the first of shape {unknown[0].shape}"
         )
     backward_weight(param_groups, retain_graph)
     return tuple(weight.grad for weight in weights)
 
 
-def _has(value: Any) -> bool:
+def _requires_grad(value: Any) -> bool:
     return isinstance(value, Tensor) and value.requires_grad
 
 
-def _trained(name: str, weights: Iterable[Tensor]) -> list[Tensor]:
+def _trainable(name: str, weights: Iterable[Tensor]) -> list[Tensor]:
     """Return the weights that get gradients, without duplicates."""
     return list({id(weight): weight for weight in _tensors(name, weights) if weight.requires_grad}.values())
 

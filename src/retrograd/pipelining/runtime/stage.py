@@ -50,10 +50,10 @@ class PipelineStageBase:
         self.device = device
         self.group = group
         self.has_backward = False
-        self._running: dict[int, _Run] = {}
+        self._runs: dict[int, _Run] = {}
         self.dw_builder = dw_builder
         self.output_chunks: list[Any] = []
-        self._waiting: dict[int, Callable[[], Any]] = {}  # the weight halves
+        self._pending_weights: dict[int, Callable[[], Any]] = {}  # the weight halves
 
     @property
     def inputs(self) -> tuple[Value, ...]:
@@ -101,7 +101,7 @@ class PipelineStageBase:
         values = [outputs[name] for name in self.outputs]
         return values[0] if len(values) == 1 else tuple(values)
 
-    def _take(self, values: Mapping[str, Any]) -> list[Any]:
+    def _ordered_inputs(self, values: Mapping[str, Any]) -> list[Any]:
         """Return the inputs in order; ValueError names those that this rank was not given."""
         missing = [v.name for v in self.inputs if v.name not in values]
         if missing:
@@ -111,84 +111,84 @@ class PipelineStageBase:
             )
         return [values[v.name] for v in self.inputs]
 
-    def _call(self, taken: Sequence[Any]) -> tuple[Any, ...]:
+    def _run_submodule(self, taken: Sequence[Any]) -> tuple[Any, ...]:
         """Run the submodule on its inputs in order; return its outputs in order."""
         found: tuple[Any, ...] = self.submod(*taken)
         return found
 
     def forward(self, micro_batch: int, values: Mapping[str, Any], *, keep: bool = True) -> dict[str, Any]:
         """Run a microbatch forward and return detached outputs; `keep` saves what backward needs."""
-        taken = [_as_stage_leaf(value, keep) for value in self._take(values)]
+        inputs = [_as_stage_leaf(value, keep) for value in self._ordered_inputs(values)]
         with autograd.set_grad_enabled(keep):
-            found = self._call(taken)
-            made = dict(zip(self.outputs, found, strict=True))
+            found = self._run_submodule(inputs)
+            outputs = dict(zip(self.outputs, found, strict=True))
         if keep:
-            self._running[micro_batch] = _Run(taken, made)
-        return {name: StageMessage.of(value) for name, value in made.items()}
+            self._runs[micro_batch] = _Run(inputs, outputs)
+        return {name: StageMessage.of(value) for name, value in outputs.items()}
 
     def attach(self, micro_batch: int, loss: Callable[[dict[str, Any]], Tensor]) -> Tensor:
         """Compute the loss from the stored outputs; backward then starts from it."""
-        run = self._running[micro_batch]
+        run = self._runs[micro_batch]
         with autograd.enable_grad():
-            value = loss(run.made)
-        self._running[micro_batch] = _Run(run.taken, {"loss": value})
+            value = loss(run.outputs)
+        self._runs[micro_batch] = _Run(run.inputs, {"loss": value})
         return value.detach()
 
     def backward(self, micro_batch: int, gradients: Mapping[str, Tensor | None]) -> dict[str, Tensor | None]:
         """Run a microbatch backward: map gradients by output name to gradients by input name."""
-        found = self._backward_at_once(micro_batch, gradients)
+        found = self._full_backward(micro_batch, gradients)
         if self.dw_builder is not None:
             self.dw_builder()()
         return found
 
-    def _backward_at_once(self, micro_batch: int, gradients: Mapping[str, Tensor | None]) -> dict[str, Tensor | None]:
-        run = self._running.pop(micro_batch)
-        grads = stage_backward(*_backward_roots(run, gradients), run.taken)
-        return self._named(grads)
+    def _full_backward(self, micro_batch: int, gradients: Mapping[str, Tensor | None]) -> dict[str, Tensor | None]:
+        run = self._runs.pop(micro_batch)
+        grads = stage_backward(*_backward_roots(run, gradients), run.inputs)
+        return self._by_input_name(grads)
 
     def backward_input(self, micro_batch: int, gradients: Mapping[str, Tensor | None]) -> dict[str, Tensor | None]:
         """Compute the input gradients of `backward`; `backward_weight` computes those of the parameters."""
         if self.dw_builder is not None:  # the submodule's own backward postpones the weights
-            found = self._backward_at_once(micro_batch, gradients)
-            self._waiting[micro_batch] = self.dw_builder()
+            found = self._full_backward(micro_batch, gradients)
+            self._pending_weights[micro_batch] = self.dw_builder()
             return found
-        run = self._running.pop(micro_batch)
+        run = self._runs.pop(micro_batch)
         outputs, seeds = _backward_roots(run, gradients)
-        grads, groups = stage_backward_input(outputs, seeds, run.taken, self.parameters())
-        self._waiting[micro_batch] = lambda: stage_backward_weight(self.parameters(), groups)
-        return self._named(grads)
+        grads, groups = stage_backward_input(outputs, seeds, run.inputs, self.parameters())
+        self._pending_weights[micro_batch] = lambda: stage_backward_weight(self.parameters(), groups)
+        return self._by_input_name(grads)
 
     def backward_weight(self, micro_batch: int) -> None:
         """Accumulate the parameter gradients that `backward_input` left out."""
-        self._waiting.pop(micro_batch)()
+        self._pending_weights.pop(micro_batch)()
 
-    def _named(self, grads: Sequence[Tensor | None]) -> dict[str, Tensor | None]:
+    def _by_input_name(self, grads: Sequence[Tensor | None]) -> dict[str, Tensor | None]:
         return {v.name: g for v, g in zip(self.inputs, grads, strict=True)}
 
-    def forget(self) -> None:
+    def clear_step(self) -> None:
         """Drop the state of an interrupted step."""
-        self._running.clear()
-        self._waiting.clear()
+        self._runs.clear()
+        self._pending_weights.clear()
 
     @property
     def fwd_cache(self) -> Mapping[int, Any]:
         """Return the forward passes by microbatch whose backward pass has not run."""
-        return self._running
+        return self._runs
 
     def clear_runtime_states(self) -> None:
         """Drop the state of an interrupted step, and the results of the last one."""
-        self.forget()
+        self.clear_step()
         self.output_chunks.clear()
 
 
 class _Run(NamedTuple):
-    taken: list[Any]
-    made: dict[str, Any]
+    inputs: list[Any]
+    outputs: dict[str, Any]
 
 
 def _backward_roots(run: _Run, gradients: Mapping[str, Tensor | None]) -> tuple[list[Any], list[Any]]:
     """Return the outputs that backward starts from, and their gradients."""
-    return drop_missing_gradients(run.made.values(), (gradients.get(name) for name in run.made))
+    return drop_missing_gradients(run.outputs.values(), (gradients.get(name) for name in run.outputs))
 
 
 class StageMessage(NamedTuple):
@@ -207,9 +207,9 @@ class StageMessage(NamedTuple):
 
 def _as_stage_leaf(value: Any, keep: bool) -> Any:
     """Return the value as a leaf of this stage's graph, one per microbatch; it requires grad as in its producer."""
-    passed = value if isinstance(value, StageMessage) else StageMessage.of(value)
-    if not isinstance(passed.value, Tensor):
-        return passed.value
-    leaf = passed.value.detach()
-    leaf.requires_grad = passed.requires_grad and keep
+    message = value if isinstance(value, StageMessage) else StageMessage.of(value)
+    if not isinstance(message.value, Tensor):
+        return message.value
+    leaf = message.value.detach()
+    leaf.requires_grad = message.requires_grad and keep
     return leaf

@@ -37,22 +37,22 @@ def stage_backward(
     >>> stage_backward((x * 3, "a note", x.sum()), (rg.ones(2), None, None), [x, 7])
     (tensor([4., 4.]), None)
     """
-    values = listed("stage_backward", input_values)
+    values = as_list("stage_backward", input_values)
     try:
         if outputs_with_grads_idxs is not None:
             stage_output = [stage_output[i] for i in outputs_with_grads_idxs]
             output_grads = [output_grads[i] for i in outputs_with_grads_idxs]
         pairs = pair_with_gradients(stage_output, output_grads)
-        with _collected(values) as found:
+        with _collect_gradients(values) as found:
             if pairs:
                 autograd.backward([out for out, _ in pairs], [g for _, g in pairs])
     except Exception as cause:
-        raise failure("stage_backward", cause, stage_output, output_grads, values) from cause
+        raise backward_error("stage_backward", cause, stage_output, output_grads, values) from cause
     return tuple(found.get(id(value)) for value in values)
 
 
 @generator_block
-def _collected(values: Sequence[Any]) -> Iterator[dict[int, Tensor]]:
+def _collect_gradients(values: Sequence[Any]) -> Iterator[dict[int, Tensor]]:
     """Collect, by id, the gradients that a backward pass in the block computes for these values.
 
     The dict is filled when the block ends.  Earlier `.grad`s are added and cleared; an error restores them.
@@ -130,7 +130,7 @@ def _members(container: Any) -> dict[Any, Any]:
     return dict(zip(entries, children, strict=True))
 
 
-def listed(name: str, values: Any) -> list[Any]:
+def as_list(name: str, values: Any) -> list[Any]:
     """Return a stage's inputs as a list; TypeError for a single tensor or a dict, which would iterate rows or keys."""
     if not isinstance(values, Iterable) or isinstance(values, (Tensor, Mapping, str)):
         raise TypeError(
@@ -144,7 +144,7 @@ def leaves(tree: Any) -> list[Any]:
     return optree.tree_leaves(tree, none_is_leaf=True)
 
 
-def failure(name: str, cause: Exception, outputs: Any, gradients: Any, inputs: Sequence[Any]) -> RuntimeError:
+def backward_error(name: str, cause: Exception, outputs: Any, gradients: Any, inputs: Sequence[Any]) -> RuntimeError:
     """Return the error for a stage whose backward pass failed."""
     return RuntimeError(
         f"{name} failed: {str(cause) or type(cause).__name__}\n  outputs: {_describe(outputs)}\n  "

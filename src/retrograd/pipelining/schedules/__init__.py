@@ -9,7 +9,14 @@ from retrograd.pipelining.schedules.gpipe import gpipe
 from retrograd.pipelining.schedules.interleaved import interleaved_1f1b, interleaved_zero_bubble
 from retrograd.pipelining.schedules.looped_bfs import looped_bfs
 from retrograd.pipelining.schedules.one_f_one_b import one_f_one_b
-from retrograd.pipelining.schedules.stage_placement import Held, Orders, blocks, held_by, looped, zigzag
+from retrograd.pipelining.schedules.stage_placement import (
+    ComputeOrders,
+    StagesByRank,
+    blocks,
+    looped,
+    stages_by_rank,
+    zigzag,
+)
 from retrograd.pipelining.schedules.zb_v import zb_v
 from retrograd.pipelining.schedules.zero_bubble import zb_h1, zb_h2
 
@@ -24,7 +31,7 @@ __all__ = [
     "stream_schedule",
 ]
 
-ScheduleFunction = Callable[[Held, int], Orders]
+ScheduleFunction = Callable[[StagesByRank, int], ComputeOrders]
 
 
 class ScheduleKind(NamedTuple):
@@ -129,7 +136,7 @@ def make_schedule(name: str, stages: int, micro_batches: int, *, ranks: int | No
     return [list(actions) for actions in stream_schedule(name, stages, micro_batches, ranks=ranks)]
 
 
-def stream_schedule(name: str, stages: int, micro_batches: int, *, ranks: int | None = None) -> Orders:
+def stream_schedule(name: str, stages: int, micro_batches: int, *, ranks: int | None = None) -> ComputeOrders:
     """Return the schedule of `make_schedule` as one iterator per rank, which yields each action once, lazily.
 
     For millions of actions, which `simulate_costs` processes in a few seconds.
@@ -139,7 +146,7 @@ def stream_schedule(name: str, stages: int, micro_batches: int, *, ranks: int | 
     """
     schedule = get_schedule(name)
     _check_count("micro_batches", micro_batches)
-    return schedule.order(held_by(stage_ranks(name, stages, ranks)), micro_batches)
+    return schedule.order(stages_by_rank(stage_ranks(name, stages, ranks)), micro_batches)
 
 
 def _check_count(name: str, count: int) -> None:

@@ -4,10 +4,10 @@ from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.schedules.greedy import list_schedule
 from retrograd.pipelining.schedules.one_f_one_b import one_f_one_b
 from retrograd.pipelining.schedules.phase_builder import OLDEST_W, PhaseBuilder
-from retrograd.pipelining.schedules.stage_placement import Held, Orders
+from retrograd.pipelining.schedules.stage_placement import ComputeOrders, StagesByRank
 
 
-def dual_pipe_v(held: Held, micro_batches: int) -> Orders:
+def dual_pipe_v(rank_stages: StagesByRank, micro_batches: int) -> ComputeOrders:
     """Return each rank's computations under DualPipeV: forwards of one stage alternate with backwards of the other.
 
     With p ranks, a rank holds at most 2 p + 1 activations of a single stage. From its first to its last action a
@@ -23,27 +23,27 @@ def dual_pipe_v(held: Held, micro_batches: int) -> Orders:
     >>> " ".join(map(str, dual_pipe_v([[0, 3], [1, 2]], 4)[1]))
     'F1.0 F2.0 F1.1 F2.1 F1.2 B2.0 F2.2 B1.0 F1.3 B2.1 F2.3 B1.1 B2.2 B1.2 I2.3 I1.3 W2.3 W1.3'
     """
-    ranks, per_rank = len(held), len(held[0])
+    ranks, per_rank = len(rank_stages), len(rank_stages[0])
     if per_rank == 1:
-        return one_f_one_b(held, micro_batches)
+        return one_f_one_b(rank_stages, micro_batches)
     if per_rank > 2:
-        return list_schedule(held, micro_batches, limit=per_rank * ranks + 1)
-    return [_order(rank, ranks, stages, micro_batches) for rank, stages in enumerate(held)]
+        return list_schedule(rank_stages, micro_batches, limit=per_rank * ranks + 1)
+    return [_order(rank, ranks, stages, micro_batches) for rank, stages in enumerate(rank_stages)]
 
 
 def _order(rank: int, ranks: int, stages: list[int], micro_batches: int) -> list[Action]:
     """Return the order of one rank for at least 2 p microbatches, which fill the pipeline."""
     order = PhaseBuilder(micro_batches)
     (f1, b1, i1), (f2, b2, i2) = ([(kind, stage) for kind in (Kind.F, Kind.B, Kind.I)] for stage in stages)
-    full, beyond = max(micro_batches, 2 * ranks), ranks - 1 - rank
-    order.repeat(2 * beyond, f1)
+    full, extra = max(micro_batches, 2 * ranks), ranks - 1 - rank
+    order.repeat(2 * extra, f1)
     order.repeat(rank + 1, f1, f2)
-    order.repeat(beyond, i2, OLDEST_W, f2)
+    order.repeat(extra, i2, OLDEST_W, f2)
     order.repeat(full - 2 * ranks + rank + 1, f1, b2, f2, b1)
-    order.repeat(beyond, b2, f2, b1)
+    order.repeat(extra, b2, f2, b1)
     # In the second half of these 2 (rank + 1) backward passes, the weight gradients are postponed to the end.
-    whole, halved = ([b2, b1] * (rank + 1))[: rank + 1], ([i2, i1] * (rank + 1))[rank + 1 :]
-    order.repeat(1, *whole, *halved)
-    order.repeat(beyond, OLDEST_W, i1)
+    full_backwards, split_backwards = ([b2, b1] * (rank + 1))[: rank + 1], ([i2, i1] * (rank + 1))[rank + 1 :]
+    order.repeat(1, *full_backwards, *split_backwards)
+    order.repeat(extra, OLDEST_W, i1)
     order.repeat(rank + 1, OLDEST_W)
     return order.actions

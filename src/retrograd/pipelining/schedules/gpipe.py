@@ -2,10 +2,10 @@
 
 from retrograd.pipelining.schedules.actions import Kind
 from retrograd.pipelining.schedules.interleave import alternate, units
-from retrograd.pipelining.schedules.stage_placement import Held, Orders
+from retrograd.pipelining.schedules.stage_placement import ComputeOrders, StagesByRank
 
 
-def gpipe(held: Held, micro_batches: int) -> Orders:
+def gpipe(rank_stages: StagesByRank, micro_batches: int) -> ComputeOrders:
     """Return each rank's computations under GPipe: every microbatch forward, then every microbatch backward.
 
     Each rank holds the activations of all microbatches. If all ranks take equally long, p ranks and m
@@ -20,5 +20,5 @@ def gpipe(held: Held, micro_batches: int) -> Orders:
     """
     return [
         alternate(units(Kind.F, block, micro_batches), units(Kind.B, block, micro_batches), ahead=micro_batches)
-        for block in held
+        for block in rank_stages
     ]

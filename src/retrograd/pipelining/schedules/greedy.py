@@ -1,10 +1,10 @@
 """A list scheduler: in each time slot every rank runs its most urgent action within a memory limit."""
 
 from retrograd.pipelining.schedules.actions import Action, Kind
-from retrograd.pipelining.schedules.stage_placement import Held
+from retrograd.pipelining.schedules.stage_placement import StagesByRank
 
 
-def list_schedule(held: Held, micro_batches: int, *, limit: int) -> list[list[Action]]:
+def list_schedule(rank_stages: StagesByRank, micro_batches: int, *, limit: int) -> list[list[Action]]:
     """Return each rank's computations if it runs, slot by slot, the most urgent action that is ready.
 
     The most urgent is an input half, then a forward of its latest stage, then a weight half. Each takes one slot,
@@ -15,10 +15,10 @@ def list_schedule(held: Held, micro_batches: int, *, limit: int) -> list[list[Ac
     >>> " ".join(map(str, list_schedule([[0]], 3, limit=2)[0]))
     'F0.0 I0.0 F0.1 I0.1 W0.0 F0.2 I0.2 W0.1 W0.2'
     """
-    state = _State(held, micro_batches, limit)
-    order: list[list[Action]] = [[] for _ in held]
+    state = _State(rank_stages, micro_batches, limit)
+    order: list[list[Action]] = [[] for _ in rank_stages]
     while min(state.done[Kind.W]) < micro_batches:
-        slot = [state.choose(stages) for stages in held]
+        slot = [state.choose(stages) for stages in rank_stages]
         for actions, action in zip(order, slot, strict=True):
             if action is not None:
                 actions.append(action)
@@ -29,8 +29,8 @@ def list_schedule(held: Held, micro_batches: int, *, limit: int) -> list[list[Ac
 class _State:
     """The number of microbatches that each stage has finished, per kind; stages process them in order."""
 
-    def __init__(self, held: Held, micro_batches: int, limit: int) -> None:
-        stages = sum(map(len, held))
+    def __init__(self, rank_stages: StagesByRank, micro_batches: int, limit: int) -> None:
+        stages = sum(map(len, rank_stages))
         self.micro_batches = micro_batches
         self.limit = limit
         self.done = {kind: [0] * stages for kind in (Kind.F, Kind.I, Kind.W)}
@@ -39,13 +39,13 @@ class _State:
         """Return the most urgent ready action of a rank with these stages, or None."""
         inputs, weights = self.done[Kind.I], self.done[Kind.W]
         candidates = [
-            *((Kind.I, stage) for stage in stages if inputs[stage] < self._gradients(stage)),
+            *((Kind.I, stage) for stage in stages if inputs[stage] < self._gradients_received(stage)),
             *((Kind.F, stage) for stage in reversed(stages) if self._can_forward(stage, stages)),
             *((Kind.W, stage) for stage in stages if weights[stage] < inputs[stage]),
         ]
         return next((Action(kind, stage, self.done[kind][stage]) for kind, stage in candidates), None)
 
-    def _gradients(self, stage: int) -> int:
+    def _gradients_received(self, stage: int) -> int:
         """Return for how many microbatches a stage has received the gradient of its output."""
         forward, inputs = self.done[Kind.F], self.done[Kind.I]
         return inputs[stage + 1] if stage + 1 < len(inputs) else forward[stage]
@@ -56,7 +56,7 @@ class _State:
         forward, weights = self.done[Kind.F], self.done[Kind.W]
         if forward[stage] == (forward[stage - 1] if stage else self.micro_batches):
             return False
-        alive = sum(forward[other] - weights[other] for other in stages)
+        in_use = sum(forward[other] - weights[other] for other in stages)
         oldest = min(weights[other] for other in stages)
-        owed = sum(forward[other] <= oldest for other in stages)
-        return alive + owed + (forward[stage] > oldest) <= self.limit
+        reserved = sum(forward[other] <= oldest for other in stages)
+        return in_use + reserved + (forward[stage] > oldest) <= self.limit

@@ -4,10 +4,10 @@ from itertools import pairwise
 
 from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.schedules.interleave import Units, alternate, alternate_halves
-from retrograd.pipelining.schedules.stage_placement import Held, Orders
+from retrograd.pipelining.schedules.stage_placement import ComputeOrders, StagesByRank
 
 
-def interleaved_1f1b(held: Held, micro_batches: int) -> Orders:
+def interleaved_1f1b(rank_stages: StagesByRank, micro_batches: int) -> ComputeOrders:
     """Return each rank's computations under interleaved 1F1B: 1F1B over rounds of microbatches, stage by stage.
 
     With p ranks, v stages per rank and m microbatches, m at least p, a rank is idle for (p - 1)(F + B), F and B of
@@ -23,19 +23,19 @@ def interleaved_1f1b(held: Held, micro_batches: int) -> Orders:
     >>> " ".join(map(str, interleaved_1f1b([[0, 2], [1, 3]], 2)[1]))
     'F1.0 F1.1 F3.0 B3.0 F3.1 B3.1 B1.0 B1.1'
     """
-    hop = 1 if len(held[0]) == 1 else 2
-    rounds = _rounds(micro_batches, len(held))
+    hop = 1 if len(rank_stages[0]) == 1 else 2
+    rounds = _rounds(micro_batches, len(rank_stages))
     return [
         alternate(
             _round_order(Kind.F, stages, rounds),
             _round_order(Kind.B, stages, rounds),
-            ahead=_warmup_forwards(stages, rounds, hop * (len(held) - 1 - rank)),
+            ahead=_warmup_forwards(stages, rounds, hop * (len(rank_stages) - 1 - rank)),
         )
-        for rank, stages in enumerate(held)
+        for rank, stages in enumerate(rank_stages)
     ]
 
 
-def interleaved_zero_bubble(held: Held, micro_batches: int) -> Orders:
+def interleaved_zero_bubble(rank_stages: StagesByRank, micro_batches: int) -> ComputeOrders:
     """Return each rank's computations under interleaved 1F1B with split backward passes, as in ZB-H1.
 
     A rank holds at most (v - 1) g + p activations of a single stage, in the terms of `interleaved_1f1b`, which is
@@ -49,14 +49,14 @@ def interleaved_zero_bubble(held: Held, micro_batches: int) -> Orders:
     >>> " ".join(map(str, interleaved_zero_bubble([[0, 2], [1, 3]], 2)[1]))
     'F1.0 F1.1 F3.0 I3.0 F3.1 I3.1 W3.0 I1.0 W3.1 I1.1 W1.0 W1.1'
     """
-    rounds = _rounds(micro_batches, len(held))
+    rounds = _rounds(micro_batches, len(rank_stages))
     return [
         alternate_halves(
             *(_round_order(kind, stages, rounds) for kind in (Kind.F, Kind.I, Kind.W)),
-            ahead=_warmup_forwards(stages, rounds, len(held) - 1 - rank),
-            keep=_warmup_forwards(stages, rounds, len(held) - 1),
+            ahead=_warmup_forwards(stages, rounds, len(rank_stages) - 1 - rank),
+            keep=_warmup_forwards(stages, rounds, len(rank_stages) - 1),
         )
-        for rank, stages in enumerate(held)
+        for rank, stages in enumerate(rank_stages)
     ]
 
 

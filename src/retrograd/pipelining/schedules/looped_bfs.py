@@ -1,10 +1,10 @@
 """Looped breadth-first: one stage after the other, each with all microbatches."""
 
 from retrograd.pipelining.schedules.actions import Action, Kind
-from retrograd.pipelining.schedules.stage_placement import Held, Orders
+from retrograd.pipelining.schedules.stage_placement import ComputeOrders, StagesByRank
 
 
-def looped_bfs(held: Held, micro_batches: int) -> Orders:
+def looped_bfs(rank_stages: StagesByRank, micro_batches: int) -> ComputeOrders:
     """Return each rank's computations under looped breadth-first: all microbatches on one stage, then the next.
 
     The bubble is that of interleaved 1F1B. A rank holds the activations of all microbatches on all its stages. The
@@ -22,5 +22,5 @@ def looped_bfs(held: Held, micro_batches: int) -> Orders:
             *(Action(Kind.F, stage, number) for stage in stages for number in numbers),
             *(Action(Kind.B, stage, number) for stage in reversed(stages) for number in numbers),
         ]
-        for stages in held
+        for stages in rank_stages
     ]

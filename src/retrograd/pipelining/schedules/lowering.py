@@ -41,9 +41,9 @@ def lower(schedule: Schedule, edges: Edges) -> list[list[Action]]:
     >>> [str(action) for action in lower(make_schedule("gpipe", 2, 1), chain(2))[0]]
     ['F0.0', 'SEND_F0.0>1', 'RECV_B0.0<1', 'B0.0']
     """
-    refuse_lowered(schedule)
+    check_not_lowered(schedule)
     graph = StageGraph(ranks_of(schedule), edges)
-    return [[step for action in actions for step in graph.surround(action)] for actions in schedule]
+    return [[step for action in actions for step in graph.add_transfers(action)] for actions in schedule]
 
 
 def is_lowered(schedule: Schedule) -> bool:
@@ -51,12 +51,12 @@ def is_lowered(schedule: Schedule) -> bool:
     return any(action.peer is not None for actions in schedule for action in actions)
 
 
-def refuse_lowered(schedule: Schedule) -> None:
+def check_not_lowered(schedule: Schedule) -> None:
     """Raise ValueError, with the position, if a schedule has sends or receives."""
     for rank, actions in enumerate(schedule):
         for position, action in enumerate(actions):
             if action.peer is not None:
-                raise ValueError(f"{_at(rank, position, action)}: this schedule is lowered already")
+                raise ValueError(f"{_format_position(rank, position, action)}: this schedule is lowered already")
 
 
 def validate(schedule: Schedule, edges: Edges, *, buffer: int | None = None) -> None:
@@ -99,10 +99,10 @@ def buffer_depth(schedule: Schedule) -> int:
     """
     deque(execution_order(schedule), maxlen=0)
     most = max((action.micro_batch + 1 for actions in schedule for action in actions), default=0)
-    return bisect_left(range(most), True, key=partial(_runs, schedule))
+    return bisect_left(range(most), True, key=partial(_finishes, schedule))
 
 
-def _runs(schedule: Schedule, buffer: int) -> bool:
+def _finishes(schedule: Schedule, buffer: int) -> bool:
     try:
         deque(execution_order(schedule, buffer=buffer), maxlen=0)
     except ValueError:
@@ -122,11 +122,11 @@ def execution_order(schedule: Schedule, *, buffer: int | None = None) -> Iterato
     """
     if buffer is not None and buffer < 0:
         raise ValueError(f"buffer is {buffer}; a channel holds 0 or more messages, or any number (None)")
-    positions, mail = [0] * len(schedule), _Channels(len(schedule), buffer)
-    while mail.runnable:
-        rank = mail.runnable.popleft()
+    positions, channels = [0] * len(schedule), _Channels(len(schedule), buffer)
+    while channels.runnable:
+        rank = channels.runnable.popleft()
         actions = schedule[rank]
-        while positions[rank] < len(actions) and mail.can_run(rank, actions[positions[rank]]):
+        while positions[rank] < len(actions) and channels.can_run(rank, actions[positions[rank]]):
             yield rank, actions[positions[rank]]
             positions[rank] += 1
     if any(position < len(actions) for position, actions in zip(positions, schedule, strict=True)):
@@ -138,9 +138,9 @@ class _Channels:
 
     def __init__(self, ranks: int, buffer: int | None) -> None:
         self.runnable = deque(range(ranks))
-        self.room = math.inf if buffer is None else buffer
-        self.under_way: set[Message] = set()
-        self.held: Counter[tuple] = Counter()
+        self.capacity = math.inf if buffer is None else buffer
+        self.in_transit: set[Message] = set()
+        self.buffered: Counter[tuple] = Counter()
         self.receivers: dict[Message, int] = {}
         self.senders: dict[tuple, int] = {}
 
@@ -152,20 +152,20 @@ class _Channels:
 
     def _send(self, rank: int, message: Message) -> bool:
         channel = message[:3]
-        if self.held[channel] >= self.room and message not in self.receivers:
+        if self.buffered[channel] >= self.capacity and message not in self.receivers:
             self.senders[channel] = rank
             return False
-        self.under_way.add(message)
-        self.held[channel] += 1
+        self.in_transit.add(message)
+        self.buffered[channel] += 1
         self._wake(self.receivers, message)
         return True
 
     def _receive(self, rank: int, message: Message) -> bool:
         channel = message[:3]
-        arrived = message in self.under_way
+        arrived = message in self.in_transit
         if arrived:
-            self.under_way.remove(message)
-            self.held[channel] -= 1
+            self.in_transit.remove(message)
+            self.buffered[channel] -= 1
         else:
             self.receivers[message] = rank
         self._wake(self.senders, channel)  # there is room now, or a receiver for this very message
@@ -219,18 +219,18 @@ class StageGraph:
             else (Kind.SEND_B, self.sources[action.stage])
         )
 
-    def surround(self, action: Action) -> list[Action]:
+    def add_transfers(self, action: Action) -> list[Action]:
         """Return a computation with the receives before it and the sends after it."""
         _, stage, micro_batch, _ = action
-        receive, givers = self.inputs(action)
-        send, takers = self.outputs(action)
+        receive, sources = self.inputs(action)
+        send, targets = self.outputs(action)
         return [
-            *(Action(receive, stage, micro_batch, peer) for peer in self.remote(stage, givers)),
+            *(Action(receive, stage, micro_batch, peer) for peer in self.remote(stage, sources)),
             action,
-            *(Action(send, stage, micro_batch, peer) for peer in self.remote(stage, takers)),
+            *(Action(send, stage, micro_batch, peer) for peer in self.remote(stage, targets)),
         ]
 
-    def needs(self, action: Action) -> list[Action]:
+    def dependencies(self, action: Action) -> list[Action]:
         """Return the actions that must come before this one on its rank; B means I as well."""
         kind, stage, micro_batch, _ = action
         if kind.is_receive:
@@ -239,23 +239,23 @@ class StageGraph:
             return [Action(Kind(kind[-1]), stage, micro_batch)]
         first = {Kind.B: Kind.F, Kind.I: Kind.F, Kind.W: Kind.I}
         own = [Action(first[kind], stage, micro_batch)] if kind in first else []
-        receive, givers = self.inputs(action)
-        return own + [self._delivery(receive, stage, micro_batch, giver) for giver in givers]
+        receive, sources = self.inputs(action)
+        return own + [self._delivery(receive, stage, micro_batch, source) for source in sources]
 
-    def _delivery(self, receive: Kind, stage: int, micro_batch: int, giver: int) -> Action:
+    def _delivery(self, receive: Kind, stage: int, micro_batch: int, source: int) -> Action:
         """Return the action that delivers a value: its receive, or its computation if on the same rank."""
-        if self.rank_of[giver] != self.rank_of[stage]:
-            return Action(receive, stage, micro_batch, giver)
-        return Action(Kind(receive[-1]), giver, micro_batch)
+        if self.rank_of[source] != self.rank_of[stage]:
+            return Action(receive, stage, micro_batch, source)
+        return Action(Kind(receive[-1]), source, micro_batch)
 
 
-def _places(schedule: Schedule) -> Iterator[tuple[int, int, Action]]:
+def _iter_positions(schedule: Schedule) -> Iterator[tuple[int, int, Action]]:
     for rank, actions in enumerate(schedule):
         for position, action in enumerate(actions):
             yield rank, position, action
 
 
-def _at(rank: int, position: int, action: Action) -> str:
+def _format_position(rank: int, position: int, action: Action) -> str:
     return f"rank {rank}, position {position}, {action}"
 
 
@@ -266,11 +266,13 @@ def ranks_of(schedule: Schedule) -> dict[int, int]:
         for stage in {action.stage for action in actions if action.peer is None}:
             if ranks.setdefault(stage, rank) != rank:
                 position, action = next(
-                    (place, action)
-                    for place, action in enumerate(actions)
+                    (index, action)
+                    for index, action in enumerate(actions)
                     if action.stage == stage and action.peer is None
                 )
-                raise ValueError(f"{_at(rank, position, action)}: rank {ranks[stage]} computes stage {stage} too")
+                raise ValueError(
+                    f"{_format_position(rank, position, action)}: rank {ranks[stage]} computes stage {stage} too"
+                )
     return ranks
 
 
@@ -283,67 +285,67 @@ def _check_rank(rank: int, actions: Sequence[Action], graph: StageGraph) -> set[
     """Check one rank's order, and return its actions, each I also as B."""
     done: set[Action] = set()
     for position, action in enumerate(actions):
-        place = _at(rank, position, action)
+        where = _format_position(rank, position, action)
         if _as_backward(action) in done:
-            raise ValueError(f"{place}: this has been done before")
+            raise ValueError(f"{where}: this has been done before")
         if action.peer is not None:
-            _check_route(place, rank, action, graph)
-        for need in graph.needs(action):
-            if need not in done:
-                raise ValueError(f"{place}: needs {need} before it on this rank")
+            _check_transfer(where, rank, action, graph)
+        for dependency in graph.dependencies(action):
+            if dependency not in done:
+                raise ValueError(f"{where}: needs {dependency} before it on this rank")
         done |= {action, _as_backward(action)}
     return done
 
 
-def _check_route(place: str, rank: int, action: Action, graph: StageGraph) -> None:
+def _check_transfer(where: str, rank: int, action: Action, graph: StageGraph) -> None:
     _, source, target, _ = action.message
     ends = (source, target) if action.kind[-1] == "F" else (target, source)
     if ends not in graph.edges:
-        raise ValueError(f"{place}: the stage graph has no edge {ends[0]} -> {ends[1]}")
+        raise ValueError(f"{where}: the stage graph has no edge {ends[0]} -> {ends[1]}")
     if graph.rank_of[source] == graph.rank_of[target]:
-        raise ValueError(f"{place}: stages {source} and {target} are both on rank {graph.rank_of[source]}")
+        raise ValueError(f"{where}: stages {source} and {target} are both on rank {graph.rank_of[source]}")
     if graph.rank_of[action.stage] != rank:
-        raise ValueError(f"{place}: stage {action.stage} is on rank {graph.rank_of[action.stage]}")
+        raise ValueError(f"{where}: stage {action.stage} is on rank {graph.rank_of[action.stage]}")
 
 
 def _check_complete(done: set[Action], graph: StageGraph, micro_batches: list[int]) -> None:
     training = any(action.kind in (Kind.B, Kind.W) for action in done)
     for stage, rank in sorted(graph.rank_of.items()):
         for micro_batch in micro_batches:
-            wanted = [Kind.F, Kind.B] if training else [Kind.F]
+            kinds = [Kind.F, Kind.B] if training else [Kind.F]
             if Action(Kind.I, stage, micro_batch) in done:
-                wanted.append(Kind.W)
-            for kind in wanted:
+                kinds.append(Kind.W)
+            for kind in kinds:
                 if Action(kind, stage, micro_batch) not in done:
                     raise ValueError(f"rank {rank} never runs {Action(kind, stage, micro_batch)}")
 
 
 def _check_received(schedule: Schedule) -> None:
     """Check that every receive has its send; a missing receive is found where the value is used."""
-    sent = {action.message for _, _, action in _places(schedule) if action.kind.is_send}
-    for rank, position, action in _places(schedule):
+    sent = {action.message for _, _, action in _iter_positions(schedule) if action.kind.is_send}
+    for rank, position, action in _iter_positions(schedule):
         if action.kind.is_receive and action.message not in sent:
-            raise ValueError(f"{_at(rank, position, action)}: no rank sends this")
+            raise ValueError(f"{_format_position(rank, position, action)}: no rank sends this")
 
 
 def _describe_deadlock(schedule: Schedule, positions: list[int], buffer: int | None) -> str:
     """Return the cycle of waiting ranks as text, followed from a blocked rank."""
     rank_of = ranks_of(schedule)
     blocked = {rank: schedule[rank][at] for rank, at in enumerate(positions) if at < len(schedule[rank])}
-    holder = {rank: rank_of.get(_matching_action(action).stage) for rank, action in blocked.items()}
-    waits: list[int] = []
+    awaited_rank = {rank: rank_of.get(_matching_action(action).stage) for rank, action in blocked.items()}
+    visited: list[int] = []
     rank: int | None = min(blocked)
-    while rank in blocked and rank not in waits:
-        waits.append(rank)
-        rank = holder[rank]
-    circle = waits[waits.index(rank) :] if rank in waits else waits
-    room = "" if buffer is None else f" with a buffer of {buffer} per channel"
+    while rank in blocked and rank not in visited:
+        visited.append(rank)
+        rank = awaited_rank[rank]
+    cycle = visited[visited.index(rank) :] if rank in visited else visited
+    suffix = "" if buffer is None else f" with a buffer of {buffer} per channel"
     lines = (
-        f"  {_at(rank, positions[rank], blocked[rank])} waits for rank {holder[rank]} to reach "
+        f"  {_format_position(rank, positions[rank], blocked[rank])} waits for rank {awaited_rank[rank]} to reach "
         f"{_matching_action(blocked[rank])}"
-        for rank in circle
+        for rank in cycle
     )
-    return "\n".join([f"deadlock{room}:", *lines])
+    return "\n".join([f"deadlock{suffix}:", *lines])
 
 
 def _matching_action(action: Action) -> Action:

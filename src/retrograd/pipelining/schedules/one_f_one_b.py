@@ -2,10 +2,10 @@
 
 from retrograd.pipelining.schedules.actions import Kind
 from retrograd.pipelining.schedules.interleave import alternate, units
-from retrograd.pipelining.schedules.stage_placement import Held, Orders
+from retrograd.pipelining.schedules.stage_placement import ComputeOrders, StagesByRank
 
 
-def one_f_one_b(held: Held, micro_batches: int) -> Orders:
+def one_f_one_b(rank_stages: StagesByRank, micro_batches: int) -> ComputeOrders:
     """Return each rank's computations under 1F1B: fill the pipeline, alternate forward and backward, then drain it.
 
     With p ranks and m microbatches, a rank holds the activations of at most min(p - rank, m) microbatches.
@@ -19,6 +19,8 @@ def one_f_one_b(held: Held, micro_batches: int) -> Orders:
     ['F0.0', 'F0.1', 'B0.0', 'F0.2', 'B0.1', 'B0.2']
     """
     return [
-        alternate(units(Kind.F, block, micro_batches), units(Kind.B, block, micro_batches), ahead=len(held) - rank)
-        for rank, block in enumerate(held)
+        alternate(
+            units(Kind.F, block, micro_batches), units(Kind.B, block, micro_batches), ahead=len(rank_stages) - rank
+        )
+        for rank, block in enumerate(rank_stages)
     ]

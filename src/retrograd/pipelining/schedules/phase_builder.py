@@ -25,24 +25,25 @@ class PhaseBuilder:
     def __init__(self, micro_batches: int) -> None:
         self.micro_batches = micro_batches
         self.actions: list[Action] = []
-        self._done: Counter[tuple[Kind, int]] = Counter()
-        self._open: deque[tuple[Kind, int]] = deque()
+        self._counts: Counter[tuple[Kind, int]] = Counter()
+        self._pending_weights: deque[tuple[Kind, int]] = deque()
 
     def repeat(self, times: int, *steps: Step) -> None:
         """Append `steps` in order, `times` times."""
         for step in steps * times:
             if step is not OLDEST_W:
-                self._write(*step)
-            elif self._open:
-                self._write(*self._open.popleft())
+                self._append(*step)
+            elif self._pending_weights:
+                self._append(*self._pending_weights.popleft())
 
-    def _write(self, kind: Kind, stage: int) -> None:
-        shared = Kind.I if kind is Kind.B else kind  # one microbatch may have a full backward, another a split one
-        number = self._done[shared, stage]
-        self._done[shared, stage] += 1
+    def _append(self, kind: Kind, stage: int) -> None:
+        # I and B share a counter: one microbatch may have a full backward, another a split one.
+        counted_kind = Kind.I if kind is Kind.B else kind
+        number = self._counts[counted_kind, stage]
+        self._counts[counted_kind, stage] += 1
         if kind is Kind.I:
-            self._open.append((Kind.W, stage))
+            self._pending_weights.append((Kind.W, stage))
         if kind is Kind.B:
-            self._done[Kind.W, stage] += 1
+            self._counts[Kind.W, stage] += 1
         if number < self.micro_batches:
             self.actions.append(Action(kind, stage, number))

@@ -10,14 +10,14 @@ from retrograd.pipelining.schedules.actions import Action, Kind, Schedule
 from retrograd.pipelining.schedules.lowering import Edges, lower, validate
 from retrograd.pipelining.schedules.tables import read_csv
 
-Chosen = str | os.PathLike[str] | Schedule
+ScheduleLike = str | os.PathLike[str] | Schedule
 
 
 class Program(NamedTuple):
     """The actions of every rank, and the rank of each stage."""
 
     actions: list[list[Action]]
-    homes: list[int]
+    placement: list[int]
 
     def unordered(self) -> set[int]:
         """Return the stages that run microbatches backward out of order."""
@@ -31,7 +31,7 @@ class Program(NamedTuple):
         return found
 
 
-def default_stages(schedule: Chosen, ranks: int | None) -> int | None:
+def default_stages(schedule: ScheduleLike, ranks: int | None) -> int | None:
     """Return the default number of stages for `ranks` ranks under a schedule; ValueError for an unknown one.
 
     >>> default_stages("zbv", 2), default_stages("1f1b", None)
@@ -43,7 +43,7 @@ def default_stages(schedule: Chosen, ranks: int | None) -> int | None:
     return None if ranks is None else ranks * kind.per_rank
 
 
-def load_schedule(schedule: Chosen, stages: int | None, ranks: int | None) -> str | Schedule:
+def load_schedule(schedule: ScheduleLike, stages: int | None, ranks: int | None) -> str | Schedule:
     """Return a schedule's name, or its actions, read from the file if it is a path.
 
     Raises ValueError for an unknown schedule, or stages that cannot be divided among the ranks, and OSError
@@ -59,7 +59,7 @@ def load_schedule(schedule: Chosen, stages: int | None, ranks: int | None) -> st
 
 
 def make_program(
-    schedule: Chosen,
+    schedule: ScheduleLike,
     stages: int,
     micro_batches: int,
     edges: Mapping[tuple[int, int], object],
@@ -72,47 +72,47 @@ def make_program(
     Raises ValueError for an incomplete or deadlocked schedule, or one for other stages, microbatches or ranks.
 
     >>> program = make_program("1f1b", 2, 1, {(0, 1): ["x"]})
-    >>> program.homes, [str(action) for action in program.actions[0]]
+    >>> program.placement, [str(action) for action in program.actions[0]]
     ([0, 1], ['F0.0', 'SEND_F0.0>1', 'RECV_B0.0<1', 'B0.0'])
     """
     make = _cached_program if _is_name(schedule) else _build_program
     program = make(schedule, stages, micro_batches, frozenset(edges), ranks, forward_only)  # type: ignore[arg-type]
-    return Program([actions.copy() for actions in program.actions], program.homes.copy())
+    return Program([actions.copy() for actions in program.actions], program.placement.copy())
 
 
 def _build_program(
-    schedule: Chosen, stages: int, micro_batches: int, edges: Edges, ranks: int | None, forward_only: bool
+    schedule: ScheduleLike, stages: int, micro_batches: int, edges: Edges, ranks: int | None, forward_only: bool
 ) -> Program:
     compute = _computations(schedule, stages, micro_batches, ranks)
     if forward_only:
         compute = [[action for action in actions if action.kind is Kind.F] for actions in compute]
     program = lower(compute, edges)
     validate(program, edges)
-    return Program(program, _homes(compute, stages, micro_batches, ranks))
+    return Program(program, _placement(compute, stages, micro_batches, ranks))
 
 
 _cached_program = lru_cache(maxsize=8, typed=True)(_build_program)  # the same for every step, and takes milliseconds
 
 
-def _is_name(schedule: Chosen) -> bool:
+def _is_name(schedule: ScheduleLike) -> bool:
     return isinstance(schedule, str) and not schedule.endswith(".csv")
 
 
-def _computations(schedule: Chosen, stages: int, micro_batches: int, ranks: int | None) -> list[list[Action]]:
+def _computations(schedule: ScheduleLike, stages: int, micro_batches: int, ranks: int | None) -> list[list[Action]]:
     if _is_name(schedule):
         return make_schedule(schedule, stages, micro_batches, ranks=ranks)  # type: ignore[arg-type]
-    given = load_schedule(schedule, stages, ranks)
-    return [[action for action in actions if action.kind.is_compute] for actions in given]  # type: ignore[union-attr, misc]
+    loaded = load_schedule(schedule, stages, ranks)
+    return [[action for action in actions if action.kind.is_compute] for actions in loaded]  # type: ignore[union-attr, misc]
 
 
-def _homes(compute: Schedule, stages: int, micro_batches: int, ranks: int | None) -> list[int]:
+def _placement(compute: Schedule, stages: int, micro_batches: int, ranks: int | None) -> list[int]:
     """Return the rank of each stage; ValueError if the schedule is for other sizes."""
-    homes = {action.stage: rank for rank, actions in enumerate(compute) for action in actions}
+    placement = {action.stage: rank for rank, actions in enumerate(compute) for action in actions}
     numbers = {action.micro_batch for actions in compute for action in actions}
-    found = (sorted(homes), sorted(numbers), len(compute))
+    found = (sorted(placement), sorted(numbers), len(compute))
     if found != (list(range(stages)), list(range(micro_batches)), ranks or len(compute)):
         raise ValueError(
-            f"the schedule is for {len(homes)} stages, {len(numbers)} micro-batches and {len(compute)} ranks, "
+            f"the schedule is for {len(placement)} stages, {len(numbers)} micro-batches and {len(compute)} ranks, "
             f"but there are {stages}, {micro_batches} and {ranks or len(compute)}"
         )
-    return [homes[stage] for stage in range(stages)]
+    return [placement[stage] for stage in range(stages)]

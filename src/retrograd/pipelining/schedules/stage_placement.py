@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 
 from retrograd.pipelining.schedules.actions import Action
 
-Orders = Sequence[Iterable[Action]]
+ComputeOrders = Sequence[Iterable[Action]]
 """The compute actions of each rank, in order; generated on demand, because there may be millions."""
 
-Held = list[list[int]]
+StagesByRank = list[list[int]]
 """The stages of each rank, in increasing order."""
 
 
@@ -35,17 +35,17 @@ def zigzag(stages: int, ranks: int) -> list[int]:
     >>> zigzag(6, 3)
     [0, 1, 2, 2, 1, 0]
     """
-    there_and_back = [*range(ranks), *reversed(range(ranks))]
-    return [there_and_back[stage % (2 * ranks)] for stage in range(stages)]
+    round_trip = [*range(ranks), *reversed(range(ranks))]
+    return [round_trip[stage % (2 * ranks)] for stage in range(stages)]
 
 
-def held_by(placement: list[int]) -> Held:
+def stages_by_rank(placement: list[int]) -> StagesByRank:
     """Return the stages of each rank, from the rank of each stage.
 
-    >>> held_by([0, 1, 1, 0])
+    >>> stages_by_rank([0, 1, 1, 0])
     [[0, 3], [1, 2]]
     """
-    held: Held = [[] for _ in range(max(placement) + 1)]
+    rank_stages: StagesByRank = [[] for _ in range(max(placement) + 1)]
     for stage, rank in enumerate(placement):
-        held[rank].append(stage)
-    return held
+        rank_stages[rank].append(stage)
+    return rank_stages

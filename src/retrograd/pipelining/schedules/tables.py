@@ -43,12 +43,12 @@ def format_grid(
     timeline = plan if isinstance(plan, Timeline) else _simulated(plan, costs, edges)
     events = [event for event in timeline.events if event.action.kind.is_compute and event.end > event.start]
     slot = slot or min((event.end - event.start for event in events), default=1.0)
-    several = any(len(held) > 1 for held in _held(events, timeline.ranks))
+    several = any(len(stages) > 1 for stages in _stages_by_rank(events, timeline.ranks))
     rows = [
         _row([event for event in events if event.rank == rank], timeline.start, slot, several)
         for rank in range(timeline.ranks)
     ]
-    return _aligned(rows)
+    return _align(rows)
 
 
 def _simulated(schedule: Schedule, costs: Cost | Mapping[Kind, float], edges: Edges | None) -> Timeline:
@@ -60,11 +60,11 @@ def _simulated(schedule: Schedule, costs: Cost | Mapping[Kind, float], edges: Ed
     return simulate(schedule, edges, lambda action: seconds.get(action.kind, 0.0))
 
 
-def _held(events: Iterable[Event], ranks: int) -> list[set[int]]:
-    held: list[set[int]] = [set() for _ in range(ranks)]
+def _stages_by_rank(events: Iterable[Event], ranks: int) -> list[set[int]]:
+    stages: list[set[int]] = [set() for _ in range(ranks)]
     for event in events:
-        held[event.rank].add(event.action.stage)
-    return held
+        stages[event.rank].add(event.action.stage)
+    return stages
 
 
 def _row(events: Sequence[Event], origin: float, slot: float, several: bool) -> list[str]:
@@ -76,7 +76,7 @@ def _row(events: Sequence[Event], origin: float, slot: float, several: bool) -> 
     return cells
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> str:
+def _align(rows: Sequence[Sequence[str]]) -> str:
     """Align the cells of all rows in columns, filled with idle slots to the longest row."""
     width = max((len(cell) for row in rows for cell in row), default=0)
     columns, tag = max(map(len, rows), default=0), len(str(max(len(rows) - 1, 0)))
@@ -98,10 +98,10 @@ def write_csv(schedule: Schedule, path: Path) -> None:
 
 def _cell(action: Action) -> str:
     kind, stage, micro_batch, peer = action
-    return f"{stage}{kind}{micro_batch}" if peer == _neighbour(kind, stage) else str(action)
+    return f"{stage}{kind}{micro_batch}" if peer == _implied_peer(kind, stage) else str(action)
 
 
-def _neighbour(kind: Kind, stage: int) -> int | None:
+def _implied_peer(kind: Kind, stage: int) -> int | None:
     """Return the peer stage of a PyTorch send or receive, which its cells leave out."""
     if kind.is_compute:
         return None
@@ -134,18 +134,18 @@ def parse_rows(rows: Sequence[Sequence[str]], source: str) -> list[list[Action]]
     >>> [str(action) for action in parse_rows([["0F0", "", "0B0"], ["", "1F0", "1B0"]], "here")[1]]
     ['F1.0', 'B1.0']
     """
-    placed = _CellIndex(source)
+    index = _CellIndex(source)
     schedule = [
-        [action for column, cell in enumerate(row) for action in placed.read(rank, column, cell)]
+        [action for column, cell in enumerate(row) for action in index.read(rank, column, cell)]
         for rank, row in enumerate(rows)
     ]
-    if not placed.seen:
+    if not index.cells_by_action:
         raise ValueError(f"{source}: there are no actions")
-    for action, place in placed.seen.items():
-        if max(action.stage, action.micro_batch, action.peer or 0) >= len(placed.seen):
+    for action, position in index.cells_by_action.items():
+        if max(action.stage, action.micro_batch, action.peer or 0) >= len(index.cells_by_action):
             raise ValueError(
-                f"{source}, {place}: {action} is of no schedule with {len(placed.seen)} actions: stages and "
-                f"micro-batches are numbered from 0 on"
+                f"{source}, {position}: {action} is of no schedule with {len(index.cells_by_action)} actions: stages "
+                f"and micro-batches are numbered from 0 on"
             )
     return schedule
 
@@ -164,24 +164,24 @@ class _CellIndex:
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self.seen: dict[Action, str] = {}
+        self.cells_by_action: dict[Action, str] = {}
         self.rank_of: dict[int, tuple[int, str]] = {}
 
     def read(self, rank: int, column: int, cell: str) -> list[Action]:
-        place = f"line {rank + 1}, column {column + 1}"
+        position = f"line {rank + 1}, column {column + 1}"
         try:
             actions = _parse_cell(cell.strip())
             for action in actions:
-                self._place(action, rank, place)
+                self._record(action, rank, position)
         except ValueError as error:
-            raise ValueError(f"{self.source}, {place}: {shorten(str(error))}") from None
+            raise ValueError(f"{self.source}, {position}: {shorten(str(error))}") from None
         return actions
 
-    def _place(self, action: Action, rank: int, place: str) -> None:
-        if action in self.seen:
-            raise ValueError(f"{action} is at {self.seen[action]} already")
-        self.seen[action] = place
-        other, at = self.rank_of.setdefault(action.stage, (rank, place))
+    def _record(self, action: Action, rank: int, position: str) -> None:
+        if action in self.cells_by_action:
+            raise ValueError(f"{action} is at {self.cells_by_action[action]} already")
+        self.cells_by_action[action] = position
+        other, at = self.rank_of.setdefault(action.stage, (rank, position))
         if other != rank:
             raise ValueError(f"{action} is on rank {rank}, but stage {action.stage} is on rank {other}, see {at}")
 
@@ -198,5 +198,5 @@ def _parse_cell(cell: str) -> list[Action]:
         return [action for part in match.groups() for action in _parse_cell(part.strip())]
     if match := _TORCH.fullmatch(cell):
         kind, stage = Kind(match[2]), int(match[1])
-        return [Action(kind, stage, int(match[3]), _neighbour(kind, stage))]
+        return [Action(kind, stage, int(match[3]), _implied_peer(kind, stage))]
     return [parse(cell)]

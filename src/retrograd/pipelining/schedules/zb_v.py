@@ -3,11 +3,11 @@
 from retrograd.pipelining.schedules.actions import Action, Kind
 from retrograd.pipelining.schedules.greedy import list_schedule
 from retrograd.pipelining.schedules.phase_builder import PhaseBuilder
-from retrograd.pipelining.schedules.stage_placement import Held, Orders
+from retrograd.pipelining.schedules.stage_placement import ComputeOrders, StagesByRank
 from retrograd.pipelining.schedules.zero_bubble import zb_h1
 
 
-def zb_v(held: Held, micro_batches: int) -> Orders:
+def zb_v(rank_stages: StagesByRank, micro_batches: int) -> ComputeOrders:
     """Return each rank's computations under ZB-V: forwards and backward halves of its two stages alternate.
 
     With p ranks, a rank holds at most 2 p activations of a single stage: the memory of p microbatches, as 1F1B on
@@ -21,12 +21,12 @@ def zb_v(held: Held, micro_batches: int) -> Orders:
     >>> " ".join(map(str, zb_v([[0, 3], [1, 2]], 3)[1]))
     'F1.0 F2.0 F1.1 F2.1 I2.0 W2.0 F1.2 I1.0 W1.0 F2.2 I2.1 W2.1 I1.1 I2.2 I1.2 W1.1 W2.2 W1.2'
     """
-    ranks, per_rank = len(held), len(held[0])
+    ranks, per_rank = len(rank_stages), len(rank_stages[0])
     if per_rank == 1:
-        return zb_h1(held, micro_batches)
+        return zb_h1(rank_stages, micro_batches)
     if per_rank > 2:
-        return list_schedule(held, micro_batches, limit=per_rank * ranks)
-    return [_order(rank, ranks, stages, micro_batches) for rank, stages in enumerate(held)]
+        return list_schedule(rank_stages, micro_batches, limit=per_rank * ranks)
+    return [_order(rank, ranks, stages, micro_batches) for rank, stages in enumerate(rank_stages)]
 
 
 def _order(rank: int, ranks: int, stages: list[int], micro_batches: int) -> list[Action]:

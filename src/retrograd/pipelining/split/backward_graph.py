@@ -72,7 +72,7 @@ class _Writer:
         self.graph = Graph()
         self.values: dict[str, Node] = {}
         self.calls: dict[int, Node] = {}
-        self.makers: dict[str, int] = {}
+        self.producers: dict[str, int] = {}
         for node in captured.graph.find_nodes(op="placeholder"):
             self.values[node.name] = self.graph.placeholder(node.name)
             self.values[node.name].meta = dict(node.meta)
@@ -84,26 +84,26 @@ class _Writer:
 
     def _call(self, stage: StagePart) -> None:
         """Add a stage's call and the values it produces; values that pass through it exist already."""
-        taken = tuple(self.values[value.name] for value in stage.inputs)
-        call = self.calls[stage.stage_index] = self.graph.call_module(submodule_name(stage.stage_index), taken)
+        arguments = tuple(self.values[value.name] for value in stage.inputs)
+        call = self.calls[stage.stage_index] = self.graph.call_module(submodule_name(stage.stage_index), arguments)
         call.meta.update(val=tuple(self._aval(name) for name in stage.outputs), stage_idx=stage.stage_index)
         call.meta.update(inputs=stage.inputs, outputs=stage.outputs)
-        for place, name in enumerate(stage.outputs):
+        for index, name in enumerate(stage.outputs):
             if name not in self.values:
-                self.values[name] = self._picked(call, place, name, self._aval(name))
-                self.makers[name] = stage.stage_index
+                self.values[name] = self._pick(call, index, name, self._aval(name))
+                self.producers[name] = stage.stage_index
 
     def add_backward(self, loss: Node) -> None:
         """Call `stage_backward` for every stage that the loss depends on, from the last to the first."""
-        carrying = _nodes_with_gradient(loss)
+        with_gradient = _nodes_with_gradient(loss)
         with self.graph.inserting_before(self.end):
             seed = self._compute(registry["ones_like"], (self.values[loss.name],), f"{loss.name}_grad", _val(loss))
             gradients = {loss.name: seed}
             for stage in reversed(self.stages):
                 if any(self._gradient(stage, name, gradients) for name in stage.outputs):
-                    self._add_stage_backward(stage, gradients, carrying)
+                    self._add_stage_backward(stage, gradients, with_gradient)
 
-    def _add_stage_backward(self, stage: StagePart, gradients: dict[str, Node], carrying: set[str]) -> None:
+    def _add_stage_backward(self, stage: StagePart, gradients: dict[str, Node], with_gradient: set[str]) -> None:
         sent = [value.name for value in stage.inputs if value.stage is not None]
         call = self.graph.create_node(
             "call_function",
@@ -116,20 +116,20 @@ class _Writer:
             name=f"stage_backward_{stage.stage_index}",
         )
         call.meta.update(val=tuple(self._aval(name) for name in sent), stage_idx=stage.stage_index)
-        used = _used_by(stage, carrying)
-        for place, name in enumerate(sent):
+        used = _used_by(stage, with_gradient)
+        for index, name in enumerate(sent):
             if name in used:
-                new = self._picked(call, place, f"{name}_grad", self._aval(name))
+                new = self._pick(call, index, f"{name}_grad", self._aval(name))
                 old = gradients.get(name)
                 both = old and self._compute(ADD_GRADIENTS, (old, new), f"{name}_grad", self._aval(name))
                 gradients[name] = both or new
 
     def _gradient(self, stage: StagePart, name: str, gradients: dict[str, Node]) -> Node | None:
         """Return the gradient of a stage's output; None without one, and for values that pass through the stage."""
-        return gradients.get(name) if self.makers.get(name) == stage.stage_index else None
+        return gradients.get(name) if self.producers.get(name) == stage.stage_index else None
 
-    def _picked(self, source: Node, place: int, name: str, aval: Any) -> Node:
-        return self._compute(PICK, (source, place), name, aval)
+    def _pick(self, source: Node, index: int, name: str, aval: Any) -> Node:
+        return self._compute(PICK, (source, index), name, aval)
 
     def _compute(self, target: Op, args: tuple, name: str, aval: Any) -> Node:
         node = self.graph.create_node("call_function", target, args, name=name)
@@ -145,27 +145,27 @@ def _val(node: Node) -> Any:
     return node.meta.get("val")
 
 
-def _used_by(stage: StagePart, carrying: Mapping[str, Any] | set[str]) -> set[str]:
+def _used_by(stage: StagePart, with_gradient: Mapping[str, Any] | set[str]) -> set[str]:
     """Return the inputs of a stage on which the loss depends through it."""
     inputs = {value.name for value in stage.inputs}
     nodes = stage.graph.nodes
     return {
-        used.name for node in nodes if node.name in carrying for used in node.all_input_nodes
-        if used.name in inputs and used.name in carrying
+        used.name for node in nodes if node.name in with_gradient for used in node.all_input_nodes
+        if used.name in inputs and used.name in with_gradient
     }  # fmt: skip
 
 
 def _nodes_with_gradient(loss: Node) -> set[str]:
     """Return the names of the nodes through which gradients flow back from the loss, including the loss."""
-    found, waiting = {loss.name}, [loss]
-    while waiting:
-        node = waiting.pop()
+    found, stack = {loss.name}, [loss]
+    while stack:
+        node = stack.pop()
         if node.op == "call_function" and not (node.target.differentiable or node.target is PICK):
             continue
         for used in node.all_input_nodes:
             if used.name not in found and _has_gradient(_val(used)):
                 found.add(used.name)
-                waiting.append(used)
+                stack.append(used)
     return found
 
 

@@ -10,9 +10,9 @@ from retrograd.core import Tensor, registry
 from retrograd.core.aval import symbolic
 from retrograd.core.level import generator_block
 from retrograd.export.branches import merge_branches
-from retrograd.export.dynamic_shapes import Dim, DynamicSignature, Place, common_sizes, linear
+from retrograd.export.dynamic_shapes import Dim, DynamicSignature, InputDim, common_sizes, linear
 from retrograd.export.example_inputs import Example
-from retrograd.export.shape_inference import Prober
+from retrograd.export.shape_inference import ShapeInference
 from retrograd.fx import Graph, GraphModule, Node, trace
 from retrograd.fx.signature import Constant, Input, Signature
 from retrograd.fx.subgraph import SubGraph
@@ -21,11 +21,11 @@ from retrograd.pipelining.split.backward_graph import pipe_graph, submodule_name
 from retrograd.pipelining.split.cut_graph import Assignment, StagePart, check_assignment, check_order, cut
 from retrograd.pipelining.split.local_sizes import read_sizes_locally
 from retrograd.pipelining.split.loss import find_loss
-from retrograd.pipelining.split.markers import Spec, marked, marker, pipe_split
+from retrograd.pipelining.split.markers import Spec, insert_markers, marker, pipe_split
 from retrograd.pipelining.split.modal_module import ModalGraphModule
-from retrograd.pipelining.split.mutations import make_explicit, place_writes, result_of, signature_of
-from retrograd.pipelining.split.partition import along_parameters
-from retrograd.pipelining.split.shared_parameters import Homes, MultiUseParamSpec, owners, owners_elsewhere
+from retrograd.pipelining.split.mutations import assign_writes, make_explicit, result_of, signature_of
+from retrograd.pipelining.split.partition import assign_by_parameters
+from retrograd.pipelining.split.shared_parameters import MultiUseParamSpec, StagesByTensor, owners, owners_elsewhere
 
 PACKAGE = __name__.partition(".")[0]  # not by file, since file names of compiled modules are relative
 BATCH = "batch"  # the name of the varying size
@@ -43,30 +43,32 @@ class Split(NamedTuple):
 
 
 def split_in_both_modes(
-    given: "Given", policy: Policy | None, multi_use: MultiUseParamSpec | None, loss_spec: Any
+    capture_input: "CaptureInput", policy: Policy | None, multi_use: MultiUseParamSpec | None, loss_spec: Any
 ) -> Split:
     """Capture a module in training and in evaluation mode, for any batch size, and cut it into stages."""
-    sized = SizedProgram(given)
-    first = cut_by(sized.program, policy)
-    present = given.module.training
+    sized = SizedProgram(capture_input)
+    first = cut_with_policy(sized.program, policy)
+    present = capture_input.module.training
     cuts = {present: first._replace(program=sized.with_free_batch())}
-    other = _cut_in_other_mode(given, first, policy)
+    other = _cut_in_other_mode(capture_input, first, policy)
     if other is not None:
         cuts[not present] = cuts[present] if other is first else other
-    return _assembled(cuts, present, multi_use, _loss_spec(given.module, loss_spec))
+    return _build_split(cuts, present, multi_use, _loss_spec(capture_input.module, loss_spec))
 
 
-def split_once(given: "Given", policy: Policy | None, multi_use: MultiUseParamSpec | None, loss_spec: Any) -> Split:
+def split_once(
+    capture_input: "CaptureInput", policy: Policy | None, multi_use: MultiUseParamSpec | None, loss_spec: Any
+) -> Split:
     """Capture a module for these sizes and the modules' current modes only, and cut it into stages."""
-    return split_cut(given.module, cut_by(given.traced(), policy), multi_use, loss_spec)
+    return split_cut(capture_input.module, cut_with_policy(capture_input.trace_module(), policy), multi_use, loss_spec)
 
 
 def split_cut(module: Module, found: "Cut", multi_use: MultiUseParamSpec | None, loss_spec: Any) -> Split:
     """Return the stages of a module's captured program, for its current mode."""
-    return _assembled({module.training: found}, module.training, multi_use, _loss_spec(module, loss_spec))
+    return _build_split({module.training: found}, module.training, multi_use, _loss_spec(module, loss_spec))
 
 
-class Given(NamedTuple):
+class CaptureInput(NamedTuple):
     """A module and the arguments of one microbatch, with the boundaries to mark.
 
     branches: other positional arguments, for which the module takes other branches on values.
@@ -78,21 +80,21 @@ class Given(NamedTuple):
     split_spec: Spec
     branches: tuple[tuple[Any, ...], ...] = ()
 
-    def traced(self) -> GraphModule:
+    def trace_module(self) -> GraphModule:
         """Return the module as it runs on these arguments, in its current mode; RuntimeError if it cannot."""
-        with marked(self.module, self.split_spec):
+        with insert_markers(self.module, self.split_spec):
             try:
                 captures = [trace(self.module, *args, **self.kwargs) for args in (self.args, *self.branches)]
             except Exception as cause:
-                raise _not_captured(self.module, cause) from cause
+                raise _capture_error(self.module, cause) from cause
         return merge_branches(captures)
 
-    def batch_probers(self) -> list[Prober]:
+    def batch_inferences(self) -> list[ShapeInference]:
         """Return what traces the module at several sizes of dimension 0, for each branch; none without a batch."""
-        found = [self._batch_prober(args) for args in (self.args, *self.branches)]
-        return [prober for prober in found if prober is not None] if None not in found else []
+        found = [self._batch_inference(args) for args in (self.args, *self.branches)]
+        return [inference for inference in found if inference is not None] if None not in found else []
 
-    def _batch_prober(self, args: tuple[Any, ...]) -> Prober | None:
+    def _batch_inference(self, args: tuple[Any, ...]) -> ShapeInference | None:
         try:
             example = Example(self.module, args, self.kwargs)
         except TypeError:  # not the arguments of the module, as the trace will say
@@ -102,8 +104,8 @@ class Given(NamedTuple):
         if not sizes or 0 in sizes:
             return None
         size = next(iter(tensors.values())).shape[0]
-        places = {Place(name, 0): linear(BATCH) for name, x in tensors.items() if x.shape[0] == size}
-        return Prober(self.module, example, places, {BATCH: Dim(BATCH).range}, TRIALS)
+        places = {InputDim(name, 0): linear(BATCH) for name, x in tensors.items() if x.shape[0] == size}
+        return ShapeInference(self.module, example, places, {BATCH: Dim(BATCH).range}, TRIALS)
 
 
 class FixedSignature(Signature):
@@ -132,31 +134,31 @@ class FixedSignature(Signature):
 class SizedProgram:
     """A module as captured in its current mode, for these sizes or for any batch size."""
 
-    def __init__(self, given: Given) -> None:
-        self._given = given
-        self._probers = given.batch_probers()
-        self.program = self._traced()
+    def __init__(self, capture_input: CaptureInput) -> None:
+        self._capture_input = capture_input
+        self._inferences = capture_input.batch_inferences()
+        self.program = self._trace()
         _check_marks(self.program.graph)
 
-    def _traced(self) -> GraphModule:
-        """Return the program for these sizes: the probers' first traces, so that none is made twice."""
-        if self._probers:
+    def _trace(self) -> GraphModule:
+        """Return the program for these sizes: the first traces of the inferences, so that none is made twice."""
+        if self._inferences:
             try:
-                with marked(self._given.module, self._given.split_spec):
-                    captures = [prober.first().module() for prober in self._probers]
+                with insert_markers(self._capture_input.module, self._capture_input.split_spec):
+                    captures = [inference.first().module() for inference in self._inferences]
             except Exception:  # the code does not run on sizes that are recorded
-                self._probers = []
+                self._inferences = []
             else:
                 return merge_branches(captures)
-        return self._given.traced()
+        return self._capture_input.trace_module()
 
     def with_free_batch(self) -> GraphModule:
         """Return the program for any size of dimension 0, as far as the module permits it."""
-        if not self._probers:
+        if not self._inferences:
             return self.program
         try:
-            with marked(self._given.module, self._given.split_spec):
-                captures = [prober.learn() for prober in self._probers]
+            with insert_markers(self._capture_input.module, self._capture_input.split_spec):
+                captures = [inference.infer() for inference in self._inferences]
                 free = merge_branches([capture for capture, _ in captures])
                 found = common_sizes([sizes for _, sizes in captures])
         except Exception as error:  # the code treats some sizes differently: the graph is for these sizes only
@@ -170,14 +172,14 @@ class SizedProgram:
 class Cut(NamedTuple):
     """A captured program, the stage of every operator by name, and the number of stages, some of which may be empty.
 
-    homes: the stages that have a parameter or buffer in other captures, by its qualified name.  Stages that use it,
-    but do not have it there, receive it.
+    tensor_stages: the stages that have a parameter or buffer in other captures, by its qualified name.  Stages that use
+    it, but do not have it there, receive it.
     """
 
     program: GraphModule
     stages: dict[str, int]
     num_stages: int
-    homes: Homes = MappingProxyType({})
+    tensor_stages: StagesByTensor = MappingProxyType({})
 
     @staticmethod
     def of(program: GraphModule, stage_of: Assignment) -> "Cut":
@@ -194,37 +196,37 @@ class Cut(NamedTuple):
         return stage_of
 
 
-def cut_by(captured: GraphModule, policy: Policy | None) -> Cut:
+def cut_with_policy(captured: GraphModule, policy: Policy | None) -> Cut:
     """Return the cut at the marks of the code, or by the policy."""
     if policy is None:
-        return Cut.of(captured, _between_marks(captured.graph))
+        return Cut.of(captured, _stages_between_markers(captured.graph))
     if any(node.target is marker for node in captured.graph.nodes):
         raise ValueError(
             "pipeline: the model's code marks stages with pipe_split(), and split_policy would ignore them; "
             "remove the marks or the policy"
         )
-    chosen = _assigned_by(policy, captured)
-    check_assignment(captured.graph, chosen)
-    return Cut.of(captured, chosen)
+    assignment = _apply_policy(policy, captured)
+    check_assignment(captured.graph, assignment)
+    return Cut.of(captured, assignment)
 
 
-def _assigned_by(policy: Policy, captured: GraphModule) -> Assignment:
+def _apply_policy(policy: Policy, captured: GraphModule) -> Assignment:
     """Return the stage of every operator that a policy chooses, or marks by calls of `pipe_split`.
 
     Raises ValueError for a policy that returns another graph than the captured one.
     """
-    chosen = policy(captured)
-    if not isinstance(chosen, GraphModule):
-        return chosen
-    if chosen.graph is not captured.graph:
+    assignment = policy(captured)
+    if not isinstance(assignment, GraphModule):
+        return assignment
+    if assignment.graph is not captured.graph:
         raise ValueError("split_policy: insert pipe_split() into the graph of the module that is given, and return it")
-    marks = [node for node in chosen.graph.find_nodes(op="call_function") if node.target is pipe_split]
+    marks = [node for node in assignment.graph.find_nodes(op="call_function") if node.target is pipe_split]
     for node in marks:
         node.target = marker
-    found = _between_marks(chosen.graph)
+    found = _stages_between_markers(assignment.graph)
     for node in marks:  # the program is compared with traces of the module, which have none
         del found[node]
-        chosen.graph.erase_node(node)
+        assignment.graph.erase_node(node)
     return found
 
 
@@ -241,7 +243,7 @@ def _check_marks(graph: Graph) -> None:
                     )
 
 
-def _between_marks(graph: Graph) -> dict[Node, int]:
+def _stages_between_markers(graph: Graph) -> dict[Node, int]:
     """Return the stage of every operator: the number of boundaries before it that have operators on both sides."""
     stage_of: dict[Node, int] = {}
     stage, begun, ended = 0, False, False
@@ -254,14 +256,14 @@ def _between_marks(graph: Graph) -> dict[Node, int]:
     return stage_of
 
 
-def _cut_in_other_mode(given: Given, first: Cut, policy: Policy | None) -> Cut | None:
+def _cut_in_other_mode(capture_input: CaptureInput, first: Cut, policy: Policy | None) -> Cut | None:
     """Return the cut of the model in its other mode; `first` if it does the same, None if it cannot be cut alike."""
-    with _in_mode(given.module, not given.module.training):
+    with _in_mode(capture_input.module, not capture_input.module.training):
         try:
-            sized = SizedProgram(given)
+            sized = SizedProgram(capture_input)
             if _same_program(first.program, sized.program):
                 return first
-            found = cut_by(sized.program, None) if policy is None else _cut_like(sized.program, first, policy)
+            found = cut_with_policy(sized.program, None) if policy is None else _cut_like(sized.program, first, policy)
             if found.num_stages == first.num_stages:
                 return found._replace(program=sized.with_free_batch())
         except (RuntimeError, ValueError, TypeError, NotImplementedError):
@@ -271,17 +273,18 @@ def _cut_in_other_mode(given: Given, first: Cut, policy: Policy | None) -> Cut |
 
 def _cut_like(static: GraphModule, first: Cut, policy: Policy) -> Cut:
     """Return the cut of another program of the same model, with each parameter in the stage that has it already."""
-    found = along_parameters(static.graph, stages_by_tensor(first))
-    return Cut.of(static, found) if set(found.values()) == set(range(first.num_stages)) else cut_by(static, policy)
+    found = assign_by_parameters(static.graph, stages_by_tensor(first))
+    has_all_stages = set(found.values()) == set(range(first.num_stages))
+    return Cut.of(static, found) if has_all_stages else cut_with_policy(static, policy)
 
 
 def stages_by_tensor(found: Cut) -> dict[str, set[int]]:
     """Return the stages that use each parameter, buffer and constant, by its qualified name."""
-    homes: dict[str, set[int]] = defaultdict(set)
+    tensor_stages: dict[str, set[int]] = defaultdict(set)
     stage_of = found.assignment()
     for node in found.program.graph.find_nodes(op="get_attr"):
-        homes[str(node.target)] |= {stage_of[user] for user in node.users if user in stage_of}
-    return homes
+        tensor_stages[str(node.target)] |= {stage_of[user] for user in node.users if user in stage_of}
+    return tensor_stages
 
 
 @generator_block
@@ -313,10 +316,10 @@ def _same_tensor(a: Tensor, b: Tensor) -> bool:
     return a is b or (a.aval == b.aval and bool(registry["eq"](a, b).all()))
 
 
-def _not_captured(module: Module, cause: Exception) -> RuntimeError:
-    place = _line_in(cause.__traceback__)
+def _capture_error(module: Module, cause: Exception) -> RuntimeError:
+    location = _innermost_user_line(cause.__traceback__)
     return RuntimeError(
-        f"pipeline: {type(module).__name__} could not be captured{f' at {place}' if place else ''}: "
+        f"pipeline: {type(module).__name__} could not be captured{f' at {location}' if location else ''}: "
         f"{type(cause).__name__}: {cause}\nLikely causes:\n"
         "  - the model does not run on these arguments; try module(*mb_args, **mb_kwargs)\n"
         "  - the arguments hold NumPy arrays; pass tensors, see rg.as_tensor\n"
@@ -326,22 +329,22 @@ def _not_captured(module: Module, cause: Exception) -> RuntimeError:
     )
 
 
-def _line_in(traceback: TracebackType | None) -> str:
+def _innermost_user_line(traceback: TracebackType | None) -> str:
     """Return the innermost line of a traceback outside this package and Python's standard library."""
-    place = ""
+    location = ""
     while traceback is not None:
         frame = traceback.tb_frame
         if frame.f_globals.get("__name__", "").partition(".")[0] not in (PACKAGE, *sys.stdlib_module_names):
-            place = f"{frame.f_code.co_filename}:{traceback.tb_lineno} in {frame.f_code.co_name}"
+            location = f"{frame.f_code.co_filename}:{traceback.tb_lineno} in {frame.f_code.co_name}"
         traceback = traceback.tb_next
-    return place
+    return location
 
 
-def _loss_spec(module: Module, given: Any) -> Any:
-    return getattr(module, "loss_spec", None) if given is None else given
+def _loss_spec(module: Module, loss_spec: Any) -> Any:
+    return getattr(module, "loss_spec", None) if loss_spec is None else loss_spec
 
 
-def _assembled(cuts: Mapping[bool, Cut], present: bool, multi_use: MultiUseParamSpec | None, loss_spec: Any) -> Split:
+def _build_split(cuts: Mapping[bool, Cut], present: bool, multi_use: MultiUseParamSpec | None, loss_spec: Any) -> Split:
     """Return the stages of the cuts by mode, with one module per stage for both modes."""
     programs = {mode: cut.program for mode, cut in cuts.items()}
     parts: dict[bool, list[StagePart]] = {}
@@ -375,8 +378,8 @@ def _parts(found: Cut, multi_use: MultiUseParamSpec | None) -> list[StagePart]:
     captured, stage_of = found.program, found.assignment()
     read_sizes_locally(captured.graph, stage_of)
     check_order(captured.graph, stage_of)
-    place_writes(make_explicit(captured), stage_of)
-    kept = owners(captured, stage_of, multi_use) | owners_elsewhere(captured, stage_of, found.homes)
+    assign_writes(make_explicit(captured), stage_of)
+    kept = owners(captured, stage_of, multi_use) | owners_elsewhere(captured, stage_of, found.tensor_stages)
     return cut(captured, stage_of, found.num_stages, kept)
 
 

@@ -11,7 +11,7 @@ from retrograd.core.aval import SymbolicSize, symbolic
 from retrograd.fx import Interpreter, Node
 from retrograd.nn import Module
 from retrograd.pipelining.microbatch import MicroBatch, tensors_in
-from retrograd.pipelining.runtime.randomness import Draw, draw_indices, recorded
+from retrograd.pipelining.runtime.randomness import Draw, draw_indices, record_draws
 from retrograd.pipelining.split.manual_stages import AnyPipe
 from retrograd.pipelining.split.mutations import WRITE
 from retrograd.pipelining.split.pipe import Pipe
@@ -21,8 +21,8 @@ from retrograd.pipelining.split.value_guards import Reading, ValueGuards
 class Captured:
     """A model as captured for microbatches of one kind.
 
-    random: whether it draws random values.  draws: its draws.  places: for each stage, the indices of its draws in the
-    program, in order; None if unknown.  guards: the values that it depends on; None if it is not traced.
+    random: whether it draws random values.  draws: its draws.  draw_positions: for each stage, the indices of its draws
+    in the program, in order; None if unknown.  guards: the values that it depends on; None if it is not traced.
     micro_batches: how many it was chosen for.
     """
 
@@ -30,7 +30,7 @@ class Captured:
         self.pipe = pipe
         self.random = random
         self.draws: list[Draw] = []
-        self.places: list[list[int]] | None = None
+        self.draw_positions: list[list[int]] | None = None
         self.guards = ValueGuards(pipe.captured) if pipe.captured is not None else None
         self.micro_batches = 0
         self._training = training
@@ -45,7 +45,7 @@ class Captured:
         with autograd.no_grad():
             run.run(*batch.args, **batch.kwargs)
         self.draws = run.draws
-        self.places = draw_indices(
+        self.draw_positions = draw_indices(
             run.by_node, [pipe.get_stage_module(stage.stage_index) for stage in pipe.stages], len(self.draws)
         )
 
@@ -63,7 +63,7 @@ class Captured:
         rows = ragged_rows(batch)
         if rows == self._rows:
             return self.draws
-        return [draw._replace(args=draw.of_size(_scaled(draw.size, self._rows, rows))) for draw in self.draws]
+        return [draw._replace(args=draw.of_size(_scale_size(draw.size, self._rows, rows))) for draw in self.draws]
 
 
 class _DrawRecorder(Interpreter):
@@ -76,7 +76,7 @@ class _DrawRecorder(Interpreter):
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Run, and restore the generators."""
-        with recorded() as self.draws:
+        with record_draws() as self.draws:
             return super().run(*args, **kwargs)
 
     def run_node(self, node: Node) -> Any:
@@ -105,30 +105,30 @@ class CaptureReport(NamedTuple):
 class Captures:
     """Captures a model for each microbatch of a new kind, and for each new combination of branches that it takes.
 
-    capture: makes the pipe from a microbatch and the earlier pipes.  before: called first, and before values that
-    depend on parameters are computed, to bring the parameters up to date.  most: the captures for microbatches of one
-    kind, which differ in the values that the code reads.
+    capture: makes the pipe from a microbatch and the earlier pipes.  synchronize: called first, and before values that
+    depend on parameters are computed, to bring the parameters up to date.  max_captures: the captures for microbatches
+    of one kind, which differ in the values that the code reads.
     """
 
     def __init__(
         self,
         model: Module,
         capture: Callable[[MicroBatch, Sequence[AnyPipe]], AnyPipe],
-        before: Callable[[], None],
-        most: int,
+        synchronize: Callable[[], None],
+        max_captures: int,
     ) -> None:
         self._model = model
         self._capture = capture
-        self._before = before
-        self._most = most
-        self._known: dict[tuple, list[Captured]] = {}
+        self._synchronize = synchronize
+        self._max_captures = max_captures
+        self._by_key: dict[tuple, list[Captured]] = {}
 
     def __len__(self) -> int:
         return len(self.all())
 
     def all(self) -> list[Captured]:
         """Return all captures."""
-        return [one for alike in self._known.values() for one in alike]
+        return [one for candidates in self._by_key.values() for one in candidates]
 
     @property
     def first(self) -> Captured | None:
@@ -143,41 +143,41 @@ class Captures:
         parameters = tuple(map(id, self._model.parameters()))  # replaced parameters make another model
         key = (modes, parameters, structure, *map(_cache_key, leaves))
         exact = (key, *[leaf.aval for leaf in leaves if isinstance(leaf, Tensor)])
-        alike = self._known.get(key) or self._known.get(exact) or []
-        found = self._chosen(alike, batch)
+        candidates = self._by_key.get(key) or self._by_key.get(exact) or []
+        found = self._find_matching(candidates, batch)
         if found is None:
-            found = self._captured(batch, any(modes))
-            alike = self._known.setdefault(exact if found.pipe.knows_sizes else key, [])
-            alike.append(found)
+            found = self._capture_new(batch, any(modes))
+            candidates = self._by_key.setdefault(exact if found.pipe.knows_sizes else key, [])
+            candidates.append(found)
         found.micro_batches += 1
         return found
 
-    def _chosen(self, alike: Sequence[Captured], batch: MicroBatch) -> Captured | None:
+    def _find_matching(self, candidates: Sequence[Captured], batch: MicroBatch) -> Captured | None:
         """Return the capture whose values the microbatch has; None if there is none yet.
 
         The most used is tried first.  RuntimeError if there is none and no more are permitted.
         """
-        if any(one.guards is not None and one.guards.reads_parameters for one in alike):
-            self._before()
-        left = sorted(alike, key=lambda one: -one.micro_batches)
+        if any(one.guards is not None and one.guards.reads_parameters for one in candidates):
+            self._synchronize()
+        remaining = sorted(candidates, key=lambda one: -one.micro_batches)
         read: list[Reading] = []
-        while left:
-            one = left.pop(0)
+        while remaining:
+            one = remaining.pop(0)
             read = _common_readings(one, batch)
             if read == one.expected:
                 return one
-            left = [other for other in left if other.expected[: len(read)] == read]
-        if len(alike) >= self._most:
+            remaining = [other for other in remaining if other.expected[: len(read)] == read]
+        if len(candidates) >= self._max_captures:
             raise RuntimeError(
-                f"Pipeline: {read[-1]}, for which the model is not captured, and there are {len(alike)} captures for "
-                f"inputs of this kind already. Raise max_captures, or compute with tensors, as where() does, if the "
-                f"values are many"
+                f"Pipeline: {read[-1]}, for which the model is not captured, and there are {len(candidates)} captures "
+                f"for inputs of this kind already. Raise max_captures, or compute with tensors, as where() does, if "
+                f"the values are many"
             )
         return None
 
-    def _captured(self, batch: MicroBatch, training: bool) -> Captured:
-        self._before()
-        with recorded() as draws:
+    def _capture_new(self, batch: MicroBatch, training: bool) -> Captured:
+        self._synchronize()
+        with record_draws() as draws:
             pipe = self._capture(batch, [one.pipe for one in self.all()])
         return Captured(pipe, batch, bool(draws), training)
 
@@ -211,7 +211,7 @@ def ragged_rows(batch: MicroBatch) -> list[int]:
     return [t.values().shape[0] for t in tensors]  # type: ignore[attr-defined]
 
 
-def _scaled(size: tuple[int, ...] | None, before: Sequence[int], after: Sequence[int]) -> tuple[int, ...]:
+def _scale_size(size: tuple[int, ...] | None, before: Sequence[int], after: Sequence[int]) -> tuple[int, ...]:
     """Convert a size to another ragged microbatch: a leading size equal to a tensor's rows is replaced."""
     now = dict(zip(before, after, strict=True))
     return tuple([now.get(n, n) if d == 0 else n for d, n in enumerate(size or ())])

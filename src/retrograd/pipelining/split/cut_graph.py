@@ -27,8 +27,8 @@ def cut(captured: GraphModule, stage_of: Assignment, count: int, owners: Assignm
     count: the number of stages; one without operators passes values on, or takes part in nothing.
     owners: parameters that one stage owns, and others receive from it like any value.
     """
-    homes = {**stage_of, **(owners or {})}
-    parts = [_StageBuilder(captured, homes, index) for index in range(count)]
+    stage_of_value = {**stage_of, **(owners or {})}
+    parts = [_StageBuilder(captured, stage_of_value, index) for index in range(count)]
     for node in captured.graph.nodes:
         if node.op == "call_function" and node.target is not marker:
             parts[stage_of[node]].add(node)
@@ -70,12 +70,12 @@ def check_order(graph: Graph, stage_of: Assignment) -> None:
 class _StageBuilder:
     """A stage under construction: its graph, inputs and outputs."""
 
-    def __init__(self, captured: GraphModule, homes: Assignment, index: int) -> None:
+    def __init__(self, captured: GraphModule, stage_of_value: Assignment, index: int) -> None:
         self.captured = captured
-        self.homes = homes  # the stages of operators and of owned parameters
+        self.stage_of_value = stage_of_value  # the stages of operators and of owned parameters
         self.index = index
         self.body: list[Node] = []
-        self.taken: dict[Node, Value] = {}
+        self.inputs: dict[Node, Value] = {}
         self.returned: list[Node] = []
 
     def add(self, node: Node) -> None:
@@ -87,26 +87,28 @@ class _StageBuilder:
     def take(self, node: Node) -> None:
         """Make a value available: as an input, unless it is computed here or is an attribute."""
         if node.op == "placeholder":
-            self.taken[node] = Value(node.name, None)
-        elif self.homes.get(node, self.index) != self.index:
-            self.taken[node] = Value(node.name, self.homes[node])
+            self.inputs[node] = Value(node.name, None)
+        elif self.stage_of_value.get(node, self.index) != self.index:
+            self.inputs[node] = Value(node.name, self.stage_of_value[node])
 
     def finish(self, last: "_StageBuilder") -> None:
         """Determine the stage's outputs: the model's outputs, or the values that later stages use."""
         if self is last:
             self.returned = list(self.captured.graph.output_node().all_input_nodes)
         else:
-            owned = [node for node, home in self.homes.items() if node.op == "get_attr" and home == self.index]
+            owned = [
+                node for node, stage in self.stage_of_value.items() if node.op == "get_attr" and stage == self.index
+            ]
             self.returned = [node for node in (*owned, *self.body) if self._is_used_later(node)]
 
     def _is_used_later(self, node: Node) -> bool:
-        return any(user.op == "output" or self.homes[user] != self.index for user in node.users)
+        return any(user.op == "output" or self.stage_of_value[user] != self.index for user in node.users)
 
     def stage(self) -> StagePart:
         """Return the finished stage."""
         graph: Graph = Graph()
         here: dict[Node, Node] = {}
-        for node, value in self.taken.items():
+        for node, value in self.inputs.items():
             here[node] = graph.placeholder(value.name)
             here[node].meta = dict(node.meta)
         for node in self.body:
@@ -120,4 +122,4 @@ class _StageBuilder:
         graph.output(tuple(here[node] for node in self.returned))
         graph.lint()
         names = tuple(node.name for node in self.returned)
-        return StagePart(self.index, graph, tuple(self.taken.values()), names)
+        return StagePart(self.index, graph, tuple(self.inputs.values()), names)

@@ -10,7 +10,7 @@ from retrograd.ops.layout import check_device
 from retrograd.ops.layout import device as Device
 
 
-def place(module: GraphModule, device: Any) -> GraphModule:
+def move_to_device(module: GraphModule, device: Any) -> GraphModule:
     """Move the parameters, buffers and constants of a stage to a device; return the stage.
 
     A captured graph names no device, whatever the traced code says: `ones`, `rand` and the like create tensors on
@@ -18,19 +18,21 @@ def place(module: GraphModule, device: Any) -> GraphModule:
     may.
     """
     check_device(device)
-    burnt_in = naming_devices(module.graph)
-    if burnt_in:
-        raise RuntimeError(f"place: {', '.join(burnt_in)} would stay on a device that the graph names; leave it out")
+    fixed_nodes = nodes_with_device(module.graph)
+    if fixed_nodes:
+        raise RuntimeError(
+            f"build_stage: {', '.join(fixed_nodes)} would stay on a device that the graph names; leave it out"
+        )
     for part in module.modules():
-        moving = part.state_dict()
+        moved_names = part.state_dict()
         for name, value in list(vars(part).items()):
-            if isinstance(value, Tensor) and name not in moving:
+            if isinstance(value, Tensor) and name not in moved_names:
                 setattr(part, name, value.to(device))
     module.to(device)
     return module
 
 
-def naming_devices(graph: Graph) -> list[str]:
+def nodes_with_device(graph: Graph) -> list[str]:
     """Return the nodes that have a device among their arguments."""
     return [node.name for node in graph.nodes if any(isinstance(leaf, Device) for leaf in _leaves(node))]
 

@@ -11,14 +11,14 @@ def read_sizes_locally(graph: Graph, stage_of: dict[Node, int]) -> None:
 
     A size for which a stage has no tensor is still sent to it.  `stage_of` gets the stages of the new nodes.
     """
-    place = {node: i for i, node in enumerate(graph.nodes)}
+    position = {node: i for i, node in enumerate(graph.nodes)}
     for node in [node for node in graph.nodes if _is_size(node)]:
         for stage in sorted({stage_of[user] for user in node.users if stage_of.get(user, 0) > stage_of[node]}):
-            users = sorted([user for user in node.users if stage_of.get(user) == stage], key=place.__getitem__)
-            here = _computed_before(users[0], node, stage, stage_of)
-            if here is not None:
+            users = sorted([user for user in node.users if stage_of.get(user) == stage], key=position.__getitem__)
+            local_size = _compute_size_before(users[0], node, stage, stage_of)
+            if local_size is not None:
                 for user in users:
-                    user.replace_input_with(node, here)
+                    user.replace_input_with(node, local_size)
     for node in reversed([node for node in graph.nodes if _is_size(node)]):
         if not node.users:
             graph.erase_node(node)
@@ -29,35 +29,35 @@ def _is_size(node: Node) -> bool:
     return node.op == "call_function" and node.target.name in OPERATORS
 
 
-def _computed_before(user: Node, size: Node, stage: int, stage_of: dict[Node, int]) -> Node | None:
+def _compute_size_before(user: Node, size: Node, stage: int, stage_of: dict[Node, int]) -> Node | None:
     """Return a new node before `user` that computes a size in its stage; None if that has no tensor of this size."""
     graph = user.graph
     if size.target is SIZE:
-        found = _tensor_with(size, user, stage, stage_of)
+        found = _find_tensor_of_size(size, user, stage, stage_of)
         if found is None:
             return None
         with graph.inserting_before(user):
-            made = graph.call_function(SIZE, (found[0],), {"dim": found[1]})
+            node_here = graph.call_function(SIZE, (found[0],), {"dim": found[1]})
     else:
-        parts = {used: _computed_before(user, used, stage, stage_of) for used in size.all_input_nodes}
+        parts = {used: _compute_size_before(user, used, stage, stage_of) for used in size.all_input_nodes}
         if None in parts.values():
             return None
         with graph.inserting_before(user):
-            made = graph.node_copy(size, lambda used: parts[used])
-    stage_of[made] = stage
-    return made
+            node_here = graph.node_copy(size, lambda used: parts[used])
+    stage_of[node_here] = stage
+    return node_here
 
 
-def _tensor_with(size: Node, user: Node, stage: int, stage_of: dict[Node, int]) -> tuple[Node, int] | None:
+def _find_tensor_of_size(size: Node, user: Node, stage: int, stage_of: dict[Node, int]) -> tuple[Node, int] | None:
     """Return a tensor before `user` that its stage takes from others, and its dimension of this size."""
     [x], dim = size.args, size.kwargs["dim"]
-    wanted = x.meta["shape"][dim]
+    expression_wanted = x.meta["shape"][dim]
     for node in size.graph.nodes:
         if node is user:
             return None
         enters = node.op == "placeholder" or stage_of.get(node, stage) < stage
         if enters and any(stage_of.get(reader) == stage for reader in node.users):
-            for place, expression in enumerate(node.meta.get("shape", ())):
-                if expression == wanted:
-                    return node, place
+            for dim_index, expression in enumerate(node.meta.get("shape", ())):
+                if expression == expression_wanted:
+                    return node, dim_index
     return None

@@ -70,7 +70,7 @@ def find_loss(output: Any, spec: Any) -> Node | None:
         found = output.get("loss") if isinstance(output, Mapping) else None
         return found if _is_loss(found) else None
     marked: list[Any] = []
-    _walk(output, spec, "output", marked)
+    _collect_marked(output, spec, "output", marked)
     if len(marked) != 1:
         raise RuntimeError(f"loss_spec: {spec!r} marks {len(marked)} losses in {_describe(output)}; mark one with True")
     if not _is_loss(marked[0]):
@@ -78,36 +78,36 @@ def find_loss(output: Any, spec: Any) -> Node | None:
     return marked[0]
 
 
-def _walk(output: Any, spec: Any, place: str, marked: list[Any]) -> None:
+def _collect_marked(output: Any, spec: Any, path: str, marked: list[Any]) -> None:
     """Collect the values that a spec marks with True."""
     if isinstance(spec, bool):
         marked += [output] if spec else []
     elif isinstance(spec, (tuple, list)):
-        _check_kind(output, spec, place, list if isinstance(spec, list) else tuple)
+        _check_kind(output, spec, path, list if isinstance(spec, list) else tuple)
         if len(output) != len(spec):
             raise RuntimeError(
-                f"loss_spec: {place} has {len(output)} members, {_describe(output)}, but its spec has {len(spec)}, "
+                f"loss_spec: {path} has {len(output)} members, {_describe(output)}, but its spec has {len(spec)}, "
                 f"{spec!r}"
             )
         for index, (member, part) in enumerate(zip(output, spec, strict=True)):
-            _walk(member, part, f"{place}[{index}]", marked)
+            _collect_marked(member, part, f"{path}[{index}]", marked)
     elif isinstance(spec, Mapping):
-        _check_kind(output, spec, place, Mapping)
+        _check_kind(output, spec, path, Mapping)
         if set(output) != set(spec):
-            raise RuntimeError(f"loss_spec: {place} has the keys {list(output)}, but its spec has {list(spec)}")
+            raise RuntimeError(f"loss_spec: {path} has the keys {list(output)}, but its spec has {list(spec)}")
         for key, part in spec.items():
-            _walk(output[key], part, f"{place}[{key!r}]", marked)
+            _collect_marked(output[key], part, f"{path}[{key!r}]", marked)
     else:
         raise RuntimeError(
-            f"loss_spec: expected a bool, tuple, list or dict for {place}, {_describe(output)}, got {spec!r} of type "
+            f"loss_spec: expected a bool, tuple, list or dict for {path}, {_describe(output)}, got {spec!r} of type "
             f"{type(spec).__name__}"
         )
 
 
-def _check_kind(output: Any, spec: Any, place: str, kind: Any) -> None:
+def _check_kind(output: Any, spec: Any, path: str, kind: Any) -> None:
     if not isinstance(output, kind):
         raise RuntimeError(
-            f"loss_spec: {place} is {_describe(output)}, a {_kind(output)}, but its spec is {spec!r}, a {_kind(spec)}"
+            f"loss_spec: {path} is {_describe(output)}, a {_kind(output)}, but its spec is {spec!r}, a {_kind(spec)}"
         )
 
 

@@ -37,17 +37,17 @@ class ManualPipe:
     def __init__(self, modules: Sequence[Module], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         if not modules:
             raise ValueError("Pipeline: a list of stages must have at least one module")
-        leaves, self._arguments = _flat(args, kwargs)
-        taken = tuple(Value(INPUT.format(place), None) for place in range(len(leaves)))
+        leaves, self._arguments = _flatten(args, kwargs)
+        inputs = tuple(Value(INPUT.format(index), None) for index in range(len(leaves)))
         spec: Any = self._arguments
         parts: list[tuple[_Part, tuple[Value, ...], tuple[str, ...]]] = []
         for index, module in enumerate(modules):
             part = _Part(module, spec, is_first=index == 0)
             with autograd.no_grad():
                 leaves = list(part(*leaves))
-            names = tuple(VALUE.format(index, place) for place in range(len(leaves)))
-            parts.append((part, taken, names))
-            taken, spec = tuple(Value(name, index) for name in names), part.returned
+            names = tuple(VALUE.format(index, position) for position in range(len(leaves)))
+            parts.append((part, inputs, names))
+            inputs, spec = tuple(Value(name, index) for name in names), part.returned
         edges = carried_by([inputs for _, inputs, _ in parts])
         self.stages = [
             PipeStage(part, index, len(parts), {True: Ports(inputs, names, edges)})
@@ -66,10 +66,10 @@ class ManualPipe:
 
     def named_inputs(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments' leaves by name; ValueError for another nesting."""
-        leaves, spec = _flat(args, kwargs)
+        leaves, spec = _flatten(args, kwargs)
         if spec != self._arguments:
             raise ValueError(f"Pipeline: the arguments are nested as {spec}, and were as {self._arguments}")
-        return {INPUT.format(place): leaf for place, leaf in enumerate(leaves)}
+        return {INPUT.format(index): leaf for index, leaf in enumerate(leaves)}
 
     def restored_output(self, values: Mapping[str, Any]) -> Any:
         """Return the last module's result, from its leaves by name."""
@@ -79,7 +79,7 @@ class ManualPipe:
 AnyPipe = Pipe | ManualPipe
 
 
-def _flat(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], Any]:
+def _flatten(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], Any]:
     arguments: Any = (tuple(args), dict(kwargs))
     return optree.tree_flatten(arguments, none_is_leaf=True)
 

@@ -75,7 +75,7 @@ def annotate_split_points(mod: Module, spec: Mapping[str, SplitPoint | None]) ->
 
 
 @generator_block
-def marked(module: Module, split_spec: Spec) -> Iterator[None]:
+def insert_markers(module: Module, split_spec: Spec) -> Iterator[None]:
     """Insert the boundaries of a spec and of annotations while the block runs."""
     points = _submodules(module, split_spec, tuple(SplitPoint))
     points += [(part, vars(part)[ATTRIBUTE]) for part in module.modules() if ATTRIBUTE in vars(part)]

@@ -24,10 +24,10 @@ def _of_mode(name: str) -> property:
             )
         return found[name]
 
-    def put(module: "ModalGraphModule", value: Any) -> None:
+    def set_value(module: "ModalGraphModule", value: Any) -> None:
         module._by_mode.setdefault(module.training, {})[name] = value
 
-    return property(get, put)
+    return property(get, set_value)
 
 
 class ModalGraphModule(GraphModule):
@@ -55,12 +55,12 @@ class ModalGraphModule(GraphModule):
         present, compiled = self.training, list(self._by_mode.values())  # the first graph's
         self._by_mode.clear()
         for self.training, graph in graphs.items():
-            known = next((found for found in compiled if found["_graph"] is graph), None)
-            if known is None:
+            reused = next((found for found in compiled if found["_graph"] is graph), None)
+            if reused is None:
                 self.graph = graph
                 compiled.append(self._by_mode[self.training])
             else:
-                self._by_mode[self.training] = known
+                self._by_mode[self.training] = reused
         self.training = present
 
     @property

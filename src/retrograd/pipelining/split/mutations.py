@@ -7,7 +7,7 @@ from retrograd.fx import Graph, GraphModule, Node, Signature
 from retrograd.fx.traced_writes import ATTRIBUTE, USER_INPUT, Mutation
 from retrograd.ops.create import zeros
 from retrograd.ops.family import Composite
-from retrograd.pipelining.split.partition import numbers
+from retrograd.pipelining.split.partition import element_count
 
 
 @op("write(*, any target, any value, bool recorded) -> Tensor")
@@ -79,7 +79,7 @@ def _arguments(graph: Graph, mutation: Mutation, value: Any) -> dict[str, Any]:
     return {"target": target, "value": value, "recorded": mutation.recorded}
 
 
-def place_writes(writes: list[Node], stage_of: dict[Node, int]) -> None:
+def assign_writes(writes: list[Node], stage_of: dict[Node, int]) -> None:
     """Assign every write to the stage that computes the value, or move the computation to the write's stage.
 
     Later stages that read the old value receive a copy from that stage.  Raises RuntimeError if an
@@ -115,19 +115,19 @@ def _readers_in_earlier_stages(write: Node, stage_of: dict[Node, int]) -> list[N
 
 def _copy_before_write(write: Node, stage_of: dict[Node, int]) -> None:
     """Give later stages copies of the written tensor, and of its views, made before the write."""
-    here, waiting = stage_of[write], [write.kwargs["target"]]
-    while waiting:
-        shown = waiting.pop()
-        users = _readers(shown)
-        waiting += [user for user in users if stage_of[user] == here and user.target.view]
-        later = [user for user in users if stage_of[user] > here]
+    write_stage, stack = stage_of[write], [write.kwargs["target"]]
+    while stack:
+        source = stack.pop()
+        users = _readers(source)
+        stack += [user for user in users if stage_of[user] == write_stage and user.target.view]
+        later = [user for user in users if stage_of[user] > write_stage]
         if later:
-            with write.graph.inserting_after(shown):
-                copy = write.graph.call_function(CLONE, (shown,))
-            copy.meta = dict(shown.meta)
-            stage_of[copy] = here
+            with write.graph.inserting_after(source):
+                copy = write.graph.call_function(CLONE, (source,))
+            copy.meta = dict(source.meta)
+            stage_of[copy] = write_stage
             for user in later:
-                user.replace_input_with(shown, copy)
+                user.replace_input_with(source, copy)
 
 
 def _exclusive_inputs(write: Node) -> set[Node]:
@@ -145,13 +145,13 @@ def _inputs_to_move(write: Node, stage: int, stage_of: dict[Node, int]) -> set[N
 
     Too much is a step whose result is larger than the written tensor.  Random and other impure steps do not move.
     """
-    found, waiting = {write}, [write.kwargs["value"]]
-    limit = numbers(write.kwargs["target"].meta["val"])
-    while waiting:
-        node = waiting.pop()
+    found, stack = {write}, [write.kwargs["value"]]
+    limit = element_count(write.kwargs["target"].meta["val"])
+    while stack:
+        node = stack.pop()
         if stage_of.get(node, stage) > stage:
-            if node.is_impure() or numbers(node.meta["val"]) > limit:
+            if node.is_impure() or element_count(node.meta["val"]) > limit:
                 return set()
             found.add(node)
-            waiting += node.all_input_nodes
+            stack += node.all_input_nodes
     return found

@@ -10,7 +10,7 @@ from retrograd.core.aval import SymbolicSize
 from retrograd.fx import Graph, Node
 
 # the cost of sending one element from stage to stage, in multiplications
-CARRIED_NUMBER = 1
+SEND_COST = 1
 SAMPLED_ENDS = 200  # the ends that a first search tries, to bound the search among all
 NEVER = 10**30  # an integer, so that sums stay exact after it is subtracted
 
@@ -31,7 +31,7 @@ def partition(graph: Graph, stages: int) -> dict[Node, int]:
         raise TypeError(f"the number of stages must be an integer, got {stages!r}")
     if not 1 <= stages <= len(nodes):
         raise ValueError(f"a graph of {len(nodes)} operators can't make {stages} stages")
-    ends = minimize_largest([work(node) for node in nodes], carried(nodes), stages)
+    ends = minimize_largest([work(node) for node in nodes], cut_costs(nodes), stages)
     stage_of, stage = {}, 0
     for position, node in enumerate(nodes):
         stage_of[node] = stage
@@ -77,41 +77,41 @@ class _Search:
         ends: the indices that may be last, ascending, with the last of all.  bound: a cost that some partition has,
         so that the search skips all that cost more; the result is the same as without.
         """
-        best = [self._up_to(end) for end in ends]
+        best = [self._first_group(end) for end in ends]
         choices: list[list[int]] = []
         for group in range(1, self.stages):
-            best, choice = self._with_group(group, ends, best, bound)
+            best, choice = self._add_group(group, ends, best, bound)
             choices.append(choice)
-        place, found = len(ends) - 1, [ends[-1]]
+        index, found = len(ends) - 1, [ends[-1]]
         for choice in reversed(choices):
-            place = choice[place]
-            found.append(ends[place])
+            index = choice[index]
+            found.append(ends[index])
         return best[-1], found[::-1]
 
-    def _up_to(self, end: int) -> float:
+    def _first_group(self, end: int) -> float:
         return self.before[end + 1] + self.closing[end] if self.limits[0][end] == 0 else math.inf
 
-    def _with_group(
+    def _add_group(
         self, group: int, ends: Sequence[int], best: Sequence[float], bound: float
     ) -> tuple[list[float], list[int]]:
         """Return the cost with one more group, and the place of the previous end, for each of its ends."""
         before, opening, count = self.before, self.opening, len(ends)
         now, choice = [math.inf] * count, [0] * count
         slack = bound * (1 + 1e-9)  # for sums that are rounded
-        for place in range(group, count):
-            end = ends[place]
+        for index in range(group, count):
+            end = ends[index]
             if before[-1] - before[end + 1] > (self.stages - 1 - group) * slack:
                 continue  # the groups after it would cost more
             if before[end + 1] > (group + 1) * slack:
                 break  # it or the groups before it would cost more
-            for previous in range(place - 1, group - 2, -1):
+            for previous in range(index - 1, group - 2, -1):
                 start = ends[previous] + 1
                 last = before[end + 1] - before[start] + self.closing[end]
-                if last >= now[place] or last > slack or start < self.limits[group][end]:
+                if last >= now[index] or last > slack or start < self.limits[group][end]:
                     break
                 slowest = max(best[previous], last + opening[start])
-                if slowest < now[place]:
-                    now[place], choice[place] = slowest, previous
+                if slowest < now[index]:
+                    now[index], choice[index] = slowest, previous
         return now, choice
 
 
@@ -140,27 +140,27 @@ def typical_shape(shape: tuple) -> tuple:
     return tuple([size.typical() if isinstance(size, SymbolicSize) else size for size in shape])
 
 
-def carried(nodes: Sequence[Node], size: Callable[[Node], float] | None = None) -> list[float]:
+def cut_costs(nodes: Sequence[Node], size: Callable[[Node], float] | None = None) -> list[float]:
     """Return per index the cost of sending the values that are produced up to it and used after it.
 
     size: maps a node to the cost of its value; None: its number of elements.
     """
-    place = {node: i for i, node in enumerate(nodes)}
+    position = {node: i for i, node in enumerate(nodes)}
     changes: list[float] = [0] * (len(nodes) + 1)
-    for node, start in place.items():
-        end = max((place.get(user, len(nodes) - 1) for user in node.users), default=start)
-        carrying = CARRIED_NUMBER * numbers(node.meta["val"]) if size is None else size(node)
-        changes[start] += carrying
-        changes[end] -= carrying
+    for node, start in position.items():
+        end = max((position.get(user, len(nodes) - 1) for user in node.users), default=start)
+        size_cost = SEND_COST * element_count(node.meta["val"]) if size is None else size(node)
+        changes[start] += size_cost
+        changes[end] -= size_cost
     return list(accumulate(changes[:-1]))
 
 
-def numbers(value: object) -> float:
+def element_count(value: object) -> float:
     """Return the number of elements of a value; NEVER for a tuple of results, so that no cut separates them."""
     return NEVER if isinstance(value, tuple) else math.prod(typical_shape(value.shape))  # type: ignore[attr-defined]
 
 
-def along_parameters(graph: Graph, stages_of: Mapping[str, Collection[int]]) -> dict[Node, int]:
+def assign_by_parameters(graph: Graph, stages_of: Mapping[str, Collection[int]]) -> dict[Node, int]:
     """Assign every operator to the stage of its parameters, as early as its inputs allow.
 
     stages_of: for each parameter by qualified name, the stages that have it, as from another capture of the model.
@@ -169,8 +169,8 @@ def along_parameters(graph: Graph, stages_of: Mapping[str, Collection[int]]) -> 
     >>> import retrograd as rg
     >>> model = rg.nn.Sequential(rg.nn.Linear(2, 2), rg.nn.Dropout(0.5), rg.nn.Linear(2, 2))
     >>> traced = rg.fx.trace(model, rg.ones(1, 2))
-    >>> homes = {"0.weight": {0}, "0.bias": {0}, "2.weight": {1}, "2.bias": {1}}
-    >>> found = along_parameters(traced.graph, homes)
+    >>> tensor_stages = {"0.weight": {0}, "0.bias": {0}, "2.weight": {1}, "2.bias": {1}}
+    >>> found = assign_by_parameters(traced.graph, tensor_stages)
     >>> [(node.name, stage) for node, stage in found.items()][-3:]
     [('ge', 0), ('keep', 0), ('linear_1', 1)]
     """
@@ -180,8 +180,8 @@ def along_parameters(graph: Graph, stages_of: Mapping[str, Collection[int]]) -> 
         inputs = node.all_input_nodes
         earliest = max((stage_of.get(used, 0) for used in inputs), default=0)
         for used in inputs:
-            homes = sorted(stages_of.get(str(used.target), ())) if used.op == "get_attr" else []
-            earliest = max(earliest, next((stage for stage in homes if stage >= earliest), earliest))
+            tensor_stages = sorted(stages_of.get(str(used.target), ())) if used.op == "get_attr" else []
+            earliest = max(earliest, next((stage for stage in tensor_stages if stage >= earliest), earliest))
         if node.op == "call_function":
             stage_of[node] = earliest
         if node.op == "placeholder" or any(used.op == "get_attr" or used in fixed for used in inputs):

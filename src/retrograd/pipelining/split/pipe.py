@@ -10,8 +10,8 @@ from retrograd.fx import Graph, GraphModule, map_nodes
 from retrograd.fx.graph_module import extract, tensor_names
 from retrograd.nn import Module
 from retrograd.pipelining.runtime.executor import DetachExecutor
-from retrograd.pipelining.split.capture import Given, Policy, Split, split_in_both_modes, split_once
-from retrograd.pipelining.split.devices import place
+from retrograd.pipelining.split.capture import CaptureInput, Policy, Split, split_in_both_modes, split_once
+from retrograd.pipelining.split.devices import move_to_device
 from retrograd.pipelining.split.loss import find_loss
 from retrograd.pipelining.split.markers import Spec
 from retrograd.pipelining.split.modal_module import ModalGraphModule
@@ -33,7 +33,7 @@ class PipeInfo(NamedTuple):
     graphs: Mapping[bool, Graph] | None = None
 
 
-class _Link(NamedTuple):
+class _TensorLink(NamedTuple):
     """A tensor's two owners, in a stage and in the pipe, and its name in both."""
 
     stage: Module
@@ -41,7 +41,7 @@ class _Link(NamedTuple):
     name: str
 
 
-class _Parts(NamedTuple):
+class _PipeState(NamedTuple):
     """The content of a pipe."""
 
     split_gm: GraphModule
@@ -50,7 +50,7 @@ class _Parts(NamedTuple):
     loss_spec: Any
     replicated: list[dict[int, str]]
     captured: GraphModule | None
-    links: list[_Link]
+    links: list[_TensorLink]
 
 
 class Pipe(Module):
@@ -83,10 +83,10 @@ class Pipe(Module):
         shared = replicated([stage.submod for stage in stages])
         loss = bool(has_loss_and_backward)
         # One attribute: the model's own names, whatever they are, are attributes of the pipe, too.
-        vars(self)["_parts"] = _Parts(split_gm, stages, loss, loss_spec, shared, None, [])
+        vars(self)["_state"] = _PipeState(split_gm, stages, loss, loss_spec, shared, None, [])
         for stage in stages:
-            self._adopt(stage.submod)
-        self._link()
+            self._register_tensors(stage.submod)
+        self._link_tensors()
         self.training = split_gm.training
 
     @staticmethod
@@ -95,9 +95,9 @@ class Pipe(Module):
         pipe = Pipe(split.split_gm, len(stage_calls(split.split_gm.graph)), split.has_loss, split.loss_spec)
         for name in list(pipe._kinds):
             del vars(pipe)[name], pipe._kinds[name]
-        pipe._adopt(split.captured)
-        vars(pipe)["_parts"] = pipe._parts._replace(captured=split.captured, links=[])
-        pipe._link()
+        pipe._register_tensors(split.captured)
+        vars(pipe)["_state"] = pipe._state._replace(captured=split.captured, links=[])
+        pipe._link_tensors()
         return pipe
 
     @staticmethod
@@ -119,17 +119,17 @@ class Pipe(Module):
         """
         return pipeline(mod, example_args, example_kwargs, split_policy=split_policy, **options)
 
-    def _adopt(self, root: Module) -> None:
+    def _register_tensors(self, root: Module) -> None:
         """Register the tensors of a module, under their qualified names."""
         _merge(self, extract(root, tensor_names(root)))
 
-    def _link(self) -> None:
+    def _link_tensors(self) -> None:
         """Find, for every tensor of a stage, the owner in the pipe's own tree."""
-        for stage in self._parts.stages:
+        for stage in self._state.stages:
             for path, owner in stage.submod.named_modules():
                 for name, kind in owner._kinds.items():
                     if kind != "module":
-                        self._parts.links.append(_Link(owner, self.get_submodule(path), name))
+                        self._state.links.append(_TensorLink(owner, self.get_submodule(path), name))
 
     # ---------------------------------------------------------------------------------------------- attributes
 
@@ -137,32 +137,32 @@ class Pipe(Module):
     def split_gm(self) -> GraphModule:
         """The module whose graph calls the stages, `submod_pp_0`, `submod_pp_1`, ..., in the pipe's mode."""
         self._sync_mode()
-        return self._parts.split_gm
+        return self._state.split_gm
 
     def _sync_mode(self) -> None:
         """Put the graph and the stages into the mode of the pipe."""
-        if self._parts.split_gm.training != self.training:
-            self._parts.split_gm.train(self.training)
+        if self._state.split_gm.training != self.training:
+            self._state.split_gm.train(self.training)
 
     @property
     def stages(self) -> list[PipeStage]:
         """The stages in order."""
-        return self._parts.stages
+        return self._state.stages
 
     @property
     def num_stages(self) -> int:
         """The number of stages."""
-        return len(self._parts.stages)
+        return len(self._state.stages)
 
     @property
     def has_loss_and_backward(self) -> bool:
         """Whether the graph includes the backward pass from a loss."""
-        return self._parts.has_loss_and_backward
+        return self._state.has_loss_and_backward
 
     @property
     def loss_spec(self) -> Any:
         """The specification of the loss in the output."""
-        return self._parts.loss_spec
+        return self._state.loss_spec
 
     @property
     def loss_name(self) -> str | None:
@@ -176,12 +176,12 @@ class Pipe(Module):
     @property
     def replicated_params(self) -> list[dict[int, str]]:
         """The parameters that several stages have: for each, its name by stage."""
-        return self._parts.replicated
+        return self._state.replicated
 
     @property
     def captured(self) -> GraphModule | None:
         """The model before the cut, in the mode in which it was captured; None for a pipe made from a graph."""
-        return self._parts.captured
+        return self._state.captured
 
     @property
     def executor(self) -> DetachExecutor:
@@ -198,9 +198,9 @@ class Pipe(Module):
         split_gm = self.split_gm
         signature = signature_of(split_gm)
         inputs = signature.flatten(args, kwargs)
-        values = self._named(inputs)
+        values = self._by_placeholder(inputs)
         with self._own_tensors_in_stages():
-            for stage in self._parts.stages:
+            for stage in self._state.stages:
                 taken = [values[v.name] for v in stage.inputs]
                 values.update(zip(stage.outputs, stage.submod(*taken), strict=True))
         result: Any = signature.finish(self._returned(values), inputs, split_gm)
@@ -209,7 +209,7 @@ class Pipe(Module):
     @generator_block
     def _own_tensors_in_stages(self) -> Iterator[None]:
         """Let the stages use this module's tensors while the block runs, where they differ: in `functional_call`."""
-        other = [link for link in self._parts.links if _differ(link)]
+        other = [link for link in self._state.links if _is_out_of_date(link)]
         before = [vars(link.stage)[link.name] for link in other]
         try:
             _copy_to_stages(other)
@@ -226,13 +226,13 @@ class Pipe(Module):
         """
         signature = signature_of(self.split_gm)
         check_no_writes(signature)
-        return self._named(signature.flatten(tuple(args), dict(kwargs)))
+        return self._by_placeholder(signature.flatten(tuple(args), dict(kwargs)))
 
     def restored_output(self, values: Mapping[str, Any]) -> Any:
         """Return the model's result from the outputs of the last stage by name."""
         return signature_of(self.split_gm).restore(self._returned(values))
 
-    def _named(self, tensors: Sequence[Any]) -> dict[str, Any]:
+    def _by_placeholder(self, tensors: Sequence[Any]) -> dict[str, Any]:
         names = [node.name for node in self.split_gm.graph.find_nodes(op="placeholder")]
         return dict(zip(names, tensors, strict=True))
 
@@ -246,17 +246,17 @@ class Pipe(Module):
 
     def carried(self) -> dict[tuple[int, int], list[str]]:
         """Return the names of the values on each edge (from_stage, to_stage) of the stage graph."""
-        return {edge: list(names) for edge, names in self._parts.stages[0].carried().items()}
+        return {edge: list(names) for edge, names in self._state.stages[0].carried().items()}
 
     # ---------------------------------------------------------------------------------------- parts and texts
 
     def get_stage_module(self, stage_idx: int) -> Any:
         """Return the module of one stage; ValueError if there is no such stage."""
-        stages = self._parts.stages
+        stages = self._state.stages
         if not isinstance(stage_idx, int) or stage_idx not in range(len(stages)):
             raise ValueError(f"stage {stage_idx!r} does not exist: there are stages 0 to {len(stages) - 1}")
         self._sync_mode()
-        _copy_to_stages([link for link in self._parts.links if _differ(link)])
+        _copy_to_stages([link for link in self._state.links if _is_out_of_date(link)])
         return stages[stage_idx].submod
 
     def build_stage(self, stage_index: int, device: Any = "cpu", group: Any = None) -> PipeStage:
@@ -274,7 +274,7 @@ class Pipe(Module):
 
     def print_readable(self) -> str:
         """Print and return every stage, and the graph that calls them, as Python code."""
-        parts = [(str(stage), self.get_stage_module(stage.stage_index)) for stage in self._parts.stages]
+        parts = [(str(stage), self.get_stage_module(stage.stage_index)) for stage in self._state.stages]
         text = "\n".join(f"# {title}\n{module.code}" for title, module in [*parts, ("The pipe", self.split_gm)])
         print(text)
         return text
@@ -330,8 +330,8 @@ def pipeline(
     RuntimeError for a model that cannot be captured or that writes in a way stages cannot, and for a loss that differs
     from the spec.
     """
-    given = _given(module, mb_args, mb_kwargs or {}, split_spec, split_policy, branches)
-    return Pipe.of_split(split_in_both_modes(given, split_policy, multi_use_param_spec, loss_spec))
+    capture_input = _make_capture_input(module, mb_args, mb_kwargs or {}, split_spec, split_policy, branches)
+    return Pipe.of_split(split_in_both_modes(capture_input, split_policy, multi_use_param_spec, loss_spec))
 
 
 def split_as_traced(
@@ -345,13 +345,13 @@ def split_as_traced(
     loss_spec: Any = None,
 ) -> Pipe:
     """Return the pipe of `pipeline` for these sizes and the modules' current modes only: from one trace."""
-    given = _given(module, args, kwargs, split_spec, split_policy)
-    return Pipe.of_split(split_once(given, split_policy, multi_use_param_spec, loss_spec))
+    capture_input = _make_capture_input(module, args, kwargs, split_spec, split_policy)
+    return Pipe.of_split(split_once(capture_input, split_policy, multi_use_param_spec, loss_spec))
 
 
-def _given(
+def _make_capture_input(
     module: Any, args: Any, kwargs: Mapping[str, Any], split_spec: Any, split_policy: Any, branches: Any = ()
-) -> Given:
+) -> CaptureInput:
     """Return what is to be split; errors for arguments of other types, and for a spec together with a policy."""
     if not isinstance(module, Module):
         raise TypeError(f"pipeline: expected a Module, got {type(module).__name__}")
@@ -359,7 +359,7 @@ def _given(
         raise TypeError(f"pipeline: mb_args must be a tuple or list of arguments, got {type(args).__name__}")
     if split_spec is not None and split_policy is not None:
         raise ValueError("pipeline: give split_spec or split_policy, not both")
-    return Given(module, tuple(args), dict(kwargs), split_spec or {}, tuple(map(tuple, branches)))
+    return CaptureInput(module, tuple(args), dict(kwargs), split_spec or {}, tuple(map(tuple, branches)))
 
 
 def build_stage(
@@ -375,7 +375,7 @@ def build_stage(
         raise ValueError(f"stage {stage_index!r} does not exist: there are stages 0 to {pipe_info.num_stages - 1}")
     graphs = pipe_info.graphs or {stage_module.training: pipe_info.graph}
     ports = {mode: read_ports(graph)[stage_index] for mode, graph in graphs.items()}
-    return PipeStage(place(stage_module, device), stage_index, pipe_info.num_stages, ports, device, group)
+    return PipeStage(move_to_device(stage_module, device), stage_index, pipe_info.num_stages, ports, device, group)
 
 
 def _stages_of(split_gm: GraphModule) -> list[PipeStage]:
@@ -414,11 +414,11 @@ def _leaves(result: Any) -> Iterator[Any]:
             yield from _leaves(member)
 
 
-def _differ(link: _Link) -> bool:
+def _is_out_of_date(link: _TensorLink) -> bool:
     return vars(link.stage)[link.name] is not vars(link.pipe).get(link.name)
 
 
-def _copy_to_stages(links: Sequence[_Link]) -> None:
+def _copy_to_stages(links: Sequence[_TensorLink]) -> None:
     """Give the stages the pipe's own tensors."""
     for link in links:
         vars(link.stage)[link.name] = vars(link.pipe)[link.name]

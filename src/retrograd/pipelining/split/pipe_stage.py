@@ -35,26 +35,26 @@ class PipeStage(PipelineStageBase):
         super().__init__(submodule, stage_index, num_stages, device, group)
         self._ports = ports
 
-    def _now(self) -> Ports:
+    def _current_ports(self) -> Ports:
         return self._ports[self.submod.training] if len(self._ports) > 1 else next(iter(self._ports.values()))
 
     @property
     def inputs(self) -> tuple[Value, ...]:
         """Return the values that the stage takes, in the module's current mode."""
-        return self._now().inputs
+        return self._current_ports().inputs
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """Return the names of the values that the stage returns, in the module's current mode."""
-        return self._now().outputs
+        return self._current_ports().outputs
 
     def carried(self) -> Mapping[tuple[int, int], Sequence[str]]:
         """Return the names of the values on each edge (from_stage, to_stage) of the pipe."""
-        return self._now().carried
+        return self._current_ports().carried
 
     def model_inputs(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the model's own inputs by name; a rank without the first stage may be given some, by keyword."""
-        ports = self._now()
+        ports = self._current_ports()
         assert ports.signature is not None, "a stage of a captured model knows its arguments"
         check_no_writes(ports.signature)
         if args or self.is_first:

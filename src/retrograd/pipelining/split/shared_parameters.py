@@ -20,7 +20,7 @@ class MultiUseParameterConfig(Enum):
     REPLICATE = "replicate"
 
 
-Homes = Mapping[str, Collection[int]]  # the stages that have a tensor, by its qualified name
+StagesByTensor = Mapping[str, Collection[int]]  # the stages that have a tensor, by its qualified name
 MultiUseParamSpec = MultiUseParameterConfig | Mapping[str, MultiUseParameterConfig]
 
 
@@ -30,7 +30,7 @@ def owners(captured: GraphModule, stage_of: Mapping[Node, int], spec: MultiUsePa
     spec: for all parameters, or by qualified name, under any of a parameter's names; others are
     replicated.  Raises ValueError for unknown names and for another kind of spec.
     """
-    transmitted = _transmitted(captured, spec)
+    transmitted = _transmitted_parameters(captured, spec)
     found = {}
     for node in captured.graph.find_nodes(op="get_attr"):
         users = {stage_of[user] for user in node.users if user in stage_of}
@@ -40,14 +40,17 @@ def owners(captured: GraphModule, stage_of: Mapping[Node, int], spec: MultiUsePa
     return found
 
 
-def owners_elsewhere(captured: GraphModule, stage_of: Mapping[Node, int], homes: Homes) -> dict[Node, int]:
+def owners_elsewhere(
+    captured: GraphModule, stage_of: Mapping[Node, int], tensor_stages: StagesByTensor
+) -> dict[Node, int]:
     """Return the parameters and buffers that stages use without having them in other captures, with their owners.
 
-    homes: the stages that have each of them there, by qualified name.  The owner is the last one before the users.
+    tensor_stages: the stages that have each of them there, by qualified name.  The owner is the last one before the
+    users.
     """
     found = {}
     for node in captured.graph.find_nodes(op="get_attr"):
-        known = homes.get(str(node.target), ())
+        known = tensor_stages.get(str(node.target), ())
         users = {stage_of[user] for user in node.users if user in stage_of}
         before = [stage for stage in known if stage <= min(users, default=0)]
         if before and not users.issubset(known):
@@ -55,17 +58,17 @@ def owners_elsewhere(captured: GraphModule, stage_of: Mapping[Node, int], homes:
     return found
 
 
-def _transmitted(captured: GraphModule, spec: MultiUseParamSpec | None) -> list[Parameter]:
+def _transmitted_parameters(captured: GraphModule, spec: MultiUseParamSpec | None) -> list[Parameter]:
     named = dict(captured.named_parameters(remove_duplicate=False))
-    chosen = spec if isinstance(spec, Mapping) else dict.fromkeys(named, spec or MultiUseParameterConfig.REPLICATE)
-    for name, config in chosen.items():
+    configs = spec if isinstance(spec, Mapping) else dict.fromkeys(named, spec or MultiUseParameterConfig.REPLICATE)
+    for name, config in configs.items():
         if name not in named:
             raise ValueError(
                 f"multi_use_param_spec: the model has no parameter {name!r}; it has {', '.join(map(repr, named))}"
             )
         if not isinstance(config, MultiUseParameterConfig):
             raise ValueError(f"multi_use_param_spec: expected a MultiUseParameterConfig for {name!r}, got {config!r}")
-    return [named[name] for name, config in chosen.items() if config is MultiUseParameterConfig.TRANSMIT]
+    return [named[name] for name, config in configs.items() if config is MultiUseParameterConfig.TRANSMIT]
 
 
 def _value(module: Module, node: Node) -> object:
@@ -75,11 +78,11 @@ def _value(module: Module, node: Node) -> object:
 
 def replicated(modules: Sequence[Module]) -> list[dict[int, str]]:
     """Return the parameters that several stages have: for each, its qualified name by stage."""
-    places: dict[int, dict[int, str]] = {}
+    names_by_stage: dict[int, dict[int, str]] = {}
     for stage, module in enumerate(modules):
         for name, parameter in module.named_parameters():
-            places.setdefault(id(parameter), {})[stage] = name
-    return [by_stage for by_stage in places.values() if len(by_stage) > 1]
+            names_by_stage.setdefault(id(parameter), {})[stage] = name
+    return [by_stage for by_stage in names_by_stage.values() if len(by_stage) > 1]
 
 
 def sum_replicated_gradients(shared: Iterable[Mapping[int, str]], modules: Mapping[int, Module]) -> None:

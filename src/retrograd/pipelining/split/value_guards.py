@@ -34,11 +34,11 @@ class ValueGuards:
         written = {node.kwargs["target"] for node in graph.find_nodes(op="call_function", target=WRITE)}
         self._needed: dict[Node, list[Node]] = {}  # per guard, the nodes that those before do not need
         known: set[Node] = set()
-        place = {node: number for number, node in enumerate(graph.nodes)}
+        position = {node: number for number, node in enumerate(graph.nodes)}
         for guard in graph.guards:
             needed = _ancestors(guard)
             if not any(node in written or (node.op == "call_function" and node.is_impure()) for node in needed):
-                self._needed[guard] = sorted(needed - known, key=place.__getitem__)
+                self._needed[guard] = sorted(needed - known, key=position.__getitem__)
                 known |= needed
         self.reads_parameters = any(node.op == "get_attr" for node in known)
         self.expected = [self._expected(guard) for guard in self._needed]
@@ -63,12 +63,12 @@ class ValueGuards:
 def _ancestors(guard: Node) -> set[Node]:
     """Return the nodes that compute the value of a guard."""
     found: set[Node] = set()
-    waiting = [guard.args[0]]
-    while waiting:
-        node = waiting.pop()
+    stack = [guard.args[0]]
+    while stack:
+        node = stack.pop()
         if node not in found:
             found.add(node)
-            waiting += node.all_input_nodes
+            stack += node.all_input_nodes
     return found
 
 

@@ -47,7 +47,7 @@ class _Trace:
 
     def records(self, name: str, first_arrow: int) -> list[Record]:
         return [
-            *self.heads(name),
+            *self.metadata_records(name),
             *map(self.slice, self.timeline.events),
             *self.arrows(first_arrow),
             *self.counters(),
@@ -56,7 +56,7 @@ class _Trace:
     def record(self, phase: str, rank: int, time: float, **more: Any) -> Record:
         return {"ph": phase, "pid": self.process, "tid": rank, "ts": (time - self.timeline.start) * 1e6, **more}
 
-    def heads(self, name: str) -> Iterator[Record]:
+    def metadata_records(self, name: str) -> Iterator[Record]:
         def metadata(what: str, rank: int, **arguments: Any) -> Record:
             return {"ph": "M", "name": what, "pid": self.process, "tid": rank, "args": arguments}
 
@@ -78,12 +78,12 @@ class _Trace:
         computed = {event.action: event for event in self.timeline.events if event.action.kind.is_compute}
         sends = (event.action for event in self.timeline.events if event.action.kind.is_send)
         for number, send in enumerate(sends, first):
-            made, used = (_computation(computed, send, stage) for stage in (send.stage, send.peer))
-            if made is not None and used is not None:
-                look = {"name": "output" if send.kind is Kind.SEND_F else "gradient", "cat": "message", "id": number}
-                within = max(made.start, made.end - INSIDE * 1e-6)
-                yield self.record("s", made.rank, within, **look)
-                yield self.record("f", used.rank, used.start, bp="e", **look)
+            producer, consumer = (_computation(computed, send, stage) for stage in (send.stage, send.peer))
+            if producer is not None and consumer is not None:
+                style = {"name": "output" if send.kind is Kind.SEND_F else "gradient", "cat": "message", "id": number}
+                within = max(producer.start, producer.end - INSIDE * 1e-6)
+                yield self.record("s", producer.rank, within, **style)
+                yield self.record("f", consumer.rank, consumer.start, bp="e", **style)
 
     def counters(self) -> Iterator[Record]:
         for rank, steps in enumerate(self.timeline.memory()):

@@ -113,9 +113,9 @@ def _draw_panel(axes: Any, name: str, timeline: "Timeline", span: float, most: i
     axes.tick_params(length=0, pad=8)
     axes.tick_params(axis="x", labelcolor=FAINT, labelsize=9, pad=6)
     axes.spines[:].set_visible(False)
-    tell = [name] if name else []
-    tell += [f"bubble {timeline.bubble():.1%}", f"{_duration(timeline.span)}"]
-    axes.set_title("  ·  ".join(tell), loc="left", color=INK, fontsize=11, pad=7)
+    title_parts = [name] if name else []
+    title_parts += [f"bubble {timeline.bubble():.1%}", f"{_duration(timeline.span)}"]
+    axes.set_title("  ·  ".join(title_parts), loc="left", color=INK, fontsize=11, pad=7)
     for middle, busy in zip(middles, timeline.busy(), strict=True):
         axes.annotate(f"{1 - busy:.0%} idle", (1, middle), (8, 0), xycoords=("axes fraction", "data"),
                       textcoords="offset points", va="center", color=FAINT, fontsize=9)  # fmt: skip
@@ -134,21 +134,21 @@ def _draw_boxes(axes: Any, timeline: "Timeline", span: float, lane: tuple[float,
     most = max(map(len, timeline.stages()), default=1)
     sizes = _number_sizes([event for event in timeline.events if event.action.kind.is_compute], points_per_ms)
     for rank, (events, stages) in enumerate(zip(timeline.by_rank(), timeline.stages(), strict=True)):
-        place = (rank + lane[0], lane[1])
-        axes.broken_barh([(0, timeline.span * 1e3)], place, color=GROUND, linewidth=0)
+        vertical = (rank + lane[0], lane[1])
+        axes.broken_barh([(0, timeline.span * 1e3)], vertical, color=GROUND, linewidth=0)
         boxes = [event for event in events if event.action.kind.is_compute]
         spans = [((start - timeline.start) * 1e3, (end - start) * 1e3) for _, _, start, end in boxes]
-        looks = [shades(box.action.kind, most)[stages.index(box.action.stage)] for box in boxes]
+        colours = [shades(box.action.kind, most)[stages.index(box.action.stage)] for box in boxes]
         lines = [min(0.9, width * points_per_ms / 12) for _, width in spans]
-        axes.broken_barh(spans, place, facecolors=looks, edgecolors="white", linewidths=lines or 0)
+        axes.broken_barh(spans, vertical, facecolors=colours, edgecolors="white", linewidths=lines or 0)
         for (left, width), box in zip(spans, boxes, strict=True):
-            at = (left + width / 2, place[0] + place[1] / 2)
+            at = (left + width / 2, vertical[0] + vertical[1] / 2)
             _write_number(axes, box.action, at, width * points_per_ms, sizes)
 
 
 def _draw_memory(axes: Any, timeline: "Timeline", most: int) -> None:
-    for rank, kept in enumerate(timeline.memory()):
-        steps = list({step.time: step for step in kept}.values())  # the last value at each time
+    for rank, entries in enumerate(timeline.memory()):
+        steps = list({step.time: step for step in entries}.values())  # the last value at each time
         times = [(step.time - timeline.start) * 1e3 for step in steps]
         bottom = rank + 0.44
         heights = [bottom - 0.26 * step.micro_batches / most for step in steps]

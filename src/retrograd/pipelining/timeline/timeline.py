@@ -126,13 +126,13 @@ class Timeline:
 
         >>> from retrograd.pipelining.schedules.actions import parse
         >>> step = [Event(0, parse(text), at, at + 1.0) for at, text in enumerate(["F0.0", "F0.1", "B0.0", "B0.1"])]
-        >>> [(kept.time, kept.micro_batches, kept.bytes) for kept in Timeline(step, 1, [64]).memory()[0]]
+        >>> [(entry.time, entry.micro_batches, entry.bytes) for entry in Timeline(step, 1, [64]).memory()[0]]
         [(0, 1, 64.0), (1, 2, 128.0), (3.0, 1, 64.0), (4.0, 0, 0.0)]
         """
         backwards = any(event.action.kind in (Kind.B, Kind.W) for event in self.events)
-        return [self._kept(lane) if backwards else [] for lane in self.by_rank()]
+        return [self._held_activations(lane) if backwards else [] for lane in self.by_rank()]
 
-    def _kept(self, lane: list[Event]) -> list[HeldActivations]:
+    def _held_activations(self, lane: list[Event]) -> list[HeldActivations]:
         change = {Kind.F: 1, Kind.B: -1, Kind.W: -1}
         sizes = self.activation_bytes
         steps, count, size = [], 0, 0.0
@@ -141,7 +141,7 @@ class Timeline:
                 count += sign
                 size += sign * sizes[action.stage] if sizes is not None else 0.0
                 steps.append(HeldActivations(start if sign > 0 else end, count, None if sizes is None else size))
-        return sorted(steps, key=lambda kept: kept.time)
+        return sorted(steps, key=lambda entry: entry.time)
 
     def peak_memory(self) -> list[tuple[int, float | None]]:
         """Return the peak microbatches and the peak bytes of each rank, which need not be at the same time.
@@ -152,8 +152,10 @@ class Timeline:
         ([(2, None)], [(2, 128.0)])
         """
         sized = self.activation_bytes is not None
-        counts = [max((kept.micro_batches for kept in steps), default=0) for steps in self.memory()]
-        sizes = [max((kept.bytes or 0.0 for kept in steps), default=0.0) if sized else None for steps in self.memory()]
+        counts = [max((entry.micro_batches for entry in steps), default=0) for steps in self.memory()]
+        sizes = [
+            max((entry.bytes or 0.0 for entry in steps), default=0.0) if sized else None for steps in self.memory()
+        ]
         return list(zip(counts, sizes, strict=True))
 
     def critical_path(self) -> list[Event]:

@@ -9,9 +9,9 @@ from retrograd.pipelining.transports.threads import Threads
 
 TRANSPORTS = {"threads": "Threads", "mpi": "MPI", "ray": "Ray"}
 # The environment variables in which `retrograd run` passes its options.
-CHOSEN, PATIENCE = "RETROGRAD_TRANSPORT", "RETROGRAD_TIMEOUT"
+TRANSPORT_VARIABLE, TIMEOUT_VARIABLE = "RETROGRAD_TRANSPORT", "RETROGRAD_TIMEOUT"
 # The number of processes that an MPI launcher has started: of MPICH and Intel MPI, and of Open MPI.
-SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
+SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 
 
 def get_transport(name: str = "auto", timeout: float | None = None) -> Transport:
@@ -27,17 +27,17 @@ def get_transport(name: str = "auto", timeout: float | None = None) -> Transport
     >>> type(get_transport("threads")).__name__
     'Threads'
     """
-    if timeout is None and PATIENCE in os.environ:
-        timeout = float(os.environ[PATIENCE])
+    if timeout is None and TIMEOUT_VARIABLE in os.environ:
+        timeout = float(os.environ[TIMEOUT_VARIABLE])
     if timeout is not None and not timeout > 0:
         raise ValueError(f"timeout is {timeout!r}; it must be a number of seconds above 0, or None")
     chosen = _started() if name == "auto" else name
     if chosen not in TRANSPORTS:
         raise ValueError(f"transport {chosen!r} is unknown; there are: auto, {', '.join(sorted(TRANSPORTS))}")
-    return _made(TRANSPORTS[chosen], timeout)
+    return _create(TRANSPORTS[chosen], timeout)
 
 
-def _made(kind: str, timeout: float | None) -> Transport:
+def _create(kind: str, timeout: float | None) -> Transport:
     """Return a transport of the class of this name."""
     found: Transport = getattr(sys.modules[__name__], kind)(timeout)
     return found
@@ -51,11 +51,11 @@ __getattr__, __dir__ = lazy_names(
 
 def _started() -> str:
     """Return the name of the transport that this process was started for."""
-    several = any(os.environ.get(size, "1") != "1" for size in SIZES)
-    return os.environ.get(CHOSEN, "mpi" if several else "threads")
+    several = any(os.environ.get(size, "1") != "1" for size in SIZE_VARIABLES)
+    return os.environ.get(TRANSPORT_VARIABLE, "mpi" if several else "threads")
 
 
 __all__ = [
-    "CHOSEN", "PATIENCE", "SIZES", "TRANSPORTS", "Aborted", "Arrival", "Link", "PeerLost", "Threads", "Transport",
-    "get_transport",
+    "SIZE_VARIABLES", "TIMEOUT_VARIABLE", "TRANSPORTS", "TRANSPORT_VARIABLE", "Aborted", "Arrival", "Link", "PeerLost",
+    "Threads", "Transport", "get_transport",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from retrograd.backend import memory
 from retrograd.pipelining.transports.interface import Link
 from retrograd.pipelining.transports.rank_messaging import Head, Packet, Peers
 from retrograd.pipelining.transports.spmd import launch
-from retrograd.pipelining.transports.staging_ring import Staging, huge_pages
+from retrograd.pipelining.transports.staging_ring import StagingRing, huge_pages
 
 LOST = 75  # the exit code if ranks were lost (EX_TEMPFAIL: trying again may help)
 LEAVING = 0.5  # seconds for the other ranks to exit by themselves if some are lost
@@ -103,7 +103,7 @@ class _MPIChannel:
         self._comm = comm
         self._probe, self._status, self._any = comm.Improbe, mpi.Status(), mpi.ANY_SOURCE
         self._byte, self._all_done = mpi.BYTE, mpi.Request.Testall
-        self._staging = Staging(huge_pages(STAGED))
+        self._staging = StagingRing(huge_pages(STAGED))
         self._outgoing: deque[_Outgoing] = deque()
         self._incoming: deque[_Incoming] = deque()
         self._moving = False
@@ -114,7 +114,7 @@ class _MPIChannel:
         requests = [self._comm.Isend([pickle.dumps((head, parts), 5), self._byte], rank, _HEAD)]
         for buffer in buffers:
             if buffer.nbytes > SMALL:
-                source = self._staging.copied(buffer) if buffer.nbytes < LARGE else buffer
+                source = self._staging.add_copy(buffer) if buffer.nbytes < LARGE else buffer
                 requests.append(self._comm.Isend([source, self._byte], rank, _BUFFER))
         self._outgoing.append(_Outgoing(requests, self._staging.end))
 
@@ -138,23 +138,23 @@ class _MPIChannel:
         data, requests = bytearray(size), []
         message.Recv([data, self._byte])
         head, parts = pickle.loads(data)
-        for place, part in enumerate(parts):
+        for index, part in enumerate(parts):
             if type(part) is int:
-                parts[place] = memory(part)
-                requests.append(self._comm.Irecv([parts[place], self._byte], rank, _BUFFER))
+                parts[index] = memory(part)
+                requests.append(self._comm.Irecv([parts[index], self._byte], rank, _BUFFER))
         self._incoming.append(_Incoming(rank, head, parts, requests))
 
     def _complete(self) -> list[Packet]:
         """Return the packets that have arrived, those of each sender in order."""
-        letters: list[Packet] = []
+        packets: list[Packet] = []
         waiting: set[int] = set()
-        kept: deque[_Incoming] = deque()
-        for letter in self._incoming:
-            rank, head, buffers, requests = letter
+        incomplete: deque[_Incoming] = deque()
+        for packet in self._incoming:
+            rank, head, buffers, requests = packet
             if rank not in waiting and self._all_done(requests):
-                letters.append((rank, head, buffers))
+                packets.append((rank, head, buffers))
             else:
                 waiting.add(rank)
-                kept.append(letter)
-        self._incoming = kept
-        return letters
+                incomplete.append(packet)
+        self._incoming = incomplete
+        return packets

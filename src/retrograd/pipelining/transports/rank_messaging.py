@@ -15,7 +15,7 @@ Packed = tuple[bytes, Sequence[Any]]  # the result of `wire.pack`: a header, buf
 Head = tuple[int, Any, bytes]  # the `Kind` of packet, plain data, and the header of the packed payload
 Subject = tuple[str, int, int, int]  # a `Message` as a plain tuple, which equals it
 Packet = tuple[int, Head, Sequence[Any]]  # the sender's rank, a header, buffers
-NOTHING: Packed = (b"", ())
+EMPTY: Packed = (b"", ())
 
 
 class Channel(Protocol):
@@ -34,7 +34,7 @@ class Channel(Protocol):
         """Whether the last poll found a packet in transit to this rank, or one of its own delivered."""
 
 
-class Pause:
+class Backoff:
     """Backoff between two polls: none at first, then yield the core, then sleep for increasing times."""
 
     SPINS, TURNS, NAP, LONGEST = 10, 200, 2e-6, 1e-3
@@ -63,7 +63,7 @@ class Kind(IntEnum):
 class End(NamedTuple):
     """The end of a rank's part of a launch.
 
-    at: seconds of the sender's clock.  packed: the result, or a failure packed by `failures.portable`.
+    at: seconds of the sender's clock.  packed: the result, or a failure packed by `failures.pack_failure`.
     """
 
     rank: int
@@ -84,20 +84,20 @@ class Peers:
     failed or is gone.  lost: the ranks without which a launch has ended; no further launch is possible.
     """
 
-    def __init__(self, post: Channel) -> None:
-        self.post = post
-        self.rank, self.size = post.rank, post.size
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self.rank, self.size = channel.rank, channel.size
         self.launch = 0
         self.over = False
         self.lost: list[int] = []
         self.left: set[int] = set()
-        self.doing: Callable[[], str] = _between
+        self.doing: Callable[[], str] = _idle_text
         self.mail: dict[Subject, Packed] = {}
         self._ends: dict[int, dict[int, End]] = {}  # by launch and rank
         self._later: list[tuple[int, Subject, Packed]] = []  # messages for later launches
-        self._ended = [0] * post.size  # how many launches each rank has ended
+        self._ended = [0] * channel.size  # how many launches each rank has ended
         self._answers: dict[int, str] = {}
-        self._take: dict[int, Callable[[int, Any, Packed], None]] = {
+        self._handlers: dict[int, Callable[[int, Any, Packed], None]] = {
             Kind.MAIL: self._handle_message,
             Kind.END: self._handle_end,
             Kind.ASK: self._handle_status_request,
@@ -126,12 +126,12 @@ class Peers:
         """Return the known failures of the present launch, the first one first."""
         return sorted((end for end in self.ends.values() if end.failed), key=lambda end: (end.at, end.rank))
 
-    def send(self, rank: int, kind: Kind, subject: Any, packed: Packed = NOTHING) -> None:
+    def send(self, rank: int, kind: Kind, subject: Any, packed: Packed = EMPTY) -> None:
         """Send a packet to another rank."""
         header, buffers = packed
-        self.post.send(rank, (int(kind), subject, header), buffers)
+        self.channel.send(rank, (int(kind), subject, header), buffers)
 
-    def tell(self, kind: Kind, subject: Any, packed: Packed = NOTHING) -> None:
+    def broadcast(self, kind: Kind, subject: Any, packed: Packed = EMPTY) -> None:
         """Send a packet to all others."""
         for rank in range(self.size):
             if rank != self.rank:
@@ -139,19 +139,19 @@ class Peers:
 
     def poll(self) -> bool:
         """Process what has arrived; return whether that was anything."""
-        letters = self.post.poll()
-        for rank, (kind, subject, header), buffers in letters:
-            self._take[kind](rank, subject, (header, buffers))
-        return bool(letters)
+        packets = self.channel.poll()
+        for rank, (kind, subject, header), buffers in packets:
+            self._handlers[kind](rank, subject, (header, buffers))
+        return bool(packets)
 
     def until(self, done: Callable[[], Any], timeout: float | None) -> bool:
         """Process packets until `done()` is true; return False after `timeout` seconds."""
-        pause, start = Pause(), time.monotonic()
+        backoff, start = Backoff(), time.monotonic()
         while not done():
-            if self.poll() or self.post.moving():
-                pause.turns = 0
+            if self.poll() or self.channel.moving():
+                backoff.turns = 0
             else:
-                pause()
+                backoff()
             if timeout is not None and time.monotonic() - start > timeout:
                 return bool(done())
         return True
@@ -161,17 +161,17 @@ class Peers:
         now = time.time()
         self.ends[self.rank] = End(self.rank, now, outcome, packed)
         self._ended[self.rank] += 1
-        self._judge()
-        self.tell(Kind.END, (now, outcome), packed)
+        self._update_over()
+        self.broadcast(Kind.END, (now, outcome), packed)
 
     def close(self) -> None:
         """Close a launch, discard its remaining messages, and open the next one."""
         self._ends.pop(self.launch, None)
         self.launch += 1
-        self.doing = _between
+        self.doing = _idle_text
         self.mail = {message: packed for number, message, packed in self._later if number == self.launch}
         self._later = [entry for entry in self._later if entry[0] > self.launch]
-        self._judge()
+        self._update_over()
 
     def ask(self, ranks: Sequence[int], patience: float) -> dict[int, str]:
         """Return what ranks are doing, as far as they answer in time."""
@@ -184,7 +184,7 @@ class Peers:
     def leave(self, patience: float) -> bool:
         """Announce that this script has ended, and wait for the others; False if ranks are lost."""
         self.doing = lambda: "its script is over"
-        self.tell(Kind.LEFT, None)
+        self.broadcast(Kind.LEFT, None)
         return self.until(lambda: len(self.left) == self.size - 1, patience if self.lost else None)
 
     def _handle_message(self, rank: int, subject: Subject, packed: Packed) -> None:
@@ -197,7 +197,7 @@ class Peers:
     def _handle_end(self, rank: int, subject: tuple[float, str], packed: Packed) -> None:
         self._ends.setdefault(self._ended[rank], {})[rank] = End(rank, *subject, packed)
         self._ended[rank] += 1
-        self._judge()
+        self._update_over()
 
     def _handle_status_request(self, rank: int, number: int, _: Packed) -> None:
         self.send(rank, Kind.ANSWER, (number, self.doing()))
@@ -209,11 +209,11 @@ class Peers:
 
     def _handle_leave(self, rank: int, _: None, __: Packed) -> None:
         self.left.add(rank)
-        self._judge()
+        self._update_over()
 
-    def _judge(self) -> None:
+    def _update_over(self) -> None:
         self.over = bool(self.failures or self.gone)
 
 
-def _between() -> str:
+def _idle_text() -> str:
     return "between two steps"

@@ -95,8 +95,8 @@ class Mailbox:
         if not self._arrived:
             return []
         with self._lock:
-            letters, self._arrived = self._arrived, []
-        return letters
+            packets, self._arrived = self._arrived, []
+        return packets
 
     def moving(self) -> bool:
         """Whether some packets arrived out of order."""
@@ -104,9 +104,9 @@ class Mailbox:
 
     def take(self, rank: int, number: int, head: Head, buffers: Sequence[Any]) -> None:
         """Store a packet, and release packets in order."""
-        letter = rank, head, [bytearray(buffer) for buffer in buffers]
+        packet = rank, head, [bytearray(buffer) for buffer in buffers]
         with self._lock:
-            self._early[rank, number] = letter
+            self._early[rank, number] = packet
             while (turn := (rank, self._next[rank])) in self._early:
                 self._arrived.append(self._early.pop(turn))
                 self._next[rank] += 1

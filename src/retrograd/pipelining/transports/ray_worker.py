@@ -15,23 +15,23 @@ from retrograd.pipelining.transports.rank_messaging import Head, Kind, Peers
 from retrograd.pipelining.transports.ray import Mailbox, join
 
 THREADS = 4  # for concurrent calls: the script, its output, messages
-LOOK = 0.5  # seconds that a call for output waits
+POLL_SECONDS = 0.5  # seconds that a call for output waits
 STDOUT, STDERR = 1, 2
-AT_ONCE = 1 << 16  # bytes of output in one answer
+CHUNK_BYTES = 1 << 16  # bytes of output in one answer
 
 
 class Script(NamedTuple):
     """The script that an actor runs.
 
     command: the script and its arguments; `module`: the name of a module instead.  folder: the working directory.
-    environment: variables to set.  shown: the file descriptors whose output is fetched by `Worker.output`.
+    environment: variables to set.  captured: the file descriptors whose output is fetched by `Worker.output`.
     """
 
     command: list[str]
     module: bool
     folder: str
     environment: dict[str, str]
-    shown: Sequence[int] = (STDOUT, STDERR)
+    captured: Sequence[int] = (STDOUT, STDERR)
 
 
 class Worker:
@@ -45,13 +45,13 @@ class Worker:
         self._reading: dict[int, int] = {}  # the other ends, and the file descriptor of each
         join(self._peers)
 
-    def where(self) -> tuple[int, str]:
+    def location(self) -> tuple[int, str]:
         """Return the process id and host; also serves to check that the actor is alive."""
         return os.getpid(), os.uname().nodename
 
-    def open(self, shown: Sequence[int]) -> None:
+    def open(self, captured: Sequence[int]) -> None:
         """Prepare to capture what is written to these file descriptors."""
-        for descriptor in shown:
+        for descriptor in captured:
             reading, self._writing[descriptor] = os.pipe()
             self._reading[reading] = descriptor
 
@@ -64,14 +64,14 @@ class Worker:
             return _exit_code(script)
         finally:
             self._peers.doing = lambda: "its script is over"
-            self._peers.tell(Kind.LEFT, None)
+            self._peers.broadcast(Kind.LEFT, None)
             self._close_output()
 
     def deliver(self, rank: int, number: int, head: Head, buffers: Sequence[Any]) -> None:
         """Receive a packet."""
         self._mailbox.take(rank, number, head, buffers)
 
-    def lost(self, rank: int) -> None:
+    def mark_lost(self, rank: int) -> None:
         """Record that the process of another rank is gone."""
         self._mailbox.take_loss(rank)
 
@@ -85,8 +85,8 @@ class Worker:
 
     def output(self) -> list[tuple[int, bytes]] | None:
         """Return new output with its file descriptors; None at the end."""
-        ready = select.select(list(self._reading), [], [], LOOK)[0]
-        chunks = [(self._reading[end], os.read(end, AT_ONCE)) for end in ready]
+        ready = select.select(list(self._reading), [], [], POLL_SECONDS)[0]
+        chunks = [(self._reading[end], os.read(end, CHUNK_BYTES)) for end in ready]
         self._reading = {end: it for end, it in self._reading.items() if (it, b"") not in chunks}
         return [chunk for chunk in chunks if chunk[1]] if self._reading else None
 
@@ -102,10 +102,10 @@ class Worker:
         """Redirect output to the null device, which closes the pipes."""
         sys.stdout.flush()
         sys.stderr.flush()
-        nowhere = os.open(os.devnull, os.O_WRONLY)
+        null_device = os.open(os.devnull, os.O_WRONLY)
         for descriptor in self._writing:
-            os.dup2(nowhere, descriptor)
-        os.close(nowhere)
+            os.dup2(null_device, descriptor)
+        os.close(null_device)
 
 
 def _exit_code(script: Script) -> int:

@@ -61,8 +61,8 @@ def _reduce_tensor(x: Tensor) -> tuple[Any, ...]:
     dense, order = _dense(x)
     value = dense.value
     if value.dtype.kind in _PLAIN and value.size and not _is_ragged(x):
-        return _viewed, (pickle.PickleBuffer(value), value.dtype.str, value.shape, order, x.requires_grad)
-    return _rebuilt, (value, order, x.requires_grad)
+        return _tensor_from_buffer, (pickle.PickleBuffer(value), value.dtype.str, value.shape, order, x.requires_grad)
+    return _tensor_from_value, (value, order, x.requires_grad)
 
 
 class _Reducers(dict[type, Callable[[Any], Any]]):
@@ -92,14 +92,14 @@ def _is_ragged(x: Tensor) -> bool:
     return any(type(size) is not int for size in x.shape)
 
 
-def _viewed(
+def _tensor_from_buffer(
     buffer: Any, dtype: str, shape: tuple[int, ...], order: tuple[int, ...] | None, requires_grad: bool
 ) -> Tensor:
     """Return a numeric tensor in received memory."""
-    return _rebuilt(from_buffer(buffer, dtype, -1, 0).reshape(shape), order, requires_grad)
+    return _tensor_from_value(from_buffer(buffer, dtype, -1, 0).reshape(shape), order, requires_grad)
 
 
-def _rebuilt(value: Any, order: tuple[int, ...] | None, requires_grad: bool) -> Tensor:
+def _tensor_from_value(value: Any, order: tuple[int, ...] | None, requires_grad: bool) -> Tensor:
     """Return a tensor from received values."""
     x = Tensor(value)
     if order is not None:

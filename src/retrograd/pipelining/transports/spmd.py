@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from retrograd.pipelining.schedules.actions import Message
-from retrograd.pipelining.transports.failures import chain, portable, restored
+from retrograd.pipelining.transports.failures import causes, pack_failure, unpack_failure
 from retrograd.pipelining.transports.interface import Aborted, Arrival, Link, PeerLost
-from retrograd.pipelining.transports.rank_messaging import NOTHING, Kind, Packed, Peers
+from retrograd.pipelining.transports.rank_messaging import EMPTY, Kind, Packed, Peers
 from retrograd.pipelining.transports.serialization import pack, unpack
 
-ANSWERING = 1.0  # seconds for the ranks to report what they are doing
+STATUS_TIMEOUT = 1.0  # seconds for the ranks to report what they are doing
 GRACE = 5.0  # seconds for ranks without a sign of life, before the others continue without them
 
 
@@ -17,20 +17,20 @@ def launch(peers: Peers, work: Callable[[Link], Any], timeout: float | None) -> 
     """Run `work(link)` for this process's rank, wait for the others, and return all results or raise the first
     failure."""
     if peers.lost:
-        raise PeerLost(f"a step has ended without rank {_listed(peers.lost)}; start the script again")
-    link = _End(peers, timeout)
+        raise PeerLost(f"a step has ended without rank {_format_ranks(peers.lost)}; start the script again")
+    link = _ProcessLink(peers, timeout)
     peers.doing = link.state
     try:
-        part = _part(peers, work, link)
-        link.doing = part.outcome
-        peers.end(part.outcome, part.packed)
+        result = _run_work(peers, work, link)
+        link.doing = result.outcome
+        peers.end(result.outcome, result.packed)
         _wait_for_all(peers, timeout)
-        return _results(peers, part)
+        return _results(peers, result)
     finally:
         peers.close()
 
 
-class _Part(NamedTuple):
+class _WorkResult(NamedTuple):
     """The outcome of this process's rank."""
 
     outcome: str
@@ -39,19 +39,19 @@ class _Part(NamedTuple):
     failure: BaseException | None = None
 
 
-def _part(peers: Peers, work: Callable[[Link], Any], link: Link) -> _Part:
+def _run_work(peers: Peers, work: Callable[[Link], Any], link: Link) -> _WorkResult:
     """Run the work of this process's rank; a failure is caught, to be sent to all ranks."""
     try:
         value = work(link)
-        return _Part("done", pack(value) if peers.size > 1 else NOTHING, value)
+        return _WorkResult("done", pack(value) if peers.size > 1 else EMPTY, value)
     except BaseException as failure:
-        return _Part(_outcome(failure), portable(failure), failure=failure)
+        return _WorkResult(_outcome(failure), pack_failure(failure), failure=failure)
 
 
 def _outcome(failure: BaseException) -> str:
     if isinstance(failure, Aborted):
         return "aborted"
-    return "timed out" if any(isinstance(cause, TimeoutError) for cause in chain(failure)) else "failed"
+    return "timed out" if any(isinstance(cause, TimeoutError) for cause in causes(failure)) else "failed"
 
 
 def _wait_for_all(peers: Peers, timeout: float | None) -> None:
@@ -72,7 +72,7 @@ def _wait(peers: Peers, timeout: float | None) -> None:
         silent = [rank for rank in peers.missing if rank not in answers]
         if silent:
             raise TimeoutError(
-                f"rank {peers.rank} is done and has waited {2 * timeout:g} s for rank {_listed(silent)}:\n"
+                f"rank {peers.rank} is done and has waited {2 * timeout:g} s for rank {_format_ranks(silent)}:\n"
                 f"{_report(peers, timeout)}"
             )
     if peers.failures:
@@ -80,34 +80,34 @@ def _wait(peers: Peers, timeout: float | None) -> None:
         patience = min(GRACE, timeout) if hung and timeout is not None else timeout
         peers.until(lambda: not peers.missing or peers.gone, patience)
     elif peers.gone:
-        raise PeerLost(_is_gone(peers))
+        raise PeerLost(_gone_message(peers))
 
 
-def _results(peers: Peers, mine: _Part) -> list[Any]:
+def _results(peers: Peers, own_result: _WorkResult) -> list[Any]:
     first = peers.failures[0] if peers.failures else None
     if first is not None and first.rank != peers.rank:
-        raise restored(first.packed, first.rank)
-    if mine.failure is not None:
-        raise mine.failure
-    return [mine.value if rank == peers.rank else unpack(*end.packed) for rank, end in sorted(peers.ends.items())]
+        raise unpack_failure(first.packed, first.rank)
+    if own_result.failure is not None:
+        raise own_result.failure
+    return [own_result.value if rank == peers.rank else unpack(*end.packed) for rank, end in sorted(peers.ends.items())]
 
 
 def _report(peers: Peers, timeout: float) -> str:
     """Return what every rank is doing, a line each."""
-    mine, others = peers.doing(), [rank for rank in range(peers.size) if rank != peers.rank]
-    answers = peers.ask(others, min(ANSWERING, timeout)) | {peers.rank: mine}
+    own_state, others = peers.doing(), [rank for rank in range(peers.size) if rank != peers.rank]
+    answers = peers.ask(others, min(STATUS_TIMEOUT, timeout)) | {peers.rank: own_state}
     return "\n".join(f"  rank {rank}: {answers.get(rank, 'no answer')}" for rank in range(peers.size))
 
 
-def _is_gone(peers: Peers) -> str:
-    return f"the script of rank {_listed(peers.gone)} is over, while rank {peers.rank} is in a step with it"
+def _gone_message(peers: Peers) -> str:
+    return f"the script of rank {_format_ranks(peers.gone)} is over, while rank {peers.rank} is in a step with it"
 
 
-def _listed(ranks: Sequence[int]) -> str:
+def _format_ranks(ranks: Sequence[int]) -> str:
     return ", ".join(map(str, ranks))
 
 
-class _End:
+class _ProcessLink:
     """One rank's end of the messaging."""
 
     def __init__(self, peers: Peers, timeout: float | None) -> None:
@@ -154,4 +154,4 @@ class _End:
         """Raise the reason why the launch has ended."""
         if self._peers.failures:
             raise Aborted("this step has ended: another rank failed, or it was interrupted")
-        raise PeerLost(_is_gone(self._peers))
+        raise PeerLost(_gone_message(self._peers))

@@ -12,7 +12,7 @@ from typing import Any
 
 PAGE = 2 << 20  # bytes
 _LINE = 64  # the alignment of copies, in bytes
-_NOTHING = memoryview(bytearray())
+_EMPTY = memoryview(bytearray())
 
 
 def huge_pages(size: int) -> memoryview:
@@ -21,7 +21,7 @@ def huge_pages(size: int) -> memoryview:
     Huge pages on demand are described in https://docs.kernel.org/admin-guide/mm/transhuge.html.
     """
     if not hasattr(mmap, "MADV_HUGEPAGE"):
-        return _NOTHING
+        return _EMPTY
     area = mmap.mmap(-1, size + PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     start = -ctypes.addressof(ctypes.c_char.from_buffer(area)) % PAGE
     memory, before = memoryview(area)[start : start + size], _in_huge_pages()
@@ -29,10 +29,10 @@ def huge_pages(size: int) -> memoryview:
         area.madvise(mmap.MADV_HUGEPAGE)
         area.madvise(mmap.MADV_DONTFORK)  # pages shared with a child would be split by the next write
     except OSError:  # a kernel without huge pages
-        return _NOTHING
-    for place in range(0, size, PAGE):
-        memory[place] = 0  # the first write to a page allocates it
-    return memory if _in_huge_pages() - before >= size else _NOTHING
+        return _EMPTY
+    for offset in range(0, size, PAGE):
+        memory[offset] = 0  # the first write to a page allocates it
+    return memory if _in_huge_pages() - before >= size else _EMPTY
 
 
 def _in_huge_pages() -> int:
@@ -44,14 +44,14 @@ def _in_huge_pages() -> int:
     return int(found[1]) << 10 if found else 0
 
 
-class Staging:
+class StagingRing:
     """A ring buffer with copies of buffers, released in the order in which they were made.
 
     memory: contiguous bytes; if empty, nothing is copied.
     end: where the last copy ends; it counts all bytes ever written and does not wrap around.
 
-    >>> staging = Staging(memoryview(bytearray(128)))
-    >>> copy = staging.copied(memoryview(b"12"))
+    >>> staging = StagingRing(memoryview(bytearray(128)))
+    >>> copy = staging.add_copy(memoryview(b"12"))
     >>> bytes(copy), staging.end
     (b'12', 64)
     """
@@ -61,7 +61,7 @@ class Staging:
         self._start = 0
         self._memory = memory
 
-    def copied(self, buffer: Any) -> Any:
+    def add_copy(self, buffer: Any) -> Any:
         """Return a copy of a buffer of bytes, or the buffer itself if there is no room."""
         size, needed = len(self._memory), buffer.nbytes + -buffer.nbytes % _LINE
         if needed > size:
@@ -71,8 +71,8 @@ class Staging:
             start += left
         if start + needed - self._start > size:
             return buffer
-        place = start % size
-        copy = self._memory[place : place + buffer.nbytes]
+        offset = start % size
+        copy = self._memory[offset : offset + buffer.nbytes]
         copy[:] = buffer
         self.end = start + needed
         return copy

@@ -42,7 +42,7 @@ class _Launch:
         self.arrival = threading.Condition()
         self.mail: dict[Message, Any] = {}
         self.aborted = False
-        self.links = [_End(rank, self) for rank in range(ranks)]
+        self.links = [_ThreadLink(rank, self) for rank in range(ranks)]
         self.results: list[Any] = [None] * ranks
         self.failures: list[BaseException] = []
 
@@ -81,7 +81,7 @@ class _Launch:
                 return
             thread.join(self.timeout)
 
-    def _work(self, work: Callable[[Link], Any], link: "_End") -> None:
+    def _work(self, work: Callable[[Link], Any], link: "_ThreadLink") -> None:
         try:
             self.results[link.rank] = work(link)
             link.doing = "done"
@@ -105,7 +105,7 @@ class _Launch:
         return "\n".join(f"  rank {link.rank}: {link.doing}" for link in self.links)
 
 
-class _End:
+class _ThreadLink:
     """One rank's end of the mailbox."""
 
     def __init__(self, rank: int, launch: _Launch) -> None:

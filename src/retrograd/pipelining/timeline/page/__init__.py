@@ -77,12 +77,14 @@ def _timeline_as_json(name: str, timeline: "Timeline", kinds: list[Kind]) -> dic
         "ideal": timeline.ideal_bubble(),
         "lanes": [clock.encode(lane, kinds) for lane in lanes],
         "critical": [index[id(event)] for event in timeline.critical_path()],
-        "memory": [[(clock.ticks(kept.time), *_known(kept[1:])) for kept in steps] for steps in timeline.memory()],
-        "peaks": [_known(peak) for peak in timeline.peak_memory()],
+        "memory": [
+            [(clock.ticks(entry.time), *_without_none(entry[1:])) for entry in steps] for steps in timeline.memory()
+        ],
+        "peaks": [_without_none(peak) for peak in timeline.peak_memory()],
     }
 
 
-def _known(values: tuple[Any, ...]) -> tuple[Any, ...]:
+def _without_none(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(value for value in values if value is not None)
 
 
