@@ -16,6 +16,7 @@ CORE, KERNELS = Path("src/retrograd/core"), Path("src/retrograd/kernels")
 HOT = ("level", "tensor", "graph", "op", "views", "record", "dispatch", "arithmetic", "engine")
 DIRECTIVES = {"language_level": 3, "binding": True, "initializedcheck": False, "embedsignature": False}
 
+# -O3: with -O2 and the same vectors, dropout takes 1.5 times as long, and compiling 8 s less of 61.
 # Vectorise what sets errno or floating-point flags in the C library; NaN and infinities stay what they are.
 FLAGS = (
     ["/std:c++17"] if sys.platform == "win32" else ["-std=c++17", "-O3", "-g0", "-fno-math-errno", "-fno-trapping-math"]
@@ -53,12 +54,13 @@ def plain(reason):
 
 
 def extension(name, include):
+    """Return a module of the core.  With -O3 the core takes 12 s longer to compile, and is not faster beyond 2 %."""
     return Extension(
         f"retrograd.core.{name}",
         [str(CORE / f"{name}.py")],
         include_dirs=[include],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
-        extra_compile_args=[] if sys.platform == "win32" else ["-O3", "-g0"],
+        extra_compile_args=[] if sys.platform == "win32" else ["-O2", "-g0"],
     )
 
 
