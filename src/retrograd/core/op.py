@@ -158,6 +158,8 @@ def _vjp_rules(schema, definition):
 
 def _snapshot_mask(schema, definition):
     """Return which saved inputs are snapshots, as bits; the bit after the last input stands for the outputs."""
+    if not definition.snapshots:
+        return 0
     names = [*(p.name for p in schema.inputs), "out"]
     listed = definition.snapshots.split()
     unknown = set(listed) - set(names)

@@ -155,21 +155,35 @@ class Schema:
         self.parameters = parameters
         self.results = results  # the type of the result, or a tuple of types
         self.outputs = outputs  # the names of several results
-        inputs, params = [], []
-        for p in parameters:
-            (inputs if p.type.startswith("Tensor") else params).append(p)
+        inputs, params, positional, listed = [], [], [], []
+        self.defaults, self.exact, self._by_name = {}, {}, {}
+        for p in parameters:  # one loop: importing the library makes hundreds of schemas
+            name, kind, default, keyword_only, _ = p
+            self._by_name[name] = p
+            if not keyword_only:
+                positional.append(p)
+            if kind.startswith("Tensor"):
+                inputs.append(p)
+                if "[]" in kind:
+                    listed.append(p)
+            else:
+                params.append(p)
+                self.exact[name] = _EXACT.get(kind.rstrip("?"))
+                if default is not REQUIRED:
+                    self.defaults[name] = default
         self.inputs, self.params = tuple(inputs), tuple(params)
-        listed = [p for p in inputs if "[]" in p.type]
-        self.variadic = listed == inputs[-1:] and bool(listed) and listed[0].type == "Tensor[]"
-        self.defaults = {p.name: p.default for p in params if p.default is not REQUIRED}
-        positional = [p for p in parameters if not p.keyword_only]
+        self.variadic = bool(listed) and listed == inputs[-1:] and listed[0].type == "Tensor[]"
         self.inputs_lead = inputs == positional[: len(inputs)]
         self.positional_params = tuple([p.name for p in params if not p.keyword_only])
         self.last_positional = positional[-1] if positional else None
-        self.exact = {p.name: _EXACT.get(p.type.rstrip("?")) for p in params}
-        self._by_name = {p.name: p for p in parameters}
         if listed and not (self.variadic or self.lists_anywhere):
             raise ValueError(f"schema {self}: only the last tensor argument may be a list")
+
+    def renamed(self, name):
+        """Return the schema under another name."""
+        new = object.__new__(type(self))
+        vars(new).update(vars(self), name=name)
+        return new
 
     def __str__(self):
         parts = []

@@ -13,8 +13,17 @@ TYPES = {"Tensor", "dims", *PARAMS}
 LISTS = ("Tensor", "int", "float", "bool", "str", "number")  # types that may be in lists
 WORDS = ("dtype", "device", "float", "number", "any")  # types whose values may be words: float32, inf, cpu
 CONSTANTS = ("None", "True", "False")
-ARGUMENT_NAME = re.compile(r"([^\W\d]\w*)\s*$")  # of an argument, after its type
 BRACKETS = {"[": "]", "(": ")"}  # around the values of a list
+OPERATOR_NAME = re.compile(r"\s*([\w.:]*)\s*(\(?)")  # and the bracket behind it
+TYPE_AND_NAME = re.compile(r"(.*\W)([^\W\d]\w*)\s*", re.DOTALL)  # of an argument
+# One argument, which may have commas in brackets and quotes, and the character behind it.
+ARGUMENT = re.compile(
+    r"""\s*((?:[^,()[\]'"]++|\([^()]*+\)|\[[^[\]]*+\]|'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")*+)([,)]?)"""
+)
+
+# Half of the operators have the arguments and the results of another one, and most arguments occur in many operators:
+# "Tensor x", "int dim=-1".  So importing the library parses each only once.
+_known = {}  # (class of the schema, its text after the name) -> schema
 
 
 class _SyntaxError(Exception):
@@ -69,9 +78,17 @@ def parse(text, kind=Schema):
     >>> str(parse("scale(Tensor x, SymInt[] n=[1, 2], *, float by=2) -> (Tensor, Tensor[])"))
     'scale(Tensor x, int[] n=[1, 2], *, float by=2.0) -> (Tensor, Tensor[])'
     """
-    parts = _Parts(text)
+    head = OPERATOR_NAME.match(text)
+    name, bracket = head.groups()
+    parts = _Parts(text, head.end())
     try:
-        return kind(parts.name(), parts.parameters(kind.reserved), *parts.results(kind.marks_results))
+        if not bracket:
+            raise _SyntaxError("expected '('", 0)
+        known = _known.get((kind, text[parts.start :]))
+        if known is None:
+            key = kind, text[parts.start :]
+            known = _known[key] = kind(name, parts.parameters(kind.reserved), *parts.results(kind.marks_results))
+        return known if known.name == name else known.renamed(name)
     except _SyntaxError as error:
         what, at = error.args
     rest = text[parts.start + at :].lstrip()
@@ -80,32 +97,18 @@ def parse(text, kind=Schema):
 
 
 class _Parts:
-    """The parts of a schema, parsed from left to right; `start` is the position of the current one."""
+    """The parts of a schema after its name, parsed from left to right; `start` is the position of the current one."""
 
-    NAME = re.compile(r"\s*([\w.:]*)\s*(\(?)")
-    # One argument, which may have commas in brackets and quotes, and the character behind it.
-    ARGUMENT = re.compile(
-        r"""\s*((?:[^,()[\]'"]++|\([^()]*+\)|\[[^[\]]*+\]|'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")*+)([,)]?)"""
-    )
-
-    def __init__(self, text):
+    def __init__(self, text, start):
         self.text = text
-        self.start = 0
+        self.start = start
         self.marked = {}  # the names of arguments by their marks: {"a!": "x"} for `Tensor(a!) x`
-
-    def name(self):
-        """Return the name of the operator, "" for none."""
-        head = self.NAME.match(self.text)
-        self.start = head.end()
-        if not head[2]:
-            raise _SyntaxError("expected '('", 0)
-        return head[1]
 
     def parameters(self, reserved):
         """Return the declared arguments, whose names must be none of the reserved ones."""
         parameters, names, starred, end = [], {*reserved}, False, ","
         while end == ",":
-            found = self.ARGUMENT.match(self.text, self.start)
+            found = ARGUMENT.match(self.text, self.start)
             part, end = found.groups()
             self.start = found.start(1)
             if part == "*" and not starred:
@@ -137,7 +140,7 @@ class _Parts:
 
 
 def _fail_at_name(part, what):
-    raise _SyntaxError(what, ARGUMENT_NAME.search(part.partition("=")[0]).start())
+    raise _SyntaxError(what, TYPE_AND_NAME.fullmatch(part.partition("=")[0]).start(2))
 
 
 def _check_order(part, before, parameter):
@@ -146,24 +149,21 @@ def _check_order(part, before, parameter):
         _fail_at_name(part, f"expected a default: {before.name!r} has one, and so must what follows")
 
 
-# Hundreds of operators share arguments such as "Tensor x" and "int dim=-1", and their types and defaults.
-
-
 @cache
 def _parameter(part, keyword_only):
     """Return one declared argument, and its mark."""
     declared, equals, default = part.partition("=")
-    name = ARGUMENT_NAME.search(declared)
-    if not (name and name.start()):
+    found = TYPE_AND_NAME.fullmatch(declared)
+    if not found:
         _type(declared)
         raise _SyntaxError("expected the name of an argument", len(declared))
-    kind, mark = _type(declared[: name.start()])
+    kind, mark = _type(found[1])
     try:
         value = _default(kind, default) if equals else REQUIRED
     except _SyntaxError as error:
         what, at = error.args
         raise _SyntaxError(what, len(declared) + 1 + at) from None
-    return Parameter(name[1], kind, value, keyword_only, mark.endswith("!")), mark
+    return Parameter(found[2], kind, value, keyword_only, mark.endswith("!")), mark
 
 
 @cache

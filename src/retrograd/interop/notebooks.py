@@ -1,7 +1,5 @@
 """Display tensors in notebooks: shape, dtype and gradient status above a table of the values."""
 
-import html
-
 import numpy as np
 
 from retrograd.core import Tensor
@@ -9,6 +7,7 @@ from retrograd.core.dtype import is_differentiable
 
 ROWS, COLUMNS = 10, 10
 CELL = "padding:1px 8px;text-align:right;font-family:monospace"
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})  # the module `html` takes long to import
 
 
 def _repr_html_(x):
@@ -19,11 +18,16 @@ def _repr_html_(x):
     True
     """
     if not isinstance(x.value, np.ndarray) or x.level is not None or x.ndim not in (1, 2) or not x.numel():
-        return f"<pre>{html.escape(repr(x))}</pre>"
-    return f'<div style="color:gray">{html.escape(_heading(x))}</div>{_table(np.atleast_2d(x.value))}'
+        return f"<pre>{_escape(repr(x))}</pre>"
+    return f'<div style="color:gray">{_escape(_heading(x))}</div>{_table(np.atleast_2d(x.value))}'
 
 
 Tensor._repr_html_ = _repr_html_  # type: ignore[attr-defined]
+
+
+def _escape(text):
+    """Return text as HTML shows it literally."""
+    return text.translate(_ENTITIES)
 
 
 def _heading(x):
@@ -52,4 +56,4 @@ def _cell(array, row, column):
     if row is None or column is None:
         return "…"
     value = array[row, column]
-    return html.escape(f"{value:.4g}" if is_differentiable(array.dtype) else str(value))
+    return _escape(f"{value:.4g}" if is_differentiable(array.dtype) else str(value))

@@ -52,10 +52,6 @@ class CustomSchema(Schema):
     def _key(self) -> tuple:
         return self.name, self.parameters, self.declared_results, self.aliases
 
-    def renamed(self, name: str) -> "CustomSchema":
-        """Return the schema under another name."""
-        return CustomSchema(name, self.parameters, self.declared_results, (), self.aliases)
-
     @property
     def returns(self) -> str:
         """The declared results as text, with the marks of arguments."""
@@ -84,6 +80,10 @@ class CustomSchema(Schema):
             return named[self.returned[0]]
         count = len(self.declared_results)
         return tuple([named[self.returned[i]] if i in self.returned else next(rest) for i in range(count)])
+
+    def renamed(self, name: str) -> "CustomSchema":
+        """Return the schema under another name, after which its type of arguments is named."""
+        return CustomSchema(name, self.parameters, self.declared_results, (), self.aliases)
 
     @cached_property
     def arguments_type(self) -> Any:
