@@ -1,6 +1,7 @@
 """Distances between points."""
 
 from retrograd.core import Internal, op, registry
+from retrograd.ops.constants import constant_in
 from retrograd.ops.family import Composite, Gufunc, check_real, numel
 from retrograd.ops.index import T, getitem, nonzero
 from retrograd.ops.linalg import matmul
@@ -132,7 +133,11 @@ class cdist(Composite):
             raise ValueError(f"cdist: compute_mode must be one of {', '.join(_COMPUTE_MODES)}, got {compute_mode!r}")
         if p < 0:
             raise ValueError(f"cdist: p must not be negative, got {p}")
-        return row_distances(x1, x2) if p == 2 else registry["norm"](unsqueeze(x1, -2) - unsqueeze(x2, -3), p, -1)
+        if p == 2:
+            return row_distances(x1, x2)
+        differences = unsqueeze(x1, -2) - unsqueeze(x2, -3)
+        distances = registry["norm"](differences, p, -1)
+        return distances if p else constant_in(detach(distances), differences)  # PyTorch's gradient is zeros, not None
 
     oracle = "retrograd.testing.references.distances.table"
 

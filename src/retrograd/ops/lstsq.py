@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from retrograd.core import Aval, Internal, NotBatchedError, Tensor, op, registry
 from retrograd.core import dtype as dtypes
-from retrograd.ops.constants import constant_in
+from retrograd.ops.constants import constant_without_gradient
 from retrograd.ops.family import Composite
 from retrograd.ops.linalg import matmul
 from retrograd.ops.matrix_functions import (
@@ -120,7 +120,7 @@ class linalg_lstsq(Composite):
         nothing = registry["zeros"](0, dtype=dtypes.real_of(A.dtype))
         rank = registry["zeros"](0, dtype=dtypes.int64) if driver == "gels" else rank
         values = registry["linalg.svdvals"](A) if driver in ("gelsd", "gelss") else nothing
-        residuals = constant_in(nothing, X) if residuals is None else residuals
+        residuals = constant_without_gradient(nothing, X) if residuals is None else residuals
         return LeastSquares(squeeze(X, -1) if vector else X, residuals, rank, values)
 
     oracle = "retrograd.testing.references.solve.linalg_lstsq"

@@ -5,7 +5,7 @@ import math
 from retrograd.core import Internal, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
-from retrograd.ops.constants import constant_in
+from retrograd.ops.constants import constant_without_gradient
 from retrograd.ops.eigen import linalg_eigvalsh
 from retrograd.ops.family import (
     Composite,
@@ -66,7 +66,7 @@ def _vector_norm(name, x, p, dim, keepdim, dtype):
     if p == 2:
         return euclidean_norm(x, dim, keepdim)
     if p == 0:
-        return constant_in(sum_over(ne(x, 0), dim, keepdim, dtype=dtypes.real_of(x.dtype)), x)
+        return constant_without_gradient(sum_over(ne(x, 0), dim, keepdim, dtype=dtypes.real_of(x.dtype)), x)
     if p < 0 or math.isinf(p):
         check_nonempty(name, x, dim)
     if math.isinf(p):

@@ -127,6 +127,8 @@ def law_reverse_over_reverse(op: Op, args: tuple, params: dict) -> None:
     at = (*xs, *directions(outs, 2))
     if not any(out.requires_grad for out in f(*map(leaf, xs))):
         return
+    if all(g is None for g in pull(f, xs, at[n:])):  # a constant, such as the norm of order 0
+        return
     us = directions(at, 3)
     second = pull(slope, at, (Tensor(np.ones((), real_of(xs[0].dtype))),))
     for i, u in enumerate(us):
