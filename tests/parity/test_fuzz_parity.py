@@ -1,12 +1,17 @@
 """The fuzzer itself: it finds seeded bugs, shrinks them to a few lines, and reports nothing without them."""
 
+import os
+from itertools import islice
+
 import pytest
+import torch
 
 import retrograd as rg
 
-from .fuzz import explore, expressions, views, writes
+from .fuzz import explore, expressions, views, workers, writes
 from .fuzz.differential import Difference, run
 from .fuzz.exempt import exempted_program
+from .fuzz.substitutes import FORMULAS
 
 # Kinds of lines that do not depend on which operators are registered, so that a seed stays the same program.
 BASIC = [(1.0, kind) for kind in (expressions.unary, expressions.binary, views.view, writes.write)]
@@ -132,3 +137,43 @@ def test_only_the_unused_logarithm_of_a_poisson_loss_is_exempt(monkeypatch):
 
     monkeypatch.setattr(rg.nn.functional, "poisson_nll_loss", wrong)
     assert exempted_program(run(POISSON)) is None
+
+
+def test_the_death_of_a_program_is_a_difference_and_the_next_one_runs(monkeypatch):
+    monkeypatch.setattr(workers, "differences", lambda seed, ran, kinds: os._exit(3) if seed == 8 else [])
+    found = list(islice(workers.outcomes(7, core=True), 3))
+    assert [(outcome.seed, outcome.judged) for outcome in found] == [
+        (7, []), (8, [("# the process died with exit code 3", None)]), (9, []),
+    ]  # fmt: skip
+
+
+OPERANDS = {"copysign": 2, "logaddexp": 2, "atan2": 2, "polar": 2}
+OPTIONS = {"logcumsumexp": {"dim": 1}, "cumprod": {"dim": 1}, "amax": {"dim": (1,)}, "prod": {"dim": 1}}
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_a_substituted_formula_has_the_values_and_gradients_of_the_operator(name):
+    operands = torch.rand(OPERANDS.get(name, 1), *(3,) * (1 if name == "vander" else 2), dtype=torch.float64)
+    operands = operands.add_(0.1).requires_grad_()
+    found = [function(*operands, **OPTIONS.get(name, {})) for function in (FORMULAS[name][0], operator_of(name))]
+    gradients = [torch.autograd.grad(out.abs().sum(), operands)[0] for out in found]
+    torch.testing.assert_close(*found)
+    torch.testing.assert_close(*gradients)
+
+
+def operator_of(name):
+    """Return PyTorch's operator; of the functions named vander the one with rising powers."""
+    return getattr(torch.linalg, name) if name in ("vander", "vector_norm") else getattr(torch, name)
+
+
+def test_a_difference_of_rules_at_nan_is_proven_by_another_formula():
+    found = run(["v[0] = L.tensor([nan, 1.0], dtype=L.float64).requires_grad_()", "v[1] = v[0].amax()"])
+    assert exempted_program(found) == FORMULAS["amax"][1]
+
+
+def test_a_wrong_gradient_of_an_operator_with_a_formula_is_not_exempt(monkeypatch):
+    right = rg.Tensor.logcumsumexp
+    monkeypatch.setattr(rg.Tensor, "logcumsumexp", lambda x, dim: right(x * 1, dim).detach() + x)
+    found = run(["v[0] = L.tensor([2.0, 1.0]).requires_grad_()", "v[1] = v[0].logcumsumexp(0) - v[0]"])
+    assert found is not None
+    assert exempted_program(found) is None

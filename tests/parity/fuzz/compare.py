@@ -22,8 +22,8 @@ LOST = re.compile("has been modified by an inplace operation|Trying to backward 
 ROUNDING = {"float64": 1e-15, "complex128": 1e-15, "float32": 1e-6, "complex64": 1e-6, "float16": 5e-3}
 
 
-def difference(theirs: torch.Tensor, ours: Any, coarsest: str = "") -> str | None:
-    """Return how two tensors differ; if only by rounding, ours is set to PyTorch's values."""
+def difference(theirs: torch.Tensor, ours: Any, coarsest: str = "", follow: bool = True) -> str | None:
+    """Return how two tensors differ; if only by rounding, ours is set to PyTorch's values where it is to `follow`."""
     if not isinstance(ours, rg.Tensor):
         return f"a tensor, ours {type(ours).__name__}"
     if theirs.shape != ours.shape:
@@ -33,7 +33,7 @@ def difference(theirs: torch.Tensor, ours: Any, coarsest: str = "") -> str | Non
     a, b = recorded(theirs), recorded(ours)
     if a not in (b, UNKNOWN):
         return f"requires_grad of {ours.dtype} {a}, ours {b}"
-    return values_differ(theirs.numpy(force=True), ours.detach().numpy(), follow=True, coarsest=coarsest)
+    return values_differ(theirs.numpy(force=True), ours.detach().numpy(), follow=follow, coarsest=coarsest)
 
 
 def values_differ(

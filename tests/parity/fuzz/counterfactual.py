@@ -1,22 +1,23 @@
 """Differences that disappear if PyTorch is kept from doing one thing that ours does not do."""
 
 import re
-from contextlib import nullcontext
 from unittest import mock
 
 import torch
-from torch.autograd.graph import saved_tensors_hooks
 from torch.nn.functional import poisson_nll_loss
 
 from .compare import gradient_messages
+from .copying import Copying
 from .differential import GUARD, WRITE, Difference, Run, quietly
-from .machine import Machine
+from .substitutes import Substituted, reason_for, substitutions
 
 UNSEEN = "PyTorch gives a view a new history after a write that is not recorded; ours keeps the old one"
 HIDDEN = "the operator returns a view of something that nobody has in PyTorch, and a tensor of its own here"
 
 BECAME = "a tensor that becomes a view in place is one of its former self here, and in PyTorch as if made so"
 SINGLE = "a fault of PyTorch's: its rule multiplies integers by a number in single precision"
+
+FOLLOWED = "the fuzzer set a result to PyTorch's, which differs by rounding from that with which the rule compares it"
 
 STIRLING = "a fault of PyTorch's: 0 times the logarithm of a target that is not positive, which it does not use"
 
@@ -39,23 +40,20 @@ def of_counterfactual(found: Difference) -> str | None:
             return "; ".join(reason for wanted, reason in reasons if wanted)
     if "poisson_nll_loss" in "\n".join(found.lines) and _agrees(found, Selecting()):
         return STIRLING
+    for names in substitutions(found.lines):
+        if _agrees(found, Substituted(names)):
+            return reason_for(names)
+    if _agrees(found, Unchanged(), follow=False):
+        return FOLLOWED
     return SINGLE if _agrees(found, InDouble()) else None
 
 
-class Copying(Machine):
-    """PyTorch that saves copies, as if no saved value were ever overwritten."""
-
-    def __init__(self) -> None:
-        super().__init__(torch)
-
-    def execute(self, line: str) -> Exception | None:
-        """Run one line; return the exception with which PyTorch refuses it."""
-        with nullcontext() if "L.func" in line else saved_tensors_hooks(torch.clone, torch.clone):
-            return super().execute(line)
+class Unchanged(Copying):
+    """PyTorch as it is."""
 
     def effective(self) -> bool:
-        """Return whether anything was changed."""
-        raise NotImplementedError
+        """Return True: what changes is ours."""
+        return True
 
 
 class Selecting(Copying):
@@ -182,9 +180,9 @@ def _first(lines: list[str], number: int) -> int:
     return first.get(number, number)
 
 
-def _agrees(found: Difference, theirs: Copying) -> bool:
+def _agrees(found: Difference, theirs: Copying, follow: bool = True) -> bool:
     """Return whether a program has no difference if PyTorch's part of it runs on this machine."""
-    run = Run()
+    run = Run(follow)
     run.theirs = theirs
     with quietly():
         if any(run.line(line) for line in found.lines):

@@ -61,14 +61,15 @@ def quietly() -> Iterator[None]:
 
 
 class Run:
-    """Two machines that run the same lines."""
+    """Two machines that run the same lines; ours follows PyTorch's values where they differ by rounding."""
 
-    def __init__(self) -> None:
+    def __init__(self, follow: bool = True) -> None:
+        self.follow = follow
         self.replay([])
 
     def line(self, line: str) -> str | None:
         """Run one line in both; return the difference.  A line that both refuse is removed from the program."""
-        message = step(self.theirs, self.ours, line)
+        message = step(self.theirs, self.ours, line, self.follow)
         if message == CHANGED:
             self.replay(self.done)
         if message in (SKIPPED, CHANGED):
@@ -100,7 +101,7 @@ def run(lines: Iterable[str], wanted: Callable[[str], bool] = bool) -> Differenc
     return Run().all(lines, wanted)
 
 
-def step(theirs: Machine, ours: Machine, line: str) -> str | None:
+def step(theirs: Machine, ours: Machine, line: str, follow: bool) -> str | None:
     """Run one line in both; return the difference."""
     refused = theirs.execute(line)
     if refused is not None:
@@ -112,7 +113,7 @@ def step(theirs: Machine, ours: Machine, line: str) -> str | None:
         return f"ours raises {type(refusal).__name__}: {str(refusal)[:200]}"
     if theirs.v.keys() != ours.v.keys():
         return f"tensors {sorted(theirs.v.keys() - ours.v.keys())}, ours {sorted(ours.v.keys() - theirs.v.keys())}"
-    return states_differ(theirs, ours, line)
+    return states_differ(theirs, ours, line, follow)
 
 
 def refused_alike(refused: Exception, ours: Machine, line: str) -> str | None:
@@ -125,11 +126,12 @@ def refused_alike(refused: Exception, ours: Machine, line: str) -> str | None:
     return SKIPPED if isinstance(refusal, (*REFUSALS, KeyError)) else f"internal error: {refusal!r}"
 
 
-def states_differ(theirs: Machine, ours: Machine, line: str) -> str | None:
+def states_differ(theirs: Machine, ours: Machine, line: str, follow: bool) -> str | None:
     """Return the tensors that differ after a line: a write changes views too, backward gradients."""
     seen = list(theirs.v) if may_write(line) else [next(reversed(theirs.v))] if theirs.v else []
     for i in seen:
-        if difference(theirs.v[i], ours.v[i]) and (message := difference(theirs.v[i], ours.v[i], digits(theirs, line))):
+        a, b = theirs.v[i], ours.v[i]
+        if difference(a, b, "", follow) and (message := difference(a, b, digits(theirs, line), follow)):
             return f"v[{i}]: {message}"
     return leaf_gradients_differ(theirs, ours) if "backward" in line else None
 

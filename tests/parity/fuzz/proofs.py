@@ -30,6 +30,7 @@ OTHERWISE = [
         r"L.tensordot(L.func.jacrev(\1)(\2), W(\2), dims=\2.ndim)",
         FORWARD,
     ),
+    (rf"L\.func\.jacrev\((.*)\)\({_V}\)", r"L.autograd.functional.jacobian(\1, \2)", LOOP),
     (rf"L\.func\.(hessian|jacfwd)\((.*)\)\({_V}\)", r"L.func.\1(\2)(\3.clone())", SHARED),
     (
         rf"L\.func\.vmap\((.*), in_dims=(-?\d)\)\({_V}\)",
@@ -51,8 +52,8 @@ OTHERWISE = [
 def of_proof(found: Difference) -> str | None:
     """Return the reason that an experiment finds for a difference."""
     experiments = (
-        proven, independent, zero_in_one, ties, deviation_of_equals, nothing_there, single, unsorted, overlapping,
-        of_counterfactual,
+        proven, independent, zero_in_one, by_leaves, ties, deviation_of_equals, nothing_there, single, unsorted,
+        overlapping, of_counterfactual,
     )  # fmt: skip
     return next((reason for experiment in experiments if (reason := experiment(found))), None)
 
@@ -93,6 +94,30 @@ def zero_in_one(found: Difference) -> str | None:
     if (gradient != 0).any():
         return None
     return "the derivative does not depend on the tensor; one graph holds a product with zero"
+
+
+INTERMEDIATE = re.compile(r"(L\.autograd\.grad\((?:total\()?v\[\d+\]\)?, \[?)v\[(\d+)\]")
+
+
+def by_leaves(found: Difference) -> str | None:
+    """Return the reason if a derivative of a gradient by a result differs, and those by the leaves are the same.
+
+    A rule may compute with its operand or with its result: only the sum of what flows to both is determined.
+    """
+    before, last = found.lines[:-1], found.lines[-1]
+    match = INTERMEDIATE.search(last)
+    if not match or "grad" not in "\n".join(before):
+        return None
+    leaves = _run(before).theirs.leaves()
+    if not leaves or int(match[2]) in leaves:
+        return None
+    for leaf in leaves:
+        lines = [*before, last.replace(match[0], f"{match[1]}v[{leaf}]")]
+        run = Run()
+        with quietly():
+            if any(run.line(line) for line in lines) or run.done != lines:
+                return None
+    return "a derivative of a gradient by a result: PyTorch's rule computes with the result, ours with the operand"
 
 
 # Operators that compute constants, or functions of integers, in single precision.
