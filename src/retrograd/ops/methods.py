@@ -270,7 +270,9 @@ def __abs__(x) -> Tensor:
 
 @method
 def __format__(x, spec) -> str:
-    return format(item(x), spec) if spec and not x.ndim else repr(x)
+    if x.ndim or (not spec and current().level is not None):  # printing asks for no value inside of a transform
+        return object.__format__(x, spec)
+    return format(item(x), spec)
 
 
 def _rebuild_leaf(cls, value, requires_grad, grad, attributes):
