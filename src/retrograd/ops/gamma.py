@@ -2,11 +2,11 @@
 
 import math
 
-from retrograd.core import Tensor, op, xp
+from retrograd.core import Internal, Tensor, op, xp
 from retrograd.core.dtype import is_floating
 from retrograd.ops.create import arange, as_tensor
-from retrograd.ops.family import Composite, cast_to, zero_cotangent
-from retrograd.ops.pointwise import POSITIVE, exp, log1p
+from retrograd.ops.family import Composite, Pointwise, cast_to, zero_cotangent
+from retrograd.ops.pointwise import POSITIVE, exp, log, log1p, neg, where
 from retrograd.ops.reduce import sum as sum_over
 from retrograd.ops.special import PROBABILITIES, Special, special, xlogy
 from retrograd.ops.view import unsqueeze
@@ -112,20 +112,63 @@ def _cast_parameter(x, a):
     return a if is_floating(a.dtype) else cast_to(a, x.dtype)
 
 
+@op("gamma_cdf_derivative(Tensor alpha, Tensor x, int order=1) -> Tensor")
+class gamma_cdf_derivative(Internal, Pointwise, promotion="float", in_place=False):
+    """The derivative of an order, by alpha, of the gamma distribution function at x, over the density at x.
+
+    Minus that of order 1 is the derivative of a sample by alpha, with its value of the distribution function fixed.
+    NaN where x is so improbable that the tail beyond it underflows.
+    """
+
+    def impl(xp, alpha, x, *, order):
+        if x.dtype.kind == "c":
+            raise TypeError("gamma_cdf_derivative: complex numbers are not supported")
+        return xp.gamma_cdf_derivative(alpha, x, order)
+
+    def vjp_alpha(g, alpha, x, out, order):
+        return g * (gamma_cdf_derivative(alpha, x, order + 1) - out * (log(x) - digamma(alpha)))
+
+    def vjp_x(g, alpha, x, out, order):
+        return g * (_density_derivative(alpha, x, order) - out * ((alpha - 1) / x - 1))
+
+    oracle = "retrograd.testing.references.distributions.gamma_cdf_derivative"
+
+    def samples(r):
+        yield (r(3, within=(0.3, 4.0)), r(3, within=(0.2, 3.0))), {}
+        yield (r(2, 1, within=(0.5, 9.0)), r(3, within=(0.5, 9.0))), {}
+
+
+def _density_derivative(alpha, x, order):
+    """Return the derivative of an order, by alpha, of the gamma density at x, over the density itself."""
+    slopes = [log(x) - digamma(alpha), *(neg(polygamma(k, alpha)) for k in range(1, order))]  # of its logarithm
+    derivatives = [1.0]
+    for n in range(order):
+        derivatives.append(sum(math.comb(n, k) * derivatives[n - k] * slopes[k] for k in range(n + 1)))
+    return derivatives[-1]
+
+
+def _distribution_slope(a, x):
+    """Return the derivative of `igamma` by a; 0 where the density underflows, in the tails."""
+    density = _gamma_density(a, x)
+    slope = gamma_cdf_derivative(_cast_parameter(x, a), x) * density
+    return where(density == 0, density, slope)
+
+
 def _incomplete_samples(r):
+    yield (r(2, 1, within=(0.3, 4.0)), r(3, within=POSITIVE)), {}
     yield (r.ints(4, (4, 1)) + 1, r(3, within=POSITIVE)), {}
     yield (0.5, r(3, within=POSITIVE)), {}
 
 
 igamma = special("igamma(Tensor a, Tensor x) -> Tensor", xp.gammainc,
-    "Regularized lower incomplete gamma function: the gamma distribution function of shape a at x.\n\n"
-    "It is differentiated by x only.",
-    vjp_x=lambda g, a, x: g * _gamma_density(a, x), samples=_incomplete_samples,
+    "Regularized lower incomplete gamma function: the gamma distribution function of shape a at x.",
+    vjp_a=lambda g, a, x: g * _distribution_slope(a, x), vjp_x=lambda g, a, x: g * _gamma_density(a, x),
+    samples=_incomplete_samples,
     aliases="special.gammainc", snapshots="a", oracle="retrograd.testing.references.gamma.igamma")  # fmt: skip
 igammac = special("igammac(Tensor a, Tensor x) -> Tensor", xp.gammaincc,
-    "Regularized upper incomplete gamma function: 1 - igamma(a, x), accurate where that is small.\n\n"
-    "It is differentiated by x only.",
-    vjp_x=lambda g, a, x: g * -_gamma_density(a, x), samples=_incomplete_samples,
+    "Regularized upper incomplete gamma function: 1 - igamma(a, x), accurate where that is small.",
+    vjp_a=lambda g, a, x: g * -_distribution_slope(a, x), vjp_x=lambda g, a, x: g * -_gamma_density(a, x),
+    samples=_incomplete_samples,
     aliases="special.gammaincc", snapshots="a", oracle="retrograd.testing.references.gamma.igammac")  # fmt: skip
 
 
