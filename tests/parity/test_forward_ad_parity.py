@@ -264,7 +264,7 @@ def test_writes_to_detached_memory(m):
         return unpacked(m, a, b)
 
 
-@parity(known="in place the tangent is a new tensor", ours="[[4.0, 5.0, 6.0], [8.0, 10.0, 12.0]]")
+@parity
 def test_the_given_tangent_after_a_write(m):
     with fwd(m).dual_level():
         t = m.tensor([4.0, 5.0, 6.0])

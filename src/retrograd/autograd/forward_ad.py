@@ -47,7 +47,10 @@ def exit_dual_level(*, level: int | None = None) -> None:
     """
     levels = forward_levels()
     if not levels:
-        raise RuntimeError("exit_dual_level: no level exists, make sure to call enter_dual_level() first")
+        raise RuntimeError(
+            "exit_dual_level: Dual level must be a positive number. No level exists, make sure to call "
+            "enter_dual_level() first"
+        )
     last = len(levels) - 1
     if level not in (None, last):
         raise RuntimeError(
@@ -168,7 +171,7 @@ def _innermost_level() -> TangentTableLevel | None:
 
 def _check_tangent(tensor: Tensor, tangent: Tensor) -> Tensor:
     """Return the tangent in the dtype of the tensor."""
-    for name, x in (("tensor", tensor), ("tangent", tangent)):
+    for name, x in (("primal", tensor), ("tangent", tangent)):
         if not isinstance(x, Tensor):
             raise TypeError(f"make_dual: {name} must be a Tensor, got {type(x).__name__}")
         if not is_differentiable(x.dtype):

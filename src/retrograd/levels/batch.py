@@ -97,7 +97,9 @@ class VmapLevel(OuterGradLevel):
         if not self.active:
             raise self.escape_error(tensor)
         raise NotBatchedError(
-            f"vmap: at {user_line()} the program asks for the value of a tensor that differs between examples: the "
+            f"vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow, or to read "
+            f"its "
+            f"values: at {user_line()} the program asks for the value of a tensor that differs between examples: the "
             f"result of {tensor.tag}, {tensor.aval}. Instead of `if` use where(condition, a, b), instead of .item() "
             f"or float() go on with the tensor; or run example by example, by vmap(..., fallback='loop')."
         )

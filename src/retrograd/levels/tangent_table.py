@@ -9,6 +9,7 @@ from retrograd.core.definition import Operator
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.level import TransparentLevel, thread_values
 from retrograd.core.schema_parser import parse
+from retrograd.core.views import base_of
 from retrograd.levels.dual import output_tangents
 from retrograd.ops.batching import batch_all
 from retrograd.ops.family import apply_views
@@ -98,6 +99,16 @@ class _TangentHooks:
         return self._level.restore_saved(tensor, packed.tangent)
 
 
+def _base(tangent: Tensor) -> Tensor:
+    """Return the tensor whose memory a tangent views, or itself."""
+    return tangent if tangent._view is None else base_of(tangent._view)
+
+
+def _is_writable(tangent: Tensor) -> bool:
+    """Whether a tangent may be written in place: above the ground values are never overwritten, and leaves neither."""
+    return tangent.level is None and not (tangent.requires_grad and tangent._grad_fn is None)
+
+
 class TangentTableLevel(TransparentLevel):
     """Stores tangents, tensors of the level below, for tensors that belong to that level too.
 
@@ -109,11 +120,13 @@ class TangentTableLevel(TransparentLevel):
     def __init__(self) -> None:
         self.paused = False  # True while a user's Function runs: its jvp computes the tangents
         self._tangents = WeakIdDict()  # by the owner that `_owner_and_chain` returns
+        self._given = WeakIdDict()  # the tangents, or their bases, that the program gave: writes to a dual change them
         self._views = WeakIdDict()  # on the ground, by value: hooks receive saved views as tensors without view data
 
     def __exit__(self, *exception: Any) -> None:
         super().__exit__(*exception)
         self._tangents.clear()
+        self._given.clear()
         self._views.clear()
 
     def process(self, op: Op, args: tuple, params: dict) -> Any:
@@ -154,7 +167,14 @@ class TangentTableLevel(TransparentLevel):
 
     def set_new_tangent(self, out: Tensor, tangent: Tensor) -> None:
         """Set the tangent of a new tensor that is no view."""
-        self._tangents.set(out.value, tangent)
+        self._tangents.set(out.value, self._unshared(tangent))
+
+    def _is_given(self, tangent: Tensor) -> bool:
+        return self._given.get(_base(tangent)) is not None
+
+    def _unshared(self, tangent: Tensor) -> Tensor:
+        """Return a tangent that no write to another tensor changes: a copy of one that the program gave."""
+        return registry["clone"](tangent) if self._is_given(tangent) else tangent
 
     # ------------------------------------------------------------------------------------------ looking up
 
@@ -201,6 +221,11 @@ class TangentTableLevel(TransparentLevel):
 
     # ------------------------------------------------------------------------------------------ setting
 
+    def dual_of_given(self, x: Tensor, tangent: Tensor) -> Tensor:
+        """Return a full view of x with a tangent of the program, which writes to the view update."""
+        self._given.set(_base(tangent), True)
+        return self.dual(x, tangent)
+
     def dual(self, x: Tensor, tangent: Tensor | None) -> Tensor:
         """Return a full view of x with this tangent, whether or not x has one."""
         start = DualAnchor(self, x)
@@ -226,6 +251,11 @@ class TangentTableLevel(TransparentLevel):
         whole = self._tangents.get(owner)
         if whole is None and tangent is None:
             return
+        if whole is not None and self._is_given(whole) and _is_writable(whole):
+            with self.below():
+                part = apply_views(whole, chain)
+                part.zero_() if tangent is None else part.copy_(tangent)
+            return
         # A write to a part makes a new tangent for the whole owner: zeros where it had none, and the written part
         # scattered through the chain of views.
         with self.below():
@@ -233,9 +263,8 @@ class TangentTableLevel(TransparentLevel):
                 whole = registry["zeros"](owner.aval.shape, dtype=owner.aval.dtype)
             elif whole is None:
                 whole = registry["zeros_like"](x if x._view is None else x._view.base)
-            self._tangents.set(
-                owner, call(view_scatter, (whole, 0.0 if tangent is None else tangent), {"chain": chain})
-            )
+            new = call(view_scatter, (whole, 0.0 if tangent is None else tangent), {"chain": chain})
+            self._tangents.set(owner, self._unshared(new))
 
     def on_write(self, x: Tensor, src: Any) -> None:
         """Update the tangent of x after `src` was written into it; None means that x was detached."""
@@ -275,7 +304,7 @@ class _MakeDual(LevelOperator, linear="primal,tangent"):
     def here(cls, level: TangentTableLevel, primal: Tensor, tangent: Tensor) -> Tensor:
         if primal.level is None and tangent.level is None and primal.value.strides != tangent.value.strides:
             tangent = registry["zeros_like"](primal).copy_(tangent)  # in the memory order of the primal
-        return level.dual(primal, tangent)
+        return level.dual_of_given(primal, tangent)
 
     def vjp_primal(g):
         return g

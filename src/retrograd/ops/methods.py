@@ -91,6 +91,16 @@ def _lost_in_dual_levels(x):
     return ""
 
 
+def tangents_in_dual_levels(x):
+    """Return the tangents of x in the active `dual_level`s, the innermost first."""
+    found, level = [], current().level
+    while level is not None:
+        tangent = getattr(level, "tangent", None) if level.transparent else None
+        found += [] if tangent is None or tangent(x) is None else [tangent(x)]
+        level = level.parent
+    return found
+
+
 def _is_transformed(x):
     """Whether a function transform differentiates x, and not only the graph outside all transforms."""
     if _lost_in_tags(x):

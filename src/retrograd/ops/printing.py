@@ -7,6 +7,7 @@ from retrograd import backend
 from retrograd.core import Tensor
 from retrograd.core import dtype as dtypes
 from retrograd.ops.functions import function
+from retrograd.ops.methods import tangents_in_dual_levels
 
 # Global, as in PyTorch; None means NumPy's default: 8 digits, 75 columns.
 _UNSET: dict[str, Any] = {"precision": None, "threshold": None, "edgeitems": None, "linewidth": None, "sci_mode": None}
@@ -58,6 +59,7 @@ def _format_tensor(x) -> str:
         suffix += f", grad_fn={x.grad_fn!r}"
     elif x.requires_grad:
         suffix += ", requires_grad=True"
+    suffix += "".join(f", tangent={tangent!r}" for tangent in tangents_in_dual_levels(x))
     if x.level is not None and x.level.wrapper:
         return _format_wrapped(x)
     if x.level is not None:

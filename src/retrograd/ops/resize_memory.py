@@ -7,7 +7,7 @@ from retrograd.core.tensor import bump_version, continue_version, make, preserve
 from retrograd.core.views import View, requires_grad_synced
 from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.layout import contiguous_format
-from retrograd.ops.methods import method
+from retrograd.ops.methods import lost_derivatives, method
 
 
 @method
@@ -75,6 +75,10 @@ def _check(x, memory_format):
         raise RuntimeError(f"resize_: expected contiguous_format, got {memory_format}; use .contiguous() afterwards")
     if requires_grad_synced(x):
         raise RuntimeError("resize_: cannot resize variables that require grad; use reshape, narrow or pad")
+    if lost_derivatives(x):
+        raise RuntimeError(
+            "resize_: cannot resize variables that has a forward grad: write to unpack_dual(x).primal, or use reshape"
+        )
     if x.level is not None or compound(x) is not None:
         raise RuntimeError(
             "resize_: only plain tensors outside of function transforms and traces can be resized; use reshape or pad"
