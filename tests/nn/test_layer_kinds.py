@@ -211,7 +211,7 @@ SETTINGS = {
     "Conv2d: in_channels=3 does not divide into groups=2": lambda: nn.Conv2d(3, 4, 3, groups=2),
     "Conv2d: out_channels=3 does not divide": lambda: nn.Conv2d(4, 3, 3, groups=2),
     "groups must be at least 1, got 0": lambda: nn.Conv1d(4, 4, 3, groups=0),
-    "Conv3d: kernel_size must be .* got 0": lambda: nn.Conv3d(1, 1, 0),
+    "Conv3d: .*kernel_size must be .* got 0": lambda: nn.Conv3d(1, 1, 0),
     r"stride must be .* got \(1, 2, 3\)": lambda: nn.Conv2d(1, 1, 3, stride=(1, 2, 3)),
     "padding must be 'same', 'valid' or integers, got 'full'": lambda: nn.Conv1d(1, 1, 3, padding="full"),
     "padding='same' needs stride 1": lambda: nn.Conv1d(1, 1, 3, padding="same", stride=2),
@@ -221,7 +221,7 @@ SETTINGS = {
     "LPPool1d: norm_type must not be 0": lambda: nn.LPPool1d(0, 2),
     "num_channels=4 does not divide into num_groups=3": lambda: nn.GroupNorm(3, 4),
     "RMSNorm: normalized_shape must be": lambda: nn.RMSNorm(()),
-    "Dropout1d: the probability must lie between 0 and 1, got -1": lambda: nn.Dropout1d(-1),
+    "Dropout1d: dropout probability has to be between 0 and 1, but got -1": lambda: nn.Dropout1d(-1),
     "ReLU6|Hardtanh: min_val must be less": lambda: nn.Hardtanh(1.0, 1.0),
     "Bilinear: in1_features must be at least 1": lambda: nn.Bilinear(0, 1, 1),
     "EmbeddingBag: mode must be 'sum', 'mean' or 'max', got 'min'": lambda: nn.EmbeddingBag(3, 2, mode="min"),
@@ -235,10 +235,10 @@ SETTINGS = {
     "cutoffs must be increasing numbers from 1 to 9": lambda: nn.AdaptiveLogSoftmaxWithLoss(4, 10, [4, 2]),
 }
 INPUTS = {
-    r"BatchNorm2d: expected 4 dimensions, got shape \(3, 4\)": lambda: nn.BatchNorm2d(4)(rg.ones(3, 4)),
-    r"InstanceNorm1d: expected 2 or 3 dimensions": lambda: nn.InstanceNorm1d(4)(rg.ones(4)),
+    r"BatchNorm2d: expected 4D input \(got 2D input\), of shape \(3, 4\)": lambda: nn.BatchNorm2d(4)(rg.ones(3, 4)),
+    r"InstanceNorm1d: expected 2D or 3D input": lambda: nn.InstanceNorm1d(4)(rg.ones(4)),
     "Softmax2d: expected images": lambda: nn.Softmax2d()(rg.ones(3, 4)),
-    "Conv1d: expected images": lambda: nn.Conv1d(2, 2, 1, padding_mode="circular")(rg.ones(2, 2, 2, 2)),
+    "Conv1d: .*expected images": lambda: nn.Conv1d(2, 2, 1, padding_mode="circular")(rg.ones(2, 2, 2, 2)),
     r"output_size must have 1 sizes from \(7,\) to \(8,\), got \(9,\)": lambda: nn.ConvTranspose1d(1, 1, 3, 2, 1)(
         rg.ones(1, 1, 4), output_size=[9]
     ),
@@ -272,7 +272,7 @@ def test_missing_names_are_refused_by_name():
 @pytest.mark.parametrize("shape", [(1, 3), (2, 4), (2, 3, 4, 5)])
 def test_a_batch_that_is_refused_leaves_the_statistics_alone(shape):
     norm = nn.BatchNorm1d(3)
-    with pytest.raises(ValueError, match=r"got shape|expected one number per channel"):
+    with pytest.raises(ValueError, match=r"of shape|expected one number per channel|got input size"):
         norm(rg.randn(*shape))
     assert norm.running_mean.tolist() == [0, 0, 0]
     assert norm.running_var.tolist() == [1, 1, 1]

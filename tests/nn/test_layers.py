@@ -92,7 +92,7 @@ def test_an_encoder_holds_copies_that_start_equal():
 @pytest.mark.parametrize(
     ("make", "pattern"),
     [
-        (lambda: nn.Dropout(1.5), "between 0 and 1, got 1.5"),
+        (lambda: nn.Dropout(1.5), "between 0 and 1, but got 1.5"),
         (lambda: nn.Embedding(3, 2, padding_idx=3), "within 3 rows, got 3"),
         (lambda: nn.MultiheadAttention(6, 4), "embed_dim=6 and num_heads=4"),
         (
@@ -101,7 +101,7 @@ def test_an_encoder_holds_copies_that_start_equal():
         ),
         (lambda: nn.TransformerEncoder(nn.Identity(), 0), "at least 1, got 0"),
         (lambda: nn.MSELoss("max"), "mean, sum, none, got 'max'"),
-        (lambda: nn.CrossEntropyLoss(label_smoothing=2), "between 0 and 1, got 2"),
+        (lambda: nn.CrossEntropyLoss(label_smoothing=2), "between 0 and 1, but got 2"),
         (lambda: nn.MultiheadAttention(4, 2)(rg.ones(4), rg.ones(4), rg.ones(4)), r"shapes \(4,\)"),
     ],
 )

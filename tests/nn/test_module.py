@@ -79,11 +79,11 @@ def test_reassigning_a_parameter_keeps_its_place_and_none_empties_it():
 
 def test_replacements_of_registered_names_must_be_of_their_kind():
     net = Net()
-    with pytest.raises(TypeError, match=r"cannot assign Tensor to Net.scale, which is a parameter: expected a Par"):
+    with pytest.raises(TypeError, match=r"cannot assign 'Tensor' as parameter 'scale'"):
         net.scale = rg.ones(3)
-    with pytest.raises(TypeError, match="which is a module"):
+    with pytest.raises(TypeError, match=r"nn.Module or None expected"):
         net.first = 3
-    with pytest.raises(TypeError, match="which is a buffer"):
+    with pytest.raises(TypeError, match="Tensor or None expected"):
         net.offset = "zero"
     assert names(net.named_parameters()) == NAMES
 
@@ -165,9 +165,9 @@ def test_modules_and_parameters_are_found_by_dotted_name():
     assert net.get_submodule("") is net
     assert net.get_parameter("0.first.bias") is net[0].first.bias
     assert net.get_buffer("0.offset") is net[0].offset
-    with pytest.raises(AttributeError, match=r"Net has no module 'third' \(of '0.third.x'\)"):
+    with pytest.raises(AttributeError, match=r"found no module 'third' \(of '0.third.x'\)"):
         net.get_submodule("0.third.x")
-    with pytest.raises(AttributeError, match="Net has no parameter 'offset'"):
+    with pytest.raises(AttributeError, match="found no parameter 'offset'"):
         net.get_parameter("0.offset")
 
 
@@ -269,9 +269,9 @@ def test_a_state_that_does_not_fit_lists_all_that_is_wrong_and_changes_nothing()
         net.load_state_dict(state)
     text = str(error.value)
     assert "Net" in text
-    assert "Missing key(s) in state_dict: 'scale'." in text
-    assert "Unexpected key(s) in state_dict: 'extra'." in text
-    assert "size mismatch for first.bias: the state has shape (4,), the module (3,)." in text
+    assert 'Missing key(s) in state_dict: "scale".' in text
+    assert 'Unexpected key(s) in state_dict: "extra".' in text
+    assert "size mismatch for first.bias: copying a param with shape (4,) from checkpoint, the shape in current" in text
     assert {name: value.tolist() for name, value in net.state_dict().items()} == before
 
 
@@ -486,7 +486,7 @@ def test_extra_state_is_saved_and_loaded():
     assert source.state_dict() == {"0._extra_state": {"count": 3}}
     target.load_state_dict(source.state_dict())
     assert target[0].count == 3
-    with pytest.raises(RuntimeError, match=r"Missing key\(s\) in state_dict: '0._extra_state'"):
+    with pytest.raises(RuntimeError, match=r'Missing key\(s\) in state_dict: "0._extra_state"'):
         target.load_state_dict({})
 
 
@@ -528,7 +528,7 @@ def test_the_member_dicts_change_the_module():
     assert isinstance(net.first, nn.Identity)
     del net._buffers["scratch"]
     assert names(net.named_buffers()) == ["offset"]
-    with pytest.raises(TypeError, match="expected a Module or None"):
+    with pytest.raises(TypeError, match=r"nn.Module or None expected"):
         net._modules["second"] = 3
     with pytest.raises(KeyError, match="third"):
         net._modules["third"]

@@ -213,7 +213,7 @@ def test_named_parameters_are_taken_too():
         (lambda p: optim.SGD([p], lr=-1.0), ValueError, "lr must be at least 0, got -1.0"),
         (lambda p: optim.SGD([p], momentum=-0.1), ValueError, "momentum must be at least 0, got -0.1"),
         (lambda p: optim.SGD([p], weight_decay=float("nan")), ValueError, "weight_decay"),
-        (lambda p: optim.SGD([p], nesterov=True), ValueError, "nesterov needs momentum"),
+        (lambda p: optim.SGD([p], nesterov=True), ValueError, "Nesterov momentum requires a momentum"),
         (lambda p: optim.SGD([{"params": [p], "lr": -2.0}]), ValueError, "lr must be at least 0, got -2.0"),
         (lambda p: optim.Adam([p], betas=(0.9, 1.0)), ValueError, r"not including 1, got \(0.9, 1.0\)"),
         (lambda p: optim.AdamW([p], eps=-1.0), ValueError, "eps must be at least 0, got -1.0"),

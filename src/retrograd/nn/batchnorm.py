@@ -56,8 +56,10 @@ class _ChannelNorm(Affine):
 
     def _check_input(self, input: Tensor) -> None:
         if input.ndim not in self.input_ndims:
-            numbers = " or ".join(str(ndim) for ndim in self.input_ndims)
-            raise ValueError(f"{type(self).__name__}: expected {numbers} dimensions, got shape {input.shape}")
+            numbers = " or ".join(f"{ndim}D" for ndim in self.input_ndims)
+            raise ValueError(
+                f"{type(self).__name__}: expected {numbers} input (got {input.ndim}D input), of shape {input.shape}"
+            )
 
     def extra_repr(self) -> str:
         """Return channels, eps, momentum, and the enabled settings."""

@@ -109,7 +109,10 @@ class _Conv(_Convolution):
         if not isinstance(padding, str):
             return super()._check_padding(padding)
         if padding not in ("same", "valid"):
-            raise ValueError(f"{type(self).__name__}: padding must be 'same', 'valid' or integers, got {padding!r}")
+            raise ValueError(
+                f"{type(self).__name__}: Invalid padding string {padding!r}, should be one of {{'same', 'valid'}}: "
+                f"padding must be 'same', 'valid' or integers, got {padding!r}"
+            )
         if padding == "same" and any(s != 1 for s in self.stride):
             raise ValueError(
                 f"{type(self).__name__}: padding='same' needs stride 1, got {self.stride}; padding='same' is not "

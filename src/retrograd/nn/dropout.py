@@ -7,7 +7,7 @@ from retrograd.nn.settings import Settings, check_probability, layer
 
 
 def _check_p(name: str, value: float) -> None:
-    check_probability("the probability", value)
+    check_probability("dropout probability", value)
 
 
 @layer

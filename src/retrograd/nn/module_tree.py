@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 PARAMETER, BUFFER, TRANSIENT, MODULE = "parameter", "buffer", "transient buffer", "module"
 _EXPECTED = {
-    PARAMETER: (Parameter, "a Parameter"),
-    BUFFER: (Tensor, "a Tensor"),
-    TRANSIENT: (Tensor, "a Tensor"),
+    PARAMETER: (Parameter, "nn.Parameter"),
+    BUFFER: (Tensor, "Tensor"),
+    TRANSIENT: (Tensor, "Tensor"),
 }
 
 
@@ -35,7 +35,11 @@ class ModuleTree:
         kinds: Any = self.__dict__.get("_kinds")
         if kinds is None:
             if kind is not None:
-                raise AttributeError(f"cannot assign {name!r}: call super().__init__() of the module first")
+                what = {PARAMETER: "parameters", MODULE: "module"}[kind]
+                raise AttributeError(
+                    f"cannot assign {what} before Module.__init__() call: {name!r} of {type(self).__name__}; call "
+                    f"super().__init__() of the module first"
+                )
         elif kind is None:
             kind = self._kind_of_registered(name, value)
         object.__setattr__(self, name, value)
@@ -46,11 +50,11 @@ class ModuleTree:
     def _kind_of_registered(self, name: str, value: Any) -> str | None:
         """Return the kind under which a name stays registered when a value of no kind is assigned to it."""
         kind: Any = self._kinds.get(name)
-        expected, words = _EXPECTED.get(kind, (ModuleTree, "a Module"))
+        expected, words = _EXPECTED.get(kind, (ModuleTree, "nn.Module"))
         if kind is not None and value is not None and not isinstance(value, expected):
             raise TypeError(
-                f"cannot assign {type(value).__name__} to {type(self).__name__}.{name}, which is a {kind}: "
-                f"expected {words} or None"
+                f"cannot assign '{type(value).__name__}' as {kind} {name!r} ({words} or None expected): "
+                f"{type(self).__name__}.{name} is a {kind}"
             )
         return kind
 
@@ -65,9 +69,13 @@ class ModuleTree:
         self._kinds.pop(name, None)
 
     def _register(self, kind: str, name: str, value: Any) -> None:
-        expected, words = _EXPECTED.get(kind, (ModuleTree, "a Module"))
+        expected, words = _EXPECTED.get(kind, (ModuleTree, "nn.Module"))
         if not isinstance(name, str) or not name or "." in name:
-            raise KeyError(f"the name of a {kind} must be a string, not empty and without '.', got {name!r}")
+            words = 'contain "."' if name else 'be empty string ""'
+            raise KeyError(
+                f"{kind} name can't {words}: the name of a {kind} must be a string, not empty and without '.', got "
+                f"{name!r}"
+            )
         if "_kinds" not in self.__dict__:
             raise AttributeError(f"cannot register {name!r}: call super().__init__() of the module first")
         if name not in self._kinds and hasattr(self, name):
@@ -75,7 +83,8 @@ class ModuleTree:
                 f"attribute {name!r} already exists: {type(self).__name__} has an attribute {name!r} already"
             )
         if value is not None and not isinstance(value, expected):
-            raise TypeError(f"{name!r} is to be a {kind}: expected {words} or None, got {type(value).__name__}")
+            words = f"cannot assign {type(value).__name__!r} object to {kind} {name!r} ({words} or None required)"
+            raise TypeError(words if kind != MODULE else f"{type(value).__name__} is not a Module subclass: {words}")
         self._kinds.pop(name, None)
         self._kinds[name] = kind
         object.__setattr__(self, name, value)
@@ -182,7 +191,10 @@ class ModuleTree:
         module = cast("Module", self)
         for name in target.split(".") if target else ():
             if module._kinds.get(name) != MODULE or module.__dict__[name] is None:
-                raise AttributeError(f"get_submodule: {type(module).__name__} has no module {name!r} (of {target!r})")
+                raise AttributeError(
+                    f"{type(module).__name__} has no attribute `{name}`: get_submodule found no module {name!r} (of "
+                    f"{target!r})"
+                )
             module = module.__dict__[name]
         return module
 
@@ -212,7 +224,10 @@ class ModuleTree:
         path, _, name = target.rpartition(".")
         owner = self.get_submodule(path)
         if owner._kinds.get(name) not in kinds:
-            raise AttributeError(f"{caller}: {type(owner).__name__} has no {kinds[0]} {name!r} (of {target!r})")
+            raise AttributeError(
+                f"{type(owner).__name__} has no attribute `{name}`: {caller} found no {kinds[0]} {name!r} (of "
+                f"{target!r})"
+            )
         return owner.__dict__[name]
 
 

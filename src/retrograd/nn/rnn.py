@@ -68,8 +68,10 @@ class RNNBase(Module, Generic[Last]):
         if mode not in RECURRENCES:
             raise ValueError(f"{name}: mode must be one of {', '.join(RECURRENCES)}, got {mode!r}")
         if hidden_size < 1 or num_layers < 1:
+            small = "hidden_size" if hidden_size < 1 else "num_layers"
             raise ValueError(
-                f"{name}: hidden_size and num_layers must be at least 1, got {hidden_size} and {num_layers}"
+                f"{name}: {small} must be greater than zero: hidden_size and num_layers must be at least 1, got "
+                f"{hidden_size} and {num_layers}"
             )
         if not 0 <= dropout <= 1:
             raise ValueError(f"{name}: dropout is a probability, between 0 and 1, got {dropout}")
@@ -180,7 +182,8 @@ class RNNBase(Module, Generic[Last]):
     def _check_width(self, x: Any) -> None:
         if x.shape[-1] != self.input_size:
             raise RuntimeError(
-                f"{type(self).__name__}: expected input_size={self.input_size} features, got shape {x.shape}"
+                f"{type(self).__name__}: input.size(-1) must be equal to input_size. Expected {self.input_size}, got "
+                f"{x.shape[-1]}: expected input_size={self.input_size} features, got shape {x.shape}"
             )
 
     def _initial_states(self, batch: _Batch, hx: Any, batched: bool, kind: Recurrence) -> State:
@@ -194,7 +197,11 @@ class RNNBase(Module, Generic[Last]):
         for name, state, width in zip(names, given, widths, strict=False):
             expected = (layers, batch.sequences, width) if batched else (layers, width)
             if tuple(state.shape) != expected:
-                raise RuntimeError(f"{type(self).__name__}: expected {name} of shape {expected}, got {state.shape}")
+                what = "hidden" if kind.states == 1 else f"hidden[{names.index(name)}]"
+                raise RuntimeError(
+                    f"{type(self).__name__}: Expected {what} size {expected}, got {list(state.shape)}: expected {name} "
+                    f"of shape {expected}, got {state.shape}"
+                )
         given = given if batched else tuple(s.unsqueeze(1) for s in given)
         return given if batch.order is None else tuple(_index_select(s, 1, batch.order[0]) for s in given)
 

@@ -81,7 +81,7 @@ class Settings(StoredSettings):
 def check_probability(name: str, value: Any) -> None:
     """Raise ValueError for a number outside of 0 to 1."""
     if not 0 <= value <= 1:
-        raise ValueError(f"{name} must lie between 0 and 1, got {value}")
+        raise ValueError(f"{name} has to be between 0 and 1, but got {value}")
 
 
 def check_positive(name: str, value: Any) -> None:

@@ -1,5 +1,6 @@
 """Load states; everything is checked before anything is written."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -83,7 +84,11 @@ class _Slot(NamedTuple):
         if is_lazy(own) and is_lazy(tensor):
             return _Entry("", lambda: None)
         if tensor.shape != own.shape:
-            problem = f"size mismatch for {self.path}: the state has shape {tensor.shape}, the module {own.shape}."
+            problem = (
+                f"size mismatch for {self.path}: copying a param with shape {tensor.shape} from checkpoint, the shape "
+                f"in "
+                f"current model is {own.shape}."
+            )
         elif assign:
             return _Entry("", partial(self._assign, own, tensor))
         elif tensor.dtype.kind == "c" and own.dtype.kind != "c":
@@ -119,7 +124,7 @@ def _describe_keys(keys: IncompatibleKeys) -> list[str]:
     """Return one line each for missing and for unexpected keys."""
     kinds = {"Missing": keys.missing_keys, "Unexpected": keys.unexpected_keys}
     return [
-        f"{kind} key(s) in state_dict: {', '.join(repr(name) for name in names)}."
+        f"{kind} key(s) in state_dict: {', '.join(json.dumps(name, ensure_ascii=False) for name in names)}."
         for kind, names in kinds.items()
         if names
     ]

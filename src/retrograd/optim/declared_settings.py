@@ -54,16 +54,23 @@ class DeclaredOptimizer(Optimizer):
 # ------------------------------------------------------------------------------------------------------- checks
 
 
+_WORDS = {"lr": "learning rate", "eps": "epsilon value"}  # PyTorch's names of settings in messages
+
+
 def check_non_negative(name: str, value: Any) -> None:
     """Raise ValueError for a setting below 0 or NaN."""
     if not value >= 0:
-        raise ValueError(f"{name} must be at least 0, got {value}")
+        raise ValueError(
+            f"Invalid {_WORDS.get(name, f'{name} value')}: {value}; {name} must be at least 0, got {value}"
+        )
 
 
 def check_betas(name: str, value: Any) -> None:
     """Raise ValueError unless the two factors of running means are 0 or more and less than 1."""
     if len(value) != 2 or not all(0 <= beta < 1 for beta in value):
-        raise ValueError(f"{name} must be two numbers from 0 up to but not including 1, got {value}")
+        wrong = [index for index, beta in enumerate(value) if not 0 <= beta < 1]
+        words = f"Invalid beta parameter at index {wrong[0]}: {value[wrong[0]]}; " if wrong else ""
+        raise ValueError(f"{words}{name} must be two numbers from 0 up to but not including 1, got {value}")
 
 
 def check_one_of(*choices: Any) -> Check:

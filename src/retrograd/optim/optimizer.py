@@ -145,7 +145,15 @@ class Optimizer(StepHooks):
         sizes = [len(group["params"]) for group in self.param_groups]
         given = [len(group["params"]) for group in saved]
         if sizes != given:
-            raise ValueError(f"load_state_dict: this optimizer's groups have {sizes} parameters, the state's {given}")
+            words = (
+                "contains a parameter group that doesn't match the size of optimizer's group"
+                if len(sizes) == len(given)
+                else "has a different number of parameter groups"
+            )
+            raise ValueError(
+                f"load_state_dict: loaded state dict {words}: this optimizer's groups have {sizes} parameters, the "
+                f"state's {given}"
+            )
         numbers = [number for group in saved for number in group["params"]]
         unknown = [number for number in saved_states if number not in numbers]
         if unknown:

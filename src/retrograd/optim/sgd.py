@@ -45,7 +45,7 @@ class SGD(DeclaredOptimizer):
         super().check(group)
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
             raise ValueError(
-                f"nesterov needs momentum greater than 0 and dampening 0, got "
+                f"Nesterov momentum requires a momentum and zero dampening: greater than 0 and 0, got "
                 f"momentum={group['momentum']} and dampening={group['dampening']}"
             )
 

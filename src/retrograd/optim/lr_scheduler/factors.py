@@ -249,7 +249,9 @@ class _FunctionScheduler(LRScheduler):
         self.lr_lambdas = [lr_lambda] * groups if callable(lr_lambda) else list(lr_lambda)
         if len(self.lr_lambdas) != groups:
             raise ValueError(
-                f"{type(self).__name__}: expected {groups} functions, one for each group, got {len(self.lr_lambdas)}"
+                f"{type(self).__name__}: Expected {groups} lr_lambdas, but got {len(self.lr_lambdas)}: one function "
+                f"for "
+                f"each group"
             )
         super().__init__(optimizer, last_epoch)
 
