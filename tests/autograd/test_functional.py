@@ -321,19 +321,19 @@ def test_with_create_graph_transforms_around_see_the_derivatives_of_jacobians(op
 
 
 STRICT = {
-    "vjp": (lambda: vjp(lambda x, y: x * 2, PAIR, ONES, strict=True), "the output is independent of input 1"),
-    "jvp": (lambda: jvp(lambda x, y: y * 2, PAIR, PAIR, strict=True), "the output is independent of input 0"),
-    "vhp": (lambda: vhp(lambda x, y: (x**2).sum(), PAIR, PAIR, strict=True), "the output is independent of input 1"),
+    "vjp": (lambda: vjp(lambda x, y: x * 2, PAIR, ONES, strict=True), r"The output .*independent of input 1"),
+    "jvp": (lambda: jvp(lambda x, y: y * 2, PAIR, PAIR, strict=True), r"The output .*independent of input 0"),
+    "vhp": (lambda: vhp(lambda x, y: (x**2).sum(), PAIR, PAIR, strict=True), r"The output .*independent of input 1"),
     "hvp": (lambda: hvp(lambda x, y: (x**2).sum() + y.sum(), PAIR, PAIR, strict=True),
-            "the Jacobian is independent of input 1"),
-    "jacobian": (lambda: jacobian(lambda x, y: (y * x, x), PAIR, strict=True), "output 1 is independent of input 1"),
+            "The Jacobian of the user-provided function is independent of input 1"),
+    "jacobian": (lambda: jacobian(lambda x, y: (y * x, x), PAIR, strict=True), r"Output 1 .*independent of input 1"),
     "hessian": (lambda: hessian(lambda x, y: (x**2).sum() + (y**2).sum(), PAIR, strict=True),
-                "the gradient by input 0 is independent of input 1"),
+                "The gradient by input 0 of the user-provided function is independent of input 1"),
     "a nested input": (lambda: vjp(lambda x, p: x * p[0], (ONES, (ONES, ONES)), ONES, strict=True), r"input 1\[1\]"),
     "a detached output": (lambda: jacobian(lambda x: (x, x.detach()), ONES, strict=True),
-                          "output 1 of the user-provided function does not require gradients"),
+                          "Output 1 of the user-provided function does not require gradients"),
     "a constant product": (lambda: vjp(lambda x: x * 2, tensor(X, True), ONES, create_graph=True, strict=True),
-                           "the Jacobian is independent of input 0"),
+                           "The Jacobian of the user-provided function is independent of input 0"),
 }  # fmt: skip
 ONES = rg.ones(3, dtype=rg.float64)
 PAIR = (ONES, ONES)
@@ -360,7 +360,7 @@ def test_strict_lets_pass_what_depends_on_all():
 @pytest.mark.parametrize("function", [jacobian, hessian])
 def test_strict_and_vectorize_are_not_supported_together(function):
     calls = []
-    with pytest.raises(RuntimeError, match=f"{function.__name__}: strict=True .*not supported together"):
+    with pytest.raises(RuntimeError, match=f"{function.__name__}: `strict=True` .*not supported together"):
         function(calls.append, ONES, strict=True, vectorize=True)
     assert calls == []
 
@@ -378,11 +378,11 @@ def test_an_unknown_strategy_is_refused_by_name():
 
 
 def test_objects_that_are_no_tensors_are_refused_with_their_index():
-    with pytest.raises(TypeError, match=r"inputs given to vjp must be either a Tensor.*input 1\[0\] has type .*float"):
+    with pytest.raises(TypeError, match=r"inputs given to vjp must be either a Tensor.*input 1\[0\], has type .*float"):
         vjp(lambda x, p: x, (ONES, (2.0,)))
-    with pytest.raises(TypeError, match=r"given to jacobian must be.*output 0 has type .*list"):
+    with pytest.raises(TypeError, match=r"given to jacobian must be.*output.* has type .*list"):
         jacobian(lambda x: [x], ONES)
-    with pytest.raises(TypeError, match=r"v given to jvp must be.*entry of v 0 has type .*float"):
+    with pytest.raises(TypeError, match=r"v given to jvp must be.*entry of v.* has type .*float"):
         jvp(lambda x: x, ONES, 2.0)
 
 
@@ -395,7 +395,7 @@ def test_inputs_must_be_floating():
 def test_a_v_that_does_not_fit_is_refused():
     with pytest.raises(RuntimeError, match=r"vjp: v has invalid size: should be \(3,\) but got \(2,\) for output 0"):
         vjp(lambda x: x, ONES, rg.ones(2))
-    with pytest.raises(RuntimeError, match="jvp: v must be one Tensor for each input, in the same tuples"):
+    with pytest.raises(RuntimeError, match=r"jvp: .*v must be one Tensor for each input, in the same tuples"):
         jvp(lambda x: x, ONES, PAIR)
     with pytest.raises(RuntimeError, match="hvp: v is complex128 for input 0, which is float64"):
         hvp(quadratic, ONES, ONES * 1j)

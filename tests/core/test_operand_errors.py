@@ -11,7 +11,7 @@ import retrograd as rg
         (lambda: rg.mul(rg.ones(2), "text"), TypeError, "mul: expected a Tensor, an array or a number, got str"),
         (lambda: rg.matmul([1.0], rg.ones(1)), TypeError, "matmul: expected a Tensor.*, got list"),
         (lambda: rg.matmul(rg.ones(2), None), TypeError, "matmul: expected a Tensor for 'b', got NoneType"),
-        (lambda: rg.zeros((2, -1)), ValueError, r"zeros: sizes must not be negative, got \(2, -1\)"),
+        (lambda: rg.zeros((2, -1)), ValueError, r"zeros: .*[Ss]izes must not be negative, got \(2, -1\)"),
         (lambda: rg.atan2(rg.ones(2) * 1j, rg.ones(2)), TypeError, "^atan2: "),
         (lambda: rg.matmul(rg.ones(2, 3), rg.ones(2, 3)), ValueError, "^matmul: "),
     ],

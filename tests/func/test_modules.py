@@ -85,9 +85,9 @@ def test_several_dicts_are_taken_together():
 @pytest.mark.parametrize(
     ("given", "error", "text"),
     [
-        (3, ValueError, "must be a dict, or a list or tuple of dicts, got 3"),
-        (None, ValueError, "got None"),
-        ([{}, 3], ValueError, "must be a dict, or a list or tuple of dicts"),
+        (3, ValueError, "to be a dict, or a list/tuple of dicts, but got <class 'int'>"),
+        (None, ValueError, "got <class 'NoneType'>"),
+        ([{}, 3], ValueError, "to be a dict, or a list/tuple of dicts"),
         (({"weight": t(1, 1)}, {"weight": t(1, 1)}), ValueError, "weight appeared in more than one dict"),
         ({"weight": 1.0}, TypeError, "'weight' is to be replaced by a tensor, but float is no tensor"),
         ({"training": t(1)}, TypeError, "'training' .* bool is no tensor"),

@@ -554,7 +554,7 @@ def test_results_do_not_share_memory_with_their_sparsity():
         (lambda: sparse_jacobian(heat, argnums=1)(X), RuntimeError, "sparse_jacobian: .*argnums has 1"),
         (lambda: sparse_jacobian(lambda x: x["a"])({"a": X}), TypeError, "must be one tensor, got dict"),
         (lambda: sparse_jacobian(lambda x: (x, x))(X), TypeError, "must return one tensor, got tuple"),
-        (lambda: sparse_jacobian(lambda x: x, has_aux=True)(X), RuntimeError, "sparse_jacobian: with has_aux"),
+        (lambda: sparse_jacobian(lambda x: x, has_aux=True)(X), RuntimeError, "sparse_jacobian: .*with has_aux"),
         (lambda: sparse_jacobian(heat)(X.to(rg.complex128)), RuntimeError, "real floating argument, got complex128"),
         (lambda: sparse_jacobian(heat)(rg.arange(3)), RuntimeError, r"real floating argument, got int64\[3\]"),
         (lambda: sparse_jacobian(lambda x: x * 1j)(X), RuntimeError, "real floating output, got complex"),

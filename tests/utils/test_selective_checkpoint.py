@@ -213,7 +213,7 @@ def test_selecting_nests_and_serves_chains():
 
 
 def test_objects_that_are_no_policies_are_refused():
-    with pytest.raises(TypeError, match="a function or a list of operators, got int"):
+    with pytest.raises(TypeError, match="a function or a list of ops, got int"):
         create_selective_checkpoint_contexts(3)
     with pytest.raises(ValueError, match=r"operators such as rg\.matmul, got 'matmul'"):
         create_selective_checkpoint_contexts(["matmul"])

@@ -14,6 +14,7 @@ from retrograd.autograd.graph import GradientEdge
 from retrograd.autograd.outer_graph import OuterGraph
 from retrograd.autograd.seeds import as_list, make_seeds
 from retrograd.core import AccumulateGrad, Level, Tensor, at, current, graph_level, registry
+from retrograd.core.aval import describe_difference
 from retrograd.core.engine import accumulating, add_into, edge_of, match_layout, pullback
 from retrograd.core.hooks import conjugate
 from retrograd.core.level import generator_block
@@ -315,8 +316,20 @@ def _batched_cotangents(
     with at(current().level, create_graph):
         with VmapLevel(n) as level:
             batched = [make(g, level, "the gradient") if isinstance(g, Tensor) else g for g in given]
+            _check_batched(roots, batched)
             results = _cotangents(create_graph, retain_graph, roots, make_seeds("grad", roots, batched), targets)
         return [None if g is None else level.all_examples(g) for g in results], (n,)
+
+
+def _check_batched(roots: list, batched: list) -> None:
+    """Raise RuntimeError unless the cotangents, without their batch dimension, have the shapes of the outputs."""
+    for index, (root, g) in enumerate(zip(roots, batched, strict=False)):
+        if isinstance(g, Tensor) and isinstance(root, Tensor) and g.shape != root.shape:
+            raise RuntimeError(
+                f"grad: If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
+                f"dimension. Mismatch in shape: grad_output[{index}] has a shape of {g.shape} without it, and "
+                f"output[{index}] has a shape of {root.shape}{describe_difference(root.shape, g.shape)}"
+            )
 
 
 def _select_cotangents(found: dict, targets: list) -> list[Tensor | None]:

@@ -7,6 +7,7 @@ import numpy as np
 from retrograd.backend import numpy as numpy_namespace
 from retrograd.core import namespaces
 from retrograd.core.dtype import is_bfloat16
+from retrograd.core.operand_errors import replace_numpy_words
 from retrograd.core.views import memory_of
 
 namespaces[np.ndarray] = numpy_namespace
@@ -15,7 +16,10 @@ namespaces[np.ndarray] = numpy_namespace
 def indexed_shape(shape, index):
     """Return the shape of `array[index]` for an array of `shape`; tuples in `index` stand for integer arrays."""
     probe = np.broadcast_to(np.zeros((), bool), shape)
-    return probe[tuple(np.zeros(i, int) if isinstance(i, tuple) else i for i in index)].shape
+    try:
+        return probe[tuple(np.zeros(i, int) if isinstance(i, tuple) else i for i in index)].shape
+    except IndexError as error:
+        raise IndexError(replace_numpy_words(str(error))) from None
 
 
 def as_array(data):

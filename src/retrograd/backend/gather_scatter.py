@@ -40,12 +40,14 @@ __all__ = [
 _ascontiguousarray = kernels.caching(np.ascontiguousarray)
 
 
-def check_range(name, ids, size):
-    """Raise an OperandIndexError that names an index out of range."""
+def check_range(name, ids, size, dim=None):
+    """Raise an OperandIndexError that names an index out of range, and the dimension if there is one."""
     if ids.size and (ids.min() < 0 or ids.max() >= size):
         bad = ids.max() if ids.max() >= size else ids.min()
         raise OperandIndexError(
-            f"{name}: index {bad} is out of bounds for a dimension with size {size}: index out of range in self"
+            f"{name}: index {bad} is out of bounds for {'a dimension' if dim is None else f'dimension {dim}'} with "
+            f"size "
+            f"{size}: index out of range in self"
         )
 
 
@@ -69,7 +71,7 @@ def _along(name, index, shape, dim):
     """Return flat indices into a row-major array of `shape` for `index` along `dim`; other dimensions match."""
     shape, index = shape or (1,), index.reshape(index.shape or (1,))
     at = dim % len(shape)
-    check_range(name, index, shape[at])
+    check_range(name, index, shape[at], at)
     flat = index.astype(np.intp)
     flat *= math.prod(shape[at + 1 :])
     for d, size in enumerate(index.shape):
@@ -90,7 +92,7 @@ def gather(x, index, dim):
         done = kernels_for(x.dtype).take_along(cube(x, dim), cube(_as_int64(index), dim), cube(out, dim))
         if done:
             return out.reshape(shape)
-    check_range("gather", index, x.shape[dim])
+    check_range("gather", index, x.shape[dim], dim)
     where = list(np.ogrid[tuple(map(slice, index.shape))])
     where[dim] = index
     return x[tuple(where)].reshape(shape)
@@ -168,7 +170,7 @@ scatter_max, scatter_min = _merge_kernel("max", np.maximum), _merge_kernel("min"
 def index_select(x, index, dim):
     """Return the slices of x at `index` along `dim`."""
     x, index = x.reshape(x.shape or (1,)), index.reshape(-1)
-    check_range("index_select", index, x.shape[dim])
+    check_range("index_select", index, x.shape[dim], dim)
     return np.take(x, index, axis=dim)
 
 
@@ -176,7 +178,7 @@ def index_sum(src, index, dim, size):
     """Return `size` slices along `dim`; slice i sums the slices of src whose entry in `index` is i."""
     out = empty((*src.shape[:dim], size, *src.shape[dim + 1 :]), src.dtype)
     if not kernels_for(src.dtype).sum_rows(cube(src, dim), _as_int64(index), cube(out, dim)):
-        check_range("index_add", index, size)
+        check_range("index_add", index, size, dim)
     return out
 
 
@@ -257,7 +259,9 @@ def _first_in_rows(mask, size):
 def repeat_indices(repeats, output_size):
     """Return each index repeated as `repeats` says; if there are several rows, each must sum to `output_size`."""
     if repeats.size and repeats.min() < 0:
-        raise RuntimeError(f"repeat_interleave: repeats must not be negative, got {repeats.min()}")
+        raise RuntimeError(
+            f"repeat_interleave: repeats can not be negative: repeats must not be negative, got {repeats.min()}"
+        )
     sizes = repeats.sum(axis=-1, dtype=np.int64)
     if output_size is not None and (sizes != output_size).any():
         total = sizes.reshape(-1)[np.argmax(sizes != output_size)]

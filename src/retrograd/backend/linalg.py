@@ -115,13 +115,22 @@ def _scipy_qr(linalg, a, mode):
     return linalg.qr(a, mode="economic" if mode == "reduced" else "full", check_finite=False)
 
 
-_SINGULAR, _STUCK = "the matrix is singular", "the iteration did not converge; is there a NaN?"
-_INDEFINITE = "the matrix is not positive definite"
+_SINGULAR = "The solver failed because the input matrix is singular: the matrix is singular"
+_NOT_INVERTIBLE = (
+    "A diagonal element is zero, the inversion could not be completed because the input matrix is singular: the "
+    "matrix is "
+    "singular"
+)
+_STUCK = "the iteration did not converge; is there a NaN?"
+_INDEFINITE = (
+    "The factorization could not be completed because the input is not positive-definite: the matrix is not positive "
+    "definite"
+)
 _ODD = "the matrix holds inf or NaN, or the iteration did not converge"
 
 _inverse = _single_precision(np.linalg.inv, lambda linalg, a: linalg.inv(a, check_finite=False))
 _cholesky = _single_precision(np.linalg.cholesky, lambda linalg, a: linalg.cholesky(a, lower=True, check_finite=False))
-invert = _name_operator("linalg.inv", _inverse, _SINGULAR)
+invert = _name_operator("linalg.inv", _inverse, _NOT_INVERTIBLE)
 determinant = _name_operator("linalg.det", np.linalg.det, "the matrix is not square")
 cholesky_lower = _name_operator("linalg.cholesky", _cholesky, _INDEFINITE)
 eigenvalues_hermitian = _name_operator("linalg.eigh", np.linalg.eigvalsh, _STUCK)

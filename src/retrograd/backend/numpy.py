@@ -19,6 +19,7 @@ from retrograd.backend.sampling import *  # noqa: F403
 from retrograd.backend.sorting import *  # noqa: F403
 from retrograd.backend.special import *  # noqa: F403
 from retrograd.backend.special import scipy_special
+from retrograd.core.errors import OperandIndexError
 from retrograd.kernels import add as add
 from retrograd.kernels import affine_rows as affine_rows
 from retrograd.kernels import multiply as multiply
@@ -224,8 +225,13 @@ def logsumexp(x, dim, keepdim):
 def one_hot(x, num_classes):
     """Return a row of zeros with a single one for each class; -1 means as many columns as the largest class needs."""
     columns = int(x.max(initial=-1)) + 1 if num_classes < 0 else num_classes
-    if x.size and (x.min() < 0 or x.max() >= columns):
-        raise ValueError(f"one_hot: classes {x.min()} to {x.max()} do not fit into {columns}")
+    if x.size and x.min() < 0:  # no ValueError, since the shape rule could not explain it
+        raise RuntimeError(f"one_hot: Class values must be non-negative, got {x.min()}")
+    if x.size and x.max() >= columns:
+        raise ValueError(
+            f"one_hot: Class values must be smaller than num_classes: classes {x.min()} to {x.max()} do not fit into "
+            f"{columns}"
+        )
     return (x[..., None] == np.arange(columns)).astype(np.int64, order="C")
 
 
@@ -433,7 +439,11 @@ def class_indices(name, target, ignore_index, classes):
         counts = None
     else:
         ids = np.where(counts, ids, 0)
-    check_range(f"{name}: classes", ids, classes)
+    try:
+        check_range(f"{name}: classes", ids, classes)
+    except OperandIndexError as error:
+        wrong = ids[(ids < 0) | (ids >= classes)].flat[0]
+        raise OperandIndexError(f"{name}: Target {wrong} is out of bounds. {error}") from None
     return (np.arange(ids.size), ids), counts
 
 

@@ -284,7 +284,8 @@ def count_values(x, weights, minlength):
     try:
         counts = np.bincount(x, weights, minlength)
     except ValueError as error:
-        raise RuntimeError(f"bincount: expected no negative numbers, got {x.min()}") from error
+        words = "bincount only supports 1-d non-negative integral inputs"
+        raise RuntimeError(f"{words}: bincount: expected no negative numbers, got {x.min()}") from error
     if weights is None:
         return counts
     return counts.astype(np.float32 if weights.dtype == np.float32 else np.float64, copy=False)  # NumPy's none are ints

@@ -62,6 +62,17 @@ TABLE = {row.name: row for row in _ROWS}  # by name, which is that of both byte 
 STORAGES = {row.storage: row.name for row in _ROWS if row.storage}
 _CATEGORY = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
+
+def scalar_name(dtype):
+    """Return PyTorch's name of a dtype in messages, such as Float or Long.
+
+    >>> scalar_name(float32), scalar_name(np.dtype("int64"))
+    ('Float', 'Long')
+    """
+    row = TABLE.get(dtype.name)
+    return dtype.name if row is None or row.storage is None else row.storage
+
+
 # bfloat16 is the dtype of `ml_dtypes`, which is imported when bfloat16 is first used.  NumPy counts it as of kind "V",
 # like structures, and computes with it only by `ml_dtypes`.  These letters distinguish it from all of NumPy's dtypes.
 _BFLOAT16 = "E"
@@ -136,7 +147,8 @@ def category(dtype):
         return found
     if is_bfloat16(dtype):
         return 2
-    raise TypeError(f"dtype {dtype} is not supported: use a boolean, integer, float or complex dtype")
+    words = "new(): invalid data type 'str': " if dtype.kind == "U" else ""
+    raise TypeError(f"{words}dtype {dtype} is not supported: use a boolean, integer, float or complex dtype")
 
 
 def is_differentiable(dtype):

@@ -1,5 +1,6 @@
 """Errors of failed calls: they say which operands were wrong, where a kernel only says that it failed."""
 
+import re
 from sys import exc_info
 
 from retrograd.core.errors import raise_as_runtime_error
@@ -50,14 +51,55 @@ def check_kernel(op, args, params):
         raise TypeError(f"{op.name}: not defined for {listed}") from error
     name = str(error).partition(": ")[0]
     if type(error) in (TypeError, ValueError, IndexError) and (" " in name or name == str(error)):
-        raise type(error)(f"{op.name}: {error}") from error  # NumPy's message, which does not name the operator
+        # NumPy's message does not name the operator.
+        raise type(error)(f"{op.name}: {replace_numpy_words(str(error))}") from error
+
+
+def _brackets(match):
+    """Return PyTorch's form of the shapes in NumPy's message."""
+    shapes = ", ".join(f"[{numbers.rstrip(',')}]" for numbers in re.findall(r"\((.*?)\)", match[1]))
+    return f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}"
+
+
+_USE_NOT = "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead"
+_USE_XOR = "Use the `^` or `logical_xor()` operator instead"
+_NUMPY_WORDS = (  # patterns of NumPy's messages, and PyTorch's messages
+    (r"index (-?\d+) is out of bounds for axis (\d+) with", r"index \1 is out of bounds for dimension \2 with"),
+    (
+        r"too many indices for array: array is 0-dimensional, but (\d+) were indexed",
+        r"invalid index of a 0-dim tensor. Use `tensor.item()` to convert it to a number: too many indices, \1",
+    ),
+    (
+        r"too many indices for array: array is (\d+)-dimensional, but (\d+) were indexed",
+        r"too many indices for tensor of dimension \1: there are \2",
+    ),
+    (r"shape mismatch: indexing arrays could not be broadcast together with shapes (.*)", _brackets),
+    (r"The numpy boolean negative, .*", f"Negation, the `-` operator, on a bool tensor is not supported. {_USE_NOT}"),
+    (
+        r"numpy boolean subtract, .*",
+        f"Subtraction, the `-` operator, with two bool tensors is not supported. {_USE_XOR}",
+    ),
+)
+
+
+def replace_numpy_words(message):
+    """Return a message of NumPy in PyTorch's words, if there are some for it.
+
+    >>> replace_numpy_words("index 5 is out of bounds for axis 0 with size 3")
+    'index 5 is out of bounds for dimension 0 with size 3'
+    """
+    for pattern, words in _NUMPY_WORDS:
+        message = re.sub(pattern, words, message)
+    return message
 
 
 def check_sizes(op, out):
     """Raise if a result has a negative size, which a kernel refuses without naming it."""
     for aval in out if type(out) is tuple else (out,):
         if any(type(size) is int and size < 0 for size in getattr(aval, "shape", ())):
-            raise ValueError(f"{op.name}: sizes must not be negative, got {aval.shape}")
+            raise ValueError(
+                f"{op.name}: Dimension size must be non-negative. Sizes must not be negative, got {aval.shape}"
+            )
 
 
 def check_operands(op, args):

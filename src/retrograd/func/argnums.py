@@ -52,6 +52,9 @@ def bind_other_arguments(
     return bound
 
 
+_PYTORCH_NAMES = {"grad": "grad_and_value"}  # the transform that PyTorch's messages name
+
+
 def split_aux(func: Callable, name: str, has_aux: bool) -> tuple[Callable, list]:
     """Return the function without the auxiliary part of its result, which is appended to the list."""
     aux: list = []
@@ -62,7 +65,10 @@ def split_aux(func: Callable, name: str, has_aux: bool) -> tuple[Callable, list]
         returned = func(*args, **kwargs)
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise RuntimeError(
-                f"{name}: with has_aux the function must return a tuple (output, aux), got {type(returned).__name__}"
+                f"{name}: {_PYTORCH_NAMES.get(name, name)}(f)(*args): output of function f should be a tuple: "
+                f"(output, aux) "
+                f"if has_aux is True: with has_aux the function must return a tuple (output, aux), got "
+                f"{type(returned).__name__}"
             )
         aux.append(sync_views(returned[1]))
         return returned[0]

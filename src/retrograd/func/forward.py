@@ -71,7 +71,9 @@ def run_dual(
 
 def _check_primals(name: str, primals: tuple) -> tuple[list[Tensor], Any]:
     if not isinstance(primals, tuple) or not primals:
-        raise RuntimeError(f"{name}: primals must be a tuple of at least one argument, got {primals!r}")
+        raise RuntimeError(
+            f"{name}: Expected primals to be a tuple: primals must be a tuple of at least one argument, got {primals!r}"
+        )
     tree: Any = primals
     found, spec = optree.tree_flatten(tree)
     leaves = [as_tensor(leaf) for leaf in found]

@@ -71,7 +71,8 @@ def _check_dicts(given: Any) -> list[dict]:
     dicts = [given] if isinstance(given, dict) else given
     if not isinstance(dicts, (list, tuple)) or not all(isinstance(d, dict) for d in dicts):
         raise ValueError(
-            f"functional_call: parameter_and_buffer_dicts must be a dict, or a list or tuple of dicts, got {given!r}"
+            f"functional_call: Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
+            f"{type(given)}"
         )
     names = [name for d in dicts for name in d]
     twice = {name for name in names if names.count(name) > 1}

@@ -62,9 +62,16 @@ def grad_and_value(func: Callable, argnums: Argnums = 0, has_aux: bool = False) 
 
 def _check_scalar(out: Any) -> None:
     if not isinstance(out, Tensor):
-        raise RuntimeError(f"grad: the function must return a tensor without dimensions, got {type(out).__name__}")
+        raise RuntimeError(
+            f"grad: grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(out)}: the function must "
+            f"return a tensor without dimensions, got {type(out).__name__}"
+        )
     if out.shape != () or not is_floating(out.dtype):
-        raise RuntimeError(f"grad: the function must return a real scalar, got {out.aval}; use vjp, or jacrev")
+        raise RuntimeError(
+            f"grad: grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with {out.ndim} "
+            f"dims: "
+            f"the function must return a real scalar, got {out.aval}; use vjp, or jacrev"
+        )
 
 
 def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:

@@ -176,7 +176,7 @@ def _options(
 ) -> Options:
     if determinism_check not in _DESCRIPTIONS:
         raise ValueError(
-            f"checkpoint: determinism_check must be one of {sorted(_DESCRIPTIONS)}, got {determinism_check!r}"
+            f"checkpoint: determinism_check should be one of {sorted(_DESCRIPTIONS)}, but got {determinism_check}"
         )
     forced_stop, forced_debug = _early_stop.get(), _debug.get()
     return Options(

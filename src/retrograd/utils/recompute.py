@@ -302,7 +302,8 @@ class _Recomputation:
         frame = self.frame
         if self.count < len(frame.placeholders):
             raise CheckpointError(
-                f"checkpoint: the function saved a different number of tensors when it ran again.\n"
+                f"checkpoint: A different number of tensors was saved during the original forward and recomputation: "
+                f"the function saved a different number of tensors when it ran again.\n"
                 f"forward: {len(frame.placeholders)}\nrecomputation: {self.count}\n{HINT}"
             )
         different = [
@@ -310,9 +311,8 @@ class _Recomputation:
         ]
         if different:
             raise CheckpointError(
-                "checkpoint: some tensors came out with different metadata when they were recomputed:\n"
-                + "\n".join(different)
-                + f"\n{HINT}"
+                "checkpoint: Recomputed values for the following tensors have different metadata than during the "
+                "forward pass:\n" + "\n".join(different) + f"\n{HINT}"
             )
 
     def _differs(self, placeholder: Placeholder, tensor: Tensor) -> str:

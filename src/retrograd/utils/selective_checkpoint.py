@@ -69,7 +69,7 @@ def create_selective_checkpoint_contexts(
 def _one_of(operators: Any) -> Policy:
     if not isinstance(operators, Sequence):
         raise TypeError(
-            f"create_selective_checkpoint_contexts: policy_fn_or_list must be a function or a list of operators, got "
+            f"create_selective_checkpoint_contexts: policy_fn_or_list must be either a function or a list of ops, got "
             f"{type(operators).__name__}"
         )
     for op in operators:

@@ -147,7 +147,7 @@ class FunctionOp(Op):
         for index, result in enumerate(results):
             if result is not None and index not in inputs:
                 raise RuntimeError(
-                    f"function {self.name}Backward returned a gradient different from None at position {index + 1}, "
+                    f"function {self.name}Backward returned a gradient different than None at position {index + 1}, "
                     f"but the corresponding forward input was not a Variable, that is a Tensor"
                 )
 

@@ -52,6 +52,12 @@ def check_dirty(cls: type, ctx: FunctionCtx, args: tuple, results: tuple, record
                 f"{cls.__name__}: Only input Tensors need ctx.mark_dirty(); that of shape {tensor.shape} is none",
                 stacklevel=4,
             )
+        if tensor._grad_fn is None and tensor.requires_grad and tensor._view is None:
+            raise RuntimeError(
+                f"{cls.__name__}: a leaf Variable that requires grad has been used in an in-place operation: "
+                f"mark_dirty "
+                f"of a leaf of shape {tensor.shape}; pass x.clone()"
+            )
         check_history(tensor)
         if tensor._view is not None and tensors > 1:
             raise RuntimeError(

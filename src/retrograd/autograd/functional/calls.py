@@ -11,7 +11,8 @@ from retrograd.core.aval import describe_difference
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.views import requires_grad_synced
 
-OUTPUT, JACOBIAN, HESSIAN = [f"the {what} is independent of {{}}" for what in ("output", "Jacobian", "Hessian")]
+_FUNCTION = "of the user-provided function is independent of {}"
+OUTPUT, JACOBIAN, HESSIAN = [f"The {what} {_FUNCTION}" for what in ("output", "Jacobian", "Hessian")]
 Grads = Sequence[Tensor | None]
 _GIVEN = {"input": "inputs", "output": "outputs of the user-provided function", "entry of v": "v"}
 _SINGLE = {"input": "the input to the user-provided function is", "output": "the user-provided function returns"}
@@ -104,10 +105,18 @@ class Call(NamedTuple):
         for i, leaf in enumerate(leaves):
             if not isinstance(leaf, Tensor):
                 raise TypeError(
-                    f"The {_GIVEN[kind]} given to {self.name} must be either a Tensor or a tuple of Tensors, nested or "
-                    f"not, but {tree.label(i)} has type {type(leaf)}"
+                    f"The {_GIVEN[kind]} given to {self.name} must be either a Tensor or a tuple of Tensors but "
+                    f"{self._describe_leaf(tree, i, isinstance(value, tuple))} has type {type(leaf)}; tuples may be "
+                    f"nested"
                 )
         return tree
+
+    @staticmethod
+    def _describe_leaf(tree: Tree, number: int, several: bool) -> str:
+        """Return PyTorch's name of a wrong value in messages, and its label."""
+        if several:
+            return f"the value at index {tree.paths[number][0]}, {tree.label(number)},"
+        return f"the given {tree.kind}s"
 
     def inputs(self, inputs: Any) -> Tree:
         """Return the inputs, all of which must be differentiable."""
@@ -131,7 +140,8 @@ class Call(NamedTuple):
         for i, out in enumerate(outs.leaves):
             if self.strict and not out.requires_grad:
                 raise RuntimeError(
-                    f"{self.name}: {outs.label(i)} of the user-provided function does not require gradients. The "
+                    f"{self.name}: {outs.label(i).capitalize()} of the user-provided function does not require "
+                    f"gradients. The "
                     f"outputs must be computed in a differentiable manner from the input when running in strict mode"
                 )
         return outs
@@ -161,9 +171,11 @@ class Call(NamedTuple):
             return [None]
         given = self.tree("entry of v", v)
         if given.paths != tree.paths:
+            count = len(tree.leaves)
+            words = "a single Tensor" if tree.paths == [(0,)] else f"{count} Tensors"
             raise RuntimeError(
-                f"{self.name}: v must be one Tensor for each {tree.kind}, in the same tuples: at {tree.paths}, but "
-                f"got them at {given.paths}"
+                f"{self.name}: The given v should contain {words}. v must be one Tensor for each {tree.kind}, in the "
+                f"same tuples: at {tree.paths}, but got them at {given.paths}"
             )
         pairs = zip(given.leaves, tree.leaves, strict=True)
         return [self._check_entry(g, x, tree.label(i)) for i, (g, x) in enumerate(pairs)]
@@ -183,7 +195,7 @@ class Call(NamedTuple):
         for i, g in enumerate(found if self.strict else ()):
             if g is None or (recorded and not g.requires_grad):
                 why = (missing if g is None else constant).format(tree.label(i))
-                raise RuntimeError(f"{self.name}: {why}, which strict=True does not allow")
+                raise RuntimeError(f"{self.name}: {why}. This is not allowed in strict mode (strict=True)")
 
     def fill_missing(self, found: Grads, tree: Tree, missing: str, constant: str) -> list[Tensor]:
         """Return derivatives with respect to a tree's tensors, with zeros for missing ones if that is allowed."""

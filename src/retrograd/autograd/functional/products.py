@@ -80,7 +80,7 @@ def jvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, 
         back, cotangents = linear_pullback(outs.leaves, point.leaves)
         call.check(back, point, OUTPUT, "the gradient of {} is not differentiable", True)
         found = pushforward(back, cotangents, vector, create_graph)
-        of_inputs = "is independent of the inputs"
+        of_inputs = "of the user-provided function is independent of the inputs"
         found = call.fill_missing(found, outs, f"{{}} {of_inputs}", f"the Jacobian of {{}} {of_inputs}")
         return call.result(outs, outs.leaves), call.result(outs, found)
 
@@ -205,8 +205,9 @@ def _check_strategy(call: Call, vectorize: bool, strategy: str) -> None:
         raise ValueError(f'{call.name}: Expected strategy to be either "{FORWARD}" or "{REVERSE}", got {strategy!r}')
     if call.strict and (vectorize or strategy == FORWARD):
         raise RuntimeError(
-            f"{call.name}: strict=True and vectorize=True or {FORWARD!r} are not supported together: what depends on "
-            f"what shows row by row only; set strict=False, or vectorize=False and {REVERSE!r}"
+            f"{call.name}: `strict=True` and `vectorized=True` are not supported together, nor strict=True and "
+            f"{FORWARD!r}: only single rows show which output depends on which input; set strict=False, or "
+            f"vectorize=False and {REVERSE!r}"
         )
     if strategy == FORWARD and not vectorize:
         raise NotImplementedError(f"{call.name}: {FORWARD!r} pushes all columns at once: set vectorize=True")
@@ -222,7 +223,8 @@ def _rows_in_loop(call: Call, outs: Tree, point: Tree) -> Blocks:
                 f"{call.name}: {what} is {out.dtype}, and its rows are ambiguous; use real and imaginary parts, or "
                 f"vectorize=True, which gives the conjugates of a holomorphic function's"
             )
-        missing, constant = f"{what} is independent of {{}}", f"the Jacobian of {what} is independent of {{}}"
+        independent = f"{what} of the user-provided function is independent of {{}}"
+        missing, constant = independent[0].upper() + independent[1:], f"The Jacobian of {independent}"
         pull = partial(_row, call, point, out, missing, constant)
         found += row_blocks(map_in_loop(pull, unit_vectors(out), point.leaves), [out])
     return found
