@@ -234,7 +234,7 @@ def test_matrices_that_come_with_every_example_are_not_taken_for_one(normal):
         (rg.linalg.lu_factor, "linalg.lu_factor: the matrix is singular: pivot 2 is 0"),
         (lambda x: rg.linalg.solve_ex(x, x, check_errors=True), "linalg.solve_ex: .* pivot 2 is 0"),
         (lambda x: rg.linalg.cholesky_ex(x, check_errors=True), "linalg.cholesky_ex: .* order 2"),
-        (rg.linalg.inv, "linalg.inv: the matrix is singular"),
+        (rg.linalg.inv, "linalg.inv: .*the matrix is singular"),
     ],
 )
 def test_one_singular_matrix_among_the_examples_is_an_error(f, message):

@@ -130,8 +130,8 @@ def test_to_takes_a_bool_for_the_dtype_and_never_after_a_device():
 
 
 REFUSED = {
-    "eye: sizes must not be negative": lambda: rg.eye(2, -1),
-    "randn: sizes must not be negative": lambda: rg.randn(2, -1),
+    "eye: .*[Ss]izes must not be negative": lambda: rg.eye(2, -1),
+    "randn: .*[Ss]izes must not be negative": lambda: rg.randn(2, -1),
     "neg: ": lambda: rg.neg(rg.tensor([True])),
     r"split: expected an integer or a list of integers, got 'a'": lambda: rg.split(rg.zeros(3), "a"),
     r"cumsum\(\): dim must be int, got False": lambda: rg.cumsum(rg.zeros(3), False),

@@ -79,8 +79,8 @@ def test_shifts_put_frequency_zero_in_the_middle_and_back():
     ("call", "error", "said"),
     [
         (lambda: rg.fft.rfft(rg.ones(3, dtype="complex64")), RuntimeError, "fft.rfft: expected real numbers"),
-        (lambda: rg.fft.fft(rg.ones(3), 0), RuntimeError, "fft.fft: no transform of 0 numbers"),
-        (lambda: rg.fft.irfft(rg.ones(1)), RuntimeError, "fft.irfft: no transform of 0 numbers"),
+        (lambda: rg.fft.fft(rg.ones(3), 0), RuntimeError, "fft.fft: .*no transform of 0 numbers"),
+        (lambda: rg.fft.irfft(rg.ones(1)), RuntimeError, "fft.irfft: .*no transform of 0 numbers"),
         (lambda: rg.fft.fftn(rg.ones(3), s=(2, 2)), RuntimeError, "fft.fftn: 2 sizes are given for a tensor of 1"),
         (lambda: rg.fft.fft2(rg.ones(3, 3), s=(2,)), RuntimeError, "fft.fft2: 1 sizes are given for 2 dimensions"),
         (lambda: rg.fft.rfftn(rg.ones(3), dim=()), RuntimeError, "fft.rfftn: at least one dimension"),

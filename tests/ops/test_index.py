@@ -119,7 +119,7 @@ def test_take_along_dim_refuses_indices_that_do_not_broadcast(shape):
 
 
 def test_one_hot_refuses_fractions():
-    with pytest.raises(TypeError, match="one_hot: expected integers, got float32"):
+    with pytest.raises(TypeError, match=r"one_hot: .*expected integers, got float32"):
         rg.one_hot(rg.tensor([0.0, 1.0]), 3)
 
 

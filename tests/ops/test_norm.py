@@ -39,7 +39,7 @@ def test_the_gradient_of_a_gradient_at_zero_is_finite():
 def test_norms_of_nothing():
     assert [rg.linalg.vector_norm(rg.ones(0), p).item() for p in (2, 1, 0, 3)] == [0.0] * 4
     for p in (math.inf, -1, -math.inf):
-        with pytest.raises(ValueError, match=r"linalg.vector_norm: nothing to choose from"):
+        with pytest.raises(ValueError, match=r"linalg.vector_norm: .*nothing to choose from"):
             rg.linalg.vector_norm(rg.ones(0), p)
     assert rg.linalg.matrix_norm(rg.ones(0, 3)).item() == 0.0
     assert rg.linalg.cond(rg.ones(2, 0, 0)).tolist() == [0.0, 0.0]
@@ -101,5 +101,5 @@ def test_the_norms_of_matrices_without_elements_are_zero(shape):
     for order in ("fro", "nuc", 1, 2, math.inf):
         out = rg.linalg.matrix_norm(rg.ones(shape), order, keepdim=True)
         assert out.tolist() == rg.zeros(*shape[:-2], 1, 1).tolist()
-    with pytest.raises(ValueError, match=r"linalg.matrix_norm: nothing to choose from"):
+    with pytest.raises(ValueError, match=r"linalg.matrix_norm: .*nothing to choose from"):
         rg.linalg.matrix_norm(rg.ones(shape), -2)

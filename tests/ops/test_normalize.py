@@ -72,7 +72,7 @@ def test_equal_elements_have_gradient_zero():
 
 def test_batches_of_one_value_are_refused_in_training_only():
     x, mean, var = rg.ones(1, 2), rg.zeros(2), rg.ones(2)
-    with pytest.raises(ValueError, match="batch_norm: expected more than 1 value per channel"):
+    with pytest.raises(ValueError, match="batch_norm: Expected more than 1 value per channel"):
         F.batch_norm(x, mean, var, training=True)
     assert mean.tolist() == [0.0, 0.0]
     assert F.batch_norm(x, mean, var, eps=0.0).tolist() == [[1.0, 1.0]]

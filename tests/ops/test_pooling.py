@@ -94,7 +94,7 @@ def test_a_norm_of_nothing_but_zeros_has_the_slope_zero():
 
 def test_no_images_are_pooled_to_none():
     assert F.max_pool2d(rg.ones(0, 3, 4, 4), 2).shape == (0, 3, 2, 2)
-    with pytest.raises(ValueError, match="max_pool2d: nothing is left"):
+    with pytest.raises(ValueError, match=r"max_pool2d: .*nothing is left"):
         F.max_pool2d(rg.ones(1, 3, 0, 4), 2)
 
 

@@ -98,7 +98,7 @@ def test_a_tensor_as_the_value_of_index_fill_gets_the_sum_of_the_gradients():
 )
 @pytest.mark.parametrize("place", [-1, 3])
 def test_places_that_are_not_there_are_refused_and_named(call, place):
-    with pytest.raises(IndexError, match=rf"index {place} is out of bounds for a dimension with size 3"):
+    with pytest.raises(IndexError, match=rf"index {place} is out of bounds for dimension 0 with size 3"):
         call(rg.ones(3), rg.tensor([place]))
 
 

@@ -54,7 +54,7 @@ def test_the_median_without_nan_leaves_it_out_row_by_row():
 def test_the_median_of_nothing_is_nan_but_of_no_integers_or_along_a_dimension_refused():
     assert math.isnan(rg.median(rg.zeros(0)).item())
     for call in (lambda: rg.median(rg.zeros(0, dtype="int64")), lambda: rg.median(rg.zeros(0, 3), 0)):
-        with pytest.raises(ValueError, match="median: nothing to choose from"):
+        with pytest.raises(ValueError, match=r"median: .*nothing to choose from"):
             call()
 
 

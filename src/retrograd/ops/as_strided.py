@@ -2,6 +2,7 @@
 
 from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.core.errors import OperandValueError
 from retrograd.core.views import COPIED, requires_grad_synced
 from retrograd.ops.diagonal import diagonal
 from retrograd.ops.family import AlongDims, Composite, View, canonical_dim, numel, shift_dims, sum_to
@@ -58,7 +59,7 @@ class unfold_dim(View, linear="x", aliases="unfold"):
         yield (r(2, 5),), {"dimension": 1, "size": 2, "step": 3}
 
     def errors(r):
-        yield (r(3),), {"dimension": 0, "size": 4, "step": 1}, ValueError, "unfold: windows of 4 .* of size 3"
+        yield (r(3),), {"dimension": 0, "size": 4, "step": 1}, ValueError, "unfold: .*windows of 4 .* of size 3"
         yield (r(3),), {"dimension": 0, "size": 2, "step": 0}, ValueError, "unfold: step must be positive, got 0"
 
 
@@ -66,7 +67,11 @@ def _check_windows(x, dimension, size, step):
     at = canonical_dim("unfold", dimension, x.ndim)
     total = x.shape[at] if x.ndim else 1
     if not 0 <= size <= total:
-        raise ValueError(f"unfold: windows of {size} elements do not fit dimension {at} of size {total}")
+        raise ValueError(
+            f"unfold: maximum size for tensor at dimension {at} is {total} but size is {size}: windows of {size} "
+            f"elements "
+            f"do not fit dimension {at} of size {total}"
+        )
     if step < 1:
         raise ValueError(f"unfold: step must be positive, got {step}")
     return at
@@ -179,8 +184,10 @@ def _check_bounds(x, size, stride, offset):
     last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
     if 0 not in size and not 0 <= offset <= last < x.shape[0]:
         raise RuntimeError(
-            f"as_strided: size {tuple(size)} and stride {tuple(stride)} from {offset} on reach places up to {last} of "
-            f"{x.shape[0]}"
+            f"as_strided: setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset} are out of "
+            f"bounds for storage of size {x.shape[0]}: size {tuple(size)} and stride {tuple(stride)} from {offset} on "
+            f"reach "
+            f"places up to {last} of {x.shape[0]}"
         )
 
 
@@ -585,4 +592,22 @@ def broadcast_shapes(*shapes):
     (2, 3)
     """
     tuples = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
-    return common_shape("broadcast_shapes", tuples) if tuples else ()
+    try:
+        return common_shape("broadcast_shapes", tuples) if tuples else ()
+    except OperandValueError as error:
+        raise OperandValueError(f"{_pytorch_words(tuples)}; {error}") from None
+
+
+def _pytorch_words(shapes):
+    """Return PyTorch's words for the first shape that does not broadcast with those before it."""
+    known: list[int] = []
+    for index, shape in enumerate(shapes):
+        known = [1] * (len(shape) - len(known)) + known
+        for i in range(-1, -len(shape) - 1, -1):
+            if 1 not in (shape[i], known[i]) and shape[i] != known[i]:
+                return (
+                    f"Attempting to broadcast a dimension of length {shape[i]} at {i}! Mismatching argument at index "
+                    f"{index} had {shape}; but expected shape should be broadcastable to {known}"
+                )
+            known[i] = shape[i] if known[i] == 1 else known[i]
+    return "broadcast_shapes"

@@ -36,7 +36,10 @@ def operand(name, value, dtype):
 
 
 def _to_array(name, data, dtype):
-    array = backend.as_array(data)
+    try:
+        array = backend.as_array(data)
+    except ValueError as error:
+        raise ValueError(f"{name}: {_describe_uneven(data)}; {error}") from error
     dtypes.category(array.dtype)  # raises for dtypes that are not numeric
     if hasattr(data, "dtype"):
         return array if dtype is None else array.astype(dtypes.as_dtype(dtype), copy=False)
@@ -45,6 +48,16 @@ def _to_array(name, data, dtype):
     dtype = dtypes.as_dtype(dtype)
     check_holds(name, array, dtype)
     return array.astype(dtype, copy=False)
+
+
+def _describe_uneven(data, dim=0):
+    """Return PyTorch's words for the first of nested lists that differs in length from the first at its depth."""
+    rows = [row for row in data if isinstance(row, (list, tuple))]
+    for row in rows:
+        if len(row) != len(rows[0]):
+            return f"expected sequence of length {len(rows[0])} at dim {dim + 1} (got {len(row)})"
+    found = [_describe_uneven(row, dim + 1) for row in rows]
+    return next((words for words in found if words.startswith("expected")), "the lists differ in length or depth")
 
 
 def _infer_dtype(data, found):
@@ -81,7 +94,7 @@ def from_numpy(array) -> Tensor:
     tensor([0., 0.], dtype=float64)
     """
     if type(array) not in namespaces:
-        raise TypeError(f"from_numpy: expected an ndarray, got {type(array).__name__}")
+        raise TypeError(f"from_numpy: expected np.ndarray (got {type(array).__name__})")
     return _constant_tensor(backend.read_only(array) if _has_zero_stride(array) else array)
 
 

@@ -278,7 +278,9 @@ def per_dim(name, what, value, ndim, least):
     values = (value,) if isinstance(value, int) else tuple(value)
     values = values * ndim if len(values) == 1 else values
     if len(values) != ndim or any(v < least for v in values):
-        raise ValueError(f"{name}: {what} must be an integer from {least} on, or {ndim} of them, got {value}")
+        small = any(v < least for v in values)
+        words = f"{'non-positive' if least else 'negative'} {what} is not supported: " if small else ""
+        raise ValueError(f"{name}: {words}{what} must be an integer from {least} on, or {ndim} of them, got {value}")
     return values
 
 
@@ -286,7 +288,11 @@ def check_images(name, x, ndim):
     """Return whether images have a batch dimension; a ValueError if the number of dimensions is wrong."""
     if x.ndim not in (ndim + 1, ndim + 2):
         sizes = ("l", "h, w", "d, h, w")[ndim - 1]
-        raise ValueError(f"{name}: expected images (n, channels, {sizes}) or without n, got shape {x.shape}")
+        raise ValueError(
+            f"{name}: Expected {ndim + 1}D (unbatched) or {ndim + 2}D (batched) input to {name}, but got input of "
+            f"size: "
+            f"{list(x.shape)}; expected images (n, channels, {sizes}) or without n, got shape {x.shape}"
+        )
     return x.ndim == ndim + 2
 
 
@@ -297,7 +303,10 @@ def _check_operands(name, x, weight, bias, channels, ndim, groups):
     check_images(name, x, ndim)
     if x.shape[-ndim - 1] != channels:
         raise ValueError(
-            f"{name}: the input has {x.shape[-ndim - 1]} channels, the weight expects {channels} (groups={groups})"
+            f"{name}: Given groups={groups}, weight of size {list(weight.shape)}, expected input{list(x.shape)} to "
+            f"have "
+            f"{channels} channels, but got {x.shape[-ndim - 1]} channels instead: "
+            f"the input has {x.shape[-ndim - 1]} channels, the weight expects {channels}"
         )
     if groups < 1 or weight.shape[0] % groups:
         raise ValueError(f"{name}: the weight's {weight.shape[0]} channels do not divide into groups={groups}")
@@ -306,12 +315,15 @@ def _check_operands(name, x, weight, bias, channels, ndim, groups):
 
 def _check_bias(name, bias, channels):
     if bias is not None and bias.shape != (channels,):
-        raise ValueError(f"{name}: the bias must have shape ({channels},), one number per channel, got {bias.shape}")
+        raise ValueError(
+            f"{name}: expected bias to be 1-dimensional with {channels} elements, but got bias of size "
+            f"{list(bias.shape)} instead: the bias must have shape ({channels},), one number per channel"
+        )
 
 
 def _check_size(name, size, what):
     if any(s < 1 for s in size):
-        raise ValueError(f"{name}: nothing is left: {what} give an output of size {size}")
+        raise ValueError(f"{name}: {what} give an output of size {size}")
 
 
 # ------------------------------------------------------------------------------------------------- convolutions
@@ -342,7 +354,14 @@ def _windows(name, sizes, kernel, stride, padding, dilation):
     extent = tuple(d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True))
     padded = tuple(s + b + a for s, b, a in zip(sizes, before, after, strict=True))
     size = tuple((w - e) // s + 1 for w, e, s in zip(padded, extent, stride, strict=True))
-    _check_size(name, size, f"padded images of size {padded} and a kernel that spans {extent}")
+    _check_size(
+        name,
+        size,
+        f"Calculated padded input size per channel: ({' x '.join(map(str, padded))}). Kernel size: "
+        f"({' x '.join(map(str, extent))}). Kernel size can't be greater than actual input size: nothing is left: "
+        f"padded "
+        f"images of size {padded} and a kernel that spans {extent}",
+    )
     return size, stride, before, dilation
 
 
@@ -368,7 +387,8 @@ def _convolve_transposed(name, ndim, x, weight, bias, stride, padding, output_pa
         )
     per = zip(x.shape[-ndim:], stride, before, dilation, weight.shape[2:], extra, strict=True)
     size = tuple((n - 1) * s - 2 * b + d * (k - 1) + 1 + e for n, s, b, d, k, e in per)
-    _check_size(name, size, f"images of size {x.shape[-ndim:]}, kernel {weight.shape[2:]} and padding {before}")
+    images = f"images of size {x.shape[-ndim:]}, kernel {weight.shape[2:]} and padding {before}"
+    _check_size(name, size, f"nothing is left: {images}")
     given = {"size": size, "stride": stride, "before": before, "dilation": dilation, "groups": groups}
     batch = unsqueeze(x, 0) if x.ndim == ndim + 1 else x
     out = convolution_input(batch, weight, **given)
@@ -428,15 +448,15 @@ def _conv(ndim):
 
         def errors(r):
             x, weight = r(*_shapes(ndim, 2, 3)), r(2, 4, *(2,) * ndim)
-            yield (x, weight, None), {}, ValueError, f"{name}: the input has 3 channels, the weight expects 4"
+            yield (x, weight, None), {}, ValueError, f"{name}: .*the input has 3 channels, the weight expects 4"
             yield (x, r(3, *(2,) * ndim), None), {}, ValueError, f"{name}: the weight must have {ndim + 2} dim"
-            yield (r(3), weight, None), {}, ValueError, f"{name}: expected images"
+            yield (r(3), weight, None), {}, ValueError, f"{name}: .*expected images"
             weight = r(2, 3, *(2,) * ndim)
-            yield (x, weight, r(3)), {}, ValueError, rf"{name}: the bias must have shape \(2,\)"
-            yield (x, weight, None), {"stride": 0}, ValueError, f"{name}: stride must be an integer from 1"
+            yield (x, weight, r(3)), {}, ValueError, rf"{name}: .*the bias must have shape \(2,\)"
+            yield (x, weight, None), {"stride": 0}, ValueError, f"{name}: .*stride must be an integer from 1"
             yield (x, weight, None), {"padding": "full"}, ValueError, f"{name}: padding must be 'same'"
             yield (x, weight, None), {"padding": "same", "stride": 2}, ValueError, "needs stride 1"
-            yield (x, r(2, 3, *(9,) * ndim), None), {}, ValueError, f"{name}: nothing is left"
+            yield (x, r(2, 3, *(9,) * ndim), None), {}, ValueError, f"{name}: .*nothing is left"
 
     return conv
 
@@ -475,9 +495,9 @@ def _conv_transpose(ndim):
 
         def errors(r):
             x, weight = r(*_shapes(ndim, 2, 3)), r(3, 2, *(2,) * ndim)
-            yield (x, r(4, 2, *(2,) * ndim), None), {}, ValueError, f"{name}: the input has 3 channels"
+            yield (x, r(4, 2, *(2,) * ndim), None), {}, ValueError, f"{name}: .*the input has 3 channels"
             yield (x, weight, None), {"output_padding": 1}, ValueError, f"{name}: output_padding must be less"
-            yield (x, weight, None), {"padding": 9}, ValueError, f"{name}: nothing is left"
+            yield (x, weight, None), {"padding": 9}, ValueError, f"{name}: .*nothing is left"
 
     return conv_transpose
 

@@ -195,7 +195,8 @@ def _check_steps(start, end, step, dtype):
         raise ValueError(f"arange: expected finite numbers, got {start} to {end} in steps of {step}")
     start, end, step = _truncate(dtype, start, end, step)
     if step == 0 or (end - start) / step < 0:
-        raise ValueError(f"arange: no steps of {step} lead from {start} to {end}")
+        words = "upper bound and lower bound inconsistent with step sign" if step else "step must be nonzero"
+        raise ValueError(f"arange: {words}: no steps of {step} lead from {start} to {end}")
     return start, end, step
 
 
@@ -228,7 +229,7 @@ class _linspace(Factory):
         yield (), {"start": 4.3, "end": -3, "steps": 9, "dtype": "int64"}
 
     def errors(r):
-        yield (), {"start": 0, "end": 1, "steps": -1}, ValueError, "linspace: steps must not be negative, got -1"
+        yield (), {"start": 0, "end": 1, "steps": -1}, ValueError, "linspace: .*steps must not be negative, got -1"
 
 
 @op("logspace(number start, number end, int steps, number base=10.0, *, dtype? dtype=None) -> Tensor")
@@ -250,12 +251,14 @@ class _logspace(Factory):
         yield (), {"start": 0, "end": 3, "steps": 4, "base": 2, "dtype": "int64"}
 
     def errors(r):
-        yield (), {"start": 0, "end": 1, "steps": -1}, ValueError, "logspace: steps must not be negative, got -1"
+        yield (), {"start": 0, "end": 1, "steps": -1}, ValueError, "logspace: .*steps must not be negative, got -1"
 
 
 def _steps_aval(name, steps, dtype):
     if steps < 0:
-        raise ValueError(f"{name}: steps must not be negative, got {steps}")
+        raise ValueError(
+            f"{name}: number of steps must be non-negative: steps must not be negative, got {steps}"
+        )
     return Aval((steps,), dtype)
 
 
@@ -273,6 +276,9 @@ class _eye(Factory):
         return xp.eye(n, m, dtype=_float_dtype(dtype))
 
     def shape(*, n, m, dtype):
+        for name, size in (("n", n), ("m", m)):
+            if size is not None and size < 0:
+                raise ValueError(f"eye: {name} must be greater or equal to 0, got {size}; sizes must not be negative")
         return Aval((n, n if m is None else m), _float_dtype(dtype))
 
     def oracle(np, n, m, dtype):

@@ -213,13 +213,20 @@ def check_classes(name, x, target):
         raise ValueError(f"{name}: inputs {x.shape} (classes last) and targets {target.shape} do not fit")
 
 
+def _batch_mismatch(x, target):
+    """Return PyTorch's words for different batch sizes; none if they agree."""
+    if x.ndim < 2 or target.ndim < 1 or x.shape[0] == target.shape[0]:
+        return ""
+    return f"Expected input batch_size ({x.shape[0]}) to match target batch_size ({target.shape[0]}). "
+
+
 def move_classes_last(name, x, target):
     """Move the classes of x, dimension 1, or 0 of a vector, to the end; a ValueError names both shapes."""
     at = 1 if x.ndim > 1 else 0
     if x.ndim == 0 or (*x.shape[:at], *x.shape[at + 1 :]) != target.shape:
         raise ValueError(
-            f"{name}: input {x.shape} and target {target.shape} do not fit: expected (n, classes, ...) and "
-            f"(n, ...), or (classes,) and ()"
+            f"{name}: {_batch_mismatch(x, target)}input {x.shape} and target {target.shape} do not fit: expected "
+            f"(n, classes, ...) and (n, ...), or (classes,) and ()"
         )
     return x if at == x.ndim - 1 else movedim(x, at, -1)
 

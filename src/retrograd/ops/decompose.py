@@ -123,8 +123,8 @@ class linalg_cholesky(Composite, aliases="cholesky"):
         yield (hermitian(dominant_matrix(r, 3)),), {"upper": True}
 
     def errors(r):
-        yield (r(2, 3),), {}, ValueError, r"linalg.cholesky: expected square matrices, got shape \(2, 3\)"
-        yield (-dominant_matrix(r, 2),), {}, RuntimeError, "linalg.cholesky: the matrix is not positive definite"
+        yield (r(2, 3),), {}, ValueError, r"linalg.cholesky: .*expected square matrices, got shape \(2, 3\)"
+        yield (-dominant_matrix(r, 2),), {}, RuntimeError, "linalg.cholesky: .*the matrix is not positive definite"
 
 
 class CholeskyEx(NamedTuple):
@@ -252,7 +252,7 @@ class linalg_qr(Composite):
         yield (r(3, 2),), {"mode": "r"}
 
     def errors(r):
-        yield (r(3),), {}, ValueError, r"linalg.qr: expected matrices, got shape \(3,\)"
+        yield (r(3),), {}, ValueError, r"linalg.qr: .*expected matrices, got shape \(3,\)"
         yield (r(3, 3),), {"mode": "full"}, ValueError, "linalg.qr: mode must be reduced, complete or r, got 'full'"
 
 

@@ -36,7 +36,9 @@ class diagonal(View, linear="x"):
 def _diagonal_shape(shape, offset, dim1, dim2):
     a, b = (canonical_dim("diagonal", d, len(shape)) for d in (dim1, dim2))
     if a == b:
-        raise ValueError(f"diagonal: dim1 and dim2 are both {a}")
+        raise ValueError(
+            f"diagonal: diagonal dimensions cannot be identical {dim1}, {dim2}: dim1 and dim2 are both {a}"
+        )
     rows, columns = shape[a] + min(offset, 0), shape[b] - max(offset, 0)
     return (*(s for i, s in enumerate(shape) if i not in (a, b)), max(min(rows, columns), 0))
 

@@ -215,7 +215,7 @@ class linalg_eigh(Composite):
         yield (_symmetric_sample(r, 2, 2),), {"UPLO": "U"}
 
     def errors(r):
-        yield (r(2, 3),), {}, ValueError, r"linalg.eigh: expected square matrices, got shape \(2, 3\)"
+        yield (r(2, 3),), {}, ValueError, r"linalg.eigh: .*expected square matrices, got shape \(2, 3\)"
         yield (r(2, 2),), {"UPLO": "X"}, ValueError, "linalg.eigh: UPLO must be 'L' or 'U', got 'X'"
 
 
@@ -389,7 +389,7 @@ class linalg_eig(Composite):
         yield (r(2, 2, 2),), {}
 
     def errors(r):
-        yield (r(2, 3),), {}, ValueError, r"linalg.eig: expected square matrices, got shape \(2, 3\)"
+        yield (r(2, 3),), {}, ValueError, r"linalg.eig: .*expected square matrices, got shape \(2, 3\)"
 
 
 @op("linalg.eigvals(Tensor A) -> Tensor")

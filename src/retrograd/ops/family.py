@@ -48,9 +48,12 @@ def broadcast_shapes(name, shapes):
 
 def _pytorch_words(shapes, i):
     """Return PyTorch's words for two shapes that differ in dimension i, counted from the last."""
-    if len(shapes) != 2:
-        return ""
-    (a, b), dim = (shape[i] for shape in shapes), max(map(len, shapes)) + i
+    sizes = [shape[i] for shape in shapes if len(shape) >= -i]
+    a = next(size for size in sizes if size != 1)
+    b = next(size for size in sizes if size not in (1, a))
+    if len(shapes) == 2:
+        a, b = sizes
+    dim = max(map(len, shapes)) + i
     return f": The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {dim}"
 
 
@@ -399,7 +402,15 @@ def _match_sizes(cls, avals, aval, letters, sizes):
     own = aval.shape[max(aval.ndim - len(letters), 0) :]
     if len(own) < len(letters) or any(sizes.setdefault(c, size) != size for c, size in zip(letters, own, strict=True)):
         listed = " and ".join(str(tuple(a.shape)) for a in avals)
-        raise ValueError(f"{cls.__name__}: shapes {listed} do not fit {cls.core}")
+        raise ValueError(f"{cls.__name__}: {_pytorch_square(cls.core, avals)}shapes {listed} do not fit {cls.core}")
+
+
+def _pytorch_square(core, avals):
+    """Return PyTorch's words where a matrix that must be square is not."""
+    shape = tuple(avals[0].shape)
+    if not core.startswith("(m,m)") or len(shape) < 2 or shape[-1] == shape[-2]:
+        return ""
+    return f"A must be batches of square matrices, but they are {shape[-2]} by {shape[-1]} matrices: "
 
 
 def identity(dtype):
@@ -433,7 +444,11 @@ def same_dtype(name, avals):
     kinds = {a.dtype for a in avals if a is not None}
     if len(kinds) > 1:
         listed = " and ".join(sorted(str(k) for k in kinds))
-        raise RuntimeError(f"{name}: operands must have one dtype, got {listed}; convert one with .to(dtype)")
+        raise RuntimeError(
+            f"{name}: expected m1 and m2 to have the same dtype: operands must have one dtype, got {listed}; convert "
+            f"one "
+            f"with .to(dtype)"
+        )
 
 
 def check_floating(name, x, way_out="convert with .to(dtype) first"):

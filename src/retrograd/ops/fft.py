@@ -21,13 +21,20 @@ NORMS = ("backward", "ortho", "forward")
 # ------------------------------------------------------------------------------------------ the three operators
 
 
+def _refuse_size(name, size):
+    raise RuntimeError(f"{name}: Invalid number of data points ({size}) specified: no transform of {size} numbers")
+
+
 def _check(name, x, dims, norm):
     if norm not in NORMS:
         raise RuntimeError(f"{name}: norm must be None, 'backward', 'ortho' or 'forward', got {norm!r}")
     if not dtypes.is_differentiable(x.dtype) or dtypes.is_half(x.dtype):
         raise RuntimeError(f"{name}: no transform of {x.dtype}; convert with .to(rg.float32) first")
     if any(x.shape[d] == 0 for d in dims):
-        raise RuntimeError(f"{name}: no transform of 0 numbers: the shape is {x.shape}, the dimensions are {dims}")
+        raise RuntimeError(
+            f"{name}: Invalid number of data points (0) specified: no transform of 0 numbers: the shape is {x.shape}, "
+            f"the dimensions are {dims}"
+        )
 
 
 @op("dft(Tensor x, int[] dim, *, bool inverse=False, str norm='backward') -> Tensor")
@@ -174,7 +181,7 @@ def _prepare(name, x, dims, sizes, norm):
     x = x if dtypes.is_differentiable(x.dtype) else to(x, dtypes.float_of(x.dtype))
     for d, size in zip(dims, sizes, strict=True):
         if size is not None and size < 1:
-            raise RuntimeError(f"{name}: no transform of {size} numbers")
+            _refuse_size(name, size)
         x = _resize(x, d, size)
     norm = "backward" if norm is None else norm
     _check(name, x, dims, norm)
@@ -209,7 +216,7 @@ def _c2r(name, x, s, dim, norm, inverse):
     _check_dims_given(name, dims)
     n = 2 * (x.shape[dims[-1]] - 1) if sizes[-1] is None else sizes[-1]
     if n < 1:
-        raise RuntimeError(f"{name}: no transform of {n} numbers")
+        _refuse_size(name, n)
     x, norm = _prepare(name, x, dims, [*sizes[:-1], n // 2 + 1], norm)
     x = x if x.dtype.kind == "c" else to(x, dtypes.complex_of(x.dtype))
     x = dft(x, dims[:-1], inverse=inverse, norm=norm) if dims[:-1] else x

@@ -79,7 +79,7 @@ class geqrf(Composite):
         yield (r(2, 3, 3),), {}
 
     def errors(r):
-        yield (r(3),), {}, ValueError, r"geqrf: expected matrices, got shape \(3,\)"
+        yield (r(3),), {}, ValueError, r"geqrf: .*expected matrices, got shape \(3,\)"
         yield (r.ints(3, (2, 2)),), {}, TypeError, "geqrf: expected a floating or complex dtype"
 
 
@@ -166,8 +166,8 @@ class ormqr(Composite):
         x, tau = r(4, 3), r(3)
         yield (x, tau, r(3, 2)), {}, ValueError, r"ormqr: shapes \(4, 3\), \(3,\) and \(3, 2\) do not fit"
         yield (x, r(2), r(4, 2)), {}, ValueError, r"ormqr: shapes \(4, 3\), \(2,\) and \(4, 2\) do not fit"
-        yield (x, tau, r(4)), {}, ValueError, "ormqr: expected matrices"
-        yield (x, tau, registry["to"](r(4, 2), "float32")), {}, RuntimeError, "ormqr: operands must have one dtype"
+        yield (x, tau, r(4)), {}, ValueError, "ormqr: .*expected matrices"
+        yield (x, tau, registry["to"](r(4, 2), "float32")), {}, RuntimeError, "ormqr: .*operands must have one dtype"
 
 
 def _check_product(x, tau, other, left):

@@ -101,7 +101,7 @@ class unfold(Composite, home="nn.functional", method=False):
         yield (r(2, 4, 3),), {"kernel_size": (3, 1), "dilation": (1, 2), "padding": (1, 0), "stride": (2, 1)}
 
     def errors(r):
-        yield (r(2, 3),), {"kernel_size": 2}, ValueError, "unfold: expected images"
+        yield (r(2, 3),), {"kernel_size": 2}, ValueError, "unfold: .*expected images"
         yield (r(1, 2, 3, 3),), {"kernel_size": 4}, ValueError, "unfold: nothing is left"
 
 

@@ -344,8 +344,10 @@ def check_mask(mask, x, at):
     """Raise unless a mask has the sizes of x from dimension `at` on."""
     if x.shape[at : at + mask.ndim] != mask.shape:
         raise IndexError(
-            f"index: The shape of the mask {list(mask.shape)} does not match the shape of the indexed tensor "
-            f"{list(x.shape)} at dimension {at}: a mask of shape {mask.shape} does not fit {x.shape}"
+            f"index: The shape of the mask {list(mask.shape)} at index {_first_unequal(mask.shape, x.shape[at:])} "
+            f"does not "
+            f"match the shape of the indexed tensor {list(x.shape)} at index "
+            f"{at + _first_unequal(mask.shape, x.shape[at:])}: a mask of shape {mask.shape} does not fit {x.shape}"
         )
 
 
@@ -399,7 +401,14 @@ class select(Composite):
     """Return the slice at `index` along `dim`, without that dimension; a view."""
 
     def compose(x, *, dim, index):
+        if x.ndim == 0:
+            raise IndexError("select() cannot be applied to a 0-dim tensor")
         at = canonical_dim("select", dim, x.ndim)
+        if type(index) is int and type(x.shape[at]) is int and not -x.shape[at] <= index < x.shape[at]:
+            raise IndexError(
+                f"select(): index {index} out of range for tensor of size {list(x.shape)} at dimension {at}: it is out "
+                f"of bounds"
+            )
         return basic_slice(x, spec=(*(slice(None),) * at, index))
 
     def oracle(np, x, dim, index):
@@ -409,10 +418,20 @@ class select(Composite):
         yield (r(2, 3, 4),), {"dim": 1, "index": -1}
 
 
+def _first_unequal(mask, shape):
+    """Return the first dimension in which a mask's size differs."""
+    return next((d for d, size in enumerate(mask) if d >= len(shape) or size != shape[d]), 0)
+
+
 def check_index_dtype(name, index):
     """Raise unless the index is an integer tensor."""
     if index.dtype.kind not in "iu":
-        raise TypeError(f"{name}: index must hold integers, got {index.dtype}; convert with .to('int64')")
+        kinds = "int32 or int64" if name.startswith("index_") else "int32/int64"
+        raise TypeError(
+            f"{name}(): Expected dtype {kinds} for index: {name}: index must hold integers, got {index.dtype}; "
+            f"convert with "
+            f".to('int64')"
+        )
 
 
 @op("take(Tensor x, Tensor index) -> Tensor")
@@ -426,7 +445,10 @@ class take(Composite):
 
     def compose(x, index):
         check_index_dtype("take", index)
-        return getitem(reshape(x, (-1,)), [index], spec=(T,))
+        try:
+            return getitem(reshape(x, (-1,)), [index], spec=(T,))
+        except IndexError as error:
+            raise IndexError(f"take: out of range: {error}") from None
 
     def oracle(np, x, index):
         return x.ravel()[index]

@@ -104,7 +104,8 @@ def _check_interpolation(x, size, scale_factor, mode, align_corners, antialias):
         expected = f"{_NDIM[mode] + 2}" if mode in _NDIM else "3 to 5"
         raise ValueError(f"interpolate: mode {mode!r} needs {expected} dimensions, (n, c, *sizes), got shape {x.shape}")
     if (size is None) == (scale_factor is None):
-        raise ValueError("interpolate: give either size or scale_factor")
+        words = "either size or scale_factor" if size is None else "only one of size or scale_factor"
+        raise ValueError(f"interpolate: {words} should be defined")
     if align_corners is not None and mode not in _NDIM:
         raise ValueError(f"interpolate: align_corners makes no difference to mode {mode!r}; leave it out")
     if antialias and mode not in ("bilinear", "bicubic"):

@@ -234,7 +234,7 @@ class linalg_ldl_factor(Composite):
     samples = _factor_samples
 
     def errors(r):
-        yield (r(2, 3),), {}, ValueError, r"linalg.ldl_factor: expected square matrices, got shape \(2, 3\)"
+        yield (r(2, 3),), {}, ValueError, r"linalg.ldl_factor: .*expected square matrices, got shape \(2, 3\)"
         yield (r(2, 2) * 0,), {}, RuntimeError, "linalg.ldl_factor: the matrix is singular: block 1 of D is 0"
         yield (r.ints(3, (2, 2)),), {}, TypeError, "linalg.ldl_factor: expected a floating or complex dtype"
 
@@ -293,7 +293,7 @@ class linalg_ldl_solve(Composite):
 
     def errors(r):
         LD, pivots = r(3, 3), r.ints(1, (3,)) + 1
-        yield (LD, pivots, r(4, 2)), {}, ValueError, r"linalg.ldl_solve: shapes \(3, 3\) and \(4, 2\) do not fit"
+        yield (LD, pivots, r(4, 2)), {}, ValueError, r"linalg.ldl_solve: .*shapes \(3, 3\) and \(4, 2\) do not fit"
         yield (LD, r(3), r(3, 2)), {}, TypeError, "linalg.ldl_solve: pivots must be integers"
         yield (LD, r.ints(1, (2,)), r(3, 2)), {}, ValueError, r"linalg.ldl_solve: shapes \(3, 3\) and \(2,\)"
-        yield (LD, pivots, r(3)), {}, ValueError, "linalg.ldl_solve: expected matrices"
+        yield (LD, pivots, r(3)), {}, ValueError, "linalg.ldl_solve: .*expected matrices"

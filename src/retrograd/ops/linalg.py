@@ -22,14 +22,36 @@ def check_operands(name, operands, least=1):
     for a in given:
         if len(shape_of(a)) < least:
             raise ValueError(
-                f"{name}: expected tensors of at least {least} dimensions, got {a}; for numbers there is *"
+                f"{name}: {_pytorch_ranks(name, operands)}expected tensors of at least {least} dimensions, got {a}; "
+                f"for "
+                f"numbers there is *"
             )
     same_dtype(name, given)
 
 
+def _pytorch_ranks(name, operands):
+    """Return PyTorch's words for operands of `matmul` without dimensions."""
+    if name != "matmul":
+        return ""
+    ranks = " and ".join(f"{len(shape_of(a))}D" for a in operands)
+    return f"both arguments to matmul need to be at least 1D, but they are {ranks}: "
+
+
 def _shape_error(name, *avals):
     listed = " and ".join(str(tuple(shape_of(a))) for a in avals if a is not None)
-    return ValueError(f"{name}: shapes {listed} do not fit")
+    return ValueError(f"{name}: shapes {listed} do not fit{_pytorch_reason(name, *map(shape_of, avals))}")
+
+
+def _pytorch_reason(name, a, b, *others):
+    """Return PyTorch's words for operands of `mm`, `bmm` or `dot` with the wrong number of dimensions or matrices."""
+    if name == "mm":
+        return ": self must be a matrix" if len(a) != 2 else ": mat2 must be a matrix"
+    if name == "bmm" and len(a) == len(b) == 3:
+        expected = f"[{a[0]}, {a[2]}] but got: [{b[0]}, {b[1]}]"
+        return f": Expected size for first two dimensions of batch2 tensor to be: {expected}"
+    if name == "bmm":
+        return f": batch{1 if len(a) != 3 else 2} must be a 3D tensor"
+    return f": 1D tensors expected, but got {len(a)}D and {len(b)}D tensors" if name == "dot" else ""
 
 
 class Product(Definition, promotion="same"):
@@ -54,6 +76,11 @@ NARROW = 16  # columns; up to here one product for all examples of a batch is fa
 
 def _pytorch_words(a, b):
     """Return PyTorch's words for two shapes that cannot be multiplied: (3, 4) is 3x4."""
+    if len(a) == len(b) == 1:
+        return f": inconsistent tensor size, expected tensor {[*a]} and src {[*b]} to have the same number of elements"
+    if len(a) > 2 and len(b) > 2:
+        expected = f"{[math.prod(a[:-2]), a[-1]]} but got: {[math.prod(b[:-2]), b[-2]]}"
+        return f": Expected size for first two dimensions of batch2 tensor to be: {expected}"
     if len(a) != 2 or len(b) > 2:
         return ""
     sizes = f"{a[0]}x{a[1]}"

@@ -243,8 +243,9 @@ class bernoulli_loss(Internal, Pointwise, promotion="float"):
 def _check_same_shape(name, x, target):
     if x.shape != target.shape:
         raise ValueError(
-            f"{name}: the input has shape {x.shape}, the target {target.shape}: they must agree; Target size "
-            f"({target.shape}) must be the same as input size ({x.shape})"
+            f"{name}: Using a target size ({target.shape}) that is different to the input size ({x.shape}) is "
+            f"deprecated. Please ensure they have the same size. The input has shape {x.shape}, the target "
+            f"{target.shape}: they must agree; Target size ({target.shape}) must be the same as input size ({x.shape})"
         )
 
 

@@ -82,7 +82,7 @@ class svd_lowrank(Composite, method=False):
         yield (r(2, 3, 4), r(1, 4)), {"q": 3, "niter": 1}
 
     def errors(r):
-        yield (r(3), None), {}, ValueError, r"svd_lowrank: expected matrices, got shape \(3,\)"
+        yield (r(3), None), {}, ValueError, r"svd_lowrank: .*expected matrices, got shape \(3,\)"
         yield (r.ints(3, (3, 2)), None), {}, TypeError, "svd_lowrank: expected a floating or complex dtype"
 
 

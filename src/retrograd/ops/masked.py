@@ -20,7 +20,10 @@ from retrograd.ops.view import broadcast_tensors, cat, narrow, reshape, stack, u
 def check_mask(name, mask):
     """Raise an error for a mask that is not boolean."""
     if check_tensor(name, mask).dtype != dtypes.bool_:
-        raise TypeError(f"{name}: the mask must be boolean, got {mask.dtype}; convert with .bool()")
+        raise TypeError(
+            f"{name}: expected BoolTensor for mask: {name} only supports boolean masks, but got mask with dtype "
+            f"{mask.dtype}: the mask must be boolean, got {mask.dtype}; convert with .bool()"
+        )
 
 
 def scalar_like(name, value, x):
@@ -31,7 +34,11 @@ def scalar_like(name, value, x):
         return registry["full"]((), value, dtype=x.dtype)
     value = as_tensor(value)
     if value.ndim:
-        raise ValueError(f"{name}: the value must be a number or have no dimensions, got shape {value.shape}")
+        raise ValueError(
+            f"{name}: {name} only supports a 0-dimensional value tensor, but got tensor with {value.ndim} "
+            f"dimension(s): "
+            f"the value must be a number or have no dimensions, got shape {value.shape}"
+        )
     if value.dtype.kind == "c" and x.dtype.kind != "c":
         raise TypeError(f"{name}: the value is complex, which {x.dtype} can't hold")
     return cast_to(value, x.dtype)
@@ -57,7 +64,7 @@ class fill(Composite, method=False):
         yield (r(3), r()), {}
 
     def errors(r):
-        yield (r(3), r(2)), {}, ValueError, r"fill: the value must be a number"
+        yield (r(3), r(2)), {}, ValueError, r"fill: .*the value must be a number"
 
 
 @op("masked_fill(Tensor x, Tensor mask, Tensor value) -> Tensor")

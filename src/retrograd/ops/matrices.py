@@ -13,7 +13,11 @@ from retrograd.ops.view import flip, narrow, reshape, transpose, unsqueeze
 
 def _check_dims(name, x, ndim):
     if x.ndim < ndim:
-        raise ValueError(f"{name}: expected at least {ndim} dimensions, got shape {x.shape}")
+        raise ValueError(
+            f"{name}: expected total dims >= {ndim}, but got total dims = {x.ndim}: expected at least {ndim} "
+            f"dimensions, "
+            f"got shape {x.shape}"
+        )
 
 
 @op("t(Tensor x) -> Tensor")
@@ -22,7 +26,11 @@ class t(Composite):
 
     def compose(x):
         if x.ndim > 2:
-            raise ValueError(f"t: expected a matrix or a vector, got shape {x.shape}; for a stack of them there is mT")
+            raise ValueError(
+                f"t: t() expects a tensor with <= 2 dimensions, but self is {x.ndim}D: expected a matrix or a vector, "
+                f"got shape "
+                f"{x.shape}; for a stack of them there is mT"
+            )
         return transpose(x, 0, 1) if x.ndim == 2 else reshape(x, x.shape)
 
     oracle = "numpy.transpose"
@@ -32,7 +40,7 @@ class t(Composite):
         yield (r(3),), {}
 
     def errors(r):
-        yield (r(2, 3, 4),), {}, ValueError, r"t: expected a matrix or a vector, got shape \(2, 3, 4\)"
+        yield (r(2, 3, 4),), {}, ValueError, r"t: .*expected a matrix or a vector, got shape \(2, 3, 4\)"
 
 
 @op("swapaxes(Tensor x, int axis0, int axis1) -> Tensor")
@@ -64,7 +72,7 @@ class flipud(Composite):
         yield (r(3, 2),), {}
 
     def errors(r):
-        yield (r(),), {}, ValueError, r"flipud: expected at least 1 dimensions, got shape \(\)"
+        yield (r(),), {}, ValueError, r"flipud: .*expected at least 1 dimensions, got shape \(\)"
 
 
 @op("fliplr(Tensor x) -> Tensor")
@@ -82,7 +90,7 @@ class fliplr(Composite):
         yield (r(3, 2),), {}
 
     def errors(r):
-        yield (r(2),), {}, ValueError, r"fliplr: expected at least 2 dimensions, got shape \(2,\)"
+        yield (r(2),), {}, ValueError, r"fliplr: .*expected at least 2 dimensions, got shape \(2,\)"
 
 
 @op("rot90(Tensor x, int k=1, int[] dims=[0, 1]) -> Tensor")
@@ -112,7 +120,7 @@ class rot90(Composite):
 
     def errors(r):
         yield (r(2, 2),), {"dims": (1, 1)}, ValueError, "rot90: .*a dimension is named twice"
-        yield (r(2),), {}, ValueError, "rot90: expected at least 2 dimensions"
+        yield (r(2),), {}, ValueError, "rot90: .*expected at least 2 dimensions"
 
 
 # ------------------------------------------------------------------------------------------------- diagonals
@@ -253,7 +261,7 @@ class _tril_indices(Factory):
         yield (), {"row": 3, "col": 2, "offset": -1, "dtype": "int32"}
 
     def errors(r):
-        yield (), {"row": -1, "col": 2}, ValueError, "tril_indices: sizes must not be negative"
+        yield (), {"row": -1, "col": 2}, ValueError, "tril_indices: .*sizes must not be negative"
 
 
 @op("triu_indices(int row, int col, int offset=0, *, dtype? dtype=None) -> Tensor")
@@ -276,7 +284,7 @@ class _triu_indices(Factory):
         yield (), {"row": 3, "col": 2, "offset": -1, "dtype": "int32"}
 
     def errors(r):
-        yield (), {"row": 2, "col": -1}, ValueError, "triu_indices: sizes must not be negative"
+        yield (), {"row": 2, "col": -1}, ValueError, "triu_indices: .*sizes must not be negative"
 
 
 tril_indices, triu_indices = factory(_tril_indices), factory(_triu_indices)

@@ -47,17 +47,25 @@ def check_matrices(name, *tensors):
     for x in tensors:
         check_floating(name, x)
         if x.ndim < 2:
-            raise ValueError(f"{name}: expected matrices, got shape {x.shape}")
+            raise ValueError(
+                f"{name}: The input tensor A must have at least 2 dimensions: expected matrices, got shape {x.shape}"
+            )
         if dtypes.is_half(x.dtype):
             raise TypeError(f"{name}: {x.dtype} is not supported; convert with .to(dtype) first")
     same_dtype(name, tensors)
+
+
+def square_words(shape):
+    """Return the message for matrices that are not square."""
+    sizes = f", but they are {shape[-2]} by {shape[-1]} matrices" if len(shape) > 1 else ""
+    return f"A must be batches of square matrices{sizes}: expected square matrices, got shape {shape}"
 
 
 def check_square(name, A, *others):
     """Check as `check_matrices` does, and that the first matrix is square."""
     check_matrices(name, A, *others)
     if A.shape[-1] != A.shape[-2]:
-        raise ValueError(f"{name}: expected square matrices, got shape {A.shape}")
+        raise ValueError(f"{name}: {square_words(A.shape)}")
 
 
 class MatrixOperator(Definition):
@@ -109,8 +117,8 @@ class linalg_inv(Inverse, aliases="inverse"):
     impl = xp.invert
 
     def errors(r):
-        yield (r(2, 3),), {}, ValueError, r"linalg.inv: shapes \(2, 3\) do not fit \(m,m\)->\(m,m\)"
-        yield (r(2, 2) * 0,), {}, RuntimeError, "linalg.inv: the matrix is singular"
+        yield (r(2, 3),), {}, ValueError, r"linalg.inv: .*shapes \(2, 3\) do not fit \(m,m\)->\(m,m\)"
+        yield (r(2, 2) * 0,), {}, RuntimeError, "linalg.inv: .*the matrix is singular"
         yield (r.ints(3, (2, 2)),), {}, TypeError, "linalg.inv: expected a floating or complex dtype"
 
     def oracle(np, A):
@@ -247,7 +255,7 @@ class linalg_pinv(Composite):
         yield (r(3, 3), None, None, 1e-3), {}
 
     def errors(r):
-        yield (r(3), None, None, None), {}, ValueError, "linalg.pinv: expected matrices"
+        yield (r(3), None, None, None), {}, ValueError, "linalg.pinv: .*expected matrices"
 
 
 @op("pinverse(Tensor x, number rcond=1e-15) -> Tensor")
@@ -312,7 +320,7 @@ class linalg_det(Gufunc, fit=None, aliases="det"):
     samples = _square_samples
 
     def errors(r):
-        yield (r(2, 3),), {}, ValueError, r"linalg.det: shapes \(2, 3\) do not fit"
+        yield (r(2, 3),), {}, ValueError, r"linalg.det: .*shapes \(2, 3\) do not fit"
         yield (r.ints(3, (2, 2)),), {}, TypeError, "linalg.det: expected a floating or complex dtype"
 
 
@@ -390,7 +398,7 @@ class linalg_slogdet(Composite, aliases="slogdet"):
     samples = _square_samples
 
     def errors(r):
-        yield (r(2, 3),), {}, ValueError, r"linalg.slogdet: expected square matrices, got shape \(2, 3\)"
+        yield (r(2, 3),), {}, ValueError, r"linalg.slogdet: .*expected square matrices, got shape \(2, 3\)"
 
 
 @op("logdet(Tensor A) -> Tensor")
@@ -448,7 +456,7 @@ class linalg_matrix_exp(PowerSeries, fit=None, aliases="matrix_exp", opmath="A")
         yield (r(2, 2, 2),), {}
 
     def errors(r):
-        yield (r(2, 3),), {}, ValueError, r"linalg.matrix_exp: shapes \(2, 3\) do not fit"
+        yield (r(2, 3),), {}, ValueError, r"linalg.matrix_exp: .*shapes \(2, 3\) do not fit"
 
 
 def _matrix_exp_jvp(A, t):

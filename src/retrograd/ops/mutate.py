@@ -10,6 +10,7 @@ from retrograd import backend
 from retrograd.core import Aval, Internal, Tensor, call, current, graph_level, op, operator_named, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.dispatch import ground
+from retrograd.core.errors import OperandValueError
 from retrograd.core.hooks import conjugate, share_tensor_hooks
 from retrograd.core.level import is_recording
 from retrograd.core.op import composite_arrays, compound, is_foreign
@@ -255,8 +256,31 @@ def _is_view_of_leaf(x):
 
 def check_broadcasts_to(name, x, src):
     """Raise RuntimeError unless src broadcasts to the shape of x."""
-    if src.shape != x.shape and broadcast_shapes(name, [x.shape, src.shape]) != x.shape:
-        raise RuntimeError(f"{name}: a value of shape {src.shape} does not fit into shape {x.shape}")
+    if src.shape == x.shape:
+        return
+    reason = f"a value of shape {src.shape} does not fit into shape {x.shape}"
+    try:
+        if broadcast_shapes(name, [x.shape, src.shape]) == x.shape:
+            return
+    except OperandValueError as error:
+        reason += f": {error}"
+    raise OperandValueError(f"{name}: {_expand_words(src.shape, x.shape)}: shape mismatch, {reason}")
+
+
+def _expand_words(shape, into):
+    """Return PyTorch's words for a shape that does not expand to another."""
+    lead = len(into) - len(shape)
+    if lead < 0:
+        return (
+            f"the number of sizes provided ({len(into)}) must be greater or equal to the number of dimensions in the "
+            f"tensor ({len(shape)})"
+        )
+    at = next(d for d, size in enumerate(shape) if size not in (1, into[d + lead])) + lead
+    return (
+        f"The expanded size of the tensor ({into[at]}) must match the existing size ({shape[at - lead]}) at "
+        f"non-singleton "
+        f"dimension {at}"
+    )
 
 
 def is_recorded(x, *operands):
@@ -479,7 +503,11 @@ def _check_result(name, x, result):
             f"other operand may not be larger"
         )
     if dtypes.category(result.dtype) > dtypes.category(x.dtype):
-        raise RuntimeError(f"{name}: result type {result.dtype} can't be cast to the desired output type {x.dtype}")
+        kinds = [dtypes.scalar_name(dtype) for dtype in (result.dtype, x.dtype)]
+        raise RuntimeError(
+            f"{name}: result type {kinds[0]} can't be cast to the desired output type {kinds[1]}: {result.dtype} to "
+            f"{x.dtype}; use an out-of-place operator"
+        )
 
 
 def add_in_place(named):

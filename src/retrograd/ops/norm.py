@@ -140,7 +140,7 @@ class linalg_vector_norm(Composite):
         yield (r(3, 4),), {"ord": 0, "dim": 0}
 
     def errors(r):
-        yield (r(3, 0),), {"ord": math.inf}, ValueError, "linalg.vector_norm: nothing to choose from"
+        yield (r(3, 0),), {"ord": math.inf}, ValueError, "linalg.vector_norm: .*nothing to choose from"
         yield (r.ints(3, (2,)),), {}, TypeError, "linalg.vector_norm: expected a floating or complex dtype"
         yield (r(2),), {"dtype": "complex64"}, TypeError, "linalg.vector_norm: dtype complex64 does not suit float64"
 
@@ -353,8 +353,8 @@ class linalg_cond(Composite):
         yield (r(3, 3) + 3 * diagonal,), {"p": 1}
 
     def errors(r):
-        yield (r(3, 2),), {"p": "fro"}, ValueError, "linalg.cond: expected square matrices"
-        yield (r(3),), {}, ValueError, "linalg.cond: expected matrices"
+        yield (r(3, 2),), {"p": "fro"}, ValueError, "linalg.cond: .*expected square matrices"
+        yield (r(3),), {}, ValueError, "linalg.cond: .*expected matrices"
 
 
 @op(
@@ -396,7 +396,7 @@ class linalg_matrix_rank(Composite):
         yield (registry["eye"](3, dtype=dtypes.float64) * r(3), None, None, 0.5), {"hermitian": True}
 
     def errors(r):
-        yield (r(3), None, None, None), {}, ValueError, "linalg.matrix_rank: expected matrices"
+        yield (r(3), None, None, None), {}, ValueError, "linalg.matrix_rank: .*expected matrices"
 
 
 @op("renorm(Tensor x, number p, int dim, number maxnorm) -> Tensor")

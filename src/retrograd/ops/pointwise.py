@@ -505,7 +505,7 @@ class clamp_numbers(Internal, Pointwise):
     def impl(xp, x, *, min, max):
         xp.real_only("clamp_numbers", x)
         if min is None and max is None:
-            raise ValueError("clamp: give min, max, or both")
+            raise ValueError("clamp: At least one of 'min' or 'max' must not be None: give min, max, or both")
         return xp.clip(xp.cast(x, _clamp_dtype(x, min, max)), min, max)
 
     def shape(x, *, min, max):

@@ -131,7 +131,8 @@ class _randint(RandomOperator):
 def _check_integer_range(low, high, dtype):
     dtype = dtypes.int64 if dtype is None else dtype
     if low >= high:
-        raise ValueError(f"randint: no integers from {low} up to but not including {high}")
+        words = f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
+        raise ValueError(f"randint: {words}: no integers from {low} up to but not including {high}")
     if dtype.kind in "iu" and not iinfo(dtype).min <= low < high <= iinfo(dtype).max + 1:
         raise ValueError(f"randint: {dtype} does not hold the integers from {low} to {high - 1}")
     return dtype
@@ -218,7 +219,8 @@ class _normal(Internal, Pointwise, differentiable=False, random=True, promotion=
     def impl(xp, mean, std, *, generator):
         shape, dtype = _normal_aval(mean, std)
         if xp.any(xp.asarray(std) < 0):
-            raise RuntimeError("normal: standard deviations must not be negative")
+            words = "normal expects all elements of std >= 0.0"
+            raise RuntimeError(f"normal: {words}: standard deviations must not be negative")
         wide = dtypes.promote(dtype, dtypes.float64)
         noise = _draw(xp, lambda size, kind: resolve_generator(generator).draw("standard_normal", size), shape, wide)
         return (noise * (std if dtypes.is_floating(dtype) else std * 0.5**0.5) + mean).astype(dtype)
@@ -234,7 +236,7 @@ class _normal(Internal, Pointwise, differentiable=False, random=True, promotion=
         yield (r(3), 0.5), {}
 
     def errors(r):
-        yield (r(3), -1.0), {}, RuntimeError, "normal: standard deviations must not be negative"
+        yield (r(3), -1.0), {}, RuntimeError, "normal: .*standard deviations must not be negative"
         yield (r.ints(3, (3,)), 1.0), {}, TypeError, "normal: expected a floating or complex dtype, got int64"
 
 

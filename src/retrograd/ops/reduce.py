@@ -143,6 +143,16 @@ class sum(Reduction, linear="x"):
         yield (r(2, 3),), {"dim": (1, -1)}, ValueError, "named twice"
 
 
+def _check_mean_dtype(dtype):
+    if not dtypes.is_differentiable(dtype):
+        raise TypeError(
+            f"mean: could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: "
+            f"{dtypes.scalar_name(dtype)}: expected a floating or complex dtype, got {dtype}; convert with "
+            f".to(dtype), or "
+            f"pass dtype="
+        )
+
+
 @op("mean(Tensor x, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor")
 class mean(Reduction, linear="x"):
     """The mean of elements over `dim` (None or (): all); NaN for empty slices.
@@ -153,12 +163,12 @@ class mean(Reduction, linear="x"):
     """
 
     def impl(xp, x, *, dim, keepdim, dtype):
-        check_floating("mean", Aval((), dtype or x.dtype))
+        _check_mean_dtype(dtype or x.dtype)
         x = in_dtype(xp, x, dtype)
         return xp.mean(x, axis=numpy_axes(x, dim), dtype=dtype, keepdims=keepdim)
 
     def shape(x, *, dim, keepdim, dtype):
-        check_floating("mean", Aval((), dtype or x.dtype), "convert with .to(dtype), or pass dtype=")
+        _check_mean_dtype(dtype or x.dtype)
         return reduced_aval("mean", x, dim, keepdim, dtype or x.dtype)
 
     def vjp_x(g, x_aval, dim, keepdim):

@@ -259,7 +259,7 @@ class scatter(Composite, in_place=True):
         yield (r(3), r.ints(3, (2,)), None), {"dim": 0}, TypeError, "scatter: expected either src or value"
         yield (r(3), r.ints(3, (2,)), r(1)), {"dim": 0}, ValueError, r"scatter: index of shape \(2,\) and src"
         yield (r(3), r.ints(1, (2,)) - 1, r(2)), {"dim": 0}, IndexError, "scatter: index -1 is out of bounds"
-        yield (r(3), r.ints(3, (2,)), r.ints(3, (2,))), {"dim": 0}, RuntimeError, "scatter: operands must have one"
+        yield (r(3), r.ints(3, (2,)), r.ints(3, (2,))), {"dim": 0}, RuntimeError, "scatter: .*operands must have one"
         yield (r(3), r.ints(3, (2,)), r(2)), {"dim": 0, "reduce": "max"}, ValueError, "reduce must be .*'add'"
 
 
@@ -381,7 +381,7 @@ class index_add(Composite, in_place=True):
 
     def errors(r):
         yield (r(3, 4), r.ints(3, (2,)), r(2, 1)), {"dim": 0}, ValueError, r"index_add: source must have shape \(2, 4\)"
-        yield (r(3), r.ints(3, (2,)), r.ints(9, (2,))), {"dim": 0}, RuntimeError, "index_add: operands must have one"
+        yield (r(3), r.ints(3, (2,)), r.ints(9, (2,))), {"dim": 0}, RuntimeError, "index_add: .*operands must have one"
 
 
 @op("index_copy(Tensor x, int dim, Tensor index, Tensor source) -> Tensor")
@@ -426,7 +426,7 @@ class index_fill(Composite, in_place=True):
         yield (r(), as_tensor([0]), r()), {"dim": 0}
 
     def errors(r):
-        yield (r(3), r.ints(3, (2,)), r(1)), {"dim": 0}, ValueError, r"index_fill: the value must be a number"
+        yield (r(3), r.ints(3, (2,)), r(1)), {"dim": 0}, ValueError, r"index_fill: .*the value must be a number"
 
 
 @op("index_reduce(Tensor x, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor")

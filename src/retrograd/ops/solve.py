@@ -24,7 +24,12 @@ def check_linear_system(name, A, B, left=True):
     """Check A as `check_square` does, and that B has as many rows as A (with right sides, columns)."""
     check_square(name, A, B)
     if A.shape[-1] != B.shape[-2 if left else -1]:
-        raise ValueError(f"{name}: shapes {A.shape} and {B.shape} do not fit: {'A X' if left else 'X A'} = B")
+        equation = "A X" if left else "X A"
+        raise ValueError(
+            f"{name}: Incompatible shapes of A and B for the equation {equation.replace(' ', '')} = B: shapes "
+            f"{A.shape} and "
+            f"{B.shape} do not fit: {equation} = B"
+        )
 
 
 def broadcast_stacks(name, *tensors):
@@ -183,11 +188,11 @@ class linalg_solve(Composite):
         yield (dominant_matrix(r, 3), r(2, 3)), {"left": False}
 
     def errors(r):
-        yield (r(2, 3), r(2)), {}, ValueError, r"linalg.solve: expected square matrices, got shape \(2, 3\)"
-        yield (r(3, 3), r(2)), {}, ValueError, r"linalg.solve: shapes \(3, 3\) and \(2, 1\) do not fit"
+        yield (r(2, 3), r(2)), {}, ValueError, r"linalg.solve: .*expected square matrices, got shape \(2, 3\)"
+        yield (r(3, 3), r(2)), {}, ValueError, r"linalg.solve: .*shapes \(3, 3\) and \(2, 1\) do not fit"
         yield (r.ints(3, (2, 2)), r(2)), {}, TypeError, "linalg.solve: expected a floating or complex dtype"
-        yield (r(2, 2) * 0, r(2)), {}, RuntimeError, "linalg.solve: the matrix is singular"
-        yield (r(2, 2), registry["to"](r(2), "float32")), {}, RuntimeError, "linalg.solve: operands must have one dtype"
+        yield (r(2, 2) * 0, r(2)), {}, RuntimeError, "linalg.solve: .*the matrix is singular"
+        yield (r(2, 2), registry["to"](r(2), "float32")), {}, RuntimeError, "operands must have one dtype"
 
 
 class SolveEx(NamedTuple):
@@ -320,7 +325,7 @@ class linalg_solve_triangular(Composite):
         yield (dominant_matrix(r, 3), r(2, 3, 2)), {"upper": True, "unitriangular": True}
 
     def errors(r):
-        yield (r(3, 3), r(3)), {"upper": True}, ValueError, "linalg.solve_triangular: expected matrices"
+        yield (r(3, 3), r(3)), {"upper": True}, ValueError, "linalg.solve_triangular: .*expected matrices"
         yield (r(3, 3), r(2, 3)), {"upper": True}, ValueError, r"\(3, 3\) and \(2, 3\) do not fit: A X = B"
 
 
@@ -350,7 +355,7 @@ class triangular_solve(Composite):
         yield (r(2, 3, 2), dominant_matrix(r, 3, 2)), {"upper": False, "transpose": True, "unitriangular": True}
 
     def errors(r):
-        yield (r(3), r(3, 3)), {}, ValueError, "triangular_solve: expected matrices"
+        yield (r(3), r(3, 3)), {}, ValueError, "triangular_solve: .*expected matrices"
 
 
 # -------------------------------------------------------------------------------------------- factored matrices
@@ -372,7 +377,7 @@ class cholesky_solve(Composite):
         yield (r(2, 3, 2), dominant_matrix(r, 3)), {"upper": True}
 
     def errors(r):
-        yield (r(3), r(3, 3)), {}, ValueError, "cholesky_solve: expected matrices"
+        yield (r(3), r(3, 3)), {}, ValueError, "cholesky_solve: .*expected matrices"
 
 
 @op("cholesky_inverse(Tensor L, bool upper=False) -> Tensor")

@@ -175,7 +175,7 @@ class median(Composite):
         yield (r(3, 4),), {"dim": 0, "keepdim": True}
 
     def errors(r):
-        yield (r(0, 3),), {"dim": 0}, ValueError, "median: nothing to choose from"
+        yield (r(0, 3),), {"dim": 0}, ValueError, "median: .*nothing to choose from"
 
 
 @op("nanmedian(Tensor x, int? dim=None, bool keepdim=False) -> Tensor")
@@ -240,7 +240,7 @@ class mode(Composite):
         yield (r(4, 3),), {"dim": 0, "keepdim": True}
 
     def errors(r):
-        yield (r(3, 0),), {}, ValueError, "mode: nothing to choose from"
+        yield (r(3, 0),), {}, ValueError, "mode: .*nothing to choose from"
 
 
 # ------------------------------------------------------------------------------------------------ quantiles
@@ -350,7 +350,7 @@ class quantile(Composite):
         yield (r(3), 1.5), {}, ValueError, "quantile: q must be from 0 to 1, got 1.5 to 1.5"
         yield (r(3), 0.5), {"interpolation": "cubic"}, ValueError, "quantile: interpolation must be one of .*'cubic'"
         yield (r.ints(5, (3,)), 0.5), {}, TypeError, "quantile: expected a real floating dtype, got int64"
-        yield (r(0), 0.5), {}, ValueError, "quantile: nothing to choose from"
+        yield (r(0), 0.5), {}, ValueError, "quantile: .*nothing to choose from"
 
 
 @op("nanquantile" + _QUANTILE)

@@ -243,7 +243,7 @@ class linalg_svd(Composite):
         yield (r(2, 4),), {"full_matrices": False}
 
     def errors(r):
-        yield (r(3),), {}, ValueError, r"linalg.svd: expected matrices, got shape \(3,\)"
+        yield (r(3),), {}, ValueError, r"linalg.svd: .*expected matrices, got shape \(3,\)"
         yield (r.ints(3, (2, 2)),), {}, TypeError, "linalg.svd: expected a floating or complex dtype"
         yield (r(2, 2) * float("nan"),), {}, RuntimeError, "linalg.svd: the iteration did not converge"
 

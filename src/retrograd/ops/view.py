@@ -164,7 +164,10 @@ def expanded_shape(old, new):
                 )
             )
     if -1 in out:
-        raise ValueError(f"expand: shape {tuple(old)} does not expand to {tuple(new)}: -1 keeps no size in front")
+        raise ValueError(
+            f"expand: The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension "
+            f"{out.index(-1)}: shape {tuple(old)} does not expand to {tuple(new)}"
+        )
     return tuple(out)
 
 
@@ -275,7 +278,11 @@ class unflatten(Composite):
 
     def compose(x, *, dim, sizes):
         at = canonical_dim("unflatten", dim, x.ndim)
-        sizes = inferred_shape("unflatten", (x.shape[at],), sizes)
+        try:
+            sizes = inferred_shape("unflatten", (x.shape[at],), sizes)
+        except ValueError as error:
+            words = f"Provided sizes {list(sizes)} don't multiply up to the size of dim {at} ({x.shape[at]})"
+            raise ValueError(f"unflatten: {words} in the input tensor: {error}") from None
         return reshape(x, (*x.shape[:at], *sizes, *x.shape[at + 1 :]))
 
     def oracle(np, x, dim, sizes):
@@ -348,7 +355,13 @@ def permutation(name, dims, ndim):
     """`dims` as nonnegative numbers; ValueError unless it is a permutation."""
     order = tuple(canonical_dim(name, d, ndim) for d in dims)
     if sorted(order) != list(range(ndim)):
-        raise ValueError(f"{name}: dims {tuple(dims)} must name each of the {ndim} dimensions once")
+        words = (
+            "duplicate dims are not allowed"
+            if len(order) == ndim
+            else "number of dimensions in the tensor input does not match the length of the desired ordering of "
+            "dimensions"
+        )
+        raise ValueError(f"{name}: {words}: dims {tuple(dims)} must name each of the {ndim} dimensions once")
     return order
 
 
@@ -456,12 +469,14 @@ class roll(Definition, linear="x", elements="moved", row_major=True):
         yield (r(2, 3),), {"shifts": (1, 2, -1), "dim": (0, -1, 0)}
 
     def errors(r):
-        yield (r(2, 3),), {"shifts": (1, 1)}, ValueError, "roll: 2 shifts for 0 dimensions"
+        yield (r(2, 3),), {"shifts": (1, 1)}, ValueError, "roll: .*2 shifts for 0 dimensions"
 
 
 def _check_shifts(x, shifts, dim):
     if len(shifts) != (len(dim) if dim else 1):
-        raise ValueError(f"roll: {len(shifts)} shifts for {len(dim or ())} dimensions")
+        raise ValueError(
+            f"roll: shifts and dimensions must align: {len(shifts)} shifts for {len(dim or ())} dimensions"
+        )
     existing_dims("roll", tuple(dict.fromkeys(dim or ())), x.ndim)
 
 
@@ -486,7 +501,7 @@ class tril(CoreDims, linear="x", in_place=True, elements="moved", row_major=True
         yield (r(2, 3, 3),), {"diagonal": -1}
 
     def errors(r):
-        yield (r(3),), {}, ValueError, r"tril: expected at least 2 dimensions, got shape \(3,\)"
+        yield (r(3),), {}, ValueError, r"tril: .*expected at least 2 dimensions, got shape \(3,\)"
 
 
 @op("triu(Tensor x, int diagonal=0) -> Tensor")
@@ -512,7 +527,9 @@ class triu(CoreDims, linear="x", in_place=True, elements="moved", row_major=True
 
 def _check_at_least_2d(name, x):
     if x.ndim < 2:
-        raise ValueError(f"{name}: expected at least 2 dimensions, got shape {x.shape}")
+        raise ValueError(
+            f"{name}: input tensor must have at least 2 dimensions: expected at least 2 dimensions, got shape {x.shape}"
+        )
     return x
 
 
@@ -538,6 +555,9 @@ class cat(Definition, linear="tensors,", aliases="concat concatenate", elements=
     def shape(*tensors, dim):
         if not tensors:
             raise ValueError("cat: expected a non-empty list of Tensors")
+        for i, x in enumerate(tensors):
+            if x.ndim == 0:
+                raise ValueError(f"cat: zero-dimensional tensor (at position {i}) cannot be concatenated; see stack")
         joined = _tensors_to_join(tensors)
         first = joined[0]
         at = canonical_dim("cat", dim, first.ndim)
@@ -548,7 +568,8 @@ class cat(Definition, linear="tensors,", aliases="concat concatenate", elements=
                     + (
                         f"Tensors must have same number of dimensions: got {first.ndim} and {x.ndim}"
                         if x.ndim != first.ndim
-                        else f"Sizes of tensors must match except in dimension {at}"
+                        else f"Sizes of tensors must match except in dimension {at}. Expected size "
+                        f"{_first_difference(first.shape, x.shape, at)} for tensor number {i} in the list"
                     )
                 )
         dtype = dtypes.result_type(*tensors)
@@ -581,7 +602,7 @@ class cat(Definition, linear="tensors,", aliases="concat concatenate", elements=
 
     def errors(r):
         yield (r(2, 3), r(3, 2)), {}, ValueError, "tensor 1 is"
-        yield (r(), r()), {}, ValueError, "cat: tensor 0 is"
+        yield (r(), r()), {}, ValueError, "cat: zero-dimensional tensor"
 
 
 def _tensors_to_join(tensors):
@@ -592,6 +613,12 @@ def _tensors_to_join(tensors):
     if all(x.ndim == 1 for x in tensors):
         return tensors
     return [x for x in tensors if x.shape != (0,)]
+
+
+def _first_difference(expected, shape, at):
+    """Return PyTorch's words for the first size that differs, in another dimension than `at`."""
+    d = next(d for d, size in enumerate(shape) if d != at and size != expected[d])
+    return f"{expected[d]} but got size {shape[d]}"
 
 
 def _shape_without(shape, at):
@@ -605,6 +632,8 @@ class stack(Composite):
     method = False
 
     def compose(*tensors, dim):
+        if not tensors:
+            raise ValueError("stack expects a non-empty TensorList: stack got no tensors")
         if any(t.shape != tensors[0].shape for t in tensors):
             other = next(i for i, t in enumerate(tensors) if t.shape != tensors[0].shape)
             raise ValueError(
