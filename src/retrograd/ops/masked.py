@@ -88,7 +88,7 @@ class masked_fill(Composite, in_place=True):
         yield (r(4), r.booleans(3, 4), r()), {}
 
     def errors(r):
-        yield (r(3), r.ints(2, (3,)), 1.0), {}, TypeError, "masked_fill: the mask must be boolean, got int64"
+        yield (r(3), r.ints(2, (3,)), 1.0), {}, TypeError, "masked_fill: .*the mask must be boolean, got int64"
         yield (r(3), r.booleans(3), r(1)), {}, ValueError, r"masked_fill: .* no dimensions, got shape \(1,\)"
         yield (r(3), r.booleans(3), 1j), {}, TypeError, "masked_fill: the value is complex"
 
@@ -121,7 +121,7 @@ class masked_select(Composite):
         yield (r(3), r.booleans(2, 3)), {}
 
     def errors(r):
-        yield (r(3), r(3)), {}, TypeError, "masked_select: the mask must be boolean, got float64"
+        yield (r(3), r(3)), {}, TypeError, "masked_select: .*the mask must be boolean, got float64"
 
 
 @op("masked_put(Tensor x, Tensor mask, Tensor source) -> Tensor")
