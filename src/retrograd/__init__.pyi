@@ -1614,6 +1614,9 @@ def sample_dirichlet(concentration: _Operand, *, generator: Any = None) -> Tenso
 def sample_student_t(df: _Operand, *, generator: Any = None) -> Tensor:
     """Sample from Student's t distributions with `df` degrees of freedom; gradients reach these."""
 
+def sample_von_mises(loc: _Operand, concentration: _Operand, *, generator: Any = None) -> Tensor:
+    """Sample angles between -pi and pi from von Mises distributions; a concentration of 0 is the uniform one."""
+
 def scalar_tensor(s: Any, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """Return a number as a tensor without dimensions, in the default dtype unless another is given."""
 

@@ -3,10 +3,10 @@
 import math
 
 from retrograd.backend.type_info import finfo, iinfo
-from retrograd.core import Aval, Definition, Internal, Tensor, dtype_of, op, registry, shape_of
+from retrograd.core import Aval, Definition, Tensor, dtype_of, op, registry, shape_of
 from retrograd.core import dtype as dtypes
 from retrograd.ops.family import Composite, Pointwise, broadcast_shapes, cast_to, check_real, numel
-from retrograd.ops.gamma import digamma, polygamma
+from retrograd.ops.gamma import gamma_cdf_derivative
 from retrograd.ops.generator import resolve_generator
 from retrograd.ops.methods import method
 from retrograd.ops.pointwise import floor, log, log1p, neg, sigmoid, sqrt, tan
@@ -17,41 +17,6 @@ from retrograd.ops.view import broadcast_tensors, reshape
 JUMPS = "the derivative is of the sample at a fixed value of the distribution function; differences jump"
 
 # ---------------------------------------------------------------------------------- gamma and related
-
-
-@op("gamma_cdf_derivative(Tensor alpha, Tensor x, int order=1) -> Tensor")
-class gamma_cdf_derivative(Internal, Pointwise, promotion="float", in_place=False):
-    """The derivative of an order, by alpha, of the gamma distribution function at x, over the density at x.
-
-    Minus that of order 1 is the derivative of a sample by alpha, with its value of the distribution function fixed.
-    NaN where x is so improbable that the tail beyond it underflows.
-    """
-
-    def impl(xp, alpha, x, *, order):
-        if x.dtype.kind == "c":
-            raise TypeError("gamma_cdf_derivative: complex numbers are not supported")
-        return xp.gamma_cdf_derivative(alpha, x, order)
-
-    def vjp_alpha(g, alpha, x, out, order):
-        return g * (gamma_cdf_derivative(alpha, x, order + 1) - out * (log(x) - digamma(alpha)))
-
-    def vjp_x(g, alpha, x, out, order):
-        return g * (_density_derivative(alpha, x, order) - out * ((alpha - 1) / x - 1))
-
-    oracle = "retrograd.testing.references.distributions.gamma_cdf_derivative"
-
-    def samples(r):
-        yield (r(3, within=(0.3, 4.0)), r(3, within=(0.2, 3.0))), {}
-        yield (r(2, 1, within=(0.5, 9.0)), r(3, within=(0.5, 9.0))), {}
-
-
-def _density_derivative(alpha, x, order):
-    """Return the derivative of an order, by alpha, of the gamma density at x, over the density itself."""
-    slopes = [log(x) - digamma(alpha), *(neg(polygamma(k, alpha)) for k in range(1, order))]  # of its logarithm
-    derivatives = [1.0]
-    for n in range(order):
-        derivatives.append(sum(math.comb(n, k) * derivatives[n - k] * slopes[k] for k in range(n + 1)))
-    return derivatives[-1]
 
 
 @op("standard_gamma(Tensor alpha, *, any generator=None) -> Tensor")
@@ -208,6 +173,30 @@ class sample_student_t(Composite, random=True):
 
     def samples(r):
         yield (r(3, within=(1.5, 5.0)),), {}
+
+
+@op("sample_von_mises(Tensor loc, Tensor concentration, *, any generator=None) -> Tensor")
+class sample_von_mises(Pointwise, differentiable=False, promotion="float", random=True, in_place=False):
+    """Sample angles between -pi and pi from von Mises distributions; a concentration of 0 is the uniform one."""
+
+    method = False
+
+    def impl(xp, loc, concentration, *, generator):
+        loc, concentration = xp.asarray(loc), xp.asarray(concentration)
+        for operand in (loc, concentration):
+            check_real("sample_von_mises", operand)
+        if not (concentration >= 0).all():
+            raise ValueError(f"sample_von_mises: concentrations must not be negative, got {concentration.min()}")
+        drawn = resolve_generator(generator).draw("vonmises", loc.astype("float64"), concentration.astype("float64"))
+        return xp.asarray(drawn).astype(xp.result_type(loc, concentration))
+
+    exempt = {"oracle": "random: tests/ops/test_distributions.py"}
+
+    def samples(r):
+        yield (r(2, 1), r(3, within=(0.4, 5.0))), {}
+
+    def errors(r):
+        yield (r(2), r(2, within=(-2.0, -1.0))), {}, ValueError, "sample_von_mises: concentrations .* got -"
 
 
 # -------------------------------------------------------------------------------------------------- counts
