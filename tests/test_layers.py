@@ -22,7 +22,7 @@ LEVELS = (
     ("scipy", "sklearn"),
     ("numpy",),
     ("distributed",),
-    ("pipelining",),
+    ("distributions", "pipelining"),
     ("export", "fx", "higher_order"),
     ("cuda",),
     ("amp",),
