@@ -19,6 +19,7 @@ BUDGET = {
     "core": 6400,
     "cuda": 200,
     "distributed": 200,
+    "distributions": 5500,
     "export": 5000,
     "func": 3300,
     "fx": 7600,

@@ -67,7 +67,7 @@ ABSENT = {
         set_flush_denormal set_num_interop_threads *thread_safe_generator
         nn.functional.grouped_mm nn.attention.SDPBackend nn.attention.sdpa_kernel
         nn.attention.WARN_* nn.parallel.* optim.swap_*
-        distributions.* profiler.* testing.make_tensor
+        profiler.* testing.make_tensor
     """,
 }
 

@@ -17,10 +17,10 @@ COUNTED = (
     "nn.utils", "nn.utils.parametrizations", "nn.utils.parametrize", "nn.utils.prune", "nn.utils.rnn",
     "nn.utils.stateless", "optim", "optim.lr_scheduler", "optim.swa_utils", "Tensor", "autograd", "autograd.forward_ad",
     "autograd.function", "autograd.functional", "autograd.graph", "autograd.profiler", "func", "linalg", "fft",
-    "special", "utils.data",
+    "special", "utils.data", "distributions",
 )  # fmt: skip
 APART = (
-    "distributions", "amp", "cuda", "profiler", "serialization", "random", "overrides", "library", "masked",
+    "amp", "cuda", "profiler", "serialization", "random", "overrides", "library", "masked",
     "utils.checkpoint", "signal.windows", "testing",
 )  # fmt: skip
 NAMESPACES = COUNTED + APART

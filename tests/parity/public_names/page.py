@@ -34,7 +34,7 @@ TABLE = """
 APART_HEAD = """
 ## Not part of the total
 
-`distributions` follows later. Most of the others are special to PyTorch's machinery.
+Most of these are special to PyTorch's machinery.
 """
 ABSENT_HEAD = """
 ## Names that do not exist
