@@ -91,6 +91,7 @@ from retrograd.higher_order.branches import cond as cond
 from retrograd import cuda as cuda
 from retrograd.func.autograd_api import deriv as deriv
 from retrograd import distributed as distributed
+from retrograd import distributions as distributions
 from retrograd.func.autograd_api import elementwise_grad as elementwise_grad
 from retrograd import export as export
 from retrograd import fft as fft
