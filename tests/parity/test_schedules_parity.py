@@ -9,6 +9,7 @@ from torch.distributed.pipelining import schedules as peer
 from retrograd.pipelining.planning.simulate import peak_activations, simulate_costs, unit_cost
 from retrograd.pipelining.schedules import SCHEDULES, get_schedule, make_schedule, stage_ranks
 from retrograd.pipelining.schedules.actions import Action, Kind
+from retrograd.pipelining.schedules.idle_slots import with_idle_slots
 from retrograd.pipelining.schedules.lowering import chain, lower
 from retrograd.pipelining.schedules.tables import read_csv, write_csv
 
@@ -31,13 +32,31 @@ def ordered(name, p, v, m):
 
 
 def rank_order(kind, rank, p, v, m):
+    found = bare(kind, rank, p, v, m)._calculate_single_rank_operations(rank)
+    return [ours(part) for action in found if action for part in action.sub_actions or [action]]
+
+
+def bare(kind, rank, p, v, m):
+    """Return a schedule of PyTorch's without the process group that its constructor requires."""
     schedule = object.__new__(kind)
     vars(schedule).update(rank=rank, pp_group_size=p, _stages=[None] * v, n_local_stages=v, _n_microbatches=m)
     rounds = max(1, m // p)
     vars(schedule).update(num_stages=p * v, _num_stages=p * v, number_of_rounds=rounds)
     schedule.microbatches_per_round = m // rounds
-    found = schedule._calculate_single_rank_operations(rank)
-    return [ours(part) for action in found if action for part in action.sub_actions or [action]]
+    return schedule
+
+
+def slots(name, p, v, m):
+    """Return PyTorch's order for every rank with its idle slots."""
+    kind = peer.get_schedule_class(name)
+    schedule = bare(kind, 0, p, v, m)
+    schedule.pipeline_order = {
+        rank: bare(kind, rank, p, v, m)._calculate_single_rank_operations(rank) for rank in range(p)
+    }
+    rows = schedule.pipeline_order
+    if name == "InterleavedZeroBubble":
+        rows = schedule._add_bubbles_to_actions(p * v)
+    return [[action and ours(action) for action in rows[rank]] for rank in range(p)]
 
 
 def ours(action):
@@ -70,6 +89,21 @@ def test_interleaved_schedules_have_the_very_order_of_pytorch_s(name):
         # half before the input half that still has to arrive, PyTorch's after it.
         if v > 1 and m >= p:
             assert make_schedule(name, p * v, m, ranks=p) == ordered(name, p, v, m), (p, v, m)
+
+
+@pytest.mark.parametrize("name", ["LoopedBFS", "Interleaved1F1B", "InterleavedZeroBubble", "ZBVZeroBubble"])
+def test_idle_slots_are_those_of_pytorch_s(name):
+    compared = 0
+    for p, v, m in ALLOWED[name]:
+        own, theirs = make_schedule(name, p * v, m, ranks=p), slots(name, p, v, m)
+        if name == "LoopedBFS":  # the order of the microbatches in its backward differs
+            theirs = [[a and a._replace(micro_batch=0) for a in row] for row in theirs]
+            own = [[a._replace(micro_batch=0) for a in row] for row in own]
+        elif own != ordered(name, p, v, m) or (name == "ZBVZeroBubble" and m < 2 * p - 1):
+            continue  # with fewer microbatches PyTorch's ZB-V lists those that it leaves out
+        compared += 1
+        assert with_idle_slots(name, own) == theirs, (p, v, m)
+    assert compared >= 17
 
 
 def test_looped_bfs_is_pytorch_s_but_for_the_order_of_micro_batches_in_the_backward():

@@ -286,6 +286,7 @@ def test_a_subclass_assigns_an_order_of_its_own(rows):
                   for i, home in homes.items() if home == rank]  # fmt: skip
         schedule = Own(stages, count, loss_fn=mse_loss)
         assert schedule.stage_index_to_group_rank == homes
+        assert schedule.pipeline_order == order
         return schedule.step(*([x] if homes[0] == rank else []), target=y)
 
     out = run_ranks(2, run)[homes[len(homes) - 1]]

@@ -13,6 +13,7 @@ from retrograd.pipelining.runtime.stage import PipelineStageBase
 from retrograd.pipelining.schedules import get_schedule, stage_ranks
 from retrograd.pipelining.schedules.action_names import NamedAction
 from retrograd.pipelining.schedules.actions import Schedule
+from retrograd.pipelining.schedules.idle_slots import Row, with_idle_slots
 from retrograd.pipelining.schedules.program import Program, make_program
 from retrograd.pipelining.schedules.tables import parse_rows, read_csv, write_csv
 from retrograd.pipelining.transports import Link
@@ -57,6 +58,7 @@ class PipelineSchedule:
         self._kwargs_chunk_spec = kwargs_chunk_spec
         self._output_merge_spec = output_merge_spec
         self._order: Schedule | None = None
+        self._assigned: dict[int, list[NamedAction | None]] | None = None  # the loaded order, with its idle slots
         self._check_placement()
 
     # ------------------------------------------------------------------------------------------------ its order
@@ -67,22 +69,25 @@ class PipelineSchedule:
         return group_or_default(self._stages[0].group)
 
     @property
-    def pipeline_order(self) -> dict[int, list[NamedAction]]:
-        """The computations of every rank, with PyTorch's names.
+    def pipeline_order(self) -> dict[int, list[NamedAction | None]]:
+        """The computations of every rank, with PyTorch's names, and None where the rank is idle.
 
         Assign another order to run it: per rank its actions, and None for idle slots, which are skipped.  Raises
         ValueError for a repeated action, a stage on two ranks, or other stages than this rank was given.
         """
+        if self._assigned is not None:
+            return {rank: list(row) for rank, row in self._assigned.items()}
         actions = self._program(forward_only=self._loss_fn is None).actions
-        return {
-            rank: [NamedAction.of(action) for action in row if action.kind.is_compute]
-            for rank, row in enumerate(actions)
-        }
+        rows: list[Row] = [[action for action in row if action.kind.is_compute] for row in actions]
+        if self._order is None and self._loss_fn is not None:
+            rows = with_idle_slots(str(self.schedule), rows)  # type: ignore[arg-type]
+        return {rank: [action and NamedAction.of(action) for action in row] for rank, row in enumerate(rows)}
 
     @pipeline_order.setter
     def pipeline_order(self, order: Mapping[int, Sequence[NamedAction | None]]) -> None:
         rows = [["" if action is None else str(action) for action in order[rank]] for rank in sorted(order)]
         self._set_order(parse_rows(rows, "pipeline_order"))
+        self._assigned = {rank: list(order[rank]) for rank in sorted(order)}
 
     @property
     def stage_index_to_group_rank(self) -> dict[int, int]:
@@ -97,6 +102,7 @@ class PipelineSchedule:
         except ValueError:
             self._order = before
             raise
+        self._assigned = None
 
     def _check_placement(self) -> None:
         """Raise ValueError if the schedule gives this rank other stages."""
@@ -397,7 +403,7 @@ class ScheduleInterleaved1F1B(_Looped):
     >>> from retrograd.pipelining import PipelineStage
     >>> stages = [PipelineStage(rg.nn.Linear(4, 4), i, 2, "cpu") for i in range(2)]  # of the only rank
     >>> ScheduleInterleaved1F1B(stages, 2, rg.nn.functional.mse_loss).pipeline_order
-    {0: [0F0, 1F0, 1B0, 0F1, 0B0, 1F1, 1B1, 0B1]}
+    {0: [0F0, None, 1F0, 1B0, 0F1, 0B0, 1F1, 1B1, None, 0B1]}
     """
 
     schedule = "Interleaved1F1B"
