@@ -50,7 +50,6 @@ DEVIATIONS: dict[str, tuple[str, str]] = {
     "backward: an output that leads to weights only": ("answers", FIXED),
     "outputs: an index that is not there": ("RuntimeError", "as every failure of a stage"),
     "backward: groups played twice": ("RuntimeError", "which says that they are used up"),
-    "backward: the input's grad after the first half": ("answers", "gradients of inputs are returned, as in one pass"),
     "backward: what the second half returns": ("answers", "what .grad is then; PyTorch's is what it was before"),
     "backward: an input that is a result": ("answers", "it has its gradient, as in halves"),
     "backward: the outputs after the first half": ("answers", "the caller's tensors stay what they are"),

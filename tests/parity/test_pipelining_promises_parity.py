@@ -75,6 +75,14 @@ def test_the_first_half_has_the_gradients_of_inputs_and_of_no_weight(p):
     assert all(w.grad is None for w in model.parameters())
 
 
+def test_the_first_half_accumulates_in_grad_of_the_inputs(p):
+    model, x, rx = perceptron(p), leaf(p, 3, 4), leaf(p, 3, 4)
+    copy.deepcopy(model)(rx * 2).sum().backward()
+    for times in (1, 2):
+        p.stage_backward_input((model(x * 2).sum(),), None, [x], model.parameters())
+        assert close(p, x.grad, rx.grad * times)
+
+
 def test_halves_add_up_over_microbatches(p):
     model, xs = perceptron(p), [leaf(p, 3, 4, seed=seed) for seed in range(5)]
     reference = copy.deepcopy(model)

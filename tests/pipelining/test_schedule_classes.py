@@ -249,7 +249,7 @@ def test_declared_tensors_leave_the_batch_size_open():
         (lambda s: ScheduleInterleaved1F1B(s, 5).step(rg.ones(4, 6)), ValueError, "a batch of 4 examples can't make 5"),
         (lambda s: ScheduleInterleaved1F1B(s, 2, mse_loss).step(rg.ones(4, 6)), PipelineError, "needs a target"),
         (lambda s: ScheduleInterleaved1F1B(s, 2).step(), PipelineError, "missing 1 required positional argument"),
-        (lambda s: PipelineStage(s[0].submod, 2, 2, "cpu"), ValueError, "stage index 2 is out of range of 2"),
+        (lambda s: PipelineStage(s[0].submod, 2, 2, "cpu"), ValueError, "Stage index 2 is out of range of 2"),
         (lambda s: get_schedule_class("no"), ValueError, "Unknown schedule name 'no'. The valid options are"),
     ],
 )  # fmt: skip

@@ -9,6 +9,7 @@ from retrograd.pipelining.microbatch import (
     split_args_kwargs_into_chunks,
     sum_reducer,
 )
+from retrograd.pipelining.microbatch import Replicate as _Replicate  # noqa: F401
 from retrograd.pipelining.pipeline_trainer import Pipeline
 from retrograd.pipelining.planning import Plan, plan
 from retrograd.pipelining.planning.simulate import Summary, peak_activations, simulate, simulate_costs

@@ -43,6 +43,9 @@ class Replicate:
         return "Replicate()"
 
 
+_Replicate = Replicate  # PyTorch's name
+
+
 class CustomReducer:
     """Merge the outputs of microbatches by a user's function, as a fold in order; the idea is PyTorch's.
 

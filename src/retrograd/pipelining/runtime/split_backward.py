@@ -7,6 +7,7 @@ input gradients; weight gradients fill the time in which a rank would be idle.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from retrograd import autograd
 from retrograd.autograd.split_backward import ParamGroup, backward_input, backward_weight
 from retrograd.core import Tensor, registry
 from retrograd.pipelining.runtime.stage_backward import as_list, backward_error, leaves, pair_with_gradients
@@ -23,8 +24,9 @@ def stage_backward_input(
     input_values: the stage's inputs, leaves or not, in an iterable; None is returned for those that require no grad.
     weights: the leaves of the second half.  Those that require no grad get nothing.
 
-    No `.grad` changes, not even of inputs.  Saved tensors are freed, except those that the weights' gradients need,
-    which the groups hold.  Hooks of tensors inside the stage run now, those of weights later.
+    The gradients are accumulated in `.grad` of inputs that are leaves, too, and no other `.grad` changes.  Saved
+    tensors are freed, except those that the weights' gradients need, which the groups hold.  Hooks of tensors inside
+    the stage run now, those of weights later.
 
     Raises RuntimeError that shows outputs, gradients and inputs, with the cause chained, and TypeError for a
     tensor instead of an iterable.
@@ -38,6 +40,17 @@ def stage_backward_input(
     (tensor([1., 2.]),)
     """
     values = as_list("stage_backward_input", input_values)
+    found, groups = input_gradients(stage_outputs_or_loss, output_grads, values, weights)
+    for value, gradient in zip(values, found, strict=True):
+        if gradient is not None and value.is_leaf:
+            _accumulate(value, gradient)
+    return found, groups
+
+
+def input_gradients(
+    stage_outputs_or_loss: Any, output_grads: Any, values: Sequence[Any], weights: Iterable[Tensor]
+) -> tuple[tuple[Tensor | None, ...], list[ParamGroup]]:
+    """Return the results of `stage_backward_input`, and change no `.grad`."""
     trained = _trainable("stage_backward_input", weights)
     try:
         if output_grads is None:
@@ -82,6 +95,15 @@ def stage_backward_weight(
         )
     backward_weight(param_groups, retain_graph)
     return tuple(weight.grad for weight in weights)
+
+
+def _accumulate(x: Tensor, gradient: Tensor) -> None:
+    """Add a gradient to `.grad` in place, or make it `.grad`."""
+    if x.grad is None:
+        x.grad = gradient
+    else:
+        with autograd.no_grad():
+            x.grad += gradient
 
 
 def _requires_grad(value: Any) -> bool:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from retrograd import autograd
 from retrograd.core import Tensor
-from retrograd.pipelining.runtime.split_backward import stage_backward_input, stage_backward_weight
+from retrograd.pipelining.runtime.split_backward import input_gradients, stage_backward_weight
 from retrograd.pipelining.runtime.stage_backward import drop_missing_gradients, stage_backward
 
 
@@ -43,7 +43,7 @@ class PipelineStageBase:
         dw_builder: Callable[[], Callable[..., Any]] | None = None,
     ) -> None:
         if not isinstance(stage_index, int) or stage_index not in range(num_stages):
-            raise ValueError(f"stage index {stage_index!r} is out of range of {num_stages} stages")
+            raise ValueError(f"Stage index {stage_index!r} is out of range of {num_stages} stages")
         self.submod = submodule
         self.stage_index = stage_index
         self.num_stages = num_stages
@@ -154,7 +154,7 @@ class PipelineStageBase:
             return found
         run = self._runs.pop(micro_batch)
         outputs, seeds = _backward_roots(run, gradients)
-        grads, groups = stage_backward_input(outputs, seeds, run.inputs, self.parameters())
+        grads, groups = input_gradients(outputs, seeds, run.inputs, self.parameters())
         self._pending_weights[micro_batch] = lambda: stage_backward_weight(self.parameters(), groups)
         return self._by_input_name(grads)
 
