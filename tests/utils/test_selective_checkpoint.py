@@ -222,3 +222,17 @@ def test_objects_that_are_no_policies_are_refused():
     composed = next(operator for operator in registry.values() if operator.composite)
     with pytest.raises(ValueError, match=f"{composed.name} is composed of other operators"):
         create_selective_checkpoint_contexts([composed])
+
+
+def test_a_policy_gets_the_result_of_the_operator():
+    seen = {}
+
+    def policy(ctx, op, *args, **params):
+        seen[op.name] = ctx.op_output.tolist(), ctx.is_recompute
+        return CheckpointPolicy.MUST_CPU_OFFLOAD
+
+    x = rg.tensor([1.0, 2.0], requires_grad=True)
+    contexts = partial(create_selective_checkpoint_contexts, policy)
+    checkpoint(lambda x: (x * 3).sum(), x, context_fn=contexts).backward()
+    assert seen == {"mul": ([3.0, 6.0], False), "sum": (9.0, False)}
+    assert x.grad.tolist() == [3.0, 3.0]
