@@ -36,7 +36,9 @@ def test_the_arguments_are_the_settings_of_a_group(make):
 def test_a_signature_shows_names_types_defaults_and_keywords():
     assert str(inspect.signature(optim.AdamW)) == (
         "(params: collections.abc.Iterable[typing.Any], lr: float = 0.001, betas: tuple[float, float] = (0.9, 0.999), "
-        "eps: float = 1e-08, weight_decay: float = 0.01, amsgrad: bool = False, *, maximize: bool = False) -> None"
+        "eps: float = 1e-08, weight_decay: float = 0.01, amsgrad: bool = False, *, maximize: bool = False, "
+        "foreach: bool | None = None, capturable: bool = False, differentiable: bool = False, "
+        "fused: bool | None = None) -> None"
     )
     assert optim.Adam.__init__.__qualname__ == "Adam.__init__"
 
@@ -46,7 +48,10 @@ def test_a_signature_shows_names_types_defaults_and_keywords():
     [
         (lambda p: optim.SGD(), r"SGD.__init__\(\) missing a required argument: 'params'"),
         (lambda p: optim.SGD([p], rate=1.0), r"SGD.__init__\(\) got an unexpected keyword argument 'rate'"),
-        (lambda p: optim.Adamax([p], 1, (0, 0), 1, 0, True), r"Adamax.__init__\(\) too many positional arguments"),
+        (
+            lambda p: optim.Adamax([p], 1, (0, 0), 1, 0, None, True),
+            r"Adamax.__init__\(\) too many positional",
+        ),
         (lambda p: optim.Adam([p], 1.0, lr=1.0), r"Adam.__init__\(\) multiple values for argument 'lr'"),
         (lambda p: optim.AdamW([p], decoupled_weight_decay=False), "unexpected keyword argument 'decoupled"),
     ],
@@ -92,3 +97,22 @@ def test_subclasses_may_write_their_own_constructor():
     assert Own([parameter()], 0.5).param_groups[0]["size"] == 3
     with pytest.raises(ValueError, match="momentum must be at least 0"):
         Inherits([parameter()], 0.5, -1.0)
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adafactor", "ASGD"])
+def test_the_way_of_running_a_formula_is_stored_and_changes_nothing(name):
+    results = []
+    for foreach in (None, False, True):
+        p = parameter()
+        optimizer = getattr(optim, name)([p], lr=0.5, foreach=foreach)
+        p.square().sum().backward()
+        optimizer.step()
+        assert optimizer.state_dict()["param_groups"][0]["foreach"] is foreach
+        results.append(p.tolist())
+    assert results[0] == results[1] == results[2]
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "Adamax", "NAdam", "RAdam", "Adagrad", "RMSprop", "ASGD", "Rprop"])
+def test_a_differentiable_step_is_refused(name):
+    with pytest.raises(NotImplementedError, match="differentiable=True is not supported"):
+        getattr(optim, name)([parameter()], differentiable=True)

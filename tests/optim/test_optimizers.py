@@ -338,5 +338,6 @@ def test_an_optimizer_without_update_names_itself():
 
 def test_an_optimizer_prints_its_groups():
     assert repr(optim.SGD([parameter(1.0)], lr=0.5)).startswith(
-        "SGD (\nParameter Group 0\n    dampening: 0.0\n    lr: 0.5"
+        "SGD (\nParameter Group 0\n    dampening: 0.0\n    differentiable: False\n    foreach: None\n    fused: None\n"
+        "    lr: 0.5"
     )

@@ -6,7 +6,13 @@ from typing import Any
 
 from retrograd.nn.constructor_fields import field
 from retrograd.ops.fused_update import update
-from retrograd.optim.declared_settings import DeclaredOptimizer, check_betas, check_non_negative, with_settings
+from retrograd.optim.declared_settings import (
+    DeclaredOptimizer,
+    check_betas,
+    check_non_negative,
+    check_not_differentiable,
+    with_settings,
+)
 from retrograd.optim.optimizer import Group, State, count_step
 from retrograd.optim.state_entries import count, declare_entries
 
@@ -40,6 +46,10 @@ class Adam(DeclaredOptimizer):
     weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
     amsgrad: InitVar[bool] = False
     maximize: InitVar[bool] = field(default=False, kw_only=True)
+    foreach: InitVar[bool | None] = field(default=None, kw_only=True)
+    capturable: InitVar[bool] = field(default=False, kw_only=True)
+    differentiable: InitVar[bool] = field(default=False, check=check_not_differentiable, kw_only=True)
+    fused: InitVar[bool | None] = field(default=None, kw_only=True)
     decoupled_weight_decay: InitVar[bool] = field(default=False, kw_only=True)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:

@@ -7,7 +7,13 @@ from typing import Any
 from retrograd.core import operator_named
 from retrograd.kernels import update_formulas
 from retrograd.nn.constructor_fields import field
-from retrograd.optim.declared_settings import DeclaredOptimizer, check_betas, check_non_negative, with_settings
+from retrograd.optim.declared_settings import (
+    DeclaredOptimizer,
+    check_betas,
+    check_non_negative,
+    check_not_differentiable,
+    with_settings,
+)
 from retrograd.optim.optimizer import Group, State, count_step, descent_gradient
 from retrograd.optim.state_entries import count, declare_entries, number
 
@@ -46,6 +52,9 @@ class Adamax(DeclaredOptimizer):
     betas: InitVar[tuple[float, float]] = field(default=(0.9, 0.999), check=check_betas)
     eps: InitVar[float] = field(default=1e-8, check=check_non_negative)
     weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
+    foreach: InitVar[bool | None] = field(default=None)
+    differentiable: InitVar[bool] = field(default=False, check=check_not_differentiable, kw_only=True)
+    capturable: InitVar[bool] = field(default=False, kw_only=True)
     maximize: InitVar[bool] = field(default=False, kw_only=True)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
@@ -81,6 +90,9 @@ class NAdam(DeclaredOptimizer):
     weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
     momentum_decay: InitVar[float] = field(default=4e-3, check=check_non_negative)
     decoupled_weight_decay: InitVar[bool] = False
+    foreach: InitVar[bool | None] = field(default=None, kw_only=True)
+    capturable: InitVar[bool] = field(default=False, kw_only=True)
+    differentiable: InitVar[bool] = field(default=False, check=check_not_differentiable, kw_only=True)
     maximize: InitVar[bool] = field(default=False, kw_only=True)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
@@ -119,6 +131,9 @@ class RAdam(DeclaredOptimizer):
     eps: InitVar[float] = field(default=1e-8, check=check_non_negative)
     weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
     decoupled_weight_decay: InitVar[bool] = False
+    foreach: InitVar[bool | None] = field(default=None, kw_only=True)
+    capturable: InitVar[bool] = field(default=False, kw_only=True)
+    differentiable: InitVar[bool] = field(default=False, check=check_not_differentiable, kw_only=True)
     maximize: InitVar[bool] = field(default=False, kw_only=True)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:

@@ -5,7 +5,12 @@ from typing import Any
 
 from retrograd.core import operator_named
 from retrograd.nn.constructor_fields import field
-from retrograd.optim.declared_settings import DeclaredOptimizer, check_non_negative, with_settings
+from retrograd.optim.declared_settings import (
+    DeclaredOptimizer,
+    check_non_negative,
+    check_not_differentiable,
+    with_settings,
+)
 from retrograd.optim.optimizer import Group, State, count_step, descent_gradient
 from retrograd.optim.state_entries import count, declare_entries
 
@@ -35,6 +40,9 @@ class Adagrad(DeclaredOptimizer):
     weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
     initial_accumulator_value: InitVar[float] = field(default=0.0, check=check_non_negative)
     eps: InitVar[float] = field(default=1e-10, check=check_non_negative)
+    foreach: InitVar[bool | None] = field(default=None)
+    differentiable: InitVar[bool] = field(default=False, check=check_not_differentiable, kw_only=True)
+    fused: InitVar[bool | None] = field(default=None, kw_only=True)
     maximize: InitVar[bool] = field(default=False, kw_only=True)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
@@ -75,6 +83,9 @@ class Adadelta(DeclaredOptimizer):
     rho: InitVar[float] = field(default=0.9, check=_from_0_to_1)
     eps: InitVar[float] = field(default=1e-6, check=check_non_negative)
     weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
+    foreach: InitVar[bool | None] = field(default=None)
+    capturable: InitVar[bool] = field(default=False, kw_only=True)
+    differentiable: InitVar[bool] = field(default=False, check=check_not_differentiable, kw_only=True)
     maximize: InitVar[bool] = field(default=False, kw_only=True)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
@@ -112,7 +123,10 @@ class RMSprop(DeclaredOptimizer):
     weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
     momentum: InitVar[float] = field(default=0.0, check=check_non_negative)
     centered: InitVar[bool] = False
-    maximize: InitVar[bool] = field(default=False, kw_only=True)
+    capturable: InitVar[bool] = field(default=False)
+    foreach: InitVar[bool | None] = field(default=None)
+    maximize: InitVar[bool] = False
+    differentiable: InitVar[bool] = field(default=False, check=check_not_differentiable)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""

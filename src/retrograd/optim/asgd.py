@@ -5,7 +5,12 @@ from typing import Any
 
 from retrograd.core import operator_named
 from retrograd.nn.constructor_fields import field
-from retrograd.optim.declared_settings import DeclaredOptimizer, check_non_negative, with_settings
+from retrograd.optim.declared_settings import (
+    DeclaredOptimizer,
+    check_non_negative,
+    check_not_differentiable,
+    with_settings,
+)
 from retrograd.optim.optimizer import Group, State, count_step, descent_gradient
 from retrograd.optim.state_entries import count, declare_entries, number
 
@@ -37,7 +42,10 @@ class ASGD(DeclaredOptimizer):
     alpha: InitVar[float] = 0.75
     t0: InitVar[float] = 1e6
     weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
-    maximize: InitVar[bool] = field(default=False, kw_only=True)
+    foreach: InitVar[bool | None] = field(default=None)
+    maximize: InitVar[bool] = False
+    differentiable: InitVar[bool] = field(default=False, check=check_not_differentiable)
+    capturable: InitVar[bool] = field(default=False)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
         """Take one step for one parameter."""

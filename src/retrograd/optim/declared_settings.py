@@ -29,7 +29,8 @@ class DeclaredOptimizer(Optimizer):
     """Base of optimizers whose settings are fields.
 
     A field is an annotated `InitVar` with a default, or `field(default=..., check=...)`, where `check(name, value)`
-    raises for a value out of range.
+    raises for a value out of range.  `foreach`, `fused` and `capturable`, which choose
+    between implementations of PyTorch, are stored and have no effect.
     """
 
     params: InitVar[Iterable[Any]]
@@ -71,6 +72,15 @@ def check_betas(name: str, value: Any) -> None:
         wrong = [index for index, beta in enumerate(value) if not 0 <= beta < 1]
         words = f"Invalid beta parameter at index {wrong[0]}: {value[wrong[0]]}; " if wrong else ""
         raise ValueError(f"{words}{name} must be two numbers from 0 up to but not including 1, got {value}")
+
+
+def check_not_differentiable(name: str, value: Any) -> None:
+    """Raise NotImplementedError for `differentiable=True`: a step is not recorded."""
+    if value:
+        raise NotImplementedError(
+            f"{name}=True is not supported: the step is not recorded; compute new parameters by operators, and call "
+            "the model with them by rg.func.functional_call"
+        )
 
 
 def check_one_of(*choices: Any) -> Check:

@@ -40,6 +40,7 @@ class Adafactor(DeclaredOptimizer):
     eps: InitVar[tuple[float | None, float]] = (None, 1e-3)
     d: InitVar[float] = 1.0
     weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
+    foreach: InitVar[bool | None] = field(default=None, kw_only=True)
     maximize: InitVar[bool] = field(default=False, kw_only=True)
 
     def check(self, group: Group) -> None:

@@ -6,7 +6,12 @@ from typing import Any
 from retrograd.core import operator_named
 from retrograd.nn.constructor_fields import field
 from retrograd.ops.fused_update import update
-from retrograd.optim.declared_settings import DeclaredOptimizer, check_non_negative, with_settings
+from retrograd.optim.declared_settings import (
+    DeclaredOptimizer,
+    check_non_negative,
+    check_not_differentiable,
+    with_settings,
+)
 from retrograd.optim.optimizer import Group, State
 from retrograd.optim.state_entries import declare_entries
 
@@ -39,6 +44,9 @@ class SGD(DeclaredOptimizer):
     weight_decay: InitVar[float] = field(default=0.0, check=check_non_negative)
     nesterov: InitVar[bool] = False
     maximize: InitVar[bool] = field(default=False, kw_only=True)
+    foreach: InitVar[bool | None] = field(default=None, kw_only=True)
+    differentiable: InitVar[bool] = field(default=False, check=check_not_differentiable, kw_only=True)
+    fused: InitVar[bool | None] = field(default=None, kw_only=True)
 
     def check(self, group: Group) -> None:
         """Check the settings, and the requirements of Nesterov's momentum."""

@@ -5,7 +5,13 @@ from typing import Any
 
 from retrograd.core import operator_named
 from retrograd.nn.constructor_fields import field
-from retrograd.optim.declared_settings import DeclaredOptimizer, check_betas, check_non_negative, with_settings
+from retrograd.optim.declared_settings import (
+    DeclaredOptimizer,
+    check_betas,
+    check_non_negative,
+    check_not_differentiable,
+    with_settings,
+)
 from retrograd.optim.optimizer import Group, State, count_step, descent_gradient
 from retrograd.optim.state_entries import count, declare_entries
 
@@ -46,6 +52,9 @@ class Rprop(DeclaredOptimizer):
     lr: InitVar[float] = field(default=1e-2, check=check_non_negative)
     etas: InitVar[tuple[float, float]] = field(default=(0.5, 1.2), check=_check_etas)
     step_sizes: InitVar[tuple[float, float]] = field(default=(1e-6, 50.0), check=_check_step_sizes)
+    capturable: InitVar[bool] = field(default=False, kw_only=True)
+    foreach: InitVar[bool | None] = field(default=None, kw_only=True)
+    differentiable: InitVar[bool] = field(default=False, check=check_not_differentiable, kw_only=True)
     maximize: InitVar[bool] = field(default=False, kw_only=True)
 
     def update(self, param: Any, grad: Any, state: State, group: Group) -> None:
