@@ -21,7 +21,7 @@ FOLLOWED = "the fuzzer set a result to PyTorch's, which differs by rounding from
 
 STIRLING = "a fault of PyTorch's: 0 times the logarithm of a target that is not positive, which it does not use"
 
-TARGET = re.compile(rf"^(?:{re.escape(GUARD)})?(?:v\[\d+\] = )?v\[(\d+)\]|out=v\[(\d+)\]")
+TARGET = re.compile(rf"^(?:{re.escape(GUARD)})?(?:v\[\d+\] = )?v\[(\d+)\](?! = )|out=v\[(\d+)\]")
 ASSIGNED = re.compile(rf"^(?:{re.escape(GUARD)})?v\[(\d+)\] = ")
 SAME = re.compile(rf"^(?:{re.escape(GUARD)})?v\[(\d+)\] = v\[(\d+)\]\.\w+_\(")
 BECOMES = re.compile(r"v\[(\d+)\]\.(?:squeeze|unsqueeze|t|swapaxes|transpose)_\(")

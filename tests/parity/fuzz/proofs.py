@@ -52,8 +52,8 @@ OTHERWISE = [
 def of_proof(found: Difference) -> str | None:
     """Return the reason that an experiment finds for a difference."""
     experiments = (
-        proven, independent, zero_in_one, by_leaves, ties, deviation_of_equals, nothing_there, single, unsorted,
-        overlapping, of_counterfactual,
+        proven, independent, zero_in_one, by_leaves, of_nothing, ties, deviation_of_equals, nothing_there, single,
+        unsorted, overlapping, of_counterfactual,
     )  # fmt: skip
     return next((reason for experiment in experiments if (reason := experiment(found))), None)
 
@@ -118,6 +118,20 @@ def by_leaves(found: Difference) -> str | None:
             if any(run.line(line) for line in lines) or run.done != lines:
                 return None
     return "a derivative of a gradient by a result: PyTorch's rule computes with the result, ours with the operand"
+
+
+def of_nothing(found: Difference) -> str | None:
+    """Return the reason if NaN comes from results without elements: a sum of nothing, times a derivative at a pole."""
+    if not re.search(r"gradient of .*: (nan, ours|.*, ours nan)", found.message):
+        return None
+    run = _run(found.lines)
+    empty = [i for i, t in run.theirs.v.items() if not t.numel()]
+    for i in empty:
+        del run.theirs.v[i], run.ours.v[i]
+    with quietly():
+        if not empty or run.done != found.lines or any(run.gradients()):
+            return None
+    return "the gradient of a result without elements, at a pole: 0 times infinity where it is summed up first"
 
 
 # Operators that compute constants, or functions of integers, in single precision.
