@@ -44,6 +44,7 @@ class SizeNodes:
             is_plain = (factor, offset) == (1, 0)
             arguments = (self._inputs[source],), {"dim": dim}
             node = self._graph.create_node("call_function", SIZE, *arguments, name=name if is_plain else None)
+            # The input has the size factor * n + offset; solve it for n.
             node = self._call(PLUS, node, -offset) if offset else node
             self._cache[name] = self._call(OVER, node, factor) if factor > 1 else node
         return self._cache[name]

@@ -82,11 +82,13 @@ class ShapeInference:
         base = self.first()
         for name in self.ranges:
             self._infer_minimum(name)
+        # Other sizes show which numbers of the graph depend on sizes, and that the operators do not.
         for other in _points_to_try(self._trials[0].point, self.ranges):
             if self._max_trials is not None and len(self._trials) > self._max_trials:
                 break
             self._trace_at(other)
         for name in self.ranges:
+            # A quotient such as n // 2 is determined only by consecutive sizes.
             self._trace_consecutive(name)
         guards = self._guards()
         sources = {name: (place, size) for place, size in reversed(self._places.items()) for name in size.dims}
@@ -110,6 +112,7 @@ class ShapeInference:
     def _trace(self, point: dict[str, int]) -> Trial:
         log: list = []
         args, kwargs = self._example.resized({place: size.at(point) for place, size in self._places.items()})
+        # Every trace draws the same numbers.
         with fork_rng():
             recording = capture(lambda *parts: SizedTrace(log, *parts), self._root, args, kwargs)
         end = recording.graph.output_node()
@@ -259,6 +262,7 @@ class ShapeInference:
             if untried is None:
                 break
             tried.add(untried)
+            # A trace where the result differs shows whether the graph does, too.
             for point in _points_beyond(untried, self._trials[0].point, self.ranges):
                 self._trace_at(point)
         return [g for g in self._consistent_guards() if not _is_implied(g, self.ranges)]

@@ -82,6 +82,7 @@ def _calls(graph: Graph) -> _Call:
             active[-1].steps.append(node)
             continue
         stack = [(key, path) for key, (path, _) in node.meta["nn_module_stack"].items() if key]
+        # The calls that are still running are those with which both stacks begin.
         keep = 1
         while keep < len(active) and keep <= len(stack) and active[keep].key == stack[keep - 1][0]:
             keep += 1

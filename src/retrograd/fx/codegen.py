@@ -278,6 +278,7 @@ class _Writer:
         return expression or f"{self._function(node.target)}({', '.join(arguments + named)})"
 
     def _function(self, target: Any) -> str:
+        # The Function of a user is not in the registry, so `ops.name` would not find it.
         if isinstance(target, FunctionOp) or (not isinstance(target, Op) and not hasattr(target, "name")):
             return self._add_global(target, getattr(target, "__name__", ""))
         name = target.name
@@ -385,6 +386,7 @@ def _freed_values(nodes: list[Node]) -> dict[Node, list[Node]]:
             last[used] = node
     freed: dict[Node, list[Node]] = {}
     for used, user in last.items():
+        # Inputs belong to the caller and attributes to the module; only results of calls are freed.
         if used.op in CALLS:
             freed.setdefault(user, []).append(used)
     return freed

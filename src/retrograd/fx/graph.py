@@ -282,6 +282,7 @@ class Graph:
         try:
             yield
         finally:
+            # The node may have been erased in the block; an erased node keeps its successor.
             while old.erased:
                 old = old.next
             self._insertion_point = old
@@ -330,6 +331,7 @@ class Graph:
         return copied
 
     def __reduce__(self) -> tuple:
+        # A class that is defined in a function cannot be pickled by name.
         shared = None if self._tracer_cls is None or is_local(self._tracer_cls) else self._tracer_cls
         state = {"signature": self.signature, "_codegen": self._codegen, "_tracer_extras": self._tracer_extras}
         return _from_rows, (_to_rows(self), {**state, "_tracer_cls": shared})

@@ -376,6 +376,7 @@ def _unpacked_count() -> int | None:
 
 def _is_in_assert() -> bool:
     """Return whether the user's line needs a truth for `assert`: then its code raises AssertionError if it is false."""
+    # Only the byte code distinguishes `assert x` from `if x`, because both call `bool(x)`.
     names = [instruction.opname for instruction in _remaining_instructions()[:3]]
     return any(a.endswith("IF_TRUE") and b == "LOAD_ASSERTION_ERROR" for a, b in pairwise(names))
 

@@ -169,12 +169,14 @@ class Matcher:
         elif rest[0] in bound:
             yield from self._bindings(bound, [], rest[1:])
         else:
+            # No argument connects this result with those that are bound, so every node is a candidate.
             for node in self.graph.nodes:
                 if node not in bound.values():
                     yield from self._bindings(bound, [(rest[0], node)], rest[1:])
 
     def _unify(self, first: Any, second: Any, bound: dict[Node, Any]) -> bool:
         """Return whether a part of the pattern and of the graph agree, and record the bindings."""
+        # A list of open pairs instead of recursion, because patterns may be deep.
         pairs = [(first, second)]
         while pairs:
             expected, actual = pairs.pop()
@@ -233,6 +235,7 @@ class Matcher:
         results = [match.nodes_map[node] for node in self.anchors]
         inside = set(_matched_calls(match))
         kept = [node for node in inside if node not in results]
+        # Two calls of the pattern may not be bound to one call of the graph: it can be replaced only once.
         return len(inside) == sum(n.op in CALLS for n in match.nodes_map) and all(
             user in inside for node in kept for user in node.users
         )
@@ -330,11 +333,13 @@ class _Rewriter:
         results = map_nodes(results_of(source), values.__getitem__)
         for anchor, result in zip(self.anchors, results, strict=True):
             self._replace_uses(match.nodes_map[anchor], result)
+        # Users first, because a node with users cannot be erased.
         for node in sorted(_matched_calls(match), key=self.position.__getitem__, reverse=True):
             graph.erase_node(node)
         return [values[node] for node in source.nodes if node.op not in ("placeholder", "output")]
 
     def _current_value(self, value: Any) -> Any:
+        # An earlier match may have replaced the value, and a later one its replacement.
         while isinstance(value, Node) and value in self.changed:
             value = self.changed[value]
         return value

@@ -124,6 +124,7 @@ class Tracer(TracerBase):
     def begin(self, module: Module) -> None:
         """Start an empty graph for the code of a module."""
         self.begin_graph(Graph(tracer_cls=type(self)))
+        # Reversed, so that an object with several names gets the first one.
         self._paths = {id(value): name for name, value in reversed(tensors_and_modules(module))}
         self._registered = {id(tensor) for tensor in (*module.parameters(), *module.buffers())}
         self._constants, self._attributes = {}, {}
@@ -278,6 +279,7 @@ def _intercept_modules(root: Module, tracer: Tracer) -> Iterator[None]:
 
     For that time each submodule has its own class, a subclass of its former one.
     """
+    # Python looks up `__call__` and `__getattribute__` in the class, so each module gets another class.
     modules = list(root.modules())
     classes = [type(module) for module in modules]
     subclasses: dict[type, type] = {}

@@ -76,6 +76,7 @@ class ProxiedAttributes(Block):
                 old, new = before.get(name), now.get(name)
                 self._record_assignment(f"{path}.{name}" if path else name, old, new)
                 replacements.setdefault(id(old), set()).add(id(new))
+        # An assignment to one of several names of a tensor separates them, which `write_back` could not repeat.
         for change in self.changes:
             if change.outside is not None and len(replacements[id(change.outside)]) > 1:
                 raise NotImplementedError(
@@ -152,6 +153,8 @@ def _kind(tensor: Tensor, name: str) -> str:
 
 def _traced_mutation(kind: str, target: str, proxy: Tensor | None, old: Node | None, new: Any) -> TracedMutation:
     """Return the mutation, without the nodes that only mark a write: see `write_back`."""
+    # A write under no_grad is an OVERWRITTEN node around the old value. If there are only such nodes, the target keeps
+    # its gradients, and `write_back` writes to the detached target.
     last, recorded = new, True
     while _is_call(last, OVERWRITTEN):
         last = last.args[0]
@@ -163,6 +166,7 @@ def _traced_mutation(kind: str, target: str, proxy: Tensor | None, old: Node | N
 def written_value(node: Any, recorded: bool = False) -> Any:
     """Return the value written to an entire tensor, from the result of the write."""
     merged = node.args[0] if _is_call(node, _detach) and not recorded else node
+    # A write to an entire tensor is a view_scatter through an empty chain of views; its source is the value.
     is_whole = _is_call(merged, _view_scatter) and merged.kwargs["chain"] == () and _same_aval(merged, merged.args[1])
     value = merged.args[1] if is_whole else node
     return value.args[0] if _is_call(value, _detach) and _is_call(value.args[0], _detach) else value
@@ -208,6 +212,7 @@ def insert_copies(graph: Any, written: Iterable[Node]) -> None:
     """Insert copies of values that will be written to, for nodes that are views of them or save them."""
     for node in written:
         if outlives_write(node):
+            # Placeholders stay at the beginning, so the copy of an input follows the last of them.
             first = next(n for n in graph.nodes if n.op != "placeholder")
             with graph.inserting_before(first if node.op == "placeholder" else node.next):
                 copy = graph.call_function(_clone)

@@ -95,14 +95,17 @@ def capture(
     home = extract(root, names) if isinstance(root, Module) else Module()
     level = kind(graph, home, names)
     level.function = root
+    # Autograd records nothing here: a run of the graph records its own gradients.
     with at(current().level, False):
         with ProxiedAttributes(level, root) as attributes, ModuleCalls(root) as level.calls, level:
             named = zip(graph.signature.inputs, examples, strict=True)
             given = [level.input(known.name, x) for known, x in named]
             arguments = graph.signature.rebuild(given)
             result = sync_views(root(*arguments.args, **arguments.kwargs))
+        # The assignments to attributes are known only after they have been restored.
         with level:
             level.output(result, given, attributes.changes)
+    # Only inputs that are written to must not share memory, and these are known at the end.
     graph.signature.check_no_shared_memory(examples)
     return Recording(graph, home, names)
 
@@ -129,6 +132,7 @@ class TraceLevel(Level):
         self._guarded: set[Node] = set()
         self._outside_proxies: dict[int, tuple[Tensor, Tensor]] = {}  # id of a tensor -> the tensor and its proxy
         self.calls = ModuleCalls(None)
+        # Reversed, so that a tensor with several names gets the first one.
         for name in reversed(names):
             path, _, last = name.rpartition(".")
             self._attributes[id(getattr(home.get_submodule(path), last))] = name
@@ -140,9 +144,12 @@ class TraceLevel(Level):
 
     def process(self, op: Op, args: tuple, params: dict) -> Any:
         """Run the operator on the example's values, and record it."""
+        # A result under no_grad is detached in the graph, too, so that a run of the graph has the same gradients.
         detached = op.differentiable and not self._recording
         args = tuple(map(self._lift_outside, args))
+        # A traced tensor among the params, such as the bound of a slice, is read: a guard checks its value.
         params = map_leaves(params, self._constant)
+        # The caller has entered the level below, so this computes with the values of the example.
         out = call(op, tuple(self._value_below(a) for a in args), params)
         written = normalized_args(op, op.schema.named([self.operand(a) for a in args], params))
         node = self.graph.call_function(op, *written)
@@ -181,6 +188,7 @@ class TraceLevel(Level):
         """Return the example's value, and add a guard for it to the graph."""
         _check_not_escaped(tensor)
         read = self.operand(tensor)
+        # One guard for each value, however often the code reads it.
         if read not in self._guarded:
             self._guarded.add(read)
             with super().below():
@@ -228,6 +236,7 @@ class TraceLevel(Level):
         self.graph.output(outputs[0] if signature.single else outputs)
         signature.knows_sizes = any(map(_depends_on_sizes, self.graph.nodes))
         insert_copies(self.graph, [w.old for w in written if w.old is not None])
+        # Backwards, so that a chain of unused steps disappears from its end.
         for node in reversed(self.graph.nodes):
             if not node.users and node.target in REMOVABLE:
                 self.graph.erase_node(node)

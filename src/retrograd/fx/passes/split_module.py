@@ -134,6 +134,7 @@ def _parts(graph: Graph, split_callback: Callable[[Node], Any], prefix: str) -> 
             part.nodes.append(node)
         for used in node.all_input_nodes:
             source, user = home.get(used), home.get(node)
+            # Attributes are not passed between parts: each part reads its own.
             if used.op == "get_attr" or (source is user and source is not None):
                 continue
             if user is not None:

@@ -189,6 +189,7 @@ class _Clocks:
         self.cost = cost
         self.overhead = overhead
         self.events = events
+        # By stage: the steps of F, of B and transfers, of I and of W.
         self.step_cache: tuple[dict[int, _Step], ...] = ({}, {}, {}, {})
         self.starts: list[float | None] = [None] * ranks
         self.now = [0.0] * ranks
@@ -226,6 +227,7 @@ class _Clocks:
                 if micro_batch not in arrivals:
                     awaited[rank] = arrivals
                     self.blocked[rank] = action
+                    # The rank is also woken by another microbatch on this channel.
                     while micro_batch not in arrivals:
                         yield
                         awaited[rank] = arrivals

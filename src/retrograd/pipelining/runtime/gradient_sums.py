@@ -63,6 +63,7 @@ class Gradients(Block):
         self._users: list[list[int]] = []  # the ranks that have each parameter
         numbers: dict[int, int] = {}
         for stage, name, parameter in found:
+            # The other parameters accumulate in their `.grad`: one stage adds to it, in the order of the microbatches.
             if len(users[id(parameter)]) > 1 or stage.stage_index in unordered_stages:
                 number = numbers.setdefault(id(parameter), len(self._parameters))
                 if number == len(self._parameters):
@@ -121,6 +122,7 @@ class Gradients(Block):
         owner, own_parts = users[0], self._parts[link.rank][number]
         if link.rank != owner:
             link.send(owner, Message("G", link.rank, owner, number), own_parts)
+            # Ranks of one process share the parameter, and its owner adds the sum.
             if self._local is not None:
                 self._add(number, link.receive(owner, Message("G", owner, link.rank, number)))
             return

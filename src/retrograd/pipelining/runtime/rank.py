@@ -103,6 +103,7 @@ class Rank:
         self.link.expect([Arrival(self._peer_rank(a), a.message) for a in actions if a.kind.is_receive])
         for action in actions:
             with self.job.turn if action.kind.is_compute else nullcontext():
+                # Other ranks report it if this one hangs.
                 self.link.doing = str(action)
                 start = time.perf_counter()
                 self._run_action(action)
@@ -115,6 +116,7 @@ class Rank:
     def _run_action(self, action: Action) -> None:
         try:
             self._handlers[action.kind](action)
+        # Another rank has failed, and its error is the one to report.
         except Aborted:
             raise
         except Exception as cause:
@@ -166,9 +168,11 @@ class Rank:
             names = [v.name for v in stage.inputs if v.stage == source]
             self._gradients[source, stage.stage_index, micro_batch] = {name: returned[name] for name in names}
         own = {v.name: returned[v.name] for v in stage.inputs if v.stage is None}
+        # The gradients of the model's inputs continue in the graph outside the pipeline, after the step.
         found = {name: gradient for name, gradient in own.items() if gradient is not None}
         if found:
             self.report.input_gradients[micro_batch, stage.stage_index] = found
+        # After an input half, the gradients of the parameters are complete only when W has run.
         if full:
             self.job.gradients.collect(stage, micro_batch)
 

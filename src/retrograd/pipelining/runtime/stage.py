@@ -131,6 +131,7 @@ class PipelineStageBase:
         run = self._runs[micro_batch]
         with autograd.enable_grad():
             value = loss(run.outputs)
+        # The backward pass of this microbatch now starts from the loss only.
         self._runs[micro_batch] = _Run(run.inputs, {"loss": value})
         return value.detach()
 
@@ -155,6 +156,7 @@ class PipelineStageBase:
         run = self._runs.pop(micro_batch)
         outputs, seeds = _backward_roots(run, gradients)
         grads, groups = input_gradients(outputs, seeds, run.inputs, self.parameters())
+        # W may run much later; until then the groups hold the saved tensors that it needs.
         self._pending_weights[micro_batch] = lambda: stage_backward_weight(self.parameters(), groups)
         return self._by_input_name(grads)
 

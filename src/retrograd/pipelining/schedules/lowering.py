@@ -80,6 +80,7 @@ def validate(schedule: Schedule, edges: Edges, *, buffer: int | None = None) -> 
       rank 1, position 3, SEND_B1.0>0 waits for rank 0 to reach RECV_B0.0<1
     """
     graph = StageGraph(ranks_of(schedule), edges)
+    # Each rank by itself first, because these errors name the action. The run at the end finds deadlocks between ranks.
     done = [_check_rank(rank, actions, graph) for rank, actions in enumerate(schedule)]
     micro_batches = sorted({action.micro_batch for actions in schedule for action in actions})
     _check_complete(set().union(*done), graph, micro_batches)
@@ -97,8 +98,11 @@ def buffer_depth(schedule: Schedule) -> int:
     >>> [buffer_depth(lower(make_schedule(name, 8, 8), chain(8))) for name in ("gpipe", "1f1b", "loopedbfs")]
     [0, 1, 2]
     """
+    # Raises for a schedule that deadlocks with any capacity.
     deque(execution_order(schedule), maxlen=0)
     most = max((action.micro_batch + 1 for actions in schedule for action in actions), default=0)
+    # A larger capacity never blocks a schedule that a smaller one lets run, so a binary search finds the smallest. A
+    # channel carries at most one message per microbatch.
     return bisect_left(range(most), True, key=partial(_finishes, schedule))
 
 
@@ -123,6 +127,8 @@ def execution_order(schedule: Schedule, *, buffer: int | None = None) -> Iterato
     if buffer is not None and buffer < 0:
         raise ValueError(f"buffer is {buffer}; a channel holds 0 or more messages, or any number (None)")
     positions, channels = [0] * len(schedule), _Channels(len(schedule), buffer)
+    # A rank runs until it must wait. `can_run` records what it waits for, and the transfer that unblocks it makes it
+    # runnable again. No rank is polled, so the time is linear in the number of actions.
     while channels.runnable:
         rank = channels.runnable.popleft()
         actions = schedule[rank]
@@ -139,8 +145,10 @@ class _Channels:
     def __init__(self, ranks: int, buffer: int | None) -> None:
         self.runnable = deque(range(ranks))
         self.capacity = math.inf if buffer is None else buffer
+        # A channel is the direction, the source and the target of a message: its first three fields.
         self.in_transit: set[Message] = set()
         self.buffered: Counter[tuple] = Counter()
+        # The rank that waits for each message, and the rank that waits for room in each channel.
         self.receivers: dict[Message, int] = {}
         self.senders: dict[tuple, int] = {}
 
@@ -152,6 +160,7 @@ class _Channels:
 
     def _send(self, rank: int, message: Message) -> bool:
         channel = message[:3]
+        # A message whose receiver waits needs no buffer. With a capacity of 0 this is the only way to send.
         if self.buffered[channel] >= self.capacity and message not in self.receivers:
             self.senders[channel] = rank
             return False
@@ -237,6 +246,7 @@ class StageGraph:
             return []
         if kind.is_send:
             return [Action(Kind(kind[-1]), stage, micro_batch)]
+        # The forward saves the values for B and I; I saves the values for W.
         first = {Kind.B: Kind.F, Kind.I: Kind.F, Kind.W: Kind.I}
         own = [Action(first[kind], stage, micro_batch)] if kind in first else []
         receive, sources = self.inputs(action)
@@ -293,6 +303,7 @@ def _check_rank(rank: int, actions: Sequence[Action], graph: StageGraph) -> set[
         for dependency in graph.dependencies(action):
             if dependency not in done:
                 raise ValueError(f"{where}: needs {dependency} before it on this rank")
+        # An action that needs B may also run after I, because both compute the input gradients.
         done |= {action, _as_backward(action)}
     return done
 
@@ -335,6 +346,8 @@ def _describe_deadlock(schedule: Schedule, positions: list[int], buffer: int | N
     awaited_rank = {rank: rank_of.get(_matching_action(action).stage) for rank, action in blocked.items()}
     visited: list[int] = []
     rank: int | None = min(blocked)
+    # A blocked rank waits for one other rank. Following these edges either repeats a rank, which closes a cycle, or
+    # ends at a rank that has finished.
     while rank in blocked and rank not in visited:
         visited.append(rank)
         rank = awaited_rank[rank]

@@ -351,6 +351,7 @@ def _build_split(cuts: Mapping[bool, Cut], present: bool, multi_use: MultiUsePar
     graphs: dict[bool, Graph] = {}
     has_loss = False
     main = programs[present]
+    # The present mode first: its errors are raised, and the other mode uses its constants.
     for mode, found in sorted(cuts.items(), key=lambda item: item[0] is not present):
         if mode is not present and found is cuts[present]:
             parts[mode], graphs[mode] = parts[present], graphs[present]
@@ -376,6 +377,7 @@ def _build_split(cuts: Mapping[bool, Cut], present: bool, multi_use: MultiUsePar
 
 def _parts(found: Cut, multi_use: MultiUseParamSpec | None) -> list[StagePart]:
     captured, stage_of = found.program, found.assignment()
+    # Sizes first, because this changes which stage an operator depends on. Writes become nodes before the cut.
     read_sizes_locally(captured.graph, stage_of)
     check_order(captured.graph, stage_of)
     assign_writes(make_explicit(captured), stage_of)

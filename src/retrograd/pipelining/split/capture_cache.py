@@ -142,6 +142,7 @@ class Captures:
         modes = tuple(module.training for module in self._model.modules())
         parameters = tuple(map(id, self._model.parameters()))  # replaced parameters make another model
         key = (modes, parameters, structure, *map(_cache_key, leaves))
+        # A graph that depends on ragged sizes serves only microbatches with the same ones.
         exact = (key, *[leaf.aval for leaf in leaves if isinstance(leaf, Tensor)])
         candidates = self._by_key.get(key) or self._by_key.get(exact) or []
         found = self._find_matching(candidates, batch)
@@ -166,6 +167,7 @@ class Captures:
             read = _common_readings(one, batch)
             if read == one.expected:
                 return one
+            # Captures with the same readings up to the first difference took the same branches so far.
             remaining = [other for other in remaining if other.expected[: len(read)] == read]
         if len(candidates) >= self._max_captures:
             raise RuntimeError(

@@ -89,8 +89,11 @@ def assign_writes(writes: list[Node], stage_of: dict[Node, int]) -> None:
         readers = [stage_of[user] for user in _readers(write.kwargs["target"])]
         stage_of[write] = stage_of.get(write.kwargs["value"], min(readers, default=0))
     for write in writes:
+        # Readers whose results only this write needs can run later, in the stage of the write.
         if _readers_in_earlier_stages(write, stage_of):
             stage_of.update(dict.fromkeys(_exclusive_inputs(write), stage_of[write]))
+        # Otherwise the write moves to the earliest stage that reads the tensor, if its inputs are cheap to compute
+        # there.
         if early := _readers_in_earlier_stages(write, stage_of):
             stage = min(stage_of[user] for user in early)
             stage_of.update(dict.fromkeys(_inputs_to_move(write, stage, stage_of), stage))

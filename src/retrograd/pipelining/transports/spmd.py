@@ -59,6 +59,7 @@ def _wait_for_all(peers: Peers, timeout: float | None) -> None:
     try:
         _wait(peers, timeout)
     except KeyboardInterrupt:
+        # The others learn of the interrupt from the end of this rank; give them time to end, too.
         peers.until(lambda: not peers.missing, GRACE)
         raise
     finally:
