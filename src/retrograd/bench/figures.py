@@ -79,7 +79,7 @@ class Table:
         return None if found is None else found * UNITS[self.unit]
 
     def met(self, row: Row, peer: str) -> bool | None:
-        """Whether a row meets a budget; None without the budget, or without results."""
+        """Return whether a row meets a budget; None without the budget, or without results."""
         most = row.budgets.get(peer)
         if peer == OURSELVES:
             found = self.figure(row, self.ours)
@@ -90,5 +90,5 @@ class Table:
 
     @property
     def all_met(self) -> bool:
-        """Whether all budgets are met."""
+        """Return whether all budgets are met."""
         return self.fine and all(self.met(row, peer) is not False for row in self.rows for peer in row.budgets)

@@ -75,7 +75,7 @@ def training(m: Any) -> Case:
 
 
 def rowwise(name: str) -> CaseFunction:
-    """Return a function of rows, forward and backward."""
+    """Return a case for a function of rows, forward and backward."""
 
     def make(m: Any) -> Case:
         functional = m.nn.functional
@@ -106,7 +106,7 @@ def cases(name: str, threads: int) -> Cases:
 
 
 def report(options: argparse.Namespace) -> list[Table]:
-    """Return one table; a note says if there is no peer."""
+    """Return one table; a note is added if there is no peer."""
     rows = {name: {"PyTorch": budget} for name, (_, budget) in CASES.items()}
     known = subjects(OURS, "PyTorch")
     table = run_suite(Suite("forward and backward", __file__, rows, known, cases, "us", options.threads or 1), options)

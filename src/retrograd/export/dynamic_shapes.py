@@ -53,7 +53,7 @@ class Dim:
         if not name.isidentifier() or keyword.iskeyword(name):
             raise ValueError(f"Dim: the name must be an identifier, got {name!r}")
         if (min or 0) < 0 or (max is not None and max < (min or 1)):
-            raise ValueError(f"Dim: {name} would range from {min} to {max}, where there is no size")
+            raise ValueError(f"Dim: {name} ranges from {min} to {max}, which has no size")
         self.name = self.__name__ = name
         self.range = Range(1 if min is None else min, max, min is None)
 
@@ -160,7 +160,7 @@ class Guard(NamedTuple):
     line: str
 
     def holds(self, point: Mapping[str, int]) -> bool:
-        """Whether the result is the same for these sizes."""
+        """Return whether the result is the same for these sizes."""
         return COMPARISONS[self.op](self.left.at(point), self.right.at(point)) == self.outcome
 
     def __repr__(self) -> str:
@@ -208,7 +208,7 @@ class Sizes:
                 sizes = ", ".join(f"{name} = {point[name]}" for name in sorted(guard.left.dims | guard.right.dims))
                 raise ValueError(
                     f"{sizes}: {guard.line} asked {guard.left} {guard.op} {guard.right}, which was {guard.outcome} "
-                    f"when this code was traced and is not now; another way might be taken. Export again for such "
+                    f"when this code was traced and is not now; another branch might be taken. Export again for such "
                     f"sizes."
                 )
 
@@ -340,7 +340,7 @@ def _entries(spec: Any, example: Tensor, name: str) -> list[tuple[int, Any]]:
 
 
 def is_hint(entry: Dim, hint: Hint) -> bool:
-    """Whether a dimension is `Dim.AUTO`, `Dim.DYNAMIC` or `Dim.STATIC`, with or without bounds."""
+    """Return whether a dimension is `Dim.AUTO`, `Dim.DYNAMIC` or `Dim.STATIC`, with or without bounds."""
     return isinstance(entry, Hint) and entry.name == hint.name
 
 

@@ -21,7 +21,7 @@ def function_name(op: FunctionOp) -> str:
 
 
 def write_function(op: FunctionOp) -> dict[str, Any]:
-    """Return a Function as JSON: its module and qualified name, and for vmap's rule what it runs on a batch."""
+    """Return a Function as JSON: its module and qualified name, and for the batching rule of `vmap` the batch."""
     if op.cls.batched_from is None:
         return {"function": [op.cls.__module__, op.cls.__qualname__], "batch": None}
     cls, batched, n, randomness = op.cls.batched_from

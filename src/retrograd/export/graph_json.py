@@ -1,4 +1,4 @@
-"""Graph nodes as rows of JSON, and back, with full validation of the file."""
+"""Convert graph nodes to rows of JSON and back, with full validation of the file."""
 
 import keyword
 import re
@@ -23,7 +23,7 @@ from retrograd.interop.atomic_write import shorten
 
 KINDS = ("placeholder", "get_attr", "call_function", "output")
 MAX_NODES = 5_000_000
-MAX_NESTING = 20  # sub-graphs in each other
+MAX_NESTING = 20  # of sub-graphs
 MAX_SCHEMA_LENGTH = 4_000
 MAX_MESSAGE_LENGTH = 1_500  # including quotes from a file
 _PLACEHOLDER = re.compile(r"\*{0,2}[^\W\d]\w*")
@@ -110,9 +110,9 @@ def _single_line(value: Any) -> Any:
 
 
 def read_graph(data: Any, functions: Iterable[type[Function]] = (), nesting: int = 0) -> Graph:
-    """Return the graph encoded by JSON, linted; a StorageError says where it is invalid.
+    """Return the graph encoded by JSON, linted; a StorageError names the invalid position.
 
-    `functions` are the users' Functions that it may call besides those of imported modules.
+    `functions` are users' Functions that it may call, in addition to those of imported modules.
     """
     operators, signature, rows = fields(data, "a graph", operators=dict, signature=(dict, type(None)), nodes=list)
     expect(len(rows) <= MAX_NODES, f"at most {MAX_NODES} nodes", len(rows))
@@ -284,7 +284,7 @@ def _read_subgraph(codec: Codec, data: Any, depth: int) -> SubGraph:
 
 def _next_nesting(codec: Codec) -> int:
     """Return the nesting of a sub-graph in a codec's graph."""
-    expect(codec.nesting < MAX_NESTING, f"functions at most {MAX_NESTING} deep in each other", codec.nesting)
+    expect(codec.nesting < MAX_NESTING, f"functions nested at most {MAX_NESTING} deep", codec.nesting)
     return codec.nesting + 1
 
 

@@ -15,7 +15,7 @@ from retrograd.ops.create import as_tensor
 from retrograd.ops.index import Slot, T
 from retrograd.ops.layout import Size
 
-MAX_DEPTH = 50  # maximum nesting of values: limits of Python's compiler and recursion are not far above
+MAX_DEPTH = 50  # maximum nesting of values; Python's compiler and recursion have limits not far above
 MAX_DIMS = 64
 MAX_BYTES = 2**62  # maximum size that a tensor may claim
 
@@ -53,7 +53,9 @@ class Codec:
     ) -> None:
         self.node_named = node_named
         self.nesting = nesting  # of sub-graphs in the arguments of nodes
-        self.functions = tuple(functions)  # users' Functions that graphs may call besides those of imported modules
+        self.functions = tuple(
+            functions
+        )  # users' Functions that graphs may call, in addition to those of imported modules
         self.structures: dict[Structure, Structure] = {}  # equal ones become one
 
     def write(self, value: Any, depth: int = 0) -> Any:
@@ -62,7 +64,7 @@ class Codec:
         if kind in _PLAIN or (kind is float and math.isfinite(value)):
             return value
         if depth > MAX_DEPTH:
-            raise StorageError(f"values lie more than {MAX_DEPTH} deep in each other, or in themselves")
+            raise StorageError(f"values are nested more than {MAX_DEPTH} deep, or contain themselves")
         if kind in (list, immutable_list):
             return [self.write(v, depth + 1) for v in value]
         encoding = ENCODINGS.get(kind) or (ENCODINGS[_DTYPE] if isinstance(value, _DTYPE) else None)
@@ -76,7 +78,7 @@ class Codec:
         if kind in _PLAIN or (kind is float and math.isfinite(data)):
             return data
         if depth > MAX_DEPTH:
-            raise StorageError(f"values lie more than {MAX_DEPTH} deep in each other")
+            raise StorageError(f"values are nested more than {MAX_DEPTH} deep")
         if kind is list:
             return [self.read(d, depth + 1) for d in data]
         if kind is not dict or len(data) != 1:
@@ -91,7 +93,7 @@ class Codec:
 
 
 def expect(condition: Any, what: str, got: Any) -> None:
-    """Raise StorageError that says what was expected, unless the condition holds."""
+    """Raise StorageError with the expectation and the actual value, unless the condition holds."""
     if not condition:
         raise StorageError(f"expected {what}, got {_short(got)}")
 
@@ -102,7 +104,7 @@ def fields(data: Any, what: str, **kinds: Any) -> list:
     if data.keys() != kinds.keys():
         raise StorageError(f"expected {what} with {', '.join(kinds)}, got {_short(sorted(data))}")
     for name, kind in kinds.items():
-        expect(type(data[name]) in (kind if isinstance(kind, tuple) else (kind,)), f"{what} with {name} right", data)
+        expect(type(data[name]) in (kind if isinstance(kind, tuple) else (kind,)), f"{what} with a valid {name}", data)
     return [data[name] for name in kinds]
 
 
@@ -154,7 +156,7 @@ def _read_dict(codec: Codec, data: Any, depth: int) -> dict:
 
 
 def _is_key(key: Any) -> bool:
-    """Whether a value may be a dict key: one that is hashed by value."""
+    """Return whether a value may be a dict key: one that is hashed by value."""
     return all(map(_is_key, key)) if type(key) is tuple else type(key) in (*_PLAIN, float, complex, bytes)
 
 

@@ -12,7 +12,7 @@ Source = tuple[tuple[str, int], Expression]  # an input and one of its dimension
 
 
 class SizeNodes:
-    """Nodes that compute sizes from those of the inputs, each inserted before its first use."""
+    """Nodes that compute sizes from the sizes of the inputs, each inserted before its first use."""
 
     def __init__(self, graph: Graph, sources: Mapping[str, Source], inputs: Mapping[str, Node]) -> None:
         self._graph = graph

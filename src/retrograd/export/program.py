@@ -238,7 +238,7 @@ class ExportedProgram:
         return (buffer for _, buffer in self.named_buffers())
 
     def validate(self) -> None:
-        """Check that graph and signature are valid and consistent; a RuntimeError says what is not."""
+        """Check that graph and signature are valid and consistent; a RuntimeError gives the reason if not."""
         self.graph.lint()
         inputs = [node.name for node in self.graph.find_nodes(op="placeholder")]
         if inputs != [spec.arg.name for spec in self.graph_signature.input_specs]:

@@ -69,7 +69,7 @@ def _check(program: ExportedProgram) -> None:
     expect(written == [(m.kind, m.target) for m in call.mutations], "the writes of the call", written)
     for kind, target in written:
         exists = target in (named if kind == "user_input" else targets)
-        expect(is_valid_name(str(target)) if kind == "attribute" else exists, "a write to what is there", target)
+        expect(is_valid_name(str(target)) if kind == "attribute" else exists, "a write to an existing target", target)
     count = len(written) + call._result.num_leaves
     expect(len(signature.output_specs) == count, f"{count} outputs", len(signature.output_specs))
 

@@ -77,9 +77,11 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 
 def _replace_folder(new_folder: Path, target: Path, old: Path) -> None:
-    """Replace a folder by another atomically; or else rename the old one first, and back if that fails.
+    """Replace a folder by another, atomically if the system supports it.
 
-    If it cannot be renamed back, it remains under the name `old`, which is not cleaned up.
+    Otherwise rename the old folder first, and rename it back if the replacement fails.
+
+    If it cannot be renamed back, it keeps the name `old`, which is not cleaned up.
     """
     new_folder.chmod(0o777 & ~_umask())
     for name in NAMES:
@@ -97,7 +99,7 @@ def _replace_folder(new_folder: Path, target: Path, old: Path) -> None:
         try:
             os.replace(old, target)
         except OSError:
-            error.add_note(f"what was there before is in {old}")
+            error.add_note(f"the previous content is in {old}")
         raise
     shutil.rmtree(old, ignore_errors=True)
 

@@ -27,14 +27,14 @@ def read_tree(data: Any) -> Any:
     except StorageError:
         raise
     except Exception as error:  # a class's own function may raise anything for the file's content
-        raise StorageError(f"a structure can't be made: {error}") from error
+        raise StorageError(f"the structure is invalid: {error}") from error
 
 
 def _write(value: Any, depth: int) -> Any:
     if value is LEAF:
         return "*"
     if depth > MAX_DEPTH:
-        raise StorageError(f"containers lie more than {MAX_DEPTH} deep in each other")
+        raise StorageError(f"containers are nested more than {MAX_DEPTH} deep")
     if is_dataclass(value):
         raise StorageError(f"a {type(value).__name__} can't be stored: its class is not registered with optree")
     children, metadata, _, _ = optree.tree_flatten_one_level(value)
@@ -88,12 +88,12 @@ def _read(data: Any, depth: int) -> Any:
     if data == "*":
         return LEAF
     if depth > MAX_DEPTH:
-        raise StorageError(f"containers lie more than {MAX_DEPTH} deep in each other")
+        raise StorageError(f"containers are nested more than {MAX_DEPTH} deep")
     expect(type(data) is dict and len(data) == 1, "a container", data)
     [(tag, inner)] = data.items()
     description, parts = members(inner, 2, "a container and its members")
     children = [_read(part, depth + 1) for part in members(parts, None, "members of a container")]
-    expect(tag in _READERS, "a container of a kind that is known", tag)
+    expect(tag in _READERS, "a known kind of container", tag)
     return _READERS[tag](description, children)
 
 
@@ -135,7 +135,7 @@ def _namedtuple(description: Any, children: list) -> Any:
 
 
 def _custom_node(description: Any, children: list) -> Any:
-    module, name, metadata = members(description, 3, "a class and what is known of an instance")
+    module, name, metadata = members(description, 3, "a class and its metadata")
     found = find_class(text(module, "a module"), text(name, "a class"))
     entry = optree.register_pytree_node.get(found) if isinstance(found, type) else None
     if entry is None or found in _WRITERS:

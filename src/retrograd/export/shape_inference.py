@@ -26,7 +26,7 @@ MAX_TRIALS = 32  # maximum trials for guards
 
 
 class SizedTrace(TraceLevel):
-    """A trace that records what the code asks about sizes."""
+    """A trace that records comparisons, divisions and conversions of sizes."""
 
     def __init__(self, log: list, *parts: Any) -> None:
         super().__init__(*parts)
@@ -355,7 +355,7 @@ def _around_root(f: Callable[[int], int], low: int, high: int) -> list[int]:
 
 
 def _is_implied(guard: Guard, ranges: Mapping[str, Range]) -> bool:
-    """Whether a guard is constant in the whole range: decided if its sides are linear in one dimension."""
+    """Return whether a guard is constant in the whole range: decided if its sides are linear in one dimension."""
     if guard.left == guard.right:
         return True
     names = guard.left.dims | guard.right.dims

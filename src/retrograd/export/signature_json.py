@@ -19,7 +19,7 @@ MUTATION_KINDS = (ATTRIBUTE, BUFFER, CONSTANT, PARAMETER, USER_INPUT)
 
 
 def write_signature(signature: Signature, codec: Codec) -> dict[str, Any]:
-    """Return a signature as JSON; StorageError says which default or constant cannot be stored."""
+    """Return a signature as JSON; StorageError names a default or constant that cannot be stored."""
     return {
         "parameters": [_write_parameter(p, codec) for p in signature.parameters.parameters.values()],
         "arguments": [[name, write_tree(spec)] for name, spec in signature._specs.items()],
@@ -77,10 +77,10 @@ def _with_parameters(data: list, codec: Codec) -> Signature:
     try:
         parameters = inspect.Signature([_read_parameter(entry, codec) for entry in data])
     except (TypeError, ValueError) as error:  # invalid names, or an impossible order
-        raise StorageError(f"the parameters can't be these: {error}") from None
+        raise StorageError(f"the parameters are invalid: {error}") from None
 
     def function() -> None:
-        """A stand-in for the traced function."""
+        """Replace the traced function, of which only the signature is needed."""
 
     function.__signature__ = parameters  # type: ignore[attr-defined]
     return Signature(function)
@@ -121,9 +121,9 @@ def _read_mutations(parsed: Signature, mutations: list, same: list) -> None:
         found.append(Mutation(kind, target, recorded))
     pairs = {}
     for pair in same:
-        leaf, number = members(pair, 2, "a result and what it is")
+        leaf, number = members(pair, 2, "a result and the index of a write")
         fits = type(leaf) is type(number) is int and 0 <= leaf < parsed._result.num_leaves and 0 <= number < len(found)
-        expect(fits, "a result and the write that it is", pair)
+        expect(fits, "the indices of a result and of a write", pair)
         pairs[leaf] = number
     parsed.learn_mutations(found, pairs)
 
@@ -183,14 +183,14 @@ def _read_range(data: Any) -> tuple[str, Range]:
 
 
 def _read_guard(data: Any) -> Guard:
-    op, left, right, outcome, line = members(data, 5, "a question about sizes")
-    expect(type(op) is str and op in COMPARISONS and type(outcome) is bool, "a question and its answer", data)
+    op, left, right, outcome, line = members(data, 5, "a comparison of sizes")
+    expect(type(op) is str and op in COMPARISONS and type(outcome) is bool, "a comparison and its result", data)
     return Guard(op, _read_expression(left), _read_expression(right), outcome, text(line, "a line of code"))
 
 
 def _read_expression(data: Any) -> Expression:
     terms, over = members(data, 2, "an expression of sizes")
-    expect(type(over) is int and 0 < over < 2**63, "what it is divided by", over)
+    expect(type(over) is int and 0 < over < 2**63, "a positive divisor", over)
     return Expression(tuple([_read_term(term) for term in members(terms, None, "terms")]), over)
 
 

@@ -143,7 +143,7 @@ def load(path: str | os.PathLike[str], *, functions: Iterable[type[Function]] = 
         except StorageError:
             raise
         except Exception as error:
-            raise StorageError(f"no program can be made of it: {error}") from error
+            raise StorageError(f"it is not a valid program: {error}") from error
 
 
 def _check_version(document: Any) -> None:

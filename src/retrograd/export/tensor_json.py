@@ -39,7 +39,7 @@ def entries_of(module: GraphModule) -> dict[Entry, Tensor]:
         if not isinstance(tensor, Tensor) or tensor.level is not None:
             raise StorageError(f"{name}: {type(tensor).__name__} can't be stored, only tensors outside transforms")
         if any(type(size) is not int for size in tensor.shape):
-            raise StorageError(f"{name}: a nested tensor can't be stored; make it of its buffer in the code")
+            raise StorageError(f"{name}: a nested tensor can't be stored; create it from its buffer in the code")
         if not is_valid_name(name):
             raise StorageError(f"{name}: a graph's module has attributes of such a name; choose another")
         stored_as = first.setdefault(id(tensor), name)
@@ -62,7 +62,7 @@ def _kind(owner: Module, name: str) -> str:
 
 
 def is_valid_name(name: str) -> bool:
-    """Whether every part of a qualified name is valid in a module, so that it hides no method."""
+    """Return whether every part of a qualified name is valid in a module, so that it hides no method."""
     return all(part and (_CONSTANT.fullmatch(part) or not _is_reserved(part)) for part in name.split("."))
 
 
@@ -92,12 +92,12 @@ def read_entries(data: list, codec: Codec) -> list[Entry]:
         above = {".".join(parts[:i]) for i in range(1, len(parts))} & names
         expect(not above, f"no tensor where {entry.name} needs a module", above)
         same = _may_alias(entry, stored[entry.stored_as])
-        expect(same, f"{entry.name} to be like what it is stored with", entry.stored_as)
+        expect(same, f"{entry.name} to have the type of the tensor it is stored with", entry.stored_as)
     return entries
 
 
 def _may_alias(a: Entry, b: Entry) -> bool:
-    """Whether two names may refer to one tensor."""
+    """Return whether two names may refer to one tensor."""
     return (
         a.aval == b.aval and a.requires_grad == b.requires_grad and (a.kind == "parameter") == (b.kind == "parameter")
     )

@@ -37,12 +37,12 @@ def argument_leaves(node: Node) -> list:
 
 
 def differ(values: Any) -> bool:
-    """Whether numbers differ; other leaves are known to be equal."""
+    """Return whether numbers differ; other leaves are known to be equal."""
     return _is_number(values[0]) and any(not _same_number(v, values[0]) for v in values)
 
 
 def _same_number(u: Any, v: Any) -> bool:
-    """Whether two numbers are equal; nan equals nan."""
+    """Return whether two numbers are equal; nan equals nan."""
     return bool(u == v or (u != u and v != v))
 
 
@@ -64,7 +64,7 @@ def compare(a: Recording, b: Recording) -> None:
 
 def _difference(x: Node, y: Node, a: Recording, b: Recording) -> str:
     if x.op != y.op or x.target != y.target:
-        return f"{y.format_node()} stands where {x.format_node()} stood"
+        return f"{y.format_node()} is in the position of {x.format_node()}"
     if x.op == "get_attr" and not _same_tensor(_attribute(a.home, x.target), _attribute(b.home, y.target)):
         return f"the constant {x.target} has other values or another shape"
     u, v = argument_leaves(x), argument_leaves(y)

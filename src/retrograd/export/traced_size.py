@@ -1,4 +1,4 @@
-"""The sizes that traced code gets: numbers that record how they are used, and where they become plain numbers."""
+"""The sizes in traced code: numbers that record their uses, and the lines that convert them to plain numbers."""
 
 import math
 import operator
@@ -62,8 +62,8 @@ class Conversion(NamedTuple):
 class TracedNumber:
     """A number derived from sizes: it supports arithmetic, and records in a log how the program uses it.
 
-    It is not an int or float, though `isinstance` says so: only then does Python call `__index__` and the like when
-    its own code needs a plain number, as in `range(n)` and `table[n]`.
+    `isinstance` returns True for int or float, but the object is neither. Python calls `__index__` and similar methods
+    only for other types, when its own code needs a plain number, as in `range(n)` and `table[n]`.
     """
 
     __slots__ = ("_log", "_read_at", "_value")
@@ -183,7 +183,7 @@ class TracedInt(TracedNumber):
 
 
 class TracedFloat(TracedNumber):
-    """A float derived from sizes.  Its uses are those of a plain number."""
+    """A float derived from sizes.  It supports the operations of a plain number."""
 
     __slots__ = ()
     __class__ = property(lambda self: float)

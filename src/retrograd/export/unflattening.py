@@ -232,7 +232,7 @@ def _members(module: Module) -> list[str]:
 
 
 def _same(a: Graph, b: Graph) -> bool:
-    """Whether two graphs are equal except for node names."""
+    """Return whether two graphs are equal except for node names."""
     return _rows(a) == _rows(b)
 
 

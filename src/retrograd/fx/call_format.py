@@ -1,4 +1,4 @@
-"""Calls of operators in the form in which a user would write them."""
+"""The arguments of operators in the form in which a user writes them."""
 
 from itertools import takewhile
 from typing import Any
@@ -9,7 +9,10 @@ from retrograd.core.schema import REQUIRED, Parameter
 
 
 def normalized_args(op: Op, values: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
-    """Return a call's arguments, all given by name, with inputs first, by position, and defaults left out."""
+    """Return the arguments of a call in the usual form, from all of them by name.
+
+    Inputs come first, by position; arguments that equal their defaults are omitted.
+    """
     parameters = op.schema.parameters
     leading = list(takewhile(lambda p: p.is_tensor and not p.keyword_only, parameters))
     while leading and _is_default(leading[-1], values):

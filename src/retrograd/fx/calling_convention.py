@@ -1,4 +1,4 @@
-"""Calling conventions of traced code: arguments as from a caller, or all as local names."""
+"""Calling conventions of traced code: ordinary arguments, or one value for each local name."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ class Callee:
     """A function that is traced, and its parameters in the order of its local names.
 
     A Python function gets one proxy for all of `*args` and one for `**kwargs`.  A wrapper has the signature of the
-    wrapped function, and a partial a part of it, so these are called like by any caller.
+    wrapped function, and a partial a part of it, so these are called with ordinary arguments.
 
     >>> Callee(lambda x, *rest: (x, rest)).call([1, 2], {})
     (1, 2)
@@ -54,7 +54,7 @@ class Callee:
         if parameter.kind in STARS and not concrete:
             raise ValueError(
                 f"symbolic_trace: {STARS[parameter.kind]}{parameter.name} reaches the code by way of a wrapper or "
-                f"partial, so what is in it can't be known; give it in concrete_args, or trace the wrapped function"
+                f"partial, so its members are not known; give it in concrete_args, or trace the wrapped function"
             )
         if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
             positional.extend(value)
@@ -67,18 +67,18 @@ class Callee:
 
 
 def annotation_or_none(annotation: Any) -> Any:
-    """Return an annotation; None if there is none, or one that says nothing."""
+    """Return an annotation; None if there is none, or it is Any."""
     return None if annotation in (inspect.Signature.empty, Any) else annotation
 
 
 def _python_method(function: Callable) -> Callable:
-    """Return the Python method of a callable object; other callables as they are."""
+    """Return the Python method of a callable object; return other callables unchanged."""
     own = inspect.getattr_static(type(function), "__call__", None)
     return MethodType(own, function) if isinstance(own, FunctionType) else function
 
 
 def _overrides_signature(function: Callable) -> bool:
-    """Return whether the signature of a function is stated, or that of another function."""
+    """Return whether a function has an explicit signature, or wraps another function."""
     inner = function.__func__ if isinstance(function, MethodType) else function
     return hasattr(inner, "__wrapped__") or hasattr(inner, "__signature__")
 

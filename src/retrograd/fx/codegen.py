@@ -153,7 +153,7 @@ class CodeGen:
 
 
 class _Line(str):
-    """A line of the function's body, with the node that it computes."""
+    """A line of the function's body, and the node that the line computes."""
 
     __slots__ = ("node",)
     node: Node | None
@@ -201,7 +201,7 @@ class _Writer:
         return self._codegen.gen_fn_def(parameters, annotation)
 
     def _with_line_map(self, head: str, body: list[str]) -> PythonCode:
-        """Return the code; the nodes of lines that a transformation made are unknown."""
+        """Return the code with the node of each line; lines that a transformation added have no node."""
         index = {node: number for number, node in enumerate(self._nodes)}
         text = [head]
         lines: dict[int, int | None] = {}

@@ -53,7 +53,7 @@ def members(value: Any) -> list:
 
 
 def check_no_hidden_tensors(leaf: Any) -> None:
-    """Raise if a result is an object that contains traced tensors, which no graph could rebuild."""
+    """Raise TypeError for an object that contains traced tensors, because a graph cannot rebuild it."""
     contained: list = [] if isinstance(leaf, Tensor) else optree.tree_leaves(cast(Any, members(leaf)))
     if any(isinstance(x, Tensor) and x.level is not None for x in contained):
         raise TypeError(

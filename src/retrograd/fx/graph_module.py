@@ -174,7 +174,7 @@ class GraphModule(GraphHooks, Module):
         except Exception as error:
             place = _user_line(error.__traceback__)
             if place:
-                error.add_note(f"while running a graph, at what was made at {place}")
+                error.add_note(f"while running a graph, at an operator that was traced at {place}")
             raise
 
     def __reduce__(self) -> tuple:

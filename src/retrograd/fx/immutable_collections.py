@@ -1,4 +1,4 @@
-"""Immutable lists and dicts for the arguments of nodes, which could not notice changes."""
+"""Immutable lists and dicts for the arguments of nodes, which would not notice a change."""
 
 from typing import Any, NoReturn
 

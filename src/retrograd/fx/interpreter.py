@@ -13,7 +13,7 @@ from retrograd.nn.module import Module
 
 
 class MissingArgumentError(RuntimeError, TypeError):
-    """An argument without a default was not given: PyTorch's error, and that of functions."""
+    """An argument without a default is missing: PyTorch raises RuntimeError, and Python functions raise TypeError."""
 
 
 class Interpreter:

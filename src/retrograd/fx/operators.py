@@ -31,7 +31,7 @@ class guard(Internal, differentiable=False, impure=True):
         if not xp.array_equal(x, expected, equal_nan=True):
             raise RuntimeError(
                 f"guard: {source} read the value {_short(expected)} when this code was traced; now it is "
-                f"{_short(x)}, for which another way might be taken. Trace again with inputs like these."
+                f"{_short(x)}, for which the code might take another branch. Trace again with inputs like these."
             )
         return xp.asarray(True)
 

@@ -38,7 +38,7 @@ class TraceError(ValueError):
 
 
 class TracerBase:
-    """Records nodes in `graph`; the base of `Tracer`, and of tracers of one's own.
+    """Records nodes in `graph`; the base of `Tracer` and of custom tracers.
 
     Subclasses override `create_node`, which every node goes through; `create_arg`, the form of values; `proxy`, the
     class of proxies; `to_bool`, `iter` and `keys`, a proxy's truth and members.
@@ -229,7 +229,7 @@ class Proxy:
     __array_ufunc__ = None  # makes NumPy's arrays defer to the proxy's operators
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        instead = "compute with operators that answer with new tensors; what is made while tracing can't be written to"
+        instead = "use operators that return new tensors; a tensor that was created while tracing can't be written to"
         _raise_trace_error(self, "numbers are needed here", instead, TypeError)
 
     def __bool__(self) -> bool:
@@ -253,7 +253,7 @@ class Proxy:
         _raise_trace_error(self, "'len' is not supported in symbolic tracing by default", instead, RuntimeError)
 
     def __contains__(self, value: Any) -> bool:
-        _raise_trace_error(self, "what is in it is not known")
+        _raise_trace_error(self, "its members are not known")
 
     def __int__(self) -> int:
         _raise_trace_error(self, "int() needs its value", kind=TypeError)
@@ -329,7 +329,7 @@ def _raise_trace_error(proxy: Proxy, what: str, instead: str = "", kind: type[Ex
     """Return the error for an operation that a proxy does not support, with the line and the alternatives."""
     instead = instead or "give an argument that decides it in concrete_args, mark the function with fx.wrap, or use "
     raise kind(
-        f"symbolic_trace: {proxy!r} stands for a value that is not there yet: {what}, at {user_line()}; "
+        f"symbolic_trace: {proxy!r} is a placeholder for a value that is not known yet: {what}, at {user_line()}; "
         f"{instead}{'fx.trace, which runs the code on examples' if instead.endswith(' ') else ''}"
     )
 
@@ -386,8 +386,8 @@ def check_no_hidden_proxies(value: Any) -> None:
     contained = members(value)
     if contained and proxies_in(contained):
         raise TraceError(
-            f"symbolic_trace: a {type(value).__name__} holds {proxies_in(contained)[0]!r}, which stands for a value "
-            f"that is not there yet, and graphs can't make such objects; use a tuple, list, dict, NamedTuple or "
+            f"symbolic_trace: a {type(value).__name__} holds {proxies_in(contained)[0]!r}, a placeholder for a value "
+            f"that is not known yet, and graphs can't make such objects; use a tuple, list, dict, NamedTuple or "
             f"dataclass, or make it in a function marked with fx.wrap"
         )
 

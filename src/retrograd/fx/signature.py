@@ -110,7 +110,7 @@ class Signature:
                     and backend.shares_memory(unwrap_all(x), unwrap_all(y))
                 ):
                     raise ValueError(
-                        f"{expected.name} is written to, and shares memory with {other.name}; the graph takes them for "
+                        f"{expected.name} is written to, and shares memory with {other.name}; the graph assumes "
                         f"separate tensors, so clone one of them"
                     )
 
@@ -126,7 +126,7 @@ class Signature:
         return leaves
 
     def learn_mutations(self, mutations: list[Mutation], same: dict[int, int]) -> None:
-        """Set the targets of writes; `same` maps leaves of the result that are a target to it."""
+        """Set the targets of writes; `same` maps a leaf of the result that is a target to the index of its write."""
         self.mutations, self._returned_targets = mutations, same
 
     def with_mutations(self, *kinds: str) -> "Signature":
@@ -139,7 +139,7 @@ class Signature:
 
     @property
     def single(self) -> bool:
-        """True if the result is one leaf, which the graph returns as it is, not in a tuple."""
+        """True if the result is one leaf, which the graph returns directly and not in a tuple."""
         return not self.mutations and self._result.is_leaf()
 
     def restore(self, flat: Any) -> Any:

@@ -19,7 +19,7 @@ from retrograd.ops.create import as_tensor
 class SubGraph:
     """A function of tensors as a value: a graph that reads no attributes; calling it returns a tuple of tensors.
 
-    Equal sub-graphs have the same nodes.  `graph` is for reading only: the compiled function is made once.
+    Equal sub-graphs have the same nodes.  `graph` is read-only, because the compiled function is cached.
 
     >>> from retrograd.core import operator_named
     >>> graph = Graph()
@@ -67,7 +67,7 @@ def subgraph_of(name: str, function: Callable, *examples: Any) -> SubGraph:
 
 
 class SubGraphLevel(TraceLevel):
-    """Records one function of a control-flow operator, in the place of the trace around it.
+    """Records one function of a control-flow operator, instead of the trace around it.
 
     Tensors from outside the function, constants and those of the outer trace, become inputs of the sub-graph.
     """

@@ -211,7 +211,7 @@ class Tracer(TracerBase):
     def path_of_module(self, mod: Module) -> str:
         """Return the qualified name of a submodule; raise NameError if it is none."""
         if id(mod) not in self._paths:
-            raise NameError(f"symbolic_trace: a {type(mod).__name__} is no submodule of what is traced")
+            raise NameError(f"symbolic_trace: a {type(mod).__name__} is no submodule of the traced module")
         return self._paths[id(mod)]
 
     def _leaf(self, leaf: Any) -> Any:

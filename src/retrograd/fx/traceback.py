@@ -1,4 +1,4 @@
-"""Metadata for the nodes that are created now: annotations, and the metadata of a node that is run again."""
+"""The current metadata for new nodes: annotations, and the metadata of a node that runs again."""
 
 import copy
 import functools

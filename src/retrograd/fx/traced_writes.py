@@ -99,7 +99,10 @@ class ProxiedAttributes(Block):
 
 
 def _reachable_modules(root: Any) -> list[tuple[str, Module]]:
-    """Return a module and its submodules; of a function those that it names or is a method of, once, with paths."""
+    """Return the modules that a program can reach, each once, with its path.
+
+    For a function these are the modules that it names, and the one whose method it is.
+    """
     found = {"": root, "self": getattr(root, "__self__", None)}
     if inspect.isfunction(inspect.unwrap(root)):
         with suppress(ValueError):  # an unbound variable
@@ -190,7 +193,7 @@ def _is_view_call(user: Node) -> bool:
 
 
 def _is_opaque(target: Any) -> bool:
-    """Return whether nobody knows what a call saves or returns views of: a function, or an operator of a user."""
+    """Return whether the saved values and views of a call are unknown, as for functions and operators of users."""
     return not isinstance(target, Op) or target.rules is None
 
 

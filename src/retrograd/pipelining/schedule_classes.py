@@ -1,4 +1,4 @@
-"""Schedules as classes, with PyTorch's names: every rank makes one of its own stages, and calls `step`."""
+"""Schedules as classes, with PyTorch's names: every rank creates one for its own stages, and calls `step`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -206,7 +206,7 @@ class PipelineSchedule:
 
 
 class _Run:
-    """One step of one rank: its job, and what comes of it here."""
+    """One step of one rank: its job, and the results on this rank."""
 
     def __init__(
         self,
@@ -322,9 +322,10 @@ class PipelineScheduleSingle(PipelineSchedule):
 
 
 class PipelineScheduleMulti(PipelineSchedule):
-    """The base of schedules with several stages per rank; with `_load_csv`, a schedule of its own.
+    """The base of schedules with several stages per rank; with `_load_csv`, a schedule from a file.
 
-    use_full_backward and backward_requires_autograd have no effect: the order says which backward passes are split.
+    use_full_backward and backward_requires_autograd have no effect: the order determines which backward passes are
+    split.
     """
 
     def __init__(
@@ -434,13 +435,13 @@ class ScheduleInterleavedZeroBubble(_Looped):
 
 
 class ScheduleZBVZeroBubble(_Looped):
-    """ZB-V: two stages per rank, assigned there and back, and backward passes in two halves."""
+    """ZB-V: two stages per rank, assigned in a V, and backward passes in two halves."""
 
     schedule = "ZBVZeroBubble"
 
 
 class ScheduleDualPipeV(_Looped):
-    """DualPipeV: two stages per rank, assigned there and back, with forward and backward passes in pairs."""
+    """DualPipeV: two stages per rank, assigned in a V, with forward and backward passes in pairs."""
 
     schedule = "DualPipeV"
 

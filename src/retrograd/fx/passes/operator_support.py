@@ -1,4 +1,4 @@
-"""Which nodes a backend can run, for partitions of graphs."""
+"""The nodes that a backend can run, for partitions of graphs."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence

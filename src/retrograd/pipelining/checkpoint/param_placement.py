@@ -1,4 +1,4 @@
-"""Which rank trains each parameter and buffer of a model, and their exchange between processes."""
+"""The rank that trains each parameter and buffer of a model, and their exchange between processes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

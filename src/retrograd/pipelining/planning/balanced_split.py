@@ -57,7 +57,7 @@ class Memory:
         return least
 
     def _is_feasible(self, in_flight: Sequence[int], limit: float) -> bool:
-        """Whether some split fits, found by extending the possible ends of stages one by one."""
+        """Return whether some split fits, found by extending the possible ends of stages one by one."""
         earliest = {count_in_flight: self.earliest(count_in_flight, limit) for count_in_flight in set(in_flight)}
         starts = {0}
         for count_in_flight in in_flight:

@@ -87,11 +87,13 @@ class Planner:
     def _raise_no_schedule(self, skipped: Mapping[str, str], sufficient_limits: Sequence[int]) -> None:
         if sufficient_limits:
             raise ValueError(
-                f"plan: no split over {self.settings.ranks} ranks keeps to the memory limit of "
+                f"plan: no split over {self.settings.ranks} ranks is within the memory limit of "
                 f"{self.settings.memory_limit:.0f} bytes; the smallest limit that would do is "
                 f"{min(sufficient_limits)} bytes"
             )
-        raise ValueError(f"plan: no schedule can be: {'; '.join(f'{name}: {why}' for name, why in skipped.items())}")
+        raise ValueError(
+            f"plan: no schedule is possible: {'; '.join(f'{name}: {why}' for name, why in skipped.items())}"
+        )
 
     # ------------------------------------------------------------------------------------------------- splitting
 

@@ -85,7 +85,7 @@ def operators(captured: GraphModule, args: tuple, kwargs: dict[str, Any], loss: 
 
 
 class _Timer(Interpreter):
-    """Runs and times each operator forward, and backward with cotangents of 1, on leaves."""
+    """Runs each operator on leaves, and times its forward and its backward pass with cotangents of 1."""
 
     def __init__(self, captured: GraphModule, loss: Loss) -> None:
         super().__init__(captured)

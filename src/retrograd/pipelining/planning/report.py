@@ -169,7 +169,7 @@ class Plan:
         return ["schedule", "stages", "step", "of 1F1B", "bubble", "activations", "memory"]
 
     def rows(self) -> list[list[str]]:
-        """Return the choices as rows of text; bytes are those of the rank with most, * marks the recommendation."""
+        """Return the choices as rows of text; bytes are the maximum over the ranks, and * marks the recommendation."""
         return [self._row(choice) for choice in self.choices]
 
     def _row(self, choice: Choice) -> list[str]:

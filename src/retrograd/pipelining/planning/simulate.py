@@ -105,7 +105,7 @@ def simulate_costs(
     """Sum up the times of `simulate` per rank, for schedules of thousands of ranks: seconds for millions of actions.
 
     schedule: computations only, from `make_schedule` or `stream_schedule`.  cost, overhead: as for `simulate`, but
-    called once per kind, stage and peer, because all microbatches are assumed to be alike.  placement: the rank of
+    called once per kind, stage and peer, because all microbatches are assumed to be equal.  placement: the rank of
     each stage, as `stage_ranks` returns it; None: taken from the schedule, whose actions are then listed in memory.
 
     Raises ValueError as `simulate`.

@@ -56,7 +56,7 @@ def measure_stages(
 
     They run 1F1B and ZB-H1, to time both full and split backward passes.  There may be fewer ranks than in the plan;
     they compete for caches, memory and Python as in a real step.  The pipes take turns, so that other load on the
-    machine affects all of them alike.
+    machine affects all of them equally.
     """
     count = min(micro_batches, MICRO_BATCHES * workers)
     trials = [[_TimedRun(pipe, batch, loss, name, count, workers) for name in ("1f1b", "zb-h1")] for pipe in pipes]

@@ -31,8 +31,8 @@ class Gradients(Block):
     on several threads do not write to one `.grad` at once, and copies in several processes get the same sum.
     The order is that of the unsplit model: microbatch by microbatch, the last stage first.
 
-    stages: all that run, for all shapes.  placement: the ranks of the stages.  local: the ranks of this process, None:
-    all.
+    stages: all stages that run, for all shapes.  placement: the ranks of the stages.  local: the ranks of this process;
+    None: all.
     unordered: stages whose backward passes are not in the order of the microbatches, so that their gradients may not be
     accumulated directly.  by_micro_batch: store the part of every microbatch until the end; else one part per stage.
     """

@@ -1,4 +1,4 @@
-"""A stage that the user has cut: a module of its own, as in PyTorch."""
+"""A stage that is a module of the user, as in PyTorch."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ ARGUMENT, KEYWORD, OUTPUT = "argument_{:04}", "keyword_{:04}", "stage_{}_{:04}" 
 
 
 class PipelineStage(PipelineStageBase):
-    """A module as one stage of a chain: it is called with the results of the stage before, as PyTorch's is.
+    """A module as one stage of a chain: it is called with the results of the previous stage, as in PyTorch.
 
     submodule: any module; the first stage takes the arguments of `step`, and every stage its keyword arguments.  It
      returns a tensor, or a tuple or list of tensors, which the next stage takes as its positional arguments.
@@ -84,7 +84,7 @@ class PipelineStage(PipelineStageBase):
         return dict(zip(names, leaves, strict=True))
 
     def result(self, outputs: Mapping[str, Any]) -> Any:
-        """Return what the submodule has returned, from its outputs by name."""
+        """Return the result of the submodule, from its outputs by name."""
         values = [outputs[name] for name in self._returned]
         return values[0] if self.single else tuple(values)
 

@@ -26,7 +26,7 @@ class Draw(NamedTuple):
 
     @property
     def size(self) -> Size | None:
-        """Return the shape of the draw; None if it is not an argument of its own."""
+        """Return the shape of the draw; None if the shape is not a separate argument."""
         return next((arg for arg in self.args if isinstance(arg, tuple)), None)
 
     def of_size(self, size: Size) -> tuple[Any, ...]:
@@ -137,7 +137,7 @@ class Stream:
     def _draw_part(self, position: int, micro_batch: int, method: str, *args: Any) -> Any:
         expected, dim, total = self._draws[micro_batch][position], self._dims[position], self._totals[position]
         if Draw(expected.source, method, args).size != expected.size:
-            raise RuntimeError(f"the program draws {args} where it has drawn {expected.args} when it was captured")
+            raise RuntimeError(f"the program draws {args}, but it drew {expected.args} when it was captured")
         source, size = Generator(), _size(expected)
         source.set_state(self._states[position])
         if dim is None:

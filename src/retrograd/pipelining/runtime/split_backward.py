@@ -19,8 +19,8 @@ def stage_backward_input(
     """Compute the gradients of a stage's inputs, and return them with the data for the weight half.
 
     stage_outputs_or_loss: the stage's outputs, nested in tuples, lists and dicts, or the loss.
-    output_grads: gradients nested alike.  None for a tensor means 1: the tensor is a loss of one element.  None for a
-     container skips its content; None instead of all gradients means ones for every output.
+    output_grads: gradients in the same nesting.  None for a tensor means 1: the tensor is a loss of one element.  None
+     for a container skips its content; None instead of all gradients means ones for every output.
     input_values: the stage's inputs, leaves or not, in an iterable; None is returned for those that require no grad.
     weights: the leaves of the second half.  Those that require no grad get nothing.
 

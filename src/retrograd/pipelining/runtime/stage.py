@@ -75,12 +75,12 @@ class PipelineStageBase:
 
     @property
     def is_first(self) -> bool:
-        """Whether this is the pipeline's first stage."""
+        """Return whether this is the pipeline's first stage."""
         return self.stage_index == 0
 
     @property
     def is_last(self) -> bool:
-        """Whether this is the pipeline's last stage."""
+        """Return whether this is the pipeline's last stage."""
         return self.stage_index == self.num_stages - 1
 
     @property

@@ -19,8 +19,8 @@ def stage_backward(
     """Run a stage backward: accumulate parameter gradients, and return the gradients of its inputs.
 
     stage_output: the stage's outputs, nested in tuples, lists and dicts.
-    output_grads: gradients nested alike.  None for a tensor, bare or nested, means 1: the tensor is a loss of one
-     element.  None for a container skips its content.  Outputs that are not tensors, or do not require grad,
+    output_grads: gradients in the same nesting.  None for a tensor, bare or nested, means 1: the tensor is a loss of
+     one element.  None for a container skips its content.  Outputs that are not tensors, or do not require grad,
      are skipped.
     input_values: the stage's inputs, leaves or not, in a tuple, list or another iterable.
     outputs_with_grads_idxs: the indices, in both, of the outputs to use; None: all of them.
@@ -93,7 +93,7 @@ def _sum(a: Tensor | None, b: Tensor | None) -> Tensor | None:
 def pair_with_gradients(outputs: Any, gradients: Any) -> list[tuple[Tensor, Tensor | None]]:
     """Return the outputs that require grad, each with its gradient or None, which means 1.
 
-    None for a container skips its members.  Raises ValueError if the two are not nested alike, TypeError for a
+    None for a container skips its members.  Raises ValueError if the two differ in nesting, TypeError for a
     gradient that is not a tensor.
     """
     return list(_pairs(outputs, gradients))

@@ -61,7 +61,7 @@ class NamedAction(NamedTuple):
 
     @property
     def is_compute_op(self) -> bool:
-        """Whether it computes, not communicates."""
+        """Return whether it computes, not communicates."""
         return self.computation_type in _COMPUTE
 
     @staticmethod

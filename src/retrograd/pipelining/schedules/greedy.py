@@ -51,8 +51,10 @@ class _State:
         return inputs[stage + 1] if stage + 1 < len(inputs) else forward[stage]
 
     def _can_forward(self, stage: int, stages: list[int]) -> bool:
-        """Whether a stage has an input, and memory for its activations as well as the remaining ones of the rank's
-        oldest microbatch."""
+        """Return whether a stage has an input and enough memory.
+
+        It needs memory for its activations, and for the remaining ones of the rank's oldest microbatch.
+        """
         forward, weights = self.done[Kind.F], self.done[Kind.W]
         if forward[stage] == (forward[stage - 1] if stage else self.micro_batches):
             return False

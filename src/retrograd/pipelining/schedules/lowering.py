@@ -47,7 +47,7 @@ def lower(schedule: Schedule, edges: Edges) -> list[list[Action]]:
 
 
 def is_lowered(schedule: Schedule) -> bool:
-    """Whether a schedule has sends or receives."""
+    """Return whether a schedule has sends or receives."""
     return any(action.peer is not None for actions in schedule for action in actions)
 
 

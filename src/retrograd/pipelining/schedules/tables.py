@@ -144,8 +144,8 @@ def parse_rows(rows: Sequence[Sequence[str]], source: str) -> list[list[Action]]
     for action, position in index.cells_by_action.items():
         if max(action.stage, action.micro_batch, action.peer or 0) >= len(index.cells_by_action):
             raise ValueError(
-                f"{source}, {position}: {action} is of no schedule with {len(index.cells_by_action)} actions: stages "
-                f"and micro-batches are numbered from 0 on"
+                f"{source}, {position}: {action} is of no schedule with {len(index.cells_by_action)} actions: "
+                f"stages and micro-batches are numbered from 0 on"
             )
     return schedule
 

@@ -90,11 +90,12 @@ class CaptureInput(NamedTuple):
         return merge_branches(captures)
 
     def batch_inferences(self) -> list[ShapeInference]:
-        """Return what traces the module at several sizes of dimension 0, for each branch; none without a batch."""
+        """Return the shape inference of each branch for other sizes of dimension 0; none without a batch."""
         found = [self._batch_inference(args) for args in (self.args, *self.branches)]
         return [inference for inference in found if inference is not None] if None not in found else []
 
     def _batch_inference(self, args: tuple[Any, ...]) -> ShapeInference | None:
+        """Return the shape inference for other sizes of dimension 0; None if no argument has a batch."""
         try:
             example = Example(self.module, args, self.kwargs)
         except TypeError:  # not the arguments of the module, as the trace will say
@@ -109,7 +110,7 @@ class CaptureInput(NamedTuple):
 
 
 class FixedSignature(Signature):
-    """A signature for the example's sizes, which says why the code cannot be captured for other batch sizes."""
+    """A signature for the example's sizes, with the reason why the code cannot be captured for other batch sizes."""
 
     reason: str
 
@@ -153,7 +154,7 @@ class SizedProgram:
         return self._capture_input.trace_module()
 
     def with_free_batch(self) -> GraphModule:
-        """Return the program for any size of dimension 0, as far as the module permits it."""
+        """Return the program for any size of dimension 0, if the module permits it."""
         if not self._inferences:
             return self.program
         try:
@@ -257,7 +258,10 @@ def _stages_between_markers(graph: Graph) -> dict[Node, int]:
 
 
 def _cut_in_other_mode(capture_input: CaptureInput, first: Cut, policy: Policy | None) -> Cut | None:
-    """Return the cut of the model in its other mode; `first` if it does the same, None if it cannot be cut alike."""
+    """Return the cut of the model in its other mode.
+
+    Return `first` if the program is the same, and None if it cannot be cut in the same way.
+    """
     with _in_mode(capture_input.module, not capture_input.module.training):
         try:
             sized = SizedProgram(capture_input)
@@ -300,7 +304,7 @@ def _in_mode(module: Module, training: bool) -> Iterator[None]:
 
 
 def _same_program(a: GraphModule, b: GraphModule) -> bool:
-    """Whether two captures run the same operators on the same constants."""
+    """Return whether two captures run the same operators on the same constants."""
     names = {str(node.target) for node in a.graph.find_nodes(op="get_attr")}
     return str(a.graph) == str(b.graph) and all(
         _same_tensor(_attribute(a, name), _attribute(b, name)) for name in names
@@ -323,9 +327,9 @@ def _capture_error(module: Module, cause: Exception) -> RuntimeError:
         f"{type(cause).__name__}: {cause}\nLikely causes:\n"
         "  - the model does not run on these arguments; try module(*mb_args, **mb_kwargs)\n"
         "  - the arguments hold NumPy arrays; pass tensors, see rg.as_tensor\n"
-        "  - the code computes with NumPy or another library in between; use retrograd's operators, or make an "
-        "operator of it\n"
-        "  - the code changes a tensor's shape, or something else that a graph can't hold"
+        "  - the code computes with NumPy or another library in between; use retrograd's operators, or register "
+        "an operator\n"
+        "  - the code changes a tensor's shape, or something else that a graph can't represent"
     )
 
 

@@ -51,7 +51,7 @@ class Captured:
 
     @property
     def expected(self) -> list[Reading]:
-        """Return the values that the code read in the trace, as far as they are known before a run."""
+        """Return those values that the code read in the trace and that are known before a run."""
         return [] if self.guards is None else self.guards.expected
 
     def report(self) -> "CaptureReport":
@@ -197,7 +197,10 @@ def _common_readings(one: Captured, batch: MicroBatch) -> list[Reading]:
 
 
 def _cache_key(leaf: Any) -> Hashable:
-    """Return what a capture depends on: a tensor's dtype and constant sizes, the type and value of other leaves."""
+    """Return the part of a leaf that a capture depends on.
+
+    This is the dtype and the constant sizes of a tensor, and the type and the value of another leaf.
+    """
     if isinstance(leaf, Tensor):
         return leaf.dtype, *[None if isinstance(size, SymbolicSize) else size for size in leaf.shape]
     try:

@@ -13,7 +13,7 @@ from retrograd.ops.layout import device as Device
 def move_to_device(module: GraphModule, device: Any) -> GraphModule:
     """Move the parameters, buffers and constants of a stage to a device; return the stage.
 
-    A captured graph names no device, whatever the traced code says: `ones`, `rand` and the like create tensors on
+    A captured graph names no device, even if the traced code does: `ones`, `rand` and the like create tensors on
     the stage's device.  Raises RuntimeError for a missing device, and for a graph that names one, as a custom operator
     may.
     """

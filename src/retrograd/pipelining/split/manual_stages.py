@@ -68,7 +68,9 @@ class ManualPipe:
         """Return the arguments' leaves by name; ValueError for another nesting."""
         leaves, spec = _flatten(args, kwargs)
         if spec != self._arguments:
-            raise ValueError(f"Pipeline: the arguments are nested as {spec}, and were as {self._arguments}")
+            raise ValueError(
+                f"Pipeline: the arguments are nested as {spec}, but the first ones were nested as {self._arguments}"
+            )
         return {INPUT.format(index): leaf for index, leaf in enumerate(leaves)}
 
     def restored_output(self, values: Mapping[str, Any]) -> Any:
@@ -100,6 +102,6 @@ class _Part(Module):
         args, kwargs = given if self._is_first else (given if isinstance(given, tuple) else (given,), {})
         found, spec = optree.tree_flatten(self.module(*args, **kwargs), none_is_leaf=True)
         if self.returned not in (None, spec):
-            raise ValueError(f"the stage has returned values nested as {self.returned}, and now as {spec}")
+            raise ValueError(f"the stage returned values nested as {self.returned} before, and now as {spec}")
         self.returned = spec
         return tuple(found)

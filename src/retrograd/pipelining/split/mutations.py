@@ -30,7 +30,7 @@ WRITE, CLONE = operator_named("write"), operator_named("clone")
 
 def signature_of(captured: GraphModule) -> Signature:
     """Return the signature of a captured graph, which always has one."""
-    assert captured.graph.signature is not None, "a captured graph knows its arguments"
+    assert captured.graph.signature is not None, "a captured graph has a signature"
     return captured.graph.signature
 
 

@@ -1,4 +1,4 @@
-"""A model cut into stages: the module that runs as a whole, and gives out its stages."""
+"""A model cut into stages: the module that runs all stages, and returns single ones."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -156,7 +156,7 @@ class Pipe(Module):
 
     @property
     def has_loss_and_backward(self) -> bool:
-        """Whether the graph includes the backward pass from a loss."""
+        """Return whether the graph includes the backward pass from a loss."""
         return self._state.has_loss_and_backward
 
     @property
@@ -241,7 +241,7 @@ class Pipe(Module):
 
     @property
     def knows_sizes(self) -> bool:
-        """Whether it accepts only arguments with the same sizes, including symbolic ones."""
+        """Return whether it accepts only arguments with the same sizes, including symbolic ones."""
         return signature_of(self.split_gm).knows_sizes
 
     def carried(self) -> dict[tuple[int, int], list[str]]:
@@ -352,7 +352,7 @@ def split_as_traced(
 def _make_capture_input(
     module: Any, args: Any, kwargs: Mapping[str, Any], split_spec: Any, split_policy: Any, branches: Any = ()
 ) -> CaptureInput:
-    """Return what is to be split; errors for arguments of other types, and for a spec together with a policy."""
+    """Return the module and its arguments; raise errors for other types, and for a spec together with a policy."""
     if not isinstance(module, Module):
         raise TypeError(f"pipeline: expected a Module, got {type(module).__name__}")
     if not isinstance(args, (tuple, list)):

@@ -55,7 +55,7 @@ class PipeStage(PipelineStageBase):
     def model_inputs(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the model's own inputs by name; a rank without the first stage may be given some, by keyword."""
         ports = self._current_ports()
-        assert ports.signature is not None, "a stage of a captured model knows its arguments"
+        assert ports.signature is not None, "a stage of a captured model has a signature"
         check_no_writes(ports.signature)
         if args or self.is_first:
             return dict(zip(ports.placeholders, ports.signature.flatten(tuple(args), dict(kwargs)), strict=True))

@@ -89,5 +89,5 @@ def _stages_of_tensors(pipes: Sequence[AnyPipe]) -> dict[str, set[int]]:
 
 
 def _moves_tensors(found: Cut, tensor_stages: StagesByTensor) -> bool:
-    """Whether a cut gives a parameter or buffer to a stage that does not have it in other captures."""
+    """Return whether a cut gives a parameter or buffer to a stage that does not have it in other captures."""
     return any(not users.issubset(tensor_stages.get(name, users)) for name, users in stages_by_tensor(found).items())

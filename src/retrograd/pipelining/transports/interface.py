@@ -40,7 +40,7 @@ class Link(Protocol):
         """Wait for this message.
 
         Raises Aborted if it will not come because a rank has failed, PeerLost if its sender's process is gone, and
-        TimeoutError that says which ranks wait for which messages.
+        TimeoutError that names the ranks that wait, and their messages.
         """
 
 

@@ -130,7 +130,7 @@ class _MPIChannel:
         return self._complete() if incoming else []
 
     def moving(self) -> bool:
-        """Whether buffers are still arriving, or a packet was sent or received."""
+        """Return whether buffers are still arriving, or a packet was sent or received."""
         return self._moving or bool(self._incoming)
 
     def _accept(self, message: Any, rank: int, size: int) -> None:

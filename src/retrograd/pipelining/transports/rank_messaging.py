@@ -31,7 +31,7 @@ class Channel(Protocol):
         """Make progress without blocking, and return what has arrived."""
 
     def moving(self) -> bool:
-        """Whether the last poll found a packet in transit to this rank, or one of its own delivered."""
+        """Return whether the last poll found a packet in transit to this rank, or one of its own delivered."""
 
 
 class Backoff:
@@ -73,12 +73,12 @@ class End(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """Whether it is a failure of that rank itself."""
+        """Return whether it is a failure of that rank itself."""
         return self.outcome in ("failed", "timed out")
 
 
 class Peers:
-    """The messaging of one process with the others.  All count launches alike.
+    """The messaging of one process with the others.  All processes number the launches in the same way.
 
     launch: the number of the present launch, or of the next.  over: whether it cannot be completed, since a rank has
     failed or is gone.  lost: the ranks without which a launch has ended; no further launch is possible.
@@ -174,7 +174,7 @@ class Peers:
         self._update_over()
 
     def ask(self, ranks: Sequence[int], patience: float) -> dict[int, str]:
-        """Return what ranks are doing, as far as they answer in time."""
+        """Return the current action of each rank that answers in time."""
         self._answers.clear()
         for rank in ranks:
             self.send(rank, Kind.ASK, self.launch)

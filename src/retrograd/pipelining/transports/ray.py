@@ -16,8 +16,8 @@ Deliver = Callable[[int, int, Head, Sequence[Any]], None]  # call another actor:
 class Ray:
     """Every actor is one rank; tensors travel through Ray's object store, which is shared memory within a node.
 
-    All actors run the same script (`retrograd run -n 4 --transport ray train.py`), and launch alike.  Needs Ray:
-    `pip install "retrograd[ray]"`.
+    All actors run the same script (`retrograd run -n 4 --transport ray train.py`), and make the same launches.  Ray is
+    required: `pip install "retrograd[ray]"`.
 
     timeout: seconds that a rank waits for a message; None: no limit.
 
@@ -99,7 +99,7 @@ class Mailbox:
         return packets
 
     def moving(self) -> bool:
-        """Whether some packets arrived out of order."""
+        """Return whether some packets arrived out of order."""
         return bool(self._early)
 
     def take(self, rank: int, number: int, head: Head, buffers: Sequence[Any]) -> None:

@@ -76,7 +76,7 @@ class Worker:
         self._mailbox.take_loss(rank)
 
     def doing(self) -> str:
-        """Return what the rank is doing, even while its script does not poll."""
+        """Return the current action of the rank, even while its script does not poll."""
         return self._peers.doing()
 
     def interrupt(self) -> None:

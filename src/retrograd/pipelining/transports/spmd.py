@@ -101,7 +101,7 @@ def _report(peers: Peers, timeout: float) -> str:
 
 
 def _gone_message(peers: Peers) -> str:
-    return f"the script of rank {_format_ranks(peers.gone)} is over, while rank {peers.rank} is in a step with it"
+    return f"the script of rank {_format_ranks(peers.gone)} is over, while rank {peers.rank} is in a step that needs it"
 
 
 def _format_ranks(ranks: Sequence[int]) -> str:
@@ -119,7 +119,7 @@ class _ProcessLink:
         self._timeout = timeout
 
     def state(self) -> str:
-        """Return what the rank is doing, and what it waits for."""
+        """Return the current action of the rank, and the message that it waits for."""
         return self.doing + (", waits for {} from rank {}".format(*self._awaited) if self._awaited else "")
 
     def expect(self, arrivals: Sequence[Arrival]) -> None:

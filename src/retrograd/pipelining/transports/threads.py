@@ -101,7 +101,7 @@ class _Launch:
             raise Aborted("this step has ended: another rank failed, or it was interrupted")
 
     def report(self) -> str:
-        """Return what every rank is doing."""
+        """Return the current action of every rank, one per line."""
         return "\n".join(f"  rank {link.rank}: {link.doing}" for link in self.links)
 
 

@@ -130,5 +130,5 @@ class CapabilityBasedPartitioner:
 
 
 def _is_convex(group: set[Node], others: Iterable[set[Node]]) -> bool:
-    """Return whether no value leaves a group and comes back, also through other groups as wholes."""
+    """Return whether no path of values leaves a group and returns to it; other groups count as single nodes."""
     return validate_partition(list(group), [other for other in others if not other <= group])

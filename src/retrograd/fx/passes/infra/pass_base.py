@@ -1,4 +1,4 @@
-"""Passes that say whether they changed a module."""
+"""Passes that return whether they changed a module."""
 
 from abc import ABC, abstractmethod
 from typing import NamedTuple
