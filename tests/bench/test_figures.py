@@ -48,7 +48,7 @@ def test_a_budget_of_our_own_is_for_our_figure_in_the_table_s_unit(budget, met):
     assert made.met(made.rows[0], "") is met
 
 
-def test_results_that_differ_miss_whatever_the_times():
+def test_results_that_differ_miss_their_budgets():
     assert not table(fine=False).all_met
 
 
@@ -60,7 +60,7 @@ def test_the_text_has_medians_ratio_with_spread_threads_budget_and_verdict():
     assert line.split() == ["a", "step", "0.500", "0.500", "1.00", "(0.75-2.00)", "0.9", "MISSED"]
 
 
-def test_markdown_has_the_same_cells_and_says_what_is_missed_in_bold():
+def test_markdown_has_the_same_cells_with_missed_budgets_in_bold():
     rows = as_markdown(table({"PyTorch": 0.9}, notes=["MLX is left out"])).splitlines()
     assert rows[0] == "**Steps, 2 threads**"
     assert rows[2] == "| s | retrograd | PyTorch | vs PyTorch | budget |"

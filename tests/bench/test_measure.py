@@ -108,7 +108,7 @@ def test_a_row_s_error_is_one_line():
     worker.close()
 
 
-def test_the_script_writes_files_and_says_by_its_status_what_it_found(tmp_path):
+def test_the_script_writes_files_and_returns_its_status(tmp_path):
     files = [f"--{kind}={tmp_path / kind}.{ending}" for kind, ending in (("json", "x"), ("markdown", "md"))]
     command = [sys.executable, benchmark.__file__, *files, "--rounds=1"]
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0

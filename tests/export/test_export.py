@@ -34,7 +34,7 @@ def test_every_node_has_its_shape_and_dtype():
     assert all("val" in node.meta for node in program.graph.nodes if node.op != "output")
 
 
-def test_the_module_of_a_program_does_what_the_module_does():
+def test_the_module_of_a_program_computes_the_same_as_the_original():
     model = mlp()
     x = rg.randn(5, 3)
     same(export(model, (rg.ones(5, 3),)).module()(x), model(x))

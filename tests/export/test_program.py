@@ -88,7 +88,7 @@ def test_programs_are_sound(model, x):
     assert program.example_inputs is not None
 
 
-def test_every_node_says_which_module_ran_it():
+def test_every_node_records_the_module_that_ran_it():
     program = export(encoder(), (rg.randn(2, 3, 8),))
     paths = [list(n.meta["nn_module_stack"].values())[-1][0] for n in program.graph.find_nodes(op="call_function")]
     assert {"", "self_attn", "self_attn.out_proj", "linear1", "norm2"} <= set(paths)

@@ -53,7 +53,7 @@ def kept(module, path):
 # --------------------------------------------------------------------------------------------- round trips
 
 
-def test_a_module_comes_back_with_its_code_state_and_results(path):
+def test_a_loaded_module_has_the_same_code_state_and_results(path):
     module = fx.trace(Net(), rg.randn(2, 3))
     loaded = kept(module, path)
     x = rg.randn(2, 3)
@@ -267,7 +267,7 @@ def edited(path, change):
     file.write_text(json.dumps(document))
 
 
-def test_a_default_that_has_changed_since_stays_what_it_was(tmp_path):
+def test_a_loaded_call_keeps_a_default_that_has_changed_since(tmp_path):
     save(fx.trace(lambda x: x.sum(0), rg.ones(2, 3)), tmp_path / "a")
 
     def older(document):
@@ -277,7 +277,7 @@ def test_a_default_that_has_changed_since_stays_what_it_was(tmp_path):
     assert load(tmp_path / "a")(rg.ones(2, 3)).shape == (1, 3)
 
 
-def test_a_default_of_a_users_operator_that_has_changed_since_stays_what_it_was(tmp_path):
+def test_a_loaded_call_of_a_users_operator_keeps_a_default_that_has_changed_since(tmp_path):
     schema = "(Tensor x, int[] shape=[2, 1], *, float by=1.0) -> (Tensor, int)"
 
     @library.custom_op("shop::grown", mutates_args=(), schema=schema)
@@ -346,7 +346,7 @@ def test_files_that_are_no_stored_programs_are_not_replaced(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.zip", "file", "mine"]
 
 
-def test_a_save_that_fails_leaves_what_was_there(path, monkeypatch):
+def test_a_save_that_fails_keeps_the_previous_program(path, monkeypatch):
     save(fx.trace(lambda x: x + 1, rg.ones(2)), path)
 
     def fail(*args):
@@ -402,7 +402,7 @@ def exported():
     return export(Counting(), (rg.randn(4, 3),), dynamic_shapes=shapes)
 
 
-def test_an_exported_program_comes_back(path):
+def test_an_exported_program_is_restored_by_load(path):
     program = exported()
     save(program, path)
     loaded = load(path)
@@ -419,7 +419,7 @@ def test_an_exported_program_comes_back(path):
         loaded.module()(rg.randn(65, 3))
 
 
-def test_a_trace_that_writes_comes_back(path):
+def test_a_trace_that_writes_is_restored_by_load(path):
     loaded = kept(fx.trace(Counting(), rg.randn(4, 3)), path)
     x = rg.randn(4, 3)
     loaded(x)

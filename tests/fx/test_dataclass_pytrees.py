@@ -169,7 +169,7 @@ class Callable:
         return x + rest[0]
 
 
-def test_wrappers_are_called_with_what_they_wrap_takes():
+def test_wrappers_are_called_with_the_arguments_of_the_wrapped_function():
     module = fx.symbolic_trace(product)
     assert [n.target for n in module.graph.find_nodes(op="placeholder")] == ["x", "y", "z"]
     assert module(X, X, z=3).tolist() == product(X, X, z=3).tolist()
@@ -285,7 +285,7 @@ def test_operators_that_write_write_to_numbers_too(name):
     assert tensor.tolist() == getattr(operator, name)(X.clone(), 2).tolist()
 
 
-def test_a_write_to_an_attribute_leaves_the_module_what_it_has():
+def test_a_write_to_an_attribute_does_not_change_the_module():
     graph = fx.Graph()
     graph.output(graph.call_function(operator.iadd, (graph.get_attr("w"), 1)))
     root = nn.Module()

@@ -57,7 +57,7 @@ def test_arguments_are_copies_that_no_caller_can_change_without_the_users():
     graph.lint()
 
 
-def test_names_are_snake_case_unique_and_never_what_the_code_itself_uses():
+def test_names_are_snake_case_unique_and_not_those_of_generated_code():
     graph = fx.Graph()
     names = [graph.placeholder(n).name for n in ("X", "x", "a.b", "3", "sum", "lambda", "self", "x_1", "ops")]
     assert names == ["x", "x_1", "a_b", "_3", "sum_1", "lambda_1", "self_1", "x_2", "ops_1"]
@@ -156,7 +156,7 @@ def test_find_nodes_by_kind_and_target():
     assert graph.find_nodes(op="call_function", target=MUL) == [mul]
 
 
-def test_dead_code_goes_and_what_is_impure_or_input_stays():
+def test_dead_code_is_removed_except_inputs_and_impure_nodes():
     def f(x, unused):
         y = x + 1
         (y * 2).exp()
@@ -276,7 +276,7 @@ CORRUPTIONS = {
 
 
 @pytest.mark.parametrize("corrupt", CORRUPTIONS, ids=lambda c: c.__name__)
-def test_lint_finds_what_is_wrong(corrupt):
+def test_lint_lists_every_fault(corrupt):
     graph, *nodes = small()
     graph.lint()
     corrupt(graph, *nodes)
@@ -411,13 +411,13 @@ def test_dead_calls_with_side_effects_stay():
     assert [node.name for node in module.graph.nodes] == ["x", "add_", "output"]
 
 
-def test_modules_stay_as_long_as_no_module_says_what_they_are():
+def test_calls_of_modules_are_impure_without_an_owning_module():
     graph = calls()
     graph.eliminate_dead_code()
     assert [n.name for n in graph.nodes if n.op == "call_module"] == ["layer", "norm"]
 
 
-def test_lint_looks_for_what_is_called_in_the_owning_module():
+def test_lint_checks_that_the_owning_module_has_the_called_modules():
     module = fx.GraphModule({"layer": nn.Linear(2, 2), "norm": Counted()}, calls())
     assert module.graph.owning_module is module
     module.graph.lint()

@@ -28,7 +28,7 @@ def module() -> fx.GraphModule:
     return fx.trace(Net(), rg.ones(1, 3))
 
 
-def test_a_graph_module_takes_only_what_its_graph_reads(module):
+def test_a_graph_module_takes_only_attributes_that_its_graph_reads(module):
     graph = fx.Graph()
     x = graph.placeholder("x")
     graph.output(graph.call_function(registry["linear"], (x, graph.get_attr("second.weight"))))
@@ -37,7 +37,7 @@ def test_a_graph_module_takes_only_what_its_graph_reads(module):
     assert part.second.weight is module.second.weight
 
 
-def test_a_graph_that_reads_what_is_not_there_is_refused(module):
+def test_a_graph_that_reads_a_missing_attribute_is_refused(module):
     graph = fx.Graph()
     graph.output(graph.get_attr("second.scale"))
     with pytest.raises(AttributeError, match="scale"):
@@ -91,7 +91,7 @@ def test_a_trained_copy_gets_its_own_gradients(module):
 # -------------------------------------------------------------------------------------------- the interpreter
 
 
-def test_the_interpreter_gives_what_the_module_gives(module):
+def test_the_interpreter_returns_the_result_of_the_module(module):
     x = rg.randn(1, 3)
     assert_close(fx.Interpreter(module).run(x)["out"], module(x)["out"], rtol=0, atol=0)
 

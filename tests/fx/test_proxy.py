@@ -153,7 +153,7 @@ def test_concrete_arguments_decide_branches_and_are_checked():
         fx.symbolic_trace(f, {"other": 1})
 
 
-def test_subclasses_choose_what_is_a_leaf(block):
+def test_subclasses_choose_the_leaf_modules(block):
     class OnlyBlocks(fx.Tracer):
         def is_leaf_module(self, m, module_qualified_name):
             return isinstance(m, Block)

@@ -84,7 +84,7 @@ def test_running_statistics_move_as_those_of_the_module(replaces, runner):
         same_state(state(net), state(twin))
 
 
-def test_the_signature_lists_what_gets_which_output():
+def test_the_signature_lists_the_target_of_each_output():
     module = fx.trace(Norm(2), rg.ones(3, 2))
     mutations = module.graph.signature.mutations
     assert mutations == [
@@ -196,7 +196,7 @@ def leaves_of(out):
 
 @pytest.mark.parametrize("runner", ["module", "interpreter", "again"])
 @pytest.mark.parametrize("f", WRITES, ids=lambda f: f.__name__)
-def test_running_the_graph_leaves_what_the_code_leaves(f, runner):
+def test_a_run_of_the_graph_changes_the_same_tensors_as_the_code(f, runner):
     examples = rg.randn(3, 3), rg.randn(3, 3)
     before = [x.clone() for x in examples]
     module = fx.trace(f, *examples)

@@ -34,7 +34,7 @@ def same(actual, expected):
     assert_close(actual, expected, rtol=0.0, atol=0.0)
 
 
-def test_a_traced_module_gives_what_the_module_gives_for_other_inputs_too():
+def test_a_traced_module_agrees_with_the_module_for_other_inputs():
     net = Net()
     module = fx.trace(net, rg.randn(4, 3))
     x = rg.randn(4, 3)
@@ -455,7 +455,7 @@ def test_random_operators_draw_as_the_code_does_under_the_same_seed():
         same(g(rg.ones(4)), expected)
 
 
-def test_checkpointed_functions_are_traced_as_what_they_do():
+def test_checkpointed_functions_are_traced_as_their_operators():
     w = rg.tensor([2.0, 3.0], requires_grad=True)
 
     def f(x):

@@ -158,7 +158,7 @@ def test_the_printed_graph_reads_like_the_model_in_reverse():
     assert places == sorted(places)
 
 
-def test_without_a_loss_nothing_goes_back():
+def test_without_a_loss_the_graph_has_no_backward_pass():
     graph = pipeline(Skipping(), (rg.randn(2, 4),)).split_gm.graph
     assert not [node for node in graph.nodes if node.name.startswith("stage_backward")]
 
@@ -244,7 +244,7 @@ def test_stages_that_take_nested_values_by_name_are_cut_too():
     assert seen == [True] * 4
 
 
-def test_a_backward_of_no_stage_is_an_error_that_says_so():
+def test_a_backward_call_without_its_stage_is_refused():
     graph = Graph()
     x = graph.placeholder("x")
     kwargs = {"stage_output": (x,), "output_grads": (x,), "input_values": ()}
@@ -254,7 +254,7 @@ def test_a_backward_of_no_stage_is_an_error_that_says_so():
 
 
 @pytest.mark.parametrize("schedule", ["1f1b", "zb1p"])
-def test_a_step_makes_up_no_gradient_where_none_comes_back(schedule):
+def test_a_step_adds_no_gradient_where_none_arrives(schedule):
     model, (x, y) = MODELS["blind"]()
     Pipeline(model, 2, schedule=schedule, loss_fn=lambda out, y: out["loss"]).step(x, y, target=y)
     assert model.first.grad is None

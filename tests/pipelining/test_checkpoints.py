@@ -106,7 +106,7 @@ def test_losses_after_a_restore_are_those_of_the_undisturbed_run_on_any_number_o
     assert checkpoints.steps() == [3, 5]
 
 
-def test_a_plain_model_takes_what_a_pipeline_saved_and_the_other_way_round(tmp_path):
+def test_a_plain_model_restores_the_checkpoint_of_a_pipeline_and_vice_versa(tmp_path):
     run, model = Run(3), Tied()
     run.train(range(2))
     Checkpoints(tmp_path / "a").save(1, *run.everything)
@@ -121,7 +121,7 @@ def test_a_plain_model_takes_what_a_pipeline_saved_and_the_other_way_round(tmp_p
     assert other.optimizer.state_dict()["param_groups"] == run.optimizer.state_dict()["param_groups"]
 
 
-def test_a_shared_tensor_is_stored_once_and_a_pipelines_ranks_write_what_they_have(tmp_path):
+def test_a_shared_tensor_is_stored_once_and_each_rank_writes_its_own_tensors(tmp_path):
     run = Run(3, ranks=3)
     run.train(range(1))
     Checkpoints(tmp_path).save(0, *run.everything)
@@ -344,7 +344,7 @@ def test_a_manifest_of_another_kind_is_refused(folder, changes):
         {"parts": lambda rows: [{**rows[0], "states": [["weight"]]}]},
     ],
 )
-def test_content_that_nobody_would_write_is_refused_and_changes_nothing(folder, changes):
+def test_content_that_save_never_writes_is_refused_and_changes_nothing(folder, changes):
     rewritten(folder, **changes)
     model = nn.Linear(3, 2)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
@@ -387,7 +387,7 @@ def saved_until_killed(folder, survived, monkeypatch):
     return True
 
 
-def test_killed_anywhere_in_a_save_what_can_be_restored_is_whole(two, tmp_path, monkeypatch):
+def test_a_save_killed_at_any_point_leaves_complete_checkpoints(two, tmp_path, monkeypatch):
     whole = set()
     for survived in range(100):
         folder = shutil.copytree(two, tmp_path / str(survived))

@@ -34,7 +34,7 @@ def test_no_graph_names_a_device_though_the_code_does():
     assert [nodes_with_device(pipe.get_stage_module(i).graph) for i in range(2)] == [[], []]
 
 
-def test_a_stage_on_a_device_computes_what_it_did():
+def test_a_stage_on_a_device_computes_the_same():
     pipe, x = pipeline(Making(), (rg.ones(3),)), rg.tensor([1.0, 2.0, 4.0])
     values = {"x": x}
     for stage in [pipe.build_stage(i, rg.device("cpu")) for i in range(2)]:

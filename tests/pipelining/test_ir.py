@@ -164,7 +164,7 @@ def assert_same_as_unsplit(pipe, model, args, kwargs):
 
 
 @pytest.mark.parametrize("name", examples())
-def test_a_pipe_computes_and_differentiates_what_the_model_does(name):
+def test_a_pipe_has_the_results_and_gradients_of_the_model(name):
     model, args, kwargs, spec, stages = examples()[name]
     pipe = pipeline(model, args, kwargs, split_spec=spec)
     assert pipe.num_stages == stages
@@ -213,7 +213,7 @@ def test_integers_made_by_one_stage_reach_others():
 # ------------------------------------------------------------------------------------------------- where to cut
 
 
-def test_annotations_cut_and_leave_what_the_module_does_as_it_was():
+def test_annotations_cut_the_model_and_do_not_change_its_results():
     model, x = mlp(), rg.randn(7, 5)
 
     def shown():

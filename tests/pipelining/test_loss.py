@@ -25,7 +25,7 @@ def captured(form, spec=None):
     return pipeline(Returning(form), (rg.randn(4, 3), rg.randn(4, 2)), loss_spec=spec)
 
 
-def test_a_wrapper_without_forward_says_what_to_do():
+def test_a_wrapper_without_forward_raises_an_error_with_the_remedy():
     with pytest.raises(NotImplementedError, match=r"define it to connect self\.module, self\.loss_fn"):
         LossWrapper(nn.Linear(2, 2), mse_loss)(rg.ones(1, 2))
 
@@ -62,7 +62,7 @@ def test_a_wrapper_s_own_spec_counts():
         (lambda loss, out: {"loss": loss, "logits": out}, None),
     ],
 )
-def test_a_loss_is_found_where_the_spec_says(form, spec):
+def test_the_loss_is_the_output_that_the_spec_marks(form, spec):
     pipe = captured(form, spec)
     assert pipe.has_loss_and_backward
     assert pipe.info().has_loss_and_backward

@@ -40,7 +40,7 @@ def test_a_chain_receives_before_and_sends_after_each_computation():
     ]
 
 
-def test_a_skip_connection_goes_straight_and_its_gradient_straight_back():
+def test_a_skip_connection_and_its_gradient_are_sent_directly():
     program = lower(make_schedule("gpipe", 3, 1), chain(3) | {(0, 2)})
     assert [flat(line) for line in format_schedule(program).splitlines()] == [
         "0: F0.0 SEND_F0.0>1 SEND_F0.0>2 RECV_B0.0<1 RECV_B0.0<2 B0.0",
@@ -110,7 +110,7 @@ def test_a_rendezvous_hands_over_whichever_side_comes_first():
     validate(program[::-1], {(0, 1)}, buffer=0)
 
 
-def test_a_deadlock_says_who_waits_for_what_from_whom():
+def test_a_deadlock_error_names_the_waiting_ranks_and_messages():
     program = lower(make_schedule("1f1b", 3, 4), chain(3))
     with pytest.raises(ValueError, match="deadlock") as error:
         validate(program, chain(3), buffer=0)

@@ -23,7 +23,7 @@ def test_sizes_add_up_and_differ_by_one_at_most(total, chunks):
 
 
 @given(st.integers(1, 12), st.integers(1, 12))
-def test_merging_what_was_split_gives_the_batch(total, chunks):
+def test_merging_split_chunks_gives_the_batch(total, chunks):
     x = rg.arange(total * 2).reshape(total, 2)
     parts = split_batch((x,), {"y": {"inner": x}}, min(chunks, total))
     assert merge_chunks([p.args[0] for p in parts]).tolist() == x.tolist()

@@ -139,7 +139,7 @@ def test_a_frozen_norm_stays_frozen_in_the_mode_of_the_capture():
     assert [part.training for part in model] == [True, False, True, True]
 
 
-def test_a_model_that_runs_in_one_mode_only_says_so():
+def test_a_model_that_runs_in_one_mode_only_raises_an_error_in_the_other():
     pipe = of(nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8)).eval(), {"1": SplitPoint.BEGINNING}, rows=1)
     assert pipe(rg.ones(1, 4))[0].shape == (1, 8)
     with pytest.raises(RuntimeError, match="captured in evaluation mode only"):

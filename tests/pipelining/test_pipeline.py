@@ -228,7 +228,7 @@ def fuse():
     del registry["fuse"]
 
 
-def test_a_failing_stage_ends_the_step_with_one_error_that_says_where(fuse):
+def test_a_failing_stage_ends_the_step_with_one_error_that_names_the_stage(fuse):
     pipeline = Pipeline(Failing(fuse), micro_batches=4, loss_fn=mse_loss)
     good, bad = rg.ones(8, 2), rg.ones(8, 2)
     bad[4:6] = 99.0
@@ -425,7 +425,7 @@ def test_a_parameter_that_was_replaced_is_the_one_that_trains():
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_gradients_flow_on_to_what_the_inputs_were_made_of(schedule):
+def test_gradients_continue_into_the_graphs_of_the_inputs(schedule):
     before, model, x, y = nn.Linear(4, 4), Skipping(), rg.randn(6, 4), rg.randint(3, (6,))
     cross_entropy(model(before(x)), y).backward()
     expected = before.weight.grad.clone()

@@ -146,7 +146,7 @@ def _one_stage(captured):
     return {node: 0 for node in captured.graph.nodes if node.op == "call_function"}
 
 
-def test_bytes_are_those_of_parameters_and_of_what_backward_needs():
+def test_bytes_are_those_of_parameters_and_of_saved_tensors():
     model = nn.Sequential(nn.Linear(4, 8, bias=False), nn.Tanh(), nn.Linear(8, 2, bias=False))
     found = planned_operators(model, (rg.ones(3, 4),))
     assert sum(size for op in found for size in op.parameters.values()) == 4 * (4 * 8 + 8 * 2)
@@ -198,7 +198,7 @@ def test_messages_cost_time_over_threads():
     assert cost.seconds(1000) == sum(part.fixed + 1000 * part.per_byte for part in cost)
 
 
-def test_a_plan_counts_what_messages_take_of_both_ranks_and_on_their_way(monkeypatch):
+def test_a_plan_counts_the_overhead_and_the_latency_of_messages(monkeypatch):
     cost = MessageCost(LinearCost(100.0), LinearCost(1000.0, 1e9), LinearCost(10000.0))
     monkeypatch.setattr(planning, "message_cost", lambda transport: cost)
 
@@ -242,7 +242,7 @@ def test_every_schedule_is_compared_and_the_recommended_is_the_simulated_best():
     assert found.relative(next(c for c in found.choices if c.schedule == "1F1B")) == 1
 
 
-def test_the_memory_limit_holds_for_every_rank_of_what_fits():
+def test_the_memory_limit_holds_for_every_rank_of_a_choice_that_fits():
     free = planned(schedules=["gpipe", "1f1b"])
     limit = min(max(c.memory) for c in free.choices)
     found = planned(schedules=["gpipe", "1f1b"], memory_limit=limit)
@@ -330,7 +330,7 @@ def test_a_model_with_a_skip_connection_and_without_a_loss_is_planned():
     assert len(found.stages) == 2
 
 
-def test_a_plan_says_what_to_give_to_a_pipeline():
+def test_the_options_of_a_plan_configure_a_pipeline():
     found = planned(schedules=["interleaved1f1b"])
     assert found.options == {
         "stages": 4,

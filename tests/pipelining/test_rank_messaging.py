@@ -70,7 +70,7 @@ def test_mail_for_the_next_launch_waits_for_it():
     assert list(slow.mail) == [MESSAGE]
 
 
-def test_mail_that_a_launch_has_not_taken_goes_with_it():
+def test_messages_that_a_launch_has_not_received_are_discarded():
     one, other = group(2)
     one.send(1, Kind.MAIL, tuple(MESSAGE), pack("stale"))
     other.poll()

@@ -73,7 +73,7 @@ def test_letters_are_numbered_by_receiver():
     assert calls == [(0, 1, 0, b""), (2, 1, 0, b""), (0, 1, 1, b"")]
 
 
-def test_who_is_lost_will_not_end_a_step():
+def test_a_lost_rank_counts_as_gone():
     peers = Peers(Mailbox(0, 3))
     peers.channel.take_loss(2)
     peers.poll()
@@ -106,7 +106,7 @@ def test_the_other_ranks_are_notified_when_a_script_is_over_however_it_ends(exec
         ("raise KeyError('mine')", 1, "KeyError: 'mine'\n"),
     ],
 )
-def test_an_exit_code_is_what_python_makes_of_it(execute, text, code, said, capfd):
+def test_an_exit_code_is_that_of_python(execute, text, code, said, capfd):
     assert execute(text) == code
     err = capfd.readouterr().err
     assert err.endswith(said)

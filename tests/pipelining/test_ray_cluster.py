@@ -80,7 +80,7 @@ def run(cluster, tmp_path):
     assert all(map(ends, processes))
 
 
-def test_ray_does_what_every_transport_does(cluster, capfd):
+def test_ray_conforms_to_the_transport_tests(cluster, capfd):
     ranks = str(conformance.RANKS)
     assert main(["run", "-n", ranks, "--transport", "ray", "--spread", conformance.__file__, "ray"]) == 0
     by_rank = json.loads(capfd.readouterr().out)
@@ -103,7 +103,7 @@ def test_ranks_have_the_variables_that_pytorchs_launcher_sets(run, capfd):
     assert sorted(capfd.readouterr().out.split("\n"))[1:] == ["[0] 0 2 0", "[1] 1 2 1"]
 
 
-def test_ranks_are_spread_over_what_is_free_where_not_every_node_is(cluster, monkeypatch):
+def test_ranks_are_spread_over_the_free_nodes(cluster, monkeypatch):
     monkeypatch.setattr(launcher, "SETTLE", 0.1)
     place = cluster.util.scheduling_strategies.NodeAffinitySchedulingStrategy(cluster.nodes()[0]["NodeID"], soft=False)
     other = cluster.remote(num_cpus=2, scheduling_strategy=place)(Worker).remote(0, 1)
@@ -140,7 +140,7 @@ for number in range(int(done.read_text()) if done.exists() else 0, 4):
     assert err.count("a rank was lost") == 1
 
 
-def test_a_rank_that_hangs_is_named_with_what_it_is_at_and_killed(run, capfd, monkeypatch):
+def test_a_rank_that_hangs_is_reported_with_its_action_and_killed(run, capfd, monkeypatch):
     monkeypatch.setattr(launcher, "GRACE", 0.1)
     text = """
 def work(link):

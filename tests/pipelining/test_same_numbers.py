@@ -303,7 +303,7 @@ def test_a_loss_that_adds_up_is_that_of_the_whole_batch():
     assert_same(model, expected)
 
 
-def test_a_mean_over_what_is_not_ignored_is_that_of_the_whole_batch():
+def test_a_mean_over_the_targets_that_are_not_ignored_is_that_of_the_whole_batch():
     model, (x, _), y = made(2, dropout=0.0), data(8), rg.tensor([0, -100, -100, 1, 2, 3, -100, -100])
     loss = cross_entropy(model(x), y)
     loss.backward()
@@ -329,7 +329,7 @@ def test_another_reduction_is_refused():
         Pipeline(made(2), loss_fn=mse_loss, loss_reduction="max")
 
 
-def test_outputs_are_merged_as_the_spec_says():
+def test_outputs_are_merged_by_the_spec():
     class Total(nn.Module):
         def forward(self, x):
             return {"rows": x, "total": x.sum()}

@@ -168,7 +168,7 @@ def test_stages_pass_several_tensors_on():
     assert rg.allclose(second, x * x * (x + 1))
 
 
-def test_gradients_continue_into_what_the_inputs_came_from():
+def test_gradients_continue_into_the_graph_of_the_inputs():
     weight = rg.ones(6, requires_grad=True)
     model, x, y = Model(2), rg.randn(4, 6), rg.randn(4, 6)
     ScheduleInterleaved1F1B(alone(model.blocks), 2, mse_loss).step(x * weight, target=y)
@@ -390,7 +390,7 @@ def test_actions_have_pytorchs_text():
         _Action.from_str("2X1")
 
 
-def test_a_captured_stage_is_told_which_input_its_rank_lacks():
+def test_the_error_for_a_missing_input_of_a_captured_stage_names_it():
     class Late(nn.Module):
         def __init__(self):
             super().__init__()

@@ -125,7 +125,7 @@ def test_the_summary_asks_for_the_cost_of_each_kind_and_stage_once():
     )
 
 
-def test_a_summary_of_what_cannot_run_or_is_lowered_is_refused():
+def test_a_schedule_that_cannot_run_or_is_lowered_has_no_summary():
     stuck = parse_schedule("0: F0.0 B0.0 F0.1 B0.1\n1: F1.1 B1.1 F1.0 B1.0")
     with pytest.raises(ValueError, match=r"deadlock: 2 ranks wait; rank 0 for what B0\.0 needs"):
         simulate_costs(stuck, chain(2), costs(F=1.0))

@@ -105,7 +105,7 @@ INPUTS = {
 
 @pytest.mark.parametrize("kind", INPUTS)
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_together_they_give_stage_backward_to_the_bit(name, kind):
+def test_the_two_halves_equal_stage_backward_bitwise(name, kind):
     whole, halves = both(PROGRAMS[name], INPUTS[kind])
     assert whole == halves
     assert any(g is not None for g in whole)
@@ -193,7 +193,7 @@ def test_saved_values_that_only_inputs_need_are_freed_by_the_first_half():
     assert for_weights() is None
 
 
-def test_a_node_keeps_only_what_its_weight_rule_reads():
+def test_a_node_saves_only_the_tensors_that_its_weight_rule_reads():
     x, w = values(3, 3).requires_grad_(), values(3, 3).requires_grad_()
     left, right = x * 2, w * 2
     for_weight, for_input = weakref.ref(left), weakref.ref(right)
@@ -265,7 +265,7 @@ def test_hooks_run_once_each_in_their_half():
     assert seen == ["inside", "weight", "accumulated"]
 
 
-def test_hooks_of_a_node_see_in_each_half_what_is_computed_there():
+def test_hooks_of_a_node_get_the_gradients_of_their_half():
     x, w = rg.ones(2, requires_grad=True), rg.ones(2, requires_grad=True)
     y = x * w
     seen = []
@@ -329,7 +329,7 @@ def chain():
     return x, ws, (x * ws[0] * ws[1]).exp() * ws[2] + ws[1] * ws[0]
 
 
-def test_groups_hold_what_hangs_together_and_are_played_one_by_one_too():
+def test_groups_are_independent_and_run_one_by_one():
     x, ws, y = chain()
     _, groups = stage_backward_input([y], [rg.ones(2)], [x], ws)
     numbers = [[next(i for i in range(3) if ws[i] is weight) for weight in group["params"]] for group in groups]
@@ -342,7 +342,7 @@ def test_groups_hold_what_hangs_together_and_are_played_one_by_one_too():
     assert halves == [w.grad.tolist() for w in ws]
 
 
-def test_a_group_is_played_once_unless_it_is_retained():
+def test_a_group_runs_once_unless_it_is_retained():
     x, w = rg.ones(2, requires_grad=True), rg.ones(2, requires_grad=True)
     _, groups = stage_backward_input([x * w.exp()], [rg.ones(2)], [x], [w])
     stage_backward_weight([w], groups, retain_graph=True)

@@ -158,7 +158,7 @@ def test_gradients_that_are_not_nested_as_the_outputs_are_refused(outputs, grads
 
 
 @pytest.mark.parametrize("error", [AssertionError(), ZeroDivisionError("by a hook")])
-def test_whatever_fails_inside_shows_the_stage(error):
+def test_an_error_in_a_backward_pass_describes_the_stage(error):
     def hook(gradient):
         raise error
 

@@ -280,7 +280,7 @@ def test_the_picture_has_a_box_per_computation_in_the_colour_of_its_kind(tmp_pat
         assert drawing.count(f"fill: {colour}") == 3 * 4 + 1  # and its square in the legend
 
 
-def test_the_picture_shows_how_long_each_rank_idles_and_on_request_what_it_keeps(tmp_path):
+def test_the_picture_shows_the_idle_time_of_each_rank_and_optionally_its_activations(tmp_path):
     pytest.importorskip("matplotlib")
     for memory in (False, True):
         write_svg(tmp_path / "one.svg", {"$a$": made(2, 3)}, memory=memory)
@@ -319,7 +319,7 @@ def test_timelines_of_any_size_can_be_drawn(tmp_path, ending):
         assert (tmp_path / f"any.{ending}").stat().st_size > 0
 
 
-def test_a_picture_without_matplotlib_says_what_to_install(tmp_path, monkeypatch):
+def test_a_picture_without_matplotlib_raises_an_error_with_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r'pip install "retrograd\[viz\]"'):
         made().to_png(tmp_path / "none.png")

@@ -94,7 +94,7 @@ def test_an_unknown_transport_is_refused_with_a_list():
         get_transport("pigeons")
 
 
-def test_without_its_package_mpi_says_what_to_install():
+def test_mpi_without_its_package_raises_an_error_with_the_extra():
     program = (
         "import sys; sys.modules['mpi4py'] = None; from retrograd.pipelining.transports import get_transport\n"
         "try: get_transport('mpi')\nexcept ImportError as error: print(error)"
@@ -106,7 +106,7 @@ class Payload:
     """An object whose deletion can be observed."""
 
 
-def test_after_a_failure_nobody_keeps_the_mail():
+def test_after_a_failure_the_mailbox_is_empty():
     references = []
 
     def fails(link):
@@ -132,7 +132,7 @@ def test_a_header_has_no_numbers_of_tensors_and_a_buffer_is_their_own_memory():
     assert got["x"][0].item() == 7
 
 
-def test_parameters_are_packed_as_tensors_and_what_pickle_was_taught_stays_known():
+def test_parameters_are_packed_as_tensors_and_registered_reducers_still_work():
     header, buffers = pack([rg.nn.Parameter(rg.ones(3)), 1j])
     (weight, number) = unpack(header, buffers)
     assert [buffer.nbytes for buffer in buffers] == [12]

@@ -56,7 +56,7 @@ class Gated(nn.Module):
         return self.b(h)
 
 
-def test_a_report_says_which_captures_there_are_and_how_often_each_was_chosen():
+def test_a_report_lists_the_captures_and_how_often_each_was_chosen():
     pipeline = Pipeline(Gated(), 2, micro_batches=3)
     x = rg.tensor([[1.0, 1.0], [-1.0, -1.0], [2.0, 2.0]])
     assert rg.allclose(pipeline.predict(x), pipeline.model(x[:1]).detach().new_tensor(pipeline.predict(x).tolist()))
