@@ -215,7 +215,7 @@ EXACT = {
     "gelu": (_gelu, _slope_of_gelu),
     "igamma": (None, None, lambda a, x: _gamma_density(a, x)),
     "igammac": (
-        lambda a, x: mp.gammainc(a, x, regularized=True) if 0 <= x < 1e6 and a > 0 else None,
+        lambda a, x: mp.gammainc(a, x, regularized=True) if 0 <= x < 1e6 and 1e-30 < a < 1e6 else None,
         None,
         lambda a, x: None if _gamma_density(a, x) is None else -_gamma_density(a, x),
     ),

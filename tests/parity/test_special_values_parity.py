@@ -70,6 +70,14 @@ CONVENTIONS = {
     ("gelu", "value 0"): (EVERYWHERE, _TAIL),
     ("gelu", "gradient 0"): (EVERYWHERE, _TAIL + "; and PyTorch's kernels make NaN of infinities"),
     ("ldexp", "gradient 0"): (EVERYWHERE, "PyTorch takes 0 for 2 to a negative integer power"),
+    **{(name, "value 0"): (NAN, "NaN gives NaN; PyTorch says 0 or 1") for name in ("igamma", "igammac")},
+    **{
+        (name, "gradient 1"): (
+            lambda operands, ours, theirs: operands[0] == 1 or np.isnan(theirs),
+            "the density; PyTorch's is NaN for a = 1 at 0 and infinity, and where a is out of range in half precision",
+        )
+        for name in ("igamma", "igammac")
+    },
     ("lerp", "value 0"): (EVERYWHERE, _LIMIT + "; and the way from x to end must be in the range, as in PyTorch"),
     ("logit", "gradient 0"): (NAN, "that of clamp, which PyTorch's has too: 0 at NaN"),
     ("mish", "value 0"): (TINY, _SUBNORMAL),
