@@ -16,7 +16,10 @@ MODULES = {
     "Gradients": [
         "autograd", "autograd.graph", "autograd.forward_ad", "autograd.functional", "autograd.profiler", "func",
     ],
-    "Arrays": ["linalg", "fft", "special", "masked", "random", "signal.windows", "nested", "numpy", "scipy", "hips"],
+    "Arrays": [
+        "linalg", "fft", "special", "masked", "random", "distributions", "signal.windows", "nested", "numpy", "scipy",
+        "hips",
+    ],
     "Networks": [
         "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "nn.utils.parametrize",
         "nn.utils.parametrizations", "optim", "optim.lr_scheduler", "optim.swa_utils", "sklearn",
