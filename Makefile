@@ -14,7 +14,7 @@ DERIVED_SOURCES := tools/stubs.py tools/catalogue.py tools/api.py tools/referenc
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(VENV)/bin/python -m pytest -n 2 --dist worksteal --durations 20
 CRASHES := build/crash_stack.so
 
-.PHONY: help demo first-run test build env lint format types docs bench parity fuzz array-api sanitize vectors mutations recovery killing damage cluster stubs clean
+.PHONY: help demo first-run test coverage build env lint format types docs bench parity fuzz array-api sanitize vectors mutations recovery killing damage cluster stubs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -37,6 +37,13 @@ test: $(VENV)/test.stamp $(VENV)/weights.stamp $(COMPILED) $(DERIVED) $(CRASHES)
 	  echo "== tests, compiled: skipped, there is no compiled build"; \
 	  echo "== tests, plain Python"; RETROGRAD_PURE=1 $(PYTEST) $(ARGS); \
 	fi
+
+# Lines of the package that no test runs, on the plain Python core: build/coverage/misses.txt.
+coverage: $(VENV)/dev.stamp $(VENV)/weights.stamp $(DERIVED)
+	rm -rf build/coverage && mkdir -p build/coverage
+	RETROGRAD_PURE=1 OMP_NUM_THREADS=1 $(VENV)/bin/coverage run -m pytest -q -n 2 --dist worksteal $(ARGS)
+	$(VENV)/bin/coverage combine --quiet
+	$(VENV)/bin/coverage report > build/coverage/misses.txt; status=$$?; tail -n 1 build/coverage/misses.txt; exit $$status
 
 lint: $(VENV)/dev.stamp
 	$(VENV)/bin/ruff check .

@@ -221,6 +221,7 @@ def test_every_stamp_of_the_makefile_installs_extras_and_groups_that_exist():
 # Targets with packages of their own that .ci/run leaves out, and why they can't lack a package there.
 NOT_IN_CI = {
     "env": "it installs what lint needs, and runs nothing",
+    "coverage": "it takes longer than make test; the packages are those of make lint",
     "format": "it writes what lint checks, with the same program",
     "sanitize": "it takes an hour; its script needs NumPy only",
     "mutations": "it takes hours; test_mutations.py imports it with the packages of make test",
