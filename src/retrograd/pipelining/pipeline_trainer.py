@@ -213,9 +213,8 @@ class Pipeline:
                 f"step_microbatches: got {len(arg_mbs)} tuples of arguments, {len(kwarg_mbs)} dicts of keyword "
                 f"arguments and {len(targets)} targets; there must be one for each micro-batch, and at least one"
             )
-        sizes = [
-            count_examples(a, k, self._args_spec, self._kwargs_spec) for a, k in zip(arg_mbs, kwarg_mbs, strict=True)
-        ]
+        specs = self._args_spec, self._kwargs_spec
+        sizes = [count_examples(a, k, *specs) for a, k in zip(arg_mbs, kwarg_mbs, strict=True)]
         total = sum(sizes)
         batches = [
             MicroBatch(tuple(a), dict(k), size / total) for a, k, size in zip(arg_mbs, kwarg_mbs, sizes, strict=True)
@@ -433,13 +432,8 @@ class Pipeline:
         program = self._program(pipes, len(batches), forward_only=loss is None)
         branches = [one.pipe for one in self._captures.all() if one.expected]  # may have copies of parameters
         stages = _all_stages(dict.fromkeys([*pipes, *branches]))
-        gradients = Gradients(
-            stages,
-            program.placement,
-            self._transport.local,
-            by_micro_batch=self.deterministic,
-            unordered=program.unordered(),
-        )
+        local, unordered = self._transport.local, program.unordered()
+        gradients = Gradients(stages, program.placement, local, unordered=unordered, by_micro_batch=self.deterministic)
         job = Job(
             program.actions,
             program.placement,
