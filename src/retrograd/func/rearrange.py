@@ -78,7 +78,7 @@ def _groups(side: str, pattern: str) -> Groups:
             inside = token == "("
             groups += [[]] if inside else []
         elif inside:
-            groups[-1] += REST if token == "..." else _axis(token, pattern)
+            groups[-1] = [*groups[-1], *(REST if token == "..." else _axis(token, pattern))]
         else:
             groups.append(REST if token == "..." else _axis(token, pattern))
     if inside:

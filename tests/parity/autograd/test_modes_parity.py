@@ -491,9 +491,10 @@ def test_the_mode_is_that_of_the_pass_in_a_functions_backward(m):
 @parity
 def test_clones_of_modes_have_the_same_setting(m):
     found = []
-    for mode in (m.set_grad_enabled(False), m.inference_mode(True)):
-        with mode.clone():
-            found.append((m.is_grad_enabled(), m.is_inference_mode_enabled()))
+    with m.enable_grad():  # which restores the mode that the first one sets at once
+        for mode in (m.set_grad_enabled(False), m.inference_mode(True)):
+            with mode.clone():
+                found.append((m.is_grad_enabled(), m.is_inference_mode_enabled()))
     return found, m.is_grad_enabled()
 
 
