@@ -73,8 +73,8 @@ CONVENTIONS = {
     **{(name, "value 0"): (NAN, "NaN gives NaN; PyTorch says 0 or 1") for name in ("igamma", "igammac")},
     **{
         (name, "gradient 1"): (
-            lambda operands, ours, theirs: operands[0] == 1 or np.isnan(theirs),
-            "the density; PyTorch's is NaN for a = 1 at 0 and infinity, and where a is out of range in half precision",
+            lambda operands, ours, theirs: operands[0] <= 0 or operands[0] == 1 or np.isnan(theirs),
+            "the function is not defined for negative a; PyTorch's density is NaN for a = 1 at 0 and for large a",
         )
         for name in ("igamma", "igammac")
     },
