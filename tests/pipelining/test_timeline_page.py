@@ -1,18 +1,15 @@
 """The timelines' page in a browser: zoom, tooltips, pins and switches work by mouse and keys, without an error."""
 
-import shutil
-
 import pytest
+from tests.browser import chromium, needs_browser
 
 from retrograd.pipelining.schedules.actions import parse
 from retrograd.pipelining.timeline.timeline import Event, Timeline, write_html
 
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
-DRIVER = shutil.which("chromedriver")
 HOSTILE = '<img src=x onerror="throw 1">'
 
 selenium = pytest.importorskip("selenium", reason="needs selenium")
-pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs Chromium and its driver: chromium-driver")
+pytestmark = needs_browser
 
 
 def step(slower=1.0):
@@ -28,18 +25,8 @@ def step(slower=1.0):
 
 @pytest.fixture(scope="module")
 def browser():
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
-    options.add_argument("--window-size=1200,900")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    driver.set_script_timeout(10)
-    yield driver
-    driver.quit()
+    with chromium() as driver:
+        yield driver
 
 
 class Page:
