@@ -1,7 +1,8 @@
-"""The page docs/how_it_works.md lists the files of the core, in an order in which they can be read."""
+"""The page docs/how_it_works.md names files, classes and functions that exist, and orders the files of the core."""
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,14 @@ pytestmark = pytest.mark.once("sources are read, nothing of them runs")
 ROOT = Path(__file__).parents[2]
 CORE = ROOT / "src/retrograd/core"
 PAGE = (ROOT / "docs/how_it_works.md").read_text()
+SOURCES = ROOT / "src/retrograd"
 LISTED = re.findall(r"^\| `(\w+)\.py` \|", PAGE, re.M)
+ROWS = dict(re.findall(r"^\| `(\w+)\.py` \| (.*) \|$", PAGE, re.M))
+PROSE = re.sub(r"^```.*?^```", "", PAGE, flags=re.M | re.S)
+NAMED = sorted(set(re.findall(r"(?<!`)`([^`\n]+)`(?!`)", PROSE)))
+CLASSES = [name for name in NAMED if re.fullmatch(r"[A-Z]\w*[a-z]\w*", name)]
+PATHS = [name for name in NAMED if re.fullmatch(r"[\w/]*/[\w.]*|\w+\.py", name)]
+FUNCTIONS = [name for name in NAMED if re.fullmatch(r"[a-z_]\w{2,}(\(\))?", name)]
 
 
 def imported(module):
@@ -20,6 +28,49 @@ def imported(module):
     sources = [(node.module or "", node.names) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     names = [name.name for source, names in sources if source == "retrograd.core" for name in names]
     return {*names, *(source.rpartition(".")[2] for source, _ in sources if source.startswith("retrograd.core."))}
+
+
+def defined(tree):
+    """Return the names that a source defines: its classes, functions and variables, those in classes included."""
+    kinds = ast.ClassDef, ast.FunctionDef
+    names = {node.name for node in ast.walk(tree) if isinstance(node, kinds)}
+    return names | {
+        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+
+
+@cache
+def all_defined():
+    """Return the names that the sources define, and those of modules and packages."""
+    paths = list(SOURCES.rglob("*.py"))
+    parts = {part for path in paths for part in path.relative_to(SOURCES).with_suffix("").parts}
+    return parts.union(*[defined(ast.parse(path.read_text())) for path in paths])
+
+
+@pytest.mark.parametrize("name", [*CLASSES, *FUNCTIONS])
+def test_a_class_or_function_that_the_page_names_exists(name):
+    assert name.removesuffix("()") in all_defined()
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_a_file_that_the_page_names_exists(name):
+    assert (SOURCES / name).exists() or (CORE / name).exists()
+
+
+@pytest.mark.parametrize("module", LISTED)
+def test_a_file_defines_the_classes_that_the_page_lists_for_it(module):
+    classes = set(re.findall(r"`([A-Z]\w+)`", ROWS[module]))
+    inherited = {"Tensor"} if module == "overrides" else set()  # "subclasses of `Tensor`"
+    assert classes - inherited <= defined(ast.parse((CORE / f"{module}.py").read_text()))
+
+
+def test_the_page_says_how_many_modules_are_compiled():
+    words = ["Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve"]
+    hot = ast.parse((CORE / "build_config.py").read_text())
+    modules = next(
+        ast.literal_eval(n.value) for n in hot.body if isinstance(n, ast.Assign) and n.targets[0].id == "HOT"
+    )
+    assert f"{words[len(modules) - 7]} modules of `core/`" in PAGE
 
 
 def test_the_page_lists_every_file_of_the_core():

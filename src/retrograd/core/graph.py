@@ -12,6 +12,7 @@ from retrograd.core.dtype import is_differentiable
 from retrograd.core.hooks import add_hook, hooks_of
 from retrograd.core.leaf_node import as_node
 from retrograd.core.level import HookBlock, at, current
+from retrograd.core.saved_names import saved_by_name, saved_index
 from retrograd.core.tensor import TensorBase, alias, count_of, make, version_of
 
 compiled = not __file__.endswith(".py")
@@ -403,27 +404,6 @@ class GradFn:
         """Pairs (node that made the input, number of the output) for each input; (None, 0) without gradient."""
         numbers = self.numbers or (0,) * len(self.edges)
         return tuple((as_node(edge), number) for edge, number in zip(self.edges, numbers, strict=True))
-
-
-def saved_by_name(fn, name):
-    """Return a param of the call, or what the node saved, by the name of an input, `self`, `other` or `result`."""
-    if name in fn.params:
-        return fn.params[name]
-    index = saved_index(fn, name)
-    if fn.saved is None and not fn.freed:
-        raise AttributeError(f"{fn.name()!r} saves nothing, so no '_saved_{name}'")
-    if index >= 0:
-        return fn.value(index)
-    return None if fn.saved is not None and fn.saved[-1] is None else fn.output()
-
-
-def saved_index(fn, name):
-    """Return the index in `fn.saved` of an input, by its name, `self` or `other`; -1 for the output."""
-    inputs = [p.name for p in fn.op.schema.inputs]
-    index = inputs.index(name) if name in inputs else {"self": 0, "other": 1}.get(name, len(inputs))
-    if name not in ("result", "out") and index >= len(inputs):
-        raise AttributeError(f"{fn.name()!r} saves no '_saved_{name}'; its inputs are {inputs}")
-    return index if index < len(inputs) else -1
 
 
 def raw_saved_by_name(fn, name):
