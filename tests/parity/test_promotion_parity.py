@@ -67,3 +67,39 @@ def test_products_with_numbers_have_pytorchs_bits():
     ours = rg.tensor(theirs.float().numpy()).bfloat16()
     for name, f in WITH_NUMBERS.items():
         assert f(ours).tolist() == f(theirs).tolist(), name
+
+
+FLOATS = ("float16", "float32", "float64")
+LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
+
+
+@pytest.mark.filterwarnings("ignore:Using a target size", "ignore:.*they broadcast")
+@pytest.mark.parametrize("reduction", ["none", "mean"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses_of_two_dtypes_have_pytorchs(name, reduction):
+    for (a, b), (x, y) in itertools.product(itertools.product(FLOATS, FLOATS), itertools.product(KINDS, KINDS)):
+        theirs, ours = (
+            str(getattr(m.nn.functional, name)(operand(m, a, x), operand(m, b, y), reduction=reduction).dtype)
+            for m in (torch, rg)
+        )
+        assert f"torch.{ours}" == theirs, f"{a} and {b}, with {x} and {y}"
+
+
+INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, "float32"])
+@pytest.mark.parametrize("points", [False, True])
+def test_the_integral_of_nothing_has_the_dtype_of_the_operand_and_no_graph(dtype, points):
+    found = []
+    for m in (torch, rg):
+        y = m.zeros(2, 0, dtype=getattr(m, dtype))
+        out = m.trapezoid(y.requires_grad_() if dtype == "float32" else y, *[m.zeros(0)] * points)
+        found.append((str(out.dtype).removeprefix("torch."), out.tolist(), out.requires_grad))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_coordinates_are_int64_and_hold_sizes_that_the_indices_do_not(dtype):
+    theirs, ours = (m.unravel_index(m.tensor([3, 100], dtype=getattr(m, dtype)), (2, 400)) for m in (torch, rg))
+    assert [(x.tolist(), str(x.dtype)) for x in ours] == [(x.tolist(), str(x.dtype)[6:]) for x in theirs]

@@ -5,7 +5,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.core.errors import OperandValueError
 from retrograd.core.views import COPIED, requires_grad_synced
 from retrograd.ops.diagonal import diagonal
-from retrograd.ops.family import AlongDims, Composite, View, canonical_dim, numel, shift_dims, sum_to
+from retrograd.ops.family import AlongDims, Composite, View, canonical_dim, cast_to, numel, shift_dims, sum_to
 from retrograd.ops.family import broadcast_shapes as common_shape
 from retrograd.ops.functions import function
 from retrograd.ops.index import T, check_index_dtype, index_put_sum
@@ -570,6 +570,7 @@ class unravel_index(Composite):
 
     def compose(indices, *, shape):
         check_index_dtype("unravel_index", indices)
+        indices = cast_to(indices, dtypes.int64)  # a small integer may not hold the sizes
         steps = [numel(shape[d + 1 :]) for d in range(len(shape))]
         return tuple(remainder(floor_divide(indices, n), size) for n, size in zip(steps, shape, strict=True))
 

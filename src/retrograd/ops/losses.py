@@ -201,6 +201,7 @@ class huber_loss(Composite, aliases="nn.functional.huber_loss"):
         difference = x - target
         d = abs(difference)
         loss = where(lt(d, delta), 0.5 * square(difference), delta * (d - 0.5 * delta))
+        loss = cast_to(loss, x.dtype) if x.dtype.kind == "f" else loss  # also with a wider target, as in PyTorch
         return finish(_apply_weight("huber_loss", loss, weight, x))
 
     oracle = "retrograd.testing.references.losses.huber_loss"
