@@ -65,3 +65,13 @@ def test_constants_have_the_values_of_mathematics():
     assert (rg.pi, rg.e, rg.inf) == (np.pi, np.e, np.inf)
     assert rg.nan != rg.nan
     assert rg.zeros(2, 3)[:, rg.newaxis].shape == (2, 1, 3)
+
+
+@pytest.mark.parametrize(("mode", "error"), [(3, RuntimeError), ("loud", RuntimeError), (None, TypeError)])
+def test_a_wrong_debug_mode_of_determinism_changes_nothing(mode, error):
+    rg.set_deterministic_debug_mode("error")
+    with pytest.raises(error, match="debug_mode"):
+        rg.set_deterministic_debug_mode(mode)
+    assert rg.get_deterministic_debug_mode() == 2
+    rg.set_deterministic_debug_mode("default")
+    assert rg.get_deterministic_debug_mode() == 0

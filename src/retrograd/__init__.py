@@ -92,6 +92,7 @@ _OF_ARRAYS = (
 _HOMES = {
     "Tag": "retrograd.library",
     "cond": "retrograd.higher_order",
+    "GradScaler": "retrograd.amp",
     "autocast": "retrograd.amp",
     "bfloat16": "retrograd.core.bfloat16",
     "clear_autocast_cache": "retrograd.amp.autocast_mode",

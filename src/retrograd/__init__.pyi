@@ -80,6 +80,7 @@ from retrograd.ops.legacy import HalfTensor as HalfTensor
 from retrograd.ops.legacy import IntTensor as IntTensor
 from retrograd.ops.legacy import LongTensor as LongTensor
 from retrograd.ops.legacy import ShortTensor as ShortTensor
+from retrograd.amp.grad_scaler import GradScaler as GradScaler
 from retrograd.library.tags import Tag as Tag
 from retrograd import amp as amp
 from retrograd.amp.autocast_mode import autocast as autocast
@@ -880,6 +881,9 @@ def ger(a: _Operand, b: _Operand) -> Tensor:
 def get_default_device() -> Any:
     """Return the device of new tensors: the CPU."""
 
+def get_deterministic_debug_mode() -> Any:
+    """Return 0 if operators need not be deterministic, 1 if a violation would be a warning, 2 if an error."""
+
 def get_device(input: Any) -> _int:
     """Return the index of the accelerator with the tensor: -1, which means the CPU."""
 
@@ -1656,6 +1660,9 @@ def selu_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
 
 def set_default_device(device: Any) -> Any:
     """Set the device of new tensors, which may only be the CPU; RuntimeError for other devices."""
+
+def set_deterministic_debug_mode(debug_mode: Any) -> Any:
+    """Set `use_deterministic_algorithms` by a name or number: "default" or 0, "warn" or 1, "error" or 2."""
 
 def set_float32_matmul_precision(precision: Any) -> Any:
     """Accept how precise products of float32 matrices need to be: "highest", "high" or "medium"."""

@@ -91,3 +91,17 @@ def test_copies_share_no_memory():
     y.sum().backward()
     assert x.grad.tolist() == [[3, 3], [3, 3]]
     assert rg.alias_copy(x.detach()).data_ptr() != x.data_ptr()
+
+
+@pytest.mark.parametrize("mode", ["default", "warn", "error", 0, 1, 2, 3, -1, "loud", None, 1.0])
+def test_the_debug_mode_of_determinism_agrees(mode):
+    answers = []
+    for m in (rg, torch):
+        try:
+            m.set_deterministic_debug_mode(mode)
+            answers.append((m.get_deterministic_debug_mode(), m.is_deterministic_algorithms_warn_only_enabled()))
+        except (RuntimeError, TypeError) as error:
+            answers.append(type(error))
+        finally:
+            m.use_deterministic_algorithms(False)
+    assert answers[0] == answers[1]

@@ -66,3 +66,38 @@ def is_deterministic_algorithms_warn_only_enabled():
     False
     """
     return _settings["warn_only"]
+
+
+_DEBUG_MODES = ("default", "warn", "error")
+
+
+@function()
+def set_deterministic_debug_mode(debug_mode):
+    """Set `use_deterministic_algorithms` by a name or number: "default" or 0, "warn" or 1, "error" or 2.
+
+    RuntimeError: another name or number.  TypeError: neither a str nor an int.
+
+    >>> set_deterministic_debug_mode("warn")
+    >>> get_deterministic_debug_mode(), is_deterministic_algorithms_warn_only_enabled()
+    (1, True)
+    >>> set_deterministic_debug_mode(0)
+    """
+    if not isinstance(debug_mode, (int, str)):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode).__name__}")
+    if debug_mode not in (*_DEBUG_MODES, 0, 1, 2):
+        raise RuntimeError(
+            f"set_deterministic_debug_mode: invalid value of debug_mode, expected `default`, `warn`, `error`, 0, 1, 2, "
+            f"but got {debug_mode}"
+        )
+    level = _DEBUG_MODES.index(debug_mode) if isinstance(debug_mode, str) else int(debug_mode)
+    use_deterministic_algorithms(level > 0, warn_only=level == 1)
+
+
+@function()
+def get_deterministic_debug_mode():
+    """Return 0 if operators need not be deterministic, 1 if a violation would be a warning, 2 if an error.
+
+    >>> get_deterministic_debug_mode()
+    0
+    """
+    return _settings["deterministic"] * (1 if _settings["warn_only"] else 2)

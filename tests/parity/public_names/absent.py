@@ -63,7 +63,7 @@ ABSENT = {
         Tensor.grad_dtype
     """,
     "not yet": """
-        GradScaler compile get_deterministic_debug_mode get_num_interop_threads has_* range set_deterministic_debug_mode
+        compile get_num_interop_threads has_* range
         set_flush_denormal set_num_interop_threads *thread_safe_generator
         nn.functional.grouped_mm nn.attention.SDPBackend nn.attention.sdpa_kernel
         nn.attention.WARN_* nn.parallel.* optim.swap_*
