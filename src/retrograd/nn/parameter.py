@@ -190,7 +190,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
     _materialized_class = Parameter
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> "UninitializedParameter":
-        return Tensor.__new__(cls)  # type: ignore[return-value]
+        return Tensor.__new__(cls)
 
     def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> None:
         super().__init__(requires_grad, device, dtype)

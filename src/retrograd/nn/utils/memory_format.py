@@ -29,5 +29,5 @@ def convert_conv3d_weight_memory_format(module: M, memory_format: Any) -> M:
 def _convert(module: M, memory_format: Any, kinds: tuple[type, ...]) -> M:
     for layer in module.modules():
         if isinstance(layer, kinds):
-            convert_format(layer.weight, memory_format)  # type: ignore[arg-type]
+            convert_format(layer.weight, memory_format)
     return module

@@ -252,7 +252,7 @@ def transfer_parametrizations_and_params(
             setattr(to_module, name, getattr(functions, functions._original_names()[0]))
         for function in functions:
             register_parametrization(to_module, name, function, unsafe=functions.unsafe)
-        target: Any = to_module.parametrizations[name]  # type: ignore[index]
+        target: Any = to_module.parametrizations[name]
         for original in functions._original_names():
             setattr(target, original, getattr(functions, original))
     return to_module

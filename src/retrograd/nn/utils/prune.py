@@ -188,14 +188,15 @@ class _ByAmount(BasePruningMethod):
     def __init__(self, amount: Any) -> None:
         if not isinstance(amount, Real):
             raise TypeError(f"amount must be int or float, got {amount!r}; Invalid type for amount")
-        if amount < 0 or (not isinstance(amount, Integral) and amount > 1):
+        self._is_number = isinstance(amount, Integral)
+        self.amount: int | float = int(amount) if self._is_number else float(amount)  # type: ignore[call-overload]
+        if self.amount < 0 or (not self._is_number and self.amount > 1):
             raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
-        self.amount = amount
 
     def _count(self, size: int) -> int:
         """Return how many of `size` units are pruned; ValueError for more than there are."""
-        if not isinstance(self.amount, Integral):
-            return round(float(self.amount) * size)
+        if not self._is_number:
+            return round(self.amount * size)
         if self.amount > size:
             raise ValueError(f"amount={self.amount} should be smaller than the number of parameters to prune={size}")
         return int(self.amount)
