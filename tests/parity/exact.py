@@ -177,6 +177,14 @@ def _positive(function, most=1e17):
     return lambda x: function(x) if 0 < x < most else None
 
 
+def _incomplete_gamma(a, low, high, at_large_a):
+    """Return the regularized integral of the gamma density; the limit for large a, None where it is not computed."""
+    x = low or high
+    if 1e9 < a < 1e300 and 0 <= x < a / 1e6:
+        return at_large_a
+    return mp.gammainc(a, low, high, regularized=True) if 0 <= x < 1e6 and 1e-300 < a < 1e6 else None
+
+
 def _gamma_density(a, x):
     return mp.exp((a - 1) * mp.log(x) - x) / mp.gamma(a) if 0 < a < 1e4 and x > 0 else None
 
@@ -213,9 +221,9 @@ EXACT = {
     "float_power": (_power, _power_by_base, _power_by_exponent),
     "fmod": (_fmod, lambda a, b: mp.mpf(1), None),
     "gelu": (_gelu, _slope_of_gelu),
-    "igamma": (None, None, lambda a, x: _gamma_density(a, x)),
+    "igamma": (lambda a, x: _incomplete_gamma(a, 0, x, mp.mpf(0)), None, lambda a, x: _gamma_density(a, x)),
     "igammac": (
-        lambda a, x: mp.gammainc(a, x, regularized=True) if 0 <= x < 1e6 and 1e-30 < a < 1e6 else None,
+        lambda a, x: _incomplete_gamma(a, x, mp.inf, mp.mpf(1)),
         None,
         lambda a, x: None if _gamma_density(a, x) is None else -_gamma_density(a, x),
     ),
