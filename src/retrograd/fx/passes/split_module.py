@@ -115,8 +115,8 @@ class _Part:
                 if used not in inside:  # an attribute
                     inside[used] = graph.node_copy(used)
             args, kwargs = map_nodes((node.args, node.kwargs), inside.__getitem__)
-            name = node.name if options.keeps_names else None
-            inside[node] = graph.create_node(node.op, node.target, args, kwargs, name, node.type)
+            new_name = node.name if options.keeps_names else None
+            inside[node] = graph.create_node(node.op, node.target, args, kwargs, new_name, node.type)
             inside[node].meta = dict(node.meta)
         results = tuple(inside[node] for node in self.outputs)
         graph.output(results[0] if len(results) == 1 and not options.returns_tuples else results)
