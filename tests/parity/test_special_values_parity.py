@@ -70,11 +70,17 @@ CONVENTIONS = {
     ("gelu", "value 0"): (EVERYWHERE, _TAIL),
     ("gelu", "gradient 0"): (EVERYWHERE, _TAIL + "; and PyTorch's kernels make NaN of infinities"),
     ("ldexp", "gradient 0"): (EVERYWHERE, "PyTorch takes 0 for 2 to a negative integer power"),
-    **{(name, "value 0"): (NAN, "NaN gives NaN; PyTorch says 0 or 1") for name in ("igamma", "igammac")},
+    **{
+        (name, "value 0"): (
+            lambda operands, ours, theirs: NAN(operands, ours, theirs) or operands[0] < 1e-300,
+            "NaN gives NaN, where PyTorch says 0 or 1; " + _SUBNORMAL,
+        )
+        for name in ("igamma", "igammac")
+    },
     **{
         (name, "gradient 1"): (
-            lambda operands, ours, theirs: operands[0] <= 0 or operands[0] == 1 or np.isnan(theirs),
-            "the function is not defined for negative a; PyTorch's density is NaN for a = 1 at 0 and for large a",
+            lambda operands, ours, theirs: not 0 < operands[0] < 1e100 or operands[0] == 1 or np.isnan(theirs),
+            "not defined for negative a, and terms cancel for large a; PyTorch's is NaN for a = 1 at 0 and for large a",
         )
         for name in ("igamma", "igammac")
     },
