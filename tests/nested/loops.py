@@ -7,8 +7,8 @@ import numpy as np
 import retrograd as rg
 from retrograd.core import Tensor
 from retrograd.nested import nested_tensor
-from retrograd.nested.buffer_layout import is_nested, layout
-from retrograd.nested.components import components, joined
+from retrograd.nested.buffer_layout import get_layout, is_nested
+from retrograd.nested.components import components, nest
 
 rng = np.random.default_rng(3)
 
@@ -36,13 +36,13 @@ def numbers(x: Tensor) -> np.ndarray:
 
 def check(f: Callable, parts: list[Tensor], lead: int = 0) -> None:
     """Check values and derivatives of a function of a nested tensor against each component, as a batch of one."""
-    outs = as_tuple(f(joined(parts, lead)))
+    outs = as_tuple(f(nest(parts, lead)))
     each = [as_tuple(f(rg.unsqueeze(part, lead))) for part in parts]
     found, expected = [], []
     for k, out in enumerate(outs):
         assert is_nested(out)
         found += components(out)
-        expected += [rg.select(one[k], layout(out).lead, 0) for one in each]
+        expected += [rg.select(one[k], get_layout(out).lead, 0) for one in each]
     agree(found, expected, parts)
 
 
@@ -68,7 +68,7 @@ def rounded(shapes: list, seed: int = 0) -> Tensor:
 
 def check_examples(f: Callable) -> None:
     """Check that `vmap` of f over a batch of nested tensors is f of each."""
-    x = joined(leaves([(3, 6), (1, 6), (2, 6)], (2,)), 1).detach()
+    x = nest(leaves([(3, 6), (1, 6), (2, 6)], (2,)), 1).detach()
     for out, one in zip(rg.func.vmap(f)(x).unbind(0), x.unbind(0), strict=True):
         for a, b in zip(components(out), components(f(one)), strict=True):
             np.testing.assert_array_equal(numbers(a), numbers(b))

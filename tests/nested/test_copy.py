@@ -5,8 +5,8 @@ import pytest
 
 import retrograd as rg
 from retrograd.autograd import gradcheck, gradgradcheck
-from retrograd.nested.buffer import over, packed, values
-from retrograd.nested.buffer_layout import is_nested, layout
+from retrograd.nested.buffer import remove_holes, values, wrap_buffer
+from retrograd.nested.buffer_layout import get_layout, is_nested
 
 RNG = np.random.default_rng(0)
 ROWS = [RNG.standard_normal((n, 2)) for n in (3, 1, 4)]
@@ -176,12 +176,14 @@ ONCE = [(kind, key) for kind, key in KEYS if [0, -1] not in key]  # places of sh
 @pytest.mark.parametrize(("kind", "key"), [*ONCE, ("rows", np.s_[:, [0]])])
 def test_derivatives_of_writes(kind, key):
     x = nested(LAYOUTS[kind])
-    known, chosen = layout(x), x[key]
-    inner = values(packed(chosen)) if is_nested(chosen) else chosen
+    known, chosen = get_layout(x), x[key]
+    inner = values(remove_holes(chosen)) if is_nested(chosen) else chosen
 
     def f(v, w):
-        y = over(v, known.structure, known.axis) * 2
-        y[key] = (over(w, layout(chosen).structure.packed, layout(chosen).axis) if is_nested(chosen) else w) * 3
+        y = wrap_buffer(v, known.structure, known.axis) * 2
+        y[key] = (
+            wrap_buffer(w, get_layout(chosen).structure.packed, get_layout(chosen).axis) if is_nested(chosen) else w
+        ) * 3
         return values(y) ** 2
 
     rows = (values(x).detach().requires_grad_(), inner.detach().clone().requires_grad_())
@@ -194,12 +196,12 @@ def test_derivatives_of_writes(kind, key):
 
 def test_derivatives_of_masked_writes():
     x = nested(ROWS)
-    known, mask = layout(x), x > 0
+    known, mask = get_layout(x), x > 0
     count = values(x[mask]).shape
 
     def f(v, w):
-        y = over(v, known.structure) * 2
-        y[mask] = over(w, layout(x[mask]).structure)
+        y = wrap_buffer(v, known.structure) * 2
+        y[mask] = wrap_buffer(w, get_layout(x[mask]).structure)
         y[y < -1] = w[0]
         return values(y) ** 2
 
@@ -321,10 +323,10 @@ def test_versions_count_writes():
 
 def test_examples_of_a_batch_are_written_to():
     x = nested(ROWS)
-    known = layout(x)
+    known = get_layout(x)
 
     def f(v, s):
-        y = over(v, known.structure) * 1
+        y = wrap_buffer(v, known.structure) * 1
         y[:, 1:] *= s
         y[0] = s
         y[:, :, 0].mul_(2.0)

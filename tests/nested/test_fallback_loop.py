@@ -7,8 +7,8 @@ import retrograd as rg
 from retrograd.core.op import registry
 from retrograd.func import grad, hessian, jvp, vmap
 from retrograd.nested import as_nested_tensor, dispatch, fallback_loop, nested_tensor
-from retrograd.nested.buffer import like, values
-from retrograd.nested.buffer_layout import layout
+from retrograd.nested.buffer import values, wrap_buffer_like
+from retrograd.nested.buffer_layout import get_layout
 from retrograd.ops.batch_loop import PerformanceWarning
 from retrograd.testing import LAWS, assert_close
 from retrograd.testing.nested_law import law_nested
@@ -231,7 +231,7 @@ def test_shapes_that_never_fit_are_reported_as_for_dense_tensors():
 def test_the_law_finds_a_rule_that_is_wrong(monkeypatch):
     op, args = registry["sin"], (rg.ones(2, 3, dtype=rg.float64),)
     law_nested(op, args, {})
-    monkeypatch.setitem(dispatch._known, op, [lambda op, args, params: args[0].cos()])
+    monkeypatch.setitem(dispatch._rule_cache, op, [lambda op, args, params: args[0].cos()])
     with pytest.raises(AssertionError, match=r"sin: inputs .* nested"):
         law_nested(op, args, {})
 
@@ -240,16 +240,16 @@ def test_the_law_finds_a_refusal_without_need(monkeypatch):
     def refuse(op, args, params):
         raise RuntimeError("sin: refused")
 
-    monkeypatch.setitem(dispatch._known, registry["sin"], [refuse])
+    monkeypatch.setitem(dispatch._rule_cache, registry["sin"], [refuse])
     with pytest.raises(AssertionError, match="refused, though the operator maps over the rows"):
         law_nested(registry["sin"], (rg.ones(2, 3, dtype=rg.float64),), {})
 
 
 def test_the_law_finds_gradients_that_are_wrong(monkeypatch):
     def without_gradient(op, args, params):
-        return like(layout(args[0]), values(args[0]).detach().sin())
+        return wrap_buffer_like(get_layout(args[0]), values(args[0]).detach().sin())
 
-    monkeypatch.setitem(dispatch._known, registry["sin"], [without_gradient])
+    monkeypatch.setitem(dispatch._rule_cache, registry["sin"], [without_gradient])
     with pytest.raises(AssertionError, match="gradients"):
         law_nested(registry["sin"], (rg.ones(2, 3, dtype=rg.float64),), {})
 

@@ -5,8 +5,8 @@ import pytest
 
 import retrograd as rg
 from retrograd.autograd import gradcheck, gradgradcheck
-from retrograd.nested.buffer import over, values
-from retrograd.nested.buffer_layout import is_nested, layout
+from retrograd.nested.buffer import values, wrap_buffer
+from retrograd.nested.buffer_layout import get_layout, is_nested
 
 SHAPES = {
     "rows": [(3, 2), (1, 2), (4, 2)],
@@ -30,7 +30,7 @@ def nested(parts, requires_grad=False):
 def numbers(x):
     """Return the components of a result, nested or plain, as arrays."""
     if is_nested(x):
-        return [numbers(c) if is_nested(c) else c.detach().numpy() for c in x.unbind(layout(x).lead)]
+        return [numbers(c) if is_nested(c) else c.detach().numpy() for c in x.unbind(get_layout(x).lead)]
     return list(x.detach().numpy())
 
 
@@ -138,7 +138,7 @@ def _rank_in_front(key):
 
 def _along(x, dim):
     if is_nested(x):
-        assert layout(x).lead == dim
+        assert get_layout(x).lead == dim
         return numbers(x)
     return list(np.moveaxis(x.detach().numpy(), dim, 0))
 
@@ -153,11 +153,11 @@ def test_gradients_are_scattered_back(kind, key, holes):
     def chosen(x):
         out = x[1:][key] if holes else x[key]
         while is_nested(out):
-            out = values(rg.nested.buffer.packed(out))
+            out = values(rg.nested.buffer.remove_holes(out))
         return out
 
     assert gradcheck(
-        lambda v: chosen(over(v, layout(base).structure, layout(base).axis)) ** 2,
+        lambda v: chosen(wrap_buffer(v, get_layout(base).structure, get_layout(base).axis)) ** 2,
         (values(base).detach().requires_grad_(),),
     )
 
@@ -320,10 +320,10 @@ def test_no_components_and_empty_ones():
 
 def test_second_derivatives():
     x = nested(arrays("rows"), requires_grad=True)
-    known = layout(x)
+    known = get_layout(x)
 
     def f(v):
-        y = over(v, known.structure)
+        y = wrap_buffer(v, known.structure)
         rows = y[:, 1:] ** 3
         return y[:, 0].prod(0).sum() + values(rows[[2, 0]] * y[[2, 0]][:, :-1]).sum() + values(y[1:, :, 0] * 1).prod()
 
@@ -335,12 +335,12 @@ def test_second_derivatives():
 )
 def test_batches_and_tangents(key):
     x = nested(arrays("rows"))
-    known = layout(x)
+    known = get_layout(x)
     rows = rg.tensor(np.random.default_rng(2).standard_normal((5, 8, 2)))
 
     def f(v):
-        out = over(v, known.structure)[key]
-        return (values(rg.nested.buffer.packed(out)) if is_nested(out) else out) ** 2
+        out = wrap_buffer(v, known.structure)[key]
+        return (values(rg.nested.buffer.remove_holes(out)) if is_nested(out) else out) ** 2
 
     each = rg.stack([f(v) for v in rows])
     np.testing.assert_array_equal(rg.func.vmap(f)(rows).numpy(), each.numpy())

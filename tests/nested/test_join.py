@@ -8,8 +8,8 @@ import pytest
 import retrograd as rg
 from retrograd.backend.ragged import Structure, no_components
 from retrograd.core import Tensor
-from retrograd.nested.buffer import over, values
-from retrograd.nested.components import components, joined
+from retrograd.nested.buffer import values, wrap_buffer
+from retrograd.nested.components import components, nest
 from retrograd.ops.batch_loop import PerformanceWarning
 
 from .loops import agree, check, check_examples, images, leaf, leaves, numbers, rows
@@ -18,11 +18,11 @@ from .loops import agree, check, check_examples, images, leaf, leaves, numbers, 
 def with_holes() -> tuple[Tensor, Tensor, list[Tensor]]:
     buffer = leaf(12, 4)
     structure = Structure(np.array([[3], [2], [0], [4]]), np.array([0, 4, 6, 7]))
-    return buffer, over(buffer, structure), [buffer[0:3], buffer[4:6], buffer[6:6], buffer[7:11]]
+    return buffer, wrap_buffer(buffer, structure), [buffer[0:3], buffer[4:6], buffer[6:6], buffer[7:11]]
 
 
 def sets() -> list[Tensor]:
-    return [joined(leaves([(2, 3), (1, 3)])), joined(leaves([(4, 3), (1, 3), (2, 3)]))]
+    return [nest(leaves([(2, 3), (1, 3)])), nest(leaves([(4, 3), (1, 3), (2, 3)]))]
 
 
 # ----------------------------------------------------------------------------- along dense and ragged dimensions
@@ -82,14 +82,14 @@ def test_dimensions_in_front_are_cut_and_joined(name: str) -> None:
 
 def test_images_grow_along_the_dimension_in_which_others_differ() -> None:
     a, b = leaves([(2, 3), (1, 4)]), leaves([(2, 5), (1, 1)])
-    out = rg.cat([joined(a), joined(b)], 2)
+    out = rg.cat([nest(a), nest(b)], 2)
     agree(list(components(out)), [rg.cat([x, y], 1) for x, y in zip(a, b, strict=True)], a + b)
 
 
 def test_parts_of_a_ragged_dimension_are_mapped() -> None:
     parts = leaves([(3, 2), (5, 2)])
     with pytest.warns(PerformanceWarning, match="tensor_split"):
-        first, second = joined(parts).tensor_split(2, 1)
+        first, second = nest(parts).tensor_split(2, 1)
     agree([*components(first), *components(second)], [p.tensor_split(2)[k] for k in range(2) for p in parts], parts)
 
 
@@ -98,27 +98,27 @@ def test_parts_of_a_ragged_dimension_are_mapped() -> None:
 
 def test_unbind_gives_the_components() -> None:
     for parts in (rows(2), images(), [leaf(), leaf()], leaves([(2, 3, 2), (2, 1, 2)])):
-        agree(list(joined(parts).unbind()), parts, parts)
-        agree(list(joined(parts)), parts, parts)
+        agree(list(nest(parts).unbind()), parts, parts)
+        agree(list(nest(parts)), parts, parts)
 
 
 def test_components_of_sets_of_sets_are_nested_and_join_again() -> None:
     parts = sets()
-    x = joined(parts)
-    for a, b in zip(joined(x.unbind()).unbind(), parts, strict=True):
+    x = nest(parts)
+    for a, b in zip(nest(x.unbind()).unbind(), parts, strict=True):
         for c, d in zip(a.unbind(), b.unbind(), strict=True):
             np.testing.assert_array_equal(numbers(c), numbers(d))
 
 
 def test_sets_with_as_many_members_each_join() -> None:
-    parts = [joined(leaves([(2, 3), (1, 3)])), joined(leaves([(4, 3), (1, 3)]))]
-    shapes = [[c.shape for c in part.unbind()] for part in joined(parts).unbind()]
+    parts = [nest(leaves([(2, 3), (1, 3)])), nest(leaves([(4, 3), (1, 3)]))]
+    shapes = [[c.shape for c in part.unbind()] for part in nest(parts).unbind()]
     assert shapes == [[(2, 3), (1, 3)], [(4, 3), (1, 3)]]
 
 
 def test_the_batch_is_split_into_nested_tensors() -> None:
     parts = rows(6)
-    x = joined(parts)
+    x = nest(parts)
     for cut, sizes in [
         (x.split(3), [3, 1]),
         (x.split([1, 0, 3]), [1, 0, 3]),
@@ -134,26 +134,26 @@ def test_the_batch_is_split_into_nested_tensors() -> None:
 
 def test_batches_are_joined() -> None:
     parts, others = rows(6), rows(6)
-    out = rg.cat([joined(parts), joined(others)])
+    out = rg.cat([nest(parts), nest(others)])
     agree(list(components(out)), parts + others, parts + others)
 
 
 @pytest.mark.parametrize("shapes", [[(3, 5), (2, 5)], [(6, 3), (6, 2)], [(6, 6)]])
 def test_batches_whose_components_differ_in_other_dimensions_are_joined(shapes: list) -> None:
     parts, others = rows(6), leaves(shapes)
-    out = rg.cat([joined(parts), joined(others)])
+    out = rg.cat([nest(parts), nest(others)])
     agree(list(components(out)), parts + others, parts + others)
 
 
 def test_a_plain_batch_joins_as_components_of_one_shape() -> None:
     parts, others = rows(6), leaf(2, 5, 6)
-    agree(list(components(rg.cat([joined(parts), others]))), [*parts, *others.unbind()], [*parts, others])
-    agree(list(components(rg.cat([others, joined(parts)]))), [*others.unbind(), *parts], [*parts, others])
+    agree(list(components(rg.cat([nest(parts), others]))), [*parts, *others.unbind()], [*parts, others])
+    agree(list(components(rg.cat([others, nest(parts)]))), [*others.unbind(), *parts], [*parts, others])
 
 
 def test_components_may_repeat_and_change_order() -> None:
     parts = rows(6)
-    x = joined(parts)
+    x = nest(parts)
     agree(list(components(x.repeat(2, 1, 1))), parts + parts, parts)
     agree(list(components(x.flip(0))), parts[::-1], parts)
     agree(list(components(x.roll(1, 0))), [parts[-1], *parts[:-1]], parts)
@@ -184,7 +184,7 @@ def test_components_next_to_holes_are_views() -> None:
 
 
 def test_nothing_is_cut_into_nothing() -> None:
-    x = over(leaf(0, 6), no_components(1))
+    x = wrap_buffer(leaf(0, 6), no_components(1))
     assert x.unbind() == ()
     assert [p.shape[0] for p in x.split(2)] == [0]
     assert [p.shape[0] for p in x.chunk(2)] == [0, 0]
@@ -192,7 +192,7 @@ def test_nothing_is_cut_into_nothing() -> None:
         rg.cat([x, x]).shape[0] == rg.cat([x, x], 1).shape[0] == x.repeat(2, 2, 2).shape[0] == x.flip(1).shape[0] == 0
     )
     parts = rows(6)
-    agree(list(components(rg.cat([x, joined(parts)]))), parts, parts)
+    agree(list(components(rg.cat([x, nest(parts)]))), parts, parts)
 
 
 # ------------------------------------------------------------------------------------------------- refusals
@@ -200,24 +200,24 @@ def test_nothing_is_cut_into_nothing() -> None:
 
 def test_a_ragged_dimension_does_not_split() -> None:
     with pytest.raises(RuntimeError, match=r"unbind: dimension 1 is ragged: .* to_padded_tensor"):
-        joined(rows(6)).unbind(1)
+        nest(rows(6)).unbind(1)
 
 
 @pytest.mark.parametrize("f", [lambda x, y: rg.cat([x, y], 2), lambda x, y: rg.stack([x, y])])
 def test_structures_that_differ_are_refused_with_the_first_component_that_does(f: Callable) -> None:
-    x, y = joined(rows(6)), joined(leaves([(3, 6), (2, 6), (0, 6), (4, 6)]))
+    x, y = nest(rows(6)), nest(leaves([(3, 6), (2, 6), (0, 6), (4, 6)]))
     with pytest.raises(ValueError, match=r"differ in structure: component 1 has shapes \(1, 6\) and \(2, 6\)"):
         f(x, y)
 
 
 def test_images_that_differ_elsewhere_are_refused() -> None:
-    x, y = joined(leaves([(2, 3), (1, 4)])), joined(leaves([(2, 3), (2, 5)]))
+    x, y = nest(leaves([(2, 3), (1, 4)])), nest(leaves([(2, 3), (2, 5)]))
     with pytest.raises(ValueError, match=r"cat: .* component 1 has shapes \(1, 4\) and \(2, 5\)"):
         rg.cat([x, y], 1)
 
 
 def test_other_counts_and_ranks_are_refused() -> None:
-    x = joined(rows(6))
+    x = nest(rows(6))
     with pytest.raises(ValueError, match="cat: the nested tensors have 4 and 3 components"):
         rg.cat([x, rg.ones(3, 2, 6, dtype=x.dtype)], 1)
     with pytest.raises(ValueError, match=r"cat: tensor 1 of shape \(4, 6\) does not fit"):
@@ -234,7 +234,7 @@ def test_other_counts_and_ranks_are_refused() -> None:
 
 
 def test_components_share_memory_with_the_nested_tensor() -> None:
-    x = joined(rows(6)).detach()
+    x = nest(rows(6)).detach()
     parts = x.unbind()
     parts[0].zero_()
     parts[3][1] = 5.0
@@ -247,7 +247,7 @@ def test_components_share_memory_with_the_nested_tensor() -> None:
 
 
 def test_components_of_a_leaf_are_written_to_without_grad() -> None:
-    x = joined(rows(6)).detach().requires_grad_()
+    x = nest(rows(6)).detach().requires_grad_()
     with rg.no_grad():
         x.unbind()[0].zero_()
     (g,) = rg.autograd.grad(sum((c**2).sum() for c in x.unbind()), [x])
@@ -257,14 +257,14 @@ def test_components_of_a_leaf_are_written_to_without_grad() -> None:
 
 @pytest.mark.parametrize("cut", [lambda x: x.unbind()[0], lambda x: x.split(2)[0], lambda x: x.chunk(2, 2)[0]])
 def test_views_that_come_together_refuse_recorded_writes(cut: Callable) -> None:
-    part = cut(joined(rows(6)) * 1)
+    part = cut(nest(rows(6)) * 1)
     with pytest.raises(RuntimeError, match="is a view and is being modified"):
         part.mul_(2.0)
 
 
 def test_parts_that_are_cut_one_by_one_take_recorded_writes() -> None:
     parts = rows(6)
-    x, factor = joined(parts) * 1, leaf(1)
+    x, factor = nest(parts) * 1, leaf(1)
     x.tensor_split(2)[0].mul_(factor)
     x.unsafe_split(2)[1].add_(factor)
     expected = [parts[0] * factor, parts[1] * factor, parts[2] + factor, parts[3] + factor]
@@ -285,7 +285,7 @@ def test_parts_that_are_cut_one_by_one_take_recorded_writes() -> None:
 )
 def test_tangents_are_cut_and_joined_the_same_way(f: Callable) -> None:
     parts, ts = rows(6), rows(6)
-    x, t = joined(parts).detach(), joined(ts).detach()
+    x, t = nest(parts).detach(), nest(ts).detach()
     _, tangent = rg.func.jvp(f, (x,), (t,))
     step = 1e-6
     for a, b, c in zip(components(tangent), components(f(x + t * step)), components(f(x - t * step)), strict=True):
@@ -318,7 +318,7 @@ def test_examples_of_a_batch_of_nested_tensors_are_cut_and_joined(f: Callable) -
 )
 def test_vmap_over_the_components_cuts_and_joins_each(f: Callable) -> None:
     parts = rows(6)
-    for a, b in zip(components(rg.func.vmap(f)(joined(parts))), parts, strict=True):
+    for a, b in zip(components(rg.func.vmap(f)(nest(parts))), parts, strict=True):
         np.testing.assert_array_equal(numbers(a), numbers(f(b)))
 
 

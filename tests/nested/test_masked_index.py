@@ -5,8 +5,8 @@ import pytest
 
 import retrograd as rg
 from retrograd.autograd import gradcheck, gradgradcheck
-from retrograd.nested.buffer import over, packed, values
-from retrograd.nested.buffer_layout import is_nested, layout
+from retrograd.nested.buffer import remove_holes, values, wrap_buffer
+from retrograd.nested.buffer_layout import get_layout, is_nested
 
 RNG = np.random.default_rng(0)
 KINDS = {
@@ -36,11 +36,11 @@ def same(x, expected):
 
 def of_buffer(x, f):
     """Return a function of the buffer of a nested tensor, for gradient checks, and that buffer."""
-    known = layout(x)
+    known = get_layout(x)
 
     def run(v):
-        out = f(over(v, known.structure, known.axis))
-        return values(packed(out)) if is_nested(out) else out
+        out = f(wrap_buffer(v, known.structure, known.axis))
+        return values(remove_holes(out)) if is_nested(out) else out
 
     return run, values(x).detach().requires_grad_()
 
@@ -110,7 +110,9 @@ def test_masks_that_do_not_fit_are_refused():
 def test_masks_of_a_batch_may_not_differ():
     x = nested(KINDS["vectors"])
     with pytest.raises(RuntimeError, match="values"):
-        rg.func.vmap(lambda v: values(over(v, layout(x).structure)[over(v, layout(x).structure) > 0]))(rg.ones(2, 6))
+        rg.func.vmap(
+            lambda v: values(wrap_buffer(v, get_layout(x).structure)[wrap_buffer(v, get_layout(x).structure) > 0])
+        )(rg.ones(2, 6))
 
 
 def test_masked_select_of_dense_tensors():
@@ -339,7 +341,7 @@ def test_narrow_of_a_dense_tensor():
     leaf = rg.tensor(dense, requires_grad=True)
 
     def f(v):
-        return values(packed(rg.nested.narrow(v, 1, starts, lengths))) ** 3
+        return values(remove_holes(rg.nested.narrow(v, 1, starts, lengths))) ** 3
 
     assert gradcheck(f, (leaf,), check_forward_ad=True, check_batched_grad=True)
     assert gradgradcheck(f, (leaf,))

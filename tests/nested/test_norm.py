@@ -6,8 +6,8 @@ import pytest
 import retrograd as rg
 from retrograd.autograd import gradcheck, gradgradcheck
 from retrograd.nested import nested_tensor
-from retrograd.nested.buffer import like, over, values
-from retrograd.nested.buffer_layout import is_nested, layout
+from retrograd.nested.buffer import values, wrap_buffer, wrap_buffer_like
+from retrograd.nested.buffer_layout import get_layout, is_nested
 from retrograd.nested.components import components
 from retrograd.nn import functional as F
 
@@ -86,11 +86,11 @@ def test_only_the_gradients_that_are_requested_are_computed():
 
 @pytest.mark.parametrize("shape", [(3,), (2, 3)])
 def test_derivatives_of_layer_norm_are_right(shape):
-    known = layout(rows())
+    known = get_layout(rows())
     weight, bias = (rg.tensor(numbers(*shape, seed=s), requires_grad=True) for s in (1, 2))
 
     def program(buffer, weight, bias):
-        return values(F.layer_norm(like(known, buffer), shape, weight, bias))
+        return values(F.layer_norm(wrap_buffer_like(known, buffer), shape, weight, bias))
 
     inputs = (rg.tensor(numbers(6, 2, 3), requires_grad=True), weight, bias)
     assert gradcheck(program, inputs, check_forward_ad=True)
@@ -169,5 +169,5 @@ def test_components_of_different_channels_are_normalized_one_by_one():
 
 def test_sets_of_sets_are_normalized_over_trailing_dimensions():
     inner = nested((2, 3), (1, 3), (4, 3))
-    x = over(inner, layout(nested((2,), (1,))).structure)
+    x = wrap_buffer(inner, get_layout(nested((2,), (1,))).structure)
     assert_close(values(values(F.layer_norm(x, (3,)))), F.layer_norm(values(inner), (3,)))

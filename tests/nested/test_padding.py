@@ -7,8 +7,8 @@ import pytest
 
 import retrograd as rg
 from retrograd.autograd import gradcheck, gradgradcheck
-from retrograd.nested.buffer import over, values
-from retrograd.nested.buffer_layout import layout
+from retrograd.nested.buffer import values, wrap_buffer
+from retrograd.nested.buffer_layout import get_layout
 from retrograd.testing import LAWS, samples_of
 
 RNG = np.random.default_rng(0)
@@ -79,10 +79,10 @@ def test_a_smaller_output_is_refused():
 @pytest.mark.parametrize("parts", [ROWS, BEHIND, IMAGES, VECTORS])
 def test_derivatives_of_padding(parts, holes):
     x = nested(parts)
-    known = layout(x)
+    known = get_layout(x)
 
     def f(v):
-        y = over(v, known.structure, known.axis)
+        y = wrap_buffer(v, known.structure, known.axis)
         return (y[1:] if holes else y).to_padded_tensor(1.5) ** 3
 
     rows = (values(x).detach().requires_grad_(),)
@@ -178,11 +178,11 @@ def test_no_components():
 
 def test_batches():
     x = nested(ROWS)
-    known = layout(x)
+    known = get_layout(x)
     rows = rg.tensor(RNG.standard_normal((4, 7, 2)))
 
     def f(v):
-        return over(v, known.structure).to_padded_tensor(3.0)
+        return wrap_buffer(v, known.structure).to_padded_tensor(3.0)
 
     np.testing.assert_array_equal(rg.func.vmap(f)(rows).numpy(), np.stack([f(v).numpy() for v in rows]))
     dense = rg.func.vmap(f)(rows)

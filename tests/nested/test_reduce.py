@@ -9,8 +9,8 @@ import retrograd as rg
 from retrograd.autograd import gradcheck, gradgradcheck
 from retrograd.func import grad, vmap
 from retrograd.nested import as_nested_tensor, nested_tensor
-from retrograd.nested.buffer import like, over, values
-from retrograd.nested.buffer_layout import is_nested, layout
+from retrograd.nested.buffer import values, wrap_buffer, wrap_buffer_like
+from retrograd.nested.buffer_layout import get_layout, is_nested
 from retrograd.nested.components import components
 
 from .loops import assert_close
@@ -143,7 +143,7 @@ def test_the_smallest_component_says_how_many_can_be_ranked():
 @pytest.mark.parametrize("name", ["sum", "mean", "amax", "prod", "argmax", "var", "logsumexp", "any"])
 def test_of_no_components_there_are_no_results(name):
     x = nested([(2, 3)])
-    none = over(values(x)[:0], type(layout(x).structure)(layout(x).structure.sizes[:0]))
+    none = wrap_buffer(values(x)[:0], type(get_layout(x).structure)(get_layout(x).structure.sizes[:0]))
     assert getattr(rg, name)(none, 1).shape == (0, 3)
     assert len(getattr(rg, name)(none, 2).shape) == 2
 
@@ -179,10 +179,10 @@ def test_dtypes_are_those_of_dense_reductions():
 @pytest.mark.parametrize("kind", ["rows", "images"])
 def test_derivatives_of_first_and_second_order_are_right(kind, name, dims):
     x = nested([s[-2:] for s in SHAPES[kind]], seed=3)
-    f, known = over_dims(name, dims), layout(x)
+    f, known = over_dims(name, dims), get_layout(x)
 
     def program(buffer):
-        out = f(like(known, buffer))
+        out = f(wrap_buffer_like(known, buffer))
         return values(out) if is_nested(out) else out
 
     r = np.random.default_rng(1)
@@ -237,18 +237,18 @@ def test_within_a_batch_each_example_is_reduced(name):
 def test_a_sum_over_the_examples_of_a_batch_stays_nested():
     x, factors = nested(SHAPES["rows"]), rg.tensor([1.0, -2.0], dtype="float64")
     total = rg.sum(vmap(lambda s: x * s)(factors), 0)
-    assert layout(total).lead == 0
+    assert get_layout(total).lead == 0
     assert_close(values(total), values(x) * -1.0)
 
 
 def test_holes_take_no_part():
     x = nested(SHAPES["rows"])
-    known, rows = layout(x), values(x)
+    known, rows = get_layout(x), values(x)
     buffer = rg.cat([rg.full((2, 3), 9.0, dtype="float64"), rows, rg.full((1, 3), 9.0, dtype="float64")])
     structure = type(known.structure)(known.structure.sizes, known.structure.offsets[:-1] + 2)
     for name in ("sum", "amax", "mean"):
-        assert_close(getattr(rg, name)(over(buffer, structure), 1), getattr(rg, name)(x, 1))
-        assert_close(getattr(rg, name)(over(buffer, structure)), getattr(rg, name)(x))
+        assert_close(getattr(rg, name)(wrap_buffer(buffer, structure), 1), getattr(rg, name)(x, 1))
+        assert_close(getattr(rg, name)(wrap_buffer(buffer, structure)), getattr(rg, name)(x))
 
 
 # ------------------------------------------------------------------------------------------------ sets of sets
@@ -262,13 +262,13 @@ def sets(seed=0):
     groups = [[r.standard_normal(s) for s in group] for group in GROUPS]
     inner = nested_tensor([rg.tensor(a) for group in groups for a in group])
     outer = nested_tensor([rg.zeros(len(group)) for group in GROUPS])
-    return groups, layout(inner).structure, layout(outer).structure, values(inner)
+    return groups, get_layout(inner).structure, get_layout(outer).structure, values(inner)
 
 
 @pytest.mark.parametrize("name", ["sum", "mean", "amax", "prod", "logsumexp", "norm", "any"])
 def test_sets_of_sets_are_reduced_over_each_ragged_dimension(name):
     groups, inner, outer, buffer = sets()
-    x = over(over(buffer, inner), outer)
+    x = wrap_buffer(wrap_buffer(buffer, inner), outer)
 
     def f(t, dim=None, keepdim=False):
         return getattr(rg, name)(t, dim=dim, keepdim=keepdim)
@@ -286,14 +286,14 @@ def test_sets_of_sets_are_reduced_over_each_ragged_dimension(name):
 def test_sets_that_differ_can_not_be_added_up():
     _, inner, outer, buffer = sets()
     with pytest.raises(RuntimeError, match=r"sum: would reduce dimension 1, .*nested components differ in shape"):
-        rg.sum(over(over(buffer, inner), outer), 1)
+        rg.sum(wrap_buffer(wrap_buffer(buffer, inner), outer), 1)
 
 
 def test_derivatives_of_reductions_of_sets_of_sets_are_right():
     _, inner, outer, buffer = sets()
 
     def program(buffer):
-        x = over(over(buffer, inner), outer)
+        x = wrap_buffer(wrap_buffer(buffer, inner), outer)
         return rg.mean(x * x, (1, 2)), rg.softmax(rg.sum(x * x, 2), 1).square().sum(1)
 
     buffer = buffer.detach().requires_grad_()

@@ -7,8 +7,8 @@ import retrograd as rg
 from retrograd.autograd import gradcheck, gradgradcheck
 from retrograd.func import grad, jvp, vmap
 from retrograd.nested import as_nested_tensor, nested_tensor
-from retrograd.nested.buffer import like, over, values
-from retrograd.nested.buffer_layout import layout
+from retrograd.nested.buffer import values, wrap_buffer, wrap_buffer_like
+from retrograd.nested.buffer_layout import get_layout
 from retrograd.nested.components import components
 
 from .loops import assert_close, assert_is_the_loop
@@ -101,11 +101,11 @@ SMOOTH = ["softmax", "log_softmax", "cumsum", "cumprod", "logcumsumexp", "sort",
 @pytest.mark.parametrize("name", SMOOTH)
 @pytest.mark.parametrize("kind", ["with an empty one", "images"])
 def test_derivatives_of_first_and_second_order_are_right(kind, name, dim):
-    known = layout(nested([s[-3:-1] if kind == "images" else s for s in SHAPES[kind]]))
+    known = get_layout(nested([s[-3:-1] if kind == "images" else s for s in SHAPES[kind]]))
     f, rows = called(name, dim), sum(a * b for a, b in known.structure.sizes.tolist()) if kind == "images" else 6
 
     def program(buffer):
-        return values(f(like(known, buffer)))
+        return values(f(wrap_buffer_like(known, buffer)))
 
     r = np.random.default_rng(1)
     buffer = rg.tensor(r.uniform(0.5, 2, (rows,) if kind == "images" else (rows, 3)), requires_grad=True)
@@ -166,7 +166,7 @@ def test_gradients_within_a_vmap_over_the_components_are_those_of_each():
 def test_sets_of_sets_are_scanned_along_the_inner_ragged_dimension(name):
     shapes = [(2, 3), (1, 3), (4, 3)]
     inner = nested(shapes)
-    x = over(inner, layout(nested([(2,), (1,)])).structure)
+    x = wrap_buffer(inner, get_layout(nested([(2,), (1,)])).structure)
     out, expected = called(name, 2)(x), called(name, 1)(inner)
     assert_close(values(values(out)), values(expected))
     with pytest.raises(RuntimeError, match="across the components"):

@@ -8,16 +8,16 @@ import pytest
 import retrograd as rg
 from retrograd.backend.ragged import Structure, no_components
 from retrograd.core import Tensor
-from retrograd.nested.buffer import over, values
-from retrograd.nested.buffer_layout import is_nested, layout
-from retrograd.nested.components import components, joined
+from retrograd.nested.buffer import values, wrap_buffer
+from retrograd.nested.buffer_layout import get_layout, is_nested
+from retrograd.nested.components import components, nest
 
 from .loops import check, check_examples, derivatives, images, leaf, leaves, numbers, rows
 
 
 def dense(x: Tensor) -> np.ndarray:
     """Return components of one shape, stacked."""
-    return np.stack([numbers(c) for c in components(x)], axis=layout(x).lead) if is_nested(x) else numbers(x)
+    return np.stack([numbers(c) for c in components(x)], axis=get_layout(x).lead) if is_nested(x) else numbers(x)
 
 
 OF_ROWS = {
@@ -86,11 +86,11 @@ def test_dimensions_in_front_are_shared_by_all_components(name: str) -> None:
 
 
 def test_minus_one_means_the_batch_and_for_ragged_sizes() -> None:
-    x = joined(rows(6))
+    x = nest(rows(6))
     for shape in [(4, -1, 2, 3), (-1, -1, 2, 3), (-1, x.shape[1], 2, 3), (4, x.shape[1], 2, -1)]:
         out = x.reshape(shape)
         assert out.shape == (4, x.shape[1], 2, 3)
-    image = joined(images(4))
+    image = nest(images(4))
     assert image.reshape(3, -1, -1, 2, 2).shape == (*image.shape[:3], 2, 2)
 
 
@@ -103,12 +103,12 @@ DENSE_SHAPES = [
 @pytest.mark.parametrize("shape", DENSE_SHAPES)
 def test_components_of_one_shape_reshape_as_the_stacked_tensor_does(shape: tuple) -> None:
     parts = leaves([(6, 4)] * 3)
-    np.testing.assert_array_equal(dense(joined(parts).reshape(shape)), numbers(rg.stack(parts).reshape(shape)))
+    np.testing.assert_array_equal(dense(nest(parts).reshape(shape)), numbers(rg.stack(parts).reshape(shape)))
 
 
 def test_all_elements_come_component_by_component() -> None:
     parts = rows(2, 3)
-    x = joined(parts).transpose(1, 2)
+    x = nest(parts).transpose(1, 2)
     expected = np.concatenate([numbers(p).swapaxes(0, 1).ravel() for p in parts])
     for flat in (x.flatten(), x.reshape(-1), x.ravel()):
         assert not is_nested(flat)
@@ -116,7 +116,7 @@ def test_all_elements_come_component_by_component() -> None:
 
 
 def test_rows_of_all_components_are_a_plain_view() -> None:
-    x = joined(rows(6))
+    x = nest(rows(6))
     assert x.flatten(0, 1).shape == (8, 6)
     assert x.reshape(-1, 3).shape == (16, 3)
     np.testing.assert_array_equal(numbers(x.flatten(0, 1)), numbers(values(x)))
@@ -124,7 +124,7 @@ def test_rows_of_all_components_are_a_plain_view() -> None:
 
 def test_heads_become_components_of_their_own() -> None:
     parts = rows(6)
-    x = joined(parts).unflatten(2, (2, 3)).transpose(1, 2)
+    x = nest(parts).unflatten(2, (2, 3)).transpose(1, 2)
     expected = [numbers(p).reshape(-1, 2, 3)[:, k] for p in parts for k in range(2)]
     for out in (x.flatten(0, 1), x.reshape(8, x.shape[2], 3), x.reshape(-1, x.shape[2], 3)):
         assert [c.shape for c in components(out)] == [e.shape for e in expected]
@@ -133,25 +133,25 @@ def test_heads_become_components_of_their_own() -> None:
 
 
 def test_components_without_dimensions_have_dense_shapes() -> None:
-    x = joined([leaf(), leaf(), leaf()])
+    x = nest([leaf(), leaf(), leaf()])
     shapes = [x.reshape(3, 1).shape, x.unsqueeze(0).shape, x.expand(2, 3).shape, x.flatten().shape, x.squeeze().shape]
     assert shapes == [(3, 1), (1, 3), (2, 3), (3,), (3,)]
 
 
 def test_squeeze_drops_what_has_size_one_in_every_component() -> None:
-    x = joined(leaves([(1, 1, 2), (1, 1, 2)]))
+    x = nest(leaves([(1, 1, 2), (1, 1, 2)]))
     for out, shape in [(x.squeeze(), (2, 2)), (x.squeeze(1), (2, 1, 2)), (x.squeeze(()), (2, 1, 1, 2))]:
         assert dense(out).shape == shape
         np.testing.assert_array_equal(dense(out).ravel(), numbers(x.flatten()))
-    assert joined(leaves([(3, 1)])).squeeze().shape == (3,)
-    assert joined(leaves([(3, 1)])).squeeze(0).shape == (3, 1)
-    assert joined(rows(2)).squeeze(1).shape == joined(rows(2)).squeeze().shape == joined(rows(2)).shape
+    assert nest(leaves([(3, 1)])).squeeze().shape == (3,)
+    assert nest(leaves([(3, 1)])).squeeze(0).shape == (3, 1)
+    assert nest(rows(2)).squeeze(1).shape == nest(rows(2)).squeeze().shape == nest(rows(2)).shape
 
 
 def with_holes() -> tuple[Tensor, Tensor, list[Tensor]]:
     buffer = leaf(12, 6)
     structure = Structure(np.array([[3], [2], [0], [4]]), np.array([0, 4, 6, 7]))
-    return buffer, over(buffer, structure), [buffer[0:3], buffer[4:6], buffer[6:6], buffer[7:11]]
+    return buffer, wrap_buffer(buffer, structure), [buffer[0:3], buffer[4:6], buffer[6:6], buffer[7:11]]
 
 
 @pytest.mark.parametrize(
@@ -186,11 +186,11 @@ def test_holes_in_the_buffer_do_not_show(f: Callable) -> None:
     ],
 )
 def test_no_components_have_every_shape(f: Callable) -> None:
-    assert f(over(leaf(0, 6), no_components(1))).numel() == 0
+    assert f(wrap_buffer(leaf(0, 6), no_components(1))).numel() == 0
 
 
 def sets() -> Tensor:
-    return joined([joined(leaves([(2, 4), (1, 4)])), joined(leaves([(4, 4), (1, 4), (2, 4)]))])
+    return nest([nest(leaves([(2, 4), (1, 4)])), nest(leaves([(4, 4), (1, 4), (2, 4)]))])
 
 
 @pytest.mark.parametrize(
@@ -235,23 +235,23 @@ def test_a_shape_that_does_not_fit_is_refused(f: Callable) -> None:
     with pytest.raises(
         ValueError, match=r"(reshape|view): the components .* do not fit into .* component 0 has shape \(3, 6\)"
     ):
-        f(joined(rows(6)))
+        f(nest(rows(6)))
 
 
 @pytest.mark.parametrize("f", [lambda x: x.transpose(0, 1), lambda x: x.T, lambda x: x.movedim(0, -1)])
 def test_components_do_not_come_after_a_ragged_dimension(f: Callable) -> None:
     with pytest.raises(RuntimeError, match="can't come behind a ragged dimension; see to_padded_tensor"):
-        f(joined(rows(6)))
+        f(nest(rows(6)))
 
 
 def test_expand_names_the_first_component_that_differs() -> None:
-    x, y = joined(rows(6)), joined(leaves([(3, 6), (2, 6), (0, 6), (4, 6)]))
+    x, y = nest(rows(6)), nest(leaves([(3, 6), (2, 6), (0, 6), (4, 6)]))
     with pytest.raises(ValueError, match=r"expand: .* in component 1 .* 1 and 2"):
         x.expand_as(y)
 
 
 def test_view_refuses_what_needs_a_copy() -> None:
-    x = joined(rows(6)).unflatten(2, (2, 3)).transpose(1, 2)
+    x = nest(rows(6)).unflatten(2, (2, 3)).transpose(1, 2)
     with pytest.raises(RuntimeError, match=r"view: .* Use \.reshape"):
         x.view(4, -1)
 
@@ -270,7 +270,7 @@ SHAPES = [
 
 @pytest.mark.parametrize("f", SHAPES)
 def test_tangents_have_the_shape_of_what_they_belong_to(f: Callable) -> None:
-    x, t = joined(rows(6)).detach(), joined(rows(6)).detach()
+    x, t = nest(rows(6)).detach(), nest(rows(6)).detach()
     out, tangent = rg.func.jvp(lambda x: f(x) * 2, (x,), (t,))
     for a, b in zip(components(tangent), components(f(t)), strict=True):
         np.testing.assert_array_equal(numbers(a), 2 * numbers(b))
@@ -295,7 +295,7 @@ def test_examples_of_a_batch_of_nested_tensors_change_shape(f: Callable) -> None
 )
 def test_vmap_over_the_components_sees_each_in_another_shape(f: Callable) -> None:
     parts = rows(6)
-    out = rg.func.vmap(f)(joined(parts))
+    out = rg.func.vmap(f)(nest(parts))
     assert is_nested(out)
     for a, b in zip(components(out), parts, strict=True):
         np.testing.assert_array_equal(numbers(a), numbers(f(b)))
@@ -303,7 +303,7 @@ def test_vmap_over_the_components_sees_each_in_another_shape(f: Callable) -> Non
 
 def test_vmap_over_a_dense_dimension_of_a_nested_tensor() -> None:
     parts = rows(6)
-    out = rg.func.vmap(lambda x: x * 2, in_dims=2, out_dims=2)(joined(parts))
+    out = rg.func.vmap(lambda x: x * 2, in_dims=2, out_dims=2)(nest(parts))
     for a, b in zip(components(out), parts, strict=True):
         np.testing.assert_array_equal(numbers(a), 2 * numbers(b))
 
@@ -312,13 +312,13 @@ def test_vmap_over_a_dense_dimension_of_a_nested_tensor() -> None:
 
 
 def test_a_write_to_a_transposed_view_reaches_the_components() -> None:
-    x = joined(rows(6)).detach()
+    x = nest(rows(6)).detach()
     x.unflatten(2, (2, 3)).transpose(1, 2).fill_(7.0)
     assert all((numbers(c) == 7).all() for c in components(x))
 
 
 def test_a_write_to_the_buffer_reaches_views_and_the_other_way_round() -> None:
-    x = joined(rows(6)).detach()
+    x = nest(rows(6)).detach()
     seen = x.transpose(1, 2)
     values(x).zero_()
     assert all((numbers(c) == 0).all() for c in components(seen))
@@ -326,7 +326,7 @@ def test_a_write_to_the_buffer_reaches_views_and_the_other_way_round() -> None:
     assert (numbers(values(x)) == 1).all()
 
 
-@pytest.mark.parametrize("made", [lambda p: joined(p), lambda p: joined(p) * 1, lambda p: joined(p).clone()])
+@pytest.mark.parametrize("made", [lambda p: nest(p), lambda p: nest(p) * 1, lambda p: nest(p).clone()])
 def test_gradients_pass_through_writes_to_views(made: Callable) -> None:
     parts = rows(6)
     x = made(parts)
@@ -341,7 +341,7 @@ def test_gradients_pass_through_writes_to_views(made: Callable) -> None:
 
 
 def test_values_written_into_a_view_of_a_nested_leaf_get_their_gradient() -> None:
-    x, y = joined(rows(6)).detach(), joined(rows(6)).detach().requires_grad_()
+    x, y = nest(rows(6)).detach(), nest(rows(6)).detach().requires_grad_()
     x.transpose(1, 2).copy_(y.transpose(1, 2))
     (g,) = rg.autograd.grad(sum((c * c).sum() for c in components(x)), [y])
     for a, b in zip(components(g), components(y), strict=True):
@@ -349,10 +349,10 @@ def test_values_written_into_a_view_of_a_nested_leaf_get_their_gradient() -> Non
 
 
 def test_a_view_of_a_nested_leaf_refuses_recorded_writes() -> None:
-    x = joined(rows(6)).detach().requires_grad_()
+    x = nest(rows(6)).detach().requires_grad_()
     with pytest.raises(RuntimeError, match="view of a leaf Variable"):
         x.transpose(1, 2).mul_(2.0)
 
 
 def test_only_the_size_of_a_ragged_dimension_is_symbolic() -> None:
-    assert [isinstance(size, rg.SymInt) for size in joined(rows(6)).shape] == [False, True, False]
+    assert [isinstance(size, rg.SymInt) for size in nest(rows(6)).shape] == [False, True, False]

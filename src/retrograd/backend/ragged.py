@@ -238,7 +238,7 @@ class Ragged:
     all components, such as the examples of a batch; `axis` is the number of dimensions in `before`.
     """
 
-    __slots__ = ("__weakref__", "_shape", "axis", "known", "lead", "structure", "values")
+    __slots__ = ("__weakref__", "_shape", "axis", "cached_layout", "lead", "structure", "values")
     __array_ufunc__ = None  # keeps NumPy's functions from treating it as an object
 
     def __init__(self, values, structure, axis=0, lead=0):
@@ -247,7 +247,7 @@ class Ragged:
         self.axis = axis
         self.lead = lead
         self._shape = None
-        self.known = None  # cache of retrograd.nested
+        self.cached_layout = None  # cache of retrograd.nested
 
     @property
     def shape(self):

@@ -5,8 +5,8 @@ from typing import Any
 from retrograd.backend.list_offsets import to_nested_lists
 from retrograd.backend.offsets import structure_of_offsets, structure_of_starts
 from retrograd.core import Tensor
-from retrograd.nested.buffer import over
-from retrograd.nested.construct import grouped, nested_over
+from retrograd.nested.buffer import wrap_buffer
+from retrograd.nested.construct import as_nested, unflatten_rows
 from retrograd.ops.create import from_numpy
 from retrograd.ops.methods import array_outside_graph
 
@@ -34,7 +34,7 @@ def from_arrow(array: Any) -> Tensor:
     ], dtype=float64)
     """
     pa = _pyarrow("from_arrow")
-    return nested_over("from_arrow", _rows(pa, _in_one(pa, array)))
+    return as_nested("from_arrow", _read_content(pa, _combine_chunks(pa, array)))
 
 
 def to_arrow(x: Tensor, *, large: bool = False) -> Any:
@@ -53,10 +53,10 @@ def to_arrow(x: Tensor, *, large: bool = False) -> Any:
     array = array_outside_graph("to_arrow", x)
     if array.dtype.kind == "c":
         raise TypeError(f"to_arrow: Arrow has no complex numbers, got {array.dtype}; see rg.view_as_real")
-    return to_nested_lists(array, _Lists(_pyarrow("to_arrow"), large))
+    return to_nested_lists(array, _ArrowBuilder(_pyarrow("to_arrow"), large))
 
 
-class _Lists:
+class _ArrowBuilder:
     """Builds Arrow's arrays."""
 
     def __init__(self, pa: Any, large: bool):
@@ -93,7 +93,7 @@ def _pyarrow(name: str) -> Any:
     return pyarrow
 
 
-def _in_one(pa: Any, array: Any) -> Any:
+def _combine_chunks(pa: Any, array: Any) -> Any:
     """Return an Arrow array in one chunk."""
     if hasattr(array, "__arrow_c_array__") and not isinstance(array, pa.Array):
         array = pa.array(array)
@@ -108,30 +108,32 @@ def _in_one(pa: Any, array: Any) -> Any:
     return array
 
 
-def _rows(pa: Any, array: Any) -> Tensor:
+def _read_content(pa: Any, array: Any) -> Tensor:
     """Return the content of an array, its elements along the first dimension."""
     kind, types = array.type, pa.types
     _check_no_nulls(array)
     if types.is_list(kind) or types.is_large_list(kind):
-        return _of_lists(pa, array)
+        return _read_lists(pa, array)
     if types.is_list_view(kind) or types.is_large_list_view(kind):
-        content = _rows(pa, array.values)
+        content = _read_content(pa, array.values)
         starts, lengths = (part.to_numpy().astype("int64") for part in (array.offsets, array.sizes))
-        return over(content, structure_of_starts("from_arrow", starts, lengths, content.shape[0]))
+        return wrap_buffer(content, structure_of_starts("from_arrow", starts, lengths, content.shape[0]))
     if types.is_fixed_size_list(kind):
         size = kind.list_size
-        return grouped(_rows(pa, array.values.slice(array.offset * size, len(array) * size)), len(array), size)
+        return unflatten_rows(
+            _read_content(pa, array.values.slice(array.offset * size, len(array) * size)), len(array), size
+        )
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
         return from_numpy(array.to_numpy(zero_copy_only=not types.is_boolean(kind)))
     raise TypeError(f"from_arrow: expected numbers, or lists of numbers, got {kind}")
 
 
-def _of_lists(pa: Any, array: Any) -> Tensor:
+def _read_lists(pa: Any, array: Any) -> Tensor:
     """Convert lists given by offsets; in a slice, the first offset is not 0."""
     offsets = array.offsets.to_numpy()
     first, last = int(offsets[0]), int(offsets[-1])
-    content = _rows(pa, array.values.slice(first, last - first))
-    return over(content, structure_of_offsets("from_arrow", offsets - first, None, content.shape[0]))
+    content = _read_content(pa, array.values.slice(first, last - first))
+    return wrap_buffer(content, structure_of_offsets("from_arrow", offsets - first, None, content.shape[0]))
 
 
 def _check_no_nulls(array: Any) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 from retrograd.backend.list_offsets import to_nested_lists
 from retrograd.backend.offsets import structure_of_offsets, structure_of_starts
 from retrograd.core import Tensor
-from retrograd.nested.buffer import over
-from retrograd.nested.construct import grouped, nested_over
+from retrograd.nested.buffer import wrap_buffer
+from retrograd.nested.construct import as_nested, unflatten_rows
 from retrograd.ops.create import as_tensor, from_numpy
 from retrograd.ops.methods import array_outside_graph
 
@@ -31,7 +31,7 @@ def from_awkward(array: Any) -> Tensor:
         raise TypeError(
             f"from_awkward: expected an Awkward Array, got {type(array).__name__}; ak.Array(data) makes one"
         )
-    return nested_over("from_awkward", _rows(ak, ak.to_layout(array)))
+    return as_nested("from_awkward", _read_content(ak, ak.to_layout(array)))
 
 
 def to_awkward(x: Tensor) -> Any:
@@ -47,10 +47,10 @@ def to_awkward(x: Tensor) -> Any:
     """
     array = array_outside_graph("to_awkward", x)
     ak = _awkward("to_awkward")
-    return ak.Array(to_nested_lists(array, _Lists(ak)))
+    return ak.Array(to_nested_lists(array, _AwkwardBuilder(ak)))
 
 
-class _Lists:
+class _AwkwardBuilder:
     """Builds Awkward's layouts."""
 
     def __init__(self, ak: Any):
@@ -81,14 +81,14 @@ def _awkward(name: str) -> Any:
     return awkward
 
 
-def _rows(ak: Any, layout: Any) -> Tensor:
+def _read_content(ak: Any, layout: Any) -> Tensor:
     """Return the content of a layout, its elements along the first dimension."""
     if layout.is_option:
-        return _rows(ak, _without_options(layout))
+        return _read_content(ak, _drop_option(layout))
     if layout.is_indexed:
-        return _rows(ak, layout.project())
+        return _read_content(ak, layout.project())
     if layout.is_list and layout.parameter("__array__") is None:
-        return _of_lists(ak, layout)
+        return _read_lists(ak, layout)
     if layout.is_numpy and layout.parameter("__array__") is None:
         return from_numpy(layout.data)
     if layout.is_unknown:
@@ -96,23 +96,23 @@ def _rows(ak: Any, layout: Any) -> Tensor:
     raise TypeError(f"from_awkward: expected numbers, or lists of numbers, got {layout.form.type}")
 
 
-def _of_lists(ak: Any, layout: Any) -> Tensor:
+def _read_lists(ak: Any, layout: Any) -> Tensor:
     """Convert lists of one size, given by offsets, or by starts and stops."""
     if layout.is_regular:
         size = int(layout.size)
-        return grouped(_rows(ak, layout.content[: len(layout) * size]), len(layout), size)
+        return unflatten_rows(_read_content(ak, layout.content[: len(layout) * size]), len(layout), size)
     if isinstance(layout, ak.contents.ListOffsetArray):
         offsets = layout.offsets.data
         first, last = int(offsets[0]), int(offsets[-1])
-        content = _rows(ak, layout.content[first:last])
-        return over(content, structure_of_offsets("from_awkward", offsets - offsets[0], None, content.shape[0]))
+        content = _read_content(ak, layout.content[first:last])
+        return wrap_buffer(content, structure_of_offsets("from_awkward", offsets - offsets[0], None, content.shape[0]))
     starts = layout.starts.data.astype("int64")
     lengths = layout.stops.data[: len(starts)].astype("int64") - starts
-    content = _rows(ak, layout.content)
-    return over(content, structure_of_starts("from_awkward", starts, lengths, content.shape[0]))
+    content = _read_content(ak, layout.content)
+    return wrap_buffer(content, structure_of_starts("from_awkward", starts, lengths, content.shape[0]))
 
 
-def _without_options(layout: Any) -> Any:
+def _drop_option(layout: Any) -> Any:
     """Return the values of an option layout; ValueError if some are missing."""
     missing = layout.mask_as_bool(valid_when=False)
     if missing.any():

@@ -10,7 +10,7 @@ from retrograd.backend import ragged
 from retrograd.backend.ragged import Ragged, Structure
 from retrograd.backend.ragged_slicing import rows_needed
 from retrograd.core import Aval, Internal, Tensor, call, namespaces, op, registry
-from retrograd.nested.buffer_layout import Layout, is_nested, layout, layout_of
+from retrograd.nested.buffer_layout import Layout, get_layout, is_nested, layout_of_shape
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import View
 
@@ -32,17 +32,17 @@ class values(Internal, View, linear="x", accepts_nested=True):
         return x.values
 
     def shape(x):
-        return Aval(buffer_shape(layout_of(x.shape), x.shape), x.dtype)
+        return Aval(buffer_shape(layout_of_shape(x.shape), x.shape), x.dtype)
 
     def vjp_x(g, x_aval):
-        known = layout_of(x_aval.shape)
-        return from_values(g, structure=known.structure, axis=known.axis, lead=known.lead)
+        layout = layout_of_shape(x_aval.shape)
+        return from_values(g, structure=layout.structure, axis=layout.axis, lead=layout.lead)
 
     def batched_views(batch_shape):
         return (("nested.values", {}),)
 
     def samples(r):
-        yield (over(r(5, 2), ragged.structure_of([(3, 2), (2, 2)])[0]),), {}
+        yield (wrap_buffer(r(5, 2), ragged.structure_of([(3, 2), (2, 2)])[0]),), {}
 
 
 @op("nested.from_values(Tensor buffer, *, any structure, int axis=0, int lead=0) -> Tensor")
@@ -56,13 +56,13 @@ class from_values(Internal, View, linear="buffer", accepts_nested=True):
         return Aval(ragged.shape_over(buffer.shape, structure, axis, lead), buffer.dtype)
 
     def vjp_buffer(g, buffer_aval, structure, axis, lead):
-        its, row = layout(g).structure, lead + axis
+        its, row = get_layout(g).structure, lead + axis
         if its is structure or its == structure:
             return values(g)  # including the rows in holes, because `values` exposes them
-        rows = values(packed(g))
+        rows = values(remove_holes(g))
         if structure.starts is None:
             return rows
-        return _added(rows, structure.row_indices(), buffer_aval.shape, row)
+        return _scatter_rows(rows, structure.row_indices(), buffer_aval.shape, row)
 
     def batched_views(batch_shape, *, structure, axis, lead):
         return (("nested.from_values", {"structure": structure, "axis": axis, "lead": lead + 1}),)
@@ -71,46 +71,46 @@ class from_values(Internal, View, linear="buffer", accepts_nested=True):
         yield (r(5, 2),), {"structure": ragged.structure_of([(3, 2), (2, 2)])[0], "axis": 0, "lead": 0}
 
 
-def _added(rows: Tensor, places: Any, shape: tuple, row: int) -> Tensor:
+def _scatter_rows(rows: Tensor, indices: Any, shape: tuple, row: int) -> Tensor:
     """Return zeros of a buffer's shape with rows added at indices; nested rows stay nested."""
     if not is_nested(rows):
-        out: Tensor = registry["index_sum"](rows, as_tensor(places), dim=row, size=shape[row])
+        out: Tensor = registry["index_sum"](rows, as_tensor(indices), dim=row, size=shape[row])
         return out
-    known = layout_of(shape)
-    inner = _added(
-        values(packed(rows)), known.structure.of(places).row_indices(), buffer_shape(known, shape), known.row
+    layout = layout_of_shape(shape)
+    inner = _scatter_rows(
+        values(remove_holes(rows)), layout.structure.of(indices).row_indices(), buffer_shape(layout, shape), layout.row
     )
-    return like(known, inner)
+    return wrap_buffer_like(layout, inner)
 
 
-def buffer_shape(known: Layout, shape: tuple) -> tuple:
+def buffer_shape(layout: Layout, shape: tuple) -> tuple:
     """Return the shape of the buffer of a nested tensor; with holes, it ends with the last component's last row."""
-    lead, first, last = known.lead, known.ragged.start, known.ragged.stop
-    return (*shape[:lead], *shape[lead + 1 : first], rows_needed(known.structure), *shape[last:])
+    lead, first, last = layout.lead, layout.ragged.start, layout.ragged.stop
+    return (*shape[:lead], *shape[lead + 1 : first], rows_needed(layout.structure), *shape[last:])
 
 
-def over(buffer: Tensor, structure: Structure, axis: int = 0, lead: int = 0) -> Tensor:
+def wrap_buffer(buffer: Tensor, structure: Structure, axis: int = 0, lead: int = 0) -> Tensor:
     """Return the nested tensor over a buffer."""
     return from_values(buffer, structure=structure, axis=axis, lead=lead)
 
 
-def like(known: Layout, buffer: Tensor) -> Tensor:
+def wrap_buffer_like(layout: Layout, buffer: Tensor) -> Tensor:
     """Return a nested tensor of a layout over another buffer with the same row dimension."""
-    return call(from_values, (buffer,), {"structure": known.structure, "axis": known.axis, "lead": known.lead})
+    return call(from_values, (buffer,), {"structure": layout.structure, "axis": layout.axis, "lead": layout.lead})
 
 
-def packed(x: Tensor) -> Tensor:
+def remove_holes(x: Tensor) -> Tensor:
     """Return a nested tensor without holes in its buffer; itself if it has none."""
-    known = layout(x)
-    if not known.holes:
+    layout = get_layout(x)
+    if not layout.has_holes:
         return x
-    rows = registry["index_select"](values(x), known.row, as_tensor(known.structure.row_indices()))
-    return over(rows, known.structure.packed, known.axis, known.lead)
+    rows = registry["index_select"](values(x), layout.row, as_tensor(layout.structure.row_indices()))
+    return wrap_buffer(rows, layout.structure.packed, layout.axis, layout.lead)
 
 
-def in_layout(x: Tensor, strided: bool) -> Tensor:
+def to_layout(x: Tensor, strided: bool) -> Tensor:
     """Return a nested tensor in the strided or the jagged layout, over the same buffer."""
-    known = layout(x)
-    if known.structure.strided == strided:
+    layout = get_layout(x)
+    if layout.structure.strided == strided:
         return x
-    return over(call(values, (x,), {}), known.structure.in_layout(strided), known.axis, known.lead)
+    return wrap_buffer(call(values, (x,), {}), layout.structure.in_layout(strided), layout.axis, layout.lead)

@@ -20,7 +20,7 @@ class Layout(NamedTuple):
     ndim: int
 
     @property
-    def several(self) -> int:
+    def num_ragged(self) -> int:
         """Return the number of ragged dimensions."""
         count: int = self.structure.sizes.shape[1]
         return count
@@ -29,7 +29,7 @@ class Layout(NamedTuple):
     def ragged(self) -> range:
         """Return the ragged dimensions."""
         first = self.lead + 1 + self.axis
-        return range(first, first + self.several)
+        return range(first, first + self.num_ragged)
 
     @property
     def row(self) -> int:
@@ -37,19 +37,19 @@ class Layout(NamedTuple):
         return self.lead + self.axis
 
     @property
-    def holes(self) -> bool:
+    def has_holes(self) -> bool:
         """Whether some rows of the buffer belong to no component."""
         return self.structure.starts is not None
 
-    def in_buffer(self, dim: int) -> int | None:
+    def buffer_dim(self, dim: int) -> int | None:
         """Return the buffer dimension of a dimension counted from the front; None for the components and ragged
         ones."""
         if dim == self.lead or dim in self.ragged:
             return None
-        return dim if dim < self.lead else dim - 1 if dim < self.ragged.start else dim - self.several
+        return dim if dim < self.lead else dim - 1 if dim < self.ragged.start else dim - self.num_ragged
 
 
-def layout_of(shape: tuple) -> Layout:
+def layout_of_shape(shape: tuple) -> Layout:
     """Return the layout of a nested tensor of this shape.
 
     For one component inside a loop or `vmap`, where the tensor is not nested to the code that has it, `lead` is -1.
@@ -66,22 +66,22 @@ def is_nested(x: object) -> bool:
         return False
     if x.level is None:
         return type(x.value) is Ragged
-    return type(unwrap_all(x)) is Ragged and layout_of(x.shape).lead >= 0
+    return type(unwrap_all(x)) is Ragged and layout_of_shape(x.shape).lead >= 0
 
 
-def layout(x: Tensor) -> Layout:
+def get_layout(x: Tensor) -> Layout:
     """Return the layout of a nested tensor at its own level."""
     if x.level is not None:
-        return layout_of(x.shape)
+        return layout_of_shape(x.shape)
     array = x.value
-    if array.known is None:
-        array.known = Layout(array.structure, array.axis, array.lead, array.ndim)
-    known: Layout = array.known
-    return known
+    if array.cached_layout is None:
+        array.cached_layout = Layout(array.structure, array.axis, array.lead, array.ndim)
+    layout: Layout = array.cached_layout
+    return layout
 
 
 def component_shapes(x: Tensor) -> list[tuple]:
     """Return the shapes of the components; if these are nested, with ragged sizes."""
-    known = layout(x)
-    before, after = x.shape[known.lead + 1 : known.ragged.start], x.shape[known.ragged.stop :]
-    return [(*x.shape[: known.lead], *before, *sizes, *after) for sizes in known.structure.sizes.tolist()]
+    layout = get_layout(x)
+    before, after = x.shape[layout.lead + 1 : layout.ragged.start], x.shape[layout.ragged.stop :]
+    return [(*x.shape[: layout.lead], *before, *sizes, *after) for sizes in layout.structure.sizes.tolist()]

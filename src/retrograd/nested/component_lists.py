@@ -37,25 +37,25 @@ def shape_of(given: Any) -> tuple | None:
     return None if shapes or first is None else (len(given), *first)
 
 
-def read_components(name: str, given: Any, dtype: Any, apart: bool) -> list:
+def parse_components(name: str, given: Any, dtype: Any, apart: bool) -> list:
     """Convert the listed components to tensors of one dtype, nested components to lists; `apart` detaches them."""
-    tree = _read(name, given, dtype, "")
-    common = _common_dtype(name, list(_leaves(tree))) if dtype is None else dtypes.DType(dtype)
-    settled: list = _converted(tree, common, apart)
+    tree = _parse_list(name, given, dtype, "")
+    common = _find_dtype(name, list(_leaves(tree))) if dtype is None else dtypes.DType(dtype)
+    settled: list = _cast_leaves(tree, common, apart)
     return settled
 
 
-def _read(name: str, given: Any, dtype: Any, path: str) -> list:
-    return [_member(name, member, dtype, f"{path}, {i}" if path else str(i)) for i, member in enumerate(given)]
+def _parse_list(name: str, given: Any, dtype: Any, path: str) -> list:
+    return [_parse_member(name, member, dtype, f"{path}, {i}" if path else str(i)) for i, member in enumerate(given)]
 
 
-def _member(name: str, given: Any, dtype: Any, path: str) -> Any:
+def _parse_member(name: str, given: Any, dtype: Any, path: str) -> Any:
     numbers = shape_of(given) is not None
     if numbers or hasattr(given, "ndim"):
         weak = numbers and not hasattr(given, "dtype")
         return Leaf(given, tensor(given, dtype) if weak else as_tensor(given), weak, path)
     if is_list(given):
-        return _read(name, given, dtype, path)
+        return _parse_list(name, given, dtype, path)
     raise TypeError(f"{name}: component {path} must be a tensor, an array or a list, got {type(given).__name__}")
 
 
@@ -67,7 +67,7 @@ def _leaves(tree: list) -> Iterator[Leaf]:
             yield from _leaves(member)
 
 
-def _common_dtype(name: str, leaves: list[Leaf]) -> Any:
+def _find_dtype(name: str, leaves: list[Leaf]) -> Any:
     """Return the dtype of the tensors and arrays, which have to agree; without any, that of all numbers."""
     given = [leaf for leaf in leaves if not leaf.weak]
     for leaf in given[1:]:
@@ -94,10 +94,10 @@ def _check_numbers(name: str, given: Leaf, weak: list[Leaf]) -> None:
             )
 
 
-def _converted(tree: Any, dtype: Any, apart: bool) -> Any:
+def _cast_leaves(tree: Any, dtype: Any, apart: bool) -> Any:
     """Convert the leaves to one dtype; numbers are parsed again, because they may have lost digits."""
     if not isinstance(tree, Leaf):
-        return [_converted(member, dtype, apart) for member in tree]
+        return [_cast_leaves(member, dtype, apart) for member in tree]
     if tree.weak and tree.value.dtype != dtype:
         return tensor(tree.given, dtype)
     out = as_tensor(tree.value, dtype)

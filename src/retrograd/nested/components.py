@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from retrograd.backend.ragged import Structure, structure_of
 from retrograd.core import Tensor, registry
-from retrograd.nested.buffer import over, values
-from retrograd.nested.buffer_layout import is_nested, layout
+from retrograd.nested.buffer import values, wrap_buffer
+from retrograd.nested.buffer_layout import get_layout, is_nested
 from retrograd.ops.view import cat, narrow, reshape
 
 
@@ -14,16 +14,16 @@ def components(x: Tensor) -> tuple[Tensor, ...]:
 
     Components that are nested themselves are nested tensors.
     """
-    known = layout(x)
-    row = known.row
-    parts = _rows(values(x), known.structure, row)
-    if known.several == 1:
+    layout = get_layout(x)
+    row = layout.row
+    parts = _split_rows(values(x), layout.structure, row)
+    if layout.num_ragged == 1:
         return tuple(parts)
-    sizes = known.structure.sizes.tolist()
+    sizes = layout.structure.sizes.tolist()
     return tuple([reshape(p, (*p.shape[:row], *s, *p.shape[row + 1 :])) for p, s in zip(parts, sizes, strict=True)])
 
 
-def _rows(buffer: Tensor, structure: Structure, row: int) -> Sequence[Tensor]:
+def _split_rows(buffer: Tensor, structure: Structure, row: int) -> Sequence[Tensor]:
     """Return the rows of each component."""
     bounds = structure.bounds()
     if structure.starts is None:
@@ -38,12 +38,12 @@ def _rows(buffer: Tensor, structure: Structure, row: int) -> Sequence[Tensor]:
     return registry["split"](buffer, [*sizes, buffer.shape[row] - end], dim=row)[1:-1:2]
 
 
-def joined(parts: Sequence[Tensor], lead: int = 0) -> Tensor:
+def nest(parts: Sequence[Tensor], lead: int = 0) -> Tensor:
     """Return the nested tensor of copies of components, at least one; sizes that differ become ragged.
 
     For nested components, the ragged size is their number of components.
     """
-    inner = [layout(p).lead for p in parts if is_nested(p)]
+    inner = [get_layout(p).lead for p in parts if is_nested(p)]
     if inner:
         row = inner[0]
         structure, axis = structure_of([(p.shape[row],) for p in parts])[0], row - lead
@@ -54,4 +54,4 @@ def joined(parts: Sequence[Tensor], lead: int = 0) -> Tensor:
     if several != 1:
         pairs = zip(parts, structure.lengths.tolist(), strict=True)
         parts = [reshape(p, (*p.shape[:row], n, *p.shape[row + several :])) for p, n in pairs]
-    return over(cat(parts, dim=row), structure, axis, lead)
+    return wrap_buffer(cat(parts, dim=row), structure, axis, lead)

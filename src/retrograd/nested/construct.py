@@ -6,11 +6,11 @@ from typing import Any
 from retrograd.backend.offsets import equal_parts, structure_of_offsets
 from retrograd.backend.ragged import no_sizes
 from retrograd.core import Tensor, call
-from retrograd.nested.buffer import in_layout, over, values
+from retrograd.nested.buffer import to_layout, values, wrap_buffer
 from retrograd.nested.buffer_layout import component_shapes, is_nested
-from retrograd.nested.buffer_layout import layout as layout_in
-from retrograd.nested.component_lists import is_list, read_components
-from retrograd.nested.components import components, joined
+from retrograd.nested.buffer_layout import get_layout as get_ragged_layout
+from retrograd.nested.component_lists import is_list, parse_components
+from retrograd.nested.components import components, nest
 from retrograd.ops.create import as_tensor
 from retrograd.ops.layout import check_device, check_keywords, jagged, strided
 from retrograd.ops.layout import layout as Layout
@@ -94,10 +94,10 @@ def nested_tensor_from_jagged(
     if offsets is None and lengths is None:
         raise RuntimeError(f"{name}(): At least one of offsets or lengths is required.")
     values = as_tensor(values)
-    axis = _axis_of(name, values, 1 if jagged_dim is None else jagged_dim)
-    structure = structure_of_offsets(name, _read(offsets), _read(lengths), values.shape[axis])
+    axis = _ragged_axis(name, values, 1 if jagged_dim is None else jagged_dim)
+    structure = structure_of_offsets(name, _to_array(offsets), _to_array(lengths), values.shape[axis])
     _check_bounds(name, structure.lengths, min_seqlen, max_seqlen)
-    return over(values, structure, axis)
+    return wrap_buffer(values, structure, axis)
 
 
 # ----------------------------------------------------------------------------------------------------- parts
@@ -108,10 +108,10 @@ def _build(name: str, given: Any, dtype: Any, layout: Layout | None, apart: bool
     if layout not in (None, strided, jagged):
         raise TypeError(f"{name}: layout must be rg.strided or rg.jagged, got {layout!r}")
     if is_list(given):
-        made = _nest(read_components(name, given, dtype, apart), dtype)
+        made = _nest_lists(parse_components(name, given, dtype, apart), dtype)
     elif hasattr(given, "ndim"):
         made = as_tensor(given, dtype)
-        made = nested_over(name, made)
+        made = as_nested(name, made)
         made = made.detach().clone() if apart else made
     else:
         raise TypeError(
@@ -122,28 +122,28 @@ def _build(name: str, given: Any, dtype: Any, layout: Layout | None, apart: bool
         return made
     if layout is jagged:
         _check_jagged(name, made)
-    return in_layout(made, layout is not jagged)
+    return to_layout(made, layout is not jagged)
 
 
-def _nest(parts: list, dtype: Any) -> Tensor:
+def _nest_lists(parts: list, dtype: Any) -> Tensor:
     """Return the nested tensor of components, each a tensor, or a list for a nested component."""
-    sets = [_nest(part, dtype) if isinstance(part, list) else part for part in parts]
+    sets = [_nest_lists(part, dtype) if isinstance(part, list) else part for part in parts]
     if not sets:
-        return over(as_tensor([], dtype), no_sizes(0))
-    return nested_of_nested(sets) if any(map(is_nested, sets)) else joined(sets)
+        return wrap_buffer(as_tensor([], dtype), no_sizes(0))
+    return nest_nested(sets) if any(map(is_nested, sets)) else nest(sets)
 
 
-def nested_of_nested(sets: Sequence[Tensor]) -> Tensor:
+def nest_nested(sets: Sequence[Tensor]) -> Tensor:
     """Return the nested tensor whose components are nested tensors; a dense one is split into its slices."""
     name = "nested_tensor"
-    nested = [nested_over(name, one) for one in sets]
+    nested = [as_nested(name, one) for one in sets]
     _check_depths(name, nested)
     inner = [component for one in nested for component in components(one)]
     if inner:
-        buffer = nested_of_nested(inner) if any(map(is_nested, inner)) else joined(inner)
+        buffer = nest_nested(inner) if any(map(is_nested, inner)) else nest(inner)
     else:
         buffer = max(nested, key=lambda one: one.ndim)
-    return over(buffer, structure_of_offsets(name, None, [len(one) for one in nested], len(inner)))
+    return wrap_buffer(buffer, structure_of_offsets(name, None, [len(one) for one in nested], len(inner)))
 
 
 def _check_depths(name: str, sets: list[Tensor]) -> None:
@@ -158,44 +158,44 @@ def _check_depths(name: str, sets: list[Tensor]) -> None:
             )
 
 
-def slices(name: str, x: Tensor) -> Tensor:
+def nest_slices(name: str, x: Tensor) -> Tensor:
     """Return the nested tensor of the slices of a dense tensor along its first dimension."""
     if not x.ndim:
         raise ValueError(f"{name}: a tensor without dimensions has no slices that could be components")
     if x.ndim == 1:
-        return over(x, no_sizes(x.shape[0]))
+        return wrap_buffer(x, no_sizes(x.shape[0]))
     count, size, *rest = x.shape
-    return over(x.reshape((count * size, *rest)), equal_parts(count, size))
+    return wrap_buffer(x.reshape((count * size, *rest)), equal_parts(count, size))
 
 
-def nested_over(name: str, rows: Tensor) -> Tensor:
+def as_nested(name: str, rows: Tensor) -> Tensor:
     """Return a nested tensor unchanged, or the nested tensor of a dense one's slices."""
-    return rows if is_nested(rows) else slices(name, rows)
+    return rows if is_nested(rows) else nest_slices(name, rows)
 
 
-def grouped(rows: Tensor, count: int, size: int) -> Tensor:
+def unflatten_rows(rows: Tensor, count: int, size: int) -> Tensor:
     """Group rows, dense or components of a nested tensor, by `size`, along a new first dimension."""
     if is_nested(rows):
-        return over(rows, equal_parts(count, size))
+        return wrap_buffer(rows, equal_parts(count, size))
     return rows.reshape((count, size, *rows.shape[1:]))
 
 
 def _check_jagged(name: str, x: Tensor) -> None:
     """Refuse tensors without exactly one ragged dimension."""
-    known, jagged_only = layout_in(x), f"{name}: in the jagged layout"
+    layout, jagged_only = get_ragged_layout(x), f"{name}: in the jagged layout"
     if not len(x):
         raise RuntimeError(f"{name}: Cannot construct a nested tensor from an empty tensor list in the jagged layout")
     if is_nested(call(values, (x,), {})):
         raise RuntimeError(f"{jagged_only} components are dense, but component 0 is a nested tensor; use rg.strided")
-    if not known.several:
+    if not layout.num_ragged:
         raise RuntimeError(
             f"{name}: Cannot construct a nested tensor from a list of zero-dim tensors in the jagged layout, and "
             f"component 0 has shape (); use rg.strided"
         )
-    if known.several > 1:
+    if layout.num_ragged > 1:
         shapes = component_shapes(x)
-        other = next((i for i, s in enumerate(shapes) if s[known.axis :] != shapes[0][known.axis :]), 0)
-        first, last = known.ragged.start, known.ragged.stop - 1
+        other = next((i for i, s in enumerate(shapes) if s[layout.axis :] != shapes[0][layout.axis :]), 0)
+        first, last = layout.ragged.start, layout.ragged.stop - 1
         raise RuntimeError(
             f"{name}: Cannot represent given tensor list as a nested tensor with the jagged layout. Note that the "
             f"jagged layout only allows for a single ragged dimension, but components differ in dimensions {first} to "
@@ -206,7 +206,7 @@ def _check_jagged(name: str, x: Tensor) -> None:
 # --------------------------------------------------------------------------------------- offsets and lengths
 
 
-def _axis_of(name: str, values: Tensor, jagged_dim: int) -> int:
+def _ragged_axis(name: str, values: Tensor, jagged_dim: int) -> int:
     """Return the dimension of the buffer that holds the rows."""
     if not values.ndim:
         raise ValueError(f"{name}: values must have a dimension, along which the rows lie, got shape ()")
@@ -219,7 +219,7 @@ def _axis_of(name: str, values: Tensor, jagged_dim: int) -> int:
     return jagged_dim - 1
 
 
-def _read(integers: Any) -> Any:
+def _to_array(integers: Any) -> Any:
     """Return offsets or lengths as an array."""
     return concrete(integers) if isinstance(integers, Tensor) else integers
 

@@ -1,8 +1,8 @@
 """Dispatch of operators on nested tensors to operators on their buffers.
 
 An operator on a nested tensor is that operator mapped over the components, each as a batch of one.  Rules that do so
-without a loop are registered for whole families of operators (`family`), and by name for single ones (`composed`).
-Operators without a rule are composed of other operators, or mapped over the components one by one.
+without a loop are registered for whole families of operators (`rule_for_family`), and by name for single ones
+(`rule_for`). Operators without a rule are composed of other operators, or mapped over the components one by one.
 """
 
 from collections.abc import Callable
@@ -12,29 +12,29 @@ from retrograd.backend.ragged import RaggedSizeError
 from retrograd.core import Definition, Op, registry
 from retrograd.core.dispatch import seen_whole
 from retrograd.core.operand_errors import check_operands
-from retrograd.nested.buffer_layout import is_nested, layout
-from retrograd.nested.linked_views import linked
+from retrograd.nested.buffer_layout import get_layout, is_nested
+from retrograd.nested.linked_views import link_copies
 
 Rule = Callable[[Op, tuple, dict], Any]  # (op, args, params) -> result, or NotImplemented
 
 
-class NoBatchError(RuntimeError):
+class NotBatchOfOneError(RuntimeError):
     """The result of an operator for a component is not a batch of one."""
 
 
-class AcrossError(RuntimeError):
+class AcrossComponentsError(RuntimeError):
     """An operator would act across the components."""
 
 
-DOES_NOT_FIT = (RaggedSizeError, ValueError, TypeError, IndexError, NoBatchError)  # after these, try the next rule
+RULE_ERRORS = (RaggedSizeError, ValueError, TypeError, IndexError, NotBatchOfOneError)  # after these, try the next rule
 
 _by_name: dict[str, Rule] = {}
 _by_family: dict[type[Definition], Rule] = {}
-_final: set[Rule] = set()  # rules whose errors are final
-_last: list[Rule] = []  # the rules for operators without another one
+_final_rules: set[Rule] = set()  # rules whose errors are final
+_fallbacks: list[Rule] = []  # the rules for operators without another one
 
 
-def composed(*names: str) -> Callable[[Rule], Rule]:
+def rule_for(*names: str) -> Callable[[Rule], Rule]:
     """Decorator: register a rule for operators of these names; NotImplemented defers to the family's rule."""
 
     def register(rule: Rule) -> Rule:
@@ -47,7 +47,7 @@ def composed(*names: str) -> Callable[[Rule], Rule]:
     return register
 
 
-def family(*classes: type[Definition]) -> Callable[[Rule], Rule]:
+def rule_for_family(*classes: type[Definition]) -> Callable[[Rule], Rule]:
     """Decorator: register a rule for families of operators; NotImplemented defers to the fallbacks."""
 
     def register(rule: Rule) -> Rule:
@@ -57,27 +57,27 @@ def family(*classes: type[Definition]) -> Callable[[Rule], Rule]:
     return register
 
 
-def fallback(rule: Rule) -> Rule:
+def register_fallback(rule: Rule) -> Rule:
     """Decorator: register a fallback."""
-    _last.append(rule)
+    _fallbacks.append(rule)
     return rule
 
 
-def final(rule: Rule) -> Rule:
+def with_final_errors(rule: Rule) -> Rule:
     """Decorator: make the errors of a rule final, so that no other rule is tried."""
-    _final.add(rule)
+    _final_rules.add(rule)
     return rule
 
 
 def rules_of(op: Op) -> list[Rule]:
     """Return the rules for an operator, in the order in which they are tried."""
     named = [_by_name[op.name]] if op.name in _by_name else []
-    return named + [_by_family[c] for c in op.definition.__mro__ if c in _by_family] + _last
+    return named + [_by_family[c] for c in op.definition.__mro__ if c in _by_family] + _fallbacks
 
 
 def execution_kind(op: Op) -> str:
     """Return how an operator runs on nested tensors: "at once", "composed" of operators that do, or "one by one"."""
-    if rules_of(op) != _last:
+    if rules_of(op) != _fallbacks:
         return "at once"
     return "composed" if op.composite else "one by one"
 
@@ -90,37 +90,39 @@ def decompose(op: Op, args: tuple, params: dict) -> Any:
     """
     if op.definition.accepts_nested or seen_whole() or not any(map(is_nested, args)):
         return NotImplemented
-    rules = _known.get(op)
+    rules = _rule_cache.get(op)
     if rules is None:
-        rules = _known[op] = rules_of(op)
-    said: Exception | None = None
+        rules = _rule_cache[op] = rules_of(op)
+    first_error: Exception | None = None
     for rule in rules:
         try:
             out = rule(op, args, params)
-        except DOES_NOT_FIT as error:
-            if rule in _final:
+        except RULE_ERRORS as error:
+            if rule in _final_rules:
                 raise
-            said = error if said is None or isinstance(said, TypeError | NoBatchError) else said
+            first_error = (
+                error if first_error is None or isinstance(first_error, TypeError | NotBatchOfOneError) else first_error
+            )
         except AttributeError:
             check_operands(op, args)
             raise
-        except AcrossError:
-            if said is None or isinstance(said, TypeError | NoBatchError) or rule is not rules[-1]:
+        except AcrossComponentsError:
+            if first_error is None or isinstance(first_error, TypeError | NotBatchOfOneError) or rule is not rules[-1]:
                 raise
         else:
             if out is not NotImplemented:
                 _inherit_layout(args, out)
-                return linked(op, args[0], params, out)
-    assert said is not None
-    raise said
+                return link_copies(op, args[0], params, out)
+    assert first_error is not None
+    raise first_error
 
 
 def _inherit_layout(args: tuple, out: Any) -> None:
     """Mark the structures that a rule has made as strided, if those of all nested operands are."""
-    if all(layout(a).structure.strided for a in args if is_nested(a)):
+    if all(get_layout(a).structure.strided for a in args if is_nested(a)):
         for result in out if isinstance(out, tuple) else (out,):
             if is_nested(result):
-                layout(result).structure.strided = True
+                get_layout(result).structure.strided = True
 
 
-_known: dict[Op, list[Rule]] = {}
+_rule_cache: dict[Op, list[Rule]] = {}

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from retrograd.backend.ragged import RaggedSizeError
 from retrograd.core import Tensor
-from retrograd.nested.buffer import over, packed, values
-from retrograd.nested.buffer_layout import is_nested, layout
+from retrograd.nested.buffer import remove_holes, values, wrap_buffer
+from retrograd.nested.buffer_layout import get_layout, is_nested
 
 
 def flat_buffer(x: Tensor) -> tuple[Tensor, Callable[[Tensor, int], Tensor]]:
@@ -15,14 +15,14 @@ def flat_buffer(x: Tensor) -> tuple[Tensor, Callable[[Tensor, int], Tensor]]:
     """
     if not is_nested(x):
         raise RaggedSizeError(f"an example of shape {x.shape} has no one number of elements: it is one of a batch")
-    x = packed(x)
-    known, rows = layout(x), values(x)
-    within = None
+    x = remove_holes(x)
+    layout, rows = get_layout(x), values(x)
+    rebuild_inner = None
     if is_nested(rows):
-        rows, within = flat_buffer(rows)
+        rows, rebuild_inner = flat_buffer(rows)
 
-    def rebuilt(rows: Tensor, front: int) -> Tensor:
-        inner = rows if within is None else within(rows, front)
-        return over(inner, known.structure, known.axis, known.lead + front)
+    def rebuild(rows: Tensor, front: int) -> Tensor:
+        inner = rows if rebuild_inner is None else rebuild_inner(rows, front)
+        return wrap_buffer(inner, layout.structure, layout.axis, layout.lead + front)
 
-    return rows, rebuilt
+    return rows, rebuild

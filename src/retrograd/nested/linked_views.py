@@ -28,7 +28,7 @@ class member(Internal, Composite, accepts_nested=True):
         yield (r(4, 3),), {"name": "unbind", "params": {"dim": 0}, "number": 2}
 
 
-def linked(op: Op, x: Any, params: dict, out: Any) -> Any:
+def link_copies(op: Op, x: Any, params: dict, out: Any) -> Any:
     """Return the result of an operator on a nested tensor; copies from view operators become linked to x."""
     if op.view and op.name not in UNLINKED:
         _link(op, x, params, out)

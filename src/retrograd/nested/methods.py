@@ -6,19 +6,19 @@ from typing import Any
 from retrograd.backend.ragged import Ragged, pack
 from retrograd.core import Tensor, call
 from retrograd.nested import buffer
+from retrograd.nested.buffer_layout import get_layout as get_ragged_layout
 from retrograd.nested.buffer_layout import is_nested
-from retrograd.nested.buffer_layout import layout as layout_in
 from retrograd.nested.offsets_op import offsets_of
 from retrograd.ops.layout import jagged, strided
 from retrograd.ops.layout import layout as Layout
 from retrograd.ops.methods import attribute, method
 
 
-def _known(name: str, x: Tensor) -> Any:
+def _require_layout(name: str, x: Tensor) -> Any:
     """Return the layout of a nested tensor; RuntimeError for others, named after the method."""
     if not is_nested(x):
         raise RuntimeError(f"{name}(): expected a nested tensor, got a tensor of shape {x.shape}")
-    return layout_in(x)
+    return get_ragged_layout(x)
 
 
 @method
@@ -31,7 +31,7 @@ def values(x: Tensor) -> Tensor:
     >>> rg.nested.nested_tensor([[1.0, 2.0], [3.0]]).values()
     tensor([1., 2., 3.])
     """
-    _known("values", x)
+    _require_layout("values", x)
     out: Tensor = call(buffer.values, (x,), {})
     return out
 
@@ -44,7 +44,7 @@ def offsets(x: Tensor) -> Tensor:
     >>> rg.nested.nested_tensor([[1.0, 2.0], [3.0]]).offsets()
     tensor([0, 2, 3])
     """
-    _known("offsets", x)
+    _require_layout("offsets", x)
     out: Tensor = offsets_of(x, what="offsets")
     return out
 
@@ -57,15 +57,15 @@ def lengths(x: Tensor) -> Tensor | None:
     >>> rg.nested.nested_tensor_from_jagged(rg.arange(5), [0, 2, 5], lengths=[1, 3]).lengths()
     tensor([1, 3])
     """
-    known = _known("lengths", x)
-    return offsets_of(x, what="lengths") if known.holes else None
+    layout = _require_layout("lengths", x)
+    return offsets_of(x, what="lengths") if layout.has_holes else None
 
 
 def _sequence_lengths(name: str, x: Tensor, error: type[Exception] = AttributeError) -> list[int]:
     """Return the sizes of the ragged dimension of a nested tensor in the jagged layout; raise for others."""
     if _layout(x) is not jagged:
         raise error(f"{name}: only nested tensors in the jagged layout have it; see layout=rg.jagged")
-    sizes: list[int] = layout_in(x).structure.lengths.tolist()
+    sizes: list[int] = get_ragged_layout(x).structure.lengths.tolist()
     return sizes
 
 
@@ -91,7 +91,7 @@ def _max_seqlen(x: Tensor) -> int:
 def _ragged_idx(x: Tensor) -> int:
     """The ragged dimension of a nested tensor in the jagged layout."""
     _sequence_lengths("_ragged_idx", x)
-    return int(layout_in(x).ragged.start)
+    return int(get_ragged_layout(x).ragged.start)
 
 
 @method
@@ -115,7 +115,7 @@ def _nested_tensor_size(x: Tensor) -> Tensor:
     tensor([[2, 3],
             [1, 3]])
     """
-    _known("_nested_tensor_size", x)
+    _require_layout("_nested_tensor_size", x)
     out: Tensor = offsets_of(x, what="sizes")
     return out
 
@@ -127,7 +127,12 @@ def _is_nested(x: Tensor) -> bool:
 
 def _layout(x: Tensor) -> Layout:
     """Return the storage layout: jagged if it was asked for, with one ragged dimension and dense components."""
-    if not is_nested(x) or layout_in(x).several != 1 or layout_in(x).structure.strided or is_nested(values(x)):
+    if (
+        not is_nested(x)
+        or get_ragged_layout(x).num_ragged != 1
+        or get_ragged_layout(x).structure.strided
+        or is_nested(values(x))
+    ):
         return strided
     return jagged
 
@@ -141,9 +146,9 @@ def _rebuilt(*fields: Any) -> Ragged:
     return Ragged(*fields)
 
 
-def _reduced(array: Ragged) -> tuple:
+def _reduce(array: Ragged) -> tuple:
     array = pack(array)
     return _rebuilt, (array.values, array.structure, array.axis, array.lead)
 
 
-copyreg.pickle(Ragged, _reduced)
+copyreg.pickle(Ragged, _reduce)

@@ -5,9 +5,9 @@ from typing import Any
 from retrograd.backend import padding as kernels
 from retrograd.backend.ragged import structure_of
 from retrograd.core import Aval, Op, Tensor, op, registry
-from retrograd.nested.buffer import over, packed, values
-from retrograd.nested.buffer_layout import is_nested, layout
-from retrograd.nested.dispatch import composed, final
+from retrograd.nested.buffer import remove_holes, values, wrap_buffer
+from retrograd.nested.buffer_layout import get_layout, is_nested
+from retrograd.nested.dispatch import rule_for, with_final_errors
 from retrograd.nested.rules.segment_reduce import Segments
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import Composite
@@ -86,8 +86,8 @@ class to_padded_tensor(Composite, home="nested"):
 Tensor.to_padded_tensor = to_padded_tensor  # type: ignore[attr-defined]
 
 
-@composed("to_padded_tensor")
-@final
+@rule_for("to_padded_tensor")
+@with_final_errors
 def _to_padded(op: Op, args: tuple, params: dict) -> Any:
     """Pad the buffer, nested components first."""
     (x,), output_size = args, params["output_size"]
@@ -97,32 +97,34 @@ def _to_padded(op: Op, args: tuple, params: dict) -> Any:
         raise ValueError(
             f"to_padded_tensor: output_size must have {x.ndim} sizes, one for each dimension, got {output_size}"
         )
-    for d, (size, asked) in enumerate(zip(needed, output_size, strict=True)):
-        if asked < size:
-            raise ValueError(f"to_padded_tensor: output_size has {asked} for dimension {d}, of which {size} are needed")
-    return padded(x, params["padding"], tuple(output_size))
+    for d, (size, requested) in enumerate(zip(needed, output_size, strict=True)):
+        if requested < size:
+            raise ValueError(
+                f"to_padded_tensor: output_size has {requested} for dimension {d}, of which {size} are needed"
+            )
+    return pad_to(x, params["padding"], tuple(output_size))
 
 
-def padded(x: Tensor, padding: Any, sizes: tuple[int, ...]) -> Tensor:
+def pad_to(x: Tensor, padding: Any, sizes: tuple[int, ...]) -> Tensor:
     """Return a tensor as a dense one of these sizes, which are large enough."""
     if not is_nested(x):
         more = [(0, size - s) for s, size in zip(x.shape, sizes, strict=True)]
-        behind = [n for pair in more[::-1] for n in pair]
-        return registry["pad"](x, tuple(behind), value=padding) if any(behind) else x
-    x = packed(x)
-    known = layout(x)
-    first, last, lead = known.ragged.start, known.ragged.stop, known.lead
+        pads = [n for pair in more[::-1] for n in pair]
+        return registry["pad"](x, tuple(pads), value=padding) if any(pads) else x
+    x = remove_holes(x)
+    layout = get_layout(x)
+    first, last, lead = layout.ragged.start, layout.ragged.stop, layout.lead
     rows = values(x)
-    rows = padded(rows, padding, (*sizes[:lead], *sizes[lead + 1 : first], rows.shape[known.row], *sizes[last:]))
-    out = pad_rows(rows, structure=known.structure, row=known.row, sizes=sizes[first:last], padding=padding)
-    out = movedim(out, known.row, lead) if known.axis else out
-    return padded(out, padding, sizes)
+    rows = pad_to(rows, padding, (*sizes[:lead], *sizes[lead + 1 : first], rows.shape[layout.row], *sizes[last:]))
+    out = pad_rows(rows, structure=layout.structure, row=layout.row, sizes=sizes[first:last], padding=padding)
+    out = movedim(out, layout.row, lead) if layout.axis else out
+    return pad_to(out, padding, sizes)
 
 
 # ------------------------------------------------------------------------------------------------ dense -> nested
 
 
-def nested_tensor_from_padded(padded: Tensor, lengths: Any) -> Tensor:
+def nested_tensor_from_padded(pad_to: Tensor, lengths: Any) -> Tensor:
     """Return the nested tensor of a padded tensor's components, given their lengths: inverse of `to_padded_tensor`.
 
     padded: (components, *sizes, ...).  lengths: integers, the length of each component along dimension 1; of shape
@@ -141,11 +143,11 @@ def nested_tensor_from_padded(padded: Tensor, lengths: Any) -> Tensor:
     """
     name, inner = "nested_tensor_from_padded", None
     if isinstance(lengths, Tensor) and is_nested(lengths):
-        lengths = packed(lengths)
-        inner, lengths = values(lengths), layout(lengths).structure.sizes
-    padded, numbers = as_tensor(padded), concrete(as_tensor(lengths))
-    if padded.ndim < 2:
-        raise ValueError(f"{name}: expected a tensor of 2 dimensions or more, got shape {padded.shape}")
-    structure = kernels.structure_of_lengths(name, numbers, padded.shape)
-    rows = unpad_rows(padded, structure=structure, row=0)
-    return over(rows if inner is None else nested_tensor_from_padded(rows, inner), structure)
+        lengths = remove_holes(lengths)
+        inner, lengths = values(lengths), get_layout(lengths).structure.sizes
+    pad_to, numbers = as_tensor(pad_to), concrete(as_tensor(lengths))
+    if pad_to.ndim < 2:
+        raise ValueError(f"{name}: expected a tensor of 2 dimensions or more, got shape {pad_to.shape}")
+    structure = kernels.structure_of_lengths(name, numbers, pad_to.shape)
+    rows = unpad_rows(pad_to, structure=structure, row=0)
+    return wrap_buffer(rows if inner is None else nested_tensor_from_padded(rows, inner), structure)

@@ -8,7 +8,7 @@ from retrograd.backend.ragged import Ragged
 from retrograd.core import Op, Tensor, registry
 from retrograd.core.op import CompositeArray, composite_arrays
 from retrograd.nested import flat_values
-from retrograd.nested.buffer import packed
+from retrograd.nested.buffer import remove_holes
 from retrograd.nested.buffer_layout import is_nested
 from retrograd.nested.dispatch import decompose
 from retrograd.nested.rules import copy
@@ -27,7 +27,7 @@ class Nested(CompositeArray):
 
     def numel(self, x: Tensor) -> int:
         """Return the number of elements of all components, or of one component of a batch."""
-        count: int = registry["nested.values"](packed(x)).numel() if is_nested(x) else math.prod(x.shape)
+        count: int = registry["nested.values"](remove_holes(x)).numel() if is_nested(x) else math.prod(x.shape)
         return count
 
     def write(self, name: str, x: Tensor, src: Tensor) -> Tensor:

@@ -9,8 +9,8 @@ import numpy as np
 
 from retrograd.core import Op, Tensor, registry
 from retrograd.core.level import generator_block
-from retrograd.nested.buffer_layout import is_nested, layout
-from retrograd.nested.components import components, joined
+from retrograd.nested.buffer_layout import get_layout, is_nested
+from retrograd.nested.components import components, nest
 from retrograd.testing.calculus import agree, directions, gradients, is_float, leaf, replace_floats, run
 
 REFUSALS = (ValueError, IndexError, RuntimeError, TypeError, NotImplementedError)
@@ -83,7 +83,7 @@ def _check_stacked(op: Op, args: tuple, params: dict, chosen: tuple) -> list[tup
     """
     expected = run(op, args, params)
     maps = [rows for rows in _row_choices(args, chosen) if _all_close(expected, _run_rows(op, args, params, rows))]
-    nested = tuple([joined(list(a)) if i in chosen else a for i, a in enumerate(args)])
+    nested = tuple([nest(list(a)) if i in chosen else a for i, a in enumerate(args)])
     what = f"{op.name}: inputs {chosen} nested"
     try:
         found = run(op, nested, params)
@@ -156,7 +156,7 @@ def _all_close(expected: tuple, found: tuple | None) -> bool:
 
 def _stack_components(out: Tensor) -> Tensor:
     """Stack a nested tensor's components; return other tensors unchanged."""
-    return Tensor(np.stack([c.value for c in components(out)], axis=layout(out).lead)) if is_nested(out) else out
+    return Tensor(np.stack([c.value for c in components(out)], axis=get_layout(out).lead)) if is_nested(out) else out
 
 
 def _observe(op: Op, outs: tuple) -> tuple:
@@ -256,7 +256,7 @@ def _join_components(each: list[tuple], chosen: tuple, rows: tuple) -> tuple:
     for i in rows:
         column = [one[i] for one in each]
         args[i] = (
-            joined([registry["reshape"](a, a.shape[1:]) for a in column])
+            nest([registry["reshape"](a, a.shape[1:]) for a in column])
             if i in chosen
             else registry["cat"](column, dim=0)
         )

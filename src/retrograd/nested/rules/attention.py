@@ -7,10 +7,10 @@ from retrograd.backend.ragged import Structure
 from retrograd.backend.ragged_attention import Plan
 from retrograd.backend.ragged_products import Part, Parts, pair_structures, uniform
 from retrograd.core import Op, Tensor, call, registry
-from retrograd.nested.buffer import over, packed, values
-from retrograd.nested.buffer_layout import Layout, component_shapes, is_nested, layout
-from retrograd.nested.dispatch import composed
-from retrograd.nested.fallback_loop import one_by_one
+from retrograd.nested.buffer import remove_holes, values, wrap_buffer
+from retrograd.nested.buffer_layout import Layout, component_shapes, get_layout, is_nested
+from retrograd.nested.dispatch import rule_for
+from retrograd.nested.fallback_loop import run_per_component
 from retrograd.nested.rules.pointwise import buffer_operand
 from retrograd.nested.rules.ragged_attention import attend
 from retrograd.nested.rules.segment_matmul import multiply_each
@@ -18,41 +18,41 @@ from retrograd.ops.family import broadcast_shapes
 from retrograd.ops.view import expand, flatten, movedim, reshape, unflatten, unsqueeze
 
 
-@composed("scaled_dot_product_attention")
+@rule_for("scaled_dot_product_attention")
 def attention(op: Op, args: tuple, params: dict) -> Any:
     """Run one operator for all components; with dropout, the dense one on each of them."""
     query, key, value, mask = args
     if params["is_causal"] and mask is not None:
         return NotImplemented  # refused by the operator
-    count = len(layout(next(a for a in args if is_nested(a))).structure)
+    count = len(get_layout(next(a for a in args if is_nested(a))).structure)
     if params["dropout_p"]:
         own = [isinstance(a, Tensor) and not is_nested(a) and a.ndim > 2 and a.shape[0] == count for a in args]
-        return one_by_one(op, args, params, own)
-    rows = [_rows(x, count) for x in (query, key, value)]
+        return run_per_component(op, args, params, own)
+    rows = [_structure_and_rows(x, count) for x in (query, key, value)]
     if any(r is None for r in rows):
         return NotImplemented
-    return _attended(rows, (query, key, value), mask, params)
+    return _attend(rows, (query, key, value), mask, params)
 
 
-def _rows(x: Any, count: int) -> tuple[Structure, Tensor] | None:
+def _structure_and_rows(x: Any, count: int) -> tuple[Structure, Tensor] | None:
     """Return the structure and the rows of all components, (*before, rows, features); None if x has another layout."""
     if not is_nested(x):
         if not isinstance(x, Tensor) or x.ndim < 3 or x.shape[0] != count:
             return None
         rows = flatten(movedim(x, 0, -3), -3, -2)
         return (uniform(count, x.shape[-2]), rows) if x.dtype.char in "fd" else None
-    x = packed(x)
-    known = layout(x)
-    fits = known.several == 1 and not known.lead and known.ragged.stop == known.ndim - 1
-    return (known.structure, values(x)) if fits and x.dtype.char in "fd" and not is_nested(values(x)) else None
+    x = remove_holes(x)
+    layout = get_layout(x)
+    fits = layout.num_ragged == 1 and not layout.lead and layout.ragged.stop == layout.ndim - 1
+    return (layout.structure, values(x)) if fits and x.dtype.char in "fd" and not is_nested(values(x)) else None
 
 
-def _attended(rows: list, tensors: tuple, mask: Any, params: dict) -> Any:
-    (queries, q), (keys, k), (of_values, v) = rows
-    _check(tensors, (queries, keys, of_values))
+def _attend(rows: list, tensors: tuple, mask: Any, params: dict) -> Any:
+    (queries, q), (keys, k), (value_rows, v) = rows
+    _check_key_counts(tensors, (queries, keys, value_rows))
     if q.shape[-1] != k.shape[-1] or len({x.dtype for x in (q, k, v)}) > 1:
         return NotImplemented  # the fallback raises the error
-    masks = None if mask is None else _of_pairs(mask, queries, keys, tensors[0].ndim)
+    masks = None if mask is None else _mask_buffer(mask, queries, keys, tensors[0].ndim)
     if masks is NotImplemented or (masks is not None and masks.dtype not in (q.dtype, bool)):
         return NotImplemented
     scale = params["scale"]
@@ -62,13 +62,13 @@ def _attended(rows: list, tensors: tuple, mask: Any, params: dict) -> Any:
         heads = q.shape[-3]
         if k.shape[-3] == 0 or heads % k.shape[-3] or v.shape[-3] != k.shape[-3]:
             return NotImplemented
-        q, k, v, masks = _grouped(q, k, v, masks)
-    out = _run(q, k, v, masks, plan)
+        q, k, v, masks = _group_heads(q, k, v, masks)
+    out = _run_operator(q, k, v, masks, plan)
     out = out if heads is None else flatten(out, -4, -3)
-    return over(out, queries, out.ndim - 2)
+    return wrap_buffer(out, queries, out.ndim - 2)
 
 
-def _run(q: Tensor, k: Tensor, v: Tensor, masks: Tensor | None, plan: Plan) -> Tensor:
+def _run_operator(q: Tensor, k: Tensor, v: Tensor, masks: Tensor | None, plan: Plan) -> Tensor:
     """Run the operator, after expanding the queries to the leading dimensions of the others."""
     fronts = [x.shape[:-2] for x in (q, k, v)] + ([] if masks is None else [masks.shape[:-1]])
     front = broadcast_shapes("scaled_dot_product_attention", fronts)
@@ -78,7 +78,7 @@ def _run(q: Tensor, k: Tensor, v: Tensor, masks: Tensor | None, plan: Plan) -> T
     return out
 
 
-def _grouped(q: Tensor, k: Tensor, v: Tensor, masks: Tensor | None) -> tuple:
+def _group_heads(q: Tensor, k: Tensor, v: Tensor, masks: Tensor | None) -> tuple:
     """Move the heads of queries that share keys into a dimension of their own."""
     groups = k.shape[-3]
     if masks is not None and masks.ndim > 1:
@@ -86,16 +86,16 @@ def _grouped(q: Tensor, k: Tensor, v: Tensor, masks: Tensor | None) -> tuple:
     return unflatten(q, -3, (groups, -1)), unsqueeze(k, -3), unsqueeze(v, -3), masks
 
 
-def _check(tensors: tuple, structures: tuple) -> None:
+def _check_key_counts(tensors: tuple, structures: tuple) -> None:
     """Raise ValueError that names the first component whose keys and values differ in number."""
     counts = {len(s) for s in structures}
     if len(counts) > 1:
         raise ValueError(
             f"scaled_dot_product_attention: the nested tensors have {', '.join(map(str, sorted(counts)))} components"
         )
-    keys, of_values = (s.lengths.tolist() for s in structures[1:])
-    for i in range(len(keys)) if keys != of_values else ():
-        if keys[i] != of_values[i]:
+    keys, value_rows = (s.lengths.tolist() for s in structures[1:])
+    for i in range(len(keys)) if keys != value_rows else ():
+        if keys[i] != value_rows[i]:
             shapes = [component_shapes(x)[i] if is_nested(x) else x.shape[1:] for x in tensors[1:]]
             raise ValueError(
                 f"scaled_dot_product_attention: component {i} has keys of shape {shapes[0]} and values of shape "
@@ -106,23 +106,23 @@ def _check(tensors: tuple, structures: tuple) -> None:
 # ---------------------------------------------------------------------------------------------------- masks
 
 
-def _of_pairs(mask: Tensor, queries: Structure, keys: Structure, ndim: int) -> Any:
+def _mask_buffer(mask: Tensor, queries: Structure, keys: Structure, ndim: int) -> Any:
     """Return a mask as the buffer of a nested tensor of matrices with a row for each query and a column for each
     key."""
     pairs = pair_structures(queries, keys)
     if not is_nested(mask):
-        known = Layout(pairs, ndim - 3, 0, ndim)
-        found = buffer_operand(mask, known)
+        layout = Layout(pairs, ndim - 3, 0, ndim)
+        found = buffer_operand(mask, layout)
         return found if found is NotImplemented else expand(found, (*found.shape[:-1], pairs.rows))
-    mask = packed(mask)
-    known, rows = layout(mask), values(mask)
-    behind = known.ndim - known.ragged.stop
-    if known.lead or is_nested(rows):
+    mask = remove_holes(mask)
+    layout, rows = get_layout(mask), values(mask)
+    trailing = layout.ndim - layout.ragged.stop
+    if layout.lead or is_nested(rows):
         return NotImplemented
-    if (known.several, behind) == (2, 0):
-        return rows if known.structure == pairs else _mask_mismatch(mask, pairs)
-    if known.several == 1 and behind < 2 and rows.ndim > 1:
-        return _expand_mask(rows, known.structure, behind, queries, keys)
+    if (layout.num_ragged, trailing) == (2, 0):
+        return rows if layout.structure == pairs else _mask_mismatch(mask, pairs)
+    if layout.num_ragged == 1 and trailing < 2 and rows.ndim > 1:
+        return _expand_mask(rows, layout.structure, trailing, queries, keys)
     return NotImplemented
 
 
@@ -139,20 +139,20 @@ def _mask_mismatch(mask: Tensor, pairs: Structure) -> Any:
     return NotImplemented
 
 
-def _expand_mask(rows: Tensor, structure: Structure, behind: int, queries: Structure, keys: Structure) -> Any:
+def _expand_mask(rows: Tensor, structure: Structure, trailing: int, queries: Structure, keys: Structure) -> Any:
     """Expand a mask with one ragged dimension, that of the queries or of the keys."""
-    own = queries if behind else keys
-    width = rows.shape[-1] if behind else rows.shape[-2]
+    own = queries if trailing else keys
+    width = rows.shape[-1] if trailing else rows.shape[-2]
     if structure != own:
         return NotImplemented
-    if behind and (keys.lengths == width).all():
+    if trailing and (keys.lengths == width).all():
         return flatten(rows, -2, -1)
     if width != 1:
         return NotImplemented
     dtype = rows.dtype if rows.dtype != bool else "float32"
-    ones = registry["ones"]((keys.rows, 1) if behind else (queries.rows, 1), dtype=dtype)
+    ones = registry["ones"]((keys.rows, 1) if trailing else (queries.rows, 1), dtype=dtype)
     each = registry["to"](rows, dtype)
-    left, right = (each, reshape(ones, (1, -1))) if behind else (ones, each)
+    left, right = (each, reshape(ones, (1, -1))) if trailing else (ones, each)
     parts = Parts(Part("rows", queries), Part("columns", keys), Part("both", pair_structures(queries, keys)))
     out: Tensor = multiply_each(left, right, parts=parts)
     return out if rows.dtype != bool else registry["to"](out, bool)

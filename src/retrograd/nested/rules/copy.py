@@ -4,10 +4,10 @@ import math
 from typing import Any
 
 from retrograd.core import Tensor, registry
-from retrograd.nested.buffer import like, packed, values
-from retrograd.nested.buffer_layout import Layout, is_nested, layout
+from retrograd.nested.buffer import remove_holes, values, wrap_buffer_like
+from retrograd.nested.buffer_layout import Layout, get_layout, is_nested
 from retrograd.nested.linked_views import is_view_of
-from retrograd.nested.rules.pointwise import buffer_operand, check_alike
+from retrograd.nested.rules.pointwise import buffer_operand, check_broadcast
 from retrograd.ops.as_tensor import operand
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import broadcast_shapes
@@ -31,29 +31,29 @@ def write(name: str, x: Tensor, src: Any) -> Tensor:
     """Write a tensor, which broadcasts to the components of x, into its memory, for the function `name`."""
     if not is_nested(x):
         raise RuntimeError(f"{name}: an example of a batch that is nested can't be written to; clone it")
-    known = layout(x)
-    buffer, rows = values(x), buffer_operand(src, known._replace(structure=known.structure.packed))
+    layout = get_layout(x)
+    buffer, rows = values(x), buffer_operand(src, layout._replace(structure=layout.structure.packed))
     if rows is NotImplemented:
-        refuse(name, x, src)
-    if known.holes:
-        _write_between_holes(name, x, buffer, rows, known)
+        raise_mismatch(name, x, src)
+    if layout.has_holes:
+        _write_between_holes(name, x, buffer, rows, layout)
     else:
         write_into(name, buffer, rows)
     return x
 
 
-def refuse(name: str, x: Tensor, src: Any) -> None:
+def raise_mismatch(name: str, x: Tensor, src: Any) -> None:
     """Raise an error that says why a value does not fit."""
-    check_alike(name, x, src)
+    check_broadcast(name, x, src)
     raise RuntimeError(f"{name}: a value of shape {src.shape} does not fit into a nested tensor of shape {x.shape}")
 
 
-def _write_between_holes(name: str, x: Tensor, buffer: Tensor, rows: Any, known: Layout) -> None:
+def _write_between_holes(name: str, x: Tensor, buffer: Tensor, rows: Any, layout: Layout) -> None:
     """Write rows of the components into a buffer with holes; one node is recorded for all of them."""
-    shape = (*buffer.shape[: known.row], known.structure.rows, *x.shape[known.ragged.stop :])
+    shape = (*buffer.shape[: layout.row], layout.structure.rows, *x.shape[layout.ragged.stop :])
     if broadcast_shapes(name, [shape, rows.shape]) != shape:
-        refuse(name, x, rows)
-    set_item(buffer, (*(slice(None),) * known.row, as_tensor(known.structure.row_indices())), rows)
+        raise_mismatch(name, x, rows)
+    set_item(buffer, (*(slice(None),) * layout.row, as_tensor(layout.structure.row_indices())), rows)
 
 
 # ----------------------------------------------------------------------------------------------- x[...] = value
@@ -70,40 +70,40 @@ def write_item(x: Tensor, key: Any, value: Any) -> None:
     spec, ids = static_index(x, key if isinstance(key, tuple) else (key,))
     window = None if ids else apply_index(x, ids, spec)
     if window is not None and is_view_of(window, x):
-        _check_kind(window, value)
+        _check_not_nested(window, value)
         write_into(ITEM, window, strip_leading_ones(value, window.ndim))
         return
     check_write(ITEM, x, value)
-    _write_at_indices(x, apply_index(_numbered(x), ids, spec), value)
+    _write_at_indices(x, apply_index(_element_indices(x), ids, spec), value)
 
 
-def _check_kind(window: Tensor, value: Tensor) -> None:
+def _check_not_nested(window: Tensor, value: Tensor) -> None:
     """Refuse to write a nested tensor into a plain one."""
     if is_nested(value) and not is_nested(window):
         raise RuntimeError(f"{ITEM}: a nested tensor of shape {value.shape} does not fit into shape {window.shape}")
 
 
-def _numbered(x: Tensor) -> Tensor:
+def _element_indices(x: Tensor) -> Tensor:
     """Return a tensor of indices into the innermost buffer, in the structure of x."""
     if is_nested(x):
-        return like(layout(x), _numbered(values(x)))
+        return wrap_buffer_like(get_layout(x), _element_indices(values(x)))
     return reshape(registry["arange"](0, math.prod(x.shape), 1), x.shape)
 
 
-def _write_at_indices(x: Tensor, places: Tensor, value: Tensor) -> None:
+def _write_at_indices(x: Tensor, indices: Tensor, value: Tensor) -> None:
     """Write a value, which broadcasts to the shape of `row_indices`, to these indices of the innermost buffer."""
-    while is_nested(places):
-        places = packed(places)
-        rows = buffer_operand(value, layout(places))
+    while is_nested(indices):
+        indices = remove_holes(indices)
+        rows = buffer_operand(value, get_layout(indices))
         if rows is NotImplemented:
-            refuse(ITEM, places, value)
-        places, value = values(places), rows
-    _check_kind(places, value)
+            raise_mismatch(ITEM, indices, value)
+        indices, value = values(indices), rows
+    _check_not_nested(indices, value)
     buffer = x
     while is_nested(buffer):
         buffer = values(buffer)
     flat = reshape(buffer, (-1,))
     if is_view_of(flat, x):
-        set_item(flat, places, value)
+        set_item(flat, indices, value)
     else:
-        write_into(ITEM, buffer, reshape(index_put(flat, value, [places], spec=(T,)), buffer.shape))
+        write_into(ITEM, buffer, reshape(index_put(flat, value, [indices], spec=(T,)), buffer.shape))

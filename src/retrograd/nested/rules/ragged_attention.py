@@ -83,11 +83,11 @@ class attend_backward(Attention):
     Those of q, k, v and attn_bias that `output_mask` does not ask for have shape (0,).
     """
 
-    def impl(xp, attn_mask, g, of_sums, out, sums, q, k, v, attn_bias=None, *, plan, output_mask):
+    def impl(xp, attn_mask, g, g_sums, out, sums, q, k, v, attn_bias=None, *, plan, output_mask):
         _check("nested.attend_backward", q, k, v, plan)
-        return ragged_attention.attend_backward(g, of_sums, q, k, v, attn_mask, attn_bias, out, sums, plan, output_mask)
+        return ragged_attention.attend_backward(g, g_sums, q, k, v, attn_mask, attn_bias, out, sums, plan, output_mask)
 
-    def shape(attn_mask, g, of_sums, out, sums, q, k, v, attn_bias=None, *, plan, output_mask):
+    def shape(attn_mask, g, g_sums, out, sums, q, k, v, attn_bias=None, *, plan, output_mask):
         _check("nested.attend_backward", q, k, v, plan)
         operands = zip((q, k, v, attn_bias), output_mask, strict=True)
         return tuple([Aval(x.shape if w else (0,), q.dtype) for x, w in operands])
@@ -138,7 +138,7 @@ def _weights(attn_mask, attn_bias, q, k, sums, plan):
     """Return exp(scale q k^T + attn_bias - sums), 0 for masked keys: in one product, with a 1 appended to the keys."""
     ones = registry["ones"]((*k.shape[:-1], 1), dtype=k.dtype)
     queries, keys = cat([q * plan.scale, unsqueeze(-sums, -1)], -1), cat([k, ones], -1)
-    scores = multiply_each(queries, mT(keys, _keys(plan)), parts=_scores(plan))
+    scores = multiply_each(queries, mT(keys, _key_part(plan)), parts=_score_parts(plan))
     scores = scores if attn_bias is None else scores + attn_bias
     if plan.causal:
         attn_mask = as_tensor(ragged_attention.may_look(plan))
@@ -149,46 +149,46 @@ def _attend(attn_mask, sums, plan, q, k, v, attn_bias=None):
     """Compute `attend` for given sums, ignoring the dependence of the sums on the inputs."""
     weights = _weights(attn_mask, attn_bias, q, k, sums, plan)
     ones = registry["ones"]((*k.shape[:-1], 1), dtype=k.dtype)
-    total = multiply_each(weights, ones, parts=_of_keys(plan))
+    total = multiply_each(weights, ones, parts=_value_parts(plan))
     total = where(total == 0, 1, total)
-    out = multiply_each(weights, v, parts=_of_keys(plan)) / total
+    out = multiply_each(weights, v, parts=_value_parts(plan)) / total
     return out, sums + log(squeeze(total, -1))
 
 
-def _attend_backward(attn_mask, plan, output_mask, g, of_sums, out, sums, q, k, v, attn_bias=None):
+def _attend_backward(attn_mask, plan, output_mask, g, g_sums, out, sums, q, k, v, attn_bias=None):
     """Compute `attend_backward`."""
     weights = _weights(attn_mask, attn_bias, q, k, sums, plan)
     ones = registry["ones"]((*v.shape[:-1], 1), dtype=v.dtype)
-    level = unsqueeze(of_sums - sum_over(g * out, -1), -1)
-    values = mT(cat([v, ones], -1), _keys(plan))
-    pulled = weights * multiply_each(cat([g, level], -1), values, parts=_scores(plan))
+    delta = unsqueeze(g_sums - sum_over(g * out, -1), -1)
+    values = mT(cat([v, ones], -1), _key_part(plan))
+    dscores = weights * multiply_each(cat([g, delta], -1), values, parts=_score_parts(plan))
     found = (
-        lambda: multiply_each(pulled, k * plan.scale, parts=_of_keys(plan)),
-        lambda: multiply_each(pulled, q * plan.scale, parts=_of_queries(plan)),
-        lambda: multiply_each(weights, g, parts=_of_queries(plan)),
-        lambda: pulled,
+        lambda: multiply_each(dscores, k * plan.scale, parts=_value_parts(plan)),
+        lambda: multiply_each(dscores, q * plan.scale, parts=_transposed_score_parts(plan)),
+        lambda: multiply_each(weights, g, parts=_transposed_score_parts(plan)),
+        lambda: dscores,
     )
     operands = zip(found, (q, k, v, attn_bias), output_mask, strict=True)
     return [sum_to(f(), x.shape) if w else registry["zeros"]((0,), dtype=q.dtype) for f, x, w in operands]
 
 
-def _keys(plan):
+def _key_part(plan):
     return Part("rows", plan.keys)
 
 
-def _scores(plan):
+def _score_parts(plan):
     """Return the parts for queries times transposed keys."""
     return Parts(
         Part("rows", plan.queries), Part("columns", plan.keys), Part("both", pair_structures(plan.queries, plan.keys))
     )
 
 
-def _of_keys(plan):
+def _value_parts(plan):
     """Return the parts for scores times values of the keys."""
-    return Parts(Part("both", pair_structures(plan.queries, plan.keys)), _keys(plan), Part("rows", plan.queries))
+    return Parts(Part("both", pair_structures(plan.queries, plan.keys)), _key_part(plan), Part("rows", plan.queries))
 
 
-def _of_queries(plan):
+def _transposed_score_parts(plan):
     """Return the parts for transposed scores times values of the queries."""
     pairs = Part("both", pair_structures(plan.queries, plan.keys), stored_transposed=True)
-    return Parts(pairs, Part("rows", plan.queries), _keys(plan))
+    return Parts(pairs, Part("rows", plan.queries), _key_part(plan))

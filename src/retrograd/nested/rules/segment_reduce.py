@@ -90,9 +90,9 @@ class repeat_rows(Segments, linear="x", elements="moved"):
 
 def kernel_along(operator, x, row, params):
     """Return the kernel of an operator for arrays of x's kind, along a dimension."""
-    known = registry[operator]
-    several = next(p.type for p in known.schema.params if p.name == "dim").startswith("int[]")
-    return partial(known.kernel_for((x,)), dim=(row,) if several else row, **params)
+    target = registry[operator]
+    several = next(p.type for p in target.schema.params if p.name == "dim").startswith("int[]")
+    return partial(target.kernel_for((x,)), dim=(row,) if several else row, **params)
 
 
 @op("nested.segment_argreduce(Tensor x, *, str operator, any structure, int row, any params) -> Tensor")
@@ -102,10 +102,10 @@ class segment_argreduce(SegmentReduction, differentiable=False):
     def impl(xp, x, *, operator, structure, row, params):
         check_rows(operator, x, structure, row)
         kernel = kernel_along(operator, x, row, params)
-        return segments.reduce_components(x, structure, row, operator, kernel, found_dtype(operator, x.dtype))
+        return segments.reduce_components(x, structure, row, operator, kernel, result_dtype(operator, x.dtype))
 
     def shape(x, *, operator, structure, row, params):
-        return Aval(SegmentReduction.shape(x, structure=structure, row=row).shape, found_dtype(operator, x.dtype))
+        return Aval(SegmentReduction.shape(x, structure=structure, row=row).shape, result_dtype(operator, x.dtype))
 
     def samples(r):
         yield (r(5, 2),), {"operator": "any", "structure": sample_structure(), "row": 0, "params": {"keepdim": True}}
@@ -115,7 +115,7 @@ class segment_argreduce(SegmentReduction, differentiable=False):
         )
 
 
-def found_dtype(operator, dtype):
+def result_dtype(operator, dtype):
     """Return the dtype of a reduction's result: that of truth values or of indices."""
     return truth_dtype(dtype) if issubclass(registry[operator].definition, LogicalReduction) else int64
 
@@ -127,11 +127,11 @@ class local_rows(Segments, differentiable=False):
     def impl(xp, x, *, operator, structure, row, params):
         kernel = kernel_along(operator, x, row, params)
 
-        def places(part):
+        def indices(part):
             out = kernel(part)
             return out[-1] if isinstance(out, tuple) else out
 
-        return segments.map_components(places, (x,), structure, row, int64)
+        return segments.map_components(indices, (x,), structure, row, int64)
 
     def shape(x, *, operator, structure, row, params):
         return Aval(x.shape, int64)
@@ -156,10 +156,10 @@ class segment_select(SegmentReduction):
         return segments.reduce_components(x, structure, row, operator, kernel, x.dtype)
 
     def vjp_x(g, x, out, structure, row):
-        return repeat_rows(g, structure=structure, row=row) * _shares(x, out, structure, row)
+        return repeat_rows(g, structure=structure, row=row) * _tie_weights(x, out, structure, row)
 
     def jvp_x(t, x, out, structure, row):
-        return segment_sum(t * _shares(x, out, structure, row), structure=structure, row=row)
+        return segment_sum(t * _tie_weights(x, out, structure, row), structure=structure, row=row)
 
     def samples(r):
         two, params = sample_structure(2, 3), {"keepdim": True}
@@ -169,7 +169,7 @@ class segment_select(SegmentReduction):
         yield (r(5, 2),), {"operator": "middle", "structure": two, "row": 0, "params": params}
 
 
-def _shares(x, out, structure, row):
+def _tie_weights(x, out, structure, row):
     """Return the share of the gradient of each element: equal for those that equal the result, else 0."""
     out = repeat_rows(out, structure=structure, row=row)
     chosen = cast_to(logical_or(eq(x, out), logical_and(isnan(x), isnan(out))), x.dtype)

@@ -51,20 +51,20 @@ class segment_log_softmax(Scan):
         return log_softmax_back(g, out, structure, row)
 
     def jvp_x(t, out, structure, row):
-        return t - _total(exp(out) * t, structure, row)
+        return t - _component_sums(exp(out) * t, structure, row)
 
 
 def softmax_back(g, out, structure, row):
     """Return the cotangent of x from `segment_softmax` with result `out`."""
-    return out * (g - _total(g * out, structure, row))
+    return out * (g - _component_sums(g * out, structure, row))
 
 
 def log_softmax_back(g, out, structure, row):
     """Return the cotangent of x from `segment_log_softmax` with result `out`."""
-    return g - exp(out) * _total(g, structure, row)
+    return g - exp(out) * _component_sums(g, structure, row)
 
 
-def _total(x, structure, row):
+def _component_sums(x, structure, row):
     """Return the sum of the component, for each of its rows."""
     return repeat_rows(segment_sum(x, structure=structure, row=row), structure=structure, row=row)
 
@@ -72,7 +72,7 @@ def _total(x, structure, row):
 # ------------------------------------------------------------------------------------- linear recurrences
 
 
-def delayed(x, structure, row, reverse, first):
+def shift_rows(x, structure, row, reverse, first):
     """Return x shifted by one row in its component, starting with `first`; with `reverse`, shifted back."""
     n = x.shape[row]
     if not n:
@@ -100,13 +100,13 @@ class segment_recurrence(Scan, linear="b"):
         return b
 
     def vjp_b(g, a, structure, row, reverse):
-        return _transposed(g, a, structure, row, reverse)
+        return _reverse_recurrence(g, a, structure, row, reverse)
 
     def vjp_a(g, a, out, structure, row, reverse):
-        return _transposed(g, a, structure, row, reverse) * delayed(out, structure, row, reverse, 0)
+        return _reverse_recurrence(g, a, structure, row, reverse) * shift_rows(out, structure, row, reverse, 0)
 
     def jvp_a(t, a, out, structure, row, reverse):
-        before = delayed(out, structure, row, reverse, 0)
+        before = shift_rows(out, structure, row, reverse, 0)
         return segment_recurrence(t * before, a, structure=structure, row=row, reverse=reverse)
 
     def samples(r):
@@ -114,9 +114,9 @@ class segment_recurrence(Scan, linear="b"):
         yield (r(2, 5), r(2, 5)), {"structure": sample_structure(), "row": 1, "reverse": True}
 
 
-def _transposed(g, a, structure, row, reverse):
+def _reverse_recurrence(g, a, structure, row, reverse):
     """Return the recurrence in the other direction: h[i] = g[i] + a[i + 1] h[i + 1]."""
-    factors = delayed(a, structure, row, not reverse, 0)
+    factors = shift_rows(a, structure, row, not reverse, 0)
     return segment_recurrence(g, factors, structure=structure, row=row, reverse=not reverse)
 
 
@@ -168,7 +168,7 @@ class segment_prod(SegmentReduction):
 def _products_of_others(x, structure, row):
     """Return for each element the product of all others of its component."""
     before, behind = (segment_cumprod(x, structure, row, reverse) for reverse in (False, True))
-    return delayed(before, structure, row, False, 1) * delayed(behind, structure, row, True, 1)
+    return shift_rows(before, structure, row, False, 1) * shift_rows(behind, structure, row, True, 1)
 
 
 @op("nested.segment_logcumsumexp(Tensor x, *, any structure, int row) -> Tensor")
@@ -183,7 +183,7 @@ class segment_logcumsumexp(Scan):
 
     def vjp_x(g, x, out, structure, row):
         weight, decay = _weights(x, out, structure, row)
-        return weight * _transposed(g, decay, structure, row, False)
+        return weight * _reverse_recurrence(g, decay, structure, row, False)
 
     def jvp_x(t, x, out, structure, row):
         weight, decay = _weights(x, out, structure, row)
@@ -193,7 +193,7 @@ class segment_logcumsumexp(Scan):
 def _weights(x, out, structure, row):
     """Return exp(x - out), and the decay factor of each step; avoid differences of infinities."""
     infinite = isinf(out)
-    cut = logical_or(infinite, delayed(infinite, structure, row, False, True))
+    cut = logical_or(infinite, shift_rows(infinite, structure, row, False, True))
     finite = where(infinite, 0, out)
-    decay = exp(where(cut, 0, delayed(finite, structure, row, False, 0) - finite))
+    decay = exp(where(cut, 0, shift_rows(finite, structure, row, False, 0) - finite))
     return exp(x - finite), where(cut, 0, decay)
