@@ -32,8 +32,9 @@ RIDDLES = re.compile(
     r"|turned|wanted|ways?|weighed|whole|widened)"
 )
 RENAMED = (  # the packages whose names have been gone through
-    "backend", "bench", "core", "distributed", "export", "fx", "hips", "interop", "kernels", "levels", "nn", "numpy",
-    "ops", "optim", "pipelining", "scipy", "testing",
+    "amp", "backend", "backends", "bench", "cli", "core", "cuda", "distributed", "export", "func", "fx",
+    "higher_order", "hips", "interop", "kernels", "levels", "library", "nested", "nn", "numpy", "ops", "optim",
+    "pipelining", "scipy", "sklearn", "testing", "utils",
 )  # fmt: skip
 PLAIN = (  # the packages whose docstrings, comments and messages have been gone through: add a package, then mend it
     "benchmarks", "examples", "src/retrograd/amp", "src/retrograd/backend", "src/retrograd/backends",

@@ -24,7 +24,7 @@ import retrograd as rg
 from retrograd import export, fx, nn
 from retrograd.cli.demo import checkpoint as demo
 from retrograd.cli.demo.data import load_digits
-from retrograd.cli.demo.run import _resumed as resumed_demo
+from retrograd.cli.demo.run import _resumed_trainer as resumed_demo
 from retrograd.cli.demo.training import Settings, Trainer
 from retrograd.cli.errors import UsageError
 from retrograd.interop import pytorch, safetensors

@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from retrograd.export import program_files
-from retrograd.utils.event_files import EventFile, record
+from retrograd.utils.event_files import EventFile, encode_record
 from retrograd.utils.tensorboard import SummaryWriter
 
 from .faults import SAVERS, Disk, check_failure, files_of_at_most, listed, read_only
@@ -147,7 +147,7 @@ def records(data):
     while at < len(data):
         size = int.from_bytes(data[at : at + 8], "little")
         event = data[at + 12 : at + 12 + size]
-        if record(event) != data[at : at + 16 + size]:
+        if encode_record(event) != data[at : at + 16 + size]:
             break
         found.append(event)
         at += 16 + size

@@ -49,7 +49,9 @@ def ends(process):
 @pytest.fixture(scope="module")
 def cluster():
     """Start two nodes of two cores on this machine, which only this machine can reach."""
-    os.environ.update(launcher.SETTINGS, RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER="0")  # the latter keeps it to this machine
+    os.environ.update(
+        launcher.DEFAULT_ENVIRONMENT, RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER="0"
+    )  # the latter keeps it to this machine
     import ray
     from ray.cluster_utils import Cluster
 

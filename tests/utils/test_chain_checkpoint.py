@@ -8,7 +8,7 @@ import retrograd as rg
 from retrograd import nn
 from retrograd.autograd.graph import saved_tensors_hooks
 from retrograd.utils import revolve
-from retrograd.utils.chain_checkpoint import bytes_of
+from retrograd.utils.chain_checkpoint import num_bytes
 from retrograd.utils.checkpoint import checkpoint, checkpoint_sequential
 
 N = 4
@@ -114,7 +114,7 @@ def test_dropout_in_a_chain_is_that_of_the_plain_chain():
     expected = [g.tolist() for g in rg.autograd.grad(net(x).sum(), (x, *net.parameters()))]
     after = str(rg.get_rng_state())
     rg.manual_seed(11)
-    y = checkpoint(net, x, budget_bytes=2 * bytes_of(x))
+    y = checkpoint(net, x, budget_bytes=2 * num_bytes(x))
     assert [g.tolist() for g in rg.autograd.grad(y.sum(), (x, *net.parameters()))] == expected
     assert str(rg.get_rng_state()) == after
 
@@ -245,7 +245,7 @@ def test_the_sequential_face_takes_a_budget():
     net = nn.Sequential(*[nn.Linear(N, N) for _ in range(5)])
     x = rg.randn(2, N, requires_grad=True)
     expected = rg.autograd.grad(net(x).sum(), x)[0].tolist()
-    y = checkpoint_sequential(net, None, x, budget_bytes=bytes_of(x))
+    y = checkpoint_sequential(net, None, x, budget_bytes=num_bytes(x))
     assert rg.autograd.grad(y.sum(), x)[0].tolist() == expected
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from retrograd.utils.plot_metrics import plot_curves, smoothed
+from retrograd.utils.plot_metrics import plot_curves, smooth_values
 
 
 @pytest.mark.parametrize("form", ["png", "svg"])
@@ -17,8 +17,8 @@ def test_curves_are_pictures_that_are_the_same_each_time(form, tmp_path):
 
 
 def test_smooth_curves_are_means_that_forget():
-    assert smoothed([1.0, 2.0, 4.0], 0.0) == [1, 2, 4]
-    assert smoothed([1.0, 2.0, float("inf"), 4.0], 0.5) == [1, 2.5 / 1.5, float("inf"), (4 + 1 + 0.25) / 1.75]
+    assert smooth_values([1.0, 2.0, 4.0], 0.0) == [1, 2, 4]
+    assert smooth_values([1.0, 2.0, float("inf"), 4.0], 0.5) == [1, 2.5 / 1.5, float("inf"), (4 + 1 + 0.25) / 1.75]
 
 
 @pytest.mark.parametrize(

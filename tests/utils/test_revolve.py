@@ -5,7 +5,7 @@ from math import comb
 
 import pytest
 
-from retrograd.utils.revolve import Action, cost, plan, stops
+from retrograd.utils.revolve import Action, cost, plan, snapshot_indices
 
 SIZES = [(steps, snapshots) for steps in range(1, 41) for snapshots in range(1, 12)]
 
@@ -82,11 +82,11 @@ def test_a_plan_reads_as_text():
 
 
 def test_with_room_for_every_state_each_step_is_repeated_once():
-    assert stops(5, 9) == (0, 1, 2, 3)
+    assert snapshot_indices(5, 9) == (0, 1, 2, 3)
     assert cost(5, 9) == 4
 
 
-@pytest.mark.parametrize("function", [cost, plan, stops])
+@pytest.mark.parametrize("function", [cost, plan, snapshot_indices])
 @pytest.mark.parametrize(("steps", "snapshots"), [(0, 1), (3, 0), (3, -1)])
 def test_chains_without_steps_or_room_are_refused(function, steps, snapshots):
     with pytest.raises(ValueError, match=f"got {steps} steps and {snapshots} snapshots"):

@@ -28,13 +28,13 @@ app = typer.Typer(
 )
 
 
-def _whole(option: str, least: int, most: int | None = None) -> Callable[[str], int]:
+def _integer_parser(option: str, low: int, high: int | None = None) -> Callable[[str], int]:
     """Return a parser of integers in a range; typer's own errors do not name the value."""
-    allowed = f"of at least {least}" if most is None else f"from {least} to {most}"
+    allowed = f"of at least {low}" if high is None else f"from {low} to {high}"
 
     def parse(text: str) -> int:
         number = int(text) if str(text).removeprefix("-").isdecimal() else None
-        if number is None or number < least or (most is not None and number > most):
+        if number is None or number < low or (high is not None and number > high):
             raise UsageError(f"{option} is {text!r}; it must be a whole number {allowed}")
         return number
 
@@ -70,8 +70,8 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         print(f"retrograd {retrograd.__version__}")
         raise typer.Exit
 
@@ -79,7 +79,7 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def retrograd_command(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and stop.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and stop.")
     ] = False,
 ) -> None:
     """Train with retrograd, and see how it does."""
@@ -90,7 +90,7 @@ def demo(
     stages: Annotated[
         int,
         typer.Option(
-            parser=_whole("--stages", 1, digits.MOST_STAGES),
+            parser=_integer_parser("--stages", 1, digits.MOST_STAGES),
             metavar=f"1-{digits.MOST_STAGES}",
             help="Pipeline stages, each on a thread of its own.",
         ),
@@ -98,7 +98,7 @@ def demo(
     micro_batches: Annotated[
         int,
         typer.Option(
-            parser=_whole("--micro-batches", 1, digits.BATCH),
+            parser=_integer_parser("--micro-batches", 1, digits.BATCH),
             metavar=f"1-{digits.BATCH}",
             help="Micro-batches that each batch is split into.",
         ),
@@ -109,14 +109,16 @@ def demo(
     epochs: Annotated[
         int | None,
         typer.Option(
-            parser=_whole("--epochs", 1),
+            parser=_integer_parser("--epochs", 1),
             metavar="NUMBER",
             help=f"Passes over the training data, {digits.EPOCHS} if not given.",
         ),
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(parser=_whole("--seed", 0), metavar="NUMBER", help="Start of the random numbers, 0 if not given."),
+        typer.Option(
+            parser=_integer_parser("--seed", 0), metavar="NUMBER", help="Start of the random numbers, 0 if not given."
+        ),
     ] = None,
     output: Annotated[Path, typer.Option(help="The folder for everything that is written.")] = Path("runs/demo"),
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in that folder.")] = False,
@@ -137,7 +139,7 @@ def run(
     ],
     ranks: Annotated[
         int | None,
-        typer.Option("-n", "--ranks", parser=_whole("--ranks", 1), metavar="NUMBER", help="How many ranks."),
+        typer.Option("-n", "--ranks", parser=_integer_parser("--ranks", 1), metavar="NUMBER", help="How many ranks."),
     ] = None,
     transport: Annotated[
         str,
@@ -151,7 +153,9 @@ def run(
     restarts: Annotated[
         int,
         typer.Option(
-            parser=_whole("--restarts", 0), metavar="NUMBER", help="How often to start again when a rank is lost."
+            parser=_integer_parser("--restarts", 0),
+            metavar="NUMBER",
+            help="How often to start again when a rank is lost.",
         ),
     ] = 0,
     timeout: Annotated[
@@ -184,12 +188,15 @@ def plan(
         ),
     ],
     ranks: Annotated[
-        int, typer.Option("-n", "--ranks", parser=_whole("--ranks", 1), metavar="NUMBER", help="How many ranks.")
+        int,
+        typer.Option("-n", "--ranks", parser=_integer_parser("--ranks", 1), metavar="NUMBER", help="How many ranks."),
     ],
     micro_batches: Annotated[
         int,
         typer.Option(
-            parser=_whole("--micro-batches", 1), metavar="NUMBER", help="Micro-batches that a batch is split into."
+            parser=_integer_parser("--micro-batches", 1),
+            metavar="NUMBER",
+            help="Micro-batches that a batch is split into.",
         ),
     ],
     schedule: Annotated[
@@ -202,7 +209,9 @@ def plan(
     cores: Annotated[
         int | None,
         typer.Option(
-            parser=_whole("--cores", 1), metavar="NUMBER", help="Cores that the ranks share; one each if not given."
+            parser=_integer_parser("--cores", 1),
+            metavar="NUMBER",
+            help="Cores that the ranks share; one each if not given.",
         ),
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write the predicted timeline as a page.")] = None,
@@ -262,10 +271,10 @@ def check(
 def bench(
     rounds: Annotated[
         int,
-        typer.Option(parser=_whole("--rounds", 1), metavar="NUMBER", help="Samples of each case and library."),
+        typer.Option(parser=_integer_parser("--rounds", 1), metavar="NUMBER", help="Samples of each case and library."),
     ] = short.ROUNDS,
     threads: Annotated[
-        int, typer.Option(parser=_whole("--threads", 1), metavar="NUMBER", help="Threads of each library.")
+        int, typer.Option(parser=_integer_parser("--threads", 1), metavar="NUMBER", help="Threads of each library.")
     ] = 1,
     only: Annotated[str, typer.Option(metavar="TEXT", help="Only cases whose name contains this.")] = "",
     json: Annotated[Path | None, typer.Option(help="Write all figures as JSON.")] = None,

@@ -13,7 +13,7 @@ from rich.text import Text
 import retrograd
 from retrograd import library
 from retrograd.cli.errors import UsageError
-from retrograd.cli.modules import imported
+from retrograd.cli.modules import import_file
 from retrograd.core import Operator, registry
 from retrograd.library import CustomOperator
 
@@ -24,16 +24,16 @@ SUCCESS, FAILURE = 0, 1
 
 def check(target: str, arguments: str | None, checks: Sequence[str]) -> int:
     """Check `module.py:op`, print a table, and return the exit code: 0 if all is well, else 1."""
-    path, name = _parts(target)
-    module = imported(path)
-    op = _operator(module, path, name)
-    samples = [_evaluated(arguments, module)] if arguments is not None else _samples(module, path, name, op)
-    found = [_results(op, sample, checks) for sample in samples]
-    _show(op, found)
-    return SUCCESS if all(text == "SUCCESS" for results in found for text in results.values()) else FAILURE
+    path, name = _parse_target(target)
+    module = import_file(path)
+    op = _find_operator(module, path, name)
+    samples = [_parse_arguments(arguments, module)] if arguments is not None else _find_samples(module, path, name, op)
+    results_by_sample = [_run_opcheck(op, sample, checks) for sample in samples]
+    _print_results(op, results_by_sample)
+    return SUCCESS if all(text == "SUCCESS" for results in results_by_sample for text in results.values()) else FAILURE
 
 
-def _parts(target: str) -> tuple[Path, str]:
+def _parse_target(target: str) -> tuple[Path, str]:
     match = re.fullmatch(r"(?P<path>.+\.py)(:(?P<name>.+))?", target)
     if match is None:
         raise UsageError(f"the target is {target!r}; it must be like module.py:op, or module.py:namespace::op")
@@ -43,7 +43,7 @@ def _parts(target: str) -> tuple[Path, str]:
     return path, match["name"] or ""
 
 
-def _operator(module: ModuleType, path: Path, name: str) -> Operator:
+def _find_operator(module: ModuleType, path: Path, name: str) -> Operator:
     op = registry.get(name) if "::" in name else getattr(module, name, None)
     if isinstance(op, Operator):
         return op
@@ -57,34 +57,36 @@ def _operator(module: ModuleType, path: Path, name: str) -> Operator:
 # ------------------------------------------------------------------------------------------------------ arguments
 
 
-def _samples(module: ModuleType, path: Path, name: str, op: Operator) -> list[Sample]:
+def _find_samples(module: ModuleType, path: Path, name: str, op: Operator) -> list[Sample]:
     short = name.rpartition("::")[2]
     for attribute in (f"{short}_samples", "samples"):
-        given = getattr(module, attribute, None)
-        given = _called(given, f"{path}: {attribute}()") if callable(given) else given
-        if isinstance(given, dict):
-            given = next((given[key] for key in (short, name, op.name) if key in given), None)
-        if given is not None:
-            return _listed(given, f"{path}: {attribute}")
+        samples_value = getattr(module, attribute, None)
+        samples_value = (
+            _call_samples(samples_value, f"{path}: {attribute}()") if callable(samples_value) else samples_value
+        )
+        if isinstance(samples_value, dict):
+            samples_value = next((samples_value[key] for key in (short, name, op.name) if key in samples_value), None)
+        if samples_value is not None:
+            return _parse_samples(samples_value, f"{path}: {attribute}")
     raise UsageError(
         f"no arguments to check {name!r} with: write samples next to it in {path}, or say --args, "
         f"as in --args 'rg.ones(3), 2'"
     )
 
 
-def _called(function: Any, what: str) -> Any:
+def _call_samples(function: Any, what: str) -> Any:
     try:
-        found = function()
-        return found if isinstance(found, (dict, tuple, list)) else list(found)
+        results_by_sample = function()
+        return results_by_sample if isinstance(results_by_sample, (dict, tuple, list)) else list(results_by_sample)
     except Exception as error:
         raise UsageError(f"{what} fails: {type(error).__name__}: {error}") from error
 
 
-def _listed(given: Any, what: str) -> list[Sample]:
+def _parse_samples(samples_value: Any, what: str) -> list[Sample]:
     """Parse samples: one is a tuple of arguments, or a pair of such a tuple and a dict of keyword arguments."""
-    several: Iterable[Any] = [given] if isinstance(given, tuple) else given
+    many: Iterable[Any] = [samples_value] if isinstance(samples_value, tuple) else samples_value
     samples: list[Sample] = []
-    for sample in several:
+    for sample in many:
         if not isinstance(sample, tuple):
             raise UsageError(f"{what}: a sample must be a tuple of arguments, got {type(sample).__name__}")
         named = len(sample) == 2 and isinstance(sample[0], tuple) and isinstance(sample[1], dict)
@@ -94,12 +96,12 @@ def _listed(given: Any, what: str) -> list[Sample]:
     return samples
 
 
-def _evaluated(text: str, module: ModuleType) -> Sample:
-    def take(*args: Any, **kwargs: Any) -> Sample:
+def _parse_arguments(text: str, module: ModuleType) -> Sample:
+    def collect(*args: Any, **kwargs: Any) -> Sample:
         return args, kwargs
 
     try:
-        return eval(f"_take({text})", {"rg": retrograd, **vars(module), "_take": take})
+        return eval(f"_take({text})", {"rg": retrograd, **vars(module), "_take": collect})
     except Exception as error:
         raise UsageError(f"--args is {text!r}, which fails: {type(error).__name__}: {error}") from error
 
@@ -107,22 +109,22 @@ def _evaluated(text: str, module: ModuleType) -> Sample:
 # -------------------------------------------------------------------------------------------------------- results
 
 
-def _results(op: Operator, sample: Sample, checks: Sequence[str]) -> dict[str, str]:
+def _run_opcheck(op: Operator, sample: Sample, checks: Sequence[str]) -> dict[str, str]:
     try:
         return library.opcheck(op, *sample, test_utils=tuple(checks) or "ALL", raise_exception=False)
     except (TypeError, ValueError) as error:
         raise UsageError(str(error)) from error
 
 
-def _show(op: Operator, found: list[dict[str, str]]) -> None:
-    place = f", defined at {op.parts.location}" if isinstance(op, CustomOperator) else ""
+def _print_results(op: Operator, results_by_sample: list[dict[str, str]]) -> None:
+    location = f", defined at {op.parts.location}" if isinstance(op, CustomOperator) else ""
     console = Console(markup=False, highlight=False)
-    console.print(f"{op.schema}{place}", soft_wrap=True)
-    several = len(found) > 1
-    table = Table("check", *(["sample"] if several else []), "", "what is wrong")
-    for name in found[0]:
-        for number, results in enumerate(found):
+    console.print(f"{op.schema}{location}", soft_wrap=True)
+    many = len(results_by_sample) > 1
+    table = Table("check", *(["sample"] if many else []), "", "what is wrong")
+    for name in results_by_sample[0]:
+        for number, results in enumerate(results_by_sample):
             fails = results[name] != "SUCCESS"
             verdict = Text("fails", "red") if fails else Text("ok", "green")
-            table.add_row(name, *([str(number)] if several else []), verdict, results[name] if fails else "")
+            table.add_row(name, *([str(number)] if many else []), verdict, results[name] if fails else "")
     console.print(table)

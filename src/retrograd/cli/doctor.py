@@ -73,11 +73,11 @@ def extras() -> dict[str, list[str]]:
         if match and match["extra"]:
             inner = match["extras"].split(",") if match["name"] == "retrograd" and match["extras"] else []
             direct.setdefault(match["extra"], []).extend([f"[{name}]" for name in inner] or [match["name"]])
-    return {extra: list(dict.fromkeys(_opened(extra, direct))) for extra in direct}
+    return {extra: list(dict.fromkeys(_expand_extra(extra, direct))) for extra in direct}
 
 
-def _opened(extra: str, direct: dict[str, list[str]]) -> list[str]:
+def _expand_extra(extra: str, direct: dict[str, list[str]]) -> list[str]:
     opened = []
     for name in direct.get(extra, ()):
-        opened += _opened(name[1:-1], direct) if name.startswith("[") else [name]
+        opened += _expand_extra(name[1:-1], direct) if name.startswith("[") else [name]
     return opened

@@ -31,16 +31,16 @@ LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 def problems(config: Mapping[str, Any]) -> Iterator[str]:
     """Return the faults of a build that `show_config` describes, and what to do."""
-    asked = os.environ.get("RETROGRAD_PURE", "") not in ("", "0")
+    pure_requested = os.environ.get("RETROGRAD_PURE", "") not in ("", "0")
     rebuild = 'install a C and C++ compiler, then: pip install --force-reinstall --no-cache-dir "retrograd"'
-    if asked:
+    if pure_requested:
         yield "RETROGRAD_PURE is set, so nothing compiled is used, and small operators are slower: unset RETROGRAD_PURE"
     elif config["core"] == "mixed":
         pure = ", ".join(name for name, build in config["modules"].items() if build == "pure")
         yield f"only some modules of the core are compiled ({pure} are not), which is never tested: {rebuild}"
     elif config["core"] == "pure":
         yield f"the core is not compiled, so small operators are slower: {rebuild}"
-    if config["kernels"] == "pure" and not asked:
+    if config["kernels"] == "pure" and not pure_requested:
         yield f"the kernels are not compiled, so NumPy makes gelu, norms and others in more passes: {rebuild}"
     if config["kernels"] == "outdated":
         yield f"the kernels were compiled from older sources, so NumPy does their work: {rebuild}"
@@ -79,8 +79,8 @@ def _product() -> bool:
     """Compute a product that is large enough for the BLAS's threads."""
     size = 200
     row = retrograd.arange(size).to("float64")
-    made = row.reshape(size, 1).expand(size, size).matmul(retrograd.ones(size, size, dtype="float64"))
-    return bool(made[3, 7].item() == 3 * size and made.sum().item() == size * size * sum(range(size)))
+    product = row.reshape(size, 1).expand(size, size).matmul(retrograd.ones(size, size, dtype="float64"))
+    return bool(product[3, 7].item() == 3 * size and product.sum().item() == size * size * sum(range(size)))
 
 
 def _kernels() -> bool:

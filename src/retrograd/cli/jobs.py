@@ -32,13 +32,13 @@ class Job(NamedTuple):
     @property
     def environment(self) -> dict[str, str]:
         """Return the environment variables that describe the job to its processes."""
-        made = {TRANSPORT_VARIABLE: self.transport}
+        variables = {TRANSPORT_VARIABLE: self.transport}
         if self.timeout is not None:
-            made[TIMEOUT_VARIABLE] = f"{self.timeout:g}"
-        return made
+            variables[TIMEOUT_VARIABLE] = f"{self.timeout:g}"
+        return variables
 
 
-class Ended(NamedTuple):
+class RunResult(NamedTuple):
     """The result of a run: its exit code, and whether a process was lost."""
 
     code: int

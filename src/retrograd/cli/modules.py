@@ -8,7 +8,7 @@ from types import ModuleType
 from retrograd.cli.errors import UsageError
 
 
-def imported(path: Path) -> ModuleType:
+def import_file(path: Path) -> ModuleType:
     """Return the module of a file; it can import files in its folder, as in `python module.py`."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None

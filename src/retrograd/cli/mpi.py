@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from retrograd.cli.errors import UsageError, needs_extra
-from retrograd.cli.jobs import Ended, Job, shared_cores
+from retrograd.cli.jobs import Job, RunResult, shared_cores
 from retrograd.cli.processes import watch
 from retrograd.pipelining.transports.mpi import LOST
 
@@ -39,7 +39,7 @@ else:
 """
 
 
-def run_mpi(job: Job) -> Ended:
+def run_mpi(job: Job) -> RunResult:
     """Start the ranks, and wait until all have ended; if one is lost, mpiexec ends the others."""
     if job.ranks is None:
         raise UsageError("--transport mpi needs -n, the number of ranks")
@@ -49,10 +49,10 @@ def run_mpi(job: Job) -> Ended:
     threads = shared_cores(on_one_host)
     code = watch(command(job), {"PYTHONUNBUFFERED": "1", **os.environ, **threads, **job.environment})
     if code < 0:
-        return Ended(128 - code)
+        return RunResult(128 - code)
     if code in FATAL:
-        return Ended(128 + code, lost=True)
-    return Ended(code, lost=code == LOST or (code == BROKEN and job.hosts is not None))
+        return RunResult(128 + code, lost=True)
+    return RunResult(code, lost=code == LOST or (code == BROKEN and job.hosts is not None))
 
 
 def command(job: Job) -> list[str]:
@@ -70,9 +70,9 @@ def mpiexec() -> str:
     """Return the mpiexec of this Python, or else the system's."""
     if importlib.util.find_spec("mpi4py") is None:
         needs_extra("--transport mpi", "mpi4py", "mpi")
-    beside = Path(sys.executable).with_name("mpiexec")
-    found = str(beside) if beside.exists() else shutil.which("mpiexec")
-    return found or needs_extra("--transport mpi", "mpiexec", "mpi")
+    sibling = Path(sys.executable).with_name("mpiexec")
+    path = str(sibling) if sibling.exists() else shutil.which("mpiexec")
+    return path or needs_extra("--transport mpi", "mpiexec", "mpi")
 
 
 def _count(hosts: Path | None) -> int:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from retrograd.cli.errors import UsageError
-from retrograd.cli.modules import imported
+from retrograd.cli.modules import import_file
 from retrograd.interop.atomic_write import atomic_replace
 from retrograd.pipelining.planning import Plan, plan
 from retrograd.pipelining.timeline.timeline import write_html
@@ -37,10 +37,10 @@ class Settings(NamedTuple):
 
 def run(settings: Settings) -> int:
     """Plan, print the plan, write the requested files; return the exit code: 1 if no plan exists."""
-    model, example, *rest = _returned(settings.target)
+    model, example, *rest = _load_example(settings.target)
     target, loss_fn = [*rest, None, None][:2]
     try:
-        found = plan(
+        result = plan(
             model,
             example,
             settings.ranks,
@@ -54,20 +54,20 @@ def run(settings: Settings) -> int:
     except ValueError as error:
         print(f"retrograd: {error}", file=sys.stderr)
         return 1
-    _show(found)
+    _print_plan(result)
     try:
-        _write(found, settings)
+        _write(result, settings)
     except OSError as error:
         raise UsageError(f"the plan can't be written: {error}") from error
     return 0
 
 
-def _write(found: Plan, settings: Settings) -> None:
+def _write(result: Plan, settings: Settings) -> None:
     if settings.html is not None:
-        write_html(settings.html, {f"planned: {found.schedule}": found.timeline}, title="Planned step")
+        write_html(settings.html, {f"planned: {result.schedule}": result.timeline}, title="Planned step")
     if settings.json is not None:
         with atomic_replace(settings.json) as unfinished:
-            unfinished.write_text(json.dumps(found.to_dict(), indent=1))
+            unfinished.write_text(json.dumps(result.to_dict(), indent=1))
 
 
 def size(text: str) -> float:
@@ -82,48 +82,48 @@ def size(text: str) -> float:
     return float(match[1]) * UNITS[match[2].upper()]
 
 
-def _returned(target: str) -> tuple:
+def _load_example(target: str) -> tuple:
     """Return the result of the function in the target."""
-    place, _, name = target.rpartition(":")
-    if not place:
+    module_name, _, name = target.rpartition(":")
+    if not module_name:
         raise UsageError(f"the target is {target!r}; it must be like train.py:example or package.module:example")
-    function = getattr(_module(place), name, None)
+    function = getattr(_import_module(module_name), name, None)
     if not callable(function):
-        raise UsageError(f"{place} has no function {name!r}")
-    found = _called(function, target)
-    if not isinstance(found, tuple) or not 2 <= len(found) <= 4:
-        raise UsageError(f"{target} returned {type(found).__name__}; {RETURNED}")
-    example = found[1] if isinstance(found[1], tuple) else (found[1],)
-    return (found[0], example, *found[2:])
+        raise UsageError(f"{module_name} has no function {name!r}")
+    result = _call_function(function, target)
+    if not isinstance(result, tuple) or not 2 <= len(result) <= 4:
+        raise UsageError(f"{target} returned {type(result).__name__}; {RETURNED}")
+    example = result[1] if isinstance(result[1], tuple) else (result[1],)
+    return (result[0], example, *result[2:])
 
 
-def _called(function: Callable[[], Any], target: str) -> Any:
+def _call_function(function: Callable[[], Any], target: str) -> Any:
     try:
         return function()
     except Exception as error:
         raise UsageError(f"{target} fails: {type(error).__name__}: {error}") from error
 
 
-def _module(place: str) -> Any:
-    if place.endswith(".py"):
-        if not Path(place).is_file():
-            raise UsageError(f"there is no file {place}")
-        return imported(Path(place))
+def _import_module(module_name: str) -> Any:
+    if module_name.endswith(".py"):
+        if not Path(module_name).is_file():
+            raise UsageError(f"there is no file {module_name}")
+        return import_file(Path(module_name))
     sys.path.insert(0, os.getcwd())  # as for python -m
     try:
-        return importlib.import_module(place)
+        return importlib.import_module(module_name)
     except ImportError as error:
-        raise UsageError(f"{place} can't be imported: {error}") from error
+        raise UsageError(f"{module_name} can't be imported: {error}") from error
 
 
-def _show(found: Plan) -> None:
+def _print_plan(result: Plan) -> None:
     console = Console(markup=False, highlight=False)
-    table = _table(found.header(), f"{found.ranks} ranks, {found.micro_batches} micro-batches")
-    for row, choice in zip(found.rows(), found.choices, strict=True):
-        table.add_row(*row, style="green" if choice is found.recommended else None if choice.fits else "dim")
+    table = _table(result.header(), f"{result.ranks} ranks, {result.micro_batches} micro-batches")
+    for row, choice in zip(result.rows(), result.choices, strict=True):
+        table.add_row(*row, style="green" if choice is result.recommended else None if choice.fits else "dim")
     console.print(table)
-    console.print(*found.notes(), sep="\n", soft_wrap=True)
-    head, *stages = found.stage_rows()
+    console.print(*result.notes(), sep="\n", soft_wrap=True)
+    head, *stages = result.stage_rows()
     split = _table(head, "\nStages")
     for row in stages:
         split.add_row(*row)

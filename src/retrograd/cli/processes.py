@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from retrograd.core.level import generator_block
 
 GRACE = 10.0  # seconds for a process to end by itself after a forwarded signal
-LOOK = 0.5  # seconds between two checks for a signal
+POLL_INTERVAL = 0.5  # seconds between two checks for a signal
 
 
 def watch(command: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -17,35 +17,35 @@ def watch(command: Sequence[str], environment: Mapping[str, str]) -> int:
     The first SIGINT or SIGTERM is forwarded; a second one, or the end of the grace period, kills the command. It has no
     standard input, and its own session, so that Ctrl-C reaches it only through this process.
     """
-    with signals() as asked:
+    with record_signals() as received:
         process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
         end = None
         while (code := _wait(process)) is None:
-            if asked and end is None:
-                process.send_signal(asked[0])
+            if received and end is None:
+                process.send_signal(received[0])
                 end = time.monotonic() + GRACE
-            elif end is not None and (len(asked) > 1 or time.monotonic() > end):
+            elif end is not None and (len(received) > 1 or time.monotonic() > end):
                 process.kill()
-        return -asked[0] if asked and code else code
+        return -received[0] if received and code else code
 
 
 def _wait(process: subprocess.Popen) -> int | None:
     try:
-        return process.wait(LOOK)
+        return process.wait(POLL_INTERVAL)
     except subprocess.TimeoutExpired:
         return None
 
 
 @generator_block
-def signals() -> Iterator[list[signal.Signals]]:
+def record_signals() -> Iterator[list[signal.Signals]]:
     """Record the termination signals that arrive while entered; otherwise ignore them."""
-    asked: list[signal.Signals] = []
+    received: list[signal.Signals] = []
     before = {
-        number: signal.signal(number, lambda number, _: asked.append(signal.Signals(number)))
+        number: signal.signal(number, lambda number, _: received.append(signal.Signals(number)))
         for number in (signal.SIGINT, signal.SIGTERM)
     }
     try:
-        yield asked
+        yield received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

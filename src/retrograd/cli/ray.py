@@ -8,27 +8,27 @@ from collections.abc import Iterator
 from typing import Any
 
 from retrograd.cli.errors import UsageError, needs_extra
-from retrograd.cli.jobs import Ended, Job
-from retrograd.cli.processes import signals
+from retrograd.cli.jobs import Job, RunResult
+from retrograd.cli.processes import record_signals
 from retrograd.core.level import generator_block
 from retrograd.kernels.processors import available_processors
 from retrograd.pipelining.transports.mpi import LOST
 from retrograd.pipelining.transports.ray_worker import STDERR, STDOUT, THREADS, Script, Worker
 
 GRACE = 10.0  # seconds for the other ranks to end by themselves, once one has failed or there was a signal
-START = 60.0  # seconds for Ray to place and start the ranks
-SETTLE = 5.0  # seconds for Ray to notice that an earlier run's cores are free again
-LOOK = 0.5  # seconds between two checks for a signal
-ANSWER = 1.0  # seconds for a rank to report its current activity
+START_TIMEOUT = 60.0  # seconds for Ray to place and start the ranks
+RELEASE_TIMEOUT = 5.0  # seconds for Ray to notice that an earlier run's cores are free again
+POLL_INTERVAL = 0.5  # seconds between two checks for a signal
+STATUS_TIMEOUT = 1.0  # seconds for a rank to report its current activity
 # Defaults for Ray, unless set by the user: no usage statistics, and no log messages in the script's output that this
 # launcher reports in its own lines.
-SETTINGS = {
+DEFAULT_ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_DEDUP_LOGS_SKIP_REGEX": "^A worker died or was killed while executing a task by an unexpected system error",
 }
 
 
-def run_ray(job: Job) -> Ended:
+def run_ray(job: Job) -> RunResult:
     """Start an actor per rank on the cluster, let them run the script, and wait until all have ended.
 
     The cluster is that of `job.address` or RAY_ADDRESS, otherwise a local one, which ends with this process.
@@ -37,14 +37,14 @@ def run_ray(job: Job) -> Ended:
         needs_extra("--transport ray", "ray", "ray")
     if job.ranks is None:
         raise UsageError("--transport ray needs -n, the number of ranks")
-    ray = _connected(job.address, job.ranks)
+    ray = _connect(job.address, job.ranks)
     with _workers(ray, job.ranks, job.spread) as workers:
-        return _Watch(ray, job, workers).until_ended()
+        return _JobRun(ray, job, workers).wait()
 
 
-def _connected(address: str | None, ranks: int) -> Any:
+def _connect(address: str | None, ranks: int) -> Any:
     """Return Ray, connected to a cluster; replaces an earlier connection."""
-    os.environ.update(SETTINGS | os.environ)
+    os.environ.update(DEFAULT_ENVIRONMENT | os.environ)
     import ray
 
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
@@ -69,9 +69,9 @@ def _workers(ray: Any, ranks: int, spread: bool) -> Iterator[list[Any]]:
     if cores < ranks:
         raise UsageError(f"{ranks} ranks need {ranks} cores, and the Ray cluster has {cores}")
     workers: list[Any] = []
-    with _placed(ray, ranks, spread) as group:
+    with _reserve_cores(ray, ranks, spread) as group:
         try:
-            workers += [_worker(ray, group, rank, ranks) for rank in range(ranks)]
+            workers += [_create_worker(ray, group, rank, ranks) for rank in range(ranks)]
             yield workers
         finally:
             for worker in workers:
@@ -79,34 +79,34 @@ def _workers(ray: Any, ranks: int, spread: bool) -> Iterator[list[Any]]:
 
 
 @generator_block
-def _placed(ray: Any, ranks: int, spread: bool) -> Iterator[Any]:
+def _reserve_cores(ray: Any, ranks: int, spread: bool) -> Iterator[Any]:
     """Reserve a core per rank, all at once, while entered: on few nodes, or spread over all.
 
     Ray's SPREAD uses its own estimate of free cores, which is too low for seconds after an earlier run, and falls back
     to one node. So if one node per rank is possible, that is requested first.
     """
     nodes = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
-    ways = {"SPREAD": START} if spread else {"PACK": START}
+    strategies = {"SPREAD": START_TIMEOUT} if spread else {"PACK": START_TIMEOUT}
     if spread and ranks <= len(nodes):
-        ways = {"STRICT_SPREAD": SETTLE, **ways}
-    for strategy, patience in ways.items():
+        strategies = {"STRICT_SPREAD": RELEASE_TIMEOUT, **strategies}
+    for strategy, timeout in strategies.items():
         group = ray.util.placement_group([{"CPU": 1}] * ranks, strategy=strategy)
         try:
-            if group.wait(patience):
+            if group.wait(timeout):
                 yield group
                 return
         finally:
             ray.util.remove_placement_group(group)
-    raise UsageError(f"the Ray cluster has had no {ranks} free cores for {START:g} s")
+    raise UsageError(f"the Ray cluster has had no {ranks} free cores for {START_TIMEOUT:g} s")
 
 
-def _worker(ray: Any, group: Any, rank: int, ranks: int) -> Any:
-    place = ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(group, rank)
-    actor = ray.remote(num_cpus=1, max_concurrency=THREADS, scheduling_strategy=place)(Worker)
+def _create_worker(ray: Any, group: Any, rank: int, ranks: int) -> Any:
+    scheduling = ray.util.scheduling_strategies.PlacementGroupSchedulingStrategy(group, rank)
+    actor = ray.remote(num_cpus=1, max_concurrency=THREADS, scheduling_strategy=scheduling)(Worker)
     return actor.remote(rank, ranks)
 
 
-class _Watch:
+class _JobRun:
     """One run of the script on all ranks.
 
     running, printing: the called rank, by the reference to the call's future result.
@@ -118,73 +118,75 @@ class _Watch:
         self.lost: list[int] = []
         self.deadline: float | None = None
         self.killed: set[int] = set()
-        self.places = self._places()
-        ray.get([worker.open.remote(self._shown(rank)) for rank, worker in enumerate(workers)])
+        self.processes = self._find_processes()
+        ray.get([worker.open.remote(self._shown_streams(rank)) for rank, worker in enumerate(workers)])
         self.printing = {worker.output.remote(): rank for rank, worker in enumerate(workers)}
         self.running = {worker.run.remote(self._script(rank), workers): rank for rank, worker in enumerate(workers)}
 
-    def _places(self) -> list[tuple[int, str]]:
+    def _find_processes(self) -> list[tuple[int, str]]:
         """Return the process and host of every rank, once all have started."""
         try:
-            places: list[tuple[int, str]] = self.ray.get([it.location.remote() for it in self.workers], timeout=START)
+            processes: list[tuple[int, str]] = self.ray.get(
+                [it.location.remote() for it in self.workers], timeout=START_TIMEOUT
+            )
         except self.ray.exceptions.RayError as error:
             raise UsageError(f"Ray could not start the ranks: {error}") from error
-        return places
+        return processes
 
-    def until_ended(self) -> Ended:
+    def wait(self) -> RunResult:
         """Wait for all ranks; once one has failed or is gone, the others have the grace period."""
-        with signals() as asked:
+        with record_signals() as received:
             while self.running or self.printing:
-                if asked and self.deadline is None:
+                if received and self.deadline is None:
                     self._call_running("interrupt")
                     self._shorten_grace()
-                if len(asked) > 1 or (self.deadline is not None and time.monotonic() > self.deadline):
+                if len(received) > 1 or (self.deadline is not None and time.monotonic() > self.deadline):
                     self._kill()
-                self._take()
-        if asked:
-            return Ended(128 + asked[0])
-        return Ended(LOST, lost=True) if self.lost else Ended((self.codes or [0])[0])
+                self._handle_results()
+        if received:
+            return RunResult(128 + received[0])
+        return RunResult(LOST, lost=True) if self.lost else RunResult((self.codes or [0])[0])
 
-    def _shown(self, rank: int) -> list[int]:
+    def _shown_streams(self, rank: int) -> list[int]:
         return [STDOUT, STDERR] if self.job.everything or rank == 0 else [STDERR]
 
     def _script(self, rank: int) -> Script:
         """Return the script of a rank, with the variables that PyTorch's launcher sets."""
-        hosts = [host for _, host in self.places]
+        hosts = [host for _, host in self.processes]
         numbers = {"RANK": rank, "WORLD_SIZE": len(hosts), "LOCAL_RANK": hosts[:rank].count(hosts[rank])}
         variables = {**self.job.environment, **{name: str(number) for name, number in numbers.items()}}
         return Script(self.job.command, self.job.module, os.getcwd(), variables)
 
-    def _take(self) -> None:
+    def _handle_results(self) -> None:
         """Process what has arrived within a moment: output, and ends of scripts."""
-        for call in self.ray.wait([*self.printing, *self.running], timeout=LOOK)[0]:
+        for call in self.ray.wait([*self.printing, *self.running], timeout=POLL_INTERVAL)[0]:
             if call in self.running:
-                self._end(self.running.pop(call), call)
+                self._handle_exit(self.running.pop(call), call)
             else:
-                self._print(self.printing.pop(call), call)
+                self._print_output(self.printing.pop(call), call)
 
-    def _print(self, rank: int, call: Any) -> None:
+    def _print_output(self, rank: int, call: Any) -> None:
         try:
             chunks = self.ray.get(call)
         except self.ray.exceptions.RayError:  # the process is gone; the call of `run` reports that
             return
         for descriptor, data in chunks or ():
-            _write(descriptor, self._marked(rank, data))
+            _write(descriptor, self._prefix_lines(rank, data))
         if chunks is not None and (chunks or rank in self.running.values()):
             self.printing[self.workers[rank].output.remote()] = rank
 
-    def _marked(self, rank: int, data: bytes) -> bytes:
+    def _prefix_lines(self, rank: int, data: bytes) -> bytes:
         """Print output, with the rank before every line if all ranks print."""
         if not self.job.everything:
             return data
         return b"".join(b"[%d] %s" % (rank, line) for line in data.splitlines(keepends=True))
 
-    def _end(self, rank: int, call: Any) -> None:
+    def _handle_exit(self, rank: int, call: Any) -> None:
         try:
             code = self.ray.get(call)
         except self.ray.exceptions.RayError:
-            process, host = self.places[rank]
-            _say(f"the process of rank {rank} is gone ({process} on {host})")
+            process, host = self.processes[rank]
+            _print_message(f"the process of rank {rank} is gone ({process} on {host})")
             self.lost.append(rank)
             self._call_running("mark_lost", rank)
             code = LOST
@@ -204,13 +206,13 @@ class _Watch:
         """End the ranks that do not end by themselves."""
         self.deadline = time.monotonic() + GRACE
         for rank in set(self.running.values()) - self.killed:
-            _say(f"rank {rank} does not end by itself, and is killed; it is at: {self._status(rank)}")
+            _print_message(f"rank {rank} does not end by itself, and is killed; it is at: {self._status(rank)}")
             self.ray.kill(self.workers[rank])
             self.killed.add(rank)
 
     def _status(self, rank: int) -> str:
         try:
-            return str(self.ray.get(self.workers[rank].doing.remote(), timeout=ANSWER))
+            return str(self.ray.get(self.workers[rank].doing.remote(), timeout=STATUS_TIMEOUT))
         except self.ray.exceptions.RayError:
             return "no answer"
 
@@ -222,5 +224,5 @@ def _write(descriptor: int, data: bytes) -> None:
     stream.buffer.flush()
 
 
-def _say(text: str) -> None:
+def _print_message(text: str) -> None:
     print(f"retrograd: {text}", file=sys.stderr)

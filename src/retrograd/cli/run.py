@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from retrograd.cli.errors import UsageError
-from retrograd.cli.jobs import Ended, Job
+from retrograd.cli.jobs import Job, RunResult
 from retrograd.cli.mpi import run_mpi
 from retrograd.cli.ray import run_ray
 
@@ -25,7 +25,7 @@ def run(job: Job, restarts: int = 0) -> int:
     return launcher(job).code
 
 
-def run_threads(job: Job) -> Ended:
+def run_threads(job: Job) -> RunResult:
     """Run the script in this process; its pipelines start the threads."""
     if job.ranks is not None:
         raise UsageError(
@@ -39,8 +39,8 @@ def run_threads(job: Job) -> Ended:
     else:
         sys.path.insert(0, str(Path(job.command[0]).resolve().parent))
         runpy.run_path(job.command[0], run_name="__main__")
-    return Ended(0)
+    return RunResult(0)
 
 
 # By transport; a launcher runs a job, or raises a UsageError if it cannot.
-LAUNCHERS: dict[str, Callable[[Job], Ended]] = {"mpi": run_mpi, "ray": run_ray, "threads": run_threads}
+LAUNCHERS: dict[str, Callable[[Job], RunResult]] = {"mpi": run_mpi, "ray": run_ray, "threads": run_threads}

@@ -9,7 +9,7 @@ from retrograd.core import Internal, Tensor, op, operator_named
 from retrograd.fx.subgraph import record_call, subgraph_of, trace_functions
 from retrograd.fx.tracer import TraceLevel
 from retrograd.higher_order.operands import (
-    call_pure,
+    call_without_writes,
     check_functions,
     check_same,
     copy_aliases,
@@ -58,7 +58,9 @@ def cond(pred: Any, true_fn: Callable, false_fn: Callable, operands: tuple | lis
     level = trace_level()
     if level is not None:
         return _record(level, pred, functions, leaves, spec)
-    results = [flatten(call_pure(f"cond: {name}", functions[name], operands)) for name in _chosen(pred)]
+    results = [
+        flatten(call_without_writes(f"cond: {name}", functions[name], operands)) for name in _select_branches(pred)
+    ]
     outs, tree = results[0]
     if len(results) == 2:
         _check_structures(tree, results[1][1])
@@ -80,7 +82,7 @@ def _check(pred: Any, true_fn: Any, false_fn: Any, operands: Any) -> None:
         )
 
 
-def _chosen(pred: Tensor) -> Sequence[str]:
+def _select_branches(pred: Tensor) -> Sequence[str]:
     """Return the names of the functions to run: both if the examples of a batch differ."""
     if not is_batched(pred):
         return ("true_fn",) if pred else ("false_fn",)
@@ -100,7 +102,7 @@ def _check_structures(true_tree: Any, false_tree: Any) -> None:
 
 def _record(level: TraceLevel, pred: Tensor, functions: dict[str, Callable], leaves: list, spec: Any) -> Any:
     """Record one node with both functions as sub-graphs."""
-    flat = {name: _on_leaves(function, spec) for name, function in functions.items()}
+    flat = {name: _flat_function(function, spec) for name, function in functions.items()}
     graphs, captured, (true_out, false_out) = trace_functions(level, "cond", flat, (leaves, leaves))
     (true_avals, tree), (false_avals, other) = flatten(true_out), flatten(false_out)
     _check_structures(tree, other)
@@ -111,7 +113,7 @@ def _record(level: TraceLevel, pred: Tensor, functions: dict[str, Callable], lea
     )
 
 
-def _on_leaves(function: Callable, spec: Any) -> Callable:
+def _flat_function(function: Callable, spec: Any) -> Callable:
     return lambda *leaves: function(*optree.tree_unflatten(spec, leaves))
 
 

@@ -9,7 +9,7 @@ from retrograd.core import Internal, Tensor, op, operator_named
 from retrograd.fx.subgraph import record_call, subgraph_of, trace_functions
 from retrograd.fx.tracer import TraceLevel
 from retrograd.higher_order.operands import (
-    call_pure,
+    call_without_writes,
     check_functions,
     check_same,
     copy_aliases,
@@ -55,12 +55,12 @@ def while_loop(cond_fn: Callable, body_fn: Callable, carried_inputs: tuple | lis
     carried = leaves
     while True:
         given: Any = optree.tree_unflatten(spec, carried)
-        pred = _check_pred(call_pure("while_loop: cond_fn", cond_fn, given))
+        pred = _check_pred(call_without_writes("while_loop: cond_fn", cond_fn, given))
         batched = is_batched(pred)
         running = read_examples(pred) != 0 if batched else None
         if not (bool(pred) if running is None else running.any()):
             break
-        new = _check_carried(call_pure("while_loop: body_fn", body_fn, given), carried, spec)
+        new = _check_carried(call_without_writes("while_loop: body_fn", body_fn, given), carried, spec)
         carried = new if running is None or running.all() else select(pred, new, carried)
     last: Any = optree.tree_unflatten(spec, carried if carried is leaves else copy_aliases(carried, leaves))
     return tuple(last)

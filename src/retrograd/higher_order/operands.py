@@ -92,7 +92,7 @@ def _differences(a: Any, b: Any) -> list[str]:
     return [f"'{name}: {x} vs {y}'" for name, (x, y) in pairs.items() if x != y]
 
 
-def call_pure(label: str, function: Callable, operands: Sequence[Any]) -> Any:
+def call_without_writes(label: str, function: Callable, operands: Sequence[Any]) -> Any:
     """Return the result of a function of operands; raise a RuntimeError if it wrote to a tensor among them."""
     tensors = [leaf for leaf in flatten(tuple(operands))[0] if isinstance(leaf, Tensor)]
     versions = [count_of(x) for x in tensors]

@@ -9,7 +9,7 @@ from retrograd.core import Internal, Tensor, op, operator_named
 from retrograd.func.batch import vmap
 from retrograd.fx.subgraph import record_call, subgraph_of, trace_functions
 from retrograd.fx.tracer import TraceLevel
-from retrograd.higher_order.operands import call_pure, check_same, flatten, trace_level
+from retrograd.higher_order.operands import call_without_writes, check_same, flatten, trace_level
 from retrograd.ops.family import Composite
 
 _cat, _movedim, _select, _stack = map(operator_named, ("cat", "movedim", "select", "stack"))
@@ -48,7 +48,7 @@ def scan(combine_fn: Callable, init: Any, xs: Any, *, dim: int = 0, reverse: boo
     def step(*leaves: Any) -> tuple[list, Any, list]:
         carry, x = leaves[: len(starts)], leaves[len(starts) :]
         given = optree.tree_unflatten(spec, carry), optree.tree_unflatten(spec_xs, x)
-        return _check_step(call_pure("scan: combine_fn", combine_fn, given), starts, spec)
+        return _check_step(call_without_writes("scan: combine_fn", combine_fn, given), starts, spec)
 
     carry, outputs, tree = _scan_leaves(step, starts, slices, dim, reverse)
     return optree.tree_unflatten(spec, carry), optree.tree_unflatten(tree, outputs)
@@ -214,7 +214,7 @@ def map(f: Callable, xs: Any, *args: Any) -> Any:
     _check_map(leaves, xs)
 
     def step(*x: Any) -> tuple[list, list, Any]:
-        outputs, tree = flatten(call_pure("map: f", f, (optree.tree_unflatten(spec, x), *args)))
+        outputs, tree = flatten(call_without_writes("map: f", f, (optree.tree_unflatten(spec, x), *args)))
         return [], _check_tensors("f", outputs), tree
 
     _, outputs, tree = _scan_leaves(step, [], leaves, 0, False)

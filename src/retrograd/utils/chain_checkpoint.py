@@ -10,7 +10,7 @@ from retrograd.autograd.graph import saved_tensors_hooks
 from retrograd.core import Tensor
 from retrograd.core.level import override_state
 from retrograd.utils import revolve
-from retrograd.utils.recompute import Frame, Options, Run, SavedPytree, generators_of
+from retrograd.utils.recompute import Frame, Options, RepeatableRun, SavedPytree, generators_of
 
 
 def run_chain(steps: list[Callable], x: Any, budget: int, options: Options) -> Any:
@@ -18,7 +18,7 @@ def run_chain(steps: list[Callable], x: Any, budget: int, options: Options) -> A
 
     Of the values between steps, including the input, at most `budget` bytes are saved.
     """
-    return _Chain(steps, budget, options).first(x)
+    return _Chain(steps, budget, options).run_forward(x)
 
 
 class _Chain:
@@ -36,22 +36,22 @@ class _Chain:
         self.budget = budget
         self.options = options
         self.largest = 0  # bytes of the largest state so far
-        self.places: set[int] = set()  # the states to save in the forward pass, if no larger one comes
-        self.kept: dict[int, _State] = {}
-        self.runs: list[Run] = []
+        self.saved_indices: set[int] = set()  # the states to save in the forward pass, if no larger one comes
+        self.saved_states: dict[int, _SavedState] = {}
+        self.runs: list[RepeatableRun] = []
 
-    def first(self, x: Any) -> Any:
+    def run_forward(self, x: Any) -> Any:
         """Run the forward pass; the last step is recorded normally, because the backward pass starts with it."""
         for number, step in enumerate(self.steps[:-1]):
-            self._maybe_save(number, x)
-            run = Run(step, generators_of(x, self.options), self.options)
+            self._save_if_planned(number, x)
+            run = RepeatableRun(step, generators_of(x, self.options), self.options)
             self.runs.append(run)
-            x = Frame(run, _Input(self, number), self.options).first((x,), {})
+            x = Frame(run, _Input(self, number), self.options).run_forward((x,), {})
         return self.steps[-1](x)
 
-    def _maybe_save(self, number: int, x: Any) -> None:
+    def _save_if_planned(self, number: int, x: Any) -> None:
         """Save a state if the plan says so; a larger one than before leaves room for fewer."""
-        size = max(1, bytes_of(x))
+        size = max(1, num_bytes(x))
         if size > self.budget:
             raise ValueError(
                 f"checkpoint: budget_bytes={self.budget} is too small: the input of step {number} takes {size} "
@@ -59,24 +59,26 @@ class _Chain:
             )
         if size > self.largest:
             self.largest = size
-            self.places = set(revolve.stops(len(self.steps), self.budget // size))
-            self.kept = {place: state for place, state in self.kept.items() if place in self.places}
-        if number in self.places:
-            self.kept[number] = _State(x)
+            self.saved_indices = set(revolve.snapshot_indices(len(self.steps), self.budget // size))
+            self.saved_states = {
+                index: state for index, state in self.saved_states.items() if index in self.saved_indices
+            }
+        if number in self.saved_indices:
+            self.saved_states[number] = _SavedState(x)
 
     def state(self, number: int) -> Any:
         """Return state `number`, recomputed from the latest one before it; later ones are no longer needed."""
-        for later in [place for place in self.kept if place > number]:
-            self.kept.pop(later, None)
-        start = max(self.kept)
-        x = self.kept[start].load()
-        room = self.budget // self.largest - len(self.kept) + 1
-        places = {start + stop for stop in revolve.stops(number - start + 1, room)}
-        for place in range(start, number):
-            x = self._advance(place, x)
-            if place + 1 in places:
+        for later in [index for index in self.saved_states if index > number]:
+            self.saved_states.pop(later, None)
+        start = max(self.saved_states)
+        x = self.saved_states[start].load()
+        room = self.budget // self.largest - len(self.saved_states) + 1
+        saved_indices = {start + stop for stop in revolve.snapshot_indices(number - start + 1, room)}
+        for index in range(start, number):
+            x = self._advance(index, x)
+            if index + 1 in saved_indices:
                 with override_state("saving", None):
-                    self.kept[place + 1] = _State(x)
+                    self.saved_states[index + 1] = _SavedState(x)
         return x
 
     def _advance(self, number: int, x: Any) -> Any:
@@ -88,7 +90,7 @@ class _Chain:
             return len(saved) - 1
 
         with enable_grad(), saved_tensors_hooks(pack, saved.__getitem__):
-            result = self.runs[number].again((x,), {})
+            result = self.runs[number].run_again((x,), {})
         saved.clear()
         return result
 
@@ -104,24 +106,24 @@ class _Input:
         return (self._chain.state(self._number),), {}
 
 
-class _State:
+class _SavedState:
     """A value between steps, saved without its graph."""
 
     def __init__(self, x: Any) -> None:
-        self._wanting = [tensor.requires_grad for tensor in _tensors(x)]
-        self._tree = SavedPytree(optree.tree_map(_detached, x, none_is_leaf=True))
+        self._requires_grad = [tensor.requires_grad for tensor in _tensors(x)]
+        self._tree = SavedPytree(optree.tree_map(_detach_leaf, x, none_is_leaf=True))
 
     def load(self) -> Any:
         """Return the value; its tensors require grad as before."""
-        wanting = iter(self._wanting)
+        requires_grad = iter(self._requires_grad)
 
         def leaf(x: Any) -> Any:
-            return x.detach().requires_grad_(next(wanting)) if isinstance(x, Tensor) else x
+            return x.detach().requires_grad_(next(requires_grad)) if isinstance(x, Tensor) else x
 
         return optree.tree_map(leaf, self._tree.load(), none_is_leaf=True)
 
 
-def bytes_of(x: Any) -> int:
+def num_bytes(x: Any) -> int:
     """Return the bytes of a pytree's tensors.
 
     >>> import retrograd as rg
@@ -135,5 +137,5 @@ def _tensors(x: Any) -> list[Tensor]:
     return [leaf for leaf in optree.tree_leaves(x, none_is_leaf=True) if isinstance(leaf, Tensor)]
 
 
-def _detached(leaf: Any) -> Any:
+def _detach_leaf(leaf: Any) -> Any:
     return leaf.detach() if isinstance(leaf, Tensor) else leaf

@@ -18,7 +18,7 @@ from retrograd.autograd import no_grad
 from retrograd.core import Tensor
 from retrograd.core.level import generator_block, is_recording
 from retrograd.utils.chain_checkpoint import run_chain
-from retrograd.utils.recompute import CheckpointError, ContextPair, Options, recomputed
+from retrograd.utils.recompute import CheckpointError, ContextPair, Options, run_with_recomputation
 from retrograd.utils.selective_checkpoint import (
     CheckpointPolicy,
     SelectiveCheckpointContext,
@@ -93,8 +93,8 @@ def checkpoint(
     >>> rg.autograd.grad(y.sum(), x)
     (tensor([0.      , 5.436564]),)
     """
-    options = _options(context_fn, determinism_check, debug, early_stop, preserve_rng_state)
-    steps = None if budget_bytes is None else _chain_of(function, args, kwargs, budget_bytes)
+    options = _make_options(context_fn, determinism_check, debug, early_stop, preserve_rng_state)
+    steps = None if budget_bytes is None else _check_chain(function, args, kwargs, budget_bytes)
     if not callable(function) and steps is None:
         raise TypeError(f"checkpoint: expected a function, got {type(function).__name__}; a list needs budget_bytes")
     call: Any = function if steps is None else partial(_run, steps)
@@ -106,7 +106,7 @@ def checkpoint(
             return call(*args, **kwargs)
     if steps is not None and budget_bytes is not None:
         return run_chain(steps, args[0], budget_bytes, options)
-    return recomputed(call, args, kwargs, options)
+    return run_with_recomputation(call, args, kwargs, options)
 
 
 def checkpoint_sequential(
@@ -135,15 +135,15 @@ def checkpoint_sequential(
     steps = list(functions)
     if (segments is None) == (budget_bytes is None):
         raise ValueError("checkpoint_sequential: give the number of segments or budget_bytes, the other one as None")
-    again = partial(checkpoint, use_reentrant=use_reentrant, preserve_rng_state=preserve_rng_state)
+    checkpoint_segment = partial(checkpoint, use_reentrant=use_reentrant, preserve_rng_state=preserve_rng_state)
     if segments is None:
-        return again(steps, input, budget_bytes=budget_bytes)
+        return checkpoint_segment(steps, input, budget_bytes=budget_bytes)
     if not 1 <= segments <= max(1, len(steps)):
         raise ValueError(f"checkpoint_sequential: {len(steps)} functions make no {segments} segments")
     size = len(steps) // segments
     cut = size * (segments - 1)
     for start in range(0, cut, size):
-        input = again(partial(_run, steps[start : start + size]), input)
+        input = checkpoint_segment(partial(_run, steps[start : start + size]), input)
     return _run(steps[cut:], input)
 
 
@@ -153,7 +153,7 @@ def _run(steps: Sequence[Callable], x: Any) -> Any:
     return x
 
 
-def _chain_of(function: Any, args: tuple, kwargs: dict[str, Any], budget: int) -> list[Callable]:
+def _check_chain(function: Any, args: tuple, kwargs: dict[str, Any], budget: int) -> list[Callable]:
     """Return the steps of a chain that is to run under a budget."""
     if not hasattr(function, "__iter__"):
         raise TypeError(
@@ -171,7 +171,7 @@ def _chain_of(function: Any, args: tuple, kwargs: dict[str, Any], budget: int) -
     return steps
 
 
-def _options(
+def _make_options(
     context_fn: Callable[[], ContextPair], determinism_check: str, debug: bool, early_stop: bool, preserve: bool
 ) -> Options:
     if determinism_check not in _DESCRIPTIONS:
@@ -188,15 +188,15 @@ def _options(
     )
 
 
-def _kind(tensor: Tensor) -> Any:
+def _aval(tensor: Tensor) -> Any:
     return tensor.aval
 
 
-def _nothing(tensor: Tensor) -> None:
+def _no_description(tensor: Tensor) -> None:
     return None
 
 
-_DESCRIPTIONS: dict[str, Callable[[Tensor], Any]] = {"default": _kind, "none": _nothing}
+_DESCRIPTIONS: dict[str, Callable[[Tensor], Any]] = {"default": _aval, "none": _no_description}
 
 
 # ----------------------------------------------------------------------------------------------- settings for a block
@@ -208,7 +208,7 @@ def set_checkpoint_early_stop(enable: bool) -> AbstractContextManager[None]:
     >>> with set_checkpoint_early_stop(False):
     ...     pass
     """
-    return _setting(_early_stop, enable)
+    return _set_in_block(_early_stop, enable)
 
 
 def set_checkpoint_debug_enabled(enabled: bool | None) -> AbstractContextManager[None]:
@@ -217,11 +217,11 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> AbstractContextManager
     >>> with set_checkpoint_debug_enabled(True):
     ...     pass
     """
-    return _setting(_debug, enabled)
+    return _set_in_block(_debug, enabled)
 
 
 @generator_block
-def _setting(variable: ContextVar[bool | None], value: bool | None) -> Iterator[None]:
+def _set_in_block(variable: ContextVar[bool | None], value: bool | None) -> Iterator[None]:
     token = variable.set(value)
     try:
         yield

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 _files = count()
-MOST_WAITING = 2**16  # bytes to buffer before a write
+BUFFER_SIZE = 2**16  # bytes to buffer before a write
 
 
-def library() -> Any:
+def import_tensorboardx() -> Any:
     """Return tensorboardX, imported at the first call; ImportError names the extra to install."""
     try:
         import tensorboardX.proto.plugin_hparams_pb2
@@ -35,14 +35,14 @@ class EventFile:
     """
 
     def __init__(self, folder: Path, suffix: str = "") -> None:
-        event = library().proto.event_pb2.Event
+        event = import_tensorboardx().proto.event_pb2.Event
         folder.mkdir(parents=True, exist_ok=True)
         name = f"events.out.tfevents.{int(time.time())}.{socket.gethostname()}.{os.getpid()}.{next(_files)}{suffix}"
         self.path = folder / name
         self._file: BinaryIO = open(self.path, "xb", buffering=0)  # noqa: SIM115 (closed by `close`)
         self._lock = threading.Lock()
         self._written = 0
-        self._waiting = bytearray()
+        self._buffer = bytearray()
         self.add(event(wall_time=time.time(), file_version="brain.Event:2").SerializeToString())
         self.flush()
 
@@ -51,8 +51,8 @@ class EventFile:
         with self._lock:
             if self._file.closed:
                 raise ValueError(f"{self.path} is closed")
-            self._waiting += record(event)
-            if len(self._waiting) >= MOST_WAITING:
+            self._buffer += encode_record(event)
+            if len(self._buffer) >= BUFFER_SIZE:
                 self._write()
 
     def flush(self) -> None:
@@ -75,24 +75,24 @@ class EventFile:
 
     def _write(self) -> None:
         """Write the whole buffer or nothing: records after a partial one could not be read."""
-        left = memoryview(bytes(self._waiting))
+        remaining = memoryview(bytes(self._buffer))
         try:
-            while left:
-                left = left[self._file.write(left) :]
+            while remaining:
+                remaining = remaining[self._file.write(remaining) :]
         except OSError as error:
             with suppress(OSError):
                 self._file.truncate(self._written)
                 self._file.seek(self._written)
             raise OSError(error.errno, error.strerror, str(self.path)) from error
-        self._written += len(self._waiting)
-        self._waiting.clear()
+        self._written += len(self._buffer)
+        self._buffer.clear()
 
 
-def record(data: bytes) -> bytes:
+def encode_record(data: bytes) -> bytes:
     """Return data preceded by its length, with a checksum after each.
 
     >>> record(b"").hex()
     '000000000000000029039807d8ea82a2'
     """
-    checksum, length = library().record_writer.masked_crc32c, struct.pack("<Q", len(data))
+    checksum, length = import_tensorboardx().record_writer.masked_crc32c, struct.pack("<Q", len(data))
     return length + struct.pack("<I", checksum(length)) + data + struct.pack("<I", checksum(data))

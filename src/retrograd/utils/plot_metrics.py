@@ -60,12 +60,12 @@ def plot_curves(
 def _draw(axes: Any, name: str, points: Sequence[float] | Mapping[int, float], smooth: float) -> None:
     steps = list(points) if isinstance(points, Mapping) else list(range(len(points)))
     values = [float(value) for value in (points.values() if isinstance(points, Mapping) else points)]
-    (line,) = axes.plot(steps, smoothed(values, smooth), label=name, marker="o" if len(values) == 1 else None)
+    (line,) = axes.plot(steps, smooth_values(values, smooth), label=name, marker="o" if len(values) == 1 else None)
     if smooth:
         axes.plot(steps, values, color=line.get_color(), alpha=0.25, linewidth=1)
 
 
-def smoothed(values: Sequence[float], share: float) -> list[float]:
+def smooth_values(values: Sequence[float], share: float) -> list[float]:
     """Return exponential moving averages: a value k steps back has the weight `share ** k`.
 
     Values that are not finite stay unchanged, and are excluded from the averages.

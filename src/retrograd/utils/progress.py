@@ -40,7 +40,7 @@ def progress(
     if steps is not None and steps < 0:
         raise ValueError(f"progress: the number of steps must be at least 0, got {steps}")
     items: Iterable[Any] = range(work) if isinstance(work, int) else work
-    return Progress(items, _display(description, steps, quiet, file))
+    return Progress(items, _make_display(description, steps, quiet, file))
 
 
 class Display(Protocol):
@@ -78,25 +78,25 @@ class Progress(Generic[T]):
                 self.advance()
 
 
-def _display(description: str, steps: int | None, quiet: bool, chosen: TextIO | None) -> Display:
+def _make_display(description: str, steps: int | None, quiet: bool, chosen: TextIO | None) -> Display:
     if quiet:
-        return _NoDisplay()
+        return _SilentDisplay()
     if chosen is None and _in_notebook():
-        return _Cell(description, steps)
+        return _NotebookDisplay(description, steps)
     file = sys.stderr if chosen is None else chosen
     if file.isatty():
         try:
-            return _Bar(description, steps, file)
+            return _RichDisplay(description, steps, file)
         except ModuleNotFoundError:
             pass
-    return _Lines(description, steps, file)
+    return _LineDisplay(description, steps, file)
 
 
 def _format_fields(fields: Mapping[str, Any]) -> str:
     return "  ".join(f"{name} {f'{v:.4g}' if isinstance(v, float) else v}" for name, v in fields.items())
 
 
-class _NoDisplay:
+class _SilentDisplay:
     def start(self) -> None:
         pass
 
@@ -107,7 +107,7 @@ class _NoDisplay:
         pass
 
 
-class _Lines:
+class _LineDisplay:
     """Prints a line whenever enough has been done since the last one; independent of time, so logs are
     reproducible."""
 
@@ -115,27 +115,27 @@ class _Lines:
         self.description = description
         self.steps = steps
         self.file = file
-        self.due = 1
+        self.next_line = 1
 
     def start(self) -> None:
         pass
 
     def show(self, done: int, fields: Mapping[str, Any]) -> None:
-        if done >= self.due:
-            self.due = self._next(done)
-            parts = [self.description, *self._amount(done), _format_fields(fields)]
+        if done >= self.next_line:
+            self.next_line = self._next_step(done)
+            parts = [self.description, *self._format_amount(done), _format_fields(fields)]
             print("  ".join(part for part in parts if part), file=self.file, flush=True)
 
     def stop(self) -> None:
         pass
 
-    def _next(self, done: int) -> int:
+    def _next_step(self, done: int) -> int:
         if not self.steps:
             return 2 * done
         lines = done * 100 // (self.steps * PERCENT_PER_LINE) + 1
         return -(-lines * PERCENT_PER_LINE * self.steps // 100)
 
-    def _amount(self, done: int) -> list[str]:
+    def _format_amount(self, done: int) -> list[str]:
         return [f"{done / self.steps:4.0%}", f"{done}/{self.steps}"] if self.steps else [str(done)]
 
 
@@ -145,7 +145,7 @@ def _in_notebook() -> bool:
     return hasattr(shell, "kernel")
 
 
-class _Cell:
+class _NotebookDisplay:
     """A bar below the cell of a notebook, with a limited refresh rate."""
 
     def __init__(self, description: str, steps: int | None) -> None:
@@ -153,18 +153,18 @@ class _Cell:
 
         self.make = display.HTML
         self.display = display.display
-        self.lines = _Lines(description, steps, sys.stderr)
+        self.lines = _LineDisplay(description, steps, sys.stderr)
         self.handle: Any = None
-        self.shown = (0, "")
-        self.last = 0.0
+        self.last_state = (0, "")
+        self.last_update = 0.0
 
     def start(self) -> None:
         self.handle = self.display(self._bar(), display_id=True)
 
     def show(self, done: int, fields: Mapping[str, Any]) -> None:
-        self.shown = done, _format_fields(fields)
-        if self.handle is not None and time.monotonic() - self.last >= SECONDS_PER_BAR:
-            self.last = time.monotonic()
+        self.last_state = done, _format_fields(fields)
+        if self.handle is not None and time.monotonic() - self.last_update >= SECONDS_PER_BAR:
+            self.last_update = time.monotonic()
             self.handle.update(self._bar())
 
     def stop(self) -> None:
@@ -172,13 +172,13 @@ class _Cell:
             self.handle.update(self._bar())
 
     def _bar(self) -> Any:
-        done, fields = self.shown
+        done, fields = self.last_state
         share = f' value="{done}" max="{self.lines.steps}"' if self.lines.steps else ""
-        text = "  ".join([*self.lines._amount(done), fields])
+        text = "  ".join([*self.lines._format_amount(done), fields])
         return self.make(f"{escape(self.lines.description)} <progress{share}></progress> {escape(text)}")
 
 
-class _Bar:
+class _RichDisplay:
     """A bar by rich."""
 
     def __init__(self, description: str, steps: int | None, file: TextIO) -> None:

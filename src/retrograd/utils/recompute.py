@@ -81,7 +81,7 @@ class SavedPytree:
         return optree.tree_unflatten(self._structure, leaves)
 
 
-_replaying = threading.RLock()  # the default generator is shared: one thread at a time replays it
+_replay_lock = threading.RLock()  # the default generator is shared: one thread at a time replays it
 
 
 class RandomState:
@@ -90,17 +90,17 @@ class RandomState:
     def __init__(self, generators: list[Generator]) -> None:
         self._states = [(generator, _state(generator)) for generator in generators]
 
-    def settle(self) -> None:
+    def drop_unused(self) -> None:
         """After the run, drop the generators that it did not draw from."""
         self._states = [(generator, state) for generator, state in self._states if _state(generator) != state]
 
     @generator_block
-    def replayed(self) -> Iterator[None]:
+    def replay(self) -> Iterator[None]:
         """Draw the same values in the block, then restore the generators."""
         if not self._states:
             yield
             return
-        with _replaying:
+        with _replay_lock:
             now = [(generator, _state(generator)) for generator, _ in self._states]
             _restore(self._states)
             try:
@@ -127,43 +127,43 @@ def generators_of(arguments: Any, options: Options) -> list[Generator]:
     return list(dict.fromkeys([default_generator, *(leaf for leaf in leaves if isinstance(leaf, Generator))]))
 
 
-class Run:
+class RepeatableRun:
     """A function with the state of its runs except arguments: random generators, and a context."""
 
     def __init__(self, function: Callable[..., Any], generators: list[Generator], options: Options) -> None:
         self._function = function
-        self._first, self._again = options.context_fn()
+        self._forward_context, self._recompute_context = options.context_fn()
         self._random = RandomState(generators)
 
-    def first(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def run_forward(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run it the first time; the result is used."""
-        with self._first:
+        with self._forward_context:
             result = self._function(*args, **kwargs)
-        self._random.settle()
+        self._random.drop_unused()
         return result
 
-    def again(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def run_again(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run it again."""
-        with self._random.replayed(), self._again:
+        with self._random.replay(), self._recompute_context:
             return self._function(*args, **kwargs)
 
 
-class Levels:
+class SavedLevels:
     """The levels in which a run begins, for a recomputation when some of them may have ended."""
 
     def __init__(self) -> None:
         self._innermost = current().level
-        self._around: list[tuple[Any, Any, bool]] = []  # level, its parent, grad mode there
+        self._outer_levels: list[tuple[Any, Any, bool]] = []  # level, its parent, grad mode there
         level = self._innermost
         while level is not None:
-            self._around.append((level, level.parent, level.parent_grad_enabled))
+            self._outer_levels.append((level, level.parent, level.parent_grad_enabled))
             level = level.parent
 
     @generator_block
-    def resumed(self) -> Iterator[None]:
+    def resume(self) -> Iterator[None]:
         """Reactivate the levels in the block, with their former nesting."""
-        now = [(level, level.parent, level.parent_grad_enabled, level.active) for level, _, _ in self._around]
-        for level, parent, recording in self._around:
+        now = [(level, level.parent, level.parent_grad_enabled, level.active) for level, _, _ in self._outer_levels]
+        for level, parent, recording in self._outer_levels:
             level.parent, level.parent_grad_enabled, level.active = parent, recording, True
         try:
             with at(self._innermost, True):
@@ -214,7 +214,7 @@ class Frame:
     `retain_graph`, when the pass reaches a frame that ended before this one began.
     """
 
-    def __init__(self, run: Run, load: Callable[[], Any], options: Options) -> None:
+    def __init__(self, run: RepeatableRun, load: Callable[[], Any], options: Options) -> None:
         self.run = run
         self.load = load  # returns args and kwargs
         self.options = options
@@ -222,16 +222,16 @@ class Frame:
         self.placeholders: list[ReferenceType[Placeholder]] = []
         self.descriptions: list[Any] = []
         self.log = OperatorLog() if options.debug else None
-        self._levels = Levels()
-        self._began = next(_events)
-        self._ended: float = float("inf")
+        self._levels = SavedLevels()
+        self._start = next(_events)
+        self._end: float = float("inf")
 
-    def first(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def run_forward(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run the first time, and leave placeholders in the graph."""
         with saved_tensors_hooks(self._pack, self._unpack), self.log or nullcontext():
-            result = self.run.first(args, kwargs)
+            result = self.run.run_forward(args, kwargs)
         self.complete = True
-        self._ended = next(_events)
+        self._end = next(_events)
         return result
 
     def _pack(self, tensor: Tensor) -> Placeholder:
@@ -246,22 +246,22 @@ class Frame:
             return self._recompute()[placeholder]
         values = _values_of(running)
         if placeholder not in values.get(self, ()):
-            for frame in [frame for frame in values if frame._began > self._ended]:
+            for frame in [frame for frame in values if frame._start > self._end]:
                 del values[frame]
             values[self] = self._recompute()
         return values[self][placeholder]
 
     def _recompute(self) -> Values:
-        again = _Recomputation(self)
+        recomputation = _Recomputation(self)
         try:
-            with self._levels.resumed():
-                again.run()
-            again.check()
+            with self._levels.resume():
+                recomputation.run()
+            recomputation.check()
         except CheckpointError as error:
-            if self.log is None or again.log is None:
+            if self.log is None or recomputation.log is None:
                 raise
-            raise CheckpointError(f"{error}\n\n{side_by_side(self.log.entries, again.log.entries)}") from None
-        return again.values
+            raise CheckpointError(f"{error}\n\n{side_by_side(self.log.entries, recomputation.log.entries)}") from None
+        return recomputation.values
 
 
 class _Recomputation:
@@ -276,8 +276,8 @@ class _Recomputation:
     def run(self) -> None:
         args, kwargs = self.frame.load()
         try:
-            with enable_grad(), saved_tensors_hooks(self._pack, _same), self.log or nullcontext():
-                self.frame.run.again(args, kwargs)
+            with enable_grad(), saved_tensors_hooks(self._pack, _identity), self.log or nullcontext():
+                self.frame.run.run_again(args, kwargs)
         except _AllRecomputedError:
             pass
 
@@ -329,11 +329,11 @@ HINT = (
 )
 
 
-def _same(tensor: Tensor) -> Tensor:
+def _identity(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def recomputed(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], options: Options) -> Any:
+def run_with_recomputation(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], options: Options) -> Any:
     """Run a function so that its saved tensors are dropped, and recomputed when they are read."""
-    run = Run(function, generators_of((args, kwargs), options), options)
-    return Frame(run, SavedPytree((args, kwargs)).load, options).first(args, kwargs)
+    run = RepeatableRun(function, generators_of((args, kwargs), options), options)
+    return Frame(run, SavedPytree((args, kwargs)).load, options).run_forward(args, kwargs)

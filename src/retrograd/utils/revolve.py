@@ -39,22 +39,22 @@ def cost(steps: int, snapshots: int) -> int:
     [45, 20, 15, 9]
     """
     _check(steps, snapshots)
-    r = _repetitions(steps, snapshots)
-    return r * steps - _reach(snapshots + 1, r - 1)
+    r = _min_repetitions(steps, snapshots)
+    return r * steps - _max_steps(snapshots + 1, r - 1)
 
 
-def stops(steps: int, snapshots: int) -> tuple[int, ...]:
+def snapshot_indices(steps: int, snapshots: int) -> tuple[int, ...]:
     """Return the states to save on the way from state 0 to the last step of a chain; the first is state 0.
 
     >>> stops(10, 3)
     (0, 4, 7)
     """
     _check(steps, snapshots)
-    found = [0]
-    while snapshots > 1 and steps - found[-1] > 2:
-        found.append(found[-1] + _split(steps - found[-1], snapshots))
+    indices = [0]
+    while snapshots > 1 and steps - indices[-1] > 2:
+        indices.append(indices[-1] + _steps_to_next_snapshot(steps - indices[-1], snapshots))
         snapshots -= 1
-    return tuple(found)
+    return tuple(indices)
 
 
 def plan(steps: int, snapshots: int) -> list[Action]:
@@ -67,43 +67,43 @@ def plan(steps: int, snapshots: int) -> list[Action]:
     keep 0, run 0-2, reverse 2, run 0-1, reverse 1, reverse 0, drop 0
     """
     _check(steps, snapshots)
-    actions, kept = [Action("keep", 0, 0)], [0]
+    actions, snapshots_taken = [Action("keep", 0, 0)], [0]
     for step in reversed(range(steps)):
-        while kept[-1] > step:
-            state = kept.pop()
+        while snapshots_taken[-1] > step:
+            state = snapshots_taken.pop()
             actions.append(Action("drop", state, state))
-        actions.extend(_advance_to(step, kept, snapshots))
+        actions.extend(_advance_to(step, snapshots_taken, snapshots))
         actions.append(Action("reverse", step, step + 1))
     return [*actions, Action("drop", 0, 0)]
 
 
-def _advance_to(step: int, kept: list[int], snapshots: int) -> Iterator[Action]:
+def _advance_to(step: int, snapshots_taken: list[int], snapshots: int) -> Iterator[Action]:
     """Run from the latest saved state to `step`, and save more states on the way if there is room."""
-    at = start = kept[-1]
-    for stop in stops(step - start + 1, snapshots - len(kept) + 1)[1:]:
+    at = start = snapshots_taken[-1]
+    for stop in snapshot_indices(step - start + 1, snapshots - len(snapshots_taken) + 1)[1:]:
         yield Action("run", at, start + stop)
         at = start + stop
         yield Action("keep", at, at)
-        kept.append(at)
+        snapshots_taken.append(at)
     if step > at:
         yield Action("run", at, step)
 
 
-def _split(steps: int, snapshots: int) -> int:
+def _steps_to_next_snapshot(steps: int, snapshots: int) -> int:
     """Return how many steps to run before the second snapshot: the fewest that keep the rest reversible."""
-    r = _repetitions(steps, snapshots)
-    return max(1, _reach(snapshots, r - 2), steps - _reach(snapshots - 1, r))
+    r = _min_repetitions(steps, snapshots)
+    return max(1, _max_steps(snapshots, r - 2), steps - _max_steps(snapshots - 1, r))
 
 
-def _repetitions(steps: int, snapshots: int) -> int:
+def _min_repetitions(steps: int, snapshots: int) -> int:
     """Return the smallest r with beta(snapshots, r) >= steps."""
     r = 0
-    while _reach(snapshots, r) < steps:
+    while _max_steps(snapshots, r) < steps:
         r += 1
     return r
 
 
-def _reach(snapshots: int, repetitions: int) -> int:
+def _max_steps(snapshots: int, repetitions: int) -> int:
     """Return beta(s, r): the longest chain that s snapshots and r repetitions of each step can reverse."""
     return comb(snapshots + repetitions, snapshots) if repetitions >= 0 else 0
 

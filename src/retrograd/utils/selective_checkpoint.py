@@ -24,7 +24,7 @@ class CheckpointPolicy(Enum):
     PREFER_CPU_OFFLOAD = 5
 
 
-SAVING = frozenset(policy for policy in CheckpointPolicy if not policy.name.endswith("RECOMPUTE"))
+SAVE_POLICIES = frozenset(policy for policy in CheckpointPolicy if not policy.name.endswith("RECOMPUTE"))
 
 
 class SelectiveCheckpointContext:
@@ -61,12 +61,12 @@ def create_selective_checkpoint_contexts(
     >>> x = rg.ones(2, 2, requires_grad=True)
     >>> checkpoint(lambda x: (x @ x).sin(), x, context_fn=keep_products).sum().backward()
     """
-    policy = policy_fn_or_list if callable(policy_fn_or_list) else _one_of(policy_fn_or_list)
-    saved = _Saved(allow_cache_entry_mutation)
+    policy = policy_fn_or_list if callable(policy_fn_or_list) else _policy_of_list(policy_fn_or_list)
+    saved = _ResultCache(allow_cache_entry_mutation)
     return _SaveSelected(policy, saved), _ReplaySaved(saved)
 
 
-def _one_of(operators: Any) -> Policy:
+def _policy_of_list(operators: Any) -> Policy:
     if not isinstance(operators, Sequence):
         raise TypeError(
             f"create_selective_checkpoint_contexts: policy_fn_or_list must be either a function or a list of ops, got "
@@ -91,7 +91,7 @@ def _save_result(tensor: Tensor) -> _SavedResult:
     return _SavedResult(tensor.detach(), count_of(tensor))
 
 
-class _Saved:
+class _ResultCache:
     """Results by operator and index of its call, with their saved versions."""
 
     def __init__(self, allow_mutation: bool) -> None:
@@ -108,11 +108,11 @@ class _Saved:
     def get(self, key: tuple[Op, int]) -> Any:
         """Return a saved result, detached."""
         saved = self._results[key]
-        fresh = partial(self._fresh, key[0])
-        return fresh(saved) if isinstance(saved, _SavedResult) else tuple(map(fresh, saved))
+        load = partial(self._check_and_alias, key[0])
+        return load(saved) if isinstance(saved, _SavedResult) else tuple(map(load, saved))
 
-    def _fresh(self, op: Op, kept: _SavedResult) -> Tensor:
-        tensor, version = kept
+    def _check_and_alias(self, op: Op, saved_result: _SavedResult) -> Tensor:
+        tensor, version = saved_result
         if count_of(tensor) != version and not self._allow_mutation:
             raise RuntimeError(
                 f"selective checkpoint: a saved tensor has been mutated: the result of {op.name}, of shape "
@@ -125,7 +125,7 @@ class _Saved:
 class _CallCounter(TransparentLevel):
     """Counts the calls of each operator, from 0 each time that it is entered."""
 
-    def __init__(self, saved: _Saved) -> None:
+    def __init__(self, saved: _ResultCache) -> None:
         self._saved = saved
         self._calls: Counter[Op] = Counter()
 
@@ -142,7 +142,7 @@ class _CallCounter(TransparentLevel):
 class _SaveSelected(_CallCounter):
     """In the forward pass: saves the results that the policy selects."""
 
-    def __init__(self, policy: Policy, saved: _Saved) -> None:
+    def __init__(self, policy: Policy, saved: _ResultCache) -> None:
         super().__init__(saved)
         self._policy = policy
 
@@ -156,13 +156,13 @@ class _SaveSelected(_CallCounter):
 
     def _is_selected(self, out: Any, op: Op, args: tuple, params: dict[str, Any]) -> bool:
         context = SelectiveCheckpointContext(is_recompute=False, op_output=out)
-        verdict = self._policy(context, op, *args, **params)
-        if isinstance(verdict, CheckpointPolicy):
-            return verdict in SAVING
-        if isinstance(verdict, bool):
-            return verdict
+        decision = self._policy(context, op, *args, **params)
+        if isinstance(decision, CheckpointPolicy):
+            return decision in SAVE_POLICIES
+        if isinstance(decision, bool):
+            return decision
         raise TypeError(
-            f"the checkpoint policy must return a CheckpointPolicy or a bool, got {verdict!r} for {op.name}"
+            f"the checkpoint policy must return a CheckpointPolicy or a bool, got {decision!r} for {op.name}"
         )
 
 
@@ -176,7 +176,7 @@ class _ReplaySaved(_CallCounter):
             return call(op, args, params)
         out = self._saved.get(key)
         level = graph_level()
-        if is_recording() and op.differentiable and any(_wants_gradient(a, level) for a in args):
+        if is_recording() and op.differentiable and any(_operand_requires_grad(a, level) for a in args):
             record(op, args, params, out, level)
         return out
 
@@ -186,5 +186,5 @@ def _runs_always(op: Op) -> bool:
     return op.view or op.definition.impure or op.definition.random
 
 
-def _wants_gradient(operand: Any, level: Level | None) -> bool:
+def _operand_requires_grad(operand: Any, level: Level | None) -> bool:
     return isinstance(operand, Tensor) and operand.requires_grad and operand.level is level

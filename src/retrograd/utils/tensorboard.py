@@ -10,8 +10,8 @@ from typing import Any
 
 from retrograd.core import Tensor, registry
 from retrograd.ops.as_tensor import as_tensor
-from retrograd.utils.event_files import EventFile, library
-from retrograd.utils.hparams import PLUGIN, summaries
+from retrograd.utils.event_files import EventFile, import_tensorboardx
+from retrograd.utils.hparams import PLUGIN, hparams_summaries
 
 
 class SummaryWriter:
@@ -41,7 +41,7 @@ class SummaryWriter:
         self._suffix = filename_suffix
         self._flushed = time.monotonic()
         self._file = EventFile(self._folder, filename_suffix)
-        self._others: dict[str, SummaryWriter] = {}
+        self._sub_writers: dict[str, SummaryWriter] = {}
 
     @property
     def log_dir(self) -> str:
@@ -67,9 +67,9 @@ class SummaryWriter:
         """Add numbers by name as points of several curves in one diagram: each is a separate run within this one."""
         for name, value in tag_scalar_dict.items():
             run = f"{main_tag.replace('/', '_')}_{name}"
-            if run not in self._others:
-                self._others[run] = SummaryWriter(self._folder / run, "", self._flush_secs, self._suffix)
-            self._others[run].add_scalar(main_tag, value, global_step, walltime)
+            if run not in self._sub_writers:
+                self._sub_writers[run] = SummaryWriter(self._folder / run, "", self._flush_secs, self._suffix)
+            self._sub_writers[run].add_scalar(main_tag, value, global_step, walltime)
 
     def add_histogram(
         self,
@@ -83,7 +83,7 @@ class SummaryWriter:
 
         Raises ValueError for no values and for those that are not finite.
         """
-        numbers = _flat("add_histogram", tag, values)
+        numbers = _flatten_finite("add_histogram", tag, values)
         low, high = numbers.min().item(), numbers.max().item()
         if isinstance(bins, int):
             width = (high - low) / bins or 1.0
@@ -91,18 +91,18 @@ class SummaryWriter:
         else:
             edges = [float(edge) for edge in bins]
         counts, _ = registry["histogram"](numbers, as_tensor(edges, dtype=numbers.dtype))
-        spread = {
+        summary = {
             "min": low, "max": high, "num": numbers.numel(), "sum": numbers.sum().item(),
             "sum_squares": (numbers * numbers).sum().item(), "bucket_limit": edges, "bucket": [0.0, *counts.tolist()],
         }  # fmt: skip
-        self._add(tag, global_step, walltime, histo=spread)
+        self._add(tag, global_step, walltime, histo=summary)
 
     def add_text(
         self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None
     ) -> None:
         """Add a text in Markdown."""
         text = {"dtype": "DT_STRING", "tensor_shape": {"dim": [{"size": 1}]}, "string_val": [text_string.encode()]}
-        self._add(f"{tag}/text_summary", global_step, walltime, tensor=text, metadata=_of_plugin("text"))
+        self._add(f"{tag}/text_summary", global_step, walltime, tensor=text, metadata=_plugin_metadata("text"))
 
     def add_image(
         self,
@@ -116,8 +116,8 @@ class SummaryWriter:
 
         dataformats: the order of channels, height and width, "CHW", "HWC" or "HW". Raises ValueError for other shapes.
         """
-        pixels = _pixels(tag, as_tensor(img_tensor), dataformats)
-        self._add(tag, global_step, walltime, image=_image(_png(pixels)))
+        pixels = _to_pixels(tag, as_tensor(img_tensor), dataformats)
+        self._add(tag, global_step, walltime, image=_image_summary(_encode_png(pixels)))
 
     def add_figure(
         self,
@@ -130,7 +130,7 @@ class SummaryWriter:
         """Add a matplotlib figure as an image, in its own resolution; `close` closes it."""
         file = io.BytesIO()
         figure.savefig(file, format="png", dpi="figure")
-        self._add(tag, global_step, walltime, image=_image(file))
+        self._add(tag, global_step, walltime, image=_image_summary(file))
         if close:
             import matplotlib.pyplot
 
@@ -151,22 +151,22 @@ class SummaryWriter:
         hparam_domain_discrete: the possible values of a hyperparameter.  run_name: the subfolder of this run for
         them, by default the time.  Raises TypeError and ValueError for other values.
         """
-        entries = list(summaries(hparam_dict, list(metric_dict), hparam_domain_discrete or {}))
+        entries = list(hparams_summaries(hparam_dict, list(metric_dict), hparam_domain_discrete or {}))
         with SummaryWriter(self._folder / (run_name or str(time.time()))) as writer:
             for name, data in entries:
-                writer._add(f"_hparams_/{name}", None, None, metadata=_of_plugin(PLUGIN, data))
+                writer._add(f"_hparams_/{name}", None, None, metadata=_plugin_metadata(PLUGIN, data))
             for name, value in metric_dict.items():
                 writer.add_scalar(name, value, global_step)
 
     def flush(self) -> None:
         """Write all events."""
-        for writer in (self, *self._others.values()):
+        for writer in (self, *self._sub_writers.values()):
             writer._file.flush()
         self._flushed = time.monotonic()
 
     def close(self) -> None:
         """Write all events, and close the files."""
-        for writer in (self, *self._others.values()):
+        for writer in (self, *self._sub_writers.values()):
             writer._file.close()
 
     def __enter__(self) -> "SummaryWriter":
@@ -179,32 +179,32 @@ class SummaryWriter:
         """Add a summary with these fields of TensorBoard's message `Summary.Value`."""
         when = time.time() if walltime is None else walltime
         summary = {"value": [{"tag": tag, **fields}]}
-        event = library().proto.event_pb2.Event(wall_time=when, step=step or 0, summary=summary)
+        event = import_tensorboardx().proto.event_pb2.Event(wall_time=when, step=step or 0, summary=summary)
         self._file.add(event.SerializeToString())
         if time.monotonic() - self._flushed >= self._flush_secs:
             self.flush()
 
 
-def _of_plugin(name: str, content: bytes = b"") -> dict[str, Any]:
+def _plugin_metadata(name: str, content: bytes = b"") -> dict[str, Any]:
     """Return the metadata of a summary that a plugin of TensorBoard shows."""
     return {"plugin_data": {"plugin_name": name, "content": content}}
 
 
-def _flat(name: str, tag: str, values: Any) -> Tensor:
+def _flatten_finite(name: str, tag: str, values: Any) -> Tensor:
     """Return finite values, as a vector of float64."""
     numbers = as_tensor(values).detach().to("float64").reshape(-1)
     if not numbers.numel():
         raise ValueError(f"{name}: {tag!r} has no numbers")
-    lost = numbers.numel() - int(numbers.isfinite().sum().item())
-    if lost:
-        raise ValueError(f"{name}: {lost} of {numbers.numel()} numbers of {tag!r} are not finite")
+    num_nonfinite = numbers.numel() - int(numbers.isfinite().sum().item())
+    if num_nonfinite:
+        raise ValueError(f"{name}: {num_nonfinite} of {numbers.numel()} numbers of {tag!r} are not finite")
     return numbers
 
 
 # ------------------------------------------------------------------------------------------------- pictures
 
 
-def _pixels(tag: str, image: Tensor, dataformats: str) -> Tensor:
+def _to_pixels(tag: str, image: Tensor, dataformats: str) -> Tensor:
     """Return an image as bytes, of shape (height, width, channels)."""
     if dataformats not in ("CHW", "HWC", "HW") or image.ndim != len(dataformats):
         raise ValueError(
@@ -226,24 +226,24 @@ def _pixels(tag: str, image: Tensor, dataformats: str) -> Tensor:
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}  # Pillow's names of numbers of channels
 
 
-def _png(pixels: Tensor) -> io.BytesIO:
+def _encode_png(pixels: Tensor) -> io.BytesIO:
     """Encode pixels of shape (height, width, channels), uint8, as a PNG file."""
     height, width, channels = pixels.shape
     file = io.BytesIO()
-    pillow().frombytes(MODES[channels], (width, height), bytes(pixels.reshape(-1).tolist())).save(file, "png")
+    import_pillow().frombytes(MODES[channels], (width, height), bytes(pixels.reshape(-1).tolist())).save(file, "png")
     return file
 
 
-def _image(file: io.BytesIO) -> dict[str, Any]:
+def _image_summary(file: io.BytesIO) -> dict[str, Any]:
     """Return the fields of TensorBoard's image from a PNG file."""
-    image = pillow().open(file)
+    image = import_pillow().open(file)
     channels = len(image.getbands())
     return {
         "height": image.height, "width": image.width, "colorspace": channels, "encoded_image_string": file.getvalue(),
     }  # fmt: skip
 
 
-def pillow() -> Any:
+def import_pillow() -> Any:
     """Return Pillow's module of images, imported at the first call; ImportError names the extra to install."""
     try:
         from PIL import Image

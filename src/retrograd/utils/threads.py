@@ -22,7 +22,7 @@ def blas_threads(most: int) -> Iterator[None]:
     """
     if most < 1:
         raise ValueError(f"blas_threads: expected at least 1 thread, got {most}")
-    controller = _blas()
+    controller = _blas_controller()
     least = min([most, *[pool["num_threads"] for pool in controller.info()]])
     before = kernels.get_num_threads()
     kernels.set_num_threads(min(most, before))
@@ -54,13 +54,13 @@ def set_num_threads(num: int) -> None:
         raise TypeError(f"set_num_threads: expected an int, got {num!r}")
     if num < 1:
         raise ValueError(f"set_num_threads: expected at least 1 thread, got {num}")
-    _blas().limit(limits=num)
+    _blas_controller().limit(limits=num)
     kernels.set_num_threads(num)
 
 
 def get_num_threads() -> int:
     """Return the maximum number of threads of one matrix product or kernel on a large array."""
-    counts = [pool["num_threads"] for pool in _blas().info()]
+    counts = [pool["num_threads"] for pool in _blas_controller().info()]
     return max([kernels.get_num_threads(), *([] if kernels.compiled else counts)])
 
 
@@ -108,6 +108,6 @@ register(_Kernels)
 
 
 @cache
-def _blas() -> ThreadpoolController:
+def _blas_controller() -> ThreadpoolController:
     """Return the BLAS libraries; cached, because finding them takes longer than a small step."""
     return ThreadpoolController().select(user_api="blas")

@@ -242,7 +242,7 @@ def test_workers_stay_for_the_next_time_if_requested(kind):
 
 
 def test_waiting_has_an_end(monkeypatch):
-    monkeypatch.setattr("retrograd.utils.data.worker_pool.PATIENCE", 0.05)
+    monkeypatch.setattr("retrograd.utils.data.worker_pool.STOP_TIMEOUT", 0.05)
     with pytest.raises(RuntimeError, match=r"within timeout=0\.01"):
         list(DataLoader(Stuck(1), num_workers=1, timeout=0.01, multiprocessing_context="fork"))
     assert all_end()

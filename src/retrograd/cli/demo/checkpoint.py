@@ -56,13 +56,13 @@ _KINDS = {"seed": int, "epochs": int, "losses": list, "accuracies": list, "optim
 def restore(path: Path, state: dict[str, Any], trainer: Trainer) -> None:
     """Restore the saved state of a trainer."""
     tensors = load_file(path)
-    trainer.model.load_state_dict(_under(MODEL, tensors))
-    _load_optimizer(trainer, _under(OPTIMIZER, tensors), state["optimizer"])
+    trainer.model.load_state_dict(_strip_prefix(MODEL, tensors))
+    _load_optimizer(trainer, _strip_prefix(OPTIMIZER, tensors), state["optimizer"])
     rg.set_rng_state(state["random"])
-    trainer.go_on_from(History(state["losses"], state["accuracies"]))
+    trainer.resume_from(History(state["losses"], state["accuracies"]))
 
 
-def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def _strip_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 

@@ -5,7 +5,7 @@ from collections import defaultdict
 from typing import Any, NamedTuple
 
 import retrograd as rg
-from retrograd.cli.demo.model import contents
+from retrograd.cli.demo.model import describe_parameters
 from retrograd.cli.demo.training import Trainer
 from retrograd.kernels.processors import available_processors
 from retrograd.pipelining import Timeline
@@ -29,7 +29,7 @@ class Stage(NamedTuple):
     busy: float
 
 
-class Measured(NamedTuple):
+class DemoResults(NamedTuple):
     """The complete report.  The timelines are those of one step; bubbles are shares from 0 to 1."""
 
     training: Training
@@ -45,14 +45,14 @@ class Measured(NamedTuple):
         return self.gradient_difference <= LARGEST_DIFFERENCE
 
 
-def measure(trainer: Trainer, training: Training) -> Measured:
+def measure(trainer: Trainer, training: Training) -> DemoResults:
     """Compare gradients, test, and time some more steps; report the fastest, which is the least disturbed."""
     difference = trainer.gradient_difference(0)
-    measured, planned = _quickest_step(trainer)
-    return Measured(training, trainer.accuracy(), difference, _stages(trainer, measured), measured, planned)
+    measured, planned = _fastest_step(trainer)
+    return DemoResults(training, trainer.accuracy(), difference, _stages(trainer, measured), measured, planned)
 
 
-def _quickest_step(trainer: Trainer) -> tuple[Timeline, Timeline]:
+def _fastest_step(trainer: Trainer) -> tuple[Timeline, Timeline]:
     x, y = trainer.batch(0)
     planned = trainer.pipeline.planned(trainer.pipeline.costs(x, target=y))
     steps = []
@@ -76,12 +76,16 @@ def _stages(trainer: Trainer, timeline: Timeline) -> list[Stage]:
         if event.action.kind.is_compute:
             seconds[event.action.stage] += event.end - event.start
     return [
-        Stage(contents([name_of[id(p)] for p in held]), sum(p.numel() for p in held), seconds[number] / timeline.span)
-        for number, held in enumerate(stage.parameters() for stage in trainer.pipeline.pipe.stages)
+        Stage(
+            describe_parameters([name_of[id(p)] for p in parameters]),
+            sum(p.numel() for p in parameters),
+            seconds[number] / timeline.span,
+        )
+        for number, parameters in enumerate(stage.parameters() for stage in trainer.pipeline.pipe.stages)
     ]
 
 
-def as_json(trainer: Trainer, measured: Measured) -> dict[str, Any]:
+def as_json(trainer: Trainer, measured: DemoResults) -> dict[str, Any]:
     """Return the report as plain data, for metrics.json."""
     examples, seconds = measured.training
     return {

@@ -52,7 +52,7 @@ def split_spec(stages: int) -> dict[str, SplitPoint]:
     return {CUTS[round(i * halves / stages) - 1]: SplitPoint.BEGINNING for i in range(1, stages)}
 
 
-def contents(parameters: list[str]) -> str:
+def describe_parameters(parameters: list[str]) -> str:
     """Summarize the content of a stage from the names of its parameters.
 
     >>> contents(["embed.weight", "blocks.0.norm1.weight", "blocks.0.norm2.bias", "blocks.1.self_attn.in_proj_bias"])
@@ -61,11 +61,11 @@ def contents(parameters: list[str]) -> str:
     halves: dict[str, dict[str, None]] = {}
     for name in parameters:
         top, *rest = name.split(".")
-        place = f"block {rest[0]}" if top == "blocks" else top
+        block = f"block {rest[0]}" if top == "blocks" else top
         half = ("attention" if rest[1] in ("norm1", "self_attn") else "feed-forward") if top == "blocks" else ""
-        halves.setdefault(place, {})[half] = None
-    return ", ".join(_label(place, list(found)) for place, found in halves.items())
+        halves.setdefault(block, {})[half] = None
+    return ", ".join(_label(block, list(found)) for block, found in halves.items())
 
 
-def _label(place: str, halves: list[str]) -> str:
-    return f"{halves[0]} {place.removeprefix('block ')}" if len(halves) == 1 and halves[0] else place
+def _label(block: str, halves: list[str]) -> str:
+    return f"{halves[0]} {block.removeprefix('block ')}" if len(halves) == 1 and halves[0] else block

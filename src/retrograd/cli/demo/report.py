@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from retrograd.cli.demo.figure import draw
-from retrograd.cli.demo.measure import LARGEST_DIFFERENCE, Measured, as_json
+from retrograd.cli.demo.measure import LARGEST_DIFFERENCE, DemoResults, as_json
 from retrograd.cli.demo.training import Trainer
 from retrograd.interop.atomic_write import atomic_replace
 from retrograd.kernels.processors import available_processors
@@ -23,7 +23,7 @@ FILES = {
 }
 
 
-def write(folder: Path, trainer: Trainer, measured: Measured) -> None:
+def write(folder: Path, trainer: Trainer, measured: DemoResults) -> None:
     """Write pictures, timelines and numbers into the folder."""
     timelines = {"planned, a core per stage": measured.planned, f"measured, {_cores()}": measured.measured}
     pipeline = trainer.pipeline
@@ -41,7 +41,7 @@ def _cores() -> str:
     return f"{count} core{'s' if count > 1 else ''}"
 
 
-def show(console: Console, folder: Path, measured: Measured) -> None:
+def show(console: Console, folder: Path, measured: DemoResults) -> None:
     """Print the table of stages and the results."""
     console.print(_table(measured))
     _show_bubble(console, measured)
@@ -51,7 +51,7 @@ def show(console: Console, folder: Path, measured: Measured) -> None:
         console.print(f"  {name:<24}{about}")
 
 
-def _table(measured: Measured) -> Table:
+def _table(measured: DemoResults) -> Table:
     table = Table(title="The pipeline's stages", title_justify="left", title_style="bold")
     for column, justify in {"stage": "right", "holds": "left", "parameters": "right", "busy": "right"}.items():
         table.add_column(column, justify=justify)  # type: ignore[arg-type]
@@ -60,7 +60,7 @@ def _table(measured: Measured) -> Table:
     return table
 
 
-def _show_bubble(console: Console, measured: Measured) -> None:
+def _show_bubble(console: Console, measured: DemoResults) -> None:
     theory = measured.measured.ideal_bubble()
     parts = [f"{measured.measured.bubble():.1%} measured", f"{measured.planned.bubble():.1%} planned"]
     parts += [] if theory is None else [f"{theory:.1%} in theory, (p - 1) / (m + p - 1)"]
@@ -70,7 +70,7 @@ def _show_bubble(console: Console, measured: Measured) -> None:
         console.print(f"  (the {stages} stages share {cores} cores, so waiting for a core counts as busy)", style="dim")
 
 
-def _show_results(console: Console, measured: Measured) -> None:
+def _show_results(console: Console, measured: DemoResults) -> None:
     examples, seconds = measured.training
     if examples:
         console.print(f"Trained in {seconds:.1f} s, {examples / seconds:,.0f} examples/s, tests included")

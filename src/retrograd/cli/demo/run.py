@@ -9,7 +9,7 @@ from rich.console import Console
 from retrograd.cli.demo import checkpoint, report
 from retrograd.cli.demo.data import load_digits
 from retrograd.cli.demo.figure import check_pictures
-from retrograd.cli.demo.interrupt import Interruption
+from retrograd.cli.demo.interrupt import SignalGuard
 from retrograd.cli.demo.measure import Training, measure
 from retrograd.cli.demo.training import EPOCHS, Settings, Trainer
 from retrograd.cli.errors import UsageError
@@ -26,7 +26,7 @@ def run(settings: Settings) -> int:
     """
     check_pictures()
     path = settings.output / "checkpoint.safetensors"
-    trainer = _resumed(settings, path) if settings.resume else _fresh(settings)
+    trainer = _resumed_trainer(settings, path) if settings.resume else _new_trainer(settings)
     _make_folder(settings.output)
     console = Console(highlight=False, soft_wrap=True)
     _print_header(console, trainer)
@@ -35,23 +35,23 @@ def run(settings: Settings) -> int:
     except KeyboardInterrupt:
         console.print("Stopped within a step; nothing was saved")
         return INTERRUPTED
-    with _writing():
+    with _report_write_errors():
         checkpoint.save(path, trainer)
     if stopped:
         console.print(f"Stopped after step {trainer.done}; --resume goes on from {path}")
         return 128 + stopped
     measured = measure(trainer, training)
-    with _writing():
+    with _report_write_errors():
         report.write(settings.output, trainer, measured)
     report.show(console, settings.output, measured)
     return 0 if measured.sound else UNSOUND
 
 
-def _fresh(settings: Settings) -> Trainer:
+def _new_trainer(settings: Settings) -> Trainer:
     return Trainer(settings, load_digits(), settings.epochs or EPOCHS, settings.seed or 0)
 
 
-def _resumed(settings: Settings, path: Path) -> Trainer:
+def _resumed_trainer(settings: Settings, path: Path) -> Trainer:
     state = checkpoint.read(path)
     if settings.seed not in (None, state["seed"]):
         raise UsageError(f"--seed {settings.seed}: the checkpoint was made with seed {state['seed']}; leave it out")
@@ -74,7 +74,7 @@ def _make_folder(folder: Path) -> None:
 
 
 @generator_block
-def _writing() -> Iterator[None]:
+def _report_write_errors() -> Iterator[None]:
     """Report in one line a file that could not be written."""
     try:
         yield
@@ -97,9 +97,9 @@ def _print_header(console: Console, trainer: Trainer) -> None:
 def _train(trainer: Trainer, quiet: bool) -> tuple[Training, int]:
     """Train to the end, or until a signal; return its number, or 0."""
     start, examples = time.perf_counter(), 0
-    with Interruption() as interruption, progress(trainer.remaining, "training", quiet=quiet) as bar:
-        while trainer.remaining and not interruption.asked:
+    with SignalGuard() as interruption, progress(trainer.remaining, "training", quiet=quiet) as bar:
+        while trainer.remaining and not interruption.signal_number:
             examples += trainer.step()
             speed = examples / (time.perf_counter() - start)
             bar.advance(loss=trainer.history.losses[-1], speed=f"{speed:,.0f} examples/s")
-    return Training(examples, time.perf_counter() - start), interruption.asked
+    return Training(examples, time.perf_counter() - start), interruption.signal_number

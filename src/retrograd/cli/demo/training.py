@@ -80,7 +80,7 @@ class Trainer:
         """Return the number of remaining steps."""
         return self.epochs * self.steps_per_epoch - self.done
 
-    def go_on_from(self, history: History) -> None:
+    def resume_from(self, history: History) -> None:
         """Continue after that history; model and optimizer are loaded already."""
         self.history = history
         self.rates = self._rates()
@@ -88,8 +88,8 @@ class Trainer:
     def batch(self, step: int) -> tuple[Tensor, Tensor]:
         """Return scans and digits of the batch of a step."""
         epoch, number = divmod(step, self.steps_per_epoch)
-        chosen = batches(len(self.digits.train_y), BATCH, self.seed, epoch)[number]
-        return self.digits.train_x[chosen], self.digits.train_y[chosen]
+        indices = batches(len(self.digits.train_y), BATCH, self.seed, epoch)[number]
+        return self.digits.train_x[indices], self.digits.train_y[indices]
 
     def step(self) -> int:
         """Train on one batch, and test after the last of an epoch; return the batch's size."""
@@ -116,10 +116,10 @@ class Trainer:
         self.model.eval()
         x, y = self.batch(step)
         split = self._gradients(lambda: self.pipeline.step(x, target=y))
-        whole = self._gradients(lambda: F.cross_entropy(self.model(x), y).backward())
+        unsplit = self._gradients(lambda: F.cross_entropy(self.model(x), y).backward())
         self.model.train()
-        largest = max(g.abs().max().item() for g in whole)
-        return max((a - b).abs().max().item() for a, b in zip(split, whole, strict=True)) / largest
+        largest = max(g.abs().max().item() for g in unsplit)
+        return max((a - b).abs().max().item() for a, b in zip(split, unsplit, strict=True)) / largest
 
     def _gradients(self, backward: Callable[[], object]) -> list[Tensor]:
         self.optimizer.zero_grad()

@@ -41,10 +41,10 @@ class ArrowDataset(Dataset[dict[str, Any]]):
         self._length = table.num_rows
 
     def __getitem__(self, index: int) -> dict[str, Any]:
-        place = index + self._length if index < 0 else index
-        if not 0 <= place < self._length:
+        position = index + self._length if index < 0 else index
+        if not 0 <= position < self._length:
             raise IndexError(f"ArrowDataset: index {index} is out of range for {self._length} rows")
-        return {name: column.at(place) for name, column in self._columns.items()}
+        return {name: column.value_at(position) for name, column in self._columns.items()}
 
     def __len__(self) -> int:
         return self._length
@@ -68,8 +68,8 @@ class _Column:
             kind = kind.value_type
             self._dtype = kind.to_pandas_dtype() if _is_number(pa, kind) else None
 
-    def at(self, place: int) -> Any:
-        value = self._column[place]
+    def value_at(self, position: int) -> Any:
+        value = self._column[position]
         if self._numbers:
             return tensor(value.as_py(), dtype=dtypes.DType(self._column.type.to_pandas_dtype()))
         if self._dtype is None:

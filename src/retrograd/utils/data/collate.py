@@ -22,7 +22,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
     >>> default_collate([(1, "a"), (2, "b")])
     [tensor([1, 2]), ('a', 'b')]
     """
-    return _collate("default_collate", batch, _stacked)
+    return _collate("default_collate", batch, _stack_tensors)
 
 
 def nested_collate(batch: Sequence[Any]) -> Any:
@@ -38,7 +38,7 @@ def nested_collate(batch: Sequence[Any]) -> Any:
       tensor([1., 1., 1.])
     ]), tensor([0, 1])]
     """
-    return _collate("nested_collate", batch, _nested)
+    return _collate("nested_collate", batch, _nest_tensors)
 
 
 def default_convert(data: Any) -> Any:
@@ -51,7 +51,7 @@ def default_convert(data: Any) -> Any:
     if _is_array(data):
         return as_tensor(data)
     if isinstance(data, Mapping):
-        return _like(data, {name: default_convert(value) for name, value in data.items()})
+        return _rebuild_mapping(data, {name: default_convert(value) for name, value in data.items()})
     if hasattr(data, "_fields"):
         return type(data)(*map(default_convert, data))
     if isinstance(data, (tuple, list)):
@@ -69,15 +69,17 @@ def _collate(name: str, batch: Sequence[Any], join: Join) -> Any:
         return tensor(list(batch), dtype=_dtype(batch))
     if isinstance(first, (str, bytes)):
         return batch
-    return _collate_held(name, batch, join)
+    return _collate_members(name, batch, join)
 
 
-def _collate_held(name: str, batch: Sequence[Any], join: Join) -> Any:
+def _collate_members(name: str, batch: Sequence[Any], join: Join) -> Any:
     """Collate the members of examples."""
     first = batch[0]
     if isinstance(first, Mapping):
         _check_names(name, batch)
-        return _like(first, {key: _collate(name, [example[key] for example in batch], join) for key in first})
+        return _rebuild_mapping(
+            first, {key: _collate(name, [example[key] for example in batch], join) for key in first}
+        )
     if isinstance(first, Sequence):
         if len({len(example) for example in batch}) > 1:
             raise ValueError(f"{name}: the examples differ in length: {sorted({len(e) for e in batch})}")
@@ -97,7 +99,7 @@ def _check_names(name: str, batch: Sequence[Mapping[Any, Any]]) -> None:
             )
 
 
-def _like(data: Mapping[Any, Any], values: dict[Any, Any]) -> Any:
+def _rebuild_mapping(data: Mapping[Any, Any], values: dict[Any, Any]) -> Any:
     """Return values in a mapping of the same type as `data`, or a dict if that type cannot be constructed from one."""
     try:
         return values if type(data) is dict else type(data)(values)  # type: ignore[call-arg]
@@ -115,7 +117,7 @@ def _dtype(numbers: Sequence[Any]) -> str:
     return "complex128" if complex in kinds else "float64" if float in kinds else "bool" if kinds == {bool} else "int64"
 
 
-def _stacked(tensors: list[Tensor]) -> Tensor:
+def _stack_tensors(tensors: list[Tensor]) -> Tensor:
     shapes = list(dict.fromkeys(tensor.shape for tensor in tensors))
     if len(shapes) > 1:
         raise ValueError(
@@ -125,5 +127,5 @@ def _stacked(tensors: list[Tensor]) -> Tensor:
     return registry["stack"](tensors)
 
 
-def _nested(tensors: list[Tensor]) -> Tensor:
-    return batch_loop.joins[0](tensors) if any(tensor.ndim for tensor in tensors) else _stacked(tensors)
+def _nest_tensors(tensors: list[Tensor]) -> Tensor:
+    return batch_loop.joins[0](tensors) if any(tensor.ndim for tensor in tensors) else _stack_tensors(tensors)

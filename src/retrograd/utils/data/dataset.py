@@ -112,12 +112,12 @@ class ConcatDataset(Dataset[T]):
         self.cumulative_sizes = list(accumulate(len(dataset) for dataset in self.datasets))
 
     def __getitem__(self, index: int) -> T:
-        place = index + len(self) if index < 0 else index
-        if not 0 <= place < len(self):
+        position = index + len(self) if index < 0 else index
+        if not 0 <= position < len(self):
             raise IndexError(f"ConcatDataset: index {index} is out of range for {len(self)} examples")
-        at = bisect_right(self.cumulative_sizes, place)
-        before: int = self.cumulative_sizes[at - 1] if at else 0
-        return self.datasets[at][place - before]
+        dataset_index = bisect_right(self.cumulative_sizes, position)
+        before: int = self.cumulative_sizes[dataset_index - 1] if dataset_index else 0
+        return self.datasets[dataset_index][position - before]
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
@@ -183,8 +183,8 @@ def _sizes(lengths: Sequence[int | float], count: int) -> list[int]:
         raise ValueError(f"random_split: lengths must be at least 0, got {list(lengths)}")
     if math.isclose(sum(lengths), 1) and any(isinstance(length, float) for length in lengths):
         sizes = [math.floor(count * length) for length in lengths]
-        left = count - sum(sizes)
-        return [size + (i < left) for i, size in enumerate(sizes)]
+        remainder = count - sum(sizes)
+        return [size + (i < remainder) for i, size in enumerate(sizes)]
     if sum(lengths) != count or not all(isinstance(length, int) for length in lengths):
         raise ValueError(
             f"random_split: lengths must be whole numbers with the sum {count}, the number of examples, or fractions "

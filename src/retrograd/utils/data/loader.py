@@ -15,7 +15,7 @@ from retrograd.utils.data.sampler import BatchSampler, RandomSampler, Sequential
 from retrograd.utils.data.worker import Epoch, Exhausted, Failure, FetchSettings
 from retrograd.utils.data.worker_pool import ProcessWorker, ThreadWorker, Worker
 
-AHEAD = 2
+DEFAULT_PREFETCH_FACTOR = 2
 
 
 class DataLoader:
@@ -71,12 +71,12 @@ class DataLoader:
         self.dataset = dataset
         self._iterable = _is_iterable_only(dataset)
         if self._iterable:
-            _check_of_iterable(dataset, shuffle, sampler, batch_sampler, num_workers)
+            _check_iterable_arguments(dataset, shuffle, sampler, batch_sampler, num_workers)
         _check_workers(num_workers, prefetch_factor, persistent_workers, timeout)
         _check_batches(batch_size, shuffle, sampler, batch_sampler, drop_last)
         self.batch_size = None if batch_sampler is not None else batch_size
         self.drop_last = drop_last
-        self.sampler = sampler if sampler is not None else self._order(shuffle, generator)
+        self.sampler = sampler if sampler is not None else self._make_sampler(shuffle, generator)
         batched = batch_size is not None and not self._iterable
         self.batch_sampler = BatchSampler(self.sampler, batch_size or 1, drop_last) if batched else None
         if batch_sampler is not None:
@@ -87,10 +87,10 @@ class DataLoader:
         self.num_workers = num_workers
         self.timeout = timeout
         self.worker_init_fn = worker_init_fn
-        self.multiprocessing_context = _context(multiprocessing_context)
-        self.prefetch_factor = prefetch_factor or (AHEAD if num_workers else None)
+        self.multiprocessing_context = _resolve_context(multiprocessing_context)
+        self.prefetch_factor = prefetch_factor or (DEFAULT_PREFETCH_FACTOR if num_workers else None)
         self.persistent_workers = persistent_workers
-        self._kept: list[Worker] = []
+        self._idle_workers: list[Worker] = []
 
     def __len__(self) -> int:
         """Return the number of batches; TypeError if the dataset has no length."""
@@ -104,7 +104,7 @@ class DataLoader:
         return whole + (rest > 0 and not self.drop_last)
 
     def __iter__(self) -> Iterator[Any]:
-        reading = FetchSettings(
+        settings = FetchSettings(
             self.dataset, self.collate_fn, self._batched, self._iterable, self.drop_last, self.num_workers,
             self.worker_init_fn,
         )  # fmt: skip
@@ -112,12 +112,12 @@ class DataLoader:
         seed = int(resolve_generator(self.generator).draw("integers", 2**62))
         tasks = iter(self._tasks())
         if not self.num_workers:
-            return _read(reading, tasks)
-        return self._deliver(reading, seed, tasks)
+            return _load_batches(settings, tasks)
+        return self._yield_batches(settings, seed, tasks)
 
     # ------------------------------------------------------------------------------------------------ parts
 
-    def _order(self, shuffle: bool | None, generator: Generator | None) -> Iterable[Any]:
+    def _make_sampler(self, shuffle: bool | None, generator: Generator | None) -> Iterable[Any]:
         if self._iterable:
             return repeat(None)
         return RandomSampler(self.dataset, generator=generator) if shuffle else SequentialSampler(self.dataset)
@@ -128,54 +128,54 @@ class DataLoader:
             return repeat(self.batch_size or 1)
         return self.sampler if self.batch_sampler is None else self.batch_sampler
 
-    def _deliver(self, reading: FetchSettings, seed: int, tasks: Iterator[Any]) -> Iterator[Any]:
+    def _yield_batches(self, settings: FetchSettings, seed: int, tasks: Iterator[Any]) -> Iterator[Any]:
         """Yield the workers' results in task order: worker i of n does tasks i, i + n, ..."""
-        workers, self._kept = self._kept, []  # a concurrent iteration has its own workers
-        due: deque[tuple[Worker, Any]] = deque()
-        sound = False
+        workers, self._idle_workers = self._idle_workers, []  # a concurrent iteration has its own workers
+        pending: deque[tuple[Worker, Any]] = deque()
+        finished = False
         try:
             for number in range(len(workers), self.num_workers):
-                workers.append(self._start_worker(reading, number))
+                workers.append(self._start_worker(settings, number))
             for worker in workers:
                 worker.send(Epoch(seed))
-            for worker, task in zip(workers * (self.prefetch_factor or AHEAD), tasks, strict=False):
-                _submit(worker, task, due)
-            yield from self._received(due, tasks)
-            sound = True
+            for worker, task in zip(workers * (self.prefetch_factor or DEFAULT_PREFETCH_FACTOR), tasks, strict=False):
+                _submit(worker, task, pending)
+            yield from self._yield_results(pending, tasks)
+            finished = True
         except GeneratorExit:
-            sound = True
+            finished = True
             raise
         finally:
-            self._release_workers(workers, due, keep=sound and self.persistent_workers)
+            self._release_workers(workers, pending, keep=finished and self.persistent_workers)
 
-    def _received(self, due: "deque[tuple[Worker, Any]]", tasks: Iterator[Any]) -> Iterator[Any]:
-        while due:
-            worker, task = due[0]
+    def _yield_results(self, pending: "deque[tuple[Worker, Any]]", tasks: Iterator[Any]) -> Iterator[Any]:
+        while pending:
+            worker, task = pending[0]
             try:
                 result = worker.receive(self.timeout or None)
             except TimeoutError:
                 raise RuntimeError(f"DataLoader: no batch came within timeout={self.timeout} seconds") from None
-            due.popleft()
+            pending.popleft()
             if isinstance(result, Failure):
-                _fail(result.error, task)
+                _raise_worker_error(result.error, task)
             if result is not Exhausted:
-                for further in tasks:
-                    _submit(worker, further, due)
+                for next_task in tasks:
+                    _submit(worker, next_task, pending)
                     break
                 yield result
 
-    def _start_worker(self, reading: FetchSettings, number: int) -> Worker:
+    def _start_worker(self, settings: FetchSettings, number: int) -> Worker:
         context = self.multiprocessing_context
-        return ThreadWorker(reading, number) if context is None else ProcessWorker(reading, number, context)
+        return ThreadWorker(settings, number) if context is None else ProcessWorker(settings, number, context)
 
-    def _release_workers(self, workers: list[Worker], due: "deque[tuple[Worker, Any]]", keep: bool) -> None:
+    def _release_workers(self, workers: list[Worker], pending: "deque[tuple[Worker, Any]]", keep: bool) -> None:
         """End the workers, or keep them for the next iteration after their remaining tasks."""
         try:
-            for worker, _ in due if keep else ():
+            for worker, _ in pending if keep else ():
                 worker.receive(None)
             if keep:
-                _stop(self._kept)  # those of a concurrent iteration that ended before
-                self._kept = workers
+                _stop(self._idle_workers)  # those of a concurrent iteration that ended before
+                self._idle_workers = workers
         except BaseException:
             keep = False
             raise
@@ -184,12 +184,12 @@ class DataLoader:
                 _stop(workers)
 
     def __del__(self) -> None:
-        _stop(self.__dict__.get("_kept", []))
+        _stop(self.__dict__.get("_idle_workers", []))
 
 
-def _read(reading: FetchSettings, tasks: Iterator[Any]) -> Iterator[Any]:
+def _load_batches(settings: FetchSettings, tasks: Iterator[Any]) -> Iterator[Any]:
     """Yield batches without workers."""
-    fetch = reading.fetcher()
+    fetch = settings.fetcher()
     for task in tasks:
         try:
             batch = fetch(task)
@@ -198,9 +198,9 @@ def _read(reading: FetchSettings, tasks: Iterator[Any]) -> Iterator[Any]:
         yield batch
 
 
-def _submit(worker: Worker, task: Any, due: "deque[tuple[Worker, Any]]") -> None:
+def _submit(worker: Worker, task: Any, pending: "deque[tuple[Worker, Any]]") -> None:
     worker.send(task)
-    due.append((worker, task))
+    pending.append((worker, task))
 
 
 def _stop(workers: list[Worker]) -> None:
@@ -210,7 +210,7 @@ def _stop(workers: list[Worker]) -> None:
         worker.stop()
 
 
-def _fail(error: BaseException, task: Any) -> None:
+def _raise_worker_error(error: BaseException, task: Any) -> None:
     numbers = str(task)
     shown = numbers if len(numbers) <= 80 else f"{numbers[:77]}..."
     error.add_note(f"DataLoader: raised by a worker for the examples {shown}")
@@ -232,7 +232,7 @@ def _is_iterable_only(dataset: Any) -> bool:
     return True
 
 
-def _check_of_iterable(dataset: Any, shuffle: Any, sampler: Any, batch_sampler: Any, num_workers: int) -> None:
+def _check_iterable_arguments(dataset: Any, shuffle: Any, sampler: Any, batch_sampler: Any, num_workers: int) -> None:
     if shuffle or sampler is not None or batch_sampler is not None:
         raise ValueError(
             "DataLoader: the examples of an iterable come in its own order; shuffle, sampler and batch_sampler are for "
@@ -270,7 +270,7 @@ def _check_batches(batch_size: Any, shuffle: Any, sampler: Any, batch_sampler: A
         raise ValueError(f"DataLoader: batch_size must be a whole number of at least 1, or None, got {batch_size!r}")
 
 
-def _context(given: str | BaseContext | None) -> BaseContext | None:
+def _resolve_context(given: str | BaseContext | None) -> BaseContext | None:
     if isinstance(given, str):
         if given not in multiprocessing.get_all_start_methods():
             raise ValueError(

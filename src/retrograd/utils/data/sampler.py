@@ -87,8 +87,8 @@ class SubsetRandomSampler(Sampler[int]):
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        for place in randperm(len(self.indices), generator=self.generator).tolist():
-            yield self.indices[place]
+        for position in randperm(len(self.indices), generator=self.generator).tolist():
+            yield self.indices[position]
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -121,8 +121,8 @@ class WeightedRandomSampler(Sampler[int]):
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        drawn = registry["multinomial"](self.weights, self.num_samples, self.replacement, generator=self.generator)
-        return iter(drawn.tolist())
+        sampled = registry["multinomial"](self.weights, self.num_samples, self.replacement, generator=self.generator)
+        return iter(sampled.tolist())
 
     def __len__(self) -> int:
         return self.num_samples
@@ -187,8 +187,8 @@ class DistributedSampler(Sampler[int]):
         count = len(self.dataset)
         generator = Generator(self.seed + self.epoch)
         order = randperm(count, generator=generator).tolist() if self.shuffle else range(count)
-        whole = chain.from_iterable(repeat(order)) if count else iter(())
-        return islice(whole, self.rank, len(self) * self.num_replicas, self.num_replicas)
+        indices = chain.from_iterable(repeat(order)) if count else iter(())
+        return islice(indices, self.rank, len(self) * self.num_replicas, self.num_replicas)
 
     def __len__(self) -> int:
         share = len(self.dataset) / self.num_replicas

@@ -23,11 +23,11 @@ class WorkerInfo:
     dataset: Any = field(repr=False)
 
 
-class _Here(threading.local):
+class _ThreadLocalInfo(threading.local):
     info: WorkerInfo | None = None
 
 
-_here = _Here()
+_local = _ThreadLocalInfo()
 
 
 def get_worker_info() -> WorkerInfo | None:
@@ -36,7 +36,7 @@ def get_worker_info() -> WorkerInfo | None:
     >>> get_worker_info() is None
     True
     """
-    return _here.info
+    return _local.info
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,11 @@ class FetchSettings:
         It raises `Exhausted` at the end of an iterable.
         """
         if not self.iterable:
-            return self._by_number
+            return self._fetch_by_index
         items = iter(self.dataset)
-        return lambda count: self._following(items, count)
+        return lambda count: self._fetch_next(items, count)
 
-    def _by_number(self, task: Any) -> Any:
+    def _fetch_by_index(self, task: Any) -> Any:
         if not self.batched:
             return self.collate_fn(self.dataset[task])
         if self.collate_fn is default_collate and _is_tensors(self.dataset):
@@ -70,7 +70,7 @@ class FetchSettings:
             return self.collate_fn(self.dataset.__getitems__(task))
         return self.collate_fn([self.dataset[index] for index in task])
 
-    def _following(self, items: Iterator[Any], count: int) -> Any:
+    def _fetch_next(self, items: Iterator[Any], count: int) -> Any:
         examples = list(islice(items, count))
         if not examples or (self.batched and self.drop_last and len(examples) < count):
             raise Exhausted
@@ -95,27 +95,27 @@ class Failure:
     error: BaseException
 
 
-def work(reading: FetchSettings, worker: int, tasks: Iterable[Any]) -> Iterator[Any]:
+def work(settings: FetchSettings, worker: int, tasks: Iterable[Any]) -> Iterator[Any]:
     """Yield the results of tasks: a batch, a Failure, or the class Ended. An Epoch has no result."""
     fetch: Callable[[Any], Any] | Failure = Failure(RuntimeError("a worker got a task before the epoch began"))
     ready = False
     for task in tasks:
         if isinstance(task, Epoch):
-            _here.info = WorkerInfo(worker, reading.num_workers, task.seed + worker, reading.dataset)
-            default_generator_here.manual_seed(task.seed + worker)
-            fetch = _attempt(partial(_begin, reading, worker, not ready))
+            _local.info = WorkerInfo(worker, settings.num_workers, task.seed + worker, settings.dataset)
+            worker_generator.manual_seed(task.seed + worker)
+            fetch = _run_or_fail(partial(_start_epoch, settings, worker, not ready))
             ready = True
         else:
-            yield fetch if isinstance(fetch, Failure) else _attempt(partial(fetch, task))
+            yield fetch if isinstance(fetch, Failure) else _run_or_fail(partial(fetch, task))
 
 
-def _begin(reading: FetchSettings, worker: int, first: bool) -> Any:
-    if first and reading.worker_init_fn is not None:
-        reading.worker_init_fn(worker)
-    return reading.fetcher()
+def _start_epoch(settings: FetchSettings, worker: int, first: bool) -> Any:
+    if first and settings.worker_init_fn is not None:
+        settings.worker_init_fn(worker)
+    return settings.fetcher()
 
 
-def _attempt(action: Callable[[], Any]) -> Any:
+def _run_or_fail(action: Callable[[], Any]) -> Any:
     try:
         return action()
     except Exhausted:
@@ -124,7 +124,7 @@ def _attempt(action: Callable[[], Any]) -> Any:
         return Failure(error)
 
 
-class _Source(threading.local):
+class _ThreadLocalGenerator(threading.local):
     """The generator that replaces the default one in a worker's thread."""
 
     def __init__(self) -> None:
@@ -135,13 +135,13 @@ class _Source(threading.local):
         self.generator.manual_seed(seed % 2**63)
 
 
-default_generator_here = _Source()
+worker_generator = _ThreadLocalGenerator()
 
 
 @generator_block
-def own_randomness() -> Iterator[None]:
+def use_worker_generator() -> Iterator[None]:
     """In this thread, redirect draws from the default generator to the worker's own."""
-    own = default_generator_here.generator
+    own = worker_generator.generator
     with redirect_draws(lambda generator: own if generator is default_generator else generator):
         yield
 

@@ -14,9 +14,9 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
 from typing import Any, Protocol
 
-from retrograd.utils.data.worker import Failure, FetchSettings, own_randomness, work
+from retrograd.utils.data.worker import Failure, FetchSettings, use_worker_generator, work
 
-PATIENCE = 1.0  # seconds that a process has to end by itself
+STOP_TIMEOUT = 1.0  # seconds that a process has to end by itself
 
 
 class Worker(Protocol):
@@ -35,13 +35,13 @@ class Worker(Protocol):
 class ThreadWorker:
     """A worker thread: it shares the dataset, and runs in parallel while NumPy or file access releases the GIL."""
 
-    def __init__(self, reading: FetchSettings, number: int) -> None:
+    def __init__(self, settings: FetchSettings, number: int) -> None:
         self._tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._results: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._stopped = threading.Event()
         name = f"DataLoader worker {number}"
         # The thread references the queues, not this object or the loader, so these can be collected.
-        args = (reading, number, self._tasks, self._results, self._stopped)
+        args = (settings, number, self._tasks, self._results, self._stopped)
         threading.Thread(target=_run_in_thread, args=args, name=name, daemon=True).start()
 
     def send(self, task: Any) -> None:
@@ -59,14 +59,14 @@ class ThreadWorker:
 
 
 def _run_in_thread(
-    reading: FetchSettings,
+    settings: FetchSettings,
     number: int,
     tasks: "queue.SimpleQueue[Any]",
     results: "queue.SimpleQueue[Any]",
     stopped: threading.Event,
 ) -> None:
-    with own_randomness():
-        for result in work(reading, number, _until_stopped(tasks, stopped)):
+    with use_worker_generator():
+        for result in work(settings, number, _until_stopped(tasks, stopped)):
             results.put(result)
 
 
@@ -81,11 +81,11 @@ def _until_stopped(tasks: "queue.SimpleQueue[Any]", stopped: threading.Event) ->
 class ProcessWorker:
     """A worker process with a copy of the dataset; tasks and results are pickled."""
 
-    def __init__(self, reading: FetchSettings, number: int, context: BaseContext) -> None:
+    def __init__(self, settings: FetchSettings, number: int, context: BaseContext) -> None:
         self._number = number
         self._connection, theirs = context.Pipe()
         self._process = context.Process(  # type: ignore[attr-defined]
-            target=_run_in_process, args=(reading, number, theirs), name=f"DataLoader worker {number}", daemon=True
+            target=_run_in_process, args=(settings, number, theirs), name=f"DataLoader worker {number}", daemon=True
         )
         self._process.start()
         theirs.close()  # so that the connection closes when the process ends
@@ -100,7 +100,7 @@ class ProcessWorker:
         try:
             return pickle.loads(self._connection.recv_bytes())
         except (EOFError, ConnectionResetError):
-            self._process.join(PATIENCE)
+            self._process.join(STOP_TIMEOUT)
             raise RuntimeError(
                 f"DataLoader: worker {self._number}, process {self._process.pid}, ended with exit code "
                 f"{self._process.exitcode} before its work was done; a negative code is that of a signal, -9 often "
@@ -109,13 +109,13 @@ class ProcessWorker:
 
     def stop(self) -> None:
         self.send(None)
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + STOP_TIMEOUT
         self._drain(deadline)
         self._process.join(max(deadline - time.monotonic(), 0))
         for end in (self._process.terminate, self._process.kill):
             if self._process.exitcode is None:
                 end()
-                self._process.join(PATIENCE)
+                self._process.join(STOP_TIMEOUT)
         self._connection.close()
         self._process.close()
 
@@ -126,20 +126,20 @@ class ProcessWorker:
                 self._connection.recv_bytes()
 
 
-def _run_in_process(reading: FetchSettings, number: int, connection: Connection) -> None:
+def _run_in_process(settings: FetchSettings, number: int, connection: Connection) -> None:
     tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
     stopped = threading.Event()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent, which ends this process
-    threading.Thread(target=_listen, args=(connection, tasks, stopped), daemon=True).start()
-    with own_randomness():
-        for result in work(reading, number, _until_stopped(tasks, stopped)):
+    threading.Thread(target=_receive_tasks, args=(connection, tasks, stopped), daemon=True).start()
+    with use_worker_generator():
+        for result in work(settings, number, _until_stopped(tasks, stopped)):
             try:
-                connection.send_bytes(_pickled(result, number))
+                connection.send_bytes(_pickle_result(result, number))
             except OSError:
                 return  # the parent no longer reads
 
 
-def _listen(connection: Connection, tasks: "queue.SimpleQueue[Any]", stopped: threading.Event) -> None:
+def _receive_tasks(connection: Connection, tasks: "queue.SimpleQueue[Any]", stopped: threading.Event) -> None:
     """Queue tasks as they arrive, so that the sender never blocks; end the process when its parent is gone."""
     parent = multiprocessing.parent_process()
     assert parent is not None
@@ -159,14 +159,14 @@ def _listen(connection: Connection, tasks: "queue.SimpleQueue[Any]", stopped: th
         tasks.put(task)
 
 
-class _Remote(Exception):  # noqa: N818 (shown as the cause of one)
+class _RemoteTraceback(Exception):  # noqa: N818 (shown as the cause of one)
     """The traceback of an error in another process, as text."""
 
     def __str__(self) -> str:
         return f'\n"""\n{self.args[0]}"""'
 
 
-class _Raised:
+class _PicklableError:
     """An error and its traceback, joined when unpickled."""
 
     def __init__(self, error: BaseException, text: str) -> None:
@@ -174,31 +174,31 @@ class _Raised:
         self.text = text
 
     def __reduce__(self) -> Any:
-        return _failure, (self.error, self.text)
+        return _unpickle_failure, (self.error, self.text)
 
 
-def _failure(error: BaseException, text: str) -> Failure:
-    error.__cause__ = _Remote(text)
+def _unpickle_failure(error: BaseException, text: str) -> Failure:
+    error.__cause__ = _RemoteTraceback(text)
     return Failure(error)
 
 
-def _pickled(result: Any, number: int) -> bytes:
+def _pickle_result(result: Any, number: int) -> bytes:
     """Return a result as bytes, or a failure if it cannot be pickled."""
     if isinstance(result, Failure):
-        return _pickled_failure(result.error)
+        return _pickle_failure(result.error)
     try:
         return pickle.dumps(result, pickle.HIGHEST_PROTOCOL)
     except Exception as error:
         error.add_note(f"DataLoader: worker {number} can't send what collate_fn made to another process")
-        return _pickled_failure(error)
+        return _pickle_failure(error)
 
 
-def _pickled_failure(error: BaseException) -> bytes:
+def _pickle_failure(error: BaseException) -> bytes:
     text = "".join(traceback.format_exception(error))
     error.__traceback__ = error.__cause__ = error.__context__ = None
     try:
-        data = pickle.dumps(_Raised(error, text))
+        data = pickle.dumps(_PicklableError(error, text))
         pickle.loads(data)  # some errors can be pickled, but not unpickled
     except Exception:
-        data = pickle.dumps(_Raised(RuntimeError(f"{type(error).__name__}: {error}"), text))
+        data = pickle.dumps(_PicklableError(RuntimeError(f"{type(error).__name__}: {error}"), text))
     return data
