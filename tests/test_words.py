@@ -32,7 +32,7 @@ RIDDLES = re.compile(
     r"|turned|wanted|ways?|weighed|whole|widened)"
 )
 RENAMED = (  # the packages whose names have been gone through
-    "amp", "backend", "backends", "bench", "cli", "core", "cuda", "distributed", "export", "func", "fx",
+    "amp", "autograd", "backend", "backends", "bench", "cli", "core", "cuda", "distributed", "export", "func", "fx",
     "higher_order", "hips", "interop", "kernels", "levels", "library", "nested", "nn", "numpy", "ops", "optim",
     "pipelining", "scipy", "sklearn", "testing", "utils",
 )  # fmt: skip

@@ -23,7 +23,7 @@ from retrograd.func import (
     sparse_jacobian,
     vmap,
 )
-from retrograd.func.coloring import count_of, partial_coloring, star_coloring
+from retrograd.func.coloring import num_colors, partial_coloring, star_coloring
 from retrograd.testing import samples_of
 from retrograd.testing.laws import law_pattern
 
@@ -459,7 +459,7 @@ def test_banded_matrices_need_as_many_colours_as_diagonals():
 
 
 def test_no_columns_have_no_colours():
-    assert count_of([]) == 0
+    assert num_colors([]) == 0
 
 
 STEPS = {

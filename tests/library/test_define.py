@@ -129,7 +129,7 @@ def test_a_kernel_for_an_unknown_kind_of_arrays_is_refused(kind):
             register(kind)(lambda x: x)
     with pytest.raises(ValueError, match="a kernel is for one of default, cpu, cuda"):
         custom_op("test_define::k", lambda x: x, mutates_args=(), device_types=kind, schema="(Tensor x) -> Tensor")
-    assert not op.parts.kernels
+    assert not op.registrations.kernels
 
 
 def test_the_missing_kernel_is_named_with_the_definition():
@@ -163,7 +163,7 @@ def test_one_kernel_for_several_kinds():
     op = older("test_define::several")
     op.impl(["cpu", "cuda"])(lambda x: x * 3)
     assert op(rg.ones(1)).item() == 3
-    assert sorted(op.parts.kernels) == ["cpu", "cuda"]
+    assert sorted(op.registrations.kernels) == ["cpu", "cuda"]
 
 
 @pytest.mark.parametrize("kind", ["default", None])

@@ -68,9 +68,9 @@ def test_kernels_that_a_library_replaced_are_restored():
         lib.impl("f", lambda x: x * 4, "CPU")
         lib.impl("f", lambda x: None, "Meta")
         assert op(rg.ones(1)).item() == 4
-        assert op.parts.abstract.function is not old
+        assert op.registrations.abstract.function is not old
     assert op(rg.ones(1)).item() == 2
-    assert op.parts.abstract.function is old
+    assert op.registrations.abstract.function is old
 
 
 def test_registrations_that_were_missing_are_missing_again():
@@ -124,9 +124,9 @@ def test_everything_registered_for_a_library_goes_with_it():
         impl("test_lib_kept::f", ("cpu", "cuda"), lambda x: x * 7, lib=lib)
         assert rg.func.grad(op)(rg.tensor(1.0)).item() == 2
         assert op(rg.ones(1)).item() == 7
-    parts = op.parts
-    assert [parts.pull, parts.setup, parts.abstract, parts.vmap] == [None] * 4
-    assert list(parts.kernels) == [""]
+    registrations = op.registrations
+    assert [registrations.pull, registrations.setup, registrations.abstract, registrations.vmap] == [None] * 4
+    assert list(registrations.kernels) == [""]
     assert op(rg.ones(1)).item() == 1
 
 
@@ -236,7 +236,7 @@ def test_the_key_of_the_library_is_meant_without_one():
         lib.define("f(Tensor x) -> Tensor")
         lib.impl("f", lambda x: x * 3)
         lib.impl("test_lib::f", lambda x: x, "Meta")
-        assert list(rg.ops.test_lib.f.parts.kernels) == ["cpu"]
+        assert list(rg.ops.test_lib.f.registrations.kernels) == ["cpu"]
 
 
 def test_an_unknown_key_is_refused(lib):
@@ -339,11 +339,11 @@ def test_functions_by_name_register_for_good():
     assert rg.func.grad(op)(rg.tensor(1.0)).item() == 3
     assert op(rg.ones(1)).item() == 2
     assert rg.func.vmap(op)(rg.ones(3)).tolist() == [5, 5, 5]
-    assert op.parts.abstract.function is fake
+    assert op.registrations.abstract.function is fake
     with pytest.raises(RuntimeError, match=f"test_lib_kept::f: register_fake: registered already, at {HERE}:"):
         library.register_fake(op, lambda x: x, allow_override=False)
     library.register_fake(op, lambda x: x)
-    assert batch is op.parts.vmap.function
+    assert batch is op.registrations.vmap.function
 
 
 @pytest.mark.parametrize("name", library.__all__)

@@ -369,7 +369,7 @@ def _check_target(target: Any, index: int) -> tuple[Any, int]:
 
 
 def _run_engine(
-    pairs: list, wanted: Any, create_graph: bool, retain_graph: bool | None, accumulate: Any
+    pairs: list, target_edges: Any, create_graph: bool, retain_graph: bool | None, accumulate: Any
 ) -> dict[Any, Tensor]:
     level = current().level
     with nullcontext() if create_graph or level is None else _disable_recording_below(level):
@@ -377,7 +377,7 @@ def _run_engine(
             [_engine_edge(root) for root, _ in pairs],
             [seed for _, seed in pairs],
             level=level,
-            inputs=wanted,
+            inputs=target_edges,
             create_graph=create_graph,
             retain_graph=create_graph if retain_graph is None else retain_graph,
             accumulate=accumulate,

@@ -20,19 +20,19 @@ def line_of(where: tuple[CodeType | None, int] | None) -> str:
 def stack() -> list[Where]:
     """Return the (code, instruction) pairs of all frames outside this package, the innermost first."""
     frame: FrameType | None = sys._getframe(1)
-    places = []
+    frames = []
     while frame is not None:
         code = frame.f_code
         if not code.co_filename.startswith(PACKAGE):
-            places.append((code, frame.f_lasti))
+            frames.append((code, frame.f_lasti))
         frame = frame.f_back
-    return places
+    return frames
 
 
-def format_stack(places: list[Where]) -> str:
+def format_stack(frames: list[Where]) -> str:
     """Return a stack in the format of Python's tracebacks, the outermost frame first."""
     lines = []
-    for where in reversed(places):
+    for where in reversed(frames):
         code, number = where[0], _line_number(where)
         lines.append(f'  File "{code.co_filename}", line {number}, in {code.co_name}\n')
         text = linecache.getline(code.co_filename, number).strip()

@@ -117,7 +117,7 @@ def _run_opcheck(op: Operator, sample: Sample, checks: Sequence[str]) -> dict[st
 
 
 def _print_results(op: Operator, results_by_sample: list[dict[str, str]]) -> None:
-    location = f", defined at {op.parts.location}" if isinstance(op, CustomOperator) else ""
+    location = f", defined at {op.registrations.location}" if isinstance(op, CustomOperator) else ""
     console = Console(markup=False, highlight=False)
     console.print(f"{op.schema}{location}", soft_wrap=True)
     many = len(results_by_sample) > 1

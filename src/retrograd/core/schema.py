@@ -147,7 +147,7 @@ class Schema:
 
     reserved: tuple[str, ...] = ()  # names that arguments can't have
     lists_anywhere = False  # whether an argument other than the last input may be a list of tensors
-    marks_results = False  # whether results may have the mark of an argument, whose memory they share
+    has_alias_annotations = False  # whether results may have the mark of an argument, whose memory they share
 
     def __init__(self, name, parameters, results="Tensor", outputs=(), aliases=()):
         self.name = name

@@ -41,15 +41,15 @@ def bind_other_arguments(
 ) -> Callable[[Any], Any]:
     """Return the function of the chosen arguments only, with the others fixed."""
 
-    def bound(x: Any) -> Any:
+    def partial_function(x: Any) -> Any:
         changed = list(args)
         for n, value in [(argnums, x)] if isinstance(argnums, int) else zip(argnums, x, strict=True):
             changed[n] = value
         return func(*changed, **kwargs)
 
-    bound.__wrapped__ = func  # type: ignore[attr-defined]  # errors name it
-    bound.__qualname__ = getattr(func, "__qualname__", type(func).__name__)
-    return bound
+    partial_function.__wrapped__ = func  # type: ignore[attr-defined]  # errors name it
+    partial_function.__qualname__ = getattr(func, "__qualname__", type(func).__name__)
+    return partial_function
 
 
 _PYTORCH_NAMES = {"grad": "grad_and_value"}  # the transform that PyTorch's messages name

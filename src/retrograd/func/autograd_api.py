@@ -182,9 +182,9 @@ def _by_columns(run: ArrayVjpRun, out: Tensor) -> list[Tensor]:
     cotangent = make(registry["zeros_like"](out), outer, None)
     with outer:
         cotangent.requires_grad = True
-        pulled = run.pull([cotangent])
+        cotangent_in = run.pull([cotangent])
     blocks = []
-    for leaf, g in zip(run.leaves, pulled, strict=True):
+    for leaf, g in zip(run.leaves, cotangent_in, strict=True):
         push = partial(_push_column, outer, g, cotangent)
         blocks += column_blocks(map_in_loop(push, unit_vectors(leaf), [out]), [leaf])[0]
     return blocks

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 NONE = -1  # the colour of a column without entries, which needs no product
 
 
-def count_of(colors: Sequence[int]) -> int:
+def num_colors(colors: Sequence[int]) -> int:
     """Return the number of colours."""
     return max(colors, default=NONE) + 1
 
@@ -20,10 +20,10 @@ def partial_coloring(columns: Sequence[Sequence[int]], rows: int, order: Iterabl
     row_colors = [0] * rows  # the colours with an entry in each row
     colors = [NONE] * len(columns)
     for j in order:
-        taken = 0
+        used_colors = 0
         for i in columns[j]:
-            taken |= row_colors[i]
-        color, bit = _first_free_color(taken)
+            used_colors |= row_colors[i]
+        color, bit = _first_free_color(used_colors)
         for i in columns[j]:
             row_colors[i] |= bit
         if columns[j]:
@@ -31,9 +31,9 @@ def partial_coloring(columns: Sequence[Sequence[int]], rows: int, order: Iterabl
     return colors
 
 
-def _first_free_color(taken: int) -> tuple[int, int]:
+def _first_free_color(used_colors: int) -> tuple[int, int]:
     """Return the first colour that is not in a set, and the set of it alone."""
-    bit = ~taken & (taken + 1)
+    bit = ~used_colors & (used_colors + 1)
     return bit.bit_length() - 1, bit
 
 
@@ -77,14 +77,14 @@ class _StarColoring:
             self._update_neighbour(w, v, color, bit)
 
     def _forbidden_colors(self, v: int) -> int:
-        taken = 0
+        used_colors = 0
         for w in self.neighbours[v]:
             color = self.colors[w]
             if color != NONE:
-                taken |= 1 << color | self.forbidden[w]
+                used_colors |= 1 << color | self.forbidden[w]
                 if self.repeated_colors[v] >> color & 1:  # the entry (v, w) can be recovered in row w only
-                    taken |= self.neighbour_colors[w]
-        return taken
+                    used_colors |= self.neighbour_colors[w]
+        return used_colors
 
     def _update_neighbour(self, w: int, v: int, color: int, bit: int) -> None:
         """Update a neighbour w of v with v's colour."""

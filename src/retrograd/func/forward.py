@@ -55,16 +55,16 @@ def run_jvp(
     for o in check_outputs(name, out):
         if strict and (o.level is not level or o.tag is None):
             raise RuntimeError(f"jvp: strict=True, but an output of shape {o.shape} does not depend on the primals")
-    along = optree.tree_map(lambda o: tangent_of(level, o), out)
-    found = (value, along, unwrap_tree(level, aux[0])) if has_aux else (value, along)
+    tangents_out = optree.tree_map(lambda o: tangent_of(level, o), out)
+    found = (value, tangents_out, unwrap_tree(level, aux[0])) if has_aux else (value, tangents_out)
     return found, list(zip(leaves, duals, strict=True))
 
 
 def run_dual(
-    named: Callable, of_tree: Callable, spec: Any, leaves: list[Tensor], tangents: list[Tensor]
+    function: Callable, of_tree: Callable, spec: Any, leaves: list[Tensor], tangents: list[Tensor]
 ) -> tuple[DualLevel, list[Tensor], Any]:
-    """Return a level, and there the leaves of a tree with tangents and a function's result; errors name `named`."""
-    with DualLevel(named) as level:
+    """Return a level, and there the leaves of a tree with tangents and a function's result; errors name `function`."""
+    with DualLevel(function) as level:
         duals = [make(x, level, t) for x, t in zip(leaves, tangents, strict=True)]
         return level, duals, sync_views(of_tree(optree.tree_unflatten(spec, duals)))
 
@@ -173,10 +173,10 @@ def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
     def push(*tangents: Any) -> Any:
         found = level.run(check_tree("linearize", "tangent", tangents, primals, leaves))
 
-        def along(o: Tensor) -> Tensor:
+        def tangent_along(o: Tensor) -> Tensor:
             t = found[o.tag] if o.level is level and o.tag is not None else None
             return registry["zeros_like"](value_at(level, o)) if t is None else t
 
-        return optree.tree_map(along, out)
+        return optree.tree_map(tangent_along, out)
 
     return value, push

@@ -68,39 +68,39 @@ class ConstantSeries(Series):
 class Derivative(Series):
     """The derivative of a series along the curve."""
 
-    __slots__ = ("of",)
+    __slots__ = ("series",)
 
-    def __init__(self, value: Tensor, of: Series) -> None:
+    def __init__(self, value: Tensor, series: Series) -> None:
         super().__init__([value])
-        self.of = of
+        self.series = series
 
     def needs(self, k: int) -> list[tuple[Series, int]]:
         """Return the series up to one order more."""
-        return [(self.of, k + 1)]
+        return [(self.series, k + 1)]
 
     def coefficient(self, k: int) -> Tensor | None:
         """Return (k + 1) times coefficient k + 1."""
-        following: Tensor | None = self.of.coefficients[k + 1]
+        following: Tensor | None = self.series.coefficients[k + 1]
         return None if following is None else following * (k + 1)
 
 
 class OutputSeries(Series):
     """One output of an operator that has several."""
 
-    __slots__ = ("index", "whole")
+    __slots__ = ("index", "parent")
 
-    def __init__(self, whole: Series, index: int) -> None:
-        super().__init__([whole.coefficients[0][index]])
-        self.whole = whole
+    def __init__(self, parent: Series, index: int) -> None:
+        super().__init__([parent.coefficients[0][index]])
+        self.parent = parent
         self.index = index
 
     def needs(self, k: int) -> list[tuple[Series, int]]:
         """Return the series of all outputs."""
-        return [(self.whole, k)]
+        return [(self.parent, k)]
 
     def coefficient(self, k: int) -> Tensor | None:
         """Return this output's coefficient."""
-        return _select_output(self.whole.coefficients[k], self.index)
+        return _select_output(self.parent.coefficients[k], self.index)
 
 
 def _select_output(coefficients: tuple | None, index: int) -> Tensor | None:
@@ -128,7 +128,7 @@ class Call(NamedTuple):
         """The declared name of each operand."""
         return [self.op.schema.inputs[min(i, self.op.last)].name for i in range(len(self.operands))]
 
-    def along(self, k: int, *, without: int | None = None) -> tuple:
+    def coefficients_at(self, k: int, *, without: int | None = None) -> tuple:
         """Return the operands' coefficients k."""
         return tuple([None if s is None or i == without else s.coefficients[k] for i, s in enumerate(self.series)])
 
@@ -144,9 +144,9 @@ class CallSeries(Series):
 
     __slots__ = ("call",)
 
-    def __init__(self, made: Call) -> None:
-        super().__init__([made.out])
-        self.call = made
+    def __init__(self, op_call: Call) -> None:
+        super().__init__([op_call.out])
+        self.call = op_call
 
     def needs(self, k: int) -> list[tuple[Series, int]]:
         """Return the operands up to the same order."""
@@ -160,7 +160,7 @@ class Affine(CallSeries):
 
     def coefficient(self, k: int) -> Any:
         """Return the derivative along the operands' coefficients."""
-        return self.call.derivative(self.call.along(k), self.call.out)
+        return self.call.derivative(self.call.coefficients_at(k), self.call.out)
 
 
 class Product(CallSeries):
@@ -214,10 +214,10 @@ class Solution(CallSeries):
     def coefficient(self, k: int) -> Tensor | None:
         """Return the coefficient by substitution."""
         right = self.call.names().index(SOLVES[self.call.op.name])
-        total: Tensor | None = self.call.derivative(self.call.along(k), self.call.out)
+        total: Tensor | None = self.call.derivative(self.call.coefficients_at(k), self.call.out)
         for j in range(1, k):
             if self.coefficients[k - j] is not None:
-                term = self.call.derivative(self.call.along(j, without=right), self.coefficients[k - j])
+                term = self.call.derivative(self.call.coefficients_at(j, without=right), self.coefficients[k - j])
                 total = _add_terms(total, term)
         return total
 
@@ -245,7 +245,7 @@ class MatrixFunction(CallSeries):
 class Runner(Protocol):
     """The interface that runs rules on series: see `JetLevel.run_rule`."""
 
-    def run_rule(self, made: Call, whole: Series) -> Any:
+    def run_rule(self, op_call: Call, parent: Series) -> Any:
         """Return the derivative of a call's result, a tensor or a tuple of them; None stands for zero."""
 
 
@@ -254,8 +254,8 @@ class Integral(CallSeries):
 
     __slots__ = ("derivatives", "runner")
 
-    def __init__(self, made: Call, runner: Runner) -> None:
-        super().__init__(made)
+    def __init__(self, op_call: Call, runner: Runner) -> None:
+        super().__init__(op_call)
         self.runner = runner
         self.derivatives: list[tuple[Tensor | None, Series | None]] = []  # value and series for each output
 
@@ -279,22 +279,24 @@ def _integrate(value: Tensor | None, series: Series | None, k: int) -> Tensor | 
     return None if coefficient is None else coefficient / k
 
 
-def make_series(made: Call, runner: Runner) -> Series:
+def make_series(op_call: Call, runner: Runner) -> Series:
     """Return the series of a call's result."""
-    definition, varying = made.op.definition, made.varying
+    definition, varying = op_call.op.definition, op_call.varying
     if definition.jvp is not None:
-        return Integral(made, runner)
+        return Integral(op_call, runner)
     if issubclass(definition, PowerSeries):
-        return MatrixFunction(made)
-    names, linear = made.names(), definition.linear.replace(",", " ").split()
-    if "," in definition.linear or all(_operands_read(made.op, names, i).isdisjoint(varying) for i in varying):
-        return Affine(made)
-    if made.op.name in SOLVES:
-        return Solution(made)
-    return Product(made) if all(names[i] in linear for i in varying) else Integral(made, runner)
+        return MatrixFunction(op_call)
+    names, linear = op_call.names(), definition.linear.replace(",", " ").split()
+    if "," in definition.linear or all(
+        _operands_in_derivative(op_call.op, names, i).isdisjoint(varying) for i in varying
+    ):
+        return Affine(op_call)
+    if op_call.op.name in SOLVES:
+        return Solution(op_call)
+    return Product(op_call) if all(names[i] in linear for i in varying) else Integral(op_call, runner)
 
 
-def _operands_read(op: Op, names: list[str], index: int) -> set[int]:
+def _operands_in_derivative(op: Op, names: list[str], index: int) -> set[int]:
     """Return the operands that the derivative by one of them depends on, from its rule's arguments."""
     definition, everything = op.definition, set(range(len(names)))
     if names[index] in definition.linear.split():

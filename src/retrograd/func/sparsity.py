@@ -3,7 +3,7 @@
 from typing import Any
 
 from retrograd.backend import sparse
-from retrograd.func.coloring import count_of, partial_coloring, star_coloring
+from retrograd.func.coloring import num_colors, partial_coloring, star_coloring
 
 
 class Sparsity:
@@ -30,7 +30,7 @@ class Sparsity:
             self.pattern = sparse.symmetric(self.pattern)
         self.by, colors = _color_symmetric(self.pattern) if symmetric else _color_columns_or_rows(self.pattern)
         self.colors = sparse.as_colors(colors)
-        self.count = count_of(colors)
+        self.count = num_colors(colors)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -57,9 +57,9 @@ def _color_columns_or_rows(pattern: Any) -> tuple[str, list[int]]:
     lines = {"columns": transposed, "rows": pattern}
     first, second = sorted(lower_bounds, key=lambda side: lower_bounds[side])  # columns first, if they tie
     colors = _color_lines(lines[first], lower_bounds[first])
-    if count_of(colors) > lower_bounds[second]:
+    if num_colors(colors) > lower_bounds[second]:
         other = _color_lines(lines[second], lower_bounds[second])
-        if (count_of(other), second) < (count_of(colors), first):
+        if (num_colors(other), second) < (num_colors(colors), first):
             return second, other
     return first, colors
 
@@ -71,8 +71,8 @@ def _color_lines(pattern: Any, lower_bound: int) -> list[int]:
         return list(range(n))
     lines = sparse.lists(pattern)
     colors = partial_coloring(lines, across, range(n))
-    if count_of(colors) > lower_bound:
-        colors = min(colors, partial_coloring(lines, across, _by_descending_degree(lines)), key=count_of)
+    if num_colors(colors) > lower_bound:
+        colors = min(colors, partial_coloring(lines, across, _by_descending_degree(lines)), key=num_colors)
     return colors
 
 

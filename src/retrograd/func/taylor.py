@@ -48,10 +48,10 @@ class JetLevel(OuterGradLevel):
         """Run the operator on the values, and on the series."""
         if self._cache is not None:
             return self._process_in_rule(op, args, params)
-        made = self._call(op, args, params)
-        if not made.varying:
-            return self._wrap_constants(made.out)
-        series = make_series(made, self)
+        op_call = self._call(op, args, params)
+        if not op_call.varying:
+            return self._wrap_constants(op_call.out)
+        series = make_series(op_call, self)
         self._cache = {}
         try:
             extend(series, self.order)
@@ -71,9 +71,11 @@ class JetLevel(OuterGradLevel):
         # Rules of several operators often make the same call, such as cos in the rule of sin. One series serves all.
         key = self._key(op, args, params)
         if key not in self._cache:
-            made = self._call(op, args, params)
-            tensors = self._wrap_outputs(make_series(made, self)) if made.varying else self._wrap_constants(made.out)
-            self._cache[key] = tensors, made
+            op_call = self._call(op, args, params)
+            tensors = (
+                self._wrap_outputs(make_series(op_call, self)) if op_call.varying else self._wrap_constants(op_call.out)
+            )
+            self._cache[key] = tensors, op_call
         return self._cached_result(key)
 
     def _cached_result(self, key: Hashable) -> Any:
@@ -94,7 +96,7 @@ class JetLevel(OuterGradLevel):
 
     def tensor(self, value: Tensor, series: Series) -> Tensor:
         """Return a tensor of this level; a constant has no series."""
-        if isinstance(series, OutputSeries) and len(series.whole.coefficients) > self.order:
+        if isinstance(series, OutputSeries) and len(series.parent.coefficients) > self.order:
             extend(series, self.order)
             series = ConstantSeries(series.coefficients)
         return make(value, self, series if self._varies(series, 1) and is_differentiable(value.dtype) else None)
@@ -103,13 +105,13 @@ class JetLevel(OuterGradLevel):
         """Return whether coefficients from k on may be nonzero."""
         return len(series.coefficients) <= self.order or any(c is not None for c in series.coefficients[k:])
 
-    def run_rule(self, made: Call, whole: Series) -> Any:
+    def run_rule(self, op_call: Call, result_series: Series) -> Any:
         """Return value and series of each output's derivative along the curve; None stands for zero."""
-        op, operands, series, params, _ = made
+        op, operands, series, params, _ = op_call
         args = tuple([x if s is None else make(x, self, s) for x, s in zip(operands, series, strict=True)])
         tangents = tuple([None if s is None else self._derivative(s) for s in series])
         key = self._key(op, args, params)
-        self._cache.setdefault(key, (self._wrap_outputs(whole), made))
+        self._cache.setdefault(key, (self._wrap_outputs(result_series), op_call))
         with at(self, current().grad_enabled):
             dots = output_tangents(op, args, tangents, self._cached_result(key), params)
         return [self._value_and_series(d) for d in dots] if isinstance(dots, tuple) else self._value_and_series(dots)

@@ -11,7 +11,7 @@ from retrograd.fx.tracer import TraceLevel
 from retrograd.higher_order.operands import (
     call_without_writes,
     check_functions,
-    check_same,
+    check_same_avals,
     copy_aliases,
     flatten,
     is_batched,
@@ -64,7 +64,7 @@ def cond(pred: Any, true_fn: Callable, false_fn: Callable, operands: tuple | lis
     outs, tree = results[0]
     if len(results) == 2:
         _check_structures(tree, results[1][1])
-        check_same(("true_fn_output", "false_fn_output"), outs, results[1][0], MERGING)
+        check_same_avals(("true_fn_output", "false_fn_output"), outs, results[1][0], MERGING)
         outs = select(pred, outs, results[1][0])
     return optree.tree_unflatten(tree, copy_aliases(outs, leaves))
 
@@ -106,7 +106,7 @@ def _record(level: TraceLevel, pred: Tensor, functions: dict[str, Callable], lea
     graphs, captured, (true_out, false_out) = trace_functions(level, "cond", flat, (leaves, leaves))
     (true_avals, tree), (false_avals, other) = flatten(true_out), flatten(false_out)
     _check_structures(tree, other)
-    check_same(("true_fn_output", "false_fn_output"), true_avals, false_avals, MERGING)
+    check_same_avals(("true_fn_output", "false_fn_output"), true_avals, false_avals, MERGING)
     params = dict(zip(functions, graphs, strict=True))
     return optree.tree_unflatten(
         tree, record_call(level, operator_named("higher_order.cond"), (pred, *leaves, *captured), params)

@@ -11,7 +11,7 @@ from retrograd.fx.tracer import TraceLevel
 from retrograd.higher_order.operands import (
     call_without_writes,
     check_functions,
-    check_same,
+    check_same_avals,
     copy_aliases,
     flatten,
     is_batched,
@@ -86,7 +86,7 @@ def _check_pred(pred: Any) -> Any:
 def _check_carried(new: Any, carried: Sequence[Any], spec: Any) -> list:
     """Return the leaves of new carried values, which must be like the old ones."""
     leaves, tree = flatten(tuple(new) if isinstance(new, (tuple, list)) else (new,))
-    check_same(("body_fn_output", "carried_inputs"), leaves, carried)
+    check_same_avals(("body_fn_output", "carried_inputs"), leaves, carried)
     if tree != spec:
         raise RuntimeError(
             f"Expected body_fn_output and carried_inputs to have same structure but got lhs:{tree} and rhs:{spec}"

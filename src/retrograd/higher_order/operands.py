@@ -69,7 +69,7 @@ def select(mask: Tensor, chosen: Sequence[Any], others: Sequence[Any]) -> list:
 # --------------------------------------------------------------------------------------------------- checks
 
 
-def check_same(names: tuple[str, str], left: Sequence[Any], right: Sequence[Any], prefix: str = "") -> None:
+def check_same_avals(names: tuple[str, str], left: Sequence[Any], right: Sequence[Any], prefix: str = "") -> None:
     """Raise a RuntimeError unless two lists have as many leaves, of equal shapes and dtypes."""
     expected = f"{prefix}Expected {names[0]} and {names[1]} to have same"
     if len(left) != len(right):

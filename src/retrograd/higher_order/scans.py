@@ -9,7 +9,7 @@ from retrograd.core import Internal, Tensor, op, operator_named
 from retrograd.func.batch import vmap
 from retrograd.fx.subgraph import record_call, subgraph_of, trace_functions
 from retrograd.fx.tracer import TraceLevel
-from retrograd.higher_order.operands import call_without_writes, check_same, flatten, trace_level
+from retrograd.higher_order.operands import call_without_writes, check_same_avals, flatten, trace_level
 from retrograd.ops.family import Composite
 
 _cat, _movedim, _select, _stack = map(operator_named, ("cat", "movedim", "select", "stack"))
@@ -113,7 +113,7 @@ def _check_step(result: Any, starts: list, spec: Any) -> tuple[list, list, Any]:
     if not isinstance(result, (tuple, list)) or len(result) != 2:
         raise RuntimeError(f"combine_fn must return a carry and an output, but got {result}")
     carry, tree = flatten(result[0])
-    check_same(("init", "carry"), starts, carry)
+    check_same_avals(("init", "carry"), starts, carry)
     if tree != spec:
         raise RuntimeError(f"Expected init and carry to have same structure but got lhs:{spec} and rhs:{tree}")
     outputs, tree = flatten(result[1])
@@ -262,7 +262,7 @@ def associative_scan(
         out, tree = flatten(pairwise(optree.tree_unflatten(spec, left), optree.tree_unflatten(spec, right)))
         if tree != spec:
             raise RuntimeError(f"associative_scan: combine_fn must return a tree like xs, {spec}, but got {tree}")
-        check_same(("combine_fn_output", "xs"), out, left)
+        check_same_avals(("combine_fn_output", "xs"), out, left)
         return out
 
     pairwise = vmap(combine_fn)

@@ -88,7 +88,7 @@ def register_fake(
     if func is None:
         return functools.partial(register_fake, op, lib=lib, allow_override=allow_override)
     operator = find_operator(op)
-    known = operator.parts.abstract
+    known = operator.registrations.abstract
     if known is not None and not allow_override:
         raise RuntimeError(f"{operator.name}: register_fake: registered already, at {known.location}")
     with _recording_in(lib, operator):

@@ -15,7 +15,7 @@ from retrograd.core.graph import node
 from retrograd.core.hooks import conjugate
 from retrograd.library import double_backward_check
 from retrograd.library.operator_outputs import Structure, flatten
-from retrograd.library.registration import Part, Parts
+from retrograd.library.registration import Registration, Registrations
 from retrograd.library.schema import CustomSchema
 
 
@@ -55,22 +55,22 @@ class Context(FunctionCtx):
     _params: dict  # of the call
     _avals: list  # shape and dtype of each flat input, None for a non-tensor
     _structure: Structure | None
-    _pull: Part | None  # the newer interface's formula at the time of the call
+    _backward_formula: Registration | None  # the newer interface's formula at the time of the call
     _saved_structure: Structure | None = None  # the structure of impl_save_for_backward's result
 
 
-def make_context(parts: Parts, call: Call, needed: Sequence[bool]) -> Context:
+def make_context(registrations: Registrations, call: Call, needed: Sequence[bool]) -> Context:
     """Return the ctx of a call with everything that the formula needs; `needed` marks inputs with gradients."""
     ctx, schema = Context(), call.schema
-    ctx._params, ctx._structure, ctx._pull = call.params, call.structure, parts.pull
+    ctx._params, ctx._structure, ctx._backward_formula = call.params, call.structure, registrations.pull
     ctx._avals = [(a.shape, a.dtype) if isinstance(a, Tensor) else None for a in call.inputs]
     ctx._outputs = [(i, out.shape, out.dtype) for i, out in enumerate(call.outs)]
-    ctx.needs_input_grad = schema.group_marks(needed, call.params)
-    if parts.pull is not None:
-        if parts.setup is not None:
-            _call_setup(parts.setup.function, ctx, call)
-    elif parts.save is not None:
-        given = parts.save.function(inputs_of(schema, call.inputs, call.params), call.result)
+    ctx.needs_input_grad = schema.group_flags(needed, call.params)
+    if registrations.pull is not None:
+        if registrations.setup is not None:
+            _call_setup(registrations.setup.function, ctx, call)
+    elif registrations.save is not None:
+        given = registrations.save.function(inputs_of(schema, call.inputs, call.params), call.result)
         tensors, ctx._saved_structure = flatten(given)
         ctx._saved = tuple(tensors)
     return ctx
@@ -86,14 +86,14 @@ def _call_setup(setup: Callable, ctx: Context, call: Call) -> None:
     setup(ctx=ctx, inputs=values[: len(schema.by_position)], keyword_only_inputs=alone, output=call.result)
 
 
-def record(op: Any, parts: Parts, call: Call, level: Any) -> None:
+def record(op: Any, registrations: Registrations, call: Call, level: Any) -> None:
     """Attach a node to the outputs of a call, if some of them are differentiable."""
-    differentiable_mask = differentiable_outputs(op.name, parts, call)
+    differentiable_mask = differentiable_outputs(op.name, registrations, call)
     if True not in differentiable_mask:
         return
     needed = [isinstance(a, Tensor) and a._requires_grad and a.level is level for a in call.inputs]
     with at(None, False) if level is None else level.unrecorded():
-        ctx = make_context(parts, call, needed)
+        ctx = make_context(registrations, call, needed)
     ends = [edge_of(a) if n else _NO_EDGE for a, n in zip(call.inputs, needed, strict=True)]
     fn = node(op, None, {"ctx": ctx}, tuple([edge for edge, _ in ends]), False)
     for _, number in ends:
@@ -117,48 +117,51 @@ def record(op: Any, parts: Parts, call: Call, level: Any) -> None:
 _NO_EDGE = (None, 0)
 
 
-def differentiable_outputs(name: str, parts: Parts, call: Call) -> list[bool]:
+def differentiable_outputs(name: str, registrations: Registrations, call: Call) -> list[bool]:
     """Return for each output tensor whether it is differentiable."""
     floating = [is_differentiable(out.dtype) for out in call.outs]
-    if parts.differentiable is None or parts.pull is not None:
+    if registrations.differentiable is None or registrations.pull is not None:
         return floating
     result = call.result if isinstance(call.result, tuple) else (call.result,)
-    marks: list[bool] = []
-    for i, (value, marked) in enumerate(zip(result, parts.differentiable, strict=True)):
+    flags: list[bool] = []
+    for i, (value, flag) in enumerate(zip(result, registrations.differentiable, strict=True)):
         leaves: list = optree.tree_leaves(value)
         others = [type(leaf).__name__ for leaf in leaves if not isinstance(leaf, Tensor)]
-        if marked and others:
+        if flag and others:
             raise RuntimeError(
                 f"{name}: output {i} is not a Tensor, but a {others[0]}; the output_differentiability of the formula "
-                f"registered at {parts.backward and parts.backward.location} says that it is differentiable"
+                f"registered at {registrations.backward and registrations.backward.location} says that it is "
+                f"differentiable"
             )
-        marks += [marked] * (len(leaves) - len(others))
-    return [m and f for m, f in zip(marks, floating, strict=True)]
+        flags += [flag] * (len(leaves) - len(others))
+    return [m and f for m, f in zip(flags, floating, strict=True)]
 
 
 # --------------------------------------------------------------------------------------------- returned gradients
 
 
-def gradients(op: Any, parts: Parts, fn: GradFn, cotangents: tuple, needs_input_grad: list[bool]) -> list:
+def gradients(
+    op: Any, registrations: Registrations, fn: GradFn, cotangents: tuple, needs_input_grad: list[bool]
+) -> list:
     """Return the cotangent of each edge of a node, by the user's formula."""
     ctx, state = fn.params["ctx"], current()
     recorded = state.level is not None or state.grad_enabled
     saved = (
         unpack_saved(fn) if recorded or ctx._saved_structure is not None else ()
     )  # otherwise ctx.saved_tensors unpacks them
-    found = run_formula(op.schema, parts, ctx, saved, cotangents, needs_input_grad)
+    found = run_formula(op.schema, registrations, ctx, saved, cotangents, needs_input_grad)
     if not recorded:
         return found
 
     def rerun(others: list) -> list:
-        return run_formula(op.schema, parts, ctx, saved, others, needs_input_grad)
+        return run_formula(op.schema, registrations, ctx, saved, others, needs_input_grad)
 
     return double_backward_check.check_differentiable(op.name, rerun, cotangents, [*saved, *vars(ctx).values()], found)
 
 
 def run_formula(
     schema: CustomSchema,
-    parts: Parts,
+    registrations: Registrations,
     ctx: Context,
     saved: tuple,
     cotangents: Sequence,
@@ -171,17 +174,17 @@ def run_formula(
             if g is None:
                 grad_outputs[i] = registry["zeros"](ctx._outputs[i][1], dtype=ctx._outputs[i][2])
     grads = grad_outputs if ctx._structure is None else _group_by_output(ctx._structure, grad_outputs)
-    pull = ctx._pull or (parts.pull if parts.setup is None else None)
+    pull = ctx._backward_formula or (registrations.pull if registrations.setup is None else None)
     if pull is not None:
         location = pull.location
         flat = _gradients_by_position(schema, ctx, pull.function(ctx, *grads), location)
-    elif ctx._saved_structure is not None and parts.backward is not None:
-        location = parts.backward.location
+    elif ctx._saved_structure is not None and registrations.backward is not None:
+        location = registrations.backward.location
         flat = _gradients_by_name(
-            schema, ctx, parts.backward.function(ctx, ctx._saved_structure.rebuild(saved), *grads), location
+            schema, ctx, registrations.backward.function(ctx, ctx._saved_structure.rebuild(saved), *grads), location
         )
     else:
-        raise missing_formula(schema.name, parts)
+        raise missing_formula(schema.name, registrations)
     pairs = zip(flat, ctx._avals, strict=True)
     checked = [
         g if _matches_aval(g, aval) else _convert_gradient(schema, ctx, location, i, g)
@@ -197,32 +200,31 @@ def _matches_aval(g: Any, aval: tuple | None) -> bool:
     return type(g) is Tensor and aval is not None and g.dtype is aval[1] and g.dtype.kind == "f" and g.shape == aval[0]
 
 
-def has_formula(parts: Parts) -> bool:
+def has_formula(registrations: Registrations) -> bool:
     """Return whether a gradient formula is registered."""
-    return parts.pull is not None or (parts.save is not None and parts.backward is not None)
+    return registrations.pull is not None or (registrations.save is not None and registrations.backward is not None)
 
 
-def missing_formula(name: str, parts: Parts) -> RuntimeError:
+def missing_formula(name: str, registrations: Registrations) -> RuntimeError:
     """Return the error for a gradient without a formula."""
-    formula = parts.pull or parts.backward
-    if formula is not None and has_formula(parts):
+    formula = registrations.pull or registrations.backward
+    if formula is not None and has_formula(registrations):
         return RuntimeError(
             f"{name}: was called before its gradient formula was registered, at {formula.location}, so nothing was "
             f"kept "
             "for it; register it first"
         )
-    if parts.save is not None:
-        return _incomplete_formula(name, "impl_save_for_backward", parts.save, "impl_backward")
-    if parts.backward is not None:
-        return _incomplete_formula(name, "impl_backward", parts.backward, "impl_save_for_backward")
+    if registrations.save is not None:
+        return _incomplete_formula(name, "impl_save_for_backward", registrations.save, "impl_backward")
+    if registrations.backward is not None:
+        return _incomplete_formula(name, "impl_backward", registrations.backward, "impl_save_for_backward")
     return RuntimeError(
-        f"{name}: no gradient formula is registered for this operator, defined at {parts.location}, and an input "
-        f"requires "
-        "grad; use register_autograd, or run under no_grad()"
+        f"{name}: no gradient formula is registered for this operator, defined at {registrations.location}, and an "
+        f"input requires grad; use register_autograd, or run under no_grad()"
     )
 
 
-def _incomplete_formula(name: str, found: str, part: Part, missing: str) -> RuntimeError:
+def _incomplete_formula(name: str, found: str, part: Registration, missing: str) -> RuntimeError:
     return RuntimeError(f"{name}: {found} is registered, at {part.location}, but {missing} is not; both are needed")
 
 
@@ -287,14 +289,16 @@ def _flatten_gradients(
             none = p.name in empty or numbers[p.name] is None
             count = len(numbers[p.name] or ())
             flat += (
-                [None] * count if given is None and none else _check_list(schema.name, location, p.name, count, given)
+                [None] * count
+                if given is None and none
+                else _check_gradient_list(schema.name, location, p.name, count, given)
             )
         else:
             flat.append(given)
     return flat
 
 
-def _check_list(name: str, location: str, argument: str, count: int, given: Any) -> Sequence:
+def _check_gradient_list(name: str, location: str, argument: str, count: int, given: Any) -> Sequence:
     if not isinstance(given, (list, tuple)):
         raise RuntimeError(
             f"{name}: for the list {argument!r} the formula registered at {location} must return a list of "

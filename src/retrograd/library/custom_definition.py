@@ -12,9 +12,9 @@ from retrograd.library import autograd_formula
 from retrograd.library.autograd_formula import Call, split_result
 from retrograd.library.derived_jvp import check_transposed, probe_cotangent
 from retrograd.library.fake_context import abstract_context
-from retrograd.library.kernel_adapter import adapt_kernel, returning_rest, user_arguments
+from retrograd.library.kernel_adapter import adapt_kernel, drop_written_results, user_arguments
 from retrograd.library.operator_outputs import Structure, check_and_flatten
-from retrograd.library.registration import Parts
+from retrograd.library.registration import Registrations
 from retrograd.library.schema import CustomSchema
 from retrograd.ops import batch_loop
 
@@ -33,18 +33,19 @@ class CustomDefinition(
     """The definition of one custom operator; each is a subclass with its own schema and parts."""
 
     schema: CustomSchema
-    parts: Parts
+    registrations: Registrations
 
     @classmethod
     def bind(cls, namespace: Any) -> Callable:
         """Return the kernel over one kind of arrays."""
         kind = device_type_of(namespace)
-        found = cls.parts.kernel_for(kind)
+        found = cls.registrations.kernel_for(kind)
         if found is None:
-            known = ", ".join(sorted(cls.parts.kernels)) or "none"
+            known = ", ".join(sorted(cls.registrations.kernels)) or "none"
             raise NotImplementedError(
                 f"Could not run '{cls.schema.name}' with arguments from the '{kind.upper()}' backend: no kernel is "
-                f"registered for {kind} arrays (there is {known}); the operator is defined at {cls.parts.location}"
+                f"registered for {kind} arrays (there is {known}); the operator is defined at "
+                f"{cls.registrations.location}"
             )
         return adapt_kernel(cls.schema, found)
 
@@ -58,12 +59,12 @@ class CustomDefinition(
         """Return the avals of the result, by the user's abstract function or a run on zeros."""
         inputs = [_zeros(a) if isinstance(a, Aval) else a for a in avals]
         with at(None, False):
-            if cls.parts.abstract is None:
+            if cls.registrations.abstract is None:
                 tensors, _ = split_result(call(registry[cls.schema.name], tuple(inputs), params))
             else:
                 args, kwargs = user_arguments(cls.schema, inputs, params)
                 with abstract_context(cls.schema.name):
-                    result = returning_rest(cls.schema, cls.parts.abstract.function)(*args, **kwargs)
+                    result = drop_written_results(cls.schema, cls.registrations.abstract.function)(*args, **kwargs)
                 tensors, _ = check_and_flatten(cls.schema.name, result, cls.schema.results)
         found = tuple([t.aval for t in tensors])
         return found[0] if cls.schema.results == "Tensor" else found
@@ -71,7 +72,7 @@ class CustomDefinition(
     @classmethod
     def record(cls, op: Any, args: tuple, params: dict, out: Any, level: Any) -> None:
         """Attach a node to the outputs of a call."""
-        autograd_formula.record(op, cls.parts, Call(cls.schema, args, params, out), level)
+        autograd_formula.record(op, cls.registrations, Call(cls.schema, args, params, out), level)
 
     # ---------------------------------------------------------------------------------------------- forward mode
 
@@ -81,17 +82,17 @@ class CustomDefinition(
         op_call = Call(cls.schema, primals, params, out)
         found = (
             cls._run_jvp_rule(op_call, tangents)
-            if cls.parts.jvp is not None
+            if cls.registrations.jvp is not None
             else cls._transpose_formula(op_call, tangents)
         )
         return found[0] if op_call.structure is None else (*found, None)
 
     @classmethod
     def _run_jvp_rule(cls, op_call: Call, tangents: tuple) -> list:
-        assert cls.parts.jvp is not None
+        assert cls.registrations.jvp is not None
         along = autograd_formula.inputs_of(cls.schema, tangents, op_call.params)
         along = along._replace(**{p.name: None for p in cls.schema.params})
-        result = cls.parts.jvp.function(
+        result = cls.registrations.jvp.function(
             autograd_formula.inputs_of(cls.schema, op_call.inputs, op_call.params), along, op_call.result
         )
         return [result] if op_call.structure is None else op_call.structure.flatten_like(cls.schema.name, result)
@@ -99,13 +100,13 @@ class CustomDefinition(
     @classmethod
     def _transpose_formula(cls, op_call: Call, tangents: tuple) -> list:
         name, level = cls.schema.name, GradLevel()
-        if cls.parts.pull is None and cls.parts.backward is None:
+        if cls.registrations.pull is None and cls.registrations.backward is None:
             raise NotImplementedError(
                 f"{name}: has no forward derivative: register one by impl_jvp, or a gradient formula to derive it from"
             )
         has_tangent = [t is not None for t in tangents]
-        ctx = autograd_formula.make_context(cls.parts, op_call, has_tangent)
-        marks = autograd_formula.differentiable_outputs(name, cls.parts, op_call)
+        ctx = autograd_formula.make_context(cls.registrations, op_call, has_tangent)
+        marks = autograd_formula.differentiable_outputs(name, cls.registrations, op_call)
         differentiable = [
             m and not any(out is f for f in ctx._fixed) for out, m in zip(op_call.outs, marks, strict=True)
         ]
@@ -114,7 +115,7 @@ class CustomDefinition(
             with level:
                 leaves = [leaf_at(level, x) for x in seeds]
                 found = autograd_formula.run_formula(
-                    cls.schema, cls.parts, ctx, ctx._saved, _fill_none(leaves, differentiable), has_tangent
+                    cls.schema, cls.registrations, ctx, ctx._saved, _fill_none(leaves, differentiable), has_tangent
                 )
             pairs = [(g, t) for g, t in zip(found, tangents, strict=True) if g is not None]
             dots = pull_cotangents(level, [g for g, _ in pairs], [t for _, t in pairs], leaves)
@@ -134,12 +135,12 @@ class CustomDefinition(
     def batch(cls, batched: tuple[bool, ...], n: int, /, *args: Any, randomness: str = "error", **params: Any) -> Any:
         """Run all examples by the user's rule, or one by one."""
         operator = registry[cls.schema.name]
-        if cls.parts.vmap is None:
+        if cls.registrations.vmap is None:
             return _batch_in_loop(operator, batched, n, args, params)
         given, kwargs = user_arguments(cls.schema, args, params)
         dims = cls.schema.named([0 if b else None for b in batched], params)
         in_dims = tuple([_in_dim_of(p, dims) for p in cls.schema.parameters if not p.keyword_only])
-        result = cls.parts.vmap.function(VmapInfo(n, randomness), in_dims, *given, **kwargs)
+        result = cls.registrations.vmap.function(VmapInfo(n, randomness), in_dims, *given, **kwargs)
         tensors, structure = check_and_flatten(
             cls.schema.name, move_batch_dims_first(cls.schema.name, n, result), cls.schema.results
         )
@@ -169,8 +170,8 @@ def _batch_in_loop(op: Any, batched: tuple[bool, ...], n: int, args: tuple, para
         return batch_loop.empty_batch(op, batched, args, params)
     results = [split_result(call(op, one, params)) for one in batch_loop.iter_examples(batched, n, args)]
     structure = _common_structure(op.name, [structure for _, structure in results])
-    joined = [batch_loop.stack_results(list(parts)) for parts in zip(*[tensors for tensors, _ in results], strict=True)]
-    return joined[0] if structure is None else (*joined, structure)
+    outs = [batch_loop.stack_results(list(part)) for part in zip(*[tensors for tensors, _ in results], strict=True)]
+    return outs[0] if structure is None else (*outs, structure)
 
 
 def _common_structure(name: str, structures: list[Structure | None]) -> Structure | None:

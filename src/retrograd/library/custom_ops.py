@@ -11,7 +11,7 @@ from retrograd.core import parse, registry
 from retrograd.core.source_location import user_line
 from retrograd.library.mixin import check_device_types
 from retrograd.library.operator import CustomOperator
-from retrograd.library.registration import Parts
+from retrograd.library.registration import Registrations
 from retrograd.library.schema import CustomSchema
 from retrograd.library.schema_inference import infer_schema
 from retrograd.library.tags import tag_list
@@ -111,11 +111,11 @@ def check_name(name: str) -> None:
 def register(schema: CustomSchema, *, strict: bool, tags: Any = ()) -> CustomOperator:
     """Add a new operator to the registry; in the newer form it replaces one of the same name."""
     known, location = registry.get(schema.name), user_line()
-    if known is not None and (strict or known.parts.strict):
+    if known is not None and (strict or known.registrations.strict):
         raise RuntimeError(duplicate_message(known, location))
     if known is not None:
         unregister(known)
-    operator = CustomOperator(schema, Parts(location, strict=strict), tag_list(tags))
+    operator = CustomOperator(schema, Registrations(location, strict=strict), tag_list(tags))
     registry[schema.name] = operator
     if operator.functional is not operator:
         registry[operator.functional.name] = operator.functional
@@ -124,7 +124,9 @@ def register(schema: CustomSchema, *, strict: bool, tags: Any = ()) -> CustomOpe
 
 def duplicate_message(known: CustomOperator, location: str) -> str:
     """Return the error for defining an operator twice, with the location of the first definition."""
-    return f"{known.name}: defined already, at {known.parts.location}; this is a second definition, at {location}"
+    return (
+        f"{known.name}: defined already, at {known.registrations.location}; this is a second definition, at {location}"
+    )
 
 
 def unregister(operator: CustomOperator) -> None:

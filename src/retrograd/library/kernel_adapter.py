@@ -8,7 +8,7 @@ from retrograd.core.op import namespaces
 from retrograd.core.tensor import make
 from retrograd.library import sanitizer
 from retrograd.library.operator_outputs import check_and_flatten
-from retrograd.library.registration import Part
+from retrograd.library.registration import Registration
 from retrograd.library.schema import CustomSchema
 
 
@@ -22,16 +22,16 @@ def user_arguments(schema: CustomSchema, inputs: Sequence, params: dict) -> tupl
     return values[:count], {p.name: value for p, value in alone}
 
 
-def adapt_kernel(schema: CustomSchema, part: Part) -> Callable:
+def adapt_kernel(schema: CustomSchema, part: Registration) -> Callable:
     """Return the user's kernel as a flat function of arrays; its last result is the structure, unless it is single."""
     simple = not schema.params and all(p.type == "Tensor" and not p.keyword_only for p in schema.inputs)
-    function = returning_rest(schema, part.function)
+    function = drop_written_results(schema, part.function)
     if simple and schema.results == "Tensor" and schema.view_of is None:
         return _adapt_simple(schema, function)
     return _adapt_general(schema, function)
 
 
-def returning_rest(schema: CustomSchema, function: Callable) -> Callable:
+def drop_written_results(schema: CustomSchema, function: Callable) -> Callable:
     """Return a user's function without those of its results that are the arguments that it has written to."""
     if not schema.returned:
         return function
@@ -93,9 +93,9 @@ def _owner(array: Any) -> Any:
     return array if base is None else base
 
 
-def make_functional(schema: CustomSchema, part: Part) -> Part:
+def make_functional(schema: CustomSchema, part: Registration) -> Registration:
     """Return a function that writes to copies of its arguments, and returns these after its result."""
-    function = returning_rest(schema, part.function)
+    function = drop_written_results(schema, part.function)
 
     def run(*args: Any, **kwargs: Any) -> Any:
         given = schema.given(args, kwargs)
@@ -103,7 +103,7 @@ def make_functional(schema: CustomSchema, part: Part) -> Part:
         result = function(*[given[p.name] for p in schema.by_position], **{k: given[k] for k in kwargs})
         return (result, *[given[name] for name in schema.mutated])
 
-    return Part(run, part.location)
+    return Registration(run, part.location)
 
 
 def _clone_tensors(value: Any) -> Any:

@@ -59,8 +59,12 @@ def get_kernel(op: str | CustomOperator, dispatch_key: str) -> Kernel:
     operator = find_operator(op)
     if dispatch_key not in KERNELS and dispatch_key not in FIELDS:
         raise ValueError(f"Invalid dispatch key: {dispatch_key}; known are {', '.join((*KERNELS, *FIELDS))}")
-    parts = operator.parts
-    part = getattr(parts, FIELDS[dispatch_key]) if dispatch_key in FIELDS else parts.kernel_for(KERNELS[dispatch_key])
+    registrations = operator.registrations
+    part = (
+        getattr(registrations, FIELDS[dispatch_key])
+        if dispatch_key in FIELDS
+        else registrations.kernel_for(KERNELS[dispatch_key])
+    )
     if part is None:
         raise RuntimeError(f"no kernel for {dispatch_key} for {operator.name}")
     return Kernel(part.function, part.location)

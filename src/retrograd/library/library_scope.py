@@ -108,15 +108,15 @@ class Library:
         function = functools.partial(fn, frozenset([key])) if with_keyset else fn
         with self.recording(op):
             if fn is fallthrough_kernel:
-                op.parts.remove(*_position_of(op, key))
+                op.registrations.remove(*_position_of(op, key))
             elif key in KERNELS:
                 op.impl(KERNELS[key], function)
             else:
-                op.parts.register(f"{op.name}: {key}", FIELDS[key], function)
+                op.registrations.register(f"{op.name}: {key}", FIELDS[key], function)
 
     def recording(self, op: CustomOperator) -> AbstractContextManager:
         """Return a context manager for registrations that the library undoes."""
-        return op.parts.recording(self._undo)
+        return op.registrations.recording(self._undo)
 
     def _destroy(self) -> None:
         """End the scope now."""
@@ -135,8 +135,10 @@ def _undo_all(undo: list[Callable[[], Any]]) -> None:
 
 
 def _position_of(op: CustomOperator, key: str) -> tuple[dict, str]:
-    """Return the dict and the key under which an operator's parts have the function of a dispatch key."""
-    return (vars(op.parts), FIELDS[key]) if key in FIELDS else (op.parts.kernels, KERNELS[key].replace("default", ""))
+    """Return the dict and the key under which the function of a dispatch key is registered."""
+    if key in FIELDS:
+        return vars(op.registrations), FIELDS[key]
+    return op.registrations.kernels, KERNELS[key].replace("default", "")
 
 
 def _check_unregistered(op: CustomOperator, key: str) -> None:

@@ -8,21 +8,21 @@ from typing import Any
 
 from retrograd.core import namespaces
 from retrograd.library.custom_definition import device_type_of
-from retrograd.library.registration import Parts
+from retrograd.library.registration import Registrations
 from retrograd.library.schema import CustomSchema
 from retrograd.ops.layout import DEVICE_NAMES
 
 
-class Registrations:
+class RegistrationMixin:
     """The methods of an operator that register its parts."""
 
     name: str
     schema: CustomSchema
-    parts: Parts
+    registrations: Registrations
 
     def _register(self, field: str, what: str, function: Callable | None) -> Any:
         """Register a function; without one, return the decorator that does."""
-        take = functools.partial(self.parts.register, f"{self.name}: {what}", field)
+        take = functools.partial(self.registrations.register, f"{self.name}: {what}", field)
         return take if function is None else take(function)
 
     def impl(self, device_types: str | Sequence[str], func: Callable | None = None) -> Any:
@@ -45,7 +45,7 @@ class Registrations:
             return functools.partial(self.impl, device_types)
         for kind in check_device_types(self.name, device_types):
             key = "" if kind == "default" else kind
-            self.parts.register_kernel(f"{self.name}: the kernel for {key or 'all'} arrays", key, func)
+            self.registrations.register_kernel(f"{self.name}: the kernel for {key or 'all'} arrays", key, func)
         return func
 
     def impl_factory(self, func: Callable | None = None, /) -> Any:
@@ -71,14 +71,14 @@ class Registrations:
         tensor([0.])
         """
         (kind,) = check_device_types(self.name, device_type)
-        if kind not in self.parts.kernels:
+        if kind not in self.registrations.kernels:
             warnings.warn(
                 f"{self.name}: set_kernel_enabled: no kernel was registered for {kind!r}, so it changes nothing until "
                 "there is one",
                 UserWarning,
                 stacklevel=2,
             )
-        return self.parts.kernel_enabled(kind, enabled)
+        return self.registrations.kernel_enabled(kind, enabled)
 
     def impl_abstract(self, func: Callable | None = None, /) -> Any:
         """Decorator: register the function that returns the shape and dtype of the result.
@@ -131,26 +131,26 @@ class Registrations:
         tensor(2.)
         """
         self._check_functional("impl_backward")
-        marks = self._check_marks(output_differentiability)
+        flags = self._check_flags(output_differentiability)
 
         def register(func: Callable) -> Callable:
-            self.parts.register(f"{self.name}: impl_backward", "backward", func)
-            self.parts.differentiable = marks
+            self.registrations.register(f"{self.name}: impl_backward", "backward", func)
+            self.registrations.differentiable = flags
             return func
 
         return register
 
-    def _check_marks(self, marks: Sequence[bool] | None) -> tuple[bool, ...] | None:
-        if marks is None:
+    def _check_flags(self, flags: Sequence[bool] | None) -> tuple[bool, ...] | None:
+        if flags is None:
             return None
         expected = len(self.schema.results) if isinstance(self.schema.results, tuple) else 1
-        bools = isinstance(marks, (list, tuple)) and all(isinstance(m, bool) for m in marks)
-        if not bools or len(marks) != expected:
+        bools = isinstance(flags, (list, tuple)) and all(isinstance(m, bool) for m in flags)
+        if not bools or len(flags) != expected:
             raise RuntimeError(
                 f"{self.name}: impl_backward: output_differentiability must be a list of bools, one for each output, "
-                f"so {expected}; got {marks!r}"
+                f"so {expected}; got {flags!r}"
             )
-        return tuple(marks)
+        return tuple(flags)
 
     def register_autograd(self, backward: Callable, /, *, setup_context: Callable | None = None) -> None:
         """Register the gradient formula `backward(ctx, *grads)`, which returns a gradient for each argument.
@@ -181,7 +181,7 @@ class Registrations:
             )
         self._register("pull", "register_autograd", backward)
         if setup_context is None:
-            self.parts.setup = None
+            self.registrations.setup = None
         else:
             self._register("setup", "register_autograd's setup_context", setup_context)
 
@@ -232,7 +232,7 @@ class Registrations:
         if func is None:
             return functools.partial(self.register_torch_dispatch, torch_dispatch_class)
         what = f"{self.name}: the function for {torch_dispatch_class.__name__}"
-        return self.parts.register_for_class(what, torch_dispatch_class, func)
+        return self.registrations.register_for_class(what, torch_dispatch_class, func)
 
 
 def check_device_types(name: str, device_types: str | Sequence[str]) -> tuple[str, ...]:

@@ -18,15 +18,15 @@ from retrograd.core.views import requires_grad_synced
 from retrograd.library import autograd_formula, sanitizer
 from retrograd.library.custom_definition import CustomDefinition
 from retrograd.library.kernel_adapter import check_single_result, make_functional, user_arguments
-from retrograd.library.mixin import Registrations
+from retrograd.library.mixin import RegistrationMixin
 from retrograd.library.operator_outputs import flatten
-from retrograd.library.registration import Part, Parts
+from retrograd.library.registration import Registration, Registrations
 from retrograd.library.schema import CustomSchema
 from retrograd.library.tags import Tag
 from retrograd.ops.mutate import check_write
 
 
-class CustomOperator(Operator, Registrations):
+class CustomOperator(Operator, RegistrationMixin):
     """A registered user-defined operator, `rg.ops.<namespace>.<name>`.
 
     Kernels, gradient formulas and rules are registered by its methods, in any order.  A missing part is derived if
@@ -42,21 +42,21 @@ class CustomOperator(Operator, Registrations):
     tensor([1., 4.])
     """
 
-    def __init__(self, schema: CustomSchema, parts: Parts, tags: Sequence[Tag] = ()) -> None:
+    def __init__(self, schema: CustomSchema, registrations: Registrations, tags: Sequence[Tag] = ()) -> None:
         definition = type(re.sub(r"\W", "_", schema.name), (CustomDefinition,), {
-            "schema": schema, "parts": parts, "view": "" if schema.view_of is None else "one",
+            "schema": schema, "registrations": registrations, "view": "" if schema.view_of is None else "one",
         })  # fmt: skip
         super().__init__(schema, definition)
         self.__doc__ = str(schema)
         self.rules = None  # one formula returns all gradients at once
         self.simple = 0
-        self.parts = parts
+        self.registrations = registrations
         self.tags = list(tags)
         self.functional = self if not schema.mutated else self._define_functional()
         plain = schema.plain and not any(p.keyword_only for p in schema.inputs)
         self._num_tensors = len(schema.inputs) if plain else -1  # this many positional tensors need no binding
         self._returns_one_tensor = schema.results == "Tensor"
-        parts.changed = self._refresh
+        registrations.changed = self._refresh
         self._refresh()
 
     functional: "CustomOperator"
@@ -66,25 +66,27 @@ class CustomOperator(Operator, Registrations):
         kinds = [p.type for p in self.schema.parameters if p.mutated]
         parameters = [p._replace(mutated=False) for p in self.schema.parameters]
         schema = CustomSchema(f"{self.name}.functional", parameters, (self.schema.results, *kinds))
-        return CustomOperator(schema, Parts(self.parts.location, strict=self.parts.strict))
+        return CustomOperator(schema, Registrations(self.registrations.location, strict=self.registrations.strict))
 
     def _refresh(self) -> None:
         """Rebuild cached and derived attributes after a registration."""
-        parts = self.parts
+        registrations = self.registrations
         self.kernels.clear()
         self.kernel = self.widened = None
-        unsure = parts.strict and not autograd_formula.has_formula(parts)
-        self._runs_directly = not (self.schema.mutated or parts.autograd or parts.composite or unsure)
-        for_all = parts.kernels[""].function if [*parts.kernels] == [""] else None
+        unsure = registrations.strict and not autograd_formula.has_formula(registrations)
+        self._runs_directly = not (self.schema.mutated or registrations.autograd or registrations.composite or unsure)
+        for_all = registrations.kernels[""].function if [*registrations.kernels] == [""] else None
         fast = self._runs_directly and self._returns_one_tensor and self._num_tensors >= 0 and not self.view
         self._fast_kernel = for_all if fast else None
         if self.schema.mutated:
-            functional_parts = self.functional.parts
-            functional_parts.kernels = {
-                kind: make_functional(self.schema, known) for kind, known in parts.kernels.items()
+            functional_registrations = self.functional.registrations
+            functional_registrations.kernels = {
+                kind: make_functional(self.schema, known) for kind, known in registrations.kernels.items()
             }
-            functional_parts.disabled = parts.disabled
-            functional_parts.abstract = parts.abstract and make_functional(self.schema, parts.abstract)
+            functional_registrations.disabled = registrations.disabled
+            functional_registrations.abstract = registrations.abstract and make_functional(
+                self.schema, registrations.abstract
+            )
             self.functional._refresh()
 
     @property
@@ -155,7 +157,7 @@ class CustomOperator(Operator, Registrations):
                 return out
         foreign = [] if exact else [x for x in inputs if is_foreign(x)]
         if foreign:
-            return self._answer_of(foreign, *user_arguments(self.schema, inputs, params))
+            return self._override_result(foreign, *user_arguments(self.schema, inputs, params))
         if not self._runs_directly:
             replacement = self._replacement(inputs)
             if replacement is not None:
@@ -165,11 +167,11 @@ class CustomOperator(Operator, Registrations):
                 return self._write(inputs, params)
         return self._result(call(self, inputs, params))
 
-    def _answer_of(self, foreign: list, args: tuple, kwargs: dict) -> Any:
+    def _override_result(self, foreign: list, args: tuple, kwargs: dict) -> Any:
         """Return the result that the classes of operands compute, by functions registered for them if there are any."""
         types = overriding_types(foreign)
         for cls in types:
-            rule = self.rule_of_class(cls)
+            rule = self.override_for_class(cls)
             result = NotImplemented if rule is None else rule(cls, self, types, args, kwargs)
             if result is not NotImplemented:
                 return result
@@ -188,9 +190,9 @@ class CustomOperator(Operator, Registrations):
         """Return the positional and the keyword arguments by which a call has these flat inputs and params."""
         return user_arguments(self.schema, args, params)
 
-    def rule_of_class(self, kind: type) -> Any:
+    def override_for_class(self, kind: type) -> Any:
         """Return the function that is registered for operands, or for a mode, of a class; None if there is none."""
-        part = self.parts.of_classes.get(kind)
+        part = self.registrations.class_overrides.get(kind)
         return part and part.function
 
     def flat_result(self, result: Any) -> Any:
@@ -204,17 +206,17 @@ class CustomOperator(Operator, Registrations):
         """Return the result for the user."""
         return out if self._returns_one_tensor else out[-1].rebuild(out[:-1])
 
-    def _replacement(self, inputs: Sequence) -> Part | None:
+    def _replacement(self, inputs: Sequence) -> Registration | None:
         """Return what runs instead of the operator here; raise a RuntimeError if a gradient formula is missing."""
-        parts, state = self.parts, current()
-        if parts.composite is not None and not parts.kernels:
-            return parts.composite
+        registrations, state = self.registrations, current()
+        if registrations.composite is not None and not registrations.kernels:
+            return registrations.composite
         if not state.grad_enabled:
             return None
-        if parts.autograd is not None:
-            return parts.autograd if _may_be_differentiated(inputs) else None
-        if parts.strict and not autograd_formula.has_formula(parts) and _any_requires_grad(inputs):
-            raise autograd_formula.missing_formula(self.name, parts)
+        if registrations.autograd is not None:
+            return registrations.autograd if _may_be_differentiated(inputs) else None
+        if registrations.strict and not autograd_formula.has_formula(registrations) and _any_requires_grad(inputs):
+            raise autograd_formula.missing_formula(self.name, registrations)
         return None
 
     def _check_inputs(self, inputs: Sequence, params: dict) -> None:
@@ -271,7 +273,7 @@ class CustomOperator(Operator, Registrations):
 
     def gradients(self, fn: Any, cotangents: tuple, needs_input_grad: list[bool]) -> list:
         """Return the cotangent of each edge."""
-        return autograd_formula.gradients(self, self.parts, fn, cotangents, needs_input_grad)
+        return autograd_formula.gradients(self, self.registrations, fn, cotangents, needs_input_grad)
 
     def saved(self, fn: Any) -> tuple:
         """Return the saved tensors of a node."""

@@ -8,33 +8,33 @@ from retrograd.core.level import generator_block
 from retrograd.core.source_location import user_line
 
 
-class Part(NamedTuple):
+class Registration(NamedTuple):
     """A registered function and its source location."""
 
     function: Callable
     location: str
 
 
-class Parts:
+class Registrations:
     """All parts of one operator except its schema."""
 
     def __init__(self, location: str, *, strict: bool) -> None:
         self.location = location  # source location of the definition
         self.strict = strict  # older interface: a call that needs a missing formula fails, and nothing is replaced
-        self.kernels: dict[str, Part] = {}  # by kind of array; "" is for all
-        self.of_classes: dict[type, Part] = {}  # runs for operands of a class
+        self.kernels: dict[str, Registration] = {}  # by kind of array; "" is for all
+        self.class_overrides: dict[type, Registration] = {}  # runs for operands of a class
         self.disabled: set[str] = set()  # the kinds of arrays whose kernels don't run
-        self.composite: Part | None = None  # runs instead of any kernel, as a function of operators
-        self.abstract: Part | None = None
-        self.save: Part | None = None  # save and backward: the older interface
-        self.backward: Part | None = None
+        self.composite: Registration | None = None  # runs instead of any kernel, as a function of operators
+        self.abstract: Registration | None = None
+        self.save: Registration | None = None  # save and backward: the older interface
+        self.backward: Registration | None = None
         self.differentiable: tuple[bool, ...] | None = None  # for each output
-        self.pull: Part | None = None  # the newer interface's formula
-        self.setup: Part | None = None
-        self.autograd: Part | None = None
-        self.jvp: Part | None = None
-        self.vmap: Part | None = None
-        self.changed: Callable[[], None] = _do_nothing  # called after every change
+        self.pull: Registration | None = None  # the newer interface's formula
+        self.setup: Registration | None = None
+        self.autograd: Registration | None = None
+        self.jvp: Registration | None = None
+        self.vmap: Registration | None = None
+        self.changed: Callable[[], None] = _noop  # called after every change
 
     def register(self, what: str, field: str, function: Callable) -> Callable:
         """Register a function; `what` describes it, with its operator, in errors."""
@@ -46,9 +46,9 @@ class Parts:
 
     def register_for_class(self, what: str, cls: type, function: Callable) -> Callable:
         """Register the function that runs for operands of a class."""
-        return self._store(what, self.of_classes, cls, function)
+        return self._store(what, self.class_overrides, cls, function)
 
-    def kernel_for(self, kind: str) -> Part | None:
+    def kernel_for(self, kind: str) -> Registration | None:
         """Return the kernel that runs on one kind of arrays: its own, unless it is disabled, or the one for all."""
         own = None if kind in self.disabled else self.kernels.get(kind)
         return own or self.kernels.get("")
@@ -75,11 +75,11 @@ class Parts:
     def _store(self, what: str, fields: dict, key: Any, function: Callable) -> Callable:
         if not callable(function):
             raise TypeError(f"{what}: expected a function, got {type(function).__name__}")
-        known: Part | None = fields.get(key)
+        known: Registration | None = fields.get(key)
         location = user_line()
         if known is not None and self.strict:
             raise RuntimeError(f"{what}: registered already, at {known.location}; this is a second one, at {location}")
-        fields[key] = Part(function, location)
+        fields[key] = Registration(function, location)
         self.changed()
         return function
 
@@ -87,15 +87,15 @@ class Parts:
     def recording(self, undo: list[Callable[[], None]]) -> Iterator[None]:
         """Context manager for registrations: a function that undoes each is appended to `undo`."""
         before: list[tuple[dict, dict]] = [
-            (fields, dict(fields)) for fields in (self.kernels, self.of_classes, vars(self))
+            (fields, dict(fields)) for fields in (self.kernels, self.class_overrides, vars(self))
         ]
         yield
         for fields, old in before:
             pairs = [(key, fields[key], old.get(key)) for key in fields]
-            new = [pair for pair in pairs if pair[1] is not pair[2] and any(isinstance(p, Part) for p in pair)]
+            new = [pair for pair in pairs if pair[1] is not pair[2] and any(isinstance(p, Registration) for p in pair)]
             undo += [functools.partial(self._undo, fields, *pair) for pair in new]
 
-    def _undo(self, fields: dict, key: Any, installed: Part | None, before: Part | None) -> None:
+    def _undo(self, fields: dict, key: Any, installed: Registration | None, before: Registration | None) -> None:
         if fields.get(key) is not installed:  # replaced since
             return
         fields[key] = before
@@ -104,5 +104,5 @@ class Parts:
         self.changed()
 
 
-def _do_nothing() -> None:
+def _noop() -> None:
     pass

@@ -24,7 +24,7 @@ class CustomSchema(Schema):
 
     reserved = (LENGTHS, "randomness")  # names of internal params
     lists_anywhere = True
-    marks_results = True
+    has_alias_annotations = True
 
     def __init__(
         self, name: str, parameters: Iterable[Parameter], results: Results, outputs: tuple = (), aliases: tuple = ()
@@ -33,7 +33,7 @@ class CustomSchema(Schema):
         self.mutated = tuple([p.name for p in self.parameters if p.mutated])
         self.declared_results = results
         self.returned = {index: argument for index, argument in self.aliases if argument in self.mutated}
-        self.results = _without(results, self.returned)
+        self.results = _drop_returned(results, self.returned)
         self.view_of = next((argument for _, argument in self.aliases if argument not in self.mutated), None)
         _check_aliases(self)
         self.by_position = tuple([p for p in self.parameters if not p.keyword_only])
@@ -57,7 +57,7 @@ class CustomSchema(Schema):
         """The declared results as text, with the marks of arguments."""
         index_of = {p.name: i for i, p in enumerate(self.parameters)}
         marks = {i: f"(a{index_of[name]}{'!' * (name in self.mutated)})" for i, name in self.aliases}
-        return written_results(_with_marks(self.declared_results, marks))
+        return written_results(_annotate_results(self.declared_results, marks))
 
     def without_returned(self, given: dict[str, Any], result: Any) -> Any:
         """Return a function's result without the arguments that it returns; a RuntimeError if these are others."""
@@ -116,7 +116,7 @@ class CustomSchema(Schema):
         if not self.has_lengths:
             return {**self.group(args), **params}
         rest, lengths = iter(args), iter(params[LENGTHS])
-        found = {p.name: _next(p, rest, lengths) for p in self.inputs}
+        found = {p.name: _take_argument(p, rest, lengths) for p in self.inputs}
         return {**found, **{name: value for name, value in params.items() if name != LENGTHS}}
 
     def values(self, args: Sequence, params: dict) -> tuple:
@@ -126,7 +126,7 @@ class CustomSchema(Schema):
         named = self.named(args, params)
         return tuple([_as_list(p, named[p.name]) for p in self.parameters])
 
-    def group_marks(self, marks: Sequence[bool], params: dict) -> tuple:
+    def group_flags(self, marks: Sequence[bool], params: dict) -> tuple:
         """Return the marks of the flat inputs by argument: one, or a list of them; False for non-tensors."""
         if self.plain:
             return tuple(marks)
@@ -152,25 +152,25 @@ def _as_list(p: Parameter, value: Any) -> Any:
     return list(value) if value is not None and p.is_list else value
 
 
-def _next(p: Parameter, rest: Any, lengths: Any) -> Any:
+def _take_argument(p: Parameter, rest: Any, lengths: Any) -> Any:
     if not p.is_list:
         return next(rest)
     length = next(lengths)
     return None if length is None else tuple([next(rest) for _ in range(length)])
 
 
-def _without(results: Results, returned: Iterable[int]) -> Results:
+def _drop_returned(results: Results, returned: Iterable[int]) -> Results:
     """Return the declared results except those that are written arguments."""
     if not returned:
         return results
     return tuple([r for i, r in enumerate(results) if i not in returned]) if isinstance(results, tuple) else ()
 
 
-def _with_marks(results: Results, marks: dict[int, str]) -> Results:
+def _annotate_results(results: Results, marks: dict[int, str]) -> Results:
     """Return the types of results with the marks of some of them: "Tensor(a0!)"."""
     if isinstance(results, str):
         return results.replace("Tensor", f"Tensor{marks.get(0, '')}", 1)
-    return tuple([_with_marks(r, {0: marks[i]}) if i in marks else r for i, r in enumerate(results)])
+    return tuple([_annotate_results(r, {0: marks[i]}) if i in marks else r for i, r in enumerate(results)])
 
 
 def _check_aliases(schema: CustomSchema) -> None:

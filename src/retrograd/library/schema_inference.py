@@ -141,7 +141,7 @@ def _parameter(p: inspect.Parameter, hints: dict[str, Any]) -> Parameter:
         )
     if p.name not in hints:
         raise ValueError(f"infer_schema(func): Parameter {p.name} must have a type annotation.")
-    kind = _kind(hints[p.name])
+    kind = _schema_type(hints[p.name])
     if kind is None:
         raise ValueError(
             f"infer_schema(func): Parameter {p.name} has unsupported type {hints[p.name]!r}. Expected {EXPECTED}."
@@ -162,7 +162,7 @@ def _default(p: inspect.Parameter) -> Any:
     return str(value) if isinstance(value, device) else value
 
 
-def _kind(hint: Any) -> str | None:
+def _schema_type(hint: Any) -> str | None:
     """Return the schema type of an annotation; None if there is none."""
     if hint in TYPE_OF:
         return TYPE_OF[hint]
@@ -170,7 +170,7 @@ def _kind(hint: Any) -> str | None:
     if origin in (Union, types.UnionType):
         return _union(args)
     if origin is list or origin is Sequence or (origin is tuple and args[1:] == (...,)):
-        member = _kind(args[0])
+        member = _schema_type(args[0])
         return f"{member}[]" if member and member.removesuffix("?") in LISTS else None
     return None
 
@@ -178,7 +178,7 @@ def _kind(hint: Any) -> str | None:
 def _union(args: tuple) -> str | None:
     members = [a for a in args if a is not types.NoneType]
     several = "number" if set(members) <= NUMBERS else None
-    kind = several if len(members) > 1 else _kind(members[0])
+    kind = several if len(members) > 1 else _schema_type(members[0])
     return kind and kind + "?" * (len(members) < len(args))
 
 
@@ -187,7 +187,7 @@ def _results(hint: Any) -> Results:
         return ()
     if typing.get_origin(hint) is tuple and typing.get_args(hint)[1:] != (...,):
         return tuple([_results(a) for a in typing.get_args(hint)])
-    kind = _kind(hint)
+    kind = _schema_type(hint)
     if kind is None:
         raise ValueError(
             f"infer_schema(func): Return has unsupported type {hint!r}. Expected {EXPECTED}, or a tuple of them."

@@ -146,9 +146,9 @@ def _subject_location(op: Operator, check: str) -> str:
     if not isinstance(op, CustomOperator):
         return f"built in, {op.definition.__module__}"
     for field, what in SUBJECTS.get(SYNONYMS.get(check, check), {}).items():
-        part = getattr(op.parts, field)
+        part = getattr(op.registrations, field)
         if part is not None:
             return f"{what} at {part.location}"
-    for known in op.parts.kernels.values():
+    for known in op.registrations.kernels.values():
         return f"the kernel at {known.location}"
-    return f"defined at {op.parts.location}"
+    return f"defined at {op.registrations.location}"

@@ -46,7 +46,7 @@ def check_gradients(probe: Probe, close: Close, atol: float = ATOL, rtol: float 
 
 def _is_declared_constant(probe: Probe) -> bool:
     """Whether all outputs are registered as not differentiable."""
-    marks = probe.custom.parts.differentiable if probe.custom is not None else None
+    marks = probe.custom.registrations.differentiable if probe.custom is not None else None
     return marks is not None and not any(marks)
 
 
@@ -54,7 +54,7 @@ def _has_formula(probe: Probe) -> bool:
     """Whether there is a formula to check, or a tensor that needs one."""
     if probe.custom is None:
         return bool(probe.op.differentiable or probe.op.composite)
-    p = probe.custom.parts
+    p = probe.custom.registrations
     return probe.by_requires_grad or any(x is not None for x in (p.pull, p.save, p.backward, p.autograd))
 
 

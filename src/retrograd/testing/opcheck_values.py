@@ -78,7 +78,7 @@ def _check_avals(probe: Probe) -> None:
     outcome = probe.run(probe.tensors)
     op, custom = probe.op, probe.custom
     got = [t.aval for t in outcome.tensors]
-    derived = custom is not None and custom.parts.abstract is None
+    derived = custom is not None and custom.registrations.abstract is None
     if custom is not None and derived and probe.mutated:
         op, got = custom.functional, got + [t.aval for t in outcome.mutated]
     given = ", ".join(f"{name}: {t.aval}" for name, t in zip(probe.names, probe.tensors, strict=True))

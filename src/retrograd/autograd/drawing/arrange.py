@@ -16,9 +16,9 @@ OUT_PORT = ("out",)
 
 
 class Box(NamedTuple):
-    """A vertex or a frame (`what`), its top left corner and its size."""
+    """A vertex or a frame (`content`), its top left corner and its size."""
 
-    what: Any  # a vertex's number, or a Group
+    content: Any  # a vertex's number, or a Group
     x: float
     y: float
     width: float

@@ -30,11 +30,11 @@ class Group:
 
 
 class Folded(NamedTuple):
-    """The boxes of the picture: `top` groups indices into `vertices`; `shown` maps a folded vertex to its copy."""
+    """The boxes of the picture: `top` groups indices into `vertices`."""
 
     top: Group
     vertices: list[Vertex]
-    shown: dict[int, int]  # a folded vertex -> its representative
+    representatives: dict[int, int]  # a folded vertex -> its representative
 
     def inputs(self, vertex: int) -> list[int]:
         """Return the visible inputs of a visible vertex, each once."""
@@ -42,8 +42,8 @@ class Folded(NamedTuple):
         return list(dict.fromkeys(found))
 
     def _representative(self, vertex: int) -> int:
-        while vertex in self.shown:
-            vertex = self.shown[vertex]
+        while vertex in self.representatives:
+            vertex = self.representatives[vertex]
         return vertex
 
 
@@ -52,7 +52,7 @@ def fold(vertices: Sequence[Vertex]) -> Folded:
     folder = _Folder(list(vertices))
     top = Group()
     folder.fill(top, folder.children[folder.root])
-    return Folded(top, folder.vertices, folder.shown)
+    return Folded(top, folder.vertices, folder.representatives)
 
 
 class _Folder:
@@ -70,7 +70,7 @@ class _Folder:
         for index in range(self.root):  # inputs first, so that sizes are complete when they are added
             self.children[self.parent[index]].append(index)
             self.size[self.parent[index]] += self.size[index]
-        self.shown: dict[int, int] = {}
+        self.representatives: dict[int, int] = {}
 
     def fill(self, group: Group, ends: Sequence[int]) -> None:
         """Put the chains that end at `ends`, and their inputs, into a group."""
@@ -160,7 +160,7 @@ class _Folder:
         """Make the first of equal vertices represent all."""
         first = same[0]
         for other in same[1:]:
-            self.shown[other] = first
+            self.representatives[other] = first
         if self.vertices[first].kind == LEAF:
             names = [self.vertices[index].name for index in same]
             tip = "\n".join([self.vertices[first].tip, f"and {len(same) - 1} more, the last {names[-1]}".rstrip(" ,")])
@@ -174,7 +174,7 @@ class _Folder:
         inputs = [source for block in run for source in self.vertices[block.last].inputs if source != block.before]
         inputs = [run[0].before, *dict.fromkeys(inputs)]
         self.vertices[first] = Vertex(MORE, f"{len(run)} operators", "", tip, tuple(inputs))
-        self.shown.update((block.last, first) for block in run[1:])
+        self.representatives.update((block.last, first) for block in run[1:])
 
 
 class _CanonicalOrder(NamedTuple):

@@ -105,7 +105,7 @@ def _topological(sizes: dict[Key, Size], into: dict[Key, list[Key]], out_of: dic
     return ready
 
 
-class _Bend(NamedTuple):
+class _Waypoint(NamedTuple):
     """The point where the trunk of a box's long arrows passes a row."""
 
     source: Key
@@ -132,7 +132,7 @@ class _Drawing:
         for arrow in self.arrows:
             path = [arrow.source, *self.path(arrow), arrow.target]
             for upper, lower in pairwise(path):
-                if isinstance(lower, _Bend):
+                if isinstance(lower, _Waypoint):
                     if lower in trunks:
                         continue
                     trunks.add(lower)
@@ -142,9 +142,9 @@ class _Drawing:
                 self.below[upper].append(link)
                 self.above[lower].append(link)
 
-    def path(self, arrow: Arrow) -> list[_Bend]:
+    def path(self, arrow: Arrow) -> list[_Waypoint]:
         """Return the bends of an arrow, one for each row that it passes."""
-        return [_Bend(arrow.source, row) for row in range(self.row[arrow.source] + 1, self.row[arrow.target])]
+        return [_Waypoint(arrow.source, row) for row in range(self.row[arrow.source] + 1, self.row[arrow.target])]
 
     def _fill_rows(self) -> None:
         """Set a first order: depth first from the ends upwards, which draws trees without crossings."""
@@ -158,7 +158,7 @@ class _Drawing:
                 stack.extend(link.source for link in reversed(self.above[item]))
 
     def row_of(self, item: Key) -> int:
-        return item.row if isinstance(item, _Bend) else self.row[item]
+        return item.row if isinstance(item, _Waypoint) else self.row[item]
 
     # ------------------------------------------------------------------------------------------------- order
 
@@ -246,23 +246,23 @@ class _Drawing:
         for sweep in range(SWEEPS):
             up, down = (sweep % 3 != 0), (sweep % 3 != 1)
             for row in self.rows if down else self.rows[::-1]:
-                pulls = [self._pull(item, up, down) for item in row]
+                pulls = [self._preferred_position(item, up, down) for item in row]
                 self._place_row(row, [x for x, _ in pulls], [weight for _, weight in pulls])
             if sweep >= SWEEPS // 3:
                 self._straighten(columns, neighbours)
 
-    def _pull(self, item: Key, up: bool = True, down: bool = True) -> tuple[float, float]:
+    def _preferred_position(self, item: Key, up: bool = True, down: bool = True) -> tuple[float, float]:
         """Return the position that an item's neighbours pull it to, and the weight."""
-        pulls = [(self._below(link), link.weight) for link in self.above[item] if down]
-        pulls += [(self._above(link), link.weight) for link in self.below[item] if up]
+        pulls = [(self._aligned_target_position(link), link.weight) for link in self.above[item] if down]
+        pulls += [(self._aligned_source_position(link), link.weight) for link in self.below[item] if up]
         weight = sum(weight for _, weight in pulls)
         return (sum(x * w for x, w in pulls) / weight, weight) if pulls else (self.x[item], 0.01)
 
-    def _below(self, link: Arrow) -> float:
+    def _aligned_target_position(self, link: Arrow) -> float:
         """Return the position of the target at which the link is vertical."""
         return self.x[link.source] + link.leaves_at - link.arrives_at
 
-    def _above(self, link: Arrow) -> float:
+    def _aligned_source_position(self, link: Arrow) -> float:
         """Return the position of the source at which the link is vertical."""
         return self.x[link.target] + link.arrives_at - link.leaves_at
 
@@ -280,7 +280,7 @@ class _Drawing:
         for item, links in self.below.items():
             main = [link for link in links if link.weight >= 1]
             for link in main:
-                trunk = isinstance(item, _Bend) and isinstance(link.target, _Bend)
+                trunk = isinstance(item, _Waypoint) and isinstance(link.target, _Waypoint)
                 if trunk or len(main) == len([k for k in self.above[link.target] if k.weight >= 1]) == 1:
                     yield link
 
@@ -303,7 +303,9 @@ class _Drawing:
                 start = min(max(self._preferred_start(offsets), low), high)
                 self.x.update((item, start + offset) for item, offset in offsets.items())
         for row in self.rows:
-            pulls = [(self.x[item], FIXED_WEIGHT) if item in self.firm else self._pull(item) for item in row]
+            pulls = [
+                (self.x[item], FIXED_WEIGHT) if item in self.firm else self._preferred_position(item) for item in row
+            ]
             self._place_row(row, [x for x, _ in pulls], [weight for _, weight in pulls])
 
     def _preferred_start(self, offsets: dict[Key, float]) -> float:
@@ -312,8 +314,8 @@ class _Drawing:
             (x - offset, weight)
             for item, offset in offsets.items()
             for x, weight in [
-                *((self._below(k), k.weight) for k in self.above[item] if k.source not in offsets),
-                *((self._above(k), k.weight) for k in self.below[item] if k.target not in offsets),
+                *((self._aligned_target_position(k), k.weight) for k in self.above[item] if k.source not in offsets),
+                *((self._aligned_source_position(k), k.weight) for k in self.below[item] if k.target not in offsets),
             ]
         ]
         pulls = pulls or [(self.x[item] - offset, 1.0) for item, offset in offsets.items()]
@@ -343,11 +345,11 @@ class _Drawing:
             self.x[item] = position + start
 
     def _distance(self, left: Key, right: Key) -> float:
-        gap = LINE_GAP if isinstance(left, _Bend) and isinstance(right, _Bend) else BOX_GAP
+        gap = LINE_GAP if isinstance(left, _Waypoint) and isinstance(right, _Waypoint) else BOX_GAP
         return (self._width(left) + self._width(right)) / 2 + gap
 
     def _width(self, item: Key) -> float:
-        return 0.0 if isinstance(item, _Bend) else self.sizes[item].width
+        return 0.0 if isinstance(item, _Waypoint) else self.sizes[item].width
 
     # ------------------------------------------------------------------------------------------------ result
 
@@ -356,10 +358,10 @@ class _Drawing:
         right = max((x + self._width(item) / 2 for item, x in self.x.items()), default=0.0)
         tops, bottoms = self._heights()
         boxes = {box: (self.x[box] - left, self._top(box, tops, bottoms)) for box in self.sizes}
-        courses = {arrow[:2]: list(self._course(arrow, left, tops, bottoms)) for arrow in self.arrows}
+        courses = {arrow[:2]: list(self._route_points(arrow, left, tops, bottoms)) for arrow in self.arrows}
         return Layout(boxes, courses, right - left, bottoms[-1] if bottoms else 0.0)
 
-    def _course(self, arrow: Arrow, left: float, tops: list[float], bottoms: list[float]) -> Iterator[Point]:
+    def _route_points(self, arrow: Arrow, left: float, tops: list[float], bottoms: list[float]) -> Iterator[Point]:
         """Yield an arrow's points: vertical through every row, to avoid its neighbours, bent between rows only."""
         yield self.x[arrow.source] + arrow.leaves_at - left, bottoms[self.row[arrow.source]]
         for bend in self.path(arrow):
@@ -373,7 +375,9 @@ class _Drawing:
         y = 0.0
         for row in self.rows:
             tops.append(y)
-            bottoms.append(y + max((self.sizes[box].height for box in row if not isinstance(box, _Bend)), default=0))
+            bottoms.append(
+                y + max((self.sizes[box].height for box in row if not isinstance(box, _Waypoint)), default=0)
+            )
             y = bottoms[-1] + ROW_GAP
         return tops, bottoms
 
@@ -394,7 +398,7 @@ def _count_crossings(left: Sequence[float], right: Sequence[float]) -> int:
 
 def _vertical_weight(upper: Key, lower: Key, weight: float) -> float:
     """Return the weight of a vertical piece of an arrow of this weight, largest in the middle of a long one."""
-    return (weight, 2 * weight, STRAIGHT_WEIGHT)[isinstance(upper, _Bend) + isinstance(lower, _Bend)]
+    return (weight, 2 * weight, STRAIGHT_WEIGHT)[isinstance(upper, _Waypoint) + isinstance(lower, _Waypoint)]
 
 
 def _isotonic_regression(desired: Sequence[float], weights: Sequence[float]) -> list[float]:

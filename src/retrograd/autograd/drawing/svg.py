@@ -157,7 +157,7 @@ def _rect(x: float, y: float, size: tuple[float, float], rx: float, extra: str =
 
 
 def _vertex(box: Box, folded: Folded) -> str:
-    vertex = folded.vertices[box.what]
+    vertex = folded.vertices[box.content]
     middle, rx = box.x + box.width / 2, box.height / 2 if vertex.kind in (OUTPUT, MORE) else 7.0
     rows = _rows(vertex)
     first = box.y + box.height / 2 + (4.5 if len(rows) == 1 else -3.5)
@@ -165,7 +165,9 @@ def _vertex(box: Box, folded: Folded) -> str:
     texts = [_text(middle, y, *row) for y, row in zip(tops, rows, strict=True)]
     shape = _rect(box.x, box.y, box[3:5], rx)
     classes = f"vertex {vertex.kind} {vertex.style}".rstrip()
-    return f'<g class="{classes}" id="{_id(box.what)}"><title>{escape(vertex.tip)}</title>{shape}{"".join(texts)}</g>'
+    return (
+        f'<g class="{classes}" id="{_id(box.content)}"><title>{escape(vertex.tip)}</title>{shape}{"".join(texts)}</g>'
+    )
 
 
 def _text(x: float, y: float, text: str, detail: bool) -> str:
@@ -180,14 +182,14 @@ def _frame(box: Box) -> str:
     """Draw a frame on the sheets of its copies."""
     sheets = "".join(_rect(box.x + by, box.y + by, box[3:5], 12) for by in (*SHEETS, 0))
     return (
-        f'<g class="frame" data-count="{box.what.count}"><title>{box.what.count} copies in a row: each goes on '
+        f'<g class="frame" data-count="{box.content.count}"><title>{box.content.count} copies in a row: each goes on '
         f"with what the one before it made</title>{sheets}</g>"
     )
 
 
 def _badge(box: Box, lines: Sequence[Line]) -> str:
     """Draw the number of copies that a frame represents, in a corner that no arrow passes."""
-    text = f"× {box.what.count:,}"
+    text = f"× {box.content.count:,}"
     wide = text_width(text, 12) + 16
     corners = [(x, y - 10) for y in (box.y, box.y + box.height) for x in (box.x + box.width - wide - 10, box.x + 10)]
     x, y = next((c for c in corners if not any(_overlaps_badge(line, c, wide) for line in lines)), corners[0])

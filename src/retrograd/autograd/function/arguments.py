@@ -66,16 +66,16 @@ def check_keywords(cls: Any, kwargs: dict[str, Any]) -> None:
             raise TypeError(f"{cls.__name__}: apply takes tensors by position only, but {name} was given by name")
 
 
-def foreign_among(value: Any) -> list[Any]:
+def find_foreign(value: Any) -> list[Any]:
     """Return the objects in nested tuples, lists and dicts whose classes compute results themselves."""
     found: list[Any] = []
     for a in value:
         if type(a) in NEVER_FOREIGN:
             continue
         if isinstance(a, (tuple, list)):
-            found += foreign_among(a)
+            found += find_foreign(a)
         elif isinstance(a, dict):
-            found += foreign_among(a.values())
+            found += find_foreign(a.values())
         elif not isinstance(a, Tensor) and is_foreign(a):
             found.append(a)
     return found

@@ -6,9 +6,9 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from retrograd.autograd.function.arguments import bind_arguments, check_keywords, foreign_among
+from retrograd.autograd.function.arguments import bind_arguments, check_keywords, find_foreign
 from retrograd.autograd.function.batch_rule import VmapInfo, make_batched_function, move_batch_dims_first
-from retrograd.autograd.function.context import FunctionCtx, is_among, unpack_saved
+from retrograd.autograd.function.context import FunctionCtx, contains_tensor, unpack_saved
 from retrograd.autograd.function.cotangents import align_with_outputs, check_gradient, zero_cotangent
 from retrograd.autograd.function.outputs import attach_outputs, check_dirty, make_output
 from retrograd.autograd.function.schema import FunctionSchema
@@ -264,11 +264,11 @@ class Function:
         elif kwargs:
             check_keywords(cls, kwargs)
         state = current()
-        foreign = foreign_among(args)
+        foreign = find_foreign(args)
         if foreign:
             return override_result(cls._operator, foreign, args, kwargs)
         if state.level is not None:
-            level = level_that_records(args)
+            level = recording_level(args)
             if level is not None:
                 return level.record_call(cls._operator, args, kwargs)
             _check_transforms(cls, args, state.grad_enabled)
@@ -289,7 +289,7 @@ class Function:
             check_dirty(cls, ctx, args, results, recorded)
         outputs = [make_output(ctx, args, r) if isinstance(r, Tensor) else r for r in results]
         if ctx._fixed:  # an input that was returned has become another tensor
-            ctx._fixed = tuple([out for out, r in zip(outputs, results, strict=True) if is_among(r, ctx._fixed)])
+            ctx._fixed = tuple([out for out, r in zip(outputs, results, strict=True) if contains_tensor(r, ctx._fixed)])
         if fn is not None:
             attach_outputs(fn, ctx, outputs)
         if levels:
@@ -298,7 +298,7 @@ class Function:
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
 
 
-def level_that_records(args: Sequence) -> Level | None:
+def recording_level(args: Sequence) -> Level | None:
     """Return the level that records a call as one node; None if the level above the ground must run its forward."""
     level = graph_level()
     if level is None or not level.traces or tangent_levels():

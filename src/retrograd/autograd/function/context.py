@@ -94,7 +94,7 @@ def save_tensors(fn: GradFn, ctx: FunctionCtx, outputs: tuple) -> None:
     versions = []
     for tensor in ctx._saved:
         number = _output_index(tensor, outputs)
-        if number is not None and (tensor._grad_fn is fn or is_among(tensor, ctx._dirty)):
+        if number is not None and (tensor._grad_fn is fn or contains_tensor(tensor, ctx._dirty)):
             ctx._saved_outputs = {**ctx._saved_outputs, len(saved): number}
             versions.append(count_of(tensor))
             tensor = saved_output(tensor)
@@ -115,7 +115,7 @@ def _output_index(tensor: Tensor | None, outputs: tuple) -> int | None:
     return None
 
 
-def is_among(tensor: Any, tensors: tuple) -> bool:
+def contains_tensor(tensor: Any, tensors: tuple) -> bool:
     """Return whether one of some tensors is this object."""
     for other in tensors:  # noqa: SIM110 (twice as quick; `in` would compare elements)
         if other is tensor:

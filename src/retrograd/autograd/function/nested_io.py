@@ -4,8 +4,8 @@ from typing import Any
 
 import optree
 
-from retrograd.autograd.function.arguments import foreign_among
-from retrograd.autograd.function.base import Function, level_that_records
+from retrograd.autograd.function.arguments import find_foreign
+from retrograd.autograd.function.base import Function, recording_level
 from retrograd.autograd.function.context import FunctionCtx
 from retrograd.core import Tensor
 from retrograd.core.overrides import override_result
@@ -46,10 +46,10 @@ class NestedIOFunction(Function):
     def apply(cls, *args: Any) -> Any:
         """Run forward on the nested arguments."""
         leaves, structure = flatten(args)
-        foreign = foreign_among(leaves)
+        foreign = find_foreign(leaves)
         if foreign:
             return override_result(cls._operator, foreign, args, {})
-        level = level_that_records(leaves)
+        level = recording_level(leaves)
         if level is not None:
             return level.record_call(cls._operator, args, {})
         *flat, output = _Flat.apply(cls, structure, *leaves)

@@ -2,7 +2,7 @@
 
 import warnings
 
-from retrograd.autograd.function.context import FunctionCtx, is_among, save_tensors
+from retrograd.autograd.function.context import FunctionCtx, contains_tensor, save_tensors
 from retrograd.core import Aval, GradFn, Tensor, current, operator_named
 from retrograd.core.dispatch import note_cut
 from retrograd.core.dtype import is_differentiable
@@ -16,10 +16,10 @@ _detach = operator_named("detach")
 
 def make_output(ctx: FunctionCtx, args: tuple, result: Tensor) -> Tensor:
     """Return an output for the caller: an input that is returned unchanged becomes a new tensor."""
-    if ctx._dirty and is_among(result, ctx._dirty):
+    if ctx._dirty and contains_tensor(result, ctx._dirty):
         return result
-    if result._requires_grad or is_among(result, args):
-        return _detach(result) if is_among(result, ctx._fixed) else _view_as_self(result)
+    if result._requires_grad or contains_tensor(result, args):
+        return _detach(result) if contains_tensor(result, ctx._fixed) else _view_as_self(result)
     if result._view is not None and result._view.creation_meta != COPIED:
         result._view.creation_meta = IN_FUNCTION
     return result
@@ -39,7 +39,7 @@ def check_dirty(cls: type, ctx: FunctionCtx, args: tuple, results: tuple, record
     """Bump the versions of inputs marked as dirty, after checking that they may be written to."""
     tensors = sum(isinstance(r, Tensor) for r in results)
     for tensor in ctx._dirty:
-        if not is_among(tensor, results):
+        if not contains_tensor(tensor, results):
             raise RuntimeError(
                 f"{cls.__name__}: Some elements marked as dirty during the forward method were not returned as output: "
                 f"a tensor of shape {tensor.shape}. The inputs that are modified inplace must all be outputs"
@@ -47,7 +47,7 @@ def check_dirty(cls: type, ctx: FunctionCtx, args: tuple, results: tuple, record
         bump_version(tensor)
         if not recorded:
             continue
-        if not is_among(tensor, args):
+        if not contains_tensor(tensor, args):
             warnings.warn(
                 f"{cls.__name__}: Only input Tensors need ctx.mark_dirty(); that of shape {tensor.shape} is none",
                 stacklevel=4,
@@ -74,10 +74,10 @@ def attach_outputs(fn: GradFn, ctx: FunctionCtx, outputs: list) -> None:
         fn.out_avals = tuple([Aval(shape, dtype) for _, shape, dtype in tensors])  # type: ignore[attr-defined]
     for number, (index, _, dtype) in enumerate(tensors):
         out = outputs[index]
-        if not is_differentiable(dtype) or (ctx._fixed and is_among(out, ctx._fixed)):
+        if not is_differentiable(dtype) or (ctx._fixed and contains_tensor(out, ctx._fixed)):
             if out.level is None:
                 note_cut(out, "mark_non_differentiable")
-        elif ctx._dirty and is_among(out, ctx._dirty):
+        elif ctx._dirty and contains_tensor(out, ctx._dirty):
             _rebase_history(fn, number, out)
         else:
             out._grad_fn, out.output_nr, out._requires_grad = fn, number, True

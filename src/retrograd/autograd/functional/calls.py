@@ -14,7 +14,7 @@ from retrograd.core.views import requires_grad_synced
 _FUNCTION = "of the user-provided function is independent of {}"
 OUTPUT, JACOBIAN, HESSIAN = [f"The {what} {_FUNCTION}" for what in ("output", "Jacobian", "Hessian")]
 Grads = Sequence[Tensor | None]
-_GIVEN = {"input": "inputs", "output": "outputs of the user-provided function", "entry of v": "v"}
+_ARGUMENTS = {"input": "inputs", "output": "outputs of the user-provided function", "entry of v": "v"}
 _SINGLE = {"input": "the input to the user-provided function is", "output": "the user-provided function returns"}
 
 # -------------------------------------------------------------------------------------------------- passes backward
@@ -105,7 +105,7 @@ class Call(NamedTuple):
         for i, leaf in enumerate(leaves):
             if not isinstance(leaf, Tensor):
                 raise TypeError(
-                    f"The {_GIVEN[kind]} given to {self.name} must be either a Tensor or a tuple of Tensors but "
+                    f"The {_ARGUMENTS[kind]} given to {self.name} must be either a Tensor or a tuple of Tensors but "
                     f"{self._describe_leaf(tree, i, isinstance(value, tuple))} has type {type(leaf)}; tuples may be "
                     f"nested"
                 )

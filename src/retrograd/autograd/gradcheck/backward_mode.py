@@ -104,14 +104,17 @@ def backward_jacobians(problem: Problem, output: Output) -> Parts:
     """
     found = _jacobian_rows(problem, output)
     v = random_like(output.tensor, Generator(0))
-    if any(_distance(x, *gs) > 0 for x, *gs in zip(problem.inputs, *_gradients_twice(problem, output, v), strict=True)):
+    if any(
+        _distance(x, *gs) > 0
+        for x, *gs in zip(problem.inputs, *_gradients_of_two_passes(problem, output, v), strict=True)
+    ):
         for part, again in _jacobian_rows(problem, output).items():
             for x, first, second in zip(problem.inputs, found[part], again, strict=True):
                 _check_reproducible(problem, output, x, float(abs(first - second).max(initial=0.0)))
     return found
 
 
-def _gradients_twice(problem: Problem, output: Output, v: Tensor) -> tuple[tuple, tuple]:
+def _gradients_of_two_passes(problem: Problem, output: Output, v: Tensor) -> tuple[tuple, tuple]:
     return _gradients_of_output(problem, output, v), _gradients_of_output(problem, output, v)
 
 
@@ -187,7 +190,7 @@ def dense_entries(x: Input, g: Tensor | None) -> Array:
 def backward_slopes(problem: Problem, output: Output, v: Tensor, us: list[Tensor]) -> list[float]:
     """Return the slopes of v . output along each u, by backward passes."""
     found = []
-    for x, u, *gs in zip(problem.inputs, us, *_gradients_twice(problem, output, v), strict=True):
+    for x, u, *gs in zip(problem.inputs, us, *_gradients_of_two_passes(problem, output, v), strict=True):
         if gs[0] is not None:
             check_entries(x, gs[0], problem.settings.dtypes)
         _check_reproducible(problem, output, x, _distance(x, *gs))
