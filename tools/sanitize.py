@@ -99,7 +99,7 @@ def run(kind: str, march: str, arguments: list[str]) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kind", choices=KINDS, action="append", help="one sanitizer, not both")
-    parser.add_argument("--march", default="native", help="the processor that the compiler is told")
+    parser.add_argument("--march", default="native", help="the processor that is passed to the compiler")
     parser.add_argument("tests", nargs="*", default=TESTS, help="in place of those that go through kernels hard")
     chosen, options = parser.parse_known_args()
     return max([run(kind, chosen.march, [*chosen.tests, *options]) for kind in chosen.kind or LIBRARY])

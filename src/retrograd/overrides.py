@@ -36,8 +36,8 @@ class TensorFunctionMode(Mode):
     """A mode that gets every call of an operator in its block: `__tensor_function__(self, func, types, args, kwargs)`.
 
     `types` are the classes of the operands that override operators; the method may return anything, and calls
-    `func(*args, **kwargs)` to compute the usual result.  In it the mode is off, and the modes around it are on.  What
-    composite operators call, and what a backward pass computes, are no calls of the program.
+    `func(*args, **kwargs)` to compute the usual result.  In it the mode is off, and the modes around it are on.  Calls
+    within composite operators and backward passes are not intercepted.
 
     >>> import retrograd as rg
     >>> class Logging(TensorFunctionMode):

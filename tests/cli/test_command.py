@@ -21,8 +21,8 @@ def test_the_version_is_the_package_s(capsys):
     [
         ("--stages", "0", "from 1 to 8"),
         ("--stages", "9", "from 1 to 8"),
-        ("--stages", "many", "whole number from 1 to 8"),
-        ("--stages", "2.5", "whole number from 1 to 8"),
+        ("--stages", "many", "integer from 1 to 8"),
+        ("--stages", "2.5", "integer from 1 to 8"),
         ("--micro-batches", "0", "from 1 to 360"),
         ("--micro-batches", "361", "from 1 to 360"),
         ("--schedule", "zigzag", "1f1b, dualpipev, gpipe"),

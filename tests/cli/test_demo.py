@@ -79,7 +79,7 @@ def test_a_signal_saves_after_the_step_and_a_resumed_run_ends_like_an_uninterrup
     interrupt(monkeypatch, at=2, number=number)
     assert demo(tmp_path) == code
     assert [signal.getsignal(known) for known in (signal.SIGINT, signal.SIGTERM)] == handlers
-    assert f"Stopped after step 3; --resume goes on from {tmp_path}/checkpoint.safetensors" in capsys.readouterr().out
+    assert f"Stopped after step 3; --resume continues from {tmp_path}/checkpoint.safetensors" in capsys.readouterr().out
     monkeypatch.undo()
     assert main(["demo", "--quiet", "--output", str(tmp_path), "--resume"]) == 0
     assert metrics(tmp_path)["losses"] == metrics(whole)["losses"]
@@ -114,7 +114,7 @@ def test_a_finished_run_resumes_with_other_stages_and_more_epochs(whole, tmp_pat
     (tmp_path / "checkpoint.safetensors").write_bytes((whole / "checkpoint.safetensors").read_bytes())
     options = ("--resume", "--stages", "2", "--schedule", "gpipe", "--micro-batches", "3")
     assert main(["demo", "--quiet", "--output", str(tmp_path), *options]) == 0
-    assert "All 1 epochs are done; --epochs 2 would go on" in capsys.readouterr().out
+    assert "All 1 epochs are done; --epochs 2 would continue" in capsys.readouterr().out
     assert metrics(tmp_path)["losses"] == metrics(whole)["losses"]
     assert main(["demo", "--quiet", "--output", str(tmp_path), *options, "--epochs", "2"]) == 0
     assert metrics(tmp_path)["losses"][:STEPS] == metrics(whole)["losses"]

@@ -166,5 +166,5 @@ def test_the_weights_of_a_photograph_are_found(list_inputs):
 
 def test_how_many_images_were_used_may_not_differ_between_examples(list_inputs):
     images, weights = [rg.ones(2), rg.ones(2)], rg.tensor([[1.0, 0.0], [1.0, 1.0]])
-    with pytest.raises(RuntimeError, match=r"blend answers \('Tensor', 1\) for example 0, but \('Tensor', 2\)"):
+    with pytest.raises(RuntimeError, match=r"blend returns \('Tensor', 1\) for example 0, but \('Tensor', 2\)"):
         rg.func.vmap(lambda w: list_inputs.blend(images, w)[0])(weights)

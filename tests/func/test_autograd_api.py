@@ -142,11 +142,11 @@ def test_a_function_that_does_not_depend_on_its_argument_has_gradient_zero():
 
 def test_names_and_docs_are_the_functions():
     def energy(x):
-        """Of a spring."""
+        """For a spring."""
         return x**2
 
     assert grad(energy).__name__ == "grad_of_energy"
-    assert grad(energy).__doc__ == "Of a spring."
+    assert grad(energy).__doc__ == "For a spring."
 
 
 # -------------------------------------------------------------------------------------------------------- nesting

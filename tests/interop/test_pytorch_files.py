@@ -108,7 +108,7 @@ HOSTILE = {
     "attributes of a function": b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n}X\x01\0\0\0aK\x01sb.",
     "slots of a dict": b"\x80\x02ccollections\nOrderedDict\n)RN}\x86b0.",
     "a dotted name": b"\x80\x04X\x05\0\0\0torchX\x10\0\0\0Size.__init_subcl\x93.",
-    "a call of what is no function": b"\x80\x02ctorch\nfloat32\n)R.",
+    "a call of an object that is no function": b"\x80\x02ctorch\nfloat32\n)R.",
     "a call of data": b"\x80\x02K\x01)R.",
     "an encoding that runs": b"\x80\x02c_codecs\nencode\nX\x01\0\0\0aX\x05\0\0\0rot13\x86R.",
     "a reference to nothing": b"\x80\x02h\x05.",

@@ -8,7 +8,7 @@ from retrograd.autograd import Function
 from retrograd.pipelining import Pipeline, SplitPoint, pipeline
 from retrograd.testing import assert_close
 
-SLOPE = 7.0  # the gradients below are 7 g, while the forward doubles: whoever differentiates the forward gets 2 g
+SLOPE = 7.0  # the gradients below are 7 g, while the forward doubles: code that differentiates the forward gets 2 g
 
 
 class Steep(Function):

@@ -40,7 +40,7 @@ def test_examples_one_by_one_must_agree_on_what_is_no_tensor():
         return x * 1, int(x.sum())
 
     assert vmap(counted, out_dims=(0, None))(rg.ones(3, 2))[1] == 2
-    with pytest.raises(RuntimeError, match=r"answers \('Tensor', 1\) for example 0, but \('Tensor', 2\) for example 1"):
+    with pytest.raises(RuntimeError, match=r"returns \('Tensor', 1\) for example 0, but \('Tensor', 2\) for example 1"):
         vmap(counted, out_dims=(0, None))(rg.tensor([[1.0, 0.0], [1.0, 1.0]]))
 
 
@@ -49,7 +49,7 @@ def test_examples_one_by_one_must_agree_on_how_many_tensors_there_are():
     def repeated(x: rg.Tensor) -> list[rg.Tensor]:
         return [x * 1 for _ in range(int(x))]
 
-    with pytest.raises(RuntimeError, match=r"answers \['Tensor'\] for example 0, but \['Tensor', 'Tensor'\]"):
+    with pytest.raises(RuntimeError, match=r"returns \['Tensor'\] for example 0, but \['Tensor', 'Tensor'\]"):
         vmap(repeated)(rg.tensor([1.0, 2.0]))
 
 

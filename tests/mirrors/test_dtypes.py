@@ -23,7 +23,7 @@ KINDS = {
     "complex128": lambda a: a + (0 if a.dtype.kind == "c" else 0.25j * a),
     "empty": lambda a: a[..., :0] if a.ndim else a,
 }
-# What is otherwise, and why: functions, or single expressions.
+# The differences, and why: functions, or single expressions.
 EXEMPT = {
     "int64": {
         "functions of integers answer in the default dtype": "reciprocal",

@@ -107,7 +107,7 @@ KINDS = {
     "int64": lambda a: np.round(3 * a).astype(np.int64), "float32": lambda a: a.astype(np.float32),
     "empty": lambda a: a[..., :0],
 }  # fmt: skip
-# Of integers: no fractions of a whole.  Of empty arrays: where SciPy has no result, and those that are no matrices.
+# Of integers: no fractions of a whole.  For empty arrays: where SciPy has no result, and those that are no matrices.
 REFUSED = {"int64": "dirichlet", "float32": "-", "empty": "softmax log_softmax dirichlet convolve solve_sylvester"}
 
 

@@ -115,9 +115,9 @@ def test_the_c_interface_is_enough():
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ([[1.0, None], [None]], "2 of 3 elements of type double are null, the first at place 1"),
-        ([[1.0], None, None], "2 of 3 elements of type list<item: double> are null, the first at place 1"),
-        ([[[1], None]], "1 of 2 elements of type list<item: int64> are null, the first at place 1"),
+        ([[1.0, None], [None]], "2 of 3 elements of type double are null, the first at index 1"),
+        ([[1.0], None, None], "2 of 3 elements of type list<item: double> are null, the first at index 1"),
+        ([[[1], None]], "1 of 2 elements of type list<item: int64> are null, the first at index 1"),
     ],
 )
 def test_nulls_are_counted_and_the_first_is_named(data, message):
@@ -146,7 +146,7 @@ def test_arrays_without_numbers_are_refused(array, message):
 
 def test_offsets_that_lie_are_refused():
     bad = pa.ListArray.from_arrays(pa.array([0, 9, 1], pa.int32()), pa.array([1.0]))
-    with pytest.raises(ValueError, match="offsets must not fall, got 9 at place 1"):
+    with pytest.raises(ValueError, match="offsets must not decrease, got 9 at index 1"):
         from_arrow(bad)
 
 

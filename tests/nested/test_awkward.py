@@ -52,8 +52,8 @@ def test_numbers_are_not_copied():
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ([[1.0, None], [None]], r"2 of 3 elements of type \?float64 are None, the first at place 1"),
-        ([[1.0], None], r"1 of 2 elements of type option\[var \* float64\] are None, the first at place 1"),
+        ([[1.0, None], [None]], r"2 of 3 elements of type \?float64 are None, the first at index 1"),
+        ([[1.0], None], r"1 of 2 elements of type option\[var \* float64\] are None, the first at index 1"),
     ],
 )
 def test_missing_values_are_counted_and_the_first_is_named(data, message):

@@ -230,11 +230,11 @@ def test_gradients_flow_into_one_component():
 
 def test_a_component_that_is_too_short_is_named():
     x = nested(arrays("rows"))
-    with pytest.raises(IndexError, match=r"place 1 .* component 1, which has 1"):
+    with pytest.raises(IndexError, match=r"index 1 .* component 1, which has 1"):
         x[:, 1]
-    with pytest.raises(IndexError, match=r"place -2 .* component 1, which has 1"):
+    with pytest.raises(IndexError, match=r"index -2 .* component 1, which has 1"):
         x[:, -2]
-    with pytest.raises(IndexError, match=r"place 3 .* component 0, which has 3"):
+    with pytest.raises(IndexError, match=r"index 3 .* component 0, which has 3"):
         x[:, [0, 3]]
     with pytest.raises(IndexError, match=r"places 1 to 2 of component 1, which has 1"):
         x.narrow(1, 1, 1)
@@ -281,7 +281,7 @@ def test_select_narrow_and_index_select():
     same(numbers(x.index_select(-1, rg.tensor([1]))), [p[:, [1]] for p in parts])
     with pytest.raises(IndexError, match="component -1"):
         x.index_select(0, rg.tensor([-1]))
-    with pytest.raises(IndexError, match=r"place -1"):
+    with pytest.raises(IndexError, match=r"index -1"):
         x.index_select(1, rg.tensor([-1]))
     with pytest.raises(IndexError, match="components 2 to 4 of a nested tensor that has 3"):
         x.narrow(0, 2, 2)

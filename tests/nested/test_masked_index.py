@@ -240,7 +240,7 @@ def test_positions_of_take_along_dim_count_from_the_end():
     x = nested(KINDS["rows"])
     same(rg.take_along_dim(x, nested([np.full((1, 2), -1)] * 3), 1), [p[-1:] for p in KINDS["rows"]])
     same(rg.take_along_dim(x, rg.tensor([[[-1]]]), 2), [p[:, 1:] for p in KINDS["rows"]])
-    with pytest.raises(IndexError, match="place -1 is out of range for component 0"):
+    with pytest.raises(IndexError, match="index -1 is out of range for component 0"):
         x.gather(1, nested([np.full((1, 2), -1)] * 3))
 
 
@@ -251,7 +251,7 @@ def test_gather_of_as_many_from_each():
     x = nested(parts)
     expected = np.stack([np.take_along_axis(p, i, 0) for p, i in zip(parts, index, strict=True)])
     np.testing.assert_array_equal(x.gather(1, rg.tensor(index)).numpy(), expected)
-    with pytest.raises(IndexError, match="place 1 is out of range for component 1"):
+    with pytest.raises(IndexError, match="index 1 is out of range for component 1"):
         x.gather(1, rg.ones(3, 1, 2, dtype=rg.int64))
 
 
@@ -360,7 +360,7 @@ def test_narrow_of_a_nested_tensor():
 
 def test_bad_parts_are_refused():
     x = rg.zeros(3, 5, 2)
-    with pytest.raises(IndexError, match="places 4 to 6 of component 1, which has 5"):
+    with pytest.raises(IndexError, match="indices 4 to 6 of component 1, which has 5"):
         rg.nested.narrow(x, 1, rg.tensor([0, 4, 0]), 2)
     with pytest.raises(IndexError, match="component 0"):
         rg.nested.narrow(x, 1, 0, -1)

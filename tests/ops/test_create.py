@@ -193,7 +193,7 @@ def test_sizes_are_tuples():
     assert all(type(s) is rg.Size for s in (size[1:], size + rg.Size([4]), size * 2, 2 * size))
     assert rg.zeros(size).shape == (2, 3)
     assert not isinstance([2, 3], rg.Size)
-    with pytest.raises(TypeError, match=r"2\.5 at place 1"):
+    with pytest.raises(TypeError, match=r"2\.5 at position 1"):
         rg.Size([1, 2.5])
 
 

@@ -11,7 +11,7 @@ from retrograd.ops.opmath import Family
 pytestmark = pytest.mark.once("definitions and docs are read, nothing of them runs")
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operators.md").read_text()
-# What is defined in the class of an operator and is no trait: rules, which are functions or None, and the tests' facts.
+# Attributes in the class of an operator that are no traits: rules, which are functions or None, and the tests' facts.
 TRAITS = sorted(
     name
     for name, value in {**vars(Definition), **vars(Family)}.items()

@@ -165,7 +165,7 @@ def test_the_smaller_parts():
         assert not check_backward_validity((1,))
     assert get_device_states(x) == ([], [])
     set_device_states([], [])
-    with pytest.raises(ValueError, match="no devices beside the CPU"):
+    with pytest.raises(ValueError, match="no devices except the CPU"):
         set_device_states([0], [None])
     assert DefaultDeviceType.get_device_type() == "cpu"
     with pytest.raises(ValueError, match="'cuda'"):

@@ -206,7 +206,7 @@ def _describe_freed(root: Any) -> Iterator[str]:
     if any(not is_leaf(node) and node.freed for node in topological_order([root])):
         yield (
             "A backward pass has gone over its graph already and freed the saved values, so another one fails. "
-            "Way out: compute it anew, or pass retain_graph=True to the first backward()."
+            "Way out: compute it again, or pass retain_graph=True to the first backward()."
         )
 
 

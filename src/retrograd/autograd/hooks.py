@@ -72,7 +72,7 @@ def _check_requires_grad(name: str, tensor: Tensor) -> None:
     if not requires_grad_synced(tensor):
         raise RuntimeError(
             f"{name}: the gradient of this tensor, of shape {tensor.shape}, flows in a graph around "
-            f"{type(tensor.level).__name__}, not in the transform's own, and would not be seen here. Use a tensor "
+            f"{type(tensor.level).__name__}, not in the transform's own, and would not arrive here. Use a tensor "
             f"outside of the transform, or take the gradient inside, with respect to x.detach().requires_grad_()"
         )
 

@@ -391,7 +391,7 @@ def diagonal_backward(src, shape, offset, dim1, dim2):
     out = np.zeros(shape, src.dtype)
     place = diagonal(out, offset, dim1, dim2)
     if place.shape != src.shape:
-        raise ValueError(f"the diagonal has shape {place.shape}, what is to be placed there {src.shape}")
+        raise ValueError(f"the diagonal has shape {place.shape}, the values have shape {src.shape}")
     place[...] = src
     return out
 

@@ -53,7 +53,9 @@ def _from_offsets(name, offsets, rows):
     falls = offsets[1:] < offsets[:-1]
     if falls.any():
         i = int(np.argmax(falls))
-        raise ValueError(f"{name}: offsets must not fall, got {offsets[i]} at place {i} and {offsets[i + 1]} after it")
+        raise ValueError(
+            f"{name}: offsets must not decrease, got {offsets[i]} at index {i} and {offsets[i + 1]} after it"
+        )
     if offsets[-1] != rows:
         raise ValueError(
             f"{name}: offsets end at {offsets[-1]}, but values has {rows} rows; give lengths to leave rows out"

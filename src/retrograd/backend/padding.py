@@ -78,6 +78,6 @@ def structure_of_lengths(name, lengths, box):
         first = int(np.argmax(bad))
         listed = " x ".join(map(str, sizes[first]))
         raise ValueError(
-            f"{name}: length {listed} of component {first} does not fit into its place, of shape {tuple(box[1:])}"
+            f"{name}: length {listed} of component {first} does not fit into its box, of shape {tuple(box[1:])}"
         )
     return Structure(sizes)

@@ -62,7 +62,7 @@ def window(name, structure, column, key):
     sizes = structure.sizes[:, column]
     if isinstance(key, slice):
         return _slice_window(sizes, key)
-    _check_sizes(name, sizes, (key >= sizes) | (key < -sizes), f"place {key}")
+    _check_sizes(name, sizes, (key >= sizes) | (key < -sizes), f"index {key}")
     return Window(key + sizes * (key < 0), np.ones_like(sizes), 1, True)
 
 
@@ -95,7 +95,7 @@ def narrow_window(name, structure, column, start, length):
     if bad.any():
         i = int(np.argmax(bad))
         raise IndexError(
-            f"{name}: places {start[i]} to {start[i] + length[i]} of component {i}, which has {sizes[i]} along this "
+            f"{name}: indices {start[i]} to {start[i] + length[i]} of component {i}, which has {sizes[i]} along this "
             f"dimension"
         )
     return Window(first, length)
@@ -212,7 +212,7 @@ def _check_indices(bad, *arrays):
     first = int(np.argmax(bad))
     index, component, size = (a.flat[first] for a in arrays)
     raise IndexError(
-        f"index: place {index} is out of range for component {component}, which has {size} along this dimension"
+        f"index: index {index} is out of range for component {component}, which has {size} along this dimension"
     )
 
 

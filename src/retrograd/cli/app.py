@@ -35,7 +35,7 @@ def _integer_parser(option: str, low: int, high: int | None = None) -> Callable[
     def parse(text: str) -> int:
         number = int(text) if str(text).removeprefix("-").isdecimal() else None
         if number is None or number < low or (high is not None and number > high):
-            raise UsageError(f"{option} is {text!r}; it must be a whole number {allowed}")
+            raise UsageError(f"{option} is {text!r}; it must be an integer {allowed}")
         return number
 
     return parse
@@ -121,12 +121,12 @@ def demo(
         ),
     ] = None,
     output: Annotated[Path, typer.Option(help="The folder for everything that is written.")] = Path("runs/demo"),
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in that folder.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue from the checkpoint in that folder.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> int:
     """Train a small transformer on scanned digits, split over a pipeline, and show how well that went.
 
-    Takes some seconds, and works without a network. Ctrl-C saves a checkpoint, from which --resume goes on.
+    Takes some seconds, and works without a network. Ctrl-C saves a checkpoint, from which --resume continues.
     """
     return digits.run(digits.Settings(stages, micro_batches, schedule, epochs, seed, output, resume, quiet))
 
@@ -143,7 +143,7 @@ def run(
     ] = None,
     transport: Annotated[
         str,
-        typer.Option(parser=_transport, metavar="|".join(LAUNCHERS), help="What connects the ranks."),
+        typer.Option(parser=_transport, metavar="|".join(LAUNCHERS), help="The connection between the ranks."),
     ] = "mpi",
     hostfile: Annotated[Path | None, typer.Option(help="For MPI: a file with the hosts, one a line.")] = None,
     address: Annotated[
@@ -171,7 +171,7 @@ def run(
     """Run a script on many ranks: every process runs it whole, and is one rank of its pipelines.
 
     In the script, Pipeline(..., transport="auto") takes the transport that is chosen here. After the loss of a rank
-    --restarts runs the script again, which goes on from its own checkpoint. Ctrl-C ends all ranks.
+    --restarts runs the script again, which continues from its own checkpoint. Ctrl-C ends all ranks.
 
     The exit code is that of the script.
     """

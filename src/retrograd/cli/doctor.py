@@ -21,7 +21,7 @@ def report() -> int:
     config = retrograd.show_config()
     print(f"retrograd {retrograd.__version__} on {platform.platform()}")
     print(*health.threads(), sep="\n")
-    table = Table("extra", "packages", "", title="What can be added", title_justify="left")
+    table = Table("extra", "packages", "", title="Optional packages", title_justify="left")
     for extra, packages in extras().items():
         versions = {name: version(name) for name in packages}
         complete = all(versions.values())

@@ -86,8 +86,8 @@ def are_apart(shape, strides, itemsize):
 def track_view(op, out, source, params, state):
     """Make the result of a view operator a view: it shares the version, and if it is differentiable the history too.
 
-    Above the ground no memory tells views from copies. What would be a copy on the ground is a copy there too, and a
-    result without gradients still follows the values of its base.
+    Above the ground no memory distinguishes views from copies. A result that would be a copy on the ground is a copy
+    there too, and a result without gradients still follows the values of its base.
     """
     if source.level is None or source.level is not out.level:
         if op.differentiable or (source._view is not None and source._view.creation_meta == COPIED):

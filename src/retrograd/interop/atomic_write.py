@@ -23,7 +23,8 @@ def shorten(message: str, longest: int = 500) -> str:
 def open_regular_file(path: str | os.PathLike[str]) -> BinaryIO:
     """Return the file of a path, open to be read.
 
-    Raises OSError where it can't be read, and ValueError for what is no file, such as a pipe, which might never end.
+    Raises OSError where it can't be read, and ValueError for anything except a regular file, such as a pipe,
+    which might never end.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:

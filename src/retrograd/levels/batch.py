@@ -69,7 +69,7 @@ class VmapLevel(OuterGradLevel):
             raise RuntimeError(
                 "vmap: called random operation while in randomness error mode. Please either use the 'same' or "
                 "'different' randomness flags on vmap or perform the randomness operation out of vmap: "
-                f"{op.name} draws random numbers; pass randomness='different' to draw them anew for each "
+                f"{op.name} draws random numbers; pass randomness='different' to draw others for each "
                 f"example, or randomness='same'"
             )
         if self.randomness == "different":

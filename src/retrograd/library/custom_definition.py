@@ -181,8 +181,8 @@ def _common_structure(name: str, structures: list[Structure | None]) -> Structur
         if first is not None and other is not None and (other.leaves, other.spec) != (first.leaves, first.spec):
             one, two = (s.rebuild(itertools.repeat("Tensor")) for s in (first, other))
             raise NotBatchedError(
-                f"vmap: {name} answers {one} for example 0, but {two} for example {i}: how many tensors there are, and "
-                "what is beside them, must be the same; answer what differs as tensors, or run example by example, by "
-                "vmap(..., fallback='loop')"
+                f"vmap: {name} returns {one} for example 0, but {two} for example {i}: the number of tensors, "
+                "and all other values, must be the same; return values that differ as tensors, or run example by "
+                "example, by vmap(..., fallback='loop')"
             )
     return first

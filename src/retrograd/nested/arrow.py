@@ -141,5 +141,5 @@ def _check_no_nulls(array: Any) -> None:
         first = array.is_null().index(True).as_py()
         raise ValueError(
             f"from_arrow: tensors have no nulls, but {array.null_count} of {len(array)} elements of type {array.type} "
-            f"are null, the first at place {first}; see pyarrow.compute.fill_null and drop_null"
+            f"are null, the first at index {first}; see pyarrow.compute.fill_null and drop_null"
         )

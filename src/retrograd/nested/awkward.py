@@ -118,6 +118,6 @@ def _drop_option(layout: Any) -> Any:
     if missing.any():
         raise ValueError(
             f"from_awkward: tensors have no missing values, but {missing.sum()} of {len(missing)} elements of type "
-            f"{layout.form.type} are None, the first at place {missing.argmax()}; see ak.fill_none and ak.drop_none"
+            f"{layout.form.type} are None, the first at index {missing.argmax()}; see ak.fill_none and ak.drop_none"
         )
     return layout.project()

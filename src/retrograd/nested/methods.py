@@ -71,7 +71,7 @@ def _sequence_lengths(name: str, x: Tensor, error: type[Exception] = AttributeEr
 
 @attribute
 def _min_seqlen(x: Tensor) -> int:
-    """The smallest size of the ragged dimension; 0 without components.  Of nested tensors in the jagged layout.
+    """The smallest size of the ragged dimension; 0 without components.  Only in the jagged layout.
 
     >>> import retrograd as rg
     >>> x = rg.nested.nested_tensor([rg.ones(2), rg.ones(3)], layout=rg.jagged)
@@ -83,7 +83,7 @@ def _min_seqlen(x: Tensor) -> int:
 
 @attribute
 def _max_seqlen(x: Tensor) -> int:
-    """The largest size of the ragged dimension; 0 without components.  Of nested tensors in the jagged layout."""
+    """The largest size of the ragged dimension; 0 without components.  Only in the jagged layout."""
     return max(_sequence_lengths("_max_seqlen", x), default=0)
 
 

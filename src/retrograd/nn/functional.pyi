@@ -283,13 +283,13 @@ def max_pool3d_with_indices(x: Tensor, kernel_size: Any, stride: Any = None, pad
     """Return `max_pool3d` as a named tuple (values, indices)."""
 
 def max_unpool1d(x: _Operand, indices: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, output_size: _Ints | None = None) -> Tensor:
-    """`max_pool1d` undone as far as it can be: the values at the places `indices` of larger images of zeros."""
+    """`max_pool1d` undone as far as it can be: the values at `indices` of larger images of zeros."""
 
 def max_unpool2d(x: _Operand, indices: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, output_size: _Ints | None = None) -> Tensor:
-    """`max_pool2d` undone as far as it can be: the values at the places `indices` of larger images of zeros."""
+    """`max_pool2d` undone as far as it can be: the values at `indices` of larger images of zeros."""
 
 def max_unpool3d(x: _Operand, indices: _Operand, kernel_size: _Ints, stride: _Ints | None = None, padding: _Ints = 0, output_size: _Ints | None = None) -> Tensor:
-    """`max_pool3d` undone as far as it can be: the values at the places `indices` of larger images of zeros."""
+    """`max_pool3d` undone as far as it can be: the values at `indices` of larger images of zeros."""
 
 def mish(x: _Operand, inplace: _bool = False) -> Tensor:
     """Mish: x * tanh(softplus(x)).  D. Misra, Mish, arXiv 1908.08681."""

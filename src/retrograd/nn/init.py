@@ -55,7 +55,7 @@ def trunc_normal_(
     share = (math.erf((b - mean) / (std * math.sqrt(2))) - math.erf((a - mean) / (std * math.sqrt(2)))) / 2
     if share < 1e-3:
         raise ValueError(
-            f"trunc_normal_: with mean {mean} and std {std}, only a share of {share:.1g} lies between {a} and {b}"
+            f"trunc_normal_: with mean {mean} and std {std}, only a share of {share:.1g} is between {a} and {b}"
         )
     normal_(tensor, mean, std, generator)
     while (outside := tensor.detach().clamp(a, b) != tensor.detach()).any():

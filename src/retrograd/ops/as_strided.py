@@ -106,7 +106,7 @@ class unfold_backward(Internal, AlongDims, linear="src", dims="dimension", eleme
 
 def _check_sum(src, dimension, length, step):
     if not 0 <= dimension < src.ndim - 1 or (length - src.shape[-1]) // step + 1 != src.shape[dimension]:
-        raise ValueError(f"unfold_backward: windows {src} in steps of {step} do not come from {length} places")
+        raise ValueError(f"unfold_backward: windows {src} in steps of {step} do not come from {length} elements")
 
 
 @op("sliding_window_view(Tensor x, int[] window_shape, int[]? dim=None) -> Tensor")
@@ -186,8 +186,7 @@ def _check_bounds(x, size, stride, offset):
         raise RuntimeError(
             f"as_strided: setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset} are out of "
             f"bounds for storage of size {x.shape[0]}: size {tuple(size)} and stride {tuple(stride)} from {offset} on "
-            f"reach "
-            f"places up to {last} of {x.shape[0]}"
+            f"reach index {last} of {x.shape[0]}"
         )
 
 

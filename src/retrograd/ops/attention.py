@@ -171,7 +171,7 @@ def _scores_jvp(t_q, t_k, t_bias, q, k, scale):
 class attend_backward(Internal):
     """The cotangents of `attend`: tensors are the cotangents of its results, the results, and its own tensors.
 
-    Of q, k, v and `attn_bias`, the cotangents that `output_mask` does not ask for have shape (0,).
+    The cotangents of q, k, v and `attn_bias` that `output_mask` does not request have shape (0,).
     """
 
     def impl(xp, attn_mask, g, of_sums, out, sums, q, k, v, attn_bias=None, *, scale, causal, output_mask):

@@ -40,7 +40,7 @@ class bincount(
 
     def shape(x, weights, *, minlength):
         _check_bincount(x, weights, minlength)
-        raise NotImplementedError("bincount: how many places there are depends on the values")
+        raise NotImplementedError("bincount: the size of the result depends on the values")
 
     def vjp_weights(g, x, weights_aval):
         return cast_to(getitem(g, [x], spec=(T,)), weights_aval.dtype)
@@ -58,7 +58,7 @@ class bincount(
         return reshape(bincount(ids, weights, n * size), (n, size))
 
     exempt = {
-        "shape float32 bfloat16 integers empty": "the number of places depends on the values: no shape rule",
+        "shape float32 bfloat16 integers empty": "the size of the result depends on the values: no shape rule",
     }
 
     def oracle(np, x, weights, minlength):

@@ -39,7 +39,7 @@ class window_columns(Windows, linear="x", elements="moved"):
 
 @op("window_sums(Tensor x, *, int[] kernel, int[] stride, int[] before, int[] dilation, int[] size) -> Tensor")
 class window_sums(Windows, linear="x", elements="summed"):
-    """Images (n, c, *size) as the sums of windows (n, c, *kernel, *places), which may overlap."""
+    """Images (n, c, *size) as the sums of windows (n, c, *kernel, *positions), which may overlap."""
 
     def impl(xp, x, *, kernel, stride, before, dilation, size):
         return xp.window_sums(x, kernel, stride, before, dilation, size)
@@ -117,7 +117,7 @@ class fold(Composite, home="nn.functional", method=False):
 
     def compose(x, *, output_size, kernel_size, dilation, padding, stride):
         if x.ndim not in (2, 3):
-            raise ValueError(f"fold: expected columns (n, rows, places) or without n, got shape {x.shape}")
+            raise ValueError(f"fold: expected columns (n, rows, positions) or without n, got shape {x.shape}")
         window = _window_params("fold", kernel_size, stride, padding, dilation)
         size = per_dim("fold", "output_size", output_size, 2, 1)
         counts = window_counts("fold", size, *window.values())
@@ -125,7 +125,7 @@ class fold(Composite, home="nn.functional", method=False):
         if left or x.shape[-1] != numel(counts):
             raise ValueError(
                 f"fold: columns of shape {x.shape} do not fit: {numel(counts)} windows of {numel(window['kernel'])} "
-                f"places per channel are expected"
+                f"elements per channel are expected"
             )
         lead = x.shape[:-2] or (1,)
         out = window_sums(reshape(x, (*lead, channels, *window["kernel"], *counts)), size=size, **window)

@@ -125,7 +125,7 @@ def _checked_size(position, size):
     try:
         return operator.index(size)
     except TypeError:
-        raise TypeError(f"Size: expected integers, got {size!r} at place {position}") from None
+        raise TypeError(f"Size: expected integers, got {size!r} at position {position}") from None
 
 
 # --------------------------------------------------------------------------------------------------- checks

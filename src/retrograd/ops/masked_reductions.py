@@ -324,7 +324,7 @@ class masked_var(MaskedReduction):
     """Return the variance over `dim` (None: all) of the elements where the mask is true.
 
     `correction` (1 unless given; 0 for unbiased=False) is subtracted from their count n; inf or NaN where n is not
-    larger.  Of complex numbers the result is complex, as in PyTorch.
+    larger.  The result of complex numbers is complex, as in PyTorch.
     """
 
     def compose(x, mask, *, dim, unbiased, correction, keepdim, dtype):

@@ -353,7 +353,7 @@ def _adaptive_max_pool(ndim):
     return adaptive_max_pool
 
 
-_UNPOOL = """`max_pool{n}d` undone as far as it can be: the values at the places `indices` of larger images of zeros.
+_UNPOOL = """`max_pool{n}d` undone as far as it can be: the values at `indices` of larger images of zeros.
 
     The size is that of the smallest images that are pooled to this one, or `output_size`.  Where windows overlap, and
     places come twice, one of the values stays.

@@ -309,7 +309,7 @@ class trapezoid(Composite, aliases="trapz"):
         yield (r(3, 4), r(3, 4)), {"dim": 0}
 
     def errors(r):
-        yield (r(3), r(2)), {}, ValueError, "trapezoid: 2 places x for 3 values"
+        yield (r(3), r(2)), {}, ValueError, "trapezoid: 2 coordinates x for 3 values"
         yield (r(3), r(3)), {"dx": 1}, TypeError, "trapezoid: .* x or dx"
         yield (r(), None), {}, IndexError, "trapezoid: expected at least one dimension"
 
@@ -336,7 +336,7 @@ class cumulative_trapezoid(Composite):
         yield (r(3, 4), r(3)), {"dim": 0}
 
     def errors(r):
-        yield (r(3), r(2)), {}, ValueError, "cumulative_trapezoid: 2 places x for 3 values"
+        yield (r(3), r(2)), {}, ValueError, "cumulative_trapezoid: 2 coordinates x for 3 values"
 
 
 def _spacings(name, y, x, dx, dim):
@@ -348,7 +348,7 @@ def _spacings(name, y, x, dx, dim):
         raise TypeError(f"{name}: give x or dx, not both")
     if x.ndim == 1:
         if x.shape[0] != y.shape[at]:
-            raise ValueError(f"{name}: {x.shape[0]} places x for {y.shape[at]} values along dimension {at}")
+            raise ValueError(f"{name}: {x.shape[0]} coordinates x for {y.shape[at]} values along dimension {at}")
         x = reshape(x, (-1,) + (1,) * (y.ndim - 1 - at))
     return at, _differences(x, at - y.ndim)
 
@@ -447,7 +447,7 @@ class gradient(Composite):
         yield (r(4, 3),), {"spacing": [tensor([0.0, 1.0, 3.0, 3.5])], "dim": 0, "edge_order": 2}
 
     def errors(r):
-        yield (r(2),), {"edge_order": 2}, ValueError, "gradient: dimension 0 has 2 places, but 3 are needed"
+        yield (r(2),), {"edge_order": 2}, ValueError, "gradient: dimension 0 has size 2, but 3 is needed"
         yield (r(3),), {"edge_order": 3}, ValueError, "edge_order must be 1 or 2"
         yield (r(3, 3),), {"spacing": [2.0]}, ValueError, "1 spacings for 2 dimensions"
 
@@ -455,7 +455,7 @@ class gradient(Composite):
 def _gradient_along(x, at, spacing, edge_order):
     n = x.shape[at]
     if n <= edge_order:
-        raise ValueError(f"gradient: dimension {at} has {n} places, but {edge_order + 1} are needed")
+        raise ValueError(f"gradient: dimension {at} has size {n}, but {edge_order + 1} is needed")
     inside, first, last = (_nonuniform_slopes if getattr(spacing, "ndim", 0) else _uniform_slopes)(x, at, spacing)
     if edge_order == 2:  # the slope of a parabola is linear; its mean over the first step is `first`
         first, last = 2 * first - narrow(inside, at, 0, 1), 2 * last - narrow(inside, at, n - 3, 1)

@@ -192,7 +192,7 @@ class scatter_min(ScatterExtreme):
     oracle = "retrograd.testing.references.scatter.scatter_min"
 
 
-# -------------------------------------------------------------------------------------- a place per element
+# -------------------------------------------------------------------------------------- an index per element
 
 
 def _scatter(into, x, index, src, dim, **params):
@@ -233,7 +233,7 @@ class scatter(Composite, in_place=True):
     """x with the elements of src, or one value, written at `index` along `dim`; the counterpart of gather.
 
     `index` has as many dimensions as x and src.  It is no larger than src, and except along dim no larger than x.
-    reduce="add" or "multiply" combines with the elements of x.  Of duplicate indices the last is written, and the
+    reduce="add" or "multiply" combines with the elements of x.  If indices repeat, the last is written, and the
     gradient goes to all of them: use each index once.
 
     >>> import retrograd as rg
@@ -343,7 +343,7 @@ _MERGES = {
 }
 
 
-# ----------------------------------------------------------------------------------------- a place per slice
+# ----------------------------------------------------------------------------------------- an index per slice
 
 
 def _check_source(name, x, index, source, dim):
@@ -458,7 +458,7 @@ class index_reduce(Composite, in_place=True):
         yield (r(3), r.ints(3, (2,)), r(2)), {"dim": 0, "reduce": "sum"}, ValueError, "index_reduce: .* got 'sum'"
 
 
-# --------------------------------------------------------------------------------------- a place per element
+# --------------------------------------------------------------------------------------- an index per element
 
 
 @op("put(Tensor x, Tensor index, Tensor source, bool accumulate=False) -> Tensor")

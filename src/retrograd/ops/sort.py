@@ -162,7 +162,7 @@ def _check_k(name, x, k, dim):
 class topk(Composite):
     """The k largest (or smallest) elements along `dim` (None: the last), and their indices, sorted by rank.
 
-    Of equal elements the first are chosen.  NaN is the largest value.
+    If elements are equal, the first are chosen.  NaN is the largest value.
 
     >>> import retrograd as rg
     >>> values, indices = rg.topk(rg.tensor([3.0, 1.0, 2.0]), 2)
@@ -280,11 +280,11 @@ def _check_rows(sequence, values, sorter):
     if sequence.ndim > 1 and sequence.shape[:-1] != shape_of(values)[:-1]:
         raise ValueError(
             f"searchsorted: the sequences, of shape {sequence.shape}, and the values, of shape {shape_of(values)}, "
-            "must agree but for the last dimension"
+            "must agree except in the last dimension"
         )
     if sorter is not None and (sorter.shape != sequence.shape or sorter.dtype.kind not in "iu"):
         raise ValueError(
-            f"searchsorted: sorter must hold places in the sequence, of shape {sequence.shape}, "
+            f"searchsorted: sorter must hold indices into the sequence, of shape {sequence.shape}, "
             f"got {sorter.dtype} of shape {sorter.shape}"
         )
 
@@ -330,8 +330,8 @@ class searchsorted(Composite):
     def errors(r):
         yield (r(3), r(2), None), {"side": "middle"}, ValueError, "side must be 'left' or 'right', got 'middle'"
         yield (r(3), r(2), None), {"side": "left", "right": True}, ValueError, "contradict"
-        yield (r(2, 3), r(2), None), {}, ValueError, "searchsorted: .* must agree but for the last dimension"
-        yield (r(3), r(2), r.ints(2, (2,))), {}, ValueError, "searchsorted: sorter must hold places"
+        yield (r(2, 3), r(2), None), {}, ValueError, "searchsorted: .* must agree except in the last dimension"
+        yield (r(3), r(2), r.ints(2, (2,))), {}, ValueError, "searchsorted: sorter must hold indices"
 
 
 @op("bucketize(Tensor x, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor")

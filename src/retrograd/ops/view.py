@@ -564,7 +564,7 @@ class cat(Definition, linear="tensors,", aliases="concat concatenate", elements=
         for i, x in enumerate(joined):
             if x.ndim != first.ndim or x.ndim == 0 or _shape_without(x.shape, at) != _shape_without(first.shape, at):
                 raise ValueError(
-                    f"cat: tensor {i} is {x}, which does not fit {first} but for dimension {at}: "
+                    f"cat: tensor {i} is {x}, which does not fit {first} except in dimension {at}: "
                     + (
                         f"Tensors must have same number of dimensions: got {first.ndim} and {x.ndim}"
                         if x.ndim != first.ndim
@@ -695,9 +695,9 @@ class narrow(View, linear="x"):
 def _narrowed_key(shape, dim, start, length):
     at = canonical_dim("narrow", dim, len(shape))
     if not shape:
-        raise ValueError("narrow: a tensor without dimensions has no places")
+        raise ValueError("narrow: a tensor without dimensions has no indices")
     if start < -shape[at]:
-        raise IndexError(f"narrow: start {start} is out of range for dimension {at}, which has {shape[at]} places")
+        raise IndexError(f"narrow: start {start} is out of range for dimension {at}, which has size {shape[at]}")
     start += shape[at] * (start < 0)
     if length < 0 or start + length > shape[at]:
         raise OperandIndexError(

@@ -96,7 +96,7 @@ class Optimizer(StepHooks):
                 )
             if id(p) in known:
                 raise ValueError(
-                    f"{type(self).__name__}: a parameter, {p.aval}, is in more than one place; some parameters appear "
+                    f"{type(self).__name__}: a parameter, {p.aval}, is listed more than once; some parameters appear "
                     "in more than one parameter group"
                 )
             known.add(id(p))

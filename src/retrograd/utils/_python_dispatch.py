@@ -10,7 +10,7 @@ class TensorDispatchMode(Mode):
 
     Composite operators and overrides have been resolved, and nothing is recorded in the method: it returns tensors like
     the operator's results, which then join the graph as if the operator had made them.  Backward passes in the block
-    are seen too.  In the method the mode is off, and the modes around it are on.  `types` is empty.
+    are included.  In the method the mode is off, and the modes around it are on.  `types` is empty.
 
     The method may be named `__torch_dispatch__`, and the class `TorchDispatchMode`, as in PyTorch.
 

@@ -16,7 +16,7 @@ from retrograd.utils.recompute import Frame, Options, RepeatableRun, SavedPytree
 def run_chain(steps: list[Callable], x: Any, budget: int, options: Options) -> Any:
     """Return the last step's result; each step gets the result of the one before, the first one `x`.
 
-    Of the values between steps, including the input, at most `budget` bytes are saved.
+    At most `budget` bytes of values between steps, including the input, are saved.
     """
     return _Chain(steps, budget, options).run_forward(x)
 

@@ -77,7 +77,7 @@ def checkpoint(
     "none" only their number.
     - `debug`: a `CheckpointError` lists the operators of both runs.
     - `budget_bytes`: for a chain, an `nn.Sequential` or list of functions, each of which gets the result of the
-    previous one.  Of the values between them at most `budget_bytes` are saved, at the steps that minimize the number
+    previous one.  At most `budget_bytes` of the values between them are saved, at the steps that minimize the number
     of recomputed steps, `revolve.cost(len(function), budget_bytes // bytes)`, if they are all of
     one size; if not, the largest one so far determines how many fit.  The running step's own input and
     result, and its saved tensors, are not counted.
@@ -264,7 +264,7 @@ def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
 def set_device_states(devices: Sequence[int], states: Sequence[Any], *, device_type: str | None = None) -> None:
     """Restore the result of `get_device_states`; ValueError for devices that do not exist here."""
     if devices:
-        raise ValueError(f"set_device_states: expected no devices beside the CPU, got {list(devices)}")
+        raise ValueError(f"set_device_states: expected no devices except the CPU, got {list(devices)}")
 
 
 class DefaultDeviceType:

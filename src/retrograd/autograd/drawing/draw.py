@@ -59,8 +59,8 @@ def draw(outputs: "Outputs", *, params: Names | None = None) -> SVG:
 
     `params` names leaves: a dict from name to tensor, or pairs, such as `module.named_parameters()`.
 
-    Raises RuntimeError for a tensor that does not require grad, ValueError without outputs, and TypeError for what is
-    no tensor.
+    Raises RuntimeError for a tensor that does not require grad, ValueError without outputs, and TypeError for
+    objects that are no tensors.
 
     >>> import retrograd as rg
     >>> w = rg.ones(3, requires_grad=True)

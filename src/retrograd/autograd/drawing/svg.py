@@ -182,8 +182,8 @@ def _frame(box: Box) -> str:
     """Draw a frame on the sheets of its copies."""
     sheets = "".join(_rect(box.x + by, box.y + by, box[3:5], 12) for by in (*SHEETS, 0))
     return (
-        f'<g class="frame" data-count="{box.content.count}"><title>{box.content.count} copies in a row: each goes on '
-        f"with what the one before it made</title>{sheets}</g>"
+        f'<g class="frame" data-count="{box.content.count}"><title>{box.content.count} copies in a row: each '
+        f"continues with the result of the one before</title>{sheets}</g>"
     )
 
 

@@ -18,7 +18,7 @@ FILES = {
     "timeline.html": "the pipeline's timeline, to look into",
     "timeline.png": "the same as a picture",
     "timeline.json": "the same for ui.perfetto.dev",
-    "checkpoint.safetensors": "what --resume goes on from",
+    "checkpoint.safetensors": "the state from which --resume continues",
     "metrics.json": "all numbers",
 }
 

@@ -38,7 +38,7 @@ def run(settings: Settings) -> int:
     with _report_write_errors():
         checkpoint.save(path, trainer)
     if stopped:
-        console.print(f"Stopped after step {trainer.done}; --resume goes on from {path}")
+        console.print(f"Stopped after step {trainer.done}; --resume continues from {path}")
         return 128 + stopped
     measured = measure(trainer, training)
     with _report_write_errors():
@@ -89,9 +89,9 @@ def _print_header(console: Console, trainer: Trainer) -> None:
         f"{len(data.test_y)} others are the test."
     )
     if trainer.done:
-        console.print(f"Going on after step {trainer.done}, with {trainer.remaining} to go.")
+        console.print(f"Continuing after step {trainer.done}; {trainer.remaining} steps remain.")
     if not trainer.remaining:
-        console.print(f"All {trainer.epochs} epochs are done; --epochs {2 * trainer.epochs} would go on.")
+        console.print(f"All {trainer.epochs} epochs are done; --epochs {2 * trainer.epochs} would continue.")
 
 
 def _train(trainer: Trainer, quiet: bool) -> tuple[Training, int]:

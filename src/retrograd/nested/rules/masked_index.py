@@ -161,7 +161,7 @@ def _lookup_elements(op: Op, args: tuple, params: dict) -> Any:
 _ELEMENT_OPERAND = {"embedding": 0, "one_hot": 0, "searchsorted": 1, "bucketize": 0}  # the operand with the elements
 
 
-# ------------------------------------------------------------------------------------- places along dimensions
+# ------------------------------------------------------------------------------------- indices along dimensions
 
 
 @rule_for("gather", "take_along_dim")
