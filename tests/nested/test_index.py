@@ -236,7 +236,7 @@ def test_a_component_that_is_too_short_is_named():
         x[:, -2]
     with pytest.raises(IndexError, match=r"index 3 .* component 0, which has 3"):
         x[:, [0, 3]]
-    with pytest.raises(IndexError, match=r"places 1 to 2 of component 1, which has 1"):
+    with pytest.raises(IndexError, match=r"indices 1 to 2 of component 1, which has 1"):
         x.narrow(1, 1, 1)
 
 

@@ -109,10 +109,10 @@ def test_ranks_are_spread_over_the_free_nodes(cluster, monkeypatch):
     monkeypatch.setattr(launcher, "SETTLE", 0.1)
     place = cluster.util.scheduling_strategies.NodeAffinitySchedulingStrategy(cluster.nodes()[0]["NodeID"], soft=False)
     other = cluster.remote(num_cpus=2, scheduling_strategy=place)(Worker).remote(0, 1)
-    cluster.get(other.where.remote())
+    cluster.get(other.location.remote())
     try:
         with launcher._workers(cluster, 2, spread=True) as workers:
-            assert len(cluster.get([worker.where.remote() for worker in workers])) == 2
+            assert len(cluster.get([worker.location.remote() for worker in workers])) == 2
     finally:
         cluster.kill(other)
 

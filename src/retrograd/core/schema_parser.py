@@ -87,7 +87,9 @@ def parse(text, kind=Schema):
         known = _known.get((kind, text[parts.start :]))
         if known is None:
             key = kind, text[parts.start :]
-            known = _known[key] = kind(name, parts.parameters(kind.reserved), *parts.results(kind.has_alias_annotations))
+            known = _known[key] = kind(
+                name, parts.parameters(kind.reserved), *parts.results(kind.has_alias_annotations)
+            )
         return known if known.name == name else known.renamed(name)
     except _SyntaxError as error:
         what, at = error.args
