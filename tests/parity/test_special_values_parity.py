@@ -72,14 +72,14 @@ CONVENTIONS = {
     ("ldexp", "gradient 0"): (EVERYWHERE, "PyTorch takes 0 for 2 to a negative integer power"),
     **{
         (name, "value 0"): (
-            lambda operands, ours, theirs: NAN(operands, ours, theirs) or operands[0] < 1e-300,
+            lambda operands, ours, theirs: NAN(operands, ours, theirs) or float(operands[0]) < 1e-300,
             "NaN gives NaN, where PyTorch says 0 or 1; " + _SUBNORMAL,
         )
         for name in ("igamma", "igammac")
     },
     **{
         (name, "gradient 1"): (
-            lambda operands, ours, theirs: not 0 < operands[0] < 1e100 or operands[0] == 1 or np.isnan(theirs),
+            lambda operands, ours, theirs: not 0 < float(operands[0]) < 1e100 or operands[0] == 1 or np.isnan(theirs),
             "not defined for negative a, and terms cancel for large a; PyTorch's is NaN for a = 1 at 0 and for large a",
         )
         for name in ("igamma", "igammac")
