@@ -100,4 +100,6 @@ def get_deterministic_debug_mode():
     >>> get_deterministic_debug_mode()
     0
     """
-    return _settings["deterministic"] * (1 if _settings["warn_only"] else 2)
+    if not _settings["deterministic"]:
+        return 0
+    return 1 if _settings["warn_only"] else 2
