@@ -135,7 +135,7 @@ def test_nothing_to_choose_from_is_refused_and_the_component_named(name):
 
 def test_the_smallest_component_says_how_many_can_be_ranked():
     x = nested(SHAPES["rows"])
-    with pytest.raises(ValueError, match=r"kthvalue: k=2 elements can't be chosen from 1.*component 1 of a nested"):
+    with pytest.raises(ValueError, match=r"kthvalue: .*k=2 elements can't be chosen from 1.*component 1 of a nested"):
         rg.kthvalue(x, 2, 1)
     assert rg.kthvalue(x, 2, 2).values.shape[0] == 3
 

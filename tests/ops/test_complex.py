@@ -153,9 +153,9 @@ def test_the_real_part_of_a_real_tensor_is_the_tensor():
 
 def test_a_real_tensor_has_no_imaginary_part():
     x = rg.ones(2)
-    with pytest.raises(RuntimeError, match="imag: expected a complex dtype, got float32"):
+    with pytest.raises(RuntimeError, match=r"imag: .*expected a complex dtype, got float32"):
         _ = x.imag
-    with pytest.raises(RuntimeError, match="imag: expected a complex dtype, got float32"):
+    with pytest.raises(RuntimeError, match=r"imag: .*expected a complex dtype, got float32"):
         x.imag = 1.0
 
 

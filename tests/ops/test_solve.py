@@ -146,7 +146,7 @@ def test_determinants_of_singular_and_negative_matrices_have_logarithms():
         assert [v.item() for v in rg.linalg.slogdet(rg.zeros(2, 2))] == [0.0, -np.inf]
         assert rg.logdet(rg.zeros(2, 2)).item() == -np.inf
         assert np.isnan(rg.logdet(-rg.eye(3)).item())
-    with pytest.raises(rg.linalg.LinAlgError, match=r"linalg.inv: the matrix is singular"):
+    with pytest.raises(rg.linalg.LinAlgError, match=r"linalg.inv: .*the input matrix is singular"):
         rg.logdet(rg.zeros(2, 2, requires_grad=True)).backward()
 
 

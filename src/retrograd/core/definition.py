@@ -61,7 +61,7 @@ class Operator(Op):
         """Return the positional and the keyword arguments by which a call has these flat inputs and params."""
         return call_arguments(self.schema, args, params)
 
-    def rule_of_class(self, kind):
+    def override_for_class(self, kind):
         """Return the function that is registered for a mode of a class; None, as built-in operators have none."""
         return None
 

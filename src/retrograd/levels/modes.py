@@ -34,7 +34,7 @@ class FunctionModeLevel(ModeLevel):
         """Return what the mode computes."""
         types = overriding_types([a for a in args if is_foreign(a)])
         given, named = op.call_arguments(args, params)
-        rule = op.rule_of_class(type(self.mode))
+        rule = op.override_for_class(type(self.mode))
         return (
             call_mode(self.mode, op, types, given, named) if rule is None else rule(self.mode, op, types, given, named)
         )
@@ -59,7 +59,7 @@ class DispatchModeLevel(ModeLevel):
         """Return what the mode computes, recorded as the operator's own result."""
         given, named = op.call_arguments(args, params)
         with at(self.parent, False):
-            rule = op.rule_of_class(type(self.mode))
+            rule = op.override_for_class(type(self.mode))
             if rule is None:
                 result = self.mode.__tensor_dispatch__(op, (), given, named)
             else:

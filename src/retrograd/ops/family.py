@@ -439,16 +439,12 @@ def apply_views(x, chain):
     return x
 
 
-def same_dtype(name, avals):
-    """Raise a RuntimeError unless the operands of a product have one dtype, as in PyTorch."""
+def same_dtype(name, avals, words=""):
+    """Raise a RuntimeError unless the operands have one dtype; `words` are PyTorch's for that operator."""
     kinds = {a.dtype for a in avals if a is not None}
     if len(kinds) > 1:
         listed = " and ".join(sorted(str(k) for k in kinds))
-        raise RuntimeError(
-            f"{name}: expected m1 and m2 to have the same dtype: operands must have one dtype, got {listed}; convert "
-            f"one "
-            f"with .to(dtype)"
-        )
+        raise RuntimeError(f"{name}: {words}operands must have one dtype, got {listed}; convert one with .to(dtype)")
 
 
 def check_floating(name, x, way_out="convert with .to(dtype) first"):

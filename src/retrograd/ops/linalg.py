@@ -26,7 +26,7 @@ def check_operands(name, operands, least=1):
                 f"for "
                 f"numbers there is *"
             )
-    same_dtype(name, given)
+    same_dtype(name, given, "expected m1 and m2 to have the same dtype: ")
 
 
 def _pytorch_ranks(name, operands):

@@ -127,7 +127,7 @@ def num_bytes(x: Any) -> int:
     """Return the bytes of a pytree's tensors.
 
     >>> import retrograd as rg
-    >>> bytes_of((rg.zeros(3), [rg.zeros(2, dtype=rg.float64)], None))
+    >>> num_bytes((rg.zeros(3), [rg.zeros(2, dtype=rg.float64)], None))
     28
     """
     return sum(tensor.numel() * tensor.dtype.itemsize for tensor in _tensors(x))

@@ -91,7 +91,7 @@ class EventFile:
 def encode_record(data: bytes) -> bytes:
     """Return data preceded by its length, with a checksum after each.
 
-    >>> record(b"").hex()
+    >>> encode_record(b"").hex()
     '000000000000000029039807d8ea82a2'
     """
     checksum, length = import_tensorboardx().record_writer.masked_crc32c, struct.pack("<Q", len(data))

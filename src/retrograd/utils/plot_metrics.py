@@ -70,7 +70,7 @@ def smooth_values(values: Sequence[float], share: float) -> list[float]:
 
     Values that are not finite stay unchanged, and are excluded from the averages.
 
-    >>> smoothed([1.0, 2.0], 0.5)
+    >>> smooth_values([1.0, 2.0], 0.5)
     [1.0, 1.6666666666666667]
     """
     total = weight = 0.0

@@ -46,7 +46,7 @@ def cost(steps: int, snapshots: int) -> int:
 def snapshot_indices(steps: int, snapshots: int) -> tuple[int, ...]:
     """Return the states to save on the way from state 0 to the last step of a chain; the first is state 0.
 
-    >>> stops(10, 3)
+    >>> snapshot_indices(10, 3)
     (0, 4, 7)
     """
     _check(steps, snapshots)

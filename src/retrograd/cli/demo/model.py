@@ -55,7 +55,7 @@ def split_spec(stages: int) -> dict[str, SplitPoint]:
 def describe_parameters(parameters: list[str]) -> str:
     """Summarize the content of a stage from the names of its parameters.
 
-    >>> contents(["embed.weight", "blocks.0.norm1.weight", "blocks.0.norm2.bias", "blocks.1.self_attn.in_proj_bias"])
+    >>> describe_parameters(["embed.weight", "blocks.0.norm1.weight", "blocks.0.norm2.bias", "blocks.1.self_attn.bias"])
     'embed, block 0, attention 1'
     """
     halves: dict[str, dict[str, None]] = {}
