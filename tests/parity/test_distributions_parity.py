@@ -21,6 +21,7 @@ def double_precision():
     """PyTorch's generalized Pareto and multinomial distributions compute partly in the default dtype."""
     for library in LIBRARIES:
         library.set_default_dtype(library.float64)
+        library.distributions.Distribution.set_default_validate_args(True)  # PyTorch's own test helpers set False
     yield
     for library in LIBRARIES:
         library.set_default_dtype(library.float32)

@@ -139,6 +139,7 @@ def test_only_the_unused_logarithm_of_a_poisson_loss_is_exempt(monkeypatch):
     assert exempted_program(run(POISSON)) is None
 
 
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # of JAX, which other tests of the process import
 def test_the_death_of_a_program_is_a_difference_and_the_next_one_runs(monkeypatch):
     monkeypatch.setattr(workers, "differences", lambda seed, ran, kinds: os._exit(3) if seed == 8 else [])
     found = list(islice(workers.outcomes(7, core=True), 3))

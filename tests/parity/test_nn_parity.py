@@ -31,9 +31,10 @@ def theirs(value, wants_grad):
 
 
 def close(actual, expected, what):
-    np.testing.assert_allclose(
-        np.asarray(actual.tolist()), np.asarray(expected.tolist()), rtol=1e-5, atol=1e-5, err_msg=what
-    )
+    """Assert that values are equal to 1e-5, relative to the largest entry if that is more than 1."""
+    actual, expected = np.asarray(actual.tolist()), np.asarray(expected.tolist())
+    largest = max(1.0, float(np.abs(expected).max(initial=0.0)))
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5 * largest, err_msg=what)
 
 
 def compare(mine, peer, args, kwargs=None):
