@@ -106,7 +106,7 @@ def test_ranks_have_the_variables_that_pytorchs_launcher_sets(run, capfd):
 
 
 def test_ranks_are_spread_over_the_free_nodes(cluster, monkeypatch):
-    monkeypatch.setattr(launcher, "SETTLE", 0.1)
+    monkeypatch.setattr(launcher, "RELEASE_TIMEOUT", 0.1)
     place = cluster.util.scheduling_strategies.NodeAffinitySchedulingStrategy(cluster.nodes()[0]["NodeID"], soft=False)
     other = cluster.remote(num_cpus=2, scheduling_strategy=place)(Worker).remote(0, 1)
     cluster.get(other.location.remote())
