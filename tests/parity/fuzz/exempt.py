@@ -106,6 +106,9 @@ EXEMPT: dict[Key, str] = {
     (r"atan2", r"(gradient|grad).*, ours nan"): "squares of denormal numbers underflow: infinities of both signs meet",
     (r"L\.abs\(|abs_\(|i0e|i1e", r"gradient of .*, ours nan"): "the derivative at NaN is NaN; PyTorch's is 0",
     (r"inputs=", r"PyTorch (refuses|raises).*backward through the graph a second time"): "ours frees what it ran only",
+    (r"div\(v\[(\d+)\], v\[\1\]\)|v\[(\d+)\] / v\[\2\]$", r"gradient of .*: value at"): (
+        "the two terms of the derivative of x / x cancel, and their rounding is left"
+    ),
     (r"istft", r"ours raises OverflowError"): "a window of zeros, which PyTorch divides by",
     ("", r"PyTorch refuses backward: Expected isFloatingType\(grad"): THEIRS + ": a rule for real and complex operands",
     (r"sparse=True", r"ours raises NotImplementedError: \w+: there are no sparse gradients"): REFUSED,
