@@ -1,12 +1,9 @@
 """The multinomial distribution."""
 
-from typing import Any
-
 from retrograd.core import Tensor
 from retrograd.distributions import constraints
 from retrograd.distributions.binomial import Binomial
-from retrograd.distributions.categorical import Categorical
-from retrograd.distributions.distribution import Distribution
+from retrograd.distributions.categorical_vectors import CategoricalVectors
 from retrograd.nn.functional import one_hot
 from retrograd.ops.gamma import lgamma
 from retrograd.ops.masked import where
@@ -14,7 +11,7 @@ from retrograd.ops.masked import where
 __all__ = ["Multinomial"]
 
 
-class Multinomial(Distribution):
+class Multinomial(CategoricalVectors):
     """The counts of each of K indices in `total_count` draws from `Categorical`; vectors of K counts.
 
     >>> import retrograd as rg
@@ -23,7 +20,6 @@ class Multinomial(Distribution):
     tensor([2., 2.])
     """
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     total_count: int
 
     def __init__(
@@ -36,33 +32,11 @@ class Multinomial(Distribution):
         if not isinstance(total_count, int):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count = total_count
-        self._categorical = Categorical(probs, logits, validate_args)
-        super().__init__(self._categorical.batch_shape, self.param_shape[-1:], validate_args=False)
-        self._validate_args = self._categorical._validate_args
-
-    def expand(self, batch_shape: tuple[int, ...], _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
-        new._categorical = self._categorical.expand(batch_shape)
-        return new
+        super().__init__(probs, logits, validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> constraints.Constraint:
         return constraints.multinomial(self.total_count)
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities of the indices."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithms of the probabilities."""
-        return self._categorical.logits
-
-    @property
-    def param_shape(self) -> tuple[int, ...]:
-        """The shape of `probs` and `logits`."""
-        return self._categorical.param_shape
 
     @property
     def mean(self) -> Tensor:

@@ -1,18 +1,15 @@
 """Categorical distributions of one-hot vectors."""
 
-from typing import Any
-
 from retrograd.core import Tensor
 from retrograd.distributions import constraints
-from retrograd.distributions.categorical import Categorical
-from retrograd.distributions.distribution import Distribution
+from retrograd.distributions.categorical_vectors import CategoricalVectors
 from retrograd.nn.functional import one_hot
 from retrograd.ops.create import eye
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
-class OneHotCategorical(Distribution):
+class OneHotCategorical(CategoricalVectors):
     """The distribution of one-hot vectors whose 1 is at an index drawn from `Categorical`.
 
     >>> import retrograd as rg
@@ -21,36 +18,8 @@ class OneHotCategorical(Distribution):
     tensor([0., 1.])
     """
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.one_hot
     has_enumerate_support = True
-
-    def __init__(
-        self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None
-    ) -> None:
-        self._categorical = Categorical(probs, logits, validate_args)
-        super().__init__(self._categorical.batch_shape, self.param_shape[-1:], validate_args=False)
-        self._validate_args = self._categorical._validate_args
-
-    def expand(self, batch_shape: tuple[int, ...], _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
-        new._categorical = self._categorical.expand(batch_shape)
-        return new
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities of the indices."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithms of the probabilities."""
-        return self._categorical.logits
-
-    @property
-    def param_shape(self) -> tuple[int, ...]:
-        """The shape of `probs` and `logits`."""
-        return self._categorical.param_shape
 
     @property
     def mean(self) -> Tensor:

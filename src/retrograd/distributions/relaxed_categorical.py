@@ -4,8 +4,7 @@ from typing import Any
 
 from retrograd.core import Tensor
 from retrograd.distributions import constraints
-from retrograd.distributions.categorical import Categorical
-from retrograd.distributions.distribution import Distribution
+from retrograd.distributions.categorical_vectors import CategoricalVectors
 from retrograd.distributions.transformed_distribution import TransformedDistribution
 from retrograd.distributions.transforms import ExpTransform
 from retrograd.distributions.utils import clamp_probs
@@ -15,14 +14,13 @@ from retrograd.ops.random import rand
 __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 
 
-class ExpRelaxedCategorical(Distribution):
+class ExpRelaxedCategorical(CategoricalVectors):
     """The logarithms of relaxed one-hot vectors: log-softmax of (logits + Gumbel noise) / temperature.
 
     C. J. Maddison, A. Mnih and Y. W. Teh, The concrete distribution, ICLR 2017; E. Jang, S. Gu and B. Poole,
     Categorical reparameterization with Gumbel-softmax, ICLR 2017.
     """
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.real_vector
     has_rsample = True
 
@@ -33,29 +31,8 @@ class ExpRelaxedCategorical(Distribution):
         logits: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        self._categorical, self.temperature = Categorical(probs, logits, validate_args), temperature
-        super().__init__(self._categorical.batch_shape, self.param_shape[-1:], validate_args=False)
-        self._validate_args = self._categorical._validate_args
-
-    def expand(self, batch_shape: tuple[int, ...], _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
-        new._categorical = self._categorical.expand(batch_shape)
-        return new
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities of the indices."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithms of the probabilities."""
-        return self._categorical.logits
-
-    @property
-    def param_shape(self) -> tuple[int, ...]:
-        """The shape of `probs` and `logits`."""
-        return self._categorical.param_shape
+        self.temperature = temperature
+        super().__init__(probs, logits, validate_args)
 
     def rsample(self, sample_shape: tuple[int, ...] = ()) -> Tensor:
         uniform = clamp_probs(rand(self._extended_shape(sample_shape), dtype=self.logits.dtype))
