@@ -16,6 +16,8 @@ CRASHES := build/crash_stack.so
 
 .PHONY: help demo first-run test coverage build env lint format types docs bench parity fuzz array-api sanitize vectors mutations recovery killing damage cluster stubs clean
 .DELETE_ON_ERROR:
+# Prerequisites are made from left to right: the packages, then what is made with them.
+.NOTPARALLEL:
 
 help:
 	@echo "make demo    train a small model over four pipeline stages (ARGS='--stages 2' passes options on)"
@@ -111,11 +113,11 @@ damage: $(VENV)/test.stamp $(COMPILED)
 cluster: $(VENV)/test.stamp $(COMPILED)
 	RETROGRAD_CLUSTER=1 OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n 0 tests/pipelining/test_ray_cluster.py $(ARGS)
 
-stubs: $(DERIVED)
+stubs: $(VENV)/test.stamp $(DERIVED)
 
 env: $(VENV)/dev.stamp
 
-build: $(COMPILED) $(DERIVED)
+build: $(VENV)/test.stamp $(COMPILED) $(DERIVED)
 
 # A stamp is named after what `make` installs for it: the package with its extras, for users, and a dependency group, for
 # developers. RETROGRAD_PURE: only the rule below compiles, and shows the compiler's output. --no-compile: packages are

@@ -218,6 +218,18 @@ def test_every_stamp_of_the_makefile_installs_extras_and_groups_that_exist():
     assert sorted(extras - {*CONFIG["project"]["optional-dependencies"]}) == []
 
 
+def test_every_rule_that_runs_our_python_installs_the_packages_before():
+    makefile = (PROJECT / "Makefile").read_text()
+    rules = re.findall(r"^([^\s#:=][^:=\n]*):([^=\n]*)\n((?:\t.*\n)*)", makefile, re.MULTILINE)
+    runs = re.compile(r"\$\((?:VENV|PEERS)\)/bin/python (?:tools|tests|-m (?!pip))|\$\(PYTEST\)")
+    derived = "$(DERIVED)"  # it is made with the packages of the target that needs it
+    running = [(target, needs) for target, needs, recipe in rules if runs.search(recipe) or derived in needs]
+    assert {"build", "test", "docs", "stubs"} <= {target for target, _ in running}
+    packages = re.compile(r"\)/(?!build)\w+\.stamp")
+    missing = [target for target, needs in running if not packages.search(needs.partition(derived)[0])]
+    assert missing == [derived]
+
+
 # Targets with packages of their own that .ci/run leaves out, and why they can't lack a package there.
 NOT_IN_CI = {
     "env": "it installs what lint needs, and runs nothing",
@@ -233,7 +245,7 @@ NOT_IN_CI = {
 def test_every_target_with_packages_is_run_before_a_change_is_merged():
     rules = re.findall(r"^([\w%-]+):.*\)/\w+\.stamp", (PROJECT / "Makefile").read_text(), re.MULTILINE)
     script = (PROJECT / ".ci/run").read_text()
-    words = " ".join(re.findall(r"^(?:run|for target in) (.*)$", script, re.MULTILINE))
+    words = " ".join(re.findall(r"^(?:run|make|for target in) (.*)$", script, re.MULTILINE))
     run = [rule for rule in rules if re.search(rf"(?<!\S){rule.replace('%', '[a-z]+')}(?![^ ;])", words)]
     assert {"demo", "docs", "test", "lint", "bench-%"} <= set(run)
     assert sorted({*rules} - {*run}) == sorted(NOT_IN_CI)
