@@ -1,16 +1,19 @@
-"""The examples of the README and the documentation run as written."""
+"""The examples of the README and the documentation run as written, and the names that pages use exist."""
 
 import doctest
+import importlib
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 import retrograd as rg
 from retrograd.core import registry
+from retrograd.testing import LAWS
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("**/*.md"))]
 
 # Names that an example may use without defining them.
 GIVEN = {
@@ -58,3 +61,77 @@ def test_dialogues_answer_what_they_say(page):
 def test_links_lead_to_files_that_exist(page):
     for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
         assert target.startswith("https://") or (page.parent / target).exists(), target
+
+
+# Names in examples of names: operators that a reader defines, and `rg.x` for any name.
+INVENTED = ("rg.ops.mylib", "rg.ops.ns", "rg.x")
+# Pages about the source. Every name in them that is not ours is listed here: programs, packages and what was rejected.
+ABOUT_THE_SOURCE = [
+    *sorted((ROOT / "docs/decisions").glob("*.md")),
+    *(ROOT / "docs" / name for name in ("how_it_works.md", "laws.md", "operators.md")),
+    ROOT / "CONTRIBUTING.md",
+]
+FOREIGN = {
+    *("BFloat16Array", "EventFileWriter", "GLIBC_TUNABLES", "NNNN", "absl", "bcomplex32", "custom_vjp", "glibc"),
+    *("grpcio", "hugetlb", "mallopt", "process_vm_readv", "protobuf", "torchrun", "werkzeug"),
+}
+
+
+def names(page):
+    """Return the pieces of code in the text of a page, without its examples."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    return re.findall(r"`([^`\n]+)`", text)
+
+
+def exists(name):
+    """Return whether a dotted name that begins with `rg` or `retrograd` is an attribute or a module."""
+    found, path = rg, "retrograd"
+    for part in name.split(".")[1:]:
+        path += f".{part}"
+        try:
+            found = getattr(found, part) if hasattr(found, part) else importlib.import_module(path)
+        except ModuleNotFoundError:
+            return False
+    return True
+
+
+@cache
+def words_of_the_source():
+    folders = [ROOT / name for name in ("src", "tests", "benchmarks", "tools", "examples")]
+    files = [
+        path
+        for folder in folders
+        for ending in ("py", "pxd", "cpp", "hpp", "c")
+        for path in folder.rglob(f"*.{ending}")
+    ]
+    files += [ROOT / name for name in ("pyproject.toml", "Makefile", "setup.py", "mkdocs.yml")]
+    code = [path.read_text() for path in files if path != Path(__file__)]
+    return {word for text in code for word in re.findall(r"\w+", text)} | {path.stem for path in files}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_public_names_that_a_page_uses_exist(page):
+    used = {name for code in names(page) for name in re.findall(r"(?<![\w./])(?:rg|retrograd)(?:\.\w+)+", code)}
+    assert [name for name in sorted(used) if not name.startswith(INVENTED) and not exists(name)] == []
+
+
+@pytest.mark.parametrize("page", ABOUT_THE_SOURCE, ids=lambda page: page.name)
+def test_the_words_of_code_on_pages_about_the_source_occur_in_it(page):
+    used = {word for code in names(page) for word in re.findall(r"[A-Za-z_]\w{3,}", code)}
+    assert sorted(used - words_of_the_source() - set(LAWS) - FOREIGN) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_into_pages_lead_to_headings(page):
+    for target, heading in re.findall(r"\]\(((?!https?:)[^)#\s]*)#([^)\s]+)\)", page.read_text()):
+        text = (page.parent / target).read_text() if target else page.read_text()
+        headings = [
+            re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in re.findall(r"^#+ (.*)", text, re.M)
+        ]
+        assert heading in headings, f"{target}#{heading}"
+
+
+def test_the_page_of_the_laws_lists_all_of_them():
+    table = (ROOT / "docs/laws.md").read_text().partition("**Tolerances.**")[0]
+    rows = re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE)
+    assert sorted(name for row in rows for name in re.findall(r"\w+", row)) == sorted(LAWS)

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.once("sources are read, nothing of them runs")
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src" / "retrograd").rglob("*.py"))
-PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("*.md"))]
 FOLDERS = ("src", "tests", "benchmarks", "tools", "examples")
 FILES = [path for folder in FOLDERS for ending in ("py", "cpp", "hpp") for path in (ROOT / folder).rglob(f"*.{ending}")]
 BANNED = re.compile(
@@ -22,7 +22,7 @@ BANNED = re.compile(
 SENTENCE = re.compile(
     r"^(?:What|Of|Whoever|So many)\b"
     r"|(?i:\b(that which|anew|beside|but for|stands? in|goes on|lies|so many|twins?|whoever|what is no|of that none"
-    r"|told|seen|alike but|at the place)\b)"
+    r"|told|seen|alike but|at the place|of one's own|for ever|is kept from|are others than|which this \w+ has not)\b)"
 )
 
 # Participles and particles that say nothing as the whole name of a function or class.
@@ -111,6 +111,16 @@ def headings(path):
             yield number, found[1]
 
 
+def prose(text):
+    """Yield (line number, sentence) of a page; cells of tables are sentences, code is left out."""
+    text = re.sub(r"^```.*?^```$", lambda found: "\n" * found[0].count("\n"), text, flags=re.M | re.S)
+    text = re.sub(r"`[^`]*`", lambda found: "`x`" + "\n" * found[0].count("\n"), text)
+    for paragraph in re.finditer(r"(?:^.*\S.*\n?)+", text, re.M):
+        line = text.count("\n", 0, paragraph.start()) + 1
+        items = re.split(r"(?<=[.:;?!|])\s+|^\s*(?:[-*>#]+|\d+\.)\s+", paragraph[0], flags=re.M)
+        yield from ((line, " ".join(item.split())) for item in items if item.strip())
+
+
 def banned(lines, path, words=BANNED):
     """Return those of (line number, text) that have a banned word."""
     return [f"{path.relative_to(ROOT)}:{n}: {text}" for n, text in lines if words.search(text)]
@@ -138,6 +148,11 @@ def test_docstrings_comments_and_messages_use_the_fields_words(package):
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
 def test_headings_use_the_fields_words(page):
     assert banned(headings(page), page) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_sentences_of_pages_use_the_fields_words(page):
+    assert banned(prose(page.read_text()), page, SENTENCE) == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
@@ -169,6 +184,12 @@ def test_the_check_finds_sentences_in_docstrings_comments_and_messages():
 '''
     found = ["README.md:2: The loop goes on.", "README.md:9: {} is beside {}", "README.md:7: What a tap reads"]
     assert banned(sentences(source), ROOT / "README.md", SENTENCE) == found
+
+
+def test_the_check_finds_sentences_of_pages():
+    page = "# A page\n\nIt `told`\nus. It\nlies\nthere.\n\n```\ntold\n```\n\n- Of the two\n\n| a | What it is |\n"
+    found = ["README.md:3: It lies there.", "README.md:12: Of the two", "README.md:14: What it is |"]
+    assert banned(prose(page), ROOT / "README.md", SENTENCE) == found
 
 
 def test_the_check_finds_names_that_are_riddles():

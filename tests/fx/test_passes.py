@@ -81,7 +81,7 @@ def test_splits_by_tags_need_a_tag_of_each_call_and_an_order_that_runs():
 
 def test_split_modules_may_be_of_a_class_of_ones_own():
     class Own(fx.GraphModule):
-        """A class of one's own."""
+        """A user's class."""
 
     module = fx.symbolic_trace(lambda x: x + 1)
     for node in module.graph.nodes:

@@ -75,9 +75,9 @@ def doubled(times, first=b")"):
 
 # Small files that would use much memory or time if loaded without checks.
 GREEDY = {
-    "a key that is hashed for ever": b"\x80\x02}" + doubled(60) + b"K\1s.",
+    "a key that is hashed endlessly": b"\x80\x02}" + doubled(60) + b"K\1s.",
     "a key as deep as the stack": b"\x80\x02})" + b"\x85" * 20_000 + b"K\1s.",
-    "a member of a set that is hashed for ever": b"\x80\x04\x8f(" + doubled(60) + b"\x90.",
+    "a member of a set that is hashed endlessly": b"\x80\x04\x8f(" + doubled(60) + b"\x90.",
     "a set by call": b"\x80\x02cbuiltins\nset\n](" + doubled(60) + b"e\x85R.",
     "a frozen set": b"\x80\x04(" + doubled(60) + b"\x91.",
     "a dict by call": b"\x80\x02ccollections\nOrderedDict\n](" + doubled(60) + b"K\1\x86e\x85R.",
