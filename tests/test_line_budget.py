@@ -18,7 +18,7 @@ BUDGET = {
     "cli": 2300,
     "core": 6100,
     "cuda": 200,
-    "distributed": 200,
+    "distributed": 600,
     "distributions": 5900,
     "export": 4700,
     "func": 3100,

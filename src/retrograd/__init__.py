@@ -115,4 +115,5 @@ __getattr__, __dir__ = _lazy.lazy_names(
 )
 _lazy.lazy_names("retrograd.library", {"opcheck": "retrograd.testing"})
 _lazy.lazy_names("retrograd.nn.utils.stateless", {"functional_call": "retrograd.func"})
+_lazy.lazy_names("retrograd.nn.parallel", {"DistributedDataParallel": "retrograd.distributed.data_parallel"})
 _examples.joins.append(lambda tensors: _lazy.lazy_module("retrograd.nested").as_nested_tensor(tensors))

@@ -1,15 +1,13 @@
 """A script for torch.distributed.pipelining runs over MPI with other imports, to PyTorch's losses over gloo."""
 
 import json
-import os
 import re
-import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from .rank_scripts import over_gloo, over_mpi
 
 SCRIPT = Path(__file__).parent / "pipelining" / "tutorial.py"
 VSHAPED = ("ZBVZeroBubble", "DualPipeV")
@@ -21,23 +19,6 @@ def ours(text):
     """Return the script with its imports changed, and nothing else."""
     text = re.sub(r"^import torch$", "import retrograd as torch", text, flags=re.M)
     return re.sub(r"^(from|import) (torch[\w.]*)", lambda m: f"{m[1]} {PLACES[m[2]]}", text, flags=re.M)
-
-
-def over_gloo(ranks, arguments):
-    """Run the script with PyTorch, a process for each rank."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
-    shared = {**os.environ, "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    line = [sys.executable, "-W", "ignore", str(SCRIPT), *arguments]
-    processes = [subprocess.Popen(line, env={**shared, "RANK": str(rank)}) for rank in range(ranks)]
-    assert [process.wait(240) for process in processes] == [0] * ranks
-
-
-def over_mpi(ranks, script, arguments):
-    """Run the script with retrograd, by its launcher."""
-    command = [sys.executable, "-m", "retrograd", "run", "-n", str(ranks), "--timeout", "120", str(script), *arguments]
-    subprocess.run(command, check=True, timeout=240)
 
 
 def results(path, ranks):
@@ -59,7 +40,7 @@ def test_a_script_has_pytorchs_losses_when_its_imports_are_changed(tmp_path, ran
     same = [a == b for a, b in zip(changed.read_text().splitlines(), SCRIPT.read_text().splitlines(), strict=True)]
     assert same.count(False) == 5
     over_mpi(ranks, changed, [str(tmp_path / "ours"), *names])
-    over_gloo(ranks, [str(tmp_path / "theirs"), *names])
+    over_gloo(ranks, SCRIPT, [str(tmp_path / "theirs"), *names])
     mine, peer = results(tmp_path / "ours", ranks), results(tmp_path / "theirs", ranks)
     expected = {f"{name} by {how}" for name in names for how in ("hand", "tracing")}
     assert mine.keys() == peer.keys() == expected - {f"{name} by tracing" for name in VSHAPED}

@@ -1,18 +1,34 @@
 """PyTorch's names for the ranks of a script, over the transports of pipelines.
 
-Only what scripts for `torch.distributed.pipelining` need is here; any other name of `torch.distributed` is refused with
-a remedy.  `retrograd run -n 4 --transport mpi script.py` starts the ranks.
+Scripts for `torch.distributed.pipelining` and for data parallelism find their names here; any other name of
+`torch.distributed` is refused with a remedy.  `retrograd run -n 4 --transport mpi script.py` starts the ranks.
 """
 
 import datetime
 from typing import Any
 
+from retrograd.distributed.collectives import (
+    ReduceOp,
+    all_gather,
+    all_gather_object,
+    all_reduce,
+    broadcast,
+    broadcast_object_list,
+    initialized_group,
+)
 from retrograd.pipelining.transports import get_transport
 from retrograd.pipelining.transports.process_group import ProcessGroup, default_group, set_default_group
+from retrograd.utils.data.sampler import default_ranks
 
 __all__ = [
     "ProcessGroup",
+    "ReduceOp",
+    "all_gather",
+    "all_gather_object",
+    "all_reduce",
     "barrier",
+    "broadcast",
+    "broadcast_object_list",
     "destroy_process_group",
     "get_backend",
     "get_rank",
@@ -70,7 +86,7 @@ def init_process_group(
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
     """Forget the default group; its processes stay connected, and may join again."""
     if group is None or group is default_group():
-        _initialized()
+        initialized_group()
         set_default_group(None)
 
 
@@ -86,17 +102,17 @@ def is_initialized() -> bool:
 
 def get_rank(group: ProcessGroup | None = None) -> int:
     """Return the rank of this process.  Raises ValueError before `init_process_group`."""
-    return (group or _initialized()).rank()
+    return initialized_group(group).rank()
 
 
 def get_world_size(group: ProcessGroup | None = None) -> int:
     """Return the number of ranks.  Raises ValueError before `init_process_group`."""
-    return (group or _initialized()).size()
+    return initialized_group(group).size()
 
 
 def get_backend(group: ProcessGroup | None = None) -> str:
     """Return the name that the group was made with.  Raises ValueError before `init_process_group`."""
-    return (group or _initialized()).name
+    return initialized_group(group).name
 
 
 def barrier(
@@ -112,20 +128,16 @@ def barrier(
     """
     if async_op:
         raise NotImplementedError("barrier: async_op is not supported; call it without")
-    (group or _initialized()).launch(lambda link: None)
+    initialized_group(group).launch(lambda link: None)
 
 
-def _initialized() -> ProcessGroup:
-    group = default_group()
-    if group is None:
-        raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
-    return group
+default_ranks.rank, default_ranks.size = get_rank, get_world_size
 
 
 def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     raise AttributeError(
-        f"retrograd.distributed has no {name!r}: it has {', '.join(__all__)}.  Ranks exchange values through "
-        f"pipelines: rg.pipelining.Pipeline, or the schedules with PyTorch's names"
+        f"retrograd.distributed has no {name!r}: it has {', '.join(__all__)}.  Ranks exchange other "
+        f"values through pipelines: rg.pipelining.Pipeline, or the schedules with PyTorch's names"
     )

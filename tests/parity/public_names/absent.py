@@ -66,7 +66,7 @@ ABSENT = {
         compile get_num_interop_threads has_* range
         set_flush_denormal set_num_interop_threads *thread_safe_generator
         nn.functional.grouped_mm nn.attention.SDPBackend nn.attention.sdpa_kernel
-        nn.attention.WARN_* nn.parallel.* optim.swap_*
+        nn.attention.WARN_* optim.swap_*
         profiler.* testing.make_tensor
     """,
 }

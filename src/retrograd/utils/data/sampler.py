@@ -1,7 +1,7 @@
 """Samplers: the order of a dataset's examples."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice, repeat
 from typing import Any, Generic, TypeVar
 
@@ -153,12 +153,27 @@ class BatchSampler(Sampler[list[int]]):
         return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
 
 
+def _no_ranks() -> int:
+    raise ValueError(
+        "DistributedSampler: Default process group has not been initialized, please make sure to call "
+        "init_process_group, or pass num_replicas and rank"
+    )
+
+
+class default_ranks:
+    """The rank of this process and the number of ranks; `retrograd.distributed`, when it is imported, sets both."""
+
+    rank: Callable[[], int] = staticmethod(_no_ranks)
+    size: Callable[[], int] = staticmethod(_no_ranks)
+
+
 class DistributedSampler(Sampler[int]):
     """The part of one replica, of several that train on one dataset: disjoint parts of equal size.
 
-    num_replicas, rank: their number, and the index of this one. shuffle: in random order, the same for all replicas,
-    determined by `seed` and `set_epoch`. drop_last: drop examples that would make parts unequal; otherwise some
-    repeat. Raises ValueError for a rank that is not below num_replicas.
+    num_replicas, rank: their number, and the index of this one; by default those of the process group. shuffle: in
+    random order, the same for all replicas, determined by `seed` and `set_epoch`. drop_last: drop examples that would
+    make parts unequal; otherwise some repeat. Raises ValueError for a rank that is not below
+    num_replicas, and without a process group to ask for them.
 
     >>> [list(DistributedSampler(range(5), 2, rank, shuffle=False)) for rank in range(2)]
     [[0, 2, 4], [1, 3, 0]]
@@ -167,12 +182,14 @@ class DistributedSampler(Sampler[int]):
     def __init__(
         self,
         dataset: Any,
-        num_replicas: int,
-        rank: int,
+        num_replicas: int | None = None,
+        rank: int | None = None,
         shuffle: bool = True,
         seed: int = 0,
         drop_last: bool = False,
     ) -> None:
+        num_replicas = default_ranks.size() if num_replicas is None else num_replicas
+        rank = default_ranks.rank() if rank is None else rank
         if not 0 <= rank < num_replicas:
             raise ValueError(f"DistributedSampler: rank must be from 0 to {num_replicas - 1}, got {rank}")
         self.dataset = dataset
