@@ -1668,7 +1668,7 @@ def set_float32_matmul_precision(precision: Any) -> Any:
     """Accept how precise products of float32 matrices need to be: "highest", "high" or "medium"."""
 
 def set_printoptions(precision: Any = None, threshold: Any = None, edgeitems: Any = None, linewidth: Any = None, profile: Any = None, sci_mode: Any = None) -> None:
-    """Set how tensors are printed; options that are not given stay unchanged."""
+    """Set how tensors are printed; options that are not given stay unchanged, but `sci_mode` becomes None."""
 
 def set_rng_state(new_state: Any) -> Any:
     """Restore a state of the default generator that `get_rng_state` returned."""

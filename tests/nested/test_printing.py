@@ -14,7 +14,8 @@ def default_options():
 
 def test_components_stand_one_below_the_other():
     x = nested_tensor([[1.0, 2.0], [3.0]], requires_grad=True)
-    assert repr(x) == "nested_tensor([\n  tensor([1., 2.]),\n  tensor([3.])\n], requires_grad=True)"
+    first, second = "tensor([1., 2.], requires_grad=True)", "tensor([3.], requires_grad=True)"
+    assert repr(x) == f"nested_tensor([\n  {first},\n  {second}\n], requires_grad=True)"
     assert f"{x}" == str(x) == repr(x)
 
 
@@ -29,8 +30,8 @@ def test_sets_stand_further_in():
     assert shown == f"nested_tensor([\n{inner}\n])"
 
 
-def test_dtypes_and_grad_fns_are_appended():
-    assert repr(nested_tensor([[1.0]], dtype=rg.float64)).endswith("\n], dtype=float64)")
+def test_dtypes_are_appended_to_components_and_grad_fns_to_the_whole():
+    assert repr(nested_tensor([[1.0]], dtype=rg.float64)).endswith("  tensor([1.], dtype=float64)\n])")
     assert "grad_fn=<" in repr(nested_tensor([[1.0]], requires_grad=True) * 2).splitlines()[-1]
 
 

@@ -58,7 +58,7 @@ def test_several_elements_have_no_truth_and_no_item():
 
 
 def test_tensors_print_as_they_would_be_written():
-    assert repr(rg.tensor([1.5, 2.0])) == "tensor([1.5, 2. ])"
+    assert repr(rg.tensor([1.5, 2.0])) == "tensor([1.5000, 2.0000])"
     assert repr(rg.tensor([1.0], dtype=rg.float64, requires_grad=True)) == (
         "tensor([1.], dtype=float64, requires_grad=True)"
     )
@@ -249,8 +249,8 @@ def default_print():
         ({"precision": 2}, [1 / 3], "tensor([0.33])"),
         ({"sci_mode": True}, [1500.0], "tensor([1.5000e+03])"),
         ({"sci_mode": True, "precision": 1}, [1500.0], "tensor([1.5e+03])"),
-        ({"sci_mode": False}, [1e-9, 1.0], "tensor([0., 1.])"),
-        ({"threshold": 4, "edgeitems": 1}, [1.0] * 9, "tensor([1., ..., 1.])"),
+        ({"sci_mode": False}, [1e-9, 1.0], "tensor([0.0000, 1.0000])"),
+        ({"threshold": 4, "edgeitems": 1}, [1.0] * 9, "tensor([1.,  ..., 1.])"),
         ({"linewidth": 20}, [1.0] * 5, "tensor([1., 1., 1.,\n        1., 1.])"),
         ({"profile": "short"}, [1 / 3], "tensor([0.33])"),
     ],

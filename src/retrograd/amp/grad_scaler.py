@@ -29,7 +29,7 @@ class GradScaler:
     >>> scaler.step(optimizer)
     >>> scaler.update()
     >>> w
-    tensor([0.8, 0.8], requires_grad=True)
+    tensor([0.8000, 0.8000], requires_grad=True)
     """
 
     def __init__(

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
+from retrograd.backend import array_text
 from retrograd.backend import numpy as numpy_namespace
 from retrograd.core import namespaces
-from retrograd.core.dtype import is_bfloat16
 from retrograd.core.operand_errors import replace_numpy_words
 from retrograd.core.views import memory_of
 
@@ -115,14 +115,15 @@ def writes_over(ufunc, array):
     return ufunc is not np.negative or array.flags.c_contiguous
 
 
-def text(array, **options):
-    """Return the code that creates the tensor, without the closing bracket; options are array2string's."""
-    if type(array) is not np.ndarray:
-        return namespaces[type(array)].text(array, **options)
-    if is_bfloat16(array.dtype):  # three digits determine its numbers
-        precision = options.get("precision")
-        array, options = array.astype(np.float32), {**options, "precision": 4 if precision is None else precision}
-    return "tensor(" + np.array2string(array, separator=", ", prefix="tensor(", **options)
+def text(array, options, *, name="", notes=(), part_notes=()):
+    """Return the code that creates the tensor: `array_text.text` of any kind of array.
+
+    `name` is that of a subclass.  An array that consists of several has `part_notes` in the text of each.
+    """
+    if type(array) is np.ndarray:
+        return array_text.text(array, options, name=name or "tensor", notes=notes)
+    whole = name or "nested_tensor"
+    return namespaces[type(array)].text(array, options, name=whole, notes=notes, part_notes=part_notes)
 
 
 def as_numpy(array):

@@ -426,7 +426,7 @@ class SavedTensor:
     >>> y.grad_fn._raw_saved_result.register_hooks(lambda tensor: tensor.numpy(), rg.tensor)
     >>> y.backward()
     >>> x.grad
-    tensor([7.3890557])
+    tensor([7.3891])
     """
 
     __slots__ = ("_fn", "_index", "_member")

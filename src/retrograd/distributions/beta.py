@@ -22,7 +22,7 @@ class Beta(ExponentialFamily):
 
     >>> from retrograd.distributions import Beta
     >>> Beta(1.0, 3.0).mean
-    tensor(0.25)
+    tensor(0.2500)
     """
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}

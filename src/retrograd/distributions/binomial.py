@@ -20,7 +20,7 @@ class Binomial(ProbsOrLogits):
     >>> import retrograd as rg
     >>> from retrograd.distributions import Binomial
     >>> Binomial(2, probs=rg.tensor([0.5])).log_prob(rg.tensor([1.0])).exp()
-    tensor([0.5])
+    tensor([0.5000])
     """
 
     arg_constraints = {

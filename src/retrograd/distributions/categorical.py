@@ -22,7 +22,7 @@ class Categorical(ProbsOrLogits):
     >>> import retrograd as rg
     >>> from retrograd.distributions import Categorical
     >>> Categorical(rg.tensor([1.0, 1.0, 2.0])).probs
-    tensor([0.25, 0.25, 0.5 ])
+    tensor([0.2500, 0.2500, 0.5000])
     """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}

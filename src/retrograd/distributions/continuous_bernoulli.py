@@ -24,7 +24,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     >>> import retrograd as rg
     >>> from retrograd.distributions import ContinuousBernoulli
     >>> ContinuousBernoulli(rg.tensor(0.5)).mean
-    tensor(0.5)
+    tensor(0.5000)
     """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}

@@ -20,7 +20,7 @@ class Dirichlet(ExponentialFamily):
     >>> import retrograd as rg
     >>> from retrograd.distributions import Dirichlet
     >>> Dirichlet(rg.tensor([1.0, 3.0])).mean
-    tensor([0.25, 0.75])
+    tensor([0.2500, 0.7500])
     """
 
     arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}

@@ -16,7 +16,7 @@ class Exponential(ExponentialFamily):
 
     >>> from retrograd.distributions import Exponential
     >>> Exponential(4.0).mean
-    tensor(0.25)
+    tensor(0.2500)
     """
 
     arg_constraints = {"rate": constraints.positive}

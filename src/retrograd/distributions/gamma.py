@@ -20,7 +20,7 @@ class Gamma(ExponentialFamily):
 
     >>> from retrograd.distributions import Gamma
     >>> Gamma(3.0, 2.0).mean
-    tensor(1.5)
+    tensor(1.5000)
     """
 
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}

@@ -78,7 +78,7 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
 
     >>> from retrograd.distributions import Normal, kl_divergence
     >>> kl_divergence(Normal(1.0, 1.0), Normal(0.0, 1.0))
-    tensor(0.5)
+    tensor(0.5000)
     """
     pair = type(p), type(q)
     if pair not in _found:

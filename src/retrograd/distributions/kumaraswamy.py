@@ -21,7 +21,7 @@ class Kumaraswamy(TransformedDistribution):
 
     >>> from retrograd.distributions import Kumaraswamy
     >>> Kumaraswamy(1.0, 1.0).mean
-    tensor(0.5)
+    tensor(0.5000)
     """
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}

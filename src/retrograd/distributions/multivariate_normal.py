@@ -44,7 +44,7 @@ class MultivariateNormal(Distribution):
     >>> import retrograd as rg
     >>> from retrograd.distributions import MultivariateNormal
     >>> MultivariateNormal(rg.zeros(2), rg.eye(2)).log_prob(rg.zeros(2))
-    tensor(-1.837877)
+    tensor(-1.8379)
     """
 
     arg_constraints = {

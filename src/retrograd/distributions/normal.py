@@ -20,7 +20,7 @@ class Normal(ExponentialFamily):
     >>> import retrograd as rg
     >>> from retrograd.distributions import Normal
     >>> Normal(rg.tensor([0.0, 1.0]), 1.0).log_prob(rg.tensor([0.0, 1.0]))
-    tensor([-0.9189385, -0.9189385])
+    tensor([-0.9189, -0.9189])
     """
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}

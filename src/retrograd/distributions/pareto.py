@@ -19,7 +19,7 @@ class Pareto(TransformedDistribution):
 
     >>> from retrograd.distributions import Pareto
     >>> Pareto(1.0, 3.0).mean
-    tensor(1.5)
+    tensor(1.5000)
     """
 
     arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}

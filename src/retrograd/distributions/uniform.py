@@ -16,7 +16,7 @@ class Uniform(Distribution):
 
     >>> from retrograd.distributions import Uniform
     >>> Uniform(1.0, 3.0).entropy()
-    tensor(0.6931472)
+    tensor(0.6931)
     """
 
     has_rsample = True

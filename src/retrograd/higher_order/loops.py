@@ -45,7 +45,7 @@ def while_loop(cond_fn: Callable, body_fn: Callable, carried_inputs: tuple | lis
     >>> x = rg.tensor(3.0, requires_grad=True)
     >>> n, y = while_loop(lambda n, y: y < 100, lambda n, y: (n + 1, y * y), (0, x))
     >>> n, y, rg.autograd.grad(y, x)
-    (3, tensor(6561., grad_fn=<MulBackward0 ...>), (tensor(17496.),))
+    (3, tensor(6561., grad_fn=<MulBackward0>), (tensor(17496.),))
     """
     _check(cond_fn, body_fn, carried_inputs)
     leaves, spec = flatten(tuple(carried_inputs))

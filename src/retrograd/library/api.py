@@ -145,7 +145,7 @@ def register_autograd(
     ...     return x / 2
     >>> rg.library.register_autograd("docs::half", lambda ctx, grad: grad / 2)
     >>> rg.func.grad(half)(rg.tensor(1.0))
-    tensor(0.5)
+    tensor(0.5000)
     """
     operator = find_operator(op)
     with _recording_in(lib, operator):

@@ -28,10 +28,10 @@ def from_arrow(array: Any) -> Tensor:
     >>> import retrograd as rg
     >>> rg.nested.from_arrow(pa.array([[1.5, 2.5], [], [3.5]]))
     nested_tensor([
-      tensor([1.5, 2.5]),
-      tensor([]),
-      tensor([3.5])
-    ], dtype=float64)
+      tensor([1.5000, 2.5000], dtype=float64),
+      tensor([], dtype=float64),
+      tensor([3.5000], dtype=float64)
+    ])
     """
     pa = _pyarrow("from_arrow")
     return as_nested("from_arrow", _read_content(pa, _combine_chunks(pa, array)))

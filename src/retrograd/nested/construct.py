@@ -39,8 +39,8 @@ def nested_tensor(
     >>> x = rg.nested.nested_tensor([[1.0, 2.0], [3.0]], requires_grad=True)
     >>> x, x.shape
     (nested_tensor([
-      tensor([1., 2.]),
-      tensor([3.])
+      tensor([1., 2.], requires_grad=True),
+      tensor([3.], requires_grad=True)
     ], requires_grad=True), (2, j))
     """
     check_keywords(device, pin_memory=pin_memory)

@@ -102,7 +102,7 @@ class LeakyReLU(_Elementwise):
     >>> import retrograd as rg
     >>> from retrograd import nn
     >>> nn.LeakyReLU(0.5)(rg.tensor([-1.0, 2.0]))
-    tensor([-0.5,  2. ])
+    tensor([-0.5000,  2.0000])
     """
 
     negative_slope: float = 0.01
@@ -121,7 +121,7 @@ class PReLU(_Elementwise):
     >>> import retrograd as rg
     >>> from retrograd import nn
     >>> nn.PReLU()(rg.tensor([-1.0, 2.0]))
-    tensor([-0.25,  2.  ], ...)
+    tensor([-0.2500,  2.0000], grad_fn=<PreluScaleBackward0>)
     """
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
@@ -147,7 +147,7 @@ class RReLU(_Elementwise):
     >>> import retrograd as rg
     >>> from retrograd import nn
     >>> nn.RReLU(0.25, 0.75).eval()(rg.tensor([-1.0, 2.0]))
-    tensor([-0.5,  2. ])
+    tensor([-0.5000,  2.0000])
     """
 
     lower: float = 1 / 8
@@ -182,7 +182,7 @@ class Hardsigmoid(_InplaceOnly):
     >>> import retrograd as rg
     >>> from retrograd import nn
     >>> nn.Hardsigmoid()(rg.tensor([-4.0, 0.0, 4.0]))
-    tensor([0. , 0.5, 1. ])
+    tensor([0.0000, 0.5000, 1.0000])
     """
 
     def _compute(self, x: Tensor) -> Tensor:
@@ -349,7 +349,7 @@ class Softsign(_NoArguments):
     >>> import retrograd as rg
     >>> from retrograd import nn
     >>> nn.Softsign()(rg.tensor([-1.0, 1.0]))
-    tensor([-0.5,  0.5])
+    tensor([-0.5000,  0.5000])
     """
 
     def _compute(self, x: Tensor) -> Tensor:
@@ -362,7 +362,7 @@ class Sigmoid(_NoArguments):
     >>> import retrograd as rg
     >>> from retrograd import nn
     >>> nn.Sigmoid()(rg.tensor([0.0]))
-    tensor([0.5])
+    tensor([0.5000])
     """
 
     def _compute(self, x: Tensor) -> Tensor:

@@ -105,7 +105,7 @@ class BatchNorm1d(_BatchNorm):
     >>> from retrograd import nn
     >>> norm = nn.BatchNorm1d(1, eps=0.0)
     >>> norm(rg.tensor([[2.0], [4.0]])).tolist(), norm.running_mean
-    ([[-1.0], [1.0]], tensor([0.3]))
+    ([[-1.0], [1.0]], tensor([0.3000]))
     """
 
     input_ndims = (2, 3)

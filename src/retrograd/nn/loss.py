@@ -76,7 +76,7 @@ class SmoothL1Loss(_PairLoss):
     >>> import retrograd as rg
     >>> from retrograd import nn
     >>> nn.SmoothL1Loss()(rg.tensor([1.0, 2.0]), rg.tensor([1.0, 4.0]))
-    tensor(0.75)
+    tensor(0.7500)
     """
 
     beta: float = 1.0

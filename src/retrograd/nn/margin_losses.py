@@ -33,7 +33,7 @@ class HingeEmbeddingLoss(KeywordLoss):
     >>> import retrograd as rg
     >>> from retrograd import nn
     >>> nn.HingeEmbeddingLoss(reduction="none")(rg.tensor([0.25, 0.25]), rg.tensor([1.0, -1.0]))
-    tensor([0.25, 0.75])
+    tensor([0.2500, 0.7500])
     """
 
     margin: float = 1.0
@@ -92,7 +92,7 @@ class MultiMarginLoss(KeywordLoss):
     >>> import retrograd as rg
     >>> from retrograd import nn
     >>> nn.MultiMarginLoss()(rg.tensor([[0.5, 0.0]]), rg.tensor([0]))
-    tensor(0.25)
+    tensor(0.2500)
     """
 
     p: int = field(default=1, check=_check_p)
@@ -117,7 +117,7 @@ class MultiLabelMarginLoss(KeywordLoss):
     >>> import retrograd as rg
     >>> from retrograd import nn
     >>> nn.MultiLabelMarginLoss()(rg.tensor([[0.5, 0.0]]), rg.tensor([[0, -1]]))
-    tensor(0.25)
+    tensor(0.2500)
     """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -155,7 +155,7 @@ class TripletMarginLoss(KeywordLoss):
     >>> from retrograd import nn
     >>> x, near, far = rg.tensor([[0.0]]), rg.tensor([[1.0]]), rg.tensor([[1.5]])
     >>> nn.TripletMarginLoss(eps=0.0)(x, near, far)
-    tensor(0.5)
+    tensor(0.5000)
     """
 
     margin: float = field(default=1.0, check=check_positive)
@@ -178,7 +178,7 @@ class TripletMarginWithDistanceLoss(StoredSettings):
     >>> from retrograd import nn
     >>> loss = nn.TripletMarginWithDistanceLoss(distance_function=lambda x, y: (x - y).abs().sum(-1))
     >>> loss(rg.tensor([[0.0]]), rg.tensor([[1.0]]), rg.tensor([[1.5]]))
-    tensor(0.5)
+    tensor(0.5000)
     """
 
     distance_function: Callable[[Tensor, Tensor], Tensor] | None = field(default=None, kw_only=True)

@@ -165,7 +165,7 @@ class LocalResponseNorm(Settings):
     >>> import retrograd as rg
     >>> from retrograd import nn
     >>> nn.LocalResponseNorm(1, alpha=3.0, beta=0.5)(rg.ones(1, 1, 1))
-    tensor([[[0.5]]])
+    tensor([[[0.5000]]])
     """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:

@@ -43,6 +43,8 @@ class Parameter(_SharedLeaf):
     tensor([1., 1.], requires_grad=True)
     """
 
+    _printed_name = ""
+
     def __new__(cls, data: Tensor, requires_grad: bool = True) -> "Parameter":
         overrides = isinstance(data, Tensor) and data._overrides
         return super().__new__(_parameter_class(type(data)) if overrides and cls is Parameter else cls)  # type: ignore[arg-type]
@@ -54,7 +56,8 @@ class Parameter(_SharedLeaf):
         self.requires_grad = requires_grad
 
     def __repr__(self) -> str:
-        return f"Parameter containing:\n{super().__repr__()}"
+        shown = super().__repr__()
+        return "Parameter containing:\n" + (shown if type(self) is Parameter else f"Parameter({shown})")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Parameter":
         memo[id(self)] = copied = Parameter(_clone(_detach(self)), self.requires_grad)
@@ -84,6 +87,8 @@ def _parameter_class(kind: type[Tensor]) -> type[Parameter]:
         return copied
 
     methods = {
+        "_printed_name": kind.__name__,
+        "__repr__": lambda p: f"Parameter({Tensor.__repr__(p)})",
         "__tensor_function__": classmethod(override),
         "__reduce_ex__": lambda p, protocol: (Parameter, (data_of(p), p.requires_grad)),
         "__deepcopy__": deepcopied,
@@ -101,6 +106,8 @@ class Buffer(_SharedLeaf):
     >>> list(module.state_dict())
     ['mean']
     """
+
+    _printed_name = ""
 
     def __init__(self, data: Tensor, *, persistent: bool = True) -> None:
         super().__init__(data)

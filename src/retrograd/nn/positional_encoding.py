@@ -78,7 +78,7 @@ def frequencies(dim: int, base: float, dtype: Any = None) -> Any:
     """Return base ^ (-2 i / dim) for i from 0 to dim / 2 - 1.
 
     >>> frequencies(4, 100.0)
-    tensor([1. , 0.1])
+    tensor([1.0000, 0.1000])
     """
     return (arange(0, dim, 2, dtype="float64") * (-math.log(base) / dim)).exp().to(empty(0, dtype=dtype).dtype)
 

@@ -19,7 +19,7 @@ class Softmax(_DimActivation):
     >>> import retrograd as rg
     >>> from retrograd import nn
     >>> nn.Softmax(dim=-1)(rg.zeros(1, 2))
-    tensor([[0.5, 0.5]])
+    tensor([[0.5000, 0.5000]])
     """
 
     def forward(self, input: Tensor) -> Tensor:

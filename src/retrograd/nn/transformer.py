@@ -387,7 +387,7 @@ class Transformer(Module):
 
         >>> from retrograd import nn
         >>> nn.Transformer.generate_square_subsequent_mask(2)
-        tensor([[  0., -inf],
-                [  0.,   0.]])
+        tensor([[0., -inf],
+                [0., 0.]])
         """
         return full((sz, sz), -math.inf, dtype=dtype).triu(1)

@@ -65,7 +65,7 @@ class UpsamplingBilinear2d(Upsample):
     >>> import retrograd as rg
     >>> from retrograd import nn
     >>> nn.UpsamplingBilinear2d(size=(1, 3))(rg.tensor([[[[1.0, 2.0]]]]))
-    tensor([[[[1. , 1.5, 2. ]]]])
+    tensor([[[[1.0000, 1.5000, 2.0000]]]])
     """
 
     mode: str = field(default="bilinear", init=False)

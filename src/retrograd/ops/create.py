@@ -103,7 +103,7 @@ class _full(FillFactory):
 
     >>> import retrograd as rg
     >>> rg.full((2,), 1.5)
-    tensor([1.5, 1.5])
+    tensor([1.5000, 1.5000])
     """
 
     def impl(xp, *, size, fill_value, dtype):
@@ -411,7 +411,7 @@ def arange(start=0, end=None, step=1, *, dtype=None) -> Tensor:
 
     >>> import retrograd as rg
     >>> rg.arange(3), rg.arange(1, 2, 0.5)
-    (tensor([0, 1, 2]), tensor([1. , 1.5]))
+    (tensor([0, 1, 2]), tensor([1.0000, 1.5000]))
     """
     start, end = (0, start) if end is None else (start, end)
     return _arange(start, end, step, dtype=dtype)

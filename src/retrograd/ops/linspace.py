@@ -18,10 +18,10 @@ def linspace(start, end, steps, *, dtype=None) -> Tensor:
 
     >>> import retrograd as rg
     >>> rg.linspace(0, 1, 3)
-    tensor([0. , 0.5, 1. ])
+    tensor([0.0000, 0.5000, 1.0000])
     >>> rg.func.vmap(lambda end: rg.linspace(0, end, 3))(rg.tensor([1.0, 4.0]))
-    tensor([[0. , 0.5, 1. ],
-            [0. , 2. , 4. ]])
+    tensor([[0.0000, 0.5000, 1.0000],
+            [0.0000, 2.0000, 4.0000]])
     """
     if not _needs_operators("linspace", start=start, end=end):
         return _linspace(start, end, steps, dtype=dtype)

@@ -280,7 +280,8 @@ def __abs__(x) -> Tensor:
 
 @method
 def __format__(x, spec) -> str:
-    if x.ndim or (not spec and current().level is not None):  # printing asks for no value inside of a transform
+    inside = not spec and current().level is not None  # printing asks for no value inside of a transform
+    if x.ndim or inside or type(x) is not Tensor:
         return object.__format__(x, spec)
     return format(item(x), spec)
 

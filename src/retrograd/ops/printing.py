@@ -1,33 +1,35 @@
 """How tensors are printed."""
 
+import math
 from textwrap import indent
-from typing import Any
 
 from retrograd import backend
+from retrograd.backend.array_text import PrintOptions
 from retrograd.core import Tensor
-from retrograd.core import dtype as dtypes
 from retrograd.ops.functions import function
 from retrograd.ops.methods import tangents_in_dual_levels
 
-# Global, as in PyTorch; None means NumPy's default: 8 digits, 75 columns.
-_UNSET: dict[str, Any] = {"precision": None, "threshold": None, "edgeitems": None, "linewidth": None, "sci_mode": None}
 _PROFILES = {
-    "default": _UNSET,
-    "short": {**_UNSET, "precision": 2, "edgeitems": 2},
-    "full": {**_UNSET, "threshold": 2**62},
+    "default": PrintOptions(),
+    "short": PrintOptions(precision=2, edgeitems=2),
+    "full": PrintOptions(threshold=math.inf),
 }
-_options = dict(_UNSET)
+_options = PrintOptions()  # global, as in PyTorch
 
 
 @function()
 def set_printoptions(
     precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None
 ) -> None:
-    """Set how tensors are printed; options that are not given stay unchanged.
+    """Set how tensors are printed; options that are not given stay unchanged, but `sci_mode` becomes None.
 
-    `precision` is the number of digits.  Tensors with more than `threshold` elements are summarized with `edgeitems` at
-    each end.  Lines have at most `linewidth` characters.  `sci_mode` forces or disables scientific notation.  `profile`
-    sets all options: "default", "short", "full".
+    Numbers have `precision` digits after the point (4 at the start).  Tensors with more than `threshold` elements
+    (1000) are summarized with `edgeitems` (3) at each end of a dimension.  Lines have at most `linewidth` characters
+    (80).  `sci_mode` forces or disables scientific notation; None uses it if the largest magnitude is above 1e8 or 1000
+    times the smallest, or if the smallest is below 1e-4.  `profile` sets all others first: "default", "short" (2
+    digits, 2 edge items), "full" (no summary).
+
+    ValueError: another profile.
 
     >>> import retrograd as rg
     >>> rg.set_printoptions(precision=2)
@@ -38,33 +40,30 @@ def set_printoptions(
     if profile is not None:
         if profile not in _PROFILES:
             raise ValueError(f"set_printoptions: profile must be one of {list(_PROFILES)}, got {profile!r}")
-        _options.update(_PROFILES[profile])
+        vars(_options).update(vars(_PROFILES[profile]))
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
-    _options.update({name: value for name, value in {**given, "sci_mode": sci_mode}.items() if value is not None})
-
-
-def _array_options():
-    """The settings as keywords of NumPy's array2string."""
-    settings = {**_options, "max_line_width": _options["linewidth"], "suppress_small": _options["sci_mode"] is False}
-    if _options["sci_mode"]:
-        digits = 4 if _options["precision"] is None else _options["precision"]
-        settings["formatter"] = {"float_kind": lambda v: f"{v:.{digits}e}"}
-    return {name: value for name, value in settings.items() if name not in ("linewidth", "sci_mode")}
+    vars(_options).update({name: value for name, value in given.items() if value is not None}, sci_mode=sci_mode)
 
 
 def _format_tensor(x) -> str:
-    suffix = f", size={x.shape}" if 0 in x.shape and x.ndim > 1 else ""
-    suffix += "" if _dtype_is_obvious(x.dtype) else f", dtype={x.dtype}"
-    if x.grad_fn is not None:
-        suffix += f", grad_fn={x.grad_fn!r}"
-    elif x.requires_grad:
-        suffix += ", requires_grad=True"
-    suffix += "".join(f", tangent={tangent!r}" for tangent in tangents_in_dual_levels(x))
+    notes = [f"tangent={tangent!r}" for tangent in tangents_in_dual_levels(x)]
+    made_by = x.grad_fn  # before the value is read: a view is regenerated after a write to its base
     if x.level is not None and x.level.wrapper:
         return _format_wrapped(x)
+    if made_by is not None:
+        notes.insert(0, f"grad_fn=<{made_by.name()}>")
+    elif x.requires_grad:
+        notes.insert(0, "requires_grad=True")
     if x.level is not None:
-        return f"tensor({x.aval}, {type(x.level).__name__}{suffix})"
-    return f"{backend.text(x.value, **_array_options())}{suffix})"
+        return ", ".join([f"tensor({x.aval}, {type(x.level).__name__}", *notes]) + ")"
+    part_notes = ["requires_grad=True"] if x.requires_grad else []
+    return backend.text(x.value, _options, name=_printed_name(x), notes=notes, part_notes=part_notes)
+
+
+def _printed_name(x):
+    """Return the name of a tensor's class in its text; "" for that of its kind of array."""
+    kind = type(x)
+    return "" if kind is Tensor else vars(kind).get("_printed_name", kind.__name__)
 
 
 def _format_wrapped(x) -> str:
@@ -80,8 +79,3 @@ def _format_wrapped(x) -> str:
 
 
 Tensor.__repr__ = _format_tensor
-
-
-def _dtype_is_obvious(dtype):
-    default = dtypes.get_default_dtype()
-    return dtype in (default, dtypes.complex_of(default), dtypes.int64, dtypes.bool_)

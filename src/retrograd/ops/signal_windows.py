@@ -156,7 +156,7 @@ def hann_window(window_length, periodic=True, *, dtype=None) -> Tensor:
 
     >>> import retrograd as rg
     >>> rg.hann_window(4)
-    tensor([0. , 0.5, 1. , 0.5])
+    tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
     return hann(window_length, sym=not periodic, dtype=dtype)
 
@@ -176,7 +176,7 @@ def bartlett_window(window_length, periodic=True, *, dtype=None) -> Tensor:
 
     >>> import retrograd as rg
     >>> rg.bartlett_window(4)
-    tensor([0. , 0.5, 1. , 0.5])
+    tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
     return bartlett(window_length, sym=not periodic, dtype=dtype)
 

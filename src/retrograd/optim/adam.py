@@ -35,7 +35,7 @@ class Adam(DeclaredOptimizer):
     >>> x.square().sum().backward()
     >>> optimizer.step()
     >>> x
-    tensor([ 0.5, -1.5], requires_grad=True)
+    tensor([ 0.5000, -1.5000], requires_grad=True)
     """
 
     entries = declare_entries(*_WITH_LARGEST, step=count)
@@ -78,7 +78,7 @@ class AdamW(Adam):
     >>> x.square().sum().backward()
     >>> optimizer.step()
     >>> x
-    tensor([ 0.5, -1.5], requires_grad=True)
+    tensor([ 0.5000, -1.5000], requires_grad=True)
     """
 
     weight_decay: InitVar[float] = field(default=1e-2, check=check_non_negative)

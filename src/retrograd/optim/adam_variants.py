@@ -44,7 +44,7 @@ class Adamax(DeclaredOptimizer):
     >>> x.square().sum().backward()
     >>> optimizer.step()
     >>> x
-    tensor([ 0.5, -1.5], requires_grad=True)
+    tensor([ 0.5000, -1.5000], requires_grad=True)
     """
 
     entries = _ENTRIES
@@ -80,7 +80,7 @@ class NAdam(DeclaredOptimizer):
     >>> x.square().sum().backward()
     >>> optimizer.step()
     >>> x
-    tensor([0.5], requires_grad=True)
+    tensor([0.5000], requires_grad=True)
     """
 
     entries = _ENTRIES

@@ -30,7 +30,7 @@ class Adagrad(DeclaredOptimizer):
     >>> x.square().sum().backward()
     >>> optimizer.step()
     >>> x
-    tensor([ 0.5, -1.5], requires_grad=True)
+    tensor([ 0.5000, -1.5000], requires_grad=True)
     """
 
     entries = declare_entries("sum", step=count)
@@ -112,7 +112,7 @@ class RMSprop(DeclaredOptimizer):
     >>> x.square().sum().backward()
     >>> optimizer.step()
     >>> x
-    tensor([ 0.5, -1.5], requires_grad=True)
+    tensor([ 0.5000, -1.5000], requires_grad=True)
     """
 
     entries = declare_entries("square_avg", "momentum_buffer", "grad_avg", step=count)

@@ -31,7 +31,7 @@ class ASGD(DeclaredOptimizer):
     >>> x.square().sum().backward()
     >>> optimizer.step()
     >>> x, optimizer.state[x]["ax"]
-    (tensor([ 0.5, -1. ], requires_grad=True), tensor([ 0.5, -1. ]))
+    (tensor([ 0.5000, -1.0000], requires_grad=True), tensor([ 0.5000, -1.0000]))
     """
 
     entries = declare_entries("ax", step=count, eta=number, mu=number)

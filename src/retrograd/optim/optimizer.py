@@ -38,7 +38,7 @@ class Optimizer(StepHooks):
     >>> x.square().sum().backward()
     >>> optimizer.step()
     >>> x
-    tensor([0.5], requires_grad=True)
+    tensor([0.5000], requires_grad=True)
     """
 
     entries: ClassVar[Mapping[str, Entry]] = {}

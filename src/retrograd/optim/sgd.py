@@ -32,7 +32,7 @@ class SGD(DeclaredOptimizer):
     >>> x.square().sum().backward()
     >>> optimizer.step()
     >>> x
-    tensor([0.5, 1. ], requires_grad=True)
+    tensor([0.5000, 1.0000], requires_grad=True)
     """
 
     entries = declare_entries("momentum_buffer")

@@ -44,7 +44,7 @@ class Rprop(DeclaredOptimizer):
     >>> x.square().sum().backward()
     >>> optimizer.step()
     >>> x
-    tensor([ 0.5, -1.5], requires_grad=True)
+    tensor([ 0.5000, -1.5000], requires_grad=True)
     """
 
     entries = declare_entries("prev", "step_size", step=count)
@@ -85,7 +85,7 @@ class Lion(DeclaredOptimizer):
     >>> x.square().sum().backward()
     >>> optimizer.step()
     >>> x
-    tensor([ 0.5, -1.5], requires_grad=True)
+    tensor([ 0.5000, -1.5000], requires_grad=True)
     """
 
     entries = declare_entries("exp_avg")

@@ -43,7 +43,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> MultiAverage:
     >>> averages = [rg.ones(1)]
     >>> get_ema_multi_avg_fn(0.75)(averages, [2 * rg.ones(1)], 7)
     >>> averages
-    [tensor([1.25])]
+    [tensor([1.2500])]
     """
     return _for_each(get_ema_avg_fn(decay))
 
@@ -55,7 +55,7 @@ def get_swa_multi_avg_fn() -> MultiAverage:
     >>> averages = [rg.ones(1)]
     >>> get_swa_multi_avg_fn()(averages, [2 * rg.ones(1)], 3)
     >>> averages
-    [tensor([1.25])]
+    [tensor([1.2500])]
     """
     return _for_each(get_swa_avg_fn())
 

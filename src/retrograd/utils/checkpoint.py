@@ -91,7 +91,7 @@ def checkpoint(
     >>> x = rg.tensor([0.0, 1.0], requires_grad=True)
     >>> y = checkpoint(lambda x: (x * x).exp(), x)
     >>> rg.autograd.grad(y.sum(), x)
-    (tensor([0.      , 5.436564]),)
+    (tensor([0.0000, 5.4366]),)
     """
     options = _make_options(context_fn, determinism_check, debug, early_stop, preserve_rng_state)
     steps = None if budget_bytes is None else _check_chain(function, args, kwargs, budget_bytes)

@@ -112,7 +112,7 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, f
     >>> x.grad = rg.tensor([3.0, -0.5])
     >>> clip_grad_value_(x, 1.0)
     >>> x.grad
-    tensor([ 1. , -0.5])
+    tensor([ 1.0000, -0.5000])
     """
     if not clip_value >= 0:
         raise ValueError(f"clip_grad_value_: clip_value must be at least 0, got {clip_value}")

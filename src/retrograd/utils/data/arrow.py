@@ -22,7 +22,7 @@ class ArrowDataset(Dataset[dict[str, Any]]):
     >>> import pyarrow as pa
     >>> rows = ArrowDataset(pa.table({"words": [[1.5, 2.5], [3.5]], "label": [0, 1]}))
     >>> len(rows), rows[1]
-    (2, {'words': tensor([3.5], dtype=float64), 'label': tensor(1)})
+    (2, {'words': tensor([3.5000], dtype=float64), 'label': tensor(1)})
     """
 
     def __init__(self, table: Any, columns: Sequence[str] | None = None) -> None:
