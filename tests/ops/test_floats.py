@@ -218,7 +218,7 @@ def test_integers_to_negative_powers_are_rounded_towards_zero():
     a, b = rg.tensor([2, 1, -1, -1, 0, 3]), rg.tensor([-1, -2, -3, -2, -1, 2])
     assert rg.pow(a, b).tolist() == [0, 1, -1, 1, 0, 9]
     assert rg.pow(2, b).tolist() == [0, 0, 0, 0, 0, 4]
-    with pytest.raises(RuntimeError, match="pow: integers can't be raised to a negative power, here -1"):
+    with pytest.raises(RuntimeError, match="pow: Integers to negative integer powers are not allowed, here -1"):
         a**-1
 
 

@@ -308,16 +308,24 @@ right_shift = _with_check(_check_numbers, "bitwise_right_shift", np.right_shift)
 
 
 def power(a, b):
-    """Return a to the power b; integers are rounded towards 0, and raise for Python numbers b below 0."""
-    kind = _check_numbers("pow", a, b).kind
+    """Return a to the power b; integers are rounded towards 0.
+
+    Raises RuntimeError for integers with a Python number b below 0, or one that their dtype does not hold.
+    """
+    dtype = _check_numbers("pow", a, b)
+    kind = dtype.kind
     if kind == "c":
         return _complex_power(a, b)
     if kind == "f":
         return _float_power(a, b)
+    if type(b) is int and b < 0:
+        raise RuntimeError(
+            f"pow: Integers to negative integer powers are not allowed, here {b}; convert with .to(dtype)"
+        )
+    if type(b) is int and kind in "iu" and b > np.iinfo(dtype).max:  # a smaller exponent would give another power
+        raise RuntimeError(f"pow: {b}: value cannot be converted to type {dtype} without overflow")
     if kind not in "iu" or np.all(np.greater_equal(b, 0)):
         return a**b
-    if not hasattr(b, "dtype"):
-        raise RuntimeError(f"pow: integers can't be raised to a negative power, here {b}; convert with .to(dtype)")
     of_one = np.where(np.abs(a) == 1, a ** (b & 1), np.zeros((), b.dtype))
     return np.where(b >= 0, a ** np.maximum(b, 0), of_one)
 

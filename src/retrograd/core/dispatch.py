@@ -7,7 +7,7 @@ from numpy import asarray, ascontiguousarray, ndarray
 
 from retrograd.core.level import current
 from retrograd.core.op import AuxOutput, OpBase, compound, is_array, is_foreign, namespaces, registry
-from retrograd.core.operand_errors import explain, reraise_as_runtime_error
+from retrograd.core.operand_errors import explain, reraise_as_runtime_error, wrap_integers
 from retrograd.core.overrides import call_override, write_out
 from retrograd.core.record import record, record2
 from retrograd.core.source_location import PACKAGE, user_frame
@@ -163,6 +163,8 @@ def call2(op, a, b):
         ):
             try:
                 r = op.kernel(x, y)
+            except OverflowError:
+                return call(op, (a, b), op.params)
             except (ValueError, TypeError, IndexError, AttributeError):
                 explain(op, (a, b), op.params)
                 raise
@@ -281,6 +283,8 @@ def ground(op, args, params):
             arrays = op.definition.promote(arrays)
         kernel = op.kernel_for(arrays)
         out = kernel(*arrays, **params)
+    except OverflowError:
+        out = run_wrapped(op, args, arrays, params)
     except (ValueError, TypeError, IndexError, AttributeError):
         explain(op, args, params)
         raise
@@ -296,6 +300,14 @@ def ground(op, args, params):
     if op.view and isinstance(args[0], TensorBase) and is_view_of(result.value, args[0].value):
         track_view(op, result, args[0], params, current())
     return result
+
+
+def run_wrapped(op, args, arrays, params):
+    """Return a kernel's result with integers that its dtype holds in place of one that NumPy refused."""
+    arrays, params = wrap_integers(op, args, arrays, params)
+    if op.promotes:
+        arrays = op.definition.promote(arrays)
+    return op.kernel_for(arrays)(*arrays, **params)
 
 
 def in_row_major(out):

@@ -3,6 +3,8 @@
 import re
 from sys import exc_info
 
+from numpy import iinfo
+
 from retrograd.core.errors import raise_as_runtime_error
 from retrograd.core.op import is_array
 from retrograd.core.tensor import TensorBase
@@ -53,6 +55,33 @@ def check_kernel(op, args, params):
     if type(error) in (TypeError, ValueError, IndexError) and (" " in name or name == str(error)):
         # NumPy's message does not name the operator.
         raise type(error)(f"{op.name}: {replace_numpy_words(str(error))}") from error
+
+
+def wrap_integers(op, args, arrays, params):
+    """Return the arrays and params of a kernel that refused a Python integer, with integers that its result can hold.
+
+    As in PyTorch, one of two operands wraps around: in uint8, -3 is 253 and 300 is 44. Other integers must fit; only
+    negative ones of unsigned dtypes wrap. To be called while NumPy's OverflowError is handled.
+    """
+    error = exc_info()[1]
+    out = op.definition.shape(*[a.aval if isinstance(a, TensorBase) else a for a in args], **params)
+    if out.dtype.kind not in "iu":
+        raise error
+    limits = iinfo(out.dtype)
+    wraps = op.promotes and len(args) == 2
+
+    def wrap(number):
+        if type(number) is not int or limits.min <= number <= limits.max:
+            return number
+        if wraps and not -(2**63) <= number < 2**64:
+            raise OverflowError(f"{op.name}: {number} is too big: integers have 64 bits") from error
+        if not wraps and not -limits.max <= number < limits.min == 0:
+            raise RuntimeError(
+                f"{op.name}: {number}: value cannot be converted to type {out.dtype} without overflow"
+            ) from error
+        return (number - limits.min) % 2**limits.bits + limits.min
+
+    return [wrap(a) for a in arrays], {name: wrap(value) for name, value in params.items()}
 
 
 def _brackets(match):

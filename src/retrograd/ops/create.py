@@ -171,7 +171,8 @@ class _arange(Factory):
     def impl(xp, *, start, end, step, dtype):
         start, end, step = _check_steps(start, end, step, dtype)
         dtype = _step_dtype((start, end, step), dtype)
-        return xp.arange(start, end, step, dtypes.opmath_of(dtype)).astype(dtype, copy=False)
+        wide = dtypes.int64 if dtype.kind in "iu" and dtype.itemsize < 8 else dtypes.opmath_of(dtype)
+        return xp.arange(start, end, step, wide).astype(dtype, copy=False)
 
     def shape(*, start, end, step, dtype):
         start, end, step = _check_steps(start, end, step, dtype)

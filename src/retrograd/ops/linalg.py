@@ -419,8 +419,10 @@ class outer(Composite, aliases="ger linalg.outer"):
 def add_scaled(x, product, beta, alpha):
     """Return beta * x + alpha * product; with beta 0, x is ignored, even where it is NaN.
 
-    The dtype is preserved: for integers, beta and alpha are truncated, as in PyTorch.
+    The dtype is preserved, as in PyTorch: for integers, beta and alpha are truncated; for booleans, they are booleans.
     """
+    if x.dtype.kind == product.dtype.kind == "b":
+        beta, alpha = bool(beta), bool(alpha)
     if x.dtype.kind in "iu" and product.dtype.kind in "iu":
         beta, alpha = math.trunc(beta), math.trunc(alpha)
     product = product if alpha == 1 else alpha * product
