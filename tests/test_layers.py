@@ -24,7 +24,7 @@ LEVELS = (
     ("distributed",),
     ("distributions", "pipelining"),
     ("export", "fx", "higher_order"),
-    ("cuda",),
+    ("cuda", "profiler"),
     ("amp",),
     ("interop", "nn", "optim", "nested", "library", "func", "autograd", "utils"),
     ("overrides",),

@@ -21,14 +21,17 @@ MODULES = {
         "hips",
     ],
     "Networks": [
-        "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "nn.utils.parametrize",
+        "nn", "nn.functional", "nn.init", "nn.parallel", "nn.utils", "nn.utils.rnn", "nn.utils.parametrize",
         "nn.utils.parametrizations", "optim", "optim.lr_scheduler", "optim.swa_utils", "sklearn",
     ],
     "Programs": [
         "library", "fx", "export", "pipelining", "pipelining.planning", "pipelining.schedules",
         "pipelining.transports", "distributed",
     ],
-    "Tools": ["utils", "utils.checkpoint", "utils.data", "interop.safetensors", "testing", "amp", "overrides"],
+    "Tools": [
+        "utils", "utils.checkpoint", "utils.data", "interop.safetensors", "testing", "amp", "overrides",
+        "profiler",
+    ],
 }  # fmt: skip
 # Pages of operators whose modules have short names.
 TITLES = {

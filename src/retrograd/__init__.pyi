@@ -127,6 +127,7 @@ from retrograd import numpy as numpy
 from retrograd import optim as optim
 from retrograd import overrides as overrides
 from retrograd import pipelining as pipelining
+from retrograd import profiler as profiler
 from retrograd import random as random
 from retrograd import return_types as return_types
 from retrograd.interop.files import save as save

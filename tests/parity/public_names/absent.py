@@ -59,7 +59,7 @@ ABSENT = {
     "parts of PyTorch's implementation": """
         autograd.function.BackwardCFunction autograd.function.FunctionMeta autograd.profiler.EnforceUnique
         autograd.profiler.KinetoStepTracker autograd.profiler.MemRecordsAcc overrides.* utils.checkpoint.*
-        profiler.ExecutionTraceObserver profiler.kineto_available get_device_module
+        profiler.ExecutionTraceObserver get_device_module
         Tensor.grad_dtype
     """,
     "not yet": """
@@ -67,7 +67,7 @@ ABSENT = {
         set_flush_denormal set_num_interop_threads *thread_safe_generator
         nn.functional.grouped_mm nn.attention.SDPBackend nn.attention.sdpa_kernel
         nn.attention.WARN_* optim.swap_*
-        profiler.* testing.make_tensor
+        testing.make_tensor
     """,
 }
 

@@ -1,5 +1,6 @@
 """Chrome traces of profiles: one JSON record for each event, and arrows from forward to backward events."""
 
+import gzip
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -13,9 +14,12 @@ Path = str | os.PathLike[str]
 def write_trace(path: Path, events: Iterable[Any], thread_name: str, metadata: Any = None) -> None:
     """Write events as a Chrome trace (JSON); a file of that name is replaced in one step.
 
+    The file is compressed if its name ends with `.gz`.
+
     Source of the format: "Trace Event Format", the Chromium project.
     """
-    with atomic_replace(path) as unfinished, open(unfinished, "w", encoding="utf-8") as file:
+    opener = gzip.open if os.fspath(path).endswith(".gz") else open
+    with atomic_replace(path) as unfinished, opener(unfinished, "wt", encoding="utf-8") as file:
         head = "" if metadata is None else f'"metadata": {json.dumps(metadata)}, '
         before = f'{{{head}"displayTimeUnit": "ms", "traceEvents": [\n'
         for record in _trace(list(events), thread_name):
