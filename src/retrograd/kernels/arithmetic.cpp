@@ -19,7 +19,7 @@ namespace {
 enum Kind { ADD, SUBTRACT, MULTIPLY, TRUE_DIVIDE, KINDS };
 
 constexpr npy_intp SMALL = 1024;  // up to this size, checking each result is faster than reading the processor's flags
-constexpr int ACCIDENTS = FE_DIVBYZERO | FE_OVERFLOW | FE_INVALID;
+constexpr int FP_ERRORS = FE_DIVBYZERO | FE_OVERFLOW | FE_INVALID;
 
 template <Kind kind, class T>
 INLINE T result(T a, T b) {
@@ -66,24 +66,24 @@ constexpr Loop<double> loops<double>[KINDS] = {ADD_double, SUBTRACT_double, MULT
 
 // Returns whether no error occurred that NumPy would report.
 template <class T>
-bool computed(Kind kind, const T* a, bool single_a, const T* b, bool single_b, T* out, npy_intp n) {
+bool compute(Kind kind, const T* a, bool single_a, const T* b, bool single_b, T* out, npy_intp n) {
     if (n <= SMALL) {
         loops<T>[kind](a, single_a, b, single_b, out, n);
         return finite(out, n);
     }
     std::atomic<bool> fine{true};
     NPY_BEGIN_ALLOW_THREADS;
-    share(n, ENOUGH, [&](npy_intp begin, npy_intp end) {
-        std::feclearexcept(ACCIDENTS);
+    parallel_for(n, ENOUGH, [&](npy_intp begin, npy_intp end) {
+        std::feclearexcept(FP_ERRORS);
         loops<T>[kind](a + (single_a ? 0 : begin), single_a, b + (single_b ? 0 : begin), single_b, out + begin, end - begin);
-        if (std::fetestexcept(ACCIDENTS)) fine = false;
+        if (std::fetestexcept(FP_ERRORS)) fine = false;
     });
     NPY_END_ALLOW_THREADS;
     return fine;
 }
 
 // Returns the object as a contiguous array of floating type, or null.
-PyArrayObject* plain(PyObject* o) {
+PyArrayObject* as_plain_array(PyObject* o) {
     if (!PyArray_CheckExact(o)) return nullptr;
     PyArrayObject* array = reinterpret_cast<PyArrayObject*>(o);
     int type = PyArray_TYPE(array);
@@ -106,24 +106,24 @@ bool number_of(PyObject* o, double& value) {
 }
 
 template <class T>
-PyObject* combined(Kind kind, PyArrayObject* a, PyArrayObject* b, double number, PyArrayObject* like) {
+PyObject* combine(Kind kind, PyArrayObject* a, PyArrayObject* b, double number, PyArrayObject* like) {
     if (!(std::abs(number) <= std::numeric_limits<T>::max())) return nullptr;
     CachedMemory memory(PyArray_NBYTES(like));
-    PyObject* made = PyArray_SimpleNew(PyArray_NDIM(like), PyArray_DIMS(like), PyArray_TYPE(like));
-    if (!made) return nullptr;
-    PyArrayObject* out = reinterpret_cast<PyArrayObject*>(made);
-    const T given = static_cast<T>(number);
-    const T *x = a ? static_cast<T*>(PyArray_DATA(a)) : &given, *y = b ? static_cast<T*>(PyArray_DATA(b)) : &given;
-    if (computed(kind, x, a != like && (!a || PyArray_NDIM(a) == 0), y, b != like && (!b || PyArray_NDIM(b) == 0),
+    PyObject* result_object = PyArray_SimpleNew(PyArray_NDIM(like), PyArray_DIMS(like), PyArray_TYPE(like));
+    if (!result_object) return nullptr;
+    PyArrayObject* out = reinterpret_cast<PyArrayObject*>(result_object);
+    const T scalar = static_cast<T>(number);
+    const T *x = a ? static_cast<T*>(PyArray_DATA(a)) : &scalar, *y = b ? static_cast<T*>(PyArray_DATA(b)) : &scalar;
+    if (compute(kind, x, a != like && (!a || PyArray_NDIM(a) == 0), y, b != like && (!b || PyArray_NDIM(b) == 0),
                  static_cast<T*>(PyArray_DATA(out)), PyArray_SIZE(out)))
-        return made;
-    Py_DECREF(made);
+        return result_object;
+    Py_DECREF(result_object);
     return nullptr;
 }
 
 // Returns the result, or null without an error to leave the call to NumPy.
-PyObject* quick(Kind kind, PyObject* left, PyObject* right) {
-    PyArrayObject *a = plain(left), *b = plain(right), *like = a ? a : b;
+PyObject* try_fast(Kind kind, PyObject* left, PyObject* right) {
+    PyArrayObject *a = as_plain_array(left), *b = as_plain_array(right), *like = a ? a : b;
     double number = 0;
     if (!like || (!a && !number_of(left, number)) || (!b && !number_of(right, number))) return nullptr;
     if (a && b) {
@@ -131,36 +131,36 @@ PyObject* quick(Kind kind, PyObject* left, PyObject* right) {
         if (PyArray_NDIM(a) == 0) like = b;
         else if (PyArray_NDIM(b) != 0 && !PyArray_SAMESHAPE(a, b)) return nullptr;
     }
-    return PyArray_TYPE(like) == NPY_FLOAT ? combined<float>(kind, a, b, number, like)
-                                           : combined<double>(kind, a, b, number, like);
+    return PyArray_TYPE(like) == NPY_FLOAT ? combine<float>(kind, a, b, number, like)
+                                           : combine<double>(kind, a, b, number, like);
 }
 
-PyObject* numpys(Kind kind) {
-    static PyObject* known[KINDS];
-    if (!known[kind]) {
+PyObject* numpy_ufunc(Kind kind) {
+    static PyObject* cached[KINDS];
+    if (!cached[kind]) {
         static const char* const names[KINDS] = {"add", "subtract", "multiply", "true_divide"};
         PyObject* numpy = PyImport_ImportModule("numpy");
-        if (numpy) known[kind] = PyObject_GetAttrString(numpy, names[kind]);
+        if (numpy) cached[kind] = PyObject_GetAttrString(numpy, names[kind]);
         Py_XDECREF(numpy);
     }
-    return known[kind];
+    return cached[kind];
 }
 
 template <Kind kind>
 PyObject* function(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
     if (count == 2 && !names) {
-        PyObject* found = quick(kind, args[0], args[1]);
+        PyObject* found = try_fast(kind, args[0], args[1]);
         if (found || PyErr_Occurred()) return found;
     }
-    PyObject* theirs = numpys(kind);
+    PyObject* numpy_function = numpy_ufunc(kind);
     CachedMemory memory(count ? bytes_of(args[0]) : 0);
-    return theirs ? PyObject_Vectorcall(theirs, args, count, names) : nullptr;
+    return numpy_function ? PyObject_Vectorcall(numpy_function, args, count, names) : nullptr;
 }
 
-#define METHOD(name, kind)                                                                                     \
-    {                                                                                                          \
+#define METHOD(name, kind)                                                                                                 \
+    {                                                                                                                      \
         #name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function<kind>)), METH_FASTCALL | METH_KEYWORDS, \
-            "numpy." #name                                                                                     \
+            "numpy." #name                                                                                                 \
     }
 
 PyMethodDef methods[] = {

@@ -28,7 +28,7 @@ constexpr size_t LEAST = PAGE;  // capacities: powers of two, and three sizes be
 constexpr int CLASSES = 4 * 52;
 constexpr size_t HUGE_FROM = 4 << 20;  // as in NumPy: from here on, huge pages are asked for
 
-// What is in front of each block's data.
+// The header in front of the data of a block.
 struct alignas(ALIGNMENT) Block {
     void* raw;        // the C library's pointer
     size_t capacity;  // of the data, in bytes
@@ -63,7 +63,7 @@ class Cache {
     std::mutex mutex;
     Block *newest = nullptr, *oldest = nullptr;
     Block* tops[CLASSES] = {};
-    size_t kept = 0, limit = 0;
+    size_t free_bytes = 0, limit = 0;
 
   public:
     std::atomic<bool> on{false};  // whether anything is kept
@@ -75,7 +75,7 @@ class Cache {
         (b->older ? b->older->newer : oldest) = b->newer;
         (b->above ? b->above->below : tops[b->kind]) = b->below;
         if (b->below) b->below->above = b->above;
-        kept -= b->capacity;
+        free_bytes -= b->capacity;
     }
 
     void link(Block* b) {
@@ -84,11 +84,11 @@ class Cache {
         (newest ? newest->newer : oldest) = b;
         if (b->below) b->below->above = b;
         newest = tops[b->kind] = b;
-        kept += b->capacity;
+        free_bytes += b->capacity;
     }
 
     void shrink() {
-        while (kept > limit) {
+        while (free_bytes > limit) {
             Block* b = oldest;
             unlink(b);
             std::free(b->raw);
@@ -96,14 +96,14 @@ class Cache {
     }
 
   public:
-    Block* take(int kind) {
+    Block* pop(int kind) {
         std::lock_guard<std::mutex> locked(mutex);
         Block* b = tops[kind];
         if (b) unlink(b);
         return b;
     }
 
-    void give(Block* b) {
+    void push(Block* b) {
         std::lock_guard<std::mutex> locked(mutex);
         if (b->capacity > limit) return std::free(b->raw);
         link(b);
@@ -120,7 +120,7 @@ class Cache {
 
     size_t size() {
         std::lock_guard<std::mutex> locked(mutex);
-        return kept;
+        return free_bytes;
     }
 
     void lock() { mutex.lock(); }
@@ -140,7 +140,7 @@ Cache& cache() {
 
 Block* block_of(void* data) { return static_cast<Block*>(data) - 1; }
 
-Block* fresh(size_t size, int kind, bool zeros) {
+Block* allocate_block(size_t size, int kind, bool zeros) {
     const size_t capacity = kind < CLASSES ? capacity_of(kind) : size, whole = capacity + 2 * PAGE + sizeof(Block);
     if (whole < size) return nullptr;
     void* raw = zeros ? std::calloc(1, whole) : std::malloc(whole);
@@ -157,8 +157,8 @@ Block* fresh(size_t size, int kind, bool zeros) {
 
 void* allocate(void*, size_t size) {
     const int kind = class_of(size);
-    Block* b = kind < CLASSES ? cache().take(kind) : nullptr;
-    if (!b) b = fresh(size, kind, false);
+    Block* b = kind < CLASSES ? cache().pop(kind) : nullptr;
+    if (!b) b = allocate_block(size, kind, false);
     return b ? b + 1 : nullptr;
 }
 
@@ -166,27 +166,27 @@ void* allocate_zeros(void*, size_t count, size_t each) {
     if (each && count > SIZE_MAX / each) return nullptr;
     const size_t size = count * each;
     const int kind = class_of(size);
-    Block* b = kind < CLASSES ? cache().take(kind) : nullptr;
+    Block* b = kind < CLASSES ? cache().pop(kind) : nullptr;
     if (b) return std::memset(b + 1, 0, size);
-    b = fresh(size, kind, true);
+    b = allocate_block(size, kind, true);
     return b ? b + 1 : nullptr;
 }
 
 void release(void*, void* data, size_t) {
     if (!data) return;
     Block* b = block_of(data);
-    b->kind < CLASSES ? cache().give(b) : std::free(b->raw);
+    b->kind < CLASSES ? cache().push(b) : std::free(b->raw);
 }
 
 void* reallocate(void*, void* data, size_t size) {
     if (!data) return allocate(nullptr, size);
     const size_t before = block_of(data)->capacity;
     if (size <= before && size >= before / 2) return data;
-    void* moved = allocate(nullptr, size);
-    if (!moved) return nullptr;
-    std::memcpy(moved, data, std::min(before, size));
+    void* new_data = allocate(nullptr, size);
+    if (!new_data) return nullptr;
+    std::memcpy(new_data, data, std::min(before, size));
     release(nullptr, data, before);
-    return moved;
+    return new_data;
 }
 
 PyDataMem_Handler functions = {"retrograd", 1, {nullptr, allocate, allocate_zeros, reallocate, release}};
@@ -196,8 +196,8 @@ PyObject* handler() {
     return capsule;
 }
 
-PyObject* set_limit(PyObject*, PyObject* given) {
-    const size_t bytes = PyLong_AsSize_t(given);
+PyObject* set_limit(PyObject*, PyObject* number) {
+    const size_t bytes = PyLong_AsSize_t(number);
     if (bytes == static_cast<size_t>(-1) && PyErr_Occurred()) return nullptr;
     return PyLong_FromSize_t(cache().set_limit(bytes));
 }
@@ -211,14 +211,14 @@ PyObject* empty(PyObject*, PyObject* const* args, Py_ssize_t count) {
     PyArray_Dims shape = {nullptr, 0};
     PyArray_Descr* dtype = nullptr;
     if (!PyArray_IntpConverter(args[0], &shape)) return nullptr;
-    PyObject* made = nullptr;
+    PyObject* result = nullptr;
     if (PyArray_DescrConverter(args[1], &dtype)) {
         const npy_intp elements = std::max<npy_intp>(0, PyArray_OverflowMultiplyList(shape.ptr, shape.len));
         CachedMemory memory(elements * PyDataType_ELSIZE(dtype));
-        made = PyArray_Empty(shape.len, shape.ptr, dtype, 0);  // takes the reference to dtype
+        result = PyArray_Empty(shape.len, shape.ptr, dtype, 0);  // takes the reference to dtype
     }
     PyDimMem_FREE(shape.ptr);
-    return made;
+    return result;
 }
 
 // A function of arrays whose results use the cached memory if the first operand is large; otherwise it is unchanged.
@@ -233,13 +233,13 @@ PyObject* call(PyObject* self, PyObject* const* args, size_t flags, PyObject* na
     return PyObject_Vectorcall(reinterpret_cast<Caching*>(self)->function, args, flags, names);
 }
 
-PyObject* attribute(PyObject* self, PyObject* name) {
+PyObject* getattr(PyObject* self, PyObject* name) {
     return PyObject_GetAttr(reinterpret_cast<Caching*>(self)->function, name);
 }
 
-PyObject* text(PyObject* self) { return PyObject_Repr(reinterpret_cast<Caching*>(self)->function); }
+PyObject* repr(PyObject* self) { return PyObject_Repr(reinterpret_cast<Caching*>(self)->function); }
 
-void deleted(PyObject* self) {
+void dealloc(PyObject* self) {
     Py_DECREF(reinterpret_cast<Caching*>(self)->function);
     PyObject_Free(self);
 }
@@ -251,9 +251,9 @@ PyTypeObject caching_type() {
     type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL;
     type.tp_vectorcall_offset = offsetof(Caching, vectorcall);
     type.tp_call = PyVectorcall_Call;
-    type.tp_getattro = attribute;
-    type.tp_repr = text;
-    type.tp_dealloc = deleted;
+    type.tp_getattro = getattr;
+    type.tp_repr = repr;
+    type.tp_dealloc = dealloc;
     return type;
 }
 
@@ -261,7 +261,7 @@ PyObject* caching_method(PyObject*, PyObject* function) { return caching(functio
 
 PyMethodDef methods[] = {
     {"set_cache_limit", set_limit, METH_O, "Keep at most this many bytes of free memory; return the previous limit."},
-    {"cached_bytes", size, METH_NOARGS, "How many bytes of free memory are kept."},
+    {"cached_bytes", size, METH_NOARGS, "Return the number of bytes of free memory that are cached."},
     {"empty", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(empty)), METH_FASTCALL, "numpy.empty(shape, dtype)."},
     {"caching", caching_method, METH_O, "Return the function with its results in cached memory if its first operand is large."},
     {nullptr, nullptr, 0, nullptr},
@@ -269,16 +269,16 @@ PyMethodDef methods[] = {
 
 }  // namespace
 
-const Part part_memory{methods};
+const Part part_array_memory{methods};
 
 PyObject* caching(PyObject* function) {
     static PyTypeObject type = caching_type();
     if (PyType_Ready(&type) < 0) return nullptr;
-    Caching* made = PyObject_New(Caching, &type);
-    if (!made) return nullptr;
-    made->vectorcall = call;
-    made->function = Py_NewRef(function);
-    return reinterpret_cast<PyObject*>(made);
+    Caching* result = PyObject_New(Caching, &type);
+    if (!result) return nullptr;
+    result->vectorcall = call;
+    result->function = Py_NewRef(function);
+    return reinterpret_cast<PyObject*>(result);
 }
 
 CachedMemory::CachedMemory(size_t bytes) {

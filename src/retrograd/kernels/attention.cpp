@@ -29,7 +29,7 @@ public:
     int type = NPY_NOTYPE;
 
     ~Reader() {
-        for (PyObject* array : kept) Py_XDECREF(array);
+        for (PyObject* array : owned) Py_XDECREF(array);
     }
 
     // Leading dimensions and dtype are those of the queries.
@@ -64,11 +64,11 @@ public:
     }
 
     // Reads an operand with rows of values, or of one value each if `columns` is -1; None: a derivative not needed.
-    bool operand(PyObject* given, OperandSpec spec, int expected = NPY_NOTYPE) {
-        if (given == Py_None && spec.role >= DQ) return true;
+    bool operand(PyObject* object, OperandSpec spec, int expected = NPY_NOTYPE) {
+        if (object == Py_None && spec.role >= DQ) return true;
         expected = expected == NPY_NOTYPE ? type : expected;
-        if (!PyArray_Check(given) || PyArray_TYPE(as_array(given)) != expected) return refuse("an array of another type");
-        PyArrayObject* array = kept_array(given, spec.written);
+        if (!PyArray_Check(object) || PyArray_TYPE(as_array(object)) != expected) return refuse("an array of another type");
+        PyArrayObject* array = own_array(object, spec.written);
         if (!array) return false;
         Operand& operand = call.operands[spec.role];
         std::vector<npy_intp> core;
@@ -88,14 +88,14 @@ public:
         return true;
     }
 
-    PyObject* q() const { return kept[2]; }
+    PyObject* q() const { return owned[2]; }
 
 private:
-    std::vector<PyObject*> kept;
+    std::vector<PyObject*> owned;
 
     static PyArrayObject* as_array(PyObject* array) { return reinterpret_cast<PyArrayObject*>(array); }
-    static npy_intp last_of(PyObject* array, int behind) {
-        return PyArray_DIM(as_array(array), PyArray_NDIM(as_array(array)) - behind);
+    static npy_intp last_of(PyObject* array, int from_end) {
+        return PyArray_DIM(as_array(array), PyArray_NDIM(as_array(array)) - from_end);
     }
     static bool refuse(const char* why) {
         PyErr_Format(PyExc_ValueError, "attend: %s", why);
@@ -103,25 +103,25 @@ private:
     }
 
     // Returns the array, or a copy if it is not aligned or not in native byte order.
-    PyArrayObject* kept_array(PyObject* given, bool written) {
-        PyArrayObject* array = as_array(given);
+    PyArrayObject* own_array(PyObject* object, bool written) {
+        PyArrayObject* array = as_array(object);
         if (written && !PyArray_ISBEHAVED(array)) {
             refuse("results need an aligned array that can be written to");
             return nullptr;
         }
         PyObject* found = PyArray_FromArray(array, nullptr, NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED);
-        if (found) kept.push_back(found);
+        if (found) owned.push_back(found);
         return as_array(found);
     }
 
-    bool offsets(PyObject* given, npy_intp rows, const npy_int64*& at, npy_intp& longest) {
-        if (!PyArray_Check(given) || PyArray_TYPE(as_array(given)) != NPY_INT64 || PyArray_NDIM(as_array(given)) != 1 ||
-            !PyArray_ISCARRAY_RO(as_array(given)) || PyArray_SIZE(as_array(given)) < 1)
+    bool offsets(PyObject* object, npy_intp rows, const npy_int64*& at, npy_intp& longest) {
+        if (!PyArray_Check(object) || PyArray_TYPE(as_array(object)) != NPY_INT64 || PyArray_NDIM(as_array(object)) != 1 ||
+            !PyArray_ISCARRAY_RO(as_array(object)) || PyArray_SIZE(as_array(object)) < 1)
             return refuse("offsets are int64");
-        Py_INCREF(given);
-        kept.push_back(given);
-        at = static_cast<const npy_int64*>(PyArray_DATA(as_array(given)));
-        npy_intp count = PyArray_SIZE(as_array(given)) - 1;
+        Py_INCREF(object);
+        owned.push_back(object);
+        at = static_cast<const npy_int64*>(PyArray_DATA(as_array(object)));
+        npy_intp count = PyArray_SIZE(as_array(object)) - 1;
         longest = 0;
         for (npy_intp i = 0; i < count; i++) {
             if (at[i + 1] < at[i]) return refuse("offsets must not decrease");
@@ -146,14 +146,14 @@ private:
 template <class T, void (*work)(const Items<T>&)>
 void do_items(const Call& call, T* partial) {
     npy_intp each = std::min(call.chunk, call.longest_queries) * call.longest_keys * (call.e + call.d) + 1;
-    share(call.items(), 1 + WORK / each, [&](npy_intp begin, npy_intp end) { work({&call, begin, end, partial}); });
+    parallel_for(call.items(), 1 + WORK / each, [&](npy_intp begin, npy_intp end) { work({&call, begin, end, partial}); });
 }
 
 // Adds the partial sums of a unit's chunks for its keys, in the order of the chunks.
 template <class T>
 void join(const Call& call, const T* partial) {
     npy_intp size = room_for_sums(call), units = call.items() / call.chunks;
-    share(units, 1, [&](npy_intp begin, npy_intp end) {
+    parallel_for(units, 1, [&](npy_intp begin, npy_intp end) {
         std::unique_ptr<T[]> room(new T[size]);
         for (npy_intp i = begin; i < end; i++) {
             const T* first = partial + i * call.chunks * size;
@@ -180,7 +180,7 @@ void backward(const Call& call) {
 
 PyObject* run(Reader& reader, void (*of_floats)(const Call&), void (*of_doubles)(const Call&)) {
     reader.call.plan();
-    const bool done = released([&] {
+    const bool done = without_gil([&] {
         if (reader.call.items() > 0) (reader.type == NPY_FLOAT ? of_floats : of_doubles)(reader.call);
     });
     if (!done) return nullptr;
@@ -225,7 +225,7 @@ namespace {
 
 PyMethodDef methods[] = {
     {"attend", separate<attend_call, 2>, METH_VARARGS, "Attention of queries to keys and values."},
-    {"attend_grad", separate<attend_grad_call, 4>, METH_VARARGS, "Its derivatives, times what comes back."},
+    {"attend_grad", separate<attend_grad_call, 4>, METH_VARARGS, "The gradients of attention."},
     {nullptr, nullptr, 0, nullptr},
 };
 

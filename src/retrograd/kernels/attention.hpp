@@ -50,7 +50,7 @@ struct Call {
     npy_intp items() const { return fronts * components * chunks; }
 
     Unit unit(npy_intp item) const {
-        npy_intp part = item % chunks, component = item / chunks % components, place = item / chunks / components;
+        npy_intp part = item % chunks, component = item / chunks % components, front_index = item / chunks / components;
         npy_intp queries_begin = queries[component], keys_begin = keys[component];
         npy_intp length = queries[component + 1] - queries_begin;
         Unit out;
@@ -61,7 +61,7 @@ struct Call {
             const Operand& operand = operands[k];
             bool of_keys = k == K || k == V || k == DK || k == DV, mask = k == ATTN_MASK || k == ATTN_BIAS || k == DSCORES;
             npy_intp begin = of_keys ? keys_begin : mask ? 0 : queries_begin;
-            char* at = operand.at ? operand.at + begin * operand.row + at_place(operand, place) : nullptr;
+            char* at = operand.at ? operand.at + begin * operand.row + front_offset(operand, front_index) : nullptr;
             out.of[k] = {at, operand.row, operand.column};
             npy_intp in_pairs = pairs[component] * operand.column, row = out.keys * operand.column;
             if (operand.pairs && at) out.of[k] = {at + in_pairs, row, operand.column};
@@ -70,9 +70,9 @@ struct Call {
     }
 
 private:
-    npy_intp at_place(const Operand& operand, npy_intp place) const {
+    npy_intp front_offset(const Operand& operand, npy_intp front_index) const {
         npy_intp step = 0;
-        for (std::size_t k = front.size(); k-- > 0; place /= front[k]) step += place % front[k] * operand.front[k];
+        for (std::size_t k = front.size(); k-- > 0; front_index /= front[k]) step += front_index % front[k] * operand.front[k];
         return step;
     }
 };
@@ -92,11 +92,11 @@ struct Sums {
 };
 
 // Widths are multiples of every vector size, so that the layout of partial sums does not depend on it.
-inline npy_intp wide(npy_intp n) { return whole(n, 16); }
-inline npy_intp room_for_sums(const Call& call) { return whole(call.longest_keys, KEYS) * (wide(call.e) + wide(call.d)); }
+inline npy_intp wide(npy_intp n) { return round_up(n, 16); }
+inline npy_intp room_for_sums(const Call& call) { return round_up(call.longest_keys, KEYS) * (wide(call.e) + wide(call.d)); }
 template <class T>
 Sums<T> sums_at(const Call& call, T* at) {
-    return {at, at + whole(call.longest_keys, KEYS) * wide(call.e)};
+    return {at, at + round_up(call.longest_keys, KEYS) * wide(call.e)};
 }
 
 // ------------------------------------------------------------------------------------------------------- scores
@@ -109,23 +109,23 @@ struct Block {
 // Adds the additive mask to a row of scores, and sets -inf where keys are masked out, and after the last key.
 template <class T>
 INLINE void restrict_row(const Call& call, const Unit& unit, const Block& block, npy_intp i, npy_intp width, T* row) {
-    npy_intp query = block.first + i, seen = block.keys;
-    if (call.causal) seen = std::max<npy_intp>(0, std::min(seen, query + 1 - block.key));
+    npy_intp query = block.first + i, key_end = block.keys;
+    if (call.causal) key_end = std::max<npy_intp>(0, std::min(key_end, query + 1 - block.key));
     const Matrix &bias = unit.of[ATTN_BIAS], &mask = unit.of[ATTN_MASK];
     if (bias.at && bias.column == sizeof(T)) {
         const T* x = &bias.number<T>(query, block.key);
-        for (npy_intp j = 0; j < seen; j++) row[j] += x[j];
+        for (npy_intp j = 0; j < key_end; j++) row[j] += x[j];
     } else if (bias.at) {
-        for (npy_intp j = 0; j < seen; j++) row[j] += bias.number<T>(query, block.key + j);
+        for (npy_intp j = 0; j < key_end; j++) row[j] += bias.number<T>(query, block.key + j);
     }
     if (mask.at && mask.column == 1) {
         const npy_bool* x = &mask.number<npy_bool>(query, block.key);
-        for (npy_intp j = 0; j < seen; j++) row[j] = x[j] ? row[j] : T(-INFINITY);
+        for (npy_intp j = 0; j < key_end; j++) row[j] = x[j] ? row[j] : T(-INFINITY);
     } else if (mask.at) {
-        for (npy_intp j = 0; j < seen; j++)
+        for (npy_intp j = 0; j < key_end; j++)
             if (!mask.number<npy_bool>(query, block.key + j)) row[j] = T(-INFINITY);
     }
-    for (npy_intp j = seen; j < width; j++) row[j] = T(-INFINITY);
+    for (npy_intp j = key_end; j < width; j++) row[j] = T(-INFINITY);
 }
 
 // The state of a thread that processes the blocks of its units.  It is a template of the vector width, so that the
@@ -145,13 +145,13 @@ struct Work {
     }
 
     // Returns the end of the keys that these queries attend to.
-    INLINE npy_intp seen(npy_intp first, npy_intp rows) const {
+    INLINE npy_intp key_end(npy_intp first, npy_intp rows) const {
         return call.causal ? std::min(unit.keys, first + rows) : unit.keys;
     }
 
     INLINE Block block(npy_intp first, npy_intp key) const {
         npy_intp rows = std::min(QUERIES, unit.last - first);
-        return {first, rows, key, std::min(KEYS, seen(first, rows) - key)};
+        return {first, rows, key, std::min(KEYS, key_end(first, rows) - key)};
     }
 };
 
@@ -162,7 +162,7 @@ struct Forward : Work<T, bytes> {
     using Base = Work<T, bytes>;
     using typename Base::Of;
     using Base::call, Base::e, Base::d, Base::unit;
-    const npy_intp width = whole(d, Of::LANES), keys = whole(call.longest_keys, Of::PANEL);
+    const npy_intp width = round_up(d, Of::LANES), keys = round_up(call.longest_keys, Of::PANEL);
     std::unique_ptr<T[]> room{new T[QUERIES * (e + width + KEYS) + keys * (e + width)]};
     T *const q = room.get(), *const out = q + QUERIES * e, *const scores = out + QUERIES * width;
     T *const k = scores + QUERIES * KEYS, *const v = k + keys * e;
@@ -173,27 +173,27 @@ struct Forward : Work<T, bytes> {
 
     INLINE void run(npy_intp item) {
         unit = call.unit(item);
-        npy_intp all = this->seen(unit.first, unit.last - unit.first);
-        copy_turned<T, bytes>(unit.of[K], all, e, k);
+        npy_intp all = this->key_end(unit.first, unit.last - unit.first);
+        copy_transposed<T, bytes>(unit.of[K], all, e, k);
         copy_rows(unit.of[V], all, d, T(1), v, width, all);
         for (npy_intp first = unit.first; first < unit.last; first += QUERIES) {
-            npy_intp rows = std::min(QUERIES, unit.last - first), seen = this->seen(first, rows);
+            npy_intp rows = std::min(QUERIES, unit.last - first), key_end = this->key_end(first, rows);
             begin(first, rows);
-            for (npy_intp key = 0; key < seen; key += KEYS) look(this->block(first, key));
+            for (npy_intp key = 0; key < key_end; key += KEYS) process_block(this->block(first, key));
             for (npy_intp i = 0; i < rows; i++) finish(first + i, i);
         }
     }
 
     INLINE void begin(npy_intp first, npy_intp rows) {
-        npy_intp filled = whole(rows, Of::ROWS);
+        npy_intp filled = round_up(rows, Of::ROWS);
         copy_rows(this->from(Q, first), rows, e, T(call.scale), q, e, filled);
         std::fill(out, out + filled * width, T(0));
         std::fill(top, top + rows, T(-INFINITY));
         std::fill(sum, sum + rows, 0.0);
     }
 
-    INLINE void look(Block block) {
-        npy_intp filled = whole(block.rows, Of::ROWS), columns = whole(block.keys, Of::PANEL);
+    INLINE void process_block(Block block) {
+        npy_intp filled = round_up(block.rows, Of::ROWS), columns = round_up(block.keys, Of::PANEL);
         Right<T> keys{k + block.key * e, Of::PANEL, e * Of::PANEL}, values{v + block.key * width, width, Of::PANEL};
         product<T, bytes, false>(filled, columns, e, {q, e, 1}, keys, scores, KEYS);
         for (npy_intp i = 0; i < block.rows; i++) {
@@ -217,10 +217,10 @@ struct Forward : Work<T, bytes> {
     }
 
     INLINE void finish(npy_intp query, npy_intp i) {
-        bool nowhere = sum[i] == 0;
+        bool no_keys = sum[i] == 0;
         T shift = top[i] == T(-INFINITY) ? T(0) : top[i];
-        put_rows(out + i * width, width, nowhere ? T(0) : T(1 / sum[i]), this->from(OUT, query), 1, d);
-        unit.of[SUMS].template number<T>(query, 0) = nowhere ? T(0) : shift + T(std::log(sum[i]));
+        put_rows(out + i * width, width, no_keys ? T(0) : T(1 / sum[i]), this->from(OUT, query), 1, d);
+        unit.of[SUMS].template number<T>(query, 0) = no_keys ? T(0) : shift + T(std::log(sum[i]));
     }
 };
 
@@ -234,11 +234,11 @@ INLINE void attend(const Items<T>& items) {
 
 // Replaces scores by weights P, and the cotangents D of weights by those of scores, P (D + level).
 template <class T>
-INLINE void pull_row(T* weights, T* pulled, T sum, T level, npy_intp width) {
+INLINE void backward_row(T* weights, T* score_grads, T sum, T level, npy_intp width) {
     IN_ANY_ORDER
     for (npy_intp j = 0; j < width; j++) {
         weights[j] = exp_of_negative(weights[j] - sum);
-        pulled[j] = weights[j] * (pulled[j] + level);
+        score_grads[j] = weights[j] * (score_grads[j] + level);
     }
 }
 
@@ -247,11 +247,12 @@ struct Backward : Work<T, bytes> {
     using Base = Work<T, bytes>;
     using typename Base::Of;
     using Base::call, Base::e, Base::d, Base::unit;
-    const npy_intp wide_e = wide(e), wide_d = wide(d), keys = whole(call.longest_keys, KEYS);
+    const npy_intp wide_e = wide(e), wide_d = wide(d), keys = round_up(call.longest_keys, KEYS);
     std::unique_ptr<T[]> room{new T[QUERIES * (2 * wide_e + wide_d + 2 * KEYS) + keys * (e + d + wide_e)]};
     T *const q = room.get(), *const g = q + QUERIES * wide_e, *const dq = g + QUERIES * wide_d;
-    T *const weights = dq + QUERIES * wide_e, *const pulled = weights + QUERIES * KEYS;
-    T *const k_turned = pulled + QUERIES * KEYS, *const v_turned = k_turned + keys * e, *const k = v_turned + keys * d;
+    T *const weights = dq + QUERIES * wide_e, *const score_grads = weights + QUERIES * KEYS;
+    T *const k_transposed = score_grads + QUERIES * KEYS, *const v_transposed = k_transposed + keys * e;
+    T* const k = v_transposed + keys * d;
     T level[QUERIES];
     Sums<T> sums;
 
@@ -262,24 +263,24 @@ struct Backward : Work<T, bytes> {
         sums = sums_at(call, for_sums);
         begin();
         for (npy_intp first = unit.first; first < unit.last; first += QUERIES) {
-            npy_intp rows = std::min(QUERIES, unit.last - first), seen = this->seen(first, rows);
+            npy_intp rows = std::min(QUERIES, unit.last - first), key_end = this->key_end(first, rows);
             begin_rows(first, rows);
-            for (npy_intp key = 0; key < seen; key += KEYS) pull(this->block(first, key));
+            for (npy_intp key = 0; key < key_end; key += KEYS) backward_block(this->block(first, key));
             if (unit.of[DQ].at) put_rows(dq, wide_e, T(call.scale), this->from(DQ, first), rows, e);
         }
     }
 
     INLINE void begin() {
-        npy_intp all = this->seen(unit.first, unit.last - unit.first);
-        copy_turned<T, bytes>(unit.of[K], all, e, k_turned);
-        copy_turned<T, bytes>(unit.of[V], all, d, v_turned);
+        npy_intp all = this->key_end(unit.first, unit.last - unit.first);
+        copy_transposed<T, bytes>(unit.of[K], all, e, k_transposed);
+        copy_transposed<T, bytes>(unit.of[V], all, d, v_transposed);
         copy_rows(unit.of[K], all, e, T(1), k, wide_e, all);
         std::fill(sums.k, sums.k + unit.keys * wide_e, T(0));
         std::fill(sums.v, sums.v + unit.keys * wide_d, T(0));
     }
 
     INLINE void begin_rows(npy_intp first, npy_intp rows) {
-        npy_intp filled = whole(rows, Of::ROWS);
+        npy_intp filled = round_up(rows, Of::ROWS);
         copy_rows(this->from(Q, first), rows, e, T(call.scale), q, wide_e, filled);
         copy_rows(this->from(G, first), rows, d, T(1), g, wide_d, filled);
         std::fill(dq, dq + filled * wide_e, T(0));
@@ -291,31 +292,31 @@ struct Backward : Work<T, bytes> {
         }
     }
 
-    INLINE void pull(Block block) {
-        npy_intp filled = whole(block.rows, Of::ROWS), columns = whole(block.keys, Of::PANEL);
-        Right<T> to_keys{k_turned + block.key * e, Of::PANEL, e * Of::PANEL};
-        Right<T> to_values{v_turned + block.key * d, Of::PANEL, d * Of::PANEL};
+    INLINE void backward_block(Block block) {
+        npy_intp filled = round_up(block.rows, Of::ROWS), columns = round_up(block.keys, Of::PANEL);
+        Right<T> to_keys{k_transposed + block.key * e, Of::PANEL, e * Of::PANEL};
+        Right<T> to_values{v_transposed + block.key * d, Of::PANEL, d * Of::PANEL};
         product<T, bytes, false>(filled, columns, e, {q, wide_e, 1}, to_keys, weights, KEYS);
-        product<T, bytes, false>(filled, columns, d, {g, wide_d, 1}, to_values, pulled, KEYS);
+        product<T, bytes, false>(filled, columns, d, {g, wide_d, 1}, to_values, score_grads, KEYS);
         for (npy_intp i = 0; i < block.rows; i++) {
             restrict_row(call, unit, block, i, columns, weights + i * KEYS);
             T sum = unit.of[SUMS].template number<T>(block.first + i, 0);
-            pull_row(weights + i * KEYS, pulled + i * KEYS, sum, level[i], columns);
+            backward_row(weights + i * KEYS, score_grads + i * KEYS, sum, level[i], columns);
         }
         sum_up(block);
     }
 
     INLINE void sum_up(Block block) {
-        npy_intp taken = whole(block.keys, Of::ROWS), filled = whole(block.rows, Of::ROWS);
+        npy_intp key_rows = round_up(block.keys, Of::ROWS), filled = round_up(block.rows, Of::ROWS);
         T *dv = sums.v + block.key * wide_d, *dk = sums.k + block.key * wide_e;
         Right<T> of_g{g, wide_d, Of::PANEL}, of_q{q, wide_e, Of::PANEL}, keys{k + block.key * wide_e, wide_e, Of::PANEL};
-        if (unit.of[DV].at) product<T, bytes, true>(taken, wide_d, block.rows, {weights, 1, KEYS}, of_g, dv, wide_d);
-        if (unit.of[DK].at) product<T, bytes, true>(taken, wide_e, block.rows, {pulled, 1, KEYS}, of_q, dk, wide_e);
-        if (unit.of[DQ].at) product<T, bytes, true>(filled, wide_e, block.keys, {pulled, KEYS, 1}, keys, dq, wide_e);
+        if (unit.of[DV].at) product<T, bytes, true>(key_rows, wide_d, block.rows, {weights, 1, KEYS}, of_g, dv, wide_d);
+        if (unit.of[DK].at) product<T, bytes, true>(key_rows, wide_e, block.rows, {score_grads, 1, KEYS}, of_q, dk, wide_e);
+        if (unit.of[DQ].at) product<T, bytes, true>(filled, wide_e, block.keys, {score_grads, KEYS, 1}, keys, dq, wide_e);
         if (unit.of[DSCORES].at) {
             Matrix to = this->from(DSCORES, block.first);
             to.at += block.key * to.column;
-            put_rows(pulled, KEYS, T(1), to, block.rows, block.keys);
+            put_rows(score_grads, KEYS, T(1), to, block.rows, block.keys);
         }
     }
 };

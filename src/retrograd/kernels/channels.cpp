@@ -63,58 +63,58 @@ struct Operands {
     }
 
 // Writes the sums a of `expression` in x, y and the channel's q.
-#define TOTALS(name, T, expression)                                                   \
-    CHANNELS(name, T) {                                                               \
-        const npy_intp l = of.sizes.l;                                                \
-        Reader<T> first(of.x.step, l), second(of.y.step, l);                          \
-        for (npy_intp c = begin; c < end; c++) {                                      \
-            double total = 0;                                                         \
-            const T q = of.q.data ? of.q[c] : T(0);                                   \
-            for (npy_intp i = 0; i < of.sizes.n; i++) {                               \
+#define TOTALS(name, T, expression)                                                        \
+    CHANNELS(name, T) {                                                                    \
+        const npy_intp l = of.sizes.l;                                                     \
+        Reader<T> first(of.x.step, l), second(of.y.step, l);                               \
+        for (npy_intp c = begin; c < end; c++) {                                           \
+            double total = 0;                                                              \
+            const T q = of.q.data ? of.q[c] : T(0);                                        \
+            for (npy_intp i = 0; i < of.sizes.n; i++) {                                    \
                 const T *x = first.at(of.x.plane(i, c)), *y = second.at(of.y.plane(i, c)); \
-                (void)y, (void)q;                                                     \
-                total += summed<T>(l, [=](npy_intp k) { return expression; });        \
-            }                                                                         \
-            of.a[c] = T(total);                                                       \
-        }                                                                             \
+                (void)y, (void)q;                                                          \
+                total += summed<T>(l, [=](npy_intp k) { return expression; });             \
+            }                                                                              \
+            of.a[c] = T(total);                                                            \
+        }                                                                                  \
     }
 
 // Maps all planes elementwise: `expression` in x, y, and the channel's a, p, q, r.  Images with one element for each
 // channel are treated as rows of contiguous channels.
-#define EACH(name, T, expression)                                                         \
-    CHANNELS(name, T) {                                                                   \
-        const npy_intp l = of.sizes.l;                                                    \
-        Reader<T> first(of.x.step, l), second(of.y.step, l);                              \
-        Writer<T> write(of.out.step, l);                                                  \
-        for (npy_intp at = begin; at < end; at++) {                                       \
-            const npy_intp i = at / of.sizes.c, c = at % of.sizes.c;                      \
-            const T *x = first.at(of.x.plane(i, c)), *y = second.at(of.y.plane(i, c));    \
-            const T a = of.a[c], p = of.p[c], q = of.q[c], r = of.r[c];                   \
-            T* out = write.at(of.out.plane(i, c));                                        \
-            (void)a, (void)p, (void)q, (void)r, (void)y;                                  \
-            IN_ANY_ORDER                                                                  \
-            for (npy_intp k = 0; k < l; k++) out[k] = expression;                         \
-            write.finish();                                                               \
-        }                                                                                 \
-    }                                                                                     \
-    CHANNELS(rows_##name, T) {                                                            \
-        const npy_intp c = of.sizes.c;                                                    \
-        Reader<T> first(of.x.channels, c), second(of.y.channels, c);                      \
+#define EACH(name, T, expression)                                                                 \
+    CHANNELS(name, T) {                                                                           \
+        const npy_intp l = of.sizes.l;                                                            \
+        Reader<T> first(of.x.step, l), second(of.y.step, l);                                      \
+        Writer<T> write(of.out.step, l);                                                          \
+        for (npy_intp at = begin; at < end; at++) {                                               \
+            const npy_intp i = at / of.sizes.c, c = at % of.sizes.c;                              \
+            const T *x = first.at(of.x.plane(i, c)), *y = second.at(of.y.plane(i, c));            \
+            const T a = of.a[c], p = of.p[c], q = of.q[c], r = of.r[c];                           \
+            T* out = write.at(of.out.plane(i, c));                                                \
+            (void)a, (void)p, (void)q, (void)r, (void)y;                                          \
+            IN_ANY_ORDER                                                                          \
+            for (npy_intp k = 0; k < l; k++) out[k] = expression;                                 \
+            write.finish();                                                                       \
+        }                                                                                         \
+    }                                                                                             \
+    CHANNELS(rows_##name, T) {                                                                    \
+        const npy_intp c = of.sizes.c;                                                            \
+        Reader<T> first(of.x.channels, c), second(of.y.channels, c);                              \
         Reader<T> of_a(of.a.step, c), of_p(of.p.step, c), of_q(of.q.step, c), of_r(of.r.step, c); \
-        const T *as = of_a.at(of.a.data), *ps = of_p.at(of.p.data);                       \
-        const T *qs = of_q.at(of.q.data), *rs = of_r.at(of.r.data);                       \
-        Writer<T> write(of.out.channels, c);                                              \
-        for (npy_intp i = begin; i < end; i++) {                                          \
-            const T *x = first.at(of.x.plane(i, 0)), *y = second.at(of.y.plane(i, 0));    \
-            T* out = write.at(of.out.plane(i, 0));                                        \
-            IN_ANY_ORDER                                                                  \
-            for (npy_intp k = 0; k < c; k++) {                                            \
-                const T a = as[k], p = ps[k], q = qs[k], r = rs[k];                       \
-                (void)a, (void)p, (void)q, (void)r, (void)y;                              \
-                out[k] = expression;                                                      \
-            }                                                                             \
-            write.finish();                                                               \
-        }                                                                                 \
+        const T *as = of_a.at(of.a.data), *ps = of_p.at(of.p.data);                               \
+        const T *qs = of_q.at(of.q.data), *rs = of_r.at(of.r.data);                               \
+        Writer<T> write(of.out.channels, c);                                                      \
+        for (npy_intp i = begin; i < end; i++) {                                                  \
+            const T *x = first.at(of.x.plane(i, 0)), *y = second.at(of.y.plane(i, 0));            \
+            T* out = write.at(of.out.plane(i, 0));                                                \
+            IN_ANY_ORDER                                                                          \
+            for (npy_intp k = 0; k < c; k++) {                                                    \
+                const T a = as[k], p = ps[k], q = qs[k], r = rs[k];                               \
+                (void)a, (void)p, (void)q, (void)r, (void)y;                                      \
+                out[k] = expression;                                                              \
+            }                                                                                     \
+            write.finish();                                                                       \
+        }                                                                                         \
     }
 
 // Adds `expression` in x, y and per-channel a to the channels' totals, for such rows.
@@ -189,7 +189,7 @@ constexpr auto dots_by_rows = totals_by_rows<T, products_of_rows>;
 // Threads share channels; in elementwise kernels planes or rows.
 template <class T>
 void run(Work<T> work, const Operands<T>& of, npy_intp count, npy_intp each) {
-    share(count, ENOUGH / (each > 0 ? each : 1), [&](npy_intp begin, npy_intp end) { work(of, begin, end); });
+    parallel_for(count, ENOUGH / (each > 0 ? each : 1), [&](npy_intp begin, npy_intp end) { work(of, begin, end); });
 }
 
 template <class T, Work<T> work, void (*by_rows)(const Operands<T>&)>

@@ -50,13 +50,13 @@ constexpr npy_intp BROAD = 128;  // elements; several shorter contiguous rows ar
 template <class T>
 void column_sums_of_one(const Columns<T>& of, npy_intp m, char* out, npy_intp step) {
     const bool gaps = (of.step != sizeof(T) && of.n > 1) || of.row != of.n * npy_intp(sizeof(T));
-    const npy_intp together = gaps || of.n == 0 ? 1 : std::max<npy_intp>(1, BROAD / of.n), count = of.n * together;
-    const Columns<T> broad{of.x, of.row * together, gaps ? of.step : npy_intp(sizeof(T)), count};
-    const auto totals = sums_of_blocks(m / together, count, count, [&](npy_intp begin, npy_intp end, double* to) {
+    const npy_intp merged = gaps || of.n == 0 ? 1 : std::max<npy_intp>(1, BROAD / of.n), count = of.n * merged;
+    const Columns<T> broad{of.x, of.row * merged, gaps ? of.step : npy_intp(sizeof(T)), count};
+    const auto totals = sums_of_blocks(m / merged, count, count, [&](npy_intp begin, npy_intp end, double* to) {
         add_rows(broad, begin, end, to);
     });
     for (npy_intp k = of.n; k < count; k++) totals[k % of.n] += totals[k];
-    add_rows(of, m / together * together, m, totals.get());
+    add_rows(of, m / merged * merged, m, totals.get());
     for (npy_intp k = 0; k < of.n; k++) *reinterpret_cast<T*>(out + k * step) = T(totals[k]);
 }
 
@@ -74,6 +74,6 @@ const Kernel kernels[] = {
 
 }  // namespace
 
-const Part part_columns{kernels};
+const Part part_column_sums{kernels};
 
 }  // namespace retrograd

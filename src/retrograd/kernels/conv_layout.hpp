@@ -45,41 +45,41 @@ struct Layout {
 
 // Transposes some rows of a matrix into rows of `columns` elements.
 template <class T>
-inline void transposed(const T* from, npy_intp pitch, npy_intp rows, npy_intp places, T* out, npy_intp columns) {
+inline void transposed(const T* from, npy_intp pitch, npy_intp rows, npy_intp pixels, T* out, npy_intp columns) {
     npy_intp lanes = tiles<T>().lanes;
     npy_intp whole = rows / lanes * lanes, p = 0;
-    for (; p + lanes <= places; p += lanes) {
+    for (; p + lanes <= pixels; p += lanes) {
         for (npy_intp o = 0; o < whole; o += lanes)
-            tiles<T>().turn(from + o * pitch + p, pitch, out + p * columns + o, columns);
+            tiles<T>().transpose(from + o * pitch + p, pitch, out + p * columns + o, columns);
         for (npy_intp o = whole; o < rows; o++)
             for (npy_intp k = p; k < p + lanes; k++) out[k * columns + o] = from[o * pitch + k];
     }
     for (npy_intp o = 0; o < rows; o++)
-        for (npy_intp k = p; k < places; k++) out[k * columns + o] = from[o * pitch + k];
+        for (npy_intp k = p; k < pixels; k++) out[k * columns + o] = from[o * pitch + k];
 }
 
 // The grids of some images, consecutive; or one grid in which the elements of several images are interleaved.
 template <class T>
 class Grid {
 public:
-    Grid(const Layout& layout, npy_intp channels, const npy_intp* sizes, npy_intp abreast = 1, npy_intp grids = 1)
-        : layout(layout), channels(channels), sizes(sizes), abreast(abreast), places(sizes[0] * sizes[1] * sizes[2]),
-          memory(new T[layout.volume(channels) * abreast * grids + BEYOND]()),
-          side_by_side(abreast > 1 ? new T[places * abreast]() : nullptr) {}
+    Grid(const Layout& layout, npy_intp channels, const npy_intp* sizes, npy_intp interleave = 1, npy_intp grids = 1)
+        : layout(layout), channels(channels), sizes(sizes), interleave(interleave), pixels(sizes[0] * sizes[1] * sizes[2]),
+          memory(new T[layout.volume(channels) * interleave * grids + BEYOND]()),
+          side_by_side(interleave > 1 ? new T[pixels * interleave]() : nullptr) {}
 
     T* at(npy_intp grid) const { return memory.get() + grid * layout.volume(channels); }
 
     // Copies some channels of an image into a grid; the padding stays zero.
     const T* fill(const T* image, npy_intp grid = 0) {
         T* out = at(grid);
-        for (npy_intp c = 0; c < channels; c++) each_part(image + c * places, c, out);
+        for (npy_intp c = 0; c < channels; c++) each_part(image + c * pixels, c, out);
         return out;
     }
 
-    // The same for interleaved images, which are `apart` elements apart in the source.
-    const T* fill_abreast(const T* image, npy_intp apart, npy_intp images) {
+    // The same for interleaved images, which are `stride` elements apart in the source.
+    const T* fill_interleaved(const T* image, npy_intp stride, npy_intp images) {
         for (npy_intp c = 0; c < channels; c++) {
-            transposed(image + c * places, apart, images, places, side_by_side.get(), abreast);
+            transposed(image + c * pixels, stride, images, pixels, side_by_side.get(), interleave);
             each_part(side_by_side.get(), c, memory.get());
         }
         return memory.get();
@@ -89,12 +89,12 @@ private:
     const Layout& layout;
     npy_intp channels;
     const npy_intp* sizes;
-    npy_intp abreast, places;
+    npy_intp interleave, pixels;
     std::unique_ptr<T[]> memory, side_by_side;
 
     void each_part(const T* image, npy_intp c, T* out) {
         for (npy_intp p = 0; p < layout.parts; p++)
-            channel(layout.part + 9 * p, image, out + (p * channels + c) * layout.length * abreast);
+            channel(layout.part + 9 * p, image, out + (p * channels + c) * layout.length * interleave);
     }
 
     void channel(const npy_int64* part, const T* image, T* out) {
@@ -102,19 +102,20 @@ private:
             for (npy_intp j = part[3]; j < part[4]; j++) {
                 npy_intp down = part[2] + (i - part[0]) * layout.step[0];
                 npy_intp along = part[5] + (j - part[3]) * layout.step[1];
-                copy(image + ((down * sizes[1] + along) * sizes[2] + part[8]) * abreast,
-                     out + (i * layout.pitch[0] + j * layout.pitch[1] + part[6]) * abreast, part[7] - part[6]);
+                copy(image + ((down * sizes[1] + along) * sizes[2] + part[8]) * interleave,
+                     out + (i * layout.pitch[0] + j * layout.pitch[1] + part[6]) * interleave, part[7] - part[6]);
             }
     }
 
     void copy(const T* from, T* to, npy_intp n) {
         npy_intp step = layout.step[2];
         if (step == 1)
-            for (npy_intp k = 0; k < n * abreast; k++) to[k] = from[k];
-        else if (abreast == 1)
+            for (npy_intp k = 0; k < n * interleave; k++) to[k] = from[k];
+        else if (interleave == 1)
             for (npy_intp k = 0; k < n; k++) to[k] = from[k * step];
         else
-            for (npy_intp k = 0; k < n; k++) std::copy(from + k * step * abreast, from + (k * step + 1) * abreast, to + k * abreast);
+            for (npy_intp k = 0; k < n; k++)
+                std::copy(from + k * step * interleave, from + (k * step + 1) * interleave, to + k * interleave);
     }
 };
 

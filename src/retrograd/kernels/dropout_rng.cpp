@@ -76,50 +76,50 @@ PyObject* uniform(PyObject*, PyObject* args) {
     npy_intp each = single ? 2 * WORDS : WORDS, n = PyArray_SIZE(out);
     bool words = PyArray_TYPE(key) == NPY_UINT64 && PyArray_SIZE(key) == 2 && PyArray_ISCARRAY_RO(key) &&
                  PyArray_TYPE(counter) == NPY_UINT64 && PyArray_SIZE(counter) == WORDS && PyArray_ISCARRAY_RO(counter);
-    if (!words || !is_writable(out, type_of(out), PyArray_NDIM(out)) || n % each) return refused("uniform");
+    if (!words || !is_writable(out, type_of(out), PyArray_NDIM(out)) || n % each) return raise_mismatch("uniform");
     const Word *k = static_cast<Word*>(PyArray_DATA(key)), *c = static_cast<Word*>(PyArray_DATA(counter));
     void* data = PyArray_DATA(out);
     const auto some = [=](npy_intp begin, npy_intp end) {
         single ? draw(k, c, begin, end, static_cast<float*>(data)) : draw(k, c, begin, end, static_cast<double*>(data));
     };
-    if (!released([=] { share(n / each, ENOUGH / (4 * each), some); })) return nullptr;
+    if (!without_gil([=] { parallel_for(n / each, ENOUGH / (4 * each), some); })) return nullptr;
     Py_RETURN_NONE;
 }
 
 PyMethodDef methods[] = {
-    {"uniform", separate<uniform, 1>, METH_VARARGS, "The numbers in [0, 1) that Philox draws behind a counter."},
+    {"uniform", separate<uniform, 1>, METH_VARARGS, "The numbers in [0, 1) that Philox draws after a counter."},
     {nullptr, nullptr, 0, nullptr},
 };
 
 // ---------------------------------------------------------------------------------------------------- dropout
 
-#define CHOOSE(T)                                                                                    \
-    FOR_PROCESSORS void choose(const npy_bool* kept, const T* x, T scale, T* out, npy_intp n) {      \
-        IN_ANY_ORDER                                                                                 \
-        for (npy_intp i = 0; i < n; i++) out[i] = x[i] * (kept[i] ? scale : T(0));                   \
+#define APPLY_MASK(T)                                                                               \
+    FOR_PROCESSORS void apply_mask(const npy_bool* mask, const T* x, T scale, T* out, npy_intp n) { \
+        IN_ANY_ORDER                                                                                \
+        for (npy_intp i = 0; i < n; i++) out[i] = x[i] * (mask[i] ? scale : T(0));                  \
     }
-CHOOSE(float)
-CHOOSE(double)
+APPLY_MASK(float)
+APPLY_MASK(double)
 
 template <class T>
 void masked(char** args, const npy_intp* dimensions, const npy_intp* steps, void*) {
     constexpr npy_intp size = sizeof(T);
     npy_intp n = dimensions[0];
-    bool close = steps[0] == 1 && steps[1] == size && steps[2] == 0 && steps[3] == size;
-    for (npy_intp start = 0, count = close ? n : 1; start < n; start += count) {
+    bool contiguous = steps[0] == 1 && steps[1] == size && steps[2] == 0 && steps[3] == size;
+    for (npy_intp start = 0, count = contiguous ? n : 1; start < n; start += count) {
         char* at[4];
         for (int k = 0; k < 4; k++) at[k] = args[k] + start * steps[k];
-        choose(reinterpret_cast<npy_bool*>(at[0]), reinterpret_cast<T*>(at[1]), *reinterpret_cast<T*>(at[2]),
+        apply_mask(reinterpret_cast<npy_bool*>(at[0]), reinterpret_cast<T*>(at[1]), *reinterpret_cast<T*>(at[2]),
                reinterpret_cast<T*>(at[3]), count);
     }
 }
 
 const Kernel kernels[] = {
-    {"masked", {shared<masked<float>, 4, false>, shared<masked<double>, 4, false>}, "?TTT", 3, nullptr},
+    {"masked", {parallel_loop<masked<float>, 4, false>, parallel_loop<masked<double>, 4, false>}, "?TTT", 3, nullptr},
 };
 
 }  // namespace
 
-const Part part_chance{kernels, methods};
+const Part part_dropout_rng{kernels, methods};
 
 }  // namespace retrograd

@@ -52,7 +52,7 @@ constexpr int MOST_OPERANDS = 20, MOST_DIMENSIONS = 4;
 
 // Runs work without the GIL; returns false, with MemoryError set, if memory runs out.
 template <class F>
-bool released(F work) {
+bool without_gil(F work) {
     bool enough = true;
     Py_BEGIN_ALLOW_THREADS;
     try {
@@ -68,7 +68,7 @@ bool released(F work) {
 // Returns whether the result, the last operand, overlaps another operand other than element by element.  NumPy copies
 // such operands, unless reads stay ahead of writes in a loop from the first element to the last.
 template <int operands>
-bool ahead(char** args, npy_intp n, const npy_intp* steps) {
+bool overlaps(char** args, npy_intp n, const npy_intp* steps) {
     constexpr int out = operands - 1;
     const auto range = [=](int k) { return std::minmax({args[k], args[k] + (n - 1) * steps[k]}); };
     const auto [first, last] = range(out);
@@ -82,19 +82,19 @@ bool ahead(char** args, npy_intp n, const npy_intp* steps) {
 
 // A loop whose outer dimension is shared among threads.  `of_rows`: each index of it has dimensions[1] elements.
 template <PyUFuncGenericFunction serial, int operands, bool of_rows>
-void shared(char** args, const npy_intp* dimensions, const npy_intp* steps, void* data) {
+void parallel_loop(char** args, const npy_intp* dimensions, const npy_intp* steps, void* data) {
     static_assert(operands <= MOST_OPERANDS, "a wider kernel needs a wider table");
     npy_intp each = of_rows && dimensions[1] > 0 ? dimensions[1] : 1;
-    if (!of_rows && may_cut(dimensions[0], ENOUGH / each) && ahead<operands>(args, dimensions[0], steps)) {
+    if (!of_rows && may_split(dimensions[0], ENOUGH / each) && overlaps<operands>(args, dimensions[0], steps)) {
         serial(args, dimensions, steps, data);
         std::feclearexcept(FE_ALL_EXCEPT);
         return;
     }
-    share(dimensions[0], ENOUGH / each, [=](npy_intp begin, npy_intp end) {
-        char* there[operands];
+    parallel_for(dimensions[0], ENOUGH / each, [=](npy_intp begin, npy_intp end) {
+        char* shifted[operands];
         npy_intp sizes[2] = {end - begin, of_rows ? dimensions[1] : 0};
-        for (int k = 0; k < operands; k++) there[k] = args[k] + begin * steps[k];
-        serial(there, sizes, steps, data);
+        for (int k = 0; k < operands; k++) shifted[k] = args[k] + begin * steps[k];
+        serial(shifted, sizes, steps, data);
     });
     std::feclearexcept(FE_ALL_EXCEPT);  // infinities and NaN are not errors here
 }

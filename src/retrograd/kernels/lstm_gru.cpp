@@ -65,9 +65,9 @@ INLINE void gru_grad_of(T* const* in, T* const* out, npy_intp count) {
     }
 }
 
-#define BOTH(name, inputs, outputs)                                              \
-    KERNEL(name, float, inputs, 0, outputs) { name##_of(given.in, given.out, n); } \
-    KERNEL(name, double, inputs, 0, outputs) { name##_of(given.in, given.out, n); }
+#define BOTH(name, inputs, outputs)                                                      \
+    KERNEL(name, float, inputs, 0, outputs) { name##_of(operands.in, operands.out, n); } \
+    KERNEL(name, double, inputs, 0, outputs) { name##_of(operands.in, operands.out, n); }
 
 BOTH(lstm, 9, 2)
 BOTH(lstm_grad, 11, 5)
@@ -83,6 +83,6 @@ const Kernel kernels[] = {
 
 }  // namespace
 
-const Part part_gates{kernels};
+const Part part_lstm_gru{kernels};
 
 }  // namespace retrograd

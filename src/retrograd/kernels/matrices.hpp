@@ -29,7 +29,7 @@ struct Tile {
     static constexpr std::ptrdiff_t LANES = bytes / sizeof(T), PANEL = 2 * LANES, ROWS = bytes == 64 ? 8 : 4;
 };
 
-inline std::ptrdiff_t whole(std::ptrdiff_t n, std::ptrdiff_t size) { return (n + size - 1) / size * size; }
+inline std::ptrdiff_t round_up(std::ptrdiff_t n, std::ptrdiff_t size) { return (n + size - 1) / size * size; }
 
 // A matrix in memory: strides of rows and columns.  Columns of right operands and results are contiguous; right
 // operands are in panels, which have their own stride.
@@ -112,15 +112,15 @@ INLINE void copy_rows(Matrix from, std::ptrdiff_t rows, std::ptrdiff_t columns, 
 
 // Copies the transposed matrix to panels of `PANEL` rows each, interleaved; pads the last one with zeros.
 template <class T, int bytes>
-INLINE void copy_turned(Matrix from, std::ptrdiff_t rows, std::ptrdiff_t columns, T* out) {
+INLINE void copy_transposed(Matrix from, std::ptrdiff_t rows, std::ptrdiff_t columns, T* out) {
     constexpr std::ptrdiff_t lanes = Tile<T, bytes>::LANES, panel = Tile<T, bytes>::PANEL;
     constexpr std::ptrdiff_t size = sizeof(T);  // signed, like strides
-    const bool turns = from.column == size && from.row % size == 0;
+    const bool transposes = from.column == size && from.row % size == 0;
     for (std::ptrdiff_t start = 0; start < rows; start += panel, out += columns * panel) {
-        std::ptrdiff_t squares = turns && start + panel <= rows ? columns / lanes * lanes : 0;
+        std::ptrdiff_t squares = transposes && start + panel <= rows ? columns / lanes * lanes : 0;
         for (std::ptrdiff_t i = 0; i < panel && squares; i += lanes)
             for (std::ptrdiff_t j = 0; j < squares; j += lanes)
-                turn<T, bytes>(&from.number<T>(start + i, j), from.row / size, out + j * panel + i, panel);
+                transpose<T, bytes>(&from.number<T>(start + i, j), from.row / size, out + j * panel + i, panel);
         for (std::ptrdiff_t i = 0; i < panel; i++)
             for (std::ptrdiff_t j = squares; j < columns; j++)
                 out[j * panel + i] = start + i < rows ? from.number<T>(start + i, j) : T(0);

@@ -65,24 +65,24 @@ bool add(PyObject* module, const Part& part) {
 
 PyObject* get_num_threads(PyObject*, PyObject*) { return PyLong_FromLong(retrograd_get_num_threads()); }
 
-PyObject* set_num_threads(PyObject*, PyObject* most) {
-    long count = PyLong_AsLong(most);
+PyObject* set_num_threads(PyObject*, PyObject* number) {
+    long count = PyLong_AsLong(number);
     if (count == -1 && PyErr_Occurred()) return nullptr;
     retrograd_set_num_threads(count > 1 << 20 ? 1 << 20 : count < 1 ? 1 : static_cast<int>(count));
     Py_RETURN_NONE;
 }
 
-PyObject* set_grain(PyObject*, PyObject* least) {
-    Py_ssize_t size = PyLong_AsSsize_t(least);
+PyObject* set_grain(PyObject*, PyObject* size_object) {
+    Py_ssize_t size = PyLong_AsSsize_t(size_object);
     if (size == -1 && PyErr_Occurred()) return nullptr;
     set_grain_size(size);
     Py_RETURN_NONE;
 }
 
 PyMethodDef methods[] = {
-    {"get_num_threads", get_num_threads, METH_NOARGS, "How many threads work on one large array, at most."},
-    {"set_num_threads", set_num_threads, METH_O, "Let at most so many threads work on one large array."},
-    {"set_grain_size", set_grain, METH_O, "Share work in pieces of at least this size, for tests; see thread_pool.hpp."},
+    {"get_num_threads", get_num_threads, METH_NOARGS, "Return the maximal number of threads for one array."},
+    {"set_num_threads", set_num_threads, METH_O, "Set the maximal number of threads for one array."},
+    {"set_grain_size", set_grain, METH_O, "Set the minimal size of a chunk of work, for tests; see thread_pool.hpp."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -108,9 +108,9 @@ namespace {
 struct Extent {
     const char *begin = nullptr, *end = nullptr;
 
-    explicit Extent(PyObject* given) {
-        if (!PyArray_Check(given)) return;
-        PyArrayObject* array = reinterpret_cast<PyArrayObject*>(given);
+    explicit Extent(PyObject* object) {
+        if (!PyArray_Check(object)) return;
+        PyArrayObject* array = reinterpret_cast<PyArrayObject*>(object);
         if (PyArray_SIZE(array) == 0) return;
         begin = PyArray_BYTES(array), end = begin + PyArray_ITEMSIZE(array);
         for (int d = 0; d < PyArray_NDIM(array); d++) {
@@ -126,10 +126,10 @@ int share_memory(PyObject* a, PyObject* b) {
     if (!Extent(a).meets(Extent(b))) return 0;
     PyObject* numpy = PyImport_ImportModule("numpy");
     PyObject* answer = numpy ? PyObject_CallMethod(numpy, "shares_memory", "OO", a, b) : nullptr;
-    const int known = answer ? PyObject_IsTrue(answer) : -1;
+    const int shared = answer ? PyObject_IsTrue(answer) : -1;
     Py_XDECREF(answer);
     Py_XDECREF(numpy);
-    return known;
+    return shared;
 }
 
 // Replaces an array in a tuple by a copy.
@@ -176,7 +176,7 @@ PyObject* retrograd::without_overlap(PyObject* args, int results) {
     return nullptr;
 }
 
-PyObject* retrograd::refused(const char* name) {
+PyObject* retrograd::raise_mismatch(const char* name) {
     PyErr_Format(PyExc_ValueError, "%s: the arrays do not fit each other; see reference.py", name);
     return nullptr;
 }
@@ -188,8 +188,9 @@ PyMODINIT_FUNC PyInit_native() {
     PyObject* module = PyModule_Create(&definition);
     if (!module) return nullptr;
     const Part* parts[] = {
-        &part_arithmetic, &part_attention, &part_chance, &part_channels, &part_columns, &part_convolution, &part_convolution_weight, &part_gates, &part_memory, &part_norms,
-        &part_pointwise,  &part_pooling,   &part_products, &part_rows,      &part_scatter,            &part_segments, &part_updates,
+        &part_arithmetic, &part_array_memory, &part_attention, &part_channels, &part_column_sums, &part_convolution,
+        &part_convolution_weight, &part_dropout_rng, &part_lstm_gru, &part_norms, &part_pointwise, &part_pooling,
+        &part_products, &part_rows, &part_scatter, &part_segments, &part_updates,
     };
     for (const Part* part : parts)
         if (!add(module, *part)) return nullptr;

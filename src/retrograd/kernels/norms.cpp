@@ -17,7 +17,7 @@ struct Moments {
     double away, total[count];  // the mean minus the shift; the sums
 
     template <class F, int rows>
-    INLINE Moments(const T* x, bool center, npy_intp n, Soon<T, rows> soon, F add) {
+    INLINE Moments(const T* x, bool center, npy_intp n, Prefetch<T, rows> prefetch, F add) {
         T shift = center && n > 0 ? x[0] : T(0);
         for (bool first = center;; first = false) {
             const auto each = [=](npy_intp i, auto to) {
@@ -26,7 +26,7 @@ struct Moments {
                 to(1) += d * d;
                 add(i, d, to);
             };
-            const SumsOf<T, count> sums(n, each, soon);
+            const SumsOf<T, count> sums(n, each, prefetch);
             std::copy(sums.total, sums.total + count, total);
             const double square = total[1] / n;
             away = center ? total[0] / n : 0;
@@ -40,8 +40,8 @@ struct Moments {
 };
 
 template <class T>
-INLINE Moments<T, 2> moments(const T* x, bool center, npy_intp n, const char* soon) {
-    return Moments<T, 2>(x, center, n, Soon<T, 1>{{soon}}, [](npy_intp, T, auto) {});
+INLINE Moments<T, 2> moments(const T* x, bool center, npy_intp n, const char* prefetch) {
+    return Moments<T, 2>(x, center, n, Prefetch<T, 1>{{prefetch}}, [](npy_intp, T, auto) {});
 }
 
 template <class T>
@@ -50,46 +50,46 @@ INLINE void norm(const T* x, T mean, T scale, const T* weight, const T* bias, T*
     for (npy_intp i = 0; i < n; i++) out[i] = (x[i] - mean) * scale * weight[i] + bias[i];
 }
 
-#define OF_ROWS(T)                                                                               \
-    LOOP(norm_rows, T) {                                                                         \
-        npy_intp n = dimensions[1];                                                              \
-        Reader<T> read(steps[6], n), weight(steps[7], n), bias(steps[8], n);                     \
-        Writer<T> write(steps[9], n);                                                            \
-        for (npy_intp i = 0; i < dimensions[0]; i++) {                                           \
-            const T* x = read.at(PLACE(0));                                                      \
-            const Moments<T, 2> of = moments(x, number<T>(PLACE(4)) != 0, n, SOON(0));           \
-            const T scale = 1 / std::sqrt(of.variance + number<T>(PLACE(3)));                    \
-            norm(x, of.mean, scale, weight.at(PLACE(1)), bias.at(PLACE(2)), write.at(PLACE(5)), n);\
-            write.finish();                                                                      \
-        }                                                                                        \
-    }                                                                                            \
-    LOOP(standardize_rows, T) {                                                                  \
-        npy_intp n = dimensions[1];                                                              \
-        Reader<T> read(steps[5], n);                                                             \
-        Writer<T> write(steps[6], n);                                                            \
-        for (npy_intp i = 0; i < dimensions[0]; i++) {                                           \
-            const T* x = read.at(PLACE(0));                                                      \
-            T* out = write.at(PLACE(2));                                                         \
-            const Moments<T, 2> of = moments(x, true, n, SOON(0));                               \
-            const T mean = of.mean, scale = 1 / std::sqrt(of.variance + number<T>(PLACE(1)));    \
-            IN_ANY_ORDER                                                                         \
-            for (npy_intp j = 0; j < n; j++) out[j] = (x[j] - mean) * scale;                     \
-            *reinterpret_cast<T*>(PLACE(3)) = mean;                                              \
-            *reinterpret_cast<T*>(PLACE(4)) = of.variance;                                       \
-            write.finish();                                                                      \
-        }                                                                                        \
-    }                                                                                            \
-    LOOP(affine_rows, T) {                                                                       \
-        npy_intp n = dimensions[1];                                                              \
-        Reader<T> first(steps[4], n), second(steps[5], n), third(steps[6], n);                   \
-        Writer<T> write(steps[7], n);                                                            \
-        for (npy_intp i = 0; i < dimensions[0]; i++) {                                           \
-            const T *x = first.at(PLACE(0)), *weight = second.at(PLACE(1)), *bias = third.at(PLACE(2)); \
-            T* out = write.at(PLACE(3));                                                         \
-            IN_ANY_ORDER                                                                         \
-            for (npy_intp j = 0; j < n; j++) out[j] = x[j] * weight[j] + bias[j];                \
-            write.finish();                                                                      \
-        }                                                                                        \
+#define OF_ROWS(T)                                                                                            \
+    LOOP(norm_rows, T) {                                                                                      \
+        npy_intp n = dimensions[1];                                                                           \
+        Reader<T> read(steps[6], n), weight(steps[7], n), bias(steps[8], n);                                  \
+        Writer<T> write(steps[9], n);                                                                         \
+        for (npy_intp i = 0; i < dimensions[0]; i++) {                                                        \
+            const T* x = read.at(ROW_PTR(0));                                                                 \
+            const Moments<T, 2> of = moments(x, number<T>(ROW_PTR(4)) != 0, n, PREFETCH_PTR(0));              \
+            const T scale = 1 / std::sqrt(of.variance + number<T>(ROW_PTR(3)));                               \
+            norm(x, of.mean, scale, weight.at(ROW_PTR(1)), bias.at(ROW_PTR(2)), write.at(ROW_PTR(5)), n);     \
+            write.finish();                                                                                   \
+        }                                                                                                     \
+    }                                                                                                         \
+    LOOP(standardize_rows, T) {                                                                               \
+        npy_intp n = dimensions[1];                                                                           \
+        Reader<T> read(steps[5], n);                                                                          \
+        Writer<T> write(steps[6], n);                                                                         \
+        for (npy_intp i = 0; i < dimensions[0]; i++) {                                                        \
+            const T* x = read.at(ROW_PTR(0));                                                                 \
+            T* out = write.at(ROW_PTR(2));                                                                    \
+            const Moments<T, 2> of = moments(x, true, n, PREFETCH_PTR(0));                                    \
+            const T mean = of.mean, scale = 1 / std::sqrt(of.variance + number<T>(ROW_PTR(1)));               \
+            IN_ANY_ORDER                                                                                      \
+            for (npy_intp j = 0; j < n; j++) out[j] = (x[j] - mean) * scale;                                  \
+            *reinterpret_cast<T*>(ROW_PTR(3)) = mean;                                                         \
+            *reinterpret_cast<T*>(ROW_PTR(4)) = of.variance;                                                  \
+            write.finish();                                                                                   \
+        }                                                                                                     \
+    }                                                                                                         \
+    LOOP(affine_rows, T) {                                                                                    \
+        npy_intp n = dimensions[1];                                                                           \
+        Reader<T> first(steps[4], n), second(steps[5], n), third(steps[6], n);                                \
+        Writer<T> write(steps[7], n);                                                                         \
+        for (npy_intp i = 0; i < dimensions[0]; i++) {                                                        \
+            const T *x = first.at(ROW_PTR(0)), *weight = second.at(ROW_PTR(1)), *bias = third.at(ROW_PTR(2)); \
+            T* out = write.at(ROW_PTR(3));                                                                    \
+            IN_ANY_ORDER                                                                                      \
+            for (npy_intp j = 0; j < n; j++) out[j] = x[j] * weight[j] + bias[j];                             \
+            write.finish();                                                                                   \
+        }                                                                                                     \
     }
 
 OF_ROWS(float)
@@ -99,9 +99,9 @@ OF_ROWS(double)
 
 // With y = (x - mean) scale and h = g weight: out = scale (h - mean(h) - y mean(h y)); adds to the sums of g y and g.
 template <class T>
-INLINE void norm_grad(const T* g, const T* x, const T* weight, T eps, bool center, Soon<T, 2> soon, T* out, T* sums,
+INLINE void norm_grad(const T* g, const T* x, const T* weight, T eps, bool center, Prefetch<T, 2> prefetch, T* out, T* sums,
                       npy_intp n) {
-    const Moments<T, 4> of(x, center, n, soon, [=](npy_intp i, T d, auto to) {
+    const Moments<T, 4> of(x, center, n, prefetch, [=](npy_intp i, T d, auto to) {
         T h = g[i] * weight[i];
         to(2) += h * d;
         to(3) += h;
@@ -138,9 +138,9 @@ struct NormGrad {
             std::fill(sums.get(), sums.get() + 2 * n, T(0));                                                      \
             for (npy_intp last = end - i < GROUP ? end : i + GROUP; i < last; i++) {                              \
                 const char *g = args[0] + i * core[0], *x = args[1] + i * core[2];                                \
-                const Soon<T, 2> soon{{g + 2 * core[0], x + 2 * core[2]}};                                        \
+                const Prefetch<T, 2> prefetch{{g + 2 * core[0], x + 2 * core[2]}};                                \
                 T* out = write.at(args[5] + i * core[5]);                                                         \
-                norm_grad(read_g.at(g), read_x.at(x), weight, eps, center, soon, out, sums.get(), n);             \
+                norm_grad(read_g.at(g), read_x.at(x), weight, eps, center, prefetch, out, sums.get(), n);         \
                 write.finish();                                                                                   \
             }                                                                                                     \
             for (npy_intp k = 0; k < 2 * n; k++) totals[k] += sums[k];                                            \
@@ -164,9 +164,9 @@ void norm_grad_of_one(char** args, npy_intp m, npy_intp n, const npy_intp* core)
 template <class T>
 void norm_grad_rows(char** args, const npy_intp* dimensions, const npy_intp* steps, void*) {
     for (npy_intp k = 0; k < dimensions[0]; k++) {
-        char* there[8];
-        for (int j = 0; j < 8; j++) there[j] = args[j] + k * steps[j];
-        norm_grad_of_one<T>(there, dimensions[1], dimensions[2], steps + 8);
+        char* item[8];
+        for (int j = 0; j < 8; j++) item[j] = args[j] + k * steps[j];
+        norm_grad_of_one<T>(item, dimensions[1], dimensions[2], steps + 8);
     }
     std::feclearexcept(FE_ALL_EXCEPT);
 }

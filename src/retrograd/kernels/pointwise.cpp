@@ -7,18 +7,18 @@ namespace retrograd {
 namespace {
 
 // Defines a kernel with one output: an expression in the inputs x and y; a and b are the first two settings.
-#define ONE(name, T, arrays, settings, expression)                 \
-    KERNEL(name, T, arrays, settings, 1) {                         \
-        const T *in = given.in[0], *second = given.in[arrays - 1]; \
-        const T a = given.set[0], b = given.set[settings > 1];     \
-        T* out = given.out[0];                                     \
-        (void)a, (void)b;                                          \
-        IN_ANY_ORDER                                               \
-        for (npy_intp i = 0; i < n; i++) {                         \
-            T x = in[i], y = second[i];                            \
-            (void)y;                                               \
-            out[i] = expression;                                   \
-        }                                                          \
+#define ONE(name, T, arrays, settings, expression)                       \
+    KERNEL(name, T, arrays, settings, 1) {                               \
+        const T *in = operands.in[0], *second = operands.in[arrays - 1]; \
+        const T a = operands.set[0], b = operands.set[settings > 1];     \
+        T* out = operands.out[0];                                        \
+        (void)a, (void)b;                                                \
+        IN_ANY_ORDER                                                     \
+        for (npy_intp i = 0; i < n; i++) {                               \
+            T x = in[i], y = second[i];                                  \
+            (void)y;                                                     \
+            out[i] = expression;                                         \
+        }                                                                \
     }
 #define BOTH(name, arrays, settings, expression)   \
     ONE(name, float, arrays, settings, expression) \

@@ -11,7 +11,7 @@ namespace retrograd {
 constexpr npy_intp LANES = 16;
 constexpr bool little_endian = NPY_BYTE_ORDER == NPY_LITTLE_ENDIAN;
 
-npy_intp whole(npy_intp n) { return (n + LANES - 1) / LANES * LANES; }
+npy_intp round_up(npy_intp n) { return (n + LANES - 1) / LANES * LANES; }
 
 // Reads x[0].  A loop over every second element reads it together with the next one, for contiguous loads.
 struct One {};
@@ -56,14 +56,14 @@ struct Windows {
     // Returns whether a table has the length that its counts require.
     static bool complete(const Table& t) { return t.size >= 18 && t.size == 18 + 2 * (t.at[1] + t.at[7] + t.at[13]); }
 
-    npy_intp places() const { return axis[0].size * axis[1].size * axis[2].size; }
+    npy_intp image_size() const { return axis[0].size * axis[1].size * axis[2].size; }
     npy_intp count() const { return axis[0].out * axis[1].out * axis[2].out; }
     npy_intp rows() const { return axis[0].out * axis[1].out; }
 
     // Returns the size of a row of an image with the padding of regular windows, rounded up to vectors.
     npy_intp wide() const {
         const Axis& c = axis[2];
-        return c.before + std::max(whole(c.size), whole(c.out) * c.stride + c.taps * c.dilation) + 1;
+        return c.before + std::max(round_up(c.size), round_up(c.out) * c.stride + c.taps * c.dilation) + 1;
     }
 
     // Calls f(begin) for each row of the image that the windows in a row of the result read.
@@ -79,7 +79,7 @@ struct Windows {
     // Calls f(window, index in the row, how to read) for all elements of the windows in a row; for `n` regular windows
     // tap by tap, where n may exceed the number of windows.
     template <class F>
-    INLINE void each_place(npy_intp n, F f) const {
+    INLINE void each_element(npy_intp n, F f) const {
         const Axis& c = axis[2];
         if (c.stride == 0) {
             for (npy_intp j = 0; j < c.out; j++)
@@ -94,22 +94,22 @@ struct Windows {
     }
 
 private:
-    template <npy_intp known, class Step, class F>
+    template <npy_intp fixed_stride, class Step, class F>
     INLINE void each_tap(npy_intp n, F f) const {
         const Axis& c = axis[2];
         for (npy_intp k = 0; k < c.taps; k++) {
             npy_intp shift = k * c.dilation - c.before;
             IN_ANY_ORDER
-            for (npy_intp j = 0; j < n; j++) f(j, j * (known ? known : c.stride) + shift, Step());
+            for (npy_intp j = 0; j < n; j++) f(j, j * (fixed_stride ? fixed_stride : c.stride) + shift, Step());
         }
     }
 };
 
 // Indices have the width of the values, so that both fit the same vectors.
 template <class T>
-using Place = typename std::conditional<sizeof(T) == 4, npy_int32, npy_int64>::type;
+using Index = typename std::conditional<sizeof(T) == 4, npy_int32, npy_int64>::type;
 
-enum Mode { VALUES, PLACES, BACK };
+enum Mode { VALUES, INDICES, BACK };
 
 // `out` has the largest values, or their indices, or images to which g is added there.
 template <class T>

@@ -42,7 +42,7 @@ INLINE void copy_panels(const Pieces<T>& pieces) {
         T* to = pieces.panels + row * count * panel + column * rows;
         Matrix from{of.b.at + row * of.b.row + column * of.b.column, of.b.row, of.b.column};
         if (of.b.column == sizeof(T)) copy_rows(from, rows, columns, T(1), to, panel, rows);
-        else copy_turned<T, bytes>({from.at, from.column, from.row}, columns, rows, to);
+        else copy_transposed<T, bytes>({from.at, from.column, from.row}, columns, rows, to);
     }
 }
 
@@ -50,7 +50,7 @@ INLINE void copy_panels(const Pieces<T>& pieces) {
 template <class T, int bytes>
 INLINE Left<T> left(const Product& of, npy_intp row, npy_intp rows, npy_intp column, npy_intp columns, T* room) {
     Matrix from{of.a.at + row * of.a.row + column * of.a.column, of.a.row, of.a.column};
-    npy_intp filled = whole(rows, Tile<T, bytes>::ROWS);
+    npy_intp filled = round_up(rows, Tile<T, bytes>::ROWS);
     if (of.a.column != sizeof(T)) {
         copy_rows(Matrix{from.at, from.column, from.row}, columns, rows, T(1), room, TALL, columns);
         return {room, 1, TALL};
@@ -66,16 +66,16 @@ template <class T, int bytes>
 INLINE void multiply_blocks(const Pieces<T>& pieces) {
     using Of = Tile<T, bytes>;
     const Product& of = *pieces.of;
-    const npy_intp across = parts(of.n, of.broad), width = whole(of.n, Of::PANEL);
+    const npy_intp across = parts(of.n, of.broad), width = round_up(of.n, Of::PANEL);
     std::unique_ptr<T[]> room(new T[TALL * (DEPTH + BROAD)]);
     for (npy_intp item = pieces.begin; item < pieces.end; item++) {
         npy_intp row = item / across * TALL, rows = std::min(TALL, of.m - row);
         npy_intp column = item % across * of.broad, columns = std::min(of.broad, of.n - column);
-        npy_intp filled = whole(rows, Of::ROWS), broad = whole(columns, Of::LANES);
+        npy_intp filled = round_up(rows, Of::ROWS), broad = round_up(columns, Of::LANES);
         Matrix to{of.out.at + row * of.out.row + column * of.out.column, of.out.row, of.out.column};
-        bool there = filled == rows && broad == columns && to.column == sizeof(T) && to.row % npy_intp(sizeof(T)) == 0;
-        T* out = there ? &to.number<T>(0, 0) : room.get() + TALL * DEPTH;
-        npy_intp step = there ? to.row / npy_intp(sizeof(T)) : BROAD;
+        bool direct = filled == rows && broad == columns && to.column == sizeof(T) && to.row % npy_intp(sizeof(T)) == 0;
+        T* out = direct ? &to.number<T>(0, 0) : room.get() + TALL * DEPTH;
+        npy_intp step = direct ? to.row / npy_intp(sizeof(T)) : BROAD;
         for (npy_intp k = 0; k < of.k; k += DEPTH) {
             npy_intp depth = std::min(DEPTH, of.k - k);
             Left<T> a = left<T, bytes>(of, row, rows, k, depth, room.get());
@@ -83,7 +83,7 @@ INLINE void multiply_blocks(const Pieces<T>& pieces) {
             if (k == 0) product<T, bytes, false>(filled, broad, depth, a, b, out, step);
             else product<T, bytes, true>(filled, broad, depth, a, b, out, step);
         }
-        if (!there) put_rows(out, BROAD, T(1), to, rows, columns);
+        if (!direct) put_rows(out, BROAD, T(1), to, rows, columns);
     }
 }
 
@@ -101,14 +101,14 @@ void multiply_one(Product of) {
             for (npy_intp j = 0; j < of.n; j++) of.out.number<T>(i, j) = 0;
         return;
     }
-    const npy_intp panel = 2 * vector_bytes() / sizeof(T), width = whole(of.n, panel);
+    const npy_intp panel = 2 * vector_bytes() / sizeof(T), width = round_up(of.n, panel);
     std::unique_ptr<T[]> panels(new T[of.k * width]);
     npy_intp copied = parts(of.k, DEPTH) * parts(of.n, panel), blocks = parts(of.m, TALL) * parts(of.n, of.broad);
-    share(copied, 1 + ENOUGH / (std::min(of.k, DEPTH) * panel), [&](npy_intp begin, npy_intp end) {
+    parallel_for(copied, 1 + ENOUGH / (std::min(of.k, DEPTH) * panel), [&](npy_intp begin, npy_intp end) {
         copy_panels(Pieces<T>{&of, panels.get(), begin, end});
     });
     npy_intp each = std::min(of.m, TALL) * std::min(of.n, of.broad) * of.k;
-    share(blocks, 1 + ALONE / each, [&](npy_intp begin, npy_intp end) {
+    parallel_for(blocks, 1 + ALONE / each, [&](npy_intp begin, npy_intp end) {
         multiply_blocks(Pieces<T>{&of, panels.get(), begin, end});
     });
 }

@@ -16,8 +16,9 @@ struct Part {
     explicit constexpr Part(PyMethodDef* functions) : methods(functions) {}
 };
 
-extern const Part part_arithmetic, part_attention, part_chance, part_channels, part_columns, part_convolution, part_convolution_weight, part_gates, part_memory, part_norms,
-    part_pointwise, part_pooling, part_products, part_rows, part_scatter, part_segments, part_updates;
+extern const Part part_arithmetic, part_array_memory, part_attention, part_channels, part_column_sums, part_convolution,
+    part_convolution_weight, part_dropout_rng, part_lstm_gru, part_norms, part_pointwise, part_pooling, part_products,
+    part_rows, part_scatter, part_segments, part_updates;
 
 // The values of a plan's `table`, a borrowed reference; null, with an error, if it has none.
 struct Table {
@@ -36,7 +37,7 @@ inline bool is_writable(PyArrayObject* a, int type, int ndim) { return is(a, typ
 inline int type_of(PyArrayObject* a) { return PyArray_TYPE(a) == NPY_FLOAT ? NPY_FLOAT : NPY_DOUBLE; }
 
 // Returns null, with the error that a method's arrays do not fit it.
-PyObject* refused(const char* name);
+PyObject* raise_mismatch(const char* name);
 
 // Returns the arguments of a method, of which the last `results` are written to, with copies of operands that share
 // memory with those; a new reference. Returns null, with an error, if results share memory with each other.
@@ -45,9 +46,9 @@ PyObject* without_overlap(PyObject* args, int results);
 // A method that may read its operands in any order while it writes to its last `results` arguments.
 template <PyCFunction method, int results>
 PyObject* separate(PyObject* module, PyObject* args) {
-    PyObject* given = without_overlap(args, results);
-    PyObject* out = given ? method(module, given) : nullptr;
-    Py_XDECREF(given);
+    PyObject* copied = without_overlap(args, results);
+    PyObject* out = copied ? method(module, copied) : nullptr;
+    Py_XDECREF(copied);
     return out;
 }
 

@@ -11,41 +11,41 @@ namespace {
 // ------------------------------------------------------------------------------------------------- one row
 
 template <class T>
-INLINE void softmax(const T* x, T* out, npy_intp n, Soon<T, 1> soon) {
-    T scale = T(1 / exponentials(x, largest(x, n, soon), out, n));
+INLINE void softmax(const T* x, T* out, npy_intp n, Prefetch<T, 1> prefetch) {
+    T scale = T(1 / exponentials(x, largest(x, n, prefetch), out, n));
     for (npy_intp i = 0; i < n; i++) out[i] *= scale;
 }
 
 template <class T>
-INLINE void log_softmax(const T* x, T* out, npy_intp n, Soon<T, 1> soon) {
-    T top = largest(x, n, soon), shift = T(std::log(sum_of_exponentials(x, top, n)));
+INLINE void log_softmax(const T* x, T* out, npy_intp n, Prefetch<T, 1> prefetch) {
+    T top = largest(x, n, prefetch), shift = T(std::log(sum_of_exponentials(x, top, n)));
     IN_ANY_ORDER
     for (npy_intp i = 0; i < n; i++) out[i] = (x[i] - top) - shift;
 }
 
 template <class T>
-INLINE void softmax_grad(const T* g, const T* y, T* out, npy_intp n, Soon<T, 2> soon) {
-    T level = T(summed<T>(n, [=](npy_intp i) { return g[i] * y[i]; }, soon));
+INLINE void softmax_grad(const T* g, const T* y, T* out, npy_intp n, Prefetch<T, 2> prefetch) {
+    T level = T(summed<T>(n, [=](npy_intp i) { return g[i] * y[i]; }, prefetch));
     IN_ANY_ORDER
     for (npy_intp i = 0; i < n; i++) out[i] = y[i] * (g[i] - level);
 }
 
 template <class T>
-INLINE void log_softmax_grad(const T* g, const T* y, T* out, npy_intp n, Soon<T, 2> soon) {
-    T total = T(summed<T>(n, [=](npy_intp i) { return g[i]; }, soon));
+INLINE void log_softmax_grad(const T* g, const T* y, T* out, npy_intp n, Prefetch<T, 2> prefetch) {
+    T total = T(summed<T>(n, [=](npy_intp i) { return g[i]; }, prefetch));
     IN_ANY_ORDER
     for (npy_intp i = 0; i < n; i++) out[i] = g[i] - exp_of_negative(y[i]) * total;
 }
 
 template <class T>
-INLINE T class_loss(const T* x, npy_int64 target, npy_intp n, Soon<T, 1> soon) {
-    T top = largest(x, n, soon);
+INLINE T class_loss(const T* x, npy_int64 target, npy_intp n, Prefetch<T, 1> prefetch) {
+    T top = largest(x, n, prefetch);
     return T(std::log(sum_of_exponentials(x, top, n))) - (x[target] - top);
 }
 
 template <class T>
-INLINE void class_grad(const T* x, npy_int64 target, T g, T* out, npy_intp n, Soon<T, 1> soon) {
-    double total = exponentials(x, largest(x, n, soon), out, n);
+INLINE void class_grad(const T* x, npy_int64 target, T g, T* out, npy_intp n, Prefetch<T, 1> prefetch) {
+    double total = exponentials(x, largest(x, n, prefetch), out, n);
     T scale = T(1 / total);
     for (npy_intp i = 0; i < n; i++) out[i] *= scale;
     out[target] -= 1;
@@ -54,55 +54,55 @@ INLINE void class_grad(const T* x, npy_int64 target, T g, T* out, npy_intp n, So
 
 // ------------------------------------------------------------------------------------------------ all rows
 
-#define ONE_TO_ONE(name, T)                                                        \
-    LOOP(name##_rows, T) {                                                         \
-        npy_intp n = dimensions[1];                                                \
-        Reader<T> read(steps[2], n);                                               \
-        Writer<T> write(steps[3], n);                                              \
-        for (npy_intp i = 0; i < dimensions[0]; i++) {                             \
-            name(read.at(PLACE(0)), write.at(PLACE(1)), n, Soon<T, 1>{{SOON(0)}}); \
-            write.finish();                                                        \
-        }                                                                          \
+#define ONE_TO_ONE(name, T)                                                                        \
+    LOOP(name##_rows, T) {                                                                         \
+        npy_intp n = dimensions[1];                                                                \
+        Reader<T> read(steps[2], n);                                                               \
+        Writer<T> write(steps[3], n);                                                              \
+        for (npy_intp i = 0; i < dimensions[0]; i++) {                                             \
+            name(read.at(ROW_PTR(0)), write.at(ROW_PTR(1)), n, Prefetch<T, 1>{{PREFETCH_PTR(0)}}); \
+            write.finish();                                                                        \
+        }                                                                                          \
     }
 
-#define TWO_TO_ONE(name, T)                                                               \
-    LOOP(name##_rows, T) {                                                                \
-        npy_intp n = dimensions[1];                                                       \
-        Reader<T> first(steps[3], n), second(steps[4], n);                                \
-        Writer<T> write(steps[5], n);                                                     \
-        for (npy_intp i = 0; i < dimensions[0]; i++) {                                    \
-            const Soon<T, 2> soon{{SOON(0), SOON(1)}};                                    \
-            name(first.at(PLACE(0)), second.at(PLACE(1)), write.at(PLACE(2)), n, soon);   \
-            write.finish();                                                               \
-        }                                                                                 \
+#define TWO_TO_ONE(name, T)                                                                       \
+    LOOP(name##_rows, T) {                                                                        \
+        npy_intp n = dimensions[1];                                                               \
+        Reader<T> first(steps[3], n), second(steps[4], n);                                        \
+        Writer<T> write(steps[5], n);                                                             \
+        for (npy_intp i = 0; i < dimensions[0]; i++) {                                            \
+            const Prefetch<T, 2> prefetch{{PREFETCH_PTR(0), PREFETCH_PTR(1)}};                    \
+            name(first.at(ROW_PTR(0)), second.at(ROW_PTR(1)), write.at(ROW_PTR(2)), n, prefetch); \
+            write.finish();                                                                       \
+        }                                                                                         \
     }
 
-#define OF_ROWS(T)                                                                                             \
-    ONE_TO_ONE(softmax, T)                                                                                     \
-    ONE_TO_ONE(log_softmax, T)                                                                                 \
-    TWO_TO_ONE(softmax_grad, T)                                                                                \
-    TWO_TO_ONE(log_softmax_grad, T)                                                                            \
-    LOOP(class_loss_rows, T) {                                                                                 \
-        npy_intp n = dimensions[1];                                                                            \
-        Reader<T> read(steps[4], n);                                                                           \
-        for (npy_intp i = 0; i < dimensions[0]; i++) {                                                         \
-            npy_int64 target = number<npy_int64>(PLACE(1));                                                    \
-            bool ignored = target == number<npy_int64>(PLACE(2));                                              \
-            const Soon<T, 1> soon{{SOON(0)}};                                                                  \
-            *reinterpret_cast<T*>(PLACE(3)) = ignored ? T(0) : class_loss(read.at(PLACE(0)), target, n, soon); \
-        }                                                                                                      \
-    }                                                                                                          \
-    LOOP(class_grad_rows, T) {                                                                                 \
-        npy_intp n = dimensions[1];                                                                            \
-        Reader<T> read(steps[5], n);                                                                           \
-        Writer<T> write(steps[6], n);                                                                          \
-        for (npy_intp i = 0; i < dimensions[0]; i++) {                                                         \
-            npy_int64 target = number<npy_int64>(PLACE(1));                                                    \
-            T* out = write.at(PLACE(4));                                                                       \
-            if (target == number<npy_int64>(PLACE(2))) std::fill(out, out + n, T(0));                          \
-            else class_grad(read.at(PLACE(0)), target, number<T>(PLACE(3)), out, n, Soon<T, 1>{{SOON(0)}});    \
-            write.finish();                                                                                    \
-        }                                                                                                      \
+#define OF_ROWS(T)                                                                                                          \
+    ONE_TO_ONE(softmax, T)                                                                                                  \
+    ONE_TO_ONE(log_softmax, T)                                                                                              \
+    TWO_TO_ONE(softmax_grad, T)                                                                                             \
+    TWO_TO_ONE(log_softmax_grad, T)                                                                                         \
+    LOOP(class_loss_rows, T) {                                                                                              \
+        npy_intp n = dimensions[1];                                                                                         \
+        Reader<T> read(steps[4], n);                                                                                        \
+        for (npy_intp i = 0; i < dimensions[0]; i++) {                                                                      \
+            npy_int64 target = number<npy_int64>(ROW_PTR(1));                                                               \
+            bool ignored = target == number<npy_int64>(ROW_PTR(2));                                                         \
+            const Prefetch<T, 1> prefetch{{PREFETCH_PTR(0)}};                                                               \
+            *reinterpret_cast<T*>(ROW_PTR(3)) = ignored ? T(0) : class_loss(read.at(ROW_PTR(0)), target, n, prefetch);      \
+        }                                                                                                                   \
+    }                                                                                                                       \
+    LOOP(class_grad_rows, T) {                                                                                              \
+        npy_intp n = dimensions[1];                                                                                         \
+        Reader<T> read(steps[5], n);                                                                                        \
+        Writer<T> write(steps[6], n);                                                                                       \
+        for (npy_intp i = 0; i < dimensions[0]; i++) {                                                                      \
+            npy_int64 target = number<npy_int64>(ROW_PTR(1));                                                               \
+            T* out = write.at(ROW_PTR(4));                                                                                  \
+            if (target == number<npy_int64>(ROW_PTR(2))) std::fill(out, out + n, T(0));                                     \
+            else class_grad(read.at(ROW_PTR(0)), target, number<T>(ROW_PTR(3)), out, n, Prefetch<T, 1>{{PREFETCH_PTR(0)}}); \
+            write.finish();                                                                                                 \
+        }                                                                                                                   \
     }
 
 OF_ROWS(float)

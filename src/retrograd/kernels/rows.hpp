@@ -15,9 +15,9 @@ template <class T>
 class Reader {
 public:
     explicit Reader(npy_intp step, npy_intp n) : step(step), n(n), copy(step == sizeof(T) ? nullptr : new T[n]) {}
-    const T* at(const char* place) {
-        if (!copy) return reinterpret_cast<const T*>(place);
-        for (npy_intp i = 0; i < n; i++) copy[i] = *reinterpret_cast<const T*>(place + i * step);
+    const T* at(const char* ptr) {
+        if (!copy) return reinterpret_cast<const T*>(ptr);
+        for (npy_intp i = 0; i < n; i++) copy[i] = *reinterpret_cast<const T*>(ptr + i * step);
         return copy.get();
     }
 
@@ -32,38 +32,38 @@ class Writer {
 public:
     explicit Writer(npy_intp step, npy_intp n) : step(step), n(n), copy(step == sizeof(T) ? nullptr : new T[n]) {}
     T* at(char* where) {
-        place = where;
-        return copy ? copy.get() : reinterpret_cast<T*>(place);
+        ptr = where;
+        return copy ? copy.get() : reinterpret_cast<T*>(ptr);
     }
     void finish() {
         if (!copy) return;
-        for (npy_intp i = 0; i < n; i++) *reinterpret_cast<T*>(place + i * step) = copy[i];
+        for (npy_intp i = 0; i < n; i++) *reinterpret_cast<T*>(ptr + i * step) = copy[i];
     }
 
 private:
     npy_intp step, n;
-    char* place = nullptr;
+    char* ptr = nullptr;
     std::unique_ptr<T[]> copy;
 };
 
 template <class T>
-T number(const char* place) {
-    return *reinterpret_cast<const T*>(place);
+T number(const char* ptr) {
+    return *reinterpret_cast<const T*>(ptr);
 }
 
 // ------------------------------------------------------------------------------------------- loops over all rows
 
 // `steps` has the strides between rows, one per operand, then those within a row, one per operand that has rows.
 #define LOOP(name, T) FOR_PROCESSORS void name##_##T(char** args, const npy_intp* dimensions, const npy_intp* steps, void*)
-#define PLACE(k) (args[k] + i * steps[k])
+#define ROW_PTR(k) (args[k] + i * steps[k])
 
 // The row of an operand that is read after the next one, for prefetching.
-#define SOON(k) (args[k] + (i + 2) * steps[k])
+#define PREFETCH_PTR(k) (args[k] + (i + 2) * steps[k])
 
 // A kernel's entry in the table.
-#define ROW(name, operands, types, inputs, signature)                                                                \
-    {                                                                                                                \
-        #name, {shared<name##_float, operands, true>, shared<name##_double, operands, true>}, types, inputs, signature \
+#define ROW(name, operands, types, inputs, signature)                                                                                \
+    {                                                                                                                                \
+        #name, {parallel_loop<name##_float, operands, true>, parallel_loop<name##_double, operands, true>}, types, inputs, signature \
     }
 
 }  // namespace retrograd

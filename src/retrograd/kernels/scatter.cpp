@@ -41,8 +41,8 @@ INLINE void add_each(const Rows<T>& all, npy_intp begin, npy_intp end) {
             continue;
         }
         for (npy_intp j = 0; j < all.count; j++, row += columns) {
-            T* place = out + all.ids[j] * columns;
-            for (npy_intp c = 0; c < columns; c++) place[c] += row[c];
+            T* target = out + all.ids[j] * columns;
+            for (npy_intp c = 0; c < columns; c++) target[c] += row[c];
         }
     }
 }
@@ -52,10 +52,10 @@ INLINE void add_each(const Rows<T>& all, npy_intp begin, npy_intp end) {
 template <class T>
 INLINE void add_chains(const Rows<T>& all, const npy_intp* first, const npy_intp* next, npy_intp begin, npy_intp end) {
     npy_intp columns = all.columns;
-    for (npy_intp place = begin; place < end; place++) {
-        const T* rows = all.rows + place / all.size * all.count * columns;
-        T* out = all.out + place * columns;
-        npy_intp j = first[place % all.size];
+    for (npy_intp row_index = begin; row_index < end; row_index++) {
+        const T* rows = all.rows + row_index / all.size * all.count * columns;
+        T* out = all.out + row_index * columns;
+        npy_intp j = first[row_index % all.size];
         if (j < 0) {
             for (npy_intp c = 0; c < columns; c++) out[c] = 0;
             continue;
@@ -70,10 +70,10 @@ INLINE void add_chains(const Rows<T>& all, const npy_intp* first, const npy_intp
     }
 }
 
-#define OF_ROWS(T)                                                                                                 \
-    FOR_PROCESSORS void each(const Rows<T>& all, npy_intp begin, npy_intp end) { add_each(all, begin, end); }      \
+#define OF_ROWS(T)                                                                                                              \
+    FOR_PROCESSORS void each(const Rows<T>& all, npy_intp begin, npy_intp end) { add_each(all, begin, end); }                   \
     FOR_PROCESSORS void chains(const Rows<T>& all, const npy_intp* first, const npy_intp* next, npy_intp begin, npy_intp end) { \
-        add_chains(all, first, next, begin, end);                                                                  \
+        add_chains(all, first, next, begin, end);                                                                               \
     }
 OF_ROWS(float)
 OF_ROWS(double)
@@ -82,7 +82,7 @@ template <class T>
 void sum(const Rows<T>& all) {
     if (all.columns <= FEW) {
         npy_intp work = all.size * all.columns + all.count * all.columns;
-        share(all.batch, ENOUGH / (work + 1), [&](npy_intp begin, npy_intp end) { each(all, begin, end); });
+        parallel_for(all.batch, ENOUGH / (work + 1), [&](npy_intp begin, npy_intp end) { each(all, begin, end); });
         return;
     }
     std::unique_ptr<npy_intp[]> chain(new npy_intp[all.size + all.count]);
@@ -93,66 +93,67 @@ void sum(const Rows<T>& all) {
         first[all.ids[j]] = j;
     }
     npy_intp least = ENOUGH / (all.columns * (1 + all.count / (all.size + 1)));
-    share(all.batch * all.size, least, [&](npy_intp begin, npy_intp end) { chains(all, first, next, begin, end); });
+    parallel_for(all.batch * all.size, least, [&](npy_intp begin, npy_intp end) { chains(all, first, next, begin, end); });
 }
 
-bool named(const npy_int64* ids, npy_intp count, npy_intp size) {
-    bool there = true;
-    for (npy_intp j = 0; j < count; j++) there &= ids[j] >= 0 && ids[j] < size;
-    return there;
+bool in_range(const npy_int64* ids, npy_intp count, npy_intp size) {
+    bool valid = true;
+    for (npy_intp j = 0; j < count; j++) valid &= ids[j] >= 0 && ids[j] < size;
+    return valid;
 }
 
 template <class T>
-PyObject* rows_summed(PyArrayObject* rows, PyArrayObject* ids, PyArrayObject* out, int type) {
-    if (!is(rows, type, 3) || !is(ids, NPY_INT64, 1) || !is_writable(out, type, 3)) return refused("sum_rows");
-    const npy_intp *given = PyArray_DIMS(rows), *made = PyArray_DIMS(out);
-    if (given[0] != made[0] || given[1] != PyArray_DIM(ids, 0) || given[2] != made[2]) return refused("sum_rows");
-    Rows<T> all{data<T>(rows), data<npy_int64>(ids), data<T>(out), given[0], given[1], made[1], given[2]};
-    bool there;
-    const auto add = [&] {
-        there = named(all.ids, all.count, all.size);
-        if (there) sum(all);
+PyObject* sum_rows_of(PyArrayObject* rows, PyArrayObject* ids, PyArrayObject* out, int type) {
+    if (!is(rows, type, 3) || !is(ids, NPY_INT64, 1) || !is_writable(out, type, 3)) return raise_mismatch("sum_rows");
+    const npy_intp *rows_dims = PyArray_DIMS(rows), *out_dims = PyArray_DIMS(out);
+    if (rows_dims[0] != out_dims[0] || rows_dims[1] != PyArray_DIM(ids, 0) || rows_dims[2] != out_dims[2])
+        return raise_mismatch("sum_rows");
+    Rows<T> all{data<T>(rows), data<npy_int64>(ids), data<T>(out), rows_dims[0], rows_dims[1], out_dims[1], rows_dims[2]};
+    bool valid;
+    const auto scatter_add = [&] {
+        valid = in_range(all.ids, all.count, all.size);
+        if (valid) sum(all);
     };
-    return released(add) ? PyBool_FromLong(there) : nullptr;
+    return without_gil(scatter_add) ? PyBool_FromLong(valid) : nullptr;
 }
 
 // ---------------------------------------------------------------------------------------- an index per element
 
 // x (batch, size, columns), and an index (batch, count, columns) into the middle dimension.
 template <class T>
-struct Places {
+struct Gather {
     T* x;
     const npy_int64* index;
-    T* picked;  // of the index's shape
+    T* values;  // of the index's shape
     npy_intp batch, size, count, columns;
 };
 
 // Sets picked[b, j, c] = x[b, index[b, j, c], c] for elements from `begin` to `end`; false if an index is out of range.
 template <class T>
-bool take(const Places<T>& all, npy_intp begin, npy_intp end) {
+bool gather(const Gather<T>& all, npy_intp begin, npy_intp end) {
     npy_intp columns = all.columns, span = all.count * columns;
     npy_uint64 size = all.size;
-    bool there = true;
+    bool valid = true;
     for (npy_intp start = begin; start < end;) {
         npy_intp b = start / span, stop = (b + 1) * span < end ? (b + 1) * span : end, c = start % columns;
         const T* x = all.x + b * all.size * columns;
         for (npy_intp i = start; i < stop; i++) {
             bool good = static_cast<npy_uint64>(all.index[i]) < size;
-            there &= good;
-            all.picked[i] = good ? x[all.index[i] * columns + c] : T(0);
+            valid &= good;
+            all.values[i] = good ? x[all.index[i] * columns + c] : T(0);
             c = c + 1 == columns ? 0 : c + 1;
         }
         start = stop;
     }
-    return there;
+    return valid;
 }
 
 // Sets x[b, i, c] to the sum of picked[b, j, c] with that index i, by blocks of columns; false if one is out of range.
 template <class T>
-bool add(const Places<T>& all, npy_intp begin, npy_intp end) {
+bool scatter_add(const Gather<T>& all, npy_intp begin, npy_intp end) {
     npy_intp columns = all.columns, blocks = (columns + BLOCK - 1) / BLOCK;
     npy_uint64 size = all.size;
-    bool there = true;
+    bool valid = true;
     for (npy_intp block = begin; block < end; block++) {
         npy_intp b = block / blocks, first = block % blocks * BLOCK, most = columns - first < BLOCK ? columns - first : BLOCK;
         T* x = all.x + b * all.size * columns + first;
@@ -162,34 +163,34 @@ bool add(const Places<T>& all, npy_intp begin, npy_intp end) {
             npy_intp row = (b * all.count + j) * columns + first;
             for (npy_intp c = 0; c < most; c++) {
                 bool good = static_cast<npy_uint64>(all.index[row + c]) < size;
-                there &= good;
-                if (good) x[all.index[row + c] * columns + c] += all.picked[row + c];
+                valid &= good;
+                if (good) x[all.index[row + c] * columns + c] += all.values[row + c];
             }
         }
     }
-    return there;
+    return valid;
 }
 
 template <class T>
-bool all_of(const Places<T>& all, bool adding) {
-    std::atomic<bool> there{true};
+bool run(const Gather<T>& all, bool adding) {
+    std::atomic<bool> valid{true};
     npy_intp each = adding ? (all.size + all.count) * (all.columns < BLOCK ? all.columns : BLOCK) : 1;
     npy_intp n = adding ? all.batch * ((all.columns + BLOCK - 1) / BLOCK) : all.batch * all.count * all.columns;
-    share(n, ENOUGH / (each + 1), [&](npy_intp begin, npy_intp end) {
-        if (!(adding ? add(all, begin, end) : take(all, begin, end))) there = false;
+    parallel_for(n, ENOUGH / (each + 1), [&](npy_intp begin, npy_intp end) {
+        if (!(adding ? scatter_add(all, begin, end) : gather(all, begin, end))) valid = false;
     });
-    return there;
+    return valid;
 }
 
 template <class T>
-PyObject* along(const char* name, PyArrayObject* x, PyArrayObject* index, PyArrayObject* picked, bool adding, int type) {
-    if (!is(x, type, 3) || !is(index, NPY_INT64, 3) || !is(picked, type, 3)) return refused(name);
-    if (!PyArray_ISWRITEABLE(adding ? x : picked)) return refused(name);
-    const npy_intp *whole = PyArray_DIMS(x), *named = PyArray_DIMS(index);
-    if (whole[0] != named[0] || whole[2] != named[2] || !PyArray_SAMESHAPE(picked, index)) return refused(name);
-    Places<T> all{data<T>(x), data<npy_int64>(index), data<T>(picked), whole[0], whole[1], named[1], whole[2]};
-    bool there;
-    return released([&] { there = all_of(all, adding); }) ? PyBool_FromLong(there) : nullptr;
+PyObject* gather_or_add(const char* name, PyArrayObject* x, PyArrayObject* index, PyArrayObject* values, bool adding, int type) {
+    if (!is(x, type, 3) || !is(index, NPY_INT64, 3) || !is(values, type, 3)) return raise_mismatch(name);
+    if (!PyArray_ISWRITEABLE(adding ? x : values)) return raise_mismatch(name);
+    const npy_intp *x_dims = PyArray_DIMS(x), *index_dims = PyArray_DIMS(index);
+    if (x_dims[0] != index_dims[0] || x_dims[2] != index_dims[2] || !PyArray_SAMESHAPE(values, index)) return raise_mismatch(name);
+    Gather<T> all{data<T>(x), data<npy_int64>(index), data<T>(values), x_dims[0], x_dims[1], index_dims[1], x_dims[2]};
+    bool valid;
+    return without_gil([&] { valid = run(all, adding); }) ? PyBool_FromLong(valid) : nullptr;
 }
 
 bool arrays(PyObject* args, PyArrayObject** a, PyArrayObject** b, PyArrayObject** c) {
@@ -199,28 +200,28 @@ bool arrays(PyObject* args, PyArrayObject** a, PyArrayObject** b, PyArrayObject*
 PyObject* sum_rows(PyObject*, PyObject* args) {
     PyArrayObject *rows, *ids, *out;
     if (!arrays(args, &rows, &ids, &out)) return nullptr;
-    if (PyArray_TYPE(rows) == NPY_FLOAT) return rows_summed<float>(rows, ids, out, NPY_FLOAT);
-    return rows_summed<double>(rows, ids, out, NPY_DOUBLE);
+    if (PyArray_TYPE(rows) == NPY_FLOAT) return sum_rows_of<float>(rows, ids, out, NPY_FLOAT);
+    return sum_rows_of<double>(rows, ids, out, NPY_DOUBLE);
 }
 
 PyObject* take_along(PyObject*, PyObject* args) {
     PyArrayObject *x, *index, *out;
     if (!arrays(args, &x, &index, &out)) return nullptr;
-    if (PyArray_TYPE(x) == NPY_FLOAT) return along<float>("take_along", x, index, out, false, NPY_FLOAT);
-    return along<double>("take_along", x, index, out, false, NPY_DOUBLE);
+    if (PyArray_TYPE(x) == NPY_FLOAT) return gather_or_add<float>("take_along", x, index, out, false, NPY_FLOAT);
+    return gather_or_add<double>("take_along", x, index, out, false, NPY_DOUBLE);
 }
 
 PyObject* sum_along(PyObject*, PyObject* args) {
     PyArrayObject *values, *index, *out;
     if (!arrays(args, &values, &index, &out)) return nullptr;
-    if (PyArray_TYPE(out) == NPY_FLOAT) return along<float>("sum_along", out, index, values, true, NPY_FLOAT);
-    return along<double>("sum_along", out, index, values, true, NPY_DOUBLE);
+    if (PyArray_TYPE(out) == NPY_FLOAT) return gather_or_add<float>("sum_along", out, index, values, true, NPY_FLOAT);
+    return gather_or_add<double>("sum_along", out, index, values, true, NPY_DOUBLE);
 }
 
 PyMethodDef methods[] = {
-    {"sum_rows", separate<sum_rows, 1>, METH_VARARGS, "Sums of the rows that go to one place."},
-    {"take_along", separate<take_along, 1>, METH_VARARGS, "The elements at places along a dimension."},
-    {"sum_along", separate<sum_along, 1>, METH_VARARGS, "Sums of the elements that go to one place along a dimension."},
+    {"sum_rows", separate<sum_rows, 1>, METH_VARARGS, "Sums of the rows with the same index."},
+    {"take_along", separate<take_along, 1>, METH_VARARGS, "The elements at indices along a dimension."},
+    {"sum_along", separate<sum_along, 1>, METH_VARARGS, "Sums of the elements with the same index along a dimension."},
     {nullptr, nullptr, 0, nullptr},
 };
 

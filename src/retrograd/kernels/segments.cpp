@@ -87,7 +87,7 @@ INLINE void join(T* lanes, bool adding) {
 }
 
 template <class T>
-INLINE void treat(const Segments<T>& all, const Panel<T>& p, T* out) {
+INLINE void reduce_panel(const Segments<T>& all, const Panel<T>& p, T* out) {
     bool lanes = all.columns == 1, log = all.kind == LOG_SOFTMAX;
     T top[WIDTH], sum[WIDTH];
     if (all.kind == SUM) {
@@ -108,17 +108,17 @@ INLINE void treat(const Segments<T>& all, const Panel<T>& p, T* out) {
 
 template <class T>
 INLINE void segments(const Segments<T>& all, npy_intp begin, npy_intp end) {
-    bool keeps = all.kind == SOFTMAX || all.kind == LOG_SOFTMAX;
+    bool keeps_rows = all.kind == SOFTMAX || all.kind == LOG_SOFTMAX;
     for (npy_intp i = begin; i < end; i++) {
         npy_intp b = i / all.n, k = i % all.n, first = all.offsets[k], count = all.offsets[k + 1] - first;
         const T* x = all.x + (b * all.rows + first) * all.columns;
-        T* out = all.out + (keeps ? b * all.rows + first : i) * all.columns;
+        T* out = all.out + (keeps_rows ? b * all.rows + first : i) * all.columns;
         if (all.columns == 1) {
-            treat(all, Panel<T>{x, count / LANES, LANES, LANES, count % LANES}, out);
+            reduce_panel(all, Panel<T>{x, count / LANES, LANES, LANES, count % LANES}, out);
             continue;
         }
         for (npy_intp c = 0; c < all.columns; c += WIDTH)
-            treat(all, Panel<T>{x + c, count, std::min(WIDTH, all.columns - c), all.columns, 0}, out + c);
+            reduce_panel(all, Panel<T>{x + c, count, std::min(WIDTH, all.columns - c), all.columns, 0}, out + c);
     }
 }
 
@@ -127,7 +127,7 @@ INLINE void segments(const Segments<T>& all, npy_intp begin, npy_intp end) {
 OF(float)
 OF(double)
 
-bool rising(const npy_int64* offsets, npy_intp n, npy_intp rows) {
+bool valid_offsets(const npy_int64* offsets, npy_intp n, npy_intp rows) {
     bool good = offsets[0] == 0 && offsets[n] == rows;
     for (npy_intp i = 0; i < n; i++) good &= offsets[i] <= offsets[i + 1];
     return good;
@@ -140,7 +140,7 @@ void share_segments(PyArrayObject* x, PyArrayObject* offsets, PyArrayObject* out
     Segments<T> all{static_cast<T*>(PyArray_DATA(x)), static_cast<npy_int64*>(PyArray_DATA(offsets)),
                     static_cast<T*>(PyArray_DATA(out)), n, shape[1], shape[2], kind};
     npy_intp each = (shape[1] / std::max<npy_intp>(n, 1) + 1) * (shape[2] + 1) * (kind < SOFTMAX ? 1 : 4);
-    share(shape[0] * n, ENOUGH / each, [&](npy_intp begin, npy_intp end) { run(all, begin, end); });
+    parallel_for(shape[0] * n, ENOUGH / each, [&](npy_intp begin, npy_intp end) { run(all, begin, end); });
 }
 
 template <Kind kind>
@@ -149,14 +149,14 @@ PyObject* method(PyObject*, PyObject* args) {
     if (!PyArg_ParseTuple(args, "O!O!O!", &PyArray_Type, &x, &PyArray_Type, &offsets, &PyArray_Type, &out)) return nullptr;
     int type = type_of(x);
     bool good = is(x, type, 3) && is_writable(out, type, 3) && is(offsets, NPY_INT64, 1) && PyArray_DIM(offsets, 0) > 0;
-    good = good && rising(static_cast<npy_int64*>(PyArray_DATA(offsets)), PyArray_DIM(offsets, 0) - 1, PyArray_DIM(x, 1));
+    good = good && valid_offsets(static_cast<npy_int64*>(PyArray_DATA(offsets)), PyArray_DIM(offsets, 0) - 1, PyArray_DIM(x, 1));
     if (good) {
-        npy_intp made[3] = {PyArray_DIM(x, 0), kind < SOFTMAX ? PyArray_DIM(offsets, 0) - 1 : PyArray_DIM(x, 1), PyArray_DIM(x, 2)};
-        good = PyArray_CompareLists(PyArray_DIMS(out), made, 3);
+        npy_intp out_dims[3] = {PyArray_DIM(x, 0), kind < SOFTMAX ? PyArray_DIM(offsets, 0) - 1 : PyArray_DIM(x, 1), PyArray_DIM(x, 2)};
+        good = PyArray_CompareLists(PyArray_DIMS(out), out_dims, 3);
     }
-    if (!good) return refused("segments");
+    if (!good) return raise_mismatch("segments");
     auto fill = type == NPY_FLOAT ? share_segments<float> : share_segments<double>;
-    if (!released([=] { fill(x, offsets, out, kind); })) return nullptr;
+    if (!without_gil([=] { fill(x, offsets, out, kind); })) return nullptr;
     Py_RETURN_NONE;
 }
 

@@ -28,7 +28,7 @@ INLINE T folded(T* lanes) {
 
 // Prefetches the next rows while the current ones are read: the processor's own prefetching ends with a row.
 template <class T, int count>
-struct Soon {
+struct Prefetch {
     const char* rows[count];
 
     INLINE void fetch(npy_intp i, npy_intp numbers) const {
@@ -39,7 +39,7 @@ struct Soon {
     }
 };
 template <class T>
-struct Soon<T, 0> {
+struct Prefetch<T, 0> {
     INLINE void fetch(npy_intp, npy_intp) const {}
 };
 
@@ -51,7 +51,7 @@ struct SumsOf {
     double total[count] = {};
 
     template <class F, int rows = 0>
-    INLINE SumsOf(npy_intp n, F add, Soon<T, rows> soon = {}) {
+    INLINE SumsOf(npy_intp n, F add, Prefetch<T, rows> prefetch = {}) {
         for (npy_intp start = 0; start < n; start += PIECE) {
             npy_intp end = n - start < PIECE ? n : start + PIECE, i = start;
             T lanes[count][LANES<T>];
@@ -59,7 +59,7 @@ struct SumsOf {
             for (int which = 0; which < count; which++)
                 for (npy_intp k = 0; k < LANES<T>; k += LANES<T> / 2) V::at(&lanes[which][k]) = typename V::type{};
             for (; i + LANES<T> <= end; i += LANES<T>) {
-                soon.fetch(i, LANES<T>);
+                prefetch.fetch(i, LANES<T>);
                 for (npy_intp k = 0; k < LANES<T>; k++) add(i + k, [&](int which) -> T& { return lanes[which][k]; });
             }
             for (npy_intp k = 0; k < end - i; k++) add(i + k, [&](int which) -> T& { return lanes[which][k]; });
@@ -70,8 +70,8 @@ struct SumsOf {
 
 // Returns the sum of f(i) over i < n.
 template <class T, class F, int rows = 0>
-INLINE double summed(npy_intp n, F f, Soon<T, rows> soon = {}) {
-    return SumsOf<T, 1>(n, [&](npy_intp i, auto to) { to(0) += f(i); }, soon).total[0];
+INLINE double summed(npy_intp n, F f, Prefetch<T, rows> prefetch = {}) {
+    return SumsOf<T, 1>(n, [&](npy_intp i, auto to) { to(0) += f(i); }, prefetch).total[0];
 }
 
 // Returns the maximum of a power of two of lanes.
@@ -87,12 +87,12 @@ INLINE T top_of(T* lanes) {
 
 // Returns the maximum, ignoring NaN; -inf for an empty row.
 template <class T, int rows = 0>
-INLINE T largest(const T* x, npy_intp n, Soon<T, rows> soon = {}) {
+INLINE T largest(const T* x, npy_intp n, Prefetch<T, rows> prefetch = {}) {
     T lanes[LANES<T>];
     for (npy_intp k = 0; k < LANES<T>; k++) lanes[k] = -INFINITY;
     npy_intp i = 0;
     for (; i + LANES<T> <= n; i += LANES<T>) {
-        soon.fetch(i, LANES<T>);
+        prefetch.fetch(i, LANES<T>);
         for (npy_intp k = 0; k < LANES<T>; k++) lanes[k] = x[i + k] > lanes[k] ? x[i + k] : lanes[k];
     }
     for (npy_intp k = 0; k < n - i; k++) lanes[k] = x[i + k] > lanes[k] ? x[i + k] : lanes[k];
@@ -128,7 +128,7 @@ std::unique_ptr<double[]> sums_of_blocks(npy_intp m, npy_intp n, npy_intp count,
     blocks = blocks < 1 ? 1 : blocks > BLOCKS ? BLOCKS : blocks;
     const npy_intp size = (m + blocks - 1) / blocks;
     std::unique_ptr<double[]> totals(new double[count * blocks]());
-    share(blocks, m * n < 2 * ENOUGH ? blocks : 1, [&](npy_intp first, npy_intp last) {
+    parallel_for(blocks, m * n < 2 * ENOUGH ? blocks : 1, [&](npy_intp first, npy_intp last) {
         for (npy_intp b = first; b < last; b++)
             if (b * size < m) add(b * size, (b + 1) * size < m ? (b + 1) * size : m, &totals[count * b]);
     });

@@ -1,9 +1,9 @@
 // One thread pool for the process.  Its threads start at the first work for them, and end with the process.  Without
 // work they spin for a while before they sleep, because waking a sleeping thread takes longer than most of the work.
 //
-// Only one caller at a time has helpers: a caller that comes while they are busy works alone.  That suits several
-// Python threads that run kernels, and kernels within kernels.  The caller takes pieces like every helper, and waits
-// only for helpers that have begun, so that helpers that wake late cost nothing.
+// The workers serve one caller at a time: a second caller runs its job alone.  That suits several Python threads that
+// run kernels, and kernels within kernels.  The caller runs chunks like every worker, and waits only for workers that
+// have begun, so that workers that wake late cost nothing.
 
 #include "thread_pool.hpp"
 
@@ -23,13 +23,13 @@
 namespace retrograd {
 namespace {
 
-constexpr int MOST = 256;
-constexpr std::ptrdiff_t PIECES = 4;  // per thread: a late thread leaves some to the others
+constexpr int MAX_THREADS = 256;
+constexpr std::ptrdiff_t CHUNKS_PER_THREAD = 4;  // so that a late thread leaves some to the others
 
 // Returns how long a waiting thread spins.
-std::chrono::microseconds patience() {
-    const char* asked = std::getenv("OMP_WAIT_POLICY");
-    const bool passive = asked && (asked[0] == 'p' || asked[0] == 'P');
+std::chrono::microseconds spin_duration() {
+    const char* setting = std::getenv("OMP_WAIT_POLICY");
+    const bool passive = setting && (setting[0] == 'p' || setting[0] == 'P');
     return std::chrono::microseconds(passive ? 0 : 1000);
 }
 
@@ -41,14 +41,14 @@ inline void relax() {
 #endif
 }
 
-// Spins until a condition is true; returns false after `patience`.  Yields the processor to threads with work.
+// Spins until a condition is true; returns false after `spin_duration`.  Yields the processor to threads with work.
 template <class F>
-bool soon(F become) {
+bool spin_until(F condition) {
     using clock = std::chrono::steady_clock;
-    static const auto patient = patience();
-    for (auto end = clock::now() + patient; clock::now() < end; std::this_thread::yield())
+    static const auto duration = spin_duration();
+    for (auto end = clock::now() + duration; clock::now() < end; std::this_thread::yield())
         for (int i = 0; i < 64; i++) {
-            if (become()) return true;
+            if (condition()) return true;
             relax();
         }
     return false;
@@ -58,7 +58,7 @@ struct Job {
     Body body;
     void* context;
     std::ptrdiff_t n, size;
-    int places;  // free slots for helpers; guarded by the pool's lock
+    int slots;  // free slots for workers; guarded by the pool's lock
     std::atomic<std::ptrdiff_t> next{0};
     std::atomic<bool> failed{false};
 
@@ -81,23 +81,23 @@ class Pool {
 public:
     std::atomic_flag busy = ATOMIC_FLAG_INIT;
 
-    void run(Job& mine) {
-        start(mine.places);
+    void run(Job& next_job) {
+        start(next_job.slots);
         {
             std::lock_guard<std::mutex> hold(lock);
-            job = &mine;
+            job = &next_job;
         }
         number++;  // after unlocking, because the spinning threads take the lock next
         if (asleep) {
             { std::lock_guard<std::mutex> hold(lock); }  // a thread that had just checked is asleep after this
             wake.notify_all();
         }
-        mine.work();
+        next_job.work();
         {
             std::lock_guard<std::mutex> hold(lock);
             job = nullptr;
         }
-        if (soon([this] { return working == 0; })) return;
+        if (spin_until([this] { return working == 0; })) return;
         std::unique_lock<std::mutex> hold(lock);
         done.wait(hold, [this] { return working == 0; });
     }
@@ -112,25 +112,25 @@ private:
 
     void start(int count) {
         try {
-            for (; workers < count; workers++) std::thread([this] { help(); }).detach();
+            for (; workers < count; workers++) std::thread([this] { worker_loop(); }).detach();
         } catch (const std::exception&) {  // no more threads or memory: the existing threads do the work
         }
     }
 
-    void help() {
-        for (unsigned long seen = 0;;) {
-            soon([&] { return number != seen; });
+    void worker_loop() {
+        for (unsigned long last_number = 0;;) {
+            spin_until([&] { return number != last_number; });
             std::unique_lock<std::mutex> hold(lock);
             asleep++;
-            wake.wait(hold, [&] { return number != seen; });
+            wake.wait(hold, [&] { return number != last_number; });
             asleep--;
-            seen = number;
-            if (!job || job->places == 0) continue;
-            job->places--;
+            last_number = number;
+            if (!job || job->slots == 0) continue;
+            job->slots--;
             working++;
-            Job* taken = job;
+            Job* current = job;
             hold.unlock();
-            taken->work();
+            current->work();
             hold.lock();
             if (--working == 0) done.notify_one();
         }
@@ -146,45 +146,45 @@ std::atomic<std::ptrdiff_t> grain{0};  // 0: each kernel's own
 [[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, [] { pool.store(nullptr); });
 #endif
 
-Pool& the_pool() {
+Pool& get_pool() {
     Pool* found = pool.load();
     if (found) return *found;
-    Pool* made = new Pool;
-    if (pool.compare_exchange_strong(found, made)) return *made;
-    delete made;
+    Pool* created = new Pool;
+    if (pool.compare_exchange_strong(found, created)) return *created;
+    delete created;
     return *found;
 }
 
-int usual() {
-    const char* asked = std::getenv("OMP_NUM_THREADS");  // may be a list, for levels of nesting
-    int count = asked ? std::atoi(asked) : 0;
+int default_num_threads() {
+    const char* setting = std::getenv("OMP_NUM_THREADS");  // may be a list, for levels of nesting
+    int count = setting ? std::atoi(setting) : 0;
     return count > 0 ? count : static_cast<int>(std::thread::hardware_concurrency());
 }
 
-void backwards(std::ptrdiff_t n, std::ptrdiff_t size, Body body, void* context) {
+void run_reversed(std::ptrdiff_t n, std::ptrdiff_t size, Body body, void* context) {
     for (std::ptrdiff_t begin = (n - 1) / size * size; begin >= 0; begin -= size)
         body(context, begin, n - begin < size ? n : begin + size);
 }
 
-int within(int count) { return count < 1 ? 1 : count > MOST ? MOST : count; }
+int clamp_num_threads(int count) { return count < 1 ? 1 : count > MAX_THREADS ? MAX_THREADS : count; }
 
 }  // namespace
 
-void share(std::ptrdiff_t n, std::ptrdiff_t least, Body body, void* context) {
+void parallel_for(std::ptrdiff_t n, std::ptrdiff_t min_chunk, Body body, void* context) {
     if (n <= 0) return;
     if (std::ptrdiff_t forced = grain.load(std::memory_order_relaxed)) {
-        if (forced < 0) return backwards(n, -forced, body, context);
-        least = forced;
+        if (forced < 0) return run_reversed(n, -forced, body, context);
+        min_chunk = forced;
     }
-    std::ptrdiff_t pieces = n / (least < 1 ? 1 : least), threads = pieces < 2 ? 1 : retrograd_get_num_threads();
-    if (threads > pieces) threads = pieces;
+    std::ptrdiff_t chunks = n / (min_chunk < 1 ? 1 : min_chunk), threads = chunks < 2 ? 1 : retrograd_get_num_threads();
+    if (threads > chunks) threads = chunks;
     if (threads > 1) {
-        Pool& ours = the_pool();
-        if (!ours.busy.test_and_set(std::memory_order_acquire)) {
-            if (pieces > threads * PIECES) pieces = threads * PIECES;
-            Job job{body, context, n, (n + pieces - 1) / pieces, static_cast<int>(threads) - 1};
-            ours.run(job);
-            ours.busy.clear(std::memory_order_release);
+        Pool& workers_pool = get_pool();
+        if (!workers_pool.busy.test_and_set(std::memory_order_acquire)) {
+            if (chunks > threads * CHUNKS_PER_THREAD) chunks = threads * CHUNKS_PER_THREAD;
+            Job job{body, context, n, (n + chunks - 1) / chunks, static_cast<int>(threads) - 1};
+            workers_pool.run(job);
+            workers_pool.busy.clear(std::memory_order_release);
             if (job.failed) throw std::bad_alloc();
             return;
         }
@@ -192,19 +192,19 @@ void share(std::ptrdiff_t n, std::ptrdiff_t least, Body body, void* context) {
     body(context, 0, n);
 }
 
-bool may_cut(std::ptrdiff_t n, std::ptrdiff_t least) { return n >= 2 * least || grain.load(std::memory_order_relaxed); }
+bool may_split(std::ptrdiff_t n, std::ptrdiff_t min_chunk) { return n >= 2 * min_chunk || grain.load(std::memory_order_relaxed); }
 
-void set_grain_size(std::ptrdiff_t least) { grain.store(least, std::memory_order_relaxed); }
+void set_grain_size(std::ptrdiff_t min_chunk) { grain.store(min_chunk, std::memory_order_relaxed); }
 
 }  // namespace retrograd
 
 int retrograd_get_num_threads() {
-    int asked = retrograd::limit.load(std::memory_order_relaxed);
-    if (asked) return asked;
-    static const int found = retrograd::within(retrograd::usual());
+    int setting = retrograd::limit.load(std::memory_order_relaxed);
+    if (setting) return setting;
+    static const int found = retrograd::clamp_num_threads(retrograd::default_num_threads());
     return found;
 }
 
-void retrograd_set_num_threads(int most) {
-    retrograd::limit.store(retrograd::within(most), std::memory_order_relaxed);
+void retrograd_set_num_threads(int count) {
+    retrograd::limit.store(retrograd::clamp_num_threads(count), std::memory_order_relaxed);
 }

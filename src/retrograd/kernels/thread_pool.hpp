@@ -8,29 +8,29 @@ namespace retrograd {
 // A function that processes the indices from `begin` to `end`.
 using Body = void (*)(void* context, std::ptrdiff_t begin, std::ptrdiff_t end);
 
-// Calls `body` for all of 0 <= i < n, in pieces of at least `least`, on several threads if allowed and available.  The
-// assignment of pieces to threads is not deterministic, so results must not depend on where a piece begins.  If a piece
+// Calls `body` for all of 0 <= i < n, in chunks of at least `min_chunk`, on several threads if allowed and available.  The
+// assignment of chunks to threads is not deterministic, so results must not depend on where a chunk begins.  If a chunk
 // runs out of memory, on any thread, the remaining ones are skipped and the caller gets std::bad_alloc.
-void share(std::ptrdiff_t n, std::ptrdiff_t least, Body body, void* context);
+void parallel_for(std::ptrdiff_t n, std::ptrdiff_t min_chunk, Body body, void* context);
 
-// Returns whether `share` may cut n indices into pieces.
-bool may_cut(std::ptrdiff_t n, std::ptrdiff_t least);
+// Returns whether `parallel_for` may split n indices into chunks.
+bool may_split(std::ptrdiff_t n, std::ptrdiff_t min_chunk);
 
 template <class F>
-void share(std::ptrdiff_t n, std::ptrdiff_t least, F work) {
-    share(n, least, [](void* f, std::ptrdiff_t begin, std::ptrdiff_t end) { (*static_cast<F*>(f))(begin, end); }, &work);
+void parallel_for(std::ptrdiff_t n, std::ptrdiff_t min_chunk, F body) {
+    parallel_for(n, min_chunk, [](void* f, std::ptrdiff_t begin, std::ptrdiff_t end) { (*static_cast<F*>(f))(begin, end); }, &body);
 }
 
 }  // namespace retrograd
 
-// The most threads that work on one array, the caller's included; threadpoolctl finds the functions by these names.
+// The maximal number of threads that work on one array, the caller's included; threadpoolctl finds the functions by these names.
 extern "C" int retrograd_get_num_threads();
-extern "C" void retrograd_set_num_threads(int most);
+extern "C" void retrograd_set_num_threads(int count);
 
 namespace retrograd {
 
-// For tests: replaces every kernel's `least` by this grain size, so that threads share small arrays as well; 0 restores it.
-// With a negative size, the caller runs all pieces itself from the last to the first: results must not depend on that.
-void set_grain_size(std::ptrdiff_t least);
+// For tests: replaces every kernel's `min_chunk` by this grain size, so that threads share small arrays as well; 0 restores it.
+// With a negative size, the caller runs all chunks itself from the last to the first: results must not depend on that.
+void set_grain_size(std::ptrdiff_t min_chunk);
 
 }  // namespace retrograd

@@ -67,29 +67,29 @@ INLINE void from_rows(const T* const* a, const npy_intp* begins, npy_intp rows, 
 }
 
 // One function per kind and width: compilers keep the sums in registers only if the function has nothing else.
-#define TILES(W, attributes)                                                                                          \
-    template <class T, int tall, int wide>                                                                            \
-    attributes void runs_##W(const T* a, const T* b, const npy_intp* begins, npy_intp n, T* out, npy_intp pitch) {    \
-        from_runs<W, T, tall, wide>(a, b, begins, n, out, pitch);                                                     \
-    }                                                                                                                 \
-    template <class T, int wide>                                                                                      \
-    attributes void rows_##W(const T* const* a, const npy_intp* begins, npy_intp rows, npy_intp cols, const T* b,     \
-                             npy_intp columns, T* out) {                                                              \
-        from_rows<W, T, wide>(a, begins, rows, cols, b, columns, out);                                                \
-    }                                                                                                                 \
-    template <class T>                                                                                                \
-    attributes void turn_##W(const T* from, npy_intp pitch, T* to, npy_intp apart) {                                  \
-        turn<T, W::bytes>(from, pitch, to, apart);                                                                    \
-    }                                                                                                                 \
-    template <class T>                                                                                                \
-    const Tiles<T> of_##W = {W::bytes / sizeof(T),                                                                    \
-                             W::tall,                                                                                 \
-                             W::high,                                                                                 \
-                             {{runs_##W<T, 1, 1>, runs_##W<T, 1, 2>, runs_##W<T, 1, 3>},                              \
-                              {runs_##W<T, 4, 1>, runs_##W<T, 4, 2>, runs_##W<T, 4, 3>},                              \
-                              {runs_##W<T, W::tall, 1>, runs_##W<T, W::tall, 2>, runs_##W<T, W::tall, 3>}},           \
-                             {rows_##W<T, 1>, rows_##W<T, 2>},                                                        \
-                             turn_##W<T>};
+#define TILES(W, attributes)                                                                                       \
+    template <class T, int tall, int wide>                                                                         \
+    attributes void runs_##W(const T* a, const T* b, const npy_intp* begins, npy_intp n, T* out, npy_intp pitch) { \
+        from_runs<W, T, tall, wide>(a, b, begins, n, out, pitch);                                                  \
+    }                                                                                                              \
+    template <class T, int wide>                                                                                   \
+    attributes void rows_##W(const T* const* a, const npy_intp* begins, npy_intp rows, npy_intp cols, const T* b,  \
+                             npy_intp columns, T* out) {                                                           \
+        from_rows<W, T, wide>(a, begins, rows, cols, b, columns, out);                                             \
+    }                                                                                                              \
+    template <class T>                                                                                             \
+    attributes void transpose_##W(const T* from, npy_intp pitch, T* to, npy_intp to_pitch) {                       \
+        transpose<T, W::bytes>(from, pitch, to, to_pitch);                                                         \
+    }                                                                                                              \
+    template <class T>                                                                                             \
+    const Tiles<T> of_##W = {W::bytes / sizeof(T),                                                                 \
+                             W::tall,                                                                              \
+                             W::high,                                                                              \
+                             {{runs_##W<T, 1, 1>, runs_##W<T, 1, 2>, runs_##W<T, 1, 3>},                           \
+                              {runs_##W<T, 4, 1>, runs_##W<T, 4, 2>, runs_##W<T, 4, 3>},                           \
+                              {runs_##W<T, W::tall, 1>, runs_##W<T, W::tall, 2>, runs_##W<T, W::tall, 3>}},        \
+                             {rows_##W<T, 1>, rows_##W<T, 2>},                                                     \
+                             transpose_##W<T>};
 
 TILES(Narrow, )
 TILES(Middle, FOR_WIDE)

@@ -21,8 +21,8 @@ struct Tiles {
     void (*from_rows[2])(const T* const* a, const npy_intp* begins, npy_intp rows, npy_intp cols, const T* b,
                          npy_intp columns, T* out);
 
-    // Transposes a square of `lanes` rows and columns; `pitch` and `apart` are the row strides.
-    void (*turn)(const T* from, npy_intp pitch, T* to, npy_intp apart);
+    // Transposes a square of `lanes` rows and columns; `pitch` and `to_pitch` are the row strides.
+    void (*transpose)(const T* from, npy_intp pitch, T* to, npy_intp to_pitch);
 };
 
 template <class T>

@@ -21,48 +21,48 @@ struct Operands {
 template <class T, int arrays, int settings, int outputs, void (*kernel)(const Operands<T, arrays, settings, outputs>&, npy_intp)>
 void anywhere(char** args, const npy_intp* dimensions, const npy_intp* steps, void*) {
     constexpr int first_out = arrays + settings;
-    Operands<T, arrays, settings, outputs> given;
+    Operands<T, arrays, settings, outputs> operands;
     T from[arrays][BLOCK], to[outputs][BLOCK];
-    bool close = true, steady = true;
+    bool contiguous = true, constant = true;
     for (int k = 0; k < first_out + outputs; k++) {
         bool setting = k >= arrays && k < first_out;
-        (setting ? steady : close) &= steps[k] == (setting ? 0 : npy_intp(sizeof(T)));
+        (setting ? constant : contiguous) &= steps[k] == (setting ? 0 : npy_intp(sizeof(T)));
     }
-    npy_intp n = dimensions[0], most = !steady ? 1 : close ? n : BLOCK;
-    for (npy_intp start = 0; start < n; start += most) {
-        npy_intp count = n - start < most ? n - start : most;
+    npy_intp n = dimensions[0], block = !constant ? 1 : contiguous ? n : BLOCK;
+    for (npy_intp start = 0; start < n; start += block) {
+        npy_intp count = n - start < block ? n - start : block;
         for (int k = 0; k < settings; k++)
-            given.set[k] = *reinterpret_cast<T*>(args[arrays + k] + start * steps[arrays + k]);
+            operands.set[k] = *reinterpret_cast<T*>(args[arrays + k] + start * steps[arrays + k]);
         for (int k = 0; k < arrays; k++) {
-            char* place = args[k] + start * steps[k];
-            given.in[k] = close ? reinterpret_cast<T*>(place) : from[k];
-            if (!close)
-                for (npy_intp i = 0; i < count; i++) from[k][i] = *reinterpret_cast<T*>(place + i * steps[k]);
+            char* ptr = args[k] + start * steps[k];
+            operands.in[k] = contiguous ? reinterpret_cast<T*>(ptr) : from[k];
+            if (!contiguous)
+                for (npy_intp i = 0; i < count; i++) from[k][i] = *reinterpret_cast<T*>(ptr + i * steps[k]);
         }
         for (int k = 0; k < outputs; k++)
-            given.out[k] = close ? reinterpret_cast<T*>(args[first_out + k] + start * steps[first_out + k]) : to[k];
-        kernel(given, count);
-        if (!close)
+            operands.out[k] = contiguous ? reinterpret_cast<T*>(args[first_out + k] + start * steps[first_out + k]) : to[k];
+        kernel(operands, count);
+        if (!contiguous)
             for (int k = 0; k < outputs; k++) {
-                char* place = args[first_out + k] + start * steps[first_out + k];
-                for (npy_intp i = 0; i < count; i++) *reinterpret_cast<T*>(place + i * steps[first_out + k]) = to[k][i];
+                char* ptr = args[first_out + k] + start * steps[first_out + k];
+                for (npy_intp i = 0; i < count; i++) *reinterpret_cast<T*>(ptr + i * steps[first_out + k]) = to[k][i];
             }
     }
 }
 
 #define KERNEL(name, T, arrays, settings, outputs) \
-    FOR_PROCESSORS void name##_##T(const Operands<T, arrays, settings, outputs>& given, npy_intp n)
+    FOR_PROCESSORS void name##_##T(const Operands<T, arrays, settings, outputs>& operands, npy_intp n)
 
 template <class T, int arrays, int settings, int outputs, void (*kernel)(const Operands<T, arrays, settings, outputs>&, npy_intp)>
 constexpr PyUFuncGenericFunction loop =
-    shared<anywhere<T, arrays, settings, outputs, kernel>, arrays + settings + outputs, false>;
+    parallel_loop<anywhere<T, arrays, settings, outputs, kernel>, arrays + settings + outputs, false>;
 
-#define OF_NUMBERS(name, arrays, settings, outputs, types)           \
-    {                                                                \
-        #name,                                                       \
-            {loop<float, arrays, settings, outputs, name##_float>,   \
+#define OF_NUMBERS(name, arrays, settings, outputs, types)            \
+    {                                                                 \
+        #name,                                                        \
+            {loop<float, arrays, settings, outputs, name##_float>,    \
              loop<double, arrays, settings, outputs, name##_double>}, \
-            types, arrays + settings, nullptr                        \
+            types, arrays + settings, nullptr                         \
     }
 
 }  // namespace retrograd

@@ -13,12 +13,12 @@ INLINE T part(T factor, T x) {
 }
 
 // Operands: p, g; sign and decay of the gradient, step of p along it.
-#define DESCENT(T)                                                                          \
-    KERNEL(descent, T, 2, 3, 1) {                                                           \
-        const T *p = given.in[0], *g = given.in[1];                                         \
-        const T sign = given.set[0], decay = given.set[1], far = given.set[2];              \
-        T* new_p = given.out[0];                                                            \
-        IN_ANY_ORDER                                                                        \
+#define DESCENT(T)                                                                                  \
+    KERNEL(descent, T, 2, 3, 1) {                                                                   \
+        const T *p = operands.in[0], *g = operands.in[1];                                           \
+        const T sign = operands.set[0], decay = operands.set[1], far = operands.set[2];             \
+        T* new_p = operands.out[0];                                                                 \
+        IN_ANY_ORDER                                                                                \
         for (npy_intp i = 0; i < n; i++) new_p[i] = p[i] - far * (sign * g[i] + part(decay, p[i])); \
     }
 DESCENT(float)
@@ -26,17 +26,17 @@ DESCENT(double)
 
 // Operands: p, g, b; sign and decay of the gradient, the momentum, the weight of the gradient in the sum, steps of p
 // along the gradient and along the sum.
-#define MOMENTUM(T)                                                                           \
-    KERNEL(momentum, T, 3, 6, 2) {                                                            \
-        const T *p = given.in[0], *g = given.in[1], *b = given.in[2], *set = given.set;       \
-        const T sign = set[0], decay = set[1], kept = set[2], taken = set[3], far = set[4], further = set[5]; \
-        T *new_p = given.out[0], *new_b = given.out[1];                                       \
-        IN_ANY_ORDER                                                                          \
-        for (npy_intp i = 0; i < n; i++) {                                                    \
-            T d = sign * g[i] + part(decay, p[i]), sum = b[i] * kept + d * taken;             \
-            new_p[i] = p[i] - (part(far, d) + further * sum);                                 \
-            new_b[i] = sum;                                                                   \
-        }                                                                                     \
+#define MOMENTUM(T)                                                                                                         \
+    KERNEL(momentum, T, 3, 6, 2) {                                                                                          \
+        const T *p = operands.in[0], *g = operands.in[1], *b = operands.in[2], *set = operands.set;                         \
+        const T sign = set[0], decay = set[1], momentum_factor = set[2], dampened = set[3], far = set[4], further = set[5]; \
+        T *new_p = operands.out[0], *new_b = operands.out[1];                                                               \
+        IN_ANY_ORDER                                                                                                        \
+        for (npy_intp i = 0; i < n; i++) {                                                                                  \
+            T d = sign * g[i] + part(decay, p[i]), sum = b[i] * momentum_factor + d * dampened;                             \
+            new_p[i] = p[i] - (part(far, d) + further * sum);                                                               \
+            new_b[i] = sum;                                                                                                 \
+        }                                                                                                                   \
     }
 MOMENTUM(float)
 MOMENTUM(double)
@@ -44,29 +44,29 @@ MOMENTUM(double)
 // Adam and AMSGrad, with operands p, g, m, v and nine scalars: sign and decay of the gradient, the factor of p, both
 // betas and their complements, eps, the step.  p's step is divided by the root of `DIVISOR`; `WRITE_MORE` runs after
 // all operands are read, because any result may share memory with any of them.
-#define MOMENTS(DIVISOR, WRITE_MORE)                                                                                  \
-    const auto *p = given.in[0], *g = given.in[1], *m = given.in[2], *v = given.in[3], *set = given.set;  \
-    const auto sign = set[0], decay = set[1], left = set[2], beta1 = set[3], beta2 = set[4];              \
-    const auto rest1 = set[5], rest2 = set[6], eps = set[7], step = set[8];                               \
-    auto *new_p = given.out[0], *new_m = given.out[1], *new_v = given.out[2];                             \
-    IN_ANY_ORDER                                                                                          \
-    for (npy_intp i = 0; i < n; i++) {                                                                    \
-        auto d = sign * g[i] + part(decay, p[i]);                                                         \
-        auto mean = m[i] * beta1 + d * rest1, square = v[i] * beta2 + d * d * rest2;                      \
-        auto most = DIVISOR;                                                                              \
-        new_p[i] = p[i] * left - step * (mean / (std::sqrt(most) + eps));                                 \
-        new_m[i] = mean;                                                                                  \
-        new_v[i] = square;                                                                                \
-        WRITE_MORE;                                                                                       \
+#define MOMENTS(DIVISOR, WRITE_MORE)                                                                                    \
+    const auto *p = operands.in[0], *g = operands.in[1], *m = operands.in[2], *v = operands.in[3], *set = operands.set; \
+    const auto sign = set[0], decay = set[1], left = set[2], beta1 = set[3], beta2 = set[4];                            \
+    const auto rest1 = set[5], rest2 = set[6], eps = set[7], step = set[8];                                             \
+    auto *new_p = operands.out[0], *new_m = operands.out[1], *new_v = operands.out[2];                                  \
+    IN_ANY_ORDER                                                                                                        \
+    for (npy_intp i = 0; i < n; i++) {                                                                                  \
+        auto d = sign * g[i] + part(decay, p[i]);                                                                       \
+        auto mean = m[i] * beta1 + d * rest1, square = v[i] * beta2 + d * d * rest2;                                    \
+        auto most = DIVISOR;                                                                                            \
+        new_p[i] = p[i] * left - step * (mean / (std::sqrt(most) + eps));                                               \
+        new_m[i] = mean;                                                                                                \
+        new_v[i] = square;                                                                                              \
+        WRITE_MORE;                                                                                                     \
     }
 
 KERNEL(adam, float, 4, 9, 3) { MOMENTS(square, ) }
 KERNEL(adam, double, 4, 9, 3) { MOMENTS(square, ) }
 
 // AMSGrad's largest square so far, the fifth array and the fourth result; NaN is the largest.
-#define LARGEST                                                            \
-    const auto* old = given.in[4];                                         \
-    auto* top = given.out[3];                                              \
+#define LARGEST                       \
+    const auto* old = operands.in[4]; \
+    auto* top = operands.out[3];      \
     MOMENTS((square > old[i] || square != square ? square : old[i]), top[i] = most)
 
 KERNEL(amsgrad, float, 5, 9, 4) { LARGEST }

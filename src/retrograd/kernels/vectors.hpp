@@ -38,8 +38,8 @@ template <class T, int bytes>
 struct Vector {
     typedef T type __attribute__((vector_size(bytes)));
     typedef T anywhere __attribute__((vector_size(bytes), aligned(alignof(T)), may_alias));
-    static INLINE const anywhere& at(const T* place) { return *reinterpret_cast<const anywhere*>(place); }
-    static INLINE anywhere& at(T* place) { return *reinterpret_cast<anywhere*>(place); }
+    static INLINE const anywhere& at(const T* ptr) { return *reinterpret_cast<const anywhere*>(ptr); }
+    static INLINE anywhere& at(T* ptr) { return *reinterpret_cast<anywhere*>(ptr); }
 };
 #else
 template <class T, int bytes>
@@ -55,24 +55,24 @@ struct Vector {
             return v;
         }
     };
-    static const type& at(const T* place) { return *reinterpret_cast<const type*>(place); }
-    static type& at(T* place) { return *reinterpret_cast<type*>(place); }
+    static const type& at(const T* ptr) { return *reinterpret_cast<const type*>(ptr); }
+    static type& at(T* ptr) { return *reinterpret_cast<type*>(ptr); }
 };
 #endif
 
 // Transposes a square of as many vectors as a vector has elements, by swapping ever smaller off-diagonal squares.
 template <class T, int bytes>
-INLINE void turn(const T* from, std::ptrdiff_t pitch, T* to, std::ptrdiff_t apart) {
+INLINE void transpose(const T* from, std::ptrdiff_t pitch, T* to, std::ptrdiff_t to_pitch) {
     constexpr int lanes = bytes / sizeof(T);
 #if defined(__GNUC__) && !defined(__clang__)
     using V = Vector<T, bytes>;
-    typedef typename Format<T>::Bits Place __attribute__((vector_size(bytes)));
+    typedef typename Format<T>::Bits Permutation __attribute__((vector_size(bytes)));
     typename V::type row[lanes];
     UNROLL
     for (int i = 0; i < lanes; i++) row[i] = V::at(from + i * pitch);
     UNROLL
     for (int half = lanes / 2; half > 0; half /= 2) {
-        Place upper, lower;
+        Permutation upper, lower;
         UNROLL
         for (int i = 0; i < lanes; i++) {
             upper[i] = i & half ? lanes + i - half : i;
@@ -87,10 +87,10 @@ INLINE void turn(const T* from, std::ptrdiff_t pitch, T* to, std::ptrdiff_t apar
         }
     }
     UNROLL
-    for (int i = 0; i < lanes; i++) V::at(to + i * apart) = row[i];
+    for (int i = 0; i < lanes; i++) V::at(to + i * to_pitch) = row[i];
 #else
     for (int i = 0; i < lanes; i++)
-        for (int j = 0; j < lanes; j++) to[j * apart + i] = from[i * pitch + j];
+        for (int j = 0; j < lanes; j++) to[j * to_pitch + i] = from[i * pitch + j];
 #endif
 }
 
