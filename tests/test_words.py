@@ -2,6 +2,7 @@
 
 import ast
 import io
+import itertools
 import re
 import tokenize
 from pathlib import Path
@@ -31,6 +32,13 @@ RIDDLES = re.compile(
     r"|grouped|ignored|kept|lies|lost|made|moved|places?|pulled|pushed|ready|seen|shifted|shown|sure|tell|together|told"
     r"|turned|wanted|ways?|weighed|whole|widened)"
 )
+# The same for the words of identifiers in C++: data structures and indices have nouns.
+NO_NOUNS = {
+    *("abreast", "apart", "asked", "behind", "chosen", "given", "kept", "known", "made", "mine", "nowhere", "ours"),
+    *("patience", "patient", "place", "places", "pulled", "seen", "soon", "taken", "theirs", "there", "together"),
+    *("told", "turned", "wanted"),
+}
+KERNELS = sorted(path for path in (ROOT / "src/retrograd/kernels").iterdir() if path.suffix in (".cpp", ".hpp"))
 RENAMED = (  # the packages whose names have been gone through
     "amp", "autograd", "backend", "backends", "bench", "cli", "core", "cuda", "distributed", "export", "func", "fx",
     "higher_order", "hips", "interop", "kernels", "levels", "library", "nested", "nn", "numpy", "ops", "optim",
@@ -145,6 +153,33 @@ def test_docstrings_comments_and_messages_use_the_fields_words(package):
     assert [line for path in files for line in banned(sentences(path.read_text()), path, SENTENCE)] == []
 
 
+def kernel_identifiers(source):
+    """Yield (line number, word) of all words of the identifiers in a C++ source, without strings and comments."""
+    source = re.sub(r'"(?:[^"\\\n]|\\.)*"|//.*', "", source)
+    for number, line in enumerate(source.splitlines(), 1):
+        for name in re.findall(r"[A-Za-z_]\w*", line):
+            yield from ((number, word.lower()) for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name))
+
+
+def kernel_sentences(source):
+    """Yield (line number, sentence) of the comments and strings of a C++ source."""
+    lines = [(n, line.partition("//")[2].strip(" -")) for n, line in enumerate(source.splitlines(), 1)]
+    for comment, group in itertools.groupby(lines, key=lambda line: bool(line[1])):
+        if comment:
+            block = list(group)
+            text = " ".join(text for _, text in block)
+            yield from ((block[0][0], sentence) for sentence in re.split(r"(?<=[.:;?!])\s+", text))
+    for number, line in enumerate(source.splitlines(), 1):
+        yield from ((number, text) for text in re.findall(r'"((?:[^"\\\n]|\\.)* (?:[^"\\\n]|\\.)*)"', line))
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.name)
+def test_kernels_use_the_fields_words(path):
+    source = path.read_text()
+    assert [f"{path.name}:{line}: {word}" for line, word in kernel_identifiers(source) if word in NO_NOUNS] == []
+    assert banned(kernel_sentences(source), path, SENTENCE) == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
 def test_headings_use_the_fields_words(page):
     assert banned(headings(page), page) == []
@@ -190,6 +225,13 @@ def test_the_check_finds_sentences_of_pages():
     page = "# A page\n\nIt `told`\nus. It\nlies\nthere.\n\n```\ntold\n```\n\n- Of the two\n\n| a | What it is |\n"
     found = ["README.md:3: It lies there.", "README.md:12: Of the two", "README.md:14: What it is |"]
     assert banned(prose(page), ROOT / "README.md", SENTENCE) == found
+
+
+def test_the_check_finds_words_of_our_own_in_kernels():
+    source = 'int placeOf(int asked_for);  // Of two\n// rows. What\n// it told\nf("the place", "lies here"); // a\n'
+    assert [word for _, word in kernel_identifiers(source) if word in NO_NOUNS] == ["place", "asked"]
+    found = ["README.md:1: Of two rows.", "README.md:1: What it told a", "README.md:4: lies here"]
+    assert banned(kernel_sentences(source), ROOT / "README.md", SENTENCE) == found
 
 
 def test_the_check_finds_names_that_are_riddles():
