@@ -305,7 +305,7 @@ def test_an_argument_that_is_gone_is_named_with_its_node(tmp_path):
         node["kwargs"] = {"stays": True}
 
     edited(tmp_path / "a", older)
-    with pytest.raises(StorageError, match=r"sum.*unexpected argument 'stays'"):
+    with pytest.raises(StorageError, match=r"sum.*unexpected keyword argument 'stays'"):
         load(tmp_path / "a")
 
 

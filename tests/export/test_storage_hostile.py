@@ -216,7 +216,7 @@ def test_an_argument_too_few_or_too_many_names_the_node(stored):
     node_of(stored[1], "call_function")["args"] = []
     refuses(stored, "linear: .*missing argument 'x'")
     node_of(before, "call_function")["kwargs"] = {"more": 1}
-    refuses((stored[0], before), "linear: .*unexpected argument 'more'")
+    refuses((stored[0], before), "linear: .*unexpected keyword argument 'more'")
 
 
 @pytest.mark.parametrize("name", ["nothing", "output", "linear"])

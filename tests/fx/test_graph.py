@@ -260,7 +260,7 @@ CORRUPTIONS = {
     corrupt_users: r"x.users is \[\], but \['add', 'mul'\] use it",
     corrupt_function: "mul calls 'mul', which is no operator or function",
     corrupt_method: "mul calls the method exp of nothing",
-    corrupt_arguments: r"add: .*unexpected argument 'alpha'",
+    corrupt_arguments: r"add: .*unexpected keyword argument 'alpha'",
     corrupt_name: "'Mul' is not in snake_case",
     corrupt_unique: "Node redefined name add",
     corrupt_target: "mul calls .* no registered operator",

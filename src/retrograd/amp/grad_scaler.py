@@ -7,10 +7,11 @@ from typing import Any
 
 from retrograd.autograd.grad_mode import no_grad
 from retrograd.core import Tensor
+from retrograd.core.suggestions import SuggestsKeywords
 from retrograd.ops.dtype_aliases import half
 
 
-class GradScaler:
+class GradScaler(SuggestsKeywords):
     """Scale losses before `backward()`, unscale gradients before a step, and skip steps with infinite or NaN gradients.
 
     The scale begins with `init_scale`. `update()` multiplies it by `backoff_factor` after a skipped step, and by

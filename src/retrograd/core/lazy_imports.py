@@ -3,6 +3,8 @@
 import importlib
 import sys
 
+from retrograd.core.suggestions import missing_name
+
 _homes = {}  # of each package: name -> full name of a module
 
 
@@ -28,7 +30,7 @@ def lazy_names(package, homes):
 
     def member(name):
         if name not in known:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            raise missing_name(f"module {package!r} has no attribute {name!r}", name, names())
         module = importlib.import_module(known[name])
         found = module if known[name] == f"{package}.{name}" else getattr(module, name)
         setattr(sys.modules[package], name, found)

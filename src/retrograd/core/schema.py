@@ -10,6 +10,7 @@ from retrograd.core.aval import SymbolicSize
 from retrograd.core.dtype import as_dtype
 from retrograd.core.op import is_foreign
 from retrograd.core.overrides import ForeignParams, foreign_objects
+from retrograd.core.suggestions import did_you_mean
 from retrograd.core.tensor import TensorBase
 
 REQUIRED = type("Required", (), {"__repr__": lambda self: "REQUIRED"})()
@@ -251,7 +252,13 @@ class Schema:
             return ALIASES[key]
         if POSITIONS.get(key, len(self.inputs)) < len(self.inputs):
             return self.inputs[POSITIONS[key]].name
-        raise TypeError(f"{self}: unexpected argument {key!r}")
+        raise self.unknown_keyword(key)
+
+    def unknown_keyword(self, key):
+        """Return the error for a keyword that is no argument."""
+        aliases = [alias for alias, name in ALIASES.items() if name in self._by_name]
+        suggested = did_you_mean(key, [*self._by_name, *aliases])
+        return TypeError(f"{self.name}() got an unexpected keyword argument {key!r}{suggested or '.'} It takes {self}")
 
     def _convert(self, parameter, given):
         if parameter.name not in given:

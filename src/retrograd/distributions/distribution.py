@@ -5,13 +5,14 @@ from typing import Any, ClassVar, Self
 
 from retrograd.autograd import no_grad
 from retrograd.core import Tensor
+from retrograd.core.suggestions import SuggestsKeywords
 from retrograd.distributions.constraints import Constraint, all_valid, dependent, is_dependent
 from retrograd.distributions.utils import lazy_property
 
 __all__ = ["Distribution"]
 
 
-class Distribution:
+class Distribution(SuggestsKeywords):
     """A probability distribution of events, or a batch of them.
 
     `batch_shape` is the shape of the parameters, one distribution for each element; `event_shape` that of one draw.

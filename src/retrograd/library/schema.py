@@ -95,7 +95,7 @@ class CustomSchema(Schema):
         """Return the name itself: custom operators have no aliases of arguments."""
         if key in self._by_name:
             return key
-        raise TypeError(f"{self}: unexpected argument {key!r}")
+        raise self.unknown_keyword(key)
 
     def _convert(self, parameter: Parameter, given: dict) -> Any:
         value = super()._convert(parameter, given)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass, replace
 from typing import Any
 
+from retrograd.core.suggestions import bind_arguments
+
 Check = Callable[[str, Any], None]
 _REQUIRED = inspect.Parameter.empty
 
@@ -69,10 +71,7 @@ def _make_init(
     defaults = {name: one.default for name, one in fields_of(cls).items()}
 
     def init(*args: Any, **kwargs: Any) -> None:
-        try:
-            bound = signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"{type(args[0]).__name__}.__init__() {error}") from None
+        bound = bind_arguments(f"{type(args[0]).__name__}.__init__", signature, args, kwargs)
         values = {**defaults, **bound.arguments}
         build(values.pop("self"), values)
 

@@ -4,6 +4,7 @@ import inspect
 from typing import Any, ClassVar
 
 from retrograd.core import Tensor
+from retrograd.core.suggestions import bind_arguments
 from retrograd.nn.batchnorm import (
     BatchNorm1d,
     BatchNorm2d,
@@ -116,7 +117,7 @@ class _InferredSize(LazyModuleMixin):
     _signature: ClassVar[inspect.Signature]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        bound = self._signature.bind(None, *args, **kwargs)
+        bound = bind_arguments(f"{type(self).__name__}.__init__", self._signature, (None, *args), kwargs)
         settings = {**self.lazy_defaults, **bound.arguments}
         del settings["self"]
         super().__init__(**settings, **{self.size_name: 0})

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from retrograd.core import Tensor
+from retrograd.core.suggestions import SuggestsKeywords
 from retrograd.nn.members import Members
 from retrograd.nn.parameter import Buffer, Parameter
 
@@ -18,7 +19,7 @@ _EXPECTED = {
 }
 
 
-class ModuleTree:
+class ModuleTree(SuggestsKeywords):
     """Base of `Module`: registers members where they are assigned, and finds them by dotted names."""
 
     _kinds: dict[str, str]

@@ -205,9 +205,17 @@ class OlderSVD(NamedTuple):
     V: Tensor
 
 
+_DRIVERS = ("gesvd", "gesvdj", "gesvda")
+
+
 def _determined_part(U, S, Vh):
     k = S.shape[-1]
     return S, weighted_product(first_columns(U, k), first_rows(Vh, k))
+
+
+def _check_driver(name, driver):
+    if driver not in (None, *_DRIVERS):
+        raise ValueError(f"{name}: driver must be None, {' or '.join(_DRIVERS)}, got {driver!r}")
 
 
 @op("linalg.svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)")
@@ -218,7 +226,7 @@ class linalg_svd(Composite):
     (k, n).  Vectors beyond k are arbitrary, and their gradient is taken as 0.  The gradient of U and Vh is infinite or
     NaN where singular values are equal, and, if m and n differ, where one is 0; that of S is finite.
 
-    driver: accepted for compatibility with PyTorch; LAPACK's gesdd is used.
+    driver: None, "gesvd", "gesvdj" or "gesvda", accepted for compatibility with PyTorch; LAPACK's gesdd is used.
 
     >>> import retrograd as rg
     >>> rg.linalg.svd(rg.tensor([[0.0, 3.0], [2.0, 0.0]])).S.tolist()
@@ -226,6 +234,7 @@ class linalg_svd(Composite):
     """
 
     def compose(A, *, full_matrices, driver) -> SVD:
+        _check_driver("linalg.svd", driver)
         check_matrices("linalg.svd", A)
         factors = svd_factors(A, full_matrices=full_matrices)
         U, Vh = svd_vectors(A, *factors)
@@ -245,6 +254,7 @@ class linalg_svd(Composite):
     def errors(r):
         yield (r(3),), {}, ValueError, r"linalg.svd: .*expected matrices, got shape \(3,\)"
         yield (r.ints(3, (2, 2)),), {}, TypeError, "linalg.svd: expected a floating or complex dtype"
+        yield (r(2, 2),), {"driver": "gesdd"}, ValueError, "linalg.svd: driver must be None, gesvd .*, got 'gesdd'"
         yield (r(2, 2) * float("nan"),), {}, RuntimeError, "linalg.svd: the iteration did not converge"
 
 
@@ -253,6 +263,7 @@ class linalg_svdvals(Composite):
     """The singular values of matrices, descending; their gradient is finite even where they are equal."""
 
     def compose(A, *, driver):
+        _check_driver("linalg.svdvals", driver)
         check_matrices("linalg.svdvals", A)
         if needs_vectors(A):
             return svd_values(A, *svd_factors(A, full_matrices=False))

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 from retrograd.core.hooks import RemovableHandle, add_hook, check_callable
+from retrograd.core.suggestions import SuggestsKeywords
 
 
-class StepHooks:
+class StepHooks(SuggestsKeywords):
     """The hooks of one optimizer's steps; `step` of every subclass runs them."""
 
     _pre_hooks: dict[int, Callable[..., Any]]

@@ -11,6 +11,7 @@ from typing import Any
 
 from retrograd import autograd
 from retrograd.core import Tensor, current, registry
+from retrograd.core.suggestions import SuggestsKeywords
 from retrograd.fx import trace
 from retrograd.nn import Module, ModuleList
 from retrograd.pipelining.checkpoint.param_placement import rank_of_tensors, sync_parameters
@@ -46,7 +47,7 @@ Costs = dict[tuple[Kind, int], float]
 StreamContext = Callable[[int, int], AbstractContextManager]
 
 
-class Pipeline:
+class Pipeline(SuggestsKeywords):
     """A model split into stages, which are assigned to ranks and process microbatches.
 
     model: any module; its own parameters receive the gradients.  Or a list of modules, which are then the stages:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from retrograd import autograd
 from retrograd.core import Tensor, current
+from retrograd.core.suggestions import SuggestsKeywords
 from retrograd.pipelining.microbatch import merge_chunks, split_args_kwargs_into_chunks
 from retrograd.pipelining.runtime.gradient_sums import Gradients
 from retrograd.pipelining.runtime.rank import Job, Rank, Report
@@ -22,7 +23,7 @@ from retrograd.pipelining.transports.process_group import ProcessGroup, group_or
 Spec = Any  # a chunk spec, or several nested as the argument is
 
 
-class PipelineSchedule:
+class PipelineSchedule(SuggestsKeywords):
     """The common part of all schedules; a rank's stages, and how a batch is split and merged.
 
     A subclass names its schedule; without a name it has no order until one is loaded, or assigned to `pipeline_order`.

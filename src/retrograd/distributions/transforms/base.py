@@ -4,10 +4,11 @@ import weakref
 from typing import Any, Self
 
 from retrograd.core import Tensor
+from retrograd.core.suggestions import SuggestsKeywords
 from retrograd.distributions import constraints
 
 
-class Transform:
+class Transform(SuggestsKeywords):
     """A map of tensors.
 
     Subclasses define `_call`, and `_inverse` and `log_abs_det_jacobian` where these exist; `bijective` is whether the

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from numbers import Real
 from typing import Any, ClassVar
 
+from retrograd.core.suggestions import SuggestsKeywords
 from retrograd.optim.optimizer import Group, Optimizer
 
 # Further entries of PyTorch's states: counts and flags that nothing here needs.
@@ -13,7 +14,7 @@ _FOREIGN = {
 }  # fmt: skip
 
 
-class LRScheduler:
+class LRScheduler(SuggestsKeywords):
     """The base of all schedules: a subclass defines `get_lr`, one learning rate for each parameter group.
 
     `last_epoch` is the number of steps taken, -1 to start; `base_lrs` are the initial rates.

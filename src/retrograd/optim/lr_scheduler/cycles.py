@@ -8,6 +8,7 @@ from retrograd.optim.lr_scheduler.base import LRScheduler, check_momentum, set_m
 from retrograd.optim.optimizer import Optimizer
 
 _MODES = ("triangular", "triangular2", "exp_range")
+_SCALE_MODES = ("cycle", "iterations")
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
@@ -107,6 +108,8 @@ class CyclicLR(LRScheduler):
     ) -> None:
         if scale_fn is None and mode not in _MODES:
             raise ValueError(f"CyclicLR: mode must be one of {', '.join(_MODES)}, got {mode!r}")
+        if scale_mode not in _SCALE_MODES:
+            raise ValueError(f"CyclicLR: scale_mode must be {' or '.join(_SCALE_MODES)}, got {scale_mode!r}")
         down = step_size_up if step_size_down is None else step_size_down
         if step_size_up <= 0 or down <= 0:
             raise ValueError(f"CyclicLR: the steps up and down must be at least 1, got {step_size_up} and {down}")

@@ -7,6 +7,7 @@ from itertools import accumulate, chain
 from typing import Any, Generic, TypeVar
 
 from retrograd.core import Tensor
+from retrograd.core.suggestions import SuggestsKeywords
 from retrograd.ops.as_tensor import as_tensor
 from retrograd.ops.generator import Generator
 from retrograd.ops.random import randperm
@@ -14,7 +15,7 @@ from retrograd.ops.random import randperm
 T = TypeVar("T", covariant=True)
 
 
-class Dataset(Generic[T]):
+class Dataset(SuggestsKeywords, Generic[T]):
     """Examples by index: a subclass defines `__getitem__(index)`, and `__len__` if their number is known.
 
     If `__getitems__(indices)` is defined, which returns a list of examples, a loader asks for a whole batch at once.

@@ -8,6 +8,7 @@ from itertools import repeat
 from multiprocessing.context import BaseContext
 from typing import Any
 
+from retrograd.core.suggestions import SuggestsKeywords
 from retrograd.ops.generator import Generator, resolve_generator
 from retrograd.utils.data.collate import default_collate, default_convert
 from retrograd.utils.data.dataset import Dataset, IterableDataset
@@ -18,7 +19,7 @@ from retrograd.utils.data.worker_pool import ProcessWorker, ThreadWorker, Worker
 DEFAULT_PREFETCH_FACTOR = 2
 
 
-class DataLoader:
+class DataLoader(SuggestsKeywords):
     """Iterates over batches of a dataset; workers prefetch, and the order does not depend on them.
 
     dataset: examples by index (`__getitem__` and `__len__`: a Dataset, an array, a list) or an iterable (an

@@ -6,6 +6,7 @@ from itertools import chain, islice, repeat
 from typing import Any, Generic, TypeVar
 
 from retrograd.core import registry
+from retrograd.core.suggestions import SuggestsKeywords
 from retrograd.ops.as_tensor import as_tensor
 from retrograd.ops.generator import Generator
 from retrograd.ops.random import randint, randperm
@@ -13,7 +14,7 @@ from retrograd.ops.random import randint, randperm
 T = TypeVar("T", covariant=True)
 
 
-class Sampler(Generic[T]):
+class Sampler(SuggestsKeywords, Generic[T]):
     """The order of examples: a subclass defines `__iter__`, which yields their indices, or lists of them."""
 
     def __iter__(self) -> Iterator[T]:

@@ -1,0 +1,101 @@
+"""Suggestions for misspelt names: "Did you mean 'x'?".
+
+Python suggests attributes in tracebacks, and from 3.13 on keywords in messages.  This adds what it does not suggest.
+"""
+
+import functools
+import importlib
+import inspect
+import sys
+
+LARGEST_NAMESPACE = 750  # in a larger one, Python does not look for similar names
+_SUGGESTS_KEYWORDS = sys.version_info >= (3, 13)
+_UNKNOWN_KEYWORD = " got an unexpected keyword argument '"
+
+
+def did_you_mean(name, known):
+    """Return ". Did you mean 'x'?" for the known name that is most similar to a misspelt one; "" if there is none.
+
+    >>> did_you_mean("kepdim", ["dim", "keepdim", "dtype"]), did_you_mean("x", ["dim"])
+    (". Did you mean 'keepdim'?", '')
+    """
+    similar = importlib.import_module("difflib").get_close_matches(name, [*known], 1)
+    return f". Did you mean {similar[0]!r}?" if similar else ""
+
+
+def missing_name(message, name, known):
+    """Return the AttributeError of a name that a module lacks; Python suggests another one if it has few."""
+    return AttributeError(message) if len(known) <= LARGEST_NAMESPACE else MissingNameError(message, name, known)
+
+
+class MissingNameError(AttributeError):
+    """A name that a large module lacks; looks for a similar one only when the message is read."""
+
+    def __init__(self, message, name, known):
+        super().__init__(message, name=name, obj=None)
+        self.known = known
+
+    def __str__(self):
+        return super().__str__() + did_you_mean(self.name, self.known)
+
+
+def suggest_keyword(error, known):
+    """Append a suggestion to the message of a TypeError for an unknown keyword; leave other errors as they are."""
+    _, found, name = str(error).partition(_UNKNOWN_KEYWORD)
+    if found and name.endswith("'"):
+        error.args = (f"{error}{did_you_mean(name[:-1], known)}",)
+
+
+def bind_arguments(name, signature, args, kwargs):
+    """Return the bound arguments of a call; raise the TypeErrors of Python for a function of this name."""
+    try:
+        return signature.bind(*args, **kwargs)
+    except TypeError as error:
+        unknown = [key for key in kwargs if key not in signature.parameters]
+        words = f"got an unexpected keyword argument {unknown[0]!r}" if unknown else str(error)
+        refused = TypeError(f"{name}() {words}")
+        suggest_keyword(refused, signature.parameters)
+        raise refused from None
+
+
+def suggest_keywords(function):
+    """Decorator: append a suggestion to Python's TypeError for an unknown keyword of this function.
+
+    >>> @suggest_keywords
+    ... def scale(x, factor=2):
+    ...     return x * factor
+    >>> scale(3, facter=3)
+    Traceback (most recent call last):
+    TypeError: scale() got an unexpected keyword argument 'facter'. Did you mean 'factor'?
+    """
+    if _SUGGESTS_KEYWORDS:
+        return function
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            if error.__traceback__.tb_next is None:  # the function itself did not begin
+                suggest_keyword(error, inspect.signature(function).parameters)
+            raise
+
+    return call
+
+
+def suggest_init_keywords(cls):
+    """Make the constructor that a class of this package defines suggest keywords; return the class.
+
+    Users' classes are left alone: their tracebacks would get longer.
+    """
+    if "__init__" in vars(cls) and cls.__module__.partition(".")[0] == __name__.partition(".")[0]:
+        cls.__init__ = suggest_keywords(vars(cls)["__init__"])
+    return cls
+
+
+class SuggestsKeywords:
+    """Base of families of classes, of which each one suggests keywords of its constructor."""
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        suggest_init_keywords(cls)

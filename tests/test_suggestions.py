@@ -1,0 +1,254 @@
+"""A misspelt name, keyword or option is answered by the right one: every public callable is drawn."""
+
+import contextlib
+import inspect
+import io
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import retrograd as rg
+import retrograd.nested
+from retrograd.core import registry
+from retrograd.core.dispatch import call
+from retrograd.core.schema import REQUIRED
+from retrograd.core.suggestions import LARGEST_NAMESPACE
+from retrograd.testing.sampler import samples_of
+
+NAMES = [
+    line.split(": ")[0].split("(")[0]
+    for line in (Path(__file__).parent / "api.txt").read_text().splitlines()
+    if line.startswith("rg.") and not line.endswith(": attribute")
+]
+# Errors of these calls are not Python's: scikit-learn makes methods for its metadata, context managers compiled with
+# Cython check their arguments when they are entered, and a wrapped step looks for its optimizer first.
+NOT_DRAWN = ("rg.sklearn.", "rg.fx.Tracer.module_scope", "rg.library.sanitize", "rg.random.fork_rng")
+NOT_DRAWN += ("rg.utils.short_turns", "rg.optim.Optimizer.step")
+
+
+def member(path):
+    found = rg
+    for name in path.split(".")[1:]:
+        found = getattr(found, name)
+    return found
+
+
+def misspelt(name):
+    """Return a name without its next to last letter."""
+    return name[:-2] + name[-1]
+
+
+def keywords(function):
+    """Return the names of arguments that are long enough for a misspelling to be recognized."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
+        return []
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    return [name for name in names if len(name) >= 5 and misspelt(name) not in names and name != "self"]
+
+
+CALLABLES = [name for name in NAMES if not name.startswith(NOT_DRAWN) and keywords(member(name))]
+
+
+FAMILIES = (
+    rg.nn.Module,
+    rg.optim.Optimizer,
+    rg.optim.lr_scheduler.LRScheduler,
+    rg.distributions.Distribution,
+    rg.distributions.Transform,
+    rg.utils.data.Dataset,
+    rg.utils.data.Sampler,
+    rg.utils.data.DataLoader,
+    rg.amp.GradScaler,
+    rg.pipelining.Pipeline,
+    rg.pipelining.PipelineScheduleSingle,
+    rg.pipelining.PipelineScheduleMulti,
+)
+
+
+def suggests_keywords(function):
+    """Return whether an error of a call suggests keywords: Python itself does so for its functions from 3.13 on."""
+    ours = issubclass(function, FAMILIES) if isinstance(function, type) else not inspect.isroutine(function)
+    return ours or sys.version_info >= (3, 13)
+
+
+def message_of(call):
+    with pytest.raises(TypeError) as caught:
+        call()
+    return str(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # of older names
+@pytest.mark.parametrize("path", CALLABLES)
+def test_a_misspelt_keyword_is_answered_by_the_right_one(path):
+    function = member(path)
+    for name in keywords(function):
+        text = message_of(lambda n=name: function(**{misspelt(n): None}))
+        assert f"got an unexpected keyword argument '{misspelt(name)}'" in text, name
+        if suggests_keywords(function):
+            assert f"Did you mean '{name}'?" in text, name
+
+
+MODULES = """nn nn.functional nn.init nn.utils optim optim.lr_scheduler autograd func linalg fft special distributions
+utils.data nested fx export library pipelining amp signal.windows"""
+OBJECTS = {
+    "rg": rg,
+    **{f"rg.{name}": member(f"rg.{name}") for name in MODULES.split()},
+    "a tensor": rg.ones(2),
+    "a layer": rg.nn.Linear(2, 3),
+    "an optimizer": rg.optim.SGD([rg.ones(1)], lr=0.1),
+    "a distribution": rg.distributions.Normal(0.0, 1.0),
+}
+
+
+def printed_error(owner, name):
+    """Return what Python prints when an attribute is missing."""
+    printed = io.StringIO()
+    with contextlib.redirect_stderr(printed):
+        try:
+            getattr(owner, name)
+        except AttributeError as error:
+            sys.__excepthook__(type(error), error, None)
+    return printed.getvalue()
+
+
+@pytest.mark.parametrize("owner", OBJECTS)
+def test_a_misspelt_name_is_answered_by_the_right_one(owner):
+    names = [name for name in dir(OBJECTS[owner]) if name[0] != "_" and len(name) >= 6]
+    assert names
+    for name in names[:: max(1, len(names) // 40)]:
+        printed = printed_error(OBJECTS[owner], misspelt(name))
+        assert not printed or printed.count("Did you mean") == 1, name
+        suggested = re.findall(r"Did you mean:? '(\w+)'", printed)
+        assert not printed or suggested[0] in dir(OBJECTS[owner]), name
+
+
+@pytest.mark.parametrize(
+    ("call", "suggested"),
+    [
+        (lambda: rg.sofmax, "softmax"),
+        (lambda: rg.nn.Liner, "Linear"),
+        (lambda: rg.nn.functional.rellu, "relu"),
+        (lambda: rg.ones(2).requires_gard, "requires_grad"),
+        (lambda: rg.nn.Linear(2, 3).wieght, "weight"),
+        (lambda: rg.optim.AdmW, "AdamW"),
+    ],
+)
+def test_the_nearest_name_is_suggested(call, suggested):
+    printed = io.StringIO()
+    with contextlib.redirect_stderr(printed):
+        try:
+            call()
+        except AttributeError as error:
+            sys.__excepthook__(type(error), error, None)
+    assert re.search(f"Did you mean:? '{suggested}'", printed.getvalue())
+
+
+def test_python_looks_for_similar_names_of_everything_but_the_package_itself():
+    assert [owner for owner, found in OBJECTS.items() if len(dir(found)) > LARGEST_NAMESPACE] == ["rg"]
+
+
+def test_a_missing_name_costs_no_search_until_it_is_printed(monkeypatch):
+    monkeypatch.setattr("retrograd.core.suggestions.did_you_mean", lambda name, known: 1 / 0)
+    assert not hasattr(rg, "sofmax")
+    assert not hasattr(rg.nn.Linear(1, 1), "wieght")
+
+
+# -------------------------------------------------------------------------------------------------------- options
+
+OPTIONAL = [
+    (name, p.name)
+    for name, op in registry.items()
+    for p in op.schema.parameters
+    if p.type.startswith("str") and p.default is not REQUIRED
+]
+
+
+def message_about_option(call):
+    with pytest.raises((ValueError, RuntimeError, TypeError)) as caught:
+        call()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "option"), OPTIONAL)
+def test_a_misspelt_option_of_an_operator_is_answered_by_the_options(name, option):
+    op = registry[name]
+    (parameter,) = [p for p in op.schema.parameters if p.name == option]
+    inputs, params = next(iter(samples_of(op)))
+    text = message_about_option(lambda: call(op, inputs, {**params, option: "misspelt"}))
+    assert "misspelt" in text
+    assert option.removeprefix("pad_") in text
+    assert parameter.default in text if parameter.default else " or " in text or "one of" in text
+
+
+ARGUMENTS = {
+    "rg.nn.Conv": (1, 1, 1),
+    "rg.nn.LazyConv": (1, 1),
+    "rg.nn.EmbeddingBag": (3, 2),
+    "rg.nn.RNN": (2, 3),
+    "rg.nn.TransformerE": (4, 2),
+    "rg.nn.TransformerD": (4, 2),
+    "rg.nn.init.": (rg.ones(2, 2),),
+    "rg.optim.": (rg.optim.SGD([rg.ones(1)], lr=0.1, momentum=0.5),),
+    "rg.optim.lr_scheduler.CyclicLR": (rg.optim.SGD([rg.ones(1)], lr=0.1, momentum=0.5), 0.1, 0.2),
+    "rg.optim.swa_utils.SWALR": (rg.optim.SGD([rg.ones(1)], lr=0.1), 0.1),
+    "rg.nn.utils.rnn.pad_sequence": ([rg.ones(2)],),
+    "rg.func.": (rg.sin,),
+    "rg.vmap": (rg.sin,),
+    "rg.nn.LinearCrossEntropyLoss": (2, 3),
+}
+REQUIRED_KEYWORDS = {"rg.optim.lr_scheduler.OneCycleLR": {"max_lr": 0.1, "total_steps": 3}}
+# The arguments of a second call, where the first returns a function or a layer that checks its options when it runs.
+CALLED_WITH = {"rg.func.jacfwd": rg.ones(2), "rg.nn.GELU": rg.ones(2), "rg.nn.Upsample": rg.ones(1, 1, 4)}
+# Names that users choose, and objects that are looked up by name when they are used.
+FREE = {
+    "name",
+    "prefix",
+    "device",
+    "device_type",
+    "class_name",
+    "root_module",
+    "order",
+    "casting",
+    "new_order",
+    "transport",
+}
+
+
+def options(path):
+    """Return the string options of a callable that is no operator, with their defaults."""
+    try:
+        parameters = inspect.signature(member(path)).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [(p.name, p.default) for p in parameters if isinstance(p.default, str) and p.name not in FREE]
+
+
+CHOICES = [
+    (path, *option)
+    for path in NAMES
+    if path.startswith(("rg.nn.", "rg.optim.", "rg.func.", "rg.vmap"))
+    and path.removeprefix("rg.nn.functional.") == path
+    for option in options(path)
+]
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize(("path", "option", "default"), CHOICES)
+def test_a_misspelt_option_is_answered_by_the_options(path, option, default):
+    args = next((ARGUMENTS[prefix] for prefix in sorted(ARGUMENTS, reverse=True) if path.startswith(prefix)), ())
+    keywords = {**REQUIRED_KEYWORDS.get(path, {}), option: "misspelt"}
+
+    def call():
+        made = member(path)(*args, **keywords)
+        if path in CALLED_WITH:
+            made(CALLED_WITH[path])
+
+    text = message_about_option(call)
+    assert "misspelt" in text
+    assert default in text
