@@ -35,6 +35,8 @@ from retrograd.core.dtype import uint8 as uint8
 from retrograd.core.dtype import uint16 as uint16
 from retrograd.core.dtype import uint32 as uint32
 from retrograd.core.dtype import uint64 as uint64
+from retrograd.core.errors import AcceleratorError as AcceleratorError
+from retrograd.core.errors import OutOfMemoryError as OutOfMemoryError
 from retrograd.interop import array_namespace as _array_namespace  # noqa: F401 (gives tensors their methods)
 from retrograd.interop import notebooks as _notebooks  # noqa: F401
 from retrograd.interop import numpy_protocol as _numpy_protocol  # noqa: F401
@@ -73,6 +75,14 @@ from retrograd.ops.legacy import HalfTensor as HalfTensor
 from retrograd.ops.legacy import IntTensor as IntTensor
 from retrograd.ops.legacy import LongTensor as LongTensor
 from retrograd.ops.legacy import ShortTensor as ShortTensor
+from retrograd.ops.legacy import has_lapack as has_lapack
+from retrograd.ops.legacy import has_mkl as has_mkl
+from retrograd.ops.legacy import has_openmp as has_openmp
+from retrograd.ops.legacy import has_spectral as has_spectral
+from retrograd.ops.storage import TypedStorage as TypedStorage
+from retrograd.ops.storage import UntypedStorage as UntypedStorage
+from retrograd.ops.symbolic import SymBool as SymBool
+from retrograd.ops.symbolic import SymFloat as SymFloat
 
 __version__ = "0.1.0"
 newaxis = None  # in an index, a new dimension of size 1
@@ -80,9 +90,9 @@ newaxis = None  # in an index, a new dimension of size 1
 globals().update(ops.public())  # every operator and public function, by its names
 
 _PACKAGES = (
-    "amp", "backends", "cli", "cuda", "distributed", "distributions", "export", "fft", "func", "fx", "higher_order",
-    "hips", "interop", "library", "linalg", "masked", "nested", "nn", "numpy", "optim", "overrides", "pipelining",
-    "profiler", "random", "return_types", "scipy", "signal", "sklearn", "special", "testing", "utils",
+    "amp", "backends", "cli", "cpu", "cuda", "distributed", "distributions", "export", "fft", "func", "fx",
+    "higher_order", "hips", "interop", "library", "linalg", "masked", "nested", "nn", "numpy", "optim", "overrides",
+    "pipelining", "profiler", "random", "return_types", "scipy", "signal", "sklearn", "special", "testing", "utils",
 )  # fmt: skip
 _OF_ARRAYS = (
     "deriv", "elementwise_grad", "grad", "grad_and_aux", "grad_named", "hessian", "hessian_tensor_product",
@@ -102,8 +112,13 @@ _HOMES = {
     "vmap": "retrograd.func",
     "load": "retrograd.interop.files",
     "save": "retrograd.interop.files",
+    "get_device_module": "retrograd.cuda",
+    "get_num_interop_threads": "retrograd.utils.threads",
     "get_num_threads": "retrograd.utils",
+    "init_num_threads": "retrograd.utils.threads",
+    "set_num_interop_threads": "retrograd.utils.threads",
     "set_num_threads": "retrograd.utils",
+    "thread_safe_generator": "retrograd.utils.data.worker",
 }
 
 # Packages and function transforms are imported on first use: not every program needs them.
@@ -115,5 +130,6 @@ __getattr__, __dir__ = _lazy.lazy_names(
 )
 _lazy.lazy_names("retrograd.library", {"opcheck": "retrograd.testing"})
 _lazy.lazy_names("retrograd.nn.utils.stateless", {"functional_call": "retrograd.func"})
+_lazy.lazy_names("retrograd.random", {"thread_safe_generator": "retrograd.utils.data.worker"})
 _lazy.lazy_names("retrograd.nn.parallel", {"DistributedDataParallel": "retrograd.distributed.data_parallel"})
 _examples.joins.append(lambda tensors: _lazy.lazy_module("retrograd.nested").as_nested_tensor(tensors))

@@ -42,6 +42,8 @@ from retrograd.core.dtype import uint8 as uint8
 from retrograd.core.dtype import uint16 as uint16
 from retrograd.core.dtype import uint32 as uint32
 from retrograd.core.dtype import uint64 as uint64
+from retrograd.core.errors import AcceleratorError as AcceleratorError
+from retrograd.core.errors import OutOfMemoryError as OutOfMemoryError
 from retrograd.interop import array_namespace as _array_namespace
 from retrograd.interop import notebooks as _notebooks
 from retrograd.interop import numpy_protocol as _numpy_protocol
@@ -80,6 +82,14 @@ from retrograd.ops.legacy import HalfTensor as HalfTensor
 from retrograd.ops.legacy import IntTensor as IntTensor
 from retrograd.ops.legacy import LongTensor as LongTensor
 from retrograd.ops.legacy import ShortTensor as ShortTensor
+from retrograd.ops.legacy import has_lapack as has_lapack
+from retrograd.ops.legacy import has_mkl as has_mkl
+from retrograd.ops.legacy import has_openmp as has_openmp
+from retrograd.ops.legacy import has_spectral as has_spectral
+from retrograd.ops.storage import TypedStorage as TypedStorage
+from retrograd.ops.storage import UntypedStorage as UntypedStorage
+from retrograd.ops.symbolic import SymBool as SymBool
+from retrograd.ops.symbolic import SymFloat as SymFloat
 from retrograd.amp.grad_scaler import GradScaler as GradScaler
 from retrograd.library.tags import Tag as Tag
 from retrograd import amp as amp
@@ -89,6 +99,7 @@ from retrograd.core.bfloat16 import bfloat16 as bfloat16
 from retrograd.amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
 from retrograd import cli as cli
 from retrograd.higher_order.branches import cond as cond
+from retrograd import cpu as cpu
 from retrograd import cuda as cuda
 from retrograd.func.autograd_api import deriv as deriv
 from retrograd import distributed as distributed
@@ -99,6 +110,8 @@ from retrograd import fft as fft
 from retrograd import func as func
 from retrograd import fx as fx
 from retrograd.amp.autocast_mode import get_autocast_dtype as get_autocast_dtype
+from retrograd.cuda import get_device_module as get_device_module
+from retrograd.utils.threads import get_num_interop_threads as get_num_interop_threads
 from retrograd.utils.threads import get_num_threads as get_num_threads
 from retrograd.func.autograd_api import grad as grad
 from retrograd.func.autograd_api import grad_and_aux as grad_and_aux
@@ -109,6 +122,7 @@ from retrograd.func.autograd_api import hessian_vector_product as hessian_vector
 from retrograd import higher_order as higher_order
 from retrograd import hips as hips
 from retrograd.func.autograd_api import holomorphic_grad as holomorphic_grad
+from retrograd.utils.threads import init_num_threads as init_num_threads
 from retrograd import interop as interop
 from retrograd.amp.autocast_mode import is_autocast_enabled as is_autocast_enabled
 from retrograd.func.autograd_api import jacobian as jacobian
@@ -133,12 +147,14 @@ from retrograd import return_types as return_types
 from retrograd.interop.files import save as save
 from retrograd import scipy as scipy
 from retrograd.amp.autocast_mode import set_autocast_dtype as set_autocast_dtype
+from retrograd.utils.threads import set_num_interop_threads as set_num_interop_threads
 from retrograd.utils.threads import set_num_threads as set_num_threads
 from retrograd import signal as signal
 from retrograd import sklearn as sklearn
 from retrograd import special as special
 from retrograd.func.autograd_api import tensor_jacobian_product as tensor_jacobian_product
 from retrograd import testing as testing
+from retrograd.utils.data.worker import thread_safe_generator as thread_safe_generator
 from retrograd import utils as utils
 from retrograd.func.autograd_api import value_and_grad as value_and_grad
 from retrograd.func.autograd_api import vector_jacobian_product as vector_jacobian_product
@@ -639,6 +655,9 @@ def deg2rad(x: _Operand) -> Tensor:
 def deg2rad_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`deg2rad`, written into the tensor; returns it."""
 
+def dequantize(tensor: Any) -> Tensor:
+    """Return a tensor, or each of a list, in float32: no tensor here is quantised."""
+
 def det(A: _Operand) -> Tensor:
     """The determinants of square matrices; the derivative holds for singular ones, too."""
 
@@ -771,6 +790,12 @@ def expm1_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
 def eye(n: _int, m: Any = None, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """Return an n x m matrix (m defaults to n) with ones on the diagonal and zeros elsewhere."""
 
+def fake_quantize_per_channel_affine(input: Any, scale: Any, zero_point: Any, axis: Any, quant_min: Any, quant_max: Any) -> Tensor:
+    """Return `fake_quantize_per_tensor_affine` of each slice along dimension `axis`, with its own scale and zero point."""
+
+def fake_quantize_per_tensor_affine(input: Any, scale: Any, zero_point: Any, quant_min: Any, quant_max: Any) -> Tensor:
+    """Return the value of each element after rounding to an integer q = input / scale + zero_point and back."""
+
 def feature_alpha_dropout(x: _Operand, p: _float = 0.5, training: _bool = False) -> Tensor:
     """Set whole channels to the saturation value of `selu` at random: `alpha_dropout` of x (n, channels, ...)."""
 
@@ -842,6 +867,9 @@ def frobenius_norm(x: _Operand, dim: _Ints, keepdim: _bool = False) -> Tensor:
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: Any = None) -> Tensor:
     """Return the memory of another library's array as a tensor, by the DLPack protocol."""
+
+def from_file(filename: Any, shared: Any = None, size: Any = 0, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False) -> Tensor:
+    """Return a vector of the first `size` elements of a file, which is mapped into memory."""
 
 def from_numpy(array: Any) -> Tensor:
     """Return a tensor that shares the array's memory: writes to one change the other."""
@@ -1031,6 +1059,9 @@ def is_same_size(input: Any, other: Any) -> _bool:
 
 def is_signed(input: Any) -> _bool:
     """Whether the dtype can represent negative values."""
+
+def is_storage(obj: Any) -> _bool:
+    """Return whether an object is a storage."""
 
 def is_tensor(obj: Any) -> _bool:
     """Whether an object is a tensor."""
@@ -1518,6 +1549,9 @@ def randn_like(input: Any, *, generator: Any = None, dtype: Any = None, out: Any
 def randperm(n: _int, *, generator: Any = None, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
     """A random permutation of the integers 0 to n - 1."""
 
+def range(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, out: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, requires_grad: Any = False) -> Tensor:
+    """Return the values from start up to and including end, in the default dtype; `arange` excludes its end."""
+
 def ravel(x: _Operand) -> Tensor:
     """Flatten into one dimension in row-major order: a view of a contiguous tensor, else a copy."""
 
@@ -1662,11 +1696,17 @@ def selu_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
 def set_default_device(device: Any) -> Any:
     """Set the device of new tensors, which may only be the CPU; RuntimeError for other devices."""
 
+def set_default_tensor_type(t: Any) -> None:
+    """Set the default dtype by a tensor class such as `FloatTensor`, or its name; `set_default_dtype` is the newer way."""
+
 def set_deterministic_debug_mode(debug_mode: Any) -> Any:
     """Set `use_deterministic_algorithms` by a name or number: "default" or 0, "warn" or 1, "error" or 2."""
 
 def set_float32_matmul_precision(precision: Any) -> Any:
     """Accept how precise products of float32 matrices need to be: "highest", "high" or "medium"."""
+
+def set_flush_denormal(mode: Any) -> Any:
+    """Return False: numbers below the smallest normal one are never replaced by 0."""
 
 def set_printoptions(precision: Any = None, threshold: Any = None, edgeitems: Any = None, linewidth: Any = None, profile: Any = None, sci_mode: Any = None) -> None:
     """Set how tensors are printed; options that are not given stay unchanged, but `sci_mode` becomes None."""
@@ -1820,6 +1860,30 @@ def swapaxes(x: _Operand, axis0: _int, axis1: _int) -> Tensor:
 
 def swapdims(x: _Operand, dim0: _int, dim1: _int) -> Tensor:
     """A view of x with two dimensions swapped."""
+
+def sym_float(a: Any) -> Any:
+    """Return a number as a float."""
+
+def sym_int(a: Any) -> Any:
+    """Return a number as an integer, truncated towards 0; a symbolic size as it is."""
+
+def sym_ite(b: Any, t: Any, f: Any) -> Any:
+    """Return t if b is true, else f; TypeError unless b is a boolean, and t and f have the same type."""
+
+def sym_max(a: Any, b: Any) -> Any:
+    """Return the larger number, as a float if one of them is a float."""
+
+def sym_min(a: Any, b: Any) -> Any:
+    """Return the smaller number, as a float if one of them is a float."""
+
+def sym_not(a: Any) -> Any:
+    """Return the negation of a boolean."""
+
+def sym_sqrt(a: Any) -> Any:
+    """Return the square root of a number."""
+
+def sym_sum(*args: Any) -> Any:
+    """Return the sum of numbers, given as arguments or as one sequence."""
 
 def t(x: _Operand) -> Tensor:
     """A view of a matrix transposed; of tensors with fewer dimensions, a view unchanged."""

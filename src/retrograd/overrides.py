@@ -107,6 +107,16 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     return mode or any(is_foreign(a) for a in relevant_args)
 
 
+def has_torch_function_unary(arg: Any) -> bool:
+    """Return `has_torch_function` of one argument."""
+    return has_torch_function((arg,))
+
+
+def has_torch_function_variadic(*relevant_args: Any) -> bool:
+    """Return `has_torch_function` of the arguments."""
+    return has_torch_function(relevant_args)
+
+
 def handle_torch_function(public_api: Callable, relevant_args: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
     """Return what the innermost mode, or the classes of the relevant arguments, compute for a function of one's own.
 

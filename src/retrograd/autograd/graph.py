@@ -31,6 +31,8 @@ __all__ = [
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
+    "set_override_stale_capture_stream",
+    "set_warn_on_accumulate_grad_stream_mismatch",
 ]
 
 
@@ -168,3 +170,11 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
 
 
 __getattr__, __dir__ = lazy_names(__name__, {"draw": "retrograd.autograd.drawing.draw"})
+
+
+def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
+    """Accept a setting of streams, without effect: the CPU has none."""
+
+
+def set_override_stale_capture_stream(enabled: bool) -> None:
+    """Accept a setting of streams, without effect: the CPU has none."""

@@ -1,6 +1,7 @@
 """The kinds of arrays: each has a namespace of functions, registered under the array's type."""
 
 import math
+import os
 
 import numpy as np
 
@@ -129,3 +130,27 @@ def text(array, options, *, name="", notes=(), part_notes=()):
 def as_numpy(array):
     """Return an array of any kind as a NumPy array of the same memory; raise for kinds without one."""
     return array if type(array) is np.ndarray else np.asarray(array)
+
+
+def whole_memory(array):
+    """Return the bytes of the memory that an array is part of, as an array that shares them."""
+    whole = memory_of(array)
+    while isinstance(whole.base, np.ndarray):
+        whole = whole.base
+    low, high = np.lib.array_utils.byte_bounds(whole)
+    first = np.lib.stride_tricks.as_strided(whole, (min(whole.size, 1),), (whole.itemsize,)).view(np.uint8)
+    return np.lib.stride_tricks.as_strided(first, (high - low if whole.size else 0,), (1,))
+
+
+def map_file(path, dtype, count, shared):
+    """Return the first `count` elements of a file as an array; changes reach the file if it is shared."""
+    needed = count * dtype.itemsize
+    if not count:
+        return np.empty(0, dtype)
+    if shared:
+        with open(path, "ab") as file:
+            if file.tell() < needed:
+                file.truncate(needed)
+    elif os.stat(path).st_size < needed:
+        raise ValueError(f"from_file: {os.fspath(path)} is shorter than {needed} bytes, {count} elements of {dtype}")
+    return np.memmap(path, dtype, "r+" if shared else "c", shape=(count,)).view(np.ndarray)

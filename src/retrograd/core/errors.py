@@ -16,6 +16,14 @@ class OperandIndexError(RuntimeError, IndexError, ValueError):
     """An index or a dimension is out of range; as NumPy's AxisError, it is a ValueError too."""
 
 
+class AcceleratorError(RuntimeError):
+    """An error of an accelerator, for `except`: there is none here."""
+
+
+class OutOfMemoryError(RuntimeError):
+    """A device has no memory left, for `except`: arrays raise Python's MemoryError."""
+
+
 RUNTIME_CLASSES = {ValueError: OperandValueError, TypeError: OperandTypeError}
 
 

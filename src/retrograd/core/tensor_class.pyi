@@ -338,6 +338,8 @@ class Tensor:
         """`conj_physical`, written into the tensor; returns it."""
     def conjugate(self) -> Tensor:
         """The complex conjugate."""
+    def const_data_ptr(self) -> _int:
+        """Return the address of the first element, through which nobody may write."""
     def contiguous(self, memory_format: Any = ...) -> Tensor:
         """Return the tensor itself if it is contiguous in that format (default: row-major), else a contiguous copy."""
     def copy(self, order: Any = 'C') -> Tensor:
@@ -391,6 +393,10 @@ class Tensor:
         """Convert degrees to radians."""
     def deg2rad_(self) -> Tensor:
         """`deg2rad`, written into the tensor; returns it."""
+    def dense_dim(self) -> _int:
+        """Return the number of dimensions, all of which are dense."""
+    def dequantize(self) -> Tensor:
+        """Return a tensor, or each of a list, in float32: no tensor here is quantised."""
     def det(self) -> Tensor:
         """The determinants of square matrices; the derivative holds for singular ones, too."""
     def detach(self) -> Tensor:
@@ -632,6 +638,8 @@ class Tensor:
         """The tensor in int32; itself if it is so already."""
     def inverse(self) -> Tensor:
         """The inverse of square matrices; LinAlgError if one is singular.  To solve A X = B, prefer `linalg.solve`."""
+    def ipu(self, device: Any = None, non_blocking: Any = False, memory_format: Any = ...) -> Tensor:
+        """Raise a RuntimeError: tensors are on the CPU."""
     def is_complex(self) -> _bool:
         """Whether the dtype is complex."""
     def is_conj(self) -> _bool:
@@ -649,8 +657,14 @@ class Tensor:
     def is_inference(self) -> Any:
         """Return whether the tensor was made in inference mode, so that it can't join a graph."""
     @property
+    def is_ipu(self) -> Any:
+        """Whether the array is one of the device ipu: never."""
+    @property
     def is_leaf(self) -> _bool:
         """Whether no recorded operator made this tensor."""
+    @property
+    def is_maia(self) -> Any:
+        """Whether the array is one of the device maia: never."""
     @property
     def is_meta(self) -> Any:
         """Whether the array is one of the device meta: never."""
@@ -660,6 +674,9 @@ class Tensor:
     @property
     def is_mps(self) -> Any:
         """Whether the array is one of the device mps: never."""
+    @property
+    def is_mtia(self) -> Any:
+        """Whether the array is one of the device mtia: never."""
     def is_neg(self) -> _bool:
         """Whether a lazy negation is pending: always False, since `imag` of a conjugate is computed eagerly."""
     @property
@@ -674,6 +691,8 @@ class Tensor:
         """Whether the tensor is quantized: never."""
     def is_same_size(self, other: Any) -> _bool:
         """Whether two tensors have the same shape."""
+    def is_set_to(self, tensor: Any) -> _bool:
+        """Return whether two tensors are the same view of the same memory."""
     def is_shared(self) -> _bool:
         """Whether the memory was moved by `share_memory_`: never."""
     def is_signed(self) -> _bool:
@@ -684,6 +703,9 @@ class Tensor:
     @property
     def is_sparse_csr(self) -> Any:
         """Whether the tensor is sparse csr: never."""
+    @property
+    def is_vulkan(self) -> Any:
+        """Whether the array is one of the device vulkan: never."""
     @property
     def is_xla(self) -> Any:
         """Whether the array is one of the device xla: never."""
@@ -810,6 +832,8 @@ class Tensor:
         """Whether a < b, elementwise."""
     def lt_(self, b: _Operand) -> Tensor:
         """`lt`, written into the tensor; returns it."""
+    def lu(self, pivot: Any = True, get_infos: Any = False) -> Any:
+        """Return the LU factors and pivots, with `get_infos` also the numbers of the first pivots that are 0."""
     def lu_solve(self, LU_data: _Operand, LU_pivots: _Operand) -> Tensor:
         """`linalg.lu_solve`, with the right side as first argument."""
     @property
@@ -865,12 +889,16 @@ class Tensor:
         """Product of two matrices, (m, k) and (k, n)."""
     def mode(self, dim: _int = -1, keepdim: _bool = False) -> return_types.mode:
         """The most frequent value along `dim`, the smallest if tied, and its last index.  NaN equals nothing."""
+    def module_load(self, other: Any, assign: Any = False) -> Any:
+        """Return the tensor that replaces x when a state is loaded: x with the values of other, or other itself."""
     def moveaxis(self, source: _Ints, destination: _Ints) -> Tensor:
         """A view of x with dimensions moved to new positions; the others keep their order."""
     def movedim(self, source: _Ints, destination: _Ints) -> Tensor:
         """A view of x with dimensions moved to new positions; the others keep their order."""
     def msort(self) -> Tensor:
         """x sorted along the first dimension."""
+    def mtia(self, device: Any = None, non_blocking: Any = False, memory_format: Any = ...) -> Tensor:
+        """Raise a RuntimeError: tensors are on the CPU."""
     def mul(self, b: _Operand) -> Tensor:
         """The elementwise product a * b; a and b broadcast."""
     def mul_(self, other: Any) -> Tensor:
@@ -1017,6 +1045,8 @@ class Tensor:
         """The elementwise reciprocal 1 / x."""
     def reciprocal_(self) -> Tensor:
         """`reciprocal`, written into the tensor; returns it."""
+    def record_stream(self, stream: Any) -> None:
+        """Raise a RuntimeError: the CPU has no streams."""
     def register_hook(self, hook: Any) -> Any:
         """Call `hook(grad)` whenever the gradient of this tensor is complete; a result other than None replaces it."""
     def register_post_accumulate_grad_hook(self, hook: Any) -> Any:
@@ -1091,6 +1121,8 @@ class Tensor:
         """Return the slice at `index` along `dim`, without that dimension; a view."""
     def select_scatter(self, src: _Operand, dim: _int, index: _int) -> Tensor:
         """Return x with src in place of x.select(dim, index)."""
+    def set_(self, source: Any = None, storage_offset: Any = 0, size: Any = None, stride: Any = None) -> Tensor:
+        """Let the tensor view other memory: that of a tensor or storage, or none; return it."""
     def sgn(self) -> Tensor:
         """Return the sign of x, x / |x|, and 0 with derivative 0 at 0; `sign` for real values."""
     def sgn_(self) -> Tensor:
@@ -1143,6 +1175,8 @@ class Tensor:
         """`softplus`, written into the tensor; returns it."""
     def sort(self, dim: _int = -1, descending: _bool = False, *, stable: _bool = False) -> return_types.sort:
         """x sorted along `dim` and the indices that sort it, as a named tuple (values, indices)."""
+    def sparse_dim(self) -> _int:
+        """Return the number of sparse dimensions, 0."""
     def split(self, split_size_or_sections: Any, dim: _int = 0) -> tuple[Tensor, ...]:
         """A tuple of views along `dim`: of one size (the last may be smaller), or of the sizes listed."""
     def split_with_sizes(self, split_sizes: _Ints, dim: _int = 0) -> tuple[Tensor, ...]:
@@ -1163,8 +1197,12 @@ class Tensor:
         """The standard deviation over `dim`, the square root of `var`.  Its derivative where it is 0 is taken as 0."""
     def stft(self, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: _Operand | None = None, center: _bool = True, pad_mode: _str = 'reflect', normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None, align_to_window: _bool | None = None) -> Tensor:
         """Return the short-time Fourier transform: spectra of overlapping windows of signals (..., length)."""
+    def storage(self) -> Any:
+        """Return the elements of the memory that the tensor views, as a storage, which shares them."""
     def storage_offset(self) -> _int:
         """Return the offset, in elements, of the first element in the memory of the base."""
+    def storage_type(self) -> Any:
+        """Return the class of the result of `storage()`."""
     def stride(self, dim: Any = None) -> Any:
         """Return the stride in elements along each dimension, or along one."""
     def sub(self, b: _Operand, *, alpha: _Number = 1) -> Tensor:
@@ -1211,6 +1249,8 @@ class Tensor:
         """Repeat the tensor as `repeat` does, with 1 for each leading dimension that `dims` leaves out."""
     def to(self, *target: Any, dtype: Any = None, device: Any = None, other: Any = None, non_blocking: Any = False, copy: Any = False, memory_format: Any = ...) -> Tensor:
         """The tensor converted to another dtype; itself if it already has it and no copy is requested."""
+    def to_dense(self, dtype: Any = None, *, masked_grad: Any = True) -> Tensor:
+        """Return the tensor itself, or in another dtype: it is dense."""
     def to_device(self, device: Any, *, stream: Any = None) -> Tensor:
         """Return the tensor itself, on the only device.  RuntimeError for others, ValueError for streams."""
     def tolist(self) -> Any:
@@ -1279,6 +1319,8 @@ class Tensor:
         """A view of x with a new dimension of size 1 at `dim`."""
     def unsqueeze_(self, dim: Any) -> Tensor:
         """Insert a dimension of size 1 in this tensor at `dim`; returns it."""
+    def untyped_storage(self) -> Any:
+        """Return the bytes of the memory that the tensor views, as a storage, which shares them."""
     def var(self, dim: _Ints | _bool | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _Number | None = None) -> Tensor:
         """The variance over `dim` (None: all): sum(|x - mean(x)|^2) / (n - correction)."""
     def vdot(self, b: _Operand) -> Tensor:
@@ -1299,6 +1341,8 @@ class Tensor:
         """a * log(b), and 0 where a is 0, unless b is NaN."""
     def xlogy_(self, b: _Operand) -> Tensor:
         """`xlogy`, written into the tensor; returns it."""
+    def xpu(self, device: Any = None, non_blocking: Any = False, memory_format: Any = ...) -> Tensor:
+        """Raise a RuntimeError: tensors are on the CPU."""
     def zero_(self) -> Tensor:
         """Fill x with zeros in place; return x."""
 

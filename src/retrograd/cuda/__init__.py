@@ -7,10 +7,14 @@ Code that chooses its device by `is_available()` runs unchanged. Functions that 
 'cpu'
 """
 
+import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from retrograd import cpu
+from retrograd.core.errors import OutOfMemoryError as OutOfMemoryError
 from retrograd.core.lazy_imports import lazy_names
+from retrograd.ops import layout
 
 
 def is_available() -> bool:
@@ -97,6 +101,21 @@ def _refusal(name: str) -> Callable[..., NoReturn]:
     refuse.__name__ = refuse.__qualname__ = name
     refuse.__doc__ = f"Raise a RuntimeError: {name} needs a CUDA device, and there is none."
     return refuse
+
+
+def get_device_module(device: Any = None) -> Any:
+    """Return the module of a device by its name: `rg.cpu` for None and the CPU, `rg.cuda` for CUDA.
+
+    Raises RuntimeError for a device without a module.
+
+    >>> import retrograd as rg
+    >>> rg.get_device_module().device_count()
+    1
+    """
+    kind = layout.device("cpu" if device is None else device).type
+    if kind not in ("cpu", "cuda"):
+        raise RuntimeError(f"get_device_module: device '{kind}' has no module; there are cpu and cuda")
+    return cpu if kind == "cpu" else sys.modules[__name__]
 
 
 Event, Stream = _refusal("Event"), _refusal("Stream")

@@ -160,6 +160,7 @@ from retrograd.nn.rnn_cells import GRUCell as GRUCell
 from retrograd.nn.rnn_cells import LSTMCell as LSTMCell
 from retrograd.nn.rnn_cells import RNNCell as RNNCell
 from retrograd.nn.rnn_cells import RNNCellBase as RNNCellBase
+from retrograd.nn.settings import factory_kwargs as factory_kwargs
 from retrograd.nn.softmax import GLU as GLU
 from retrograd.nn.softmax import LogSoftmax as LogSoftmax
 from retrograd.nn.softmax import Softmax as Softmax

@@ -5,6 +5,14 @@ from typing import Any
 from retrograd.core import Tensor
 from retrograd.nn import functional as F
 from retrograd.nn import init
+from retrograd.nn.attention_backends import WARN_FOR_UNFUSED_KERNELS as WARN_FOR_UNFUSED_KERNELS
+from retrograd.nn.attention_backends import SDPBackend as SDPBackend
+from retrograd.nn.attention_backends import activate_flash_attention_impl as activate_flash_attention_impl
+from retrograd.nn.attention_backends import current_flash_attention_impl as current_flash_attention_impl
+from retrograd.nn.attention_backends import list_flash_attention_impls as list_flash_attention_impls
+from retrograd.nn.attention_backends import register_flash_attention_impl as register_flash_attention_impl
+from retrograd.nn.attention_backends import restore_flash_attention_impl as restore_flash_attention_impl
+from retrograd.nn.attention_backends import sdpa_kernel as sdpa_kernel
 from retrograd.nn.linear import Linear
 from retrograd.nn.module import Module
 from retrograd.nn.settings import empty_parameter

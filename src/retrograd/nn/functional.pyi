@@ -183,6 +183,9 @@ def grid_sample(x: _Operand, grid: _Operand, mode: _str = 'bilinear', padding_mo
 def group_norm(x: _Operand, num_groups: _int, weight: _Operand | None = None, bias: _Operand | None = None, eps: _float = 1e-05) -> Tensor:
     """Group normalization: each of `num_groups` groups of channels standardized per sample, times weight, plus bias."""
 
+def grouped_mm(mat_a: Any, mat_b: Any, *, offs: Any = None, bias: Any = None, out_dtype: Any = None) -> Tensor:
+    """Return the matrix product of each group: of experts that get different numbers of tokens, for example."""
+
 def gumbel_softmax(logits: _Operand, tau: _float = 1.0, hard: _bool = False, eps: _float = 1e-10, dim: _int = -1) -> Tensor:
     """Sample from the Gumbel-softmax distribution along dim: softmax((logits + Gumbel noise) / tau)."""
 

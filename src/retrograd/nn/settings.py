@@ -111,3 +111,23 @@ def uninitialized(name: str, cls: Any, args: tuple, kwargs: dict[str, Any]) -> A
     module = type(cls.__name__, (cls,), {"reset_parameters": lambda self: None})(*args, **kwargs)
     module.__class__ = cls
     return module
+
+
+def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the keywords of functions that make tensors: device, dtype, memory_format, and those in "factory_kwargs".
+
+    Raises TypeError for other keywords, and for one that is given twice.
+
+    >>> factory_kwargs({"device": "cpu", "factory_kwargs": {"dtype": "float64"}})
+    {'dtype': 'float64', 'device': 'cpu'}
+    """
+    given = dict(kwargs or {})
+    found = dict(given.pop("factory_kwargs", {}))
+    others = sorted(given.keys() - {"device", "dtype", "memory_format"})
+    if others:
+        raise TypeError(f"factory_kwargs: unexpected kwargs {', '.join(others)}")
+    for name, value in given.items():
+        if name in found:
+            raise TypeError(f"factory_kwargs: {name} specified twice, in **kwargs and in factory_kwargs")
+        found[name] = value
+    return found

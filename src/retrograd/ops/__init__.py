@@ -29,6 +29,7 @@ from retrograd.ops import functions as functions
 from retrograd.ops import gamma as gamma
 from retrograd.ops import gather as gather
 from retrograd.ops import generator as generator
+from retrograd.ops import grouped as grouped
 from retrograd.ops import histograms as histograms
 from retrograd.ops import householder as householder
 from retrograd.ops import im2col as im2col
@@ -69,6 +70,7 @@ from retrograd.ops import pooling as pooling
 from retrograd.ops import precision_settings as precision_settings
 from retrograd.ops import printing as printing
 from retrograd.ops import products as products
+from retrograd.ops import quantize as quantize
 from retrograd.ops import random as random
 from retrograd.ops import recurrent as recurrent
 from retrograd.ops import reduce as reduce
@@ -82,7 +84,9 @@ from retrograd.ops import special as special
 from retrograd.ops import split as split
 from retrograd.ops import statistics as statistics
 from retrograd.ops import stft as stft
+from retrograd.ops import storage as storage
 from retrograd.ops import svd as svd
+from retrograd.ops import symbolic as symbolic
 from retrograd.ops import to_dtype as to_dtype
 from retrograd.ops import view as view
 from retrograd.ops import view_copies as view_copies

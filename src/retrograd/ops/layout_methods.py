@@ -125,7 +125,7 @@ def _constant_attribute(name, value, doc):
 
 
 _constant_attribute("is_cpu", True, "Whether the array lives on the CPU: always.")
-for _kind in ("cuda", "mps", "xpu", "xla", "meta", "mkldnn"):
+for _kind in ("cuda", "mps", "xpu", "xla", "meta", "mkldnn", "ipu", "maia", "mtia", "vulkan"):
     _constant_attribute(f"is_{_kind}", False, f"Whether the array is one of the device {_kind}: never.")
 for _kind in ("sparse", "sparse_csr", "quantized", "nested"):
     _constant_attribute(f"is_{_kind}", False, f"Whether the tensor is {_kind.replace('_', ' ')}: never.")
@@ -149,6 +149,42 @@ def cuda(x, device=None, non_blocking=False, memory_format=preserve_format) -> T
     """Raise a RuntimeError: tensors are on the CPU."""
     check_device(device if is_device(device) else "cuda")
     return x
+
+
+def _refused_device(kind):
+    def refuse(x, device=None, non_blocking=False, memory_format=preserve_format) -> Tensor:
+        raise RuntimeError(f"{kind}: tensors are NumPy's arrays and live on the CPU")
+
+    refuse.__name__, refuse.__doc__ = kind, "Raise a RuntimeError: tensors are on the CPU."
+    method(refuse)
+
+
+for _kind in ("ipu", "mtia", "xpu"):
+    _refused_device(_kind)
+
+
+@method
+def record_stream(x, stream) -> None:
+    """Raise a RuntimeError: the CPU has no streams."""
+    raise RuntimeError("record_stream: tensors are on the CPU, which has no streams")
+
+
+@method
+def to_dense(x, dtype=None, *, masked_grad=True) -> Tensor:
+    """Return the tensor itself, or in another dtype: it is dense."""
+    return x if dtype is None else x.to(dtype)
+
+
+@method
+def dense_dim(x) -> int:
+    """Return the number of dimensions, all of which are dense."""
+    return x.ndim
+
+
+@method
+def sparse_dim(x) -> int:
+    """Return the number of sparse dimensions, 0."""
+    return 0
 
 
 @method

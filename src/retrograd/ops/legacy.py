@@ -1,12 +1,13 @@
 """PyTorch's legacy API: tensor classes by dtype, type names, functions that write in place."""
 
 import builtins
+import math
 from typing import Any
 
-from retrograd.core import Tensor
+from retrograd.core import Tensor, registry
 from retrograd.core import dtype as dtypes
 from retrograd.ops.as_tensor import tensor
-from retrograd.ops.create import zeros
+from retrograd.ops.create import arange, factory, zeros
 from retrograd.ops.functions import function, functions
 from retrograd.ops.layout import Size
 from retrograd.ops.methods import method
@@ -146,6 +147,62 @@ def set_warn_always(b) -> None:
 def is_warn_always_enabled() -> bool:
     """Return the last value of `set_warn_always`, which has no effect."""
     return _warn_always
+
+
+@function()
+def set_default_tensor_type(t) -> None:
+    """Set the default dtype by a tensor class such as `FloatTensor`, or its name; `set_default_dtype` is the newer way.
+
+    TypeError: a class of a dtype that is not floating, or another name.
+
+    >>> import retrograd as rg
+    >>> rg.set_default_tensor_type("torch.FloatTensor")
+    """
+    cls = {cls.__name__: cls for cls in _TYPES}.get(t.rpartition(".")[2]) if isinstance(t, str) else t
+    if not isinstance(cls, _TensorClassMeta):
+        raise TypeError(f"set_default_tensor_type: invalid type object: expected e.g. rg.FloatTensor, got {t!r}")
+    if not dtypes.is_floating(cls.dtype):
+        raise TypeError(
+            f"set_default_tensor_type: only floating-point types are supported as the default type, got {cls!r}"
+        )
+    dtypes.set_default_dtype(cls.dtype)
+
+
+def range(start=0, end=None, step=1, *, dtype=None) -> Tensor:
+    """Return the values from start up to and including end, in the default dtype; `arange` excludes its end.
+
+    RuntimeError: a step of 0, or in the wrong direction.
+
+    >>> import retrograd as rg
+    >>> rg.range(1, 3)
+    tensor([1., 2., 3.])
+    """
+    start, end = (0, start) if end is None else (start, end)
+    if step == 0 or (end - start) * step < 0:
+        raise RuntimeError(f"range: upper bound and lower bound inconsistent with step sign: {start}, {end}, {step}")
+    dtype = dtypes.get_default_dtype() if dtype is None else dtype
+    count = math.floor((end - start) / step) + 1
+    return (arange(count, dtype=dtypes.float64) * step + start).to(dtype)
+
+
+range = factory(range)
+
+# The parts of PyTorch's build that programs ask about: NumPy has LAPACK and a Fourier transform.
+has_lapack, has_spectral, has_mkl, has_openmp = True, True, False, False
+
+
+@method
+def lu(x, pivot=True, get_infos=False):
+    """Return the LU factors and pivots, with `get_infos` also the numbers of the first pivots that are 0."""
+    if get_infos:
+        return tuple(registry["linalg.lu_factor_ex"](x, pivot=pivot))
+    return tuple(registry["linalg.lu_factor"](x, pivot=pivot))
+
+
+@method
+def module_load(x, other, assign=False):
+    """Return the tensor that replaces x when a state is loaded: x with the values of other, or other itself."""
+    return other.detach() if assign else x.copy_(other).detach()
 
 
 _OTHER_WRITERS = "addmv_ clamp_ clamp_max_ clamp_min_ clip_ detach_ fill_ gcd_ index_put_ lcm_ ldexp_ xlogy_ zero_"

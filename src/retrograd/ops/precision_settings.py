@@ -103,3 +103,13 @@ def get_deterministic_debug_mode():
     if not _settings["deterministic"]:
         return 0
     return 1 if _settings["warn_only"] else 2
+
+
+@function()
+def set_flush_denormal(mode):
+    """Return False: numbers below the smallest normal one are never replaced by 0.
+
+    >>> set_flush_denormal(True)
+    False
+    """
+    return False

@@ -111,3 +111,25 @@ register(_Kernels)
 def _blas_controller() -> ThreadpoolController:
     """Return the BLAS libraries; cached, because finding them takes longer than a small step."""
     return ThreadpoolController().select(user_api="blas")
+
+
+_interop = [1]
+
+
+def get_num_interop_threads() -> int:
+    """Return the last value of `set_num_interop_threads`, 1 at the start: operators run one after the other."""
+    return _interop[0]
+
+
+def set_num_interop_threads(num: int) -> None:
+    """Accept a number of threads that run operators at the same time, without effect.
+
+    Raises RuntimeError unless it is at least 1.
+    """
+    if not isinstance(num, int) or num < 1:
+        raise RuntimeError(f"set_num_interop_threads: Expected positive number of threads, got {num!r}")
+    _interop[0] = num
+
+
+def init_num_threads() -> None:
+    """Do nothing: the number of threads belongs to the process, and a new thread has it at once."""

@@ -39,6 +39,15 @@ def get_worker_info() -> WorkerInfo | None:
     return _local.info
 
 
+def thread_safe_generator() -> Generator | None:
+    """Return the generator of the loader's worker that this runs in; None elsewhere: the default one may be used.
+
+    >>> thread_safe_generator() is None
+    True
+    """
+    return None if _local.info is None else worker_generator.generator
+
+
 @dataclass(frozen=True)
 class FetchSettings:
     """The part of a loader's settings that workers need."""
