@@ -159,6 +159,21 @@ def test_a_missing_name_costs_no_search_until_it_is_printed(monkeypatch):
     assert not hasattr(rg.nn.Linear(1, 1), "wieght")
 
 
+@pytest.mark.parametrize(
+    "make", [lambda: rg.utils.data.DataLoader([1], pin_memory=True), lambda: rg.amp.GradScaler("cuda")]
+)
+def test_warnings_of_constructors_name_the_line_that_calls_them(make):
+    with pytest.warns(UserWarning, match="there is no") as caught:
+        make()
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_errors_inside_of_a_constructor_get_no_suggestion():
+    with pytest.raises(TypeError) as caught:
+        rg.optim.lr_scheduler.LambdaLR(rg.optim.SGD([rg.ones(1)], lr=0.1), lambda epoch: int(bas=epoch))
+    assert "Did you mean" not in str(caught.value)
+
+
 # -------------------------------------------------------------------------------------------------------- options
 
 OPTIONAL = [

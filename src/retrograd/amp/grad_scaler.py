@@ -7,7 +7,7 @@ from typing import Any
 
 from retrograd.autograd.grad_mode import no_grad
 from retrograd.core import Tensor
-from retrograd.core.suggestions import SuggestsKeywords
+from retrograd.core.suggestions import CALLER_OF_INIT, SuggestsKeywords
 from retrograd.ops.dtype_aliases import half
 
 
@@ -44,7 +44,9 @@ class GradScaler(SuggestsKeywords):
     ) -> None:
         self._device = device
         if enabled and device != "cpu":
-            warnings.warn(f"GradScaler: there is no device {device!r} here: the scaler is disabled", stacklevel=2)
+            warnings.warn(
+                f"GradScaler: there is no device {device!r} here: the scaler is disabled", stacklevel=CALLER_OF_INIT
+            )
             enabled = False
         if not growth_factor > 1.0:
             raise ValueError(f"GradScaler: growth_factor must be greater than 1, got {growth_factor}")

@@ -40,6 +40,12 @@ __all__ = [
 _ascontiguousarray = kernels.caching(np.ascontiguousarray)
 
 
+def _range_hint(bad, size):
+    """Return the indices that a size allows, and the size that an index needs."""
+    allowed = f"; indices go from 0 to {size - 1}" if size else "; it has no elements"
+    return allowed if bad < 0 else f"{allowed}, and {bad} needs a size of at least {bad + 1}"
+
+
 def check_range(name, ids, size, dim=None):
     """Raise an OperandIndexError that names an index out of range, and the dimension if there is one."""
     if ids.size and (ids.min() < 0 or ids.max() >= size):
@@ -47,7 +53,7 @@ def check_range(name, ids, size, dim=None):
         raise OperandIndexError(
             f"{name}: index {bad} is out of bounds for {'a dimension' if dim is None else f'dimension {dim}'} with "
             f"size "
-            f"{size}: index out of range in self"
+            f"{size}: index out of range in self{_range_hint(bad, size)}"
         )
 
 

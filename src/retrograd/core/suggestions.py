@@ -10,6 +10,7 @@ import sys
 
 LARGEST_NAMESPACE = 750  # in a larger one, Python does not look for similar names
 _SUGGESTS_KEYWORDS = sys.version_info >= (3, 13)
+CALLER_OF_INIT = 2 if _SUGGESTS_KEYWORDS else 3  # stacklevel of warnings in a constructor that suggests keywords
 _UNKNOWN_KEYWORD = " got an unexpected keyword argument '"
 
 

@@ -39,7 +39,10 @@ def _to_array(name, data, dtype):
     try:
         array = backend.as_array(data)
     except ValueError as error:
-        raise ValueError(f"{name}: {_describe_uneven(data)}; {error}") from error
+        way_out = str(error)
+        if "inhomogeneous" in way_out:
+            way_out = "for rows of different lengths there is rg.nested.nested_tensor, or nn.utils.rnn.pad_sequence"
+        raise ValueError(f"{name}: {_describe_uneven(data)}; {way_out}") from error
     dtypes.category(array.dtype)  # raises for dtypes that are not numeric
     if hasattr(data, "dtype"):
         return array if dtype is None else array.astype(dtypes.as_dtype(dtype), copy=False)

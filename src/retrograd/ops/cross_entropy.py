@@ -220,13 +220,19 @@ def _batch_mismatch(x, target):
     return f"Expected input batch_size ({x.shape[0]}) to match target batch_size ({target.shape[0]}). "
 
 
+def _squeeze_hint(x, target):
+    """Return the way out for a target with a dimension of size 1 in the position of the classes."""
+    extra = target.ndim == x.ndim > 1 and target.shape[1] == 1
+    return "; remove the dimension of size 1 with target.squeeze(1)" if extra else ""
+
+
 def move_classes_last(name, x, target):
     """Move the classes of x, dimension 1, or 0 of a vector, to the end; a ValueError names both shapes."""
     at = 1 if x.ndim > 1 else 0
     if x.ndim == 0 or (*x.shape[:at], *x.shape[at + 1 :]) != target.shape:
         raise ValueError(
             f"{name}: {_batch_mismatch(x, target)}input {x.shape} and target {target.shape} do not fit: expected "
-            f"(n, classes, ...) and (n, ...), or (classes,) and ()"
+            f"(n, classes, ...) and (n, ...), or (classes,) and (){_squeeze_hint(x, target)}"
         )
     return x if at == x.ndim - 1 else movedim(x, at, -1)
 
@@ -414,7 +420,10 @@ def _smooth_cross_entropy(x, target, weight, ignore_index, reduction, smoothing)
 
 def _soft_cross_entropy(x, target, weight, reduction, smoothing):
     if x.shape != target.shape or x.ndim == 0:
-        raise ValueError(f"cross_entropy: input {x.shape} and probabilities of shape {target.shape} must agree")
+        raise ValueError(
+            f"cross_entropy: input {x.shape} and probabilities of shape {target.shape} must agree: a target of dtype "
+            f"{target.dtype} holds a probability for each class; class numbers are integers, convert with .to('int64')"
+        )
     at = 1 if x.ndim > 1 else 0
     classes = x.shape[at]
     _check_weight("cross_entropy", weight, classes)

@@ -139,7 +139,10 @@ def is_device(value):
 def check_device(where):
     """Raise a RuntimeError for devices other than the CPU and None."""
     if where is not None and (where if isinstance(where, device) else device(where)).type != "cpu":
-        raise RuntimeError(f"device: tensors are NumPy's arrays and live on the CPU, got {str(where)!r}")
+        raise RuntimeError(
+            f"device: tensors are NumPy's arrays and live on the CPU, got {str(where)!r}; leave out the device, "
+            "or choose it by 'cuda' if rg.cuda.is_available() else 'cpu'"
+        )
 
 
 def check_keywords(device=None, storage=None, pin_memory=False):

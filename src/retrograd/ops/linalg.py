@@ -74,6 +74,19 @@ class Product(Definition, promotion="same"):
 NARROW = 16  # columns; up to here one product for all examples of a batch is faster, despite copies
 
 
+def _transpose_hint(a, b):
+    """Return the way out if the second factor would fit transposed."""
+    fits = b.ndim > 1 and a.shape[-1] == b.shape[-1]
+    return f", {b.shape[-2]}; its transpose, .mT, would fit" if fits else ""
+
+
+def _features_hint(x, weight):
+    """Return how many features there are and are wanted, if that is what does not fit."""
+    if weight.ndim != 2 or x.ndim == 0 or x.shape[-1] == weight.shape[1]:
+        return ""
+    return f"; the last size of x is {x.shape[-1]}, and the weight takes {weight.shape[1]} features"
+
+
 def _pytorch_words(a, b):
     """Return PyTorch's words for two shapes that cannot be multiplied: (3, 4) is 3x4."""
     if len(a) == len(b) == 1:
@@ -109,7 +122,7 @@ class matmul(Product, linear="a b", aliases="linalg.matmul"):
             raise ValueError(
                 f"matmul: shapes {a.shape} and {b.shape} do not fit: the last size of the first, "
                 f"{a.shape[-1]}, must be the {'last but one' if b.ndim > 1 else 'size'} of the second"
-                f"{_pytorch_words(a.shape, b.shape)}"
+                f"{_transpose_hint(a, b)}{_pytorch_words(a.shape, b.shape)}"
             )
         rows = a.shape[-2:-1]
         columns = b.shape[-1:] if b.ndim > 1 else ()
@@ -269,6 +282,7 @@ class linear(Product, aliases="nn.functional.linear"):
                 f"linear: x {x.shape}, weight {weight.shape}"
                 + (f", bias {bias.shape}" if bias is not None else "")
                 + " do not fit: expected (..., in), (out, in), (out,)"
+                + _features_hint(x, weight)
                 + _pytorch_words((math.prod(x.shape[:-1]), x.shape[-1]), weight.shape[::-1])
             )  # fmt: skip
         return Aval((*x.shape[:-1], weight.shape[0]), x.dtype)

@@ -8,7 +8,7 @@ from itertools import repeat
 from multiprocessing.context import BaseContext
 from typing import Any
 
-from retrograd.core.suggestions import SuggestsKeywords
+from retrograd.core.suggestions import CALLER_OF_INIT, SuggestsKeywords
 from retrograd.ops.generator import Generator, resolve_generator
 from retrograd.utils.data.collate import default_collate, default_convert
 from retrograd.utils.data.dataset import Dataset, IterableDataset
@@ -67,7 +67,9 @@ class DataLoader(SuggestsKeywords):
         persistent_workers: bool = False,
     ) -> None:
         if pin_memory:
-            warnings.warn("DataLoader: pin_memory has no effect, because there is no GPU to copy to", stacklevel=2)
+            warnings.warn(
+                "DataLoader: pin_memory has no effect, because there is no GPU to copy to", stacklevel=CALLER_OF_INIT
+            )
         self.pin_memory = pin_memory
         self.dataset = dataset
         self._iterable = _is_iterable_only(dataset)
