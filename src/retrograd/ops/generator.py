@@ -27,6 +27,9 @@ class Generator:
         check_device(seed if is_device(seed) else device)
         self.manual_seed(0 if is_device(seed) else seed)
 
+    def __repr__(self):
+        return f"Generator(seed={self._seed})" if self._made is None else f"Generator(seed={self._seed}, started)"
+
     @property
     def device(self):
         """The device of the generator: the CPU."""

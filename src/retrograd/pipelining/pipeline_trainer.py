@@ -163,6 +163,17 @@ class Pipeline(SuggestsKeywords):
         self._stale = False  # whether parameters here are older than those of the ranks that train them
         self._running = threading.Lock()
 
+    def __repr__(self) -> str:
+        schedule = self.schedule if isinstance(self.schedule, str) else type(self.schedule).__name__
+        given = {
+            "stages": self._stages,
+            "ranks": self._ranks,
+            "schedule": schedule,
+            "micro_batches": self.micro_batches,
+        }
+        settings = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
+        return f"Pipeline({type(self.model).__name__}, {settings}, {type(self._transport).__name__})"
+
     @property
     def pipe(self) -> AnyPipe:
         """Return the captured model; RuntimeError before the first batch."""

@@ -64,6 +64,11 @@ class PipelineSchedule(SuggestsKeywords):
 
     # ------------------------------------------------------------------------------------------------ its order
 
+    def __repr__(self) -> str:
+        numbers = ", ".join(str(stage.stage_index) for stage in self._stages)
+        of = self._stages[0].num_stages
+        return f"{type(self).__name__}(stage {numbers} of {of}, n_microbatches={self._n_microbatches})"
+
     @property
     def group(self) -> ProcessGroup:
         """The ranks that run the schedule."""

@@ -49,6 +49,11 @@ class LRScheduler(SuggestsKeywords):
         self.last_epoch = last_epoch
         self.step()
 
+    def __repr__(self) -> str:
+        plain = {name: value for name, value in self.state_dict().items() if name[0] != "_" and _is_plain(value)}
+        settings = {**plain, "last_lr": [group["lr"] for group in self.optimizer.param_groups]}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in settings.items())})"
+
     def get_lr(self) -> list[float]:
         """Return the learning rates after `last_epoch` steps; subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} has no get_lr(); define it to give the learning rates")
@@ -114,6 +119,12 @@ class LRScheduler(SuggestsKeywords):
             if value not in (vars(self)[entry], *self.choices.get(entry, (value,))):
                 raise ValueError(f"{name}: {entry} must be one of {', '.join(self.choices[entry])}, got {value!r}")
         return known
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether a value is short enough to be printed: a number, a word, or a list of numbers."""
+    short = isinstance(value, list | tuple) and len(value) <= 8
+    return value is None or isinstance(value, Real | str) or (short and all(isinstance(item, Real) for item in value))
 
 
 def _check_like(name: str, own: Any, given: Any) -> None:

@@ -1,5 +1,6 @@
 """The events of a pipeline step, planned or measured, and their evaluation."""
 
+import html
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -7,11 +8,12 @@ from typing import NamedTuple
 
 from retrograd.pipelining.schedules.actions import Action, Kind, Message
 from retrograd.pipelining.timeline.chrome_trace import write_perfetto
-from retrograd.pipelining.timeline.page import write_html
+from retrograd.pipelining.timeline.page import render_html, write_html
 from retrograd.pipelining.timeline.pictures import write_png, write_svg
 
 __all__ = ["Event", "HeldActivations", "Timeline", "write_html", "write_perfetto", "write_png", "write_svg"]
 
+FRAME_HEAD, FRAME_LANE = 340, 60  # pixels of the page in a notebook: for its head and foot, and for each rank
 Path = str | os.PathLike[str]
 Sizes = Mapping[int, float] | Sequence[float]
 
@@ -68,6 +70,16 @@ class Timeline:
                 raise ValueError(f"{action} on rank {rank} ends at {end}, before its start at {start}")
             if not 0 <= rank < ranks:
                 raise ValueError(f"{action} is on rank {rank}, but there are {ranks} ranks")
+
+    def __repr__(self) -> str:
+        numbers = f"ranks={self.ranks}, actions={len(self.events)}, seconds={self.span:.4g}"
+        return f"Timeline({numbers}, bubble={self.bubble():.0%})"
+
+    def _repr_html_(self) -> str:
+        """Return the interactive page of `to_html` as a frame, for notebooks."""
+        height = FRAME_HEAD + FRAME_LANE * self.ranks
+        style = f"width:100%;height:{height}px;border:0"
+        return f'<iframe srcdoc="{html.escape(render_html({"": self}))}" style="{style}"></iframe>'
 
     @cached_property
     def start(self) -> float:

@@ -95,6 +95,12 @@ class DataLoader(SuggestsKeywords):
         self.persistent_workers = persistent_workers
         self._idle_workers: list[Worker] = []
 
+    def __repr__(self) -> str:
+        data = type(self.dataset).__name__ + (f" of {len(self.dataset)}" if hasattr(self.dataset, "__len__") else "")
+        order = self.sampler if isinstance(self.batch_sampler, BatchSampler | None) else self.batch_sampler
+        settings = f"batch_size={self.batch_size}, sampler={type(order).__name__}, num_workers={self.num_workers}"
+        return f"DataLoader({data}, {settings})"
+
     def __len__(self) -> int:
         """Return the number of batches; TypeError if the dataset has no length."""
         if self.batch_sampler is not None:

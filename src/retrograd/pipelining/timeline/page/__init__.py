@@ -31,6 +31,13 @@ def write_html(path: "Path", timelines: "Mapping[str, Timeline]", *, title: str 
     >>> with TemporaryDirectory() as folder:
     ...     write_html(f"{folder}/step.html", {"planned": Timeline([Event(0, parse("F0.0"), 0.0, 1.0)], ranks=1)})
     """
+    page = render_html(timelines, title=title)
+    with atomic_replace(path) as unfinished:
+        unfinished.write_text(page, encoding="utf-8")
+
+
+def render_html(timelines: "Mapping[str, Timeline]", *, title: str = "Pipeline timeline") -> str:
+    """Return the page of `write_html` as text."""
     kinds = list(Kind)
     most = max((len(stages) for timeline in timelines.values() for stages in timeline.stages()), default=1)
     data = {
@@ -44,9 +51,7 @@ def write_html(path: "Path", timelines: "Mapping[str, Timeline]", *, title: str 
         "STYLE": _asset("page.css"),
         "SCRIPT": '"use strict";\n' + "".join(map(_asset, SCRIPTS)),
     }
-    page = re.sub("@@([A-Z]+)@@", lambda match: texts[match[1]], _asset("page.html"))
-    with atomic_replace(path) as unfinished:
-        unfinished.write_text(page, encoding="utf-8")
+    return re.sub("@@([A-Z]+)@@", lambda match: texts[match[1]], _asset("page.html"))
 
 
 def _asset(name: str) -> str:
