@@ -24,7 +24,7 @@ LEVELS = (
     ("distributed",),
     ("distributions", "pipelining"),
     ("export", "fx", "higher_order"),
-    ("cuda", "profiler"),
+    ("cuda", "profiler", "serialization"),
     ("amp",),
     ("interop", "nn", "optim", "nested", "library", "func", "autograd", "utils"),
     ("overrides",),

@@ -146,6 +146,7 @@ from retrograd import random as random
 from retrograd import return_types as return_types
 from retrograd.interop.files import save as save
 from retrograd import scipy as scipy
+from retrograd import serialization as serialization
 from retrograd.amp.autocast_mode import set_autocast_dtype as set_autocast_dtype
 from retrograd.utils.threads import set_num_interop_threads as set_num_interop_threads
 from retrograd.utils.threads import set_num_threads as set_num_threads

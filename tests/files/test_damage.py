@@ -90,7 +90,7 @@ def test_errors_of_the_disk_stay_what_they_are(tmp_path, monkeypatch):
     with pytest.raises(IsADirectoryError, match=str(tmp_path)):
         rg.load(tmp_path)
 
-    def broken(data, known, persistent):
+    def broken(data, allowed, persistent, restore):
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(pytorch, "read", broken)

@@ -94,7 +94,6 @@ def test_the_state_of_a_model_is_loaded_by_name(tmp_path):
     [
         (torch.nn.Linear(1, 1), "torch.nn.modules.linear.Linear"),
         (torch.ones(2, 2).to_sparse(), "torch._utils._rebuild_sparse_tensor"),
-        (np.float64(1), "numpy"),
         (print, "print"),
     ],
 )

@@ -57,6 +57,17 @@ class Writer:
         self.put(arguments, where)
         self._parts.append(pickle.REDUCE)
 
+    def create(self, name: str, arguments: tuple, where: str) -> None:
+        """Write a new object of the class of that name, which these arguments of `__new__` make."""
+        self.put(Name(name), where)
+        self.put(arguments, where)
+        self._parts.append(pickle.NEWOBJ)
+
+    def build(self, state: Any, where: str) -> None:
+        """Write the state of the last value."""
+        self.put(state, where)
+        self._parts.append(pickle.BUILD)
+
     def constant(self, value: Any) -> None:
         """Write None or a boolean."""
         codes = {None: pickle.NONE, True: pickle.NEWTRUE, False: pickle.NEWFALSE}
@@ -121,8 +132,14 @@ def _refuse(writer: Writer, value: Any, where: str) -> None:
     kind = type(value)
     raise TypeError(
         f"{where} is of type {kind.__module__}.{kind.__qualname__}, which a file of plain data can't hold; it holds "
-        f"tensors, numbers, text, None, and dicts, lists, tuples and sets of these"
+        f"tensors, arrays, numbers, text, paths, None, and dicts, lists, tuples and sets of these; {_remedy(value)}"
     )
+
+
+def _remedy(value: Any) -> str:
+    if hasattr(value, "state_dict"):
+        return "save its state_dict(), and load it by load_state_dict()"
+    return "rg.serialization.add_safe_globals([...]) allows further classes"
 
 
 _PLAIN: dict[type, Write] = {

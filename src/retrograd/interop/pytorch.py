@@ -14,6 +14,7 @@ import retrograd.ops  # noqa: F401  (tensors get their methods)
 from retrograd.core import dtype as dtypes
 from retrograd.core.level import generator_block
 from retrograd.interop.atomic_write import open_regular_file, shorten
+from retrograd.interop.pickled_objects import allowed_globals, restorers
 from retrograd.interop.pytorch_nested import (
     JAGGED,
     JAGGED_CLASS,
@@ -129,7 +130,7 @@ class _Checkpoint:
         """Return the saved object."""
         if "constants.pkl" in self._entries:
             raise ValueError("a TorchScript program, not a checkpoint; save its state_dict()")
-        return read(self._bytes("data.pkl"), self._allowed_globals(), self._storage)
+        return read(self._bytes("data.pkl"), self._allowed_globals(), self._storage, restorers())
 
     def _byte_order(self):
         order = self._bytes("byteorder").decode() if "byteorder" in self._entries else "little"
@@ -175,6 +176,7 @@ class _Checkpoint:
         for storage, dtype in STORAGES.items():
             known[f"torch.{storage}Storage"] = AllowedGlobal(storage, value=dtype)
         known["torch.storage.UntypedStorage"] = AllowedGlobal("UntypedStorage", value="uint8")
+        known |= allowed_globals()
         return known | {f"torch.{dtype}": _dtype(dtype) for dtype in (*DTYPES, *UNSUPPORTED_DTYPES)}
 
     # -------------------------------------------------------------------------------------------- tensors

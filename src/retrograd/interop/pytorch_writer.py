@@ -13,6 +13,7 @@ from retrograd.core import Tensor
 from retrograd.core.dtype import TABLE
 from retrograd.interop.atomic_write import atomic_replace
 from retrograd.interop.pickle_writer import Name, PersistentId, Writer
+from retrograd.interop.pickled_objects import writers
 from retrograd.interop.pytorch_nested import rebuild_call
 
 ALIGNMENT = 64
@@ -129,6 +130,7 @@ class _Checkpoint:
 def _object_writers(tensor: Any) -> dict:
     """Write a supported object that is not plain data."""
     return {
+        **writers(),
         Tensor: tensor,
         np.dtype: _dtype,
         np.generic: lambda writer, value, where: writer.put(value.item(), where),

@@ -20,9 +20,16 @@ class RefusedError(TypeError):
 class AllowedGlobal:
     """A global name in pickled data: the result of calling it, if that is allowed."""
 
-    def __init__(self, name: str, call: Callable[..., Any] | None = None, value: Any = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        call: Callable[..., Any] | None = None,
+        value: Any = None,
+        create: Callable[..., Any] | None = None,
+    ) -> None:
         self.name = name
         self.call = call
+        self.create = create or call  # makes an object by `__new__` alone
         self.value = value
 
 
@@ -32,17 +39,26 @@ class IgnoredObject:
     __slots__ = ()
 
 
-def read(data: bytes, allowed: Mapping[str, Any], persistent: Callable[[Any], Any]) -> Any:
+Restore = Callable[[Any, Any], None]
+
+
+def read(
+    data: bytes,
+    allowed: Mapping[str, Any],
+    persistent: Callable[[Any], Any],
+    restore: Mapping[type, Restore] | None = None,
+) -> Any:
     """Return the content of pickled data.
 
     known: "module.name" -> its replacement, a Known or plain data; other names raise a ValueError that contains the
     name.
     persistent: maps a reference to data outside of the pickled data to the object.
+    restore: by type, the function that gives an object its state.
 
     Raises ValueError for damaged or unsupported data, and for data that would use more memory than a multiple of its
     length; a RefusedError of `allowed` or `persistent` propagates.
     """
-    machine = _Machine(allowed, persistent, 4 * len(data) + 1000)
+    machine = _Machine(allowed, persistent, 4 * len(data) + 1000, restore or {})
     try:
         for operation, argument, _ in pickletools.genops(data):
             machine.step(operation.name, argument)
@@ -67,7 +83,14 @@ _NO_EFFECT = {"PROTO", "FRAME", "STOP"}
 class _Machine:
     """A stack of values, and the memo."""
 
-    def __init__(self, allowed: Mapping[str, Any], persistent: Callable[[Any], Any], budget: int) -> None:
+    def __init__(
+        self,
+        allowed: Mapping[str, Any],
+        persistent: Callable[[Any], Any],
+        budget: int,
+        restore: Mapping[type, Restore],
+    ) -> None:
+        self._restore = restore
         self._allowed = allowed
         self._persistent = persistent
         self._budget = budget  # limit for the total members of call arguments, because each call may copy them
@@ -182,25 +205,37 @@ class _Machine:
     def _find_global(self, name: str) -> Any:
         if name not in self._allowed:
             raise ValueError(
-                f"it asks for {name}, which is neither a tensor nor a plain container; no code of files is run"
+                f"it asks for {name}, which is neither a tensor nor a plain container; no code of files is run, but "
+                f"rg.serialization.add_safe_globals([...]) allows classes"
             )
         return self._allowed[name]
 
     def reduce(self, _: Any) -> None:
+        self._call(lambda called: called.call)
+
+    def new_object(self, _: Any) -> None:
+        self._call(lambda called: called.create)
+
+    def _call(self, function_of: Callable[[AllowedGlobal], Callable[..., Any] | None]) -> None:
+        """Call the function of an allowed name, and push the result."""
         arguments, called = self._pop(), self._pop()
-        if not isinstance(called, AllowedGlobal) or called.call is None or type(arguments) is not tuple:
+        function = function_of(called) if isinstance(called, AllowedGlobal) else None
+        if function is None or type(arguments) is not tuple:
             name = called.name if isinstance(called, AllowedGlobal) else called
             raise ValueError(f"the pickled data calls {short_repr(name)}, which is no function of it")
         given = [part.value if isinstance(part, AllowedGlobal) else part for part in arguments]
         self._budget -= sum(len(part) for part in given if isinstance(part, (str, bytes, tuple, list, dict, set)))
         if self._budget < 0:
             raise ValueError("the pickled data copies what it has over and over, which nothing that was saved does")
-        self._stack.append(called.call(*given))
+        self._stack.append(function(*given))
 
     def build(self, _: Any) -> None:
-        """Ignore attributes of a dict, such as the versions in PyTorch's state dicts."""
-        self._pop()
-        if type(self._stack[-1]) is not IgnoredObject:
+        """Give an object its state; ignore attributes of a dict, such as the versions in PyTorch's state dicts."""
+        state, top = self._pop(), self._stack[-1]
+        restore = next((function for kind, function in self._restore.items() if isinstance(top, kind)), None)
+        if restore is not None:
+            restore(top, state)
+        elif type(top) is not IgnoredObject:
             self._top(dict)
 
     def load_persistent(self, _: Any) -> None:
@@ -225,7 +260,8 @@ _OPERATIONS: dict[str, Callable[[_Machine, Any], None]] = {
     "ADDITEMS": _Machine.add_items,
     "GLOBAL": _Machine.find,
     "STACK_GLOBAL": _Machine.find_on_stack,
-    **dict.fromkeys(("REDUCE", "NEWOBJ"), _Machine.reduce),
+    "REDUCE": _Machine.reduce,
+    "NEWOBJ": _Machine.new_object,
     "BUILD": _Machine.build,
     "BINPERSID": _Machine.load_persistent,
 }
