@@ -82,3 +82,28 @@ def test_a_saved_value_is_noticed():
     x.unsqueeze_(0)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.backward()
+
+
+def test_a_tensor_without_a_base_keeps_its_hooks_after_it_became_a_view_in_place():
+    w = rg.tensor([2.0, 3.0], requires_grad=True)
+    for to_view in (lambda x: x.t_(), lambda x: x.squeeze_(0), lambda x: x.unsqueeze_(0), lambda x: x.transpose_(0, 1)):
+        x = to_view(rg.ones(1, 2))
+        assert x._base is None
+        x.mul_(w.sum())
+        seen = []
+        x.register_hook(seen.append)
+        x.mul_(2)
+        x.sum().backward()
+        assert [g.flatten().tolist() for g in seen] == [[2.0, 2.0]]
+
+
+def test_an_older_view_of_a_tensor_that_became_a_view_in_place_follows_its_writes():
+    w = rg.tensor(3.0, requires_grad=True)
+    x = rg.arange(6.0).reshape(2, 3).clone()
+    row = x[1]
+    x.t_().unsqueeze_(0).squeeze_()
+    assert row._base is x
+    x[2, 1] = w * 2
+    assert row.tolist() == [3.0, 4.0, 6.0]
+    row.sum().backward()
+    assert w.grad.item() == 2.0

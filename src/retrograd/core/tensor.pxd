@@ -53,7 +53,7 @@ cdef extern from *:
 cdef class Version:
     cdef public Py_ssize_t count, rebases
     cdef public bint saved
-    cdef public object snapshots, where
+    cdef public object snapshots, where, inverses
 
 @cython.freelist(512)
 cdef class TensorBase:

@@ -14,16 +14,17 @@ class Version:
     `count` is the number of in-place writes. `rebases` is the number of writes that gave the base a new history, which
     its views have to take over. `saved` says that a graph node has saved the present content; `where` is the source
     line that overwrote such content. `snapshots` is a set of weak references to the graph's snapshots of the present
-    content, or None.
+    content, or None. `inverses` has the steps, newest last, that lead from the base back to what it was before each
+    in-place view operator, as `x.t_()`; it is None where there was none.
     """
 
-    __slots__ = ("count", "rebases", "saved", "snapshots", "where")
+    __slots__ = ("count", "inverses", "rebases", "saved", "snapshots", "where")
 
     def __init__(self):
         if not compiled:
             self.count = self.rebases = 0
             self.saved = False
-            self.snapshots = self.where = None
+            self.snapshots = self.where = self.inverses = None
 
 
 INFERENCE = Version()  # shared by all tensors made in inference mode, whose writes are not counted

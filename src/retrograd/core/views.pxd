@@ -9,7 +9,7 @@ from retrograd.core.tensor cimport TensorBase, alias, version_of
 cdef class View:
     cdef public TensorBase base
     cdef public tuple chain
-    cdef public object creation_meta
+    cdef public object creation_meta, inverses
     cdef public Py_ssize_t attr_version
 
 @cython.locals(a=ndarray, b=ndarray)

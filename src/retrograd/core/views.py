@@ -21,12 +21,15 @@ class View:
     With `creation_meta == COPIED` no array can share those elements (as for some reshapes), so the tensor has a copy of
     them. Such a view refuses every write. It is recomputed when the memory of its base has changed; `attr_version` then
     encodes the version of that memory.
+
+    `inverses` is that of the version counter at which the chain was recorded: see `base_of`.
     """
 
-    __slots__ = ("attr_version", "base", "chain", "creation_meta")
+    __slots__ = ("attr_version", "base", "chain", "creation_meta", "inverses")
 
     def __init__(self, base, chain, creation_meta, attr_version):
         self.base = base
+        self.inverses = None if base.version is None else base.version.inverses
         self.chain = chain  # tuple of (operator, params), from the base on
         self.creation_meta = creation_meta
         self.attr_version = attr_version
@@ -195,7 +198,7 @@ def sync_view(t):
 def sync_view_copy(t):
     """Recompute a COPIED view if the memory of its base was written to since."""
     view: View = t._view
-    base: TensorBase = view.base
+    base: TensorBase = base_of(view)
     attr_version = copy_version(t.version)
     if view.attr_version == attr_version and attr_version != copy_version(
         INFERENCE
@@ -235,11 +238,19 @@ def replay_view(view):
 
 
 def base_of(view):
-    """The base of a view; where that became a view in place since, as by `transpose_`, what it was before."""
+    """Return the base of a view, and update its chain where the base became another shape in place since.
+
+    After `base.t_()` the chain begins with the step back. After `base.as_strided_()` the base is what it was before.
+    """
     base: TensorBase = view.base
     if base._view is not None:
         inner: View = base._view
         base = view.base = inner.base
+    if base.version is not None and view.inverses is not base.version.inverses:
+        known = len(view.inverses or ())
+        for step in base.version.inverses[known:]:
+            view.chain = (step, *view.chain)
+        view.inverses = base.version.inverses
     return base
 
 

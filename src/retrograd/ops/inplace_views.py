@@ -4,28 +4,44 @@ from retrograd.core import Tensor, registry
 from retrograd.core.level import is_recording
 from retrograd.core.op import compound
 from retrograd.core.tensor import alias, bump_version, preserve_snapshots, version_of
-from retrograd.core.views import rebase_history, requires_grad_synced
+from retrograd.core.views import rebase_history, replay_view, requires_grad_synced
 from retrograd.ops.methods import method
 
 
-def _set_view_in_place(name, x, view):
-    """Turn x into the view that `view` returns for it; returns x."""
+def _set_view_in_place(name, x, view, inverse=None):
+    """Turn x into the view that `view` returns for it; returns x.
+
+    A tensor without a base stays one if the function `inverse` leads back, and its hooks stay with it, as in PyTorch:
+    the chains of its older views begin with the inverse from now on. Else it becomes a view of its former self.
+    """
     _check_view_in_place(name, x)
-    source = x
-    if x._view is None:  # the view needs a base other than x: an alias with its memory, version counter and graph
-        version_of(x)
-        source = alias(x, x._grad_fn)
+    version = version_of(x)
+    source = alias(x, x._grad_fn) if x._view is None else x
     new = view(source)
     if new is not source:
         preserve_snapshots(x)
-        if new._view.creation_meta == "no_grad":  # nobody else has that view: it may be written to as x could before
-            new._view.creation_meta = "" if x._view is None else x._view.creation_meta
-        x.value, x.tag, x._view = new.value, new.tag, new._view
+        if x._view is None and inverse is not None:
+            version.inverses = (*(version.inverses or ()), *reversed(_steps_back(new, inverse)))
+        else:
+            if new._view.creation_meta == "no_grad":  # nobody else has that view: it may be written to as before
+                new._view.creation_meta = "" if x._view is None else x._view.creation_meta
+            x._view = new._view
+            if x._requires_grad:  # from the base, as after a write: without the hooks of views on the way
+                new = replay_view(new._view)
+        x.value, x.tag = new.value, new.tag
         if x._grad is not None:  # has the shape of x, also where later passes add to it
             x._grad = view(x._grad)
         rebase_history(x, new)
         bump_version(x)
     return x
+
+
+def _steps_back(new, inverse):
+    """Return the chain of view operators that leads from a view back to its base."""
+    plain = alias(new.detach(), None)
+    plain._view = None
+    back = inverse(plain)
+    return () if back._view is None else back._view.chain  # squeeze_ may remove nothing
 
 
 def _check_view_in_place(name, x):
@@ -49,19 +65,37 @@ def squeeze_(x, dim=None) -> Tensor:
     >>> rg.ones(1, 2, 1).squeeze_().shape
     (2,)
     """
-    return _set_view_in_place("squeeze_", x, lambda x: registry["squeeze"](x, dim))
+    removed = [i for i, size in enumerate(x.shape) if size == 1]
+    if dim is not None:
+        dims = {d % x.ndim if x.ndim else 0 for d in ((dim,) if isinstance(dim, int) else dim)}
+        removed = [i for i in removed if i in dims]
+
+    def inverse(x):
+        for i in removed:
+            x = registry["unsqueeze"](x, i)
+        return x
+
+    return _set_view_in_place("squeeze_", x, lambda x: registry["squeeze"](x, dim), inverse)
 
 
 @method
 def unsqueeze_(x, dim) -> Tensor:
     """Insert a dimension of size 1 in this tensor at `dim`; returns it."""
-    return _set_view_in_place("unsqueeze_", x, lambda x: registry["unsqueeze"](x, dim))
+    squeeze = registry["squeeze"]
+    return _set_view_in_place("unsqueeze_", x, lambda x: registry["unsqueeze"](x, dim), lambda x: squeeze(x, dim))
+
+
+def _transpose_in_place(name, x, dim0, dim1):
+    def transpose(x):
+        return registry["transpose"](x, dim0, dim1)
+
+    return _set_view_in_place(name, x, transpose, transpose)
 
 
 @method
 def transpose_(x, dim0, dim1) -> Tensor:
     """Swap two dimensions of this tensor; returns it."""
-    return _set_view_in_place("transpose_", x, lambda x: registry["transpose"](x, dim0, dim1))
+    return _transpose_in_place("transpose_", x, dim0, dim1)
 
 
 Tensor.swapdims_ = transpose_
@@ -70,13 +104,13 @@ Tensor.swapdims_ = transpose_
 @method
 def swapaxes_(x, axis0, axis1) -> Tensor:
     """Swap two dimensions of this tensor; returns it."""
-    return _set_view_in_place("swapaxes_", x, lambda x: registry["transpose"](x, axis0, axis1))
+    return _transpose_in_place("swapaxes_", x, axis0, axis1)
 
 
 @method
 def t_(x) -> Tensor:
     """Transpose this tensor of at most 2 dimensions; returns it."""
-    return _set_view_in_place("t_", x, Tensor.t)
+    return _set_view_in_place("t_", x, Tensor.t, Tensor.t)
 
 
 @method

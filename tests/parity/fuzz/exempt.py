@@ -213,6 +213,8 @@ PROGRAMS: dict[Key, str] = {
         r"(?s)(no_grad|out=).*L\.autograd\.grad\(",
         r"tensors \[|ours raises \w+: backward of .* modified by an inplace",
     ): "PyTorch gives a view a new history after a write that is not recorded; ours keeps the old one",
+    (r"(?s)as_strided_scatter.*autograd\.grad\(", r"value at"): THEIRS
+    + ": elements that are not written to lose theirs",
     (r"(?s)norm\(.*autograd\.grad", r"value at .*: nan, ours -?0\.0"): UNDEFINED + ": the second derivative at 0",
     (
         r"(?s)(unfold|as_strided).*out=",
