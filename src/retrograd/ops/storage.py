@@ -5,6 +5,7 @@ import math
 from retrograd import backend
 from retrograd.core import Tensor
 from retrograd.core import dtype as dtypes
+from retrograd.core.tensor import bump_version, preserve_snapshots
 from retrograd.ops.as_tensor import as_tensor
 from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.layout import CPU
@@ -161,16 +162,17 @@ def set_(x, source=None, storage_offset=0, size=None, stride=None) -> Tensor:
             [2., 4.]])
     """
     if source is None:
-        x.data = as_tensor(backend.from_buffer(b"", x.dtype, 0, 0).copy())
-        return x
-    if source.dtype != x.dtype if hasattr(source, "dtype") else not is_storage(source):
+        new = as_tensor(backend.from_buffer(b"", x.dtype, 0, 0).copy())
+    elif source.dtype != x.dtype if hasattr(source, "dtype") else not is_storage(source):
         raise TypeError(f"set_: expected a tensor or storage of {x.dtype}, got {source!r}")
-    if isinstance(source, Tensor) and size is None:
-        x.data = source.detach()
-        return x
-    if isinstance(source, Tensor):
-        source = source.untyped_storage()
-    x.data = _view(getattr(source, "_untyped", source), x.dtype, storage_offset, size, stride)
+    elif isinstance(source, Tensor) and size is None:
+        new = source.detach()
+    else:
+        storage = source.untyped_storage() if isinstance(source, Tensor) else getattr(source, "_untyped", source)
+        new = _view(storage, x.dtype, storage_offset, size, stride)
+    preserve_snapshots(x)
+    x.data = new
+    bump_version(x)  # unlike `x.data = new`, this counts as a write
     return x
 
 
