@@ -656,7 +656,7 @@ def deg2rad(x: _Operand) -> Tensor:
 def deg2rad_(x: Any, *args: Any, **kwargs: Any) -> Tensor:
     """`deg2rad`, written into the tensor; returns it."""
 
-def dequantize(tensor: Any) -> Tensor:
+def dequantize(tensor: Any) -> Any:
     """Return a tensor, or each of a list, in float32: no tensor here is quantised."""
 
 def det(A: _Operand) -> Tensor:

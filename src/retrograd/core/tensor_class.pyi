@@ -395,7 +395,7 @@ class Tensor:
         """`deg2rad`, written into the tensor; returns it."""
     def dense_dim(self) -> _int:
         """Return the number of dimensions, all of which are dense."""
-    def dequantize(self) -> Tensor:
+    def dequantize(self) -> Any:
         """Return a tensor, or each of a list, in float32: no tensor here is quantised."""
     def det(self) -> Tensor:
         """The determinants of square matrices; the derivative holds for singular ones, too."""

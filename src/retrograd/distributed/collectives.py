@@ -77,7 +77,7 @@ def sum_over_ranks(flat: Tensor, op: ReduceOp, group: ProcessGroup) -> Tensor:
         return flat
     parts = flat.tensor_split(group.size())
 
-    def work(link: Link) -> tuple[Any, Tensor]:
+    def work(link: Link) -> Tensor:
         for rank, part in enumerate(parts):
             if rank != link.rank:
                 link.send(rank, _message(link.rank, rank), (_type_of(flat), part))

@@ -129,7 +129,7 @@ def _restore_array(array: np.ndarray, state: Any) -> None:
         raise ValueError(f"damaged: the state of an array is {short_repr(state)}")
     if dtype.kind not in _KINDS or len(data) != math.prod(shape) * dtype.itemsize:
         raise ValueError(f"damaged: an array of shape {shape} and dtype {dtype} has {len(data)} bytes")
-    array.__setstate__((1, shape, dtype, fortran, data))
+    array.__setstate__((1, shape, dtype, fortran, data))  # type: ignore[arg-type]  # fortran is a bool in pickles
 
 
 def _scalar(dtype: Any, data: Any) -> Any:

@@ -73,7 +73,7 @@ def _on_grid(x, scale, zero_point, low, high):
 
 
 @function()
-def dequantize(tensor) -> Tensor:
+def dequantize(tensor):
     """Return a tensor, or each of a list, in float32: no tensor here is quantised.
 
     >>> import retrograd as rg
