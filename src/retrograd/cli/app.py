@@ -14,6 +14,7 @@ from retrograd.bench.report import load
 from retrograd.cli import check as operators
 from retrograd.cli import demo as digits
 from retrograd.cli import plan as planning
+from retrograd.cli import view as viewing
 from retrograd.cli.doctor import report
 from retrograd.cli.errors import UsageError
 from retrograd.cli.jobs import Job
@@ -225,6 +226,20 @@ def plan(
     The exit code is 0 if all is well, 1 if nothing fits, 2 for a mistake in the arguments.
     """
     return planning.run(planning.Settings(target, ranks, micro_batches, schedule, memory_limit, cores, html, json))
+
+
+@app.command()
+def view(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Traces (.json) of write_perfetto, or one page (.html) of write_html."),
+    ],
+    output: Annotated[Path | None, typer.Option(help="Where to write the page; a temporary folder by default.")] = None,
+    browse: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
+) -> int:
+    """Show timelines of pipelines in the browser; those of several files on one page, to compare runs."""
+    typer.echo(viewing.view(files, output, browse=browse))
+    return 0
 
 
 @app.command()

@@ -49,6 +49,7 @@ from retrograd.pipelining.split.shared_parameters import (
     sum_replicated_gradients,
 )
 from retrograd.pipelining.timeline.timeline import Event, Timeline, write_html, write_perfetto, write_png, write_svg
+from retrograd.pipelining.timeline.trace_reader import read_perfetto
 
 __all__ = [
     "Action",
@@ -98,6 +99,7 @@ __all__ = [
     "pipeline",
     "plan",
     "read_csv",
+    "read_perfetto",
     "simulate",
     "simulate_costs",
     "split_args_kwargs_into_chunks",
