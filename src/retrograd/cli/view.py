@@ -13,7 +13,7 @@ PAGES = (".html", ".htm")
 
 
 def view(files: Sequence[Path], output: Path | None, *, browse: bool) -> Path:
-    """Write the page of the timelines of all files, and open it unless told otherwise; return its path."""
+    """Write the page of the timelines of all files, and open it if `browse`; return its path."""
     if any(file.suffix in PAGES for file in files):
         if len(files) > 1 or output is not None:
             raise UsageError("a page is shown alone; to compare timelines, give the .json files of write_perfetto")
