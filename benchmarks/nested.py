@@ -144,7 +144,7 @@ def padded(kind: BatchLayout) -> Callable[[], object] | None:
     return lambda: kind.pull(pad(0.0), x)
 
 
-def added(kind: BatchLayout) -> Callable[[], object]:
+def add(kind: BatchLayout) -> Callable[[], object]:
     """Return an elementwise sum."""
     x, y = kind.batch(FEATURES), kind.batch(FEATURES)
     y = y if kind.padded else x.detach().requires_grad_()  # PyTorch adds no separately built jagged tensors
@@ -167,7 +167,7 @@ CALLS: dict[str, Callable[[BatchLayout], Callable[[], object] | None]] = {
     "linear, gelu, layer_norm": feed_forward,
     "attention, 4 heads": lambda kind: attention(kind, False),
     "attention, 4 heads, causal": lambda kind: attention(kind, True),
-    "add": added,
+    "add": add,
     "sum over the ragged dimension": total,
     "softmax over the ragged dimension": softmax,
     "linear": layer,

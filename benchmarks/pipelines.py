@@ -92,7 +92,7 @@ def unsplit(name: str) -> Callable[[str], Any]:
     x, y = set_weights(lib.from_numpy, model, lib.no_grad)
     loss_fn = lib.nn.functional.mse_loss
 
-    def whole() -> Any:
+    def whole_step() -> Any:
         loss = loss_fn(model(x), y)
         loss.backward()
         return loss
@@ -105,7 +105,7 @@ def unsplit(name: str) -> Callable[[str], Any]:
             total += loss.detach()
         return total
 
-    rows = {BATCH_AT_ONCE: without_gradients(model, whole), IN_PARTS: without_gradients(model, in_parts)}
+    rows = {BATCH_AT_ONCE: without_gradients(model, whole_step), IN_PARTS: without_gradients(model, in_parts)}
     return serve(model, rows, lambda found: [found], lambda: None)
 
 

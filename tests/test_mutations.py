@@ -20,7 +20,7 @@ from tests.mutations import (
 
 @pytest.mark.once("it reads sources")
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.bug)
-def test_every_bug_changes_one_place_of_its_function(mutation):
+def test_every_bug_changes_one_expression_of_its_function(mutation):
     before = (ROOT / "src/retrograd" / mutation.path).read_text()
     assert apply_to(before, mutation) != ast.unparse(ast.parse(before))
 
@@ -53,12 +53,12 @@ h = f(vjp=lambda g: -g)
         ("h.vjp", Result("g"), "h = f(vjp=lambda g: g)"),
     ],
 )
-def test_changes_find_their_place_by_names(where, change, line):
+def test_changes_find_their_target_by_names(where, change, line):
     assert line in apply_to(SOURCE, Mutation("", where, "", change))
 
 
 @pytest.mark.once("it reads sources")
 @pytest.mark.parametrize(("where", "change"), [("A.f", Call("k")), ("A.g", Result("x")), ("A.f", Expression("x", "y"))])
-def test_a_place_that_is_missing_or_not_unique_is_an_error(where, change):
+def test_a_target_that_is_missing_or_not_unique_is_an_error(where, change):
     with pytest.raises(AssertionError, match=where):
         apply_to(SOURCE, Mutation("", where, "", change))

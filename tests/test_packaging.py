@@ -95,7 +95,7 @@ def plain_lines(output):
 
 
 @needs_compiler
-def test_the_hot_modules_are_compiled_beside_their_sources(first_build):
+def test_the_hot_modules_are_compiled_next_to_their_sources(first_build):
     tree, output = first_build
     assert binaries(tree) == sorted([*HOT, "native"])
     assert plain_lines(output) == []
@@ -105,7 +105,7 @@ def test_the_hot_modules_are_compiled_beside_their_sources(first_build):
     assert re.search(r"engine\..*so 42$", shown.strip())
 
 
-def test_without_a_compiler_the_build_succeeds_and_says_so_once(tree):
+def test_without_a_compiler_the_build_succeeds_and_reports_it_once(tree):
     output = build(tree, CC="false")
     assert binaries(tree) == []
     assert len(plain_lines(output)) == 1

@@ -32,6 +32,11 @@ RIDDLES = re.compile(
     r"|grouped|ignored|kept|lies|lost|made|moved|places?|pulled|pushed|ready|seen|shifted|shown|sure|tell|together|told"
     r"|turned|wanted|ways?|weighed|whole|widened)"
 )
+# The same for names of tests.
+OWN_WORDS = re.compile(
+    r"(?:_|^)(?:told|ask|asked|wants?|wanted|says?_so|tells?|anew|besides?|goes_on|lies?|for_ever|ones_own|alike|seen"
+    r"|whoever|places|twins?)(?=_|$)"
+)
 # The same for the words of identifiers in C++: data structures and indices have nouns.
 NO_NOUNS = {
     *("abreast", "apart", "asked", "behind", "chosen", "given", "kept", "known", "made", "mine", "nowhere", "ours"),
@@ -146,6 +151,18 @@ def test_functions_and_classes_are_named_by_verbs_or_nouns(package):
     assert {path.name: found for path in files if (found := riddles(path.read_text()))} == {}
 
 
+def unclear(source):
+    """Return the names of the tests in a source that have a word of our own."""
+    return [name for name in re.findall(r"^ *def (test_\w+)", source, re.M) if OWN_WORDS.search(name)]
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "examples", "tests", "tools"])
+def test_helpers_and_tests_are_named_by_the_fields_words(folder):
+    sources = {path: path.read_text() for path in sorted((ROOT / folder).rglob("*.py"))}
+    found = {path: [*riddles(text), *unclear(text)] for path, text in sources.items()}
+    assert {str(path.relative_to(ROOT)): names for path, names in found.items() if names} == {}
+
+
 @pytest.mark.parametrize("package", PLAIN)
 def test_docstrings_comments_and_messages_use_the_fields_words(package):
     files = sorted((ROOT / package).rglob("*.py"))
@@ -237,3 +254,4 @@ def test_the_check_finds_words_of_our_own_in_kernels():
 def test_the_check_finds_names_that_are_riddles():
     source = "def _turned(x): ...\nclass Kept: ...\ndef transpose(x): ..."
     assert riddles(source) == [(1, "_turned"), (2, "Kept")]
+    assert unclear("def test_an_error_is_told(): ...\ndef test_a_sum(): ...") == ["test_an_error_is_told"]

@@ -121,7 +121,7 @@ def test_the_base_itself_can_be_written_to_after_assigned_data():
     assert outcome(VIEWS["row"], None, "base", "mul_", "base", True)
 
 
-def test_a_view_with_assigned_data_keeps_it_and_its_place_in_the_graph():
+def test_a_view_with_assigned_data_keeps_it_and_its_history():
     x = rg.arange(4.0).requires_grad_()
     base = x * 2
     view = base[2:]

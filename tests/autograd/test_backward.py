@@ -259,7 +259,7 @@ def test_the_graph_shows_its_nodes():
     assert not y.is_leaf
 
 
-def test_leaves_alone_can_be_asked_to_require_grad():
+def test_requires_grad_can_be_set_on_leaves_only():
     x = leaf(1.0)
     with pytest.raises(RuntimeError, match="result of mul"):
         (x * 2).requires_grad_(False)

@@ -19,7 +19,7 @@ from ..functions import doubling
 SPACE = "{http://www.w3.org/2000/svg}"
 
 
-class Drawn:
+class Picture:
     """The elements of a picture."""
 
     def __init__(self, svg):
@@ -109,7 +109,7 @@ def pictures():
     found = {}
     for name, outputs in samples().items():
         params = outputs if isinstance(outputs, dict) else None
-        found[name] = Drawn(draw(list(params.values()) if params else outputs, params=params))
+        found[name] = Picture(draw(list(params.values()) if params else outputs, params=params))
     return found
 
 
@@ -119,7 +119,7 @@ def pictures():
 def test_every_operator_and_leaf_is_there_once_with_its_arrows():
     w = leaf(3)
     a = w * 2
-    drawn = Drawn(draw((a.sin() * a.cos() + a.exp()).sum(), params={"w": w}))
+    drawn = Picture(draw((a.sin() * a.cos() + a.exp()).sum(), params={"w": w}))
     assert drawn.labels("leaf") == ["w float32[3]"]
     assert drawn.labels("operator") == ["add", "cos", "exp", "mul", "mul", "sin", "sum"]
     assert drawn.labels("output") == ["output float32[]"]
@@ -131,24 +131,24 @@ def test_every_operator_and_leaf_is_there_once_with_its_arrows():
 
 
 def test_an_operand_without_gradient_is_not_in_the_picture():
-    drawn = Drawn(draw(leaf(3) * rg.ones(3)))
+    drawn = Picture(draw(leaf(3) * rg.ones(3)))
     assert drawn.caption == "1 operator · 1 leaf · 1 output"
 
 
 def test_an_operand_used_twice_has_one_arrow():
     w = leaf(3)
-    assert Drawn(draw(w * w)).edges() == [("float32[3]", "mul"), ("mul", "output float32[3]")]
+    assert Picture(draw(w * w)).edges() == [("float32[3]", "mul"), ("mul", "output float32[3]")]
 
 
 def test_a_single_leaf_is_its_own_output():
-    drawn = Drawn(draw(leaf(2, 3)))
+    drawn = Picture(draw(leaf(2, 3)))
     assert drawn.edges() == [("float32[2, 3]", "output float32[2, 3]")]
 
 
 def test_several_outputs_are_numbered_and_share_what_they_share():
     w = leaf(3)
     a = w.exp()
-    drawn = Drawn(draw([a.sum(), a, rg.autograd.get_gradient_edge(w)]))
+    drawn = Picture(draw([a.sum(), a, rg.autograd.get_gradient_edge(w)]))
     assert drawn.edges() == sorted([
         ("float32[3]", "exp"), ("exp", "sum"), ("sum", "output 0 float32[]"), ("exp", "output 1 float32[3]"),
         ("float32[3]", "output 2"),
@@ -158,22 +158,22 @@ def test_several_outputs_are_numbered_and_share_what_they_share():
 def test_leaves_are_named_by_a_dict_or_by_pairs():
     model = nn.Linear(3, 2)
     for params in (dict(model.named_parameters()), model.named_parameters()):
-        drawn = Drawn(draw(model(rg.ones(1, 3)), params=params))
+        drawn = Picture(draw(model(rg.ones(1, 3)), params=params))
         assert drawn.labels("leaf") == ["bias float32[2]", "weight float32[2, 3]"]
 
 
 def test_the_pointer_shows_params_and_saved_values_until_they_are_freed():
     w = leaf(3, 4)
     out = (w * rg.ones(4)).sum(dim=0).exp().sum()
-    drawn = Drawn(draw(out))
+    drawn = Picture(draw(out))
     assert drawn.tip("mul").splitlines() == ["MulBackward0", "saves b: float32[4]"]
     assert "saves out: float32[4]" in drawn.tip("exp")
     out.backward()
-    assert "freed by a backward pass" in Drawn(draw(out)).tip("mul")
+    assert "freed by a backward pass" in Picture(draw(out)).tip("mul")
 
 
 def test_a_user_s_function_has_the_name_of_its_class():
-    assert Drawn(draw(doubling(rg).apply(leaf(3)))).labels("operator") == ["Double"]
+    assert Picture(draw(doubling(rg).apply(leaf(3)))).labels("operator") == ["Double"]
 
 
 def test_drawing_leaves_no_trace_on_leaves():
@@ -187,7 +187,7 @@ def test_drawing_leaves_no_trace_on_leaves():
 
 def test_a_thousand_equal_operators_become_one_frame():
     w = leaf(3)
-    drawn = Drawn(draw(chain(w, *[lambda x: x * 1.0] * 1000).sum(), params={"w": w}))
+    drawn = Picture(draw(chain(w, *[lambda x: x * 1.0] * 1000).sum(), params={"w": w}))
     assert drawn.counts() == [1000]
     assert drawn.labels("operator") == ["mul", "sum"]
     assert drawn.caption == "1,001 operators · 1 leaf · 1 output"
@@ -197,8 +197,8 @@ def test_a_thousand_equal_operators_become_one_frame():
 def test_equal_layers_become_one_frame_whatever_is_in_them():
     x = leaf(2, 3, 4)
     one, twelve = encoder(1), encoder(12)
-    alone = Drawn(draw(one(x).sum()))
-    drawn = Drawn(draw(twelve(x).sum(), params=twelve.named_parameters()))
+    alone = Picture(draw(one(x).sum()))
+    drawn = Picture(draw(twelve(x).sum(), params=twelve.named_parameters()))
     assert drawn.counts() == [12]
     assert drawn.labels("operator") == alone.labels("operator")
     assert len(drawn.lines) == len(alone.lines)
@@ -207,7 +207,7 @@ def test_equal_layers_become_one_frame_whatever_is_in_them():
 
 def test_two_large_layers_become_one_frame_too():
     x = leaf(2, 3, 4)
-    alone, two = Drawn(draw(encoder(1)(x).sum())), Drawn(draw(encoder(2)(x).sum()))
+    alone, two = Picture(draw(encoder(1)(x).sum())), Picture(draw(encoder(2)(x).sum()))
     assert two.counts() == [2]
     assert two.edges() == alone.edges()
 
@@ -215,20 +215,20 @@ def test_two_large_layers_become_one_frame_too():
 def test_layers_that_differ_in_shape_stay_separate():
     sizes = [4, *range(5, 25), 2]
     model = nn.Sequential(*[nn.Linear(a, b) for a, b in pairwise(sizes)])
-    drawn = Drawn(draw(model(rg.ones(1, 4)).sum()))
+    drawn = Picture(draw(model(rg.ones(1, 4)).sum()))
     assert drawn.counts() == []
     assert len(drawn.labels("leaf")) == 42
 
 
 def test_few_layers_are_not_folded():
-    assert Drawn(draw(perceptron(2)(rg.ones(3, 4)).sum())).counts() == []
+    assert Picture(draw(perceptron(2)(rg.ones(3, 4)).sum())).counts() == []
 
 
 def test_frames_nest():
     def layer(x):
         return chain(x, *[rg.sin] * 30, rg.exp)
 
-    drawn = Drawn(draw(chain(leaf(3), *[layer] * 20)))
+    drawn = Picture(draw(chain(leaf(3), *[layer] * 20)))
     assert drawn.counts() == [20, 30]
     assert drawn.labels("operator") == ["exp", "sin"]
     assert drawn.edges() == [
@@ -239,7 +239,7 @@ def test_frames_nest():
 def test_operands_of_all_repetitions_are_drawn_once_outside_of_the_frame():
     w, u = leaf(4, 4), leaf(4)
     scale = u.exp()
-    drawn = Drawn(draw(chain(leaf(2, 4), *[lambda h: ((h @ w) * scale).tanh()] * 20).sum(), params={"w": w}))
+    drawn = Picture(draw(chain(leaf(2, 4), *[lambda h: ((h @ w) * scale).tanh()] * 20).sum(), params={"w": w}))
     assert drawn.counts() == [20]
     assert drawn.labels("operator") == ["exp", "matmul", "mul", "sum", "tanh"]
     (frame,) = drawn.frames
@@ -258,7 +258,7 @@ def within(drawn, label, frame):
 def test_a_long_row_of_different_operators_is_cut_short_in_the_middle():
     rng = random.Random(0)
     names = [rng.choice(["sin", "cos", "tanh", "abs"]) for _ in range(1000)]
-    drawn = Drawn(draw(chain(leaf(3), *[getattr(rg, name) for name in names])))
+    drawn = Picture(draw(chain(leaf(3), *[getattr(rg, name) for name in names])))
     (more,) = drawn.labels("more")
     shown = drawn.labels("operator")
     assert int(more.split()[0].replace(",", "")) + len(shown) == 1000
@@ -423,7 +423,7 @@ def test_the_picture_follows_light_and_dark_and_needs_nothing_from_elsewhere():
 def test_hostile_names_stay_text():
     hostile = '</text><script>alert("1")</script>&amp;'
     w = leaf(3)
-    drawn = Drawn(draw(w.sum(), params={hostile: w}))
+    drawn = Picture(draw(w.sum(), params={hostile: w}))
     assert hostile in drawn.tip(drawn.labels("leaf")[0])
     assert not list(drawn.root.iter(f"{SPACE}script"))
 
@@ -433,7 +433,7 @@ def test_the_same_graph_gives_the_same_text():
 
 
 def test_a_large_graph_is_drawn_without_recursion():
-    drawn = Drawn(draw(tangled(600)))
+    drawn = Picture(draw(tangled(600)))
     assert len(drawn.boxes) > 600
 
 

@@ -164,14 +164,14 @@ def test_a_function_without_tangents_needs_no_jvp(level):
 
 
 def test_an_input_that_is_returned_needs_a_view_of_its_tangent(level):
-    def whole(ctx, x, y):
+    def identity_jvp(ctx, x, y):
         return x
 
-    assert tangent(one(lambda ctx, a, b: a.view_as(a), whole).apply(dual(), 0)) == [3, 4, 0.5]
+    assert tangent(one(lambda ctx, a, b: a.view_as(a), identity_jvp).apply(dual(), 0)) == [3, 4, 0.5]
     assert tangent(one(lambda ctx, a, b: a[1:], lambda ctx, x, y: x[1:]).apply(dual(), 0)) == [4, 0.5]
     for jvp in (lambda ctx, a, b: a, lambda ctx, a, b: a * 1):
         with pytest.raises(RuntimeError, match=r"returning a view .*but the jvp is not returning a view"):
-            one(jvp, whole).apply(dual(), 0)
+            one(jvp, identity_jvp).apply(dual(), 0)
 
 
 def test_a_written_input_gets_the_tangent_of_the_output(level):

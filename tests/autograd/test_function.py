@@ -224,7 +224,7 @@ def test_complex_gradients_arrive_and_leave_as_users_know_them():
 # --------------------------------------------------------------------------------------------------- saving
 
 
-def test_saved_inputs_come_back_as_they_are_and_saved_outputs_with_their_place_in_the_graph():
+def test_saved_inputs_are_returned_unchanged_and_saved_outputs_with_their_history():
     seen = []
 
     def forward(ctx, x):
@@ -284,7 +284,7 @@ def test_a_tensor_that_was_written_to_before_it_was_saved_is_fine():
     assert x.grad.tolist() == [6.0]
 
 
-def test_saved_tensors_are_freed_by_the_pass_and_a_second_one_says_so():
+def test_saved_tensors_are_freed_by_the_pass_and_a_second_one_reports_it():
     x = leaf(1.0)
     y = Cube.apply(x)
     y.sum().backward(retain_graph=True)
@@ -518,13 +518,13 @@ def test_a_nested_function_takes_and_gives_pytrees():
 
 
 def test_a_nested_function_that_returns_too_few_gradients_is_named():
-    class Few(Statistics):
+    class OneGradient(Statistics):
         @staticmethod
         def backward_extended(ctx, grads):
             return {"a": grads["sum"], "b": (grads["sum"],)}
 
-    with pytest.raises(RuntimeError, match=r"Few.*expected 2, got 1"):
-        Few.apply({"a": leaf(1.0), "b": (leaf(2.0),)}, 3.0)["sum"].sum().backward()
+    with pytest.raises(RuntimeError, match=r"OneGradient.*expected 2, got 1"):
+        OneGradient.apply({"a": leaf(1.0), "b": (leaf(2.0),)}, 3.0)["sum"].sum().backward()
 
 
 # ------------------------------------------------------------------------------------------- in-place, views

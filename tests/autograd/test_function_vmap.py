@@ -116,13 +116,13 @@ def test_invalid_results_of_a_vmap_rule_are_refused(returned, message):
 def test_vmap_gets_how_many_examples_there_are_and_what_random_numbers_do():
     seen = []
 
-    class Told(ByHand):
+    class RecordingVmap(ByHand):
         @staticmethod
         def vmap(info, in_dims, x, y):
             seen.append((info.batch_size, info.randomness, in_dims))
             return (x * y, x[0]), (0, None)
 
-    product, first = vmap(Told.apply, (0, None), randomness="same")(X, Y[0])
+    product, first = vmap(RecordingVmap.apply, (0, None), randomness="same")(X, Y[0])
     assert seen == [(3, "same", (0, None))]
     assert (product.tolist(), first.tolist()) == ((X * Y[0]).tolist(), [X[0].tolist()] * 3)
 

@@ -172,7 +172,7 @@ def test_the_function_runs_once(options):
 
 
 @pytest.mark.parametrize("product", [vjp, jvp])
-def test_functions_may_ask_for_gradients_by_their_inputs(product):
+def test_functions_may_compute_gradients_with_respect_to_their_inputs(product):
     def slope(x):
         assert x.requires_grad
         return rg.autograd.grad((x**3).sum(), x, create_graph=True)[0]

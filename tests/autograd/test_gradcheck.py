@@ -75,7 +75,7 @@ def test_right_gradients_pass(name, fast_mode):
     assert gradcheck(func, inputs, fast_mode=fast_mode) is True
 
 
-def test_inputs_may_lie_in_memory_in_any_way():
+def test_inputs_may_have_any_memory_layout():
     base = np.random.rand(4, 6)
     for array in (base.T, base[:, ::2], base[::-1, 1:]):
         assert gradcheck(lambda x: (x * x).cumsum(0), rg.from_numpy(array).requires_grad_())
@@ -382,7 +382,7 @@ def test_a_cotangent_that_is_missing_among_others_means_zero():
     assert text.startswith("backward fails where the cotangent of output 0 is undefined, which means zero: IndexError")
 
 
-def test_a_jacobian_that_is_wrong_for_want_of_other_cotangents_says_so():
+def test_the_error_of_a_jacobian_names_other_cotangents_that_are_missing():
     drops = several(lambda a, b: None if a is None or b is None else 2 * a + 3 * b, (2.0, 3.0))
     text = message(drops, leaf(1.0))
     assert "Jacobian mismatch" in text
@@ -474,7 +474,7 @@ def doubled(pull=lambda g: 2 * g, push=lambda t: 2 * t, setup=None):
 
     Doubled = multiple(rg, 2, pull, push)
 
-    class Apart(Doubled):
+    class DoubledInBatches(Doubled):
         generate_vmap_rule = True
 
         @staticmethod
@@ -485,7 +485,7 @@ def doubled(pull=lambda g: 2 * g, push=lambda t: 2 * t, setup=None):
         def setup_context(ctx, inputs, output):
             """Save nothing."""
 
-    return (Apart if setup else Doubled).apply
+    return (DoubledInBatches if setup else Doubled).apply
 
 
 @pytest.mark.parametrize("setup", [False, True])
@@ -523,7 +523,7 @@ def test_where_only_forward_mode_is_checked_backward_passes_do_not_run():
     assert "Perhaps the reason" not in text
 
 
-def test_functions_without_a_jvp_say_so():
+def test_the_error_of_functions_without_a_jvp_names_it():
     with strange(lambda g: g) as same:
         assert gradcheck(same, leaf(1.0))
         with pytest.raises(NotImplementedError, match="strange: no forward derivative"):

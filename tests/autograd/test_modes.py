@@ -115,14 +115,14 @@ def test_a_decorated_function_that_raises_leaves_no_mode_active(mode):
 
 def test_a_decorated_class_is_made_in_the_mode():
     @rg.no_grad()
-    class Made:
+    class ModesAtConstruction:
         def __init__(self):
             self.modes = modes()
 
         def later(self):
             return modes()
 
-    made = Made()
+    made = ModesAtConstruction()
     assert (made.modes, made.later()) == ((False, False), (True, False))
 
 

@@ -54,7 +54,7 @@ def test_params_and_lists_of_tensors_arrive_as_they_were_given():
     assert args[0][1] is foreign
 
 
-def test_methods_and_arithmetic_of_tensors_ask_the_other_operand():
+def test_methods_and_arithmetic_of_tensors_call_the_override_of_the_other_operand():
     foreign = Recorder()
     assert (rg.ones(2) * foreign)[0] == "mul"
     assert rg.ones(2).add(foreign)[0] == "add"

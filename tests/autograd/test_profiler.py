@@ -63,7 +63,7 @@ def test_operators_nodes_and_ranges_are_recorded_in_the_order_of_their_start(ste
     assert starts == sorted(starts)
 
 
-def test_steps_that_run_backward_say_so(step):
+def test_steps_that_run_backward_report_it(step):
     loss, *nodes = [event for event in step.events() if event.kind != "operator"]
     assert not any(event.is_backward for event in [loss, *loss.cpu_children])
     assert all(event.is_backward for node in nodes for event in [node, *node.cpu_children])
@@ -569,7 +569,7 @@ def test_averages_make_no_trace(step, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_times_of_a_table_are_in_the_unit_that_is_asked_for(step):
+def test_times_of_a_table_are_in_the_requested_unit(step):
     table = step.key_averages().table(time_unit="s")
     assert "ms" not in table.rpartition("Self CPU time total")[0]
     with pytest.raises(ValueError, match=r"time_unit must be one of \['s', 'ms', 'us'\]"):

@@ -144,7 +144,7 @@ def test_differences_are_in_the_largest_number():
 # --------------------------------------------------------------------------------------------------- samples
 
 
-class Counted:
+class CountingCase:
     """A case that counts its calls, and whose context is entered and left."""
 
     def __init__(self, **options):
@@ -159,13 +159,13 @@ class Counted:
 
 
 def test_a_short_call_is_repeated_until_it_can_be_timed():
-    counted = Counted()
+    counted = CountingCase()
     assert 0 < Sampler(lambda row: counted.case).sample("row") < 1e-3
     assert counted.events.count("call") > 100
 
 
 def test_a_case_of_one_call_has_one_more_that_does_not_count():
-    counted = Counted(once=True)
+    counted = CountingCase(once=True)
     sampler = Sampler(lambda row: counted.case)
     for _ in range(2):
         sampler.sample("row")

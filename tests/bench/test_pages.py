@@ -24,7 +24,7 @@ def everything(page):
     return importlib.import_module("all")
 
 
-def test_every_script_is_run_and_has_a_place_on_a_page(page, everything):
+def test_every_script_is_run_and_has_a_section_on_a_page(page, everything):
     scripts = {
         path.stem for path in FOLDER.glob("*.py") if "report, " in path.read_text() or "report)" in path.read_text()
     }
@@ -33,7 +33,7 @@ def test_every_script_is_run_and_has_a_place_on_a_page(page, everything):
     assert places == list(everything.OPTIONS)
 
 
-def test_tables_go_to_their_places_and_everything_else_stays(page):
+def test_tables_go_between_their_marks_and_everything_else_stays(page):
     table = Table("Steps", "ms", [Row("a step", {"retrograd": [0.001]})])
     figures = {"steps": {**environment(), "tables": [as_dict(table)]}}
     text = "before\n<!-- steps -->\nold\n<!-- end of steps -->\nafter\n<!-- other -->\nkept\n<!-- end of other -->\n"

@@ -45,7 +45,7 @@ def test_an_honest_operator_passes_with_the_arguments_of_the_command(module, cap
     assert all("ok" in line for line in lines(told))
 
 
-def test_a_wrong_formula_is_told_and_the_code_is_1(module, capsys):
+def test_a_wrong_formula_is_reported_and_the_code_is_1(module, capsys):
     assert main(["check", f"{module(formula='3')}:scale", "--args", "rg.ones(3)"]) == 1
     told = lines(capsys.readouterr().out)
     assert {line.split()[1] for line in told if "fails" in line} == {"test_gradients", "test_forward"}

@@ -60,7 +60,7 @@ def test_a_failure_of_ours_is_not_hidden(monkeypatch):
         main(["doctor"])
 
 
-def test_the_doctor_tells_the_build_and_every_extra(capsys):
+def test_the_doctor_lists_the_build_and_every_extra(capsys):
     assert main(["doctor"]) == 0
     told = capsys.readouterr().out
     assert "retrograd core: " in told

@@ -23,7 +23,7 @@ def demo(folder, *options):
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+def full_run(tmp_path_factory):
     """Return the folder of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("demo")
     assert demo(folder) == 0
@@ -46,34 +46,34 @@ def interrupt(monkeypatch, at, times=1, number=signal.SIGINT):
     monkeypatch.setattr(Trainer, "step", interrupted)
 
 
-def test_a_run_leaves_all_files(whole):
-    assert {path.name for path in whole.iterdir()} == set(FILES)
-    assert (whole / "loss.png").read_bytes().startswith(b"\x89PNG")
-    assert (whole / "timeline.png").read_bytes().startswith(b"\x89PNG")
-    assert "<html" in (whole / "timeline.html").read_text()
-    assert json.loads((whole / "timeline.json").read_text())["traceEvents"]
+def test_a_run_leaves_all_files(full_run):
+    assert {path.name for path in full_run.iterdir()} == set(FILES)
+    assert (full_run / "loss.png").read_bytes().startswith(b"\x89PNG")
+    assert (full_run / "timeline.png").read_bytes().startswith(b"\x89PNG")
+    assert "<html" in (full_run / "timeline.html").read_text()
+    assert json.loads((full_run / "timeline.json").read_text())["traceEvents"]
 
 
-def test_the_pipeline_s_gradients_are_those_of_the_unsplit_model(whole):
-    assert 0 < metrics(whole)["gradient_difference"] <= 1e-5
+def test_the_pipeline_s_gradients_are_those_of_the_unsplit_model(full_run):
+    assert 0 < metrics(full_run)["gradient_difference"] <= 1e-5
 
 
-def test_the_model_learns(whole):
-    losses = metrics(whole)["losses"]
+def test_the_model_learns(full_run):
+    losses = metrics(full_run)["losses"]
     assert len(losses) == STEPS
     assert losses[-1] < losses[0]
 
 
-def test_every_parameter_belongs_to_one_stage(whole):
-    stages = metrics(whole)["stages"]
+def test_every_parameter_belongs_to_one_stage(full_run):
+    stages = metrics(full_run)["stages"]
     assert len(stages) == 4
     assert sum(stage["parameters"] for stage in stages) == sum(p.numel() for p in model.DigitReader().parameters())
-    assert metrics(whole)["bubble"]["theory"] == pytest.approx(3 / 11)
+    assert metrics(full_run)["bubble"]["theory"] == pytest.approx(3 / 11)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_saves_after_the_step_and_a_resumed_run_ends_like_an_uninterrupted_one(
-    number, code, whole, tmp_path, monkeypatch, capsys
+    number, code, full_run, tmp_path, monkeypatch, capsys
 ):
     handlers = [signal.getsignal(known) for known in (signal.SIGINT, signal.SIGTERM)]
     interrupt(monkeypatch, at=2, number=number)
@@ -82,13 +82,13 @@ def test_a_signal_saves_after_the_step_and_a_resumed_run_ends_like_an_uninterrup
     assert f"Stopped after step 3; --resume continues from {tmp_path}/checkpoint.safetensors" in capsys.readouterr().out
     monkeypatch.undo()
     assert main(["demo", "--quiet", "--output", str(tmp_path), "--resume"]) == 0
-    assert metrics(tmp_path)["losses"] == metrics(whole)["losses"]
-    ours, theirs = (load_file(folder / "checkpoint.safetensors") for folder in (tmp_path, whole))
+    assert metrics(tmp_path)["losses"] == metrics(full_run)["losses"]
+    ours, theirs = (load_file(folder / "checkpoint.safetensors") for folder in (tmp_path, full_run))
     assert {name: x.tolist() for name, x in ours.items()} == {name: x.tolist() for name, x in theirs.items()}
 
 
-def test_a_second_ctrl_c_stops_within_the_step_and_leaves_the_old_checkpoint(whole, tmp_path, monkeypatch, capsys):
-    before = (whole / "checkpoint.safetensors").read_bytes()
+def test_a_second_ctrl_c_stops_within_the_step_and_leaves_the_old_checkpoint(full_run, tmp_path, monkeypatch, capsys):
+    before = (full_run / "checkpoint.safetensors").read_bytes()
     (tmp_path / "checkpoint.safetensors").write_bytes(before)
     handler = signal.getsignal(signal.SIGINT)
     interrupt(monkeypatch, at=1, times=2)
@@ -99,8 +99,8 @@ def test_a_second_ctrl_c_stops_within_the_step_and_leaves_the_old_checkpoint(who
 
 
 @pytest.mark.parametrize("name", ["checkpoint.safetensors", "metrics.json"])
-def test_failed_writes_are_reported_in_one_line_and_leave_no_torn_file(name, whole, tmp_path, capsys):
-    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+def test_failed_writes_are_reported_in_one_line_and_leave_no_torn_file(name, full_run, tmp_path, capsys):
+    shutil.copytree(full_run, tmp_path, dirs_exist_ok=True)
     (tmp_path / name).unlink()
     (tmp_path / name / "full").mkdir(parents=True)  # which no file takes the place of
     assert demo(tmp_path, *(["--resume"] if name == "metrics.json" else [])) == 2
@@ -110,14 +110,14 @@ def test_failed_writes_are_reported_in_one_line_and_leave_no_torn_file(name, who
     assert {path.name for path in tmp_path.iterdir()} == set(FILES)
 
 
-def test_a_finished_run_resumes_with_other_stages_and_more_epochs(whole, tmp_path, capsys):
-    (tmp_path / "checkpoint.safetensors").write_bytes((whole / "checkpoint.safetensors").read_bytes())
+def test_a_finished_run_resumes_with_other_stages_and_more_epochs(full_run, tmp_path, capsys):
+    (tmp_path / "checkpoint.safetensors").write_bytes((full_run / "checkpoint.safetensors").read_bytes())
     options = ("--resume", "--stages", "2", "--schedule", "gpipe", "--micro-batches", "3")
     assert main(["demo", "--quiet", "--output", str(tmp_path), *options]) == 0
     assert "All 1 epochs are done; --epochs 2 would continue" in capsys.readouterr().out
-    assert metrics(tmp_path)["losses"] == metrics(whole)["losses"]
+    assert metrics(tmp_path)["losses"] == metrics(full_run)["losses"]
     assert main(["demo", "--quiet", "--output", str(tmp_path), *options, "--epochs", "2"]) == 0
-    assert metrics(tmp_path)["losses"][:STEPS] == metrics(whole)["losses"]
+    assert metrics(tmp_path)["losses"][:STEPS] == metrics(full_run)["losses"]
     assert len(metrics(tmp_path)["losses"]) == 2 * STEPS
     assert demo(tmp_path, "--resume") == 2
     assert "--epochs 1: the checkpoint has 2 epochs behind it" in capsys.readouterr().err
@@ -159,8 +159,8 @@ def test_invalid_checkpoints_are_reported_in_one_line_and_left_unchanged(make, s
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_another_seed_than_the_checkpoint_s_is_refused(whole, capsys):
-    assert demo(whole, "--resume", "--seed", "5") == 2
+def test_another_seed_than_the_checkpoint_s_is_refused(full_run, capsys):
+    assert demo(full_run, "--resume", "--seed", "5") == 2
     assert "--seed 5: the checkpoint was made with seed 0" in capsys.readouterr().err
 
 

@@ -43,7 +43,7 @@ def test_a_plan_is_printed_and_written(module, capsys, tmp_path):
     assert page.read_text().lstrip().lower().startswith("<!doctype html>")
 
 
-def test_where_nothing_fits_the_code_is_1_and_the_smallest_limit_is_told(module, capsys):
+def test_where_nothing_fits_the_code_is_1_and_the_smallest_limit_is_printed(module, capsys):
     assert plan(f"{module}:example", "--memory-limit", "10") == 1
     assert "the smallest limit that would do" in capsys.readouterr().err
 

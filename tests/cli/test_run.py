@@ -96,7 +96,7 @@ def test_over_threads_the_exit_code_is_the_script_s(script, monkeypatch):
 
 
 @needs_mpi
-def test_mpiexec_is_told_of_ranks_and_hosts(tmp_path):
+def test_mpiexec_gets_the_ranks_and_hosts(tmp_path):
     hosts = tmp_path / "hosts"
     line = command(Job(["train", "-x"], module=True, ranks=4, hosts=hosts))
     assert line[1:5] == ["-n", "4", "-f", str(hosts)]

@@ -80,7 +80,7 @@ def test_several_roots_add_up_and_each_has_its_cotangent():
     assert_close(g, [3.0, 30 + 2 * np.exp(2.0)])
 
 
-def test_one_root_may_lie_below_another_and_be_given_twice():
+def test_one_root_may_depend_on_another_and_be_passed_twice():
     x = leaf(2.0)
     y = x * 3.0
     z = y * y
@@ -198,7 +198,7 @@ def test_a_saved_value_is_not_written_to_by_the_pass():
 # ------------------------------------------------------------------------------------------- saved values
 
 
-def test_a_second_pass_needs_retain_graph_and_says_so():
+def test_a_second_pass_needs_retain_graph_and_reports_it():
     x = leaf(1.0, 2.0)
     y = x * x
     y.sum().backward()

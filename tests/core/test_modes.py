@@ -210,7 +210,7 @@ def test_own_functions_take_part():
     def product(x, y):
         return x * y
 
-    class Seen(TorchFunctionMode):
+    class RecordingMode(TorchFunctionMode):
         def __init__(self):
             self.found = []
 
@@ -219,7 +219,7 @@ def test_own_functions_take_part():
             return func(*args, **(kwargs or {}))
 
     assert product(X, X).item() == 1
-    with Seen() as mode:
+    with RecordingMode() as mode:
         assert has_torch_function(())
         assert product(X, X).item() == 1
         assert handle_torch_function(math.prod, (), (2, 3)) == 6

@@ -72,7 +72,7 @@ def test_an_error_far_below_comes_up_and_leaves_the_state_as_it_was():
     assert run(100) == 101
 
 
-def test_passes_without_end_are_an_error_that_says_so(monkeypatch):
+def test_endless_passes_are_a_recursion_error(monkeypatch):
     monkeypatch.setattr(reentrant, "LIMIT", 100)
     with pytest.raises(RecursionError, match="100 passes have started inside of each other"):
         run(200)

@@ -18,7 +18,7 @@ def leaf(values=VALUES):
     return rg.tensor(values, dtype="float64", requires_grad=True)
 
 
-def bent(x):
+def saves_result(x):
     """Apply a function that saves its result for its derivative."""
     return rg.erfinv(x / 8)
 
@@ -66,12 +66,12 @@ def test_every_method_that_writes_copies_snapshots_first_and_is_detected():
     wrote = []
     for name in writers():
         x, w = leaf(), leaf()
-        y, z = bent(x), w * 1
+        y, z = saves_result(x), w * 1
         first, second = y.sum(), (z * z).sum()
         if write(name, y):
             wrote.append(name)
             first.backward()
-            assert x.grad.equal(expected(bent, leaf())), name
+            assert x.grad.equal(expected(saves_result, leaf())), name
         if write(name, z):
             with pytest.raises(RuntimeError, match="modified by an inplace"):
                 second.backward()
@@ -81,12 +81,12 @@ def test_every_method_that_writes_copies_snapshots_first_and_is_detected():
 def test_a_write_to_a_view_or_to_the_base_copies_too():
     for written in (lambda y: y[0].mul_(3), lambda y: y.T.fill_(2), lambda y: y.detach().zero_()):
         x = leaf()
-        y = bent(x)
+        y = saves_result(x)
         loss = y.sum()
         with rg.no_grad():
             written(y)
         loss.backward()
-        assert x.grad.equal(expected(bent, leaf()))
+        assert x.grad.equal(expected(saves_result, leaf()))
     x = leaf()
     base = x * 1
     loss = F.cross_entropy(base[:, 1:], rg.tensor([0, 1]))
@@ -114,12 +114,12 @@ def test_several_graphs_with_snapshots_of_one_memory_keep_what_each_saved():
 
 def test_a_snapshot_serves_several_passes_and_every_order():
     x = leaf()
-    y = bent(x)
+    y = saves_result(x)
     loss = (y * 1).sum()
     with rg.no_grad():
         y.zero_()
     w = leaf()
-    first = rg.autograd.grad(bent(w).sum(), w, create_graph=True)[0]
+    first = rg.autograd.grad(saves_result(w).sum(), w, create_graph=True)[0]
     second = rg.autograd.grad(first.sum(), w)[0]
     for _ in range(2):
         g = rg.autograd.grad(loss, x, create_graph=True)[0]
@@ -129,7 +129,7 @@ def test_a_snapshot_serves_several_passes_and_every_order():
 
 def test_a_write_over_what_a_recorded_pass_saved_of_a_snapshot_is_an_error():
     x = leaf()
-    y = bent(x)
+    y = saves_result(x)
     g = rg.autograd.grad(y.sum(), x, create_graph=True)[0]
     with rg.no_grad():
         y.zero_()
@@ -139,7 +139,7 @@ def test_a_write_over_what_a_recorded_pass_saved_of_a_snapshot_is_an_error():
 
 def test_a_write_between_two_passes_of_one_graph():
     x = leaf()
-    y = bent(x)
+    y = saves_result(x)
     loss = y.sum()
     loss.backward(retain_graph=True)
     with rg.no_grad():
@@ -147,7 +147,7 @@ def test_a_write_between_two_passes_of_one_graph():
     g = rg.autograd.grad(loss, x, create_graph=True)[0]
     assert g.equal(x.grad)
     w = leaf()
-    second = rg.autograd.grad(rg.autograd.grad(bent(w).sum(), w, create_graph=True)[0].sum(), w)[0]
+    second = rg.autograd.grad(rg.autograd.grad(saves_result(w).sum(), w, create_graph=True)[0].sum(), w)[0]
     assert rg.autograd.grad(g.sum(), x)[0].equal(second)
 
 
@@ -175,16 +175,16 @@ def test_a_custom_operator_that_writes_copies_too():
         x.numpy()[...] *= 2
 
     x = leaf()
-    y = bent(x)
+    y = saves_result(x)
     loss = y.sum()
     double(y.detach())
     loss.backward()
-    assert x.grad.equal(expected(bent, leaf()))
+    assert x.grad.equal(expected(saves_result, leaf()))
 
 
 def test_an_unrecorded_write_is_an_error():
     x = leaf()
-    y = bent(x)
+    y = saves_result(x)
     loss = y.sum()
     y.detach().numpy()[...] = 0
     increment_version(y)
@@ -205,42 +205,42 @@ def test_the_memory_of_graphs_that_are_gone_is_not_copied_and_not_remembered():
 def test_with_hooks_on_saved_tensors_the_hooks_keep_the_value():
     x = leaf()
     with saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
-        y = bent(x)
+        y = saves_result(x)
     loss = y.sum()
     with rg.no_grad():
         y.zero_()
     loss.backward()
-    assert x.grad.equal(expected(bent, leaf()))
+    assert x.grad.equal(expected(saves_result, leaf()))
     x = leaf()
     with allow_mutation_on_saved_tensors():
-        y = bent(x)
+        y = saves_result(x)
         loss = y.sum()
         with rg.no_grad():
             y.zero_()
         loss.backward()
-    assert x.grad.equal(expected(bent, leaf()))
+    assert x.grad.equal(expected(saves_result, leaf()))
 
 
 def test_inside_transforms():
     def f(x):
-        y = bent(x)
+        y = saves_result(x)
         z = y * 1
         y.mul_(3)
         return (y + z).sum()
 
     x = leaf().detach()
-    slope = expected(bent, leaf()) * 4
+    slope = expected(saves_result, leaf()) * 4
     assert rg.allclose(rg.func.grad(f)(x), slope)
     assert rg.allclose(rg.vmap(rg.func.grad(f))(x), slope)
     assert rg.allclose(rg.func.jvp(f, (x,), (rg.ones_like(x),))[1], slope.sum())
 
 
-def pushed(f):
+def forward_derivative(f):
     """Return the derivative of f along cos(x), in forward mode."""
     return lambda x: rg.func.jvp(f, (x,), (rg.cos(x),))[1]
 
 
-def pulled(f):
+def double_backward_derivative(f):
     """Return the same by two backward passes: the vjp is linear in the cotangent, and its transpose is the jvp."""
 
     def along(x):
@@ -261,7 +261,12 @@ def test_passes_inside_transforms_find_snapshots_in_the_graphs_of_all_levels(nam
             def f(y, i=i, xs=xs, function=function):
                 return rg.cat([out.reshape(-1) for out in function(*xs[:i], y, *xs[i + 1 :])])
 
-            assert_close(pulled(pulled(f))(x), pushed(pushed(f))(x), rtol=1e-8, atol=1e-8)
+            assert_close(
+                double_backward_derivative(double_backward_derivative(f))(x),
+                forward_derivative(forward_derivative(f))(x),
+                rtol=1e-8,
+                atol=1e-8,
+            )
 
 
 def test_an_operator_can_only_have_snapshots_of_what_it_saves():

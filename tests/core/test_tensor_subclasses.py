@@ -92,7 +92,7 @@ def test_all_of_several_results_have_the_class_and_named_tuples_stay_named():
     assert {type(part) for part in rg.split(x, 1)} == {Plain}
 
 
-def test_the_most_derived_class_is_asked_first_and_strangers_are_refused():
+def test_the_most_derived_class_is_called_first_and_unrelated_classes_are_refused():
     x, y = rg.ones(2).as_subclass(Plain), rg.ones(2).as_subclass(Child)
     assert type(x * y) is Child
     assert type(y * x) is Child

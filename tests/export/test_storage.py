@@ -45,7 +45,7 @@ def path(request, tmp_path):
     return tmp_path / request.param
 
 
-def kept(module, path):
+def save_and_load(module, path):
     save(module, path)
     return load(path)
 
@@ -55,7 +55,7 @@ def kept(module, path):
 
 def test_a_loaded_module_has_the_same_code_state_and_results(path):
     module = fx.trace(Net(), rg.randn(2, 3))
-    loaded = kept(module, path)
+    loaded = save_and_load(module, path)
     x = rg.randn(2, 3)
     assert loaded.code == module.code
     assert str(loaded.graph) == str(module.graph)
@@ -70,7 +70,7 @@ def test_a_loaded_module_has_the_same_code_state_and_results(path):
 
 def test_gradients_are_those_of_the_stored_module(path):
     module = fx.trace(Net(), rg.randn(2, 3))
-    loaded = kept(module, path)
+    loaded = save_and_load(module, path)
     x = rg.randn(2, 3)
     for program in (module, loaded):
         program(x)["y"].sum().backward()
@@ -83,7 +83,7 @@ def test_gradients_are_those_of_the_stored_module(path):
 
 
 def test_tied_parameters_stay_one(path):
-    loaded = kept(fx.trace(Net(), rg.randn(2, 3)), path)
+    loaded = save_and_load(fx.trace(Net(), rg.randn(2, 3)), path)
     assert loaded.first.weight is loaded.second.weight
 
 
@@ -93,7 +93,7 @@ def test_stages_of_a_pipeline_are_stored(path):
     x = y = rg.randn(3, 4)
     for index in range(2):
         stage = pipe.get_stage_module(index)
-        (y,) = kept(stage, path)(y)
+        (y,) = save_and_load(stage, path)(y)
         (x,) = stage(x)
     assert_close(x, y, rtol=0.0, atol=0.0)
 
@@ -109,7 +109,7 @@ def test_every_operator_is_stored(case, tmp_path):
     args, params = list(samples_of(op))[i]
     f, tensors = on_tensors(op, args, params)
     module = fx.trace(f, *tensors)
-    loaded = kept(module, tmp_path / "a.zip")
+    loaded = save_and_load(module, tmp_path / "a.zip")
     assert loaded.code == module.code
     assert str(loaded.graph) == str(module.graph)
     assert [n.meta.get("val") for n in loaded.graph.nodes] == [n.meta.get("val") for n in module.graph.nodes]
@@ -145,7 +145,7 @@ VALUES = [
 def test_constants_come_back_exactly(value, path):
     graph = fx.Graph()
     graph.output((graph.placeholder("x"), value))
-    loaded = kept(fx.GraphModule(rg.nn.Module(), graph), path)
+    loaded = save_and_load(fx.GraphModule(rg.nn.Module(), graph), path)
     assert same(loaded.graph.output_node().args[0][1], graph.output_node().args[0][1])
     assert same(loaded(1)[1], fx.GraphModule(rg.nn.Module(), graph)(1)[1])
 
@@ -160,7 +160,7 @@ def test_structures_of_arguments_and_results_come_back(path):
     x = rg.randn(2)
     args, kwargs = ({"x": [x, None], 3: "constant"}, Point(x, -0.0), x, x), {"d": x}
     module = fx.trace(f, *args, **kwargs)
-    loaded = kept(module, path)
+    loaded = save_and_load(module, path)
     expected, actual = module(*args, **kwargs), loaded(*args, **kwargs)
     assert optree.tree_structure(actual) == optree.tree_structure(expected)
     assert isinstance(actual[0]["a"][2], Point)
@@ -206,21 +206,21 @@ def test_a_class_that_has_no_name_of_its_own_is_refused_when_stored(path):
 def test_nested_tensors_as_arguments_come_back(path):
     nested = rg.nested.nested_tensor([rg.randn(2, 3), rg.randn(4, 3)])
     module = fx.trace(lambda x: (x * 2).sum(-1), nested)
-    loaded = kept(module, path)
+    loaded = save_and_load(module, path)
     assert str(loaded.graph) == str(module.graph)
     for a, b in zip(loaded(nested).unbind(), module(nested).unbind(), strict=True):
         assert_close(a, b, rtol=0.0, atol=0.0)
 
 
 def test_guards_are_stored(path):
-    loaded = kept(fx.trace(lambda x: x * 2 if x.sum() > 0 else x, rg.ones(2)), path)
+    loaded = save_and_load(fx.trace(lambda x: x * 2 if x.sum() > 0 else x, rg.ones(2)), path)
     with pytest.raises(RuntimeError, match=r"test_storage\.py"):
         loaded(-rg.ones(2))
 
 
 def test_positions_in_the_code_are_preserved(path):
     module = fx.trace(lambda x: x * 2, rg.ones(2))
-    place = next(n.meta["stack_trace"] for n in kept(module, path).graph.nodes if n.name == "mul")
+    place = next(n.meta["stack_trace"] for n in save_and_load(module, path).graph.nodes if n.name == "mul")
     assert "test_storage.py" in place
 
 
@@ -230,7 +230,7 @@ def test_a_long_graph_is_stored_without_recursion(tmp_path):
     for _ in range(20_000):
         x = graph.call_function(registry["neg"], (x,))
     graph.output(x)
-    loaded = kept(fx.GraphModule(rg.nn.Module(), graph), tmp_path / "a")
+    loaded = save_and_load(fx.GraphModule(rg.nn.Module(), graph), tmp_path / "a")
     assert len(loaded.graph.nodes) == 20_002
 
 
@@ -361,7 +361,7 @@ def test_a_save_that_fails_keeps_the_previous_program(path, monkeypatch):
 
 def test_a_stored_program_is_replaced(path):
     save(fx.trace(lambda x: x + 1, rg.ones(2)), path)
-    assert kept(fx.trace(lambda x: x + 2, rg.ones(2)), path)(rg.ones(2)).tolist() == [3.0, 3.0]
+    assert save_and_load(fx.trace(lambda x: x + 2, rg.ones(2)), path)(rg.ones(2)).tolist() == [3.0, 3.0]
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 
 
@@ -420,7 +420,7 @@ def test_an_exported_program_is_restored_by_load(path):
 
 
 def test_a_trace_that_writes_is_restored_by_load(path):
-    loaded = kept(fx.trace(Counting(), rg.randn(4, 3)), path)
+    loaded = save_and_load(fx.trace(Counting(), rg.randn(4, 3)), path)
     x = rg.randn(4, 3)
     loaded(x)
     assert_close(loaded.seen, x.sum(0))

@@ -256,7 +256,7 @@ def test_sizes_that_can_not_be_are_refused(stored, shape):
     refuses(stored, "x: expected a shape")
 
 
-def test_values_that_lie_too_deep_are_refused(stored):
+def test_values_that_are_too_deep_are_refused(stored):
     value = 1
     for _ in range(60):
         value = {"tuple": [value]}
@@ -309,7 +309,7 @@ BAD_PLACES = [
 
 
 @pytest.mark.parametrize("name", BAD_PLACES)
-def test_a_tensor_can_not_take_the_place_of_a_method(stored, name):
+def test_a_tensor_can_not_replace_a_method(stored, name):
     entry = tensor_of(stored[1], "mean")
     node_of(stored[1], "get_attr")["target"] = name
     entry["name"] = name

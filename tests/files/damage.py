@@ -114,24 +114,24 @@ VALUES = [
 ]  # fmt: skip
 
 
-def places(value: Any, found: list | None = None, path: tuple = ()) -> list:
+def json_paths(value: Any, found: list | None = None, path: tuple = ()) -> list:
     """Return all paths into JSON."""
     found = [] if found is None else found
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, member in items:
         found.append((*path, key))
-        places(member, found, (*path, key))
+        json_paths(member, found, (*path, key))
     return found
 
 
 def mutated(document: Any, source: random.Random) -> Any:
     """Return JSON with a fault: a part is missing, duplicated, renamed, or replaced."""
     document = copy.deepcopy(document)
-    *way, last = source.choice(places(document))
+    *way, last = source.choice(json_paths(document))
     holder = document
     for key in way:
         holder = holder[key]
-    others = places(document)
+    others = json_paths(document)
     action = source.randrange(5)
     if action == 0:
         del holder[last]

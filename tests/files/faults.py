@@ -89,7 +89,7 @@ def _timelines(version: int) -> dict[str, Any]:
     }
 
 
-def _drawn(write: Callable[..., None]) -> Callable[[Path, int], None]:
+def _timeline_writer(write: Callable[..., None]) -> Callable[[Path, int], None]:
     return lambda path, version: write(path, _timelines(version))
 
 
@@ -122,9 +122,9 @@ SAVERS = {
         lambda path, v: write_csv(make_schedule("1f1b", stages=2, micro_batches=20 + v), path),
         lambda path: max(action.micro_batch for action in read_csv(path)[0]) - 19,
     ),
-    "write_html": Saver("a.html", _drawn(write_html), _bytes),
-    "write_perfetto": Saver("a.json", _drawn(write_perfetto), _bytes),
-    "write_png": Saver("a.png", _drawn(write_png), _bytes),
+    "write_html": Saver("a.html", _timeline_writer(write_html), _bytes),
+    "write_perfetto": Saver("a.json", _timeline_writer(write_perfetto), _bytes),
+    "write_png": Saver("a.png", _timeline_writer(write_png), _bytes),
     "plot_curves": Saver("b.png", lambda path, v: plot_curves(path, {"loss": [3.0, 2.0, 1.0 + v]}), _bytes),
     "profiler": Saver("trace.json", _traced, _bytes),
     "graph drawing": Saver("a.svg", lambda path, v: draw(rg.ones(v + 2, requires_grad=True).exp()).save(path), _bytes),
@@ -158,14 +158,14 @@ class Disk:
     def __call__(self) -> Iterator["Disk"]:
         before = {name: getattr(os, name) for name in CALLS}
         for name, call in before.items():
-            setattr(os, name, self._counted(name, call))
+            setattr(os, name, self._counting(name, call))
         try:
             yield self
         finally:
             for name, call in before.items():
                 setattr(os, name, call)
 
-    def _counted(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+    def _counting(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def instead(*args: Any, **kwargs: Any) -> Any:
             at, self.count = self.count, self.count + 1
             if at == self.number or (self.stays and at > self.number):

@@ -36,11 +36,11 @@ def title(request):
 def start(title, saved, tmp_path):
     """Return copies of the saved files: (saver, path, files in its folder, loaded value) for each name of a folder."""
 
-    def made(name):
+    def copy_of_saved(name):
         folder, saver = shutil.copytree(saved[title], tmp_path / name), SAVERS[title]
         return saver, folder / saver.name, listed(folder), saver.read(folder / saver.name)
 
-    return made
+    return copy_of_saved
 
 
 def sizes(path):

@@ -408,14 +408,14 @@ class Counting(Level):
 
     def process(self, op, args, params):
         self.counts[op.name] += 1
-        return outputs(call(op, tuple(value_at(self, a) for a in args), params), self.seen)
+        return outputs(call(op, tuple(value_at(self, a) for a in args), params), self.record_size)
 
-    def seen(self, out):
+    def record_size(self, out):
         self.largest = max(self.largest, out.numel())
         return make(out, self, None)
 
 
-def counted(f, xs, order):
+def count_operators(f, xs, order):
     """Count the operators of all derivatives along a curve."""
     with Counting() as level:
         primals = [make(x, level, None) for x in xs]
@@ -425,7 +425,7 @@ def counted(f, xs, order):
 
 def operators(f, xs, order):
     """Return how many operators they take."""
-    return counted(f, xs, order).counts.total()
+    return count_operators(f, xs, order).counts.total()
 
 
 # The orders of neighbours, v - 1 and v + 1, are new tensors each time: nobody sees that two of them are equal.
@@ -438,7 +438,7 @@ def growth(name):
     for i, (args, params) in enumerate(samples_of(registry[name])):
         f, xs = as_float_map(registry[name], args, params)
         if xs and f(*xs):
-            few, many = (counted(f, xs, order) for order in (4, 8))
+            few, many = (count_operators(f, xs, order) for order in (4, 8))
             yield i, max(many.counts.total() / max(few.counts.total(), 1), many.largest / few.largest)
 
 

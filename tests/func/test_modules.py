@@ -144,7 +144,7 @@ def test_a_name_that_the_module_does_not_have_is_there_during_the_call():
     assert not hasattr(module, "extra")
 
 
-def test_strict_wants_all_names_and_no_others():
+def test_strict_requires_all_names_and_no_others():
     full = {"weight": t(2, 2), "count": t(0), "total": t(0, 0)}
     assert functional_call(Scale(), full, t(1, 1), strict=True).tolist() == [2.0, 2.0]
     with pytest.raises(RuntimeError, match="do not fit Scale: unexpected: extra; missing: count, total"):

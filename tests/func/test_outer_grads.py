@@ -66,7 +66,7 @@ def hold(leaves, name, x, found):
         found.append(g)  # which later passes add to
 
 
-def back(leaves, name, x, found):
+def backward_of_sine(leaves, name, x, found):
     rg.sin(leaves.named()[name] * x).sum().backward(retain_graph=True)
 
 
@@ -125,7 +125,17 @@ def scale(leaves, name, x, found):
         leaves.assigned.add(name)
 
 
-READING = [read, read, hold, back, back_all, back_of_all_but, back_of_what_is_shared, back_of_a_leaf_inside, pull]
+READING = [
+    read,
+    read,
+    hold,
+    backward_of_sine,
+    back_all,
+    back_of_all_but,
+    back_of_what_is_shared,
+    back_of_a_leaf_inside,
+    pull,
+]
 ASSIGNING = [reset, delete, assign, back_of_what_was_read]
 WRITING = [*ASSIGNING, zero, scale]
 
@@ -271,7 +281,7 @@ def rows(w):
 def test_a_gradient_that_is_not_read_takes_one_pass():
     passes = []
 
-    class Counted(rg.autograd.Function):
+    class CountingIdentity(rg.autograd.Function):
         @staticmethod
         def forward(ctx, x):
             return x * 1
@@ -282,7 +292,7 @@ def test_a_gradient_that_is_not_read_takes_one_pass():
             return g
 
     w = one()
-    y = Counted.apply(w)
+    y = CountingIdentity.apply(w)
     vmap(lambda x: (y * x).sum().backward(retain_graph=True) or x)(X)
     assert len(passes) == 1
     assert_close(w.grad, X.sum(0))
@@ -332,7 +342,7 @@ def test_hooks_that_would_not_see_tangents_are_refused():
         lambda f: jacobian_sparsity(f)(X[0]),
     ],
 )
-def test_a_transform_that_can_not_tell_refuses_to(run):
+def test_a_transform_that_does_not_know_a_grad_refuses_to_read_it(run):
     pytest.importorskip("scipy")
     w = one()
     with pytest.raises(NotImplementedError, match="grad: the inputs must belong to the program that runs"):

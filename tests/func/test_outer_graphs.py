@@ -51,14 +51,14 @@ def test_backward_of_a_graph_from_around_with_a_gradient_per_example():
 def test_a_derivative_along_cotangents_that_would_be_a_silent_zero_is_refused():
     x = X.clone().requires_grad_()
 
-    def pushed(row):
+    def derivative_of_sine(row):
         y = row.sin()
         g = rg.ones_like(y).requires_grad_()
         (pulled,) = rg.autograd.grad(y, row, g, create_graph=True)
         return rg.autograd.grad(pulled, g, row)
 
     with pytest.raises(RuntimeError, match="or their cotangents are in that of VmapLevel"):
-        vmap(pushed)(x)
+        vmap(derivative_of_sine)(x)
 
 
 @pytest.mark.parametrize("name", ["hvp", "vhp"])

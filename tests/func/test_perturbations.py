@@ -74,11 +74,13 @@ def test_an_inner_derivative_at_a_point_that_depends_on_the_outer_variable(outer
 
 @pairs
 def test_the_derivative_of_a_shift_twice_is_the_second_derivative(outer, inner):
-    def shifted(way, f):
+    def derivative_at_shift(way, f):
         return lambda x: way(lambda u: f(x + u))(number(0.0))
 
     x = number(0.3)
-    assert shifted(outer, shifted(inner, rg.exp))(x).item() == pytest.approx(rg.exp(x).item(), rel=1e-12)
+    assert derivative_at_shift(outer, derivative_at_shift(inner, rg.exp))(x).item() == pytest.approx(
+        rg.exp(x).item(), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("way", WAYS)

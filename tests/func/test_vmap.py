@@ -39,7 +39,7 @@ def test_it_gives_what_a_loop_gives():
     assert same(vmap(mixed)(v, w), by_hand(mixed, v, w))
 
 
-def test_examples_may_lie_along_any_dimension():
+def test_examples_may_be_along_any_dimension():
     v, w = numbers(4, 3), numbers(4, 2)
     expected = by_hand(mixed, v, w)
     assert same(vmap(mixed, (1, -1))(v.t(), w.t()), expected)

@@ -248,7 +248,7 @@ def differentiated(x):
     return y * g
 
 
-def pushed(x):
+def dual_square(x):
     with forward_ad.dual_level():
         primal, tangent = forward_ad.unpack_dual(Square.apply(forward_ad.make_dual(x, x + 1)))
     return primal * tangent
@@ -270,7 +270,7 @@ PROGRAMS = {
     "every transform": lambda x: Square.apply(x),
     "in a checkpoint": lambda x: checkpoint(lambda x: Square.apply(x).sin(), x, use_reentrant=False),
     "differentiated inside": differentiated,
-    "in a dual level": pushed,
+    "in a dual level": dual_square,
     "in func.grad": lambda x: rg.func.grad(lambda x: Square.apply(x).sin().sum())(x),
     "in func.vjp": lambda x: rg.func.vjp(Square.apply, x)[1](x)[0],
     "in func.jvp": lambda x: rg.func.jvp(Square.apply, (x,), (x + 1,))[1],

@@ -380,7 +380,7 @@ def test_insertion_points_at_both_ends():
     assert next(reversed(graph.nodes)) is last
 
 
-class Counted(nn.Module):
+class CountingModule(nn.Module):
     def __init__(self):
         super().__init__()
         self.register_buffer("calls", rg.tensor(0))
@@ -401,7 +401,7 @@ def calls() -> fx.Graph:
 
 
 def test_dead_calls_with_side_effects_stay():
-    module = fx.GraphModule({"layer": nn.Linear(2, 2), "norm": Counted()}, calls())
+    module = fx.GraphModule({"layer": nn.Linear(2, 2), "norm": CountingModule()}, calls())
     module.graph.eliminate_dead_code()
     assert [node.name for node in module.graph.nodes] == ["x", "print_1", "add_", "norm", "output"]
     module.eval()
@@ -418,7 +418,7 @@ def test_calls_of_modules_are_impure_without_an_owning_module():
 
 
 def test_lint_checks_that_the_owning_module_has_the_called_modules():
-    module = fx.GraphModule({"layer": nn.Linear(2, 2), "norm": Counted()}, calls())
+    module = fx.GraphModule({"layer": nn.Linear(2, 2), "norm": CountingModule()}, calls())
     assert module.graph.owning_module is module
     module.graph.lint()
     del module.norm

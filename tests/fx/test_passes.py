@@ -79,7 +79,7 @@ def test_splits_by_tags_need_a_tag_of_each_call_and_an_order_that_runs():
     assert rg.equal(parts(x), module(x))
 
 
-def test_split_modules_may_be_of_a_class_of_ones_own():
+def test_split_modules_may_be_of_a_user_defined_class():
     class Own(fx.GraphModule):
         """A user's class."""
 

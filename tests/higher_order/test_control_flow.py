@@ -331,7 +331,7 @@ def test_a_traced_function_that_writes_is_refused_before_anything_changes(writte
     assert w.tolist() == x.tolist() == [1, 1]
 
 
-def test_random_numbers_in_a_function_are_drawn_anew_in_every_iteration():
+def test_random_numbers_in_a_function_are_drawn_in_every_iteration():
     module = fx.trace(lambda x: while_loop(lambda x: x[0] < 5, lambda x: (x + rg.rand(2),), (x,))[0], X)
     rg.manual_seed(0)
     expected = X

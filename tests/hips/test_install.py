@@ -80,7 +80,7 @@ def test_methods_have_the_meaning_that_numpy_gives_them():
     )
 
 
-def test_layers_work_beside_it():
+def test_layers_work_after_install():
     check(
         """
         from retrograd import nn

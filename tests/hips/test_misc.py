@@ -145,7 +145,7 @@ def test_trees_are_equivalent_where_structure_shapes_kinds_and_values_are_the_sa
         check_equivalent(tree, other)
 
 
-def test_classes_are_asked_of_values():
+def test_isinstance_is_that_of_the_values():
     seen = []
 
     def look(x, y):

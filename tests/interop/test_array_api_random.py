@@ -12,7 +12,7 @@ import retrograd as rg
 from retrograd.interop import array_api as xp
 
 from .standard import elementwise, linear, methods, rearranging  # noqa: F401 (they register programs)
-from .standard.drawing import Device, Draw, Dtype, Whole
+from .standard.drawing import Device, Draw, Dtype, WrittenArray
 from .standard.registry import PROGRAMS
 from .test_array_api import NAMES
 
@@ -24,7 +24,7 @@ def in_namespace(m, value):
     """Return the argument as a value of one namespace."""
     if isinstance(value, np.ndarray):
         return m.asarray(value)
-    if isinstance(value, Whole):
+    if isinstance(value, WrittenArray):
         return m.asarray(value.array, copy=True)
     if isinstance(value, Dtype):
         return getattr(m, str(value))
@@ -183,7 +183,7 @@ EXEMPT = {
     "under operators a tensor without dimensions does not widen others, as in PyTorch": (
         "__add__", np.ones(1, "float32"), np.array(1.0)
     ),
-    "arrays of integers as keys may be written to": ("__setitem__", Whole(np.ones(2)), (np.array([0]),), 3.0),
+    "arrays of integers as keys may be written to": ("__setitem__", WrittenArray(np.ones(2)), (np.array([0]),), 3.0),
 }  # fmt: skip
 
 

@@ -68,7 +68,7 @@ def test_views_of_one_memory_are_that_again_and_what_they_do_not_show_is_not_wri
     assert len(small.getvalue()) < 2000
 
 
-def test_one_object_in_two_places_is_one_again_and_may_hold_itself():
+def test_an_object_with_two_references_is_one_again_and_may_contain_itself():
     x, row = rg.ones(2), [1]
     row.append(row)
     found = again({"a": x, "b": x, "row": row})
@@ -81,7 +81,7 @@ def test_arrays_backwards_and_in_foreign_byte_order_come_back():
     assert again(rg.from_numpy(array[::-1, ::2])).tolist() == [[3.0, 5.0], [0.0, 2.0]]
 
 
-def test_a_training_run_goes_on_where_it_was_saved(tmp_path):
+def test_a_training_run_continues_from_its_saved_state(tmp_path):
     def trained(model, optimizer, steps):
         for _ in range(steps):
             optimizer.zero_grad()

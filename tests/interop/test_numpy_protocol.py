@@ -148,7 +148,7 @@ def test_outer_is_of_all_pairs(t):
     assert gradient(lambda t: np.multiply.outer(ARRAY, t), t) == [6, 6, 6]
 
 
-def test_at_adds_to_a_place_as_often_as_it_is_named(t):
+def test_at_adds_to_an_index_as_often_as_it_occurs(t):
     def function(t):
         total = rg.zeros(4, dtype=rg.float64)
         np.add.at(total, [0, 2, 0], t)
@@ -201,7 +201,7 @@ def test_calls_that_numpy_refuses_are_refused(call, error, t):
             call(x)
 
 
-def test_a_dtype_may_be_asked_for_unsafely(t):
+def test_a_dtype_may_be_passed_with_unsafe_casting(t):
     assert np.add(t.detach(), 1, dtype=int, casting="unsafe").tolist() == [1, 2, 3]
     assert np.concatenate([t.detach()], dtype=int, casting="unsafe").dtype == np.int64
 
@@ -219,7 +219,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_places_and_counts_may_be_tensors(name, t):
+def test_indices_and_counts_may_be_tensors(name, t):
     places = np.array([0, 1, 2])
     expected = PLACES[name](t.detach().numpy(), places)
     out = PLACES[name](t, rg.tensor(places))
@@ -336,7 +336,7 @@ def test_like_makes_tensors(t):
 # -------------------------------------------------------------------------------------------- methods of arrays
 
 
-def test_astype_copies_unless_told(t):
+def test_astype_copies_unless_copy_is_false(t):
     assert t.astype(np.float32).dtype == np.float32
     assert t.astype(float) is not t
     assert t.astype(float, copy=False) is t

@@ -179,7 +179,7 @@ ARCHIVES = {
 
 
 @pytest.mark.parametrize("name", ARCHIVES)
-def test_an_odd_archive_is_told(name, file):
+def test_the_error_of_an_odd_archive_names_it(name, file):
     options, told = ARCHIVES[name]
     checkpoint(file, rebuilt(persistent()), **options)
     if name == "no pickle":

@@ -21,7 +21,7 @@ def plain(x):
     return np.array(x, x.dtype.newbyteorder("="), order="C")
 
 
-def beside(x):
+def offset_by_an_element(x):
     return inside(x, x.itemsize)[0]
 
 
@@ -29,7 +29,7 @@ def off_by_a_byte(x):
     return inside(x, 1)[0]
 
 
-def apart(x):
+def every_second(x):
     """Return every second element of a row."""
     x = np.atleast_1d(x)
     wide = np.full((*x.shape[:-1], 2 * x.shape[-1] + 1), OTHERS, x.dtype)
@@ -56,5 +56,5 @@ def repeated(x):
     return np.broadcast_to(x[..., :1], x.shape) if x.ndim else x
 
 
-WRITABLE = (plain, beside, off_by_a_byte, apart, backwards, by_columns, swapped)
+WRITABLE = (plain, offset_by_an_element, off_by_a_byte, every_second, backwards, by_columns, swapped)
 LAYOUTS = (*WRITABLE, repeated)

@@ -69,7 +69,7 @@ def test_functions_of_numbers_are_exact_to_a_few_ulp(name, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", OF_NUMBERS)
-def test_infinities_nan_zeros_and_extremes_are_those_of_the_twin(name, dtype):
+def test_infinities_nan_zeros_and_extremes_are_those_of_the_reference(name, dtype):
     arrays, settings, ulps, scale = OF_NUMBERS[name]
     x = np.array(HARD, dtype)
     operands = [np.ones_like(x)] * (arrays - 1) + [x]
@@ -117,7 +117,7 @@ def test_functions_of_rows_are_exact_to_a_few_ulp(name, dtype, size):
     ],
 )
 @pytest.mark.parametrize("repeated", [1, 40])
-def test_rows_of_hard_numbers_are_those_of_the_twin(name, dtype, row, repeated):
+def test_rows_of_hard_numbers_are_those_of_the_reference(name, dtype, row, repeated):
     x = np.array([row * repeated], dtype)
     with np.errstate(all="ignore"):
         check(getattr(chosen, name)(x), getattr(reference, name)(x), 16, 4)
@@ -135,7 +135,7 @@ def test_functions_of_rows_take_any_strides(name, layout):
 
 @pytest.mark.parametrize("layout", LAYOUTS[:6])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_losses_of_classes_and_their_slopes_are_those_of_the_twin(dtype, layout):
+def test_losses_of_classes_and_their_slopes_are_those_of_the_reference(dtype, layout):
     x = laid(normal(dtype, 37, 53), layout)
     rows, classes = x.shape
     target = np.random.default_rng(1).integers(0, classes, rows)
@@ -149,7 +149,7 @@ def test_losses_of_classes_and_their_slopes_are_those_of_the_twin(dtype, layout)
 @pytest.mark.parametrize("layout", LAYOUTS[:6])
 @pytest.mark.parametrize("center", [0, 1])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_norms_of_rows_and_their_slopes_are_those_of_the_twin(dtype, center, layout):
+def test_norms_of_rows_and_their_slopes_are_those_of_the_reference(dtype, center, layout):
     x, g = (laid(normal(dtype, 37, 53, seed=i), layout) for i in range(2))
     weight, bias = (laid(normal(dtype, 1, x.shape[1], seed=2 + i)[:, ::-1], "whole")[0] for i in range(2))
     eps = dtype(1e-3)

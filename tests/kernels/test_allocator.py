@@ -113,7 +113,7 @@ def test_without_a_limit_nothing_is_kept_and_numpys_memory_is_used(cached):
 
 @needs_compiled
 @pytest.mark.parametrize("size", [LARGE, LARGE + 1, 3 * LARGE, 1_000_003, 1 << 21])
-def test_arrays_begin_at_a_cache_line_and_at_different_places_of_a_page(cached, size):
+def test_arrays_begin_at_a_cache_line_and_at_different_offsets_in_a_page(cached, size):
     arrays = [kernels.empty((size,), np.dtype("f4")) for _ in range(8)]
     places = [x.ctypes.data for x in arrays]
     assert all(place % 64 == 0 for place in places)
@@ -223,13 +223,13 @@ def endless(*shape):
 
 
 @needs_compiled
-def test_a_ufunc_without_memory_for_what_it_copies_says_so(threads):
+def test_a_ufunc_without_memory_for_what_it_copies_reports_it(threads):
     with pytest.raises(MemoryError):
         kernels.multiply_matrices(endless(1, MANY), endless(MANY, 2**16))
 
 
 @needs_compiled
-def test_any_thread_without_memory_for_what_it_copies_says_so(threads):
+def test_any_thread_without_memory_for_what_it_copies_reports_it(threads):
     q, sums = np.ones((8, 1, 4), np.float32), np.ones((8, 1), np.float32)
     k, ends = endless(8, MANY, 4), (np.array([0, 1]), np.array([0, MANY]))
     with pytest.raises(MemoryError):

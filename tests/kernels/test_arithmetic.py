@@ -66,7 +66,7 @@ def test_numbers_are_as_weak_as_with_numpy(name, dtype, number):
     st.lists(st.tuples(st.sampled_from(NUMBERS), st.sampled_from(NUMBERS)), min_size=1, max_size=9),
     st.sampled_from("fd"),
 )
-def test_accidents_are_told_of_as_numpy_tells(pairs, dtype):
+def test_floating_point_warnings_are_those_of_numpy(pairs, dtype):
     with np.errstate(all="ignore"):
         a, b = np.array(pairs, "d").astype(dtype).T.copy()
     for name in NAMES:

@@ -61,7 +61,7 @@ def agree(q, k, v, *more, tolerance=1.0, **how):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("sizes", SIZES)
-def test_it_is_that_of_the_twin(sizes, causal, dtype):
+def test_it_is_that_of_the_reference(sizes, causal, dtype):
     agree(*operands(*sizes, dtype), causal=causal)
 
 
@@ -87,13 +87,13 @@ def test_operands_that_broadcast_and_do_not_follow_each_other_in_memory(dtype):
 @needs_compiled
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_operands_that_are_not_aligned(dtype):
-    def moved(x):
+    def unaligned(x):
         memory = np.zeros(x.nbytes + 1, np.uint8)[1:].view(x.dtype).reshape(x.shape)
         memory[...] = x
         assert not memory.flags.aligned
         return memory
 
-    agree(*map(moved, operands((2,), 5, 7, 4, 3, dtype)))
+    agree(*map(unaligned, operands((2,), 5, 7, 4, 3, dtype)))
 
 
 @needs_compiled
@@ -140,7 +140,7 @@ def test_tiny_and_huge_numbers(size, dtype):
 
 @needs_compiled
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_infinities_and_nan_go_where_they_do_in_the_twin(dtype):
+def test_infinities_and_nan_are_those_of_the_reference(dtype):
     for value in (np.inf, -np.inf, np.nan):
         for which in range(3):
             given = operands((2,), 66, 70, 4, 5, dtype)
@@ -151,7 +151,7 @@ def test_infinities_and_nan_go_where_they_do_in_the_twin(dtype):
 
 
 @needs_compiled
-def test_only_what_is_asked_for_is_computed_and_all_else_stays():
+def test_only_requested_results_are_computed_and_all_others_stay():
     q, k, v = operands((2,), 66, 70, 4, 5, np.float32)
     look = (ends([66]), ends([70]), 0.3, False)
     out, sums = np.empty((2, 66, 5), np.float32), np.empty((2, 66), np.float32)

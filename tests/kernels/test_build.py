@@ -43,7 +43,7 @@ def test_a_compiled_module_with_all_kernels_is_used(again):
     assert found.chosen is sys.modules[NATIVE]
 
 
-def test_without_a_compiled_module_twins_do_the_work(again):
+def test_without_a_compiled_module_the_references_run(again):
     found = again(None)
     assert (found.build, found.compiled, found.chosen) == ("pure", False, reference)
 
@@ -59,11 +59,11 @@ def test_an_older_compiled_module_is_not_used_and_what_it_lacks_is_named(missing
     assert "kernels: outdated" in capsys.readouterr().out
 
 
-def test_where_nothing_compiled_is_wanted_an_older_module_is_not_looked_at(again, monkeypatch):
+def test_a_pure_run_does_not_load_an_older_module(again, monkeypatch):
     monkeypatch.setenv("RETROGRAD_PURE", "1")
     assert again(older("gelu")).build == "pure"
 
 
-def test_whatever_twins_offer_is_a_kernel():
+def test_every_public_name_of_the_references_is_a_kernel():
     offered = {name for name, twin in vars(reference).items() if name[0] != "_" and not isinstance(twin, ModuleType)}
     assert all(getattr(kernels, name) is getattr(kernels.chosen, name) for name in offered)

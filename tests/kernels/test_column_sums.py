@@ -30,7 +30,7 @@ def test_sums_of_columns_are_exact_to_a_few_units_in_the_last_place(shape, dtype
 
 @needs_compiled
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_stacks_and_turned_matrices_are_those_of_the_twin(dtype, threads):
+def test_stacks_and_turned_matrices_are_those_of_the_reference(dtype, threads):
     x = numbers(dtype, 3, 40, 50)
     for given in (x, x.swapaxes(1, 2), x[:, 3], x[:0]):
         np.testing.assert_allclose(chosen.column_sums(given), reference.column_sums(given), rtol=1e-5, atol=1e-5)

@@ -47,7 +47,7 @@ class Case:
         module.sum_windows(self.plan, self.x, self.w, self.bias, out)
         return out
 
-    def places(self, module):
+    def weight_sums(self, module):
         out = np.empty((self.y.shape[1], *self.w.shape[2:]), self.x.dtype)
         module.conv_weight_sums(self.plan, self.x, self.y, out, self.groups)
         return out
@@ -61,20 +61,20 @@ def close(got, expected):
 
 @each_form
 @each_dtype
-def test_windows_are_summed_as_by_the_twin(form, dtype):
+def test_windows_are_summed_as_by_the_reference(form, dtype):
     case = Case(form, dtype)
     close(case.windows(chosen), case.windows(reference))
 
 
 @each_form
 @each_dtype
-def test_places_are_summed_as_by_the_twin(form, dtype):
+def test_sums_of_windows_are_those_of_the_reference(form, dtype):
     case = Case(form, dtype)
-    close(case.places(chosen), case.places(reference))
+    close(case.weight_sums(chosen), case.weight_sums(reference))
 
 
 @each_form
-def test_weights_and_results_may_lie_apart_and_backwards(form):
+def test_weights_and_results_may_have_gaps_and_negative_strides(form):
     case = Case(form)
     expected = case.windows(reference)
     apart = np.full((*case.y.shape[:4], 2 * case.y.shape[4]), 7, np.float32)
@@ -85,14 +85,14 @@ def test_weights_and_results_may_lie_apart_and_backwards(form):
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf, 3e38, 1e-42])
-def test_one_odd_number_is_seen_by_the_windows_that_hold_it_only(number):
+def test_one_odd_number_affects_the_windows_that_contain_it_only(number):
     case = Case("plain")
     case.x[1, 2, 0, 4, 5] = number
     case.w[...] = np.sign(case.w)
     case.y[...] = np.sign(case.y)
     with np.errstate(all="ignore"):
         close(case.windows(chosen), case.windows(reference))
-        close(case.places(chosen), case.places(reference))
+        close(case.weight_sums(chosen), case.weight_sums(reference))
 
 
 @each_form
@@ -102,12 +102,12 @@ def test_any_number_of_threads_gives_the_same_digits(form):
         found = []
         for threads in (1, 2, 5):
             rg.set_num_threads(threads)
-            found.append((case.windows(chosen), case.places(chosen)))
+            found.append((case.windows(chosen), case.weight_sums(chosen)))
     finally:
         rg.set_num_threads(before)
-    for windows, places in found[1:]:
+    for windows, weight_sums in found[1:]:
         np.testing.assert_array_equal(windows, found[0][0])
-        np.testing.assert_array_equal(places, found[0][1])
+        np.testing.assert_array_equal(weight_sums, found[0][1])
 
 
 def test_there_may_be_no_bias():

@@ -82,7 +82,7 @@ class Call:
 @pytest.mark.parametrize("name", UFUNCS)
 @settings(max_examples=20, deadline=None)
 @given(data=st.data())
-def test_operands_and_results_may_lie_anywhere(name, data):
+def test_operands_and_results_may_have_any_layout(name, data):
     call = Call(name, data.draw)
     expected = call.expected()
     inputs = [x.copy() for x in call.operands]
@@ -114,7 +114,7 @@ def outcome(function, pair):
 @pytest.mark.parametrize("name", ["add", "subtract", "multiply", "true_divide"])
 @settings(max_examples=50, deadline=None)
 @given(data=st.data())
-def test_arithmetic_is_that_of_numpy_wherever_operands_lie(name, data):
+def test_arithmetic_is_that_of_numpy_for_every_layout_of_operands(name, data):
     shape = tuple(sizes(data.draw, data.draw(st.integers(0, 2))))
     pair = [operand(data.draw, shape) for _ in range(2)]
     got, expected = (outcome(getattr(module, name), pair) for module in (chosen, np))

@@ -81,7 +81,7 @@ class Kernel:
             yield k, operands, self.results(front)
 
 
-def together(operand, result, shift, views):
+def overlapping(operand, result, shift, views):
     """Return an operand and a result in one memory, the result `shift` of its elements after the operand."""
     memory = np.full(2 * GUARD + operand.nbytes + result.nbytes, 1, np.uint8)
     x = np.ndarray(operand.shape, operand.dtype, memory, GUARD)
@@ -105,7 +105,7 @@ def differing(call, k, operands, results, views=VIEWS, skipped=()):
     call(operands, expected)
     for j, shift, view in itertools.product(set(range(len(results))).difference(skipped), SHIFTS, views):
         given, out = list(operands), [np.zeros_like(x) for x in results]
-        given[k], out[j] = together(operands[k], results[j], shift, view)
+        given[k], out[j] = overlapping(operands[k], results[j], shift, view)
         call(given, out)
         if not all(map(same, out, expected)):
             yield f"result {j} {results[j].shape}, {shift} behind operand {k} {operands[k].shape}, {view}"
@@ -120,7 +120,7 @@ def test_results_of_ufuncs_may_share_memory_with_operands(name, dtype):
 
 
 @pytest.mark.parametrize(("name", "arrays", "numbers", "results"), WRITING)
-def test_results_of_twins_may_share_memory_with_operands(name, arrays, numbers, results):
+def test_results_of_references_may_share_memory_with_operands(name, arrays, numbers, results):
     operands = list(np.random.default_rng(0).uniform(0.1, 2, (arrays, N, N)))
     for k in range(arrays):
         call = functools.partial(written_by_twin, getattr(reference, name), [0.5] * numbers)

@@ -39,7 +39,7 @@ def noise(shape, dtype, seed=0):
     return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
 
 
-def made(module, form, x):
+def pooling_results(module, form, x):
     """Return all results of the pooling kernels: maxima, their indices, and gradients; sums, and gradients."""
     windows = FORMS[form][1]
     plan = windows_of(windows, x.shape[1:])
@@ -65,24 +65,24 @@ def same(got, expected):
 
 @each_form
 @each_dtype
-def test_windows_are_pooled_as_by_the_twin(form, dtype):
+def test_windows_are_pooled_as_by_the_reference(form, dtype):
     x = noise(FORMS[form][0], dtype)
-    same(made(chosen, form, x), made(reference, form, x))
+    same(pooling_results(chosen, form, x), pooling_results(reference, form, x))
 
 
 @each_form
 @each_dtype
 def test_of_equals_the_first_is_found(form, dtype):
     x = np.round(noise(FORMS[form][0], dtype))
-    same(made(chosen, form, x), made(reference, form, x))
+    same(pooling_results(chosen, form, x), pooling_results(reference, form, x))
 
 
 @each_form
 @each_dtype
-def test_odd_numbers_are_found_as_by_the_twin(form, dtype):
+def test_odd_numbers_are_found_as_by_the_reference(form, dtype):
     x = np.random.default_rng(0).choice(np.array(ODD, dtype), FORMS[form][0])
     with np.errstate(all="ignore"):
-        same(made(chosen, form, x)[:3], made(reference, form, x)[:3])
+        same(pooling_results(chosen, form, x)[:3], pooling_results(reference, form, x)[:3])
 
 
 @each_form
@@ -90,9 +90,9 @@ def test_any_number_of_threads_gives_the_same_digits(form):
     x, before = noise(FORMS[form][0], np.float32), rg.get_num_threads()
     try:
         rg.set_num_threads(1)
-        alone = made(chosen, form, x)
+        alone = pooling_results(chosen, form, x)
         rg.set_num_threads(3)
-        together = made(chosen, form, x)
+        together = pooling_results(chosen, form, x)
     finally:
         rg.set_num_threads(before)
     for one, other in zip(alone, together, strict=True):

@@ -43,7 +43,7 @@ def test_stacks_broadcast(dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_the_result_goes_where_it_is_asked_for(dtype):
+def test_the_result_is_written_to_out(dtype):
     a, b, place = numbers((20, 30), dtype), numbers((30, 40), dtype), np.zeros((20, 80), dtype)
     chosen.multiply_matrices(a, b, out=place[:, ::2])
     np.testing.assert_array_equal(place[:, ::2], chosen.multiply_matrices(a, b))

@@ -27,7 +27,7 @@ def numbers(dtype, *shape):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", OF_NUMBERS)
 @pytest.mark.parametrize("part", [np.s_[:], np.s_[::3], np.s_[::-1, ::2], np.s_[:0], np.s_[3, 4], np.s_[:, 5]])
-def test_a_function_of_every_number_is_that_of_its_twin(name, dtype, part):
+def test_elementwise_functions_are_those_of_the_reference(name, dtype, part):
     x = numbers(dtype, 40, 70)[part]
     close(np.asarray(getattr(chosen, name)(x)), np.asarray(getattr(reference, name)(np.asarray(x))))
 
@@ -35,7 +35,7 @@ def test_a_function_of_every_number_is_that_of_its_twin(name, dtype, part):
 @needs_compiled
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", OF_NUMBERS)
-def test_infinities_nan_and_zeros_are_those_of_the_twin_and_no_accidents(name, dtype):
+def test_infinities_nan_and_zeros_are_those_of_the_reference_without_warnings(name, dtype):
     x = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e30, -1e30, 40.0, -40.0, 14.0, -14.0], dtype)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -55,7 +55,7 @@ def test_the_slope_of_gelu_is_its_difference_quotient(dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("size", [1, 2, 15, 16, 17, 64, 1023, 3000])
 @pytest.mark.parametrize("apart", [False, True])
-def test_rows_are_standardized_as_by_the_twin(dtype, size, apart):
+def test_rows_are_standardized_as_by_the_reference(dtype, size, apart):
     x = numbers(dtype, 2 * size, 7).T[:, ::2] if apart else numbers(dtype, 7, size)
     pairs = zip(chosen.standardize_rows(x, dtype(1e-5)), reference.standardize_rows(x, dtype(1e-5)), strict=True)
     for got, expected in pairs:
@@ -73,7 +73,7 @@ def test_the_mean_of_many_numbers_far_from_zero_keeps_its_digits():
 @needs_compiled
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("apart", [False, True])
-def test_rows_are_mixed_as_by_the_twin(dtype, apart):
+def test_rows_are_mixed_as_by_the_reference(dtype, apart):
     x, y = numbers(dtype, 5, 37), numbers(dtype, 5, 37)[::-1]
     if apart:
         x, y = x.T.copy().T, y[:, ::-1]
@@ -87,7 +87,7 @@ def test_rows_are_mixed_as_by_the_twin(dtype, apart):
 @needs_compiled
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("apart", [False, True])
-def test_rows_are_scaled_and_shifted_as_by_the_twin(dtype, apart):
+def test_rows_are_scaled_and_shifted_as_by_the_reference(dtype, apart):
     x = numbers(dtype, 3, 5, 37)
     weight, bias = numbers(dtype, 2, 37)
     if apart:

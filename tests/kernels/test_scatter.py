@@ -26,7 +26,7 @@ def numbers(dtype, *shape):
     return np.random.default_rng(0).standard_normal(shape).astype(dtype)
 
 
-def places(size, *shape):
+def random_indices(size, *shape):
     return np.random.default_rng(1).integers(0, size, shape)
 
 
@@ -40,22 +40,22 @@ def both(name, first, second, shape):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("batch", "size", "count", "columns"), SHAPES)
-def test_rows_are_summed_in_the_order_of_the_twin(batch, size, count, columns, dtype, threads):
+def test_rows_are_summed_in_the_order_of_the_reference(batch, size, count, columns, dtype, threads):
     rows = numbers(dtype, batch, count, columns)
-    np.testing.assert_array_equal(*both("sum_rows", rows, places(size, count), (batch, size, columns)))
+    np.testing.assert_array_equal(*both("sum_rows", rows, random_indices(size, count), (batch, size, columns)))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("batch", "size", "count", "columns"), SHAPES)
-def test_elements_are_summed_in_the_order_of_the_twin(batch, size, count, columns, dtype, threads):
-    values, index = numbers(dtype, batch, count, columns), places(size, batch, count, columns)
+def test_elements_are_summed_in_the_order_of_the_reference(batch, size, count, columns, dtype, threads):
+    values, index = numbers(dtype, batch, count, columns), random_indices(size, batch, count, columns)
     np.testing.assert_array_equal(*both("sum_along", values, index, (batch, size, columns)))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("batch", "size", "count", "columns"), SHAPES)
-def test_elements_are_those_at_their_places(batch, size, count, columns, dtype, threads):
-    x, index = numbers(dtype, batch, size, columns), places(size, batch, count, columns)
+def test_elements_are_those_at_the_indices(batch, size, count, columns, dtype, threads):
+    x, index = numbers(dtype, batch, size, columns), random_indices(size, batch, count, columns)
     np.testing.assert_array_equal(*both("take_along", x, index, index.shape))
 
 
@@ -72,7 +72,7 @@ def test_numbers_that_are_none_go_where_they_belong(columns):
 @pytest.mark.parametrize("module", [chosen, reference])
 @pytest.mark.parametrize("wrong", [-1, 3, 2**40])
 @pytest.mark.parametrize("columns", [1, 20])
-def test_a_place_that_is_not_there_is_told(module, wrong, columns):
+def test_an_index_out_of_range_is_reported(module, wrong, columns):
     x, index = np.zeros((1, 3, columns)), np.zeros((1, 4, columns), np.int64)
     index[0, 2, -1] = wrong
     assert not module.sum_rows(index.astype(float), index[0, :, -1].copy(), x)

@@ -15,7 +15,7 @@ REDUCTIONS, MAPS = ("segment_sum", "segment_max"), ("segment_softmax", "segment_
 LENGTHS = [[], [0], [1], [3, 0, 5, 1, 0], [40, 17, 16, 15], [2] * 300, [5000, 0, 3]]
 
 
-def made(module, name, x, offsets):
+def segment_results(module, name, x, offsets):
     out = np.full(x.shape if name in MAPS else (len(x), len(offsets) - 1, x.shape[2]), np.nan, x.dtype)
     with warnings.catch_warnings():
         warnings.simplefilter("error" if module is chosen else "ignore")
@@ -25,14 +25,14 @@ def made(module, name, x, offsets):
 
 def check(name, x, lengths):
     offsets = np.cumsum([0, *lengths])
-    got, expected = made(chosen, name, x, offsets), made(reference, name, x, offsets)
+    got, expected = segment_results(chosen, name, x, offsets), segment_results(reference, name, x, offsets)
     eps = np.finfo(x.dtype).eps
     added = 12 * (16 + max(lengths, default=0))  # so much at most: the numbers of which sums are made are below 12
     np.testing.assert_allclose(got, expected, rtol=16 * eps, atol=added * eps)
     before = kernels.get_num_threads()
     for threads in (1, 3):
         kernels.set_num_threads(threads)
-        np.testing.assert_array_equal(made(chosen, name, x, offsets), got)
+        np.testing.assert_array_equal(segment_results(chosen, name, x, offsets), got)
     kernels.set_num_threads(before)
 
 
@@ -40,7 +40,7 @@ def check(name, x, lengths):
 @pytest.mark.parametrize("name", [*REDUCTIONS, *MAPS])
 @pytest.mark.parametrize("lengths", LENGTHS)
 @pytest.mark.parametrize(("batch", "columns"), [(1, 1), (3, 1), (1, 5), (2, 64), (1, 130), (0, 3), (2, 0)])
-def test_segments_are_those_of_the_twin(name, lengths, batch, columns, dtype):
+def test_segments_are_those_of_the_reference(name, lengths, batch, columns, dtype):
     x = np.random.default_rng(0).standard_normal((batch, sum(lengths), columns)) * 3
     check(name, x.astype(dtype), lengths)
 
@@ -48,7 +48,7 @@ def test_segments_are_those_of_the_twin(name, lengths, batch, columns, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", [*REDUCTIONS, *MAPS])
 @pytest.mark.parametrize("columns", [1, 3, 70])
-def test_hard_numbers_are_those_of_the_twin(name, columns, dtype):
+def test_hard_numbers_are_those_of_the_reference(name, columns, dtype):
     rows = [1.0, np.nan, 2.0], [np.inf, 1.0], [-np.inf, 1.0], [-np.inf] * 3, [1e30, -1e30, 0.0], [np.nan] * 20
     x = np.repeat(np.concatenate(rows).astype(dtype)[None, :, None], columns, 2)
     check(name, x, [len(row) for row in rows])

@@ -49,14 +49,14 @@ def somewhere(dtype, *shape):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("name", "kept", "numbers"), STEPS)
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (17,), (1000,), (3, 700)])
-def test_a_step_is_that_of_the_twin(name, kept, numbers, dtype, shape):
+def test_a_step_is_that_of_the_reference(name, kept, numbers, dtype, shape):
     for got, expected in both(name, kept, numbers, somewhere(dtype, *shape)):
         assert_close(got, expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("name", "kept", "numbers"), STEPS)
-def test_arrays_may_lie_anywhere(name, kept, numbers, dtype):
+def test_arrays_may_have_any_layout(name, kept, numbers, dtype):
     ones = somewhere(dtype, 60, 50)
     places = [ones[0].T, *[a[::-1] for a in ones[1:]]]
     apart = [np.asfortranarray(a) if k % 2 else a for k, a in enumerate(places)]
@@ -67,7 +67,7 @@ def test_arrays_may_lie_anywhere(name, kept, numbers, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("name", "kept", "numbers"), STEPS)
-def test_hard_numbers_are_those_of_the_twin_and_no_accidents(name, kept, numbers, dtype):
+def test_hard_numbers_are_those_of_the_reference_without_warnings(name, kept, numbers, dtype):
     tiny, huge = np.finfo(dtype).smallest_subnormal, np.finfo(dtype).max / 8
     hard = np.array([0.0, -0.0, 1.0, np.nan, np.inf, -np.inf, tiny, huge, -huge], dtype)
     arrays = [a.ravel() for a in np.meshgrid(*[hard] * 3)]

@@ -196,8 +196,8 @@ TRANSFORMS = {
     "hessian": lambda f: lambda x: hessian(lambda x: (f(x) * W).sum())(x) @ V,
     "linearize": lambda f: lambda x: linearize(f, x)[1](V),
     "jet": lambda f: lambda x: sum(jet(f, (x,), ([V, W],))[1]),
-    "forward_ad": lambda f: lambda x: pushed(f, x),
-    "autograd.grad": lambda f: lambda x: pulled(f, x),
+    "forward_ad": lambda f: lambda x: jvp_of(f, x),
+    "autograd.grad": lambda f: lambda x: vjp_of(f, x),
     "is_grads_batched": lambda f: lambda x: pulled_in_batch(f, x),
     "functional": lambda f: lambda x: functional.jacobian(f, x, create_graph=True) @ V,
     "checkpoint": lambda f: lambda x: checkpoint(f, x, use_reentrant=False),
@@ -205,12 +205,12 @@ TRANSFORMS = {
 INNERMOST = {"forward_ad", "checkpoint"}  # others don't go inside: of ours neither
 
 
-def pushed(f, x):
+def jvp_of(f, x):
     with forward_ad.dual_level():
         return forward_ad.unpack_dual(f(forward_ad.make_dual(x, V))).tangent
 
 
-def pulled(f, x):
+def vjp_of(f, x):
     x = x * 1 if x.requires_grad else x.clone().requires_grad_()
     return rg.autograd.grad((f(x) * W).sum(), x, create_graph=True)[0]
 
@@ -414,7 +414,7 @@ def test_without_any_formula_there_is_an_error_that_names_the_operator(name):
     assert_close(vmap(bare)(X), 3 * X)
 
 
-def test_a_formula_may_ask_which_gradients_are_needed_in_forward_mode_too():
+def test_a_formula_can_read_which_gradients_are_needed_in_forward_mode_too():
     asked = []
 
     @rg.library.custom_op("composition::asks", mutates_args=())

@@ -249,7 +249,7 @@ def test_an_undeclared_write_is_caught_with_the_argument():
     assert "'x'" in wrong["test_schema"]
 
 
-def test_an_undeclared_write_to_a_list_is_caught_with_its_place():
+def test_an_undeclared_write_to_a_list_is_reported_with_its_index():
     def total(xs: list[Tensor]) -> Tensor:
         xs[0].numpy()[...] += xs[1].numpy()
         return rg.as_tensor(xs[0].numpy().copy())
@@ -319,7 +319,7 @@ def test_a_branch_of_the_formula_on_a_value_that_the_graph_keeps_is_caught():
     assert "test_tracing" in failing(op, (rg.tensor([1.0, 2.1]),))
 
 
-def test_an_operator_that_fails_says_so_in_its_checks():
+def test_an_operator_that_fails_is_reported_by_its_checks():
     def broken(x: Tensor) -> Tensor:
         raise LookupError("no table")
 
@@ -329,7 +329,7 @@ def test_an_operator_that_fails_says_so_in_its_checks():
 # ------------------------------------------------------------------------------------------------- how it is called
 
 
-def test_the_error_names_operator_check_and_place():
+def test_the_error_names_operator_check_and_line():
     op = defined(square, backward=lambda ctx, g: 3 * g)
     with pytest.raises(OpCheckError) as raised:
         opcheck(op, (X,))

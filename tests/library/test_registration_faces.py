@@ -62,7 +62,7 @@ def test_a_fallthrough_removes_what_a_key_has():
         rg.library.fallthrough_kernel()
 
 
-def test_a_function_may_ask_for_its_key():
+def test_a_function_may_receive_its_key():
     with Library("test_faces", "FRAGMENT") as lib:
         lib.define("keyed(Tensor x) -> Tensor")
         keys = []
@@ -147,7 +147,7 @@ def test_a_tag_is_a_member_of_tag():
         custom_op("test_faces::t", lambda x: x, mutates_args=(), schema="(Tensor x) -> Tensor", tags=["pointwise"])
 
 
-def test_a_function_for_a_class_runs_in_place_of_its_own_rule():
+def test_a_function_for_a_class_runs_instead_of_its_own_rule():
     class Other:
         def __init__(self, value):
             self.value = value

@@ -239,7 +239,7 @@ SEEN = "(Tensor x, Tensor[] ys, Tensor? w=None, int n=2, *, float[] s=[1.0], str
 
 
 @pytest.fixture(scope="module")
-def seen():
+def recording_operator():
     """Return an operator that records the arguments of its kernel."""
     calls = []
 
@@ -271,8 +271,8 @@ ONE = rg.ones(1)
         ((ONE, []), {"n": rg.tensor(4)}, (0, True, 4, [1.0], "a", None)),
     ],
 )
-def test_a_kernel_gets_all_arguments_with_their_defaults(seen, args, kwargs, expected):
-    assert seen(*args, **kwargs) == expected
+def test_a_kernel_gets_all_arguments_with_their_defaults(recording_operator, args, kwargs, expected):
+    assert recording_operator(*args, **kwargs) == expected
 
 
 @pytest.mark.parametrize(
@@ -299,9 +299,9 @@ def test_a_kernel_gets_all_arguments_with_their_defaults(seen, args, kwargs, exp
         ((ONE, []), {"t": "nothing"}, r"t must be dtype\?, got 'nothing'"),
     ],
 )
-def test_a_call_that_does_not_fit_says_the_argument(seen, args, kwargs, message):
+def test_a_call_that_does_not_fit_says_the_argument(recording_operator, args, kwargs, message):
     with pytest.raises(TypeError, match=message):
-        seen(*args, **kwargs)
+        recording_operator(*args, **kwargs)
 
 
 def test_a_list_comes_as_one_argument():
@@ -328,23 +328,23 @@ def test_a_list_comes_as_one_argument():
     ],
 )
 def test_lists_arrive_as_they_were_given(schema, args, found):
-    seen = []
+    recording_operator = []
     names = [p.name for p in read(schema).parameters]
 
     def kernel(*args):
         xs = dict(zip(names, args, strict=True))["xs"]
-        seen.append(xs if xs is None else [x is None for x in xs])
+        recording_operator.append(xs if xs is None else [x is None for x in xs])
         return rg.ones(1)
 
     custom_op("test_schema::lists", kernel, mutates_args=(), schema=schema)(*args)
-    assert seen == [found]
+    assert recording_operator == [found]
 
 
 def test_arguments_may_have_names_that_are_not_for_attributes():
-    seen = []
+    recording_operator = []
 
     def save(inputs, output):
-        seen.append(tuple(inputs))
+        recording_operator.append(tuple(inputs))
 
     op = custom_op(
         "test_schema::words", lambda _x, y: y * 1, mutates_args=(), schema="(int _x, Tensor lambda) -> Tensor"
@@ -353,7 +353,7 @@ def test_arguments_may_have_names_that_are_not_for_attributes():
     op.impl_backward()(lambda ctx, saved, g: {"lambda": g})
     x = rg.ones(2, requires_grad=True)
     op(3, x).sum().backward()
-    assert seen[0][0] == 3
+    assert recording_operator[0][0] == 3
     assert x.grad.tolist() == [1, 1]
 
 

@@ -8,7 +8,7 @@ from retrograd.library import custom_op
 
 
 @pytest.mark.parametrize("dims", [-1, [-1, -1], [-1, 1]], ids=["one", "each", "mixed"])
-def test_a_batching_rule_says_where_the_examples_lie_in_each_tensor_of_a_list(dims):
+def test_a_batching_rule_returns_the_batch_dimension_of_each_tensor_of_a_list(dims):
     @custom_op("batches::both", mutates_args=())
     def both(x: rg.Tensor) -> list[rg.Tensor]:
         return [x * 1, x * 2]
@@ -36,12 +36,12 @@ def test_a_rule_with_fewer_out_dims_than_tensors_in_a_list_is_refused():
 
 def test_examples_one_by_one_must_agree_on_what_is_no_tensor():
     @custom_op("batches::counted", mutates_args=())
-    def counted(x: rg.Tensor) -> tuple[rg.Tensor, int]:
+    def with_sum(x: rg.Tensor) -> tuple[rg.Tensor, int]:
         return x * 1, int(x.sum())
 
-    assert vmap(counted, out_dims=(0, None))(rg.ones(3, 2))[1] == 2
+    assert vmap(with_sum, out_dims=(0, None))(rg.ones(3, 2))[1] == 2
     with pytest.raises(RuntimeError, match=r"returns \('Tensor', 1\) for example 0, but \('Tensor', 2\) for example 1"):
-        vmap(counted, out_dims=(0, None))(rg.tensor([[1.0, 0.0], [1.0, 1.0]]))
+        vmap(with_sum, out_dims=(0, None))(rg.tensor([[1.0, 0.0], [1.0, 1.0]]))
 
 
 def test_examples_one_by_one_must_agree_on_how_many_tensors_there_are():

@@ -123,7 +123,7 @@ def known(found) -> list:
     return [leaf.tolist() for leaf in leaves(found)]
 
 
-def made(name, x):
+def view_of(name, x):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PerformanceWarning)
         return VIEWS[name](x)
@@ -133,7 +133,7 @@ def viewed(kind, name):
     """Return a base and the result of a view operator; None if it is refused for this kind."""
     x = KINDS[kind]()
     try:
-        return x, made(name, x)
+        return x, view_of(name, x)
     except (RuntimeError, ValueError, TypeError, IndexError):
         return None
 
@@ -157,7 +157,7 @@ def test_a_write_to_a_view_reaches_its_base_or_is_refused(kind, name):
         if refuses(lambda view=view: view.mul_(2)):
             assert x.tolist() == before
         else:
-            assert known(made(name, x)) == known(views)
+            assert known(view_of(name, x)) == known(views)
             assert (x.tolist() != before) == bool(view.numel()), number
 
 
@@ -165,11 +165,11 @@ def test_a_write_to_a_view_reaches_its_base_or_is_refused(kind, name):
 def test_a_view_follows_writes_to_its_base(kind, name):
     x, views = viewed(kind, name)
     x.mul_(2)
-    assert known(leaf.clone() for leaf in leaves(views)) == known(made(name, x))
-    assert known(views) == known(made(name, x))
+    assert known(leaf.clone() for leaf in leaves(views)) == known(view_of(name, x))
+    assert known(views) == known(view_of(name, x))
     if kind != "none":
         x.values().mul_(2)
-        assert known(views) == known(made(name, x))
+        assert known(views) == known(view_of(name, x))
 
 
 @pytest.mark.parametrize(("kind", "name"), [case for case in CASES if case[0] != "complex"])
@@ -178,10 +178,10 @@ def test_gradients_know_of_writes_to_views(kind, name):
     ones = rg.ones_like(plain)
     leaf = plain.clone().requires_grad_()
     base = leaf * 1
-    view = (leaves(made(name, base)) or [base])[0]
+    view = (leaves(view_of(name, base)) or [base])[0]
     if view is base or not view.is_floating_point() or refuses(lambda: view.mul_(3)):
         return
-    first = leaves(made(name, ones))[0]
+    first = leaves(view_of(name, ones))[0]
     first.mul_(3)
     weights = ones if name in UNRECORDED else rg.ones_like(ones)
     (base * weights).sum().backward()

@@ -144,7 +144,7 @@ def test_arrays_without_numbers_are_refused(array, message):
         from_arrow(array)
 
 
-def test_offsets_that_lie_are_refused():
+def test_invalid_offsets_are_refused():
     bad = pa.ListArray.from_arrays(pa.array([0, 9, 1], pa.int32()), pa.array([1.0]))
     with pytest.raises(ValueError, match="offsets must not decrease, got 9 at index 1"):
         from_arrow(bad)

@@ -81,14 +81,14 @@ def test_a_sequence_of_checkpointed_steps_gives_the_same_gradients():
 
 
 def test_a_checkpoint_with_dropout_draws_the_same_numbers_again():
-    def dropped(x, w):
+    def with_dropout(x, w):
         return rg.nn.functional.dropout(x @ w, 0.5, training=True) * x
 
     def run(use):
         rg.random.manual_seed(3)
         return gradients(use)
 
-    plain = run(dropped)
-    again = run(lambda x, w: checkpoint(dropped, x, w, use_reentrant=False))
+    plain = run(with_dropout)
+    again = run(lambda x, w: checkpoint(with_dropout, x, w, use_reentrant=False))
     for a, b in zip(plain, again, strict=True):
         np.testing.assert_allclose(a, b)

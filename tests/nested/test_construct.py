@@ -155,7 +155,7 @@ def test_keywords_say_what_is_the_case_or_are_refused():
 LAYOUTS = {None: rg.strided, rg.strided: rg.strided, rg.jagged: rg.jagged}
 
 
-def test_the_layout_is_what_was_asked_for():
+def test_the_layout_is_the_requested_one():
     for layout, expected in LAYOUTS.items():
         for make in (nested_tensor, as_nested_tensor):
             assert make([rg.ones(2, 3), rg.ones(1, 3)], layout=layout).layout is expected
@@ -485,7 +485,7 @@ def test_every_public_name_exists():
 
 @pytest.mark.parametrize("dtype", [rg.float32, rg.float64, rg.float16, rg.complex64])
 @pytest.mark.parametrize("like", [rg.rand_like, rg.randn_like])
-def test_random_numbers_like_a_nested_tensor_lie_as_its_components_do(like, dtype):
+def test_random_numbers_like_a_nested_tensor_have_its_layout(like, dtype):
     x = nested.nested_tensor([rg.ones(2, 3), rg.ones(0, 3), rg.ones(4, 3)], dtype=dtype)
     rg.manual_seed(0)
     out = like(x)
@@ -496,7 +496,7 @@ def test_random_numbers_like_a_nested_tensor_lie_as_its_components_do(like, dtyp
     assert rg.equal(out.values(), expected)
 
 
-def test_random_integers_like_a_nested_tensor_lie_as_its_components_do():
+def test_random_integers_like_a_nested_tensor_have_its_layout():
     x = nested.nested_tensor([[1, 2], [3]])
     out = rg.randint_like(x, 5, 6)
     assert (out.shape, out.tolist()) == (x.shape, [[5, 5], [5]])

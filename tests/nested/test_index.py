@@ -150,14 +150,14 @@ def test_gradients_are_scattered_back(kind, key, holes):
     x = nested(parts, requires_grad=True)
     base = x
 
-    def chosen(x):
+    def selection(x):
         out = x[1:][key] if holes else x[key]
         while is_nested(out):
             out = values(rg.nested.buffer.remove_holes(out))
         return out
 
     assert gradcheck(
-        lambda v: chosen(wrap_buffer(v, get_layout(base).structure, get_layout(base).axis)) ** 2,
+        lambda v: selection(wrap_buffer(v, get_layout(base).structure, get_layout(base).axis)) ** 2,
         (values(base).detach().requires_grad_(),),
     )
 

@@ -40,7 +40,7 @@ def test_the_operators_keep_the_laws(name, law):
 
 @pytest.mark.parametrize("parts", [ROWS, BEHIND, IMAGES, VECTORS])
 @pytest.mark.parametrize("padding", [0, -1.5, math.inf])
-def test_components_lie_in_the_corners(parts, padding):
+def test_components_are_in_the_corners(parts, padding):
     np.testing.assert_array_equal(nested(parts).to_padded_tensor(padding).numpy(), boxes(parts, padding))
 
 

@@ -103,7 +103,7 @@ def test_captured_programs_run_batches_of_other_lengths():
 
 
 def test_a_model_that_unpacks_sequences_is_captured_for_each_structure():
-    class Apart(nn.Module):
+    class SeparateLayers(nn.Module):
         def __init__(self):
             super().__init__()
             self.a = nn.Linear(4, 1)
@@ -112,7 +112,7 @@ def test_a_model_that_unpacks_sequences_is_captured_for_each_structure():
             return self.a(x).values()
 
     rg.random.manual_seed(0)
-    module = Apart().to(rg.float64)
+    module = SeparateLayers().to(rg.float64)
     pipeline = Pipeline(module, micro_batches=2)
     x = sequences()
     np.testing.assert_allclose(pipeline.predict(x).numpy(), module(x).detach().numpy())

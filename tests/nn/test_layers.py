@@ -136,7 +136,7 @@ def test_initialisers_write_into_parameters_and_return_them():
     assert nn.init.zeros_(parameter).tolist() == [[0.0] * 4] * 3
 
 
-def test_a_generator_of_ones_own_leaves_the_default_one_alone():
+def test_a_passed_generator_leaves_the_default_one_alone():
     rg.manual_seed(0)
     state = rg.get_rng_state()["state"]["counter"].tolist()
     a = nn.init.xavier_uniform_(rg.empty(2, 2), generator=rg.Generator(5))
@@ -145,7 +145,7 @@ def test_a_generator_of_ones_own_leaves_the_default_one_alone():
     assert rg.get_rng_state()["state"]["counter"].tolist() == state
 
 
-def test_truncated_normal_values_lie_within_their_bounds():
+def test_truncated_normal_values_are_within_their_bounds():
     values = nn.init.trunc_normal_(rg.empty(1000), 0.0, 1.0, -0.5, 1.0)
     assert bool((values >= -0.5).all())
     assert bool((values <= 1.0).all())

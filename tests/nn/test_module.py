@@ -68,7 +68,7 @@ def test_a_shared_module_is_listed_once():
     assert len(pair.state_dict()) == 4
 
 
-def test_reassigning_a_parameter_keeps_its_place_and_none_empties_it():
+def test_reassigning_a_parameter_keeps_its_position_and_none_empties_it():
     net = Net()
     net.scale = nn.Parameter(rg.zeros(3))
     assert names(net.named_parameters()) == NAMES
@@ -136,7 +136,7 @@ def test_registering_under_a_bad_or_taken_name_is_refused(name):
     assert names(net.named_parameters()) == NAMES
 
 
-def test_a_parameter_wants_a_floating_tensor():
+def test_a_parameter_requires_a_floating_tensor():
     with pytest.raises(TypeError, match="expected a Tensor, got list"):
         nn.Parameter([1.0])
     with pytest.raises(RuntimeError, match="int64"):
@@ -500,7 +500,7 @@ def test_a_refused_state_changes_nothing_and_calls_no_extra_state():
     assert model[1].weight.tolist() == before["1.weight"].tolist()
 
 
-def test_loading_does_not_ask_for_the_extra_state_of_the_module_itself():
+def test_loading_does_not_call_get_extra_state_of_the_module_itself():
     class Busy(Counter):
         def get_extra_state(self):
             raise AssertionError("get_extra_state")

@@ -133,7 +133,7 @@ def test_functional_call_has_its_older_name():
     assert utils.stateless.functional_call is rg.func.functional_call
 
 
-def test_synchronised_norms_take_the_place_of_others_with_their_tensors():
+def test_synchronised_norms_replace_others_and_keep_their_tensors():
     model = nn.Sequential(nn.BatchNorm1d(3), nn.Sequential(nn.BatchNorm2d(3, momentum=None), nn.LayerNorm(2))).eval()
     parameters, x = list(model.parameters()), rg.randn(5, 3, 2, 2)
     changed = nn.SyncBatchNorm.convert_sync_batchnorm(model)

@@ -154,7 +154,7 @@ def test_those_that_pytorch_has_at_the_top_are_there(name):
 
 
 @pytest.mark.parametrize("f", [rg.softmax, rg.log_softmax, F.softmin])
-def test_softmax_computes_in_the_dtype_asked_for_and_pulls_back_to_its_own(f):
+def test_softmax_computes_in_the_requested_dtype_and_its_gradient_has_the_inputs(f):
     x = rg.tensor([1.0, 2.0], requires_grad=True)
     out = f(x, 0, dtype="float64")
     assert out.dtype == np.float64

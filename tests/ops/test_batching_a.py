@@ -18,7 +18,7 @@ def numbers(*shape, seed=0):
     return rg.tensor(np.random.default_rng(seed).normal(size=shape))
 
 
-def places(size, *shape, seed=0):
+def random_indices(size, *shape, seed=0):
     return rg.tensor(np.random.default_rng(seed).integers(0, size, shape))
 
 
@@ -92,32 +92,32 @@ ALONG = {
 
 
 @pytest.mark.parametrize("name", ALONG)
-def test_every_example_finds_its_own_places(name):
-    f, x, i = ALONG[name], numbers(4, 2, 3), places(3, 4, 2, 3)
+def test_every_example_has_its_own_indices(name):
+    f, x, i = ALONG[name], numbers(4, 2, 3), random_indices(3, 4, 2, 3)
     check(f, x, i)
     check_gradients(f, x, i)
-    check_nested(f, numbers(2, 4, 2, 3), places(3, 2, 4, 2, 3))
+    check_nested(f, numbers(2, 4, 2, 3), random_indices(3, 2, 4, 2, 3))
 
 
 @pytest.mark.parametrize("name", ALONG)
-def test_no_examples_are_no_places(name):
-    f, x, i = ALONG[name], numbers(4, 2, 3), places(3, 4, 2, 3)
+def test_empty_batches_give_empty_results(name):
+    f, x, i = ALONG[name], numbers(4, 2, 3), random_indices(3, 4, 2, 3)
     alone = f(x[0], i[0])
     for dims, given in (((0, 0), (x[:0], i[:0])), ((0, None), (x[:0], i[0])), ((None, 0), (x[0], i[:0]))):
         out = vmap(f, dims)(*given)
         assert (out.shape, out.dtype) == ((0, *alone.shape), alone.dtype)
 
 
-def test_places_of_tensors_without_dimensions():
+def test_indices_into_tensors_without_dimensions():
     numberless = [
-        (lambda x, i: rg.gather(x, 0, i), numbers(3), places(1, 3)),
-        (lambda x, i: rg.gather(x, 0, i), numbers(3, 4), places(4, 3)),
-        (lambda x, i: rg.gather(x, 0, i), numbers(3), places(1, 3, 2)),
-        (lambda x, i: rg.take_along_dim(x, i, 0), numbers(3), places(1, 3)),
-        (lambda x, i: rg.scatter(x, 0, i, 2.0), numbers(3), places(1, 3)),
-        (lambda x, i: rg.scatter_add(x, 0, i, x), numbers(3), places(1, 3)),
-        (lambda x, i: F.embedding(i, x), numbers(3, 4, 2), places(4, 3)),
-        (lambda x, i: x[i], numbers(3, 4), places(4, 3)),
+        (lambda x, i: rg.gather(x, 0, i), numbers(3), random_indices(1, 3)),
+        (lambda x, i: rg.gather(x, 0, i), numbers(3, 4), random_indices(4, 3)),
+        (lambda x, i: rg.gather(x, 0, i), numbers(3), random_indices(1, 3, 2)),
+        (lambda x, i: rg.take_along_dim(x, i, 0), numbers(3), random_indices(1, 3)),
+        (lambda x, i: rg.scatter(x, 0, i, 2.0), numbers(3), random_indices(1, 3)),
+        (lambda x, i: rg.scatter_add(x, 0, i, x), numbers(3), random_indices(1, 3)),
+        (lambda x, i: F.embedding(i, x), numbers(3, 4, 2), random_indices(4, 3)),
+        (lambda x, i: x[i], numbers(3, 4), random_indices(4, 3)),
     ]
     for f, x, i in numberless:
         check(f, x, i)
@@ -134,7 +134,7 @@ def test_places_of_tensors_without_dimensions():
     ],
 )
 @pytest.mark.parametrize("wrong", [3, -1])
-def test_no_example_reaches_the_places_of_another(f, wrong):
+def test_no_example_reaches_the_elements_of_another(f, wrong):
     x, i = numbers(2, 3), rg.tensor([[0, 1, 2], [0, 1, 2]])
     i[0, 1] = wrong
     for dims in ((0, 0), (None, 0)):
@@ -143,7 +143,7 @@ def test_no_example_reaches_the_places_of_another(f, wrong):
 
 
 def test_scatters_that_merge_do_so_in_each_example():
-    x, i, src = numbers(4, 3), places(3, 4, 5), numbers(4, 5, seed=1)
+    x, i, src = numbers(4, 3), random_indices(3, 4, 5), numbers(4, 5, seed=1)
     for reduce in ("sum", "prod", "mean", "amax", "amin"):
         for include_self in (True, False):
 
@@ -156,7 +156,7 @@ def test_scatters_that_merge_do_so_in_each_example():
     check(lambda x, i, src: rg.put(x, i, src, accumulate=True), x, i, src)
 
 
-def test_places_are_written_to_in_each_example():
+def test_indices_are_written_to_in_each_example():
     def f(x, i, value):
         x = x.clone()
         x[i] = value
@@ -180,15 +180,15 @@ def test_writes_through_views_stay_in_their_example():
     check(f, numbers(4, 3, 3), numbers(4, 3, 1, seed=2))
 
 
-def test_one_hot_needs_to_be_told_the_classes():
-    check(lambda i: rg.one_hot(i, 4), places(4, 3, 2))
-    check(lambda i: rg.one_hot(i, 4), places(4, 3))
+def test_one_hot_needs_num_classes():
+    check(lambda i: rg.one_hot(i, 4), random_indices(4, 3, 2))
+    check(lambda i: rg.one_hot(i, 4), random_indices(4, 3))
     with pytest.raises(NotBatchedError, match=r"one_hot: how many classes there are .* give num_classes"):
-        vmap(rg.one_hot)(places(4, 3))
+        vmap(rg.one_hot)(random_indices(4, 3))
 
 
 def test_results_of_another_size_in_every_example_are_refused_by_name():
-    x = places(3, 2, 4)
+    x = random_indices(3, 2, 4)
     for f in (rg.nonzero, rg.unique, rg.unique_consecutive, lambda x: x[x > 1]):
         with pytest.raises(NotBatchedError, match="depends on the values"):
             vmap(f)(x)
@@ -216,7 +216,7 @@ def test_bytes_are_read_within_an_example():
         vmap(lambda x: x.view(rg.float32))(x[:, 0])
 
 
-def test_parts_of_complex_numbers_wherever_the_examples_lie():
+def test_parts_of_complex_numbers_along_any_batch_dimension():
     x = numbers(3, 2, 2)
     assert_close(vmap(rg.view_as_complex, 1)(x), rg.view_as_complex(x.movedim(1, 0).contiguous()))
     assert_close(vmap(rg.view_as_complex, -1, -1)(x), rg.view_as_complex(x.movedim(2, 1).contiguous()))
@@ -244,7 +244,7 @@ def test_diagonals_count_dimensions_from_behind_the_examples():
 
 def tied(*shape):
     """Return values with many ties."""
-    return places(3, *shape).to("float64")
+    return random_indices(3, *shape).to("float64")
 
 
 CHOICES = {
@@ -347,7 +347,7 @@ def test_every_example_is_searched_by_itself():
     check(lambda r, v: rg.searchsorted(r, v[0, 0]), rows, values)
     check(lambda r: rg.searchsorted(r, rg.tensor(0.1)), rows)
     check(lambda r: rg.searchsorted(r, 0.1), rg.tensor([[0.1, 1.0], [0.0, 0.1]], dtype="float64"))
-    check(lambda r: rg.searchsorted(r, 1), rg.sort(places(3, 4, 5)).values)
+    check(lambda r: rg.searchsorted(r, 1), rg.sort(random_indices(3, 4, 5)).values)
     check(lambda r, v: rg.searchsorted(rg.sort(r).values, v), numbers(4, 2, 5), values)
     unsorted = numbers(4, 5)
     check(lambda s, v, o: rg.searchsorted(s, v, sorter=o), unsorted, values, rg.argsort(unsorted), dims=(0, 0, 0))
@@ -359,7 +359,7 @@ def test_every_example_is_searched_by_itself():
 
 
 def test_every_example_has_elements_of_its_own():
-    x, among = places(6, 4, 2, 3), places(6, 4, 5, seed=1)
+    x, among = random_indices(6, 4, 2, 3), random_indices(6, 4, 5, seed=1)
     check(rg.isin, x, among)
     check(lambda x, a: rg.isin(x, a, invert=True), x.to("float64"), among.reshape(4, 1, 5))
     check(lambda x, a: rg.isin(x, a) & rg.isin(2, a), x, among)
@@ -369,7 +369,7 @@ def test_every_example_has_elements_of_its_own():
     check(lambda x, a: rg.isin(x, a[:0]), x, among)
     holes = rg.tensor([[1.0, np.nan], [np.nan, np.nan]])
     check(rg.isin, holes, holes)
-    check_nested(rg.isin, places(6, 2, 4, 3), places(6, 2, 4, 2))
+    check_nested(rg.isin, random_indices(6, 2, 4, 3), random_indices(6, 2, 4, 2))
 
 
 def test_repeats_of_each_example_add_up_to_the_size_that_is_given():
@@ -384,13 +384,13 @@ def test_repeats_of_each_example_add_up_to_the_size_that_is_given():
 
 
 def test_integers_are_counted_in_examples_of_one_size():
-    x, weights = places(4, 3, 5), numbers(3, 5)
+    x, weights = random_indices(4, 3, 5), numbers(3, 5)
     check(rg.bincount, x % 2)
     check(lambda x, w: rg.bincount(x, w, 6), x, weights)
     check(lambda x, w: rg.bincount(x, w, 6), x, weights.to("float32"))
-    check(lambda x, w: rg.bincount(x, w), x, places(9, 3, 5), dims=(None, 0))
+    check(lambda x, w: rg.bincount(x, w), x, random_indices(9, 3, 5), dims=(None, 0))
     check_gradients(lambda w, x: rg.bincount(x, w, 6), weights, x)
-    check_nested(lambda x, w: rg.bincount(x, w, 6), places(4, 2, 3, 5), numbers(2, 3, 5))
+    check_nested(lambda x, w: rg.bincount(x, w, 6), random_indices(4, 2, 3, 5), numbers(2, 3, 5))
     assert vmap(lambda x: rg.bincount(x, minlength=6))(x[:0]).shape == (0, 6)
     assert vmap(lambda x, w: rg.bincount(x, w, 6))(x[:0], weights[:0]).dtype == "float64"
     with pytest.raises(NotBatchedError, match=r"differ in shape: \(2,\), \(4,\)"):
@@ -423,7 +423,7 @@ def test_masks_choose_in_each_example():
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
 def test_losses_of_classes_in_each_example(weighted, smoothing):
-    x, target, weight = numbers(4, 5, 3), places(3, 4, 5), numbers(4, 3, seed=1).exp()
+    x, target, weight = numbers(4, 5, 3), random_indices(3, 4, 5), numbers(4, 3, seed=1).exp()
     target[1] = 1
 
     def f(x, target, weight):
@@ -441,7 +441,7 @@ def test_a_class_that_is_not_there_is_refused_in_every_example():
 
 
 def test_bags_of_each_example():
-    ids, weight, starts = places(6, 4, 7), numbers(4, 6, 2), rg.tensor([[0, 3], [0, 0], [0, 7], [0, 5]])
+    ids, weight, starts = random_indices(6, 4, 7), numbers(4, 6, 2), rg.tensor([[0, 3], [0, 0], [0, 7], [0, 5]])
     for mode in ("sum", "mean", "max"):
         f = lambda w, i, s: F.embedding_bag(i, w, s, mode=mode, padding_idx=2)  # noqa: E731, B023
         check(f, weight, ids, starts)
@@ -484,7 +484,7 @@ def test_every_example_is_normalized_by_itself(name):
 
 
 def test_labels_and_lengths_of_sequences_may_differ_between_examples():
-    logs, targets = rg.log_softmax(numbers(3, 6, 2, 4), 3), places(3, 3, 2, 3) + 1
+    logs, targets = rg.log_softmax(numbers(3, 6, 2, 4), 3), random_indices(3, 3, 2, 3) + 1
     steps, lengths = rg.tensor([[6, 5], [4, 6], [0, 6]]), rg.tensor([[3, 1], [0, 2], [1, 3]])
     f = lambda *args: F.ctc_loss(*args, reduction="none", zero_infinity=True)  # noqa: E731
     check(f, logs, targets, steps, lengths)
@@ -494,7 +494,7 @@ def test_labels_and_lengths_of_sequences_may_differ_between_examples():
 
 
 def test_numbers_are_moved_by_the_bits_of_each_example():
-    x, exponents = numbers(3, 2), places(5, 3) - 2
+    x, exponents = numbers(3, 2), random_indices(5, 3) - 2
     check(rg.ldexp, x, exponents)
     check(rg.ldexp, x.to("float32")[:, 0], exponents)
     check(lambda e: rg.ldexp(0.75, e), exponents)
@@ -509,7 +509,7 @@ def test_numbers_are_moved_by_the_bits_of_each_example():
     ],
 )
 def test_targets_of_many_examples_pick_from_one_tensor_that_is_not_repeated(f):
-    x, targets = numbers(2, 5), places(5, 3, 2)
+    x, targets = numbers(2, 5), random_indices(5, 3, 2)
     for slope in (f, grad(f)):
         assert_close(vmap(slope, (None, 0))(x, targets), one_by_one(slope, (None, 0), x, targets))
     with OperatorLog() as log:

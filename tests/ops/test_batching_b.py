@@ -244,7 +244,7 @@ def test_one_singular_matrix_among_the_examples_is_an_error(f, message):
         vmap(f)(rg.cat([good, rg.tensor([[[1.0, 0.0], [0.0, 0.0]]])]))
 
 
-def test_errors_are_told_per_example_where_that_is_asked_for():
+def test_error_codes_are_returned_per_example():
     info = vmap(lambda x: rg.linalg.cholesky_ex(x).info)(rg.stack([rg.eye(2), -rg.eye(2)]))
     assert info.tolist() == [0, 1]
 

@@ -49,7 +49,7 @@ def distinct(draws):
 
 
 @pytest.mark.parametrize("name", RANDOM)
-def test_random_operators_ask_what_to_do_on_a_batch(name, points):
+def test_random_operators_require_a_randomness_mode_on_a_batch(name, points):
     with pytest.raises(RuntimeError, match="draws random numbers; pass randomness="):
         vmap(RANDOM[name])(points)
 
@@ -66,7 +66,7 @@ def test_different_examples_draw_different_numbers(name, points):
 
 
 @pytest.mark.parametrize("name", RANDOM)
-def test_the_same_numbers_are_those_of_a_loop_that_seeds_anew(name, points):
+def test_the_same_numbers_are_those_of_a_loop_that_seeds_each_time(name, points):
     f = RANDOM[name]
     rg.manual_seed(5)
     together = vmap(f, randomness="same")(points)
@@ -120,7 +120,7 @@ def test_each_of_two_batches_draws_as_it_says(name, outer, inner, points):
     assert distinct([draws[0, i] for i in range(3)]) == (inner == "different")
 
 
-def test_a_generator_of_ones_own_serves_a_batch(points):
+def test_a_passed_generator_serves_a_batch(points):
     def f(x):
         return rg.multinomial(odds(x), 2, generator=generator)
 

@@ -32,7 +32,7 @@ ACTIVATIONS = "relu elu silu leaky_relu hardtanh mish selu relu6 hardswish hards
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS.split())
-def test_activations_write_into_their_input_where_asked(name):
+def test_activations_write_into_their_input_with_inplace(name):
     function = getattr(rg.nn.functional, name)
     x = rg.tensor([-1.0, 2.0])
     expected = function(x).tolist()
@@ -43,7 +43,7 @@ def test_activations_write_into_their_input_where_asked(name):
 
 
 @pytest.mark.parametrize("name", ["dropout", "alpha_dropout", "dropout1d", "feature_alpha_dropout"])
-def test_dropouts_write_into_their_input_where_asked(name):
+def test_dropouts_write_into_their_input_with_inplace(name):
     x = rg.ones(2, 3, 4)
     assert getattr(rg.nn.functional, name)(x, 1.0, training=True, inplace=True) is x
     assert len(set(x.flatten().tolist())) == 1

@@ -159,7 +159,7 @@ def test_a_real_tensor_has_no_imaginary_part():
         x.imag = 1.0
 
 
-def test_pairs_that_lie_apart_are_refused():
+def test_pairs_that_are_not_contiguous_are_refused():
     x = rg.zeros(2, 3).T
     with pytest.raises(RuntimeError, match=r"stride 1.*contiguous"):
         rg.view_as_complex(x)

@@ -47,7 +47,7 @@ def test_any_stride_meets_any_dilation(stride, dilation):
 
 
 @pytest.mark.parametrize("before", [0, 1, 4, 7])
-def test_padding_may_be_more_than_the_kernel_and_leave_places_of_zeros_alone(before):
+def test_padding_may_exceed_the_kernel_and_windows_may_contain_zeros_only(before):
     given = {"stride": (1,), "dilation": (1,), "before": (before,)}
     check_form(noise(1, 1, 3), noise(1, 1, 2), (12,), 1, **given)
     check_form(noise(1, 2, 3, 3), noise(2, 2, 1, 2), (10, 10), 1, **{k: v * 2 for k, v in given.items()})
@@ -72,7 +72,7 @@ def test_the_primitives_know_any_number_of_dimensions(ndim):
         check_form(noise(2, 2, *(3,) * ndim), noise(2, 2, *(2,) * ndim), (3,) * ndim, 1, **given)
 
 
-def test_same_padding_puts_the_odd_place_at_the_end():
+def test_same_padding_puts_the_odd_element_at_the_end():
     x = rg.tensor([[[1.0, 2.0, 3.0]]])
     assert F.conv1d(x, rg.tensor([[[1.0, 10.0]]]), padding="same").tolist() == [[[21.0, 32.0, 3.0]]]
 
@@ -108,7 +108,7 @@ def test_no_images_or_no_channels_give_zeros(shape):
     assert not weight.grad.numpy().any()
 
 
-def test_fold_undoes_unfold_up_to_how_often_places_are_seen():
+def test_fold_inverts_unfold_up_to_the_number_of_windows_of_a_pixel():
     x = rg.tensor(noise(2, 3, 5, 4))
     window = {"kernel_size": (3, 2), "padding": 1, "stride": (1, 2)}
     seen = F.fold(F.unfold(rg.ones_like(x), **window), (5, 4), **window)

@@ -38,7 +38,7 @@ class TestEveryMaker:
         x = make(dtype=rg.float64, device="cpu", layout=rg.strided, pin_memory=False, requires_grad=True)
         assert (x.dtype, x.is_leaf, x.requires_grad) == (rg.float64, True, True)
 
-    def test_makes_leaves_without_gradients_unless_asked(self, make):
+    def test_makes_leaves_that_do_not_require_grad_by_default(self, make):
         assert not make().requires_grad
 
     @pytest.mark.parametrize("keywords", [{"device": "cuda"}, {"layout": rg.jagged}, {"pin_memory": True}])
@@ -158,7 +158,7 @@ def test_an_order_of_memory_that_is_no_order_of_the_dimensions_is_refused(order)
         rg.empty_permuted((1, 2), order)
 
 
-def test_strides_are_those_asked_for():
+def test_strides_are_the_requested_ones():
     x = rg.empty_strided((2, 3), (1, 2))
     assert (x.stride(), x.T.is_contiguous()) == ((1, 2), True)
     x[1, 2] = 5.0

@@ -139,7 +139,7 @@ def test_whole_bases_have_no_gradient_beyond_the_singular_values():
     assert not a.grad.numpy().any()
 
 
-def test_the_complete_factor_of_a_tall_matrix_has_no_derivative_and_says_so():
+def test_the_complete_factor_of_a_tall_matrix_has_no_derivative_and_reports_it():
     a = leaf(random(4, 2))
     Q, _ = rg.linalg.qr(a, "complete")
     assert Q.shape == (4, 4)

@@ -77,7 +77,7 @@ def test_the_same_generator_gives_the_same_numbers(name):
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.7, 1.0, 3.0, 30.0, 1000.0])
-def test_a_gamma_draw_moves_so_that_its_place_in_the_distribution_stays(alpha):
+def test_a_gamma_draw_moves_so_that_its_quantile_stays(alpha):
     a = rg.full((200,), alpha, dtype=rg.float64, requires_grad=True)
     x = rg.standard_gamma(a, generator=generator())
     x.sum().backward()
@@ -150,7 +150,7 @@ def test_no_gradient_flows_through_counts_and_indices(draw):
 # ------------------------------------------------------------------------------------------- multinomial
 
 
-def test_places_drawn_without_replacement_are_different_ones_in_the_order_of_drawing():
+def test_indices_drawn_without_replacement_differ_and_are_in_the_order_of_drawing():
     x = rg.multinomial(rg.tensor([1.0, 2.0, 3.0, 0.0]).expand(N, 4), 3, generator=generator())
     assert x.shape == (N, 3)
     assert (x.sort(-1)[0] == rg.arange(3)).all()
@@ -160,7 +160,7 @@ def test_places_drawn_without_replacement_are_different_ones_in_the_order_of_dra
     assert_close(second, np.array([1 / 3, 2 / 3, 0.0]), rtol=0.0, atol=0.02)
 
 
-def test_places_without_weight_are_never_drawn():
+def test_indices_without_weight_are_never_drawn():
     weights = rg.tensor([0.0, 1.0, 0.0, 1.0, 0.0])
     assert set(rg.multinomial(weights, 500, replacement=True).tolist()) == {1, 3}
     assert set(rg.multinomial(weights, 2).tolist()) == {1, 3}

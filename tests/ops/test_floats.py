@@ -22,7 +22,7 @@ def gradients(f, *values):
 # --------------------------------------------------------------------------------------------- special values
 
 
-def test_nan_to_num_replaces_what_it_is_told_and_stops_the_gradient_there():
+def test_nan_to_num_uses_its_arguments_and_stops_the_gradient_there():
     x = [1.0, math.nan, math.inf, -math.inf]
     out, g = gradients(lambda x: rg.nan_to_num(x, nan=5.0, posinf=6.0), x)
     assert out == [1.0, 5.0, 6.0, float(np.finfo(np.float32).min)]
@@ -52,7 +52,7 @@ def test_copysign_at_zero_has_no_slope():
     assert gradients(lambda a: rg.copysign(a, -2.0), [0.0, 3.0, -3.0]) == [[-0.0, -3.0, -3.0], [0.0, -1.0, 1.0]]
 
 
-def test_infinities_are_told_apart():
+def test_infinities_are_distinguished_by_sign():
     x = rg.tensor([math.inf, -math.inf, math.nan, 1.0])
     assert rg.isposinf(x).tolist() == [True, False, False, False]
     assert rg.isneginf(x).tolist() == [False, True, False, False]
@@ -170,7 +170,7 @@ def test_closeness_is_relative_to_the_second():
     assert rg.isclose(a, b, rtol=0.095, atol=0.0).tolist() == [True, False]
 
 
-def test_nan_is_close_to_nan_only_if_asked():
+def test_nan_is_close_to_nan_only_with_equal_nan():
     x = rg.tensor([math.nan, math.inf])
     assert rg.isclose(x, x).tolist() == [False, True]
     assert not rg.allclose(x, x)

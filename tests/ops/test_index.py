@@ -103,7 +103,7 @@ def test_a_boolean_key_writes_everything_or_nothing():
     assert x.tolist() == [5.0, 5.0]
 
 
-def test_index_select_refuses_what_is_no_list_of_places():
+def test_index_select_refuses_an_index_that_is_no_vector_of_integers():
     with pytest.raises(TypeError, match=r"index_select: .* got float32"):
         rg.index_select(rg.ones(3), 0, rg.ones(2))
     with pytest.raises(TypeError, match=r"index_select: .* got bool"):

@@ -20,7 +20,7 @@ def test_infinite_elements_spread_no_further_than_their_neighbours():
 
 
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
-def test_finite_elements_are_as_beside_infinite_ones(mode):
+def test_finite_elements_are_unaffected_by_infinite_ones(mode):
     x = np.random.default_rng(0).standard_normal((1, 2, 40, 30))
     spoiled = x.copy()
     spoiled[..., 0, 0] = INF
@@ -70,7 +70,7 @@ def test_maps_and_their_transposes_are_matrices(how):
         np.testing.assert_allclose(back, rows.T if dim == 0 else rows, atol=1e-12)
 
 
-def test_a_scale_factor_is_used_for_places_unless_it_is_recomputed():
+def test_a_scale_factor_is_used_for_coordinates_unless_it_is_recomputed():
     x = rg.arange(4.0).reshape(1, 1, 4)
     kept = F.interpolate(x, scale_factor=2.6, mode="linear")
     again = F.interpolate(x, scale_factor=2.6, mode="linear", recompute_scale_factor=True)
@@ -91,7 +91,7 @@ def sample(values, *places, **params):
     return F.grid_sample(rg.tensor([[[values]]]), grid, **params)[0, 0, 0].tolist()
 
 
-def test_places_outside_are_zero_or_the_border_or_mirrored():
+def test_coordinates_outside_are_zero_or_the_border_or_mirrored():
     given = {"align_corners": True}
     assert sample([1.0, 2.0, 3.0], -3.0, 3.0, **given) == [0.0, 0.0]
     assert sample([1.0, 2.0, 3.0], -3.0, 3.0, padding_mode="border", **given) == [1.0, 3.0]
@@ -102,7 +102,7 @@ def test_nearest_rounds_half_to_even():
     assert sample([1.0, 2.0, 3.0], -0.5, 0.5, mode="nearest", align_corners=True) == [1.0, 3.0]
 
 
-def test_a_place_that_is_no_number_gives_none():
+def test_a_coordinate_that_is_nan_gives_nan():
     assert np.isnan(sample([1.0, 2.0], NAN)).all()
     assert sample([1.0, 2.0], 1e30, -1e30, INF, mode="nearest") == [0.0, 0.0, 0.0]
 
@@ -115,7 +115,7 @@ def test_a_grid_of_the_identity_gives_the_image():
         rg.testing.assert_close(F.grid_sample(x, grid, align_corners=align), x)
 
 
-def test_a_single_element_lies_in_the_middle():
+def test_a_single_element_is_in_the_middle():
     theta = rg.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
     assert F.affine_grid(theta, (1, 1, 1, 1), align_corners=True).tolist() == [[[[0.0, 0.0]]]]
 

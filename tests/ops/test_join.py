@@ -37,7 +37,7 @@ def test_nothing_can_not_be_joined():
     assert rg.block_diag([]).shape == (1, 0)
 
 
-def test_repeats_of_integers_alone_are_places():
+def test_repeat_interleave_of_counts_alone_returns_indices():
     assert rg.repeat_interleave(rg.tensor([1, 2, 0, 1])).tolist() == [0, 1, 1, 3]
 
 

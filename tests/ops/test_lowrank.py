@@ -57,7 +57,7 @@ def test_the_seed_decides():
     assert found[0] == found[1] != found[2]
 
 
-def test_batches_ask_for_random_numbers():
+def test_batches_require_a_randomness_mode():
     A = rg.tensor(of_rank(2, 3, 5, 4))
     with pytest.raises(RuntimeError, match="random"):
         rg.vmap(lambda a: rg.svd_lowrank(a, q=2).S)(A)

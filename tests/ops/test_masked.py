@@ -21,7 +21,7 @@ def test_a_tensor_as_the_value_of_masked_fill_gets_a_gradient():
     assert value.grad.item() == 4.0
 
 
-def test_masked_scatter_leaves_what_the_mask_does_not_ask_for():
+def test_masked_scatter_leaves_elements_that_the_mask_excludes():
     x = rg.zeros(2, 3, requires_grad=True)
     source = rg.arange(6.0).requires_grad_()
     out = x.masked_scatter(rg.tensor(MASK), source)
@@ -39,7 +39,7 @@ def test_masked_operators_take_tensors_without_dimensions():
     assert rg.masked_fill(rg.tensor(3.0), no, 1.0).item() == 3.0
 
 
-def test_where_of_a_condition_alone_is_its_places():
+def test_where_of_a_condition_alone_returns_indices():
     condition = rg.tensor([[True, False], [True, True]])
     assert [x.tolist() for x in rg.where(condition)] == [[0, 1, 1], [0, 0, 1]]
     assert [x.tolist() for x in rg.nonzero(rg.tensor(7), as_tuple=True)] == [[0]]

@@ -49,7 +49,7 @@ def test_a_filled_diagonal_gets_no_gradient():
         rg.zeros(2, 2, 3).fill_diagonal_(1.0)
 
 
-def test_places_of_triangles_have_the_dtype_asked_for_and_may_be_none():
+def test_indices_of_triangles_have_the_requested_dtype_and_may_be_empty():
     assert rg.tril_indices(2, 3, -1).dtype == rg.int64
     assert rg.triu_indices(3, 3, dtype=rg.int32).dtype == rg.int32
     assert rg.triu_indices(0, 3).shape == rg.tril_indices(2, 2, -5).shape == (2, 0)

@@ -10,7 +10,7 @@ import pytest
 import retrograd as rg
 
 
-def test_arrays_share_memory_unless_a_copy_is_asked_for():
+def test_arrays_share_memory_unless_a_copy_is_requested():
     x = rg.zeros(3)
     assert np.shares_memory(np.asarray(x), x.numpy())
     for other in (np.array(x), np.array(x, copy=True), np.asarray(x, dtype=np.float64)):
@@ -102,7 +102,7 @@ def test_a_conversion_to_what_it_is_already_is_the_tensor_itself():
     assert all(y is x for y in same)
 
 
-def test_a_copy_is_made_where_it_is_asked_for():
+def test_a_copy_is_made_on_request():
     x = rg.ones(2)
     for y in (x.to(rg.float32, copy=True), x.to("cpu", copy=True), x.to(rg.float32, False, True), x.clone()):
         assert y is not x

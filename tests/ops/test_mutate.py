@@ -168,7 +168,7 @@ def test_masked_fill_in_place_passes_gradients_where_nothing_was_filled():
     assert x.grad.tolist() == [2.0, 0.0, 0.0]
 
 
-def test_index_add_in_place_adds_at_the_places_and_to_the_gradient():
+def test_index_add_in_place_adds_at_the_indices_and_to_the_gradient():
     x, source = rg.ones(3, requires_grad=True), rg.tensor([10.0, 20.0], requires_grad=True)
     y = x * 1
     y.index_add_(0, rg.tensor([2, 2]), source)
@@ -201,7 +201,7 @@ def test_a_write_that_fails_changes_neither_value_nor_version_nor_history(write,
     assert (y._version, y.grad_fn) == (0, fn)
 
 
-def test_writes_to_memory_that_two_tensors_share_are_seen_by_both_and_counted_once():
+def test_writes_to_memory_that_two_tensors_share_are_visible_in_both_and_counted_once():
     x = rg.zeros(4)
     left, right = x[:3], x[1:]
     left.add_(1)

@@ -45,7 +45,7 @@ def test_names_listed_as_missing_are_missing(name):
         member(name)
 
 
-def test_every_entry_stands_for_a_name():
+def test_every_entry_is_a_name():
     entries = " ".join(LATER.values()).split()
     unused = [e for e in entries if not any(n == e or (e.endswith(".") and n.startswith(e)) for n in NAMES)]
     assert unused == []

@@ -58,7 +58,7 @@ def test_the_euclidean_norm_over_any_dimensions(dim, keepdim, dtype):
         assert_close(out.numpy(), expected, rtol=1e-6, atol=0)
 
 
-def test_a_dtype_may_be_asked_for():
+def test_a_dtype_may_be_passed():
     x = rg.tensor([3.0, 4.0])
     assert rg.linalg.vector_norm(x, dtype=rg.float64).dtype == "float64"
     assert rg.linalg.matrix_norm(x[None], dtype="float64").dtype == "float64"

@@ -33,7 +33,7 @@ def test_dtypes_are_kept(dtype):
     assert out.tolist() == [1] * 5
 
 
-def test_every_place_that_is_shown_twice_gets_two_gradients():
+def test_every_element_that_occurs_twice_gets_two_gradients():
     x = rg.zeros(1, 3, requires_grad=True)
     pad(x, (2, 2), "replicate").sum().backward()
     assert x.grad.tolist() == [[3.0, 1.0, 3.0]]

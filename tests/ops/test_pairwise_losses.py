@@ -45,7 +45,7 @@ def test_swapping_takes_the_nearer_of_the_two():
     assert swapped.item() == pytest.approx(2.0, abs=1e-5)
 
 
-def test_a_distance_of_the_users_own_is_asked():
+def test_a_user_defined_distance_is_called():
     x = [rg.tensor([v], requires_grad=True) for v in (0.0, 1.0, 5.0)]
     loss = F.triplet_margin_with_distance_loss(*x, distance_function=lambda a, b: (a - b).square().sum(), margin=30.0)
     assert loss.item() == 30 + 1 - 25

@@ -42,7 +42,7 @@ def test_padding_is_never_the_largest():
     assert zeros.values.dtype == np.uint8
 
 
-def test_indices_are_places_in_the_flattened_image():
+def test_indices_are_flat_indices_of_the_image():
     x = rg.arange(24.0).reshape(1, 2, 3, 4)
     values, indices = F.max_pool2d(x, (2, 3), stride=1, return_indices=True)
     assert indices[0, 0].tolist() == [[6, 7], [10, 11]]

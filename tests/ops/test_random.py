@@ -25,7 +25,7 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(name):
 
 
 @pytest.mark.parametrize("name", DRAWS)
-def test_a_generator_goes_on_and_can_be_set_back(name):
+def test_a_generator_continues_and_can_be_set_back(name):
     generator = rg.Generator(1)
     DRAWS[name](generator)
     state = generator.get_state()
@@ -68,7 +68,7 @@ def test_a_generator_lives_on_the_cpu():
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda g: pickle.loads(pickle.dumps(g)), rg.Generator.clone_state])
-def test_a_copy_of_a_generator_goes_on_where_it_was_and_by_itself(copied):
+def test_a_copy_of_a_generator_continues_from_its_state_and_independently(copied):
     generator = rg.Generator(5)
     rg.rand(3, generator=generator)
     other = copied(generator)
@@ -152,7 +152,7 @@ def test_integers_keep_to_their_dtype():
 
 
 @pytest.mark.parametrize("dtype", [rg.float16, rg.float32, rg.float64])
-def test_floating_dtypes_are_drawn_as_asked(dtype):
+def test_draws_have_the_requested_floating_dtype(dtype):
     assert rg.rand(3, dtype=dtype).dtype == rg.randn(3, dtype=dtype).dtype == dtype
 
 
@@ -191,7 +191,7 @@ def test_threads_never_draw_the_same_numbers_from_one_generator():
     assert len(set(drawn)) == 4000
 
 
-def test_dropout_keeps_the_mean_zeroes_its_share_and_scales_gradients_alike():
+def test_dropout_keeps_the_mean_zeroes_its_share_and_scales_gradients_equally():
     x = rg.ones(20_000, requires_grad=True)
     out = rg.dropout(x, 0.25)
     values = sorted({*out.tolist()})

@@ -132,7 +132,7 @@ def test_second_derivative_of_products_holds_with_zeros(product, zeros):
     assert_close(np.array(hessian(product, x)), np.array(expected))
 
 
-def test_gradient_of_prod_over_several_dimensions_goes_back_to_its_place():
+def test_gradient_of_prod_over_several_dimensions_has_the_order_of_the_input():
     x = np.arange(1.0, 25.0).reshape(2, 3, 4)
     g = gradient(lambda t: rg.sum(rg.prod(t, dim=(0, 2))), x)
     assert_close(g.numpy(), x.prod(axis=(0, 2), keepdims=True) / x)
@@ -236,7 +236,7 @@ def test_variances_without_freedom_have_the_shape_of_others(correction, shape, d
 
 
 @pytest.mark.parametrize("name", ["argmax", "argmin", "amax", "amin"])
-def test_a_wrong_dimension_is_told_by_the_name_of_the_operator(name):
+def test_the_error_of_a_wrong_dimension_names_the_operator(name):
     with pytest.raises(IndexError, match=f"^{name}: dim 5 is out of range"):
         getattr(rg, name)(rg.ones(2, 3), 5)
 
@@ -323,6 +323,6 @@ def test_the_mean_without_nan_has_fractions():
         rg.nanmean(rg.tensor([0.5, math.nan]), dtype=rg.int64)
 
 
-def test_large_matrices_add_up_in_the_dtype_that_is_asked_for():
+def test_large_matrices_are_summed_in_the_requested_dtype():
     out = rg.ones(5000, 2).sum((0,), dtype=rg.float64)
     assert (out.dtype, out.tolist()) == ("float64", [5000.0, 5000.0])

@@ -112,7 +112,7 @@ def test_integrals_of_integers_are_floats():
     assert rg.trapezoid(rg.tensor([1, 2]), rg.tensor([0, 1])).item() == 1.5
 
 
-def test_integrals_differentiate_in_the_places_too():
+def test_integrals_have_gradients_with_respect_to_the_points_too():
     y = rg.tensor([1.0, 3.0, 2.0], dtype="float64")
     assert gradient(lambda x: rg.trapezoid(y, x), [0.0, 1.0, 2.0]).tolist() == [-2, -0.5, 2.5]
 

@@ -16,7 +16,7 @@ def grad(f, x):
 
 
 @pytest.mark.parametrize("reduce", ["amax", "amin"])
-def test_those_that_tie_for_a_place_share_its_gradient_equally(reduce):
+def test_elements_that_tie_share_the_gradient_equally(reduce):
     index, src = rg.tensor([0, 0, 1]), rg.tensor([1.0, 1.0, 1.0], dtype=rg.float64)
     x = rg.tensor([1.0, 1.0], dtype=rg.float64)
     assert_close(grad(lambda x: x.scatter_reduce(0, index, src, reduce), [1.0, 1.0]), [1 / 3, 1 / 2])
@@ -97,13 +97,13 @@ def test_a_tensor_as_the_value_of_index_fill_gets_the_sum_of_the_gradients():
     ],
 )
 @pytest.mark.parametrize("place", [-1, 3])
-def test_places_that_are_not_there_are_refused_and_named(call, place):
+def test_indices_out_of_range_are_refused_and_named(call, place):
     with pytest.raises(IndexError, match=rf"index {place} is out of bounds for dimension 0 with size 3"):
         call(rg.ones(3), rg.tensor([place]))
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int32", "uint8"])
-def test_small_integers_name_places_beyond_their_range_in_memory(dtype):
+def test_indices_of_small_dtypes_reach_offsets_beyond_their_range(dtype):
     index, rows = rg.tensor([100, 3], dtype=dtype), rg.ones(2, 300)
     out = rg.zeros(101, 300).index_add(0, index, rows)
     assert out.sum(1).nonzero().flatten().tolist() == [3, 100]
@@ -111,7 +111,7 @@ def test_small_integers_name_places_beyond_their_range_in_memory(dtype):
 
 
 @pytest.mark.parametrize("columns", [1, 3, 9, 70000])
-def test_rows_are_added_alike_however_many_columns_there_are(columns):
+def test_rows_are_added_equally_for_any_number_of_columns(columns):
     rng = np.random.default_rng(0)
     index, rows = rng.integers(0, 4, 6), rng.standard_normal((6, columns))
     expected = np.zeros((4, columns))
@@ -127,7 +127,7 @@ def test_take_along_dim_broadcasts_what_is_not_indexed_and_counts_from_the_end()
     assert g.tolist() == [[2.0, 1.0], [2.0, 1.0]]
 
 
-def test_index_put_adds_where_asked_to_and_takes_masks():
+def test_index_put_accumulates_on_request_and_takes_masks():
     x, twice = rg.zeros(3), (rg.tensor([0, 0]),)
     assert rg.index_put(x, twice, rg.tensor(2.0)).tolist() == [2.0, 0.0, 0.0]
     assert rg.index_put(x, twice, rg.tensor([2.0, 3.0]), accumulate=True).tolist() == [5.0, 0.0, 0.0]

@@ -10,7 +10,7 @@ PAIRS = ["hann", "hamming", "blackman", "bartlett", "kaiser"]
 
 @pytest.mark.parametrize("name", PAIRS)
 @pytest.mark.parametrize("periodic", [True, False])
-def test_the_names_in_the_root_are_periodic_unless_told_otherwise(name, periodic):
+def test_the_names_in_the_root_are_periodic_by_default(name, periodic):
     window, other = getattr(rg, f"{name}_window"), getattr(rg.signal.windows, name)
     assert_close(window(6, periodic), other(6, sym=not periodic))
     assert_close(window(6), other(6, sym=False))
@@ -23,7 +23,7 @@ def test_a_periodic_window_is_a_symmetric_one_without_the_last(name):
 
 
 @pytest.mark.parametrize("name", [*PAIRS, "cosine", "exponential", "gaussian", "nuttall", "general_hamming"])
-def test_windows_are_symmetric_and_of_the_dtype_asked_for(name):
+def test_windows_are_symmetric_and_of_the_requested_dtype(name):
     x = getattr(rg.signal.windows, name)(7, dtype=rg.float64)
     assert x.dtype == rg.float64
     assert_close(x, x.flip(0), rtol=1e-12, atol=1e-15)

@@ -161,7 +161,7 @@ def test_results_are_named_as_in_pytorch():
     assert rg.linalg.lstsq(A, A)._fields == ("solution", "residuals", "rank", "singular_values")
 
 
-def test_least_squares_tells_what_the_driver_tells():
+def test_least_squares_returns_the_results_of_the_driver():
     A, B = tensor(random(5, 3)), tensor(random(5, 2, seed=1))
     shapes = {
         driver: [tuple(part.shape) for part in rg.linalg.lstsq(A, B, driver=driver)]
@@ -233,7 +233,7 @@ def test_half_precision_and_integers_are_refused_by_the_operators_name():
                     call(rg.eye(2, dtype=dtype))
 
 
-def test_the_exponential_needs_scipy_and_says_so(monkeypatch):
+def test_the_exponential_needs_scipy_and_reports_it(monkeypatch):
     monkeypatch.setattr(linalg, "scipy_linalg", lambda: None)
     with pytest.raises(ImportError, match=r"linalg.matrix_exp needs SciPy.*retrograd\[scipy\]"):
         rg.linalg.matrix_exp(rg.eye(2))

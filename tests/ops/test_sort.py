@@ -96,7 +96,7 @@ def test_the_gradient_of_the_chosen_goes_to_them_alone():
 # ------------------------------------------------------------------------------------------------- searching
 
 
-def test_searching_finds_the_side_that_was_asked_for_by_either_word():
+def test_searchsorted_takes_the_side_by_side_and_by_right():
     sequence, values = rg.tensor([1.0, 2.0, 2.0, 3.0]), rg.tensor([2.0, math.nan, 0.0])
     assert rg.searchsorted(sequence, values).tolist() == [1, 4, 0]
     assert rg.searchsorted(sequence, values, right=True).tolist() == [3, 4, 0]
@@ -108,7 +108,7 @@ def test_numbers_can_be_searched_for():
     assert rg.bucketize(2, rg.tensor([1, 2, 3])).item() == 1
 
 
-def test_places_can_be_asked_for_in_int32():
+def test_indices_can_be_int32():
     assert rg.searchsorted(rg.tensor([1.0]), rg.tensor([2.0]), out_int32=True).dtype == np.int32
 
 
@@ -135,7 +135,7 @@ def test_different_slices_along_a_dimension_are_sorted_by_their_elements():
 
 
 @pytest.mark.parametrize("name", ["unique", "unique_consecutive"])
-def test_places_of_all_elements_have_the_shape_of_the_input(name):
+def test_indices_of_all_elements_have_the_shape_of_the_input(name):
     x = rg.tensor([[3, 3], [1, 3]])
     values, inverse = getattr(rg, name)(x, return_inverse=True)
     assert values[inverse].tolist() == x.tolist()

@@ -208,7 +208,7 @@ def test_polynomials_of_negative_degree_are_zero_and_degrees_broadcast():
 
 
 @pytest.mark.parametrize("f", [rg.xlogy, rg.special.xlog1py])
-def test_gradients_have_the_dtype_of_the_input_beside_a_number_of_another(f):
+def test_gradients_have_the_dtype_of_the_input_if_the_other_operand_has_another(f):
     a = rg.tensor([0.0, 2.0], requires_grad=True)
     (g,) = rg.autograd.grad(f(a, rg.tensor(3.0, **DOUBLE)).sum(), a)
     assert g.dtype == rg.float32

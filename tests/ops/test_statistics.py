@@ -65,20 +65,20 @@ def test_large_medians_are_those_of_numpy(rng):
     assert_close(rg.median(rg.tensor(x), 1).values.numpy(), np.median(x, axis=1))
 
 
-def test_the_mode_is_the_smallest_of_the_most_frequent_and_its_place_the_last():
+def test_the_mode_is_the_smallest_of_the_most_frequent_and_its_index_the_last():
     assert [t.item() for t in rg.mode(rg.tensor([5, 1, 5, 1, 0]))] == [1, 3]
     values, indices = rg.mode(rg.tensor([[2.0, 3.0], [2.0, 1.0]]), 0, keepdim=True)
     assert (values.tolist(), indices.tolist()) == ([[2, 1]], [[1, 1]])
 
 
-def test_the_gradient_of_the_mode_goes_to_its_place():
+def test_the_gradient_of_the_mode_goes_to_its_index():
     assert gradient(lambda x: rg.mode(x).values, [2.0, 1.0, 2.0]).tolist() == [0, 0, 1]
 
 
 # ------------------------------------------------------------------------------------------------ quantiles
 
 
-def test_each_of_several_quantiles_has_its_place_in_front():
+def test_several_quantiles_are_the_first_dimension():
     x = rg.tensor(np.arange(12.0).reshape(3, 4))
     q = rg.tensor([0.0, 0.5, 1.0], dtype="float64")
     assert rg.quantile(x, q, 1).tolist() == [[0, 4, 8], [1.5, 5.5, 9.5], [3, 7, 11]]

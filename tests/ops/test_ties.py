@@ -69,7 +69,7 @@ def test_a_norm_has_derivative_zero_at_zero():
     assert_close(slope(lambda x: x.norm(), 0.0, 0.0), [0.0, 0.0])
 
 
-def test_places_named_twice_get_both_cotangents():
+def test_repeated_indices_get_both_cotangents():
     i = rg.tensor([0, 0, 2])
     assert_close(slope(lambda x: x[i] * rg.tensor([1.0, 10.0, 100.0], dtype=rg.float64), 1.0, 2.0, 3.0), [11, 0, 100])
 

@@ -77,7 +77,7 @@ def test_arrays_of_several_dtypes_or_shapes_are_no_matter_of_kernels():
     assert p.tolist() == [1.0, 2.0]
 
 
-def test_a_parameter_that_is_a_view_of_others_is_written_in_its_place():
+def test_a_parameter_that_is_a_view_of_others_is_written_in_place():
     whole = rg.zeros(4, 3)
     p = nn.Parameter(whole.t()[:, ::2])
     p.grad = rg.ones(3, 2)

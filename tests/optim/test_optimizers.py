@@ -63,7 +63,7 @@ def test_adam_is_its_formula(make, decay, amsgrad, dtype):
     assert p.item() == pytest.approx(x, rel=16 * rg.finfo(dtype).eps)
 
 
-def test_adam_moves_by_the_learning_rate_in_its_first_step_and_adamw_decays_besides():
+def test_adam_moves_by_the_learning_rate_in_its_first_step_and_adamw_also_decays():
     for make, decay, expected in ((optim.Adam, 0.0, 0.9), (optim.AdamW, 1.0, 0.8)):
         p = parameter(1.0)
         optimizer = make([p], lr=0.1, weight_decay=decay)

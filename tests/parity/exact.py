@@ -32,10 +32,10 @@ def _softplus(x):
 
 
 def _gelu(x, approximate):
-    return x * (_normal(x) if approximate == "none" else _sigmoid(2 * _bent(x)))
+    return x * (_normal(x) if approximate == "none" else _sigmoid(2 * _gelu_tanh_argument(x)))
 
 
-def _bent(x):
+def _gelu_tanh_argument(x):
     return mp.sqrt(2 / mp.pi) * (x + mp.mpf("0.044715") * x**3)
 
 
@@ -43,7 +43,7 @@ def _slope_of_gelu(x, approximate):
     if approximate == "none":
         return _normal(x) + x * _density(x)
     steep = 2 * mp.sqrt(2 / mp.pi) * (1 + 3 * mp.mpf("0.044715") * x * x)
-    return _sigmoid(2 * _bent(x)) + x * _slope_of_sigmoid(2 * _bent(x)) * steep
+    return _sigmoid(2 * _gelu_tanh_argument(x)) + x * _slope_of_sigmoid(2 * _gelu_tanh_argument(x)) * steep
 
 
 def _tanh_of_softplus(x):
@@ -346,11 +346,11 @@ def is_right(found, name, aspect, operands, params, dtype, tolerance):
         return bool(np.isinf(found)) and (found > 0) == (truth > 0)
     if not np.isfinite(found):
         return abs(truth) > mp.mpf(float(f.max)) * (1 - 10 * tolerance) and (found > 0) == (truth > 0)
-    moved = [exact(name, aspect, _moved(operands, i, eps), params) for i in range(len(operands))]
+    moved = [exact(name, aspect, _perturbed(operands, i, eps), params) for i in range(len(operands))]
     blur = sum(abs(m - truth) for m in moved if m is not None and mp.isfinite(m)) if mp.isfinite(truth) else 0
     least = 4 * mp.mpf(float(f.smallest_subnormal))
     return abs(mp.mpf(float(found)) - truth) <= tolerance * abs(truth) + 4 * blur + least
 
 
-def _moved(operands, i, eps):
+def _perturbed(operands, i, eps):
     return [float(o) * (1 + 2 * float(eps)) if j == i else o for j, o in enumerate(operands)]

@@ -50,7 +50,11 @@ def cases(name: str, dtype: str) -> Iterator[tuple[tuple, dict]]:
             new = _elementwise(args, dtype) if is_pointwise(registry[name]) else _cycled(args, dtype)
             trap = TRAPS.get("trunc" if params.get("rounding_mode") == "trunc" else name)
             yield (
-                (_kept(new, trap) if trap and len(new) == 2 and all(isinstance(a, rg.Tensor) for a in new) else new),
+                (
+                    _without_traps(new, trap)
+                    if trap and len(new) == 2 and all(isinstance(a, rg.Tensor) for a in new)
+                    else new
+                ),
                 params,
             )
 
@@ -66,7 +70,7 @@ def _elementwise(args: tuple, dtype: str) -> tuple:
     return tuple(new.get(i, a) for i, a in enumerate(args))
 
 
-def _kept(args: tuple, trap: Any) -> tuple:
+def _without_traps(args: tuple, trap: Any) -> tuple:
     """Return two operands without the pairs for which PyTorch kills the process."""
     x, y = (a.numpy() for a in args)
     kept = ~trap(x, y) if x.dtype.kind == "i" else np.ones(x.shape, bool)
@@ -108,7 +112,7 @@ def difference(name: str, args: tuple, params: dict, to_torch: Any) -> list[str]
         if mine.dtype != its.dtype or mine.shape != its.shape:
             found.append(f"{mine.dtype}{mine.shape}, PyTorch {its.dtype}{its.shape}")
         elif (wrong := np.flatnonzero(~_equal(mine, its))).size:
-            found += [_shown(args, mine, its, i) for i in wrong[:4]]
+            found += [_description(args, mine, its, i) for i in wrong[:4]]
     return found
 
 
@@ -126,7 +130,7 @@ def _equal(mine: np.ndarray, its: np.ndarray) -> np.ndarray:
         return np.isclose(mine, its, rtol=1e-5, atol=1e-30, equal_nan=True)
 
 
-def _shown(args: tuple, mine: np.ndarray, its: np.ndarray, i: int) -> str:
+def _description(args: tuple, mine: np.ndarray, its: np.ndarray, i: int) -> str:
     operands = [a.numpy().reshape(-1) if isinstance(a, rg.Tensor) else a for a in args]
     at = [a[i] if isinstance(a, np.ndarray) and a.size == mine.size else a for a in operands]
     return f"at {at}: {mine.reshape(-1)[i]}, PyTorch {its.reshape(-1)[i]}"

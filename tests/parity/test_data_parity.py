@@ -26,13 +26,13 @@ def plainly(value):
 
 
 @pytest.mark.parametrize("batch", BATCHES, ids=str)
-def test_batches_are_put_together_alike(batch):
+def test_batches_are_collated_equally(batch):
     theirs = torch.utils.data.default_collate(batch)
     assert plainly(data.default_collate(batch)) == plainly(theirs)
 
 
 @pytest.mark.parametrize("options", [{"batch_size": 3}, {"batch_size": 3, "drop_last": True}, {"batch_size": None}])
-def test_loaders_yield_alike(options):
+def test_loaders_yield_equal_batches(options):
     items = np.arange(8.0)
     ours, theirs = data.DataLoader(items, **options), torch.utils.data.DataLoader(items, **options)
     assert len(ours) == len(theirs)

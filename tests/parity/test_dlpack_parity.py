@@ -25,7 +25,7 @@ def test_others_see_what_is_written_here(other, dtype):
 @pytest.mark.parametrize(
     "make", [np.zeros, lambda *a, dtype: torch.zeros(*a, dtype=getattr(torch, dtype))], ids=["numpy", "torch"]
 )
-def test_writes_of_others_are_seen_here(make, dtype):
+def test_writes_of_the_other_library_are_visible_here(make, dtype):
     theirs = make((2, 3), dtype=dtype)
     ours = rg.from_dlpack(theirs.T)
     theirs[0, 1] = 1

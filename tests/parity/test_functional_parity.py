@@ -354,14 +354,14 @@ def test_a_function_sees_inputs_that_require_grad_and_may_differentiate(m, name)
 
 @pytest.mark.parametrize("name", PRODUCTS)
 @parity
-def test_functions_of_ones_own_need_a_backward_only(m, name):
+def test_user_defined_functions_need_a_backward_only(m, name):
     f = cube(m).apply if name in ("vjp", "jvp") else (lambda x: cube(m).apply(x).sum())
     return call(m, name, f, single(m), single(m))
 
 
 @pytest.mark.parametrize("way", ["rows", "rows at once", "columns at once"])
 @parity
-def test_jacobians_of_functions_of_ones_own(m, way):
+def test_jacobians_of_user_defined_functions(m, way):
     class Strange(m.autograd.Function):
         @staticmethod
         def forward(ctx, x):
@@ -371,12 +371,12 @@ def test_jacobians_of_functions_of_ones_own(m, way):
         def backward(ctx, g):
             return g * 2
 
-    class Pushed(Strange):
+    class WrongJvp(Strange):
         @staticmethod
         def jvp(ctx, t):
             return t * 3
 
-    return [call(m, "jacobian", f.apply, single(m), **WAYS[way]) for f in (Strange, Pushed)]
+    return [call(m, "jacobian", f.apply, single(m), **WAYS[way]) for f in (Strange, WrongJvp)]
 
 
 @pytest.mark.parametrize("name", PRODUCTS + MATRICES)

@@ -104,7 +104,7 @@ def test_a_difference_is_allowed_if_pytorch_agrees_without_what_only_it_does(rea
 
 
 @pytest.mark.parametrize("reason", ALLOWED)
-def test_a_wrong_gradient_beside_an_allowed_difference_is_reported(monkeypatch, reason):
+def test_a_wrong_gradient_next_to_an_allowed_difference_is_reported(monkeypatch, reason):
     tanh = rg.Tensor.tanh
     monkeypatch.setattr(rg.Tensor, "tanh", lambda x: tanh(x) * 4 - 3 * tanh(x).detach())
     assert exempted_program(run(ALLOWED[reason])) is None

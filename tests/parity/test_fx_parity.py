@@ -155,7 +155,7 @@ def dead(m):
     return changed, [n.name for n in module.graph.nodes], module.graph.eliminate_dead_code()
 
 
-def kept(m):
+def impure_nodes(m):
     module = fx(m).symbolic_trace(lambda x: (x.exp(), x.log())[1])
     module.graph.eliminate_dead_code(lambda node: node.name == "exp" or node.op in ("placeholder", "output"))
     return [n.name for n in module.graph.nodes]
@@ -173,7 +173,7 @@ GRAPHS = {
     "nodes inserted": inserted,
     "a graph copied": copied,
     "dead code": dead,
-    "dead code that is spared": kept,
+    "dead code that is spared": impure_nodes,
 }
 
 

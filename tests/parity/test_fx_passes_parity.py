@@ -331,14 +331,14 @@ def repeated(m):
     return result.modified, again.modified, count, data(result.graph_module(m.ones(2, 2)))
 
 
-def made(m):
+def via_make_fx(m):
     module = fx(m, "experimental.proxy_tensor").make_fx(lambda x: x.exp() + 1)(m.ones(2))
     return data(module(m.zeros(2)))
 
 
 CASES = cases({
     "types": {"shapes": shapes, "memory formats": memory_formats, "kinds": kinds, "sizes": sizes,
-              "sizes without types": sizes_without_types, "make_fx": made},
+              "sizes without types": sizes_without_types, "make_fx": via_make_fx},
     "split": {
         "plain": split,
         "names kept": lambda m: split(m, keep_original_node_name=True),

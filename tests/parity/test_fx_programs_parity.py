@@ -114,16 +114,16 @@ def outcomes(m, name):
     traced = m.fx.symbolic_trace(TRACED[name](m))
     traced.graph.lint()
     ways = [traced, copy.deepcopy(traced), m.fx.Interpreter(traced).run, m.fx.Transformer(traced).transform()]
-    return [shown(run(x)) for run in ways], [n.name for n in traced.graph.nodes]
+    return [as_data(run(x)) for run in ways], [n.name for n in traced.graph.nodes]
 
 
-def shown(value):
+def as_data(value):
     """Return a result as data, records with the names of their classes."""
     if dataclasses.is_dataclass(value):
-        return type(value).__name__, [shown(getattr(value, f.name)) for f in dataclasses.fields(value)]
+        return type(value).__name__, [as_data(getattr(value, f.name)) for f in dataclasses.fields(value)]
     if isinstance(value, tuple | list):
-        return [type(value).__name__.removeprefix("immutable_"), *map(shown, value)]
-    return [(k, shown(v)) for k, v in value.items()] if isinstance(value, dict) else data(value)
+        return [type(value).__name__.removeprefix("immutable_"), *map(as_data, value)]
+    return [(k, as_data(v)) for k, v in value.items()] if isinstance(value, dict) else data(value)
 
 
 @pytest.mark.parametrize("name", TRACED)

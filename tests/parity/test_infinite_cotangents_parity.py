@@ -45,7 +45,7 @@ def gradients(library, outs, xs):
     return [None if g is None else plain(g)[1] for g in found]
 
 
-def lost(name, args, params, to_torch):
+def lost_gradients(name, args, params, to_torch):
     """Yield for each differentiated input where our gradient is NaN and PyTorch's is 0."""
     theirs = to_torch(args)
     xs, ys = differentiated(name, args), differentiated(name, theirs)
@@ -77,5 +77,5 @@ def test_gradient_is_0_where_pytorchs_is(name, to_torch):
     found = 0
     for args, params in samples(name):
         with suppress(TypeError, RuntimeError, ValueError):  # special numbers may be refused, by either
-            found += sum(where.sum() for where in lost(name, args, params, to_torch))
+            found += sum(where.sum() for where in lost_gradients(name, args, params, to_torch))
     assert bool(found) == (name in KNOWN)

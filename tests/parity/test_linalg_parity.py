@@ -154,7 +154,7 @@ def test_answers_agree(expression, plain):
 
 @pytest.mark.parametrize("a", [GENERAL + GENERAL.T, COMPLEX + COMPLEX.T, HERMITIAN, np.diag([4.0, 4.0, 4.0], 1) * 1j])
 @pytest.mark.parametrize("hermitian", [False, True])
-def test_indefinite_systems_are_factored_and_solved_alike(a, hermitian, plain):
+def test_indefinite_systems_are_factored_and_solved_equally(a, hermitian, plain):
     a, b, found = np.tril(a.T), (COMPLEX if np.iscomplexobj(a) else GENERAL)[:, :2], []
     np.fill_diagonal(a, a.diagonal().real)
     for m in (rg, torch):

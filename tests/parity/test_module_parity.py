@@ -8,10 +8,10 @@ import retrograd as rg
 from .programs import assert_agreement
 
 
-def shown(grads):
+def as_lists(grads):
     """Return gradients as lists, None where there is none."""
     if isinstance(grads, tuple):
-        return [shown(g) for g in grads]
+        return [as_lists(g) for g in grads]
     return None if grads is None else grads.tolist()
 
 
@@ -30,7 +30,7 @@ def call(m, *, requires_grad=True, hooks=(), pre_hooks=(), module=None, output=l
 
     def observing(name, result):
         def hook(module, *grads):
-            seen.append((name, *[shown(g) for g in grads]))
+            seen.append((name, *[as_lists(g) for g in grads]))
             return None if result is None else result(m, *grads)
 
         return hook
@@ -44,7 +44,7 @@ def call(m, *, requires_grad=True, hooks=(), pre_hooks=(), module=None, output=l
         output(layer(x)).backward()
     except RuntimeError as error:
         return seen, str(error)[:60]
-    return seen, shown(x.grad), [shown(p.grad) for p in layer.parameters()]
+    return seen, as_lists(x.grad), [as_lists(p.grad) for p in layer.parameters()]
 
 
 def two_outputs(m):

@@ -9,7 +9,7 @@ import retrograd as rg
 import retrograd.nested  # (rg.nested)
 
 from .nested import layouts, structure
-from .nested.common import answer, gradients, jagged, nested, plain, rows, strided, told
+from .nested.common import answer, as_lists, gradients, jagged, nested, plain, rows, strided
 from .nested.derivatives import DIFFERENTIATED, WEIGHED, weights
 from .nested.models import MODELS
 from .nested.operators import BINARY, REDUCED, UNARY
@@ -228,7 +228,7 @@ def test_errors_have_the_words_of_torch_and_are_runtime_errors(name):
 def test_where_torch_fails_it_is_what_torch_gives_each_component(name):
     table, _, key = name.partition(": ")
     function = OPERATORS[table][0][key]
-    found = data(told(function(rg, nested(rg))))
+    found = data(as_lists(function(rg, nested(rg))))
     expected = [function(torch, part.unsqueeze(0)).squeeze(0) for part in rows(torch)]
     assert_same(found[1][1:] if found[0] is list else list(zip_rows(found)), data(expected)[1])
 

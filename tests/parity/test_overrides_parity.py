@@ -269,6 +269,6 @@ def test_a_program_does_the_same_in_both(name):
     assert_agreement(PROGRAMS[name])
 
 
-def test_pytorchs_tensors_are_not_asked():
+def test_overrides_of_pytorchs_tensors_are_not_called():
     with pytest.raises(TypeError):
         rg.add(rg.ones(1), torch.ones(1))

@@ -43,14 +43,14 @@ EXCEPTIONS = {
 }
 
 
-def shown(name):
+def both_objects(name):
     """Return PyTorch's object and ours, if they are functions or classes with a signature."""
     return NAMES[name], getattr(rg.pipelining, name)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_name_is_there_and_is_of_the_same_kind(name):
-    peer, mine = shown(name)
+    peer, mine = both_objects(name)
     assert inspect.isclass(mine) == inspect.isclass(peer)
     if inspect.isclass(peer) and issubclass(peer, Exception):
         assert mine.__mro__[1] is peer.__mro__[1]
@@ -58,7 +58,7 @@ def test_every_name_is_there_and_is_of_the_same_kind(name):
 
 @pytest.mark.parametrize("name", [n for n, x in NAMES.items() if inspect.isclass(x) or inspect.isfunction(x)])
 def test_its_parameters_are_pytorchs(name):
-    peer, mine = shown(name)
+    peer, mine = both_objects(name)
     if hasattr(peer, "__members__"):
         assert set(peer.__members__) == set(mine.__members__)
         return
@@ -71,7 +71,7 @@ def test_its_parameters_are_pytorchs(name):
     ("name", "method"), [(name, method) for name, methods in METHODS.items() for method in methods]
 )
 def test_the_parameters_of_its_methods_are_pytorchs(name, method):
-    peer, mine = shown(name)
+    peer, mine = both_objects(name)
     assert missing(getattr(peer, method), getattr(mine, method)) == []
 
 
@@ -84,7 +84,7 @@ def test_the_parameters_of_distributed_are_pytorchs(name):
 def test_a_module_is_a_module_and_stages_and_schedules_have_pytorchs_bases():
     assert issubclass(rg.pipelining.Pipe, rg.nn.Module)
     for name in schedules.__all__[1:]:
-        peer, mine = shown(name)
+        peer, mine = both_objects(name)
         for base in ("PipelineScheduleSingle", "PipelineScheduleMulti", "_PipelineSchedule"):
             assert issubclass(mine, getattr(rg.pipelining, base)) == issubclass(peer, getattr(schedules, base))
     assert issubclass(rg.pipelining._PipelineScheduleRuntime, rg.pipelining.PipelineScheduleMulti)
@@ -112,6 +112,8 @@ def test_a_schedules_name_has_pytorchs_class(name):
 def test_every_exception_is_needed():
     assert EXCEPTIONS.keys() <= {*NAMES, *DISTRIBUTED, *(f"{n}.{m}" for n, ms in METHODS.items() for m in ms)}
     for name, (parameters, _) in EXCEPTIONS.items():
-        peer, mine = shown(name) if name in NAMES else (getattr(m, name) for m in (theirs_distributed, rg.distributed))
+        peer, mine = (
+            both_objects(name) if name in NAMES else (getattr(m, name) for m in (theirs_distributed, rg.distributed))
+        )
         assert parameters <= set(inspect.signature(peer).parameters) - set(inspect.signature(mine).parameters)
     assert set(PRIVATE) <= set(NAMES)

@@ -83,7 +83,7 @@ def test_losses_are_replaced_in_the_list(p):
         schedule.step(x, target=y, losses=(1,))
 
 
-def test_outputs_are_returned_unless_they_are_not_asked_for(p):
+def test_outputs_are_returned_unless_return_outputs_is_false(p):
     x, y = data(p)
     schedule = p.ScheduleGPipe(make_stage(p, block(p)), 2, loss_fn=loss_of(p))
     assert schedule.step(x, target=y, return_outputs=False) is None
@@ -140,12 +140,12 @@ def test_keyword_arguments_and_specs_split_the_batch(p):
 
 
 def test_outputs_are_merged_by_a_spec(p):
-    class Turned(p.L.nn.Module):
+    class Transposing(p.L.nn.Module):
         def forward(self, x):
             return x.transpose(0, 1)
 
     x, _ = data(p)
-    schedule = p.ScheduleGPipe(make_stage(p, Turned()), 4, output_merge_spec=p.TensorChunkSpec.from_tuple((1,))[0])
+    schedule = p.ScheduleGPipe(make_stage(p, Transposing()), 4, output_merge_spec=p.TensorChunkSpec.from_tuple((1,))[0])
     assert close(p, schedule.step(x), x.transpose(0, 1))
 
 

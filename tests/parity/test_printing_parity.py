@@ -95,7 +95,7 @@ def test_print_options_act_as_in_pytorch(options, dtype):
 
 
 def test_options_stay_until_they_are_set_again_except_for_the_scientific_mode():
-    def shown(lib):
+    def printed(lib):
         lib.set_printoptions(precision=2, sci_mode=True)
         first = repr(lib.tensor([1.23456]))
         lib.set_printoptions(linewidth=60)
@@ -105,18 +105,18 @@ def test_options_stay_until_they_are_set_again_except_for_the_scientific_mode():
         lib.set_printoptions(profile="full")
         return "\n".join([first, second, third, repr(lib.arange(1200))])
 
-    ours, theirs = of_both(shown)
+    ours, theirs = of_both(printed)
     assert ours == theirs
 
 
 @pytest.mark.parametrize("default", FLOATS)
 def test_a_dtype_is_printed_unless_it_is_the_default(default):
-    def shown(lib):
+    def printed(lib):
         lib.set_default_dtype(getattr(lib, default))
         tensors = [lib.zeros(n, dtype=getattr(lib, dtype)) for dtype in FLOATS + COMPLEX + INTEGERS for n in (0, 2)]
         return "\n".join(map(repr, tensors))
 
-    ours, theirs = of_both(shown)
+    ours, theirs = of_both(printed)
     assert ours == theirs
 
 
@@ -140,16 +140,16 @@ GRAPHS = {
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("show", [repr, str, format])
 def test_what_autograd_knows_is_printed_as_in_pytorch(name, show):
-    def shown(lib):
+    def printed(lib):
         x = lib.arange(6, dtype=lib.float32).reshape(2, 3).requires_grad_()
         return show(GRAPHS[name](lib, x))
 
-    ours, theirs = of_both(shown)
+    ours, theirs = of_both(printed)
     assert ours == theirs
 
 
 def test_tensors_of_subclasses_have_the_names_of_their_classes():
-    def shown(lib):
+    def printed(lib):
         class Masses(lib.Tensor):
             pass
 
@@ -159,13 +159,13 @@ def test_tensors_of_subclasses_have_the_names_of_their_classes():
         x = lib.arange(3.0).as_subclass(Masses)
         return "\n".join(map(repr, (x, x * 2, lib.nn.Parameter(x), Weight(lib.ones(2)), x.requires_grad_())))
 
-    ours, theirs = of_both(shown)
+    ours, theirs = of_both(printed)
     assert ours == theirs
 
 
 @pytest.mark.parametrize("spec", ["", ".3f", ">9", "e"])
 def test_tensors_of_one_number_are_formatted_as_in_pytorch(spec):
-    def shown(lib):
+    def printed(lib):
         class Mass(lib.Tensor):
             pass
 
@@ -175,17 +175,17 @@ def test_tensors_of_one_number_are_formatted_as_in_pytorch(spec):
             texts += [f"{x}" for x in (lib.nn.Parameter(scalar), scalar.as_subclass(Mass), lib.ones(2))]
         return "\n".join(texts)
 
-    ours, theirs = of_both(shown)
+    ours, theirs = of_both(printed)
     assert ours == theirs
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch.jit.script, which PyTorch calls
 def test_dual_numbers_are_printed_with_their_tangents():
-    def shown(lib):
+    def printed(lib):
         with lib.autograd.forward_ad.dual_level():
             return repr(lib.autograd.forward_ad.make_dual(lib.ones(2), lib.arange(2.0) / 3))
 
-    ours, theirs = of_both(shown)
+    ours, theirs = of_both(printed)
     assert ours == theirs
 
 
@@ -196,11 +196,11 @@ def test_nested_tensors_are_printed_component_by_component(dtype, requires_grad)
     if requires_grad and dtype == "int64":
         pytest.skip("integers require no gradient")
 
-    def shown(lib):
+    def printed(lib):
         parts = [lib.ones(2, 3), lib.ones(1, 3) / 3, lib.zeros(0, 3), lib.arange(60.0).reshape(20, 3)]
         parts = [part.to(getattr(lib, dtype)) for part in parts]
         nested = lib.nested.nested_tensor(parts, requires_grad=requires_grad)
         return repr(nested) + (repr(nested * 2).split("grad_fn")[0] if requires_grad else "")
 
-    ours, theirs = of_both(shown)
+    ours, theirs = of_both(printed)
     assert ours == theirs

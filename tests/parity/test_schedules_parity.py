@@ -128,7 +128,7 @@ def test_every_name_of_pytorch_s_is_one_of_ours():
         assert get_schedule(name).name == name
 
 
-def test_stages_lie_where_pytorch_has_them():
+def test_stages_are_on_the_ranks_of_pytorch():
     for p in (1, 2, 4):
         for name, style in (("Interleaved1F1B", "loop"), ("ZBVZeroBubble", "v"), ("DualPipeV", "v")):
             theirs = torch.distributed.pipelining._utils.generate_stage_to_rank_mapping(p, 2 * p, style=style)

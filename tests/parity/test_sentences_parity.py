@@ -38,7 +38,7 @@ def reference(example):
     return torch.nn.functional.normalize(mean, dim=1).numpy(), tokens
 
 
-def test_words_are_numbered_alike(example, reference):
+def test_words_have_equal_token_numbers(example, reference):
     _, tokens = reference
     for ours, theirs, mask in zip(example.token_ids(TEXTS), tokens["input_ids"], tokens["attention_mask"], strict=True):
         assert ours.tolist() == theirs[mask.bool()].tolist()

@@ -38,7 +38,7 @@ class Tied(nn.Module):
         return (h + start) @ self.embed.weight.T
 
 
-def made(layers=6):
+def make_model(layers=6):
     """Return the same model in every process."""
     rg.manual_seed(0)
     return Tied(layers).to(rg.float64)
@@ -64,7 +64,7 @@ def trained(model, step, steps=3):
 
 def unsplit():
     """Return the same without a pipeline."""
-    model = made()
+    model = make_model()
 
     def step(x, y):
         loss = cross_entropy(model(x), y)
@@ -77,7 +77,7 @@ def unsplit():
 def check_schedule(transport, name, **options):
     """Check that a pipeline under a schedule trains as the unsplit model does, whatever calls come in between."""
     losses, after, expected = unsplit()
-    model = made()
+    model = make_model()
     pipeline = Pipeline(
         model,
         2 * RANKS,
@@ -208,7 +208,7 @@ def check_failure(transport):
 def check_wrong_ranks(transport):
     """Check that a pipeline with another number of ranks than exist is refused."""
     with pytest.raises(ValueError, match=f"ranks is {RANKS + 1}, but {RANKS} processes were started"):
-        Pipeline(made(), ranks=RANKS + 1, transport=transport)
+        Pipeline(make_model(), ranks=RANKS + 1, transport=transport)
 
 
 def failures(transport):
@@ -230,5 +230,5 @@ def failures(transport):
 
 if __name__ == "__main__":
     found = failures(sys.argv[1])
-    if Pipeline(made(), transport=sys.argv[1], ranks=RANKS).rank == 0:
+    if Pipeline(make_model(), transport=sys.argv[1], ranks=RANKS).rank == 0:
         print("MATRIX", json.dumps(found))

@@ -66,7 +66,7 @@ def killed_as_wished(wish):
     left = int(wish.read_text())
     wish.unlink()
 
-    def counted(call):
+    def killing(call):
         def instead(*args, **kwargs):
             nonlocal left
             left -= 1
@@ -79,7 +79,7 @@ def killed_as_wished(wish):
     calls = [(os, "fsync"), (os, "replace"), (os, "mkdir"), (shutil, "rmtree")]
     before = [getattr(module, name) for module, name in calls]
     for (module, name), call in zip(calls, before, strict=True):
-        setattr(module, name, counted(call))
+        setattr(module, name, killing(call))
     try:
         yield
     finally:

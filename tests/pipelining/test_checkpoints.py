@@ -171,7 +171,7 @@ class History(SGD):
         state.setdefault("history", {"gradients": [], "sum": (grad,)})["gradients"].append(grad)
 
 
-def test_tensors_may_lie_deep_in_an_optimizers_state(tmp_path):
+def test_tensors_may_be_deep_in_an_optimizers_state(tmp_path):
     model, other = nn.Linear(2, 1), nn.Linear(2, 1)
     optimizer, fresh = History(model.parameters()), History(other.parameters())
     for factor in (1.0, 2.0):
@@ -367,7 +367,7 @@ def saved_until_killed(folder, survived, monkeypatch):
     checkpoints = Checkpoints(folder)
     checkpoints.restore(model)
 
-    def counted(call):
+    def killing(call):
         def instead(*args, **kwargs):
             nonlocal count
             count += 1
@@ -379,7 +379,7 @@ def saved_until_killed(folder, survived, monkeypatch):
 
     with monkeypatch.context() as patched:
         for module, name in STEPS_TO_DISK:
-            patched.setattr(module, name, counted(getattr(module, name)))
+            patched.setattr(module, name, killing(getattr(module, name)))
         try:
             checkpoints.save(2, model, extra=2)
         except Killed:

@@ -216,13 +216,13 @@ def test_integers_made_by_one_stage_reach_others():
 def test_annotations_cut_the_model_and_do_not_change_its_results():
     model, x = mlp(), rg.randn(7, 5)
 
-    def shown():
+    def state_of_model():
         hooks = [(part.forward, part._call_hooks) for part in model.modules()]
         return repr(model), list(model.state_dict()), [name for name, _ in model.named_modules()], hooks
 
-    before = shown()
+    before = state_of_model()
     annotate_split_points(model, {"1": SplitPoint.END, "4": SplitPoint.BEGINNING})
-    assert shown() == before
+    assert state_of_model() == before
     pipe = pipeline(model, (x,))
     assert pipe.num_stages == 3
     assert_same_as_unsplit(pipe, model, (x,), {})
@@ -333,7 +333,7 @@ def policy_with_marks(captured):
     return captured
 
 
-class Counted(nn.Sequential):
+class CountingSequential(nn.Sequential):
     """A model that counts its runs by batch size and mode."""
 
     def forward(self, x):
@@ -355,7 +355,7 @@ def test_a_model_is_traced_three_times_in_each_mode(batch, sizes, options, monke
         return python_code(graph, root_module)
 
     monkeypatch.setattr(Graph, "python_code", observed)
-    model = Counted(*[nn.TransformerEncoderLayer(8, 2, 16, batch_first=True) for _ in range(2)])
+    model = CountingSequential(*[nn.TransformerEncoderLayer(8, 2, 16, batch_first=True) for _ in range(2)])
     model.runs = []
     pipe = pipeline(model, (rg.randn(batch, 4, 8),), **options)
     assert pipe.num_stages == 2
@@ -365,7 +365,7 @@ def test_a_model_is_traced_three_times_in_each_mode(batch, sizes, options, monke
 
 
 def test_a_model_without_modes_is_traced_once_in_the_other_mode():
-    model = Counted(nn.Linear(4, 4), nn.Linear(4, 4))
+    model = CountingSequential(nn.Linear(4, 4), nn.Linear(4, 4))
     model.runs = []
     pipeline(model, (rg.randn(2, 4),), split_policy=policy_with_marks)
     assert model.runs == [(2, True), (1, True), (3, True), (2, False)]

@@ -43,7 +43,7 @@ class Deep(nn.Module):
         return h
 
 
-def made(stages, dropout=0.3, seed=0):
+def make_model(stages, dropout=0.3, seed=0):
     """Return the same model each time, in double precision."""
     rg.manual_seed(seed)
     return Deep(stages, dropout).to(rg.float64)
@@ -60,7 +60,7 @@ def gradients(model):
 
 def unsplit(stages, rows, steps=1, scale=1.0, dropout=0.3):
     """Return loss and gradients of steps on the whole batch, and the random numbers drawn after them."""
-    model, (x, y) = made(stages, dropout), data(rows)
+    model, (x, y) = make_model(stages, dropout), data(rows)
     rg.manual_seed(7)
     for _ in range(steps):
         loss = mse_loss(model(x), y)
@@ -76,7 +76,7 @@ def assert_same(model, expected, rtol=1e-9):
 def check(name, ranks, per_rank, micro_batches, *, steps=1, scale=1.0, extra_rows=1, **options):
     stages, rows = ranks * per_rank, micro_batches + extra_rows
     loss, expected, after = unsplit(stages, rows, steps, scale)
-    model, (x, y) = made(stages), data(rows)
+    model, (x, y) = make_model(stages), data(rows)
     pipeline = Pipeline(
         model, schedule=name, ranks=ranks, micro_batches=micro_batches, loss_fn=mse_loss, loss_scale=scale, **options
     )
@@ -101,7 +101,7 @@ def test_two_scaled_steps_add_up_under_every_schedule(name):
 
 def accumulated(stages, rows, micro_batches):
     """Return the gradients of the unsplit model, microbatch by microbatch, with one draw of dropout masks for all."""
-    model, (x, y) = made(stages, dropout=0.0), data(rows)
+    model, (x, y) = make_model(stages, dropout=0.0), data(rows)
     for _ in range(2):
         start = 0
         for i in range(micro_batches):
@@ -117,7 +117,7 @@ def accumulated(stages, rows, micro_batches):
 def test_deterministic_gradients_are_the_unsplit_ones_to_the_last_bit(name, ranks, per_rank, micro_batches):
     stages, rows = ranks * per_rank, micro_batches + 1
     expected = accumulated(stages, rows, micro_batches)
-    model, (x, y) = made(stages, dropout=0.0), data(rows)
+    model, (x, y) = make_model(stages, dropout=0.0), data(rows)
     pipeline = Pipeline(
         model, schedule=name, ranks=ranks, micro_batches=micro_batches, loss_fn=mse_loss, deterministic=True
     )
@@ -165,7 +165,7 @@ def test_dropout_of_ragged_batches_is_that_of_the_unsplit_step_for_other_lengths
 
 def test_the_loss_may_be_the_model_s_own():
     loss, expected, _ = unsplit(2, 5)
-    model, (x, y) = made(2), data(5)
+    model, (x, y) = make_model(2), data(5)
     rg.manual_seed(7)
     found = Pipeline(TrivialLossWrapper(model, mse_loss), micro_batches=3).step(x, y)
     assert found.item() == pytest.approx(loss, rel=1e-12)
@@ -174,7 +174,7 @@ def test_the_loss_may_be_the_model_s_own():
 
 def test_ready_made_micro_batches_count_by_their_sizes():
     loss, expected, _ = unsplit(2, 6, dropout=0.0)
-    model, (x, y) = made(2, dropout=0.0), data(6)
+    model, (x, y) = make_model(2, dropout=0.0), data(6)
     pipeline = Pipeline(model, loss_fn=mse_loss)
     found = pipeline.step_microbatches([(x[:1],), (x[1:5],), (x[5:],)], target_mbs=[y[:1], y[1:5], y[5:]])
     assert found.item() == pytest.approx(loss, rel=1e-12)
@@ -183,7 +183,7 @@ def test_ready_made_micro_batches_count_by_their_sizes():
 
 def test_ready_made_lists_of_different_lengths_are_refused():
     with pytest.raises(ValueError, match="2 tuples of arguments, 1 dicts"):
-        Pipeline(made(2), loss_fn=mse_loss).step_microbatches([(1,), (2,)], [{}], [1, 2])
+        Pipeline(make_model(2), loss_fn=mse_loss).step_microbatches([(1,), (2,)], [{}], [1, 2])
 
 
 def test_a_schedule_may_be_a_list_of_actions_or_a_file(tmp_path):
@@ -191,7 +191,7 @@ def test_a_schedule_may_be_a_list_of_actions_or_a_file(tmp_path):
     actions = make_schedule("zbv", 4, 3)
     write_csv(actions, tmp_path / "mine.csv")
     for schedule in (actions, tmp_path / "mine.csv"):
-        model, (x, y) = made(4), data(5)
+        model, (x, y) = make_model(4), data(5)
         rg.manual_seed(7)
         found = Pipeline(model, schedule=schedule, micro_batches=3, loss_fn=mse_loss).step(x, target=y)
         assert found.item() == pytest.approx(loss, rel=1e-12)
@@ -199,7 +199,7 @@ def test_a_schedule_may_be_a_list_of_actions_or_a_file(tmp_path):
 
 
 def test_a_schedule_for_others_is_refused():
-    pipeline = Pipeline(made(2), schedule=make_schedule("1f1b", 2, 3), micro_batches=4, loss_fn=mse_loss)
+    pipeline = Pipeline(make_model(2), schedule=make_schedule("1f1b", 2, 3), micro_batches=4, loss_fn=mse_loss)
     x, y = data(8)
     with pytest.raises(ValueError, match="2 stages, 3 micro-batches and 2 ranks, but there are 2, 4 and 2"):
         pipeline.step(x, target=y)
@@ -246,7 +246,7 @@ def test_dropout_in_a_loss_does_not_depend_on_the_schedule():
         return mse_loss(nn.functional.dropout(out, 0.5), y)
 
     def step(schedule):
-        model, (x, y) = made(2), data(6)
+        model, (x, y) = make_model(2), data(6)
         rg.manual_seed(1)
         return Pipeline(model, schedule=schedule, micro_batches=3, loss_fn=noisy).step(x, target=y).item()
 
@@ -254,7 +254,7 @@ def test_dropout_in_a_loss_does_not_depend_on_the_schedule():
 
 
 def test_a_value_that_is_not_a_number_ends_the_step_where_it_arose():
-    model, (x, y) = made(3), data(4)
+    model, (x, y) = make_model(3), data(4)
     with rg.no_grad():
         model.layers[1].weight.fill_(float("nan"))
     pipeline = Pipeline(model, micro_batches=2, loss_fn=mse_loss, watch_nan=True)
@@ -265,7 +265,7 @@ def test_a_value_that_is_not_a_number_ends_the_step_where_it_arose():
 
 
 def test_answers_to_a_stream_of_requests_come_in_order_before_it_ends():
-    model = made(3).eval()
+    model = make_model(3).eval()
     pipeline = Pipeline(model)
     sizes = [1, 4, 2, 2, 3]
     taken = []
@@ -283,7 +283,7 @@ def test_answers_to_a_stream_of_requests_come_in_order_before_it_ends():
 
 
 def test_one_model_serves_training_and_inference_with_its_parameters_in_the_same_stages():
-    model, (x, y) = made(3), data(4)
+    model, (x, y) = make_model(3), data(4)
     pipeline = Pipeline(model, ranks=3, micro_batches=2, loss_fn=mse_loss)
     pipeline.step(x, target=y)
     model.eval()
@@ -293,7 +293,7 @@ def test_one_model_serves_training_and_inference_with_its_parameters_in_the_same
 
 
 def test_a_loss_that_adds_up_is_that_of_the_whole_batch():
-    model, (x, y) = made(2, dropout=0.0), data(7)
+    model, (x, y) = make_model(2, dropout=0.0), data(7)
     loss = ((model(x) - y) ** 2).sum()
     loss.backward()
     expected = gradients(model)
@@ -304,7 +304,7 @@ def test_a_loss_that_adds_up_is_that_of_the_whole_batch():
 
 
 def test_a_mean_over_the_targets_that_are_not_ignored_is_that_of_the_whole_batch():
-    model, (x, _), y = made(2, dropout=0.0), data(8), rg.tensor([0, -100, -100, 1, 2, 3, -100, -100])
+    model, (x, _), y = make_model(2, dropout=0.0), data(8), rg.tensor([0, -100, -100, 1, 2, 3, -100, -100])
     loss = cross_entropy(model(x), y)
     loss.backward()
     expected = gradients(model)
@@ -319,14 +319,14 @@ def test_a_mean_over_the_targets_that_are_not_ignored_is_that_of_the_whole_batch
 @pytest.mark.parametrize("counts", [[0, 0], [-1, 2]])
 def test_counts_that_are_none_are_refused(counts):
     (x, y), left = data(4), list(counts)
-    pipeline = Pipeline(made(2), micro_batches=2, loss_fn=mse_loss, count_fn=lambda target: left.pop(0))
+    pipeline = Pipeline(make_model(2), micro_batches=2, loss_fn=mse_loss, count_fn=lambda target: left.pop(0))
     with pytest.raises(ValueError, match="count_fn must return numbers of elements"):
         pipeline.step(x, target=y)
 
 
 def test_another_reduction_is_refused():
     with pytest.raises(ValueError, match="'mean' or 'sum', got 'max'"):
-        Pipeline(made(2), loss_fn=mse_loss, loss_reduction="max")
+        Pipeline(make_model(2), loss_fn=mse_loss, loss_reduction="max")
 
 
 def test_outputs_are_merged_by_the_spec():
@@ -342,12 +342,12 @@ def test_outputs_are_merged_by_the_spec():
 
 def test_bad_schedules_are_refused_before_anything_runs(tmp_path):
     with pytest.raises(ValueError, match="4 stages cannot be spread evenly over 3 ranks"):
-        Pipeline(made(4), 4, ranks=3)
+        Pipeline(make_model(4), 4, ranks=3)
     with pytest.raises(FileNotFoundError):
-        Pipeline(made(2), schedule=tmp_path / "missing.csv")
+        Pipeline(make_model(2), schedule=tmp_path / "missing.csv")
 
 
 def test_a_prediction_may_have_fewer_examples_than_there_are_micro_batches():
-    model = made(2).eval()
+    model = make_model(2).eval()
     x, _ = data(2)
     np.testing.assert_allclose(Pipeline(model, micro_batches=8).predict(x).numpy(), model(x).detach().numpy())

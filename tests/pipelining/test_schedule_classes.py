@@ -123,7 +123,7 @@ def alone(model, count=2, **options):
     return [PipelineStage(part, i, count, "cpu", **options) for i, part in enumerate(model)]
 
 
-def test_gradients_are_divided_by_the_microbatches_only_if_asked():
+def test_gradients_are_divided_by_the_microbatches_only_with_scale_grads():
     x, y, found = rg.randn(4, 6), rg.randn(4, 6), []
     for scale in (True, False):
         model = Model(2)
@@ -145,11 +145,11 @@ def test_keyword_arguments_reach_every_stage_and_specs_split_them():
     x, scale, table = rg.randn(4, 3), rg.randn(3, 4), rg.ones(7)
     spec = {"scale": TensorChunkSpec(1), "table": Replicate()}
 
-    class Turned(Scaled):
+    class TransposingScale(Scaled):
         def forward(self, x, *, scale, table):
             return super().forward(x, scale=scale.T, table=table)
 
-    a.__class__ = b.__class__ = Turned
+    a.__class__ = b.__class__ = TransposingScale
     schedule = ScheduleInterleaved1F1B(alone([a, b]), 2, kwargs_chunk_spec=spec)
     out = schedule.step(x, scale=scale, table=table)
     expected = b(a(x, scale=scale, table=table), scale=scale, table=table)

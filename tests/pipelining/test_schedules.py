@@ -212,7 +212,7 @@ def test_an_unknown_name_is_refused_with_the_known_ones(name):
         get_schedule(name)
 
 
-def test_stages_lie_in_blocks_in_loops_or_in_a_zigzag():
+def test_stages_are_placed_in_blocks_in_loops_or_in_a_zigzag():
     assert stage_ranks("gpipe", 6, 3) == [0, 0, 1, 1, 2, 2]
     assert stage_ranks("loopedbfs", 6, 3) == [0, 1, 2, 0, 1, 2]
     assert stage_ranks("dualpipev", 6, 3) == [0, 1, 2, 2, 1, 0]

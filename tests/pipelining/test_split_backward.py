@@ -134,20 +134,20 @@ def mlp():
     return model, rg.ones(3, 6, requires_grad=True)
 
 
-def counted(run):
+def count_operators(run):
     """Return which operators `run` runs, and how often."""
     with rg.autograd.profiler.profile() as profile:
         run()
     return Counter(event.name for event in profile.events() if "Backward" not in event.name)
 
 
-def test_each_operator_runs_in_the_half_that_wants_it():
+def test_each_operator_runs_in_the_half_that_needs_it():
     (model, x), g, groups = mlp(), rg.ones(3, 6), []
     y = model(x)
-    first = counted(lambda: groups.extend(input_gradients([y], [g], [x], model.parameters())[1]))
-    second = counted(lambda: stage_backward_weight(model.parameters(), groups))
+    first = count_operators(lambda: groups.extend(input_gradients([y], [g], [x], model.parameters())[1]))
+    second = count_operators(lambda: stage_backward_weight(model.parameters(), groups))
     y = model(x)
-    assert first + second == counted(lambda: stage_backward(y, g, [x]))
+    assert first + second == count_operators(lambda: stage_backward(y, g, [x]))
     assert first["matmul"] == 3  # by the weights
     assert second["rows_dot"] == 3  # by the inputs of the layers
     assert second["sum"] == 3  # the biases
@@ -411,7 +411,7 @@ def test_groups_of_other_weights_are_refused():
         ),
     ],
 )
-def test_a_tensor_in_place_of_several_is_refused_before_anything_runs(inputs, weights, message):
+def test_a_tensor_instead_of_several_is_refused_before_anything_runs(inputs, weights, message):
     x, w = rg.ones(2, requires_grad=True), rg.ones(2, requires_grad=True)
     y = x * w
     with pytest.raises(TypeError, match=f"stage_backward_input: {message}"):

@@ -39,7 +39,7 @@ def test_keys_pair_outputs_with_gradients_in_any_order():
     assert stage_backward({"a": x * 2, "b": x * 3}, grads, [x])[0].tolist() == [32.0]
 
 
-def test_none_in_place_of_a_container_is_none_for_all_in_it():
+def test_none_instead_of_a_container_is_none_for_all_in_it():
     x = leaf(1.0)
     assert stage_backward((x * 2, {"a": x * 3}), (rg.ones(1), None), [x])[0].tolist() == [2.0]
     assert stage_backward([x * 2], None, [x]) == (None,)

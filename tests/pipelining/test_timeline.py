@@ -17,12 +17,12 @@ from retrograd.pipelining.schedules.lowering import chain
 from retrograd.pipelining.timeline.timeline import Event, Timeline, write_html, write_perfetto, write_png, write_svg
 
 
-def made(stages=2, micro_batches=3, name="1f1b", forward=1e-3, backward=2e-3):
+def simulated(stages=2, micro_batches=3, name="1f1b", forward=1e-3, backward=2e-3):
     cost = {Kind.F: forward, Kind.B: backward}
     return simulate(make_schedule(name, stages, micro_batches), chain(stages), lambda a: cost.get(a.kind, 0.0))
 
 
-def shifted(timeline, seconds):
+def delayed(timeline, seconds):
     events = [event._replace(start=event.start + seconds, end=event.end + seconds) for event in timeline.events]
     return Timeline(events, timeline.ranks)
 
@@ -78,7 +78,7 @@ def test_an_empty_timeline_has_no_span_and_no_bubble():
 
 
 def test_events_are_kept_in_order_of_their_start():
-    events = made().events
+    events = simulated().events
     assert Timeline(reversed(events), 2).events[0].start == 0
     assert all(first.start <= second.start for first, second in pairwise(Timeline(reversed(events), 2).events))
 
@@ -95,7 +95,7 @@ def test_an_impossible_event_is_refused(event, wrong):
 
 
 def test_theory_is_reported_only_where_it_holds():
-    assert made(4, 8).ideal_bubble() == 3 / 11
+    assert simulated(4, 8).ideal_bubble() == 3 / 11
     halves = [Event(0, parse("F0.0"), 0, 1), Event(0, parse("I0.0"), 1, 2), Event(0, parse("W0.0"), 2, 3)]
     assert Timeline(halves, 1).ideal_bubble() is None
     assert Timeline([Event(0, parse("F0.0"), 0, 1)], 1).ideal_bubble() is None
@@ -104,7 +104,7 @@ def test_theory_is_reported_only_where_it_holds():
 
 
 def test_a_rank_is_called_by_its_stage_or_by_its_stages():
-    assert made(2).labels() == ["stage 0", "stage 1"]
+    assert simulated(2).labels() == ["stage 0", "stage 1"]
     several = [Event(0, parse("F0.0"), 0, 1), Event(0, parse("F2.0"), 1, 2), Event(1, parse("F1.0"), 0, 1)]
     assert Timeline(several, 3).labels() == ["rank 0: stages 0, 2", "stage 1", "rank 2"]
 
@@ -120,7 +120,7 @@ def decoded(shown):
 
 
 def test_the_page_holds_every_event_of_every_timeline_from_its_own_beginning(tmp_path):
-    planned, measured = made(2, 3), shifted(made(2, 3, backward=3e-3), 100.0)
+    planned, measured = simulated(2, 3), delayed(simulated(2, 3, backward=3e-3), 100.0)
     data = data_of(page_of(tmp_path, {"planned": planned, "measured": measured}))
     assert [timeline["name"] for timeline in data["timelines"]] == ["planned", "measured"]
     for shown, timeline in zip(data["timelines"], [planned, measured], strict=True):
@@ -135,7 +135,7 @@ def test_the_page_holds_every_event_of_every_timeline_from_its_own_beginning(tmp
 
 
 def test_the_page_needs_nothing_from_elsewhere(tmp_path):
-    page = page_of(tmp_path, {"": made()})
+    page = page_of(tmp_path, {"": simulated()})
     parsed = PageParser(page)
     assert not {"src", "href", "srcset", "action"} & {name for name, _ in parsed.attributes}
     assert not {"link", "img", "iframe", "object", "embed", "base"} & set(parsed.tags)
@@ -144,7 +144,7 @@ def test_the_page_needs_nothing_from_elsewhere(tmp_path):
 
 
 def test_the_page_follows_the_reader_s_light_or_dark_mode_and_screen(tmp_path):
-    page = page_of(tmp_path, {"": made()})
+    page = page_of(tmp_path, {"": simulated()})
     assert "color-scheme: light dark" in page
     assert "@media print" in page
     assert 'name="viewport"' in page
@@ -152,8 +152,8 @@ def test_the_page_follows_the_reader_s_light_or_dark_mode_and_screen(tmp_path):
 
 def test_hostile_names_and_titles_stay_text(tmp_path):
     hostile = '</script><script>alert("&@@DATA@@@@TITLE@@")</script><!--'
-    page = page_of(tmp_path, {hostile: made()}, title=hostile)
-    harmless = page_of(tmp_path, {"name": made()}, title="title")
+    page = page_of(tmp_path, {hostile: simulated()}, title=hostile)
+    harmless = page_of(tmp_path, {"name": simulated()}, title="title")
     assert PageParser(page).tags == PageParser(harmless).tags
     assert data_of(page)["timelines"][0]["name"] == hostile
     assert "&lt;/script&gt;" in page
@@ -161,7 +161,7 @@ def test_hostile_names_and_titles_stay_text(tmp_path):
 
 
 def test_the_trace_opens_in_perfetto_with_a_slice_per_event_in_microseconds(tmp_path):
-    planned, measured = made(2, 3), shifted(made(2, 2), 50.0)
+    planned, measured = simulated(2, 3), delayed(simulated(2, 2), 50.0)
     write_perfetto(tmp_path / "trace.json", {"planned": planned, "measured": measured})
     trace = json.loads((tmp_path / "trace.json").read_text(encoding="utf-8"))
     names = {(r["pid"], r["tid"]): r["args"]["name"] for r in trace["traceEvents"] if r["name"] == "thread_name"}
@@ -180,7 +180,7 @@ def test_the_trace_opens_in_perfetto_with_a_slice_per_event_in_microseconds(tmp_
 
 
 def test_slices_of_one_thread_never_overlap_since_perfetto_would_drop_them(tmp_path):
-    made(4, 8).to_perfetto(tmp_path / "trace.json")
+    simulated(4, 8).to_perfetto(tmp_path / "trace.json")
     slices = json.loads((tmp_path / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
     for thread in range(4):
         spans = [(r["ts"], r["ts"] + r["dur"]) for r in slices if r["ph"] == "X" and r["tid"] == thread]
@@ -193,7 +193,7 @@ def trace_of(tmp_path, timeline):
 
 
 def test_the_trace_has_an_arrow_from_each_message_s_maker_to_its_user(tmp_path):
-    records = trace_of(tmp_path, made(3, 2))
+    records = trace_of(tmp_path, simulated(3, 2))
     slices = [record for record in records if record["ph"] == "X" and len(record["cat"]) == 1]
 
     def around(arrow):
@@ -208,7 +208,7 @@ def test_the_trace_has_an_arrow_from_each_message_s_maker_to_its_user(tmp_path):
 
 
 def test_the_trace_counts_the_activations_that_each_rank_keeps(tmp_path):
-    sized = Timeline(made(2, 3).events, 2, [100, 7])
+    sized = Timeline(simulated(2, 3).events, 2, [100, 7])
     counters = [record for record in trace_of(tmp_path, sized) if record["ph"] == "C"]
     most = {}
     for record in counters:
@@ -239,7 +239,7 @@ def test_bytes_count_by_stage_and_a_stage_without_them_is_refused():
 
 
 def test_the_critical_path_of_equal_stages_fills_the_step_without_a_gap():
-    for timeline in (made(4, 8), made(3, 2, "gpipe")):
+    for timeline in (simulated(4, 8), simulated(3, 2, "gpipe")):
         path = timeline.critical_path()
         assert sum(event.end - event.start for event in path) == pytest.approx(timeline.span)
         assert all(before.end == after.start for before, after in pairwise(path))
@@ -261,7 +261,7 @@ def svg_texts(path):
 
 def test_the_picture_shows_stages_micro_batches_bubbles_and_title(tmp_path):
     pytest.importorskip("matplotlib")
-    write_svg(tmp_path / "two.svg", {"planned": made(2, 3), "measured": made(2, 3)}, title="A <title> & more")
+    write_svg(tmp_path / "two.svg", {"planned": simulated(2, 3), "measured": simulated(2, 3)}, title="A <title> & more")
     texts = svg_texts(tmp_path / "two.svg")
     assert "A <title> & more" in texts
     for name in ("planned", "measured"):
@@ -274,7 +274,7 @@ def test_the_picture_shows_stages_micro_batches_bubbles_and_title(tmp_path):
 
 def test_the_picture_has_a_box_per_computation_in_the_colour_of_its_kind(tmp_path):
     pytest.importorskip("matplotlib")
-    made(3, 4).to_svg(tmp_path / "one.svg")
+    simulated(3, 4).to_svg(tmp_path / "one.svg")
     drawing = (tmp_path / "one.svg").read_text(encoding="utf-8")
     for colour in ("#2f6fde", "#0c8f82"):
         assert drawing.count(f"fill: {colour}") == 3 * 4 + 1  # and its square in the legend
@@ -283,7 +283,7 @@ def test_the_picture_has_a_box_per_computation_in_the_colour_of_its_kind(tmp_pat
 def test_the_picture_shows_the_idle_time_of_each_rank_and_optionally_its_activations(tmp_path):
     pytest.importorskip("matplotlib")
     for memory in (False, True):
-        write_svg(tmp_path / "one.svg", {"$a$": made(2, 3)}, memory=memory)
+        write_svg(tmp_path / "one.svg", {"$a$": simulated(2, 3)}, memory=memory)
         texts = svg_texts(tmp_path / "one.svg")
         assert texts.count("25% idle") == 2
         assert ("activations kept" in texts) == memory
@@ -293,14 +293,14 @@ def test_the_picture_shows_the_idle_time_of_each_rank_and_optionally_its_activat
 def test_a_picture_of_the_same_timeline_is_the_same_file(tmp_path):
     pytest.importorskip("matplotlib")
     for name in ("a.svg", "b.svg"):
-        made().to_svg(tmp_path / name)
+        simulated().to_svg(tmp_path / name)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 
 def test_the_png_is_a_png_and_higher_with_two_timelines(tmp_path):
     pytest.importorskip("matplotlib")
-    made(4, 8).to_png(tmp_path / "one.png")
-    write_png(tmp_path / "two.png", {"planned": made(4, 8), "measured": made(4, 8)}, title="1F1B")
+    simulated(4, 8).to_png(tmp_path / "one.png")
+    write_png(tmp_path / "two.png", {"planned": simulated(4, 8), "measured": simulated(4, 8)}, title="1F1B")
     size = [(tmp_path / name).read_bytes()[:24] for name in ("one.png", "two.png")]
     assert all(head.startswith(b"\x89PNG\r\n") for head in size)
     (wide, high), (wide_two, high_two) = ((int.from_bytes(h[16:20]), int.from_bytes(h[20:24])) for h in size)
@@ -314,7 +314,7 @@ def test_timelines_of_any_size_can_be_drawn(tmp_path, ending):
         pytest.importorskip("matplotlib")
     write = {"png": write_png, "svg": write_svg, "html": write_html, "json": write_perfetto}[ending]
     instant = Timeline([Event(0, parse("F0.0"), 5.0, 5.0)], 1)
-    for timelines in ({"": Timeline([], 1)}, {"": instant}, {}, {"a": made(1, 1), "b": made(24, 2)}):
+    for timelines in ({"": Timeline([], 1)}, {"": instant}, {}, {"a": simulated(1, 1), "b": simulated(24, 2)}):
         write(tmp_path / f"any.{ending}", timelines)
         assert (tmp_path / f"any.{ending}").stat().st_size > 0
 
@@ -322,12 +322,12 @@ def test_timelines_of_any_size_can_be_drawn(tmp_path, ending):
 def test_a_picture_without_matplotlib_raises_an_error_with_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r'pip install "retrograd\[viz\]"'):
-        made().to_png(tmp_path / "none.png")
+        simulated().to_png(tmp_path / "none.png")
     assert not (tmp_path / "none.png").exists()
-    made().to_html(tmp_path / "page.html")
+    simulated().to_html(tmp_path / "page.html")
 
 
 def test_executed_orders_can_be_printed_and_parsed_as_a_schedule():
-    timeline = made(2, 3)
+    timeline = simulated(2, 3)
     ran = [[event.action for event in timeline.events if event.rank == rank] for rank in range(2)]
     assert parse_schedule(format_schedule(ran)) == ran

@@ -93,7 +93,7 @@ def test_more_captures_than_permitted_are_refused_before_anything_runs():
 
 
 def test_a_value_that_depends_on_draws_or_on_earlier_micro_batches_is_checked_in_the_run():
-    class Drawn(nn.Linear):
+    class RandomBranch(nn.Linear):
         def forward(self, x):
             return super().forward(x) * (2 if (nn.functional.dropout(x, 0.5) * x).sum() > limit else 1)
 
@@ -107,7 +107,7 @@ def test_a_value_that_depends_on_draws_or_on_earlier_micro_batches_is_checked_in
             return super().forward(x) * (2 if self.seen > limit else 1)
 
     limit = 3.0
-    for model in (Drawn(2, 2), Counting()):
+    for model in (RandomBranch(2, 2), Counting()):
         pipeline = Pipeline(model, 1, loss_fn=mse_loss)
         pipeline.step(rg.zeros(1, 2), target=rg.ones(1, 2))
         with pytest.raises(PipelineError, match=r"guard: .* in forward read the value False"):

@@ -252,7 +252,7 @@ def test_the_sequential_face_takes_a_budget():
 # ------------------------------------------------------------------------------------------------------- segments
 
 
-class Counted:
+class CountingSine:
     """The sine; count the runs."""
 
     def __init__(self):
@@ -276,7 +276,7 @@ def test_a_sequence_in_segments_has_the_gradients_of_the_whole(segments):
 
 
 def test_the_last_segment_is_not_recomputed():
-    steps = [Counted() for _ in range(5)]
+    steps = [CountingSine() for _ in range(5)]
     checkpoint_sequential(steps, 2, start()).sum().backward()
     assert [step.calls for step in steps] == [2, 2, 1, 1, 1]
 

@@ -28,7 +28,7 @@ def gradient(function, x):
     return g.tolist()
 
 
-class Counted:
+class CountingFunction:
     """A function that counts its calls."""
 
     def __init__(self, function):
@@ -45,7 +45,7 @@ class Counted:
 
 def test_gradients_are_those_of_the_plain_function():
     x = leaf(0.5, 1.0)
-    f = Counted(deep)
+    f = CountingFunction(deep)
     y = checkpoint(f, x)
     assert f.calls == 1
     y.sum().backward()
@@ -99,7 +99,7 @@ def test_arguments_without_gradients_and_integers_are_fine():
 
 def test_two_passes_with_retain_graph_recompute_twice_and_agree():
     x = leaf(0.5, 1.0)
-    f = Counted(deep)
+    f = CountingFunction(deep)
     y = checkpoint(f, x).sum()
     y.backward(retain_graph=True)
     once = x.grad.tolist()
@@ -110,7 +110,7 @@ def test_two_passes_with_retain_graph_recompute_twice_and_agree():
 
 def test_a_value_that_two_rules_read_is_recomputed_once_per_pass():
     x, w = leaf(1.0, 2.0), leaf(3.0, 4.0)
-    f = Counted(lambda x, w: (x * w) / (w * w))
+    f = CountingFunction(lambda x, w: (x * w) / (w * w))
     checkpoint(f, x, w).sum().backward()
     assert f.calls == 2
 
@@ -181,7 +181,7 @@ def test_function_transforms_go_through():
 def test_under_no_grad_the_function_just_runs():
     x = leaf(1.0)
     with rg.no_grad():
-        y = checkpoint(Counted(deep), x)
+        y = checkpoint(CountingFunction(deep), x)
     assert not y.requires_grad
     with rg.inference_mode():
         assert checkpoint(deep, x).item() == y.item()
@@ -208,7 +208,7 @@ def nest(function, depth):
 @pytest.mark.parametrize("depth", [1, 2, 3, 5])
 def test_nested_checkpoints(depth, monkeypatch):
     x = leaf(0.5, 1.0)
-    f = Counted(deep)
+    f = CountingFunction(deep)
     got = gradient(nest(f, depth), x)
     assert f.calls <= depth + 1
     plain = nest(deep, depth)
@@ -347,7 +347,7 @@ def test_the_function_cannot_swallow_the_early_stop():
 
 
 def test_each_read_outside_of_backward_recomputes():
-    f = Counted(lambda x: x.exp())
+    f = CountingFunction(lambda x: x.exp())
     y = checkpoint(f, leaf(1.0))
     assert y.grad_fn.value(-1).item() == y.item()
     assert y.grad_fn.value(-1).item() == y.item()

@@ -20,7 +20,7 @@ class Device:
     """The device that each namespace works on by default."""
 
 
-class Whole:
+class WrittenArray:
     """An array that a program writes to; its value afterwards is the result."""
 
     def __init__(self, array):

@@ -220,6 +220,6 @@ def _frequencies(d):
 
 
 @program("fft.fftshift", "fft.ifftshift")
-def _shifted(d):
+def _with_axes(d):
     x = d.array(FLOATS, low=1)
     return (x,), d.options(axes=lambda: d.axes(x.ndim))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .drawing import ALL, BOOL, COMPLEX, FLOATS, INTEGERS, NUMERIC, REAL, REAL_NUMERIC, SIGNED, Whole
+from .drawing import ALL, BOOL, COMPLEX, FLOATS, INTEGERS, NUMERIC, REAL, REAL_NUMERIC, SIGNED, WrittenArray
 from .registry import no_options, program
 
 ARITHMETIC = {
@@ -41,7 +41,7 @@ def _written(d, dtypes, values=None):
     name, shape = d.dtype(*dtypes), d.shape()
     other = tuple([1 if d.chance(3) else s for s in shape[d.integer(0, len(shape)) :]])
     value = d.number(name) if d.chance(4) else d.array(name, other, values=values)
-    return [Whole(d.array(name, shape, values=values)), value]
+    return [WrittenArray(d.array(name, shape, values=values)), value]
 
 
 for _names, _dtypes in REFLECTED.items():
@@ -154,7 +154,7 @@ def _setitem(d):
     masked = isinstance(key, np.ndarray) and key.dtype == bool
     shape = () if masked else tuple([1 if d.chance(4) else s for s in picked[d.integer(0, len(picked)) :]])
     value = d.number(x.dtype.name) if d.chance() else d.array(x.dtype.name, shape)
-    return no_options([Whole(x), key, value])
+    return no_options([WrittenArray(x), key, value])
 
 
 # ------------------------------------------------------------------------------------- attributes and conversions

@@ -12,7 +12,7 @@ def run(m, function, *args, reentrant=False, **options):
     return m.utils.checkpoint.checkpoint(function, *args, use_reentrant=reentrant, **options)
 
 
-def counted(function):
+def counting_calls(function):
     """Return a function that counts its calls in `.calls`."""
 
     @functools.wraps(function)

@@ -180,7 +180,7 @@ def test_a_gradient_of_many_summands_is_summed_before_the_leafs_hook(m):
 
 
 @parity
-def test_a_summand_seen_by_a_hook_does_not_change_later(m):
+def test_a_summand_passed_to_a_hook_does_not_change_later(m):
     x, seen = leaf(m, 1, 2), []
     parts = [x * 1, x * 1, x * 1]
     for part in parts:

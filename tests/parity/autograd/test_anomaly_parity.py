@@ -77,14 +77,14 @@ def test_the_forward_line_is_shown_by_a_warning(m):
 
 
 @parity
-def test_without_the_forward_the_warning_says_so(m):
+def test_without_the_forward_the_warning_names_it(m):
     _, y = bad_square_root(m)
     with m.autograd.set_detect_anomaly(True):
         return warned(y.backward)
 
 
 @parity
-def test_nans_are_not_looked_for_if_told_so(m):
+def test_nans_are_not_checked_with_check_nan_false(m):
     with m.autograd.set_detect_anomaly(True, check_nan=False):
         x, y = bad_square_root(m)
         return outcome(y.backward), str(x.grad[0].item())
@@ -109,7 +109,7 @@ def test_an_error_in_backward_shows_the_forward_line(m):
 
 
 @parity
-def test_the_mode_is_seen_and_restored(m):
+def test_the_mode_is_readable_and_restored(m):
     seen = [m.is_anomaly_enabled()]
     with m.autograd.set_detect_anomaly(True, check_nan=False):
         seen += [m.is_anomaly_enabled(), m.is_anomaly_check_nan_enabled()]

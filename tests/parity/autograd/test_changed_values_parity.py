@@ -146,7 +146,7 @@ def test_the_error_names_the_operator_and_both_versions(m):
 
 
 @parity
-def test_a_changed_index_is_seen(m):
+def test_a_changed_index_is_detected(m):
     x, index = leaf(m, 1, 2, 3), m.tensor([0, 1])
     z = x[index].sum()
     index.add_(1)
@@ -154,7 +154,7 @@ def test_a_changed_index_is_seen(m):
 
 
 @parity
-def test_a_changed_mask_is_seen(m):
+def test_a_changed_mask_is_detected(m):
     x, mask = leaf(m, 1, 2), m.tensor([True, False])
     z = m.where(mask, x, x * 2).sum()
     mask[1] = True
@@ -162,7 +162,7 @@ def test_a_changed_mask_is_seen(m):
 
 
 @parity
-def test_a_changed_plain_factor_is_seen(m):
+def test_a_changed_plain_factor_is_detected(m):
     x, y = leaf(m, 1, 2), m.ones(2)
     z = (x * y).sum()
     y.zero_()
@@ -170,7 +170,7 @@ def test_a_changed_plain_factor_is_seen(m):
 
 
 @parity
-def test_a_change_under_no_grad_is_seen(m):
+def test_a_change_under_no_grad_is_detected(m):
     x = leaf(m, 1, 2)
     z = (x * x).sum()
     with m.no_grad():
@@ -179,7 +179,7 @@ def test_a_change_under_no_grad_is_seen(m):
 
 
 @parity
-def test_a_change_through_a_view_is_seen(m):
+def test_a_change_through_a_view_is_detected(m):
     x = leaf(m, 1, 2)
     y = x * 1
     z = (y * y).sum()
@@ -188,7 +188,7 @@ def test_a_change_through_a_view_is_seen(m):
 
 
 @parity
-def test_a_change_of_the_base_is_seen_by_a_saved_view(m):
+def test_a_change_of_the_base_is_detected_by_a_saved_view(m):
     x = leaf(m, 1, 2)
     y = x * 1
     z = (y[:1] * y[1:]).sum()
@@ -197,7 +197,7 @@ def test_a_change_of_the_base_is_seen_by_a_saved_view(m):
 
 
 @parity
-def test_a_change_through_data_is_not_seen(m):
+def test_a_change_through_data_is_not_detected(m):
     x = leaf(m, 1, 2)
     z = (x * x).sum()
     x.data.mul_(10)
@@ -205,7 +205,7 @@ def test_a_change_through_data_is_not_seen(m):
 
 
 @parity
-def test_a_change_that_was_undone_is_still_seen(m):
+def test_a_change_that_was_undone_is_still_detected(m):
     x = leaf(m, 1, 2)
     y = x * 1
     z = (y * y).sum()

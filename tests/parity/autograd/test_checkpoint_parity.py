@@ -4,7 +4,7 @@ import pytest
 
 from ...functions import cube
 from .adapter import data, leaf, outcome, parity, refused, warned
-from .checkpoints import BOTH, block, counted, run
+from .checkpoints import BOTH, block, counting_calls, run
 
 # ---------------------------------------------------------------------------- gradients, recomputing
 
@@ -22,7 +22,7 @@ def test_gradients_are_those_of_the_plain_call(m, reentrant):
 @BOTH
 @parity
 def test_the_function_runs_twice(m, reentrant):
-    f = counted(block)
+    f = counting_calls(block)
     y = run(m, f, leaf(m, 0.5, 1), reentrant=reentrant)
     before = f.calls
     y.sum().backward()
@@ -32,7 +32,7 @@ def test_the_function_runs_twice(m, reentrant):
 @BOTH
 @parity
 def test_a_chain_of_checkpoints(m, reentrant):
-    f, x = counted(block), leaf(m, 0.1, 0.2)
+    f, x = counting_calls(block), leaf(m, 0.1, 0.2)
     y = x
     for _ in range(4):
         y = run(m, f, y, reentrant=reentrant) * 0.5
@@ -43,8 +43,8 @@ def test_a_chain_of_checkpoints(m, reentrant):
 @BOTH
 @parity
 def test_nested_checkpoints(m, reentrant):
-    inner, x = counted(block), leaf(m, 0.1, 0.2)
-    middle = counted(lambda v: run(m, inner, v * 2, reentrant=reentrant) + v)
+    inner, x = counting_calls(block), leaf(m, 0.1, 0.2)
+    middle = counting_calls(lambda v: run(m, inner, v * 2, reentrant=reentrant) + v)
 
     def outer():  # the inner reentrant kind warns that no gradient is asked for: the outer one runs it without
         run(m, lambda v: run(m, middle, v, reentrant=reentrant).sin(), x, reentrant=reentrant).sum().backward()
@@ -55,7 +55,7 @@ def test_nested_checkpoints(m, reentrant):
 @BOTH
 @parity
 def test_without_gradients_it_is_a_plain_call(m, reentrant):
-    f = counted(block)
+    f = counting_calls(block)
     with m.no_grad():
         y = run(m, f, leaf(m, 0.5, 1), reentrant=reentrant)
     return y.requires_grad, f.calls
@@ -63,7 +63,7 @@ def test_without_gradients_it_is_a_plain_call(m, reentrant):
 
 @parity
 def test_inputs_that_need_no_gradient(m):
-    f = counted(block)
+    f = counting_calls(block)
     y = run(m, f, m.ones(2))
     return y.requires_grad, f.calls
 
@@ -83,7 +83,7 @@ def test_a_captured_leaf_gets_its_gradient(m):
 
 @BOTH
 @parity
-def test_a_captured_leaf_beside_an_input(m, reentrant):
+def test_a_captured_leaf_and_an_input(m, reentrant):
     w, x = leaf(m, 3, 4), leaf(m, 0.5, 1)
     run(m, lambda x: (x * w).sin(), x, reentrant=reentrant).sum().backward()
     return w.grad, x.grad
@@ -136,7 +136,7 @@ def test_inputs_in_a_structure(m):
 
 @parity
 def test_it_works_under_grad(m):
-    f, x = counted(block), leaf(m, 0.5, 1)
+    f, x = counting_calls(block), leaf(m, 0.5, 1)
     y = run(m, f, x)
     return m.autograd.grad(y.sum(), x), f.calls, x.grad
 
@@ -172,7 +172,7 @@ def test_two_derivatives(m):
 
 @parity
 def test_a_second_backward_with_a_retained_graph(m):
-    f, x = counted(block), leaf(m, 0.5, 1)
+    f, x = counting_calls(block), leaf(m, 0.5, 1)
     y = run(m, f, x).sum()
     y.backward(retain_graph=True)
     y.backward()
@@ -189,7 +189,7 @@ def test_a_second_backward_without_a_retained_graph(m, reentrant):
 
 @parity
 def test_two_backward_passes_from_two_outputs(m):
-    f, x = counted(lambda v: (v.sin() * v, v.exp() * v)), leaf(m, 0.5, 1)
+    f, x = counting_calls(lambda v: (v.sin() * v, v.exp() * v)), leaf(m, 0.5, 1)
     a, b = run(m, f, x)
     a.sum().backward(retain_graph=True)
     b.sum().backward()
@@ -198,7 +198,7 @@ def test_two_backward_passes_from_two_outputs(m):
 
 @parity
 def test_reading_a_saved_value_recomputes_each_time(m):
-    f = counted(lambda v: cube(m).apply(v * 1))
+    f = counting_calls(lambda v: cube(m).apply(v * 1))
     y = run(m, f, leaf(m, 0, 1))
     seen = [data(y.grad_fn.saved_tensors), data(y.grad_fn.saved_tensors)]
     return seen, f.calls
@@ -229,7 +229,7 @@ def test_recomputing_stops_when_all_is_there(m):
 
 
 @parity
-def test_recomputing_goes_on_to_the_end_if_told_so(m):
+def test_recomputing_continues_to_the_end_without_early_stop(m):
     log = []
     with m.utils.checkpoint.set_checkpoint_early_stop(False):
         y = run(m, late(log), leaf(m, 0.5, 1))
@@ -258,7 +258,7 @@ def test_the_setting_beats_the_argument(m):
 
 @parity
 def test_a_function_that_saves_nothing_is_not_run_again(m):
-    f, x = counted(lambda v: v + 1), leaf(m, 0.5, 1)
+    f, x = counting_calls(lambda v: v + 1), leaf(m, 0.5, 1)
     run(m, f, x).sum().backward()
     return x.grad, f.calls
 
@@ -315,7 +315,7 @@ def test_dropout_inside(m, reentrant):
 @pytest.mark.parametrize("segments", [1, 2, 3])
 @parity
 def test_a_sequence_in_segments(m, segments, reentrant):
-    layers = [counted(lambda x, k=k: (x * (k + 1)).sin()) for k in range(3)]
+    layers = [counting_calls(lambda x, k=k: (x * (k + 1)).sin()) for k in range(3)]
     x = leaf(m, 0.1, 0.2)
     m.utils.checkpoint.checkpoint_sequential(layers, segments, x, use_reentrant=reentrant).sum().backward()
     return x.grad, [f.calls for f in layers]

@@ -97,7 +97,7 @@ def test_without_gradients_nothing_is_recorded(m):
 
 
 @parity
-def test_only_tensors_at_the_top_are_seen(m):
+def test_only_tensors_at_the_top_level_are_recorded(m):
     class Total(m.autograd.Function):
         @staticmethod
         def forward(ctx, xs):
@@ -228,7 +228,7 @@ def test_the_node_is_named_after_the_class(m):
 
 
 @parity
-def test_attributes_of_the_context_are_seen_at_the_node(m):
+def test_attributes_of_the_context_are_those_of_the_node(m):
     x = leaf(m, 1, 2)
     node = power(m).apply(x, 3).grad_fn
     return node.n, data(node.saved_tensors), node.saved_tensors[0] is x, node.needs_input_grad
@@ -306,7 +306,7 @@ def test_a_function_must_have_a_forward(m):
 
 
 @parity
-def test_a_missing_backward_is_seen_at_backward(m):
+def test_a_missing_backward_is_an_error_at_backward(m):
     class Blind(m.autograd.Function):
         @staticmethod
         def forward(ctx, x):

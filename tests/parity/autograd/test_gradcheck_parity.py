@@ -100,7 +100,7 @@ def test_a_wrong_gradient_is_found(m, fast):
 
 @pytest.mark.parametrize("fast", [False, True])
 @parity
-def test_a_wrong_gradient_gives_false_if_asked(m, fast):
+def test_a_wrong_gradient_gives_false_without_raise_exception(m, fast):
     f = scaled(m, 2, 3)
     return m.autograd.gradcheck(f, inputs(m), fast_mode=fast, raise_exception=False)
 
@@ -196,7 +196,7 @@ def test_undefined_gradients_are_tried(m):
 
 
 @parity
-def test_undefined_gradients_are_not_tried_if_told_so(m):
+def test_undefined_gradients_are_not_tried_with_the_option_off(m):
     bad = two_outputs(m, m.ones(3, dtype=m.float64))
     return m.autograd.gradcheck(bad, inputs(m), check_undefined_grad=False)
 
@@ -342,7 +342,7 @@ def test_a_wrong_jvp_is_found(m, fast, only):
 
 @loads_forward_mode
 @parity
-def test_a_wrong_backward_is_not_seen_where_only_forward_mode_is_checked(m):
+def test_a_wrong_backward_is_not_detected_where_only_forward_mode_is_checked(m):
     wrong = triple(m, pull=lambda g: 2 * g)
     return m.autograd.gradcheck(wrong, inputs(m), check_backward_ad=False, **FORWARD)
 

@@ -15,7 +15,7 @@ def test_undefined_gradients_become_zeros(m):
 
 
 @parity
-def test_undefined_gradients_stay_none_if_asked(m):
+def test_undefined_gradients_stay_none_without_materializing(m):
     log, x = [], leaf(m, 1, 2)
     _, b = pair(m, log, materialize=False).apply(x)
     b.sum().backward()

@@ -4,14 +4,14 @@ import pytest
 
 from ...functions import cube
 from .adapter import data, leaf, outcome, parity, warned
-from .checkpoints import BOTH, block, counted, run
+from .checkpoints import BOTH, block, counting_calls, run
 
 # ---------------------------------------------------------------------------- mismatches
 
 
 def changing(first, then):
     """Return a function that does something else after its first call."""
-    f = counted(lambda x: (first if f.calls == 1 else then)(x))
+    f = counting_calls(lambda x: (first if f.calls == 1 else then)(x))
     return f
 
 
@@ -47,7 +47,7 @@ def test_the_check_may_be_left_out(m, name):
 
 
 @parity
-def test_the_messages_tell_the_mismatches_apart(m):
+def test_the_messages_distinguish_the_mismatches(m):
     def message(name, *facts):
         y = run(m, changing(*MISMATCHES[name]), leaf(m, 0.5, 1), early_stop=False)
         return outcome(y.sum().backward, *facts)
@@ -203,7 +203,7 @@ def test_writes_in_place_inside(m):
 
 @parity
 def test_a_function_class_inside(m):
-    f, x = counted(lambda v: cube(m).apply(v.sin())), leaf(m, 0.5, 1)
+    f, x = counting_calls(lambda v: cube(m).apply(v.sin())), leaf(m, 0.5, 1)
     run(m, f, x).sum().backward()
     return x.grad, f.calls
 

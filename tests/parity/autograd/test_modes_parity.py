@@ -499,7 +499,7 @@ def test_clones_of_modes_have_the_same_setting(m):
 
 
 @parity
-def test_a_handle_of_ones_own_hooks(m):
+def test_a_handle_of_user_defined_hooks(m):
     first, second = collections.OrderedDict(), collections.OrderedDict()
     handle = type(m.ones(1, requires_grad=True).register_hook(print))(first, extra_dict=second)
     first[handle.id] = second[handle.id] = "hook"

@@ -235,7 +235,7 @@ def test_a_loop_fills_a_tensor(m):
 
 
 @parity
-def test_rows_trade_places(m):
+def test_rows_are_swapped(m):
     x = grid(m, 2, 2)
     y = x * 1
     first, second = y[0].clone(), y[1].clone()
@@ -244,7 +244,7 @@ def test_rows_trade_places(m):
 
 
 @parity
-def test_rows_that_are_views_do_not_trade_places(m):
+def test_rows_that_are_views_are_not_swapped(m):
     x = grid(m, 2, 2)
     y = x * 1
     y[0], y[1] = y[1], y[0]

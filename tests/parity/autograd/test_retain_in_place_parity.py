@@ -36,7 +36,7 @@ def test_retain_grad_twice_does_not_count_twice(m):
 
 
 @parity
-def test_a_retained_gradient_that_is_asked_for_as_an_input_counts_once(m):
+def test_a_retained_gradient_of_a_requested_input_counts_once(m):
     x = leaf(m, 2)
     y = x * 3
     y.retain_grad()

@@ -2,7 +2,7 @@
 
 import warnings
 
-from .common import bent, whole, x
+from .common import integers, mixing, x
 from .derivatives import in_mode, stale_view
 
 
@@ -24,18 +24,18 @@ def pair(m):
 
 
 FORMS = {
-    "vmap": lambda m: m.func.vmap(bent(m))(x(m, 4, 3)),
+    "vmap": lambda m: m.func.vmap(mixing(m))(x(m, 4, 3)),
     "of one number each": lambda m: m.func.vmap(m.sin)(x(m, 4)),
-    "of one example": lambda m: m.func.vmap(bent(m))(x(m, 1, 3)),
+    "of one example": lambda m: m.func.vmap(mixing(m))(x(m, 1, 3)),
     "of no examples": lambda m: m.func.vmap(lambda v: v.sum())(x(m, 0, 3)),
     "of no elements": lambda m: m.func.vmap(m.sin)(x(m, 4, 0)),
     "of two arguments": lambda m: m.func.vmap(pair(m))(x(m, 4, 3), x(m, 4, 2)),
     "of a tree": lambda m: m.func.vmap(structure(m))(trees(m)),
     "of a list": lambda m: m.func.vmap(lambda s: [s[0] + s[1]])([x(m, 4), x(m, 4, seed=2)]),
-    "under another name": lambda m: m.vmap(bent(m))(x(m, 4, 3)),
-    "in_dims 1": lambda m: m.func.vmap(bent(m), 1)(x(m, 3, 4)),
-    "in_dims -1": lambda m: m.func.vmap(bent(m), -1)(x(m, 3, 4)),
-    "in_dims -2": lambda m: m.func.vmap(bent(m), -2)(x(m, 4, 3)),
+    "under another name": lambda m: m.vmap(mixing(m))(x(m, 4, 3)),
+    "in_dims 1": lambda m: m.func.vmap(mixing(m), 1)(x(m, 3, 4)),
+    "in_dims -1": lambda m: m.func.vmap(mixing(m), -1)(x(m, 3, 4)),
+    "in_dims -2": lambda m: m.func.vmap(mixing(m), -2)(x(m, 4, 3)),
     "in_dims (0, None)": lambda m: m.func.vmap(pair(m), (0, None))(x(m, 4, 3), x(m, 2)),
     "in_dims (None, 0)": lambda m: m.func.vmap(pair(m), (None, 0))(x(m, 3), x(m, 4, 2)),
     "in_dims (1, 0)": lambda m: m.func.vmap(pair(m), (1, 0))(x(m, 3, 4), x(m, 4, 2)),
@@ -60,13 +60,13 @@ FORMS = {
     "keywords are batched": lambda m: m.func.vmap(lambda v, s: v * s)(x(m, 4), s=x(m, 4, seed=2)),
     "keywords that are numbers": lambda m: m.func.vmap(lambda v, s: v * s)(x(m, 4), s=2),
     "keywords of another size": lambda m: m.func.vmap(lambda v, s: v * s.sum())(x(m, 4), s=x(m, 3)),
-    "out_dims 1": lambda m: m.func.vmap(bent(m), out_dims=1)(x(m, 4, 3)),
-    "out_dims -1": lambda m: m.func.vmap(bent(m), out_dims=-1)(x(m, 4, 3)),
+    "out_dims 1": lambda m: m.func.vmap(mixing(m), out_dims=1)(x(m, 4, 3)),
+    "out_dims -1": lambda m: m.func.vmap(mixing(m), out_dims=-1)(x(m, 4, 3)),
     "out_dims 2 of 2": lambda m: m.func.vmap(lambda v: v.reshape(3, 1), out_dims=2)(x(m, 4, 3)),
     "out_dims (0, 1)": lambda m: m.func.vmap(lambda v: (v, v * 2), out_dims=(0, 1))(x(m, 4, 3)),
     "out_dims for a list": lambda m: m.func.vmap(lambda v: [v, v * 2], out_dims=(0, 1))(x(m, 4, 3)),
     "out_dims a list for a tuple": lambda m: m.func.vmap(lambda v: (v, v * 2), out_dims=[0, 1])(x(m, 4, 3)),
-    "out_dims (1,) of one": lambda m: m.func.vmap(bent(m), out_dims=(1,))(x(m, 4, 3)),
+    "out_dims (1,) of one": lambda m: m.func.vmap(mixing(m), out_dims=(1,))(x(m, 4, 3)),
     "out_dims of a dict": lambda m: m.func.vmap(lambda v: {"a": v, "b": v * 2}, out_dims={"a": 0, "b": 1})(x(m, 4, 3)),
     "out_dims 1 for a tree": lambda m: m.func.vmap(lambda v: {"a": v, "b": (v * 2,)}, out_dims=1)(x(m, 4, 3)),
     "out_dims begin like the result": lambda m: m.func.vmap(lambda v: ((v, v), v), out_dims=(1, 0))(x(m, 4, 3)),
@@ -80,19 +80,19 @@ FORMS = {
     "the argument itself": lambda m: m.func.vmap(lambda v: v)(x(m, 4, 3)),
     "the argument moved": lambda m: m.func.vmap(lambda v: v, 1, 0)(x(m, 3, 4)),
     "one output twice": lambda m: m.func.vmap(lambda v: (v, v))(x(m, 4)),
-    "an integer batch": lambda m: m.func.vmap(lambda v: v * 2 + 1)(whole(m, 4, 3)),
-    "a bool batch": lambda m: m.func.vmap(lambda v: ~v)(whole(m, 4) > 1),
+    "an integer batch": lambda m: m.func.vmap(lambda v: v * 2 + 1)(integers(m, 4, 3)),
+    "a bool batch": lambda m: m.func.vmap(lambda v: ~v)(integers(m, 4) > 1),
     "a complex batch": lambda m: m.func.vmap(lambda v: v * v.conj() + 1j)(x(m, 4, 3, dtype="complex128")),
     "dtypes meet as alone": lambda m: m.func.vmap(lambda a, b: a * b)(x(m, 4, dtype="float32"), x(m, 4)),
     "a number meets as alone": lambda m: m.func.vmap(lambda a, b: a * b, (0, None))(x(m, 4, dtype="float32"), x(m)),
-    "chunk_size 1": lambda m: m.func.vmap(bent(m), chunk_size=1)(x(m, 4, 3)),
-    "chunk_size 3": lambda m: m.func.vmap(bent(m), chunk_size=3)(x(m, 4, 3)),
-    "chunk_size 4": lambda m: m.func.vmap(bent(m), chunk_size=4)(x(m, 4, 3)),
-    "chunk_size 9": lambda m: m.func.vmap(bent(m), chunk_size=9)(x(m, 4, 3)),
+    "chunk_size 1": lambda m: m.func.vmap(mixing(m), chunk_size=1)(x(m, 4, 3)),
+    "chunk_size 3": lambda m: m.func.vmap(mixing(m), chunk_size=3)(x(m, 4, 3)),
+    "chunk_size 4": lambda m: m.func.vmap(mixing(m), chunk_size=4)(x(m, 4, 3)),
+    "chunk_size 9": lambda m: m.func.vmap(mixing(m), chunk_size=9)(x(m, 4, 3)),
     "chunk_size with dims": lambda m: m.func.vmap(
         lambda d: (d["a"], {"b": d["b"] * 2}), ({"a": 1, "b": None},), (1, 0), chunk_size=3
     )({"a": x(m, 2, 4), "b": x(m, 3)}),
-    "chunk_size in vmap": lambda m: m.func.vmap(m.func.vmap(bent(m), chunk_size=2))(x(m, 2, 3, 3)),
+    "chunk_size in vmap": lambda m: m.func.vmap(m.func.vmap(mixing(m), chunk_size=2))(x(m, 2, 3, 3)),
     "nested": lambda m: m.func.vmap(m.func.vmap(lambda a, b: a * b, (0, None)), (None, 0))(x(m, 3), x(m, 2)),
     "nested three deep": lambda m: m.func.vmap(m.func.vmap(m.func.vmap(m.sin, 1, 1)), out_dims=2)(x(m, 2, 3, 4, 5)),
     "of a callable object": lambda m: m.func.vmap(m.sum)(x(m, 4, 3)),
@@ -167,30 +167,30 @@ def view_then_write(v):
 
 
 MISUSE = {
-    "in_dims a list": lambda m: m.func.vmap(bent(m), [0])(x(m, 4, 3)),
-    "in_dims a float": lambda m: m.func.vmap(bent(m), 0.0)(x(m, 4, 3)),
-    "in_dims a string": lambda m: m.func.vmap(bent(m), "0")(x(m, 4, 3)),
-    "in_dims None": lambda m: m.func.vmap(bent(m), None)(x(m, 4, 3)),
-    "in_dims (None,)": lambda m: m.func.vmap(bent(m), (None,))(x(m, 4, 3)),
-    "in_dims too many": lambda m: m.func.vmap(bent(m), (0, 0))(x(m, 4, 3)),
+    "in_dims a list": lambda m: m.func.vmap(mixing(m), [0])(x(m, 4, 3)),
+    "in_dims a float": lambda m: m.func.vmap(mixing(m), 0.0)(x(m, 4, 3)),
+    "in_dims a string": lambda m: m.func.vmap(mixing(m), "0")(x(m, 4, 3)),
+    "in_dims None": lambda m: m.func.vmap(mixing(m), None)(x(m, 4, 3)),
+    "in_dims (None,)": lambda m: m.func.vmap(mixing(m), (None,))(x(m, 4, 3)),
+    "in_dims too many": lambda m: m.func.vmap(mixing(m), (0, 0))(x(m, 4, 3)),
     "in_dims too few": lambda m: m.func.vmap(pair(m), (0,))(x(m, 4, 3), x(m, 4)),
-    "in_dims of another structure": lambda m: m.func.vmap(bent(m), ({"a": 0},))(x(m, 4, 3)),
+    "in_dims of another structure": lambda m: m.func.vmap(mixing(m), ({"a": 0},))(x(m, 4, 3)),
     "in_dims with other keys": lambda m: m.func.vmap(lambda d: d["a"], ({"b": 0},))({"a": x(m, 4, 3)}),
-    "in_dims with a float inside": lambda m: m.func.vmap(bent(m), (0.5,))(x(m, 4, 3)),
-    "in_dims out of range": lambda m: m.func.vmap(bent(m), 2)(x(m, 4, 3)),
-    "in_dims out of range below": lambda m: m.func.vmap(bent(m), -3)(x(m, 4, 3)),
+    "in_dims with a float inside": lambda m: m.func.vmap(mixing(m), (0.5,))(x(m, 4, 3)),
+    "in_dims out of range": lambda m: m.func.vmap(mixing(m), 2)(x(m, 4, 3)),
+    "in_dims out of range below": lambda m: m.func.vmap(mixing(m), -3)(x(m, 4, 3)),
     "no dimensions": lambda m: m.func.vmap(m.sin)(x(m)),
     "a number with in_dim": lambda m: m.func.vmap(lambda v, n: v * n)(x(m, 4), 3),
     "no arguments": lambda m: m.func.vmap(lambda: m.ones(2))(),
     "sizes that differ": lambda m: m.func.vmap(pair(m))(x(m, 4, 3), x(m, 3)),
     "only keywords": lambda m: m.func.vmap(lambda v: v)(v=x(m, 4)),
-    "out_dims a float": lambda m: m.func.vmap(bent(m), out_dims=0.0)(x(m, 4, 3)),
-    "out_dims a string": lambda m: m.func.vmap(bent(m), out_dims="0")(x(m, 4, 3)),
-    "out_dims out of range": lambda m: m.func.vmap(bent(m), out_dims=2)(x(m, 4, 3)),
-    "out_dims out of range below": lambda m: m.func.vmap(bent(m), out_dims=-3)(x(m, 4, 3)),
+    "out_dims a float": lambda m: m.func.vmap(mixing(m), out_dims=0.0)(x(m, 4, 3)),
+    "out_dims a string": lambda m: m.func.vmap(mixing(m), out_dims="0")(x(m, 4, 3)),
+    "out_dims out of range": lambda m: m.func.vmap(mixing(m), out_dims=2)(x(m, 4, 3)),
+    "out_dims out of range below": lambda m: m.func.vmap(mixing(m), out_dims=-3)(x(m, 4, 3)),
     "out_dims too many": lambda m: m.func.vmap(lambda v: (v, v), out_dims=(0, 0, 0))(x(m, 4)),
-    "out_dims too many for one": lambda m: m.func.vmap(bent(m), out_dims=(0, 0))(x(m, 4, 3)),
-    "out_dims None of a batch": lambda m: m.func.vmap(bent(m), out_dims=None)(x(m, 4, 3)),
+    "out_dims too many for one": lambda m: m.func.vmap(mixing(m), out_dims=(0, 0))(x(m, 4, 3)),
+    "out_dims None of a batch": lambda m: m.func.vmap(mixing(m), out_dims=None)(x(m, 4, 3)),
     "out_dims None of one of two": lambda m: m.func.vmap(lambda v: (v, v), out_dims=(0, None))(x(m, 4)),
     "out_dims of other keys": lambda m: m.func.vmap(lambda v: {"a": v}, out_dims={"b": 0})(x(m, 4)),
     "an output that is a number": lambda m: m.func.vmap(lambda v: 3.0)(x(m, 4)),
@@ -205,13 +205,13 @@ MISUSE = {
     "nonzero": lambda m: m.func.vmap(lambda v: m.nonzero(v))(x(m, 4, 3)),
     "a mask as index": lambda m: m.func.vmap(lambda v: v[v > 0])(x(m, 4, 3)),
     "if on what is shared": lambda m: (lambda c: m.func.vmap(lambda v: v if c.sum() > 0 else -v)(x(m, 4)))(x(m, 2)),
-    "randomness wrong": lambda m: m.func.vmap(bent(m), randomness="some")(x(m, 4, 3)),
-    "chunk_size 0": lambda m: m.func.vmap(bent(m), chunk_size=0)(x(m, 4, 3)),
-    "chunk_size -2": lambda m: m.func.vmap(bent(m), chunk_size=-2)(x(m, 4, 3)),
+    "randomness wrong": lambda m: m.func.vmap(mixing(m), randomness="some")(x(m, 4, 3)),
+    "chunk_size 0": lambda m: m.func.vmap(mixing(m), chunk_size=0)(x(m, 4, 3)),
+    "chunk_size -2": lambda m: m.func.vmap(mixing(m), chunk_size=-2)(x(m, 4, 3)),
 }
 
 
-def drawn(m, randomness, f=None, *, size=(4, 3), alike=()):
+def samples_of(m, randomness, f=None, *, size=(4, 3), alike=()):
     """Return the shape of the samples, and which examples have the same."""
     m.manual_seed(0)
     draw = f or (lambda v: m.rand(3) + 0 * v)
@@ -222,23 +222,25 @@ def drawn(m, randomness, f=None, *, size=(4, 3), alike=()):
 
 
 RANDOM = {
-    "rand, error": lambda m: drawn(m, "error"),
-    "rand, different": lambda m: drawn(m, "different"),
-    "rand, same": lambda m: drawn(m, "same"),
-    "randn alone, different": lambda m: drawn(m, "different", lambda v: m.randn(2)),
-    "randn alone, same": lambda m: drawn(m, "same", lambda v: m.randn(2)),
-    "rand_like, different": lambda m: drawn(m, "different", m.rand_like),
-    "rand_like, same": lambda m: drawn(m, "same", m.rand_like),
-    "rand_like, error": lambda m: drawn(m, "error", m.rand_like),
-    "dropout, different": lambda m: drawn(m, "different", lambda v: m.nn.functional.dropout(v + 1), size=(4, 99)),
-    "dropout, same": lambda m: drawn(m, "same", lambda v: m.nn.functional.dropout(v + 1), size=(4, 99)),
-    "dropout, error": lambda m: drawn(m, "error", lambda v: m.nn.functional.dropout(v + 1)),
-    "bernoulli, different": lambda m: drawn(m, "different", lambda v: m.bernoulli(v + 0.5), size=(4, 99)),
-    "bernoulli, same": lambda m: drawn(m, "same", lambda v: m.bernoulli(v + 0.5), size=(4, 99)),
-    "in grad, different": lambda m: drawn(m, "different", lambda v: m.func.grad(lambda w: (w * m.rand(3)).sum())(v)),
-    "written into, different": lambda m: drawn(m, "different", lambda v: v.clone().uniform_()),
-    "randperm, different": lambda m: drawn(m, "different", lambda v: m.randperm(99)),
-    "randint, same": lambda m: drawn(m, "same", lambda v: m.randint(0, 9, (20,))),
+    "rand, error": lambda m: samples_of(m, "error"),
+    "rand, different": lambda m: samples_of(m, "different"),
+    "rand, same": lambda m: samples_of(m, "same"),
+    "randn alone, different": lambda m: samples_of(m, "different", lambda v: m.randn(2)),
+    "randn alone, same": lambda m: samples_of(m, "same", lambda v: m.randn(2)),
+    "rand_like, different": lambda m: samples_of(m, "different", m.rand_like),
+    "rand_like, same": lambda m: samples_of(m, "same", m.rand_like),
+    "rand_like, error": lambda m: samples_of(m, "error", m.rand_like),
+    "dropout, different": lambda m: samples_of(m, "different", lambda v: m.nn.functional.dropout(v + 1), size=(4, 99)),
+    "dropout, same": lambda m: samples_of(m, "same", lambda v: m.nn.functional.dropout(v + 1), size=(4, 99)),
+    "dropout, error": lambda m: samples_of(m, "error", lambda v: m.nn.functional.dropout(v + 1)),
+    "bernoulli, different": lambda m: samples_of(m, "different", lambda v: m.bernoulli(v + 0.5), size=(4, 99)),
+    "bernoulli, same": lambda m: samples_of(m, "same", lambda v: m.bernoulli(v + 0.5), size=(4, 99)),
+    "in grad, different": lambda m: samples_of(
+        m, "different", lambda v: m.func.grad(lambda w: (w * m.rand(3)).sum())(v)
+    ),
+    "written into, different": lambda m: samples_of(m, "different", lambda v: v.clone().uniform_()),
+    "randperm, different": lambda m: samples_of(m, "different", lambda v: m.randperm(99)),
+    "randint, same": lambda m: samples_of(m, "same", lambda v: m.randint(0, 9, (20,))),
 }
 
 OPERATORS = {

@@ -11,7 +11,7 @@ def x(m, *shape, seed=1, dtype="float64"):
     return m.tensor(values.tolist(), dtype=getattr(m, dtype))
 
 
-def whole(m, *shape, dtype="int64"):
+def integers(m, *shape, dtype="int64"):
     """Return integers from 0."""
     return m.arange(int(np.prod(shape)), dtype=getattr(m, dtype)).reshape(shape)
 
@@ -21,6 +21,6 @@ def cube(v):
     return (v**3).sum()
 
 
-def bent(m):
+def mixing(m):
     """Compute a function of a vector that mixes its elements."""
     return lambda v: m.sin(v) * v.sum() + v[0] * v

@@ -1,6 +1,6 @@
 """Parity cases of grad, grad_and_value, vjp, jvp, linearize."""
 
-from .common import bent, cube, whole, x
+from .common import cube, integers, mixing, x
 
 
 def product(a, b):
@@ -71,8 +71,8 @@ GRAD = {
     "a constant output": lambda m: m.func.grad(lambda v: m.ones(()))(x(m, 3)),
     "the argument itself": lambda m: m.func.grad(lambda v: v)(x(m)),
     "a captured output": lambda m: (lambda c: m.func.grad(lambda v: c)(x(m, 3)))(x(m)),
-    "an integer argument": lambda m: m.func.grad(lambda v: (v * 2).sum())(whole(m, 3)),
-    "an integer argument aside": lambda m: m.func.grad(lambda v, n: (v * n).sum())(x(m, 3), whole(m, 3)),
+    "an integer argument": lambda m: m.func.grad(lambda v: (v * 2).sum())(integers(m, 3)),
+    "an integer argument aside": lambda m: m.func.grad(lambda v, n: (v * n).sum())(x(m, 3), integers(m, 3)),
     "a bool argument aside": lambda m: m.func.grad(lambda v, c: m.where(c, v, v * v).sum())(
         x(m, 3), m.tensor([True, False, True])
     ),
@@ -189,17 +189,17 @@ def captured_written(m):
     return m.func.grad(lambda v: kept.mul_(v).sum())(x(m, 3))
 
 
-def pulled(m, f, *primals, seed=5):
+def random_vjp(m, f, *primals, seed=5):
     """Return the output and the vjp of random cotangents."""
     out, pull = m.func.vjp(f, *primals)
     return out, pull(x(m, *out.shape, seed=seed, dtype=str(out.dtype).removeprefix("torch.")))
 
 
 VJP = {
-    "vjp": lambda m: pulled(m, bent(m), x(m, 3)),
-    "of two arguments": lambda m: pulled(m, lambda a, b: a * b[:, None], x(m, 3), x(m, 3, seed=2)),
+    "vjp": lambda m: random_vjp(m, mixing(m), x(m, 3)),
+    "of two arguments": lambda m: random_vjp(m, lambda a, b: a * b[:, None], x(m, 3), x(m, 3, seed=2)),
     "called twice": lambda m: (lambda pull: [pull(m.ones(3, dtype=m.float64)) for _ in range(2)])(
-        m.func.vjp(bent(m), x(m, 3))[1]
+        m.func.vjp(mixing(m), x(m, 3))[1]
     ),
     "of trees": lambda m: (lambda out, pull: (out, pull({"s": out["s"], "t": [out["t"][0]]})))(
         *m.func.vjp(lambda d: {"s": d["a"] * 2, "t": [d["b"][0].sum()]}, tree(m))
@@ -209,14 +209,14 @@ VJP = {
     ),
     "has_aux of anything": lambda m: m.func.vjp(lambda v: (v**2, "aux"), x(m, 3), has_aux=True)[2],
     "has_aux without aux": lambda m: m.func.vjp(cube, x(m, 3), has_aux=True),
-    "complex": lambda m: pulled(m, lambda v: v * v, x(m, 3, dtype="complex128")),
-    "complex of a real argument": lambda m: pulled(m, lambda v: v * (1 + 2j), x(m, 3)),
-    "real of a complex argument": lambda m: pulled(m, lambda v: v.real * v.imag, x(m, 3, dtype="complex128")),
-    "an output that does not depend": lambda m: pulled(m, lambda v: m.ones(2, dtype=m.float64), x(m, 3)),
-    "an argument without effect": lambda m: pulled(m, lambda a, b: a * 2, x(m, 3), x(m, 2)),
-    "the argument itself": lambda m: pulled(m, lambda v: v, x(m, 3)),
+    "complex": lambda m: random_vjp(m, lambda v: v * v, x(m, 3, dtype="complex128")),
+    "complex of a real argument": lambda m: random_vjp(m, lambda v: v * (1 + 2j), x(m, 3)),
+    "real of a complex argument": lambda m: random_vjp(m, lambda v: v.real * v.imag, x(m, 3, dtype="complex128")),
+    "an output that does not depend": lambda m: random_vjp(m, lambda v: m.ones(2, dtype=m.float64), x(m, 3)),
+    "an argument without effect": lambda m: random_vjp(m, lambda a, b: a * 2, x(m, 3), x(m, 2)),
+    "the argument itself": lambda m: random_vjp(m, lambda v: v, x(m, 3)),
     "one output twice": lambda m: (lambda out, pull: pull(out))(*m.func.vjp(lambda v: (v, v), x(m, 3))),
-    "no elements": lambda m: pulled(m, m.sin, x(m, 0)),
+    "no elements": lambda m: random_vjp(m, m.sin, x(m, 0)),
     "no primals": lambda m: m.func.vjp(lambda: m.ones(3))[0],
     "an output that is no tensor": lambda m: m.func.vjp(lambda v: 3.0, x(m, 3)),
     "an output with None": lambda m: m.func.vjp(lambda v: (v, None), x(m, 3)),
@@ -229,17 +229,17 @@ VJP = {
     "a number as cotangent": lambda m: m.func.vjp(m.sum, x(m, 3))[1](1.0),
     "a cotangent too many": lambda m: m.func.vjp(m.sin, x(m, 3))[1](x(m, 3), x(m, 3), x(m, 3), x(m, 3)),
     "an integer output": lambda m: m.func.vjp(lambda v: m.argmax(v), x(m, 3))[0],
-    "an integer argument": lambda m: m.func.vjp(lambda v: v * 2, whole(m, 3)),
-    "vmap over the pull": lambda m: m.func.vmap(m.func.vjp(bent(m), x(m, 3))[1])(x(m, 4, 3, seed=9)),
-    "in no_grad": lambda m: in_mode(m.no_grad, lambda: pulled(m, m.sin, x(m, 3))),
+    "an integer argument": lambda m: m.func.vjp(lambda v: v * 2, integers(m, 3)),
+    "vmap over the pull": lambda m: m.func.vmap(m.func.vjp(mixing(m), x(m, 3))[1])(x(m, 4, 3, seed=9)),
+    "in no_grad": lambda m: in_mode(m.no_grad, lambda: random_vjp(m, m.sin, x(m, 3))),
     "pulled in no_grad": lambda m: (lambda pull: in_mode(m.no_grad, lambda: pull(m.ones(3, dtype=m.float64))))(
         m.func.vjp(m.sin, x(m, 3))[1]
     ),
     "graph of the cotangent": lambda m: graph_of_cotangent(m),
     "second derivative by the pull": lambda m: m.func.vjp(
-        lambda v: m.func.vjp(bent(m), v)[1](m.ones(3, dtype=m.float64))[0], x(m, 3)
+        lambda v: m.func.vjp(mixing(m), v)[1](m.ones(3, dtype=m.float64))[0], x(m, 3)
     )[1](x(m, 3, seed=4)),
-    "a stale view": lambda m: pulled(m, lambda v: stale_view(m, v), x(m, 3)),
+    "a stale view": lambda m: random_vjp(m, lambda v: stale_view(m, v), x(m, 3)),
 }
 
 
@@ -249,32 +249,32 @@ def graph_of_cotangent(m):
     return m.autograd.grad(found.sum(), g)
 
 
-def pushed(m, f, *primals, **kwargs):
+def random_jvp(m, f, *primals, **kwargs):
     tangents = tuple(x(m, *p.shape, seed=7 + i, dtype=str(p.dtype).removeprefix("torch."))
                      for i, p in enumerate(primals))  # fmt: skip
     return m.func.jvp(f, primals, tangents, **kwargs)
 
 
 JVP = {
-    "jvp": lambda m: pushed(m, bent(m), x(m, 3)),
-    "of float32": lambda m: pushed(m, bent(m), x(m, 3, dtype="float32")),
-    "of two arguments": lambda m: pushed(m, lambda a, b: a * b[:, None], x(m, 3), x(m, 3, seed=2)),
+    "jvp": lambda m: random_jvp(m, mixing(m), x(m, 3)),
+    "of float32": lambda m: random_jvp(m, mixing(m), x(m, 3, dtype="float32")),
+    "of two arguments": lambda m: random_jvp(m, lambda a, b: a * b[:, None], x(m, 3), x(m, 3, seed=2)),
     "of trees": lambda m: m.func.jvp(lambda d: {"s": d["a"] * 2, "t": [d["b"][0].sum()]}, (tree(m),), (tree(m),)),
-    "has_aux": lambda m: pushed(m, lambda v: (v**2, {"aux": v * 2}), x(m, 3), has_aux=True),
-    "has_aux of anything": lambda m: pushed(m, lambda v: (v**2, 3), x(m, 3), has_aux=True),
-    "has_aux without aux": lambda m: pushed(m, cube, x(m, 3), has_aux=True),
-    "complex": lambda m: pushed(m, lambda v: v * v, x(m, 3, dtype="complex128")),
-    "complex of a real argument": lambda m: pushed(m, lambda v: v * (1 + 2j), x(m, 3)),
-    "real of a complex argument": lambda m: pushed(m, lambda v: v.abs(), x(m, 3, dtype="complex128")),
-    "an output that does not depend": lambda m: pushed(m, lambda v: m.ones(2, dtype=m.float64), x(m, 3)),
-    "strict": lambda m: pushed(m, lambda v: m.ones(2, dtype=m.float64), x(m, 3), strict=True),
-    "strict and dependent": lambda m: pushed(m, m.sin, x(m, 3), strict=True),
-    "strict and partly dependent": lambda m: pushed(m, lambda v: (v, m.ones(2)), x(m, 3), strict=True),
-    "the argument itself": lambda m: pushed(m, lambda v: v, x(m, 3)),
-    "a comparison as output": lambda m: pushed(m, lambda v: v > 0, x(m, 3)),
-    "a rounding as output": lambda m: pushed(m, lambda v: v.round(), x(m, 3)),
-    "a detached output": lambda m: pushed(m, lambda v: v.detach() * v, x(m, 3)),
-    "no elements": lambda m: pushed(m, m.sin, x(m, 0)),
+    "has_aux": lambda m: random_jvp(m, lambda v: (v**2, {"aux": v * 2}), x(m, 3), has_aux=True),
+    "has_aux of anything": lambda m: random_jvp(m, lambda v: (v**2, 3), x(m, 3), has_aux=True),
+    "has_aux without aux": lambda m: random_jvp(m, cube, x(m, 3), has_aux=True),
+    "complex": lambda m: random_jvp(m, lambda v: v * v, x(m, 3, dtype="complex128")),
+    "complex of a real argument": lambda m: random_jvp(m, lambda v: v * (1 + 2j), x(m, 3)),
+    "real of a complex argument": lambda m: random_jvp(m, lambda v: v.abs(), x(m, 3, dtype="complex128")),
+    "an output that does not depend": lambda m: random_jvp(m, lambda v: m.ones(2, dtype=m.float64), x(m, 3)),
+    "strict": lambda m: random_jvp(m, lambda v: m.ones(2, dtype=m.float64), x(m, 3), strict=True),
+    "strict and dependent": lambda m: random_jvp(m, m.sin, x(m, 3), strict=True),
+    "strict and partly dependent": lambda m: random_jvp(m, lambda v: (v, m.ones(2)), x(m, 3), strict=True),
+    "the argument itself": lambda m: random_jvp(m, lambda v: v, x(m, 3)),
+    "a comparison as output": lambda m: random_jvp(m, lambda v: v > 0, x(m, 3)),
+    "a rounding as output": lambda m: random_jvp(m, lambda v: v.round(), x(m, 3)),
+    "a detached output": lambda m: random_jvp(m, lambda v: v.detach() * v, x(m, 3)),
+    "no elements": lambda m: random_jvp(m, m.sin, x(m, 0)),
     "no primals": lambda m: m.func.jvp(lambda: m.ones(3), (), ()),
     "primals that are no tuple": lambda m: m.func.jvp(m.sin, x(m, 3), x(m, 3)),
     "primals in a list": lambda m: m.func.jvp(m.sin, [x(m, 3)], [x(m, 3)]),
@@ -285,19 +285,19 @@ JVP = {
     "a tangent of another dtype": lambda m: m.func.jvp(m.sin, (x(m, 3),), (x(m, 3, dtype="float32"),)),
     "a number as tangent": lambda m: m.func.jvp(m.sin, (x(m),), (1.0,)),
     "a number as primal": lambda m: m.func.jvp(m.sin, (1.0,), (m.ones(()),)),
-    "an output that is no tensor": lambda m: pushed(m, lambda v: 3.0, x(m, 3)),
-    "an output with None": lambda m: pushed(m, lambda v: (v, None), x(m, 3)),
-    "an integer argument": lambda m: m.func.jvp(lambda v: v * 2, (whole(m, 3),), (whole(m, 3),)),
-    "in no_grad": lambda m: in_mode(m.no_grad, lambda: pushed(m, m.sin, x(m, 3))),
-    "no_grad inside": lambda m: pushed(m, lambda v: in_mode(m.no_grad, lambda: v * v), x(m, 3)),
-    "written inside": lambda m: pushed(m, lambda v: v.clone().mul_(v).add_(v), x(m, 3)),
-    "a fresh tensor filled": lambda m: pushed(m, lambda v: filled(m, v), x(m, 3)),
-    "a view written": lambda m: pushed(m, view_written, x(m, 3)),
-    "a stale view": lambda m: pushed(m, lambda v: stale_view(m, v), x(m, 3)),
-    "vmap over tangents": lambda m: m.func.vmap(lambda t: m.func.jvp(bent(m), (x(m, 3),), (t,))[1])(x(m, 4, 3)),
-    "an argument written": lambda m: pushed(m, lambda v: v.mul_(2).sum(), x(m, 3)),
-    "an argument written with itself": lambda m: pushed(m, lambda v: v.mul_(v).sum(), x(m, 3)),
-    "the argument after a write": lambda m: (lambda v: (pushed(m, lambda v: v.mul_(2), v), v))(x(m, 3)),
+    "an output that is no tensor": lambda m: random_jvp(m, lambda v: 3.0, x(m, 3)),
+    "an output with None": lambda m: random_jvp(m, lambda v: (v, None), x(m, 3)),
+    "an integer argument": lambda m: m.func.jvp(lambda v: v * 2, (integers(m, 3),), (integers(m, 3),)),
+    "in no_grad": lambda m: in_mode(m.no_grad, lambda: random_jvp(m, m.sin, x(m, 3))),
+    "no_grad inside": lambda m: random_jvp(m, lambda v: in_mode(m.no_grad, lambda: v * v), x(m, 3)),
+    "written inside": lambda m: random_jvp(m, lambda v: v.clone().mul_(v).add_(v), x(m, 3)),
+    "a fresh tensor filled": lambda m: random_jvp(m, lambda v: filled(m, v), x(m, 3)),
+    "a view written": lambda m: random_jvp(m, view_written, x(m, 3)),
+    "a stale view": lambda m: random_jvp(m, lambda v: stale_view(m, v), x(m, 3)),
+    "vmap over tangents": lambda m: m.func.vmap(lambda t: m.func.jvp(mixing(m), (x(m, 3),), (t,))[1])(x(m, 4, 3)),
+    "an argument written": lambda m: random_jvp(m, lambda v: v.mul_(2).sum(), x(m, 3)),
+    "an argument written with itself": lambda m: random_jvp(m, lambda v: v.mul_(v).sum(), x(m, 3)),
+    "the argument after a write": lambda m: (lambda v: (random_jvp(m, lambda v: v.mul_(2), v), v))(x(m, 3)),
     "perturbations are not confused": lambda m: m.func.jvp(
         lambda a: a * m.func.jvp(lambda b: a + b, (m.ones(()),), (m.ones(()),))[1], (m.ones(()),), (m.ones(()),)
     ),
@@ -317,20 +317,20 @@ def linear(m, f, *primals, seed=8):
 
 
 LINEARIZE = {
-    "linearize": lambda m: linear(m, bent(m), x(m, 3)),
+    "linearize": lambda m: linear(m, mixing(m), x(m, 3)),
     "of two arguments": lambda m: linear(m, lambda a, b: a * b[:, None], x(m, 3), x(m, 3, seed=2)),
     "of trees": lambda m: (lambda out, push: (out, push(tree(m))))(
         *m.func.linearize(lambda d: {"s": d["a"] * 2, "t": [d["b"][0].sum()]}, tree(m))
     ),
     "called twice": lambda m: (lambda push: [push(x(m, 3, seed=s)) for s in (4, 5)])(
-        m.func.linearize(bent(m), x(m, 3))[1]
+        m.func.linearize(mixing(m), x(m, 3))[1]
     ),
-    "vmap over the push": lambda m: m.func.vmap(m.func.linearize(bent(m), x(m, 3))[1])(x(m, 4, 3)),
+    "vmap over the push": lambda m: m.func.vmap(m.func.linearize(mixing(m), x(m, 3))[1])(x(m, 4, 3)),
     "a tangent of another shape": lambda m: m.func.linearize(m.sin, x(m, 3))[1](x(m, 2)),
     "a tangent of another dtype": lambda m: m.func.linearize(m.sin, x(m, 3))[1](x(m, 3, dtype="float32")),
     "a tangent too many": lambda m: m.func.linearize(m.sin, x(m, 3))[1](x(m, 3), x(m, 3)),
     "a tangent of another structure": lambda m: m.func.linearize(m.sin, x(m, 3))[1]((x(m, 3),)),
     "an output that is no tensor": lambda m: m.func.linearize(lambda v: 3.0, x(m, 3))[0],
     "no primals": lambda m: m.func.linearize(lambda: m.ones(3))[0],
-    "an integer primal": lambda m: m.func.linearize(lambda v: v * 2, whole(m, 3))[0],
+    "an integer primal": lambda m: m.func.linearize(lambda v: v * 2, integers(m, 3))[0],
 }

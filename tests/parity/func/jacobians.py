@@ -1,6 +1,6 @@
 """Parity cases of jacrev, jacfwd, hessian."""
 
-from .common import bent, whole, x
+from .common import integers, mixing, x
 from .derivatives import in_mode, stale_view, tree
 
 
@@ -18,7 +18,7 @@ def two(m):
 
 
 EITHER = {
-    "of a vector": lambda m, jac: jac(bent(m))(x(m, 3)),
+    "of a vector": lambda m, jac: jac(mixing(m))(x(m, 3)),
     "of a scalar": lambda m, jac: jac(m.sin)(x(m)),
     "of a matrix": lambda m, jac: jac(lambda v: (v * v).sum(0))(x(m, 2, 3)),
     "of float32": lambda m, jac: jac(m.sin)(x(m, 3, dtype="float32")),
@@ -54,9 +54,9 @@ EITHER = {
     "a complex input": lambda m, jac: jac(m.sin)(x(m, 3, dtype="complex128")),
     "a complex output": lambda m, jac: jac(lambda v: v * 1j)(x(m, 3)),
     "complex inside": lambda m, jac: jac(lambda v: (v * (1 + 2j)).abs())(x(m, 3)),
-    "an integer input": lambda m, jac: jac(lambda v: v * 2)(whole(m, 3)),
+    "an integer input": lambda m, jac: jac(lambda v: v * 2)(integers(m, 3)),
     "a float input": lambda m, jac: jac(lambda v: v * 2)(3.0),
-    "an integer aside": lambda m, jac: jac(lambda v, n: v * n)(x(m, 3), whole(m, 3)),
+    "an integer aside": lambda m, jac: jac(lambda v, n: v * n)(x(m, 3), integers(m, 3)),
     "a keyword": lambda m, jac: jac(outer)(x(m, 2), b=x(m, 3)),
     "in no_grad": lambda m, jac: in_mode(m.no_grad, lambda: jac(m.sin)(x(m, 3))),
     "no_grad inside": lambda m, jac: jac(lambda v: in_mode(m.no_grad, lambda: v * v) * v)(x(m, 3)),
@@ -64,10 +64,10 @@ EITHER = {
     "a graph below": lambda m, jac: graph_below(m, jac),
     "written inside": lambda m, jac: jac(lambda v: v.clone().mul_(v).add_(v))(x(m, 3)),
     "a stale view": lambda m, jac: jac(lambda v: stale_view(m, v))(x(m, 3)),
-    "of the other": lambda m, jac: jac(m.func.jacrev(bent(m)))(x(m, 3)),
-    "of the other one": lambda m, jac: jac(m.func.jacfwd(bent(m)))(x(m, 3)),
-    "in vmap": lambda m, jac: m.func.vmap(jac(bent(m)))(x(m, 4, 3)),
-    "of vmap": lambda m, jac: jac(m.func.vmap(bent(m)))(x(m, 2, 3)),
+    "of the other": lambda m, jac: jac(m.func.jacrev(mixing(m)))(x(m, 3)),
+    "of the other one": lambda m, jac: jac(m.func.jacfwd(mixing(m)))(x(m, 3)),
+    "in vmap": lambda m, jac: m.func.vmap(jac(mixing(m)))(x(m, 4, 3)),
+    "of vmap": lambda m, jac: jac(m.func.vmap(mixing(m)))(x(m, 2, 3)),
     "of softmax": lambda m, jac: jac(lambda v: m.softmax(v, -1))(x(m, 2, 3)),
     "of a product of matrices": lambda m, jac: jac(m.matmul)(x(m, 2, 3), x(m, 3, 2)),
     "of einsum": lambda m, jac: jac(lambda a, b: m.einsum("ij,jk->ki", a, b), (0, 1))(x(m, 2, 3), x(m, 3, 2)),
@@ -82,28 +82,28 @@ def closure(m, jac):
 
 def graph_below(m, jac):
     v = x(m, 3).requires_grad_()
-    return m.autograd.grad((jac(bent(m))(v) ** 2).sum(), v)
+    return m.autograd.grad((jac(mixing(m))(v) ** 2).sum(), v)
 
 
 JACOBIANS = {
     **{name: case for short, both in EITHER.items() for name, case in both_ways(short, both).items()},
-    "jacrev chunk_size 1": lambda m: m.func.jacrev(bent(m), chunk_size=1)(x(m, 3)),
+    "jacrev chunk_size 1": lambda m: m.func.jacrev(mixing(m), chunk_size=1)(x(m, 3)),
     "jacrev chunk_size 2": lambda m: m.func.jacrev(lambda v: (v, v.sum(), v * v), chunk_size=2)(x(m, 3)),
-    "jacrev chunk_size 100": lambda m: m.func.jacrev(bent(m), chunk_size=100)(x(m, 3)),
-    "jacrev chunk_size 0": lambda m: m.func.jacrev(bent(m), chunk_size=0)(x(m, 3)),
-    "jacrev chunk_size -1": lambda m: m.func.jacrev(bent(m), chunk_size=-1)(x(m, 3)),
+    "jacrev chunk_size 100": lambda m: m.func.jacrev(mixing(m), chunk_size=100)(x(m, 3)),
+    "jacrev chunk_size 0": lambda m: m.func.jacrev(mixing(m), chunk_size=0)(x(m, 3)),
+    "jacrev chunk_size -1": lambda m: m.func.jacrev(mixing(m), chunk_size=-1)(x(m, 3)),
     "jacrev chunk_size 1 of a tree": lambda m: m.func.jacrev(
         lambda d: {"s": d["a"] * 2, "t": [d["b"][0].sum()]}, chunk_size=1
     )(tree(m)),
-    "jacrev chunk_size preallocated": lambda m: m.func.jacrev(bent(m), chunk_size=2, _preallocate_and_copy=True)(
+    "jacrev chunk_size preallocated": lambda m: m.func.jacrev(mixing(m), chunk_size=2, _preallocate_and_copy=True)(
         x(m, 3)
     ),
     "jacfwd randomness": lambda m: m.func.jacfwd(lambda v: v * m.rand(3), randomness="same")(x(m, 3)).shape,
     "jacfwd randomness error": lambda m: m.func.jacfwd(lambda v: v * m.rand(3))(x(m, 3)).shape,
-    "jacfwd randomness wrong": lambda m: m.func.jacfwd(bent(m), randomness="some")(x(m, 3)),
+    "jacfwd randomness wrong": lambda m: m.func.jacfwd(mixing(m), randomness="some")(x(m, 3)),
     "jacrev of random numbers": lambda m: m.func.jacrev(lambda v: v * m.rand(3))(x(m, 3)).shape,
-    "hessian": lambda m: m.func.hessian(lambda v: bent(m)(v).sum())(x(m, 3)),
-    "hessian of a vector function": lambda m: m.func.hessian(bent(m))(x(m, 3)),
+    "hessian": lambda m: m.func.hessian(lambda v: mixing(m)(v).sum())(x(m, 3)),
+    "hessian of a vector function": lambda m: m.func.hessian(mixing(m))(x(m, 3)),
     "hessian argnums": lambda m: m.func.hessian(lambda a, b: (a * b * b).sum(), 1)(x(m, 2), x(m, 2, seed=2)),
     "hessian of two arguments": lambda m: m.func.hessian(lambda a, b: (a[:2] * b * b).sum(), (0, 1))(
         x(m, 3), x(m, 2, seed=2)
@@ -111,16 +111,16 @@ JACOBIANS = {
     "hessian of a tree": lambda m: m.func.hessian(lambda d: (d["a"] ** 2 * d["b"][0]).sum())(tree(m)),
     "hessian of a linear function": lambda m: m.func.hessian(lambda v: v.sum())(x(m, 3)),
     "hessian of a constant": lambda m: m.func.hessian(lambda v: m.ones((), dtype=m.float64))(x(m, 3)),
-    "hessian in vmap": lambda m: m.func.vmap(m.func.hessian(lambda v: bent(m)(v).sum()))(x(m, 4, 3)),
-    "hessian argnums wrong": lambda m: m.func.hessian(bent(m), 3)(x(m, 3)),
+    "hessian in vmap": lambda m: m.func.vmap(m.func.hessian(lambda v: mixing(m)(v).sum()))(x(m, 4, 3)),
+    "hessian argnums wrong": lambda m: m.func.hessian(mixing(m), 3)(x(m, 3)),
     "hessian of complex numbers": lambda m: m.func.hessian(m.sin)(x(m, 3, dtype="complex128")),
     "hessian times a vector, forward over reverse": lambda m: m.func.jvp(
-        m.func.grad(lambda v: bent(m)(v).sum()), (x(m, 3),), (x(m, 3, seed=4),)
+        m.func.grad(lambda v: mixing(m)(v).sum()), (x(m, 3),), (x(m, 3, seed=4),)
     ),
     "hessian times a vector, reverse over forward": lambda m: m.func.grad(
-        lambda v: m.func.jvp(lambda w: bent(m)(w).sum(), (v,), (x(m, 3, seed=4),))[1]
+        lambda v: m.func.jvp(lambda w: mixing(m)(w).sum(), (v,), (x(m, 3, seed=4),))[1]
     )(x(m, 3)),
     "hessian times a vector, reverse over reverse": lambda m: m.func.vjp(
-        m.func.grad(lambda v: bent(m)(v).sum()), x(m, 3)
+        m.func.grad(lambda v: mixing(m)(v).sum()), x(m, 3)
     )[1](x(m, 3, seed=4)),
 }

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from .common import whole, x
+from .common import integers, x
 
 
 def filled(m, model):
@@ -66,7 +66,7 @@ def call(m, model, *args, **kwargs):
     return m.func.functional_call(model, *args, **kwargs)
 
 
-def counted(m, given, **kwargs):
+def counting_state(m, given, **kwargs):
     """Return the state of the dicts, and of the module, after a call of the counting module."""
     model = counting(m)
     try:
@@ -128,10 +128,10 @@ CALLS = {
     "two values of a tied weight": lambda m: tied_call(m, ["first.weight", "second.weight"]),
     "two values of a tied weight untied": lambda m: tied_call(m, ["first.weight", "second.weight"], tie_weights=False),
     "one value by both names": lambda m: tied_call(m, ["first.weight", "second.weight"], values=[0, 0]),
-    "buffers come back": lambda m: counted(m, buffers(m)),
-    "buffers come back from a failure": lambda m: counted(m, buffers(m), fail=True),
-    "buffers of the module": lambda m: counted(m, {"weight": x(m, 2)}),
-    "buffers of two dicts": lambda m: counted(m, ({"weight": x(m, 2)}, buffers(m))),
+    "buffers come back": lambda m: counting_state(m, buffers(m)),
+    "buffers come back from a failure": lambda m: counting_state(m, buffers(m), fail=True),
+    "buffers of the module": lambda m: counting_state(m, {"weight": x(m, 2)}),
+    "buffers of two dicts": lambda m: counting_state(m, ({"weight": x(m, 2)}, buffers(m))),
     "the gradient": lambda m: (lambda n: m.func.grad(lambda p: call(m, n, p, x(m, 4, 3)).pow(2).sum())(state(m, n)))(
         net(m)
     ),
@@ -237,7 +237,7 @@ def convolutional(m):
         hidden = m.relu(F.conv2d(image[None], p["conv"], p["bias"], padding=1)).flatten(1)
         return F.cross_entropy(F.linear(hidden, p["out"]), label[None])
 
-    return m.func.vmap(m.func.grad(of), (None, 0, 0))(params, x(m, 5, 1, 4, 4), whole(m, 5) % 3)
+    return m.func.vmap(m.func.grad(of), (None, 0, 0))(params, x(m, 5, 1, 4, 4), integers(m, 5) % 3)
 
 
 def attention(m):

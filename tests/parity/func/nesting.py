@@ -16,11 +16,11 @@ def _grad(m, f):
 
 
 def _vjp(m, f):
-    def pulled(v):
+    def half_vjp(v):
         out, pull = m.func.vjp(f, v)
         return pull(m.ones_like(out) * 0.5)[0]
 
-    return pulled
+    return half_vjp
 
 
 def _jvp(m, f):

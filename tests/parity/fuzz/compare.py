@@ -163,7 +163,7 @@ def _compare_with_copies(
     theirs = Machine(torch)
     for line in lines:
         with nullcontext() if "L.func" in line else torch.autograd.graph.saved_tensors_hooks(torch.clone, torch.clone):
-            theirs.execute(kept(line))
+            theirs.execute(with_retained_graph(line))
         for tensor in theirs.v.values():
             recorded(tensor)  # as in the first run: until then, views of written bases have no history
     refused = computed(theirs, results, leaves, Exception)[1]
@@ -175,7 +175,7 @@ def _compare_with_copies(
         yield f"PyTorch with copies of what it saved, {message}"
 
 
-def kept(line: str) -> str:
+def with_retained_graph(line: str) -> str:
     """Return a line whose backward pass, if there is one, retains the graph."""
     return re.sub(r"\b(backward\(.*?)(, \)|, retain_graph=False|\)$)", _retaining, line)
 

@@ -25,15 +25,15 @@ class Coverage:
 
     def missing(self) -> list[str]:
         """Return the differentiable operators with PyTorch's names that did not occur."""
-        return sorted(name for name in wanted() if not any(self.names[n] for n in _spellings(name)))
+        return sorted(name for name in common_operators() if not any(self.names[n] for n in _spellings(name)))
 
     def __str__(self) -> str:
         """Return how many occurred, and which did not."""
-        missing, every = self.missing(), wanted()
+        missing, every = self.missing(), common_operators()
         return f"{len(every) - len(missing)} of {len(every)} operators occurred; not: {' '.join(missing)}"
 
 
-def wanted() -> list[str]:
+def common_operators() -> list[str]:
     """Return the differentiable operators that PyTorch has under the same name."""
     from .operators import counterparts
 

@@ -46,18 +46,18 @@ def _lines(generator: Generator, both: Run) -> Iterator[str]:
     for _ in range(int(generator.rng.integers(20, 61))):
         line = generator.line(both.theirs.v)
         yield line
-        yield from _alike(both)
-        yield from _dropped(both.theirs.v, only_moderate, may_write(line))
+        yield from _copy_lines(both)
+        yield from _drop_lines(both.theirs.v, only_moderate, may_write(line))
 
 
-def _dropped(tensors: dict[int, Any], only_moderate: bool, written: bool) -> Iterator[str]:
+def _drop_lines(tensors: dict[int, Any], only_moderate: bool, written: bool) -> Iterator[str]:
     """Yield lines that drop tensors with which a program does not continue: the latest, or any one; one stays."""
     for i, t in list(tensors.items())[1:] if written else list(tensors.items())[1:][-1:]:
         if t.numel() > LARGEST or (only_moderate and not moderate(t.numpy(force=True))):
             yield f"del v[{i}]"
 
 
-def _alike(both: Run) -> Iterator[str]:
+def _copy_lines(both: Run) -> Iterator[str]:
     """Yield a line that copies the latest tensor if the two libraries laid it out in different orders.
 
     So a difference in layout is reported where it arises, and not again for every view of that tensor.

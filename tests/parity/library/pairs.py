@@ -84,7 +84,7 @@ def seen_by_save(m):
     return seen
 
 
-def kept(value):
+def saved_value(value):
     def case(m):
         seen = []
 
@@ -253,11 +253,11 @@ PAIRS = {
     "zeros for the first": zeros(1),
     "zeros for the second": zeros(0),
     "what save gets": seen_by_save,
-    "keeping a tensor": kept(lambda inputs, output: inputs.x),
-    "keeping the output": kept(lambda inputs, output: output),
-    "keeping numbers": kept(lambda inputs, output: (3, "a", None)),
-    "keeping a nest": kept(lambda inputs, output: {"x": [inputs.x, 3], "y": (output, None)}),
-    "keeping nothing": kept(lambda inputs, output: None),
+    "keeping a tensor": saved_value(lambda inputs, output: inputs.x),
+    "keeping the output": saved_value(lambda inputs, output: output),
+    "keeping numbers": saved_value(lambda inputs, output: (3, "a", None)),
+    "keeping a nest": saved_value(lambda inputs, output: {"x": [inputs.x, 3], "y": (output, None)}),
+    "keeping nothing": saved_value(lambda inputs, output: None),
     "a second derivative": second,
     "two passes": twice(cube, retain=True),
     "two passes of a graph that is freed": twice(cube, retain=False),

@@ -91,7 +91,7 @@ def in_a_graph(m):
     return x.grad, buffer
 
 
-def lost(m):
+def omitted_write(m):
     """Write through PyTorch, whose history omits the write: the derivative of the written value is lost."""
     x, y = leaf(m, 2.0), plain(m, 0.0)
 
@@ -117,5 +117,5 @@ WRITES = {
     "the argument returned": returned,
     "a formula": formula,
     "a buffer in a graph": in_a_graph,
-    "a tensor with a history": lost,
+    "a tensor with a history": omitted_write,
 }

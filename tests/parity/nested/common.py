@@ -43,16 +43,16 @@ def classes(m, x):
     return m.nested.nested_tensor(parts, layout=x.layout)
 
 
-def told(value):
+def as_lists(value):
     """Return a result with nested tensors as lists of their components."""
     if isinstance(value, (tuple, list)):
-        return type(value)(map(told, value)) if type(value) in (tuple, list) else tuple(map(told, value))
-    return ["nested", *map(told, value.unbind())] if getattr(value, "is_nested", False) else value
+        return type(value)(map(as_lists, value)) if type(value) in (tuple, list) else tuple(map(as_lists, value))
+    return ["nested", *map(as_lists, value.unbind())] if getattr(value, "is_nested", False) else value
 
 
 def answer(function, layout, m):
     """Return the result of a function of the library and a nested tensor."""
-    return told(function(m, nested(m, layout)))
+    return as_lists(function(m, nested(m, layout)))
 
 
 def gradients(function, layout, m):
@@ -76,8 +76,8 @@ def strided(functions, names, of=answer):
 
 def plain(programs):
     """Return cases of functions of the library that construct their nested tensors themselves."""
-    return {name: partial(_told, program) for name, program in programs.items()}
+    return {name: partial(_result_as_lists, program) for name, program in programs.items()}
 
 
-def _told(program, m):
-    return told(program(m))
+def _result_as_lists(program, m):
+    return as_lists(program(m))

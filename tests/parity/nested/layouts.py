@@ -10,7 +10,7 @@ from .common import rows, x
 NAMES = ("strided", "jagged")
 
 
-def made(m, layout, *sizes, **kwargs):
+def nested_of(m, layout, *sizes, **kwargs):
     """Return a nested tensor of components of these sizes in a layout."""
     parts = [x(m, *size, seed=i) for i, size in enumerate(sizes or ((2, 3), (4, 3)))]
     return m.nested.nested_tensor(parts, layout=getattr(m, layout), **kwargs)
@@ -81,11 +81,11 @@ SIZES = {
 
 
 def _of_made(function, layout, m):
-    return function(m, made(m, layout))
+    return function(m, nested_of(m, layout))
 
 
 def _layout_of_made(function, layout, m):
-    return layout_of(function(m, made(m, layout)))
+    return layout_of(function(m, nested_of(m, layout)))
 
 
 def of(layout):
@@ -93,8 +93,8 @@ def of(layout):
     found = {f"layout of {name}": partial(_layout_of_made, f, layout) for name, f in RESULTS.items()}
     found |= {f"values of {name}": partial(_of_made, RESULTS[name], layout) for name in VALUES}
     found |= {name: partial(_of_made, f, layout) for name, f in SIZES.items()}
-    found["equal sizes"] = lambda m: layout_of(made(m, layout, (2, 3), (2, 3)))
-    found["values"] = lambda m: made(m, layout, (2,), (3,)).values()
+    found["equal sizes"] = lambda m: layout_of(nested_of(m, layout, (2, 3), (2, 3)))
+    found["values"] = lambda m: nested_of(m, layout, (2,), (3,)).values()
     return found
 
 
@@ -106,7 +106,7 @@ LENGTHS = {
     "no components": lambda m: [without(m).dim(), without(m).size(0), without(m).numel(), without(m).is_nested],
     "no components, padded": lambda m: tuple(m.nested.to_padded_tensor(without(m), 0.0).shape),
     "no components, unbound": lambda m: len(without(m).unbind()),
-    "an equal size of a strided one": lambda m: made(m, "strided", (2, 3), (2, 3)).size(1),
+    "an equal size of a strided one": lambda m: nested_of(m, "strided", (2, 3), (2, 3)).size(1),
     "the default": lambda m: [
         layout_of(m.nested.nested_tensor(rows(m))),
         layout_of(m.nested.as_nested_tensor(rows(m))),
@@ -114,30 +114,42 @@ LENGTHS = {
     "from_jagged": lambda m: layout_of(m.nested.nested_tensor_from_jagged(x(m, 5), m.tensor([0, 2, 5]))),
     "masked_select": lambda m: layout_of(m.nested.masked_select(x(m, 2, 3), x(m, 2, 3) > 0)),
     "narrow, jagged": lambda m: layout_of(m.nested.narrow(x(m, 3, 4), 1, 0, 2, layout=m.jagged)),
-    "bounds": lambda m: [int(made(m, "jagged")._min_seqlen), int(made(m, "jagged")._max_seqlen)],
-    "bounds by methods": lambda m: [made(m, "jagged")._get_min_seqlen(), made(m, "jagged")._get_max_seqlen()],
+    "bounds": lambda m: [int(nested_of(m, "jagged")._min_seqlen), int(nested_of(m, "jagged")._max_seqlen)],
+    "bounds by methods": lambda m: [nested_of(m, "jagged")._get_min_seqlen(), nested_of(m, "jagged")._get_max_seqlen()],
     "bounds with holes": lambda m: m.nested.nested_tensor_from_jagged(
         x(m, 6), m.tensor([0, 3, 6]), lengths=m.tensor([1, 2])
     )._get_max_seqlen(),
-    "no bounds of a strided one": lambda m: hasattr(made(m, "strided"), "_max_seqlen"),
-    "ragged index": lambda m: [made(m, "jagged")._ragged_idx, made(m, "jagged").transpose(1, 2)._ragged_idx],
-    "deepcopy": lambda m: layout_of(copy.deepcopy(made(m, "jagged"))),
+    "no bounds of a strided one": lambda m: hasattr(nested_of(m, "strided"), "_max_seqlen"),
+    "ragged index": lambda m: [nested_of(m, "jagged")._ragged_idx, nested_of(m, "jagged").transpose(1, 2)._ragged_idx],
+    "deepcopy": lambda m: layout_of(copy.deepcopy(nested_of(m, "jagged"))),
 }
 
 # Programs that fail, and words of both messages.
 ERRORS = {
-    "size of a ragged dimension": (lambda m: made(m, "strided").size(1), "Given dimension 1 is irregular and does not"),
-    "size from behind": (lambda m: made(m, "strided").size(-2), "Given dimension -2 is irregular and does not have"),
-    "size beyond, strided": (lambda m: made(m, "strided").size(3), "expected to be in range of [-3, 2], but got 3"),
-    "size beyond, jagged": (lambda m: made(m, "jagged").size(-4), "expected to be in range of [-3, 2], but got -4"),
+    "size of a ragged dimension": (
+        lambda m: nested_of(m, "strided").size(1),
+        "Given dimension 1 is irregular and does not",
+    ),
+    "size from behind": (
+        lambda m: nested_of(m, "strided").size(-2),
+        "Given dimension -2 is irregular and does not have",
+    ),
+    "size beyond, strided": (
+        lambda m: nested_of(m, "strided").size(3),
+        "expected to be in range of [-3, 2], but got 3",
+    ),
+    "size beyond, jagged": (
+        lambda m: nested_of(m, "jagged").size(-4),
+        "expected to be in range of [-3, 2], but got -4",
+    ),
     "size beyond, dense": (lambda m: x(m, 2).size(1), "expected to be in range of [-1, 0], but got 1"),
     "two ragged dimensions": (
-        lambda m: made(m, "jagged", (2, 3), (4, 5)),
+        lambda m: nested_of(m, "jagged", (2, 3), (4, 5)),
         "Cannot represent given tensor list as a nested tensor with the jagged layout. Note that the jagged layout "
         "only allows for a single ragged dimension",
     ),
     "no dimensions": (
-        lambda m: made(m, "jagged", ()),
+        lambda m: nested_of(m, "jagged", ()),
         "Cannot construct a nested tensor from a list of zero-dim tensors",
     ),
     "no components": (

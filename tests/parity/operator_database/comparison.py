@@ -23,6 +23,7 @@ from .sides import (
     difference_quotients,
     flat,
     gradients,
+    in_double,
     in_place,
     inner_products,
     into,
@@ -33,7 +34,6 @@ from .sides import (
     tangents,
     unchanged,
     wide_quotients,
-    widened,
 )
 
 ASPECTS = (
@@ -77,7 +77,7 @@ class Comparison:
         self.random = draws(name, sample)
         self.theirs = Side(torch, entry.op, sample, wrapper, process, unchanged)
         self.ours = Side(rg, counterpart(entry), sample, rebind(wrapper), rebind(process), Converter().convert)
-        self.make_wide = lambda: Side(torch, entry.op, sample, wrapper, process, widened)
+        self.make_wide = lambda: Side(torch, entry.op, sample, wrapper, process, in_double)
         self.tied = name in FREE_ORDER and has_equals(self.theirs, FREE_ORDER[name])
         self.tolerance = max([TOLERANCE.get(name_of(t.dtype), 0.0) for t in self.theirs.tensors], default=0.0)
 
@@ -261,7 +261,7 @@ class Comparison:
         if entry.supports_out and isinstance(like, torch.Tensor) and not self.random:
             wanted, refused = attempt(lambda: into(theirs, like))
             if refused is None:
-                self.numbers("out", wanted, lambda: into(ours, like), lambda side: into(side, widened(like)))
+                self.numbers("out", wanted, lambda: into(ours, like), lambda side: into(side, in_double(like)))
 
 
 def _pair(outcome: tuple[Any, Exception | None]) -> tuple[tuple, Exception | None]:

@@ -88,14 +88,14 @@ def unchanged(value: Any) -> Any:
 DOUBLE = {torch.float16: torch.float64, torch.float32: torch.float64, torch.complex64: torch.complex128}
 
 
-def widened(value: Any) -> Any:
+def in_double(value: Any) -> Any:
     """Return PyTorch's arguments with tensors and dtypes of half or single precision in double precision."""
     if isinstance(value, torch.Tensor):
         return value.detach().to(DOUBLE.get(value.dtype, value.dtype)).requires_grad_(value.requires_grad)
     if type(value) in (tuple, list):
-        return type(value)(map(widened, value))
+        return type(value)(map(in_double, value))
     if isinstance(value, dict):
-        return {k: widened(v) for k, v in value.items()}
+        return {k: in_double(v) for k, v in value.items()}
     return DOUBLE.get(value, value) if isinstance(value, torch.dtype) else value
 
 
@@ -169,18 +169,18 @@ def tangents(side: Side) -> list:
 
 def difference_quotients(side: Side) -> list:
     """Return central differences of the results along the noise of `tangents`."""
-    ahead, behind = (_moved(side, step) for step in (1e-6, -1e-6))
+    ahead, behind = (_perturbed(side, step) for step in (1e-6, -1e-6))
     return [(a - b) / 2e-6 for a, b in zip(ahead, behind, strict=True)]
 
 
 def wide_quotients(side: Side) -> list:
     """Return fourth-order differences with a wide step, which have more digits where the results are large."""
     h = 1e-3
-    results = zip(*[_moved(side, step) for step in (-2 * h, -h, h, 2 * h)], strict=True)
+    results = zip(*[_perturbed(side, step) for step in (-2 * h, -h, h, 2 * h)], strict=True)
     return [(a - 8 * b + 8 * c - d) / (12 * h) for a, b, c, d in results]
 
 
-def _moved(side: Side, step: float) -> tuple:
+def _perturbed(side: Side, step: float) -> tuple:
     """Return the results a step along the noise of `tangents`."""
     leaves = [x.detach() for x in side.leaves]
     along = [noise(torch, x, 200 + i) for i, x in enumerate(leaves)]

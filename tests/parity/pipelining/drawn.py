@@ -104,7 +104,7 @@ def _operands(m, earlier):
     return made
 
 
-def whole(seed):
+def whole_backward(seed):
     """Run a program with `stage_backward`: return its result, and every `.grad` after it."""
 
     def case(m):

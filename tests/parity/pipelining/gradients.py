@@ -43,7 +43,7 @@ def normal(m, x, ws):
 PROGRAMS = [linear, deep, shared, transposed, computed, joined, no_weights, normal]
 
 
-def whole(program, learns=True):
+def whole_backward(program, learns=True):
     def case(m):
         x, ws = numbers(m, 2, 3, seed=7, grad=learns), weights_of(m)
         out = program(m, x, ws)
@@ -166,12 +166,12 @@ def played_twice(m):
         pp(m).stage_backward_weight(iter([y]), groups)
 
 
-def inputs_grad(whole):
+def inputs_grad(whole_backward):
     """Return an input's .grad afterwards."""
 
     def case(m):
         x, y = numbers(m, 3, grad=True), numbers(m, 3, grad=True)
-        if whole:
+        if whole_backward:
             pp(m).stage_backward(x * y, ones(m), [x])
         else:
             pp(m).stage_backward_input([x * y], [ones(m)], [x], iter([y]))
@@ -192,13 +192,13 @@ def returned(m):
     return pp(m).stage_backward_weight(iter([y]), groups)
 
 
-def result_as_input(whole):
+def result_as_input(whole_backward):
     """Use an input that is not a leaf."""
 
     def case(m):
         w, y = numbers(m, 3, grad=True), numbers(m, 3, seed=3, grad=True)
         x = w.sin()
-        if whole:
+        if whole_backward:
             return pp(m).stage_backward(x * y, ones(m), [x]), w.grad, y.grad
         found, groups = pp(m).stage_backward_input([x * y], [ones(m)], [x], iter([y]))
         pp(m).stage_backward_weight(iter([y]), groups)
@@ -236,7 +236,9 @@ CORNERS = {
     "inputs that are no tensors": first_of(lambda m, x, y: [x * y], lambda m: [ones(m)], lambda m, x: [3, x, None]),
 }
 
-WHOLE = {p.__name__: whole(p) for p in PROGRAMS} | {f"{p.__name__}, x fixed": whole(p, False) for p in PROGRAMS[:-2]}
+WHOLE = {p.__name__: whole_backward(p) for p in PROGRAMS} | {
+    f"{p.__name__}, x fixed": whole_backward(p, False) for p in PROGRAMS[:-2]
+}
 # Whether PyTorch's second half of `computed` fails depends on the order of a set there.
 HALVES = {p.__name__: halves(p) for p in PROGRAMS if p is not computed}
 HALVES |= {f"{p.__name__}, x fixed": halves(p, False) for p in PROGRAMS[:-2]}

@@ -40,7 +40,7 @@ class Shares(IterableDataset):
         yield from range(0, 7) if info is None else range(info.id, 7, info.num_workers)
 
 
-class Drawn(Squares):
+class Noise(Squares):
     """A dataset with noise."""
 
     def __getitem__(self, index):
@@ -97,7 +97,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_batches_come_in_order_whoever_reads(kind):
+def test_batches_come_in_order_with_any_number_of_workers(kind):
     assert batches(Squares(5), batch_size=2, **kind) == [[0, 1], [4, 9], [16]]
     assert all_end()
 
@@ -170,7 +170,7 @@ def test_an_iterable_leaves_out_what_fills_no_batch():
 @pytest.mark.parametrize("kind", KINDS[2:])
 def test_random_numbers_of_workers_come_from_the_generator(kind):
     def epoch(seed):
-        return batches(Drawn(6), batch_size=2, generator=rg.Generator(seed), **kind)
+        return batches(Noise(6), batch_size=2, generator=rg.Generator(seed), **kind)
 
     before = rg.get_rng_state()
     first = epoch(1)
@@ -180,7 +180,7 @@ def test_random_numbers_of_workers_come_from_the_generator(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS[1:])
-def test_an_error_comes_in_its_place_with_its_traceback(kind):
+def test_an_error_is_raised_in_order_with_its_traceback(kind):
     loader = iter(DataLoader(Squares(6, broken=3), 2, **kind))
     assert next(loader).tolist() == [0, 1]
     with pytest.raises(LookupError, match="no example 3") as caught:
