@@ -4,16 +4,13 @@ import math
 from typing import Any
 
 from retrograd.core import Tensor
-from retrograd.distributions import constraints
 from retrograd.distributions.cauchy import Cauchy
-from retrograd.distributions.transformed_distribution import TransformedDistribution
-from retrograd.distributions.transforms import AbsTransform
-from retrograd.ops.masked import where
+from retrograd.distributions.half_distribution import HalfDistribution
 
 __all__ = ["HalfCauchy"]
 
 
-class HalfCauchy(TransformedDistribution):
+class HalfCauchy(HalfDistribution):
     """The distribution of |x|, for Cauchy x with center 0 and scale `scale`.
 
     >>> from retrograd.distributions import HalfCauchy
@@ -21,18 +18,10 @@ class HalfCauchy(TransformedDistribution):
     tensor(0.)
     """
 
-    arg_constraints = {"scale": constraints.positive}
-    support = constraints.nonnegative
-    has_rsample = True
     base_dist: Cauchy
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
-        super().__init__(Cauchy(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
-
-    @property
-    def scale(self) -> Tensor:
-        """The scale of the Cauchy distribution."""
-        return self.base_dist.scale
+        super().__init__(Cauchy(0, scale, validate_args=False), validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -41,21 +30,3 @@ class HalfCauchy(TransformedDistribution):
     @property
     def variance(self) -> Tensor:
         return self.base_dist.variance
-
-    @property
-    def mode(self) -> Tensor:
-        return self.scale * 0
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._check_value(value)
-        return where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -math.inf)
-
-    def cdf(self, value: Tensor) -> Tensor:
-        self._check_value(value)
-        return 2 * self.base_dist.cdf(value) - 1
-
-    def icdf(self, prob: Tensor) -> Tensor:
-        return self.base_dist.icdf((prob + 1) / 2)
-
-    def entropy(self) -> Tensor:
-        return self.base_dist.entropy() - math.log(2)

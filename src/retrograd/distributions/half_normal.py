@@ -4,16 +4,13 @@ import math
 from typing import Any
 
 from retrograd.core import Tensor
-from retrograd.distributions import constraints
+from retrograd.distributions.half_distribution import HalfDistribution
 from retrograd.distributions.normal import Normal
-from retrograd.distributions.transformed_distribution import TransformedDistribution
-from retrograd.distributions.transforms import AbsTransform
-from retrograd.ops.masked import where
 
 __all__ = ["HalfNormal"]
 
 
-class HalfNormal(TransformedDistribution):
+class HalfNormal(HalfDistribution):
     """The distribution of |x|, for normal x with center 0 and scale `scale`.
 
     >>> from retrograd.distributions import HalfNormal
@@ -21,18 +18,10 @@ class HalfNormal(TransformedDistribution):
     tensor(0.)
     """
 
-    arg_constraints = {"scale": constraints.positive}
-    support = constraints.nonnegative
-    has_rsample = True
     base_dist: Normal
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
-        super().__init__(Normal(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
-
-    @property
-    def scale(self) -> Tensor:
-        """The scale of the normal distribution."""
-        return self.base_dist.scale
+        super().__init__(Normal(0, scale, validate_args=False), validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -41,21 +30,3 @@ class HalfNormal(TransformedDistribution):
     @property
     def variance(self) -> Tensor:
         return self.scale.square() * (1 - 2 / math.pi)
-
-    @property
-    def mode(self) -> Tensor:
-        return self.scale * 0
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._check_value(value)
-        return where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -math.inf)
-
-    def cdf(self, value: Tensor) -> Tensor:
-        self._check_value(value)
-        return 2 * self.base_dist.cdf(value) - 1
-
-    def icdf(self, prob: Tensor) -> Tensor:
-        return self.base_dist.icdf((prob + 1) / 2)
-
-    def entropy(self) -> Tensor:
-        return self.base_dist.entropy() - math.log(2)

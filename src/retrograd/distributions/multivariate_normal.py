@@ -35,7 +35,34 @@ def log_det_factor(factor: Tensor) -> Tensor:
     return factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
-class MultivariateNormal(Distribution):
+class CovarianceParameters(Distribution):
+    """Base of distributions with a covariance matrix, given as one of three matrices; the others follow on demand."""
+
+    arg_constraints = {
+        "covariance_matrix": constraints.positive_definite,
+        "precision_matrix": constraints.positive_definite,
+        "scale_tril": constraints.lower_cholesky,
+    }
+
+    @lazy_property
+    def scale_tril(self) -> Tensor:
+        """The Cholesky factor of the covariance matrix."""
+        if "covariance_matrix" in vars(self):
+            return linalg_cholesky(self.covariance_matrix)
+        return precision_to_scale_tril(self.precision_matrix)
+
+    @lazy_property
+    def covariance_matrix(self) -> Tensor:
+        """The covariance matrix."""
+        return self.scale_tril @ self.scale_tril.mT
+
+    @lazy_property
+    def precision_matrix(self) -> Tensor:
+        """The inverse of the covariance matrix."""
+        return cholesky_inverse(self.scale_tril)
+
+
+class MultivariateNormal(CovarianceParameters):
     """The normal distribution of vectors with mean `loc` and a positive definite covariance matrix.
 
     The matrix is given as one of `covariance_matrix`, its inverse `precision_matrix`, and its Cholesky factor
@@ -47,12 +74,7 @@ class MultivariateNormal(Distribution):
     tensor(-1.8379)
     """
 
-    arg_constraints = {
-        "loc": constraints.real_vector,
-        "covariance_matrix": constraints.positive_definite,
-        "precision_matrix": constraints.positive_definite,
-        "scale_tril": constraints.lower_cholesky,
-    }
+    arg_constraints = {"loc": constraints.real_vector, **CovarianceParameters.arg_constraints}
     support = constraints.real_vector
     has_rsample = True
 
@@ -72,23 +94,6 @@ class MultivariateNormal(Distribution):
         self.loc = loc.expand((*batch_shape, n))
         setattr(self, name, matrix.expand((*batch_shape, n, n)))
         super().__init__(batch_shape, (n,), validate_args)
-
-    @lazy_property
-    def scale_tril(self) -> Tensor:
-        """The Cholesky factor of the covariance matrix."""
-        if "covariance_matrix" in vars(self):
-            return linalg_cholesky(self.covariance_matrix)
-        return precision_to_scale_tril(self.precision_matrix)
-
-    @lazy_property
-    def covariance_matrix(self) -> Tensor:
-        """The covariance matrix."""
-        return self.scale_tril @ self.scale_tril.mT
-
-    @lazy_property
-    def precision_matrix(self) -> Tensor:
-        """The inverse of the covariance matrix."""
-        return cholesky_inverse(self.scale_tril)
 
     @property
     def mean(self) -> Tensor:

@@ -6,8 +6,8 @@ from typing import Any
 from retrograd.core import Tensor
 from retrograd.distributions import constraints
 from retrograd.distributions.exp_family import ExponentialFamily
-from retrograd.distributions.multivariate_normal import log_det_factor, precision_to_scale_tril, the_matrix
-from retrograd.distributions.utils import at_least_float, lazy_property
+from retrograd.distributions.multivariate_normal import CovarianceParameters, log_det_factor, the_matrix
+from retrograd.distributions.utils import at_least_float
 from retrograd.ops.as_strided import broadcast_shapes
 from retrograd.ops.as_tensor import as_tensor
 from retrograd.ops.create import arange
@@ -16,12 +16,12 @@ from retrograd.ops.distributions import standard_gamma
 from retrograd.ops.gamma import digamma, mvlgamma
 from retrograd.ops.masked import where
 from retrograd.ops.random import randn
-from retrograd.ops.solve import cholesky_inverse, cholesky_solve
+from retrograd.ops.solve import cholesky_solve
 
 __all__ = ["Wishart"]
 
 
-class Wishart(ExponentialFamily):
+class Wishart(CovarianceParameters, ExponentialFamily):
     """The distribution of the sum of x x^T over `df` normal vectors x with a covariance matrix; `df` may be fractional.
 
     Draws are made by Bartlett's decomposition.  `df` must be greater than n - 1 for matrices of size n x n.
@@ -33,12 +33,7 @@ class Wishart(ExponentialFamily):
             [0., 3.]])
     """
 
-    arg_constraints = {
-        "df": constraints.greater_than(0),
-        "covariance_matrix": constraints.positive_definite,
-        "precision_matrix": constraints.positive_definite,
-        "scale_tril": constraints.lower_cholesky,
-    }
+    arg_constraints = {"df": constraints.greater_than(0), **CovarianceParameters.arg_constraints}
     support = constraints.positive_definite
     has_rsample = True
     _mean_carrier_measure = 0.0
@@ -64,23 +59,6 @@ class Wishart(ExponentialFamily):
             raise ValueError(
                 f"Value of df={self.df} expected to be greater than ndim - 1 = {self._event_shape[-1] - 1}."
             )
-
-    @lazy_property
-    def scale_tril(self) -> Tensor:
-        """The Cholesky factor of the covariance matrix."""
-        if "covariance_matrix" in vars(self):
-            return linalg_cholesky(self.covariance_matrix)
-        return precision_to_scale_tril(self.precision_matrix)
-
-    @lazy_property
-    def covariance_matrix(self) -> Tensor:
-        """The covariance matrix of the normal vectors."""
-        return self.scale_tril @ self.scale_tril.mT
-
-    @lazy_property
-    def precision_matrix(self) -> Tensor:
-        """The inverse of the covariance matrix."""
-        return cholesky_inverse(self.scale_tril)
 
     def _matrix_df(self) -> Tensor:
         return self.df.unsqueeze(-1).unsqueeze(-1)

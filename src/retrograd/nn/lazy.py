@@ -92,7 +92,7 @@ def _materialize_as_in_state(module: Any, state: dict[str, Any], prefix: str, *_
 
 
 class _InferredSize(LazyModuleMixin):
-    """Base of layers that differ from `cls_to_become` in one argument of the constructor, the size `size_name`.
+    """Base of layers that differ from their last base, `cls_to_become`, in one argument: the size `size_name`.
 
     It is the size of the input along `size_dim`.  `lazy_defaults` are the defaults that differ, as in PyTorch.
     """
@@ -104,8 +104,10 @@ class _InferredSize(LazyModuleMixin):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "cls_to_become" in vars(cls):
-            signature = inspect.signature(cls.cls_to_become.__init__)
+        ordinary = cls.__bases__[-1]
+        if not issubclass(ordinary, LazyModuleMixin):
+            cls.cls_to_become = ordinary
+            signature = inspect.signature(ordinary.__init__)
             parameters = [
                 p.replace(default=cls.lazy_defaults.get(name, p.default))
                 for name, p in signature.parameters.items()
@@ -162,13 +164,16 @@ class LazyLinear(_InferredSize, Linear):
     ((2, 3), Linear(in_features=4, out_features=3, bias=True))
     """
 
-    cls_to_become = Linear
     size_name, size_dim = "in_features", -1
 
 
 class _LazyConvolution(_InferredSize):
     size_name = "in_channels"
     dims: int
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.size_dim = -1 - cls.dims
 
     def _check_first_input(self, input: Tensor) -> None:
         check_images(type(self).__name__, input, self.dims)
@@ -184,6 +189,11 @@ class _LazyNorm(_InferredSize):
 
 class _LazyInstanceNorm(_LazyNorm):
     lazy_defaults: ClassVar[dict[str, Any]] = {"affine": True, "track_running_stats": True}
+    input_ndims: Any
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.size_dim = -min(cls.input_ndims)
 
 
 class LazyConv1d(_LazyConvolution, Conv1d):
@@ -196,9 +206,6 @@ class LazyConv1d(_LazyConvolution, Conv1d):
     ((2, 2, 3), 'Conv1d')
     """
 
-    cls_to_become = Conv1d
-    size_dim = -2
-
 
 class LazyConv2d(_LazyConvolution, Conv2d):
     """`Conv2d` without `in_channels`, which is the number of channels of the first input.
@@ -209,9 +216,6 @@ class LazyConv2d(_LazyConvolution, Conv2d):
     >>> layer(rg.ones(2, 3, 5, 5)).shape, type(layer).__name__
     ((2, 2, 3, 3), 'Conv2d')
     """
-
-    cls_to_become = Conv2d
-    size_dim = -3
 
 
 class LazyConv3d(_LazyConvolution, Conv3d):
@@ -224,9 +228,6 @@ class LazyConv3d(_LazyConvolution, Conv3d):
     ((2, 2, 3, 3, 3), 'Conv3d')
     """
 
-    cls_to_become = Conv3d
-    size_dim = -4
-
 
 class LazyConvTranspose1d(_LazyConvolution, ConvTranspose1d):
     """`ConvTranspose1d` without `in_channels`, which is the number of channels of the first input.
@@ -237,9 +238,6 @@ class LazyConvTranspose1d(_LazyConvolution, ConvTranspose1d):
     >>> layer(rg.ones(2, 3, 5)).shape, type(layer).__name__
     ((2, 2, 7), 'ConvTranspose1d')
     """
-
-    cls_to_become = ConvTranspose1d
-    size_dim = -2
 
 
 class LazyConvTranspose2d(_LazyConvolution, ConvTranspose2d):
@@ -252,9 +250,6 @@ class LazyConvTranspose2d(_LazyConvolution, ConvTranspose2d):
     ((2, 2, 7, 7), 'ConvTranspose2d')
     """
 
-    cls_to_become = ConvTranspose2d
-    size_dim = -3
-
 
 class LazyConvTranspose3d(_LazyConvolution, ConvTranspose3d):
     """`ConvTranspose3d` without `in_channels`, which is the number of channels of the first input.
@@ -265,9 +260,6 @@ class LazyConvTranspose3d(_LazyConvolution, ConvTranspose3d):
     >>> layer(rg.ones(2, 3, 5, 5, 5)).shape, type(layer).__name__
     ((2, 2, 7, 7, 7), 'ConvTranspose3d')
     """
-
-    cls_to_become = ConvTranspose3d
-    size_dim = -4
 
 
 class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
@@ -280,8 +272,6 @@ class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
     ((2, 3, 5), 'BatchNorm1d')
     """
 
-    cls_to_become = BatchNorm1d
-
 
 class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
     """`BatchNorm2d` without `num_features`, which is the number of channels of the first input.
@@ -293,8 +283,6 @@ class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
     ((2, 3, 5, 5), 'BatchNorm2d')
     """
 
-    cls_to_become = BatchNorm2d
-
 
 class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
     """`BatchNorm3d` without `num_features`, which is the number of channels of the first input.
@@ -305,8 +293,6 @@ class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
     >>> layer(rg.ones(2, 3, 5, 5, 5)).shape, type(layer).__name__
     ((2, 3, 5, 5, 5), 'BatchNorm3d')
     """
-
-    cls_to_become = BatchNorm3d
 
 
 class LazyInstanceNorm1d(_LazyInstanceNorm, InstanceNorm1d):
@@ -321,9 +307,6 @@ class LazyInstanceNorm1d(_LazyInstanceNorm, InstanceNorm1d):
     ((2, 3, 5), 'InstanceNorm1d')
     """
 
-    cls_to_become = InstanceNorm1d
-    size_dim = -2
-
 
 class LazyInstanceNorm2d(_LazyInstanceNorm, InstanceNorm2d):
     """`InstanceNorm2d` without `num_features`, which is the number of channels of the first input.
@@ -335,9 +318,6 @@ class LazyInstanceNorm2d(_LazyInstanceNorm, InstanceNorm2d):
     ((2, 3, 5, 5), 'InstanceNorm2d')
     """
 
-    cls_to_become = InstanceNorm2d
-    size_dim = -3
-
 
 class LazyInstanceNorm3d(_LazyInstanceNorm, InstanceNorm3d):
     """`InstanceNorm3d` without `num_features`, which is the number of channels of the first input.
@@ -348,6 +328,3 @@ class LazyInstanceNorm3d(_LazyInstanceNorm, InstanceNorm3d):
     >>> layer(rg.ones(2, 3, 5, 5, 5)).shape, type(layer).__name__
     ((2, 3, 5, 5, 5), 'InstanceNorm3d')
     """
-
-    cls_to_become = InstanceNorm3d
-    size_dim = -4
