@@ -59,11 +59,17 @@ def _entry(path: str, value: Any) -> Iterator[str]:
 
 
 def _members(cls: type) -> Iterator[tuple[str, Any]]:
-    bases = cls.__mro__[1:]
-    for name in dir(cls) if cls is rg.Tensor else vars(cls):
+    bases = [base for base in cls.__mro__[1:] if _is_public(base)]
+    added = [name for base in cls.__mro__ if base is cls or not _is_public(base) for name in vars(base)]
+    for name in dir(cls) if cls is rg.Tensor else dict.fromkeys(added):
         inherited = any(hasattr(base, name) for base in bases) and cls is not rg.Tensor
         if not name.startswith("_") and not inherited:
             yield name, inspect.getattr_static(cls, name)
+
+
+def _is_public(cls: type) -> bool:
+    """Return whether the names of a class are listed by itself, not by the classes that inherit from it."""
+    return cls.__name__ in getattr(sys.modules[cls.__module__], "__all__", [cls.__name__]) and cls.__name__[0] != "_"
 
 
 def _member(path: str, value: Any) -> Iterator[str]:
