@@ -92,7 +92,7 @@ LIMITED = """
 import os
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"): os.environ.pop(name, None)
 os.environ.update({settings})
-import numpy, threadpoolctl, pathlib
+import builtins, io, numpy, threadpoolctl
 {change}
 import retrograd
 blas = [pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
@@ -101,9 +101,9 @@ print(retrograd.kernels.get_num_threads(), *blas)
 ONE_PROCESSOR = "os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])"
 # The files of the control groups are replaced before the package is imported.
 QUOTA = """
-read = pathlib.Path.read_text
-texts = {"/proc/self/cgroup": "0::/", "/sys/fs/cgroup/cpu.max": "100000 100000"}
-pathlib.Path.read_text = lambda self, *args, **options: texts.get(str(self)) or read(self, *args, **options)
+texts, read = {"/proc/self/cgroup": "0::/", "/sys/fs/cgroup/cpu.max": "100000 100000"}, open
+def opened(path, *args, **options): return io.StringIO(texts[path]) if path in texts else read(path, *args, **options)
+builtins.open = opened
 os.sched_getaffinity = lambda _: set(range(64))
 """
 

@@ -1,10 +1,9 @@
 """The context of one call of a `Function`: what forward saves and marks for backward."""
 
 import functools
+import warnings
 from collections.abc import Callable
 from typing import Any
-
-from typing_extensions import deprecated
 
 from retrograd.core import GradFn, Tensor, current
 from retrograd.core.graph import Packed, SavedTensor
@@ -54,9 +53,11 @@ class FunctionCtx:
         """Mark inputs that forward has written to; each of them must be returned."""
         self._dirty = args
 
-    @deprecated("mark_shared_storage is deprecated: views are tracked without it", category=FutureWarning)
     def mark_shared_storage(self, *pairs: Any) -> None:
-        """Do nothing: views are tracked without it."""
+        """Warn that this is deprecated, and do nothing: views are tracked without it."""
+        warnings.warn(
+            "mark_shared_storage is deprecated: views are tracked without it", category=FutureWarning, stacklevel=2
+        )
 
     def mark_non_differentiable(self, *args: Tensor) -> None:
         """Mark outputs that have no gradient."""
