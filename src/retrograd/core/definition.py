@@ -199,13 +199,14 @@ def op(schema):
     parsed = parse(schema)
 
     def register(cls):
-        if parsed.name in registry:
+        if registry.has(parsed.name):
             there = registry[parsed.name].definition.__module__
             raise ValueError(f"operator {parsed.name!r} is registered already, by {there}")
         cls.__name__ = parsed.name  # the families' errors name it
         cls.prepare(parsed)
-        registry[parsed.name] = Operator(parsed, cls)
-        return registry[parsed.name]
+        operator = Operator(parsed, cls)
+        registry.add(parsed.name, operator)
+        return operator
 
     return register
 
