@@ -21,6 +21,7 @@ import reference
 
 import retrograd as rg
 from retrograd.core import Operator
+from retrograd.core.lazy_imports import load_all
 
 SNAPSHOT = Path(__file__).parents[1] / "tests" / "api.txt"
 HEAD = "# Public names with their arguments and defaults, written by tools/api.py: run `make stubs` after a change.\n"
@@ -59,6 +60,7 @@ def _entry(path: str, value: Any) -> Iterator[str]:
 
 
 def _members(cls: type) -> Iterator[tuple[str, Any]]:
+    load_all()
     bases = [base for base in cls.__mro__[1:] if _is_public(base)]
     added = [name for base in cls.__mro__ if base is cls or not _is_public(base) for name in vars(base)]
     for name in dir(cls) if cls is rg.Tensor else dict.fromkeys(added):

@@ -86,7 +86,7 @@ def module_of(operator: Operator) -> str:
 
 def factories(modules: tuple[str, ...]) -> list[tuple[str, Callable]]:
     """Return the public functions of these modules that create tensors, such as `zeros`, by name."""
-    created = {name: found for name, found in vars(rg).items() if not name.startswith("_")}
+    created = {name: getattr(rg, name) for name in rg.__all__}
     named = ((name, f) for name, f in created.items() if inspect.isfunction(f) and _below(f.__module__) in modules)
     return sorted((name, f) for name, f in named if "requires_grad" in inspect.signature(f).parameters)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import retrograd as rg
 from retrograd.core import Operator
+from retrograd.core.lazy_imports import load_all
 
 # Titles of sections, and the public modules in them.
 MODULES = {
@@ -117,14 +118,10 @@ def _is_defined_in(module: ModuleType, name: str, value: Any) -> bool:
 def _kinds() -> list[tuple[str, str, dict[str, Any]]]:
     """Return title, path and names of the pages of operators and functions that have names in `rg` itself."""
     found: dict[str, dict[str, Any]] = {}
-    for name, value in sorted(vars(rg).items()):
+    for name in rg.__all__:
+        value = getattr(rg, name)
         home = _defining_module(value)
-        if (
-            not name.startswith("_")
-            and _is_documented(value)
-            and home.startswith("retrograd.ops.")
-            and not isinstance(value, type)
-        ):
+        if _is_documented(value) and home.startswith("retrograd.ops.") and not isinstance(value, type):
             found.setdefault(home, {"": importlib.import_module(home).__doc__})[name] = value
     return [(_title(home), f"api/operators/{home.rpartition('.')[2]}.md", names) for home, names in found.items()]
 
@@ -153,6 +150,7 @@ def _top() -> str:
 
 def _tensor() -> str:
     """Return the page of tensors: their attributes and methods, and which operators are methods too."""
+    load_all()
     members = {name: inspect.getattr_static(rg.Tensor, name) for name in dir(rg.Tensor) if not name.startswith("_")}
     pages = {id(value): (path, names) for _, path, names in _kinds() for value in names.values()}
 

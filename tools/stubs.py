@@ -1,4 +1,4 @@
-"""Write the type stubs of the names that the registry adds to `retrograd` and to `Tensor` at import.
+"""Write the type stubs of the names that the registry adds to `retrograd` and `Tensor`, and the table of their modules.
 
 python tools/stubs.py            # write
 python tools/stubs.py --check    # exit with 1 and name the files that are out of date
@@ -11,6 +11,8 @@ import sys
 import typing
 from collections.abc import Iterator
 from pathlib import Path
+
+import contents
 
 import retrograd as rg
 from retrograd import ops
@@ -248,7 +250,8 @@ def imports() -> str:
     """Return the imports of `retrograd/__init__.py`, and the packages that it imports lazily."""
     tree = ast.parse((PACKAGE / "__init__.py").read_text())
     lines = [ast.unparse(node) for node in tree.body if isinstance(node, ast.ImportFrom)]
-    return "\n".join(lines + [lazy_import(name, home) for name, home in sorted(homes("retrograd").items())])
+    late = {name: home for name, home in homes("retrograd").items() if home != "retrograd.ops.functions"}
+    return "\n".join(lines + [lazy_import(name, home) for name, home in sorted(late.items())])
 
 
 def lazy_import(name: str, home: str) -> str:
@@ -304,6 +307,7 @@ def stubs() -> dict[Path, str]:
         PACKAGE / "core" / "tensor_class.pyi": f"{HEADER}{BUILTINS}\n{RETURN_TYPES}\n{tensor}\n{ALIASES}",
         PACKAGE / "return_types.pyi": f"{HEADER}{BUILTINS}\n{TENSOR}\n{return_types()}",
         PACKAGE / "__init__.pyi": f"{HEADER}{BUILTINS}\n{root}",
+        PACKAGE / "ops" / "contents.py": contents.text(),
     }
     for home, path in HOMES.items():
         names = f"{RETURN_TYPES}{TENSOR}"

@@ -87,7 +87,7 @@ from retrograd.ops.symbolic import SymFloat as SymFloat
 __version__ = "0.1.0"
 newaxis = None  # in an index, a new dimension of size 1
 
-globals().update(ops.public())  # every operator and public function, by its names
+globals().update(ops.imported())  # operators and public functions, by their names; the others on first use
 
 _PACKAGES = (
     "amp", "backends", "cli", "cpu", "cuda", "distributed", "distributions", "export", "fft", "func", "fx",
@@ -127,8 +127,13 @@ __getattr__, __dir__ = _lazy.lazy_names(
     "retrograd",
     {name: f"retrograd.{name}" for name in _PACKAGES}
     | dict.fromkeys(_OF_ARRAYS, "retrograd.func.autograd_api")
+    | dict.fromkeys(ops.public_names(), "retrograd.ops.functions")
     | _HOMES,
 )
+__all__ = sorted(
+    {name for name in globals() if not name.startswith("_")} | {name for name in ops.public_names() if name[0] != "_"}
+)
+
 _lazy.lazy_names("retrograd.library", {"opcheck": "retrograd.testing"})
 _lazy.lazy_names("retrograd.nn.utils.stateless", {"functional_call": "retrograd.func"})
 _lazy.lazy_names("retrograd.random", {"thread_safe_generator": "retrograd.utils.data.worker"})

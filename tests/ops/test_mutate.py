@@ -5,6 +5,7 @@ import math
 import pytest
 
 import retrograd as rg
+from retrograd.core.lazy_imports import load_all
 from retrograd.core.tensor import count_of
 
 WRITES = {
@@ -96,6 +97,7 @@ def test_writes_that_can_not_be_done_are_refused_before_anything_changes(write, 
 # --------------------------------------------------------------------------- every operator that writes in place
 
 
+load_all()
 WRITERS = {
     name: method.writes
     for name, method in vars(rg.Tensor).items()

@@ -5,9 +5,9 @@ import os
 
 import numpy as np
 
-from retrograd.backend import array_text
 from retrograd.backend import numpy as numpy_namespace
 from retrograd.core import namespaces
+from retrograd.core.lazy_imports import lazy_module
 from retrograd.core.operand_errors import replace_numpy_words
 from retrograd.core.views import memory_of
 
@@ -122,7 +122,7 @@ def text(array, options, *, name="", notes=(), part_notes=()):
     `name` is that of a subclass.  An array that consists of several has `part_notes` in the text of each.
     """
     if type(array) is np.ndarray:
-        return array_text.text(array, options, name=name or "tensor", notes=notes)
+        return lazy_module("retrograd.backend.array_text").text(array, options, name=name or "tensor", notes=notes)
     whole = name or "nested_tensor"
     return namespaces[type(array)].text(array, options, name=whole, notes=notes, part_notes=part_notes)
 

@@ -3,6 +3,7 @@
 from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.errors import OperandValueError
+from retrograd.core.lazy_imports import add_attribute
 from retrograd.core.views import COPIED, requires_grad_synced
 from retrograd.ops.diagonal import diagonal
 from retrograd.ops.family import AlongDims, Composite, View, canonical_dim, cast_to, numel, shift_dims, sum_to
@@ -414,7 +415,7 @@ class resolve_neg(Composite):
         yield (r(3),), {}
 
 
-Tensor.view = view  # type: ignore[assignment]
+add_attribute(Tensor, "view", view)
 
 
 # ------------------------------------------------------------------------------------- writes into views

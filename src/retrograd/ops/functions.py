@@ -1,9 +1,12 @@
 """Public functions that are not operators: they return no tensors, or only call operators."""
 
 from retrograd.core import Tensor
+from retrograd.core.lazy_imports import LazyTable
 from retrograd.core.op import is_foreign
 
-functions = {}  # dotted name below `rg.` -> function
+functions = LazyTable()  # dotted name below `rg.` -> function
+public_members = LazyTable()  # dotted name below `rg.` -> function or operator
+_derived = set()  # names of the functions that operators have by their traits
 
 
 def function(*names):
@@ -12,18 +15,27 @@ def function(*names):
     >>> @function("linalg.answer")
     ... def answer():
     ...     return 42
-    >>> functions.pop("linalg.answer")()
-    42
+    >>> public_members.pop("linalg.answer")(), functions.pop("linalg.answer")()
+    (42, 42)
     """
 
     def register(member):
         for name in names or (member.__name__,):
-            if name in functions:
+            if functions.has(name) and name not in _derived:
                 raise ValueError(f"the function {name!r} is registered already, by {functions[name].__module__}")
-            functions[name] = member
+            _derived.discard(name)
+            functions.add(name, member)
+            public_members.add(name, member)
         return member
 
     return register
+
+
+def derived_function(name, home, member):
+    """Register a function that an operator of the module `home` has by its traits, unless another one has this name."""
+    if functions.homes.get(name, home) == home and not functions.has(name):
+        function(name)(member)
+        _derived.add(name)
 
 
 def check_tensor(name, value):
@@ -38,3 +50,10 @@ def check_callable(name, value):
     if callable(value) and not isinstance(value, Tensor):
         return value
     raise TypeError(f"{name}: expected a function of numbers, got {type(value).__name__}")
+
+
+def __getattr__(name):
+    """A public operator or function of `rg`, by name: its module is imported on first use."""
+    if name in public_members:
+        return public_members[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,6 +4,7 @@ import math
 
 from retrograd.core import Internal, Tensor, op, xp
 from retrograd.core.dtype import is_floating
+from retrograd.core.lazy_imports import add_attribute
 from retrograd.ops.create import arange, as_tensor
 from retrograd.ops.family import Composite, Pointwise, cast_to, zero_cotangent
 from retrograd.ops.pointwise import POSITIVE, exp, log, log1p, neg, where
@@ -70,7 +71,7 @@ def _polygamma(x, n) -> Tensor:
     return polygamma(n, x)
 
 
-Tensor.polygamma = _polygamma  # type: ignore[assignment]
+add_attribute(Tensor, "polygamma", _polygamma)
 
 
 @op("mvlgamma(Tensor x, int p) -> Tensor")

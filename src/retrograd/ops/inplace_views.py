@@ -1,6 +1,7 @@
 """In-place view operators: a tensor becomes a view of its former self, `x.unsqueeze_(0)`."""
 
 from retrograd.core import Tensor, registry
+from retrograd.core.lazy_imports import add_attribute
 from retrograd.core.level import is_recording
 from retrograd.core.op import compound
 from retrograd.core.tensor import alias, bump_version, preserve_snapshots, version_of
@@ -98,7 +99,7 @@ def transpose_(x, dim0, dim1) -> Tensor:
     return _transpose_in_place("transpose_", x, dim0, dim1)
 
 
-Tensor.swapdims_ = transpose_
+add_attribute(Tensor, "swapdims_", transpose_)
 
 
 @method

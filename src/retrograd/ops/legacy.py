@@ -6,9 +6,10 @@ from typing import Any
 
 from retrograd.core import Tensor, registry
 from retrograd.core import dtype as dtypes
+from retrograd.core.lazy_imports import own_attribute
 from retrograd.ops.as_tensor import tensor
 from retrograd.ops.create import arange, factory, zeros
-from retrograd.ops.functions import function, functions
+from retrograd.ops.functions import derived_function, function
 from retrograd.ops.layout import Size
 from retrograd.ops.methods import method
 
@@ -205,12 +206,15 @@ def module_load(x, other, assign=False):
     return other.detach() if assign else x.copy_(other).detach()
 
 
-_OTHER_WRITERS = "addmv_ clamp_ clamp_max_ clamp_min_ clip_ detach_ fill_ gcd_ index_put_ lcm_ ldexp_ xlogy_ zero_"
+_WRITERS_OF_SEVERAL = {"addmv", "clamp", "clamp_max", "clamp_min", "clip", "gcd", "lcm", "ldexp", "xlogy"}
 
 
-def add_writing_functions(named):
-    """Add functions for methods that write into their tensor and take no other, and a few more: `rg.exp_(x)`."""
-    writers = {f"{name}_": operator for name, operator in named.items() if len(operator.schema.inputs) == 1}
-    found = [name for name, operator in writers.items() if operator.definition.in_place and operator.definition.method]
-    for name in {*found, *_OTHER_WRITERS.split()} - functions.keys():
-        function(name)(getattr(Tensor, name))
+def add_writing_functions(named, home):
+    """Add functions for methods that write into their tensor and take no other, and a few more: `rg.exp_(x)`.
+
+    named: operators of the module `home` by name.
+    """
+    for name, operator in named.items():
+        writes = operator.definition.in_place and operator.definition.method
+        if writes and (len(operator.schema.inputs) == 1 or name in _WRITERS_OF_SEVERAL):
+            derived_function(f"{name}_", home, own_attribute(Tensor, f"{name}_"))

@@ -4,6 +4,7 @@ from typing import overload
 
 from retrograd.core import Aval, Definition, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.core.lazy_imports import add_attribute
 from retrograd.ops.as_strided import unravel_index
 from retrograd.ops.batching import batch_all
 from retrograd.ops.create import as_tensor, full
@@ -289,4 +290,4 @@ def _where(x, condition, other) -> Tensor:
     return choose(condition, x, other)
 
 
-Tensor.where = _where  # type: ignore[assignment]
+add_attribute(Tensor, "where", _where)

@@ -11,6 +11,7 @@ from retrograd.core.aval import SymbolicSize
 from retrograd.core.dispatch import note_cut
 from retrograd.core.dtype import is_differentiable, is_floating
 from retrograd.core.errors import OperandValueError
+from retrograd.core.lazy_imports import add_attribute
 from retrograd.core.level import ReadError
 from retrograd.core.op import compound
 from retrograd.core.source_location import user_line
@@ -24,12 +25,12 @@ def add_operators(named):
     """Add each operator whose first input is a tensor as a method."""
     for name, member in named.items():
         if member.definition.method and member.schema.inputs:
-            setattr(Tensor, name, member)
+            add_attribute(Tensor, name, member)
 
 
 def method(function):
     """Add a function to the Tensor class as a method."""
-    setattr(Tensor, function.__name__, function)
+    add_attribute(Tensor, function.__name__, function)
     return function
 
 

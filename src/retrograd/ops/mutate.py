@@ -12,6 +12,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.core.dispatch import ground
 from retrograd.core.errors import OperandValueError
 from retrograd.core.hooks import conjugate, share_tensor_hooks
+from retrograd.core.lazy_imports import add_attribute, late_attribute
 from retrograd.core.level import is_recording
 from retrograd.core.op import composite_arrays, compound, is_foreign
 from retrograd.core.overrides import override_result
@@ -31,6 +32,7 @@ from retrograd.ops.as_tensor import operand
 from retrograd.ops.batching import broadcast_batch, unsqueeze_n
 from retrograd.ops.create import arange, as_tensor, full_like
 from retrograd.ops.family import broadcast_shapes, cast_to, sum_to
+from retrograd.ops.functions import function
 from retrograd.ops.index import (
     IndexLayout,
     T,
@@ -510,12 +512,18 @@ def _check_result(name, x, result):
         )
 
 
-def add_in_place(named):
-    """Add a method `<name>_` for each operator that keeps the shape of its first input."""
+def add_in_place(named, home):
+    """Add a method `<name>_` for each operator of the module `home` that keeps the shape of its first input."""
     for name, operator in named.items():
         definition = operator.definition
-        if definition.in_place and definition.method and not hasattr(Tensor, f"{name}_"):
-            setattr(Tensor, f"{name}_", inplace_function(operator))
+        if definition.in_place and definition.method and _lacks_method(f"{name}_", home):
+            add_attribute(Tensor, f"{name}_", inplace_function(operator))
+
+
+def _lacks_method(name, home):
+    """Return whether no tensor has the method, and the module `home` is the one that may add it."""
+    late = late_attribute(Tensor, name)
+    return not hasattr(Tensor, name) if late is None else late.home == home and late.member is None
 
 
 def call_in_place(operator, x, others, params):
@@ -652,3 +660,5 @@ Tensor.__iadd__, Tensor.__isub__, Tensor.__imul__, Tensor.__itruediv__ = add_, s
 for _write in (copy_, zero_, fill_, add_, sub_, mul_, div_, detach_):
     setattr(Tensor, _write.__name__, _write)
 Tensor.__setitem__ = set_item
+for _write in (zero_, fill_, detach_):
+    function()(_write)

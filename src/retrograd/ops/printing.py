@@ -6,6 +6,7 @@ from textwrap import indent
 from retrograd import backend
 from retrograd.backend.array_text import PrintOptions
 from retrograd.core import Tensor
+from retrograd.core.lazy_imports import add_attribute
 from retrograd.ops.functions import function
 from retrograd.ops.methods import tangents_in_dual_levels
 
@@ -78,4 +79,4 @@ def _format_wrapped(x) -> str:
     return f"{x.level.wrapper}(lvl={number}{dim}, value=\n{indent(repr(x.value), '    ')}\n)"
 
 
-Tensor.__repr__ = _format_tensor
+add_attribute(Tensor, "__repr__", _format_tensor)

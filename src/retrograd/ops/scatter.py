@@ -9,6 +9,7 @@ import math
 from retrograd.backend.type_info import iinfo
 from retrograd.core import Aval, Internal, Tensor, op, registry
 from retrograd.core import dtype as dtypes
+from retrograd.core.lazy_imports import add_attribute
 from retrograd.ops.create import as_tensor
 from retrograd.ops.family import AlongDims, Composite, broadcast_dims, canonical_dim, cast_to, numel, same_dtype
 from retrograd.ops.functions import function
@@ -520,4 +521,5 @@ def _index_put_in_place(x, indices, values, accumulate=False) -> Tensor:
     return write_into("index_put_", x, index_put_of(x, indices, values, accumulate))
 
 
-Tensor.index_put, Tensor.index_put_ = index_put_of, _index_put_in_place  # type: ignore[assignment]
+add_attribute(Tensor, "index_put", index_put_of)
+add_attribute(Tensor, "index_put_", function("index_put_")(_index_put_in_place))
