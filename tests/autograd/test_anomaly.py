@@ -66,7 +66,7 @@ def test_a_nan_is_an_error_that_names_node_output_and_forward_line():
 def test_a_warning_carries_the_traceback_of_the_forward_call():
     with detect_anomaly():
         _, text = failure(nan_after_root(zero()))
-    assert text.startswith("Error detected in SqrtBackward0. The traceback of its forward call:\n")
+    assert text.startswith("Error detected in SqrtBackward0. Traceback of forward call that caused the error:\n")
     assert text.endswith(", in root_of\n    return x.sqrt()\n")
     assert ", in nan_after_root\n    return (root_of(x) * 0.0).sum()\n" in text
     assert "retrograd/autograd" not in text.replace("tests/autograd", "")
@@ -175,7 +175,7 @@ def test_any_error_gets_the_forward_line_as_a_note():
     (note,) = error.__notes__
     line = inspect.getsourcelines(failing_node)[1] + 3
     assert note == f"In the backward of MulBackward0. It was made at {__file__}:{line} in failing_node."
-    assert text.startswith("Error detected in MulBackward0. The traceback of its forward call:\n")
+    assert text.startswith("Error detected in MulBackward0. Traceback of forward call that caused the error:\n")
     assert "loss = (y * y).sum()" in text
 
 
@@ -192,7 +192,7 @@ def test_where_warnings_are_errors_the_error_stays_and_takes_the_text_along():
         with pytest.raises(RuntimeError, match="SqrtBackward0' returned nan") as info:
             loss.backward()
     (note,) = info.value.__notes__
-    assert note.startswith("Error detected in SqrtBackward0. The traceback")
+    assert note.startswith("Error detected in SqrtBackward0. Traceback")
 
 
 def test_a_node_from_before_the_mode_has_no_forward_line():
@@ -201,8 +201,8 @@ def test_a_node_from_before_the_mode_has_no_forward_line():
         error, text = failure(loss)
     assert str(error).endswith("Its forward line is unknown: it was made while anomaly mode was off.")
     assert text == (
-        "Error detected in SqrtBackward0. Its forward call has no traceback: anomaly mode was off "
-        "then; turn it on before."
+        "Error detected in SqrtBackward0. No forward pass information available: anomaly mode was off then. "
+        "Enable detect anomaly during forward pass for more information."
     )
 
 
@@ -226,9 +226,9 @@ def test_a_node_made_in_a_backward_pass_names_the_node_that_made_it():
         (slope,) = slope_of_power(zero())
         error, text = failure((slope * 0.0).sum())
     assert "PowBackward0' returned nan values in its 0th output, the gradient for input 0" in str(error)
-    first, second = text.split("\n\nThat call was induced by the backward of PowBackward0. ")
-    assert first.startswith("Error detected in PowBackward0. The traceback of its forward call:\n")
-    assert second.startswith("The traceback of its forward call:\n")
+    first, second = text.split("\n\nPrevious calculation was induced by PowBackward0. ")
+    assert first.startswith("Error detected in PowBackward0. Traceback of forward call that caused the error:\n")
+    assert second.startswith("Traceback of forward call that induced the previous calculation:\n")
     assert second.endswith(", in slope_of_power\n    return rg.autograd.grad((x**1.5).sum(), x, create_graph=True)\n")
 
 
@@ -238,8 +238,8 @@ def test_the_node_that_made_another_may_be_from_before_the_mode():
     with detect_anomaly():
         (slope,) = rg.autograd.grad(y, x, create_graph=True)
         _, text = failure((slope * 0.0).sum())
-    _, second = text.split("\n\nThat call was induced by the backward of PowBackward0. ")
-    assert second.startswith("Its forward call has no traceback: anomaly mode was off")
+    _, second = text.split("\n\nPrevious calculation was induced by PowBackward0. ")
+    assert second.startswith("No forward pass information available: anomaly mode was off")
 
 
 def test_a_node_made_after_a_backward_pass_was_not_induced_by_it():

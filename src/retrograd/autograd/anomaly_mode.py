@@ -80,20 +80,24 @@ def _describe_forward_line(trace: Trace | None) -> str:
 def _warn_with_traceback(fn: Any, error: Exception) -> None:
     """Warn with forward tracebacks; if warnings are errors, add them to the current error as a note."""
     trace = fn.trace
-    text = f"Error detected in {_format_traceback(fn.name(), trace)}"
+    text = f"Error detected in {_format_traceback(fn.name(), trace, 'caused the error')}"
     while trace is not None and trace[1] is not None:
         name, trace = trace[1]
-        text += f"\n\nThat call was induced by the backward of {_format_traceback(name, trace)}"
+        induced = _format_traceback(name, trace, "induced the previous calculation")
+        text += f"\n\nPrevious calculation was induced by {induced}"
     try:
         warnings.warn(text, UserWarning, stacklevel=4)
     except UserWarning:
         error.add_note(text)
 
 
-def _format_traceback(name: str, trace: Trace | None) -> str:
+def _format_traceback(name: str, trace: Trace | None, did: str) -> str:
     if trace is None:
-        return f"{name}. Its forward call has no traceback: anomaly mode was off then; turn it on before."
-    return f"{name}. The traceback of its forward call:\n{format_stack(trace[0])}"
+        return (
+            f"{name}. No forward pass information available: anomaly mode was off then. Enable detect anomaly during "
+            f"forward pass for more information."
+        )
+    return f"{name}. Traceback of forward call that {did}:\n{format_stack(trace[0])}"
 
 
 def _active_watcher() -> _AnomalyWatcher | None:

@@ -4,6 +4,9 @@ import warnings
 
 import numpy as np
 import pytest
+import torch
+
+import retrograd as rg
 
 from .adapter import leaf, outcome, parity, warned
 
@@ -209,3 +212,50 @@ def test_it_works_as_a_decorator_of_a_block_in_a_function(m):
                 return str(x.grad[0].item())
 
     return step(), m.is_anomaly_enabled()
+
+
+def texts_of(m, error_in):
+    """Return the text of the warnings with which a backward pass fails: ours is one, PyTorch's are several."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        outcome(lambda: error_in(m))
+    return "".join(str(w.message) for w in caught)
+
+
+def made_inside(m):
+    with m.autograd.detect_anomaly():
+        bad_square_root(m)[1].backward()
+
+
+def made_before(m):
+    y = bad_square_root(m)[1]
+    with m.autograd.detect_anomaly():
+        y.backward()
+
+
+def made_by_a_backward_pass(m):
+    x = leaf(m, 0)
+    with m.autograd.detect_anomaly():
+        (slope,) = m.autograd.grad((x**1.5).sum(), x, create_graph=True)
+        (slope * 0.0).sum().backward()
+
+
+WORDS = {
+    made_inside: ("Error detected in SqrtBackward0. Traceback of forward call that caused the error:\n",),
+    made_before: (
+        "Error detected in SqrtBackward0. No forward pass information available",
+        "Enable detect anomaly during forward pass for more information.",
+    ),
+    made_by_a_backward_pass: (
+        "Error detected in PowBackward0. Traceback of forward call that caused the error:\n",
+        "Previous calculation was induced by PowBackward0. "
+        "Traceback of forward call that induced the previous calculation:\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("program", WORDS, ids=lambda program: program.__name__)
+@pytest.mark.parametrize("m", [rg, torch], ids=["retrograd", "torch"])
+def test_warnings_have_the_words(program, m):
+    for words in WORDS[program]:
+        assert words in texts_of(m, program)
