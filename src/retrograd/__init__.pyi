@@ -27,6 +27,7 @@ from retrograd.backend.type_info import finfo as finfo
 from retrograd.backend.type_info import iinfo as iinfo
 from retrograd.core import Tensor as Tensor
 from retrograd.core import lazy_imports as _lazy
+from retrograd.core.device import device as device
 from retrograd.core.dtype import complex64 as complex64
 from retrograd.core.dtype import complex128 as complex128
 from retrograd.core.dtype import float16 as float16
@@ -66,7 +67,6 @@ from retrograd.ops.layout import Size as Size
 from retrograd.ops.layout import channels_last as channels_last
 from retrograd.ops.layout import channels_last_3d as channels_last_3d
 from retrograd.ops.layout import contiguous_format as contiguous_format
-from retrograd.ops.layout import device as device
 from retrograd.ops.layout import jagged as jagged
 from retrograd.ops.layout import layout as layout
 from retrograd.ops.layout import memory_format as memory_format

@@ -7,10 +7,10 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from retrograd.core import namespaces
+from retrograd.core.device import DEVICE_NAMES
 from retrograd.library.custom_definition import device_type_of
 from retrograd.library.registration import Registrations
 from retrograd.library.schema import CustomSchema
-from retrograd.ops.layout import DEVICE_NAMES
 
 
 class RegistrationMixin:

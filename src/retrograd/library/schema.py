@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Any
 
 from retrograd.core import Tensor
+from retrograd.core.device import device
 from retrograd.core.schema import Parameter, Schema, written_results
-from retrograd.ops.layout import device
 
 LENGTHS = "_lengths"  # the param with the lengths of a call's lists of tensors
 Results = str | tuple  # the type of a result, or a tuple of types

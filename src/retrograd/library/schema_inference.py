@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Union
 
 from retrograd.core import Tensor
+from retrograd.core.device import device
 from retrograd.core.dtype import DType
 from retrograd.core.schema import REQUIRED, Parameter
 from retrograd.core.schema_parser import LISTS, parse
 from retrograd.library.schema import CustomSchema, Results
 from retrograd.library.tags import Tag, tag_list
-from retrograd.ops.layout import device
 
 TYPE_OF = {
     Tensor: "Tensor", int: "int", float: "float", bool: "bool", str: "str", DType: "dtype", device: "device",

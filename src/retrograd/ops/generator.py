@@ -7,9 +7,10 @@ import threading
 
 from retrograd.backend import philox
 from retrograd.core import dtype as dtypes
+from retrograd.core.device import CPU
 from retrograd.core.level import generator_block, thread_values
 from retrograd.ops.functions import function
-from retrograd.ops.layout import CPU, check_device, is_device
+from retrograd.ops.layout import check_device, is_device
 
 
 class Generator:

@@ -2,12 +2,12 @@
 
 from retrograd import backend
 from retrograd.core import Tensor
+from retrograd.core.device import CPU
 from retrograd.core.dtype import is_bfloat16
 from retrograd.core.op import compound
 from retrograd.ops.as_tensor import tensor
 from retrograd.ops.functions import check_callable, check_tensor, function
 from retrograd.ops.layout import (
-    CPU,
     check_device,
     contiguous_format,
     copy_in_format,

@@ -5,9 +5,9 @@ from typing import Any
 import optree
 
 from retrograd.core import Tensor
+from retrograd.core.device import device as Device
 from retrograd.fx import Graph, GraphModule
 from retrograd.ops.layout import check_device
-from retrograd.ops.layout import device as Device
 
 
 def move_to_device(module: GraphModule, device: Any) -> GraphModule:
