@@ -29,7 +29,7 @@ LEVELS = (
     ("interop", "nn", "optim", "nested", "library", "func", "autograd", "utils"),
     ("overrides",),
     ("levels",),
-    ("backends", "cpu", "fft", "linalg", "masked", "random", "return_types", "signal", "special"),
+    ("backends", "cpu", "fft", "linalg", "masked", "random", "return_types", "signal", "special", "types"),
     ("ops",),
     ("backend", "kernels"),
     ("core",),

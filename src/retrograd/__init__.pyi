@@ -156,6 +156,7 @@ from retrograd import special as special
 from retrograd.func.autograd_api import tensor_jacobian_product as tensor_jacobian_product
 from retrograd import testing as testing
 from retrograd.utils.data.worker import thread_safe_generator as thread_safe_generator
+from retrograd import types as types
 from retrograd import utils as utils
 from retrograd.func.autograd_api import value_and_grad as value_and_grad
 from retrograd.func.autograd_api import vector_jacobian_product as vector_jacobian_product
@@ -166,6 +167,9 @@ _Operand = Tensor | NDArray[Any] | np.generic | _Number
 _Ints = _int | Sequence[_int]
 
 __version__: _str
+
+def _assert(condition: Any, message: Any) -> None:
+    """Raise AssertionError unless the condition is true; a symbolic trace records the call."""
 
 def _sample_dirichlet(concentration: _Operand, *, generator: Any = None) -> Tensor:
     """Sample from Dirichlet distributions along the last dimension: positive values with sum 1."""

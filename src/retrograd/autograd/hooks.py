@@ -9,6 +9,7 @@ from retrograd.core import Tensor, current, registry
 from retrograd.core.engine import edge_of
 from retrograd.core.hooks import RemovableHandle, add_hook, check_callable, hooks_of, retain
 from retrograd.core.level import Block
+from retrograd.core.tensor_class import read_only
 from retrograd.core.views import requires_grad_synced
 
 Hook = Callable[[Tensor], Tensor | None]
@@ -99,6 +100,24 @@ def _add_retained_grad(tensor: Tensor, g: Tensor) -> None:
     tensor._grad = registry["clone"](g) if old is None else old + g
 
 
+def _backward_hooks(self: Tensor) -> dict | None:
+    """The hooks of `register_hook` by the ids of their handles; None before the first. Can be set, as old code does."""
+    owner, number = _owner(self)
+    return None if owner._hooks is None else owner._hooks.tensor.get(number)
+
+
+def _set_backward_hooks(self: Tensor, hooks: dict | None) -> None:
+    owner, number = _owner(self)
+    if hooks is None:
+        hooks_of(owner).tensor.pop(number, None)
+    else:
+        hooks_of(owner).tensor[number] = hooks
+
+
+def _owner(tensor: Tensor) -> tuple[Any, int]:
+    return edge_of(tensor) if tensor.requires_grad else (tensor, 0)
+
+
 def _retains_grad(self: Tensor) -> bool:
     """Return whether `backward()` stores the gradient of this result; False for leaves, which always get theirs."""
     requires_grad_synced(self)  # where that history is refused, the tensor still has the older one
@@ -111,7 +130,8 @@ def _retains_grad(self: Tensor) -> bool:
 
 for _function in (register_hook, register_post_accumulate_grad_hook, retain_grad):
     setattr(Tensor, _function.__name__, _function)
-setattr(Tensor, "retains_grad", property(_retains_grad))  # noqa: B010 (a property that another layer adds)
+setattr(Tensor, "retains_grad", read_only(_retains_grad, "retains_grad"))  # noqa: B010 (a property that another layer adds)
+setattr(Tensor, "_backward_hooks", property(_backward_hooks, _set_backward_hooks))  # noqa: B010 (as above)
 
 
 class _HandleGroup(Block):

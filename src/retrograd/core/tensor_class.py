@@ -10,6 +10,27 @@ from retrograd.core.tensor import count_of, set_tensor_class
 from retrograd.core.views import check_stale_view, requires_grad_synced
 
 
+class read_only(property):
+    """A property that refuses to be set and deleted in PyTorch's words.
+
+    >>> class Box:
+    ...     size = read_only(lambda box: 3, "size")
+    >>> Box().size = 4
+    Traceback (most recent call last):
+    AttributeError: attribute 'size' of 'Box' objects is not writable
+    """
+
+    def __init__(self, getter, name=None):
+        super().__init__(getter)
+        self._name = name or getter.__name__
+
+    def __set__(self, owner, value):
+        raise AttributeError(f"attribute {self._name!r} of {type(owner).__name__!r} objects is not writable")
+
+    def __delete__(self, owner):
+        self.__set__(owner, None)
+
+
 class Tensor(Arithmetic):
     """An array with a position in the autograd graph.
 
@@ -67,6 +88,8 @@ class Tensor(Arithmetic):
 
     @requires_grad.setter
     def requires_grad(self, flag):
+        if not isinstance(flag, bool):
+            raise RuntimeError(f"requires_grad must be a bool, got {type(flag).__name__}")
         if self.grad_fn is not None:
             if flag:
                 return  # a result in a graph requires grad already
@@ -82,9 +105,13 @@ class Tensor(Arithmetic):
                 raise RuntimeError(
                     "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed; use a clone()"
                 )
-        self._requires_grad = bool(flag)
+        self._requires_grad = flag
 
-    @property
+    @requires_grad.deleter
+    def requires_grad(self):
+        raise RuntimeError("requires_grad must be a bool, so it can't be deleted")
+
+    @read_only
     def grad_fn(self):
         """The graph node that made this tensor; None for leaves."""
         requires_grad_synced(self)  # gives a view the new history of its base, if that was written to
@@ -92,7 +119,7 @@ class Tensor(Arithmetic):
             check_stale_view(self)
         return self._grad_fn
 
-    @property
+    @read_only
     def is_leaf(self):
         """Whether no recorded operator made this tensor."""
         return self.grad_fn is None
@@ -101,13 +128,13 @@ class Tensor(Arithmetic):
         """Return whether the tensor was made in inference mode, so that it can't join a graph."""
         return self.version is not None and self.version.count < 0
 
-    @property
+    @read_only
     def _version(self):
         if self.is_inference():
             raise RuntimeError("_version: Inference tensors do not track version counter: their writes are not counted")
         return count_of(self)
 
-    @property
+    @read_only
     def _base(self):
         return None if self._view is None else self._view.base
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from retrograd.backend.ragged import Ragged, pack
 from retrograd.core import Tensor, call
+from retrograd.core.tensor_class import read_only
 from retrograd.nested import buffer
 from retrograd.nested.buffer_layout import get_layout as get_ragged_layout
 from retrograd.nested.buffer_layout import is_nested
@@ -138,7 +139,7 @@ def _layout(x: Tensor) -> Layout:
 
 
 for _name, _attribute in {"is_nested": _is_nested, "layout": _layout}.items():
-    setattr(Tensor, _name, property(_attribute))
+    setattr(Tensor, _name, read_only(_attribute, _name))
 
 
 def _rebuilt(*fields: Any) -> Ragged:

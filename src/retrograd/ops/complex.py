@@ -10,6 +10,7 @@ import math
 from retrograd.core import Aval, Tensor, op, registry
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
+from retrograd.core.tensor_class import read_only
 from retrograd.core.views import set_view_copy
 from retrograd.ops import batch_loop
 from retrograd.ops.family import Composite, View, pointwise, zero_cotangent
@@ -399,5 +400,5 @@ def _set_imag(x, value):
     imag(x).copy_(value)
 
 
-Tensor.H, Tensor.mH = property(_h), property(_mh)  # type: ignore[assignment]
+Tensor.H, Tensor.mH = read_only(_h, "H"), read_only(_mh, "mH")  # type: ignore[assignment]
 Tensor.real, Tensor.imag = property(_real, _set_real), property(_imag, _set_imag)  # type: ignore[assignment]

@@ -13,9 +13,11 @@ from retrograd.core.dtype import is_differentiable, is_floating
 from retrograd.core.errors import OperandValueError
 from retrograd.core.lazy_imports import add_attribute
 from retrograd.core.level import ReadError
-from retrograd.core.op import compound
+from retrograd.core.op import compound, is_foreign
+from retrograd.core.overrides import override_result
 from retrograd.core.source_location import user_line
 from retrograd.core.tensor import make, new_of_class
+from retrograd.core.tensor_class import read_only
 from retrograd.core.views import leave_memory, requires_grad_synced
 from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.index import index
@@ -35,8 +37,8 @@ def method(function):
 
 
 def attribute(function):
-    """Add a property to the Tensor class."""
-    setattr(Tensor, function.__name__, property(function))
+    """Add a read-only property to the Tensor class."""
+    setattr(Tensor, function.__name__, read_only(function))
     return function
 
 
@@ -462,6 +464,21 @@ Tensor.nelement, Tensor.ndimension = numel, dim
 def is_tensor(obj) -> bool:
     """Whether an object is a tensor."""
     return isinstance(obj, Tensor)
+
+
+@function()
+def _assert(condition, message) -> None:
+    """Raise AssertionError unless the condition is true; a symbolic trace records the call.
+
+    >>> import retrograd as rg
+    >>> rg._assert(rg.ones(2).sum() == 3, "the sum is 3")
+    Traceback (most recent call last):
+    AssertionError: the sum is 3
+    """
+    if is_foreign(condition):
+        override_result(_assert, [condition], (condition, message), {})
+    elif not condition:
+        raise AssertionError(message)
 
 
 @function()
