@@ -173,16 +173,20 @@ def test_an_unused_edge_is_an_error_none_or_zeros_as_requested():
     assert (zeros.shape, zeros.dtype, zeros.sum().item()) == ((2, 3), rg.float32, 0.0)
 
 
-def test_an_edge_made_by_hand_needs_a_cotangent_where_the_shape_is_unknown():
+def test_an_edge_made_by_hand_knows_its_shape():
     x = leaf(2.0)
     y = x * x
     edge = GradientEdge(y.grad_fn, 0)
-    with pytest.raises(RuntimeError, match="unknown shape"):
-        rg.autograd.backward(edge)
-    with pytest.raises(RuntimeError, match=r"MulBackward0.*get_gradient_edge"):
-        edge.shape  # noqa: B018
-    rg.autograd.backward(edge, rg.tensor([10.0]))
-    assert x.grad.tolist() == [40.0]
+    assert (edge.shape, edge.dtype, edge.device) == (y.shape, y.dtype, y.device)
+    rg.autograd.backward(edge)
+    assert x.grad.tolist() == [4.0]
+
+
+def test_every_node_knows_shapes_and_dtypes_of_its_outputs_at_every_rank():
+    for shape in [(), (3,), (2, 3), (1, 2, 1, 2), (1,) * 5, (1,) * 6, (2, 1) * 4]:
+        y = rg.ones(shape, dtype=rg.float64, requires_grad=True) * 2
+        known = y.grad_fn._input_metadata[0]
+        assert (known.shape, known.dtype, known.device, known.is_nested_tensor) == (shape, y.dtype, "cpu", False)
 
 
 def test_an_edge_needs_a_gradient():

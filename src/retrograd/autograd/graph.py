@@ -12,9 +12,11 @@ from retrograd.autograd.saving import (
     save_on_cpu,
     saved_tensors_hooks,
 )
-from retrograd.core import AccumulateGrad, Aval, GradFn, Tensor
+from retrograd.core import AccumulateGrad, GradFn, Tensor
+from retrograd.core.device import device
 from retrograd.core.engine import edge_of
 from retrograd.core.hooks import RemovableHandle
+from retrograd.core.input_metadata import InputMetadata
 from retrograd.core.lazy_imports import lazy_names
 from retrograd.core.leaf_node import as_node
 from retrograd.core.tensor import bump_version
@@ -76,16 +78,11 @@ class GradientEdge(tuple):
     """An edge of the graph: a node and the index of one of its outputs, where a gradient can arrive.
 
     It is a tuple of node, index and `ownership_token`, an object that the edge keeps alive.  It keeps the node alive
-    too, but not the tensor.  It has the shape, dtype and device of the value; an edge constructed
-    from a node has them if the node does.
+    too, but not the tensor.  It has the shape, dtype and device of the value.
     """
 
-    aval: Aval | None
-
     def __new__(cls, node: Any, output_nr: int, ownership_token: Any = None) -> "GradientEdge":
-        edge = super().__new__(cls, (node, output_nr, ownership_token))
-        edge.aval = _aval_of(node, output_nr)
-        return edge
+        return super().__new__(cls, (node, output_nr, ownership_token))
 
     @property
     def node(self) -> Any:
@@ -105,34 +102,24 @@ class GradientEdge(tuple):
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the value, and of its gradient."""
-        return self._require_aval().shape
+        return self._metadata.shape
 
     @property
     def dtype(self) -> Any:
         """The dtype of the value."""
-        return self._require_aval().dtype
+        return self._metadata.dtype
 
     @property
-    def device(self) -> str:
-        """The device of the value."""
-        return "cpu"
+    def device(self) -> device:
+        """The device of the value: the CPU."""
+        return self._metadata.device
 
-    def _require_aval(self) -> Aval:
-        if self.aval is None:
-            raise RuntimeError(
-                f"GradientEdge: {self.node.name()} does not know the shape of its output; make the edge with "
-                f"get_gradient_edge(tensor)"
-            )
-        return self.aval
+    @property
+    def _metadata(self) -> InputMetadata:
+        return self.node._input_metadata[self.output_nr]
 
     def __repr__(self) -> str:
         return f"GradientEdge(node={self.node!r}, output_nr={self.output_nr})"
-
-
-def _aval_of(node: Any, number: int) -> Aval | None:
-    if isinstance(node, AccumulateGrad):
-        return node.variable.aval
-    return None if node.out_avals is None else node.out_avals[number]
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
@@ -151,9 +138,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
             f"{tensor.shape}"
         )
     owner, number = edge_of(tensor)
-    edge = GradientEdge(as_node(owner), number)
-    edge.aval = tensor.aval
-    return edge
+    return GradientEdge(as_node(owner), number)
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:

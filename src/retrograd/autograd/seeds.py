@@ -32,10 +32,6 @@ def make_seeds(name: str, roots: list, gradients: Any) -> list:
 def _seed(name: str, index: int, root: Tensor | GradientEdge, g: Tensor | None) -> Tensor:
     if not isinstance(root, (Tensor, GradientEdge)):
         raise TypeError(f"{name}: output {index} must be a Tensor or GradientEdge, got {type(root).__name__}")
-    if isinstance(root, GradientEdge) and root.aval is None:
-        if not isinstance(g, Tensor):
-            raise RuntimeError(f"{name}: output {index} is a GradientEdge of unknown shape; give its cotangent")
-        return conjugate(g)
     if isinstance(root, Tensor) and not root.requires_grad:
         raise RuntimeError(
             f"{name}: element {index} of tensors does not require grad and does not have a grad_fn: nothing that "

@@ -15,7 +15,7 @@ from retrograd.autograd.graph import GradientEdge
 from retrograd.autograd.seeds import make_seeds
 from retrograd.core import GradFn, Tensor, current, graph_level
 from retrograd.core.engine import edge_of, needed_for, pullback, reachable_from
-from retrograd.core.graph import INPUT, node
+from retrograd.core.graph import INPUT, node, output_aval
 from retrograd.core.hooks import Hooks, conjugate
 from retrograd.core.leaf_node import as_node
 from retrograd.core.tensor import count_of
@@ -110,6 +110,7 @@ def _copy_for_weights(fn: GradFn, second: set) -> GradFn:
     edges = tuple([edge if edge in second else None for edge in fn.edges])
     copy: Any = node(fn.op, fn.rules, fn.params, edges, fn.has_list_input)
     copy.numbers, copy.versions, copy.avals, copy.out_avals = fn.numbers, fn.versions, fn.avals, fn.out_avals
+    copy.out_kind = output_aval(fn, 0)
     copy.sequence, copy.freed, copy.trace = fn.sequence, fn.freed, fn.trace
     copy.saved = fn.saved if fn.rules is None or fn.saved is None else _select_saved(fn, edges)
     if fn._hooks is not None:  # tensor hooks have run already, when the cotangents arrived

@@ -1,4 +1,5 @@
 cimport cython
+from retrograd.core.array cimport ndarray
 from retrograd.core.level cimport State, at, current
 from retrograd.core.tensor cimport TensorBase, Version, alias, count_of, make, version_of
 
@@ -42,6 +43,9 @@ cdef class GradFn:
     cdef public object op, _hooks, trace
     cdef public tuple rules, edges, numbers, saved, versions, avals, out_avals
     cdef public dict params
+    cdef public object out_kind
+    cdef public int out_ndim
+    cdef public Py_ssize_t[5] out_sizes
     cdef public long long sequence
     cdef public bint freed, has_list_input
     cdef object __weakref__
@@ -60,6 +64,11 @@ cdef class GradFn:
 
 @cython.locals(out=TensorBase, made=GradFn)
 cpdef object connect_to_input(TensorBase g, GradFn fn, int index)
+
+cdef int MOST_SIZES
+
+@cython.locals(array=ndarray, i=int)
+cpdef GradFn note_output(GradFn fn, TensorBase out)
 
 @cython.locals(fn=GradFn)
 cpdef GradFn node(object op, tuple rules, dict params, tuple edges, bint has_list_input)

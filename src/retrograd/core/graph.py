@@ -5,11 +5,13 @@ from copy import copy
 from functools import partial
 from itertools import count
 
+from numpy import ndarray
 from numpy import zeros as zero_array
 
-from retrograd.core.aval import symbolic
+from retrograd.core.aval import Aval, symbolic
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.hooks import add_hook, hooks_of
+from retrograd.core.input_metadata import InputMetadata
 from retrograd.core.leaf_node import as_node
 from retrograd.core.level import HookBlock, at, current
 from retrograd.core.saved_names import saved_by_name, saved_index
@@ -174,7 +176,7 @@ def attach(tensor, edge, number):
         return tensor
     tensor._requires_grad = True
     if isinstance(edge, TensorBase):  # the value is in another tensor than the leaf: an identity node leads to the leaf
-        tensor._grad_fn = node(PASS_ON, PASS_ON.rules, {}, (edge,), False)
+        tensor._grad_fn = note_output(node(PASS_ON, PASS_ON.rules, {}, (edge,), False), tensor)
     else:
         tensor._grad_fn, tensor.output_nr = edge, number
     return tensor
@@ -211,7 +213,7 @@ def connect_to_input(g, fn, index):
     if fn.numbers is not None:
         made.numbers = (fn.numbers[index],)
     out = alias(g, None)
-    out._grad_fn, out._requires_grad = made, True
+    out._grad_fn, out._requires_grad = note_output(made, g), True
     return out
 
 
@@ -220,8 +222,9 @@ class GradFn:
 
     An edge is the node that made an input, the input itself if that is a leaf, or None. `saved` holds the inputs that
     some rule reads, and the output last. It is None if nothing is saved, or once freed. `has_list_input` says that the
-    last declared input is a list: the edges from there on are those of its members. A node without rules belongs to a
-    user's `Function`, whose operator computes all gradients at once, with `params["ctx"]`.
+    last declared input is a list: the edges from there on are those of its members. `out_avals` are the avals of
+    several outputs; `note_output` keeps that of a single one. A node without rules belongs to a user's `Function`: its
+    operator computes all gradients at once, with `params["ctx"]`.
     """
 
     __slots__ = (
@@ -234,6 +237,9 @@ class GradFn:
         "numbers",
         "op",
         "out_avals",
+        "out_kind",
+        "out_ndim",
+        "out_sizes",
         "params",
         "rules",
         "saved",
@@ -387,6 +393,11 @@ class GradFn:
         """A dict for the user's own data about this node."""
         return hooks_of(self).metadata
 
+    @property
+    def _input_metadata(self):
+        """Shape, dtype and device of each gradient that the node receives."""
+        return tuple([InputMetadata(output_aval(self, i)) for i in range(len(self.out_avals or (None,)))])
+
     def register_hook(self, fn):
         """Call `fn(grad_inputs, grad_outputs)` after the node has run; a tuple that it returns replaces grad_inputs."""
         return add_hook(hooks_of(self).after, fn)
@@ -467,6 +478,33 @@ class SavedTensor:
         fn.saved = tuple(entries)
 
 
+MOST_SIZES = 5  # the length of `out_sizes`, enough for a batch of volumes
+
+
+def note_output(fn, out):
+    """Keep shape and dtype of the single output of a node, without keeping its memory; return the node.
+
+    The dtype and the sizes of an array are copied, which costs less than a tuple; else `out_kind` is the whole aval.
+    """
+    if compiled and type(out.value) is ndarray:
+        array: ndarray = out.value
+        if array.ndim <= MOST_SIZES:
+            fn.out_kind = array.dtype
+            fn.out_ndim = array.ndim
+            for i in range(array.ndim):
+                fn.out_sizes[i] = array.shape[i]
+            return fn
+    fn.out_kind = out.aval
+    return fn
+
+
+def output_aval(fn, number):
+    """Return the aval of an output of a node."""
+    if fn.out_avals is not None:
+        return fn.out_avals[number]
+    return fn.out_kind if isinstance(fn.out_kind, Aval) else Aval(fn.out_sizes[: fn.out_ndim], fn.out_kind)
+
+
 def node(op, rules, params, edges, has_list_input):
     """Return a new node with the next creation number."""
     fn: GradFn = GradFn.__new__(GradFn)
@@ -487,5 +525,6 @@ def node(op, rules, params, edges, has_list_input):
 
 def empty(fn):
     """Set the fields of a new node, which plain Python leaves unset (Cython starts them as None and 0)."""
-    fn.numbers = fn.saved = fn.versions = fn.avals = fn.out_avals = fn._hooks = fn.trace = None
+    fn.numbers = fn.saved = fn.versions = fn.avals = fn.out_avals = fn.out_kind = None
+    fn._hooks = fn.trace = None
     fn.freed = False

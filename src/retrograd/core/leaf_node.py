@@ -3,6 +3,7 @@
 import weakref
 
 from retrograd.core.hooks import add_hook, hooks_of
+from retrograd.core.input_metadata import InputMetadata
 from retrograd.core.tensor import TensorBase
 
 
@@ -24,6 +25,11 @@ class AccumulateGrad:
     def metadata(self):
         """A dict for the user's own data about this node."""
         return hooks_of(self.variable).metadata
+
+    @property
+    def _input_metadata(self):
+        """Shape, dtype and device of the gradient that arrives at the leaf."""
+        return (InputMetadata(self.variable.aval),)
 
     def register_hook(self, fn):
         """Call `fn(grad_inputs, grad_outputs)` after the gradient was added; there are no grad_inputs."""

@@ -1,5 +1,5 @@
 cimport cython
-from retrograd.core.graph cimport GradFn, VjpRule, node, snapshot_of
+from retrograd.core.graph cimport GradFn, VjpRule, node, note_output, snapshot_of
 from retrograd.core.op cimport OpBase
 from retrograd.core.level cimport State, current
 from retrograd.core.tensor cimport (

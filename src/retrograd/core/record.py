@@ -3,7 +3,7 @@
 from functools import partial
 
 from retrograd.core.dtype import is_differentiable
-from retrograd.core.graph import GradFn, Packed, VjpRule, node, snapshot_of
+from retrograd.core.graph import GradFn, Packed, VjpRule, node, note_output, snapshot_of
 from retrograd.core.level import State, current
 from retrograd.core.tensor import TensorBase, alias, count_of, has_numpy_dtype, is_floating_array, same_kind, version_of
 from retrograd.core.views import check_stale_view
@@ -52,7 +52,7 @@ def record2(op, a, b, out, state):
         y = aval_of(b) if avals & 2 or (op.reduces_cotangent and right is not None and not agrees(b, out)) else None
         if x is not None or y is not None:
             fn.avals = (x, y)
-    out._grad_fn = fn
+    out._grad_fn = note_output(fn, out)
     out._requires_grad = True
     if state.watchers is not None:
         notify_watchers(state.watchers, fn)
@@ -140,7 +140,7 @@ def record(op, args, params, out, level):
         save_avals(fn, op, args, out, avals)
     if single:
         t = out
-        t._grad_fn = fn
+        t._grad_fn = note_output(fn, t)
         t._requires_grad = True
     else:
         mark_outputs(fn, out)

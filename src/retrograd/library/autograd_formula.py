@@ -11,7 +11,7 @@ from retrograd.autograd.function.cotangents import check_gradient
 from retrograd.core import Aval, GradFn, Tensor, at, current, registry
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.engine import edge_of
-from retrograd.core.graph import node
+from retrograd.core.graph import node, note_output
 from retrograd.core.hooks import conjugate
 from retrograd.library import double_backward_check
 from retrograd.library.operator_outputs import Structure, flatten
@@ -102,6 +102,8 @@ def record(op: Any, registrations: Registrations, call: Call, level: Any) -> Non
     ctx._node = weakref.ref(fn)
     if len(call.outs) > 1:
         fn.out_avals = tuple([Aval(out.shape, out.dtype) for out in call.outs])
+    else:
+        note_output(fn, call.outs[0])
     for number, (out, differentiable) in enumerate(zip(call.outs, differentiable_mask, strict=True)):
         if differentiable and not (ctx._fixed and any(out is f for f in ctx._fixed)):
             out._grad_fn, out.output_nr, out._requires_grad = fn, number, True

@@ -5,7 +5,7 @@ from typing import Any
 
 from retrograd.core import GradFn, Level, Tensor, at, current, override_state, registry
 from retrograd.core.engine import edge_of
-from retrograd.core.graph import node
+from retrograd.core.graph import node, note_output
 from retrograd.core.level import is_recording
 from retrograd.core.tensor import alias
 from retrograd.core.views import requires_grad_synced
@@ -97,6 +97,6 @@ def _attach_error_node(name: str, g: Tensor, sources: list) -> Tensor:
     if level is not None:
         raise NotImplementedError(message)
     edges = tuple([edge_of(x)[0] for x in sources if requires_grad_synced(x)])
-    out = alias(g, node(_ErrorOperator(message), None, {}, edges, False))
+    out = alias(g, note_output(node(_ErrorOperator(message), None, {}, edges, False), g))
     out.output_nr = 0
     return out

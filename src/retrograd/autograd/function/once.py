@@ -7,7 +7,7 @@ from typing import Any
 from retrograd.autograd.function.context import FunctionCtx
 from retrograd.core import GradFn, Tensor, at, current
 from retrograd.core.engine import edge_of
-from retrograd.core.graph import node
+from retrograd.core.graph import node, note_output
 from retrograd.core.tensor import alias
 from retrograd.core.views import requires_grad_synced
 
@@ -35,17 +35,16 @@ def once_differentiable(fn: Callable) -> Callable:
         if not twice:
             return results
         edges = tuple([edge_of(a)[0] for a in args if isinstance(a, Tensor) and requires_grad_synced(a)])
-        error_node = node(_OnceDifferentiable, None, {}, edges, False)
         if isinstance(results, tuple):
-            return tuple([_attach_error_node(r, error_node) for r in results])
-        return _attach_error_node(results, error_node)
+            return tuple([_attach_error_node(r, edges) for r in results])
+        return _attach_error_node(results, edges)
 
     return backward
 
 
-def _attach_error_node(result: Any, error_node: GradFn) -> Any:
+def _attach_error_node(result: Any, edges: tuple) -> Any:
     if not isinstance(result, Tensor):
         return result
-    out = alias(result, error_node)
+    out = alias(result, note_output(node(_OnceDifferentiable, None, {}, edges, False), result))
     out.output_nr = 0
     return out

@@ -6,6 +6,7 @@ from retrograd.autograd.function.context import FunctionCtx, contains_tensor, sa
 from retrograd.core import Aval, GradFn, Tensor, current, operator_named
 from retrograd.core.dispatch import note_cut
 from retrograd.core.dtype import is_differentiable
+from retrograd.core.graph import note_output
 from retrograd.core.tensor import bump_version, make, version_of
 from retrograd.core.views import COPIED, View
 from retrograd.ops.mutate import adopt_history, check_history
@@ -72,6 +73,8 @@ def attach_outputs(fn: GradFn, ctx: FunctionCtx, outputs: list) -> None:
     ctx._outputs, ctx._num_returned = tensors, len(outputs)
     if len(tensors) > 1:
         fn.out_avals = tuple([Aval(shape, dtype) for _, shape, dtype in tensors])  # type: ignore[attr-defined]
+    elif tensors:
+        note_output(fn, outputs[tensors[0][0]])
     for number, (index, _, dtype) in enumerate(tensors):
         out = outputs[index]
         if not is_differentiable(dtype) or (ctx._fixed and contains_tensor(out, ctx._fixed)):
