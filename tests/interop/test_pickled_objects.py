@@ -51,7 +51,9 @@ def test_arrays_come_back_with_their_values_and_dtype(array):
     assert found["a"].flags.writeable
 
 
-@pytest.mark.parametrize("array", [np.array([object()]), np.zeros(2, "i4,f8"), np.zeros(1, "M8[s]")], ids=str)
+@pytest.mark.parametrize(
+    "array", [np.array([object()]), np.zeros(2, "i4,f8"), np.zeros(1, "M8[s]")], ids=lambda array: str(array.dtype)
+)
 def test_arrays_that_are_no_plain_memory_are_refused(array):
     with pytest.raises(TypeError, match=r"the object\['a'\] is an array of dtype"):
         round_trip({"a": array})
