@@ -16,7 +16,7 @@ BUDGET = {
     "backends": 100,
     "bench": 1100,
     "cli": 2300,
-    "core": 6100,
+    "core": 6150,
     "cuda": 200,
     "distributed": 600,
     "distributions": 5900,

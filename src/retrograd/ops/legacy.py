@@ -9,7 +9,7 @@ from retrograd.core import dtype as dtypes
 from retrograd.core.lazy_imports import own_attribute
 from retrograd.ops.as_tensor import tensor
 from retrograd.ops.create import arange, factory, zeros
-from retrograd.ops.functions import derived_function, function
+from retrograd.ops.functions import check_tensor, derived_function, function
 from retrograd.ops.layout import Size
 from retrograd.ops.methods import method
 
@@ -203,6 +203,7 @@ def lu(x, pivot=True, get_infos=False):
 @method
 def module_load(x, other, assign=False):
     """Return the tensor that replaces x when a state is loaded: x with the values of other, or other itself."""
+    check_tensor("module_load", other)
     return other.detach() if assign else x.copy_(other).detach()
 
 
