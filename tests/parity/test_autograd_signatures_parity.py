@@ -42,8 +42,6 @@ ABSENT = {
     "autograd.gradcheck.get_numerical_jacobian": JACOBIANS,
     "autograd.gradcheck.get_numerical_jacobian_wrt_specific_input": JACOBIANS,
     "autograd.graph.region_activation_memory_budget": "an annotation for torch.compile, which raises outside of it",
-    "autograd.graph.set_override_stale_capture_stream": GPU,
-    "autograd.graph.set_warn_on_accumulate_grad_stream_mismatch": GPU,
     "autograd.profiler.EnforceUnique": GPU,
     "autograd.profiler.EventList.export_stacks": "it reads the stacks of modules that Kineto records",
     "autograd.profiler.EventList.supported_export_stacks_metrics": "it reads the stacks of modules that Kineto records",
