@@ -15,9 +15,9 @@ from retrograd.core.lazy_imports import add_attribute
 from retrograd.core.level import ReadError
 from retrograd.core.op import compound, is_foreign
 from retrograd.core.overrides import override_result
+from retrograd.core.read_only import read_only
 from retrograd.core.source_location import user_line
 from retrograd.core.tensor import make, new_of_class
-from retrograd.core.tensor_class import read_only
 from retrograd.core.views import leave_memory, requires_grad_synced
 from retrograd.ops.functions import check_tensor, function
 from retrograd.ops.index import index
