@@ -211,16 +211,20 @@ def _with_exact_numbers(a, dtype):
     return _as_dtype(a, dtype) if hasattr(a, "dtype") else a
 
 
-class Comparison(Pointwise, differentiable=False, result="bool"):
-    """An elementwise comparison."""
+class PointwiseOfIntegers(Pointwise):
+    """An elementwise operator whose kernel gets a Python integer as it is where the dtype does not hold it."""
 
     @classmethod
     def promote(cls, arrays):
-        """Return operands as arrays of one dtype; a Python integer out of its range stays, since NumPy compares it."""
+        """Return operands as arrays of one dtype; unchanged if a Python integer is out of its range."""
         try:
             return super().promote(arrays)
         except OverflowError:
             return arrays
+
+
+class Comparison(PointwiseOfIntegers, differentiable=False, result="bool"):
+    """An elementwise comparison; NumPy compares integers that the dtype does not hold."""
 
 
 class AlongDims(Family):

@@ -10,7 +10,15 @@ from retrograd.backend.type_info import finfo
 from retrograd.core import Internal, call, op, registry, xp
 from retrograd.core import dtype as dtypes
 from retrograd.core.hooks import conjugate
-from retrograd.ops.family import Comparison, Composite, Pointwise, cast_to, pointwise, zero_cotangent
+from retrograd.ops.family import (
+    Comparison,
+    Composite,
+    Pointwise,
+    PointwiseOfIntegers,
+    cast_to,
+    pointwise,
+    zero_cotangent,
+)
 
 POSITIVE = (0.2, 3.0)
 
@@ -96,7 +104,7 @@ def in_dtype(operand, dtype):
 
 
 @op("pow(Tensor a, Tensor exponent) -> Tensor")
-class pow(Pointwise):
+class pow(PointwiseOfIntegers):
     """a raised elementwise to the power `exponent`.
 
     The derivative by a is 0 where the exponent is 0.  The derivative by the exponent is 0 where a is 0 and the exponent
@@ -105,14 +113,6 @@ class pow(Pointwise):
     """
 
     impl = xp.power
-
-    @classmethod
-    def promote(cls, arrays):
-        """Return operands of one dtype; an integer that it does not hold stays, since the kernel refuses exponents."""
-        try:
-            return super().promote(arrays)
-        except OverflowError:
-            return arrays
 
     def vjp_a(g, a, exponent):
         b = exponent
