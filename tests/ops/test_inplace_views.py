@@ -107,3 +107,14 @@ def test_an_older_view_of_a_tensor_that_became_a_view_in_place_follows_its_write
     assert row.tolist() == [3.0, 4.0, 6.0]
     row.sum().backward()
     assert w.grad.item() == 2.0
+
+
+def test_a_view_of_an_older_view_follows_a_tensor_that_became_a_view_in_place():
+    w = rg.tensor(3.0, requires_grad=True)
+    x = w * rg.ones(1, 2)
+    older = x.t()
+    x.squeeze_()
+    older[0, 0:1] = 2.0
+    assert x.tolist() == [2.0, 3.0]
+    x.sum().backward()
+    assert w.grad.item() == 1.0

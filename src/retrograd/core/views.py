@@ -122,7 +122,7 @@ def set_view(out, source, op, params, creation_meta):
     else:
         # A view of a copy is as old as that copy; any other view is up to date with its base.
         attr_version = known.attr_version if known.creation_meta == COPIED else out.version.rebases
-        out._view = View(known.base, known.chain + step, known.creation_meta or creation_meta, attr_version)
+        out._view = View(base_of(known), known.chain + step, known.creation_meta or creation_meta, attr_version)
 
 
 def set_view_copy(out, source, op, params):

@@ -8,7 +8,7 @@ from retrograd.core.dispatch import note_cut
 from retrograd.core.dtype import is_differentiable
 from retrograd.core.graph import note_output
 from retrograd.core.tensor import bump_version, make, version_of
-from retrograd.core.views import COPIED, View
+from retrograd.core.views import COPIED, View, base_of
 from retrograd.ops.mutate import adopt_history, check_history
 
 IN_FUNCTION = "custom Function"
@@ -30,7 +30,7 @@ def _view_as_self(tensor: Tensor) -> Tensor:
     """Return a view of all of a tensor, outside its graph, that refuses recorded writes."""
     out = make(tensor.value, tensor.level, tensor.tag)
     out.version = version_of(tensor)
-    base = tensor if tensor._view is None else tensor._view.base
+    base = tensor if tensor._view is None else base_of(tensor._view)
     chain = () if tensor._view is None else tensor._view.chain
     out._view = View(base, chain, IN_FUNCTION, out.version.rebases)
     return out
