@@ -118,3 +118,15 @@ def test_a_view_of_an_older_view_follows_a_tensor_that_became_a_view_in_place():
     assert x.tolist() == [2.0, 3.0]
     x.sum().backward()
     assert w.grad.item() == 1.0
+
+
+def test_an_older_view_is_refused_by_name_after_data_was_assigned_to_a_tensor_that_became_a_view_in_place():
+    w = rg.tensor(2.0, requires_grad=True)
+    x = rg.ones(1, 2)
+    oldest = x[0]
+    x.t_()
+    older = x[0]
+    x.data = rg.ones(2, 1)
+    for view in (oldest, older):
+        with pytest.raises(RuntimeError, match="or data was assigned to it, so that they no longer share memory"):
+            view.mul_(w)

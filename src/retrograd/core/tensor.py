@@ -147,9 +147,9 @@ def version_of(tensor):
 
 
 def continue_version(version):
-    """Return a version counter for new memory, which continues the count of the old memory."""
+    """Return a version counter for new memory, which continues the count of the old memory; its views stay known."""
     new = Version()
-    new.count, new.saved = version.count, version.saved
+    new.count, new.saved, new.inverses = version.count, version.saved, version.inverses
     return new
 
 
