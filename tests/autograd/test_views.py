@@ -541,3 +541,12 @@ def test_a_hook_on_a_result_stays_in_the_graph_after_a_write_to_it(function):
     assert x.grad.tolist() == (2 * once).tolist()
     y.detach_()
     assert y.is_leaf
+
+
+def test_a_view_of_a_tensor_does_not_follow_the_shape_of_another_tensor_with_the_same_memory():
+    x = matrix()
+    part = x[0]
+    other = x.detach()
+    other.t_().mul_(leaf(2.0))
+    weight = rg.arange(float(part.numel()))
+    assert rg.autograd.grad(part, x, weight)[0].tolist() == rg.autograd.grad(x[0], x, weight)[0].tolist()

@@ -81,3 +81,30 @@ def test_hooks_and_older_and_later_views_follow_a_tensor_that_became_a_view_in_p
                 differ.append((lines, theirs, ours))
     assert compared > 20
     assert not differ
+
+
+SHARING = (  # y, d that shares its memory without being a view of it, and z, a view of one of them
+    "d = y.detach(); z = y[0]",
+    "d = y.detach(); z = y.expand(3, *y.shape)",
+    "z = y.t(); d = y.detach()",
+    "d = y.detach(); z = d.expand(3, *d.shape)",
+    "z = y.reshape(-1); d = y.data",
+    "d = y.data; z = d.t()",
+    "d = m.empty(0, dtype=m.float64).set_(y.detach()); z = y.t()",
+)
+
+
+@pytest.mark.parametrize("in_place", IN_PLACE)
+@pytest.mark.parametrize("start", STARTS)
+def test_what_shares_memory_without_a_base_stays_as_it_is_when_the_other_becomes_a_view_in_place(start, in_place):
+    compared, differ = 0, []
+    for sharing, write, moved in itertools.product(SHARING, WRITES, "dy"):
+        lines = f"y = {start}", sharing, in_place.replace("y.", f"{moved}."), write
+        for lines in (lines, (*lines, "d.t_(); d.mul_(x[1]); y.t_(); y.sin_()")):  # noqa: B020, PLW2901
+            theirs, ours = outcome(torch, *lines), outcome(rg, *lines)
+            if theirs is not None:
+                compared += 1
+                if repr(theirs) != repr(ours):
+                    differ.append((lines, theirs, ours))
+    assert compared > 20
+    assert not differ

@@ -14,8 +14,9 @@ class Version:
     `count` is the number of in-place writes. `rebases` is the number of writes that gave the base a new history, which
     its views have to take over. `saved` says that a graph node has saved the present content; `where` is the source
     line that overwrote such content. `snapshots` is a set of weak references to the graph's snapshots of the present
-    content, or None. `inverses` has the steps, newest last, that lead from the base back to what it was before each
-    in-place view operator, as `x.t_()`; it is None where there was none.
+    content, or None. `inverses` has the steps, newest last, that lead from a base back to what it was before each
+    in-place view operator, as `x.t_()`, each with a weak reference to that base: a `detach()` of it is another one with
+    the same counter. It is None where there was no such operator.
     """
 
     __slots__ = ("count", "inverses", "rebases", "saved", "snapshots", "where")

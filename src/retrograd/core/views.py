@@ -248,8 +248,9 @@ def base_of(view):
         base = view.base = inner.base
     if base.version is not None and view.inverses is not base.version.inverses:
         known = len(view.inverses or ())
-        for step in base.version.inverses[known:]:
-            view.chain = (step, *view.chain)
+        for moved, step in base.version.inverses[known:]:
+            if moved() is base:
+                view.chain = (step, *view.chain)
         view.inverses = base.version.inverses
     return base
 

@@ -1,5 +1,7 @@
 """In-place view operators: a tensor becomes a view of its former self, `x.unsqueeze_(0)`."""
 
+from weakref import ref
+
 from retrograd.core import Tensor, registry
 from retrograd.core.lazy_imports import add_attribute
 from retrograd.core.level import is_recording
@@ -22,7 +24,8 @@ def _set_view_in_place(name, x, view, inverse=None):
     if new is not source:
         preserve_snapshots(x)
         if x._view is None and inverse is not None:
-            version.inverses = (*(version.inverses or ()), *reversed(_steps_back(new, inverse)))
+            steps = [(ref(x), step) for step in reversed(_steps_back(new, inverse))]
+            version.inverses = (*(version.inverses or ()), *steps)
         else:
             if new._view.creation_meta == "no_grad":  # nobody else has that view: it may be written to as before
                 new._view.creation_meta = "" if x._view is None else x._view.creation_meta
