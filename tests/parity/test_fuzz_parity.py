@@ -2,6 +2,7 @@
 
 import os
 from itertools import islice
+from math import inf
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ import torch
 import retrograd as rg
 
 from .fuzz import explore, expressions, views, workers, writes
-from .fuzz.differential import Difference, run
+from .fuzz.differential import Difference, Run, quietly, run
 from .fuzz.exempt import exempted_program
 from .fuzz.substitutes import FORMULAS
 
@@ -115,6 +116,38 @@ def test_a_refused_write_to_memory_of_its_own_is_reported(monkeypatch):
     overlapping = [MADE, "v[1] = v[0].detach().expand(2, 2, 2)", "v[2] = v[1].zero_()"]
     assert "share memory" in exempted_program(run(overlapping))
     assert exempted_program(run([MADE, "v[1] = v[0].detach().clone()", "v[2] = v[1].zero_()"])) is None
+
+
+def reasons(lines):
+    """Return the reasons for which each difference of a program is allowed."""
+    both = Run()
+    with quietly():
+        messages = [message for line in lines if (message := both.line(line))] or list(both.gradients())
+        return [reason for message in messages for _, reason in explore.judged(both.done, message)]
+
+
+SPECTRUM = ["v[0] = L.tensor([[inf, 1.0], [4.0, 1.0]], dtype=L.float64)", "v[1] = L.fft.hfft(v[0])"]
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_a_wrong_number_next_to_infinities_that_are_allowed_to_differ_is_reported(monkeypatch, wrong):
+    right, added = rg.fft.hfft, rg.tensor([[-inf], [float(wrong)]])
+    monkeypatch.setattr(rg.fft, "hfft", lambda x: right(x).nan_to_num(nan=0.0) + added)
+    found = reasons(SPECTRUM)
+    assert "infinities that are added in another order" in found
+    assert (None in found) == wrong
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_a_wrong_gradient_of_a_leaf_next_to_one_that_is_allowed_to_differ_is_reported(monkeypatch, wrong):
+    right = rg.abs
+    monkeypatch.setattr(rg, "abs", lambda x: right(x) * (1 + wrong) - wrong * right(x).detach())
+    nan, number = (
+        f"v[{i}] = L.tensor([{value}], dtype=L.float64).requires_grad_()" for i, value in ((0, "nan"), (1, 2.0))
+    )
+    found = reasons([nan, number, "v[2] = L.abs(v[0])", "v[3] = L.abs(v[1])"])
+    assert "the derivative at NaN is NaN; PyTorch's is 0" in found
+    assert (None in found) == wrong
 
 
 def test_a_difference_prints_as_a_program():

@@ -100,7 +100,7 @@ def test_what_shares_memory_without_a_base_stays_as_it_is_when_the_other_becomes
     compared, differ = 0, []
     for sharing, write, moved in itertools.product(SHARING, WRITES, "dy"):
         lines = f"y = {start}", sharing, in_place.replace("y.", f"{moved}."), write
-        for lines in (lines, (*lines, "d.t_(); d.mul_(x[1]); y.t_(); y.sin_()")):  # noqa: B020, PLW2901
+        for lines in (lines, (*lines, "d.t_(); d.mul_(x[1]); y.t_(); y.sin_()")):  # noqa: B020
             theirs, ours = outcome(torch, *lines), outcome(rg, *lines)
             if theirs is not None:
                 compared += 1

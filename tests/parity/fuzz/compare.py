@@ -1,4 +1,7 @@
-"""Comparison of two tensors, and of the gradients of two runs."""
+"""Comparison of two tensors, and of the gradients of two runs.
+
+A message has a line for each difference of another kind, so that an exempt one hides no other.
+"""
 
 import re
 from collections.abc import Callable, Collection, Iterator
@@ -41,9 +44,9 @@ def values_differ(
 ) -> str | None:
     """Return where values differ, relative to the largest finite one, beyond the noise; `follow` copies `a` to `b`.
 
-    `coarsest` is the least precise dtype used to compute the values, if not their own.  Copied
-    values keep two runs together: an operator is responsible for its own rounding only, and jumps, ties and comparisons
-    have the same result in both.
+    There is a line for the first element of each kind, as NaN in place of a number.  `coarsest` is the least precise
+    dtype used to compute the values, if not their own.  Copied values keep two runs together: an operator is
+    responsible for its own rounding only, and jumps, ties and comparisons have the same result in both.
     """
     if a.tobytes() == b.tobytes():
         return None
@@ -54,8 +57,29 @@ def values_differ(
             if follow and b.flags.writeable:
                 b[...] = a
             return None
-    index = tuple(int(i[0]) for i in np.nonzero(~np.atleast_1d(equal)))
-    return f"value at {index}: {np.atleast_1d(a)[index]}, ours {np.atleast_1d(b)[index]}"
+    a, b, found = np.atleast_1d(a), np.atleast_1d(b), {}
+    for index in zip(*(i.tolist() for i in np.nonzero(~np.atleast_1d(equal))), strict=True):
+        found.setdefault((kind_of(a[index]), kind_of(b[index])), f"value at {index}: {a[index]}, ours {b[index]}")
+    return "\n".join(found.values())
+
+
+def kind_of(number: Any) -> str:
+    """Return "nan", "inf", "-inf", "0.0" or "number"; of a complex number, those of its parts."""
+    if isinstance(number, np.complexfloating):
+        return f"{kind_of(number.real)} {kind_of(number.imag)}"
+    if not np.isfinite(number):
+        return str(number)
+    return "number" if number else "0.0"
+
+
+def on_one_line(error: Exception | str) -> str:
+    """Return the beginning of an error's text, without line breaks."""
+    return " ".join(str(error)[:200].split("\n"))
+
+
+def each_line(prefix: str, message: str) -> str:
+    """Return a message with a prefix before each of its lines."""
+    return "\n".join(prefix + line for line in message.split("\n"))
 
 
 def near(a: np.ndarray, b: np.ndarray, noise: np.ndarray | float, coarsest: str, scale: float = 0.0) -> np.ndarray:
@@ -108,7 +132,7 @@ def gradient_messages(theirs: Machine, ours: Machine, lines: list[str]) -> Itera
         some = [i for i in some if i not in refused]
         found, refused_here = computed(ours, some, leaves, Exception)
         for error in distinct(refused_here):
-            yield f"ours refuses backward, {type(error).__name__}: {str(error)[:200]}"
+            yield f"ours refuses backward, {type(error).__name__}: {on_one_line(error)}"
         some = [i for i in some if i not in refused_here]
         if refused_here or expected is None:
             expected = gradients(theirs, some, leaves)
@@ -153,7 +177,7 @@ def _accepted(
     if lost:
         yield from _compare_with_copies(ours, lost, leaves, lines, coarsest)
     for error in distinct({i: error for i, error in accepted.items() if i not in lost}):
-        yield f"PyTorch refuses backward: {str(error)[:200]}"
+        yield f"PyTorch refuses backward: {on_one_line(error)}"
 
 
 def _compare_with_copies(
@@ -168,11 +192,11 @@ def _compare_with_copies(
             recorded(tensor)  # as in the first run: until then, views of written bases have no history
     refused = computed(theirs, results, leaves, Exception)[1]
     for error in distinct(refused):
-        yield f"PyTorch refuses backward: {str(error)[:200]}"
+        yield f"PyTorch refuses backward: {on_one_line(error)}"
     results = [i for i in results if i not in refused]
     expected, found = gradients(theirs, results, leaves), gradients(ours, results, leaves)
     for message in _compare(theirs, results, leaves, expected, found, coarsest):
-        yield f"PyTorch with copies of what it saved, {message}"
+        yield each_line("PyTorch with copies of what it saved, ", message)
 
 
 def with_retained_graph(line: str) -> str:
@@ -217,12 +241,14 @@ def presence(gradient: Any) -> str:
 
 def gradients_differ(leaves: list[int], expected: list, found: list, noise: list, coarsest: str = "") -> str | None:
     """Return how lists of gradients of the leaves differ, by more than the noise and `coarsest`'s rounding."""
+    messages = []
     for i, a, b, n in zip(leaves, expected, found, noise, strict=True):
         if (a is None) != (b is None):
-            return f"gradient of v[{i}]: {presence(a)}, ours {presence(b)}"
-        if a is not None and (message := values_differ(a.numpy(force=True), b.detach().numpy(), n, coarsest=coarsest)):
-            return f"gradient of v[{i}]: {message}"
-    return None
+            messages.append(f"gradient of v[{i}]: {presence(a)}, ours {presence(b)}")
+        elif a is not None:
+            message = values_differ(a.numpy(force=True), b.detach().numpy(), n, coarsest=coarsest)
+            messages += [each_line(f"gradient of v[{i}]: ", message)] if message else []
+    return "\n".join(messages) or None
 
 
 def noise_of(theirs: Machine, results: list[int], leaves: list[int], expected: list) -> list:

@@ -11,7 +11,7 @@ import torch
 
 import retrograd as rg
 
-from .compare import coarsest_of, difference, gradient_messages, presence
+from .compare import coarsest_of, difference, each_line, gradient_messages, on_one_line, presence
 from .machine import REFUSALS, Machine, grad_of
 
 SKIPPED = "both refuse"
@@ -92,7 +92,8 @@ class Run:
         """Run lines up to a difference, then compare the gradients; return the first wanted difference."""
         with quietly():
             found = next((m for line in lines if (m := self.line(line)) is not None), None)
-            message = next((m for m in ([found] if found else self.gradients()) if wanted(m)), None)
+            messages = [found] if found else self.gradients()
+            message = next((m for several in messages for m in several.split("\n") if wanted(m)), None)
         return Difference(self.done, message) if message else None
 
 
@@ -110,7 +111,7 @@ def step(theirs: Machine, ours: Machine, line: str, follow: bool) -> str | None:
         return CHANGED if changing else message
     refusal = ours.execute(line)
     if refusal is not None:
-        return f"ours raises {type(refusal).__name__}: {str(refusal)[:200]}"
+        return f"ours raises {type(refusal).__name__}: {on_one_line(refusal)}"
     if theirs.v.keys() != ours.v.keys():
         return f"tensors {sorted(theirs.v.keys() - ours.v.keys())}, ours {sorted(ours.v.keys() - theirs.v.keys())}"
     return states_differ(theirs, ours, line, follow)
@@ -122,18 +123,20 @@ def refused_alike(refused: Exception, ours: Machine, line: str) -> str | None:
         return SKIPPED
     refusal = ours.execute(line)
     if refusal is None:
-        return f"PyTorch raises {type(refused).__name__}: {str(refused)[:200]}"
-    return SKIPPED if isinstance(refusal, (*REFUSALS, KeyError)) else f"internal error: {refusal!r}"
+        return f"PyTorch raises {type(refused).__name__}: {on_one_line(refused)}"
+    return SKIPPED if isinstance(refusal, (*REFUSALS, KeyError)) else f"internal error: {on_one_line(repr(refusal))}"
 
 
 def states_differ(theirs: Machine, ours: Machine, line: str, follow: bool) -> str | None:
     """Return the tensors that differ after a line: a write changes views too, backward gradients."""
-    seen = list(theirs.v) if may_write(line) else [next(reversed(theirs.v))] if theirs.v else []
+    seen, messages = list(theirs.v) if may_write(line) else [next(reversed(theirs.v))] if theirs.v else [], []
     for i in seen:
         a, b = theirs.v[i], ours.v[i]
         if difference(a, b, "", follow) and (message := difference(a, b, digits(theirs, line), follow)):
-            return f"v[{i}]: {message}"
-    return leaf_gradients_differ(theirs, ours) if "backward" in line else None
+            messages.append(each_line(f"v[{i}]: ", message))
+    if "backward" in line:
+        messages += leaf_gradients_differ(theirs, ours)
+    return "\n".join(messages) or None
 
 
 def may_write(line: str) -> bool:
@@ -153,12 +156,13 @@ def digits(theirs: Machine, line: str) -> str:
     return coarsest_of(dtypes | set(re.findall(r"float16|complex64|float32", line)))
 
 
-def leaf_gradients_differ(theirs: Machine, ours: Machine) -> str | None:
-    """Return the `.grad` that differ between the libraries."""
+def leaf_gradients_differ(theirs: Machine, ours: Machine) -> list[str]:
+    """Return how the `.grad` differ between the libraries."""
+    coarsest, messages = coarsest_of({str(t.dtype)[6:] for t in theirs.v.values()}), []
     for i, tensor in theirs.v.items():
         a, b = grad_of(tensor), grad_of(ours.v[i])
         if (a is None) != (b is None):
-            return f"v[{i}].grad: {presence(a)}, ours {presence(b)}"
-        if a is not None and (message := difference(a, b, coarsest_of({str(t.dtype)[6:] for t in theirs.v.values()}))):
-            return f"v[{i}].grad: {message}"
-    return None
+            messages.append(f"v[{i}].grad: {presence(a)}, ours {presence(b)}")
+        elif a is not None and (message := difference(a, b, coarsest)):
+            messages.append(each_line(f"v[{i}].grad: ", message))
+    return messages

@@ -30,10 +30,10 @@ def differences(
         for line in _lines(generator, both):
             if (message := both.line(line)) is None:
                 continue
-            judged = _judged(both.done, message)
-            yield judged
+            found = list(judged(both.done, message))
+            yield from found
             left -= 1
-            if judged[1] is None or not left:
+            if not left or any(reason is None for _, reason in found):
                 return
             both.replay(both.done[:-1])
         ran(both.done)
@@ -78,16 +78,18 @@ def _layout(tensor: Any) -> list[tuple[int, int]]:
 def _gradient_differences(both: Run) -> Iterator[Judged]:
     """Yield the differences in the gradients of all results, up to one that is not allowed."""
     for message in list(both.gradients()):
-        judged = _judged(both.done, message)
-        yield judged
-        if judged[1] is None:
-            return
+        for found, reason in judged(both.done, message):
+            yield found, reason
+            if reason is None:
+                return
 
 
-def _judged(lines: list[str], message: str) -> Judged:
-    """Return a difference, shrunk if the whole program does not show whether it is allowed."""
-    found = Difference(list(lines), message)
-    if not of_gradients(found) and (reason := exempted(found)):
-        return found, reason
-    found = shrunk(found)
-    return found, exempted_program(found)
+def judged(lines: list[str], message: str) -> Iterator[Judged]:
+    """Yield each difference of a message, shrunk if the whole program does not show whether it is allowed."""
+    for line in message.split("\n"):
+        found = Difference(list(lines), line)
+        if not of_gradients(found) and (reason := exempted(found)):
+            yield found, reason
+        else:
+            found = shrunk(found)
+            yield found, exempted_program(found)

@@ -5,12 +5,14 @@ import re
 from .differential import Difference, run
 
 ASSIGNED = re.compile(r"^(?:with L\.no_grad\(\): )?v\[(\d+)\] = ")
+NUMBER = re.compile(r"[-+.]?\d[-+0-9.ej]*|\(|\)")
+ZERO = re.compile(r"-?0\.0")
 USED = re.compile(r"v\[(\d+)\]")
 
 
 def kind_of(message: str) -> str:
-    """Return a message without its numbers: differences of one kind have the same one."""
-    return re.sub(r"\b(nan|inf)\b|[-+.]?\d[-+0-9.ej]*|\(|\)", "#", message)[:60]
+    """Return a message without its numbers but 0, NaN and inf: differences of one kind have the same one."""
+    return NUMBER.sub(lambda found: found[0] if ZERO.fullmatch(found[0]) else "#", message)[:60]
 
 
 def shrunk(found: Difference) -> Difference:
