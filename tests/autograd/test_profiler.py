@@ -322,12 +322,12 @@ def test_a_decorated_function_may_run_on_two_threads_at_once(x):
 
     def other():
         with there:
-            work(lambda: (x * 2, inside.set(), over.wait(10)))
+            work(lambda: (x * 2, inside.set(), over.wait(60)))
 
     def start():
         x + 2
         threads.append(in_a_thread(other))
-        assert inside.wait(10)
+        assert inside.wait(60)
 
     threads = []
     with profile() as here:

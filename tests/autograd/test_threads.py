@@ -117,11 +117,11 @@ def test_modes_hold_in_their_own_thread_only(mode, reads, outside):
     def other():
         with mode():
             entered.set()
-            done.wait(10)
+            done.wait(60)
 
     thread = threading.Thread(target=other)
     thread.start()
-    entered.wait(10)
+    entered.wait(60)
     try:
         assert reads() is outside
     finally:

@@ -21,7 +21,7 @@ rank, what = os.environ.get("PMI_RANK", "-"), sys.argv[1]
 """
 
 
-def ends(process, patience=20):
+def ends(process, patience=60):
     """Return whether the process with that number has ended or ends soon."""
     end = time.monotonic() + patience
     while time.monotonic() < end:
@@ -82,8 +82,8 @@ def test_over_threads_the_script_runs_in_this_process(script, capsys, monkeypatc
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr(os, "environ", {**os.environ})
     path = script("print(sys.argv[1:], os.environ['RETROGRAD_TRANSPORT'], os.environ['RETROGRAD_TIMEOUT'], __name__)")
-    assert main(["run", "--transport", "threads", "--timeout", "3", path, "-n", "7"]) == 0
-    assert capsys.readouterr().out == "['-n', '7'] threads 3 __main__\n"
+    assert main(["run", "--transport", "threads", "--timeout", "30", path, "-n", "7"]) == 0
+    assert capsys.readouterr().out == "['-n', '7'] threads 30 __main__\n"
 
 
 def test_over_threads_the_exit_code_is_the_script_s(script, monkeypatch):
@@ -176,14 +176,19 @@ def test_a_rank_that_hangs_is_ended_with_the_others_and_named(tmp_path, capfd):
     path.write_text(
         "import os, signal\nfrom pathlib import Path\nfrom retrograd.pipelining.transports import get_transport\n"
         "from retrograd.pipelining.schedules.actions import Message\n"
+        f"folder = Path({str(tmp_path)!r})\n"
         "def work(link):\n"
-        f"    Path({str(tmp_path)!r}, str(link.rank)).write_text(str(os.getpid()))\n"
-        "    if link.rank == 1: signal.pause()\n"
+        "    (folder / str(link.rank)).write_text(str(os.getpid()))\n"
+        "    if link.rank == 1:\n"
+        "        (folder / 'hangs').touch()\n"
+        "        signal.pause()\n"
+        "    while not (folder / 'hangs').exists():\n"
+        "        os.sched_yield()\n"
         "    link.doing = 'plays RECV_F0.5<1'\n"
         "    link.receive(1, Message('F', 1, 0, 5))\n"
         "get_transport().launch(2, work)\n"
     )
-    assert main(["run", "-n", "2", "--timeout", "0.1", str(path)]) == 75
+    assert main(["run", "-n", "2", "--timeout", "0.1", str(path)]) == 75  # any load: it begins when rank 1 hangs
     err = capfd.readouterr().err
     assert "TimeoutError: rank 0 has waited 0.1 s for F1>0.5 from rank 1" in err
     assert "rank 0: plays RECV_F0.5<1, waits for F1>0.5 from rank 1" in err

@@ -109,7 +109,7 @@ class Trial:
         except OSError:
             return False
 
-    def left(self, patience=10.0):
+    def left(self, patience=60.0):
         """Return the processes of this trial that have not ended after a while."""
         end = time.monotonic() + patience
         while found := [int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit() and self._is_ours(p.name)]:

@@ -46,17 +46,19 @@ def test_over_processes(transport):
 
 
 def test_a_thread_that_hangs_is_named_and_left_alone_when_the_others_have_given_up():
-    release = threading.Event()
+    hangs, release = threading.Event(), threading.Event()
 
     def work(link):
         if link.rank == 0:
             link.doing = "F0.3"
+            hangs.set()
             release.wait()
+        hangs.wait()
         link.receive(0, Message("F", 0, 1, 3))
 
     try:
         with pytest.raises(TimeoutError, match=r"rank 1 has waited 0\.02 s") as caught:
-            get_transport("threads", timeout=0.02).launch(2, work)
+            get_transport("threads", timeout=0.02).launch(2, work)  # any load: it begins when rank 0 hangs
     finally:
         release.set()
     assert "rank 0 still runs, in a thread that is not joined:\n  rank 0: F0.3" in caught.value.__notes__[0]
@@ -74,7 +76,7 @@ def test_the_launcher_s_choices_are_taken_where_none_are_made(monkeypatch):
         get_transport()
     assert isinstance(get_transport("threads"), Threads)
     assert get_transport("threads").timeout == 2.5
-    assert get_transport("threads", timeout=4).timeout == 4
+    assert get_transport("threads", timeout=40).timeout == 40
 
 
 @pytest.mark.parametrize("size", SIZE_VARIABLES)

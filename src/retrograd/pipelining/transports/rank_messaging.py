@@ -82,10 +82,12 @@ class Peers:
 
     launch: the number of the present launch, or of the next.  over: whether it cannot be completed, since a rank has
     failed or is gone.  lost: the ranks without which a launch has ended; no further launch is possible.
+    clock: returns the seconds that timeouts are measured in.
     """
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, clock: Callable[[], float] = time.monotonic) -> None:
         self.channel = channel
+        self._clock = clock
         self.rank, self.size = channel.rank, channel.size
         self.launch = 0
         self.over = False
@@ -146,13 +148,13 @@ class Peers:
 
     def until(self, done: Callable[[], Any], timeout: float | None) -> bool:
         """Process packets until `done()` is true; return False after `timeout` seconds."""
-        backoff, start = Backoff(), time.monotonic()
+        backoff, start = Backoff(), self._clock()
         while not done():
             if self.poll() or self.channel.moving():
                 backoff.turns = 0
             else:
                 backoff()
-            if timeout is not None and time.monotonic() - start > timeout:
+            if timeout is not None and self._clock() - start > timeout:
                 return bool(done())
         return True
 

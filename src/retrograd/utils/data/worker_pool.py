@@ -16,7 +16,8 @@ from typing import Any, Protocol
 
 from retrograd.utils.data.worker import Failure, FetchSettings, use_worker_generator, work
 
-STOP_TIMEOUT = 1.0  # seconds that a process has to end by itself
+STOP_TIMEOUT = 1.0  # seconds that a process has to end by itself, and again after SIGTERM
+KILL_TIMEOUT = 60.0  # seconds that a busy machine may take to end a killed process
 
 
 class Worker(Protocol):
@@ -112,10 +113,10 @@ class ProcessWorker:
         deadline = time.monotonic() + STOP_TIMEOUT
         self._drain(deadline)
         self._process.join(max(deadline - time.monotonic(), 0))
-        for end in (self._process.terminate, self._process.kill):
+        for end, patience in ((self._process.terminate, STOP_TIMEOUT), (self._process.kill, KILL_TIMEOUT)):
             if self._process.exitcode is None:
                 end()
-                self._process.join(STOP_TIMEOUT)
+                self._process.join(patience)
         self._connection.close()
         self._process.close()
 
