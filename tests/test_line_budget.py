@@ -25,6 +25,7 @@ BUDGET = {
     "fx": 7100,
     "higher_order": 800,
     "hips": 900,
+    "implicit": 700,
     "interop": 6000,
     "kernels": 7200,
     "levels": 1600,

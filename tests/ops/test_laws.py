@@ -5,6 +5,7 @@ import re
 import pytest
 
 import retrograd.higher_order
+import retrograd.implicit
 import retrograd.ops  # noqa: F401 (registers the operators)
 from retrograd.core import registry
 from retrograd.testing import LAWS, errors_of, exemptions_of, run, samples_of
