@@ -16,6 +16,7 @@ class ByHand(Scaled):
 
     @staticmethod
     def vmap(info, in_dims, x, y):
+        x, y = (v if d is None else v.movedim(d, 0) for v, d in zip((x, y), in_dims, strict=True))
         if in_dims[0] is None:
             return ByHand.apply(x.expand(info.batch_size, *x.shape), y), 0
         if in_dims[1] is None:
@@ -95,13 +96,13 @@ def test_a_rule_of_both_kinds_is_refused():
     class Both(ByHand):
         generate_vmap_rule = True
 
-    with pytest.raises(RuntimeError, match=r"vmap over Both, .* both generate_vmap_rule=True and an overriden vmap"):
+    with pytest.raises(RuntimeError, match=r"vmap over Both, .* both generate_vmap_rule=True and an overridden vmap"):
         vmap(Both.apply)(X, Y)
 
 
 @pytest.mark.parametrize(
     ("returned", "message"),
-    [(X, r"must return a tuple \(output, out_dims\)"), (((X, X), (0,)), "2 outputs, but out_dims for 1")],
+    [(X, r"must return a tuple \(output, out_dims\)"), (((X, X), (0,)), r"incompatible .* tuple.*out_dims=\(0,\)")],
 )
 def test_invalid_results_of_a_vmap_rule_are_refused(returned, message):
     class Odd(ByHand):
@@ -175,3 +176,26 @@ def test_random_numbers_in_forward_follow_the_randomness_of_the_batch():
     assert not rg.allclose(noise[0], noise[1])
     with pytest.raises(RuntimeError, match="vmap: rand draws random numbers"):
         vmap(Noisy.apply)(X)
+
+
+def test_vmap_gets_the_callers_tensors_and_their_in_dims():
+    seen = []
+
+    class Recorded(Function):
+        @staticmethod
+        def setup_context(ctx, inputs, output): ...
+
+        @staticmethod
+        def vmap(info, in_dims, x, pair):
+            seen.append((x, pair[0], in_dims))
+            return x.sum() * pair[0], in_dims[1][0]
+
+    x, y = rg.ones(2, 3), rg.ones(4, 3)
+    out = vmap(lambda a, b: Recorded.apply(a, (b, 5)), in_dims=1)(x, y)
+    assert out.tolist() == [[6.0] * 4] * 3
+    assert seen[0][0] is x
+    assert seen[0][1] is y
+    assert seen[0][2] == (1, (1, None))
+    vmap(lambda a, b: Recorded.apply(a.mul_(2), (b, 5)), in_dims=1)(x, y)
+    assert seen[1][2] == (0, (1, None))
+    assert x.tolist() == [[2.0] * 3] * 2

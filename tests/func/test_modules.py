@@ -365,7 +365,7 @@ def test_unwrapping_goes_to_the_ground_or_one_level_down():
     x = rg.ones(2, 3, 4)
     vmap(vmap(f), 1)(x)
     ((ground, below),) = seen
-    assert (ground.level, ground.shape, below.level is None, below.shape) == (None, (3, 2, 4), False, (2, 4))
+    assert (ground.level, ground.shape, below.level is None, below.shape) == (None, (2, 3, 4), False, (2, 4))
     assert debug_unwrap(x) is debug_unwrap(x, recurse=False) is x
 
 

@@ -202,7 +202,7 @@ def test_chunks_change_nothing_but_how_many_run_together(size):
     runs = []
 
     def f(d, s):
-        runs.append(rg.func.debug_unwrap(d["a"]).shape[0])
+        runs.append(rg.func.debug_unwrap(d["a"]).shape[1])
         return d["a"] * s, d["a"].sum()
 
     v = numbers(3, 4)

@@ -116,7 +116,7 @@ def test_nan_is_a_default():
         ("(Tensor(a!) x) -> Tensor(b!)", 19, "expected no mark, or one that an argument has"),
         ("(Tensor(a!) x) -> Tensor(a)", 19, "expected no mark, or one that an argument has"),
         ("(Tensor(a!) x) -> (int, (Tensor(a!), int))", 26, "expected no mark in a nested tuple"),
-        ("(Tensor x, int randomness) -> Tensor", 16, "expected another name: this one is taken"),
+        ("(Tensor x, int vmap_operands) -> Tensor", 16, "expected another name: this one is taken"),
     ],
 )
 def test_an_error_shows_the_column(text, column, message):

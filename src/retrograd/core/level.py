@@ -457,6 +457,10 @@ class Level:
         """Return the parent's tensor from which a value is read, where the user's code asks for one."""
         return tensor.value
 
+    def value_as_given(self, tensor):
+        """Return a tensor's value one level below as the caller laid it out, and its batch dimension or None."""
+        return tensor.value, None
+
     def lost_derivatives(self, tensor):
         """Return what an array or number would lose of this level's tensor, for errors; "" if nothing."""
         return "has a tangent" if self.forward_mode and tensor.tag is not None else ""

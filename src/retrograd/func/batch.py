@@ -12,7 +12,7 @@ from retrograd.core import NotBatchedError, Tensor, registry
 from retrograd.core.source_location import describe_function
 from retrograd.core.tensor import make
 from retrograd.levels import VmapLevel, value_at
-from retrograd.levels.batch import RANDOMNESS
+from retrograd.levels.batch import RANDOMNESS, ArgumentTag
 from retrograd.levels.sync_views import sync_views
 from retrograd.ops.batch_loop import PerformanceWarning, joins, stack_results
 from retrograd.ops.create import as_tensor
@@ -96,15 +96,16 @@ class Inputs:
         dims = _broadcast_in_dims(call, in_dims, args)
         self.dims = [_check_in_dim(call, leaf, d) for leaf, d in zip(self.leaves, dims, strict=True)]
         self.size = _count_examples(call, in_dims, self.leaves, self.dims)
-        self.leaves = [
-            leaf if d is None else _move_dim(as_tensor(leaf), d, 0)
-            for leaf, d in zip(self.leaves, self.dims, strict=True)
-        ]
+        self.given = [leaf if d is None else as_tensor(leaf) for leaf, d in zip(self.leaves, self.dims, strict=True)]
+        self.leaves = [x if d is None else _move_dim(x, d, 0) for x, d in zip(self.given, self.dims, strict=True)]
 
-    def map_batched(self, wrap: Callable[[Tensor], Any]) -> tuple:
-        """Return the arguments, with `wrap` applied to batched leaves, whose batch dimension is first."""
-        pairs = zip(self.leaves, self.dims, strict=True)
-        args: Any = optree.tree_unflatten(self.spec, [x if d is None else wrap(x) for x, d in pairs])
+    def map_batched(self, wrap: Callable[[Tensor, Tensor, int], Any]) -> tuple:
+        """Return the arguments, with `wrap` applied to batched leaves.
+
+        It gets each with the batch dimension first, as the caller gave it, and the batch dimension of the latter.
+        """
+        triples = zip(self.leaves, self.given, self.dims, strict=True)
+        args: Any = optree.tree_unflatten(self.spec, [x if d is None else wrap(x, y, d) for x, y, d in triples])
         return tuple(args)
 
 
@@ -278,9 +279,10 @@ class _BatchedRun:
         with self._replay_random(), VmapLevel(stop - start, self._randomness, self._func) as level:
             level.grad_starts = self._grad_starts
 
-            def batch(x: Tensor) -> Tensor:
-                part = _slice_examples(x, start, stop)
-                given.append((part, make(part, level, "the argument")))
+            def batch(x: Tensor, as_given: Tensor, dim: int) -> Tensor:
+                part = _slice_examples(x, 0, start, stop)
+                tag = ArgumentTag.of(part, part if dim == 0 else _slice_examples(as_given, dim, start, stop), dim)
+                given.append((part, make(part, level, tag)))
                 return given[-1][1]
 
             with level.below():
@@ -311,7 +313,8 @@ class _BatchedRun:
         results = []
         for i in range(self._inputs.size):
             with self._replay_random():
-                out = self._func(*self._inputs.map_batched(partial(registry["select"], dim=0, index=i)), **self._kwargs)
+                example = self._inputs.map_batched(lambda x, *_: registry["select"](x, dim=0, index=i))  # noqa: B023
+                out = self._func(*example, **self._kwargs)
             results.append(Results(self._func, out, self._out_dims, lambda example: example))
         first = results[0]
         for n, d in enumerate(first.dims):
@@ -320,5 +323,5 @@ class _BatchedRun:
         return first.tree()
 
 
-def _slice_examples(x: Tensor, start: int, stop: int) -> Tensor:
-    return x if stop - start == x.shape[0] else registry["narrow"](x, 0, start, stop - start)
+def _slice_examples(x: Tensor, dim: int, start: int, stop: int) -> Tensor:
+    return x if stop - start == x.shape[dim] else registry["narrow"](x, dim, start, stop - start)

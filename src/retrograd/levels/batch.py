@@ -1,7 +1,9 @@
 """The level of `vmap`: a program for one example runs on all examples at once."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
+
+import optree
 
 from retrograd.core import NotBatchedError, Op, Tensor, call, registry
 from retrograd.core.aval import SymbolicSize
@@ -14,6 +16,25 @@ from retrograd.ops.batching import batch_all, broadcast_batch
 from retrograd.ops.generator import resolve_generator
 
 RANDOMNESS = ("error", "different", "same")
+
+
+class ArgumentTag(str):
+    """The tag of an argument of `vmap` whose batch dimension is not the first of the tensor that the caller gave."""
+
+    __slots__ = ("dim", "given", "moved")
+
+    dim: int  # the batch dimension of `given`
+    given: Tensor  # the caller's tensor
+    moved: Tensor  # its view with the batch dimension first
+
+    @classmethod
+    def of(cls, moved: Tensor, given: Tensor, dim: int) -> str:
+        """Return the tag of an argument, a plain string if its batch dimension is the first."""
+        if dim == 0:
+            return "the argument"
+        tag = cls("the argument")
+        tag.moved, tag.given, tag.dim = moved, given, dim
+        return tag
 
 
 class VmapLevel(OuterGradLevel):
@@ -51,7 +72,7 @@ class VmapLevel(OuterGradLevel):
         if True not in batched:  # the result differs between the examples, at least in size
             values = tuple(batch_all(values, batched, self.size))
             batched = tuple([isinstance(v, Tensor) for v in values])
-        given = {"randomness": self.randomness} if _accepts_randomness(op.definition.batch) else {}
+        given = {"vmap_operands": VmapOperands(self, args)} if _accepts_operands(op.definition.batch) else {}
         try:
             out = op.definition.batch(batched, self.size, *values, **params, **given)
         except (ValueError, TypeError, IndexError, AttributeError):
@@ -103,6 +124,18 @@ class VmapLevel(OuterGradLevel):
             f"result of {tensor.tag}, {tensor.aval}. Instead of `if` use where(condition, a, b), instead of .item() "
             f"or float() go on with the tensor; or run example by example, by vmap(..., fallback='loop')."
         )
+
+    def value_as_given(self, tensor: Tensor) -> tuple[Tensor, int | None]:
+        """Return the value of a tensor with its batch dimension where the caller of `vmap` has it, and that dimension.
+
+        The value of an argument is the caller's tensor, so a user's batching rule may write to it.
+        """
+        tag = tensor.tag
+        if not isinstance(tag, ArgumentTag):
+            return tensor.value, None if tag is None else 0
+        if tensor.value is tag.moved:
+            return tag.given, tag.dim
+        return registry["movedim"](tensor.value, 0, tag.dim), tag.dim  # it was written to
 
     def all_examples(self, tensor: Any) -> Tensor:
         """Return all examples of a tensor one level below, along the first dimension."""
@@ -163,10 +196,40 @@ class VmapLevel(OuterGradLevel):
         return [g[i] if r.tag is None else mask_examples(g, i) for r, g in zip(roots, seeds, strict=True)]
 
 
-def _accepts_randomness(rule: Any) -> bool:
-    """Return whether a batching rule has the argument `randomness`, as those of users' operators."""
+class VmapOperands(NamedTuple):
+    """The operands of a call at a level of `vmap`, for the batching rules that users write."""
+
+    level: VmapLevel
+    operands: tuple
+
+    def as_given(self, trees: bool = False) -> tuple[list, list]:
+        """Return the operands one level below and their batch dimensions, as `VmapLevel.value_as_given`.
+
+        With `trees`, an operand may be a pytree of tensors, and so is its batch dimension then.
+        """
+        if not trees:
+            pairs = [self._as_given(x) for x in self.operands]
+            return [x for x, _ in pairs], [d for _, d in pairs]
+        leaves, spec = optree.tree_flatten(list(self.operands), none_is_leaf=True)
+        pairs = [self._as_given(x) for x in leaves]
+        return optree.tree_unflatten(spec, [x for x, _ in pairs]), optree.tree_unflatten(spec, [d for _, d in pairs])
+
+    def _as_given(self, x: Any) -> tuple[Any, int | None]:
+        return self.level.value_as_given(x) if isinstance(x, Tensor) and x.level is self.level else (x, None)
+
+    def value_if_given(self, x: Tensor, dim: int | None) -> Tensor | None:
+        """Return an operand's value if x is that operand as given, which a rule wrote to and returned; else None."""
+        for operand in self.operands:
+            tag = operand.tag if isinstance(operand, Tensor) and operand.level is self.level else None
+            if isinstance(tag, ArgumentTag) and tag.given is x and tag.dim == dim and operand.value is tag.moved:
+                return tag.moved
+        return None
+
+
+def _accepts_operands(rule: Any) -> bool:
+    """Return whether a batching rule has the argument `vmap_operands`, as those of users' operators."""
     code = rule.__code__
-    return "randomness" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return "vmap_operands" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
 def _has_ragged_shape(params: dict) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 from retrograd.autograd.function.batch_rule import VmapInfo, move_batch_dims_first
 from retrograd.core import Aval, Internal, NotBatchedError, Tensor, at, call, override_state, registry
 from retrograd.levels import GradLevel, value_at
+from retrograd.levels.batch import VmapOperands
 from retrograd.levels.grad import leaf_at, pull_cotangents
 from retrograd.library import autograd_formula
 from retrograd.library.autograd_formula import Call, split_result
@@ -132,17 +133,19 @@ class CustomDefinition(
         )
 
     @classmethod
-    def batch(cls, batched: tuple[bool, ...], n: int, /, *args: Any, randomness: str = "error", **params: Any) -> Any:
+    def batch(cls, batched: tuple[bool, ...], n: int, /, *args: Any, vmap_operands: VmapOperands, **params: Any) -> Any:
         """Run all examples by the user's rule, or one by one."""
         operator = registry[cls.schema.name]
         if cls.registrations.vmap is None:
             return _batch_in_loop(operator, batched, n, args, params)
-        given, kwargs = user_arguments(cls.schema, args, params)
-        dims = cls.schema.named([0 if b else None for b in batched], params)
+        operands, batch_dims = vmap_operands.as_given()
+        given, kwargs = user_arguments(cls.schema, operands, params)
+        dims = cls.schema.named(batch_dims, params)
         in_dims = tuple([_in_dim_of(p, dims) for p in cls.schema.parameters if not p.keyword_only])
-        result = cls.registrations.vmap.function(VmapInfo(n, randomness), in_dims, *given, **kwargs)
+        info = VmapInfo(n, vmap_operands.level.randomness)
+        result = cls.registrations.vmap.function(info, in_dims, *given, **kwargs)
         tensors, structure = check_and_flatten(
-            cls.schema.name, move_batch_dims_first(cls.schema.name, n, result), cls.schema.results
+            cls.schema.name, move_batch_dims_first(cls.schema.name, n, result, vmap_operands), cls.schema.results
         )
         return tensors[0] if cls.schema.results == "Tensor" else (*tensors, structure)
 

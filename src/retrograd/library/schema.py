@@ -22,7 +22,7 @@ class CustomSchema(Schema):
     never sees them: `with_returned` adds the user's own tensors to the result of a call.
     """
 
-    reserved = (LENGTHS, "randomness")  # names of internal params
+    reserved = (LENGTHS, "vmap_operands")  # names of internal params
     lists_anywhere = True
     has_alias_annotations = True
 

@@ -69,14 +69,14 @@ def _printed_name(x):
 
 def _format_wrapped(x) -> str:
     """Return a tensor of a transform as PyTorch shows it: with its level's number, and its value one level below."""
-    batched = x.value.ndim > x.ndim
-    if x.level.wrapper == "BatchedTensor" and not batched:
-        return repr(x.value)
+    value, batch_dim = x.level.value_as_given(x)
+    if x.level.wrapper == "BatchedTensor" and batch_dim is None:
+        return repr(value)
     number, level = 1, x.level.parent
     while level is not None:
         number, level = number + 1, level.parent
-    dim = ", bdim=0" if batched else ""
-    return f"{x.level.wrapper}(lvl={number}{dim}, value=\n{indent(repr(x.value), '    ')}\n)"
+    dim = "" if batch_dim is None else f", bdim={batch_dim}"
+    return f"{x.level.wrapper}(lvl={number}{dim}, value=\n{indent(repr(value), '    ')}\n)"
 
 
 add_attribute(Tensor, "__repr__", _format_tensor)

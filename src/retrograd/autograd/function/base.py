@@ -20,6 +20,7 @@ from retrograd.core.hooks import conjugate
 from retrograd.core.level import is_recording
 from retrograd.core.overrides import override_result
 from retrograd.core.views import requires_grad_synced
+from retrograd.levels.batch import VmapOperands
 
 _MISSING_BACKWARD = (
     "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward "
@@ -71,23 +72,24 @@ class FunctionOp(Op):
         """Run the function one level below the calling one."""
         return self.cls.apply(*args, **kwargs)
 
-    def batch(self, batched: tuple[bool, ...], n: int, *args: Any, randomness: str) -> Any:
+    def batch(self, batched: tuple[bool, ...], n: int, *args: Any, vmap_operands: VmapOperands) -> Any:
         """Run the function on n examples at once, by the user's vmap or a rule generated from its other methods."""
         has_rule = self.cls.vmap is not Function.vmap
         if has_rule and self.cls.generate_vmap_rule:
             raise RuntimeError(
-                f"You tried to vmap over {self.name}, but it has both generate_vmap_rule=True and an overriden vmap "
-                f"staticmethod; keep one"
+                f"You tried to vmap over {self.name}, but it has both generate_vmap_rule=True and an overridden vmap "
+                f"staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod"
             )
         if self.cls.generate_vmap_rule:
-            return self.generated(batched, n, randomness).apply(*args)
+            return self.generated(batched, n, vmap_operands.level.randomness).apply(*args)
         if not has_rule:
             raise RuntimeError(
                 f"You tried to vmap over {self.name}, but it does not have vmap support. Please override and implement "
                 f"the vmap staticmethod or set generate_vmap_rule=True"
             )
-        in_dims = tuple([0 if b else None for b in batched])
-        return move_batch_dims_first(self.name, n, self.cls.vmap(VmapInfo(n, randomness), in_dims, *args))
+        given, in_dims = vmap_operands.as_given(trees=True)
+        result = self.cls.vmap(VmapInfo(n, vmap_operands.level.randomness), tuple(in_dims), *given)
+        return move_batch_dims_first(self.name, n, result, vmap_operands)
 
     def jvp(self, op: Op, primals: tuple, tangents: tuple, out: Any, params: dict) -> Any:
         """Return the tangents of the outputs, where the function is processed as an operator."""

@@ -1,40 +1,53 @@
 """A user's Function on a batch: the results of its own `vmap`, or a rule generated from its other methods."""
 
-from typing import Any
+from typing import Any, NamedTuple
+
+import optree
 
 from retrograd.core import Tensor, registry
 from retrograd.core.tensor import make
 from retrograd.levels import VmapLevel, value_at
+from retrograd.levels.batch import VmapOperands
 from retrograd.ops.batching import broadcast_batch
 
 
-class VmapInfo:
+class VmapInfo(NamedTuple):
     """The information passed to a Function's vmap: the number of examples, and the randomness mode."""
 
-    __slots__ = ("batch_size", "randomness")
-
-    def __init__(self, batch_size: int, randomness: str) -> None:
-        self.batch_size = batch_size
-        self.randomness = randomness
+    batch_size: int
+    randomness: str
 
 
-def move_batch_dims_first(name: str, n: int, result: Any) -> Any:
+def move_batch_dims_first(name: str, n: int, result: Any, operands: VmapOperands) -> Any:
     """Return the outputs of a user's vmap, with the batch dimension moved to the front."""
     if not isinstance(result, tuple) or len(result) != 2:
-        raise RuntimeError(f"{name}: vmap must return a tuple (output, out_dims), got {type(result).__name__}")
-    return _move_batch_dim_first(name, *result, n)
+        raise RuntimeError(
+            f"{name}: Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure "
+            f"compatible with the output. Got a {type(result)} instead: vmap must return a tuple (output, out_dims)"
+        )
+    out, dims = result
+    prefix = dims[0] if isinstance(out, Tensor) and isinstance(dims, tuple) and len(dims) == 1 else dims
+    leaves, spec = optree.tree_flatten(out, none_is_leaf=True)
+    try:
+        each = optree.tree_leaves(optree.tree_broadcast_prefix(prefix, out, none_is_leaf=True), none_is_leaf=True)
+    except ValueError:
+        raise RuntimeError(
+            f"{name}: the vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
+            f"out_dims={dims} to be compatible with the structure of `output`, {spec}"
+        ) from None
+    moved = [_move_batch_dim_first(o, d, n, operands) for o, d in zip(leaves, each, strict=True)]
+    return optree.tree_unflatten(spec, moved)
 
 
-def _move_batch_dim_first(name: str, out: Any, dims: Any, n: int) -> Any:
-    if isinstance(out, (tuple, list)):
-        each = dims if isinstance(dims, (tuple, list)) else (dims,) * len(out)
-        if len(each) != len(out):
-            raise RuntimeError(f"{name}: vmap returned {len(out)} outputs, but out_dims for {len(each)}")
-        found = [_move_batch_dim_first(name, o, d, n) for o, d in zip(out, each, strict=True)]
-        return found if isinstance(out, list) else tuple(found)
+def _move_batch_dim_first(out: Any, dim: int | None, n: int, operands: VmapOperands) -> Any:
     if not isinstance(out, Tensor):
         return out
-    return broadcast_batch(out, n) if dims is None else out if dims == 0 else registry["movedim"](out, dims, 0)
+    if dim is None:
+        return broadcast_batch(out, n)
+    if not dim:
+        return out
+    written = operands.value_if_given(out, dim)
+    return registry["movedim"](out, dim, 0) if written is None else written
 
 
 class _BatchedCall:
