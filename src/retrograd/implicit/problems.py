@@ -9,6 +9,7 @@ from retrograd.func import grad, jacrev
 from retrograd.implicit.closures import Closure
 from retrograd.interop.numpy_protocol.table import O, cast, tensor
 
+NO_CONSTRAINTS: dict[str, int | None] = {"equalities": None, "inequalities": None, "bounds": None}
 ACTIVE = 1e-6  # an inequality below this, relative to the largest, holds with equality
 
 

@@ -11,10 +11,8 @@ from typing import Any, NamedTuple
 from retrograd.core import Tensor
 from retrograd.implicit.closures import Closure, example_of
 from retrograd.implicit.operator import solution
-from retrograd.implicit.problems import Minimum, Problem, Root
+from retrograd.implicit.problems import NO_CONSTRAINTS, Minimum, Problem, Root
 from retrograd.interop.numpy_protocol.table import O, as_floating, tensor
-
-_NO_CONSTRAINTS: dict[str, int | None] = {"equalities": None, "inequalities": None, "bounds": None}
 
 
 def root(f: Callable, x0: Any, args: tuple = (), *, solver: Callable) -> Tensor:
@@ -92,7 +90,7 @@ def argmin(f: Callable, x0: Any, args: tuple = (), *, solver: Callable) -> Tenso
     def method(problem: Problem, start: Tensor, tensors: list[Tensor]) -> Tensor:
         return tensor(solver(problem.function(tensors), O.reshape(start, problem.shape).numpy()))
 
-    return minimum("argmin", [f], x0, args, method, _NO_CONSTRAINTS).x
+    return minimum("argmin", [f], x0, args, method, NO_CONSTRAINTS).x
 
 
 class Constrained(NamedTuple):
@@ -127,7 +125,7 @@ def constrained(
     >>> found.x.round(decimals=4).tolist(), rg.autograd.grad(found.x[0], total)
     ([1.0, 1.0], (tensor(0.5000, dtype=float64),))
     """
-    functions, parts = [f], dict(_NO_CONSTRAINTS)
+    functions, parts = [f], dict(NO_CONSTRAINTS)
     for name, function in (("equalities", equalities), ("inequalities", inequalities)):
         if function is not None:
             parts[name] = len(functions)
