@@ -236,3 +236,22 @@ def test_blocks_that_end_in_another_order_leave_the_mode_as_it_was():
     assert rg.is_grad_enabled()
     second.close()
     assert rg.is_grad_enabled()
+
+
+def test_function_transforms_differentiate_in_inference_mode_and_restore_it():
+    with rg.inference_mode():
+        assert rg.func.grad(lambda x: (x * x).sum())(rg.ones(2)).tolist() == [2.0, 2.0]
+        assert (rg.is_inference_mode_enabled(), rg.is_grad_enabled()) == (True, False)
+        with pytest.raises(ZeroDivisionError):
+            rg.func.grad(lambda x: x / (1 // 0))(rg.ones(()))
+        assert (rg.is_inference_mode_enabled(), rg.is_grad_enabled()) == (True, False)
+
+
+def test_a_view_made_in_inference_mode_is_a_leaf_that_requires_grad():
+    x = rg.ones(3, requires_grad=True)
+    with rg.inference_mode():
+        v, detached = x[1:], x.detach()
+    assert (v.requires_grad, v.is_leaf, v.is_inference()) == (True, True, False)
+    assert (detached.requires_grad, detached.is_inference(), detached._version) == (False, False, 0)
+    (v * 2).sum().backward()
+    assert (v.grad.tolist(), x.grad) == ([2.0, 2.0], None)

@@ -320,13 +320,15 @@ def in_row_major(out):
 def mark_inference(out):
     """Mark results made in inference mode: they can never join a graph, except views of tensors made outside."""
     for o in out if type(out) is tuple else (out,):
-        if not isinstance(o, AuxOutput) and o._view is None:
+        if not isinstance(o, AuxOutput) and o.version is None:
             o.version = INFERENCE
 
 
 def note_detached(op, out, state):
     """Note where a result left the graph of its operands; not in a backward pass, where that is common."""
-    if state.running is None:
+    if state.inference and out._view is not None and op.differentiable and out.version is not INFERENCE:
+        out._requires_grad = True  # a view of a tensor from outside of the mode is a leaf that requires grad
+    elif state.running is None:
         note_cut(out, "inference_mode" if state.inference else op.name if state.grad_enabled else "no_grad")
 
 

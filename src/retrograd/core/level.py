@@ -390,6 +390,7 @@ class Level:
 
     parent: Any = None
     parent_grad_enabled = True
+    modes_around = (True, False)  # the grad mode and the inference mode that hold when the level is left
     active = False
     transparent = False  # see `TransparentLevel`
     own_mode = True  # records whatever the grad mode outside is; if False, it has no grad mode of its own
@@ -404,9 +405,11 @@ class Level:
 
     def __enter__(self):
         state = current()
-        self.parent, self.parent_grad_enabled = state.level, state.grad_enabled
+        self.parent, self.modes_around = state.level, (state.grad_enabled, state.inference)
+        self.parent_grad_enabled = state.grad_enabled and not state.inference
         self.active = True
         state.level, state.grad_enabled = self, state.grad_enabled or self.own_mode
+        state.inference = state.inference and not self.own_mode  # it holds for the program around, as no_grad() does
         return self
 
     def __exit__(self, kind=None, error=None, traceback=None):
@@ -417,7 +420,7 @@ class Level:
         finally:
             state.level = self.parent
             if self.own_mode:
-                state.grad_enabled = self.parent_grad_enabled
+                state.grad_enabled, state.inference = self.modes_around
             self.active = False
         if finish is not None:
             finish()

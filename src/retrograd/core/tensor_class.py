@@ -116,10 +116,10 @@ class Tensor(Arithmetic):
 
     @read_only
     def _base(self):
-        return None if self._view is None else self._view.base
+        return self._view.base if self._is_view() else None
 
     def _is_view(self):
-        return self._view is not None
+        return self._view is not None and not self.is_inference()  # whose views are not tracked
 
     @property
     def grad(self):

@@ -202,6 +202,8 @@ def check_write(name, x, *operands):
             f"{name}: a tensor from outside a function transform or trace can't be written to inside; clone it there"
         )
     if x.is_inference() and not current().inference:
+        if is_recorded(x, *operands):
+            check_history(x)
         raise RuntimeError(
             f"{name}: Inplace update to inference tensor outside InferenceMode is not allowed; write to a clone() of "
             f"this tensor, of shape {x.shape}"

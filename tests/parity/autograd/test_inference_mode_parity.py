@@ -1,5 +1,7 @@
 """Inference mode: inference tensors are never recorded; operations they refuse outside."""
 
+import pytest
+
 from .adapter import in_thread, leaf, outcome, parity
 
 
@@ -206,3 +208,77 @@ def test_the_grad_of_an_inference_tensor(m):
 @parity
 def test_hooks_on_inference_tensors_are_refused(m):
     return outcome(lambda: made_inside(m, 1).register_hook(print), "require")
+
+
+def facts(t):
+    """Return what a program can ask about the place of a tensor in graphs."""
+    return t.requires_grad, t.is_leaf, t.is_inference(), t.grad_fn is None, t._is_view()
+
+
+VIEWS = {
+    "view": lambda x: x.view(3),
+    "part": lambda x: x[1:],
+    "expanded": lambda x: x.expand(2, 3),
+    "view of a view": lambda x: x.view(3)[:2],
+    "detached": lambda x: x.detach(),
+    "one of several": lambda x: x.unbind()[0],
+    "product": lambda x: x * 2,
+    "diagonal": lambda x: x.expand(3, 3).diagonal(),
+}
+SOURCES = {
+    "leaf": lambda m: leaf(m, 1, 2, 3),
+    "result": lambda m: leaf(m, 1, 2, 3) * 2,
+    "constant": lambda m: m.ones(3),
+    "inference tensor": lambda m: made_inside(m, 1, 2, 3),
+}
+
+
+@parity
+def test_views_of_tensors_from_outside_are_leaves_that_require_grad(m):
+    found = {}
+    for source, make in SOURCES.items():
+        for name, view in VIEWS.items():
+            x = make(m)
+            with m.inference_mode():
+                v = view(x)
+                found[source, name] = facts(v)
+            if source != "inference tensor":
+                found[source, name, "outside"] = (*facts(v), facts(v.view(-1)) if v.is_contiguous() else None)
+    with m.inference_mode():
+        x = leaf(m, 1, 2, 3)
+        found |= {name: facts(view(x))[:-1] for name, view in VIEWS.items()}
+    return found
+
+
+@parity
+def test_a_leaf_made_inside_refuses_writes_outside_as_a_leaf(m):
+    with m.inference_mode():
+        x = leaf(m, 1, 2)
+    return outcome(lambda: x.add_(1), "a leaf Variable that requires grad")
+
+
+def square(x):
+    return (x * x).sum()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@parity
+def test_function_transforms_record_inside(m):
+    with m.inference_mode():
+        x = m.ones(2) * 3
+        out, pull = m.func.vjp(square, x)
+        found = [
+            m.func.grad(square)(x).tolist(),
+            pull(m.ones(()))[0].tolist(),
+            m.func.jacrev(square)(x).tolist(),
+            m.func.hessian(square)(x).tolist(),
+            m.func.vmap(m.func.grad(square))(m.ones(2, 2)).tolist(),
+            m.func.grad(lambda x: m.func.vmap(square)(x).sum())(m.ones(2, 2)).tolist(),
+            m.func.jvp(m.func.grad(square), (x,), (x,))[1].tolist(),
+            out.requires_grad,
+            m.is_inference_mode_enabled(),
+            m.is_grad_enabled(),
+        ]
+        with m.enable_grad():
+            found += [m.func.grad(square)(x).tolist(), m.is_grad_enabled()]
+        return [*found, m.is_grad_enabled(), m.ones(1).is_inference()]
