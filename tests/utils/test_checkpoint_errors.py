@@ -1,6 +1,7 @@
 """Checkpoints whose recomputation differs or fails raise errors; the smaller parts of PyTorch's module."""
 
 import warnings
+from contextlib import nullcontext
 
 import pytest
 
@@ -145,7 +146,7 @@ def test_an_error_in_the_forward_arrives_and_leaves_no_hooks():
 
 def test_the_reentrant_kind_warns_where_no_argument_requires_a_gradient():
     layer = nn.Linear(2, 2)
-    with pytest.warns(UserWarning, match="none has requires_grad=True"):
+    with pytest.warns(UserWarning, match="None of the inputs have requires_grad=True"):
         assert not checkpoint(layer, rg.ones(1, 2), use_reentrant=True).requires_grad
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -161,7 +162,7 @@ def test_the_smaller_parts():
     with pytest.raises(RuntimeError, match="expected a tuple of tensors, got"):
         detach_variable([x])
     assert check_backward_validity((1, x))
-    with pytest.warns(UserWarning, match="none has requires_grad=True"):
+    with pytest.warns(UserWarning, match="None of the inputs have requires_grad=True"):
         assert not check_backward_validity((1,))
     assert get_device_states(x) == ([], [])
     set_device_states([], [])
@@ -172,3 +173,12 @@ def test_the_smaller_parts():
         DefaultDeviceType.set_device_type("cuda")
     with noop_context_fn()[0], noop_context_fn()[1]:
         pass
+
+
+def test_debug_with_contexts_of_the_user_is_refused_before_the_function_runs():
+    runs = []
+    with pytest.raises(ValueError, match="debug=True is incompatible with non-default context_fn"):
+        checkpoint(runs.append, rg.ones(2), debug=True, context_fn=lambda: (nullcontext(), nullcontext()))
+    with set_checkpoint_debug_enabled(True), pytest.raises(ValueError, match="non-default context_fn"):
+        checkpoint(runs.append, rg.ones(2), context_fn=lambda: (nullcontext(), nullcontext()))
+    assert not runs

@@ -215,7 +215,7 @@ def test_selecting_nests_and_serves_chains():
 def test_objects_that_are_no_policies_are_refused():
     with pytest.raises(TypeError, match="a function or a list of ops, got int"):
         create_selective_checkpoint_contexts(3)
-    with pytest.raises(ValueError, match=r"operators such as rg\.matmul, got 'matmul'"):
+    with pytest.raises(ValueError, match=r"an operator such as rg\.matmul, but got: 'matmul'"):
         create_selective_checkpoint_contexts(["matmul"])
     with pytest.raises(TypeError, match="must return a CheckpointPolicy or a bool, got None for matmul"):
         run(function, matrix(), lambda *args, **params: None)
@@ -236,3 +236,21 @@ def test_a_policy_gets_the_result_of_the_operator():
     checkpoint(lambda x: (x * 3).sum(), x, context_fn=contexts).backward()
     assert seen == {"mul": ([3.0, 6.0], False), "sum": (9.0, False)}
     assert x.grad.tolist() == [3.0, 3.0]
+
+
+def test_an_operator_that_only_recomputation_runs_is_refused_if_the_policy_saves_it():
+    runs, seen = [], []
+
+    def function(x):
+        runs.append(1)
+        return (x.sin() if len(runs) == 1 else x.cos()).exp()
+
+    def policy(ctx, op, *args, **params):
+        seen.append((op.name, ctx.is_recompute))
+        return op in (rg.sin, rg.cos)
+
+    x = rg.ones(2, requires_grad=True)
+    y = checkpoint(function, x, context_fn=partial(create_selective_checkpoint_contexts, policy))
+    with pytest.raises(RuntimeError, match="cos encountered during backward but not found in storage"):
+        y.sum().backward()
+    assert seen == [("sin", False), ("exp", False), ("cos", True)]

@@ -84,8 +84,9 @@ def checkpoint(
     - `use_reentrant`: with True, the result requires grad only if some tensor among the arguments does, and
     it warns if none does.
 
-    Raises ValueError for a budget below one value, and in the backward pass `CheckpointError` if recomputation
-    saves other tensors than before, RuntimeError if an argument has been changed in place.
+    Raises ValueError for a budget below one value and for `debug` with a `context_fn`, and in the backward pass
+    `CheckpointError` if recomputation saves other tensors than before, RuntimeError if an argument has been changed in
+    place.
 
     >>> import retrograd as rg
     >>> x = rg.tensor([0.0, 1.0], requires_grad=True)
@@ -179,10 +180,16 @@ def _make_options(
             f"checkpoint: determinism_check should be one of {sorted(_DESCRIPTIONS)}, but got {determinism_check}"
         )
     forced_stop, forced_debug = _early_stop.get(), _debug.get()
+    debug = debug if forced_debug is None else forced_debug
+    if debug and context_fn is not noop_context_fn:
+        raise ValueError(
+            "checkpoint: debug=True is incompatible with non-default context_fn: the contexts may replace operators, "
+            "so that the lists of both runs differ"
+        )
     return Options(
         context_fn=context_fn,
         describe=_DESCRIPTIONS[determinism_check],
-        debug=debug if forced_debug is None else forced_debug,
+        debug=debug,
         early_stop=early_stop if forced_stop is None else forced_stop,
         preserve_rng_state=preserve,
     )
@@ -237,7 +244,7 @@ def check_backward_validity(inputs: Iterable[Any]) -> bool:
     if any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
         return True
     warnings.warn(
-        "checkpoint: among the inputs none has requires_grad=True, so no gradient goes back through it",
+        "checkpoint: None of the inputs have requires_grad=True. Gradients will be None",
         UserWarning,
         stacklevel=3,
     )

@@ -292,8 +292,8 @@ class _Recomputation:
                 raise _AllRecomputedError
         elif frame.complete:
             raise CheckpointError(
-                f"checkpoint: the function was about to save more tensors during recomputation than in the forward "
-                f"pass, which saved {len(frame.placeholders)}. {HINT}"
+                f"checkpoint: trying to save more tensors during recomputation than during the original forward pass, "
+                f"which saved {len(frame.placeholders)}. {HINT}"
             )
         return tensor
 

@@ -30,7 +30,8 @@ SAVE_POLICIES = frozenset(policy for policy in CheckpointPolicy if not policy.na
 class SelectiveCheckpointContext:
     """An argument of policies: whether the function is being recomputed, and the operator's result, `op_output`.
 
-    A policy decides in the forward pass only, so `is_recompute` is always False.
+    A policy decides in the forward pass; `is_recompute` is True only where recomputation runs an operator that the
+    forward pass did not run, and that must not be selected.
     """
 
     def __init__(self, *, is_recompute: bool, op_output: Any = None) -> None:
@@ -63,7 +64,8 @@ def create_selective_checkpoint_contexts(
     """
     policy = policy_fn_or_list if callable(policy_fn_or_list) else _policy_of_list(policy_fn_or_list)
     saved = _ResultCache(allow_cache_entry_mutation)
-    return _SaveSelected(policy, saved), _ReplaySaved(saved)
+    forward = _SaveSelected(policy, saved)
+    return forward, _ReplaySaved(policy, saved, forward)
 
 
 def _policy_of_list(operators: Any) -> Policy:
@@ -74,7 +76,10 @@ def _policy_of_list(operators: Any) -> Policy:
         )
     for op in operators:
         if not isinstance(op, Op):
-            raise ValueError(f"create_selective_checkpoint_contexts: expected operators such as rg.matmul, got {op!r}")
+            raise ValueError(
+                f"create_selective_checkpoint_contexts: Expected op in `op_list` to be an operator such as rg.matmul, "
+                f"but got: {op!r} of type {type(op)}"
+            )
         if op.composite:
             raise ValueError(
                 f"create_selective_checkpoint_contexts: {op.name} is composed of other operators; name those"
@@ -115,8 +120,8 @@ class _ResultCache:
         tensor, version = saved_result
         if count_of(tensor) != version and not self._allow_mutation:
             raise RuntimeError(
-                f"selective checkpoint: a saved tensor has been mutated: the result of {op.name}, of shape "
-                f"{tensor.shape}, is at version {count_of(tensor)}; expected version {version}. Write to a copy, "
+                f"Tensor cached during selective activation checkpoint has been mutated: the result of {op.name}, of "
+                f"shape {tensor.shape}, is at version {count_of(tensor)}; expected version {version}. Write to a copy, "
                 f"x.clone(), don't save that operator, or pass allow_cache_entry_mutation=True."
             )
         return alias(tensor, None)
@@ -156,29 +161,51 @@ class _SaveSelected(_CallCounter):
 
     def _is_selected(self, out: Any, op: Op, args: tuple, params: dict[str, Any]) -> bool:
         context = SelectiveCheckpointContext(is_recompute=False, op_output=out)
-        decision = self._policy(context, op, *args, **params)
-        if isinstance(decision, CheckpointPolicy):
-            return decision in SAVE_POLICIES
-        if isinstance(decision, bool):
-            return decision
-        raise TypeError(
-            f"the checkpoint policy must return a CheckpointPolicy or a bool, got {decision!r} for {op.name}"
-        )
+        return _selects(op, self._policy(context, op, *args, **params))
+
+    def has_run(self, op: Op) -> bool:
+        """Return whether the operator has run in the last forward pass."""
+        return op in self._calls
+
+
+def _selects(op: Op, decision: Any) -> bool:
+    """Return whether a policy's decision is to save."""
+    if isinstance(decision, CheckpointPolicy):
+        return decision in SAVE_POLICIES
+    if isinstance(decision, bool):
+        return decision
+    raise TypeError(f"the checkpoint policy must return a CheckpointPolicy or a bool, got {decision!r} for {op.name}")
 
 
 class _ReplaySaved(_CallCounter):
     """In recomputation: returns the saved results."""
 
+    def __init__(self, policy: Policy, saved: _ResultCache, forward: _SaveSelected) -> None:
+        super().__init__(saved)
+        self._policy = policy
+        self._forward = forward
+
     def process(self, op: Op, args: tuple, params: dict[str, Any]) -> Any:
         """Return the saved result, recorded as if the operator had run; else run it."""
         key = self.key(op)
         if key not in self._saved:
+            if not self._forward.has_run(op) and not _runs_always(op):
+                self._check_unselected(op, args, params)
             return call(op, args, params)
         out = self._saved.get(key)
         level = graph_level()
         if is_recording() and op.differentiable and any(_operand_requires_grad(a, level) for a in args):
             record(op, args, params, out, level)
         return out
+
+    def _check_unselected(self, op: Op, args: tuple, params: dict[str, Any]) -> None:
+        """Raise RuntimeError if the policy saves an operator that the forward pass did not run."""
+        if _selects(op, self._policy(SelectiveCheckpointContext(is_recompute=True), op, *args, **params)):
+            raise RuntimeError(
+                f"selective checkpoint: {op.name} encountered during backward but not found in storage: the forward "
+                "pass did not run it. This can happen if the operations in the checkpointed region are "
+                "nondeterministic or depend on global state that changed between forward and backward."
+            )
 
 
 def _runs_always(op: Op) -> bool:
