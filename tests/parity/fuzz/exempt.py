@@ -91,7 +91,7 @@ EXEMPT: dict[Key, str] = {
     ("", r"PyTorch raises RuntimeError: Output \d of \w+ is a view and its base or another view of its base has"): (
         "ours keeps the history of such a view after a write under no_grad, and refuses it after a recorded one"
     ),
-    (r"remainder|%", r"value at .*: -?nan, ours -?(0\.0|[\d.]+e-3[12]\d)$"): THEIRS
+    (r"fmod|remainder|%", r"value at .*: -?nan, ours -?(0\.0|[\d.]+e-3[12]\d)$"): THEIRS
     + ": the quotient of the largest number overflows",
     (
         r"retain_grad|register_hook|requires_grad = ",
@@ -215,7 +215,7 @@ PROGRAMS: dict[Key, str] = {
         "PyTorch leaves the graph of a tensor that out= wrote to as it was; ours cuts it off"
     ),
     (
-        r"(?s)(no_grad|out=).*L\.autograd\.grad\(",
+        r"(?s)(no_grad|out=).*(L\.autograd\.grad\(|inputs=\[)",
         r"tensors \[|ours raises \w+: backward of .* modified by an inplace",
     ): "PyTorch gives a view a new history after a write that is not recorded; ours keeps the old one",
     (r"(?s)as_strided_scatter.*autograd\.grad\(", r"value at"): THEIRS
@@ -246,6 +246,10 @@ PROGRAMS: dict[Key, str] = {
     (r"L\.autograd\.grad|L\.func", r"ours (refuses backward|raises).*: backward of .* modified by an inplace"): (
         "which values a derivative saves for the next one; ours refuses"
     ),
+    (
+        r"(?s)(split|chunk|unbind).*requires_grad = True",
+        r"PyTorch raises RuntimeError: A view was created in no_grad mode",
+    ): (THEIRS + ": a view that was made before its base required grad counts as one of no_grad mode"),
     (r"(?m)\.data$", r"gradient|grad"): UNDEFINED + ": autograd does not see what is written to `.data`",
     (r"(?s)(t_|squeeze_|transpose_|swapaxes_|rot90)\(.*L\.autograd\.grad", r"tensors \["): (
         "a tensor that is a view of something that nobody has in PyTorch, and a tensor of its own here, or vice versa"
