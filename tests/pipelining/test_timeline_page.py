@@ -166,3 +166,43 @@ def test_both_themes_draw_and_the_page_prints(page):
     page.click("theme")
     assert all(a != b for a, b in zip(first, ground(), strict=True))
     assert len(page.browser.print_page()) > 10_000
+
+
+def test_actions_are_found_by_name_kind_and_number_and_visited_in_order(page):
+    from selenium.webdriver.common.keys import Keys
+
+    box = page.browser.find_element("id", "search")
+    for text, count in [("f1.1", 2), ("backward stage 0", 4), ("rank 1 micro-batch 0", 6), ("wait", 6), ("F9.9", 0)]:
+        box.clear()
+        box.send_keys(text)
+        assert page.text("found") == (str(count) if count else "none")
+    box.clear()
+    box.send_keys("backward stage 0", Keys.ENTER)
+    assert page.text("found") == "1 of 4"
+    assert "B0.0 backward" in page.text("pinned")
+    page.run("show(0, 1)")
+    box.send_keys(Keys.ENTER)
+    assert page.text("found") == "2 of 4"
+    from_, to = page.view()
+    assert from_ <= 6 < to
+    box.send_keys(Keys.SHIFT, Keys.ENTER)
+    assert page.text("found") == "1 of 4"
+    page.browser.find_elements("css selector", "#shown button")[0].click()
+    assert page.text("found") == "2"
+
+
+def test_a_part_of_the_time_is_measured_by_rank_and_kind(page):
+    page.click("measure")
+    page.move_to("F1.0").click_and_hold().move_by_offset(100, 0).release().perform()
+    assert page.view() == [0, 13.5]
+    from_, to = page.run("return state.measured")
+    assert from_ == pytest.approx(1.5, abs=0.1)
+    assert to > 2
+    assert "planned: busy" in page.text("measured")
+    page.run("measure([2, 6])")
+    assert page.run("return measureRange(timelines[0], 2, 6).busy") == [2, 4]  # B0.0; B1.0, F1.1 and half of B1.1
+    told = page.browser.find_element("id", "measured").get_attribute("textContent")
+    for text in ("4 s", "2 s to 6 s", "planned: busy75.0 %", "stage 050.0 %", "backward3, in all 5 s"):
+        assert text in told
+    page.click("measure")
+    assert page.text("measured") == ""

@@ -15,7 +15,7 @@ from retrograd.pipelining.timeline.colors import ink_on, name_of, shades
 if TYPE_CHECKING:
     from retrograd.pipelining.timeline.timeline import Path, Timeline
 
-SCRIPTS = ("data.js", "chart.js", "page.js")
+SCRIPTS = ("data.js", "chart.js", "search.js", "page.js")
 
 
 def write_html(path: "Path", timelines: "Mapping[str, Timeline]", *, title: str = "Pipeline timeline") -> None:

@@ -1,6 +1,6 @@
 // Drawing: a canvas with all boxes, and one above it for what follows the pointer.
 const view = { from: 0, to: longest };
-const state = { shown: timelines.map(() => true), paired: false, memory: true, critical: false, hovered: null, pinned: null, time: null, range: null };
+const state = { shown: timelines.map(() => true), paired: false, memory: true, critical: false, hovered: null, pinned: null, time: null, range: null, measuring: false, measured: null };
 const layout = { left: 0, right: 0 };
 const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif";
 const font = (size, weight = 400) => `${weight} ${size}px ${FONT}`;
@@ -59,7 +59,7 @@ function drawAxis(canvas) {
   }
   pen.fillStyle = paint.line;
   pen.fillRect(layout.left, 29, spread(wide), 1);
-  if (state.range) shade(pen, wide, tall);
+  shadeRanges(pen, wide, tall);
   if (state.time !== null) drawClock(pen, wide);
 }
 function drawClock(pen, wide) {
@@ -73,8 +73,11 @@ function drawClock(pen, wide) {
   pen.fillStyle = paint.card;
   pen.fillText(text, left + 6, 15.5);
 }
-function shade(pen, wide, tall) {
-  const [from, to] = state.range.map(time => xOf(time, wide));
+function shadeRanges(pen, wide, tall) {
+  for (const range of [state.range, state.measured]) if (range) shade(pen, range, wide, tall);
+}
+function shade(pen, range, wide, tall) {
+  const [from, to] = range.map(time => xOf(time, wide));
   pen.globalAlpha = .18;
   pen.fillStyle = paint.accent;
   pen.fillRect(Math.min(from, to), 0, Math.abs(to - from), tall);
@@ -221,7 +224,8 @@ class Chart {
     for (const timeline of state.critical ? shownTimelines() : []) this.drawPath(pen, timeline);
     if (focus) for (const event of followed) if (event.kind.code.startsWith("SEND")) this.drawMessage(pen, event);
     for (const [event, colour] of [[state.hovered, paint.ink], [state.pinned, paint.accent]]) if (event) this.outline(pen, event, colour);
-    if (state.range) shade(pen, this.wide, this.tall);
+    eachFound(this, event => this.outline(pen, event, paint.path));
+    shadeRanges(pen, this.wide, this.tall);
     if (state.time !== null) {
       pen.globalAlpha = .45;
       pen.fillStyle = paint.ink;

@@ -108,7 +108,7 @@ function listen(chart) {
   over.addEventListener("pointerdown", event => {
     pointers.set(event.pointerId, event.offsetX);
     over.setPointerCapture(event.pointerId);
-    [moved, range] = [0, event.shiftKey];
+    [moved, range] = [0, event.shiftKey || state.measuring];
   });
   over.addEventListener("pointermove", event => {
     state.time = clamp(timeOf(event.offsetX, chart.wide));
@@ -168,7 +168,8 @@ function choose(from, to) { state.range = [from, to]; redraw(false); }
 function applyRange() {
   const [from, to] = (state.range || [0, 0]).sort((a, b) => a - b);
   state.range = null;
-  if (to > from) show(from, to); else redraw(false);
+  if (state.measuring) measure(to > from ? [from, to] : null);
+  else if (to > from) show(from, to); else redraw(false);
 }
 function listenToAxis() {
   let from = null;
@@ -290,11 +291,18 @@ function addToggles() {
 function release() {
   point(null);
   if (state.pinned && !shownTimelines().includes(state.pinned.timeline)) pin(null);
+  search();
+  tellRange();
 }
 function addButtons() {
   id("in").onclick = () => zoom(1 / 1.6);
   id("out").onclick = () => zoom(1.6);
   id("fit").onclick = fit;
+  id("measure").onclick = () => {
+    state.measuring = !state.measuring;
+    id("measure").setAttribute("aria-pressed", state.measuring);
+    if (!state.measuring) measure(null);
+  };
   const dark = matchMedia("(prefers-color-scheme: dark)"), root = document.documentElement;
   id("theme").onclick = () => {
     const now = root.style.colorScheme || (dark.matches ? "dark" : "light");
@@ -302,10 +310,11 @@ function addButtons() {
     redraw();
   };
   dark.addEventListener("change", () => redraw());
-  const keys = { "+": id("in"), "=": id("in"), "-": id("out"), 0: id("fit"), r: id("paired"), m: id("memory"), c: id("critical") };
+  const keys = { "+": id("in"), "=": id("in"), "-": id("out"), 0: id("fit"), r: id("paired"), m: id("memory"), c: id("critical"), t: id("measure") };
   addEventListener("keydown", event => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "Escape") { point(null); pin(null); }
+    if (event.key === "Escape") { point(null); pin(null); measure(null); }
+    if (event.key === "/") { event.preventDefault(); id("search").focus(); }
     const button = keys[event.key.toLowerCase()];
     if (button && !button.hidden) button.click();
   });
@@ -325,6 +334,7 @@ fillLegend();
 fillTable();
 addToggles();
 addButtons();
+addSearch();
 addPrinting();
 listenToAxis();
 new ResizeObserver(() => redraw()).observe(id("charts"));
