@@ -32,7 +32,7 @@ class implicit_solution(Internal, PerExample, vmap_fallback="a solver solves one
         moving = [i for i, t in enumerate(tensors) if is_differentiable(t.dtype)]
         if not moving:
             return [None] * len(operands)
-        adjoint = _solve(problem, problem.jacobian(out, tensors).mT, g)
+        adjoint = _solve(problem, out, tensors, g, True)
 
         def residual(given):
             return problem.residual(out, _replace(tensors, moving, given))
@@ -48,7 +48,7 @@ class implicit_solution(Internal, PerExample, vmap_fallback="a solver solves one
         with DualLevel(problem.residual) as level:
             duals = [make(x, level, t) for x, t in zip(tensors, tangents[1:], strict=True)]
             moved = problem.residual(out, duals)
-        return -_solve(problem, problem.jacobian(out, tensors), tangent_of(level, moved))
+        return -_solve(problem, out, tensors, tangent_of(level, moved), False)
 
     def oracle(np, start, A, b, problem):
         return np.arcsinh(A @ b)
@@ -63,9 +63,9 @@ def _replace(tensors: Sequence[Tensor], positions: Sequence[int], given: Sequenc
     return [new.get(i, t) for i, t in enumerate(tensors)]
 
 
-def _solve(problem: Problem, matrix: Tensor, g: Tensor) -> Tensor:
+def _solve(problem: Problem, z: Tensor, tensors: Sequence[Tensor], g: Tensor, transposed: bool) -> Tensor:
     try:
-        found: Tensor = registry["linalg.solve"](matrix, g)
+        return problem.solve_linear(z, tensors, g, transposed)
     except RuntimeError as error:
         if "singular" not in str(error):
             raise
@@ -73,7 +73,6 @@ def _solve(problem: Problem, matrix: Tensor, g: Tensor) -> Tensor:
             f"{problem.name}: the Jacobian of the equations is singular at the solution, so the solution has no "
             f"derivative there, or is not unique"
         ) from error
-    return found
 
 
 def solution(problem: Problem, start: Tensor) -> Tensor:

@@ -46,6 +46,12 @@ class Problem(ABC):
         found: Tensor = jacrev(lambda z: self.residual(z, tensors))(z)
         return found
 
+    def solve_linear(self, z: Tensor, tensors: Sequence[Tensor], g: Tensor, transposed: bool) -> Tensor:
+        """Return the solution of dF/dz x = g, or of the transposed system."""
+        matrix = self.jacobian(z, tensors)
+        found: Tensor = O.linalg.solve(matrix.mT if transposed else matrix, g)
+        return found
+
 
 class Root(Problem):
     """f(x) = 0, or f(x) = x for a fixed point (`shift` is 1)."""

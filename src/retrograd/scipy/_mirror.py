@@ -5,9 +5,10 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from retrograd.core import Tensor
 from retrograd.interop.function_table import TABLE
 from retrograd.interop.numpy_protocol.shared import NUMPYS, function_of_row
-from retrograd.interop.numpy_protocol.table import holds_tensor
+from retrograd.interop.numpy_protocol.table import holds_tensor, values
 from retrograd.interop.signatures import parse
 
 
@@ -34,6 +35,17 @@ def on_tensors(path: str, name: str = "") -> Callable[[Callable], Callable]:
         return either
 
     return decorate
+
+
+def on_arrays(function: Callable, args: Any) -> Callable:
+    """Return a caller's derivative, a function of (*arrays, *args), as a function of arrays to an array."""
+    plain = [detached(a) for a in (args if isinstance(args, tuple) else (args,))]
+    return lambda *x: values(function(*x, *plain))
+
+
+def detached(x: Any) -> Any:
+    """Return a tensor without its graph, anything else as it is."""
+    return x.detach() if isinstance(x, Tensor) else x
 
 
 def generate(home: str) -> dict[str, Callable]:

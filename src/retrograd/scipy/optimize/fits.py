@@ -8,9 +8,9 @@ from retrograd.func.autograd_api import jacobian
 from retrograd.implicit.problems import NO_CONSTRAINTS
 from retrograd.implicit.solvers import minimum, start_of
 from retrograd.interop.numpy_protocol.table import O, as_floating, cast, tensor, values
-from retrograd.scipy._mirror import scipy_member
+from retrograd.scipy._mirror import on_arrays, scipy_member
 from retrograd.scipy.optimize.constraints import bounds_of, scipy_bounds
-from retrograd.scipy.optimize.results import Runs, on_arrays
+from retrograd.scipy.optimize.results import Runs
 
 _LOSSES = {
     "linear": lambda z: z,

@@ -4,7 +4,7 @@ from retrograd.func.autograd_api import hessian, hessian_vector_product, value_a
 from retrograd.implicit.problems import NO_CONSTRAINTS
 from retrograd.implicit.solvers import minimum, start_of
 from retrograd.interop.numpy_protocol.table import O, tensor, values
-from retrograd.scipy._mirror import scipy_member
+from retrograd.scipy._mirror import on_arrays, scipy_member
 from retrograd.scipy.optimize.constraints import (
     bounds_of,
     bounds_of_pairs,
@@ -13,7 +13,7 @@ from retrograd.scipy.optimize.constraints import (
     scipy_bounds,
     to_scipy,
 )
-from retrograd.scipy.optimize.results import Runs, on_arrays
+from retrograd.scipy.optimize.results import Runs
 
 _WITHOUT_GRADIENT = ("nelder-mead", "powell", "cobyla", "cobyqa")
 _WITH_PRODUCTS = ("newton-cg", "trust-ncg", "trust-krylov", "trust-constr")

@@ -1,6 +1,5 @@
 """Runs of SciPy's solvers: their results, with the solution as a tensor."""
 
-from retrograd.interop.numpy_protocol.table import O, holds_tensor, values
 from retrograd.scipy._mirror import scipy_member
 
 
@@ -20,9 +19,3 @@ class Runs:
         if "success" in fields:
             fields["success"] = all(r["success"] for r in self.results)
         return scipy_member("scipy.optimize").OptimizeResult(fields | tensors)
-
-
-def on_arrays(function, args):
-    """Return a caller's derivative, a function of (*arrays, *args), as a function of arrays to an array."""
-    args = args if isinstance(args, tuple) else (args,)
-    return lambda *x: values(function(*x, *[O.detach(a) if holds_tensor(a) else a for a in args]))

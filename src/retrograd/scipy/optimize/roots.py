@@ -6,8 +6,8 @@ from retrograd.implicit.operator import solution
 from retrograd.implicit.problems import Root
 from retrograd.implicit.solvers import start_of
 from retrograd.interop.numpy_protocol.table import O, tensor
-from retrograd.scipy._mirror import scipy_member
-from retrograd.scipy.optimize.results import Runs, on_arrays
+from retrograd.scipy._mirror import on_arrays, scipy_member
+from retrograd.scipy.optimize.results import Runs
 
 _WITH_JACOBIAN = ("hybr", "lm")
 

@@ -1,0 +1,8 @@
+"""`scipy.integrate`: solutions of differential equations and integrals that are differentiable; the rest is SciPy's."""
+
+from retrograd.scipy._mirror import fallback_members
+from retrograd.scipy.integrate.initial_value import odeint, solve_ivp
+
+__all__ = ["odeint", "solve_ivp"]
+
+__getattr__, __dir__ = fallback_members("scipy.integrate")
