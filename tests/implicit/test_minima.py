@@ -128,3 +128,7 @@ def test_wrong_functions_and_starts_are_refused():
 def test_the_solution_has_the_dtype_and_shape_of_the_start():
     x = implicit.root(lambda x: x - 2, np.zeros((2, 2), np.float32), solver=lambda fun, x0: x0 + 2)
     assert (x.dtype, x.shape) == (rg.float32, (2, 2))
+
+
+def test_a_start_of_integers_is_in_double_precision():
+    assert implicit.root(lambda x: x - 2.5, 0, solver=lambda fun, x0: x0 + 2.5).dtype == rg.float64

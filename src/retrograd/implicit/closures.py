@@ -10,10 +10,11 @@ from typing import Any
 import optree
 
 from retrograd.core import Level, Op, Tensor, at, call, current, registry
+from retrograd.core.dtype import float64, is_differentiable
 from retrograd.core.source_location import user_line
 from retrograd.core.tensor import make
 from retrograd.core.views import requires_grad_synced
-from retrograd.interop.numpy_protocol.table import tensor
+from retrograd.interop.numpy_protocol.table import cast, tensor
 from retrograd.levels import VmapLevel, outputs, value_at
 from retrograd.levels.sync_views import sync_views
 from retrograd.levels.tangent_table import TangentTableLevel, forward_levels
@@ -151,6 +152,12 @@ def _tangent_tables() -> list[TangentTableLevel]:
 def _has_derivative(x: Tensor, tables: list[TangentTableLevel]) -> bool:
     """Return whether a tensor belongs to a transform, requires grad, or has a tangent."""
     return x.level is not None or requires_grad_synced(x) or any(t.tangent(x) is not None for t in tables)
+
+
+def as_floats(x: Any) -> Tensor:
+    """Return an operand as a floating or complex tensor; integers become float64, as in SciPy."""
+    x = tensor(x)
+    return x if is_differentiable(x.dtype) else cast(x, float64)
 
 
 def example_of(x: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from retrograd.func import grad, jacrev
 from retrograd.implicit.closures import Closure
 from retrograd.interop.numpy_protocol.table import O, cast, tensor
 
-NO_CONSTRAINTS: dict[str, int | None] = {"equalities": None, "inequalities": None, "bounds": None}
+NO_CONSTRAINTS: dict[str, Any] = {"equalities": None, "inequalities": None, "bounds": None}
 ACTIVE = 1e-6  # an inequality below this, relative to the largest, holds with equality
 
 
@@ -77,7 +77,7 @@ class Minimum(Problem):
     `parts` gives the indices of h, g and the bounds among the functions of the closure; None where there is none.
     """
 
-    def __init__(self, closure: Closure, shape: tuple, method: Callable, parts: dict[str, int | None]) -> None:
+    def __init__(self, closure: Closure, shape: tuple, method: Callable, parts: dict[str, Any]) -> None:
         super().__init__(closure, shape, method)
         self._parts = parts
 

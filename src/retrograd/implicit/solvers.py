@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from retrograd.core import Tensor
-from retrograd.implicit.closures import Closure, example_of
+from retrograd.implicit.closures import Closure, as_floats, example_of
 from retrograd.implicit.operator import solution
 from retrograd.implicit.problems import NO_CONSTRAINTS, Minimum, Problem, Root
-from retrograd.interop.numpy_protocol.table import O, as_floating, tensor
+from retrograd.interop.numpy_protocol.table import O, tensor
 
 
 def root(f: Callable, x0: Any, args: tuple = (), *, solver: Callable) -> Tensor:
@@ -139,7 +139,7 @@ def constrained(
 
 
 def minimum(
-    name: str, functions: list[Callable], x0: Any, args: tuple, method: Callable, parts: dict[str, int | None]
+    name: str, functions: list[Callable], x0: Any, args: tuple, method: Callable, parts: dict[str, Any]
 ) -> Constrained:
     """Return the minimum that `method(problem, start, tensors)` finds; `parts` is that of `Minimum`."""
     x0 = start_of(name, x0)
@@ -159,7 +159,7 @@ def minimum(
 
 def start_of(name: str, x0: Any) -> Tensor:
     """Return the start as a floating tensor that gets no gradient."""
-    x0 = as_floating(x0)
+    x0 = as_floats(x0)
     if x0.dtype.kind == "c":
         raise TypeError(f"{name}: the start is complex; solve for the real and the imaginary part")
     return O.detach(x0)

@@ -2,7 +2,8 @@
 
 from retrograd.scipy._mirror import fallback_members
 from retrograd.scipy.integrate.initial_value import odeint, solve_ivp
+from retrograd.scipy.integrate.quadrature import cumulative_trapezoid, quad, simpson
 
-__all__ = ["odeint", "solve_ivp"]
+__all__ = ["cumulative_trapezoid", "odeint", "quad", "simpson", "solve_ivp"]
 
 __getattr__, __dir__ = fallback_members("scipy.integrate")

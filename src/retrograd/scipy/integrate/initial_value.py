@@ -1,10 +1,10 @@
 """Initial value problems: `odeint` and `solve_ivp`."""
 
 from retrograd.func.autograd_api import jacobian
-from retrograd.implicit.closures import Closure, example_of
+from retrograd.implicit.closures import Closure, as_floats, example_of
 from retrograd.implicit.operator import implicit_solution
 from retrograd.implicit.solvers import root
-from retrograd.interop.numpy_protocol.table import O, as_floating, cast, holds_tensor, only_default, tensor, values
+from retrograd.interop.numpy_protocol.table import O, cast, holds_tensor, only_default, tensor, values
 from retrograd.scipy._mirror import on_arrays, scipy_member
 from retrograd.scipy.integrate.adjoint import Adjoint, AdjointSolution
 from retrograd.scipy.integrate.collocation import Trajectory, halve, lagrange, mesh_of
@@ -41,7 +41,7 @@ class Solution:
 
     def __init__(self, name, function, y0, times_of, args, solver, events=()):
         """Run the solver for an example; `times_of(path)` are the output times, the first of which is the start."""
-        self.y0 = as_floating(y0)
+        self.y0 = as_floats(y0)
         _check_start(name, self.y0)
         self._name, self._solver = name, solver
         functions = [_of_vector(f) for f in (function, *events)]
@@ -202,7 +202,7 @@ def odeint(func, y0, t, args=(), *, full_output=False, tfirst=False, rtol=None, 
         given = {"full_output": full_output, "tfirst": tfirst, "rtol": rtol, "atol": atol, **options}
         return scipy_member("scipy.integrate").odeint(func, y0, t, args, **given)
     only_default("odeint", Dfun=(options.pop("Dfun", None), None))
-    y0, t = as_floating(y0), as_floating(t)
+    y0, t = as_floats(y0), as_floats(t)
     if t.ndim != 1 or y0.ndim != 1:
         raise ValueError(f"odeint: y0 and t must be vectors, got shapes {tuple(y0.shape)} and {tuple(t.shape)}")
     plain_times = values(example_of(t))
@@ -285,8 +285,8 @@ def solve_ivp(
         return scipy_member("scipy.integrate").solve_ivp(
             fun, t_span, y0, method, t_eval, dense_output, events, vectorized, args or None, **options
         )
-    first, last = (cast(tensor(t), "float64") for t in t_span)
-    requested = None if t_eval is None else cast(tensor(t_eval), "float64")
+    first, last = (as_floats(t) for t in t_span)
+    requested = None if t_eval is None else as_floats(t_eval)
     span = [values(example_of(t)).item() for t in (first, last)]
     known = None if requested is None else values(example_of(requested))
     if callable(options.get("jac")):

@@ -5,9 +5,10 @@ from math import inf
 
 from retrograd.func import jacrev
 from retrograd.func.autograd_api import jacobian
+from retrograd.implicit.closures import as_floats
 from retrograd.implicit.problems import NO_CONSTRAINTS
 from retrograd.implicit.solvers import minimum, start_of
-from retrograd.interop.numpy_protocol.table import O, as_floating, cast, tensor, values
+from retrograd.interop.numpy_protocol.table import O, cast, tensor, values
 from retrograd.scipy._mirror import on_arrays, scipy_member
 from retrograd.scipy.optimize.constraints import bounds_of, scipy_bounds
 from retrograd.scipy.optimize.results import Runs
@@ -106,8 +107,8 @@ def curve_fit(
     if jac is not None:
         raise TypeError("optimize.curve_fit: the Jacobian is computed from f; leave out jac, or use SciPy's function")
     xdata = tensor(xdata) if not callable(xdata) else xdata
-    ydata = O.reshape(as_floating(ydata), (-1,))
-    sigma = None if sigma is None else as_floating(sigma)
+    ydata = O.reshape(as_floats(ydata), (-1,))
+    sigma = None if sigma is None else as_floats(sigma)
     start = _first_parameters(f, p0, bounds, ydata)
 
     def residuals(p, x, y, sigma):

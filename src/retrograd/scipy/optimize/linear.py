@@ -2,9 +2,10 @@
 
 from math import inf
 
+from retrograd.implicit.closures import as_floats
 from retrograd.implicit.problems import NO_CONSTRAINTS
 from retrograd.implicit.solvers import minimum
-from retrograd.interop.numpy_protocol.table import O, as_floating, promote_operands, tensor, values
+from retrograd.interop.numpy_protocol.table import O, promote_operands, tensor, values
 from retrograd.scipy._mirror import on_tensors, scipy_member
 from retrograd.scipy.optimize.constraints import bounds_of, bounds_of_pairs
 from retrograd.scipy.optimize.results import Runs
@@ -24,7 +25,7 @@ def nnls(A, b, **options):
     >>> rg.autograd.grad(x.sum(), b)
     (tensor([1., -0.], dtype=float64),)
     """
-    A, b = promote_operands(as_floating(A), as_floating(b))
+    A, b = promote_operands(as_floats(A), as_floats(b))
     zeros = O.zeros((A.shape[1],), dtype=b.dtype)
 
     def solve(A, b, *_):
@@ -58,7 +59,7 @@ def lsq_linear(A, b, bounds=(-inf, inf), **options):
     >>> rg.autograd.grad(found.x.sum(), b)
     (tensor([1., -0.], dtype=float64),)
     """
-    A, b = promote_operands(as_floating(A), as_floating(b))
+    A, b = promote_operands(as_floats(A), as_floats(b))
     limits = bounds_of("lsq_linear", bounds, O.zeros((A.shape[1],), dtype=b.dtype))
     runs = Runs()
 
@@ -89,8 +90,8 @@ def linprog(
     """
     if integrality is not None and values(tensor(integrality)).any():
         raise TypeError("optimize.linprog: an integer solution has no derivative; pass arrays or leave out integrality")
-    c = as_floating(c)
-    matrices = [None if m is None else as_floating(m) for m in (A_ub, b_ub, A_eq, b_eq)]
+    c = as_floats(c)
+    matrices = [None if m is None else as_floats(m) for m in (A_ub, b_ub, A_eq, b_eq)]
     start = O.zeros_like(c)
     limits = _limits(bounds, start)
     functions, parts = _linear_functions(matrices, limits)
